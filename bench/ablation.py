@@ -1,9 +1,10 @@
-"""What each heuristic of packing gains: the GPUs of new nodes for a trace's pods with all of them, and without each.
+"""What each heuristic of packing gains: the GPUs of new nodes for the pods of a trace, with all heuristics and without
+each.
 
     python -m bench.ablation [PODS.csv ...] [--nodes NODES.csv] [--shape GPUS:CPU_MILLI:MEMORY_MIB ...] [--output json]
 
-Without PODS.csv it is the default trace of openb, where that lies in ../shared/data/openb; without shapes, three shapes
-of which CPU is ample, tight and scarce. A heuristic that gains nothing anywhere can go.
+Without PODS.csv, the default trace of openb is used if it is in ../shared/data/openb; without shapes, shapes whose CPU
+is ample, tight and scarce. A heuristic that gains nothing can be removed.
 """
 
 import time
@@ -25,7 +26,7 @@ SHAPES = ("8:128000:786432", "8:96000:1152000", "8:64000:512000", "4:32000:25600
 
 
 def figures(needs: Sequence[PodNeed], shapes: Sequence[NodeShape]) -> dict[str, Any]:
-    """GPUs of new nodes, and seconds, with everything and without each heuristic."""
+    """GPUs of new nodes and seconds, with all heuristics and without each."""
     found: dict[str, Any] = {}
     for left_out in (None, *Heuristic):
         start = time.perf_counter()
@@ -47,7 +48,7 @@ def main(
     shape: Annotated[list[str] | None, typer.Option(help="GPUS:CPU_MILLI:MEMORY_MIB of a node")] = None,
     output: Output = Format.TEXT,
 ) -> None:
-    """What each heuristic of packing gains: GPUs with all of them, and without each."""
+    """What each heuristic of packing gains: GPUs with all heuristics, and without each."""
     rows = []
     for path in pods or [default_pods()]:
         trace = [pod for pod in read_pods(path) if pod.gpus]

@@ -23,8 +23,8 @@ def is_new(event: Event) -> bool:
 
 
 class Arrivals:
-    """Names of objects of one path in the order in which a watch shows events that meet a condition, with the time of a
-    monotonic clock."""
+    """Names of the objects of one path in the order in which a watch shows an event that meets a condition, with the
+    time of a monotonic clock."""
 
     def __init__(self, kubeconfig: Path, path: str, met: Callable[[Event], bool] = is_new) -> None:
         self._path, self._met = path, met
@@ -47,7 +47,7 @@ class Arrivals:
                         self._names.put((event["object"]["metadata"]["name"], now))
 
     def next(self, prefix: str) -> float | None:
-        """When the next object of that prefix was shown; None: not within WAIT_SECONDS."""
+        """When the next object with that name prefix was shown; None if it was not within WAIT_SECONDS."""
         deadline = time.monotonic() + WAIT_SECONDS
         with suppress(queue.Empty):
             while True:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 NAME = "states"
 REGION = "us-east-1"
 CREDENTIALS = {"AWS_ACCESS_KEY_ID": "bench", "AWS_SECRET_ACCESS_KEY": "bench"}
-"""Moto takes any."""
+"""Moto accepts any credentials."""
 _KINDS = {"GET": "reads", "HEAD": "reads", "PUT": "writes", "POST": "writes", "DELETE": "deletes"}
 
 
@@ -40,7 +40,7 @@ class Traffic:
 
 
 class Bucket:
-    """A bucket that is there while its server runs."""
+    """A bucket that exists while its server runs."""
 
     def __init__(self, port: int, counting: "_Counting") -> None:
         self.endpoint = f"http://127.0.0.1:{port}"
@@ -55,18 +55,18 @@ class Bucket:
         self._counting = counting
 
     def traffic(self) -> Traffic:
-        """Since the server's start."""
+        """Traffic since the start of the server."""
         return self._counting.traffic()
 
     def objects(self) -> dict[str, int]:
-        """Bytes of each object."""
+        """Size of each object in bytes."""
         pages = self.client.get_paginator("list_objects_v2").paginate(Bucket=NAME)
         return {each["Key"]: each["Size"] for page in pages for each in page.get("Contents", [])}
 
 
 @contextmanager
 def a_bucket() -> Iterator[Bucket]:
-    """An empty one; its server is a thread of this process."""
+    """Context manager: an empty bucket, whose server is a thread of this process."""
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     counting = _Counting(DomainDispatcherApplication(create_backend_app))
     server = make_server("127.0.0.1", 0, counting, threaded=True)
@@ -82,7 +82,7 @@ def a_bucket() -> Iterator[Bucket]:
 
 
 class _Counting:
-    """Counts around a WSGI application."""
+    """A WSGI application that counts the requests to another."""
 
     def __init__(self, application: "WSGIApplication") -> None:
         self._application = application

@@ -1,13 +1,14 @@
-"""Many Workspaces at once to as many NodeClaims: seconds, requests, side by side with a plain client.
+"""Creates many Workspaces at once, which need one NodeClaim each: seconds and requests, compared with a plain client.
 
     python -m bench.burst [--workspaces 1000] [--karpenter] [--shards 8] [--pre-started 1] [--output json]
 
-A sandbox of its own gets the foundation's kinds and rights and an Environment with auto-provisioning. First a plain
-client writes the NodeClaims one by one; these are removed. Then `plimsoll run` works as the controller's account, and
-all Workspaces are created while it is at rest. The clock runs from the first Workspace to the last NodeClaim that a
-watch shows. Requests are the apiserver's own count, by its flow control, until the last NodeClaim and until nothing
-more is written: statuses and events included, watches and the Lease's renewals not. Without `--karpenter` nobody acts
-on the NodeClaims; with it Karpenter and KWOK make nodes for both, and the time until all are Ready is measured too.
+A new sandbox gets the foundation's kinds and permissions, and an Environment with auto-provisioning. First a plain
+client creates the NodeClaims one by one; these are removed again. Then `plimsoll run` runs with the controller's
+account, and all Workspaces are created while it is idle. Time is measured from the first Workspace to the last
+NodeClaim that a watch shows. Requests are counted by the apiserver's flow control, until the last NodeClaim and until
+nothing more is written: statuses and events are included, watches and renewals of the Lease are not. Without
+`--karpenter`, nothing handles the NodeClaims; with it, Karpenter and KWOK create nodes for both, and the time until all
+are Ready is measured too.
 """
 
 import os
@@ -51,10 +52,10 @@ TYPE = "Standard_NC24ads_A100_v4"
 NODES = "/api/v1/nodes"
 CREATORS = 8
 PATIENCE_SECONDS = 300.0
-"""Without a further NodeClaim or node that is Ready."""
+"""Seconds without a further NodeClaim or Ready node after which the benchmark fails."""
 AIMS = {"seconds": 30, "requests": 3000}
 KAITO = {"secondsWithDefaultLimits": 139, "secondsUnlimited": 33, "requests": 8200}
-"""KAITO's own controller, 1,000 Workspaces, 2 cores."""
+"""Figures of KAITO's own controller for 1,000 Workspaces on 2 cores."""
 
 err = Console(stderr=True)
 
@@ -69,7 +70,7 @@ def main(
     log: Annotated[Path | None, typer.Option(help="file for the loop's log")] = None,
     output: Output = Format.TEXT,
 ) -> None:
-    """Many Workspaces at once to as many NodeClaims, beside a plain client."""
+    """Creates many Workspaces at once, and compares the time and requests with those of a plain client."""
     with tempfile.TemporaryDirectory() as folder, a_cluster(karpenter=karpenter) as sandbox:
         err.print("a plain client", style="dim")
         plain = by_plain_client(sandbox, workspaces, nodes=karpenter)
@@ -93,7 +94,7 @@ def main(
 
 @contextmanager
 def a_cluster(*, karpenter: bool) -> Iterator[Sandbox]:
-    """A sandbox that takes NodeClaims, with the foundation and an Environment."""
+    """A sandbox that accepts NodeClaims, with the foundation and an Environment."""
     sandbox = Sandbox.named(f"burst-{os.getpid()}")
     sandbox.up(karpenter=karpenter, tied=True)
     try:
@@ -110,7 +111,7 @@ NODE_CLASS = {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "de
 
 
 def a_claim(name: str) -> dict[str, Any]:
-    """What a plain client writes: as much as the engine declares, without its labels."""
+    """The NodeClaim of the plain client: what the engine declares, without labels."""
     return {
         "apiVersion": "karpenter.sh/v1",
         "kind": "NodeClaim",
@@ -125,7 +126,8 @@ def a_claim(name: str) -> dict[str, Any]:
 
 
 def by_plain_client(sandbox: Sandbox, number: int, *, nodes: bool) -> dict[str, Any]:
-    """The same NodeClaims, one by one, by the official client; they are removed again. `nodes` awaits theirs."""
+    """Creates the same NodeClaims one by one with the official client, and removes them again. `nodes` also waits for
+    their nodes."""
     configuration = client.Configuration()
     config.load_kube_config(str(sandbox.kubeconfig), client_configuration=configuration)
     api = client.CustomObjectsApi(client.ApiClient(configuration))
@@ -147,9 +149,10 @@ def by_plain_client(sandbox: Sandbox, number: int, *, nodes: bool) -> dict[str, 
 
 
 class Appearances(threading.Thread):
-    """Follows a kind and notes when the so-manieth different object was there; `ready` counts conditions instead.
+    """Watches a kind and records when each number of different objects was reached; `ready` counts Ready conditions
+    instead.
 
-    What was there before does not count.
+    Objects that existed before are not counted.
     """
 
     def __init__(self, sandbox: Sandbox, path: str, number: int, *, ready: bool = False) -> None:
@@ -174,7 +177,8 @@ class Appearances(threading.Thread):
                     break
 
     def wait(self, loop: psutil.Process | None = None) -> None:
-        """Returns once all are there. Raises PlimsollError where none comes for long, or the loop has ended."""
+        """Waits for all objects. Raises PlimsollError if no further one appears for long, or if the controller has
+        ended."""
         began = time.monotonic()
         while not self.reached.wait(0.5):
             last = self.times[-1] if self.times else began
@@ -202,7 +206,8 @@ def is_ready(found: dict[str, Any]) -> bool:
 
 
 def measure(sandbox: Sandbox, loop: psutil.Process, number: int, settled: float, *, nodes: bool) -> dict[str, Any]:
-    """So many Workspaces at once, from rest to rest; `nodes` awaits theirs."""
+    """Creates this many Workspaces at once, and measures until the controller is idle again; `nodes` also waits for
+    their nodes."""
     with closing(Connection.open(sandbox.kubeconfig)) as connection:
         before = settle(connection, loop, settled)
         claims = Appearances(sandbox, NODE_CLAIMS, number)

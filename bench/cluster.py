@@ -1,4 +1,5 @@
-"""A sandbox for measurements of the loop: the foundation's kinds and rights, and the apiserver's count of requests."""
+"""A sandbox for measurements of the controller: the foundation's kinds and permissions, and the apiserver's count of
+requests."""
 
 import os
 import signal
@@ -38,11 +39,12 @@ SCHEMAS = {
     "bench-reads": {**EVERYTHING, "verbs": ["get", "list"]},
     "bench-writes": EVERYTHING,
 }
-"""How the apiserver sorts the loop's requests, the first that fits."""
+"""FlowSchemas for the controller's requests; the first that matches counts."""
 
 
 def install(connection: Connection, environment: dict[str, Any], name: str = "bench") -> None:
-    """Definitions, the controller's rights, an Environment of that name and spec, the schemas that sort requests."""
+    """Installs the definitions, the controller's permissions, an Environment with that name and spec, and FlowSchemas
+    that classify requests."""
     for definition in definitions():
         apply(connection, CRDS, definition)
     rbac, user = "rbac.authorization.k8s.io", IDENTITIES["controller"].user
@@ -68,7 +70,7 @@ def install(connection: Connection, environment: dict[str, Any], name: str = "be
 
 
 def define_karpenter(connection: Connection) -> None:
-    """Karpenter's kinds without Karpenter. Raises PlimsollError where its part is not installed."""
+    """Installs Karpenter's kinds without Karpenter. Raises PlimsollError if its part is not installed."""
     definitions = sorted((part("karpenter").cached / "crds/karpenter").glob("*.yaml"))
     if not definitions:
         raise PlimsollError("Karpenter's CRDs are not installed.", "Run `plimsoll sandbox install` first.")
@@ -94,13 +96,13 @@ def _flow_schema(name: str, precedence: int, rule: dict[str, Any], user: str) ->
 
 
 def apply(connection: Connection, path: str, manifest: dict[str, Any]) -> None:
-    """A kind may be served a moment after its definition is there."""
+    """A kind may be served only a moment after its definition exists."""
     address, query = f"{path}/{manifest['metadata']['name']}", {"fieldManager": "bench", "force": "true"}
     _await_served(lambda: connection.request("PATCH", address, manifest, query=query, content_type=APPLY_PATCH))
 
 
 def _await_served(request: Callable[[], object]) -> None:
-    """Makes the request until its kind is served, for SERVED_SECONDS at most."""
+    """Repeats a request until its kind is served, for at most SERVED_SECONDS."""
     deadline = time.monotonic() + SERVED_SECONDS
     while True:
         try:
@@ -113,7 +115,7 @@ def _await_served(request: Callable[[], object]) -> None:
 
 
 def requests(connection: Connection) -> dict[str, int]:
-    """What the apiserver took from the loop so far, by schema; that it has looked at the metrics costs it nothing."""
+    """Requests of the controller so far, by FlowSchema. Reading the metrics does not count."""
     made = dict.fromkeys(SCHEMAS, 0)
     with connection.stream("/metrics", query={}, read_timeout=30.0, accept="text/plain") as response:
         text = response.read().decode()
@@ -128,14 +130,14 @@ def requests(connection: Connection) -> dict[str, int]:
 
 
 def busy(made: dict[str, int]) -> int:
-    """Requests other than watches and those of the Lease."""
+    """Requests without watches and those of the Lease."""
     return sum(number for name, number in made.items() if name not in ("bench-lease", "bench-watches"))
 
 
 def settle(connection: Connection, loop: psutil.Process, seconds: float) -> dict[str, int]:
-    """Returns once the loop has made no request for so long.
+    """Waits until the controller has made no request for this many seconds.
 
-    Raises PlimsollError where it has ended, or does not come to rest in SETTLE_SECONDS.
+    Raises PlimsollError if it has ended, or is not idle within SETTLE_SECONDS.
     """
     last, began = requests(connection), time.monotonic()
     since = began
@@ -152,7 +154,7 @@ def settle(connection: Connection, loop: psutil.Process, seconds: float) -> dict
 
 
 def run_command(folder: Path, *options: str) -> list[str]:
-    """`plimsoll run` with its state below the folder."""
+    """The command line of `plimsoll run`, with its state below the folder."""
     passphrase, backend = folder / "passphrase", folder / "state"
     passphrase.write_text("bench")
     backend.mkdir(exist_ok=True)
@@ -162,7 +164,7 @@ def run_command(folder: Path, *options: str) -> list[str]:
 
 @contextmanager
 def a_loop(command: list[str], environment: Mapping[str, str], log: Path | None = None) -> Iterator[psutil.Process]:
-    """The running command, stopped on leaving; its log goes to standard error, or into a file."""
+    """Context manager: runs the command, with its log on standard error or in a file."""
     with (
         Path(os.devnull if log is None else log).open("wb") as file,
         subprocess.Popen(command, env=environment, stdout=sys.stderr, stderr=file if log else None) as process,
@@ -178,12 +180,12 @@ def a_loop(command: list[str], environment: Mapping[str, str], log: Path | None 
 
 
 def cpu_seconds(loop: psutil.Process) -> float:
-    """Of the loop and of its engines, those that have ended included."""
+    """CPU seconds of the controller and its engines, including engines that have ended."""
     return sum(loop.cpu_times()[:4]) + sum(map(own_cpu_seconds, loop.children(recursive=True)))
 
 
 def own_cpu_seconds(process: psutil.Process) -> float:
-    """Without its children's; 0 where it has ended: it is counted by its parent then."""
+    """CPU seconds without those of child processes; 0 after its end, because its parent counts it then."""
     try:
         return sum(process.cpu_times()[:2])
     except psutil.NoSuchProcess:
@@ -191,7 +193,7 @@ def own_cpu_seconds(process: psutil.Process) -> float:
 
 
 def mib(process: psutil.Process) -> int:
-    """Resident memory; 0 where it has ended."""
+    """Resident memory in MiB; 0 after its end."""
     try:
         return round(process.memory_info().rss / 2**20)
     except psutil.NoSuchProcess:
@@ -199,7 +201,7 @@ def mib(process: psutil.Process) -> int:
 
 
 def engine_ages(loop: psutil.Process) -> list[float]:
-    """Seconds since the start of each engine that the loop runs now. Engines come and go meanwhile."""
+    """Seconds since the start of each engine that the controller runs now."""
     ages = []
     for each in loop.children():
         with suppress(psutil.NoSuchProcess):

@@ -1,4 +1,4 @@
-"""A benchmark as a command."""
+"""Runs a benchmark as a command."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -13,7 +13,7 @@ P = ParamSpec("P")
 
 
 def command(measure: Callable[P, None]) -> Callable[P, None]:
-    """The function as a command of typer: a PlimsollError is printed, and ends it with exit code 1."""
+    """The function as a typer command. A PlimsollError is printed, and the exit code is then 1."""
 
     @wraps(measure)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:

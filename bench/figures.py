@@ -1,4 +1,5 @@
-"""Figures of a trace: GPUs by KAI's formula, best fit decreasing and ours, the lower bound, and the proof of it."""
+"""Figures of a trace: GPUs by KAI's formula, by best fit decreasing and by Plimsoll, and the lower bound with its
+proof."""
 
 import math
 import time
@@ -17,7 +18,7 @@ from plimsoll.packing.nodes import NodeShape
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """Shares that each number of GPUs could really hold."""
+    """Number of shares that fit each number of GPUs."""
 
     kai_sum: int
     best_fit: int
@@ -28,22 +29,22 @@ class Held:
 class Figures:
     shares: int
     kai_sum: int
-    """GPUs that KAI's node-scale-adjuster asks for at first: the sum of hundredths, rounded up."""
+    """GPUs that KAI's node-scale-adjuster requests at first: the sum of hundredths, rounded up."""
     best_fit: int
     gpus: int
     lower_bound: float
-    """The optimum of the linear program over patterns; the optimum is `exact`."""
+    """Lower bound by the linear program over patterns; its optimum if `exact`."""
     lower_bound_gpus: int
     exact: bool
     rounds: int
-    """Times that GPUs were asked for until every share had its place."""
+    """Number of requests until every share had a place."""
     solve_seconds: float
     held: Held
 
 
 @dataclass(frozen=True, slots=True)
 class Constrained:
-    """All shares, each on a model that its gpu_spec allows, packed together."""
+    """All shares packed together, each on a GPU model that its gpu_spec allows."""
 
     shares: int
     shares_by_gpu_spec: dict[str, int]
@@ -51,7 +52,7 @@ class Constrained:
     best_fit: int
     gpus: int
     gpus_by_models: dict[str, int]
-    """By the models that can hold what the GPU is to hold; `any`: every one."""
+    """GPUs by the models that can hold their shares; `any` for all models."""
     lower_bound: float
     lower_bound_gpus: int
     exact: bool
@@ -81,7 +82,7 @@ class Report:
     all_pods: AllPods
     shares_on_nodes: OnNodes | None
     on_nodes: OnNodes | None
-    """Of all pods with GPUs."""
+    """Figures of all pods with GPUs."""
     bins: list[list[str]]
     duals: dict[str, float]
 
@@ -94,7 +95,7 @@ class Report:
 
 
 def measure(path: Path, shapes: Sequence[NodeShape] = ()) -> Report:
-    """Reads a trace and packs it; the times are those of packing alone."""
+    """Reads a trace and packs it. Times are those of packing alone."""
     pods = read_pods(path)
     shares = [pod for pod in pods if pod.shares]
     free = [pod for pod in shares if not pod.models]
@@ -145,7 +146,7 @@ def kai_sum(pods: Sequence[TracePod]) -> int:
 
 
 def held(pods: Sequence[TracePod], gpus: int) -> int:
-    """The most of these shares that so many GPUs can hold: the smallest ones, packed as ours."""
+    """The maximum number of these shares that fit this many GPUs: the smallest ones, packed by Plimsoll."""
     ordered = sorted(pods, key=lambda pod: (pod.gpu_milli, pod.key))
     fits, over = 0, len(ordered) + 1
     while over - fits > 1:

@@ -1,11 +1,11 @@
-"""What one more cluster costs the backend of all clusters: requests, bytes, seconds.
+"""The load of one more cluster on the backend of all clusters: requests, bytes and seconds.
 
     python -m bench.fleet [--clusters 3] [--deltas 3] [--others 50] [--seconds 60] [--output json]
 
-Each cluster is a sandbox of its own where nobody acts on NodeClaims; all keep their states in one S3 bucket (moto),
-which counts what is asked of it. One after the other, their controllers start and apply some deltas, of one Workspace
-each, while those before are at rest; then all are at rest. `--others` puts the states of so many further clusters
-beside them first, copied from the first one's: what grows with them is what a fleet costs each of its clusters.
+Each cluster is a sandbox where nothing handles NodeClaims. All clusters have their states in one S3 bucket (moto),
+which counts requests. One after the other, their controllers start and apply some Plans of one Workspace each, while
+the other controllers are idle; then all are idle. `--others` first adds the states of this many further clusters, as
+copies of the first one's, to show which figures grow with the number of clusters.
 """
 
 import os
@@ -30,7 +30,8 @@ from plimsoll.kube import Connection
 from plimsoll.sandbox import Sandbox
 
 QUIET_SECONDS = 6.0
-"""Without a request to the bucket: an update ends, and the next one is pre-started, within these."""
+"""Seconds without a request to the bucket after which a controller counts as idle: an update ends, and the next one is
+pre-started, within this time."""
 WAIT_SECONDS = 180.0
 err = Console(stderr=True)
 
@@ -43,7 +44,7 @@ def main(
     seconds: Annotated[float, typer.Option(min=0, help="how long all are looked at, at rest")] = 60.0,
     output: Output = Format.TEXT,
 ) -> None:
-    """What one more cluster costs the backend of all clusters."""
+    """The load of one more cluster on the backend of all clusters."""
     with tempfile.TemporaryDirectory() as folder, a_bucket() as bucket:
         result = measure(Path(folder), bucket, clusters, deltas, others, seconds)
     if output is Format.JSON:
@@ -53,7 +54,7 @@ def main(
 
 
 def measure(folder: Path, bucket: Bucket, clusters: int, deltas: int, others: int, seconds: float) -> dict[str, Any]:
-    """Figures of each cluster, in the order in which they came, and of all at rest."""
+    """Figures of each cluster, in the order of their start, and of all while idle."""
     with ExitStack() as stack:
         found = []
         for number in range(clusters):
@@ -75,7 +76,7 @@ def measure(folder: Path, bucket: Bucket, clusters: int, deltas: int, others: in
 
 @contextmanager
 def a_cluster(number: int) -> Iterator[Sandbox]:
-    """A sandbox that takes NodeClaims, with the foundation and an Environment of its own name."""
+    """A sandbox that accepts NodeClaims, with the foundation and an Environment of its own name."""
     sandbox = Sandbox.named(f"fleet-{number}-{os.getpid()}")
     sandbox.up(karpenter=False, tied=True)
     try:
@@ -89,9 +90,9 @@ def a_cluster(number: int) -> Iterator[Sandbox]:
 
 
 def one_more(stack: ExitStack, sandbox: Sandbox, folder: Path, bucket: Bucket, deltas: int) -> dict[str, Any]:
-    """The controller of one cluster from its start to rest, and by how much each delta moved the bucket.
+    """Starts the controller of one cluster, and measures the bucket's traffic until it is idle, and for each Plan.
 
-    It goes on running until `stack` is left.
+    The controller runs until `stack` is left.
     """
     folder.mkdir()
     (folder / "passphrase").write_text("bench")
@@ -103,7 +104,7 @@ def one_more(stack: ExitStack, sandbox: Sandbox, folder: Path, bucket: Bucket, d
     def start() -> None:
         command = [*CLI, "run", "--provider", "attached", *where]
         stack.enter_context(a_loop(command, environment, folder / "log"))
-        # Its own traffic is what is waited for.
+        # Waits for the end of this controller's traffic.
         wait(lambda: bucket.traffic().total > idle, folder / "log")
 
     def delta(number: int) -> None:
@@ -117,7 +118,7 @@ def one_more(stack: ExitStack, sandbox: Sandbox, folder: Path, bucket: Bucket, d
 
 
 def moved(bucket: Bucket, act: Callable[[], None]) -> dict[str, Any]:
-    """What an act moves until the bucket is quiet again; `seconds` are the act's own."""
+    """The traffic that an action causes until the bucket is idle again; `seconds` are those of the action."""
     before, began = bucket.traffic(), time.monotonic()
     act()
     seconds = time.monotonic() - began
@@ -134,7 +135,7 @@ def claims(connection: Connection) -> int:
 
 
 def wait(done: Callable[[], bool], log: Path) -> None:
-    """Raises PlimsollError, with the end of the controller's log, after WAIT_SECONDS."""
+    """Waits for a condition. Raises PlimsollError, with the end of the controller's log, after WAIT_SECONDS."""
     deadline = time.monotonic() + WAIT_SECONDS
     while not done():
         if time.monotonic() > deadline:
@@ -143,7 +144,7 @@ def wait(done: Callable[[], bool], log: Path) -> None:
 
 
 def copy_states(bucket: Bucket, number: int) -> None:
-    """The first cluster's states once more for each of so many others, under their names."""
+    """Copies the states of the first cluster for this many other clusters, with their names."""
     listed = [key for key in bucket.objects() if "/stacks/" in key and "capacity-prod-0-" in key]
     for other in range(number):
         for key in listed:

@@ -1,4 +1,4 @@
-"""A large cluster of GPU nodes with pods that run and pods that wait, made of values."""
+"""A large cluster of GPU nodes with running and waiting pods, as values in memory."""
 
 import random
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ PRODUCTS: Final = {
     "g6e.48xlarge": "NVIDIA-L40S",
     "p4de.24xlarge": "NVIDIA-A100-SXM4-80GB",
 }
-"""Of instance types, all with 8 GPUs."""
+"""Instance types with 8 GPUs each, by GPU product."""
 SIZES: Final = (50, 80, 100, 110, 130, 200, 250, 300, 330, 400, 470, 500, 520, 600, 650, 750, 800, 950)
 """Thousandths of a GPU that pods request."""
 _CONTAINER: Final = {"name": "main", "resources": {"requests": {"cpu": "500m", "memory": "2Gi"}}}
@@ -30,20 +30,21 @@ _CONTAINER: Final = {"name": "main", "resources": {"requests": {"cpu": "500m", "
 
 @dataclass(frozen=True)
 class Situation:
-    """Properties of a cluster other than its size."""
+    """Properties of a cluster besides its size."""
 
     classes: int = 20
-    """Of pods that wait; they differ by queue."""
+    """Number of classes of waiting pods; classes differ by queue."""
     products: int = 1
-    """GPU products: nodes and classes have one after the other; a class asks for its own where there are several."""
+    """Number of GPU products. Nodes and classes use them in turn; with several products, each class requires one."""
     free_milli: int = 0
-    """Thousandths that one GPU of every node has free."""
+    """Thousandths of one GPU that are free on every node."""
     queue_limit: int = 0
-    """GPUs that each queue may have beyond what runs; 0: there are no queues."""
+    """GPUs that each queue may have in addition to those of running pods; 0: there are no queues."""
 
 
 def a_cluster(nodes: int, pods: int, waiting: int, situation: Situation) -> Snapshot:
-    """Pods that run fill the GPUs of the nodes, alone or two together; every 50th node has four free GPUs."""
+    """A cluster whose running pods fill the GPUs of the nodes, alone or in pairs. Every 50th node has four free
+    GPUs."""
     running = running_pods(pods, waiting)
     snapshot = Snapshot.model_construct(
         environment=Environment.default(),
@@ -58,14 +59,14 @@ def a_cluster(nodes: int, pods: int, waiting: int, situation: Situation) -> Snap
 
 
 def running_pods(pods: int, waiting: int) -> int:
-    """How many of the pods run; raises PlimsollError where more wait than there are."""
+    """Number of running pods. Raises PlimsollError if more pods wait than there are."""
     if waiting > pods:
         raise PlimsollError(f"{waiting} of {pods} pods are to wait.", "Give --pods at least as many as --waiting.")
     return pods - waiting
 
 
 def waiting_pod(number: int, of_class: int, products: int = 1) -> Pod:
-    """A pod that its scheduler found no place for; classes differ by queue."""
+    """An unschedulable pod; classes differ by queue."""
     return Pod.read(waiting_manifest(number, of_class, products))
 
 
@@ -99,7 +100,7 @@ def running_manifest(number: int, nodes: int, running: int, free_milli: int = 0)
 
 
 def _queues(snapshot: Snapshot, situation: Situation) -> tuple[Queue, ...]:
-    """A queue for each class and for what runs, below one."""
+    """A queue for each class and one for running pods, below a common parent."""
     loads = QueueLoads().update(snapshot, None)
     names = [queue_name(number) for number in range(max(20, situation.classes))]
     used = {name: -(-loads.get(name, NO_LOAD).allocated.gpu // 1000) for name in names}

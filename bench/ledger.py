@@ -1,10 +1,10 @@
-"""Time of the GPU ledger: 5,000 nodes of 8 GPUs with 4 shares each, built once, then brought up to date.
+"""Time of the GPU ledger: 5,000 nodes with 8 GPUs and 4 shares on each, built once, then updated.
 
     python -m bench.ledger [--nodes 5000] [--gpus 8] [--shares 4] [--rounds 5] [--output json]
 
-`build` reads every pod; `pod` takes one changed pod and reads its node again; `snapshot` takes a whole new snapshot
-in which one pod changed. Each is compared with `build`, which is what a ledger without memory does at every change.
-The pods are made before the clock starts: reading objects is the observer's work.
+`build` reads every pod; `pod` applies one changed pod and reads its node again; `snapshot` applies a whole snapshot in
+which one pod changed. Each is compared with `build`, the work of a ledger that keeps nothing between changes. The pods
+are created before the clock starts, because reading objects is done by the observer.
 """
 
 import gc
@@ -33,7 +33,7 @@ def main(
     rounds: Annotated[int, typer.Option(min=1)] = 5,
     output: Output = Format.TEXT,
 ) -> None:
-    """Median seconds of each way to have the ledger, and how often it goes into a rebuild."""
+    """Median seconds of each way to update the ledger, and how many of them take as long as a rebuild."""
     some_nodes = [a_gpu_node(f"node-{number:05}", gpus) for number in range(nodes)]
     pods = [pod for node in some_nodes for pod in _pods(node, gpus, shares)]
     gc.collect()
@@ -79,7 +79,7 @@ def main(
 
 
 def _pods(node: Node, gpus: int, shares: int) -> list[Pod]:
-    """Each GPU of the node with a reservation and shares that leave a tenth of it free."""
+    """Each GPU of the node has a reservation and shares that leave a tenth of it free."""
     made = []
     for gpu in range(gpus):
         group = f"{node.name}-{gpu}"

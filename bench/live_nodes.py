@@ -1,11 +1,11 @@
-"""The controller on a cluster with many nodes that live: an apiserver, and KWOK, which keeps their Leases.
+"""The controller in a cluster with many nodes: an apiserver, and KWOK, which renews the nodes' Leases.
 
     python -m bench.live_nodes [--nodes 10000] [--times 20] [--settled 15] [--seconds 60] [--output json]
 
-Measures `plimsoll run` as the controller's account on a sandbox of its own: the time until its watches are synced and
-until it holds the Lease, its memory, its requests and CPU at rest, the time from a Workspace to its verdict over all
-nodes, and the time from a Workspace to its NodeClaim. Nobody acts on NodeClaims, so that only the loop's own path is
-measured. Each Workspace is made when the loop has come to rest after the one before.
+Measures `plimsoll run` with the controller's account in a new sandbox: the time until its watches are synced and until
+it holds the Lease; its memory, requests and CPU while idle; the time from a Workspace to its verdict over all nodes;
+and the time from a Workspace to its NodeClaim. Nothing handles the NodeClaims, so only the controller is measured. Each
+Workspace is created when the controller is idle again.
 """
 
 import json
@@ -71,7 +71,7 @@ def main(
     settled: Annotated[float, typer.Option(min=1, help="seconds without a request that count as rest")] = 15.0,
     output: Output = Format.TEXT,
 ) -> None:
-    """The controller on a cluster with many live nodes: sync, memory, rest, verdicts and reactions."""
+    """The controller in a cluster with many nodes: sync, memory, idle load, verdicts and reactions."""
     with tempfile.TemporaryDirectory() as name, a_cluster(default_nodes(Path(name), nodes)) as (sandbox, made_in):
         result = {
             "nodes": nodes,
@@ -90,7 +90,7 @@ def main(
 
 @contextmanager
 def a_cluster(source: Path) -> Iterator[tuple[Sandbox, float]]:
-    """A sandbox with the nodes of a list, Karpenter's kinds and the foundation; the seconds that the nodes took."""
+    """A sandbox with the nodes of a list, Karpenter's kinds and the foundation, and the seconds that the nodes took."""
     listed = read_node_list(source)
     sandbox = Sandbox.named(f"live-{os.getpid()}")
     sandbox.up(karpenter=False, tied=True)
@@ -116,8 +116,8 @@ def measure(sandbox: Sandbox, folder: Path, times: int, seconds: float, settled:
         closing(Connection.open(sandbox.kubeconfig)) as connection,
         a_loop(run_command(folder, "--metrics-port", str(port)), environment, folder / "log") as loop,
     ):
-        synced = await_standing(loop, port, lambda standing: standing != "Syncing") - began
-        active = await_standing(loop, port, lambda standing: standing == "Active") - began
+        synced = await_state(loop, port, lambda standing: standing != "Syncing") - began
+        active = await_state(loop, port, lambda standing: standing == "Active") - began
         settle(connection, loop, settled)
         before, cpu = requests(connection), cpu_seconds(loop)
         err.print(f"at rest for {seconds:g} s", style="dim")
@@ -163,8 +163,9 @@ def a_provisioned_workspace(number: int) -> dict[str, Any]:
     return {**made, "metadata": {**made["metadata"], "name": f"claimed-{number}"}, "spec": spec}
 
 
-def await_standing(loop: psutil.Process, port: int, reached: Callable[[str], bool]) -> float:
-    """The time of a monotonic clock when the controller says so; raises PlimsollError where it does not."""
+def await_state(loop: psutil.Process, port: int, reached: Callable[[str], bool]) -> float:
+    """The time of a monotonic clock when the controller reports a state that meets the condition. Raises PlimsollError
+    if it does not."""
     deadline = time.monotonic() + SYNC_SECONDS
     while time.monotonic() < deadline and loop.status() != psutil.STATUS_ZOMBIE:
         with suppress(OSError), urllib.request.urlopen(f"http://{LOOPBACK}:{port}/healthz", timeout=5) as answer:
@@ -175,7 +176,7 @@ def await_standing(loop: psutil.Process, port: int, reached: Callable[[str], boo
 
 
 def seconds_to(connection: Connection, shown: Arrivals, workspace: dict[str, Any]) -> float:
-    """From the request that creates a Workspace to the event that shows what comes of it."""
+    """Seconds from the request that creates a Workspace to the event that shows its result."""
     name = workspace["metadata"]["name"]
     began = time.monotonic()
     connection.request("POST", WORKSPACES, workspace)

@@ -1,4 +1,4 @@
-"""Figures of a trace's pods on new nodes: best fit decreasing, ours, and the lower bound, with CPU and memory."""
+"""Figures of a trace's pods on new nodes, with CPU and memory: best fit decreasing, Plimsoll, and the lower bound."""
 
 import time
 from collections import Counter
@@ -14,23 +14,23 @@ from plimsoll.packing.nodes import NodeShape, PodNeed, best_fit_gpus, pack_nodes
 
 @dataclass(frozen=True, slots=True)
 class OnNodes:
-    """Pods on new nodes."""
+    """Figures of pods on new nodes."""
 
     pods: int
     unplaced: int
-    """Pods that no shape can take."""
+    """Number of pods that fit no shape."""
     nodes: int
     best_fit: int
-    """GPUs of the nodes of best fit decreasing over GPUs, CPU and memory at once."""
+    """GPUs of the nodes by best fit decreasing over GPUs, CPU and memory."""
     gpus: int
-    """GPUs of our nodes, used or not."""
+    """GPUs of the nodes by Plimsoll, including unused ones."""
     lower_bound_gpus: int
     nodes_by_shape: dict[str, int]
     solve_seconds: float
 
 
 def shapes_of(path: Path) -> list[NodeShape]:
-    """Every shape of node that stands in a file of nodes."""
+    """All shapes of nodes in a file of nodes."""
     found = {(node.model, node.gpus, node.cpu_milli, node.memory_mib) for node in read_nodes(path)}
     return [
         NodeShape(f"{gpus} x {model}, {cpu / 1000:g} CPU, {memory / 1024:g} GiB", model, gpus, cpu, memory)
@@ -39,7 +39,7 @@ def shapes_of(path: Path) -> list[NodeShape]:
 
 
 def shape_of(text: str) -> NodeShape:
-    """A shape of `GPUS:CPU_MILLI:MEMORY_MIB`, of whatever model; raises PlimsollError."""
+    """Parses `GPUS:CPU_MILLI:MEMORY_MIB` into a shape of no particular model. Raises PlimsollError."""
     parts = text.split(":")
     if len(parts) != 3 or not all(part.isascii() and part.isdigit() and len(part) <= 15 for part in parts):
         raise PlimsollError(f"--shape {text!r} is not GPUS:CPU_MILLI:MEMORY_MIB", "write it as in 8:96000:1152000")
@@ -52,7 +52,7 @@ def shape_of(text: str) -> NodeShape:
 
 
 def needs_of(pods: Iterable[TracePod], shapes: Sequence[NodeShape]) -> list[PodNeed]:
-    """What the pods need of such nodes. Models do not count where the shapes have none."""
+    """The needs of the pods on these shapes. Models do not count if the shapes have none."""
     modelled = any(shape.kind != ANY for shape in shapes)
     return [
         PodNeed(
@@ -67,9 +67,9 @@ def needs_of(pods: Iterable[TracePod], shapes: Sequence[NodeShape]) -> list[PodN
 
 
 def on_nodes(pods: Iterable[TracePod], shapes: Sequence[NodeShape]) -> OnNodes:
-    """Packs the pods, as the planner does; the time is that of packing alone.
+    """Packs the pods as the planner does. Times are those of packing alone.
 
-    Models do not count where the shapes have none.
+    Models do not count if the shapes have none.
     """
     needs = needs_of(pods, shapes)
     start = time.perf_counter()

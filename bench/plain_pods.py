@@ -1,10 +1,12 @@
-"""Pods that ask for no GPU in a large cluster: memory and time for each, and time to the next plan after one came.
+"""Pods without GPU requests in a large cluster: memory and time for each, and the time of the next plan after one was
+added.
 
     python -m bench.plain_pods [--plain 100000] [--nodes 10000] [--pods 100000] [--waiting 5000] [--output json]
 
-The plain pods are manifests as an apiserver lists them, ten a node, two of them of DaemonSets; they are read into the
-store that the loop keeps. The cluster beside them is that of `bench.scale`. `bytesEach` is what the store holds when
-the list is read; aim 100. `update` is the plan after one more of them on a node with GPUs; aim as in `bench.scale`.
+The plain pods are manifests as an apiserver lists them, ten for each node, two of them of DaemonSets. They are read
+into the observer's store, in addition to the cluster of `bench.scale`. `bytesEach` is the memory that the store uses
+for each after the list; the aim is 100. `update` is the plan after one more of them on a node with GPUs; the aim is
+that of `bench.scale`.
 """
 
 import gc
@@ -31,7 +33,7 @@ _LISTED = 500
 
 
 def manifests(count: int, nodes: int) -> Iterator[dict[str, Any]]:
-    """Of plain pods that run."""
+    """Manifests of running plain pods."""
     for number in range(count):
         node, kind = number % nodes, number // nodes
         daemon_set = f"agent-{kind}" if kind < 2 else ""
@@ -50,7 +52,7 @@ def manifests(count: int, nodes: int) -> Iterator[dict[str, Any]]:
 
 
 def read(store: PodStore, raws: Iterable[dict[str, Any]]) -> float:
-    """The seconds that reading took, without what the parsing of an answer takes."""
+    """Seconds for reading, without parsing the JSON of responses."""
     entries, seconds, raws = store.empty(), 0.0, iter(raws)
     while piece := list(islice(raws, _LISTED)):
         start = time.perf_counter()
@@ -72,8 +74,8 @@ def main(
     waiting: Annotated[int, typer.Option(help="of them, pods that wait")] = 5_000,
     output: Output = Format.TEXT,
 ) -> None:
-    """Pods that ask for no GPU in a large cluster: memory and time for each, and time to the next plan."""
-    running_pods(pods, waiting)  # refuses what cannot be before it takes its time
+    """Pods without GPU requests in a large cluster: memory and time for each, and the time of the next plan."""
+    running_pods(pods, waiting)  # rejects invalid numbers before the slow part
     seconds = read(PodStore(PODS, lambda _: True), manifests(plain, nodes))
     gc.collect()
     tracemalloc.start()

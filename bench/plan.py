@@ -1,10 +1,11 @@
-"""Time and memory of validate and plan: 100, 1,000 and 10,000 nodes with 1,000 Workspaces.
+"""Time and memory of validating and planning: 100, 1,000 and 10,000 nodes with 1,000 Workspaces.
 
     python -m bench.plan [--nodes 100 --nodes 1000 --nodes 10000] [--workspaces 1000] [--rounds 5] [--output json]
 
-Each case runs in a process of its own, so that its peak memory is its own. The snapshot is made before the clock
-starts: reading objects is the observer's work. `brought` has the Workspaces over pools of like nodes, `distinct` a
-selector for each node's Workspace, `provisioned` Workspaces of 3 nodes, a half of which are there.
+Each case runs in a process of its own, so that its peak memory can be measured. The snapshot is created before the
+clock starts, because reading objects is done by the observer. In `brought`, Workspaces use pools of equal existing
+nodes; in `distinct`, each node is selected by one Workspace; in `provisioned`, Workspaces have 3 nodes each, half of
+which exist.
 """
 
 import gc
@@ -69,7 +70,7 @@ CASES: dict[str, Callable[[int, int], Snapshot]] = {
 
 
 def measure(case: str, nodes: int, workspaces: int, rounds: int) -> dict[str, float | int | str]:
-    """Median milliseconds of each step and of CPU for both, and the peak memory of the process in MB."""
+    """Median milliseconds of each step, of the CPU time of both, and the peak memory of the process in MB."""
     snapshot = CASES[case](nodes, workspaces)
     gc.collect()
     gc.freeze()
@@ -108,7 +109,7 @@ def main(
     rounds: Annotated[int, typer.Option(min=1)] = 5,
     output: Output = Format.TEXT,
 ) -> None:
-    """Time and memory of validate and plan."""
+    """Time and memory of validating and planning."""
     with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
         cases = [(case, number, workspaces, rounds) for case in CASES for number in nodes]
         rows = pool.starmap(measure, cases, chunksize=1)

@@ -1,12 +1,13 @@
-"""How soon a Workspace has its NodeClaim: from the request that creates the one to the event that shows the other.
+"""The reaction time: from the request that creates a Workspace to the watch event that shows its NodeClaim.
 
     python -m bench.reaction [--times 20] [--output json]
 
-On a sandbox where nobody acts on NodeClaims, so that only the loop's own path is measured: at rest, with a pre-started
-update; then cold, with each update started when it is needed; then, for the lower bound, a plain client that creates a
-NodeClaim itself.
+Measured in a sandbox where nothing handles NodeClaims, so only the controller counts: while idle, with a pre-started
+update; then cold, with each update started when it is needed; then, as a lower bound, with a plain client that creates
+a NodeClaim itself.
 
-Each creation waits until the one before has settled. Engine, provider and own time come from the loop's log.
+Each creation waits until the one before is settled. The parts for engine, provider and own work are from the
+controller's log.
 """
 
 import os
@@ -38,12 +39,12 @@ from plimsoll.sandbox import Sandbox
 NAMESPACE = "inference"
 WORKSPACES = f"/apis/{API_VERSION}/namespaces/{NAMESPACE}/workspaces"
 CASES = {"pre-started": 1, "cold": 0}
-"""How many updates are pre-started."""
+"""Number of pre-started updates."""
 KEYS = ("p50", "p95", "most", "engine", "provider", "review", "ratio")
 REST_SECONDS = 6.0
-"""An update ends 2 to 4 s after its delta, and the next one is pre-started a second later."""
+"""An update ends 2 to 4 s after its Plan is applied, and the next one is pre-started a second later."""
 LAUNCH_SECONDS = 24 * 3600
-"""Nobody launches the NodeClaims, and none is to be replaced meanwhile."""
+"""Nothing launches the NodeClaims, and none may be replaced meanwhile."""
 err = Console(stderr=True)
 
 
@@ -52,7 +53,7 @@ def main(
     times: Annotated[int, typer.Option(min=1, help="Workspaces in each case")] = 20,
     output: Output = Format.TEXT,
 ) -> None:
-    """How soon a Workspace has its NodeClaim."""
+    """The time from a Workspace to its NodeClaim."""
     with tempfile.TemporaryDirectory() as folder:
         result = measure(Path(folder), times)
     if output is Format.JSON:
@@ -66,7 +67,7 @@ def main(
 
 
 def measure(folder: Path, times: int) -> dict[str, dict[str, float]]:
-    """Seconds of each case."""
+    """Measures each case, in seconds."""
     sandbox = Sandbox.named(f"reaction-{os.getpid()}")
     sandbox.up(karpenter=False, tied=True)
     try:
@@ -97,7 +98,7 @@ def measure(folder: Path, times: int) -> dict[str, dict[str, float]]:
 
 
 def fit(settings: Path, workspaces: int) -> None:
-    """Makes room in the sandbox's environment for so many Workspaces of one GPU, in place of those that it declares."""
+    """Replaces the sandbox's Workspaces and limits, so that this many Workspaces of one GPU fit."""
     stack = yaml.safe_load(settings.read_text())
     config = stack["config"]
     del config["plimsoll:workspaces"]
@@ -115,7 +116,7 @@ def fit(settings: Path, workspaces: int) -> None:
 
 
 def await_rest(loop: psutil.Process, pre_started: int) -> None:
-    """Returns when as many engines as are pre-started have stood for a while, and no other runs."""
+    """Waits until the pre-started engines have been ready for a while, and no other runs."""
     deadline = time.monotonic() + WAIT_SECONDS
     rested = time.monotonic()
     while time.monotonic() < deadline:
@@ -131,7 +132,8 @@ def await_rest(loop: psutil.Process, pre_started: int) -> None:
 
 
 def workspace(connection: Connection, arrivals: Arrivals, name: str) -> float:
-    """Seconds from the creation of a Workspace to its NodeClaim; PlimsollError with its conditions where none comes."""
+    """Seconds from the creation of a Workspace to its NodeClaim. Raises PlimsollError, with the conditions, if none
+    appears."""
     manifest = {
         "apiVersion": API_VERSION,
         "kind": "Workspace",
@@ -153,7 +155,7 @@ def workspace(connection: Connection, arrivals: Arrivals, name: str) -> float:
 
 
 def plain(connection: Connection, arrivals: Arrivals, name: str) -> float:
-    """Seconds that a client takes that creates a NodeClaim itself."""
+    """Seconds that a client needs that creates a NodeClaim itself."""
     manifest: dict[str, Any] = {
         "apiVersion": "karpenter.sh/v1",
         "kind": "NodeClaim",
@@ -173,7 +175,7 @@ def plain(connection: Connection, arrivals: Arrivals, name: str) -> float:
 
 
 def parts(log: Path, case: str) -> dict[str, float]:
-    """Medians of what the loop says of its deltas that created NodeClaims."""
+    """Medians of the timings in the controller's log, for Plans that created NodeClaims."""
     timings = []
     for line in log.read_text().splitlines():
         with suppress(orjson.JSONDecodeError):
@@ -181,7 +183,7 @@ def parts(log: Path, case: str) -> dict[str, float]:
             if entry.get("event") == "delta applied" and any(case in each for each in entry.get("created", ())):
                 timings += entry["timings"]
     if not timings:
-        raise PlimsollError(f"The loop's log tells of no delta for a Workspace {case}-*.")
+        raise PlimsollError(f"The loop's log has no applied Plan for a Workspace {case}-*.")
     return {key: statistics.median(each[key] for each in timings) for key in ("engine", "provider", "review")}
 
 

@@ -1,4 +1,4 @@
-"""In how many rounds the demand planner requests nodes until all shares of a trace have a place."""
+"""The number of rounds in which the demand planner requests nodes until all shares of a trace have a place."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -15,15 +15,15 @@ from plimsoll.plan.requests import NodeRequest
 _MIB: Final = 16384
 _POOL: Final = "gpus"
 _SOME: Final = "some"
-"""The model where a trace names none."""
+"""The model if a trace has none."""
 _MOST: Final = 20
 _READY: Final = {"type": "Ready", "status": "True"}
 
 
 def rounds(pods: Sequence[TracePod]) -> int:
-    """Shares wait in a cluster without nodes, whose NodePool has nodes with one GPU of each model.
+    """Simulates waiting shares in a cluster without nodes, whose NodePool has nodes with one GPU of each model.
 
-    In each round, the requested nodes are first on their way and then there, and no pod is bound yet.
+    In each round, the requested nodes are first in flight and then exist; no pod is bound.
     """
     models = sorted({model for pod in pods for model in pod.models} or {_SOME})
     cluster = Snapshot.model_construct(

@@ -1,12 +1,12 @@
-"""What the loop costs at rest: requests other than watches and the Lease, CPU, memory.
+"""The load of the idle controller: requests without watches and the Lease, CPU and memory.
 
     python -m bench.rest [--nodes-from CSV | --nodes 1213] [--settled 15] [--seconds 60] [--only observer]
                          [--output json]
 
-A sandbox of its own gets the nodes, the kinds and rights of the foundation, an Environment and ten Workspaces; then
-`plimsoll run` works as the controller's account, and once it has settled it is left alone. Requests are the
-apiserver's own count, by its flow control. `--only observer` runs the watches, validation and status alone, without
-engines; `--command` runs something else.
+A new sandbox gets the nodes, the kinds and permissions of the foundation, an Environment and ten Workspaces. Then
+`plimsoll run` runs with the controller's account, and is measured after it has settled. Requests are counted by the
+apiserver's flow control. `--only observer` runs the watches, validation and status alone, without engines; `--command`
+runs another command.
 """
 
 import os
@@ -48,7 +48,7 @@ from plimsoll.sandbox import Sandbox, making_nodes
 from plimsoll.sandbox.nodes import make_nodes, read_node_list
 
 NODES = 1213
-"""As many as openb's cluster has."""
+"""The number of nodes of openb's cluster."""
 WORKSPACES = 10
 AIMS = {"otherRequests": 0, "loopMiB": 250, "engineMiB": 150}
 
@@ -70,7 +70,7 @@ def main(
     output: Output = Format.TEXT,
     as_observer: Annotated[bool, typer.Option("--as-observer", hidden=True)] = False,
 ) -> None:
-    """What the loop costs at rest: requests other than watches and the Lease, CPU, memory."""
+    """The load of the idle controller: requests without watches and the Lease, CPU and memory."""
     if as_observer:
         observe()
         return
@@ -90,7 +90,7 @@ def main(
 
 
 def default_nodes(folder: Path, number: int | None) -> Path:
-    """The list of openb; where that is not there or a number is given, one of so many nodes with eight GPUs each."""
+    """The node list of openb. If it is missing or a number is given, a list of this many nodes with eight GPUs each."""
     openb, path = TRACES / DEFAULT_NODES, folder / "nodes.csv"
     if number is None and openb.is_file():
         return openb
@@ -136,7 +136,7 @@ def command_of(folder: Path, only: Part | None, instead: str | None) -> list[str
 
 
 def observe() -> None:
-    """The loop without the applier."""
+    """The controller without the applier."""
     from datetime import UTC, datetime
 
     from plimsoll.model import Plan
@@ -154,7 +154,7 @@ def observe() -> None:
 
 
 def measure(sandbox: Sandbox, loop: psutil.Process, settled: float, seconds: float) -> dict[str, Any]:
-    """The loop for so many seconds, once it has made no request for `settled` of them."""
+    """Measures the controller for this many seconds, after it has made no request for `settled` seconds."""
     with closing(Connection.open(sandbox.kubeconfig)) as connection:
         until_rest = settle(connection, loop, settled)
         err.print(f"at rest for {seconds:g} s", style="dim")
@@ -178,7 +178,7 @@ def measure(sandbox: Sandbox, loop: psutil.Process, settled: float, seconds: flo
 
 
 def engines_mib(loop: psutil.Process) -> dict[str, int]:
-    """Memory of each process that the loop has started and that is there still."""
+    """Memory of each running process that the controller has started."""
     found = {}
     for each in loop.children(recursive=True):
         with suppress(psutil.NoSuchProcess):

@@ -1,21 +1,22 @@
-"""A burst of share pods to the last trigger that asks for their GPUs: seconds, rounds, GPUs, requests.
+"""A burst of share pods: seconds, rounds, GPUs and requests until their last trigger pod.
 
     python -m bench.rounds [PODS.csv] [--pods 100 --pods 1000 --pods 3078] [--type p5.48xlarge] [--shards 4]
         [--pre-started 1] [--output json]
 
-PODS.csv is a trace of the openb family; without it its default one, where that lies in ../shared/data/openb. Its first
-shares are created in a sandbox of its own and marked unschedulable while demand is only reported; then the
-Environment's provisioner becomes `trigger-pod`. The clock runs from there until every planned node is asked for by an
-armed trigger. Requests are the apiserver's own count, watches and the Lease's renewals aside. Nobody makes nodes: what
-is measured is the asking. Beside it stands KAI's node-scale-adjuster, measured on 2 cores on the same pods with nodes
-taken as instant.
+PODS.csv is a trace of the openb family; without it, the default trace is used if it is in ../shared/data/openb. Its
+first shares are created in a new sandbox and marked Unschedulable while demand is only reported; then the Environment's
+provisioner becomes `trigger-pod`. Time is measured from then until every planned node is requested by a trigger pod
+that is marked Unschedulable. Requests are counted by the apiserver, without watches and renewals of the Lease. Nothing
+creates nodes, so only the requests are measured. For comparison: KAI's node-scale-adjuster with the same pods on 2
+cores, where nodes count as created instantly.
 
-`--type` names the one instance type of the NodePool, of those that Plimsoll knows: its GPUs, CPU and memory make the
+`--type` is the one instance type of the NodePool, of those that Plimsoll knows. Its GPUs, CPU and memory determine the
 number of nodes, and so of triggers and requests. The default has 8 GPUs and 192 CPUs.
 
-Where the seconds go is the loop's own word (`delta applied` in its log): planning; waiting for the end of the burst;
-engines, until the last stack that takes part has one; objects, from there to the last confirmed creation, whose
-triggers are armed meanwhile; signals, the arming that is left then. The rest is the watches' and this program's looks.
+The parts of the time are those in the controller's log (`delta applied`): planning; waiting for the end of the burst;
+engines, until the last stack that takes part has one; objects, from then to the last confirmed creation, while
+conditions of trigger pods are written; signals, the conditions that remain. The rest is the time of watches and of this
+program.
 """
 
 import json
@@ -86,7 +87,7 @@ def main(
     log: Annotated[Path | None, typer.Option(help="file for the loop's log")] = None,
     output: Output = Format.TEXT,
 ) -> None:
-    """A burst of share pods to the last trigger that asks for their GPUs."""
+    """A burst of share pods, until the last trigger pod for their GPUs."""
     trace = trace or default_pods()
     shares = [pod for pod in read_pods(trace) if pod.shares and not pod.models]
     if not shares:
@@ -105,7 +106,7 @@ def main(
 
 @contextmanager
 def a_cluster(instance_type: str) -> Iterator[Sandbox]:
-    """A sandbox with Karpenter's kinds without Karpenter, a NodePool of one type, and an Environment."""
+    """A sandbox with Karpenter's kinds, but without Karpenter, a NodePool of one type, and an Environment."""
     sandbox = Sandbox.named(f"rounds-{os.getpid()}")
     sandbox.up(karpenter=False, tied=True)
     try:
@@ -127,7 +128,7 @@ def a_cluster(instance_type: str) -> Iterator[Sandbox]:
 
 
 def measure(sandbox: Sandbox, shares: Sequence[TracePod], command: list[str], log: Path) -> dict[str, Any]:
-    """One burst, by the loop that the command starts."""
+    """Runs one burst, with a controller that the command starts."""
     with closing(Connection.open(sandbox.kubeconfig)) as connection:
         err.print(f"{len(shares)} share pods", style="dim")
         with ThreadPoolExecutor(CREATORS) as pool:
@@ -138,7 +139,7 @@ def measure(sandbox: Sandbox, shares: Sequence[TracePod], command: list[str], lo
 
 
 def least_gpus(sandbox: Sandbox) -> int:
-    """Lower bound of the GPUs of the nodes that the waiting pods need, as the command tells it."""
+    """Lower bound of the GPUs of the nodes that the waiting pods need, from the output of `plimsoll demand`."""
     command = [*CLI, "demand", "--output", "json"]
     environment = os.environ | sandbox.environ("controller")
     told = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True).stdout
@@ -146,7 +147,7 @@ def least_gpus(sandbox: Sandbox) -> int:
 
 
 def create(connection: Connection, pod: TracePod) -> None:
-    """A share pod, and what KAI would say of it."""
+    """Creates a share pod with the condition that KAI would write."""
     resources = {"requests": {"cpu": f"{pod.cpu_milli}m", "memory": f"{pod.memory_mib}Mi"}}
     manifest = {
         "apiVersion": "v1",
@@ -164,7 +165,7 @@ def create(connection: Connection, pod: TracePod) -> None:
 
 
 def burst(connection: Connection, loop: psutil.Process, log: Path) -> dict[str, Any]:
-    """Switches the provisioner on, and follows what is asked until nothing more is."""
+    """Enables the provisioner, and watches the trigger pods until there are no more."""
     before = settle(connection, loop, REST_SECONDS)
     cpu = cpu_seconds(loop)
     began = time.monotonic()
@@ -201,7 +202,7 @@ def burst(connection: Connection, loop: psutil.Process, log: Path) -> dict[str, 
 
 
 def parts(deltas: Iterable[dict[str, Any]]) -> dict[str, float]:
-    """Seconds by part, over all rounds. Stacks work side by side: the part that all wait for is the longest."""
+    """Seconds by part, summed over all rounds. Stacks run concurrently, so the slowest stack counts."""
     found = dict.fromkeys(PARTS, 0.0)
     for delta in deltas:
         engines = max((each["start"] for each in delta["timings"]), default=0.0)
@@ -228,7 +229,7 @@ def gpus(trigger: dict[str, Any]) -> int:
 
 
 def show(results: Sequence[dict[str, Any]]) -> None:
-    """Each figure beside KAI's and the aim."""
+    """Prints each figure with KAI's and the aim."""
     table = Table("pods", "measured", "Plimsoll", "KAI", "aim", box=None, header_style="bold")
     for result in results:
         number = result["pods"]

@@ -1,17 +1,18 @@
-"""Demand of a large cluster: time to a plan, memory, and time to the next plan after one pod changed.
+"""Demand of a large cluster: the time of a plan, memory, and the time of the next plan after one pod changed.
 
     python -m bench.scale [--nodes 10000] [--pods 100000] [--waiting 5000] [--classes 20] [--products 1] [--free 0]
                           [--queue-limit 0] [--changes 140] [--output json]
 
-The cluster is made, not read: nodes of 8 GPUs with 10 pods each, most of them full; the pods that wait ask for shares
-as those of the openb trace do. Other situations: several GPU products, a part of a GPU free on every node (`--free`, in
-thousandths), queues with a limit so many GPUs above what runs. `plan` is the first plan of a new planner. A change is
-one pod more, one less, or one bound, in the class that chooses first or in the one that chooses last, or a pod that ran
-and ends, and `update` the plan after it by the same planner. All changes are made twice: before anything is asked for,
-and while what was planned is on its way, as it is in a loop. Of the last state `gpusAfterUpdates` are on their way, a
-planner that knows of nothing asked for would ask for `gpusAnew`, and one that is started anew asks for `askedByRestart`
-nodes more. The aim for an update is 50 ms. Garbage is
-collected as rarely as in a controller.
+The cluster consists of values in memory: nodes of 8 GPUs with 10 pods each, most of them full; the waiting pods request
+shares of the sizes in the openb trace. Options add several GPU products, a part of a GPU that is free on every node
+(`--free`, in thousandths), and queues with a limit of this many GPUs in addition to those of running pods. `plan` is
+the first plan of a new planner, `update` the plan of the same planner after one change: a pod is created, deleted or
+bound, in the class that is planned first or in the one that is planned last, or a running pod ends. All changes are
+made twice: before nodes are requested, and with the planned nodes requested, as in the controller. For the last state,
+`gpusAfterUpdates` is the number of requested GPUs, `gpusWithoutRequests` the number that a planner would request if
+nothing had been requested before, and `requestedAfterRestart` the number of further nodes that a restarted controller
+would request, which must be 0. The aim for an update is 50 ms. Garbage is collected
+as rarely as in the controller.
 """
 
 import gc
@@ -45,7 +46,7 @@ _ENDS = "one that ran ends"
 
 
 def changes(snapshot: Snapshot, situation: Situation, count: int, seed: int = 0) -> Iterator[tuple[str, Snapshot]]:
-    """Snapshots that each differ from the one before by one pod."""
+    """Snapshots that differ from the one before by one pod each."""
     pods = list(snapshot.pods)
     for number in range(count):
         kind = number % (2 * len(_KINDS) + 1)
@@ -62,12 +63,12 @@ def changes(snapshot: Snapshot, situation: Situation, count: int, seed: int = 0)
 
 
 def _running(pods: list[Pod], start: int) -> int:
-    """Where the next pod that runs stands; from the beginning again where none does beyond."""
+    """Index of the next running pod from `start`; from the beginning if there is none."""
     return next(at % len(pods) for at in range(start, start + len(pods)) if pods[at % len(pods)].node_name)
 
 
 def _change(pods: list[Pod], what: str, of_class: int, number: int, snapshot: Snapshot, situation: Situation) -> None:
-    """One pod of a class."""
+    """Adds, removes or binds one pod of a class."""
     if what == "one more waits":
         pods.append(waiting_pod(10_000_000 + number, of_class, situation.products))
         return
@@ -94,7 +95,7 @@ def main(
     changed: Annotated[int, typer.Option("--changes", help="updates after a change of one pod, twice", min=1)] = 140,
     output: Output = Format.TEXT,
 ) -> None:
-    """Demand of a large cluster: time to a plan, memory, and time to the next plan after one pod changed."""
+    """Demand of a large cluster: the time of a plan, memory, and the time of the next plan after one pod changed."""
     situation = Situation(classes, products, free, queue_limit)
     snapshot = a_cluster(nodes, pods, waiting, situation)
     collect_rarely()
@@ -108,18 +109,18 @@ def main(
     updates: dict[str, list[float]] = defaultdict(list)
     for name, changed_snapshot in changes(snapshot, situation, changed):
         seconds, _ = _timed(planner, changed_snapshot, [])
-        updates[f"{name}, nothing asked"].append(seconds)
-    coming = _requested([], planner.plan(changed_snapshot))
-    planner.plan(changed_snapshot, coming)
-    asked = 0
+        updates[f"{name}, nothing requested"].append(seconds)
+    requested = _requested([], planner.plan(changed_snapshot))
+    planner.plan(changed_snapshot, requested)
+    new_requests = 0
     start_of_second = changed_snapshot
     for name, changed_snapshot in changes(start_of_second, situation, changed, seed=1):
-        seconds, last = _timed(planner, changed_snapshot, coming)
+        seconds, last = _timed(planner, changed_snapshot, requested)
         updates[f"{name}, all on its way"].append(seconds)
-        asked += len(last.nodes)
-        coming = _requested(coming, last)
-    again = DemandPlanner().plan(changed_snapshot, coming)
-    anew = DemandPlanner().plan(changed_snapshot)
+        new_requests += len(last.nodes)
+        requested = _requested(requested, last)
+    again = DemandPlanner().plan(changed_snapshot, requested)
+    without_requests = DemandPlanner().plan(changed_snapshot)
     row: dict[str, Any] = {
         "nodes": nodes,
         "pods": pods,
@@ -133,10 +134,10 @@ def main(
             for name, times in updates.items()
         },
         "updateAimMs": _AIM_MS,
-        "askedByUpdates": asked,
-        "gpusAfterUpdates": sum(each.gpus for each in coming),
-        "gpusAnew": anew.gpus,
-        "askedByRestart": len(again.nodes),
+        "requestedByUpdates": new_requests,
+        "gpusAfterUpdates": sum(each.gpus for each in requested),
+        "gpusWithoutRequests": without_requests.gpus,
+        "requestedAfterRestart": len(again.nodes),
         "snapshotMb": before,
         "peakMb": _mb(),
     }
@@ -153,15 +154,15 @@ def main(
     Console().print(table, updates_table)
 
 
-def _timed(planner: DemandPlanner, snapshot: Snapshot, coming: list[RequestedNode]) -> tuple[float, DemandPlan]:
+def _timed(planner: DemandPlanner, snapshot: Snapshot, requested: list[RequestedNode]) -> tuple[float, DemandPlan]:
     start = time.perf_counter()
-    found = planner.plan(snapshot, coming)
+    found = planner.plan(snapshot, requested)
     return time.perf_counter() - start, found
 
 
-def _requested(coming: Iterable[RequestedNode], plan: DemandPlan) -> list[RequestedNode]:
-    """What is on its way once a provisioner has requested what is new, and withdrawn what nobody needs."""
-    kept = [each for each in coming if each.name in plan.needed]
+def _requested(requested: Iterable[RequestedNode], plan: DemandPlan) -> list[RequestedNode]:
+    """The requested nodes after a provisioner has requested new nodes and withdrawn unneeded ones."""
+    kept = [each for each in requested if each.name in plan.needed]
     taken = {each.name for each in kept}
     names = (name for number in itertools.count() if (name := f"trigger-{number}") not in taken)
     return kept + [NodeRequest.of(node).requested_node(next(names)) for node in plan.nodes]

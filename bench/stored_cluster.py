@@ -1,4 +1,4 @@
-"""The cluster of large_cluster as an apiserver would tell it: pages of JSON, read into the observer's stores."""
+"""The cluster of large_cluster as pages of JSON from an apiserver, read into the observer's stores."""
 
 import threading
 import time
@@ -26,7 +26,7 @@ Raw = dict[str, Any]
 """A manifest."""
 CREATED: Final = "2026-01-01T00:00:00Z"
 ASKED: Final = "2026-01-01T00:00:30Z"
-"""When what plans create is made."""
+"""Creation time of objects that plans create."""
 INSTANCE_TYPE: Final = "Standard_NC24ads_A100_v4"
 UNSCHEDULABLE: Final = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
 _BULK: Final = {
@@ -45,10 +45,10 @@ _MANAGED: Final[list[Raw]] = [
 
 
 class StoredCluster(Connection):
-    """Objects in the stores; what the Reporter writes is shown by them, as a watch would show it."""
+    """Objects in the observer's stores. Writes of the Reporter are shown by them, as by a watch."""
 
     def __init__(self) -> None:
-        # No connection is opened: `request` answers by itself.
+        # No connection is opened; `request` is the apiserver.
         self.stores = Stores()
         self.bytes_read = 0
         self.read_seconds = 0.0
@@ -59,7 +59,7 @@ class StoredCluster(Connection):
         self._guard = threading.Lock()
 
     def load(self, kind: str, manifests: Iterable[Raw]) -> None:
-        """A list in pieces: as text, which is read as the observer reads it."""
+        """Loads a list in chunks, as text that the observer reads."""
         store = self._of[kind]
         entries = {}
         rest = iter(manifests)
@@ -74,7 +74,7 @@ class StoredCluster(Connection):
         store.replace({key: entry for key, entry in entries.items() if entry is not None})
 
     def put(self, kind: str, manifest: Raw) -> None:
-        """An event of a watch; what was there is kept where the manifest says nothing."""
+        """Applies an event of a watch. Fields that the manifest lacks are kept."""
         with self._guard:
             metadata = manifest["metadata"]
             at = (kind, metadata.get("namespace", ""), metadata["name"])
@@ -88,7 +88,7 @@ class StoredCluster(Connection):
         self._of[kind].put((namespace, name), None)
 
     def take(self, plan: Plan) -> None:
-        """What an apiserver, Karpenter and kubelets make of a plan's creations and signals."""
+        """Applies a plan's creations and signals, as an apiserver, Karpenter and kubelets would."""
         for each in plan.creations:
             if each.key.kind in self._of:
                 self.put(each.key.kind, _grown(each.manifest))
@@ -98,7 +98,7 @@ class StoredCluster(Connection):
             self.put(signal.key.kind, {**_identity(signal.key), "status": {"conditions": [UNSCHEDULABLE]}})
 
     def request(self, method: str, path: str, body: Any = None, **_: Any) -> Raw:
-        """Takes writes of statuses and finalizers; everything else is answered with nothing."""
+        """Handles writes of statuses and finalizers; other requests get an empty response."""
         self.writes += 1
         if method != "PATCH" or body.get("kind") not in self._of:
             return {}
@@ -119,7 +119,8 @@ class StoredCluster(Connection):
 
 
 def a_stored_cluster(nodes: int, pods: int, waiting: int, classes: int, workspaces: int, teams: int) -> StoredCluster:
-    """Queues are a tree of departments of 6 teams each, with quotas and limits; each fourth team's pods are gangs."""
+    """The stored cluster. Queues are a tree of departments with 6 teams each, with quotas and limits; the pods of every
+    fourth team are gangs."""
     running = running_pods(pods, waiting)
     cluster = StoredCluster()
     cluster.put("Environment", _environment())
@@ -134,7 +135,7 @@ def a_stored_cluster(nodes: int, pods: int, waiting: int, classes: int, workspac
 
 
 def stored_pod(manifest: Raw) -> Raw:
-    """A pod as large as those of real clusters are, with the PodGroup that KAI's podgrouper makes."""
+    """A pod of the size of those in real clusters, with the PodGroup that KAI's podgrouper creates."""
     name = manifest["metadata"]["name"]
     annotations = {**manifest["metadata"]["annotations"], "pod-group-name": f"pg-{name}"}
     metadata = {**manifest["metadata"], "annotations": annotations, "managedFields": _MANAGED}
@@ -206,7 +207,7 @@ def _full(node: Raw, labels: int) -> Raw:
 
 
 def _grown(manifest: Raw) -> Raw:
-    """As the Applier labels it; a NodeClaim becomes a node at once."""
+    """A created object with the Applier's labels. A NodeClaim becomes a node at once."""
     metadata = manifest["metadata"]
     labels = {**metadata["labels"], SHARD: "0"}
     manifest = {**manifest, "metadata": {**metadata, "labels": labels, "creationTimestamp": ASKED}}

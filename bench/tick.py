@@ -1,10 +1,10 @@
-"""A whole tick of the loop in a large cluster, after one pod changed: from the stores to what is reported.
+"""A whole round of the controller in a large cluster, after one pod changed: from the stores to what is reported.
 
     python -m bench.tick [--nodes 10000] [--pods 100000] [--waiting 5000] [--workspaces 500] [--output json]
 
 The cluster is made, as pages of JSON that the observer's own code reads: nodes of 8 GPUs with 10 pods each, pods that
-wait for shares, a PodGroup for each pod, a tree of Queues, Workspaces with their nodes. First ticks ask for all that
-is lacking, and it is on its way; then one pod more waits, is bound, is gone, again and again. `planner` is the part of
+wait for shares, a PodGroup for each pod, a tree of Queues, Workspaces with their nodes. The first rounds request all
+missing capacity; then one pod at a time is created, bound and deleted, again and again. `planner` is the part of
 DemandPlanner, `other` everything beside it that is done between a watch's event and the next wait: snapshot,
 validating, planning, rules, reports, metrics. Nothing is sent anywhere.
 """
@@ -42,11 +42,11 @@ from plimsoll.report import Metrics, Reporter
 
 NOW = datetime(2026, 1, 1, 0, 1, tzinfo=UTC)
 SETTLED = 8
-"""Ticks within which everything that is lacking is on its way."""
+"""Number of rounds within which all missing capacity is requested and exists."""
 
 
-class Ticks:
-    """Ticks over one cluster, with the seconds of each part of the last one."""
+class Rounds:
+    """Runs rounds over one cluster, with the seconds of each part of the last one."""
 
     def __init__(self, cluster: StoredCluster) -> None:
         self.cluster = cluster
@@ -58,8 +58,8 @@ class Ticks:
         self._metrics = Metrics()
         self._expectations = Expectations.of((), (), NOW)
 
-    def tick(self) -> Plan:
-        """As the loop's, without applying."""
+    def run_round(self) -> Plan:
+        """One round as that of the controller, without applying."""
         self.parts = {}
         with self._part("snapshot"):
             snapshot = self.cluster.stores.snapshot()
@@ -80,7 +80,7 @@ class Ticks:
         return plan
 
     def flush(self) -> None:
-        """Returns when what was reported is written."""
+        """Returns when all reports are written."""
         self._reporter.flush()
 
     def close(self) -> None:
@@ -97,22 +97,22 @@ class Ticks:
         self.parts[name] = time.perf_counter() - start
 
 
-def settle(ticks: Ticks) -> float:
-    """Ticks until nothing is left to do; the seconds of the first."""
+def settle(rounds: Rounds) -> float:
+    """Runs rounds until nothing is left to do. Returns the seconds of the first."""
     seconds = 0.0
     for _ in range(SETTLED):
-        plan = ticks.tick()
-        seconds = seconds or sum(ticks.parts.values())
-        ticks.cluster.take(plan)
-        ticks.flush()
+        plan = rounds.run_round()
+        seconds = seconds or sum(rounds.parts.values())
+        rounds.cluster.take(plan)
+        rounds.flush()
         if not (plan.creations or plan.updates or plan.deletions or plan.signals):
             return seconds
     left = (*plan.creations, *plan.updates, *plan.deletions)
-    raise PlimsollError(f"The plan does not settle in {SETTLED} ticks: {left[:1]}.")
+    raise PlimsollError(f"The plan does not settle in {SETTLED} rounds: {left[:1]}.")
 
 
 def change(cluster: StoredCluster, number: int, classes: int) -> str:
-    """One pod more, then the same pod bound, then gone: what is done of it."""
+    """Creates a pod, then binds it, then deletes it. Returns which of these."""
     of = number // 3
     manifest = stored_pod(waiting_manifest(10_000_000 + of, of % classes))
     name = manifest["metadata"]["name"]
@@ -139,29 +139,29 @@ def main(
     classes: Annotated[int, typer.Option(help="classes of pods that wait", min=1)] = 20,
     workspaces: Annotated[int, typer.Option(help="Workspaces with a node or two each")] = 500,
     teams: Annotated[int, typer.Option(help="leaves of the tree of Queues", min=1)] = 24,
-    changed: Annotated[int, typer.Option("--changes", help="ticks after a change of one pod", min=1)] = 12,
-    profile: Annotated[Path | None, typer.Option(help="write a profile of the ticks here, and print it")] = None,
+    changed: Annotated[int, typer.Option("--changes", help="rounds after a change of one pod", min=1)] = 12,
+    profile: Annotated[Path | None, typer.Option(help="write a profile of the rounds here, and print it")] = None,
     output: Output = Format.TEXT,
 ) -> None:
-    """A whole tick of the loop in a large cluster, after one pod changed: from the stores to what is reported."""
+    """A whole round of the controller in a large cluster, after one pod changed: from the stores to the reports."""
     before = _mb()
     cluster = a_stored_cluster(nodes, pods, waiting, classes, workspaces, teams)
     gc.collect()
     stores_mb = _mb() - before
-    ticks = Ticks(cluster)
-    first = settle(ticks)
+    rounds = Rounds(cluster)
+    first = settle(rounds)
     profiler = cProfile.Profile()
     found: defaultdict[str, list[dict[str, float]]] = defaultdict(list)
     for number in range(changed):
         what = change(cluster, number, classes)
         if profile is not None:
             profiler.enable()
-        plan = ticks.tick()
+        plan = rounds.run_round()
         profiler.disable()
-        found[what].append(dict(ticks.parts))
+        found[what].append(dict(rounds.parts))
         cluster.take(plan)
-        ticks.flush()
-    ticks.close()
+        rounds.flush()
+    rounds.close()
     row: dict[str, Any] = {
         "nodes": nodes,
         "pods": pods,
@@ -185,10 +185,10 @@ def main(
         pstats.Stats(profiler).sort_stats("tottime").print_stats(40)
 
 
-def _medians(ticks: list[dict[str, float]]) -> dict[str, float]:
-    """Milliseconds of each part, of the planner, and of all beside it."""
-    parts = {name: round(statistics.median(each[name] for each in ticks) * 1000, 1) for name in ticks[0]}
-    other = statistics.median(sum(each.values()) - each["planner"] for each in ticks)
+def _medians(rounds: list[dict[str, float]]) -> dict[str, float]:
+    """Median milliseconds of each part, of the planner, and of everything else."""
+    parts = {name: round(statistics.median(each[name] for each in rounds) * 1000, 1) for name in rounds[0]}
+    other = statistics.median(sum(each.values()) - each["planner"] for each in rounds)
     return {**parts, "other": round(other * 1000, 1)}
 
 
@@ -204,7 +204,7 @@ def _print(row: dict[str, Any]) -> None:
 
 
 def _mb() -> int:
-    """Resident now."""
+    """Current resident memory in MB."""
     return int(psutil.Process().memory_info().rss // 2**20)
 
 

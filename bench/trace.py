@@ -11,7 +11,7 @@ from plimsoll.model.kai import MAX_DEVICES
 from plimsoll.packing import GPU_MILLI
 
 TRACES = Path(__file__).parents[2] / "shared" / "data" / "openb"
-"""Beside the checkout; where a benchmark looks for a trace that it is not given."""
+"""Default folder of traces, beside the checkout."""
 DEFAULT_PODS = "openb_pod_list_default.csv"
 DEFAULT_NODES = "openb_node_list_gpu_node.csv"
 _SOURCE = "cluster-trace-gpu-v2023/csv of https://github.com/alibaba/clusterdata"
@@ -22,14 +22,14 @@ _NODES = ("model", "gpu", "cpu_milli", "memory_mib")
 @dataclass(frozen=True, slots=True)
 class TracePod:
     key: str
-    """The name; where a file has the same name again, the name and how often it stood before."""
+    """The name; if it occurs repeatedly in the file, with the number of occurrences before."""
     name: str
     gpus: int
     """Requested GPUs; 0 for a pod without GPUs."""
     gpu_milli: int
-    """Thousandths of each of them."""
+    """Thousandths of each requested GPU."""
     models: tuple[str, ...]
-    """Allowed models, sorted; empty: every one."""
+    """Allowed models, sorted; empty if all are allowed."""
     cpu_milli: int
     memory_mib: int
 
@@ -39,7 +39,7 @@ class TracePod:
 
     @property
     def shares(self) -> bool:
-        """Whether it asks for a part of one GPU."""
+        """Whether it requests a part of one GPU."""
         return self.gpus == 1 and 0 < self.gpu_milli < GPU_MILLI
 
     @property
@@ -56,7 +56,7 @@ class TraceNode:
 
 
 def default_pods() -> Path:
-    """The default trace of openb; raises PlimsollError that says where it can be had where it is not there."""
+    """The default trace of openb. Raises PlimsollError, with its source, if it is missing."""
     path = TRACES / DEFAULT_PODS
     if not path.is_file():
         raise PlimsollError(
@@ -67,7 +67,7 @@ def default_pods() -> Path:
 
 
 def read_pods(path: Path) -> list[TracePod]:
-    """Raises PlimsollError with file, line and column where something cannot be read."""
+    """Reads the pods of a trace. Raises PlimsollError, with file, line and column, if it is invalid."""
     seen: dict[str, int] = {}
     pods = []
     for where, row in _rows(path, _PODS):
@@ -91,7 +91,7 @@ def read_pods(path: Path) -> list[TracePod]:
 
 
 def read_nodes(path: Path) -> list[TraceNode]:
-    """The nodes that have GPUs; raises PlimsollError as `read_pods` does."""
+    """Reads the nodes with GPUs. Raises PlimsollError as `read_pods`."""
     nodes = []
     for where, row in _rows(path, _NODES):
         model = (row.get("model") or "").strip()
@@ -105,7 +105,7 @@ def read_nodes(path: Path) -> list[TraceNode]:
 
 
 def _rows(path: Path, needed: tuple[str, ...]) -> Iterator[tuple[str, dict[str, str | None]]]:
-    """Each row with where it stands."""
+    """Each row with its place in the file."""
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             reader = csv.DictReader(file, strict=True)

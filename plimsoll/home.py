@@ -5,7 +5,7 @@ from pathlib import Path
 
 
 def _base(variable: str, default: str) -> Path:
-    """An XDG base folder; a relative value is ignored, as the XDG specification asks."""
+    """An XDG base folder. A relative path is ignored, as the XDG specification requires."""
     value = Path(os.environ.get(variable, ""))
     return value if value.is_absolute() else Path.home() / default
 
@@ -32,7 +32,8 @@ def instance_types() -> Path:
 
 
 def tools() -> Path:
-    """Folder of the go.mod files that pin the parts: beside the package in a checkout, inside it in a wheel."""
+    """Folder of the go.mod files that pin the parts: next to the package in a checkout, inside the package in a
+    wheel."""
     package = Path(__file__).resolve().parent
     checkout = package.parent / "tools"
     return checkout if (checkout / "etcd" / "go.mod").is_file() else package / "tools"

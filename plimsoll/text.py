@@ -20,7 +20,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def nearest(name: str, names: Collection[str]) -> tuple[str, ...]:
-    """At most three of the names that could have been meant, the nearest first, case aside."""
+    """At most three similar names, closest first, without regard to case."""
     by_folded = {each.casefold(): each for each in names}
     folded = name.strip().casefold()
     close = difflib.get_close_matches(folded, by_folded, n=3, cutoff=0.7)

@@ -16,7 +16,7 @@ from plimsoll.apply.settings import ApplySettings
 from plimsoll.apply.stacks import Stacks
 from plimsoll.apply.state import OwnedResource, State, owned
 from plimsoll.kube import Connection, Objects
-from plimsoll.model import Lift, ObjectKey, Plan, Signal
+from plimsoll.model import GateRemoval, ObjectKey, Plan, Signal
 
 
 class Applier:
@@ -98,23 +98,23 @@ class Applier:
         without the Lease."""
         return self._pods.signal(list(signals)) if self._lease.usable else ()
 
-    def lift(self, lifts: Iterable[Lift]) -> None:
+    def remove_gates(self, removals: Iterable[GateRemoval]) -> None:
         """Removes capacity gates from pods; none without the Lease."""
         if self._lease.usable:
-            self._pods.lift(list(lifts))
+            self._pods.remove_gates(list(removals))
 
-    def forget_missing(self, there: Collection[str]) -> None:
+    def forget_missing(self, live_uids: Collection[str]) -> None:
         """Has the states forget, in the background, objects that others removed from the cluster.
 
-        `there` are the UIDs of all objects that the watches show: what the states have beside them is looked for.
+        `live_uids` are the UIDs of all objects that the watches show: what the states have beside them is looked for.
         Nothing without the Lease.
         """
         if self._lease.usable:
-            self._stacks.forget_missing(there)
+            self._stacks.forget_missing(live_uids)
 
     @contextmanager
     def expecting(self, creations: int) -> Iterator[None]:
-        """Starts the engines that a delta of this many creations will need, while the delta is still awaited and
+        """Starts the engines that a Plan with this many creations will need, while the Plan is still awaited and
         planned. Unused engines are ended when the context is left."""
         self._stacks.expect(stacks_for(creations))
         try:
@@ -124,15 +124,16 @@ class Applier:
 
     def _operate(self, plan: Plan, created: Callable[[ObjectKey], None]) -> Outcome:
         self._stacks.wake()
-        self._pods.mark_leaving(plan.leaving)
+        self._pods.set_deletion_cost(plan.preferred_deletions)
         return Execution(self._stacks, self._settings.objects_per_shard, self._lease, created).run(plan)
 
     def drain(self) -> tuple[ObjectKey, ...]:
         """Deletes every object of every capacity stack of the environment, then the stacks. Returns the keys of the
         objects.
 
-        Nothing is pre-started afterwards, until the next delta. Finalizers are not awaited: NodeClaims are deleted
-        after their nodes are drained."""
+        Nothing is pre-started until the next Plan is applied. Finalizers are not awaited: NodeClaims are deleted after
+        their nodes are drained.
+        """
         self.require_lease()
         return tuple(sorted(self._stacks.drain(), key=str))
 

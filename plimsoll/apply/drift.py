@@ -1,4 +1,4 @@
-"""Drift: how the cluster differs from the states of the capacity stacks. Nothing is written."""
+"""Drift: the differences between the cluster and the states of the capacity stacks. Nothing is written."""
 
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
@@ -13,20 +13,20 @@ from plimsoll.model import ObjectKey
 from plimsoll.provider import changes, property_path, prune
 
 _OURS_TO_CHANGE = (("spec", "replicas"),)
-"""Fields that an autoscaler may write beside us."""
+"""Fields that an autoscaler may change too."""
 
 
 class DriftKind(StrEnum):
-    """How an object differs."""
+    """The kind of a difference."""
 
     GONE = "Gone"
-    """The state has it, the cluster has not."""
+    """The object is in the state, but not in the cluster."""
     REPLACED = "Replaced"
-    """The cluster has another object of its name."""
+    """The cluster has another object of that name."""
     CHANGED = "Changed"
-    """Fields that we declared have other values."""
+    """Fields that the stack declares have other values."""
     UNKNOWN = "Unknown"
-    """It carries the label of one of the stacks, and no state has it."""
+    """The object has the label of a stack, but is in no state."""
 
 
 class Drift(NamedTuple):
@@ -34,13 +34,13 @@ class Drift(NamedTuple):
     key: ObjectKey
     stack: str
     fields: tuple[str, ...] = ()
-    """Paths of the fields that differ, of one that is Changed."""
+    """Paths of the fields that differ, for Changed."""
 
 
 def find_drift(
     settings: ApplySettings, states: Iterable[State], identity: ClusterIdentity, cluster: Objects
 ) -> list[Drift]:
-    """By stack and object. Raises OtherClusterError, RequestError and ConnectionFailedError."""
+    """The differences, by stack and object. Raises OtherClusterError, RequestError and ConnectionFailedError."""
     known = list(states)
     for state in known:
         require_own(state, identity)
@@ -68,7 +68,7 @@ def _of_state(state: State, cluster: Objects) -> Iterator[Drift]:
 
 
 def _changed(declared: dict[str, Any], live: dict[str, Any]) -> tuple[str, ...]:
-    """Paths of declared fields whose live value is another one. What others add is theirs."""
+    """Paths of the declared fields whose live value differs. Fields that others add do not count."""
     wanted = {key: value for key, value in declared.items() if key not in ("apiVersion", "kind", "status")}
     wanted["metadata"] = {
         key: value for key, value in (wanted.get("metadata") or {}).items() if key in ("labels", "annotations")

@@ -11,7 +11,7 @@ from plimsoll.errors import PlimsollError
 
 
 class ApplyError(PlimsollError):
-    """A delta was not applied, or only in part."""
+    """A Plan was not applied, or only a part of it."""
 
 
 class EngineMissingError(ApplyError):
@@ -185,14 +185,14 @@ def interrupted_error(stack: str) -> UpdateInterruptedError:
 
 
 def _as(kind: type[ApplyError], message: str, hint: str) -> _Builder:
-    return lambda stack, found: kind(f"stack {stack}: {message}: {_gist(found.string)}", hint)
+    return lambda stack, found: kind(f"stack {stack}: {message}: {_summary(found.string)}", hint)
 
 
 _ENGINE_ERRORS: Final[tuple[tuple[re.Pattern[str], _Builder], ...]] = (
     (re.compile(r"currently locked by|\[409\] Conflict: Another update"), _locked),
     (
         re.compile(r"update canceled|\^C received|code: -2\b"),
-        # By somebody else than the writer, who is told by `interrupted_error`.
+        # Killed by another process; `interrupted_error` is for the writer's own signals.
         _as(
             UpdateInterruptedError,
             "the update was interrupted",
@@ -252,7 +252,7 @@ def engine_error(stack: str, output: str) -> ApplyError:
     for pattern, build in _ENGINE_ERRORS:
         if found := pattern.search(output):
             return build(stack, found)
-    return UpdateFailedError(f"stack {stack}: {_gist(output)}")
+    return UpdateFailedError(f"stack {stack}: {_summary(output)}")
 
 
 def object_failure(message: str) -> Failure:
@@ -262,8 +262,8 @@ def object_failure(message: str) -> Failure:
     return Failure(kind, text)
 
 
-def _gist(output: str) -> str:
-    """The lines that say what went wrong, at most 500 characters."""
+def _summary(output: str) -> str:
+    """The lines of the output with the error, at most 500 characters."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     telling = [line for line in lines if "error" in line.lower()] or lines[-3:]
     return " ".join(dict.fromkeys(telling))[:500] or "the engine gave no reason"

@@ -1,4 +1,4 @@
-"""The execution of one delta: its parts side by side on the stacks, what failed in passing once more."""
+"""Applies one Plan: its parts concurrently on the stacks, and operations with temporary failures again."""
 
 from collections.abc import Callable
 from types import MappingProxyType
@@ -26,8 +26,8 @@ _TRIES: Final = 3
 
 
 class Execution:
-    """Of one Plan. `created` is told of each object as soon as its creation is confirmed, on a thread of its stack's.
-    `room` is how many objects a stack takes."""
+    """Applies one Plan. `created` is called with each object when its creation is confirmed, on a thread of its stack.
+    `room` is the number of objects that a stack takes."""
 
     def __init__(self, stacks: Stacks, room: int, lease: Lease, created: Callable[[ObjectKey], None]) -> None:
         self._stacks = stacks
@@ -38,7 +38,8 @@ class Execution:
         """Of the last try."""
 
     def run(self, plan: Plan) -> Outcome:
-        """Raises the first error of a shard where nothing was done at all, or where the delta was interrupted."""
+        """Applies the Plan. Raises the first error of a stack if nothing was done at all, or if the update was
+        interrupted."""
         outcomes: list[Outcome] = []
 
         def attempt() -> Outcome:
@@ -46,7 +47,7 @@ class Execution:
             return outcomes[-1]
 
         tenacity.Retrying(
-            retry=tenacity.retry_if_result(self._worth_another),
+            retry=tenacity.retry_if_result(self._should_retry),
             stop=tenacity.stop_after_attempt(_TRIES),
             wait=tenacity.wait_exponential_jitter(multiplier=0.5, max=5.0),
             retry_error_callback=lambda _: None,
@@ -77,7 +78,7 @@ class Execution:
         self._stacks.arrange()
         return Outcome.merged(outcomes)
 
-    def _worth_another(self, outcome: Outcome) -> bool:
+    def _should_retry(self, outcome: Outcome) -> bool:
         return self._lease.usable and any(failure.kind in RETRYABLE for failure in outcome.failed.values())
 
 

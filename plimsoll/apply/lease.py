@@ -27,7 +27,8 @@ LEASE_VERSION: Final = "plimsoll.dev/version"
 LAST_DELTA: Final = "plimsoll.dev/last-delta"
 """Annotation: when the holder, or one before it, last changed an object; RFC 3339."""
 EXPIRED_HOLDERS: Final = "plimsoll.dev/expired-holders"
-"""Annotation: identities whose Lease expired and whose locks and operations nobody has cleared yet, by commas."""
+"""Annotation: identities, separated by commas, whose Lease expired, and whose locks and pending operations are not
+cleared yet."""
 _MOST_HOLDERS: Final = 16
 
 log = structlog.get_logger(__name__)
@@ -40,13 +41,13 @@ def new_identity() -> str:
 
 @dataclass(frozen=True)
 class _Observation:
-    """A Lease's record and when it was first seen so: its expiry is measured on the own clock from there."""
+    """A Lease's record and when it was first observed. Its expiry is measured from then on the own clock."""
 
     holder: str
     renewed: str
     since: float
     alive: bool
-    """Whether it was seen to change."""
+    """Whether the record changed while it was observed."""
 
 
 class Lease:
@@ -73,7 +74,7 @@ class Lease:
         self._observed: _Observation | None = None
         self._renewed_at = 0.0
         self._holding = False
-        # No Event: a signal handler that sets one may meet its own thread inside it.
+        # Not an Event: a signal handler that sets one may run in a thread that holds the Event's lock.
         self._given_up = False
         self._released = threading.Event()
         self._thread: threading.Thread | None = None
@@ -140,7 +141,7 @@ class Lease:
         self._thread.start()
 
     def applied(self) -> None:
-        """Records that a delta was applied; the next renewal writes the time."""
+        """Records that a Plan was applied; the next renewal writes the time."""
         self._notes = {**self._notes, LAST_DELTA: _micro_time()}
 
     def settle(self) -> None:
@@ -266,7 +267,7 @@ class Lease:
         return max(0.2, min(self._settings.retry_period, (self._settings.renew_deadline - since) / 2))
 
     def _renew(self) -> str | None:
-        """None if the Lease was renewed, else why it is lost."""
+        """Renews the Lease. Returns None, or why the Lease is lost."""
         try:
             with self._writing:
                 self._write(holder=self.identity, expired=self.expired_holders)
@@ -283,7 +284,8 @@ class Lease:
         return None if self.held else f"it could not be renewed: {failure.message}"
 
     def _taken_over(self) -> str | None:
-        """After a conflict: who holds it now. None where it is still us (somebody touched its metadata)."""
+        """After a conflict: the new holder; None if this process still holds the Lease and only its metadata
+        changed."""
         try:
             self._lease = self._connection.request("GET", f"{self._path}/{self.name}")
         except (RequestError, ConnectionFailedError) as error:

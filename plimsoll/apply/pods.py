@@ -1,6 +1,6 @@
-"""Writes to pods, which no stack update declares: what trigger pods say to autoscalers, capacity gates, leaving pods.
+"""PodWriter: writes to pods, which no stack declares: conditions of trigger pods, capacity gates, deletion costs.
 
-A pod that has gone, or is another one of its name, is no error. What else is not written is logged.
+A pod that was deleted, or replaced by another of that name, is not an error. Other failures are logged.
 """
 
 import threading
@@ -12,13 +12,14 @@ from typing import Any, Final, Self, TypeVar
 import structlog
 
 from plimsoll.kube import MERGE_PATCH, STRATEGIC_MERGE_PATCH, Connection, ConnectionFailedError, RequestError
-from plimsoll.model import LeavingPod, Lift, ObjectKey, Signal
+from plimsoll.model import GateRemoval, ObjectKey, PreferredDeletion, Signal
 from plimsoll.model.api import CAPACITY_GATE, LIFTED
 
-T = TypeVar("T", Signal, Lift)
+T = TypeVar("T", Signal, GateRemoval)
 
 DELETION_COST: Final = {"controller.kubernetes.io/pod-deletion-cost": "-1000"}
-"""Of a ReplicaSet that shrinks, the cheapest of the ready pods go first; pods without the annotation cost 0.
+"""When a ReplicaSet scales down, ready pods with the lowest cost are deleted first. Pods without the annotation have
+cost 0.
 
 https://kubernetes.io/docs/concepts/workloads/controllers/replicaset/#pod-deletion-cost
 """
@@ -35,17 +36,18 @@ class PodWriter:
         self._connection = connection
 
     def signal(self, signals: Sequence[Signal]) -> tuple[Signal, ...]:
-        """Writes the signals; those that the cluster has taken. The next plan has the others again."""
+        """Writes the signals and returns those that the cluster accepted. The next plan repeats the others."""
         return self._taken(self.send, signals)
 
-    def lift(self, lifts: Sequence[Lift]) -> None:
-        """Takes capacity gates off pods. The next plan has again what is not written."""
-        lifted = self._taken(self._lift, lifts)
-        if lifts:
-            log.info("capacity gates removed", pods=[str(lift.key) for lift in lifted])
+    def remove_gates(self, removals: Sequence[GateRemoval]) -> None:
+        """Removes capacity gates from pods. The next plan repeats removals that failed."""
+        removed = self._taken(self._remove_gate, removals)
+        if removals:
+            log.info("capacity gates removed", pods=[str(each.key) for each in removed])
 
-    def mark_leaving(self, pods: Iterable[LeavingPod]) -> None:
-        """Makes a Deployment that shrinks end these pods first; one that is not marked moves instead of staying."""
+    def set_deletion_cost(self, pods: Iterable[PreferredDeletion]) -> None:
+        """Sets the deletion cost of these pods, so that a Deployment that scales down deletes them first. Without it,
+        another pod would be deleted, and this one moved."""
         body = {"metadata": {"annotations": DELETION_COST}}
         try:
             for pod in pods:
@@ -54,7 +56,7 @@ class PodWriter:
             log.warning("cannot set the deletion cost of pods", error=error.message)
 
     def send(self, signal: Signal) -> bool:
-        """Whether the cluster has taken it."""
+        """Writes one signal. Returns whether the cluster accepted it."""
         condition = {
             "type": "PodScheduled",
             "status": "False",
@@ -62,17 +64,17 @@ class PodWriter:
             "message": signal.message,
             "lastTransitionTime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         }
-        # Nobody else writes conditions of a pod that no scheduler and no kubelet serves.
+        # Nothing else writes conditions of a pod that no scheduler and no kubelet handles.
         body = {"status": {"conditions": [condition]}}
         return self._tried(f"{signal.key.namespace}/pods/{signal.key.name}/status", signal.uid, body)
 
-    def _lift(self, lift: Lift) -> bool:
+    def _remove_gate(self, removal: GateRemoval) -> bool:
         body = {
-            "metadata": {"annotations": {LIFTED: lift.message}},
-            # Only our own element of the list, so that the gates of others stay.
+            "metadata": {"annotations": {LIFTED: removal.message}},
+            # Patches only Plimsoll's element of the list, so that other gates stay.
             "spec": {"schedulingGates": [{"$patch": "delete", "name": CAPACITY_GATE}]},
         }
-        return self._tried(f"{lift.key.namespace}/pods/{lift.key.name}", lift.uid, body, STRATEGIC_MERGE_PATCH)
+        return self._tried(f"{removal.key.namespace}/pods/{removal.key.name}", removal.uid, body, STRATEGIC_MERGE_PATCH)
 
     def _taken(self, write: Callable[[T], bool], items: Sequence[T]) -> tuple[T, ...]:
         if not items:
@@ -88,7 +90,7 @@ class PodWriter:
             return False
 
     def _patch(self, path: str, uid: str, body: dict[str, Any], content_type: str = MERGE_PATCH) -> bool:
-        """Whether the cluster has taken it. An empty UID is any pod's of that name."""
+        """Whether the cluster accepted the patch. An empty UID means any pod of that name."""
         metadata = ({"uid": uid} if uid else {}) | body.get("metadata", {})
         body = body | {"metadata": metadata} if metadata else body
         try:
@@ -103,9 +105,10 @@ class PodWriter:
 
 
 class CreationSignals:
-    """Signals of pods that a delta creates: each is written as soon as its pod is there, beside the rest of the delta.
+    """Writes the signals of new pods as soon as each pod exists, while the rest of the Plan is applied.
 
-    `created` may come from any thread, and again for the same pod. On leaving its context all that was begun has ended.
+    `created` may be called from any thread, and repeatedly for the same pod. At the end of the context, all started
+    writes have ended.
     """
 
     def __init__(self, pods: PodWriter, signals: Iterable[Signal]) -> None:
@@ -116,14 +119,14 @@ class CreationSignals:
         self._pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="pods")
 
     def created(self, key: ObjectKey) -> None:
-        """The pod is there. Nothing where no signal waits for it."""
+        """Writes the signal of the pod, if there is one."""
         with self._lock:
             signal = self._waiting.pop(key, None)
             if signal is not None:
                 self._sent.append((signal, self._pool.submit(self._pods.send, signal)))
 
     def finish(self, created: Iterable[ObjectKey]) -> tuple[Signal, ...]:
-        """Writes what waits for these pods, too; the signals that the cluster has taken."""
+        """Writes the remaining signals of these pods. Returns all signals that the cluster accepted."""
         for key in created:
             self.created(key)
         return tuple(signal for signal, taken in self._sent if taken.result())
@@ -133,5 +136,5 @@ class CreationSignals:
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
-            self._waiting.clear()  # an update that goes on to its end may still tell of pods
+            self._waiting.clear()  # an update that is still ending may report further pods
         self._pool.shutdown(wait=True)

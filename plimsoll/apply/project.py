@@ -1,4 +1,4 @@
-"""The stacks of a user's project, reached as the capacity stacks are: the same backend, cluster and passphrase."""
+"""The stacks of a user's project, with the backend, cluster and passphrase of the capacity stacks."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -19,9 +19,10 @@ _NO_CHANGE = frozenset({"same", "read", "refresh"})
 
 @contextmanager
 def project_environment(settings: ApplySettings, connection: Connection) -> Iterator[dict[str, str]]:
-    """Environment variables of the CLI for such stacks; the provider that they name is served until leaving.
+    """Context manager: environment variables of the CLI for such stacks. The provider that they name runs during the
+    context.
 
-    What the settings leave open is as the process has it. Raises EngineMissingError, ProviderMissingError,
+    Settings that are not given are those of the process. Raises EngineMissingError, ProviderMissingError,
     PassphraseError, or the errors of the cluster.
     """
     check_passphrase(settings)
@@ -39,7 +40,8 @@ def project_environment(settings: ApplySettings, connection: Connection) -> Iter
 
 
 def _kubeconfig(settings: ApplySettings) -> Path:
-    """A kubeconfig whose current context is the one of the settings: a stack of a project may name none."""
+    """Path of a kubeconfig whose current context is that of the settings, because a project's stack may not name a
+    context."""
     if settings.context is None:
         assert settings.kubeconfig is not None
         return settings.kubeconfig.absolute()
@@ -54,7 +56,7 @@ def _kubeconfig(settings: ApplySettings) -> Path:
 class ProjectStack:
     """One stack of a project in a folder, with the variables of `project_environment`.
 
-    Raises the ApplyError behind what the CLI says, also where it is not about the stack itself.
+    Raises the ApplyError that matches the CLI's output, even if it is not about this stack.
     """
 
     def __init__(self, project: Path, name: str, variables: Mapping[str, str]) -> None:
@@ -76,7 +78,7 @@ class ProjectStack:
         return self._stack is not None
 
     def destroy(self) -> None:
-        """Deletes its objects, then the stack; nothing where it does not exist."""
+        """Deletes its objects, then the stack. Does nothing if the stack does not exist."""
         if self._stack is None:
             return
         try:
@@ -85,7 +87,7 @@ class ProjectStack:
             raise engine_error(self.name, str(error)) from None
 
     def preview(self) -> list[tuple[str, str]]:
-        """(operation, URN) of what an update would do after a look at the cluster; nothing is written."""
+        """(operation, URN) of each operation of an update after a refresh. Nothing is written."""
         found: list[tuple[str, str]] = []
 
         def on_event(event: auto.EngineEvent) -> None:
@@ -101,7 +103,7 @@ class ProjectStack:
         return found
 
     def left(self, cluster: Objects) -> list[str]:
-        """The objects of its state, as it was when this was made, that are in the cluster still."""
+        """The objects of its state, as it was when this object was created, that still exist in the cluster."""
         found = []
         for token, resource_id in self._declared:
             kind, (namespace, name) = kind_of_type(token), parse_id(resource_id)

@@ -1,4 +1,4 @@
-"""Settings of applying deltas."""
+"""Settings for applying Plans."""
 
 import importlib.metadata
 from pathlib import Path
@@ -39,24 +39,25 @@ class ApplySettings(Declared):
     environment: Annotated[str, Field(pattern=r"^[a-z0-9](?:[-a-z0-9]{0,38}[a-z0-9])?$")]
     """Name of the environment: a DNS label of at most 40 characters, part of the stacks' names."""
     work_folder: Path
-    """Holds a folder for each stack and, by default, the state; made where it is missing."""
+    """Folder for the stacks' work folders and, by default, the state. It is created if it is missing."""
     passphrase_file: Path | None = None
     """File of the secrets provider `passphrase`; only the engine reads it."""
     backend: str = ""
     """URL of the state backend; empty: the folder `state` in the work folder."""
     secrets_provider: str = "passphrase"
-    """Of new stacks: `passphrase`, or the URL of a key, such as `awskms://alias/plimsoll?region=eu-central-1`."""
+    """Secrets provider of new stacks: `passphrase`, or the URL of a key, such as
+    `awskms://alias/plimsoll?region=eu-central-1`."""
     shards: int = Field(default=4, ge=1, le=64)
-    """Stacks that new owners are spread over; those that exist already are served too."""
+    """Number of stacks for new objects. Other existing stacks of the environment are used too."""
     pre_started_shards: int = Field(default=1, ge=0, le=64)
     """Number of pre-started updates; each takes about 110 MB."""
     objects_per_shard: int = Field(default=150, ge=1)
-    """A stack that holds this many takes no new objects while another has room."""
+    """Number of objects from which a stack gets no new ones while another stack has room."""
     provider: Literal["plugin", "attached"] = "plugin"
     kubeconfig: Path | None = None
     context: str | None = None
     pulumi: Path | None = None
-    """The CLI; absent: the one on PATH."""
+    """Path of the CLI; None: the one on PATH."""
     pulumi_home: Path | None = None
     policy_packs: tuple[Path, ...] = ()
     history: int = Field(default=50, ge=1)
@@ -102,5 +103,6 @@ class ApplySettings(Declared):
 
 
 def plugin_version() -> str:
-    """Version of the pulumi-kubernetes SDK that is installed: the plugin's too. The SDK itself is never imported."""
+    """Version of the installed pulumi-kubernetes SDK, which is also that of the plugin. The SDK itself is never
+    imported."""
     return importlib.metadata.version("pulumi-kubernetes")

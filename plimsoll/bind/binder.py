@@ -13,7 +13,7 @@ from tenacity.nap import sleep_using_event
 from plimsoll.bind.cluster import Cluster
 from plimsoll.bind.kai import refuse_beside_kai
 from plimsoll.bind.planning import BindPlanner
-from plimsoll.bind.writing import Writing
+from plimsoll.bind.step_writer import StepWriter
 from plimsoll.errors import PlimsollError
 from plimsoll.kube import Connection, ConnectionFailedError, RequestError
 from plimsoll.model.api import BinderSettings
@@ -21,15 +21,15 @@ from plimsoll.observe.cluster import NotSyncedError
 
 log = structlog.get_logger(__name__)
 
-LOOK_AGAIN_SECONDS: Final = 60.0
-"""The longest time between two rounds, in each of which KAI is looked for."""
+RESYNC_SECONDS: Final = 60.0
+"""Longest time between two rounds. Each round checks that KAI's binder does not run in the cluster."""
 SYNC_SECONDS: Final = 60.0
 IDLE_SECONDS: Final = 0.02
-"""A round begins once nothing has changed for so long,"""
+"""A round begins when nothing has changed for this long,"""
 BURST_SECONDS: Final = 0.2
-"""or so long after the first change."""
+"""or this long after the first change."""
 RETRY_SECONDS: Final = 1.0
-"""Pause after a round with steps, unless the cluster shows a change."""
+"""Pause after a round that wrote something, unless the cluster shows a change before."""
 
 
 class ShareBinder:
@@ -44,7 +44,7 @@ class ShareBinder:
         self._planner = BindPlanner(settings)
         self._refused: list[tuple[str, str]] = []
         self._unbindable: list[str] = []
-        self._writing = Writing(
+        self._writing = StepWriter(
             connection,
             settings,
             self._cluster,
@@ -56,14 +56,15 @@ class ShareBinder:
         self._looked_for_kai = float("-inf")
 
     def run(self) -> None:
-        """Until `stop`. Raises KaiBinderError where KAI's binder appears, and what `stop` was given."""
+        """Runs until `stop` is called. Raises KaiBinderError if KAI's binder runs in the cluster, and the error that
+        was passed to `stop`."""
         refuse_beside_kai(self._connection)
         try:
             self._cluster.start()
             self._cluster.wait_synced(SYNC_SECONDS)
             log.info("binding shares")
             while not self._stopping.is_set():
-                self._cluster.wait(IDLE_SECONDS, BURST_SECONDS, timeout=self._patient_round())
+                self._cluster.wait(IDLE_SECONDS, BURST_SECONDS, timeout=self._retried_round())
         finally:
             self._cluster.stop()
             self._writing.close()
@@ -71,7 +72,7 @@ class ShareBinder:
             raise self._ended_by
 
     def stop(self, why: PlimsollError | None = None) -> None:
-        """Ends `run` after the round in progress, with that error; safe in a signal handler."""
+        """Ends `run` after the current round; `run` then raises `why`. Safe in a signal handler."""
         self._ended_by = self._ended_by or why
         self._stopping.set()
         self._cluster.wake()
@@ -80,8 +81,8 @@ class ShareBinder:
     def stopping(self) -> bool:
         return self._stopping.is_set()
 
-    def _patient_round(self) -> float:
-        """A round that got through; seconds until the next one, without a change."""
+    def _retried_round(self) -> float:
+        """Runs a round, with retries. Returns the seconds until the next one if nothing changes before."""
         retrying = Retrying(
             retry=retry_if_exception_type((ConnectionFailedError, RequestError, NotSyncedError)),
             wait=wait_exponential(multiplier=0.5, max=30.0),
@@ -92,10 +93,10 @@ class ShareBinder:
         )
         with suppress(ConnectionFailedError, RequestError, NotSyncedError):
             return retrying(self._round)
-        return 0.0  # stopped while it was waiting
+        return 0.0  # stopped during the back-off
 
     def _round(self) -> float:
-        if self._clock() - self._looked_for_kai >= LOOK_AGAIN_SECONDS:
+        if self._clock() - self._looked_for_kai >= RESYNC_SECONDS:
             refuse_beside_kai(self._connection)
             self._looked_for_kai = self._clock()
         while self._refused:
@@ -108,8 +109,8 @@ class ShareBinder:
             return 0.0
         if plan.steps:
             self._writing.carry_out(plan.steps)
-            return RETRY_SECONDS  # at the latest: what was written comes back by the watch
-        return LOOK_AGAIN_SECONDS if plan.next_look is None else min(LOOK_AGAIN_SECONDS, plan.next_look - now + 0.05)
+            return RETRY_SECONDS  # the watch usually delivers the writes before this
+        return RESYNC_SECONDS if plan.next_deadline is None else min(RESYNC_SECONDS, plan.next_deadline - now + 0.05)
 
 
 def _log_retry(state: RetryCallState) -> None:

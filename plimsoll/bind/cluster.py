@@ -1,4 +1,5 @@
-"""Nodes and pods: the state of the watches with the binder's own later writes."""
+"""Cluster: nodes and pods as the watches show them, together with the binder's own writes that the watches have not
+delivered yet."""
 
 import threading
 import time
@@ -12,7 +13,7 @@ from plimsoll.model.cluster import Node, Pod
 from plimsoll.observe.cluster import NODES, ClusterWatch, Store
 
 _FORGET_SECONDS = 30.0
-"""After that a write that no watch has shown is taken as undone."""
+"""A write that no watch has delivered after this long counts as undone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,11 +21,12 @@ class _Written:
     pod: Pod
     at: float
     new: bool
-    """Whether the watch did not know the pod before; where it did and no longer does, the pod is gone."""
+    """Whether the binder created the pod. If the binder did not, and the watch no longer shows it, the pod is
+    deleted."""
 
 
 class Cluster(ClusterWatch):
-    """Safe to share between threads."""
+    """Nodes and pods of one cluster. Thread-safe."""
 
     def __init__(
         self, connection: Connection, settings: BinderSettings, clock: Callable[[], float] = time.monotonic
@@ -37,7 +39,8 @@ class Cluster(ClusterWatch):
         self._lock = threading.Lock()
 
     def note(self, pod: Pod, *, new: bool = False) -> None:
-        """A write left the pod like this, or made it (`new`): it stands until the watch shows something newer."""
+        """Records the pod as a write left it, or created it (`new`). It replaces the watch's version until the watch
+        delivers a newer one."""
         with self._lock:
             self._written[pod.key] = _Written(pod, self._clock(), new)
 
@@ -45,7 +48,7 @@ class Cluster(ClusterWatch):
         return self._nodes.values()
 
     def pods(self) -> list[Pod]:
-        """Raises NotSyncedError while a watch has not seen its kind."""
+        """All pods that are not finished. Raises NotSyncedError until each watch is synced."""
         self.require_synced()
         seen = self._pods.values()
         with self._lock:
@@ -60,14 +63,14 @@ class Cluster(ClusterWatch):
             return list(by_key.values())
 
     def _is_settled(self, written: _Written, seen: Pod | None) -> bool:
-        """Whether what the watch shows is to be believed again."""
+        """Whether the watch's version is current again."""
         if seen is None:
             return not written.new or self._clock() - written.at > _FORGET_SECONDS
         return _is_newer(seen, written.pod) or self._clock() - written.at > _FORGET_SECONDS
 
 
 def _is_newer(seen: Pod, written: Pod) -> bool:
-    """Whether the watch has gone beyond the write. Versions of one kind grow (KEP-5504)."""
+    """Whether the watch's version is newer than the write. Resource versions of one kind increase (KEP-5504)."""
     try:
         return int(seen.resource_version) > int(written.resource_version)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Whether KAI's binder runs in the cluster: then KAI owns the reservations, and Plimsoll creates none."""
+"""Detects KAI's binder. If it runs, KAI owns the reservations, and Plimsoll must not create any."""
 
 from typing import Any, Final
 
@@ -13,12 +13,14 @@ _ENDED: Final = ("Succeeded", "Failed")
 
 
 class KaiBinderError(PlimsollError):
-    """KAI's binder makes the reservations here."""
+    """KAI's binder runs in the cluster."""
 
 
 def refuse_beside_kai(connection: Connection) -> None:
-    """Raises KaiBinderError where a Deployment of KAI's binder has replicas."""
-    found = connection.request("GET", _DEPLOYMENTS, query={"fieldSelector": f"metadata.name={_NAME}"}, patient=True)
+    """Raises KaiBinderError if a Deployment of KAI's binder has replicas."""
+    found = connection.request(
+        "GET", _DEPLOYMENTS, query={"fieldSelector": f"metadata.name={_NAME}"}, retry_throttled=True
+    )
     for item in found.get("items") or ():
         if _is_kai(item):
             namespace = item["metadata"]["namespace"]
@@ -30,7 +32,7 @@ def refuse_beside_kai(connection: Connection) -> None:
 
 
 def groups_of_bind_requests(connection: Connection) -> set[str]:
-    """GPU groups that live BindRequests name; none where the cluster does not know the kind."""
+    """Names of the GPU groups in BindRequests that are not finished; none if the cluster does not serve the kind."""
     try:
         found = connection.request("GET", _BIND_REQUESTS)
     except RequestError as error:

@@ -1,4 +1,4 @@
-"""Pods as the binder observes them: every one, as each takes CPU and memory of its node."""
+"""Pods as the binder observes them: all of them, because each uses CPU and memory of its node."""
 
 from typing import Any
 
@@ -12,8 +12,8 @@ _FINISHED = ("Succeeded", "Failed")
 
 
 def pods_of(settings: BinderSettings) -> Kind[Pod]:
-    """The kind: pods of the binder's scheduler with what is in the way of binding them; finished ones only where they
-    are reservations, whose failure matters."""
+    """The observed kind. Pods of the binder's scheduler have a reason if they cannot be bound. Finished pods are left
+    out, except reservations, whose failure matters."""
     namespaces = settings.reservation.namespaces
 
     def read(raw: dict[str, Any]) -> Pod | None:

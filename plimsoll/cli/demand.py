@@ -46,7 +46,7 @@ def demand(
     from plimsoll.cluster.pods import rival_warnings
     from plimsoll.plan.demand import DemandPlanner
     from plimsoll.plan.limits import environment_room
-    from plimsoll.plan.owned import Delta
+    from plimsoll.plan.owned import PlanBuilder
     from plimsoll.plan.requests import RequestRound
     from plimsoll.plan.view import ClusterView
 
@@ -60,7 +60,7 @@ def demand(
     requesting = RequestRound(
         snapshot,
         DemandPlanner(),
-        Delta(),
+        PlanBuilder(),
         datetime.now(UTC),
         room=environment_room(view),
         requests=view.requests,

@@ -132,11 +132,11 @@ def _name_of(found: Environment, named: str | None, connection: Connection) -> s
 def _refuse_unseen(layers: list[ProjectStack], observer: Observer, backend: str) -> None:
     """Refuses to begin where a stack is not there and what it declares is."""
     snapshot = observer.snapshot()
-    there = (
+    existing = (
         f"the Environment {snapshot.environment.name}" if snapshot.environment.uid else "",
         "the kinds of plimsoll.dev" if "Workspace" not in snapshot.missing_kinds else "",
     )
-    for layer, objects, option in zip(layers, there, ("--stack", "--foundation"), strict=True):
+    for layer, objects, option in zip(layers, existing, ("--stack", "--foundation"), strict=True):
         if objects and not layer.exists:
             raise PlimsollError(
                 f"no stack {layer.name} in {backend}, but {objects} in the cluster: nothing was destroyed",

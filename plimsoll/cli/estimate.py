@@ -122,8 +122,8 @@ def command(
     warnings: list[str] = []
     kind: InstanceType | None = None
     if gpus is None:
-        catalog, told = _catalog(environment, aws_region, prices)
-        warnings += told
+        catalog, catalog_warnings = _catalog(environment, aws_region, prices)
+        warnings += catalog_warnings
         if instance_type is None:
             clouds = _clouds(cloud or [], catalog)
             found = catalog.feasible(subject.need, settings, asked=context_length, clouds=clouds)

@@ -61,7 +61,7 @@ def workspace(
 
     Exit code 2 if it is refused.
     """
-    from plimsoll.cli.story import as_json, print_story
+    from plimsoll.cli.explanation import as_json, print_explanation
     from plimsoll.observe.cloud_types import with_cloud_types
     from plimsoll.observe.hub_models import with_hub_models
     from plimsoll.plan import explain
@@ -87,12 +87,12 @@ def workspace(
             events = events_about(connection, ref)
         finally:
             connection.close()
-    story = explain(with_cloud_types(snapshot), ref, datetime.now(UTC))
+    explanation = explain(with_cloud_types(snapshot), ref, datetime.now(UTC))
     if output.document:
-        print_document(as_json(story, events), output)
+        print_document(as_json(explanation, events), output)
     else:
-        print_story(story, events)
-    raise typer.Exit(SETTLED if story.verdict.accepted else REFUSED)
+        print_explanation(explanation, events)
+    raise typer.Exit(SETTLED if explanation.verdict.accepted else REFUSED)
 
 
 def _find(snapshot: Snapshot, name: str, namespace: str | None) -> WorkspaceRef:
@@ -105,8 +105,8 @@ def _find(snapshot: Snapshot, name: str, namespace: str | None) -> WorkspaceRef:
     if found:
         namespaces = ", ".join(sorted(ref.namespace for ref in found))
         raise PlimsollError(f"{len(found)} Workspaces are named {name!r}", f"set --namespace to one of {namespaces}")
-    there = ", ".join(sorted(map(str, refs))[:5])
+    known = ", ".join(sorted(map(str, refs))[:5])
     where = f" in namespace {namespace!r}" if namespace else ""
     raise PlimsollError(
-        f"Workspace {name!r} not found{where}", f"existing Workspaces: {there}" if there else "no Workspaces exist"
+        f"Workspace {name!r} not found{where}", f"existing Workspaces: {known}" if known else "no Workspaces exist"
     )

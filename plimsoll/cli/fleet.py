@@ -89,7 +89,9 @@ def _lease(connection: Connection) -> dict[str, Any]:
     settings = LeaseSettings()
     try:
         return connection.request(
-            "GET", f"/apis/coordination.k8s.io/v1/namespaces/{settings.namespace}/leases/{settings.name}", patient=True
+            "GET",
+            f"/apis/coordination.k8s.io/v1/namespaces/{settings.namespace}/leases/{settings.name}",
+            retry_throttled=True,
         )
     except RequestError as error:
         if error.code in (403, 404):

@@ -50,12 +50,12 @@ def kaito(
         raise ManifestError(
             f"{', '.join(files)}: no objects of kaito.sh", "only Workspaces and InferenceSets are converted"
         )
-    _tell(found, skipped)
+    _print_summary(found, skipped)
     _write([each.workspace for each in found if each.workspace is not None], output)
     raise typer.Exit(REFUSED if any(each.losses.refused for each in found) else SETTLED)
 
 
-def _tell(found: list[Conversion], skipped: int) -> None:
+def _print_summary(found: list[Conversion], skipped: int) -> None:
     for each in found:
         for loss in each.losses.found:
             label, style = ("refused", "bold red") if loss.refused else ("warning", "yellow")

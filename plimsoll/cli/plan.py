@@ -68,7 +68,7 @@ def plan(
     else:
         from plimsoll.observe.cluster import open_observer
 
-        with open_observer(kubeconfig, context, hub_patience=None) as (_, observer):
+        with open_observer(kubeconfig, context, hub_timeout=None) as (_, observer):
             snapshot = observer.snapshot()
     following = next_gpu(queue_usage(snapshot)) if snapshot.queues else None
     raise typer.Exit(render(decide(snapshot), output, following, snapshot))

@@ -56,13 +56,13 @@ def check(
     invalid file.
     """
     from plimsoll.observe.files import checked_objects, read_policy_config
-    from plimsoll.policy import RULES, Checker, assumes_mode, world_of
+    from plimsoll.policy import RULES, Checker, assumes_mode, context_of
 
     settings = read_policy_config(config)
     objects = checked_objects(files)
     if assumes_mode(objects.manifests, settings):
         ERR.print("no Environment: node auto-provisioning counts as disabled, as in `plimsoll plan`", soft_wrap=True)
-    report = Checker(world_of(objects.manifests, settings), settings, _day(date)).check(objects.manifests)
+    report = Checker(context_of(objects.manifests, settings), settings, _day(date)).check(objects.manifests)
     found = [
         (position, Located(finding, *_place(objects.places[position] if position is not None else None, config)))
         for position, finding in report.findings
@@ -80,7 +80,7 @@ def check(
         case _:
             where = {each.finding: f"{each.file}:{each.line}" for each in located}
             print_findings(where, Format(output.value), where)
-    _tell(objects.passed_over, len(objects.manifests), len(report.exempted))
+    _print_summary(objects.passed_over, len(objects.manifests), len(report.exempted))
     raise typer.Exit(REFUSED if found else SETTLED)
 
 
@@ -119,7 +119,7 @@ def _place(place: Any, config: Path | None) -> tuple[str, int]:
     return (place.file, place.line or 1) if place is not None else (str(config or "settings"), 1)
 
 
-def _tell(passed_over: Mapping[str, int], checked: int, exempted: int) -> None:
+def _print_summary(passed_over: Mapping[str, int], checked: int, exempted: int) -> None:
     """Prints what is checked and what is not, to standard error."""
     ERR.print(f"{counted(checked, 'object')} checked, {counted(exempted, 'finding')} exempted", soft_wrap=True)
     if passed_over:

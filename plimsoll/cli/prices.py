@@ -42,8 +42,8 @@ def command(
         found = ec2_prices(aws_region)
         known = {each.name.casefold() for each in Catalog.builtin().types}
         prices = {name: price for name, price in found.prices.items() if every or name in known}
-        told = f"{len(prices)} of {len(found.prices)} instance types in {found.region}"
-        ERR.print(f"{told}, on demand, in {found.currency}", highlight=False)
+        summary = f"{len(prices)} of {len(found.prices)} instance types in {found.region}"
+        ERR.print(f"{summary}, on demand, in {found.currency}", highlight=False)
     if table is not None:
         from plimsoll.observe.files import read_prices
 

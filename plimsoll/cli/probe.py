@@ -27,4 +27,4 @@ def probe(  # noqa: PLR0917 - options of a command, each given by name
     Exit code 0: written; 1: the pod cannot be written; 3: no GPU; 4: several GPUs; 5: a GPU partitioned by MIG.
     """
     only_without(ctx, "show", "once", "account")
-    raise typer.Exit(run(show=show, once=once, root=root, account=account, patience=patience))
+    raise typer.Exit(run(show=show, once=once, root=root, account=account, timeout=patience))

@@ -102,9 +102,9 @@ def check(  # noqa: PLR0917 - options of a command, each given by name
 
     only_without(ctx, "file", "kubeconfig", "context")
     manifests = list(_from_files(file)) if file else _from_cluster(kubeconfig, context)
-    there = {each["metadata"].get("name") for each in manifests if is_queue(each)}
+    declared = {each["metadata"].get("name") for each in manifests if is_queue(each)}
     for name in delete or ():
-        if name not in there:
+        if name not in declared:
             raise PlimsollError(f"--delete {name}: Queue not found")
     raise typer.Exit(print_findings(check_queues(manifests, known or (), delete or ()), output))
 

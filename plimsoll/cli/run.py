@@ -29,7 +29,7 @@ from plimsoll.cli.shared import (
 )
 from plimsoll.errors import PlimsollError
 
-HUB_PATIENCE_SECONDS: Final = 2.0
+HUB_TIMEOUT_SECONDS: Final = 2.0
 """How long a round waits for what a hub says of models that were not named before; a job waits for its deadline."""
 
 app = typer.Typer(add_completion=False)
@@ -74,10 +74,10 @@ def run(  # noqa: PLR0917 - options of a command, each given by name
     It waits for the cluster's Environment, and for the Lease where another controller has it. With --once: exit code
     0: settled; 2: a Workspace or an object is refused; 1: failed, or not settled in time.
     """
-    from plimsoll.cli.controller import Controller, Stopping, serving, waited_out
+    from plimsoll.cli.controller import Controller, Stopping, retry_transient, serving
     from plimsoll.cli.plan import render
     from plimsoll.cli.writing import Settling, WriterOptions, check_options
-    from plimsoll.loop import LOOK_AGAIN_SECONDS, collect_rarely
+    from plimsoll.loop import RESYNC_SECONDS, collect_rarely
     from plimsoll.observe.cluster import open_observer
 
     only_with(ctx, "once", "timeout", "output")
@@ -106,20 +106,20 @@ def run(  # noqa: PLR0917 - options of a command, each given by name
     check_options(options)
     stopping = Stopping()
     stopping.on_signals()
-    patience = None if once else HUB_PATIENCE_SECONDS
+    hub_timeout = None if once else HUB_TIMEOUT_SECONDS
     with serving(metrics_host, metrics_port) as service:
 
         def awaited(sync: Callable[[], None]) -> None:
-            sync() if once else waited_out(sync, stopping, service.waits)
+            sync() if once else retry_transient(sync, stopping, service.waits)
 
-        with open_observer(kubeconfig, context, patience, awaited) as (connection, observer):
+        with open_observer(kubeconfig, context, hub_timeout, awaited) as (connection, observer):
             controller = Controller(options, connection, observer, service, stopping)
             if not once:
                 controller.run()
                 raise typer.Exit(SETTLED)
             settling = Settling(timeout)
             with ERR.status("settling"):
-                controller.run_once(timeout, settling.on_tick, min(timeout, LOOK_AGAIN_SECONDS))
+                controller.run_once(timeout, settling.on_round, min(timeout, RESYNC_SECONDS))
         plan = settling.whole_plan()
         if plan is not None:
             render(plan, output)

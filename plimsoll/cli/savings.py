@@ -64,7 +64,10 @@ def savings(
 def _as_json(found: "Savings") -> dict[str, Any]:
     return {
         "unit": "price" if found.priced else "gpus",
-        **{name: round(getattr(found, name), 6) for name in ("now", "saved", "anew", "least")},
+        "now": round(found.now, 6),
+        "saved": round(found.saved, 6),
+        "repacked": round(found.repacked, 6),
+        "least": round(found.least, 6),
         "groups": [
             {
                 "instanceType": each.instance_type,
@@ -72,8 +75,8 @@ def _as_json(found: "Savings") -> dict[str, Any]:
                 "product": each.product,
                 "price": each.price,
                 "nodes": each.nodes,
-                "anew": each.anew,
-                "leaving": list(each.leaving),
+                "repacked": each.repacked,
+                "removable": list(each.removable),
             }
             for each in found.groups
         ],
@@ -97,13 +100,13 @@ def _print(found: "Savings", *, whole: bool) -> None:
     for column in ("Nodes", "Removable", "Needed", "Saves an hour"):
         table.add_column(column, justify="right")
     for each in found.groups:
-        saved = "not known" if each.price is None else f"{each.price * len(each.leaving):,.2f}"
-        counts = (each.nodes, len(each.leaving), each.anew)
+        saved = "not known" if each.price is None else f"{each.price * len(each.removable):,.2f}"
+        counts = (each.nodes, len(each.removable), each.repacked)
         table.add_row(each.instance_type or "-", each.node_pool or "-", each.product, *map(str, counts), saved)
     OUT.print(table)
     for each in found.groups:
-        if each.leaving:
-            names = ", ".join(each.leaving) if whole else shortlist(each.leaving)
+        if each.removable:
+            names = ", ".join(each.removable) if whole else shortlist(each.removable)
             _say(f"{each.instance_type or each.product}: can be removed: {names}")
     _print_moves(found.moving, whole=whole)
     _print_stays(found, whole=whole)
@@ -114,7 +117,7 @@ def _print(found: "Savings", *, whole: bool) -> None:
     OUT.print(
         Text(
             f"Now: {amount(found.now)}. Moving pods saves {amount(found.saved)}. "
-            f"If all pods were placed again: {amount(found.anew)}. Lower bound of any packing onto these nodes: "
+            f"If all pods were placed again: {amount(found.repacked)}. Lower bound of any packing onto these nodes: "
             f"{amount(found.least)}.",
             style="bold",
         ),

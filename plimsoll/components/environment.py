@@ -23,7 +23,7 @@ class LimitsArgs(TypedDict, total=False):
     workspace_nodes: pulumi.Input[int]
     """Nodes of one Workspace; absent: 1,000."""
     deletions_per_tick: pulumi.Input[int]
-    """NodeClaims and workloads that one delta may delete; the others wait for the next one."""
+    """NodeClaims and workloads that one Plan may delete; the others wait for the next one."""
 
 
 class NamespaceAccessArgs(TypedDict, total=False):

@@ -19,7 +19,7 @@ from plimsoll.components.declaring import is_later
 from plimsoll.errors import PlimsollError
 
 NAME: Final = "plimsoll"
-_LOOK_SECONDS: Final = 1.0
+_POLL_SECONDS: Final = 1.0
 
 Components = list[type[pulumi.ComponentResource]]
 
@@ -38,7 +38,7 @@ def schema(components: Components) -> str:
 def _end_with(parent: int) -> None:
     """The language host that started this process may be killed before it has ended its plugins."""
     while os.getppid() == parent:
-        time.sleep(_LOOK_SECONDS)
+        time.sleep(_POLL_SECONDS)
     os._exit(0)
 
 

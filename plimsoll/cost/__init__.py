@@ -4,9 +4,9 @@ Prices are those of the catalog: the Environment's `catalog.prices`, in any one 
 """
 
 from plimsoll.cost.cluster import ClusterCost, NodeCost, cluster_cost, node_cost
-from plimsoll.cost.packed_anew import GroupSavings, Move, Moving, Savings, savings
 from plimsoll.cost.planned import PlannedCost, operation_price, planned_cost
 from plimsoll.cost.prices import Prices
+from plimsoll.cost.removable_nodes import GroupSavings, Move, Moving, Savings, savings
 
 __all__ = [
     "ClusterCost",

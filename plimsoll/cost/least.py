@@ -11,11 +11,11 @@ from plimsoll.packing.gpus import Program
 from plimsoll.packing.nodes import UNBOUNDED, FreeNode, NodeShape, PodNeed, pack_nodes
 
 _PARTS: Final = (501, 334, 251, 201)
-"""A GPU has only as many parts of at least so many thousandths as are whole: 1, 2, 3 and 4."""
+"""A GPU can hold at most 1, 2, 3 or 4 shares of at least these thousandths."""
 _SLACK: Final = 1e-6
-"""More is offered by this part, so that rounding in the solver lifts no bound."""
+"""Relative amount by which resources are overstated, so that the solver's rounding does not raise the bound."""
 _ITEMS: Final = 400
-"""Different pods that are told apart; above, CPU and memory are rounded down."""
+"""Maximum number of different pods; with more, CPU and memory are rounded down."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ def _takes(node: FreeNode, item: _Item) -> bool:
 
 
 def _resources(items: Mapping[_Item, int]) -> list[tuple[_Amount, _Room]]:
-    """What pods take of a node of a kind, and what a node has."""
+    """Resources that pods use on a node of a kind, and that a node has."""
 
     def parts(size: int) -> tuple[_Amount, _Room]:
         return (
@@ -168,7 +168,7 @@ def _amount(amount: int) -> float:
 
 
 def _row(program: Program, taken: dict[int, float], offered: float, kept: dict[int, float]) -> None:
-    """What is taken is at most what is offered by fixed nodes, or by those that are kept."""
+    """Constraint: pods use at most what fixed nodes and the kept nodes have."""
     entries = {column: amount for column, amount in taken.items() if amount}
     rooms = {column: room * (1 + _SLACK) for column, room in kept.items()}
     if entries and offered < math.inf and all(room > -math.inf for room in rooms.values()):

@@ -56,7 +56,7 @@ def operation_price(operation: Change | Deletion, snapshot: Snapshot, prices: Pr
 
 
 def _nodes_of(manifest: Mapping[str, Any]) -> tuple[tuple[str, ...], int] | None:
-    """Instance types and number of the nodes that an object stands for."""
+    """Instance types and number of the nodes that an object represents."""
     kind, spec = manifest["kind"], manifest.get("spec") or {}
     if kind == "NodeClaim":
         return NodeClaim.read(manifest).instance_types, 1
@@ -74,7 +74,7 @@ def _nodes_of(manifest: Mapping[str, Any]) -> tuple[tuple[str, ...], int] | None
 
 
 def _count_before(change: Change, snapshot: Snapshot) -> int:
-    """Nodes that the object stands for already; 0 for a new one."""
+    """Number of nodes that the existing object represents; 0 for a new one."""
     kind, name = change.key.kind, change.key.name
     if kind == "NodePool":
         return next((pool.replicas or 0 for pool in snapshot.node_pools if pool.name == name), 0)
@@ -106,12 +106,12 @@ def _types_of(claim: NodeClaim, snapshot: Snapshot) -> tuple[str, ...]:
     return (launched,) if launched else claim.instance_types
 
 
-def _less_requested(things: Iterable[Pod | CapacityBuffer], prices: Prices) -> float | None:
+def _less_requested(objs: Iterable[Pod | CapacityBuffer], prices: Prices) -> float | None:
     """Withdrawn requests; a trigger pod on a node has been answered, and releases nothing."""
-    for thing in things:
-        request = NodeRequest.from_annotations(thing.annotations)
-        if request is not None and not (isinstance(thing, Pod) and thing.node_name):
-            return _less(prices.cheapest(request.instance_types), getattr(thing, "replicas", 1))
+    for obj in objs:
+        request = NodeRequest.from_annotations(obj.annotations)
+        if request is not None and not (isinstance(obj, Pod) and obj.node_name):
+            return _less(prices.cheapest(request.instance_types), getattr(obj, "replicas", 1))
     return None
 
 

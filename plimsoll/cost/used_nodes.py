@@ -130,7 +130,7 @@ class _Kinds:
             serves = frozenset(
                 each
                 for each in self._placements
-                if each.allows(node.labels, node.name) and not each.kept_away(node.taints)
+                if each.allows(node.labels, node.name) and not each.untolerated_taints(node.taints)
             )
             gpus = GpuKind(account.kind, account.memory_mib)
             name = names.setdefault((gpus, serves), f"kind-{len(names)}")

@@ -1,4 +1,4 @@
-"""The client of one apiserver."""
+"""A client of one apiserver: objects, watches, waits and typed errors."""
 
 from plimsoll.kube.awaiting import SKIP_AWAIT, Interruption, Waiting
 from plimsoll.kube.connection import (

@@ -1,4 +1,4 @@
-"""Waiting until an object is ready or gone, by one watch of that object; interruptible."""
+"""Waits until an object is ready or deleted, by a watch of that object. A wait can be interrupted."""
 
 import threading
 import time
@@ -14,12 +14,12 @@ from plimsoll.kube.ready import NotReadyError, readiness
 SKIP_AWAIT: Final = "pulumi.com/skipAwait"
 TIMEOUT: Final = "pulumi.com/timeoutSeconds"
 DEFAULT_SECONDS: Final = 600.0
-"""How long to wait where the resource sets no custom timeout: the plugin's ten minutes."""
+"""Seconds to wait if the resource sets no custom timeout: the ten minutes of Pulumi's Kubernetes plugin."""
 _WATCH_SECONDS: Final = 240
 
 
 class Interruption:
-    """The end of one engine call's patience: cancelled by the user, or the engine has gone."""
+    """Interrupts the waits of one call of the engine, after a cancellation by the user or the end of the engine."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -33,7 +33,7 @@ class Interruption:
                 self._watch.stop()
 
     def guard(self, watch: Watch | None) -> bool:
-        """Makes `stop` end this watch; False where it has been called already."""
+        """Registers a watch, which `stop` ends. Returns False if `stop` has been called already."""
         with self._lock:
             self._watch = watch
             return not self.stopped
@@ -41,14 +41,15 @@ class Interruption:
 
 @dataclass(frozen=True)
 class Waiting:
-    """How a call waits: `seconds` is the resource's custom timeout, 0 where it has none."""
+    """Waits of one call; `seconds` is the resource's custom timeout, 0 if it has none."""
 
     objects: Objects
     interruption: Interruption
     seconds: float = 0.0
 
     def until_ready(self, live: Object) -> Object:
-        """The object once it is ready by its kind's measure or its `pulumi.com/waitFor`; at once without either.
+        """Waits until the object is ready, by the conditions of its kind or its `pulumi.com/waitFor` annotation, and
+        returns it. Returns at once for kinds without conditions.
 
         Raises NotReadyError.
         """
@@ -56,7 +57,7 @@ class Waiting:
         return live if condition is None else self._until(live, condition)
 
     def until_gone(self, live: Object) -> None:
-        """Returns once the object has gone. Raises NotReadyError where it is still there in the end."""
+        """Waits until the object is deleted. Raises NotReadyError if it still exists at the timeout."""
         uid = metadata_of(live).get("uid")
 
         def gone(obj: Object) -> str | None:
@@ -68,7 +69,8 @@ class Waiting:
         self._until(live, gone)
 
     def _until(self, live: Object, condition: Callable[[Object], str | None]) -> Object:
-        """The object once the condition holds; an empty one where it has gone and the condition accepts that."""
+        """Waits until the condition holds and returns the object; an empty one if the object was deleted and the
+        condition accepts that."""
         kind, namespace, name = kind_of(live), namespace_of(live), name_of(live)
         what = f"{kind.kind} {namespace}/{name}" if namespace else f"{kind.kind} {name}"
         deadline = time.monotonic() + self._allowed(live)
@@ -97,7 +99,7 @@ class Waiting:
         return self.seconds or (float(text) if text.isdecimal() else DEFAULT_SECONDS)
 
     def _observe(self, last: Object, condition: Callable[[Object], str | None], seconds: float) -> Object:
-        """Follows the object until the condition holds or the watch ends; an empty object where it has gone."""
+        """Watches the object until the condition holds or the watch ends; an empty object if it was deleted."""
         kind, namespace, name = kind_of(last), namespace_of(last), name_of(last)
         version = str(metadata_of(last).get("resourceVersion") or "0")
         with self.objects.watch(kind, namespace, name, version, max(1, int(seconds))) as watch:

@@ -1,4 +1,5 @@
-"""The connection to one cluster: kubeconfig or in-cluster account, raw JSON in and out, typed errors."""
+"""Connection: requests to one cluster by a kubeconfig or the service account of a pod, with raw JSON and typed
+errors."""
 
 import os
 import time
@@ -25,23 +26,24 @@ STRATEGIC_MERGE_PATCH: Final = "application/strategic-merge-patch+json"
 MERGE_PATCH: Final = "application/merge-patch+json"
 APPLY_PATCH: Final = "application/apply-patch+yaml"
 _AUTHORIZATION_SECONDS: Final = 1.0
-"""To ask the client library each time took a fifth of the time of a request."""
+"""Seconds for which request headers are reused: reading them each time took a fifth of the time of a request."""
 _PATIENCE: Final = urllib3.Retry(
     total=None, connect=False, read=False, redirect=False, other=0,
     status=10, status_forcelist=[429], allowed_methods=["GET"], raise_on_status=False,
     backoff_factor=0.2, backoff_max=2.0, retry_after_max=10,
 )  # fmt: skip
-"""As often as client-go; each time after the seconds of Retry-After, of which a kind that was just defined has one."""
+"""Retries of throttled requests, as often as client-go, each after the seconds of its Retry-After header. A kind that
+was just defined returns such a header."""
 
 
 class ConnectionFailedError(PlimsollError):
-    """No usable answer: no kubeconfig, nobody listening, a broken connection."""
+    """There is no usable response: no kubeconfig, no server, or a broken connection."""
 
 
 class RequestError(PlimsollError):
-    """An answer of the apiserver that is no success.
+    """An error response of the apiserver.
 
-    `code` is the HTTP status, `reason` the machine-readable reason of metav1.Status, such as `AlreadyExists`.
+    `code` is the HTTP status; `reason` is that of metav1.Status, such as `AlreadyExists`.
     """
 
     def __init__(self, code: int, reason: str, message: str, hint: str | None = None) -> None:
@@ -57,7 +59,7 @@ class Connection:
         """`account` is only for messages."""
         self._account = account or Account()
         configuration.connection_pool_maxsize = 64
-        configuration.keep_alive = True  # a watch whose peer is gone without a word ends within minutes
+        configuration.keep_alive = True  # ends a watch within minutes if the server has vanished
         self._configuration = configuration
         self._pool: urllib3.PoolManager = client.ApiClient(configuration).rest_client.pool_manager
         self.server: str = configuration.host
@@ -69,8 +71,8 @@ class Connection:
     def open(cls, kubeconfig: Path | None = None, context: str | None = None) -> "Connection":
         """Connects by a kubeconfig (argument, `KUBECONFIG`, `~/.kube/config`) or, in a pod, by its service account.
 
-        Makes no request. Raises ConnectionFailedError where there is nothing to connect with, or an exec plugin gives
-        no credentials.
+        Makes no request. Raises ConnectionFailedError if there is no configuration, or an exec plugin returns no
+        credentials.
         """
         configuration = client.Configuration()
         in_pod = kubeconfig is None and not os.environ.get("KUBECONFIG") and "KUBERNETES_SERVICE_HOST" in os.environ
@@ -98,7 +100,7 @@ class Connection:
         except (ConfigException, OSError, ValueError, yaml.YAMLError) as error:
             raise _unusable(kubeconfig, " ".join(str(error).split())) from None
         if not configuration.verify_ssl:
-            # Said once here rather than by urllib3 at every request.
+            # One warning here instead of one by urllib3 for every request.
             log.warning(
                 "the kubeconfig disables the verification of the server's certificate", server=configuration.host
             )
@@ -115,14 +117,14 @@ class Connection:
         content_type: str = JSON,
         accept: str = JSON,
         timeout: float = 30.0,
-        patient: bool = False,
+        retry_throttled: bool = False,
     ) -> dict[str, Any]:
-        """One request; the parsed JSON answer. `timeout` in seconds, of each try.
+        """Sends one request and returns the parsed JSON. `timeout` is in seconds, for each attempt.
 
-        Where `patient`, a GET that the apiserver puts off (429) is sent again when it says, up to ten times: for those
-        that look once. A loop, which looks again by itself, does without.
+        With `retry_throttled`, a GET that the apiserver rejects with 429 (Too Many Requests) is sent again after the
+        seconds of its Retry-After header, up to ten times. Callers that retry by themselves leave it off.
 
-        Raises RequestError on an answer of 300 and above, ConnectionFailedError where none came or none in JSON.
+        Raises RequestError for a status of 300 or more, ConnectionFailedError for no response or one that is not JSON.
         """
         with self._send(
             method,
@@ -133,7 +135,7 @@ class Connection:
             accept=accept,
             timeout=timeout,
             preload=True,
-            retries=_PATIENCE if patient else False,
+            retries=_PATIENCE if retry_throttled else False,
         ) as response:
             text = response.data or b"{}"
         try:
@@ -149,7 +151,7 @@ class Connection:
     def stream(
         self, path: str, *, query: Mapping[str, str], read_timeout: float, accept: str = JSON
     ) -> Iterator[urllib3.BaseHTTPResponse]:
-        """A GET whose body is read as it comes (a watch). The connection is closed on leaving."""
+        """Context manager: a GET whose body is read as it arrives (a watch). The connection is closed at the end."""
         with self._send(
             "GET", path, None, query=query, content_type=JSON, accept=accept, timeout=read_timeout, preload=False
         ) as response:
@@ -159,7 +161,7 @@ class Connection:
         self._pool.clear()
 
     def _authorization(self) -> dict[str, str]:
-        """Headers that say who asks; read again after a moment, for tokens of service accounts rotate."""
+        """Authorization headers. They are read again after a short time, because service account tokens rotate."""
         headers, until = self._known
         if time.monotonic() >= until:
             with plugin_failures() as failures:

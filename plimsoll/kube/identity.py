@@ -1,4 +1,4 @@
-"""What identifies an object: its kind, its name and namespace, its id and type in Pulumi."""
+"""Identity of an object: kind, name and namespace, and its id and type in Pulumi."""
 
 import secrets
 from typing import Any, NamedTuple
@@ -7,7 +7,7 @@ from plimsoll.errors import PlimsollError
 
 
 class Kind(NamedTuple):
-    """Group, version and kind. The group is empty for core."""
+    """Group, version and kind. The group of core kinds is empty."""
 
     group: str
     version: str
@@ -22,7 +22,7 @@ class Kind(NamedTuple):
 
 
 def kind_of(obj: dict[str, Any]) -> Kind:
-    """The kind of an object. Raises PlimsollError where it has none."""
+    """The kind of an object. Raises PlimsollError if it has none."""
     api_version, kind = obj.get("apiVersion"), obj.get("kind")
     if not isinstance(api_version, str) or not isinstance(kind, str) or not api_version or not kind:
         raise PlimsollError("an object has no apiVersion or no kind", "set both")
@@ -31,7 +31,7 @@ def kind_of(obj: dict[str, Any]) -> Kind:
 
 
 def kind_of_type(token: str) -> Kind:
-    """The kind behind a type token such as `kubernetes:apps/v1:Deployment`."""
+    """The kind of a Pulumi type token such as `kubernetes:apps/v1:Deployment`."""
     parts = token.split(":")
     if len(parts) != 3 or parts[0] != "kubernetes" or "/" not in parts[1]:
         raise PlimsollError(f"{token} is not a type of the kubernetes package")
@@ -44,7 +44,7 @@ def type_of(kind: Kind) -> str:
 
 
 def metadata_of(obj: dict[str, Any]) -> dict[str, Any]:
-    """The metadata of an object, or an empty dict where it is missing or not yet known."""
+    """The metadata of an object; an empty dict if it is missing or unknown."""
     metadata = obj.get("metadata")
     return metadata if isinstance(metadata, dict) else {}
 
@@ -64,13 +64,13 @@ def annotation(obj: dict[str, Any], key: str) -> str:
 
 
 def id_of(obj: dict[str, Any]) -> str:
-    """`namespace/name`, or `name` for a cluster-scoped object: the id in Pulumi's state."""
+    """Id in Pulumi's state: `namespace/name`, or `name` for a cluster-scoped object."""
     namespace = namespace_of(obj)
     return f"{namespace}/{name_of(obj)}" if namespace else name_of(obj)
 
 
 def parse_id(resource_id: str) -> tuple[str, str]:
-    """Namespace (may be empty) and name of an id. Raises PlimsollError where it has no name."""
+    """Namespace (may be empty) and name of an id. Raises PlimsollError if it has no name."""
     namespace, _, name = resource_id.rpartition("/")
     if not name or "/" in namespace:
         raise PlimsollError(
@@ -80,5 +80,5 @@ def parse_id(resource_id: str) -> tuple[str, str]:
 
 
 def new_field_manager() -> str:
-    """A field manager nobody else has, in the plugin's form."""
+    """A new, unique field manager, in the format of Pulumi's Kubernetes plugin."""
     return f"pulumi-kubernetes-{secrets.token_hex(4)}"

@@ -1,4 +1,4 @@
-"""The cluster, user and namespace that a kubeconfig stands for."""
+"""Kubeconfig: the cluster, user and namespace of a kubeconfig."""
 
 import os
 from dataclasses import dataclass, field
@@ -14,17 +14,17 @@ from plimsoll.kube.account import Account, plugin_failures
 from plimsoll.kube.connection import Connection, no_credentials
 
 _FILES: Final = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
-"""Settings that name a file relative to the kubeconfig's folder."""
+"""Fields with a path relative to the folder of the kubeconfig."""
 _ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
 class SettingsError(PlimsollError):
-    """A setting of the provider resource that the built-in provider cannot honour."""
+    """A setting of the provider resource that the built-in provider does not support, or cannot use."""
 
 
 @dataclass(frozen=True)
 class Kubeconfig:
-    """The part of a kubeconfig that is in force."""
+    """The current context of a kubeconfig."""
 
     server: str
     namespace: str
@@ -35,9 +35,9 @@ class Kubeconfig:
 
     @classmethod
     def ambient(cls, context: str | None = None) -> "Kubeconfig":
-        """By `KUBECONFIG`, in a pod by its service account, else by `~/.kube/config`.
+        """The default kubeconfig: `KUBECONFIG`, in a pod its service account, else `~/.kube/config`.
 
-        Raises SettingsError where there is none, or more than one.
+        Raises SettingsError if there is none, or more than one.
         """
         named = os.environ.get("KUBECONFIG", "")
         if os.pathsep in named:
@@ -59,7 +59,8 @@ class Kubeconfig:
 
     @classmethod
     def read(cls, text_or_path: str, context: str | None = None, cluster: str | None = None) -> "Kubeconfig":
-        """From YAML or JSON text, or a path. Raises SettingsError where it is none or its context is missing."""
+        """Reads YAML or JSON text, or a file. Raises SettingsError if it is not a kubeconfig or its context is
+        missing."""
         text, folder = text_or_path, Path.cwd()
         if "\n" not in text and not text.lstrip().startswith("{"):
             path = Path(text).expanduser()
@@ -95,8 +96,8 @@ class Kubeconfig:
         return cls(str(server).rstrip("/"), scope.get("namespace") or "default", content, name)
 
     def connect(self) -> Connection:
-        """Raises SettingsError where the user's credentials cannot be loaded, and ConnectionFailedError where its exec
-        plugin gives none."""
+        """Opens a connection. Raises SettingsError if the user's credentials cannot be loaded, and
+        ConnectionFailedError if its exec plugin returns none."""
         if self.in_cluster:
             return Connection.open()
         configuration = client.Configuration()

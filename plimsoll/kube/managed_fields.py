@@ -1,4 +1,4 @@
-"""Field ownership: from the manager of a create (operation Update) to the declared manager's apply."""
+"""Moves the ownership of fields from the manager of a create (operation Update) to the manager of later applies."""
 
 from typing import Any, Final
 
@@ -6,23 +6,23 @@ from plimsoll.kube.identity import metadata_of
 from plimsoll.kube.objects import Object, Objects
 
 Fields = dict[str, Any]
-"""FieldsV1 of structured-merge-diff: nested `f:`, `k:` and `v:` keys."""
+"""FieldsV1 of structured-merge-diff: nested keys with prefixes `f:`, `k:` and `v:`."""
 
 CREATOR: Final = "pulumi-kubernetes"
-"""Field manager of the plugin's creates, whatever manager its updates have."""
+"""Field manager of the plugin's creates, whatever manager its updates use."""
 
 
 def owned_by_apply(obj: Object, manager: str) -> bool:
-    """Whether the manager's fields are already those of an apply, so that the next one may drop them."""
+    """Whether the manager's fields are already owned by an apply, so that the next apply may remove them."""
     mine = [entry for entry in _entries(obj) if entry.get("manager") == manager]
     return bool(mine) and all(entry.get("operation") == "Apply" for entry in mine)
 
 
 def take_over(objects: Objects, live: Object, former: str, manager: str) -> None:
-    """Turns what `former`, or a create, set into what `manager` applied.
+    """Moves the fields that `former`, or a create, set to `manager`, as if it had applied them.
 
-    Without it, the manager's apply would conflict with, or never remove, what the object's create has set: for the
-    apiserver these are two owners. No request is made where there is nothing to turn.
+    Otherwise an apply would conflict with fields of the create, or never remove them, because the apiserver counts two
+    owners. Makes no request if there is nothing to move.
     """
     entries = list(metadata_of(live).get("managedFields") or [])
     turned = [

@@ -1,6 +1,6 @@
-"""Objects of any kind on one apiserver: discovery, create, apply, replace, delete, watch.
+"""Objects: discovery, create, apply, replace, delete and watch for objects of any kind.
 
-One request for each verb; discovery of a group version is fetched once and again only when a kind is missing.
+One request for each verb. Discovery of a group version is cached, and repeated only if a kind is missing.
 """
 
 import threading
@@ -25,11 +25,11 @@ _METADATA_LIST: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8
 JSON_PATCH: Final = "application/json-patch+json"
 _TRANSIENT: Final = frozenset({429, 500, 502, 503, 504})
 _NOT_PROCESSED: Final = frozenset({429, 503})
-"""Answers after which a create surely did not happen."""
+"""Status codes after which a create certainly did not happen."""
 
 
 class NoSuchKindError(PlimsollError):
-    """The apiserver serves no such kind: its CustomResourceDefinition is missing."""
+    """The apiserver does not serve the kind, because its CustomResourceDefinition is missing."""
 
     def __init__(self, kind: Kind) -> None:
         super().__init__(
@@ -39,7 +39,7 @@ class NoSuchKindError(PlimsollError):
 
 
 class Mapping(NamedTuple):
-    """Where a kind lives in the REST API."""
+    """The REST path of a kind."""
 
     prefix: str
     """`/api/v1` or `/apis/<group>/<version>`."""
@@ -61,7 +61,7 @@ class Objects:
         self._lock = threading.Lock()
 
     def declare(self, definition: Object) -> None:
-        """Remembers the scope of a kind that a CustomResourceDefinition, not yet applied, will bring."""
+        """Records the scope of a kind whose CustomResourceDefinition will be applied."""
         spec = definition.get("spec")
         if isinstance(spec, dict):
             names = spec.get("names")
@@ -69,7 +69,7 @@ class Objects:
             self._declared[str(spec.get("group")), str(kind)] = spec.get("scope") == "Namespaced"
 
     def mapping(self, kind: Kind) -> Mapping:
-        """Raises NoSuchKindError where the apiserver does not serve the kind (asked again each time)."""
+        """The REST path of a kind. Raises NoSuchKindError if the apiserver does not serve it; this is not cached."""
         known = self._mappings.get(kind)
         if known is not None:
             return known
@@ -82,21 +82,22 @@ class Objects:
         return known
 
     def is_namespaced(self, kind: Kind) -> bool:
-        """Whether objects of the kind have a namespace; of a kind nobody knows yet, yes."""
+        """Whether objects of the kind have a namespace; True for an unknown kind."""
         try:
             return self.mapping(kind).namespaced
         except NoSuchKindError:
             return self._declared.get((kind.group, kind.kind), True)
 
     def forget_served_by(self, definition: Object) -> None:
-        """Asks for the mappings of a kind again on its next use: its CustomResourceDefinition has gone."""
+        """Drops the cached mappings of a kind whose CustomResourceDefinition was deleted."""
         spec = definition.get("spec") or {}
         with self._lock:
             for kind in [known for known in self._mappings if known.group == spec.get("group")]:
                 del self._mappings[kind]
 
     def capabilities(self) -> tuple[str, list[str]]:
-        """The apiserver's version, and what it serves: `v1`, `apps/v1`, `apps/v1/Deployment` (Helm's Capabilities)."""
+        """The apiserver's version, and what it serves: `v1`, `apps/v1`, `apps/v1/Deployment` (the Capabilities of
+        Helm)."""
         version = self._retried(lambda: self.connection.request("GET", "/version"))
         served: set[str] = set()
         for root in ("/api", "/apis"):
@@ -110,7 +111,7 @@ class Objects:
         return str(version["gitVersion"]), sorted(served)
 
     def get(self, kind: Kind, namespace: str, name: str) -> Object | None:
-        """The live object, or None where it, or its kind, does not exist."""
+        """The live object; None if it, or its kind, does not exist."""
         try:
             return self._retried(lambda: self.connection.request("GET", self.mapping(kind).path(namespace, name)))
         except NoSuchKindError:
@@ -121,20 +122,20 @@ class Objects:
             raise
 
     def labelled(self, kind: Kind, selector: str) -> list[Object]:
-        """The objects of a kind, in every namespace, that a label selector matches; none where the kind is unknown."""
+        """The objects of a kind, in all namespaces, that match a label selector; none if the kind is not served."""
         try:
             mapping = self.mapping(kind)
             path = f"{mapping.prefix}/{mapping.plural}"
             listed = self._retried(lambda: self.connection.request("GET", path, query={"labelSelector": selector}))
         except NoSuchKindError:
             return []
-        # The items of a list do not say what they are.
+        # Items of a list have no apiVersion and kind.
         return [{**item, "apiVersion": kind.api_version, "kind": kind.kind} for item in listed.get("items", [])]
 
     def names(self, kind: Kind, namespace: str = "") -> set[tuple[str, str]]:
-        """(namespace, name) of every object of a kind, of one namespace where it is given, by a list of metadata alone.
+        """(namespace, name) of every object of a kind, optionally of one namespace, by a list of metadata only.
 
-        None where the kind is unknown.
+        None if the kind is not served.
         """
         try:
             mapping = self.mapping(kind)
@@ -146,9 +147,9 @@ class Objects:
         return {(metadata.get("namespace") or "", metadata["name"]) for metadata in found}
 
     def create(self, obj: Object, manager: str, *, dry_run: bool = False) -> Object:
-        """Creates an object that must not exist. Raises RequestError with reason AlreadyExists where it does.
+        """Creates an object. Raises RequestError with reason AlreadyExists if it exists.
 
-        Where the answer to the request is lost, the object is adopted if `manager` alone has made it, as declared.
+        If the response is lost, the existing object is taken as created if only `manager` has written it, as declared.
         """
         kind = kind_of(obj)
         path = self.mapping(kind).path(namespace_of(obj))
@@ -171,24 +172,24 @@ class Objects:
         return self._retried(attempt, _NOT_PROCESSED)
 
     def apply(self, obj: Object, manager: str, *, force: bool, dry_run: bool = False) -> Object:
-        """Server-side apply. Raises RequestError with reason Conflict where others own a field and `force` is off."""
+        """Server-side apply. Raises RequestError with reason Conflict if others own a field, unless `force` is set."""
         path = self.mapping(kind_of(obj)).path(namespace_of(obj), name_of(obj))
         query = {"fieldManager": manager, "force": "true" if force else "false"} | _dry(dry_run)
         return self._retried(lambda: self.connection.request("PATCH", path, obj, query=query, content_type=APPLY_PATCH))
 
     def replace(self, obj: Object, manager: str, *, dry_run: bool = False) -> Object:
-        """PUT; `obj` carries the resourceVersion that it replaces."""
+        """Replaces an object (PUT); `obj` contains the resourceVersion that it replaces."""
         path = self.mapping(kind_of(obj)).path(namespace_of(obj), name_of(obj))
         query = {"fieldManager": manager} | _dry(dry_run)
         return self._retried(lambda: self.connection.request("PUT", path, obj, query=query))
 
     def patch(self, live: Object, operations: list[Object]) -> Object:
-        """JSON patch of a live object."""
+        """Patches a live object with JSON Patch operations."""
         path = self.mapping(kind_of(live)).path(namespace_of(live), name_of(live))
         return self._retried(lambda: self.connection.request("PATCH", path, operations, content_type=JSON_PATCH))
 
     def delete(self, kind: Kind, namespace: str, name: str, propagation: str) -> Object | None:
-        """Deletes; None where the object, or its kind, did not exist. `propagation` as in DeleteOptions."""
+        """Deletes an object. None if it, or its kind, does not exist. `propagation` is that of DeleteOptions."""
         try:
             path = self.mapping(kind).path(namespace, name)
             return self._retried(lambda: self.connection.request("DELETE", path, {"propagationPolicy": propagation}))
@@ -201,7 +202,7 @@ class Objects:
 
     @contextmanager
     def watch(self, kind: Kind, namespace: str, name: str, version: str, seconds: int) -> Iterator["Watch"]:
-        """Events of one object after `version` (a resourceVersion), for at most `seconds`."""
+        """Context manager: events of one object after `version` (a resourceVersion), for at most `seconds`."""
         query = {
             "watch": "true",
             "fieldSelector": f"metadata.name={name}",
@@ -238,13 +239,14 @@ class Objects:
 
 
 class Watch:
-    """A stream of watch events. `stop` may be called from another thread."""
+    """A stream of watch events. `stop` may be called from any thread."""
 
     def __init__(self, response: urllib3.BaseHTTPResponse) -> None:
         self._response = response
 
     def __iter__(self) -> Iterator[tuple[str, Object]]:
-        """Event types (`ADDED`, `MODIFIED`, `DELETED`, `ERROR`) with their objects, until the server ends it."""
+        """(type, object) of each event until the server ends the watch; types are `ADDED`, `MODIFIED`, `DELETED` and
+        `ERROR`."""
         rest = b""
         for chunk in self._response.stream(65536):
             *lines, rest = (rest + chunk).split(b"\n")
@@ -259,7 +261,7 @@ class Watch:
 
 
 def managers_of(obj: Object) -> set[str]:
-    """Who has set fields of the object, subresources left out."""
+    """Field managers of the object, without those of subresources."""
     return {
         str(entry.get("manager"))
         for entry in metadata_of(obj).get("managedFields") or []
@@ -268,7 +270,7 @@ def managers_of(obj: Object) -> set[str]:
 
 
 def _holds(live: Any, obj: Any) -> bool:
-    """Whether a live object has every field as it was declared; further ones are the apiserver's defaults."""
+    """Whether a live object has every field as declared. Further fields are defaults of the apiserver."""
     if isinstance(live, dict) and isinstance(obj, dict):
         return all(key in live and _holds(live[key], value) for key, value in obj.items())
     if isinstance(live, list) and isinstance(obj, list):

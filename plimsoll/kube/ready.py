@@ -1,4 +1,4 @@
-"""When an object of a kind counts as ready: what its controller reports in its status."""
+"""When an object is ready: the conditions of each kind, from what its controller reports in the status."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -11,11 +11,11 @@ from plimsoll.kube.wait_for import wait_for
 WAIT_FOR: Final = "pulumi.com/waitFor"
 
 Condition = Callable[[Object], str | None]
-"""None once it holds, else what is missing. Raises NotReadyError where it never will."""
+"""Returns None if the condition holds, else what is missing. Raises NotReadyError if it will never hold."""
 
 
 class NotReadyError(PlimsollError):
-    """The object exists but did not become ready (or did not go); `live` is its last state."""
+    """The object exists but did not become ready, or was not deleted; `live` is its last state."""
 
     def __init__(self, message: str, live: Object, hint: str | None = None) -> None:
         super().__init__(message, hint)
@@ -23,7 +23,8 @@ class NotReadyError(PlimsollError):
 
 
 def readiness(obj: Object) -> Condition | None:
-    """The condition of the object's `pulumi.com/waitFor`, else of its kind; None for kinds that are ready at once."""
+    """The condition of the object's `pulumi.com/waitFor` annotation, else that of its kind; None for kinds that are
+    ready at once."""
     expression = annotation(obj, WAIT_FOR)
     kind = kind_of(obj)
     return wait_for(expression) if expression else _READY.get((kind.group, kind.kind))
@@ -43,7 +44,7 @@ def _condition(obj: Object, name: str) -> dict[str, Any]:
     return next((c for c in _status(obj).get("conditions") or [] if c.get("type") == name), {})
 
 
-def _said(condition: dict[str, Any]) -> str:
+def _text(condition: dict[str, Any]) -> str:
     return " ".join(str(condition[key]) for key in ("reason", "message") if condition.get(key)) or "no reason given"
 
 
@@ -52,14 +53,15 @@ def _pod(pod: Object) -> str | None:
     if phase == "Succeeded" or _condition(pod, "Ready").get("status") == "True":
         return None
     if phase == "Failed":
-        raise NotReadyError(f"Pod {name_of(pod)} has failed: {_said(_status(pod))}", pod)
+        raise NotReadyError(f"Pod {name_of(pod)} has failed: {_text(_status(pod))}", pod)
     scheduled = _condition(pod, "PodScheduled")
     waiting = scheduled if scheduled.get("status") == "False" else _condition(pod, "Ready")
-    return f"the pod is not Ready: {_said(waiting)}"
+    return f"the pod is not Ready: {_text(waiting)}"
 
 
 def _rollout(obj: Object, wanted: int, **counts: str) -> str | None:
-    """Whether the controller has seen this generation and each count has reached `wanted`."""
+    """What is missing until the controller has observed this generation and each count has reached `wanted`; None if
+    nothing is."""
     status = _status(obj)
     if int(status.get("observedGeneration") or 0) < int(metadata_of(obj).get("generation") or 0):
         return "its controller has not observed the change yet"
@@ -73,7 +75,7 @@ def _rollout(obj: Object, wanted: int, **counts: str) -> str | None:
 def _deployment(obj: Object) -> str | None:
     progressing = _condition(obj, "Progressing")
     if progressing.get("reason") == "ProgressDeadlineExceeded":
-        raise NotReadyError(f"Deployment {name_of(obj)}: {_said(progressing)}", obj)
+        raise NotReadyError(f"Deployment {name_of(obj)}: {_text(progressing)}", obj)
     wanted = int(_spec(obj).get("replicas", 1))
     missing = _rollout(obj, wanted, updated="updatedReplicas", available="availableReplicas")
     surplus = int(_status(obj).get("replicas") or 0) - int(_status(obj).get("updatedReplicas") or 0)
@@ -99,7 +101,7 @@ def _daemon_set(obj: Object) -> str | None:
 def _job(obj: Object) -> str | None:
     failed = _condition(obj, "Failed")
     if failed.get("status") == "True":
-        raise NotReadyError(f"Job {name_of(obj)} has failed: {_said(failed)}", obj)
+        raise NotReadyError(f"Job {name_of(obj)} has failed: {_text(failed)}", obj)
     return None if _condition(obj, "Complete").get("status") == "True" else "the job is not complete"
 
 
@@ -112,7 +114,7 @@ def _service(obj: Object) -> str | None:
 def _definition(obj: Object) -> str | None:
     names = _condition(obj, "NamesAccepted")
     if names.get("status") == "False":
-        raise NotReadyError(f"CustomResourceDefinition {name_of(obj)}: {_said(names)}", obj)
+        raise NotReadyError(f"CustomResourceDefinition {name_of(obj)}: {_text(names)}", obj)
     return None if _condition(obj, "Established").get("status") == "True" else "the definition is not established"
 
 

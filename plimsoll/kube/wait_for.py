@@ -8,7 +8,7 @@ import orjson
 
 from plimsoll.errors import PlimsollError
 
-# The part of kubectl's JSONPath that waiting uses: fields, indexes and equality filters.
+# The subset of kubectl's JSONPath that waiting uses: fields, indexes and equality filters.
 _STEP: Final = re.compile(
     r"""\.(?P<field>(?:[^.\[\]\\\s]|\\.)+)
     | \[\s*(?P<index>\d+|\*)\s*\]
@@ -19,9 +19,9 @@ _STEP: Final = re.compile(
 
 
 def wait_for(expression: str) -> Callable[[dict[str, Any]], str | None]:
-    """A condition: None once every part of the expression holds, else the part that does not.
+    """Parses an annotation into a condition, which returns None if every part holds, else the first part that does not.
 
-    Raises PlimsollError where the expression cannot be read.
+    Raises PlimsollError if the annotation is invalid.
     """
     try:
         parsed = orjson.loads(expression)

@@ -1,4 +1,4 @@
-"""Combines a burst of changes into one delta."""
+"""Combines a burst of changes into one Plan."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -10,7 +10,7 @@ from plimsoll.loop.planned import Planned
 from plimsoll.observe.cluster import Observer
 
 BURST: Final = 40
-"""A plan with this many creations starts a burst: one large delta is cheaper than many small ones."""
+"""A Plan with this many creations starts a burst, because one large Plan is cheaper than many small ones."""
 IDLE_SECONDS: Final = 0.5
 """A burst ends when nothing has changed for this long."""
 MAXIMUM_SECONDS: Final = 5.0
@@ -18,13 +18,13 @@ MAXIMUM_SECONDS: Final = 5.0
 
 
 class BurstGathering:
-    """Waits for the end of a burst; the Pulumi engines that the delta needs start meanwhile."""
+    """Waits for the end of a burst; the Pulumi engines that the Plan needs start meanwhile."""
 
-    def __init__(self, observer: Observer, applier: Applier, look: Callable[[], Planned]) -> None:
-        """`look` observes and plans again."""
+    def __init__(self, observer: Observer, applier: Applier, replan: Callable[[], Planned]) -> None:
+        """`replan` observes and plans again."""
         self._observer = observer
         self._applier = applier
-        self._look = look
+        self._replan = replan
 
     @contextmanager
     def gathered(self, planned: Planned) -> Iterator[Planned]:
@@ -44,6 +44,6 @@ class BurstGathering:
         began = time.monotonic()
         changed = self._observer.pause(IDLE_SECONDS, MAXIMUM_SECONDS)
         waited = time.monotonic() - began
-        last = self._look() if changed else planned
+        last = self._replan() if changed else planned
         seconds = planned.seconds + last.seconds if changed else planned.seconds
         return last._replace(seconds=seconds, waited=waited)

@@ -1,7 +1,7 @@
 """Expectations: the controller's own writes that the watches have not shown yet.
 
-A plan from a snapshot without the last delta would request the same objects again (a stale cache once made KAITO create
-200 NodeClaims). Therefore nothing is planned until the snapshot shows the writes, or a deadline passes.
+A Plan from a snapshot without the result of the last Plan would request the same objects again (a stale cache once made
+KAITO create 200 NodeClaims). Therefore nothing is planned until the snapshot shows the writes, or a deadline passes.
 """
 
 from collections.abc import Iterable, Mapping
@@ -38,12 +38,12 @@ class Expectations:
         signalled: Iterable[Signal] = (),
         demands: Iterable[DemandReport] = (),
     ) -> "Expectations":
-        said = {signal.key.name: signal.reason.value for signal in signalled}
+        reasons = {signal.key.name: signal.reason.value for signal in signalled}
         failures = {each.name: each.status.failures for each in demands if each.status and each.status.failures}
         return cls(
             frozenset(created),
             frozenset(deleted),
-            MappingProxyType(said),
+            MappingProxyType(reasons),
             MappingProxyType(failures),
             now + DEADLINE,
         )
@@ -59,13 +59,13 @@ class Expectations:
         remembered = {each.name: each.status.failures for each in snapshot.gpu_demands}
         if any(remembered.get(name, 0) < failures for name, failures in self.failures.items()):
             return False
-        things = created_kinds(snapshot)
-        seen = snapshot.gone.union(thing.uid for thing in things)
-        alive = {thing.uid for thing in things if not thing.deleting}
+        objs = created_kinds(snapshot)
+        seen = snapshot.gone.union(obj.uid for obj in objs)
+        alive = {obj.uid for obj in objs if not obj.deleting}
         if self.deleted & alive or not self.created <= seen:
             return False
         objects = request_objects(snapshot)
-        return all(signalled(thing) == self.signalled.get(thing.name, signalled(thing)) for thing in objects)
+        return all(signalled(obj) == self.signalled.get(obj.name, signalled(obj)) for obj in objects)
 
 
 def created_kinds(snapshot: Snapshot) -> list[Owned | RequestObject]:

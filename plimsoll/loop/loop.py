@@ -11,9 +11,9 @@ import structlog
 from plimsoll.apply import Applier, Outcome
 from plimsoll.errors import PlimsollError
 from plimsoll.loop.burst import BurstGathering
+from plimsoll.loop.created_claims import with_claims
 from plimsoll.loop.environments import require_same
 from plimsoll.loop.expectations import Expectations, created_kinds
-from plimsoll.loop.outlook import with_claims
 from plimsoll.loop.planned import Planned
 from plimsoll.loop.ready_signals import ReadySignals
 from plimsoll.loop.retries import retried
@@ -32,7 +32,7 @@ IDLE_SECONDS = 0.02
 """A change is handled once nothing has followed it for this long."""
 MAXIMUM_SECONDS = 1.0
 """A stream of changes is handled after at most this long."""
-LOOK_AGAIN_SECONDS = 30.0
+RESYNC_SECONDS = 30.0
 """Longest time between two plans. Deadlines pass without an event."""
 SOON_SECONDS = 0.1
 """Added to a deadline, so that it has passed when the loop wakes."""
@@ -41,12 +41,12 @@ log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True)
-class Tick:
+class RoundResult:
     """One round: the snapshot, the plan and its outcome."""
 
     snapshot: Snapshot
     plan: Plan | None
-    """None while the watches do not show the last delta."""
+    """None while the watches do not show the result of the last Plan."""
     outcome: Outcome
     seconds: float = 0.0
     """Time spent on validating and planning."""
@@ -63,37 +63,37 @@ class Loop:
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         environment: Environment | None = None,
     ) -> None:
-        """`environment` is the one that the applier serves; None: whichever the cluster has."""
+        """`environment` is the one that the applier serves; None: the cluster's, whatever its name."""
         self._environment = environment
         self._observer = observer
         self._applier = applier
         self._reporter = reporter
         self._clock = clock
         self._planner = DemandPlanner()
-        self._bursts = BurstGathering(observer, applier, self._look)
+        self._bursts = BurstGathering(observer, applier, self._observe_and_plan)
         self._expectations = Expectations()
         self._stopping = threading.Event()
         self._warned: frozenset[str] = frozenset()
         """Warnings of the last plan; a warning is logged when it first appears."""
 
-    def tick(self) -> Tick:
+    def run_round(self) -> RoundResult:
         """Runs one round. Raises the errors of observing and applying."""
         self._applier.require_lease()
-        with self._bursts.gathered(self._look()) as planned:
+        with self._bursts.gathered(self._observe_and_plan()) as planned:
             if planned.plan is None:
-                return Tick(planned.view.observed, None, Outcome())
+                return RoundResult(planned.view.observed, None, Outcome())
             self._log_warnings(planned.plan)
             outcome = self._apply(planned.view.observed, planned.plan)
-            self._applier.lift(planned.plan.lifts)
+            self._applier.remove_gates(planned.plan.gate_removals)
             self._expect(planned.view.observed, planned.plan, outcome)
             self._report(planned, planned.plan, outcome)
             if planned.plan.empty:
                 self._applier.forget_missing({each.uid for each in created_kinds(planned.view.observed)})
-            return Tick(planned.view.observed, planned.plan, outcome, planned.seconds)
+            return RoundResult(planned.view.observed, planned.plan, outcome, planned.seconds)
 
-    def _look(self) -> Planned:
-        """Observes, validates and plans. No plan while the watches do not show the last delta: it would request objects
-        twice."""
+    def _observe_and_plan(self) -> Planned:
+        """Observes, validates and plans. No plan while the watches do not show the result of the last Plan, because it
+        would request objects twice."""
         view, now, began = ClusterView(self._observer.snapshot()), self._clock(), time.monotonic()
         require_same(self._environment, view.observed.environment)
         if not self._expectations.met_by(view.observed, now):
@@ -143,37 +143,37 @@ class Loop:
 
     def run(
         self,
-        on_tick: Callable[[Tick], bool] = lambda _: True,
+        on_round: Callable[[RoundResult], bool] = lambda _: True,
         *,
-        patient: bool = True,
-        look_again: float = LOOK_AGAIN_SECONDS,
+        retry: bool = True,
+        resync_seconds: float = RESYNC_SECONDS,
         on_begin: Callable[[], None] = lambda: None,
         on_failure: Callable[[PlimsollError], None] = lambda _: None,
     ) -> None:
-        """Runs a round after each change until `stop` is called, or until `on_tick` returns False.
+        """Runs a round after each change until `stop` is called, or until `on_round` returns False.
 
         `on_begin` is told that a round begins, `on_failure` that one failed and is tried again.
 
-        If `patient`, temporary errors are logged and retried with back-off, and only a lost Lease ends the loop;
+        If `retry`, temporary errors are logged and retried with back-off, and only a lost Lease ends the loop;
         otherwise the first error does.
         """
 
-        def attempt() -> Tick:
+        def attempt() -> RoundResult:
             on_begin()
-            return self.tick()
+            return self.run_round()
 
         while not self._stopping.is_set():
-            tick = retried(attempt, self._stopping, on_failure) if patient else attempt()
-            if tick is None or not on_tick(tick):
+            result = retried(attempt, self._stopping, on_failure) if retry else attempt()
+            if result is None or not on_round(result):
                 return
-            self._observer.wait(IDLE_SECONDS, MAXIMUM_SECONDS, self._until_next_look(tick, look_again))
+            self._observer.wait(IDLE_SECONDS, MAXIMUM_SECONDS, self._until_next_round(result, resync_seconds))
 
-    def _until_next_look(self, tick: Tick, look_again: float) -> float:
-        """Seconds until the plan's next deadline, at most `look_again`."""
-        look = self._expectations.deadline if tick.plan is None else tick.plan.next_deadline
-        if look is None:
-            return look_again
-        return min(look_again, max(0.0, (look - self._clock()).total_seconds()) + SOON_SECONDS)
+    def _until_next_round(self, result: RoundResult, resync_seconds: float) -> float:
+        """Seconds until the plan's next deadline, at most `resync_seconds`."""
+        deadline = self._expectations.deadline if result.plan is None else result.plan.next_deadline
+        if deadline is None:
+            return resync_seconds
+        return min(resync_seconds, max(0.0, (deadline - self._clock()).total_seconds()) + SOON_SECONDS)
 
     def stop(self) -> None:
         """Ends `run` after the current round. Safe in a signal handler."""

@@ -10,7 +10,7 @@ from plimsoll.plan.view import ClusterView
 class Planned(NamedTuple):
     view: ClusterView
     plan: Plan | None
-    """None while the watches do not show the last delta."""
+    """None while the watches do not show the result of the last Plan."""
     now: datetime
     seconds: float = 0.0
     """Time spent on validating and planning."""

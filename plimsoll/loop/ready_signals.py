@@ -14,7 +14,7 @@ from plimsoll.errors import PlimsollError
 from plimsoll.model import Plan, Signal, SignalReason, Snapshot
 from plimsoll.plan.requests import any_registered
 
-LOOK_SECONDS: Final = 0.1
+CHECK_SECONDS: Final = 0.1
 """Interval between checks of the snapshot in memory; a check is cheap while no node changes."""
 
 
@@ -50,13 +50,13 @@ class ReadySignals:
             self._watching.result()
 
     def _watch(self) -> None:
-        while not self._over.wait(LOOK_SECONDS):
+        while not self._over.wait(CHECK_SECONDS):
             try:
-                self._look()
+                self._check()
             except PlimsollError:
                 return
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         snapshot = self._observe()
         if snapshot.nodes is self._nodes:
             return

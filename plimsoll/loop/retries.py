@@ -29,7 +29,7 @@ def retried(call: Callable[[], T], stopping: Event, on_failure: Callable[[Plimso
     def sleep(seconds: float) -> None:
         stopping.wait(seconds)
 
-    def tell(state: RetryCallState) -> None:
+    def log_and_report(state: RetryCallState) -> None:
         error = state.outcome.exception() if state.outcome is not None else None
         if isinstance(error, PlimsollError):
             on_failure(error)
@@ -40,7 +40,7 @@ def retried(call: Callable[[], T], stopping: Event, on_failure: Callable[[Plimso
         wait=wait_exponential(multiplier=0.5, max=MAXIMUM_WAIT_SECONDS),
         sleep=sleep,
         stop=lambda _: stopping.is_set(),
-        before_sleep=tell,
+        before_sleep=log_and_report,
         reraise=True,
     )
     try:

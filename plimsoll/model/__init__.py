@@ -4,7 +4,17 @@ Nothing here reads a clock, a network or a file.
 """
 
 from plimsoll.model.owner import DemandRef, Owner, PodRef
-from plimsoll.model.plan import Change, Deletion, LeavingPod, Lift, ObjectKey, Plan, Signal, SignalReason, Withheld
+from plimsoll.model.plan import (
+    Change,
+    Deletion,
+    GateRemoval,
+    ObjectKey,
+    Plan,
+    PreferredDeletion,
+    Signal,
+    SignalReason,
+    Withheld,
+)
 from plimsoll.model.refusal import Refusal
 from plimsoll.model.serving import Serving, Tier
 from plimsoll.model.snapshot import InvalidWorkspace, Snapshot
@@ -14,13 +24,13 @@ __all__ = [
     "Change",
     "Deletion",
     "DemandRef",
+    "GateRemoval",
     "InvalidWorkspace",
-    "LeavingPod",
-    "Lift",
     "ObjectKey",
     "Owner",
     "Plan",
     "PodRef",
+    "PreferredDeletion",
     "Reason",
     "Refusal",
     "Serving",

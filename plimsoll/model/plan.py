@@ -1,4 +1,4 @@
-"""Plan: the immutable delta between the wanted and the current state of the cluster."""
+"""Plan: the immutable difference between the wanted and the current state of the cluster."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -58,7 +58,7 @@ class Signal(Observed):
     message: str
 
 
-class Lift(Observed):
+class GateRemoval(Observed):
     """A capacity gate to remove from a pod. It is not part of a stack update, because others declare the pods."""
 
     key: "ObjectKey"
@@ -89,7 +89,7 @@ class ObjectKey(Observed):
         return identify({"kind": self.kind, "metadata": {"namespace": self.namespace, "name": self.name}})
 
 
-class LeavingPod(Observed):
+class PreferredDeletion(Observed):
     """A pod on a node that is deleted: its workload, which scales down, should delete this pod first."""
 
     namespace: str
@@ -109,7 +109,7 @@ class Withheld(Observed):
 
 
 class Plan(Observed):
-    """Verdicts on every Workspace, and the delta of one round.
+    """Verdicts on every Workspace, and the operations of one round.
 
     `creations`, `updates` and `deletions` are sorted and disjoint by key.
     """
@@ -120,9 +120,9 @@ class Plan(Observed):
     deletions: tuple[Deletion, ...] = ()
     signals: tuple[Signal, ...] = ()
     """Written after the operations; signals alone cause no stack update."""
-    leaving: tuple[LeavingPod, ...] = ()
+    preferred_deletions: tuple[PreferredDeletion, ...] = ()
     """Pods to mark before the operations."""
-    lifts: tuple[Lift, ...] = ()
+    gate_removals: tuple[GateRemoval, ...] = ()
     """Gates to remove after the operations."""
     demands: tuple[DemandReport, ...] = ()
     """Statuses to write to the GPUDemands after the operations; by name."""
@@ -146,5 +146,5 @@ class Plan(Observed):
 
 Deletion.model_rebuild()
 Signal.model_rebuild()
-Lift.model_rebuild()
+GateRemoval.model_rebuild()
 Withheld.model_rebuild()

@@ -1,1 +1,1 @@
-"""Reads the cluster, by list and watch, or manifests from files into a Snapshot."""
+"""Reads a Snapshot from the cluster, by list and watch, or from manifests in files."""

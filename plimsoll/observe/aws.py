@@ -1,4 +1,4 @@
-"""What all questions to AWS have in common: credentials, region, patience, and words for what went wrong."""
+"""Common parts of requests to AWS: credentials, region, timeouts and error messages."""
 
 import re
 from typing import Final
@@ -14,11 +14,11 @@ _REGION: Final = re.compile(r"[a-z]{2,}(-[a-z]+)+-[0-9]+")
 
 
 class AwsError(PlimsollError):
-    """AWS did not answer, or the question cannot be put."""
+    """AWS did not answer, or the request cannot be made."""
 
 
 def session() -> boto3.Session:
-    """Of the AWS configuration of the environment. Raises AwsError."""
+    """A session by the AWS configuration of the process's environment. Raises AwsError."""
     try:
         return boto3.Session()
     except BotoCoreError as error:
@@ -26,7 +26,7 @@ def session() -> boto3.Session:
 
 
 def region_of(aws: boto3.Session, given: str | None) -> str:
-    """The given region, else that of the configuration. Raises AwsError."""
+    """The given region, else that of the AWS configuration. Raises AwsError."""
     name = given or aws.region_name
     if not name or not _REGION.fullmatch(name):
         raise AwsError(
@@ -36,16 +36,16 @@ def region_of(aws: boto3.Session, given: str | None) -> str:
     return name
 
 
-def said(error: BotoCoreError | ClientError) -> str:
-    """The service's code and words, without the request."""
+def error_text(error: BotoCoreError | ClientError) -> str:
+    """The error code and message of the service, without the request."""
     if isinstance(error, ClientError):
-        told = error.response.get("Error", {})
-        return f"{told.get('Code', 'error')}: {told.get('Message', '')}".strip().rstrip(":")
+        details = error.response.get("Error", {})
+        return f"{details.get('Code', 'error')}: {details.get('Message', '')}".strip().rstrip(":")
     return str(error)
 
 
 def explained(error: BotoCoreError | ClientError, permission: str, otherwise: str) -> str:
-    """What to change; `otherwise` says what works without network."""
+    """What to change; `otherwise` says what works without AWS."""
     if isinstance(error, NoCredentialsError | PartialCredentialsError):
         return "provide AWS credentials by environment variables, a profile (AWS_PROFILE) or a role"
     if isinstance(error, ClientError):

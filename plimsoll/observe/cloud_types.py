@@ -1,7 +1,7 @@
-"""What the APIs of clouds say of an environment's instance types, beside what its cluster holds.
+"""Instance types from the APIs of clouds, in addition to those that the cluster shows.
 
-Opt-in: `catalog.awsRegion` of the Environment. A cloud that does not answer takes nothing away: the built-in table
-stands in, and the snapshot says so.
+Enabled by `catalog.awsRegion` of the Environment. If a cloud does not answer, the built-in table is used, and the
+snapshot contains a warning.
 """
 
 import threading
@@ -17,24 +17,24 @@ from plimsoll.model import Snapshot
 from plimsoll.model.cluster import InstanceType
 
 AGAIN: Final = timedelta(minutes=10)
-"""A cloud that did not answer is asked again after this long."""
+"""Time until a cloud that did not answer is asked again."""
 
 log = structlog.get_logger(__name__)
 
 
 class Answer(NamedTuple):
-    """What is known of one region."""
+    """The instance types of one region."""
 
     types: tuple[InstanceType, ...]
     warnings: tuple[str, ...]
     due: datetime
-    """When to ask again."""
+    """When the cloud is asked again."""
 
 
 class CloudTypes:
-    """Asks once a region, and keeps the answer up to date behind the caller's back.
+    """Asks once for each region, and refreshes the answers in the background.
 
-    The first question for a region is waited for, at most half a minute; answers are kept in `folder` between runs.
+    The first answer for a region is waited for, at most half a minute. Answers are stored in `folder`.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class CloudTypes:
         on_answer: Callable[[], None] = lambda: None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        """`on_answer` is called, by a thread of its own, when later answers have come."""
+        """`on_answer` is called on another thread when a later answer has arrived."""
         self._folder = folder
         self._on_answer = on_answer
         self._clock = clock
@@ -53,7 +53,7 @@ class CloudTypes:
         """Grows with every answer."""
 
     def completed(self, snapshot: Snapshot) -> Snapshot:
-        """The snapshot with the types of its Environment's region; itself where none is named."""
+        """The snapshot with the instance types of its Environment's region; the same object if none is set."""
         region = snapshot.environment.spec.catalog.aws_region
         if region is None:
             return snapshot
@@ -63,7 +63,7 @@ class CloudTypes:
         )
 
     def refresh(self) -> None:
-        """Asks again, in a thread, what is due to be asked."""
+        """Asks again, on another thread, for answers that are due."""
         now = self._clock()
         due = [region for region, answer in self._answers.items() if answer.due <= now]
         if due and (self._asking is None or not self._asking.is_alive()):
@@ -76,7 +76,7 @@ class CloudTypes:
         self._on_answer()
 
     def _ask(self, region: str) -> Answer:
-        # boto3 takes a third of a second to import, and most environments need none of it.
+        # Importing boto3 takes a third of a second, and most environments do not need it.
         from plimsoll.observe.aws import AwsError
         from plimsoll.observe.ec2 import MAX_AGE, ec2_types
 
@@ -86,11 +86,11 @@ class CloudTypes:
         except AwsError as error:
             log.warning("cannot read instance types", region=region, error=error.message)
             kept = self._answers.get(region)
-            told = (
+            warning = (
                 f"{error.message}: {'the last answer' if kept and kept.types else 'the built-in table'} is used instead"
             )
             hint = f" ({error.hint})" if error.hint else ""
-            answer = Answer(kept.types if kept else (), (f"{told}{hint}",), now + AGAIN)
+            answer = Answer(kept.types if kept else (), (f"{warning}{hint}",), now + AGAIN)
         else:
             fresh = found.age(now) <= MAX_AGE
             answer = Answer(found.types, found.warnings, found.fetched_at + MAX_AGE if fresh else now + AGAIN)
@@ -100,5 +100,6 @@ class CloudTypes:
 
 
 def with_cloud_types(snapshot: Snapshot) -> Snapshot:
-    """With the instance types of the Environment's region, where it names one; kept ones are not older than a week."""
+    """The snapshot with the instance types of its Environment's region, if one is set. Stored answers are used for a
+    week."""
     return CloudTypes(home.instance_types()).completed(snapshot)

@@ -1,7 +1,7 @@
-"""AWS's GPU instance types from the EC2 API, for one region, kept in a file between runs.
+"""AWS's GPU instance types of a region from the EC2 API, stored in a file.
 
-Needs the permission `ec2:DescribeInstanceTypes`. Which types a region has, and the memory of a GPU as the driver sees
-it, is known there alone: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_GpuInfo.html
+Needs the permission `ec2:DescribeInstanceTypes`. Only this API has the types of a region and the memory of a GPU as its
+driver reports it: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_GpuInfo.html
 """
 
 import os
@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from plimsoll.errors import PlimsollError
 from plimsoll.model.cluster import InstanceType
-from plimsoll.observe.aws import CONFIG, AwsError, explained, region_of, said, session
+from plimsoll.observe.aws import CONFIG, AwsError, error_text, explained, region_of, session
 
 if TYPE_CHECKING:
     from mypy_boto3_ec2 import EC2Client
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 LOG: Final = structlog.get_logger(__name__)
 
 MAX_AGE: Final = timedelta(days=7)
-"""Types are added some times a year."""
+"""AWS adds instance types a few times a year."""
 _PAGE: Final = 100
 _FAMILIES: Final = ["g*", "p*"]
-"""AWS's families with NVIDIA and AMD GPUs; the API cannot be asked for GPUs, and a region has over a thousand types."""
+"""AWS's families with NVIDIA and AMD GPUs. The API has no filter for GPUs, and a region has over a thousand types."""
 
 
 class Ec2Types(BaseModel):
-    """The types of one region, as of one moment."""
+    """The instance types of one region at one time."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -39,17 +39,18 @@ class Ec2Types(BaseModel):
     fetched_at: datetime
     types: tuple[InstanceType, ...]
     warnings: tuple[str, ...] = ()
-    """Types that were left out, and why the answer is an old one."""
+    """Types that were left out, and why an old answer is used."""
 
     def age(self, now: datetime) -> timedelta:
         return now - self.fetched_at
 
 
 def ec2_types(folder: Path, now: datetime, region: str | None = None, max_age: timedelta = MAX_AGE) -> Ec2Types:
-    """The types of a region (argument, else that of the AWS configuration): kept ones up to `max_age`, else asked for.
+    """The instance types of a region (argument, else the AWS configuration): stored ones up to the age `max_age`, else
+    from the API.
 
-    Where the API does not answer, kept ones of any age are taken, with a warning. `folder` is made where it is
-    missing; `now` has a time zone. Raises AwsError.
+    If the API does not answer, stored ones of any age are used, with a warning. `folder` is created if it is missing;
+    `now` has a time zone. Raises AwsError.
     """
     aws = session()
     name = region_of(aws, region)
@@ -62,17 +63,19 @@ def ec2_types(folder: Path, now: datetime, region: str | None = None, max_age: t
     except (BotoCoreError, ClientError) as error:
         if kept is None:
             raise AwsError(
-                f"the EC2 API in {name} did not list its instance types: {said(error)}",
+                f"the EC2 API in {name} did not list its instance types: {error_text(error)}",
                 explained(error, "ec2:DescribeInstanceTypes", "the built-in table needs neither"),
             ) from None
-        warning = f"EC2 in {name} did not answer ({said(error)}): types as of {kept.fetched_at:%Y-%m-%d %H:%M} UTC"
+        warning = (
+            f"EC2 in {name} did not answer ({error_text(error)}): types as of {kept.fetched_at:%Y-%m-%d %H:%M} UTC"
+        )
         return kept.model_copy(update={"warnings": (*kept.warnings, warning)})
     _keep(file, fresh)
     return fresh
 
 
 def describe_types(client: "EC2Client", region: str, now: datetime) -> Ec2Types:
-    """Asks for the region's types with GPUs, page by page; raises botocore's errors."""
+    """Requests the region's types with GPUs, page by page. Raises botocore's errors."""
     types: dict[str, InstanceType] = {}
     warnings = []
     pages = client.get_paginator("describe_instance_types").paginate(
@@ -93,13 +96,13 @@ def describe_types(client: "EC2Client", region: str, now: datetime) -> Ec2Types:
 
 
 def _read(item: Mapping[str, Any], region: str) -> InstanceType | str:
-    """The type, or why it is left out."""
+    """The instance type, or why it is left out."""
     name = str(item.get("InstanceType"))
     devices = item["GpuInfo"].get("Gpus") or []
     if len(devices) != 1:
         return f"{name}: skipped, because it has {len(devices)} kinds of GPUs"
     device = devices[0]
-    # A part of a GPU counts as 0 GPUs and 1 logical one, with the memory of the part.
+    # A fraction of a GPU has 0 GPUs and 1 logical GPU, with the memory of the fraction.
     count = device.get("LogicalGpuCount") or device.get("Count") or 0
     memory = (device.get("MemoryInfo") or {}).get("SizeInMiB") or 0
     if count < 1 or memory < 1:
@@ -117,7 +120,7 @@ def _read(item: Mapping[str, Any], region: str) -> InstanceType | str:
 
 
 def _kept(file: Path, region: str) -> Ec2Types | None:
-    """What an earlier run kept; None where there is nothing that can be read."""
+    """The types that an earlier run stored; None if there are none that can be read."""
     try:
         kept = Ec2Types.model_validate_json(file.read_bytes())
     except FileNotFoundError:
@@ -129,7 +132,7 @@ def _kept(file: Path, region: str) -> Ec2Types | None:
 
 
 def _keep(file: Path, types: Ec2Types) -> None:
-    """Replaces the file at once; a folder that cannot be written costs the next run a question, no more."""
+    """Replaces the file atomically. If the folder is not writable, the next run asks the API again."""
     temporary = file.with_name(f".{file.name}.{os.getpid()}")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)

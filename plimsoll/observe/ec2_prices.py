@@ -10,11 +10,11 @@ from typing import Any, Final, NamedTuple
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from plimsoll.observe.aws import CONFIG, AwsError, explained, region_of, said, session
+from plimsoll.observe.aws import CONFIG, AwsError, error_text, explained, region_of, session
 
 _SERVED_IN: Final = "us-east-1"
 _SERVED_IN_CHINA: Final = "cn-northwest-1"
-"""The API has few endpoints, and each knows the prices of all regions of its partition."""
+"""The API has few endpoints; each has the prices of all regions of its partition."""
 _FAMILIES: Final = ("g", "p")
 """As in `plimsoll.observe.ec2`."""
 _FILTERS: Final = {
@@ -24,7 +24,7 @@ _FILTERS: Final = {
     "capacitystatus": "Used",
     "marketoption": "OnDemand",
 }
-"""Of the many prices of a type, that of an instance as Karpenter launches it on demand."""
+"""Selects, of the prices of a type, that of an on-demand instance as Karpenter launches it."""
 _PAGE: Final = 100
 
 
@@ -38,7 +38,7 @@ class Ec2Prices(NamedTuple):
 
 
 def ec2_prices(region: str | None = None) -> Ec2Prices:
-    """The prices of a region (argument, else that of the AWS configuration). Raises AwsError."""
+    """The on-demand prices of a region (argument, else the AWS configuration). Raises AwsError."""
     aws = session()
     name = region_of(aws, region)
     served_in = _SERVED_IN_CHINA if name.startswith("cn-") else _SERVED_IN
@@ -47,7 +47,7 @@ def ec2_prices(region: str | None = None) -> Ec2Prices:
         found = dict(_prices(_products(client, name)))
     except (BotoCoreError, ClientError) as error:
         raise AwsError(
-            f"the AWS Price List did not list the prices in {name}: {said(error)}",
+            f"the AWS Price List did not list the prices in {name}: {error_text(error)}",
             explained(error, "pricing:GetProducts", "set your own prices with --from"),
         ) from None
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -73,7 +73,7 @@ def _products(client: Any, region: str) -> Iterator[Mapping[str, Any]]:
 
 
 def _prices(products: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, tuple[str, float]]]:
-    """Instance type, currency and price of each product that is rented by the hour."""
+    """(instance type, (currency, price)) of each product with a price per hour."""
     for product in products:
         name = str(product["product"]["attributes"].get("instanceType", ""))
         if not name.startswith(_FAMILIES):
@@ -81,6 +81,6 @@ def _prices(products: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, tuple[
         for term in (product.get("terms", {}).get("OnDemand") or {}).values():
             for dimension in term["priceDimensions"].values():
                 for currency, amount in dimension["pricePerUnit"].items():
-                    # A price of 0 stands for what cannot be rented alone.
+                    # Products with a price of 0 cannot be rented alone.
                     if dimension["unit"] == "Hrs" and float(amount) > 0:
                         yield name, (currency, float(amount))

@@ -1,7 +1,7 @@
-"""The models of a hub that Workspaces name, beside what the cluster holds.
+"""Reads the models that Workspaces name from a model hub, in addition to the known presets.
 
-Opt-in: `modelHub` of the Environment. What was read is kept in a ConfigMap, so that no later round, process or command
-depends on the hub; the Reporter writes it.
+Enabled by `modelHub` of the Environment. The data is stored in a ConfigMap, which the Reporter writes, so that later
+rounds, processes and commands do not depend on the hub.
 """
 
 import os
@@ -19,38 +19,37 @@ from plimsoll.observe.model_hub import HubError, read_hub_model
 from plimsoll.presets import catalog_of
 
 AGAIN: Final = timedelta(minutes=1)
-"""A hub that did not answer is asked again after this long."""
+"""Time until a hub that did not answer is asked again."""
 LASTING_AGAIN: Final = timedelta(minutes=10)
-"""A model that the hub does not have, or does not give, is asked for again after this long."""
+"""Time until a model that the hub does not have, or does not permit, is requested again."""
 _AT_ONCE: Final = 4
 _REPOSITORY: Final = re.compile(r"(?=.{1,96}\Z)[A-Za-z0-9][-\w.]*/[A-Za-z0-9][-\w.]*", re.ASCII)
 _TOKEN: Final = "HF_TOKEN"
 
 
 class Refused(NamedTuple):
-    """Why a model cannot be had, and when to ask again."""
+    """Why the data of a model is not available, and when it is requested again."""
 
     why: str
     due: datetime
 
 
 class HubModels:
-    """Asks once for each model, on threads of its own, and again for those that could not be had."""
+    """Requests each model once, on threads of its own, and repeats failed requests later."""
 
     def __init__(
         self,
         connection: Connection | None = None,
         on_answer: Callable[[], None] = lambda: None,
-        patience: float | None = None,
+        timeout: float | None = None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        """`connection` is to the cluster whose ConfigMap keeps models; None: there is none. `on_answer` is called, by
-        another thread, when an answer has come. `patience` is how many seconds `completed` waits for first answers;
-        None: until the deadline of the Environment.
-        """
+        """`connection` leads to the cluster with the ConfigMap; None: there is none. `on_answer` is called on another
+        thread when an answer has arrived. `timeout` is how many seconds `completed` waits for first answers; None:
+        until the deadline of the Environment's hub."""
         self._connection = connection
         self._on_answer = on_answer
-        self._patience = patience
+        self._timeout = timeout
         self._clock = clock
         self._threads = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="model-hub")
         self._lock = threading.Lock()
@@ -62,7 +61,7 @@ class HubModels:
         """Grows with every answer."""
 
     def completed(self, snapshot: Snapshot) -> Snapshot:
-        """The snapshot with the models that its Workspaces name; itself where the Environment has no hub."""
+        """The snapshot with the models that its Workspaces name; the same object if the Environment has no hub."""
         hub = snapshot.environment.spec.model_hub
         if hub is None:
             return snapshot
@@ -72,7 +71,7 @@ class HubModels:
         warning = self._load()
         names = tuple(dict.fromkeys(_unknown(snapshot)))
         asked = [self._ask(hub, name) for name in names if hub.allows(name) and name not in self._answers]
-        wait(asked, hub.deadline_seconds if self._patience is None else min(self._patience, hub.deadline_seconds))
+        wait(asked, hub.deadline_seconds if self._timeout is None else min(self._timeout, hub.deadline_seconds))
         found = {name: self._answers.get(name) for name in names}
         return snapshot.model_copy(
             update={
@@ -87,7 +86,7 @@ class HubModels:
         )
 
     def refresh(self) -> None:
-        """Asks again, on threads, for what could not be had and is due."""
+        """Repeats, on other threads, the failed requests that are due."""
         hub, now = self._hub, self._clock()
         if hub is None:
             return
@@ -96,11 +95,11 @@ class HubModels:
                 self._ask(hub, name)
 
     def close(self) -> None:
-        """Waits for no answer."""
+        """Ends the threads without waiting for answers."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _load(self) -> tuple[str, ...]:
-        """Takes what the ConfigMap keeps, once; a warning where it cannot be read."""
+        """Reads the ConfigMap once. Returns a warning if it cannot be read."""
         if self._connection is None or self._loaded:
             return ()
         path = f"/api/v1/namespaces/{MODELS_NAMESPACE}/configmaps/{MODELS_NAME}"
@@ -144,7 +143,7 @@ class HubModels:
 
 
 def _unknown(snapshot: Snapshot) -> Iterator[str]:
-    """Names of presets that nobody else says anything of, and that may be a model of the hub."""
+    """Names in Workspaces that are no known preset and may be models of the hub."""
     known = catalog_of(snapshot.environment.spec.presets)
     for workspace in snapshot.workspaces:
         preset = workspace.spec.inference.preset if workspace.spec.inference is not None else None
@@ -155,7 +154,7 @@ def _unknown(snapshot: Snapshot) -> Iterator[str]:
 
 
 def is_repository(name: str) -> bool:
-    """Whether it may be the name of a model on Hugging Face: `org/name`, where neither `--` nor `..` may stand."""
+    """Whether it can be the name of a model on Hugging Face: `org/name`, without `--` and `..`."""
     return _REPOSITORY.fullmatch(name) is not None and "--" not in name and ".." not in name
 
 
@@ -169,7 +168,7 @@ def _why_not(hub: ModelHub, name: str, answer: Refused | None) -> str:
 
 
 def with_hub_models(snapshot: Snapshot, connection: Connection | None = None) -> Snapshot:
-    """With the models of the Environment's hub that its Workspaces name, within the deadline, for a command."""
+    """The snapshot with the models that its Workspaces name, for a command; waits until the hub's deadline."""
     models = HubModels(connection)
     try:
         return models.completed(snapshot)

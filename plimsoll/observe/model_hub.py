@@ -1,6 +1,6 @@
-"""One model of a hub, from its `config.json` and the index of its safetensors files, within one deadline.
+"""Reads one model of a hub from its `config.json` and the index of its safetensors files, within a deadline.
 
-The addresses are Hugging Face's: `ENDPOINT/ORG/NAME/resolve/main/FILE`. Weights are never read.
+The URLs are those of Hugging Face: `ENDPOINT/ORG/NAME/resolve/main/FILE`. Weights are never downloaded.
 """
 
 import time
@@ -18,16 +18,16 @@ from plimsoll.model.api import DeclaredPreset, ModelHub
 from plimsoll.presets import InvalidModelConfigError, read_model_config, shape_fields
 
 MOST_BYTES: Final = 64 * 1024 * 1024
-"""Far more than the index of any model; a larger answer is not read."""
+"""Maximum size of a response that is read; the index of a model is much smaller."""
 MOST_WEIGHTS: Final = 1_000_000 * BYTES_PER_GIB
 _CHUNK: Final = 256 * 1024
 _WEIGHTS: Final = ("model.safetensors", "consolidated.safetensors")
-"""Names of the weights, with `.index.json` where they are several files; the second is Mistral's."""
+"""Names of the weights; with several files, the suffix `.index.json` follows. The second name is Mistral's."""
 _TOKEN_NEEDED: Final = (401, 403)
 
 
 class HubError(PlimsollError):
-    """The hub did not say what a model is. `lasting` is whether another try within minutes is of no use."""
+    """The data of a model cannot be read from the hub. `lasting` is whether a retry within minutes is useless."""
 
     def __init__(self, message: str, hint: str = "", *, lasting: bool = False) -> None:
         super().__init__(message, hint)
@@ -35,13 +35,13 @@ class HubError(PlimsollError):
 
 
 class _TokenNeededError(Exception):
-    """The hub denies access to the file, without a token or with this one; its message, if it has one."""
+    """The hub denies access to the file, without a token or with this one. The message is the hub's, if it has one."""
 
 
 def read_hub_model(hub: ModelHub, name: str, token: str = "") -> DeclaredPreset:
-    """The model `org/name`. `token` is used only where the hub gives the files to nobody without one.
+    """The model `org/name`. `token` is sent only if the hub denies access without one.
 
-    Raises HubError, whose message names the model and the hub, after `hub.deadline_seconds` at the latest.
+    Raises HubError, which names the model and the hub, after at most `hub.deadline_seconds`.
     """
     until = time.monotonic() + hub.deadline_seconds
     try:
@@ -52,10 +52,10 @@ def read_hub_model(hub: ModelHub, name: str, token: str = "") -> DeclaredPreset:
                 raise
             return _read(_Files(hub, name, until, token), gated=True)
     except _TokenNeededError as error:
-        said = f" ({error})" if str(error) else ""
+        detail = f" ({error})" if str(error) else ""
         whom = "this token" if token else "anonymous users"
         raise HubError(
-            f"{hub.endpoint} does not give {name} to {whom}{said}: it does not exist, is private, or is gated",
+            f"{hub.endpoint} does not give {name} to {whom}{detail}: it does not exist, is private, or is gated",
             "correct inference.preset.name, set HF_TOKEN of the controller to a token with access, or set "
             "inference.preset.parameters",
             lasting=True,
@@ -81,7 +81,7 @@ def _read(files: "_Files", *, gated: bool) -> DeclaredPreset:
 
 
 def _size(files: "_Files") -> float:
-    """Bytes of the weights."""
+    """Size of the weights in bytes."""
     for weights in _WEIGHTS:
         index = files.json(f"{weights}.index.json")
         if index is not None:
@@ -97,7 +97,7 @@ def _size(files: "_Files") -> float:
 
 
 class _Files:
-    """The files of one model, until a moment of the monotonic clock."""
+    """The files of one model, until a deadline in seconds of the monotonic clock."""
 
     def __init__(self, hub: ModelHub, name: str, until: float, token: str = "") -> None:
         self.name = name
@@ -106,7 +106,7 @@ class _Files:
         self._token = token
 
     def json(self, file: str) -> dict[str, Any] | None:
-        """A file's JSON object; None where the model has no such file."""
+        """The JSON object in a file; None if the model has no such file."""
         text = self._request(file, "GET")
         if text is None:
             return None
@@ -119,7 +119,7 @@ class _Files:
         return content
 
     def size(self, file: str) -> int | None:
-        """Bytes of a file; None where the model has no such file, or the hub does not say its size."""
+        """Size of a file in bytes; None if the model has no such file, or the hub does not report its size."""
         text = self._request(file, "HEAD")
         return int(text) if text and text.isdigit() else None
 
@@ -129,13 +129,13 @@ class _Files:
         )
 
     def _request(self, file: str, method: str) -> bytes | None:
-        """The body, of a HEAD the length that it would have; None where there is no such file."""
+        """The body of the response; for HEAD its Content-Length. None if there is no such file."""
         address = f"{self._hub.endpoint.rstrip('/')}/{quote(self.name)}/resolve/main/{file}"
         headers = {"User-Agent": "plimsoll", "Accept-Encoding": "identity"}
         try:
             request = Request(address, method=method, headers=headers)
             if self._token:
-                # Not for whom the hub redirects to, such as a store of files.
+                # The token is not sent to servers to which the hub redirects, such as a file store.
                 request.add_unredirected_header("Authorization", f"Bearer {self._token}")
             with urlopen(request, timeout=self._left()) as answer:
                 if method == "HEAD":
@@ -169,7 +169,7 @@ class _Files:
         return b"".join(parts)
 
     def _left(self) -> float:
-        """Seconds until the deadline."""
+        """Seconds that are left until the deadline."""
         left = self._until - time.monotonic()
         if left <= 0:
             raise self._late()

@@ -1,4 +1,4 @@
-"""Packing pods onto GPUs and nodes: a library that knows no Kubernetes."""
+"""A library that packs pods onto GPUs and nodes. It does not depend on Kubernetes."""
 
 from plimsoll.packing.units import GPU_MILLI, Milli, exact_milli
 

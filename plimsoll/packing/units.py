@@ -1,4 +1,4 @@
-"""Units in which GPUs are counted, and grids of whole numbers on which shares are exact."""
+"""The unit of GPU shares, and grids on which shares are whole numbers."""
 
 import math
 from collections.abc import Iterable
@@ -21,10 +21,10 @@ def exact_milli(numerator: int | Fraction, denominator: int = 1) -> Milli:
 
 
 class Grid:
-    """Whole units of a GPU in which given sizes are exact, as long as that takes at most `most` units.
+    """The unit in which given sizes are whole numbers, if a GPU then has at most `most` units.
 
     Otherwise sizes are rounded up and free parts down, so that what fits on the grid fits the GPU. An `optimistic` grid
-    rounds the other way, so that what does not fit on the grid does not fit the GPU: for bounds.
+    rounds the other way, so that what does not fit on the grid does not fit the GPU; it is used for lower bounds.
     """
 
     def __init__(self, sizes: Iterable[Milli], most: int, optimistic: bool = False) -> None:
@@ -39,11 +39,11 @@ class Grid:
         self._optimistic = optimistic
 
     def size(self, milli: Milli) -> int:
-        """What a share takes."""
+        """Units that a share of `milli` thousandths takes."""
         units = milli * self.gpu
         return int(units // GPU_MILLI if self._optimistic else -(-units // GPU_MILLI))
 
     def free(self, milli: Milli) -> int:
-        """What a free part has."""
+        """Units that a free part of `milli` thousandths has."""
         units = milli * self.gpu
         return int(-(-units // GPU_MILLI) if self._optimistic else units // GPU_MILLI)

@@ -1,13 +1,13 @@
-"""Pure planning: `validate` gives verdicts, `plan` the delta, `explain` the reasons for both."""
+"""Pure planning: `validate` gives verdicts, `plan` a Plan, `explain` the reasons for both."""
 
-from plimsoll.plan.explaining import ClaimStory, NodeStory, Story, Sum, explain
+from plimsoll.plan.explaining import ClaimExplanation, Explanation, NodeExplanation, Sum, explain
 from plimsoll.plan.planning import plan
 from plimsoll.plan.validating import validate
 
 __all__ = [
-    "ClaimStory",
-    "NodeStory",
-    "Story",
+    "ClaimExplanation",
+    "Explanation",
+    "NodeExplanation",
     "Sum",
     "explain",
     "plan",

@@ -31,7 +31,7 @@ from plimsoll.text import shortlist
 Operation = TypeVar("Operation", Change, Deletion)
 
 
-class NodeStory(NamedTuple):
+class NodeExplanation(NamedTuple):
     """A node that the selector matches, or that was created for the Workspace."""
 
     node: Node
@@ -45,7 +45,7 @@ class NodeStory(NamedTuple):
     """Users of the node and its GPUs: this Workspace, other Workspaces, pods of others."""
 
 
-class ClaimStory(NamedTuple):
+class ClaimExplanation(NamedTuple):
     """A NodeClaim of the Workspace."""
 
     claim: NodeClaim
@@ -63,7 +63,7 @@ class Sum(NamedTuple):
     """The settings of the formula."""
 
 
-class Story(NamedTuple):
+class Explanation(NamedTuple):
     environment: Environment
     ref: WorkspaceRef
     workspace: Workspace | None
@@ -72,10 +72,10 @@ class Story(NamedTuple):
     need: ReplicaNeed | None = None
     sum: Sum | None = None
     """None where there is no need to estimate, or no GPUs to estimate on."""
-    nodes: tuple[NodeStory, ...] = ()
+    nodes: tuple[NodeExplanation, ...] = ()
     offered: OfferedType | None = None
     """The instance type, with the source of its figures; None where none is set or known."""
-    claims: tuple[ClaimStory, ...] = ()
+    claims: tuple[ClaimExplanation, ...] = ()
     tries: Attempts | None = None
     """The state of its NodeClaims; None for existing nodes (BYO), or if it is refused."""
     workloads: tuple[Workload, ...] = ()
@@ -88,7 +88,7 @@ class Story(NamedTuple):
     """Warnings of the plan on this Workspace."""
 
 
-def explain(seen: Snapshot | ClusterView, ref: WorkspaceRef, now: datetime) -> Story:
+def explain(seen: Snapshot | ClusterView, ref: WorkspaceRef, now: datetime) -> Explanation:
     """Explains the Workspace, which the snapshot must contain, from the results of `validate` and `plan`."""
     view = ClusterView.of(seen)
     snapshot = view.observed
@@ -96,7 +96,7 @@ def explain(seen: Snapshot | ClusterView, ref: WorkspaceRef, now: datetime) -> S
     planned = plan(view, verdicts, now)
     verdict = next(each for each in verdicts if _same(each.workspace, ref))
     workspace = next((each for each in snapshot.workspaces if each.key == (ref.namespace, ref.name)), None)
-    story = Story(
+    explanation = Explanation(
         environment=snapshot.environment,
         ref=verdict.workspace,
         workspace=workspace,
@@ -106,30 +106,30 @@ def explain(seen: Snapshot | ClusterView, ref: WorkspaceRef, now: datetime) -> S
         deletions=_own(planned.deletions, ref),
         warnings=_warnings(planned, verdict.workspace),
     )
-    return story if workspace is None else _detailed(story, workspace, view, verdicts, now)
+    return explanation if workspace is None else _detailed(explanation, workspace, view, verdicts, now)
 
 
 def _detailed(
-    story: Story, workspace: Workspace, view: ClusterView, verdicts: Sequence[Verdict], now: datetime
-) -> Story:
+    explanation: Explanation, workspace: Workspace, view: ClusterView, verdicts: Sequence[Verdict], now: datetime
+) -> Explanation:
     snapshot, types = view.observed, view.types
     workspace_nodes = WorkspaceNodes(view, verdicts)
     need = replica_need(workspace, view.models)
     users = NodeUsers(view, verdicts, workspace_nodes)
     nodes = tuple(
         each._replace(users=users.of(each.node.name, workspace))
-        for each in _nodes(snapshot.environment.spec, view.index, workspace, story.verdict, workspace_nodes)
+        for each in _nodes(snapshot.environment.spec, view.index, workspace, explanation.verdict, workspace_nodes)
     )
     name = workspace.spec.resource.instance_type
     offered = types.find(name) if name and workspace_nodes.auto_provisioning else None
-    return story._replace(
+    return explanation._replace(
         need=need if isinstance(need, ReplicaNeed) else None,
         sum=_sum(snapshot.environment.spec, offered, need, nodes) if isinstance(need, ReplicaNeed) else None,
         nodes=nodes,
         offered=offered,
-        claims=_claims(view.progress, workspace, story.verdict, workspace_nodes, now),
-        tries=workspace_nodes.tries(workspace, story.verdict, workspace.status.provisioning, now)
-        if workspace_nodes.auto_provisioning and story.verdict.accepted
+        claims=_claims(view.progress, workspace, explanation.verdict, workspace_nodes, now),
+        tries=workspace_nodes.tries(workspace, explanation.verdict, workspace.status.provisioning, now)
+        if workspace_nodes.auto_provisioning and explanation.verdict.accepted
         else None,
         workloads=tuple(workspace_nodes.ownership.workloads_of(workspace)),
         bounds=tuple(_bounds(snapshot, workspace, workspace_nodes.ownership.claims, types)),
@@ -138,11 +138,11 @@ def _detailed(
 
 def _claims(
     progress: ClaimProgress, workspace: Workspace, verdict: Verdict, workspace_nodes: WorkspaceNodes, now: datetime
-) -> tuple[ClaimStory, ...]:
+) -> tuple[ClaimExplanation, ...]:
     recorded = {each.name: each for each in workspace.status.provisioning.pending}
     known = verdict.gpus_per_node is not None
     return tuple(
-        ClaimStory(
+        ClaimExplanation(
             claim,
             None
             if claim.deleting
@@ -158,7 +158,7 @@ def _nodes(
     workspace: Workspace,
     verdict: Verdict,
     workspace_nodes: WorkspaceNodes,
-) -> tuple[NodeStory, ...]:
+) -> tuple[NodeExplanation, ...]:
     resource = workspace.spec.resource
     tolerance = Tolerances(environment).of(workspace)
     offers = Offers()
@@ -176,12 +176,12 @@ def _nodes(
             problem = short_of_devices(node, offer, offer.devices, environment.gpu_resource)
         elif not problem:
             problem = offer.problem if isinstance(offer, Unusable) else str(offer)
-        stories.append(NodeStory(node, offer, problem, name in counted))
+        stories.append(NodeExplanation(node, offer, problem, name in counted))
     return tuple(stories)
 
 
 def _sum(
-    environment: EnvironmentSpec, offered: OfferedType | None, need: ReplicaNeed, nodes: Iterable[NodeStory]
+    environment: EnvironmentSpec, offered: OfferedType | None, need: ReplicaNeed, nodes: Iterable[NodeExplanation]
 ) -> Sum | None:
     if need.need is None:
         return None

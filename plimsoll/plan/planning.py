@@ -1,4 +1,4 @@
-"""Planning: the delta of one round, from a snapshot and the verdicts on its Workspaces."""
+"""Planning: the Plan of one round, from a snapshot and the verdicts on its Workspaces."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -7,13 +7,22 @@ from plimsoll.cluster.catalog import OfferedType
 from plimsoll.cluster.pods import marked_pods, rival_warnings
 from plimsoll.estimating import preset_of
 from plimsoll.labels import NODEPOOL, SPEC_HASH
-from plimsoll.model import Deletion, DemandRef, LeavingPod, ObjectKey, Plan, Snapshot, Verdict
+from plimsoll.model import Deletion, DemandRef, ObjectKey, Plan, PreferredDeletion, Snapshot, Verdict
 from plimsoll.model.api import Provisioner as Kind
 from plimsoll.model.api import Workspace, WorkspaceRef
 from plimsoll.model.cluster import SERVICE, Workload
 from plimsoll.plan.demand import DemandPlanner
 from plimsoll.plan.limits import environment_budget, environment_room
-from plimsoll.plan.owned import AttemptTracker, Delta, Owned, alive, by_age, key_of, object_labels, ownership_labels
+from plimsoll.plan.owned import (
+    AttemptTracker,
+    Owned,
+    PlanBuilder,
+    alive,
+    by_age,
+    key_of,
+    object_labels,
+    ownership_labels,
+)
 from plimsoll.plan.provisioning import (
     NodeClaimProvisioner,
     NodeTarget,
@@ -22,7 +31,7 @@ from plimsoll.plan.provisioning import (
     StaticNodePoolProvisioner,
     shrink,
 )
-from plimsoll.plan.requests import RequestRound, lifts
+from plimsoll.plan.requests import RequestRound, gate_removals
 from plimsoll.plan.view import ClusterView, autoscaled
 from plimsoll.plan.workspaces import (
     LEADER_WORKER_SET,
@@ -44,7 +53,7 @@ WORKLOADS = ("Deployment", "StatefulSet", LEADER_WORKER_SET)
 def plan(
     seen: Snapshot | ClusterView, verdicts: Sequence[Verdict], now: datetime, planner: DemandPlanner | None = None
 ) -> Plan:
-    """The delta between the snapshot and what its accepted Workspaces need; `verdicts` are those of `validate`.
+    """The difference between the snapshot and what its accepted Workspaces need; `verdicts` are those of `validate`.
 
     `now`, with a time zone, decides which NodeClaims are late and when the next attempt is due. Objects of a refused
     Workspace stay as they are, except that fewer replicas are applied. After a plan is applied, the next plan is empty,
@@ -68,12 +77,12 @@ class _Round:
             for workspace in sorted(snapshot.workspaces, key=by_age)
             if not workspace.deleting and (verdict := judged.get(workspace.key)) is not None and verdict.accepted
         ]
-        self._delta = Delta()
-        self._delta.warnings += snapshot.warnings
+        self._builder = PlanBuilder()
+        self._builder.warnings += snapshot.warnings
         self._autoscaled = autoscaled(snapshot)
         if self._environment.spec.auto_provisioning:
             self._types = view.types
-            self._delta.warnings += [
+            self._builder.warnings += [
                 f"catalog.prices of the Environment: instance type {name!r} is not known"
                 + _meant(self._types.near(name))
                 for name in self._types.unknown_prices()
@@ -97,17 +106,17 @@ class _Round:
 
     def plan(self) -> Plan:
         self._remove_orphans()
-        delta = self._delta
+        builder = self._builder
         for workspace, verdict in self._accepted:
-            delta.warnings += [f"Workspace {workspace.ref}: {warning}" for warning in verdict.warnings]
+            builder.warnings += [f"Workspace {workspace.ref}: {warning}" for warning in verdict.warnings]
             if verdict.per_replica_node_count == 0:
                 self._empty(workspace.ref)
                 continue
             if self._environment.spec.auto_provisioning:
-                self._tell_existing(workspace)
+                self._warn_of_existing(workspace)
                 offered = self._types.find(workspace.spec.resource.instance_type or "")
                 assert offered is not None, "validation accepts known instance types only"
-                self._provisioner.provide(self._target(workspace, verdict, offered), delta)
+                self._provisioner.provide(self._target(workspace, verdict, offered), builder)
                 spellings = offered.spellings(workspace.spec.resource.instance_type or "")
                 self._workload(workspace, verdict, spellings, self._nodes_there(workspace, offered))
             else:
@@ -120,30 +129,30 @@ class _Round:
                 self._leftovers(workspace)
         room = self._budget.room() if self._environment.spec.auto_provisioning else environment_room(self._view)
         requesting = RequestRound(
-            self._snapshot, self._planner, delta, self._now, room=room, requests=self._view.requests
+            self._snapshot, self._planner, builder, self._now, room=room, requests=self._view.requests
         )
         reports = requesting.plan()
-        withdrawn = [each for each in delta.deletions if isinstance(each.owner, DemandRef)]
-        capacity = [each for each in delta.deletions if not isinstance(each.owner, DemandRef)]
+        withdrawn = [each for each in builder.deletions if isinstance(each.owner, DemandRef)]
+        capacity = [each for each in builder.deletions if not isinstance(each.owner, DemandRef)]
         deletions = [*withdrawn, *self._capped(sorted(capacity, key=_deletion_order))]
         return Plan(
             verdicts=tuple(self._verdicts),
-            creations=tuple(sorted(delta.creations, key=lambda each: _order(each.key))),
-            updates=tuple(sorted(delta.updates, key=lambda each: _order(each.key))),
+            creations=tuple(sorted(builder.creations, key=lambda each: _order(each.key))),
+            updates=tuple(sorted(builder.updates, key=lambda each: _order(each.key))),
             deletions=tuple(sorted(deletions, key=lambda each: _order(each.key))),
-            signals=tuple(sorted(delta.signals, key=lambda each: _order(each.key))),
+            signals=tuple(sorted(builder.signals, key=lambda each: _order(each.key))),
             demands=reports,
-            demand_least_gpus=requesting.demand.least_beyond_gpus,
-            leaving=tuple(self._leaving()),
-            lifts=lifts(self._snapshot, requesting.demand.demands, requesting.reserved),
-            warnings=(*delta.warnings, *rival_warnings(marked_pods(self._snapshot.pods))),
-            next_deadline=min(delta.deadlines, default=None),
+            demand_least_gpus=requesting.demand.least_requested_gpus,
+            preferred_deletions=tuple(self._preferred_deletions()),
+            gate_removals=gate_removals(self._snapshot, requesting.demand.demands, requesting.reserved),
+            warnings=(*builder.warnings, *rival_warnings(marked_pods(self._snapshot.pods))),
+            next_deadline=min(builder.deadlines, default=None),
         )
 
-    def _tell_existing(self, workspace: Workspace) -> None:
+    def _warn_of_existing(self, workspace: Workspace) -> None:
         existing, paid = self._existing.get(workspace.key, ()), workspace.spec.resource.capacity_type
         if existing and paid is not None:
-            self._delta.warnings.append(
+            self._builder.warnings.append(
                 f"Workspace {workspace.ref}: resource.capacityType is {paid!r}, and existing nodes that "
                 f"resource.labelSelector matches count whatever theirs is: {shortlist(existing)}"
             )
@@ -151,8 +160,8 @@ class _Round:
     def _remove_orphans(self) -> None:
         ownership = self._ownership
         orphans: list[Owned] = [*ownership.orphaned_workloads, *ownership.orphaned_pools, *ownership.orphaned_claims]
-        for thing in orphans:
-            self._delta.delete(thing, "its Workspace is deleted, or is being deleted")
+        for obj in orphans:
+            self._builder.delete(obj, "its Workspace is deleted, or is being deleted")
 
     def _shrink_refused(self) -> None:
         """Applies fewer replicas of what is refused or cannot be read, unless an autoscaler sets them."""
@@ -173,18 +182,18 @@ class _Round:
             ):
                 continue
             if replicas:
-                shrink(self._view, ref, replicas, size, self._delta)
+                shrink(self._view, ref, replicas, size, self._builder)
             else:
                 self._empty(ref)
 
     def _empty(self, owner: WorkspaceRef) -> None:
         """Deletes everything of a Workspace that has no replicas and could have none."""
         ownership = self._ownership
-        things: list[Owned] = [*ownership.workloads_of(owner), *ownership.services_of(owner)]
-        things += ownership.pools_of(owner)
-        things += [claim for claim in ownership.claims_of(owner) if NODEPOOL not in claim.labels]
-        for thing in things:
-            self._delta.delete(thing, "the Workspace has no replicas")
+        objs: list[Owned] = [*ownership.workloads_of(owner), *ownership.services_of(owner)]
+        objs += ownership.pools_of(owner)
+        objs += [claim for claim in ownership.claims_of(owner) if NODEPOOL not in claim.labels]
+        for obj in objs:
+            self._builder.delete(obj, "the Workspace has no replicas")
 
     def _target(self, workspace: Workspace, verdict: Verdict, offered: OfferedType) -> NodeTarget:
         access = self._environment.spec.access_of(workspace.namespace)
@@ -203,19 +212,19 @@ class _Round:
             ("static NodePool", [f"{pool.name} (replicas: {pool.replicas or 0})" for pool in pools]),
         ):
             if names:
-                self._delta.warnings.append(
+                self._builder.warnings.append(
                     f"Workspace {workspace.ref}: {counted(len(names), kind)} from when node auto-provisioning was "
                     f"enabled, not deleted: {shortlist(sorted(names))}"
                 )
 
     def _nodes_there(self, workspace: Workspace, offered: OfferedType) -> int:
         """Number of the Workspace's usable nodes with allocatable GPUs."""
-        there = len(self._existing.get(workspace.key, ()))
+        existing = len(self._existing.get(workspace.key, ()))
         for claim in alive(self._ownership.claims_of(workspace)):
             node = self._view.progress.node_of(claim)
             if node is not None and node.ready is True and node.usable:
-                there += offered.devices is None or self._view.progress.shows_gpus(claim)
-        return there
+                existing += offered.devices is None or self._view.progress.shows_gpus(claim)
+        return existing
 
     def _workload(
         self, workspace: Workspace, verdict: Verdict, instance_types: tuple[str, ...], nodes_there: int
@@ -225,7 +234,7 @@ class _Round:
         inference = workspace.spec.inference
         if inference is None:
             for workload in existing:
-                self._delta.delete(workload, "the Workspace declares no inference")
+                self._builder.delete(workload, "the Workspace declares no inference")
             return
         version, kind = workload_kind(inference, verdict.per_replica_node_count or 1)
         key = ObjectKey(api_version=version, kind=kind, namespace=workspace.namespace, name=workspace.name)
@@ -237,18 +246,18 @@ class _Round:
         )
         others = [workload for workload in existing if workload is not same]
         for workload in others:
-            self._delta.delete(workload, f"{key.kind} {key.name} replaces it")
+            self._builder.delete(workload, f"{key.kind} {key.name} replaces it")
         if same is None:
             # Two workloads would use the same nodes, so the old one is deleted first.
             enough = verdict.target_node_count or 0 if self._environment.spec.auto_provisioning else 1
             if nodes_there >= enough and not others and scale.replicas:
                 reason = "the nodes of the Workspace are ready"
-                self._delta.create(manifest, verdict.workspace, reason)
+                self._builder.create(manifest, verdict.workspace, reason)
         elif not same.deleting and same.spec_hash != manifest["metadata"]["annotations"][SPEC_HASH]:
             wanted = scale.replicas
             changed = wanted is not None and wanted != same.replicas
             reason = f"replicas {same.replicas} -> {wanted}" if changed else "the Workspace changed"
-            self._delta.update(manifest, verdict.workspace, reason)
+            self._builder.update(manifest, verdict.workspace, reason)
 
     def _preset(self, workspace: Workspace) -> ModelPreset | None:
         """The preset that the Workspace serves, where its figures are known."""
@@ -264,7 +273,7 @@ class _Round:
             if service.name == name:
                 same = service
             else:
-                self._delta.delete(service, "the Workspace declares no Service of this name")
+                self._builder.delete(service, "the Workspace declares no Service of this name")
         if inference is None or not name or SERVICE in self._snapshot.missing_kinds:
             return
         manifest = service_manifest(
@@ -277,12 +286,12 @@ class _Round:
         manifest["metadata"]["annotations"] = {SPEC_HASH: spec_hash(manifest)}
         if same is None:
             created = any(
-                each.owner == verdict.workspace and each.key.kind in WORKLOADS for each in self._delta.creations
+                each.owner == verdict.workspace and each.key.kind in WORKLOADS for each in self._builder.creations
             )
             if created or self._ownership.workloads_of(workspace):
-                self._delta.create(manifest, verdict.workspace, "the Workspace serves a preset")
+                self._builder.create(manifest, verdict.workspace, "the Workspace serves a preset")
         elif not same.deleting and same.spec_hash != manifest["metadata"]["annotations"][SPEC_HASH]:
-            self._delta.update(manifest, verdict.workspace, "the Service changed")
+            self._builder.update(manifest, verdict.workspace, "the Service changed")
 
     def _scale(
         self, workspace: Workspace, verdict: Verdict, key: ObjectKey, same: Workload | None, nodes_there: int
@@ -300,20 +309,20 @@ class _Round:
         running = same.replicas if same is not None else 0
         return Scale(min(wanted, max(running, nodes_there // (verdict.per_replica_node_count or 1))))
 
-    def _leaving(self) -> Iterator[LeavingPod]:
+    def _preferred_deletions(self) -> Iterator[PreferredDeletion]:
         """Pods on nodes that are deleted, of Deployments that scale down: a Deployment deletes any of its pods unless
         marked."""
-        deletions = {deletion.key for deletion in self._delta.deletions}
+        deletions = {deletion.key for deletion in self._builder.deletions}
         going = {claim.node_name for claim in self._snapshot.node_claims if key_of(claim) in deletions}
-        for update in self._delta.updates:
+        for update in self._builder.updates:
             if update.key.kind == "Deployment" and isinstance(update.owner, WorkspaceRef):
                 for pod in self._view.places.on(going, update.owner):
-                    yield LeavingPod(namespace=pod.namespace, name=pod.name, uid=pod.uid)
+                    yield PreferredDeletion(namespace=pod.namespace, name=pod.name, uid=pod.uid)
 
     def _capped(self, deletions: list[Deletion]) -> list[Deletion]:
         cap = self._environment.spec.limits.deletions_per_tick
         if len(deletions) > cap:
-            self._delta.warnings.append(
+            self._builder.warnings.append(
                 f"{len(deletions)} deletions are due, and limits.deletionsPerTick of the Environment is {cap}: the "
                 "others wait for the next round"
             )

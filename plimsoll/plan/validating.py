@@ -33,7 +33,7 @@ def validate(seen: Snapshot | ClusterView) -> tuple[Verdict, ...]:
     """
     view = ClusterView.of(seen)
     snapshot = view.snapshot
-    found = _judge(view)
+    found = _evaluate(view)
     found |= name_conflicts(view, found)
     _enforce_limits(view, found)
     _let_end(view, found)
@@ -52,7 +52,7 @@ def validate(seen: Snapshot | ClusterView) -> tuple[Verdict, ...]:
 Found = dict[tuple[str, str], Sizing | Refusal]
 
 
-def _judge(view: ClusterView) -> Found:
+def _evaluate(view: ClusterView) -> Found:
     snapshot = view.snapshot
     environment = snapshot.environment.spec
     of_mode = _of_mode(view, environment)
@@ -62,7 +62,7 @@ def _judge(view: ClusterView) -> Found:
         or unsupported(workspace, environment)
         or refused_volume(workspace, environment, view.models)
         or gated(workspace, environment, view.models)
-        or _limited(workspace, _served(workspace, of_mode.judge(workspace), snapshot), environment.limits)
+        or _limited(workspace, _served(workspace, of_mode.evaluate(workspace), snapshot), environment.limits)
         for workspace in snapshot.workspaces
     }
 

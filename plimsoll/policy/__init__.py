@@ -6,6 +6,7 @@ Pure, as `plimsoll.plan` is: the date and everything else that a rule depends on
 
 from plimsoll.policy.cel import has, setting, text, value
 from plimsoll.policy.checking import Checker
+from plimsoll.policy.context import PolicyContext, Queues, assumes_mode, context_of, environment_of
 from plimsoll.policy.fields import Manifest, section
 from plimsoll.policy.junit_report import cases, junit
 from plimsoll.policy.located import Located
@@ -16,7 +17,6 @@ from plimsoll.policy.rule_set import RULES, settled
 from plimsoll.policy.rules import CHART_FILE_KIND, EXPIRED, VALUES_KIND
 from plimsoll.policy.sarif_report import sarif
 from plimsoll.policy.withholding import withhold
-from plimsoll.policy.world import Queues, World, assumes_mode, environment_of, world_of
 
 __all__ = [
     "CHART_FILE_KIND",
@@ -28,12 +28,13 @@ __all__ = [
     "Located",
     "Manifest",
     "Needs",
+    "PolicyContext",
     "Queues",
     "Rule",
     "Subject",
-    "World",
     "assumes_mode",
     "cases",
+    "context_of",
     "described",
     "environment_of",
     "has",
@@ -47,5 +48,4 @@ __all__ = [
     "text",
     "value",
     "withhold",
-    "world_of",
 ]

@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 
 from plimsoll.model.api import Exemption, Policies
 from plimsoll.model.meta import Finding, identify
+from plimsoll.policy.context import PolicyContext
 from plimsoll.policy.fields import Manifest, kind_of, name_of, namespace_of
 from plimsoll.policy.rule_set import SetRule, settled
 from plimsoll.policy.rules import EXPIRED, UNKNOWN_RULE, KnownQueues, expired, queue_findings
-from plimsoll.policy.world import World
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,8 @@ class Checker:
     Raises InvalidPoliciesError if the settings do not match the rules.
     """
 
-    def __init__(self, world: World, policies: Policies, today: datetime.date) -> None:
-        self._world = world
+    def __init__(self, context: PolicyContext, policies: Policies, today: datetime.date) -> None:
+        self._context = context
         self._policies = policies
         self._today = today
         self._rules = {name: each for name, each in settled(policies).items() if each.severity is not None}
@@ -70,10 +70,10 @@ class Checker:
         unknown = self._rules.get(UNKNOWN_RULE)
         known = unknown.options if unknown is not None else KnownQueues()
         assert isinstance(known, KnownQueues)
-        found = [*queue_findings(manifests, self._world, known)]
+        found = [*queue_findings(manifests, self._context, known)]
         for each in self._rules.values():
             if each.rule.check_all is not None:
-                found += each.rule.check_all(manifests, self._world, each.options)
+                found += each.rule.check_all(manifests, self._context, each.options)
         for finding in found:
             rule = self._rules.get(finding.rule)
             if rule is not None:
@@ -95,7 +95,7 @@ class Checker:
     def _by_rule(self, each: SetRule, manifest: Manifest) -> Iterator[Finding]:
         if each.rule.check is None or each.severity is None:
             return
-        for fault in each.rule.check(manifest, self._world, each.options):
+        for fault in each.rule.check(manifest, self._context, each.options):
             yield Finding(
                 kind=kind_of(manifest),
                 namespace=namespace_of(manifest),

@@ -4,11 +4,11 @@ from typing import Final
 
 from plimsoll.cluster.queues import queue_uses
 from plimsoll.labels import GROUP
+from plimsoll.policy.context import KAI_GROUP
 from plimsoll.policy.fields import Manifest, group_of, is_kind, kind_of
 from plimsoll.policy.pod_templates import pod_templates
 from plimsoll.policy.rules import CHART_FILE_KIND, TRAINER, VALUES_KIND, charts
 from plimsoll.policy.workspaces import workspace_of
-from plimsoll.policy.world import KAI_GROUP
 
 _CHARTS: Final = {
     ("argoproj.io", "Application"),

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from plimsoll.labels import GROUP
 from plimsoll.model.meta import Declared, Finding, Severity
+from plimsoll.policy.context import PolicyContext
 from plimsoll.policy.fields import Manifest
-from plimsoll.policy.world import World
 
 
 class Family(StrEnum):
@@ -43,9 +43,9 @@ class Needs(Enum):
     ENVIRONMENT = "environment"
 
 
-Check = Callable[[Manifest, World, Any], Iterator[Fault]]
+Check = Callable[[Manifest, PolicyContext, Any], Iterator[Fault]]
 """The faults of one object; the last argument is the rule's options."""
-CheckAll = Callable[[Sequence[Manifest], World, Any], Iterator[Finding]]
+CheckAll = Callable[[Sequence[Manifest], PolicyContext, Any], Iterator[Finding]]
 """The findings about all objects together."""
 
 

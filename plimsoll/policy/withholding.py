@@ -6,8 +6,8 @@ from plimsoll.model import Change, ObjectKey, Plan, Snapshot, Withheld
 from plimsoll.model.api import Policies
 from plimsoll.model.meta import Finding, Severity
 from plimsoll.policy.checking import Checker
+from plimsoll.policy.context import PolicyContext
 from plimsoll.policy.rule_set import RULES, InvalidPoliciesError
-from plimsoll.policy.world import World
 
 
 def withhold(plan: Plan, snapshot: Snapshot, now: datetime) -> Plan:
@@ -17,16 +17,16 @@ def withhold(plan: Plan, snapshot: Snapshot, now: datetime) -> Plan:
     invalid settings are added to the Plan's warnings. With invalid settings every rule has its default settings.
     """
     spec = snapshot.environment.spec
-    world, day = World.of(spec.manifest()), now.astimezone(UTC).date()
+    context, day = PolicyContext.of(spec.manifest()), now.astimezone(UTC).date()
     withheld: dict[ObjectKey, Withheld] = {}
     warnings: list[str] = []
     try:
-        checker = Checker(world, spec.policies, day)
+        checker = Checker(context, spec.policies, day)
     except InvalidPoliciesError as error:
         warnings.append(
             f"Environment {snapshot.environment.name}: {error.message}: the default settings of the rules are used"
         )
-        checker = Checker(world, Policies(), day)
+        checker = Checker(context, Policies(), day)
     warnings += (finding.message for finding in checker.expired())
 
     def allowed(changes: tuple[Change, ...]) -> tuple[Change, ...]:

@@ -16,7 +16,18 @@ from pulumi_policy import (
 
 from plimsoll.model.api import Policies
 from plimsoll.model.meta import Finding, Severity
-from plimsoll.policy import EXPIRED, RULES, Checker, Manifest, Needs, Queues, Rule, World, environment_of, section
+from plimsoll.policy import (
+    EXPIRED,
+    RULES,
+    Checker,
+    Manifest,
+    Needs,
+    PolicyContext,
+    Queues,
+    Rule,
+    environment_of,
+    section,
+)
 from plimsoll.policy_pack.resources import manifest_of
 from plimsoll.policy_pack.settings import config_schema, policies_of
 
@@ -55,7 +66,7 @@ def check_resource(rule: Rule, clock: Clock) -> Callable[[ResourceValidationArgs
         if manifest is not None:
             config = args.get_config()
             # A stack has queues, so a workload with GPUs must have one.
-            checker = Checker(World(queues=Queues()), _only(rule, policies_of(rule, config)), clock())
+            checker = Checker(PolicyContext(queues=Queues()), _only(rule, policies_of(rule, config)), clock())
             for finding in checker.broken_by(manifest):
                 report_violation(finding.message, args.urn)
 
@@ -93,8 +104,8 @@ def _stack_findings(
             "exemptions": (*declared.exemptions, *configured.exemptions),
         }
     )
-    world = World.of(environment, Queues.of(manifests))
-    yield from Checker(world, _only(rule, settings), day).check(manifests).findings
+    context = PolicyContext.of(environment, Queues.of(manifests))
+    yield from Checker(context, _only(rule, settings), day).check(manifests).findings
 
 
 def _declared(environment: Manifest | None) -> Policies:

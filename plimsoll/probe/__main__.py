@@ -25,7 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         once=options.once,
         root=options.root,
         account=options.account,
-        patience=options.patience,
+        timeout=options.patience,
     )
 
 

@@ -13,7 +13,7 @@ _UUID_LINE = re.compile(r"^GPU UUID\s*:\s*(\S+)\s*$", re.MULTILINE)
 _UUID = re.compile(r"GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
-class Seen(NamedTuple):
+class DriverGPUs(NamedTuple):
     """What a source shows of GPUs."""
 
     uuids: tuple[str, ...] = ()
@@ -24,7 +24,7 @@ class Seen(NamedTuple):
     """Whether any of them is cut by MIG."""
 
 
-def look_in_files(root: Path = Path("/")) -> Seen:
+def look_in_files(root: Path = Path("/")) -> DriverGPUs:
     """What the driver's files below `root` show; nothing where there are none."""
     folder = root / "proc/driver/nvidia"
     uuids, unreadable = set(), []
@@ -40,7 +40,7 @@ def look_in_files(root: Path = Path("/")) -> Seen:
         else:
             uuids.add(uuid)
     partitioned = any((folder / "capabilities").glob("gpu*/mig/gi*"))
-    return Seen(tuple(sorted(uuids)), tuple(unreadable), partitioned)
+    return DriverGPUs(tuple(sorted(uuids)), tuple(unreadable), partitioned)
 
 
 def parse_uuid(text: str) -> str | None:

@@ -23,7 +23,7 @@ class NoGPUError(ProbeError):
 
 
 class SeveralGPUsError(ProbeError):
-    """More than one GPU is seen: nobody can say which of them was reserved."""
+    """More than one GPU is visible, so it is not known which one was reserved."""
 
     exit_code = SEVERAL_GPUS
 

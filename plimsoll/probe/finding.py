@@ -5,27 +5,27 @@ from pathlib import Path
 
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_exponential
 
-from plimsoll.probe.driver import Seen, look_in_files
+from plimsoll.probe.driver import DriverGPUs, look_in_files
 from plimsoll.probe.errors import NoGPUError, PartitionedGPUError, SeveralGPUsError
 from plimsoll.probe.nvml import look_by_nvml
 
-Look = Callable[[], Seen | None]
+Look = Callable[[], DriverGPUs | None]
 
 
 def sources(root: Path = Path("/")) -> dict[str, Look]:
-    """Where GPUs are looked for, in this order."""
+    """The sources of GPU UUIDs, in the order in which they are read."""
     return {"files": lambda: look_in_files(root), "nvml": look_by_nvml}
 
 
-def find_gpu(looks: dict[str, Look], patience: float = 10.0) -> str:
-    """The UUID of the one GPU that is seen.
+def find_gpu(looks: dict[str, Look], timeout: float = 10.0) -> str:
+    """The UUID of the only visible GPU.
 
-    What the first source does not tell the next is asked; where none does, they are asked again for `patience`
-    seconds, as a driver may need a moment. Raises NoGPUError, SeveralGPUsError, PartitionedGPUError.
+    If one source does not have it, the next is read; if none has it, all are read again for `timeout` seconds, because
+    a driver may need a moment. Raises NoGPUError, SeveralGPUsError, PartitionedGPUError.
     """
     retrying = Retrying(
         retry=retry_if_exception_type(NoGPUError),
-        stop=stop_after_delay(patience),
+        stop=stop_after_delay(timeout),
         wait=wait_exponential(multiplier=0.05, max=1.0),
         reraise=True,
     )

@@ -3,10 +3,10 @@
 import importlib
 from typing import Any
 
-from plimsoll.probe.driver import Seen
+from plimsoll.probe.driver import DriverGPUs
 
 
-def look_by_nvml() -> Seen | None:
+def look_by_nvml() -> DriverGPUs | None:
     """What NVML shows; None where the bindings or the library are not there."""
     try:
         nvml: Any = importlib.import_module("pynvml")
@@ -22,7 +22,7 @@ def look_by_nvml() -> Seen | None:
         nvml.nvmlShutdown()
 
 
-def _look(nvml: Any) -> Seen:
+def _look(nvml: Any) -> DriverGPUs:
     uuids, unreadable, partitioned = [], [], False
     for index in range(nvml.nvmlDeviceGetCount()):
         try:
@@ -31,7 +31,7 @@ def _look(nvml: Any) -> Seen:
             partitioned = partitioned or _is_partitioned(nvml, device)
         except nvml.NVMLError as error:
             unreadable.append(f"GPU {index}: {error}")
-    return Seen(tuple(sorted(uuids)), tuple(unreadable), partitioned)
+    return DriverGPUs(tuple(sorted(uuids)), tuple(unreadable), partitioned)
 
 
 def _is_partitioned(nvml: Any, device: Any) -> bool:

@@ -50,14 +50,14 @@ class OwnPod:
             account,
         )
 
-    def reserve(self, uuid: str, patience: float = 60.0) -> None:
+    def reserve(self, uuid: str, timeout: float = 60.0) -> None:
         """Writes the UUID on the pod; the same value again changes nothing.
 
-        What may pass is tried again for `patience` seconds. Raises ProbeError.
+        What may pass is tried again for `timeout` seconds. Raises ProbeError.
         """
         retrying = Retrying(
             retry=retry_if_exception_type(_PassingError),
-            stop=stop_after_delay(patience),
+            stop=stop_after_delay(timeout),
             wait=wait_random_exponential(multiplier=0.1, max=5.0),
             reraise=True,
         )
@@ -74,7 +74,9 @@ class OwnPod:
             raise _PassingError(f"the apiserver at {self.server} cannot be reached: {error}") from None
         if answer.status < 300:
             return
-        message = f"the apiserver refuses to annotate {self.namespace}/{self.name}: {answer.status} {_said(answer)}"
+        message = (
+            f"the apiserver refuses to annotate {self.namespace}/{self.name}: {answer.status} {_error_text(answer)}"
+        )
         if answer.status in (401, 409, 429) or answer.status >= 500:  # 401: a token that was just rotated
             raise _PassingError(message)
         hint = "the service account of reservations may patch pods of its namespace" if answer.status == 403 else None
@@ -89,7 +91,7 @@ class OwnPod:
             ) from None
 
 
-def _said(answer: urllib3.BaseHTTPResponse) -> str:
+def _error_text(answer: urllib3.BaseHTTPResponse) -> str:
     try:
         return str(json.loads(answer.data)["message"])[:300]
     except (ValueError, KeyError, TypeError):

@@ -11,18 +11,18 @@ from plimsoll.probe.finding import find_gpu, sources
 from plimsoll.probe.pod import OwnPod
 
 
-def run(*, show: bool, once: bool, root: Path, account: Path, patience: float) -> int:
+def run(*, show: bool, once: bool, root: Path, account: Path, timeout: float) -> int:
     """Finds the GPU, then prints its UUID (`show`), or writes it on the pod and holds the GPU until it is told to end.
 
     The exit code is 0, or that of the error, which stands on standard error.
     """
     try:
         if show:
-            sys.stdout.write(find_gpu(sources(root), patience) + "\n")
+            sys.stdout.write(find_gpu(sources(root), timeout) + "\n")
             return 0
         pod = OwnPod.from_environment(account=account)
         ended = _end_on_signal()
-        uuid = find_gpu(sources(root), patience)
+        uuid = find_gpu(sources(root), timeout)
         pod.reserve(uuid)
     except PlimsollError as error:
         sys.stderr.write(f"error: {error}\n")

@@ -1,6 +1,7 @@
-"""The built-in Kubernetes provider: the engine attaches to it where the plugin cannot be had.
+"""The built-in Kubernetes provider, to which the engine attaches if the plugin is not available.
 
-It serves the tokens of pulumi-kubernetes 4.34 and keeps its state shape, so a stack can go back and forth.
+It implements the tokens of pulumi-kubernetes 4.34 and keeps the format of its state, so a stack can switch between
+both.
 """
 
 from plimsoll.provider.autonaming import adopt_autoname, autoname

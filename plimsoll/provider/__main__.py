@@ -21,7 +21,7 @@ def main(
     context: Annotated[str | None, typer.Option(help="Context in it; its current one by default.")] = None,
     port_file: Annotated[Path | None, typer.Option(help="File to write the port to, once it listens.")] = None,
 ) -> None:
-    """Serves the kubernetes tokens until it is stopped (Ctrl-C, SIGTERM).
+    """Serves the Kubernetes tokens until it is stopped (Ctrl+C, SIGTERM).
 
     Attach an engine with PULUMI_DEBUG_PROVIDERS=kubernetes:PORT.
     """

@@ -1,4 +1,4 @@
-"""Automatic names: an object that is declared without a name gets one, and keeps it."""
+"""Automatic names: an object that is declared without a name gets one and keeps it."""
 
 import hashlib
 import secrets
@@ -16,9 +16,9 @@ def is_autonamed(obj: dict[str, Any]) -> bool:
 
 
 def autoname(obj: dict[str, Any], logical_name: str, seed: bytes, proposed: str | None = None) -> None:
-    """Names an object that has no name: `proposed`, else `<logical name>-<8 hex digits>` drawn from `seed`.
+    """Names an object without a name: `proposed`, else `<logical name>-<8 hex digits>`, derived from `seed`.
 
-    An object whose metadata or name is not yet known is left alone.
+    An object whose metadata or name is not known yet is not changed.
     """
     if is_unknown(obj.get("metadata")) or metadata_of(obj).get("name"):
         return
@@ -27,7 +27,7 @@ def autoname(obj: dict[str, Any], logical_name: str, seed: bytes, proposed: str 
 
 
 def adopt_autoname(obj: dict[str, Any], old: dict[str, Any]) -> None:
-    """Keeps the automatic name of the object's former version."""
+    """Copies the automatic name from the object's previous version."""
     if not is_unknown(obj.get("metadata")) and not metadata_of(obj).get("name") and is_autonamed(old):
         _set_autoname(obj, name_of(old))
 

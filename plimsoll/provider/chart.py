@@ -1,4 +1,4 @@
-"""A Helm chart rendered to objects by the helm CLI, as the plugin's `helm.sh/v4:Chart` renders it."""
+"""Renders a Helm chart to objects with the helm CLI, as the plugin's `helm.sh/v4:Chart` does."""
 
 import shutil
 import subprocess
@@ -21,12 +21,12 @@ _REFUSED: Final = ("postRenderer", "keyring", "includeHooks")
 
 
 class ChartError(PlimsollError):
-    """A chart that cannot be rendered, or that asks for what is not supported; the message names it."""
+    """A chart cannot be rendered, or uses something that is not supported; the message names it."""
 
 
 @dataclass(frozen=True)
 class Chart:
-    """What to render. `release` is the name templates see."""
+    """A chart to render. `release` is the release name in templates."""
 
     release: str
     chart: str
@@ -38,11 +38,11 @@ class Chart:
     include_crds: bool = True
     flags: tuple[str, ...] = ()
     secrets: frozenset[str] = field(default=frozenset(), repr=False)
-    """Texts that must appear in no message."""
+    """Secret texts, which must not be in any message."""
 
     @classmethod
     def of(cls, name: str, inputs: Properties, session: Session) -> "Chart":
-        """From the component's inputs. Raises ChartError, naming the input, for what is not supported."""
+        """Reads the component's inputs. Raises ChartError, which names the input, for unsupported ones."""
         given = {key for key in _REFUSED if inputs.get(key)}
         repository = plain(inputs.get("repositoryOpts") or {})
         given |= {f"repositoryOpts.{key}" for key in repository if key != "repo"}
@@ -73,9 +73,9 @@ class Chart:
         )
 
     def render(self, session: Session) -> list[Object]:
-        """The chart's objects, each in its namespace, in the order of the templates; hooks are left out.
+        """The chart's objects with their namespaces, in the order of the templates, without hooks.
 
-        Raises ChartError where helm is missing or refuses.
+        Raises ChartError if helm is missing or fails.
         """
         helm = shutil.which("helm")
         if helm is None:
@@ -100,18 +100,18 @@ class Chart:
 
     def _run(self, command: list[str]) -> str:
         try:
-            # Values go by standard input: they may be secret, and arguments are for all to see.
+            # Values are passed on standard input: they may be secret, and arguments are visible to other users.
             done = subprocess.run(
                 command, input=orjson.dumps(self.values), capture_output=True, timeout=_SECONDS, check=False
             )
         except subprocess.TimeoutExpired:
             raise ChartError(f"chart {self.release}: helm took more than {_SECONDS:.0f} s") from None
         if done.returncode != 0:
-            said = done.stderr.decode(errors="replace").strip().removeprefix("Error: ")
+            output = done.stderr.decode(errors="replace").strip().removeprefix("Error: ")
             for secret in self.secrets:
-                said = said.replace(secret, "[secret]")
+                output = output.replace(secret, "[secret]")
             raise ChartError(
-                f"chart {self.release} ({self.chart}): {said}", "check its name, repository, version and values"
+                f"chart {self.release} ({self.chart}): {output}", "check its name, repository, version and values"
             )
         return done.stdout.decode()
 
@@ -140,7 +140,7 @@ class Chart:
 
 
 class _Loader(yaml.CSafeLoader):
-    """YAML as Kubernetes reads it: dates are text."""
+    """YAML as Kubernetes reads it: dates are strings."""
 
 
 _Loader.yaml_implicit_resolvers = {
@@ -150,7 +150,7 @@ _Loader.yaml_implicit_resolvers = {
 
 
 def _hide(value: Any, secrets: frozenset[str]) -> Any:
-    """Marks the texts that hold a secret value of the chart."""
+    """Marks the strings that contain a secret value of the chart."""
     if isinstance(value, dict):
         return {key: _hide(item, secrets) for key, item in value.items()}
     if isinstance(value, list):
@@ -159,9 +159,10 @@ def _hide(value: Any, secrets: frozenset[str]) -> Any:
 
 
 def prerequisites(objects: Sequence[Object]) -> dict[int, set[int]]:
-    """For each object, by position, the ones that must exist before it.
+    """For each object, by index, the objects that must exist before it.
 
-    Its Namespace, the CustomResourceDefinition of its kind, and what its `config.kubernetes.io/depends-on` names.
+    These are its Namespace, the CustomResourceDefinition of its kind, and the objects in its annotation
+    `config.kubernetes.io/depends-on`.
     """
     namespaces: dict[str, int] = {}
     definitions: dict[tuple[str, str], int] = {}
@@ -186,5 +187,5 @@ def prerequisites(objects: Sequence[Object]) -> dict[int, set[int]]:
 
 
 def resource_name(prefix: str, obj: Object) -> str:
-    """The logical name that the plugin gives a chart's object."""
+    """The logical name that the plugin gives to an object of a chart."""
     return f"{prefix}:{id_of(obj)}" if prefix else id_of(obj)

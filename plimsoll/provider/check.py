@@ -1,4 +1,4 @@
-"""Check: names the object, puts it in its namespace, and refuses what is not supported."""
+"""The engine's Check call: names the object, sets its namespace, and rejects unsupported types."""
 
 from typing import Any, Final
 
@@ -16,9 +16,9 @@ _RELEASE: Final = "kubernetes:helm.sh/v3:Release"
 
 
 def check(session: Session, request: provider_pb2.CheckRequest) -> Properties:
-    """The inputs as they will be recorded and given to Create or Update, with their secrets.
+    """The inputs to record and to pass to Create or Update, with their secrets.
 
-    Raises PlimsollError, naming the type, for what is not supported.
+    Raises PlimsollError, which names the type, for unsupported types.
     """
     refuse_uncovered(request.type)
     news = decode(request.news)
@@ -42,7 +42,7 @@ def check(session: Session, request: provider_pb2.CheckRequest) -> Properties:
 
 
 def refuse_uncovered(token: str) -> None:
-    """Raises PlimsollError for a type that only the plugin serves."""
+    """Raises PlimsollError for a type that only the plugin supports."""
     if token == _RELEASE:
         what = "Helm releases (declare a helm.v4.Chart)"
     elif token.endswith("Patch"):

@@ -1,4 +1,5 @@
-"""What an update would change: the live object, cut to what was declared, against what is declared now."""
+"""Computes the changes of an update: compares the live object, limited to the declared fields, with the new
+declaration."""
 
 import re
 from typing import Any, Literal, NamedTuple
@@ -13,12 +14,12 @@ Verb = Literal["add", "delete", "update"]
 
 
 class Change(NamedTuple):
-    """One property that differs."""
+    """A property that differs."""
 
     path: Path
     verb: Verb
     value: Any
-    """The new value; of a deletion, the old one."""
+    """The new value; the old value of a deletion."""
 
 
 class _Missing:
@@ -29,10 +30,10 @@ _MISSING = _Missing()
 
 
 def prune(live: Any, shape: Any, path: Path = ()) -> Any:
-    """`live` cut to the fields of `shape`; lists are cut by position, and to the length of `shape`.
+    """Limits `live` to the fields of `shape`. Lists are cut by index, to the length of `shape`.
 
-    Where both mean the same to the apiserver (an absent and an empty map; `1000m` and `1` of a resource) the spelling
-    of `shape` is kept. `path` is where in an object both are.
+    If both values mean the same to the apiserver (a missing and an empty map; `1000m` and `1` of a resource), the
+    spelling of `shape` is used.
     """
     if isinstance(live, dict) and isinstance(shape, dict):
         pruned = {key: prune(live[key], wanted, (*path, key)) for key, wanted in shape.items() if key in live}
@@ -43,7 +44,8 @@ def prune(live: Any, shape: Any, path: Path = ()) -> Any:
 
 
 def changes(old: Any, new: Any, path: Path = ()) -> list[Change]:
-    """The properties in which `new` differs from `old`, each as deep as both sides go; quantities by their value."""
+    """The properties in which `new` differs from `old`, as deep as both have the same structure. Quantities are
+    compared by value."""
     if isinstance(old, dict) and isinstance(new, dict):
         found: list[Change] = []
         for key in old.keys() | new.keys():
@@ -73,7 +75,7 @@ def _same(left: Any, right: Any) -> bool:
 
 
 def property_path(path: Path) -> str:
-    """The path in Pulumi's notation: `spec.containers[0].image`, `metadata.labels["a.b/c"]`."""
+    """The path in Pulumi's syntax: `spec.containers[0].image`, `metadata.labels["a.b/c"]`."""
     text = ""
     for step in path:
         if isinstance(step, int):
@@ -87,7 +89,7 @@ def property_path(path: Path) -> str:
 
 
 def parse_property_path(text: str) -> Path:
-    """The reverse of property_path."""
+    """The inverse of `property_path`."""
     path: list[str | int] = []
     for match in _STEP.finditer(text):
         if match["quoted"] is not None:
@@ -100,12 +102,12 @@ def parse_property_path(text: str) -> Path:
 
 
 def covers(pattern: Path, path: Path) -> bool:
-    """Whether `path` is at or below `pattern`, in which `*` stands for any step."""
+    """Whether `path` is `pattern` or below it; `*` in the pattern matches any step."""
     return len(pattern) <= len(path) and all(wanted in ("*", step) for wanted, step in zip(pattern, path, strict=False))
 
 
 def touches(pattern: Path, change: Change) -> bool:
-    """Whether a change is at, below or (as part of a larger value) above `pattern`."""
+    """Whether a change is at `pattern`, below it, or above it as a part of a larger value."""
     if covers(pattern, change.path):
         return True
     head, tail = pattern[: len(change.path)], pattern[len(change.path) :]

@@ -1,4 +1,4 @@
-"""The provider resource itself: its settings are checked before use, and compared on a change."""
+"""The provider resource: checks its settings, and compares them when they change."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from plimsoll.provider.values import Properties, has_unknowns, is_unknown, plain
 
 
 def check_config(news: Properties) -> list[dict[str, str]]:
-    """Failures (`property`, `reason`) of settings that the built-in provider cannot honour."""
+    """Failures (`property`, `reason`) for settings that the built-in provider does not support."""
     values = {key: _text(value) for key, value in plain(news).items() if not has_unknowns(value)}
     try:
         Settings(values).refuse_uncovered()
@@ -20,7 +20,7 @@ def check_config(news: Properties) -> list[dict[str, str]]:
 
 
 def diff_config(olds: Properties, news: Properties) -> tuple[list[str], list[str]]:
-    """Names of settings that changed, and of those that mean another cluster and replace everything in it."""
+    """Names of the settings that changed, and of those that select another cluster and so replace all objects."""
     old, new = plain(olds), plain(news)
     changed = sorted(key for key in old.keys() | new.keys() if old.get(key) != new.get(key))
     place = [key for key in ("kubeconfig", "context", "cluster") if key in changed]

@@ -1,4 +1,5 @@
-"""Construct: a chart as a component whose children are its objects, registered with the engine's monitor."""
+"""The engine's Construct call: a chart becomes a component whose children are its objects, registered with the engine's
+monitor."""
 
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -60,7 +61,7 @@ def construct(
 
 
 def _register_all(monitor: "_Monitor", parent: str, prefix: str, objects: list[Object]) -> list[_Registered]:
-    """Registers each object as soon as what it depends on is there; the rest at once, side by side."""
+    """Registers each object when its dependencies are registered; independent objects concurrently."""
     needed = prerequisites(objects)
     order = TopologicalSorter(needed)
     try:
@@ -84,7 +85,7 @@ def _register_all(monitor: "_Monitor", parent: str, prefix: str, objects: list[O
 
 
 class _Monitor:
-    """The engine's side of a Construct call."""
+    """The engine's monitor during a Construct call."""
 
     def __init__(self, channel: grpc.Channel, request: provider_pb2.ConstructRequest, version: str) -> None:
         self._stub = resource_pb2_grpc.ResourceMonitorStub(channel)
@@ -92,7 +93,7 @@ class _Monitor:
         self._version = version
 
     def component(self) -> str:
-        """The URN of the chart's own component."""
+        """The URN of the chart's component."""
         asked = self._request
         return self._register(
             resource_pb2.RegisterResourceRequest(
@@ -142,7 +143,7 @@ class _Monitor:
         try:
             answer: resource_pb2.RegisterResourceResponse = self._stub.RegisterResource(request)
         except (grpc.RpcError, ValueError):
-            # The engine has said why, beside the resource itself.
+            # The engine has reported the reason for the resource itself.
             raise ChartError(f"chart {self._request.name}: {request.name} could not be registered") from None
         return answer
 

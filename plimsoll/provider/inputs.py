@@ -1,4 +1,4 @@
-"""An object as it is declared, in the one form in which it is recorded and compared: the plugin's."""
+"""Normalizes declared objects to the format in which the plugin records and compares them."""
 
 import base64
 import binascii
@@ -41,15 +41,15 @@ _OWN_GROUPS: Final = frozenset(
         )
     }
 )
-"""Kubernetes' own API groups. The plugin has no types of others: it records their objects as they are given."""
+"""API groups of Kubernetes itself. The plugin has no types of other groups, and records their objects unchanged."""
 _DEFINITION: Final = ("apiextensions.k8s.io", "CustomResourceDefinition")
 
 
 def declared(obj: Properties) -> Properties:
-    """A copy of the object as it is declared and recorded, without what only the server sets.
+    """A copy of the object as it is recorded and compared, without fields that only the apiserver sets.
 
-    In Kubernetes' own kinds quantities have the apiserver's spelling (`1` for `1000m`), a Secret's stringData is data,
-    and labels and annotations are left out where there are none. Values that are not known yet stay as they are.
+    In Kubernetes' own kinds, quantities are in the apiserver's form (`1` for `1000m`), a Secret's stringData becomes
+    data, and empty labels and annotations are left out. Unknown values are not changed.
     """
     result = without_server_set(obj)
     if "kind" not in result or "apiVersion" not in result:
@@ -70,7 +70,7 @@ def declared(obj: Properties) -> Properties:
 
 
 def without_server_set(obj: Properties) -> Properties:
-    """A copy without the metadata that only the server sets."""
+    """A copy without the metadata that only the apiserver sets."""
     metadata = obj.get("metadata")
     if not isinstance(metadata, dict):
         return dict(obj)
@@ -78,11 +78,12 @@ def without_server_set(obj: Properties) -> Properties:
 
 
 def _secret(obj: Properties) -> Properties:
-    """stringData overwrites data; data is encoded as the apiserver encodes it, whatever line breaks it came with."""
+    """Moves stringData to data, which it overwrites. Data is encoded again as the apiserver encodes it, whatever its
+    line breaks."""
     data, text = obj.get("data"), obj.get("stringData")
     result = dict(obj)
     if isinstance(data, dict):
-        result["data"] = {key: _encoded_anew(value) for key, value in data.items()}
+        result["data"] = {key: _reencoded(value) for key, value in data.items()}
     if isinstance(text, dict) and text and all(isinstance(value, str) for value in text.values()):
         given = result.get("data")
         if given is None or isinstance(given, dict):
@@ -95,7 +96,7 @@ def _encoded(text: str) -> str:
     return text if is_unknown(text) else base64.b64encode(text.encode()).decode()
 
 
-def _encoded_anew(value: Any) -> Any:
+def _reencoded(value: Any) -> Any:
     if not isinstance(value, str) or is_unknown(value):
         return value
     try:
@@ -106,7 +107,7 @@ def _encoded_anew(value: Any) -> Any:
 
 
 def _definition(obj: Properties) -> Properties:
-    """The apiserver drops preserveUnknownFields where it is false; a status is not the declarer's."""
+    """The apiserver removes preserveUnknownFields if it is false, and the status is not a part of the declaration."""
     result = {key: value for key, value in obj.items() if key != "status"}
     spec = result.get("spec")
     if isinstance(spec, dict) and spec.get("preserveUnknownFields") is False:

@@ -1,4 +1,4 @@
-"""The life of one object as the engine asks for it: create, update, read, delete."""
+"""The engine's operations on one object: create, update, read, delete."""
 
 from typing import Any, Final
 
@@ -39,8 +39,8 @@ _DEFINITION: Final = ("apiextensions.k8s.io", "CustomResourceDefinition")
 def create(call: Call, inputs: Properties) -> State:
     """Creates the object and waits until it is ready.
 
-    Raises RequestError with reason AlreadyExists where it is there already and the session does not upsert;
-    InitializationFailedError where it is made but not ready.
+    Raises RequestError with reason AlreadyExists if it exists and the session does not upsert, and
+    InitializationFailedError if it was created but is not ready.
     """
     obj = _placed(call.session, plain(inputs))
     if call.preview and (has_unknowns(inputs) or not _served(call.session, obj)):
@@ -82,7 +82,7 @@ def update(call: Call, old_state: Properties, inputs: Properties, ignored: list[
 
 
 def read(session: Session, token: str, resource_id: str, inputs: Properties, state: Properties) -> State:
-    """The live object; its inputs cut to what was declared. An empty id where it has gone."""
+    """The live object, with its inputs limited to the declared fields. The id is empty if it does not exist."""
     namespace, name = parse_id(resource_id)
     known = declared(plain(inputs))
     managed = "kind" in known and "apiVersion" in known
@@ -98,9 +98,9 @@ def read(session: Session, token: str, resource_id: str, inputs: Properties, sta
 
 
 def delete(call: Call, token: str, resource_id: str, state: Properties) -> None:
-    """Deletes the object and waits until it has gone; it, or its whole kind, having gone already is success.
+    """Deletes the object and waits until it is deleted. It is no error if it, or its kind, does not exist.
 
-    Raises InitializationFailedError where it does not go.
+    Raises InitializationFailedError if it is not deleted.
     """
     old = plain(state)
     objects = call.session.objects
@@ -109,7 +109,7 @@ def delete(call: Call, token: str, resource_id: str, state: Properties) -> None:
     propagation = _PROPAGATIONS.get(annotation(old, PROPAGATION).lower(), "Foreground")
     live = objects.delete(kind, namespace, name, propagation)
     if live is not None and live.get("kind") == "Status":
-        # Either it has gone, or its finalizers hold it: only a look tells.
+        # It is deleted, or finalizers delay it: read it to find out.
         live = objects.get(kind, namespace, name)
     if live is not None and annotation(old, SKIP_AWAIT) != "true":
         try:
@@ -137,13 +137,13 @@ def _create(call: Call, obj: Object, manager: str) -> Object:
             return _apply(call, obj, manager)
         return objects.create(obj, CREATOR, dry_run=call.preview)
 
-    def may_come(error: BaseException) -> bool:
+    def may_appear(error: BaseException) -> bool:
         missing = isinstance(error, NoSuchKindError) or (isinstance(error, RequestError) and error.code == 404)
         return missing and not call.preview and not call.interruption.stopped
 
-    # A namespace or definition that the same program makes may be a moment late.
+    # A namespace or definition of the same program may be created a moment later.
     retrying = tenacity.Retrying(
-        retry=tenacity.retry_if_exception(may_come),
+        retry=tenacity.retry_if_exception(may_appear),
         stop=tenacity.stop_after_attempt(10),
         wait=tenacity.wait_exponential(multiplier=0.05, max=2.0),
         reraise=True,
@@ -170,7 +170,7 @@ def _update(call: Call, old: Properties, obj: Object, manager: str, ignored: lis
     definition = (kind_of(obj).group, kind_of(obj).kind) == _DEFINITION
     if not definition and not ignored and old[FIELD_MANAGER] == manager and owned_by_apply(old, manager):
         try:
-            # One request. An apply would bring a deleted object back; with its uid it cannot.
+            # One request. An apply would create a deleted object again; with its UID it cannot.
             return _apply(call, obj | {"metadata": obj["metadata"] | {"uid": metadata_of(old).get("uid")}}, manager)
         except RequestError as error:
             if error.code not in (409, 422) or "uid" not in error.message.lower():
@@ -179,7 +179,7 @@ def _update(call: Call, old: Properties, obj: Object, manager: str, ignored: lis
     def is_stale(error: BaseException) -> bool:
         return isinstance(error, RequestError) and error.code == 409 and "has been modified" in error.message
 
-    # Controllers write to the object between our look and our change.
+    # Controllers may write to the object between the read and the update.
     retrying = tenacity.Retrying(
         retry=tenacity.retry_if_exception(is_stale),
         stop=tenacity.stop_after_attempt(8),
@@ -197,7 +197,7 @@ def _update_live(call: Call, old: Properties, obj: Object, manager: str, ignored
             404, "NotFound", f"{kind.kind} {id_of(obj)} has gone", "run a refresh, then the update again"
         )
     if (kind.group, kind.kind) == _DEFINITION:
-        # As the plugin does: an apply would merge versions and schemas instead of replacing them.
+        # As the plugin does, because an apply would merge versions and schemas instead of replacing them.
         version = metadata_of(live).get("resourceVersion")
         whole = obj | {"metadata": obj["metadata"] | {"resourceVersion": version}}
         return objects.replace(whole, manager, dry_run=call.preview)
@@ -215,7 +215,7 @@ def _update_live(call: Call, old: Properties, obj: Object, manager: str, ignored
 
 
 def _apply(call: Call, obj: Object, manager: str) -> Object:
-    """Takes fields from other managers only by force; in a preview always, to show the outcome."""
+    """Takes over fields of other managers only with force; in a preview always, to show the result."""
     force = call.preview or call.session.patch_force or annotation(obj, PATCH_FORCE) == "true"
     try:
         return call.session.objects.apply(obj, manager, force=force, dry_run=call.preview)
@@ -231,7 +231,7 @@ def _apply(call: Call, obj: Object, manager: str) -> Object:
 
 
 def _keep(obj: Any, live: Any, path: Path) -> None:
-    """Sets a field whose changes are ignored to its live value, so that an apply does not unset it."""
+    """Sets a field with ignored changes to its live value, so that an apply does not remove it."""
     for step in path[:-1]:
         if not isinstance(obj, dict) or not isinstance(live, dict) or step not in obj or step not in live:
             return
@@ -241,7 +241,7 @@ def _keep(obj: Any, live: Any, path: Path) -> None:
 
 
 def _placed(session: Session, obj: Object) -> Object:
-    """The object in its namespace, or without one where its kind has none; `core/v1` written as `v1`."""
+    """The object with its namespace, or without one if its kind is cluster-scoped; `core/v1` becomes `v1`."""
     kind = kind_of(obj)
     obj["apiVersion"] = kind.api_version
     metadata = obj.get("metadata")
@@ -262,7 +262,7 @@ def _served(session: Session, obj: Object) -> bool:
 
 
 def _importable(live: Object) -> Properties:
-    """The inputs of an object that no program has declared yet."""
+    """The inputs of an object that no program has declared yet, for an import."""
     inputs = {key: value for key, value in declared(live).items() if key != "status"}
     annotations = metadata_of(inputs).get("annotations")
     if isinstance(annotations, dict):

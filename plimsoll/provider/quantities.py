@@ -1,4 +1,4 @@
-"""Resource quantities in objects: where they are, and the one spelling that Kubernetes gives them."""
+"""Resource quantities in objects: their paths and their canonical form."""
 
 from typing import Any, Final
 
@@ -6,14 +6,15 @@ from plimsoll.provider.values import PropertyPath, is_unknown
 from plimsoll.quantity import canonical_quantity, parse_quantity
 
 _LISTS: Final = frozenset({"capacity", "hard", "limits", "overhead", "podFixed", "requests"})
-"""Fields of the type ResourceList: a quantity for each resource."""
+"""Fields of the type ResourceList: one quantity for each resource."""
 _LISTS_OF_LIMIT_RANGES: Final = frozenset({"default", "defaultRequest", "max", "maxLimitRequestRatio", "min"})
 _FIELDS: Final = frozenset({("emptyDir", "sizeLimit"), ("resourceFieldRef", "divisor")})
 _FIELDS_OF_METRICS: Final = frozenset({("target", "averageValue"), ("target", "value")})
 
 
 def is_quantity(path: PropertyPath) -> bool:
-    """Whether Kubernetes' API has a quantity at this path of an object; custom resources are taken to use its names."""
+    """Whether Kubernetes' API has a quantity at this path of an object. Custom resources are assumed to use the same
+    names."""
     if len(path) < 2:
         return False
     holder, name = path[-2:]
@@ -34,7 +35,7 @@ def same_quantity(left: Any, right: Any) -> bool:
 
 
 def with_canonical_quantities(value: Any, path: PropertyPath = ()) -> Any:
-    """A copy of an object in which each quantity is spelled as Kubernetes spells it; what is none is left as it is."""
+    """A copy of an object with all quantities in canonical form. Other values are not changed."""
     if isinstance(value, dict):
         return {key: with_canonical_quantities(item, (*path, key)) for key, item in value.items()}
     if isinstance(value, list):

@@ -64,16 +64,17 @@ _MUTABLE_VOLUME_SPEC: Final = frozenset(
 
 @dataclass(frozen=True)
 class Diff:
-    """What an update would do. Nothing where `changed` is empty."""
+    """The changes of an update, and those that replace the object; none if `changed` is empty."""
 
     changed: list[Change]
     replaced: list[Change]
     deletes_first: bool
-    """Whether the old object must go before its replacement comes: both have the same, explicit name."""
+    """Whether the old object must be deleted before its replacement is created, because both have the same explicit
+    name."""
 
 
 def diff(session: Session, state: Properties, inputs: Properties, ignored: list[Path]) -> Diff:
-    """The live object as last seen, cut to the old inputs, against the new inputs."""
+    """Compares the live object as last read, limited to the old inputs, with the new inputs."""
     live = plain(state)
     old_inputs = live.pop(INPUTS, None)
     new = declared(plain(inputs))
@@ -91,7 +92,7 @@ def diff(session: Session, state: Properties, inputs: Properties, ignored: list[
 
 
 def replacing(found: list[Change], new: Properties, session: Session) -> list[Change]:
-    """The changes that an update cannot make in place."""
+    """The changes that cannot be made in place."""
     kind = kind_of(new)
     patterns = _IDENTITY + _BY_KIND.get((kind.group, kind.kind), ()) + _data(kind, new, session)
     return [
@@ -113,7 +114,7 @@ def _deletes_first(new: Properties, live: Properties) -> bool:
 
 
 def _data(kind: Kind, new: Properties, session: Session) -> tuple[Path, ...]:
-    """The plugin replaces a ConfigMap or Secret whose data changes unless configured otherwise."""
+    """The plugin replaces a ConfigMap or Secret when its data changes, unless it is configured otherwise."""
     immutable = new.get("immutable") is True
     if kind == Kind("", "v1", "Secret"):
         if immutable or not session.secret_mutable:

@@ -1,5 +1,5 @@
 # ruff: noqa: N802 (methods are named by the protocol)
-"""The gRPC face of the built-in provider: what the engine calls when it attaches to its port."""
+"""The gRPC server of the built-in provider, to whose port the engine attaches."""
 
 import functools
 from collections.abc import Callable
@@ -26,15 +26,15 @@ from plimsoll.provider.state import InitializationFailedError
 from plimsoll.provider.values import decode, encode
 
 PLUGIN_VERSION: Final = version("pulumi-kubernetes")
-"""The pulumi-kubernetes whose tokens and state shape are served: that of the SDK beside it."""
+"""The version of pulumi-kubernetes whose tokens and state format are implemented: that of the installed SDK."""
 _WORKERS: Final = 64
-"""Calls side by side; waiting ones hold a thread each."""
+"""Maximum number of concurrent calls; each waiting call uses a thread."""
 
 log = structlog.get_logger(__name__)
 
 
 def _answered(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Turns errors for people into gRPC statuses; others are logged with their traceback, never with values."""
+    """Converts a PlimsollError into a gRPC status. Other errors are logged with their traceback, without values."""
 
     @functools.wraps(method)
     def wrapper(self: "_Provider", request: Any, context: grpc.ServicerContext) -> Any:
@@ -52,7 +52,7 @@ def _answered(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _abort_with_state(context: grpc.ServicerContext, error: InitializationFailedError) -> NoReturn:
-    """The engine keeps the state that comes with this error, and marks the resource as not initialized."""
+    """Ends the call with a state, which the engine stores, and marks the resource as not initialized."""
     details = provider_pb2.ErrorResourceInitFailed(
         id=error.state.id, properties=encode(error.state.properties, underscored=True), reasons=[error.message]
     )
@@ -172,7 +172,7 @@ class _Provider(provider_pb2_grpc.ResourceProviderServicer):
         return empty_pb2.Empty()
 
     def _call(self, request: Any, context: grpc.ServicerContext, preview: bool = False) -> Call:
-        """A call whose waiting ends by Cancel, or by the engine's going."""
+        """A call whose waits end on Cancel, and when the engine ends."""
         session = self._sessions.get(context.peer())
         interruption = session.interruption()
         context.add_callback(interruption.stop)
@@ -186,7 +186,7 @@ def _kind_of_change(change: Change, replaced: bool) -> Any:
 
 
 class Served:
-    """A running built-in provider; `port` is on loopback. Ends with `stop`, or on leaving its context."""
+    """A running built-in provider; `port` is on loopback. As a context manager, it stops at the end."""
 
     def __init__(self, server: grpc.Server, port: int, cluster: Cluster) -> None:
         self._server = server
@@ -195,11 +195,11 @@ class Served:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What makes an engine attach to it instead of starting the plugin."""
+        """Environment variables with which an engine attaches to it instead of starting the plugin."""
         return {"PULUMI_DEBUG_PROVIDERS": f"kubernetes:{self.port}"}
 
     def stop(self, grace: float = 1.0) -> None:
-        """Ends waiting calls; `grace` in seconds."""
+        """Stops the server and ends waiting calls; `grace` in seconds."""
         self._server.stop(grace).wait()
         self._cluster.close()
 

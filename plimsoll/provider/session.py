@@ -1,4 +1,4 @@
-"""What one attached engine has configured: the provider resource's settings, checked against the cluster served."""
+"""Sessions: the settings of the provider resource that an attached engine has configured."""
 
 import hashlib
 import os
@@ -23,7 +23,7 @@ _REFUSED: Final = {
 
 
 class Session:
-    """One engine and one of its provider resources."""
+    """One engine with one of its provider resources."""
 
     def __init__(self, objects: Objects, kubeconfig: Kubeconfig, settings: "Settings") -> None:
         self.objects = objects
@@ -39,12 +39,12 @@ class Session:
         self._cancelled = False
         self._interruptions: WeakSet[Interruption] = WeakSet()
 
-    def anew(self) -> "Session":
-        """A session with the same settings, not cancelled."""
+    def renewed(self) -> "Session":
+        """A session with the same settings that is not cancelled."""
         return Session(self.objects, self.kubeconfig, self.settings)
 
     def interruption(self) -> Interruption:
-        """For one call: stopped by `cancel`, at once where that came first."""
+        """The interruption of one call; `cancel` stops it, also if it was called before."""
         interruption = Interruption()
         with self._lock:
             self._interruptions.add(interruption)
@@ -54,7 +54,7 @@ class Session:
         return interruption
 
     def cancel(self) -> None:
-        """Ends the waiting of all calls, present and to come."""
+        """Ends the waits of all current and later calls."""
         with self._lock:
             self._cancelled = True
             present = list(self._interruptions)
@@ -63,7 +63,7 @@ class Session:
 
 
 class Sessions:
-    """The settings of each attached engine connection: one connection for each provider resource of a program."""
+    """The sessions of the engines' connections; there is one connection for each provider resource of a program."""
 
     def __init__(self) -> None:
         self._by_peer: OrderedDict[str, Session] = OrderedDict()
@@ -77,9 +77,10 @@ class Sessions:
                 self._by_peer.popitem(last=False)
 
     def get(self, peer: str) -> Session:
-        """Raises PlimsollError where the connection was never configured and others differ in their settings.
+        """The session of a connection. Raises PlimsollError if the connection was not configured, and others have
+        different settings.
 
-        An engine that has idled for half an hour comes back by a new connection without configuring it anew.
+        After half an hour without calls, an engine opens a new connection without configuring it again.
         """
         with self._lock:
             found = self._by_peer.get(peer)
@@ -88,7 +89,7 @@ class Sessions:
             known = {session.settings.fingerprint: session for session in self._by_peer.values()}
         if len(known) != 1:
             raise PlimsollError("the engine has not configured this provider", "run the update again")
-        found = next(iter(known.values())).anew()
+        found = next(iter(known.values())).renewed()
         self.put(peer, found)
         return found
 
@@ -101,12 +102,12 @@ class Sessions:
 
 @dataclass(frozen=True)
 class Call:
-    """One request of an engine: its session, and how long and whether it may wait."""
+    """One call of an engine, with its session and its timeout, and whether it is a preview."""
 
     session: Session
     interruption: Interruption
     seconds: float = 0.0
-    """The resource's custom timeout, 0 where it has none."""
+    """The resource's custom timeout in seconds; 0 if it has none."""
     preview: bool = False
 
     @property
@@ -115,7 +116,8 @@ class Call:
 
 
 class Settings(Mapping[str, str]):
-    """The `kubernetes:config:*` variables of a provider resource, with the plugin's environment as fallback."""
+    """The `kubernetes:config:*` variables of a provider resource, with the environment variables of the plugin as
+    defaults."""
 
     def __init__(self, variables: Mapping[str, str]) -> None:
         self._values = {key.removeprefix(_PREFIX): value for key, value in variables.items() if value != ""}
@@ -131,7 +133,7 @@ class Settings(Mapping[str, str]):
 
     @property
     def fingerprint(self) -> str:
-        """Equal for equal settings; says nothing of their values."""
+        """A fingerprint: equal for equal settings, and without their values."""
         return hashlib.sha256(orjson.dumps(self._values, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
     def flag(self, name: str, environment: str, default: bool = False) -> bool:
@@ -139,7 +141,7 @@ class Settings(Mapping[str, str]):
         return default if value is None else value == "true"
 
     def refuse_uncovered(self) -> None:
-        """Raises SettingsError, naming the setting, for what only the plugin does."""
+        """Raises SettingsError, which names the setting, for settings that only the plugin supports."""
         for name, what in _REFUSED.items():
             if self._values.get(name, "false") != "false":
                 raise SettingsError(
@@ -154,7 +156,7 @@ class Settings(Mapping[str, str]):
 
 
 class Cluster:
-    """The cluster that is served, as each user of it sees it."""
+    """The served cluster, with a connection for each user."""
 
     def __init__(self, served: Kubeconfig) -> None:
         self.served = served
@@ -163,7 +165,7 @@ class Cluster:
         self.objects_of(served)
 
     def objects_of(self, kubeconfig: Kubeconfig) -> Objects:
-        """One connection for each set of credentials. Raises SettingsError where these cannot be loaded."""
+        """The objects by the credentials of a kubeconfig. Raises SettingsError if these cannot be loaded."""
         key = orjson.dumps([kubeconfig.content, kubeconfig.context], option=orjson.OPT_SORT_KEYS)
         digest = hashlib.sha256(key).digest()
         with self._lock:
@@ -177,9 +179,9 @@ class Cluster:
                 objects.connection.close()
 
     def configure(self, settings: "Settings") -> Session:
-        """A session for the settings, with their credentials where they bring some.
+        """A session for the settings, with their credentials if they have some.
 
-        Raises SettingsError where they ask for what is not supported, or for another cluster than the one served.
+        Raises SettingsError for settings that are not supported, or that select another cluster than the served one.
         """
         settings.refuse_uncovered()
         context, cluster = settings.get("context"), settings.get("cluster")
@@ -198,7 +200,7 @@ class Cluster:
 
 
 def _kubeconfig_text(value: str) -> str:
-    """A kubeconfig given as an object arrives as JSON; one given as text may be JSON-quoted."""
+    """A kubeconfig object arrives as JSON; a kubeconfig text may be a JSON string."""
     if value.startswith('"'):
         try:
             unquoted = orjson.loads(value)

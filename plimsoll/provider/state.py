@@ -1,4 +1,4 @@
-"""The state of a resource in the plugin's shape: the live object, and beside it what was declared."""
+"""The state of a resource in the plugin's format: the live object and the declared inputs."""
 
 from dataclasses import dataclass, field
 from typing import Final
@@ -13,7 +13,7 @@ FIELD_MANAGER: Final = "__fieldManager"
 
 @dataclass(frozen=True)
 class State:
-    """A resource as the engine keeps it. No id: the object does not exist."""
+    """A resource in the engine's state. An empty id means that the object does not exist."""
 
     id: str
     properties: Properties
@@ -21,7 +21,7 @@ class State:
 
 
 class InitializationFailedError(PlimsollError):
-    """The object exists, but is not ready: its state is kept, and the next update tries again."""
+    """The object exists, but is not ready. Its state is stored, and the next update tries again."""
 
     def __init__(self, reason: str, state: State) -> None:
         super().__init__(reason)
@@ -29,7 +29,8 @@ class InitializationFailedError(PlimsollError):
 
 
 def state_of(live: Properties, inputs: Properties, manager: str, api_version: str) -> Properties:
-    """`manager` is the field manager, `api_version` the one the object was first declared with."""
+    """The state of a live object. `manager` is the field manager, `api_version` the one with which the object was
+    declared first."""
     return mark_secrets(live, inputs) | {
         INPUTS: mark_secrets(inputs, inputs),
         API_VERSION: api_version,

@@ -31,7 +31,7 @@ _UNKNOWNS: Final = frozenset(
     }
 )
 
-# JSON Schema extensions of CustomResourceDefinitions: the SDKs cannot name a field with dashes.
+# JSON Schema extensions of CustomResourceDefinitions, because the SDKs cannot have field names with dashes.
 _DASHED: Final = {
     name.replace("-", "_"): name
     for name in (
@@ -63,13 +63,14 @@ class Secret:
 
 @dataclass(frozen=True)
 class Asset:
-    """A file given to a component; Kubernetes objects have no such fields."""
+    """A file that is an input of a component. Kubernetes objects have no such fields."""
 
     text: str | None
     path: str | None
 
     def as_file(self, target: Path) -> str:
-        """The path of a file with its content: its own, or `target`. Raises PlimsollError for a remote asset."""
+        """The path of a file with the asset's content: its own path, or `target`. Raises PlimsollError for a remote
+        asset."""
         if self.path is not None:
             return self.path
         if self.text is None:
@@ -79,9 +80,10 @@ class Asset:
 
 
 def decode(struct: struct_pb2.Struct) -> Properties:
-    """Properties of a request: nulls left out, secrets wrapped, whole doubles as int, schema extensions dashed.
+    """Decodes the properties of a request: removes nulls, wraps secrets, converts whole doubles to int, and restores
+    dashes in schema extensions.
 
-    Raises PlimsollError for archives and resource references, which no Kubernetes field takes.
+    Raises PlimsollError for archives and resource references, which no Kubernetes field accepts.
     """
     return {
         _DASHED.get(key, key): _decode(value)
@@ -125,7 +127,7 @@ def _decode_struct(struct: struct_pb2.Struct) -> Any:
 
 
 def encode(properties: Properties, *, underscored: bool = False) -> struct_pb2.Struct:
-    """The reverse of decode. `underscored` renames schema extensions to what SDKs can read (outputs, not inputs)."""
+    """The inverse of `decode`. `underscored` renames schema extensions to names that SDKs can read (for outputs)."""
     struct = struct_pb2.Struct()
     _encode_into(struct, properties, underscored)
     return struct
@@ -163,7 +165,7 @@ def _encode(slot: struct_pb2.Value, value: Any, underscored: bool) -> None:
 
 
 def plain(value: Any) -> Any:
-    """A deep copy without secret marks: what goes to the apiserver."""
+    """A deep copy without secret marks, for the apiserver."""
     if isinstance(value, dict):
         return {key: plain(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -176,7 +178,7 @@ def plain(value: Any) -> Any:
 
 
 def secret_texts(value: Any, *, secret: bool = False) -> Iterator[str]:
-    """Every text in `value` that is secret, or part of something secret; empty ones left out."""
+    """All non-empty strings in `value` that are secret or part of a secret value."""
     if isinstance(value, Secret):
         yield from secret_texts(value.value, secret=True)
     elif isinstance(value, dict | list):
@@ -187,7 +189,7 @@ def secret_texts(value: Any, *, secret: bool = False) -> Iterator[str]:
 
 
 def reference(urn: str, resource_id: str, version: str) -> Properties:
-    """A reference to a registered resource, as an output. An empty id is one not known yet."""
+    """A reference to a registered resource, as an output. An empty id means that it is not known yet."""
     return {_SIGNATURE: _RESOURCE, "urn": urn, "id": resource_id or UNKNOWN, "packageVersion": version}
 
 

@@ -9,10 +9,10 @@ from plimsoll.report.events import (
     EventReason,
     PodEvents,
     capacity_events,
+    combined,
     demand_events,
     interruption_event,
     provisioning_event,
-    summed_up,
     verdict_event,
     withheld_event,
 )
@@ -39,6 +39,7 @@ __all__ = [
     "PodEvents",
     "Reporter",
     "capacity_events",
+    "combined",
     "dashboard",
     "delta_record",
     "demand_events",
@@ -49,7 +50,6 @@ __all__ = [
     "provisioning_event",
     "refused_status",
     "status_of",
-    "summed_up",
     "verdict_event",
     "withheld_event",
 ]

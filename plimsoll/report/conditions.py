@@ -9,7 +9,7 @@ from plimsoll.model import Verdict
 from plimsoll.model.api import ConditionType, Provisioning, Workspace, WorkspaceRef, WorkspaceStatus
 from plimsoll.model.karpenter import NodeClaim
 from plimsoll.model.meta import condition_of
-from plimsoll.plan.owned import Attempts, Failed, alive, as_status, ownership_labels, words_of
+from plimsoll.plan.owned import Attempts, Failed, alive, as_status, condition_text, ownership_labels
 from plimsoll.plan.workspaces import WorkspaceNodes
 from plimsoll.text import counted, shortlist
 
@@ -61,11 +61,11 @@ def node_claims_finding(every: Sequence[NodeClaim], needed: int, tries: Attempts
         return Finding(True, ConditionReason.READY, f"{counted(ready, 'NodeClaim')} ready of {needed} needed")
     staying = [claim for claim in claims if claim.name not in tries.late]
     if tries.overdue:
-        said = "; ".join(tries.overdue[:3])
+        text = "; ".join(tries.overdue[:3])
         return Finding(
             False,
             ConditionReason.NODE_CLAIM_LATE,
-            f"{ready} of {counted(needed, 'NodeClaim')} ready; {said}; {_next_try(tries, now)}",
+            f"{ready} of {counted(needed, 'NodeClaim')} ready; {text}; {_next_try(tries, now)}",
         )
     interrupted = sorted(claim.node_name or claim.name for claim in every if claim.interrupted)
     if interrupted:
@@ -96,8 +96,8 @@ def _missing(there: int, ready: int, needed: int, tries: Attempts, now: datetime
     record = tries.record
     if not record.failures or tries.next_try is None:
         return Finding(False, ConditionReason.NODE_CLAIMS_PENDING, f"{there} of {counted(needed, 'NodeClaim')} exist")
-    said = f"{ready} of {counted(needed, 'NodeClaim')} ready; {record.message}; {_next_try(tries, now)}"
-    return Finding(False, record.reason, said)
+    text = f"{ready} of {counted(needed, 'NodeClaim')} ready; {record.message}; {_next_try(tries, now)}"
+    return Finding(False, record.reason, text)
 
 
 def _next_try(tries: Attempts, now: datetime) -> str:
@@ -115,8 +115,8 @@ def _passed(claim: NodeClaim, step: str) -> bool:
 def _why(claims: Sequence[NodeClaim], step: str) -> str:
     """Karpenter's message on the first NodeClaim that has one."""
     for claim in claims:
-        if said := words_of(claim.condition(step)):
-            return f" ({claim.name}: {said})"
+        if text := condition_text(claim.condition(step)):
+            return f" ({claim.name}: {text})"
     return ""
 
 
@@ -290,7 +290,7 @@ def _workload(workspace: Workspace, verdict: Verdict, holdings: WorkspaceNodes) 
     if not workloads:
         return None
     groups = (verdict.per_replica_node_count or 1) > 1
-    said = shortlist(
+    text = shortlist(
         [
             f"{each.kind} {each.name}: {each.ready_replicas} of "
             f"{counted(each.replicas, 'replica' if groups else 'pod')} ready"
@@ -304,7 +304,7 @@ def _workload(workspace: Workspace, verdict: Verdict, holdings: WorkspaceNodes) 
             late = counted(workspace.replicas - started, "replica")
             waiting = f"{late} of {workspace.replicas} not started: every usable node is assigned to another Workspace"
     if waiting:
-        return Finding(False, ConditionReason.WORKLOAD_PENDING, f"{said}; {waiting}")
+        return Finding(False, ConditionReason.WORKLOAD_PENDING, f"{text}; {waiting}")
     if any(each.ready_replicas < each.replicas for each in workloads):
-        return Finding(False, ConditionReason.WORKLOAD_NOT_READY, said)
-    return Finding(True, ConditionReason.READY, said)
+        return Finding(False, ConditionReason.WORKLOAD_NOT_READY, text)
+    return Finding(True, ConditionReason.READY, text)

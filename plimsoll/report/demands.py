@@ -36,7 +36,7 @@ class DemandWriter(LatestWriter[tuple[DemandReport, bool], bool]):
         with self._lock:
             self._written = {name: each for name, each in self._written.items() if now - each[1] < SHOWN_SECONDS}
             taken = [each for each in reports if self._differs(each, known)]
-            self._take({each.name: (each, each.name not in known) for each in taken})
+            self._queue({each.name: (each, each.name not in known) for each in taken})
 
     def newest(self, known: Mapping[str, GPUDemandStatus]) -> Mapping[str, GPUDemandStatus]:
         """`known`, with written statuses that no watch has delivered yet."""
@@ -51,7 +51,7 @@ class DemandWriter(LatestWriter[tuple[DemandReport, bool], bool]):
         return known.get(report.name) != report.status
 
     def _write(self, item: tuple[DemandReport, bool]) -> bool:
-        """Whether the object was written."""
+        """Returns whether the object was written."""
         report, new = item
         try:
             if report.status is None:

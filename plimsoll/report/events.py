@@ -179,8 +179,8 @@ def demand_events(reports: Iterable[DemandReport], statuses: Mapping[str, GPUDem
         if each.status is None or (before is not None and before.phase is each.status.phase):
             continue
         phase = each.status.phase
-        said = "; ".join(each.status.reasons) or PHASE_NOTES[phase]
-        note = f"{counted(each.status.pod_count, 'pod')}, {counted(each.status.gpus, 'new GPU')}: {said}"
+        note = "; ".join(each.status.reasons) or PHASE_NOTES[phase]
+        note = f"{counted(each.status.pod_count, 'pod')}, {counted(each.status.gpus, 'new GPU')}: {note}"
         kind: Literal["Normal", "Warning"] = "Warning" if phase in UNMET else "Normal"
         yield Event(DemandRef(name=each.name), kind, EventReason(f"Demand{phase}"), "Provision", note)
 
@@ -219,7 +219,7 @@ def verdict_events(plan: Plan, statuses: Mapping[tuple[str, str], WorkspaceStatu
             yield event
 
 
-def summed_up(events: Iterable[Event], environment: Environment) -> Iterator[Event]:
+def combined(events: Iterable[Event], environment: Environment) -> Iterator[Event]:
     """The events; many Normal events with the same reason become one event about the Environment.
 
     Warnings are never combined: each says what to change. Without an Environment object nothing is combined.

@@ -52,13 +52,13 @@ def finalizing(snapshot: Snapshot, plan: Plan, failures: Container[ObjectKey], n
             yield Finalizing(ref, False)
 
 
-def _own(ref: WorkspaceRef, things: list[Owned]) -> list[Owned]:
+def _own(ref: WorkspaceRef, objs: list[Owned]) -> list[Owned]:
     """Without the objects of an earlier Workspace of the same name."""
-    return [each for each in things if each.owner[2] in ("", as_label_value(ref.uid))]
+    return [each for each in objs if each.owner[2] in ("", as_label_value(ref.uid))]
 
 
-def _is_capacity(thing: Owned) -> bool:
-    return not isinstance(thing, NodeClaim) or thing.launched
+def _is_capacity(obj: Owned) -> bool:
+    return not isinstance(obj, NodeClaim) or obj.launched
 
 
 def _over(own: list[Owned], deleted: str, now: datetime) -> bool:

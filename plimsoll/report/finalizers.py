@@ -1,7 +1,8 @@
 """Sets and removes Plimsoll's finalizer on Workspaces, in background threads.
 
-Set by server-side apply with a field manager of its own: finalizers are a set there, so nobody else's are touched.
-Removed by a merge patch at a known version. The UID makes sure that another object of the same name is left alone.
+It is set by server-side apply with a field manager of its own; finalizers are a set there, so those of others are not
+changed. It is removed by a merge patch with the resource version and the UID, so that no other object of that name is
+changed.
 """
 
 import time
@@ -28,9 +29,9 @@ log = structlog.get_logger(__name__)
 
 
 class FinalizerWriter(LatestWriter[Finalizing, bool]):
-    """Writes each change once; failures are logged, and the change is written again when it is requested again.
+    """Writes each change once. Failures are logged, and the change is written again when it is requested again.
 
-    `on_written` hears of each, on another thread: the object's UID, and its new resource version where it is known.
+    `on_written` is called on another thread with the object's UID and its new resource version, if it is known.
     """
 
     def __init__(
@@ -43,7 +44,7 @@ class FinalizerWriter(LatestWriter[Finalizing, bool]):
         """By UID: what was written last, and when."""
 
     def due(self, changes: Iterable[Finalizing]) -> list[Finalizing]:
-        """Changes that are not in progress and were not written so recently that the watch may not have delivered
+        """Changes that are not in progress, and that were not written so recently that the watch may not have delivered
         them."""
         now = time.monotonic()
         with self._lock:
@@ -58,10 +59,10 @@ class FinalizerWriter(LatestWriter[Finalizing, bool]):
 
     def write(self, changes: Iterable[Finalizing]) -> None:
         """Queues changes that are due; returns at once."""
-        self._take({each.ref.uid: each for each in changes})
+        self._queue({each.ref.uid: each for each in changes})
 
     def _write(self, item: Finalizing) -> bool:
-        """Whether it is written."""
+        """Returns whether it was written."""
         written, version = False, ""
         try:
             if item.wanted:
@@ -70,7 +71,7 @@ class FinalizerWriter(LatestWriter[Finalizing, bool]):
                 self._remove(item.ref)
             written = True
         except RequestError as error:
-            if error.code not in (404, 409):  # gone, or another one of its name
+            if error.code not in (404, 409):  # deleted, or another object of that name
                 log.warning("cannot write finalizer", workspace=str(item.ref), error=error.message)
         except ConnectionFailedError as error:
             log.warning("cannot write finalizer", workspace=str(item.ref), error=error.message)
@@ -95,7 +96,7 @@ class FinalizerWriter(LatestWriter[Finalizing, bool]):
         reraise=True,
     )
     def _remove(self, ref: WorkspaceRef) -> None:
-        """Whoever set it: it may have come with a copy of the object."""
+        """Removes it whoever set it, because it may have been copied with the object."""
         path = path_of("Workspace", ref.namespace, ref.name)
         metadata = self._connection.request("GET", path, timeout=TIMEOUT).get("metadata") or {}
         if metadata.get("uid") != ref.uid:

@@ -1,4 +1,4 @@
-"""The Grafana dashboard, made from the definitions of the metrics: a panel for each."""
+"""The Grafana dashboard, generated from the definitions of the metrics, with a panel for each."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -11,7 +11,7 @@ SECTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "Demand": ("plimsoll_demand", "plimsoll_capacity_gates"),
     "Controller": ("plimsoll_",),
 }
-"""A row of panels for metrics whose names begin with one of these; the first that fits."""
+"""Prefixes of metrics by row of panels; the first row with a matching prefix counts."""
 SELECTOR: Final = 'cluster=~"$cluster",environment=~"$environment"'
 _OWN: Final = frozenset({"cluster", "environment", "le"})
 _WIDTH: Final = 8

@@ -1,4 +1,4 @@
-"""A registry whose series all carry the same further labels."""
+"""A metrics registry that adds labels to all series."""
 
 from collections.abc import Iterable
 
@@ -6,7 +6,7 @@ from prometheus_client import CollectorRegistry, Metric
 
 
 class LabelledRegistry(CollectorRegistry):
-    """`labels` are those of every series, such as the environment and the cluster; they may change."""
+    """A registry; `labels`, such as environment and cluster, are added to every series and may change."""
 
     def __init__(self) -> None:
         super().__init__()

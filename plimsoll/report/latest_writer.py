@@ -10,10 +10,10 @@ R = TypeVar("R")
 
 
 class LatestWriter(Generic[T, R]):
-    """Takes items by key and writes each on one of its threads, two of one key one after the other.
+    """Writes items by key on several threads; two items of one key are written one after the other.
 
-    An item that still waits when another one of its key is taken is not written. What subclasses keep beside is
-    guarded by `_lock`.
+    If a newer item of a key is queued before the older one is written, only the newer one is written. Further state of
+    subclasses is guarded by `_lock`.
     """
 
     def __init__(self, threads: int, name: str) -> None:
@@ -21,7 +21,7 @@ class LatestWriter(Generic[T, R]):
         self._waiting: dict[str, T] = {}
         self._busy: set[str] = set()
         self._most = threads
-        # Its threads are joined at the end of the process: what was taken by then is still written.
+        # The threads are joined at the end of the process, so queued items are still written.
         self._threads = ThreadPoolExecutor(max_workers=threads, thread_name_prefix=name)
 
     def flush(self) -> None:
@@ -41,17 +41,17 @@ class LatestWriter(Generic[T, R]):
         """Called with the result of `_write`, with the lock held, before another item of the key is started."""
 
     def _may_begin(self, key: str) -> bool:
-        """Whether the waiting item of that key may be written now; asked with the lock held."""
+        """Whether the waiting item of that key may be written now. Called with the lock held."""
         return True
 
-    def _take(self, items: Mapping[str, T]) -> None:
-        """Returns at once."""
+    def _queue(self, items: Mapping[str, T]) -> None:
+        """Queues the items. Returns at once."""
         with self._lock:
             self._waiting.update(items)
         self._begin(len(items))
 
     def _begin(self, items: int) -> None:
-        """Lets threads look for so many items that may be written."""
+        """Lets threads write this many items."""
         for _ in range(min(items, self._most)):
             self._threads.submit(self._drain)
 

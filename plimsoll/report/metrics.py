@@ -20,7 +20,7 @@ from plimsoll.report.labelled import LabelledRegistry
 TRIGGERS: Final = ("Pod", "CapacityBuffer", "ProvisioningRequest")
 """Kinds that request capacity from an autoscaler."""
 STATE_ERRORS: Final = ("BackendUnreachableError", "ClusterUnreachableError", "LockedError", "StateFolderFullError")
-"""Of rounds in which nothing could be applied; others may come."""
+"""Error classes of rounds in which nothing could be applied. There may be others."""
 _NODES: Final = (10, 30, 60, 90, 120, 180, 240, 300, 450, 600, 900, 1800)
 """Seconds until a node is ready."""
 _WORK: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
@@ -79,7 +79,7 @@ class Metrics:
         self._demand_least = Gauge(
             "plimsoll_demand_least_gpus", "Lower bound of the new GPUs that all GPUDemands need", registry=self.registry
         )
-        self._lifts = Counter(
+        self._gate_removals = Counter(
             "plimsoll_capacity_gates_lifted", "Capacity gates removed from pods", registry=self.registry
         )
         self._lease_held = Gauge(
@@ -140,7 +140,7 @@ class Metrics:
         self._capacity.planned(plan)
         self._plan_seconds.observe(seconds)
         self._last_plan.set(now.timestamp())
-        self._lifts.inc(len(plan.lifts))
+        self._gate_removals.inc(len(plan.gate_removals))
         statuses = [each.status for each in plan.demands if each.status is not None]
         self._demand_pods.set(sum(each.pod_count for each in statuses))
         self._demand_gpus.set(-(-sum(each.gpu_milli for each in statuses) // GPU_MILLI))
@@ -181,16 +181,16 @@ class Metrics:
 
     def _count_claims(self, snapshot: Snapshot, now: datetime) -> None:
         """Counts each NodeClaim once: by its result, or by the Event of one that was deleted before it was observed."""
-        there = {claim.uid: claim for claim in snapshot.node_claims}
-        ready = {uid for uid, claim in there.items() if claim.ready}
+        existing = {claim.uid: claim for claim in snapshot.node_claims}
+        ready = {uid for uid, claim in existing.items() if claim.ready}
         sold_out = {event.claim_uid for event in snapshot.claim_events if event.claim_uid}
-        unfinished = {uid: claim for uid, claim in there.items() if uid not in ready and not claim.deleting}
+        unfinished = {uid: claim for uid, claim in existing.items() if uid not in ready and not claim.deleting}
         before, self._unfinished = self._unfinished, unfinished
         if before is None:
             self._counted = ready | sold_out
             return
         for uid in ready - self._counted:
-            claim = there[uid]
+            claim = existing[uid]
             self._provision.labels(claim.labels.get(NODEPOOL, "")).observe(_seconds_until_ready(claim))
             self._finish("ready", uid)
         for uid in sold_out - self._counted:
@@ -199,8 +199,8 @@ class Metrics:
         for uid in before.keys() - unfinished.keys() - self._counted:
             early = uid in self._deleted and _age(before[uid].creation_timestamp, now) < deadline
             self._finish("withdrawn" if early else "failed", uid)
-        self._counted &= there.keys() | sold_out
-        self._deleted &= there.keys()
+        self._counted &= existing.keys() | sold_out
+        self._deleted &= existing.keys()
 
     def _count_failed(self, statuses: Iterable[GPUDemandStatus]) -> None:
         """Counts NodeClaims that a GPUDemand reports as failed: an autoscaler may never delete them."""
@@ -219,12 +219,12 @@ class Metrics:
             self._success.set(self._finished["ready"] / tried)
 
     def _count_triggers(self, snapshot: Snapshot, now: datetime) -> None:
-        things = [thing for thing in request_objects(snapshot) if not thing.deleting]
-        active = Tally(type(thing).__name__ for thing in things)
+        objs = [obj for obj in request_objects(snapshot) if not obj.deleting]
+        active = Tally(type(obj).__name__ for obj in objs)
         for kind in TRIGGERS:
             self._triggers_active.labels(kind).set(active[kind])
-        found = (thing for thing in things if signalled(thing) != SignalReason.WITHDRAWN)
-        pods = {thing.uid: thing for thing in found if isinstance(thing, Pod)}
+        found = (obj for obj in objs if signalled(obj) != SignalReason.WITHDRAWN)
+        pods = {obj.uid: obj for obj in found if isinstance(obj, Pod)}
         pending = {uid: pod for uid, pod in pods.items() if signalled(pod) != SignalReason.CAPACITY_READY}
         self._oldest_trigger.set(max((_age(pod.creation_timestamp, now) for pod in pending.values()), default=0.0))
         before, self._pending_triggers = self._pending_triggers, pending

@@ -27,7 +27,7 @@ class ModelWriter(LatestWriter[tuple[DeclaredPreset, ...], bool]):
         ordered = tuple(sorted(models, key=lambda each: each.name))
         with self._lock:
             if ordered != self._written:
-                self._take({MODELS_NAME: ordered})
+                self._queue({MODELS_NAME: ordered})
 
     def _write(self, item: tuple[DeclaredPreset, ...]) -> bool:
         manifest: dict[str, Any] = models_config_map(item)

@@ -19,10 +19,10 @@ from plimsoll.report.events import (
     Event,
     PodEvents,
     capacity_events,
+    combined,
     demand_events,
     interruption_event,
     provisioning_event,
-    summed_up,
     verdict_events,
     withheld_event,
 )
@@ -101,7 +101,7 @@ class Reporter:
             *map(withheld_event, withheld),
         )
         on_pods = self._pod_events.of(plan.demands)
-        self._recorder.record((*summed_up(events, snapshot.environment), *on_pods), now)
+        self._recorder.record((*combined(events, snapshot.environment), *on_pods), now)
         deltas = self._history.with_delta(snapshot.environment.status.deltas, plan, failures or {}, stacks or {}, now)
         self._writer.write(self._environment(snapshot.environment, environment_status(holdings) | recorded(deltas)))
         changes = self._finalizers.due(finalizing(snapshot, plan, failures or {}, now))
@@ -127,8 +127,8 @@ class Reporter:
 
     def _known(self, snapshot: Snapshot) -> Mapping[Key, _Known]:
         invalid = {each.ref.uid: each.ref for each in snapshot.invalid_workspaces}
-        there = {each.uid for each in snapshot.workspaces} | invalid.keys() | {snapshot.environment.uid}
-        self._writer.forget_all_but(there)
+        existing = {each.uid for each in snapshot.workspaces} | invalid.keys() | {snapshot.environment.uid}
+        self._writer.forget_all_but(existing)
         self._unreadable = {uid: known for uid, known in self._unreadable.items() if uid in invalid}
         for uid, ref in invalid.items():
             # It is small, and read only once.

@@ -1,6 +1,7 @@
-"""Writes statuses by server-side apply on the status subresource, beside the loop, several at a time.
+"""Writes statuses by server-side apply on the status subresource, in background threads.
 
-An apiserver takes a hundred or two of them a second: a burst of a thousand Workspaces must not hold up the next delta.
+An apiserver handles one or two hundred of them per second, and the statuses of a thousand new Workspaces must not delay
+the next Plan.
 """
 
 from collections.abc import Collection, Iterable
@@ -31,7 +32,8 @@ class StatusWrite(NamedTuple):
     version: str
     """The newest resource version that is known: a write of the status ignores a wrong UID, but not a wrong version."""
     past: frozenset[str]
-    """The object's versions that do not show the status, as it is known: a snapshot with one of them lags behind."""
+    """Resource versions of the object from before the status was written. A snapshot with one of them is older than the
+    status."""
     status: dict[str, Any]
 
     @property
@@ -65,52 +67,53 @@ class StatusWriter(LatestWriter[StatusWrite, StatusWrite | None]):
     def __init__(self, connection: Connection) -> None:
         super().__init__(WRITERS, "status")
         self._connection = connection
-        self._held: set[str] = set()
-        """UIDs of objects that another write of ours is about to change."""
-        self._promised: dict[str, StatusWrite] = {}
-        """By UID: what is written, or will be. A write that fails is no longer latest."""
+        self._deferred: set[str] = set()
+        """UIDs of objects that another write of the controller is about to change."""
+        self._latest: dict[str, StatusWrite] = {}
+        """Statuses that are written or will be, by UID. A failed write is removed."""
 
     def write(self, writes: Iterable[StatusWrite], deferred: Collection[str] = ()) -> None:
-        """Takes statuses; one that still waits for the same object is replaced. Returns at once.
+        """Queues statuses; a newer status of an object replaces a waiting one. Returns at once.
 
-        Those of the UIDs in `deferred` wait until `release`: before, they would meet a version that is about to change.
+        Statuses of the UIDs in `deferred` wait until `release`, because another write is about to change the objects'
+        versions.
         """
         taken = {write.uid: write for write in writes}
         with self._lock:
-            self._held.update(deferred)
-            self._promised.update(taken)
-            self._take(taken)
+            self._deferred.update(deferred)
+            self._latest.update(taken)
+            self._queue(taken)
 
     def release(self, uid: str, version: str) -> None:
-        """Lets a deferred status go, at the version that the object has now; an empty one is not known."""
+        """Writes a deferred status, with the current resource version of the object; an empty version is not known."""
         with self._lock:
-            self._held.discard(uid)
-            write = self._promised.get(uid)
+            self._deferred.discard(uid)
+            write = self._latest.get(uid)
             if version and write is not None and uid not in self._busy:
                 unwritten = uid in self._waiting
                 past = write.past | {write.version} | ({version} if unwritten else set())
-                self._promised[uid] = write._replace(version=version, past=past)
+                self._latest[uid] = write._replace(version=version, past=past)
                 if unwritten:
-                    self._waiting[uid] = self._promised[uid]
+                    self._waiting[uid] = self._latest[uid]
         self._begin(1)
 
     def newer(self, uid: str, version: str) -> StatusWrite | None:
-        """The last status taken for the object where a snapshot of that version lags behind it; None where it does not,
-        or where the status could not be written."""
+        """The last queued status of the object if a snapshot with that version is older than it; None otherwise, or if
+        the status could not be written."""
         with self._lock:
-            write = self._promised.get(uid)
+            write = self._latest.get(uid)
         return write if write is not None and version in write.past else None
 
     def forget_all_but(self, uids: Collection[str]) -> None:
-        """Forgets objects that no longer exist."""
+        """Removes the state of objects that no longer exist."""
         with self._lock:
-            self._promised = {uid: write for uid, write in self._promised.items() if uid in uids}
+            self._latest = {uid: write for uid, write in self._latest.items() if uid in uids}
 
     def _may_begin(self, key: str) -> bool:
-        return key not in self._held
+        return key not in self._deferred
 
     def _write(self, item: StatusWrite) -> StatusWrite | None:
-        """With the new resource version; None where it is not written."""
+        """Returns the write with its new resource version; None if it failed."""
         try:
             return self._apply(item)
         except ConnectionFailedError as error:
@@ -121,23 +124,23 @@ class StatusWriter(LatestWriter[StatusWrite, StatusWrite | None]):
         return None
 
     def _wrote(self, key: str, item: StatusWrite, result: StatusWrite | None) -> None:
-        latest = self._promised.get(key)
+        latest = self._latest.get(key)
         if latest is item and result is None:
-            del self._promised[key]
+            del self._latest[key]
         elif latest is item and result is not None:
-            self._promised[key] = result
+            self._latest[key] = result
         elif key in self._waiting and result is not None:
             # Taken meanwhile: it follows what has just been written.
             waiting = self._waiting[key]
             past = waiting.past | result.past | {result.version}
-            self._promised[key] = self._waiting[key] = waiting._replace(version=result.version, past=past)
+            self._latest[key] = self._waiting[key] = waiting._replace(version=result.version, past=past)
 
     def _give_up(self, error: ConnectionFailedError) -> None:
         """Drops the queued statuses: the apiserver is unreachable, so each would fail after its timeout."""
         with self._lock:
             dropped = len(self._waiting) + 1
             for uid in self._waiting:
-                self._promised.pop(uid, None)
+                self._latest.pop(uid, None)
             self._waiting.clear()
         log.warning("cannot write statuses", objects=dropped, error=error.message)
 

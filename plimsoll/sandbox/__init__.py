@@ -1,4 +1,5 @@
-"""A real Kubernetes control plane on this machine: etcd, kube-apiserver, Karpenter and KWOK nodes, all on loopback."""
+"""A real Kubernetes control plane on this machine: etcd, kube-apiserver, Karpenter and KWOK nodes, all on the loopback
+interface."""
 
 from plimsoll.sandbox.certificates import AUTHORITY, CERTIFICATE, KEY, write_certificates
 from plimsoll.sandbox.folder import Folder

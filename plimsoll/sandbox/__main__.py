@@ -1,4 +1,4 @@
-"""The process that keeps a sandbox: `python -m plimsoll.sandbox NAME CHANNEL free|tied fresh|recovered`.
+"""The supervisor process of a sandbox: `python -m plimsoll.sandbox NAME CHANNEL free|tied fresh|recovered`.
 
 CHANNEL is the number of a socket that it inherits from `Sandbox.up`, see `supervisor`.
 """
@@ -16,7 +16,7 @@ from plimsoll.sandbox.processes import Supervisor
 
 
 def main() -> None:
-    """Runs until the sandbox goes down; removes a folder that is of no more use."""
+    """Runs until the sandbox is stopped, and then removes its folder if it is of no further use."""
     name, channel, tied, fresh = sys.argv[1], int(sys.argv[2]), sys.argv[3] == "tied", sys.argv[4] == "fresh"
     structlog.configure(logger_factory=structlog.WriteLoggerFactory(sys.stderr))
     folder = Folder(name)

@@ -1,4 +1,5 @@
-"""The certificates of a sandbox: one authority, one pair for everything on loopback, one key for service accounts."""
+"""The certificates of a sandbox: one authority, one key pair for all servers and clients on loopback, and one key for
+service accounts."""
 
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
@@ -19,7 +20,8 @@ _NAMES: Final = ("localhost", "kubernetes", "kubernetes.default", "kubernetes.de
 
 
 def write_certificates(folder: Path) -> None:
-    """Writes a fresh authority and what it signs into `folder`. The authority's own key is not kept."""
+    """Writes a new authority and the certificate that it signs into `folder`. The authority's private key is not
+    stored."""
     folder.mkdir(parents=True, exist_ok=True)
     authority_key, key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
     authority_name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "plimsoll-sandbox")])
@@ -29,7 +31,7 @@ def write_certificates(folder: Path) -> None:
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(authority_key.public_key()), critical=False)
         .sign(authority_key, hashes.SHA256())
     )
-    # The same pair serves and calls: etcd asks its clients for a certificate.
+    # The pair is for servers and clients: etcd requires client certificates.
     usages = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH])
     names = x509.SubjectAlternativeName([*map(x509.DNSName, _NAMES), x509.IPAddress(ip_address("127.0.0.1"))])
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
@@ -58,7 +60,7 @@ def _builder(
         .issuer_name(issuer)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        # A minute back: the clocks of two processes may be read in another order than they were written.
+        # Valid from one minute ago, because the clocks of processes may differ slightly.
         .not_valid_before(now - timedelta(minutes=1))
         .not_valid_after(now + _VALID)
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key((signer or key).public_key()), critical=False)

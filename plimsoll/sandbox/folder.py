@@ -1,4 +1,4 @@
-"""The folder of one sandbox: everything it writes is in here."""
+"""The folder of one sandbox, which contains everything that it writes."""
 
 import fcntl
 import os
@@ -14,11 +14,11 @@ from plimsoll.errors import PlimsollError
 
 _NAME: Final = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,38}[a-z0-9])?")
 FREE_BYTES: Final = 512 * 1024**2
-"""What etcd, logs and Pulumi's state of a test cluster may grow to."""
+"""Required free disk space, in bytes: etcd, logs and Pulumi's state of a test cluster may grow to this."""
 
 
 class Folder:
-    """Paths inside the folder of the sandbox called `name`."""
+    """The paths in the folder of the sandbox with that name."""
 
     def __init__(self, name: str) -> None:
         if not _NAME.fullmatch(name):
@@ -35,7 +35,7 @@ class Folder:
 
     @property
     def audit_log(self) -> Path:
-        """The apiserver's audit log, a JSON object a line; only of a sandbox that was asked for one."""
+        """The apiserver's audit log, one JSON object per line; only if the sandbox was started with one."""
         return self.logs / "audit.log"
 
     @property
@@ -49,17 +49,17 @@ class Folder:
 
     @property
     def settings(self) -> Path:
-        """Written last when the folder is prepared: a folder without it was never finished."""
+        """Written last when the folder is prepared: without this file, preparation was not finished."""
         return self.path / "settings.json"
 
     @property
     def state(self) -> Path:
-        """What the supervisor runs; see `state.State`."""
+        """The processes that the supervisor runs; see `state.State`."""
         return self.path / "state.json"
 
     @property
     def supervisor_lock(self) -> Path:
-        """Locked by the supervisor for as long as it lives."""
+        """A file that the supervisor locks while it runs."""
         return self.path / "supervisor.lock"
 
     @property
@@ -85,7 +85,7 @@ class Folder:
         return self.path / folder
 
     def create(self) -> None:
-        """Makes the folder; a PlimsollError says why it cannot be made or is too full."""
+        """Creates the folder. Raises PlimsollError if that is not possible, or the disk is too full."""
         with self.explained():
             self.logs.mkdir(parents=True, exist_ok=True)
             self.path.chmod(0o700)
@@ -100,7 +100,7 @@ class Folder:
 
     @contextmanager
     def explained(self) -> Iterator[None]:
-        """Turns an OSError of the folder (full, read-only, not ours) into a PlimsollError."""
+        """Converts an OSError of the folder (disk full, read-only, no permission) into a PlimsollError."""
         try:
             yield
         except OSError as error:
@@ -111,12 +111,13 @@ class Folder:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """One `up` or `down` of this sandbox at a time. The folder must exist; the lock ends with the process."""
+        """Lock for one `up` or `down` of this sandbox at a time. The folder must exist; the lock ends with the
+        process."""
         while True:
             handle = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX)
-                # While this waited, the holder may have removed the folder, or made it anew.
+                # The holder of the lock may have removed the folder, or created it again.
                 if self.path.exists() and os.path.samestat(os.fstat(handle), self.path.stat()):
                     yield
                     return
@@ -126,7 +127,7 @@ class Folder:
                 raise FileNotFoundError(self.path)
 
     def supervised(self) -> bool:
-        """Whether a supervisor lives."""
+        """Whether a supervisor runs."""
         try:
             with self.supervisor_lock.open("r") as lock:
                 fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -137,7 +138,7 @@ class Folder:
         return False
 
     def remove(self) -> None:
-        """Removes the folder with all that is in it, and the folders above it that are then empty."""
+        """Removes the folder with its contents, and its parents if they are then empty."""
         with self.explained():
             shutil.rmtree(self.path, ignore_errors=False)
         for above in (self.path.parent, self.path.parent.parent):

@@ -1,4 +1,4 @@
-"""Who may call the sandbox's apiserver: a token and a kubeconfig for each user."""
+"""The users of the sandbox's apiserver: a token and a kubeconfig for each."""
 
 import csv
 import io
@@ -13,7 +13,7 @@ from plimsoll.sandbox.folder import Folder
 
 
 class Identity(NamedTuple):
-    """A user of the apiserver as its static token file names it."""
+    """A user of the apiserver, as in its static token file."""
 
     user: str
     groups: tuple[str, ...]
@@ -21,19 +21,19 @@ class Identity(NamedTuple):
 
 IDENTITIES: Final = {
     "admin": Identity("admin", ("system:masters",)),
-    # The name that a pod of the controller would have, so that the roles of the foundation stack are what it has.
+    # The service account of the controller's pod, so that it has the roles of the foundation stack.
     "controller": Identity(
         "system:serviceaccount:plimsoll-system:plimsoll",
         ("system:serviceaccounts", "system:serviceaccounts:plimsoll-system"),
     ),
-    # As that of `plimsoll bind`, with the roles of the component ShareBinder.
+    # The service account of `plimsoll bind`, with the roles of the component ShareBinder.
     "binder": Identity(
         "system:serviceaccount:plimsoll-system:plimsoll-binder",
         ("system:serviceaccounts", "system:serviceaccounts:plimsoll-system"),
     ),
     "viewer": Identity("viewer", ("plimsoll-sandbox:viewers",)),
     "scheduler": Identity("system:kube-scheduler", ()),
-    # Stand-ins for what a cloud runs with broad roles of its own.
+    # They replace controllers that clouds run with broad roles of their own.
     "controller-manager": Identity("system:kube-controller-manager", ("system:masters",)),
     "kwok": Identity("kwok", ("system:masters",)),
     "karpenter": Identity("karpenter", ("system:masters",)),
@@ -50,13 +50,13 @@ def write_tokens(folder: Folder) -> None:
 
 
 def token(folder: Folder, name: str) -> str:
-    """The token of the identity called `name`."""
+    """The token of the identity with that name."""
     with folder.tokens.open(newline="") as rows:
         return next(row[0] for row in csv.reader(rows) if row[2] == name)
 
 
 def write_kubeconfigs(folder: Folder, port: int) -> None:
-    """Writes the kubeconfig of each identity for the apiserver on that loopback port."""
+    """Writes a kubeconfig for each identity, for the apiserver on that loopback port."""
     for name in IDENTITIES:
         config = {
             "apiVersion": "v1",
@@ -78,7 +78,7 @@ def write_kubeconfigs(folder: Folder, port: int) -> None:
 
 
 def write_secret(path: Path, text: str) -> None:
-    """Writes a file that only its owner may read, whole or not at all."""
+    """Writes a file that only its owner may read, atomically."""
     new = path.with_name(f".{path.name}.new")
     new.unlink(missing_ok=True)
     new.touch(mode=0o600)
@@ -87,5 +87,5 @@ def write_secret(path: Path, text: str) -> None:
 
 
 def random_secret() -> str:
-    """256 bits that nobody can guess, as text."""
+    """A random secret of 256 bits, as text."""
     return secrets.token_urlsafe(32)

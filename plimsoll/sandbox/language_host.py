@@ -1,9 +1,8 @@
-"""Stands before Pulumi's Python language host and tells it where a policy pack is.
+"""A proxy in front of Pulumi's Python language host that tells the host where a policy pack is.
 
-The newest host that Go's module proxy has (of SDK v3.79) reads the program of a plugin from a field that today's
-engine leaves empty: a policy pack then runs the Pulumi program instead of itself. This process takes the engine's
-calls, fills that field from the ones that the engine does set, and hands everything on as it is.
-A host that the pulumi CLI brings itself needs none of this.
+The newest host in Go's module proxy (of SDK v3.79) reads the program of a plugin from a field that today's engine does
+not set, and would run the Pulumi program instead of the policy pack. The proxy sets this field from those that the
+engine sets, and forwards everything else unchanged. A host that comes with the pulumi CLI does not need it.
 """
 
 import contextlib
@@ -26,19 +25,19 @@ _SERVICE: Final = "/pulumirpc.LanguageRuntime/"
 _STREAMING: Final = frozenset({f"{_SERVICE}RunPlugin", f"{_SERVICE}InstallDependencies"})
 _OPTIONS: Final = (("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1))
 _THREADS: Final = 32
-"""A policy pack holds one for as long as it runs."""
+"""Each running policy pack uses one thread."""
 
 
 def main(host: str) -> None:
-    """Runs until `host` ends; prints the port first, as the engine expects of a plugin."""
-    # In a group of its own: the engine interrupts the group of a plugin that it has no more use for, and a Python
-    # program that waits for the engine's end would say so with a traceback. It ends with this process, also with one
-    # that is interrupted before it listens to signals: the engine waits until nobody holds its pipes.
+    """Runs until `host` ends. Prints the port first, as the engine expects of a plugin."""
+    # A process group of its own: the engine interrupts the group of a plugin that it no longer needs, and a Python
+    # program that waits for the engine's end would print a traceback. The host ends with this process, even if it is
+    # interrupted before it handles signals, because the engine waits until all holders of its pipes have ended.
     process = subprocess.Popen(
         [host, *sys.argv[1:]],
         stdout=subprocess.PIPE,
         process_group=0,
-        # Safe: there is one thread so far.
+        # Safe, because this process has only one thread so far.
         preexec_fn=dies_with(os.getpid()),  # noqa: PLW1509
     )
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -59,19 +58,19 @@ def main(host: str) -> None:
         server.stop(grace=None)
     finally:
         _end(process, signal.SIGKILL)
-    # Not by sys.exit: a thread of the server may still hold a call of an engine that has gone.
+    # Not sys.exit: a server thread may still process a call of an engine that has ended.
     sys.stdout.flush()
     os._exit(code)
 
 
 def _end(process: subprocess.Popen[bytes], number: int) -> None:
-    """Signals the host and the programs that it runs."""
+    """Sends a signal to the host and the programs that it runs."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, number)
 
 
 class Forwarding(grpc.GenericRpcHandler):  # type: ignore[misc]
-    """Hands every call of the service on, as bytes."""
+    """Forwards every call of the service as bytes."""
 
     def __init__(self, channel: grpc.Channel) -> None:
         self._channel = channel
@@ -114,7 +113,7 @@ class Forwarding(grpc.GenericRpcHandler):  # type: ignore[misc]
 
 
 def with_program(request: bytes) -> bytes:
-    """A RunPluginRequest with the program and the working directory that `info` names.
+    """Adds the program and the working directory in `info` to a RunPluginRequest.
 
     The host runs `python PROGRAM ARGS`; a policy pack is run by the SDK's module `pulumi.policy`.
     """

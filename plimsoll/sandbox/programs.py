@@ -1,9 +1,9 @@
-"""The folders of programs that a sandbox puts on PATH.
+"""The folders of programs that a sandbox adds to PATH.
 
-Pulumi looks for its language host and policy analyzers beside itself first. The host that can be built here cannot
-start policy packs by itself, so `language_host` stands before it in `bin-python`. Where a host is found the analyzer
-is never tried, so the analyzer lives apart in `bin-policy`, for programs that need no host. Each folder has a `pulumi`
-of its own, and a caller chooses by PATH.
+Pulumi looks for its language host and policy analyzers in its own folder first. The host that can be built here cannot
+start policy packs by itself, so `bin-python` contains the proxy of `language_host`. Pulumi does not use the analyzer if
+it finds a host, so the analyzer is in `bin-policy`, for programs without a host. Each folder has a `pulumi`, and a
+caller selects one by PATH.
 """
 
 import os
@@ -20,7 +20,7 @@ _HOST: Final = "pulumi-language-python"
 
 
 def link(folder: Folder, found: Iterable[Found]) -> None:
-    """Makes `bin`, `bin-python` and `bin-policy` anew, from what an installation found."""
+    """Creates `bin`, `bin-python` and `bin-policy` from the result of an installation."""
     for name in ("bin", "bin-python", "bin-policy"):
         shutil.rmtree(folder.bin(name), ignore_errors=True)
         folder.bin(name).mkdir()
@@ -29,7 +29,7 @@ def link(folder: Folder, found: Iterable[Found]) -> None:
     for one, path in present:
         if one.folder is None:
             continue
-        # An installed Pulumi brings its own, which fit it better.
+        # An installed Pulumi has its own host and analyzer, which match its version.
         beside = pulumi.parent / path.name
         own = one.folder != "bin" and beside.exists()
         target = folder.bin(one.folder) / path.name
@@ -47,9 +47,9 @@ def _host_script(host: Path) -> str:
 
 
 def _copy(source: Path, target: Path) -> None:
-    """A second name for a program that finds itself by its path: a symbolic link would lead it back."""
+    """A hard link for a program that finds itself by its path: a symbolic link would lead to the original."""
     try:
         os.link(source, target)
     except OSError:
-        # Another filesystem. It then works too, with a warning per run that the host comes from PATH.
+        # Another file system. It works too, with a warning per run that the host comes from PATH.
         target.symlink_to(source)

@@ -1,4 +1,4 @@
-"""A sandbox by its name: up, down, and what others need to call it."""
+"""Sandbox: starts and stops a sandbox by its name, and gives access to it."""
 
 import json
 import os
@@ -24,22 +24,22 @@ from plimsoll.sandbox.state import ProviderKind, Settings, State
 
 DEFAULT_NAME: Final = "default"
 _DOWN_SECONDS: Final = 40
-"""Longer than the supervisor's own patience with three rounds of processes."""
+"""Longer than the supervisor takes to stop its three groups of processes."""
 _CLOCK_SECONDS: Final = 2
-"""How far the start time of one process may differ between two readings when the clock is set."""
+"""Maximum difference of a process's start time between two readings, if the clock is set."""
 
 Event = dict[str, Any]
 
 
 class Sandbox:
-    """One sandbox. Making the object starts nothing."""
+    """One sandbox. Creating the object starts nothing."""
 
     def __init__(self, folder: Folder) -> None:
         self.folder: Final = folder
 
     @classmethod
     def named(cls, name: str = DEFAULT_NAME) -> "Sandbox":
-        """The sandbox of that name, whether it runs or not. Raises PlimsollError for what cannot be a name."""
+        """The sandbox of that name, running or not. Raises PlimsollError for an invalid name."""
         return cls(Folder(name))
 
     @property
@@ -48,31 +48,31 @@ class Sandbox:
 
     @property
     def kubeconfig(self) -> Path:
-        """For the user `admin`, who may do everything."""
+        """Kubeconfig of the user `admin`, who has all permissions."""
         return self.folder.kubeconfig("admin")
 
     @property
     def controller_kubeconfig(self) -> Path:
-        """For the controller's service account, which may do what the foundation stack lets it."""
+        """Kubeconfig of the controller's service account, which has the permissions of the foundation stack."""
         return self.folder.kubeconfig("controller")
 
     def is_up(self) -> bool:
-        """Whether it came up and its supervisor lives."""
+        """Whether it has started completely and its supervisor runs."""
         found = self.state()
         return found is not None and found.ready and self.folder.supervised()
 
     def state(self) -> State | None:
-        """What runs, as its supervisor noted it last; None if there is no such sandbox."""
+        """Its processes, as last recorded by the supervisor; None if there is no such sandbox."""
         return state.read(self.folder.state, State)
 
     def settings(self) -> Settings | None:
-        """What it was asked for; None if there is no such sandbox."""
+        """The settings with which it was started; None if there is no such sandbox."""
         return state.read(self.folder.settings, Settings)
 
     def environ(self, user: str = "admin") -> dict[str, str]:
-        """Environment variables with which kubectl, pulumi and plimsoll work on this sandbox as `user`.
+        """Environment variables with which kubectl, pulumi and plimsoll use this sandbox as `user`.
 
-        Raises PlimsollError if it is not up.
+        Raises PlimsollError if it is not running.
         """
         return shell.environ(self.folder, *self._running(), user)
 
@@ -88,12 +88,13 @@ class Sandbox:
         tied: bool = False,
         on_event: Callable[[Event], None] = lambda _: None,
     ) -> bool:
-        """Starts it and returns when everything answers; False if it was up already.
+        """Starts the sandbox, and returns when everything is ready; False if it was running already.
 
-        A folder that a dead sandbox left is taken up again with its data. A `tied` one goes down, and its folder
-        goes, when this process ends in whatever way. `on_event` gets the supervisor's events: `event` (starting,
-        ready, up) and `name`. With `audit` the apiserver writes `Folder.audit_log`. No process needs helm, which is on
-        the sandbox's PATH where it is installed. Raises PlimsollError, after which nothing is left running.
+        The folder of a sandbox that ended unexpectedly is reused with its data. A `tied` sandbox stops, and its folder
+        is removed, when this process ends for any reason. `on_event` is called with the supervisor's events: `event`
+        (starting, ready, up) and `name`. With `audit`, the apiserver writes `Folder.audit_log`. helm is on the
+        sandbox's PATH if it is installed; no process needs it. Raises PlimsollError, after which nothing is left
+        running.
         """
         if sys.platform != "linux":
             raise PlimsollError("The sandbox runs on Linux only.", "Use a Linux machine, a virtual machine or WSL.")
@@ -179,7 +180,7 @@ class Sandbox:
         try:
             self._await_up(ours, on_event)
         except BaseException:
-            # Closing the channel tells the supervisor to stop everything; it is awaited so that nothing is left.
+            # Closing the channel makes the supervisor stop everything. Wait for it, so that nothing is left.
             ours.close()
             process.wait()
             raise
@@ -224,7 +225,7 @@ class Sandbox:
             process.wait()
 
     def _clear_leftovers(self) -> None:
-        """Ends processes that a dead supervisor left, by id and start time."""
+        """Ends processes that a killed supervisor left, by id and start time."""
         found = self.state()
         left = []
         for noted in found.processes if found else []:
@@ -239,4 +240,4 @@ class Sandbox:
 
 
 _tied: Final[dict[str, tuple[socket.socket, "subprocess.Popen[bytes]"]]] = {}
-"""Channels of this process's tied sandboxes: they go down when it ends."""
+"""Channels of the tied sandboxes of this process, which stop when it ends."""

@@ -1,4 +1,4 @@
-"""What the terminal shows while something takes long."""
+"""Progress on the terminal during long operations."""
 
 import math
 import threading
@@ -16,21 +16,21 @@ from plimsoll.sandbox.sandbox import Event
 
 _REDRAW_SECONDS: Final = 0.2
 _QUIET_SECONDS: Final = 2.0
-"""Nothing is shown of what takes less."""
+"""Nothing is shown for operations that are shorter than this."""
 _LINE_SECONDS: Final = 10.0
 
 
 def show_build(installation: Installation, console: Console) -> None:
-    """Runs the installation and shows how far it is."""
+    """Runs the installation and shows its progress."""
     with installation, showing_build(installation, console):
         installation.wait()
 
 
 @contextmanager
 def showing_build(installation: Installation, console: Console) -> Iterator[None]:
-    """Shows how far the builds are while the block runs: bars below what it prints, or lines where there is no screen.
+    """Context manager: shows the progress of builds: bars below the output on a terminal, else lines.
 
-    Shows nothing where nothing is left to build.
+    Shows nothing if there is nothing to build.
     """
     if not installation.left():
         yield
@@ -46,7 +46,7 @@ def showing_build(installation: Installation, console: Console) -> Iterator[None
 
 @contextmanager
 def _bars(installation: Installation, console: Console) -> Iterator[None]:
-    """A bar per part, and one for all with an estimate of what is left."""
+    """A bar for each part, and one for all parts with an estimate of the remaining time."""
     columns = (
         TextColumn("{task.description:24}"),
         BarColumn(),
@@ -76,9 +76,9 @@ def _bars(installation: Installation, console: Console) -> Iterator[None]:
 
 @contextmanager
 def _lines(installation: Installation, console: Console) -> Iterator[None]:
-    """A line now and then, for a log or a pipe."""
+    """A line at intervals, for logs and pipes."""
 
-    def tell() -> None:
+    def print_line() -> None:
         running = [p for p in installation.left() if p.started is not None]
         total = sum(p.part.build_seconds for p in installation.progress)
         built = sum(p.part.build_seconds * p.share for p in installation.progress)
@@ -90,13 +90,13 @@ def _lines(installation: Installation, console: Console) -> Iterator[None]:
             soft_wrap=True,
         )
 
-    with _repeated(tell, _LINE_SECONDS):
+    with _repeated(print_line, _LINE_SECONDS):
         yield
 
 
 @contextmanager
 def _repeated(act: Callable[[], None], seconds: float) -> Iterator[None]:
-    """Calls `act` every so many seconds beside the block, and once after it."""
+    """Calls `act` at intervals during the block, and once after it."""
     done = threading.Event()
 
     def repeat() -> None:
@@ -115,7 +115,7 @@ def _repeated(act: Callable[[], None], seconds: float) -> Iterator[None]:
 
 @contextmanager
 def showing_startup(console: Console, name: str) -> Iterator[Callable[[Event], None]]:
-    """A line per process of a sandbox that starts, with the seconds each took."""
+    """Context manager: a line for each process of a sandbox that starts, with the seconds it took."""
     columns = (SpinnerColumn(finished_text="✓"), TextColumn("{task.description}"), TextColumn("{task.fields[took]}"))
     with Progress(*columns, console=console, transient=console.is_terminal) as progress:
         rows = {}
@@ -139,10 +139,10 @@ def showing_startup(console: Console, name: str) -> Iterator[Callable[[Event], N
 def making_nodes(
     console: Console, total: int, clock: Callable[[], float] = time.monotonic
 ) -> Iterator[Callable[[int, int], None]]:
-    """What is yielded takes how many nodes are made and how many are Ready.
+    """Context manager: a function to call with the number of created and of Ready nodes.
 
-    From the third second on, a terminal shows two bars, and anything else gets a line every ten seconds. `clock`
-    returns seconds.
+    From the third second on, a terminal shows two bars; otherwise a line is printed every ten seconds. `clock` returns
+    seconds.
     """
     columns = (TextColumn("{task.description:8}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     bars = Progress(*columns, console=console, transient=True)

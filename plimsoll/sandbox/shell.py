@@ -1,4 +1,4 @@
-"""The environment in which commands work on a sandbox, and on nothing else."""
+"""Environment variables with which commands use a sandbox and nothing else."""
 
 import os
 import sys
@@ -13,9 +13,9 @@ USERS: Final = ("admin", "controller", "binder", "viewer")
 
 
 def environ(folder: Folder, settings: Settings, state: State, user: str) -> dict[str, str]:
-    """Variables for kubectl, helm, pulumi and plimsoll on the sandbox in `folder`, acting as one of USERS.
+    """Environment variables for kubectl, helm, pulumi and plimsoll to use the sandbox in `folder` as one of USERS.
 
-    Only what differs from the caller's own environment; PATH is whole, with the sandbox's programs first.
+    Only variables that differ from the caller's environment. PATH is complete, with the sandbox's programs first.
     """
     if user not in USERS:
         raise PlimsollError(f"There is no user {user!r} in a sandbox.", f"The users are {', '.join(USERS)}.")
@@ -32,7 +32,7 @@ def environ(folder: Folder, settings: Settings, state: State, user: str) -> dict
         "PULUMI_CONFIG_PASSPHRASE_FILE": str(folder.passphrase),
         "PULUMI_SKIP_UPDATE_CHECK": "true",
         "PULUMI_AUTOMATION_API_SKIP_VERSION_CHECK": "true",
-        # The language host and the policy analyzer then need no activated virtual environment.
+        # With these, the language host and the policy analyzer need no activated virtual environment.
         "PULUMI_PYTHON_CMD": sys.executable,
     }
     if settings.provider == "attached":
@@ -43,7 +43,7 @@ def environ(folder: Folder, settings: Settings, state: State, user: str) -> dict
 
 
 def helm_homes(folder: Folder) -> dict[str, str]:
-    """Where helm keeps what it downloads and is told: in the sandbox's folder."""
+    """helm's folders for downloads and configuration, in the sandbox's folder."""
     return {f"HELM_{kind.upper()}_HOME": str(folder.path / "helm" / kind) for kind in ("cache", "config", "data")}
 
 

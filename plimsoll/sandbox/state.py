@@ -1,4 +1,4 @@
-"""What a sandbox was asked for, and what its supervisor runs: two small files in its folder."""
+"""Settings and State of a sandbox, in two small files in its folder."""
 
 from pathlib import Path
 from typing import Literal, TypeVar
@@ -11,7 +11,7 @@ ProviderKind = Literal["attached", "plugin"]
 
 
 class Settings(BaseModel):
-    """What `up` was asked for. `port` is the apiserver's; None takes a free one."""
+    """The arguments of `up`. `port` is that of the apiserver; None selects a free one."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -22,12 +22,12 @@ class Settings(BaseModel):
     """LeaderWorkerSet's controller, for Workspaces whose replicas span nodes."""
     provider: ProviderKind = "attached"
     audit: bool = False
-    """Whether the apiserver notes every request, with who made it and what came of it, in `Folder.audit_log`."""
+    """Whether the apiserver writes every request with its user and result to `Folder.audit_log`."""
     port: int | None = None
 
 
 class ProcessState(BaseModel):
-    """One process. `created` is its start in seconds since the epoch, so that a reused pid is not taken for it."""
+    """A process. `created` is its start in seconds since the epoch, to recognize a reused pid."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -40,7 +40,7 @@ class ProcessState(BaseModel):
 
 
 class State(BaseModel):
-    """The supervisor and its processes. `ready` once `up` has ended well."""
+    """The supervisor and its processes. `ready` is True when `up` has succeeded."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -55,14 +55,14 @@ class State(BaseModel):
 
 
 def write(path: Path, model: BaseModel) -> None:
-    """Writes it whole or not at all."""
+    """Writes a file atomically."""
     new = path.with_name(f".{path.name}.new")
     new.write_text(model.model_dump_json(indent=2))
     new.replace(path)
 
 
 def read(path: Path, model: type[T]) -> T | None:
-    """What the file holds, or None where there is none: no sandbox, or one whose folder was never finished."""
+    """Reads a file. None if it does not exist: there is no sandbox, or its folder was never finished."""
     try:
         return model.model_validate_json(path.read_bytes())
     except FileNotFoundError:

@@ -21,7 +21,7 @@ from plimsoll.stacks.cluster import stack_cluster
 
 SECONDS: Final = 30.0
 """Maximum wait for the effect."""
-_LOOK_SECONDS: Final = 0.2
+_POLL_SECONDS: Final = 0.2
 _REFRESH_SECONDS: Final = 1.0
 """How often each apiserver reads its policies anew (k8s.io/apiserver): the others follow the one that answers."""
 
@@ -37,12 +37,12 @@ def await_effect(mutations: Iterable[Mutation]) -> None:
 
 def _await_one(mutation: Mutation, cluster: Callable[[], Connection]) -> None:
     async def effect(_: str) -> None:
-        await _tell(mutation.policy, cluster)
+        await _warn(mutation.policy, cluster)
 
     mutation.binding.id.apply(effect)
 
 
-async def _tell(policy: MutationPolicy, cluster: Callable[[], Connection]) -> None:
+async def _warn(policy: MutationPolicy, cluster: Callable[[], Connection]) -> None:
     what = f"{policy.adds} is added to new pods"
     try:
         if await asyncio.to_thread(_seen, policy, cluster):
@@ -68,7 +68,7 @@ def until_effective(connection: Connection, policy: MutationPolicy, seconds: flo
         return True
     looks = tenacity.Retrying(
         retry=tenacity.retry_if_result(lambda seen: not seen),
-        wait=tenacity.wait_fixed(_LOOK_SECONDS),
+        wait=tenacity.wait_fixed(_POLL_SECONDS),
         stop=tenacity.stop_after_delay(seconds),
         retry_error_callback=lambda _: False,
     )

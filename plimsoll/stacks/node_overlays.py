@@ -52,8 +52,8 @@ def node_overlays(
         by_count: dict[tuple[tuple[str, int], ...], list[str]] = {}
         for type_name in types_of(pool):
             found = known.lookup(type_name)
-            capacity, told = _capacity(discovery, pool, found)
-            warnings += (f"NodePool {name}: {each}" for each in told)
+            capacity, pool_warnings = _capacity(discovery, pool, found)
+            warnings += (f"NodePool {name}: {each}" for each in pool_warnings)
             if capacity:
                 by_count.setdefault(tuple(sorted(capacity.items())), []).append(type_name)
         for at, (amounts, types) in enumerate(sorted(by_count.items())):
@@ -93,17 +93,19 @@ def _capacity(
     discovery: GpuDiscoverySpec, pool: NodePoolSpec, found: InstanceType | None
 ) -> tuple[dict[str, int], list[str]]:
     """Devices of a node beyond those that its type lists, by resource; and what is left out."""
-    devices, told = per_gpu(discovery, pool, found)
+    devices, pool_warnings = per_gpu(discovery, pool, found)
     if devices and found is None:
-        return {}, [*told, "an instance type is not in the catalog, so its shared GPUs are not declared"]
-    return {resource: count * (found.gpus if found is not None else 0) for resource, count in devices.items()}, told
+        return {}, [*pool_warnings, "an instance type is not in the catalog, so its shared GPUs are not declared"]
+    return {
+        resource: count * (found.gpus if found is not None else 0) for resource, count in devices.items()
+    }, pool_warnings
 
 
 def per_gpu(
     discovery: GpuDiscoverySpec, pool: NodePoolSpec, found: InstanceType | None
 ) -> tuple[dict[str, int], list[str]]:
     """Devices that one GPU is announced as, by resource, where these are not whole GPUs; and what is left out."""
-    devices, told = {GPU_RESOURCE: 1}, list[str]()
+    devices, pool_warnings = {GPU_RESOURCE: 1}, list[str]()
     strategy = discovery.mig_strategy
     mig = _MIG.fullmatch(pool.labels.get(MIG_CONFIG, "")) if strategy in ("mixed", "single") else None
     if mig is not None:
@@ -111,17 +113,19 @@ def per_gpu(
         if slices:
             devices = {f"nvidia.com/mig-{mig[1]}" if strategy == "mixed" else GPU_RESOURCE: slices}
         elif found is None:
-            told.append("an instance type is not in the catalog, so its MIG slices are not declared")
+            pool_warnings.append("an instance type is not in the catalog, so its MIG slices are not declared")
     for way, each in _replicated(discovery, pool):
         name = str(each.get("name"))
         if each.get("devices", "all") != "all":
-            told.append(f"{way} of {name} is for some devices of a node only, so its replicas are not declared")
+            pool_warnings.append(
+                f"{way} of {name} is for some devices of a node only, so its replicas are not declared"
+            )
         elif name in devices:
             devices[_announced(name, each)] = devices.pop(name) * int(each.get("replicas") or 1)
     whole = devices.pop(GPU_RESOURCE, 1)
     if whole > 1:
-        told.append(_SAME_NAME)
-    return devices, told
+        pool_warnings.append(_SAME_NAME)
+    return devices, pool_warnings
 
 
 def _replicated(discovery: GpuDiscoverySpec, pool: NodePoolSpec) -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -27,8 +27,8 @@ def shared_devices(
     for name, pool in pools.items():
         alike: dict[tuple[str, int], list[str]] = {}
         for type_name in types_of(pool) if pool.replicas is None else ():
-            devices, told = per_gpu(discovery, pool, known.lookup(type_name))
-            warnings += (f"NodePool {name}: {each}" for each in told)
+            devices, pool_warnings = per_gpu(discovery, pool, known.lookup(type_name))
+            warnings += (f"NodePool {name}: {each}" for each in pool_warnings)
             for each in devices.items():
                 alike.setdefault(each, []).append(type_name)
         entries += (

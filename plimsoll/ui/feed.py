@@ -35,14 +35,14 @@ class Feed:
                 return
             self._snapshot = snapshot
             self._version += 1
-        self._tell()
+        self._notify()
 
     def close(self) -> None:
         """Ends all waiting, for the end of the process."""
         self._closed = True
-        self._tell()
+        self._notify()
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         with self._lock:
             waiting = tuple(self._waiting)
         for loop, event in waiting:

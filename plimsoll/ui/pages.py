@@ -107,11 +107,11 @@ class Pages:
         namespace, name = request.path_params["namespace"], request.path_params["name"]
         state = self._states.latest()
         snapshot = state.snapshot
-        there = [each.ref for each in snapshot.workspaces] + [each.ref for each in snapshot.invalid_workspaces]
-        ref = next((each for each in there if (each.namespace, each.name) == (namespace, name)), None)
+        known = [each.ref for each in snapshot.workspaces] + [each.ref for each in snapshot.invalid_workspaces]
+        ref = next((each for each in known if (each.namespace, each.name) == (namespace, name)), None)
         if ref is None:
             raise HTTPException(404, f"there is no Workspace {namespace}/{name}")
-        story = state.story(ref)
+        explanation = state.explanation(ref)
         owner = f"Workspace {ref}"
         past = [
             (row, change)
@@ -120,7 +120,13 @@ class Pages:
             if change.owner == owner
         ]
         return self._page(
-            request, state, "workspace.html", f"Workspace {ref}", story=story, past=past, events=self._events(ref)
+            request,
+            state,
+            "workspace.html",
+            f"Workspace {ref}",
+            explanation=explanation,
+            past=past,
+            events=self._events(ref),
         )
 
     def demand(self, request: Request) -> str:

@@ -10,7 +10,7 @@ from plimsoll.cluster.queues import NextGpu, QueueUsage, next_gpu, queue_usage
 from plimsoll.cost import Prices
 from plimsoll.model import Plan, Snapshot
 from plimsoll.model.api import WorkspaceRef
-from plimsoll.plan import Story, explain, validate
+from plimsoll.plan import Explanation, explain, validate
 from plimsoll.plan import plan as plan_round
 from plimsoll.plan.demand import DemandPlanner
 from plimsoll.plan.view import ClusterView
@@ -21,7 +21,7 @@ from plimsoll.ui.view import NodeRow, NodeRows
 Clock = Callable[[], datetime]
 
 
-class _Workshop:
+class _SharedCaches:
     """Caches that are kept from one version to the next, with a lock for each, so that a slow plan delays no other
     page."""
 
@@ -37,43 +37,43 @@ class _Workshop:
 class State:
     """One version of the cluster, for several threads."""
 
-    def __init__(self, version: int, snapshot: Snapshot, workshop: _Workshop) -> None:
+    def __init__(self, version: int, snapshot: Snapshot, caches: _SharedCaches) -> None:
         self.version = version
         self.snapshot = snapshot
-        self.time = workshop.clock()
-        self._shop = workshop
+        self.time = caches.clock()
+        self._caches = caches
 
     @property
     def nodes(self) -> tuple[NodeRow, ...]:
-        with self._shop.nodes_lock:
+        with self._caches.nodes_lock:
             return self._nodes
 
     @property
     def usage(self) -> QueueUsage:
-        with self._shop.queues_lock:
+        with self._caches.queues_lock:
             return self._usage
 
     @property
     def next_gpu(self) -> NextGpu | None:
-        with self._shop.queues_lock:
+        with self._caches.queues_lock:
             return self._next_gpu
 
     @property
     def plan(self) -> Plan:
         """The next Plan, as `plimsoll plan` shows it."""
-        with self._shop.plan_lock:
+        with self._caches.plan_lock:
             return self._plan
 
     @cached_property
     def prices(self) -> Prices:
         return Prices.of(self.snapshot)
 
-    def story(self, ref: WorkspaceRef) -> Story:
+    def explanation(self, ref: WorkspaceRef) -> Explanation:
         return explain(ClusterView(self.snapshot), ref, self.time)
 
     @cached_property
     def _nodes(self) -> tuple[NodeRow, ...]:
-        return self._shop.rows.update(self.snapshot, self.prices)
+        return self._caches.rows.update(self.snapshot, self.prices)
 
     @cached_property
     def _usage(self) -> QueueUsage:
@@ -86,7 +86,7 @@ class State:
     @cached_property
     def _plan(self) -> Plan:
         view = ClusterView(self.snapshot)
-        made = plan_round(view, validate(view), self.time, self._shop.planner)
+        made = plan_round(view, validate(view), self.time, self._caches.planner)
         return withhold(made, self.snapshot, self.time)
 
 
@@ -95,7 +95,7 @@ class States:
 
     def __init__(self, feed: Feed, clock: Clock = lambda: datetime.now(UTC)) -> None:
         self._feed = feed
-        self._workshop = _Workshop(clock)
+        self._caches = _SharedCaches(clock)
         self._lock = threading.Lock()
         self._state: State | None = None
 
@@ -103,7 +103,7 @@ class States:
         version, snapshot = self._feed.latest
         with self._lock:
             if self._state is None or self._state.version < version:
-                self._state = State(version, snapshot, self._workshop)
+                self._state = State(version, snapshot, self._caches)
             return self._state
 
     def prepare(self) -> None:

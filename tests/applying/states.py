@@ -9,7 +9,7 @@ import orjson
 from plimsoll import labels
 from plimsoll.apply import LeaseLostError
 from plimsoll.apply.cluster import ClusterIdentity
-from plimsoll.apply.delta import stamped
+from plimsoll.apply.delta import with_shard_label
 from plimsoll.apply.engine import provider_urn, stack_urn, urn_of
 from plimsoll.apply.state import State, declare
 from plimsoll.kube import Kind, Mapping, NoSuchKindError, Objects, RequestError, kind_of
@@ -60,7 +60,7 @@ def _owner(manifest: dict[str, Any]) -> WorkspaceRef:
 
 def live(manifest: dict[str, Any], uid: str = "", stack: str = STACK, deleting: bool = False) -> dict[str, Any]:
     """The object once a capacity stack has made it."""
-    made = stamped(manifest, stack)
+    made = with_shard_label(manifest, stack)
     made["metadata"] |= {"uid": uid or f"uid-{manifest['metadata']['name']}"}
     if deleting:
         made["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"

@@ -69,13 +69,13 @@ def engine(program: Path) -> Iterator[Engine]:
     made.kill()
 
 
-def plugin_of(told: Path) -> int:
+def plugin_of(reported: Path) -> int:
     """Its process id, once it runs."""
-    return int(await_condition(lambda: told.exists() and told.read_text(), message="the plugin runs"))
+    return int(await_condition(lambda: reported.exists() and reported.read_text(), message="the plugin runs"))
 
 
 @pytest.fixture
-def told(tmp_path: Path) -> Iterator[Path]:
+def reported(tmp_path: Path) -> Iterator[Path]:
     path = tmp_path / "plugin"
     yield path
     if path.exists() and is_running(pid := int(path.read_text())):
@@ -83,23 +83,23 @@ def told(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("behaviour", ["ends", "stubborn"])
-def test_a_plugin_ends_with_its_engine(engine: Engine, told: Path, behaviour: str) -> None:
-    engine.run([behaviour, str(told)], str(told.parent), {})
-    assert not is_running(plugin_of(told))
+def test_a_plugin_ends_with_its_engine(engine: Engine, reported: Path, behaviour: str) -> None:
+    engine.run([behaviour, str(reported)], str(reported.parent), {})
+    assert not is_running(plugin_of(reported))
 
 
-def test_a_plugin_ends_with_an_engine_that_is_killed(engine: Engine, told: Path) -> None:
+def test_a_plugin_ends_with_an_engine_that_is_killed(engine: Engine, reported: Path) -> None:
     ended: list[BaseException] = []
 
     def run() -> None:
         try:
-            engine.run(["stays", str(told)], str(told.parent), {})
+            engine.run(["stays", str(reported)], str(reported.parent), {})
         except CommandError as error:
             ended.append(error)
 
     running = threading.Thread(target=run)
     running.start()
-    plugin = plugin_of(told)
+    plugin = plugin_of(reported)
     assert os.getpgid(plugin) == plugin, "a signal to the engine's process group does not reach it"
     assert engine.pid is not None
     os.kill(engine.pid, signal.SIGKILL)
@@ -109,10 +109,12 @@ def test_a_plugin_ends_with_an_engine_that_is_killed(engine: Engine, told: Path)
     assert not engine.interrupted, "somebody else killed it"
 
 
-def test_processes_of_another_engine_are_left_alone(engine: Engine, program: Path, told: Path, tmp_path: Path) -> None:
-    other = subprocess.Popen([str(program), "x", "stays", str(told)], start_new_session=True)
+def test_processes_of_another_engine_are_left_alone(
+    engine: Engine, program: Path, reported: Path, tmp_path: Path
+) -> None:
+    other = subprocess.Popen([str(program), "x", "stays", str(reported)], start_new_session=True)
     try:
-        plugin = plugin_of(told)
+        plugin = plugin_of(reported)
         engine.run(["ends", str(tmp_path / "mine")], str(tmp_path), {})
         end_session(other.pid)
         assert other.poll() is None
@@ -138,11 +140,13 @@ def a_stack(engine: Engine, tmp_path: Path, *command: str) -> CapacityStack:
     return made
 
 
-def test_an_interrupted_command_says_so_whatever_the_engine_said(engine: Engine, told: Path, tmp_path: Path) -> None:
-    stack = a_stack(engine, tmp_path, "stays", str(told))
+def test_an_interrupted_command_says_so_whatever_the_engine_said(
+    engine: Engine, reported: Path, tmp_path: Path
+) -> None:
+    stack = a_stack(engine, tmp_path, "stays", str(reported))
 
     def interrupt() -> None:
-        plugin_of(told)
+        plugin_of(reported)
         engine.interrupt()
 
     writer = threading.Thread(target=interrupt)
@@ -153,9 +157,9 @@ def test_an_interrupted_command_says_so_whatever_the_engine_said(engine: Engine,
     assert "capacity-test-0" in error.message
 
 
-def test_the_next_command_is_not_the_one_that_was_interrupted(engine: Engine, told: Path, tmp_path: Path) -> None:
+def test_the_next_command_is_not_the_one_that_was_interrupted(engine: Engine, reported: Path, tmp_path: Path) -> None:
     engine._interrupted = True
-    assert isinstance(run_to_its_error(a_stack(engine, tmp_path, "fails", str(told))), UpdateFailedError)
+    assert isinstance(run_to_its_error(a_stack(engine, tmp_path, "fails", str(reported))), UpdateFailedError)
 
 
 @pytest.mark.parametrize(
@@ -169,11 +173,11 @@ def test_the_next_command_is_not_the_one_that_was_interrupted(engine: Engine, to
     ids=["a dead writer's", "a living writer's", "of another work folder", "nobody's"],
 )
 def test_plugins_of_engines_of_a_dead_writer_are_ended(
-    program: Path, told: Path, tmp_path: Path, writer: str, home: str, ended: bool
+    program: Path, reported: Path, tmp_path: Path, writer: str, home: str, ended: bool
 ) -> None:
     variables = {"PULUMI_HOME": str(tmp_path / home), **({HOLDER: writer} if writer else {})}
-    engine = subprocess.Popen([str(program), "x", "stays", str(told)], start_new_session=True, env=variables)
-    plugin = plugin_of(told)
+    engine = subprocess.Popen([str(program), "x", "stays", str(reported)], start_new_session=True, env=variables)
+    plugin = plugin_of(reported)
     end_orphans(tmp_path / "engine-home")
     assert is_running(plugin), "its engine lives, and ends it"
     engine.kill()

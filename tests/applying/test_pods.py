@@ -8,10 +8,10 @@ from kubernetes import client
 from plimsoll.apply import PodWriter
 from plimsoll.errors import PlimsollError
 from plimsoll.kube import MERGE_PATCH, STRATEGIC_MERGE_PATCH, Connection, ConnectionFailedError, RequestError
-from plimsoll.model import LeavingPod, Lift, ObjectKey
+from plimsoll.model import GateRemoval, ObjectKey, PreferredDeletion
 from plimsoll.model.api import CAPACITY_GATE, LIFTED
 
-PODS = [LeavingPod(namespace="team", name=name, uid=f"uid-{name}") for name in ("a", "b")]
+PODS = [PreferredDeletion(namespace="team", name=name, uid=f"uid-{name}") for name in ("a", "b")]
 
 
 class Recording(Connection):
@@ -29,7 +29,7 @@ class Recording(Connection):
 
 def test_each_is_marked_by_its_uid() -> None:
     connection = Recording()
-    PodWriter(connection).mark_leaving(PODS)
+    PodWriter(connection).set_deletion_cost(PODS)
     assert [call[1] for call in connection.calls] == [f"/api/v1/namespaces/team/pods/{name}" for name in "ab"]
     method, _, body, content_type = connection.calls[0]
     assert (method, content_type) == ("PATCH", MERGE_PATCH)
@@ -47,14 +47,14 @@ def test_each_is_marked_by_its_uid() -> None:
 )
 def test_what_cannot_be_marked_is_no_error(error: PlimsollError, asked: int) -> None:
     connection = Recording(error)
-    PodWriter(connection).mark_leaving(PODS)
+    PodWriter(connection).set_deletion_cost(PODS)
     assert len(connection.calls) == asked
 
 
 def test_a_gate_is_taken_off_that_very_pod_and_the_gates_of_others_stay() -> None:
     connection = Recording()
     key = ObjectKey(api_version="v1", kind="Pod", namespace="team", name="p")
-    PodWriter(connection).lift([Lift(key=key, uid="uid-p", message="its GPUs are free")])
+    PodWriter(connection).remove_gates([GateRemoval(key=key, uid="uid-p", message="its GPUs are free")])
     assert connection.calls == [
         (
             "PATCH",
@@ -71,9 +71,9 @@ def test_a_gate_is_taken_off_that_very_pod_and_the_gates_of_others_stay() -> Non
 @pytest.mark.parametrize("error", [RequestError(409, "Conflict", "another UID"), ConnectionFailedError("nobody there")])
 def test_a_gate_that_cannot_be_taken_off_is_no_error(error: PlimsollError) -> None:
     connection = Recording(error)
-    lifts = [
-        Lift(key=ObjectKey(api_version="v1", kind="Pod", namespace="team", name=name), uid="", message="free")
+    removals = [
+        GateRemoval(key=ObjectKey(api_version="v1", kind="Pod", namespace="team", name=name), uid="", message="free")
         for name in "ab"
     ]
-    PodWriter(connection).lift(lifts)
+    PodWriter(connection).remove_gates(removals)
     assert sorted(path for _, path, *_ in connection.calls) == [f"/api/v1/namespaces/team/pods/{name}" for name in "ab"]

@@ -62,7 +62,7 @@ def test_an_object_that_is_there_already_is_not_touched() -> None:
 def test_a_stale_entry_is_dropped_before_its_name_is_used_again() -> None:
     state = a_state(live(CLAIM, uid="old"))
     review = reviewed(Part(creations=[change(CLAIM)]), state)
-    assert review.mends
+    assert review.edits_state
     assert review.drop == {KEY}
 
 

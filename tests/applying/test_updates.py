@@ -151,11 +151,11 @@ def test_an_engine_that_only_writes_its_state_is_not_interrupted(
 
 
 def test_each_creation_is_told_as_it_is_confirmed(updates: Updates, stack: FakeStack) -> None:
-    told: list[str] = []
+    reported: list[str] = []
     first = threading.Event()
 
     def created(urn: str) -> None:
-        told.append(urn)
+        reported.append(urn)
         first.set()
 
     def script(on_event: Callable[[EngineEvent], None]) -> None:
@@ -169,7 +169,7 @@ def test_each_creation_is_told_as_it_is_confirmed(updates: Updates, stack: FakeS
     updates.start()
     stack.released.set()
     updates.execute(NOTHING, expected, tuple, created)
-    assert told == [A]
+    assert reported == [A]
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,11 @@ from plimsoll.bind.planning import (
     BindPlanner,
     BindStep,
     Claim,
-    Collect,
+    DeleteReservation,
     Evict,
     MarkUnknown,
     Reserve,
-    Say,
+    SetUnscheduled,
     Unclaim,
     claimed,
     reservation_manifest,
@@ -93,7 +93,7 @@ class Cluster:
     given: dict[tuple[str, str], str] = field(default_factory=dict)
     """GPU that the device plugin has given to each reservation, by node and UID; in order of their numbers."""
     bound: list[str] = field(default_factory=list)
-    said: dict[str, str] = field(default_factory=dict)
+    messages: dict[str, str] = field(default_factory=dict)
     evicted: list[str] = field(default_factory=list)
     now: float = 0.0
     lost: set[tuple[str, str]] = field(default_factory=set)
@@ -168,9 +168,9 @@ class Cluster:
     def carry_out(self, step: BindStep) -> None:
         """As the apiserver would: a step on what has changed since does nothing."""
         match step:
-            case Claim(pod, spot):
+            case Claim(pod, assignment):
                 if self._same(pod):
-                    self._put(claimed(pod, spot))
+                    self._put(claimed(pod, assignment))
             case Unclaim(pod):
                 if self._same(pod):
                     gone = unclaim_patch(pod)["metadata"]
@@ -193,11 +193,11 @@ class Cluster:
                     annotations = {**there.annotations, VISIBLE_DEVICES: ",".join(gpus)}
                     bound = {"node_name": node, "annotations": annotations, "phase": "Running"}
                     self._put(there.model_copy(update=bound))
-            case Say(pod, reason, message):
-                self.said[pod.name] = message
+            case SetUnscheduled(pod, reason, message):
+                self.messages[pod.name] = message
                 condition = Condition(type="PodScheduled", status="False", reason=reason.value, message=message)
                 self._put(self.pods[pod.key].model_copy(update={"conditions": (condition,)}))
-            case Collect(reservation):
+            case DeleteReservation(reservation):
                 if self._same(reservation):
                     self.delete(reservation)
             case Evict(pod):

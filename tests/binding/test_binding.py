@@ -2,7 +2,7 @@
 
 import pytest
 
-from plimsoll.bind.planning import Bind, Claim, Reserve, Said
+from plimsoll.bind.planning import Bind, Claim, Reserve, UnscheduledReason
 from plimsoll.cluster.pods import gpu_groups
 from plimsoll.labels import GPU_GROUP, RESERVED_GPU, SELECTED_NODE, VISIBLE_DEVICES
 from plimsoll.model.api import BinderSettings
@@ -37,7 +37,7 @@ def test_the_uuid_is_waited_for() -> None:
     cluster.add(a_share("a"))
     cluster.settle(kubelet=False)
     assert not cluster.bound
-    assert cluster.plan().next_look == cluster.settings.reservation.deadline_seconds
+    assert cluster.plan().next_deadline == cluster.settings.reservation.deadline_seconds
     cluster.play_kubelet()
     cluster.settle()
     assert cluster.bound == ["a"]
@@ -87,7 +87,7 @@ def test_memory_is_a_part_of_the_node_s_gpus() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("fields", "message"),
     [
         ({"cordoned": True}, "1 cordoned"),
         ({"ready": False}, "1 not ready"),
@@ -98,11 +98,11 @@ def test_memory_is_a_part_of_the_node_s_gpus() -> None:
         ({"more_labels": {"nvidia.com/gpu.replicas": "4"}}, "1 with devices that are not whole GPUs"),
     ],
 )
-def test_what_keeps_a_pod_away_is_said(fields: dict[str, object], said: str) -> None:
+def test_what_keeps_a_pod_away_is_said(fields: dict[str, object], message: str) -> None:
     cluster = Cluster([a_gpu_node(**fields)])  # type: ignore[arg-type]
     cluster.add(a_share("a", cpu="4", selector={"pool": "a"}))
     cluster.settle()
-    assert cluster.said == {"a": f"0/1 nodes are available: {said}"}
+    assert cluster.messages == {"a": f"0/1 nodes are available: {message}"}
     assert cluster.pod("a").unschedulable
 
 
@@ -125,7 +125,7 @@ def test_a_share_that_joins_a_group_needs_one_place() -> None:
     cluster.add(a_share("a"), a_share("b"), a_share("c"))
     cluster.settle()
     assert cluster.bound == ["a", "b"]
-    assert cluster.said == {"c": "0/1 nodes are available: 1 without room for more pods"}
+    assert cluster.messages == {"c": "0/1 nodes are available: 1 without room for more pods"}
 
 
 @pytest.mark.parametrize("later", [False, True])
@@ -139,7 +139,7 @@ def test_a_reservation_has_its_place_before_it_is_made(later: bool) -> None:
     cluster.add(a_share("b", "0.8"))
     cluster.settle()
     assert cluster.bound == ["a"]
-    assert cluster.said == {"b": "0/1 nodes are available: 1 without room for more pods"}
+    assert cluster.messages == {"b": "0/1 nodes are available: 1 without room for more pods"}
     assert len(cluster.pods) - 1 == 2
 
 
@@ -149,7 +149,7 @@ def test_a_reservation_has_its_cpu_before_it_is_made() -> None:
     cluster.add(a_share("a", "0.8"), a_share("b", "0.8"), a_share("c", "0.2"))
     cluster.settle()
     assert cluster.bound == ["a", "c"]
-    assert cluster.said == {"b": "0/1 nodes are available: 1 without enough CPU"}
+    assert cluster.messages == {"b": "0/1 nodes are available: 1 without enough CPU"}
 
 
 def test_a_claim_on_a_node_that_others_have_filled_is_taken_off() -> None:
@@ -166,7 +166,7 @@ def test_a_full_node_is_said_once() -> None:
     cluster.add(a_share("a", "0.8"), a_share("b", "0.8"))
     cluster.settle()
     assert cluster.bound == ["a"]
-    assert cluster.said["b"] == "0/1 nodes are available: 1 without 0.8 of a GPU free"
+    assert cluster.messages["b"] == "0/1 nodes are available: 1 without 0.8 of a GPU free"
     assert cluster.plan().steps == ()
 
 
@@ -175,9 +175,9 @@ def test_what_no_node_would_help_is_refused_and_is_no_demand() -> None:
     cluster.add(a_share("a", obstacle="it uses a port"), a_share("b", "2"), a_share("c", None))
     cluster.settle()
     assert not cluster.bound
-    assert cluster.said["a"] == "it uses a port"
-    assert "gpu-fraction '2'" in cluster.said["b"]
-    assert "no share" in cluster.said["c"]
+    assert cluster.messages["a"] == "it uses a port"
+    assert "gpu-fraction '2'" in cluster.messages["b"]
+    assert "no share" in cluster.messages["c"]
     assert not any(cluster.pod(name).unschedulable for name in "abc")
 
 
@@ -188,7 +188,7 @@ def test_a_place_found_is_no_demand_any_more() -> None:
     assert cluster.pod("a").unschedulable
     cluster.nodes = [a_gpu_node()]
     cluster.settle(kubelet=False)
-    assert cluster.pod("a").conditions[0].reason == Said.RESERVING
+    assert cluster.pod("a").conditions[0].reason == UnscheduledReason.RESERVING
     assert not cluster.pod("a").unschedulable
 
 

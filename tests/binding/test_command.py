@@ -22,7 +22,7 @@ def test_options_stand_over_the_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "output_text"),
     [
         ("", "no image for reservations"),
         ("- a\n", "a mapping is needed"),
@@ -32,12 +32,12 @@ def test_options_stand_over_the_file(tmp_path: Path) -> None:
         ("a: [\n", "settings"),
     ],
 )
-def test_wrong_settings_are_named(tmp_path: Path, text: str, said: str) -> None:
+def test_wrong_settings_are_named(tmp_path: Path, text: str, output_text: str) -> None:
     file = tmp_path / "bind.yaml"
     file.write_text(text)
     with pytest.raises(PlimsollError) as raised:
         read_settings(file, None, None)
-    assert said in raised.value.message
+    assert output_text in raised.value.message
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:

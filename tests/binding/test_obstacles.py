@@ -60,7 +60,7 @@ REQUIRED = {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "
 
 
 @pytest.mark.parametrize(
-    ("spec", "said"),
+    ("spec", "message"),
     [
         ({"affinity": {"podAffinity": REQUIRED}}, "spec.affinity.podAffinity"),
         ({"affinity": {"podAntiAffinity": REQUIRED}}, "spec.affinity.podAntiAffinity"),
@@ -70,8 +70,8 @@ REQUIRED = {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "
         ({"resourceClaims": [{"name": "x"}]}, "spec.resourceClaims"),
     ],
 )
-def test_what_needs_a_scheduler_is_refused(spec: dict[str, Any], said: str) -> None:
-    assert said in obstacle_of(a_manifest(**spec))
+def test_what_needs_a_scheduler_is_refused(spec: dict[str, Any], message: str) -> None:
+    assert message in obstacle_of(a_manifest(**spec))
 
 
 def test_what_is_only_preferred_is_no_obstacle() -> None:

@@ -76,7 +76,7 @@ def test_no_gpu_and_no_place_is_given_out_twice(happening: list[tuple[object, ..
     assert_sound(cluster)
     assert not cluster.evicted
     waiting = [pod.name for pod in cluster.pods.values() if pod.namespace == "team" and not pod.node_name]
-    assert set(waiting) <= set(cluster.said)
+    assert set(waiting) <= set(cluster.messages)
 
 
 @settings(max_examples=200, deadline=None)

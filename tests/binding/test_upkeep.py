@@ -2,7 +2,7 @@
 
 import pytest
 
-from plimsoll.bind.planning import Collect, Evict, MarkUnknown, Reserve, Unclaim
+from plimsoll.bind.planning import DeleteReservation, Evict, MarkUnknown, Reserve, Unclaim
 from plimsoll.cluster.pods import gpu_groups
 from plimsoll.labels import MANAGED_BY, RESERVED_GPU, UNKNOWN_GPU
 from tests.binding.cluster import Cluster, a_gpu_node, a_plain_pod, a_share
@@ -34,11 +34,11 @@ def test_a_node_that_has_no_gpu_to_give_is_refused_not_retried_for_ever() -> Non
     assert cluster.pod("a").unschedulable
     tries = 0
     while cluster.now < 3600:
-        cluster.now = cluster.plan().next_look or 0.0
+        cluster.now = cluster.plan().next_deadline or 0.0
         tries += sum(isinstance(step, Reserve) for step in cluster.settle())
     assert tries <= 8  # pauses of 60, 120, 240, 480, then 900 seconds
     cluster.lost = set()
-    cluster.now = cluster.plan().next_look or 0.0
+    cluster.now = cluster.plan().next_deadline or 0.0
     cluster.settle()
     assert cluster.bound == ["a"]
 
@@ -63,7 +63,7 @@ def test_a_late_reservation_is_marked_unknown_and_its_pod_goes_elsewhere() -> No
     cluster.now += 0.1
     assert type(cluster.round()[0]) is MarkUnknown
     assert cluster.reservations()[0].annotations[RESERVED_GPU] == UNKNOWN_GPU
-    assert {type(step) for step in cluster.round()} == {Collect, Unclaim}
+    assert {type(step) for step in cluster.round()} == {DeleteReservation, Unclaim}
     cluster.settle()
     assert cluster.pod("a").node_name != late.node_name
 
@@ -104,7 +104,7 @@ def test_an_empty_reservation_goes_after_a_grace() -> None:
     cluster.delete(cluster.pod("a"))
     cluster.settle()
     assert len(cluster.reservations()) == 1
-    cluster.now = cluster.plan().next_look or 0.0
+    cluster.now = cluster.plan().next_deadline or 0.0
     assert cluster.now == cluster.settings.reservation.grace_seconds
     cluster.settle()
     assert not cluster.reservations()

@@ -8,23 +8,23 @@ from plimsoll.bind import (
     Cluster,
     ForeignConfigMapError,
     KaiBinderError,
-    Writing,
+    StepWriter,
     groups_of_bind_requests,
-    hand_over,
     refuse_beside_kai,
+    write_config_maps,
 )
 from plimsoll.bind.planning import (
     Bind,
     BindStep,
     Claim,
-    Collect,
+    DeleteReservation,
     Evict,
     MarkUnknown,
     Reserve,
-    Said,
-    Say,
-    ShareSpot,
+    SetUnscheduled,
+    ShareAssignment,
     Unclaim,
+    UnscheduledReason,
     reservation_manifest,
 )
 from plimsoll.kube import Connection, ConnectionFailedError, RequestError
@@ -76,7 +76,7 @@ def error(code: int, reason: str = "") -> RequestError:
 
 def carry_out(apiserver: Apiserver, *steps: BindStep) -> tuple[Notes, list[tuple[str, str]]]:
     notes, refused = Notes(), list[tuple[str, str]]()
-    writing = Writing(
+    writing = StepWriter(
         cast("Connection", apiserver),
         SETTINGS,
         cast("Cluster", notes),
@@ -92,7 +92,7 @@ def carry_out(apiserver: Apiserver, *steps: BindStep) -> tuple[Notes, list[tuple
 
 def test_a_claim_is_of_this_pod_in_this_version() -> None:
     apiserver = Apiserver()
-    notes, _ = carry_out(apiserver, Claim(POD, ShareSpot("n1", ("g",))))
+    notes, _ = carry_out(apiserver, Claim(POD, ShareAssignment("n1", ("g",))))
     (request,) = apiserver.requests
     assert request == (
         "PATCH",
@@ -145,7 +145,7 @@ def test_a_refused_reservation_holds_its_node(code: int) -> None:
 
 def test_deletions_are_of_what_was_seen() -> None:
     apiserver = Apiserver(**{f"GET {BIND_REQUESTS}": error(404)})
-    carry_out(apiserver, Collect(RESERVATION, "empty"))
+    carry_out(apiserver, DeleteReservation(RESERVATION, "empty"))
     assert apiserver.requests[1][:2] == ("DELETE", RESERVATION_PATH)
     assert apiserver.requests[1][2]["preconditions"] == {"uid": "u", "resourceVersion": "3"}
 
@@ -153,7 +153,7 @@ def test_deletions_are_of_what_was_seen() -> None:
 def test_a_live_bind_request_keeps_an_empty_reservation() -> None:
     requests = {"items": [{"spec": {"selectedGPUGroups": ["g"]}, "status": {"phase": "Pending"}}]}
     apiserver = Apiserver(**{f"GET {BIND_REQUESTS}": requests})
-    carry_out(apiserver, Collect(RESERVATION, "empty"))
+    carry_out(apiserver, DeleteReservation(RESERVATION, "empty"))
     assert [method for method, _, _ in apiserver.requests] == ["GET"]
     requests["items"][0]["status"] = {"phase": "Succeeded"}
     assert groups_of_bind_requests(cast("Connection", apiserver)) == set()
@@ -176,7 +176,7 @@ def test_evictions_respect_budgets() -> None:
 
 def test_what_is_said_stands_on_the_pod() -> None:
     apiserver = Apiserver()
-    carry_out(apiserver, Say(POD, Said.UNSCHEDULABLE, "0/1 nodes"))
+    carry_out(apiserver, SetUnscheduled(POD, UnscheduledReason.UNSCHEDULABLE, "0/1 nodes"))
     ((_, path, body),) = apiserver.requests
     (condition,) = body["status"]["conditions"]
     assert (path, body["metadata"]["uid"]) == (f"{PATH}/status", "uid-a")
@@ -186,7 +186,7 @@ def test_what_is_said_stands_on_the_pod() -> None:
 def test_an_apiserver_that_is_gone_ends_the_round() -> None:
     gone = ConnectionFailedError("gone")
     with pytest.raises(ConnectionFailedError):
-        carry_out(Apiserver(**{f"PATCH {PATH}/status": gone}), Say(POD, Said.REFUSED, "x"))
+        carry_out(Apiserver(**{f"PATCH {PATH}/status": gone}), SetUnscheduled(POD, UnscheduledReason.REFUSED, "x"))
 
 
 def with_config_map() -> Pod:
@@ -195,7 +195,7 @@ def with_config_map() -> Pod:
 
 def test_config_maps_are_kai_s() -> None:
     apiserver = Apiserver()
-    hand_over(cast("Connection", apiserver), with_config_map(), ("GPU-1", "GPU-2"), "0.5")
+    write_config_maps(cast("Connection", apiserver), with_config_map(), ("GPU-1", "GPU-2"), "0.5")
     single, direct = (body for _, _, body in apiserver.requests)
     assert (single["metadata"]["name"], direct["metadata"]["name"]) == ("a-shared-gpu-0", "a-shared-gpu-0-evar")
     assert single["metadata"]["ownerReferences"] == [{"apiVersion": "v1", "kind": "Pod", "name": "a", "uid": "uid-a"}]
@@ -216,11 +216,11 @@ def test_another_pod_s_config_map_is_left_alone(owner: str | None, foreign: bool
     answers |= {f"GET {CONFIG_MAPS}/a-shared-gpu-0{end}": there for end in ("", "-evar")}
     apiserver = Apiserver(**answers)
     if not foreign:
-        hand_over(cast("Connection", apiserver), with_config_map(), ("GPU-1",), "0.5")
+        write_config_maps(cast("Connection", apiserver), with_config_map(), ("GPU-1",), "0.5")
         assert [method for method, _, _ in apiserver.requests].count("PATCH") == 2
         return
     with pytest.raises(ForeignConfigMapError):
-        hand_over(cast("Connection", apiserver), with_config_map(), ("GPU-1",), "0.5")
+        write_config_maps(cast("Connection", apiserver), with_config_map(), ("GPU-1",), "0.5")
     notes, refused = carry_out(apiserver, Bind(with_config_map(), "n1", ("GPU-1",), "0.5"))
     assert not notes.pods
     assert refused == [("", "uid-a")]

@@ -120,11 +120,11 @@ def claim(name: str, created: datetime, *types: str, of_pool: str = "gpu", **sta
     )
 
 
-def sold_out(name: str, said: datetime, words: str = "no capacity in any zone") -> ClaimEvent:
+def sold_out(name: str, output_text: datetime, words: str = "no capacity in any zone") -> ClaimEvent:
     """What Karpenter says of a claim for which the provider had nothing."""
     return ClaimEvent.read(
         {
-            "metadata": {"name": f"{name}.1", "namespace": "default", "creationTimestamp": text(said)},
+            "metadata": {"name": f"{name}.1", "namespace": "default", "creationTimestamp": text(output_text)},
             "involvedObject": {"kind": "NodeClaim", "name": name, "uid": f"uid-{name}"},
             "reason": "InsufficientCapacityError",
             "message": f"NodeClaim {name} event: {words}",
@@ -137,7 +137,7 @@ def demand_environment(provisioner: str = "trigger-pod", **demand: Any) -> Envir
 
 
 class Cluster:
-    """Holds objects; `tick` plans at a time and does what the plan says, as the loop would."""
+    """Holds objects; `run_round` plans at a time and does what the plan says, as the loop would."""
 
     def __init__(self, *objects: Any, environment: Environment | None = None) -> None:
         self.environment = environment or demand_environment()
@@ -177,19 +177,19 @@ class Cluster:
     def plan(self, now: datetime) -> Plan:
         return make_plan(self.snapshot(), (), now)
 
-    def tick(self, now: datetime) -> Plan:
+    def run_round(self, now: datetime) -> Plan:
         """Plans, and does it."""
         plan = self.plan(now)
         for creation in plan.creations:
             self.uids += 1
             metadata = creation.manifest["metadata"]
-            stamped = {
+            with_shard_label = {
                 **metadata,
                 "uid": f"uid-{self.uids}",
                 "creationTimestamp": text(now),
                 "labels": {**metadata["labels"], labels.SHARD: SHARD},
             }
-            self.requests[creation.key.kind, creation.key.name] = {**creation.manifest, "metadata": stamped}
+            self.requests[creation.key.kind, creation.key.name] = {**creation.manifest, "metadata": with_shard_label}
         for update in plan.updates:
             known = self.requests[update.key.kind, update.key.name]
             metadata = {**known["metadata"], "annotations": update.manifest["metadata"]["annotations"]}

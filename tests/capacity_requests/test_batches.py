@@ -42,7 +42,7 @@ def ready_since(name: str, time: datetime) -> Node:
 
 def test_nodes_that_are_alike_are_one_buffer() -> None:
     held = cluster()
-    held.tick(at(0))
+    held.run_round(at(0))
     buffer, template = only(held, "CapacityBuffer"), only(held, "PodTemplate")
     assert buffer["spec"]["replicas"] == 3
     assert buffer["spec"]["podTemplateRef"]["name"] == template["metadata"]["name"]
@@ -52,39 +52,39 @@ def test_nodes_that_are_alike_are_one_buffer() -> None:
     fullest = int(requests["cpu"].removesuffix("m")) // 1000
     assert 11 <= fullest <= 16, "33 halves on three nodes of 8 GPUs"
     assert requests == {"nvidia.com/gpu": "8", "cpu": f"{fullest}000m", "memory": f"{fullest * 1024}Mi"}
-    assert held.tick(at(1)).empty
+    assert held.run_round(at(1)).empty
     assert held.phase() == "Scheduled"
 
 
 def test_a_buffer_shrinks_as_its_nodes_come_and_goes_with_the_last_pod() -> None:
     held = cluster()
-    held.tick(at(0))
+    held.run_round(at(0))
     held.objects.append(node("n1", at(30)))
-    (update,) = held.tick(at(31)).updates
+    (update,) = held.run_round(at(31)).updates
     assert update.manifest["spec"]["replicas"] == 2
     assert orjson.loads(update.manifest["metadata"]["annotations"]["plimsoll.dev/came"]) == ["n1"]
-    assert held.tick(at(32)).empty, "a restart sees which node was counted"
+    assert held.run_round(at(32)).empty, "a restart sees which node was counted"
     held.objects += [node("n2", at(33)), node("n3", at(33))]
-    held.tick(at(34))
+    held.run_round(at(34))
     assert only(held, "CapacityBuffer")["spec"]["replicas"] == 0
     assert held.phase() == "NodeReady"
     held.remove(Pod)
-    plan = held.tick(at(35))
+    plan = held.run_round(at(35))
     assert sorted(deletion.key.kind for deletion in plan.deletions) == ["CapacityBuffer", "PodTemplate"]
 
 
 def test_a_node_is_counted_as_soon_as_it_is_supply() -> None:
     """One that has not said yet whether it is Ready: taken for anybody's, it would make the oldest buffer needless."""
     held = cluster(count=16)
-    held.tick(at(0))
+    held.run_round(at(0))
     held.objects.append(share_pod("share-016"))
-    held.tick(at(2))
+    held.run_round(at(2))
     joined = node("n1", at(30)).model_copy(update={"conditions": ()})
     taint = Taint(key="karpenter.sh/unregistered", effect="NoExecute")
     held.objects.append(joined.model_copy(update={"taints": (taint,)}))
-    assert held.tick(at(31)).empty, "Karpenter has not taken it up"
+    assert held.run_round(at(31)).empty, "Karpenter has not taken it up"
     held.objects[-1] = joined
-    plan = held.tick(at(32))
+    plan = held.run_round(at(32))
     assert (len(plan.updates), plan.deletions, plan.creations) == (1, (), ())
 
 
@@ -92,79 +92,79 @@ def test_a_buffer_keeps_its_size_while_an_autoscaler_would_take_its_node_for_the
     """Karpenter puts virtual pods onto idle nodes: a replica of which no node was made yet would never get one."""
     pods = [gated_pod(f"share-{number:03}") for number in range(33)]
     held = Cluster(pool(), *pods, environment=demand_environment("capacity-buffer"))
-    held.tick(at(0))
+    held.run_round(at(0))
     held.objects += [claim("gpu-1", at(2), nodeName="n1"), node("n1", at(4))]
-    plan = held.tick(at(5))
-    assert (plan.updates, plan.lifts, plan.next_deadline) == ((), (), at(30))
+    plan = held.run_round(at(5))
+    assert (plan.updates, plan.gate_removals, plan.next_deadline) == ((), (), at(30))
     held.objects += [claim(f"gpu-{number}", at(6), nodeName=f"n{number}") for number in (2, 3)]
-    plan = held.tick(at(7))
+    plan = held.run_round(at(7))
     assert [update.manifest["spec"]["replicas"] for update in plan.updates] == [2]
-    assert plan.lifts
+    assert plan.gate_removals
     held.objects.append(node("n2", at(8)))
-    assert [update.manifest["spec"]["replicas"] for update in held.tick(at(9)).updates] == [1]
+    assert [update.manifest["spec"]["replicas"] for update in held.run_round(at(9)).updates] == [1]
 
 
 def test_nodes_of_buffers_that_come_one_after_the_other_are_handed_over_together() -> None:
     """A pod that is let go for the first may be put onto the second, whose buffer would be filled again."""
     pods = [gated_pod(f"share-{number:03}") for number in range(33)]
     held = Cluster(pool(), *pods, environment=demand_environment("capacity-buffer"))
-    held.tick(at(0))
+    held.run_round(at(0))
     held.objects += [claim(f"gpu-{number}", at(2), nodeName=f"n{number}") for number in (1, 2, 3)]
     held.objects.append(ready_since("n1", at(70)))
-    plan = held.tick(at(71))
-    assert (plan.updates, plan.lifts, plan.next_deadline) == ((), (), at(100))
+    plan = held.run_round(at(71))
+    assert (plan.updates, plan.gate_removals, plan.next_deadline) == ((), (), at(100))
     waiting = list(held.objects)
     held.objects += [ready_since("n2", at(72)), ready_since("n3", at(73))]
     plan = held.plan(at(74))
     assert [update.manifest["spec"]["replicas"] for update in plan.updates] == [0]
-    assert len(plan.lifts) == 33
+    assert len(plan.gate_removals) == 33
     held.objects = waiting
-    plan = held.tick(at(101))
+    plan = held.run_round(at(101))
     assert [update.manifest["spec"]["replicas"] for update in plan.updates] == [2], "not for ever"
-    assert plan.lifts
+    assert plan.gate_removals
 
 
 def test_a_buffer_shrinks_with_its_demand() -> None:
     held = cluster()
-    held.tick(at(0))
+    held.run_round(at(0))
     held.objects = [each for each in held.objects if not isinstance(each, Pod) or each.name < "share-010"]
-    held.tick(at(1))
+    held.run_round(at(1))
     assert only(held, "CapacityBuffer")["spec"]["replicas"] == 1
 
 
 def test_headroom_stands_only_where_it_is_declared() -> None:
     held = cluster(count=0, headroom=[HEADROOM])
-    (template, buffer) = sorted(held.tick(at(0)).creations, key=lambda each: -len(each.key.kind))[::-1]
+    (template, buffer) = sorted(held.run_round(at(0)).creations, key=lambda each: -len(each.key.kind))[::-1]
     assert {buffer.key.kind, template.key.kind} == {"CapacityBuffer", "PodTemplate"}
     assert only(held, "CapacityBuffer")["spec"]["replicas"] == 2
-    assert held.tick(at(1)).empty
+    assert held.run_round(at(1)).empty
     held.objects.append(node("n1", at(30)))
-    assert held.tick(at(31)).empty, "it is filled again when somebody takes it"
+    assert held.run_round(at(31)).empty, "it is filled again when somebody takes it"
     held.environment = demand_environment("capacity-buffer", headroom=[{**HEADROOM, "nodes": 3}])
-    held.tick(at(32))
+    held.run_round(at(32))
     assert only(held, "CapacityBuffer")["spec"]["replicas"] == 3
     held.environment = demand_environment("capacity-buffer")
-    assert len(held.tick(at(33)).deletions) == 2
+    assert len(held.run_round(at(33)).deletions) == 2
 
 
 def test_a_provisioning_request_asks_for_all_nodes_at_once() -> None:
     held = cluster("provisioning-request")
-    held.tick(at(0))
+    held.run_round(at(0))
     request = only(held, "ProvisioningRequest")
     (pods,) = request["spec"]["podSets"]
     assert pods["count"] == 3
     assert pods["podTemplateRef"]["name"] == only(held, "PodTemplate")["metadata"]["name"]
     held.objects.append(node("n1", at(30)))
-    held.tick(at(31))
+    held.run_round(at(31))
     assert only(held, "ProvisioningRequest")["spec"] == request["spec"], "its spec can never change"
     held.remove(Pod)
-    assert len(held.tick(at(32)).deletions) == 2
+    assert len(held.run_round(at(32)).deletions) == 2
 
 
 @pytest.mark.parametrize("provisioner", ["capacity-buffer", "provisioning-request"])
 def test_what_expires_is_asked_again_by_another_object(provisioner: str) -> None:
     held = cluster(provisioner, deadlineSeconds=60, retrySeconds=10)
-    held.tick(at(0))
-    assert len(held.tick(at(61)).deletions) == 2
-    held.tick(at(72))
+    held.run_round(at(0))
+    assert len(held.run_round(at(61)).deletions) == 2
+    held.run_round(at(72))
     assert {manifest["metadata"]["annotations"]["plimsoll.dev/attempt"] for manifest in held.requests.values()} == {"2"}

@@ -9,7 +9,7 @@ from plimsoll.apply import Outcome
 from plimsoll.cli.plan import app as plan
 from plimsoll.cli.status import as_json
 from plimsoll.cli.writing import Settling
-from plimsoll.loop import Tick
+from plimsoll.loop import RoundResult
 from tests.capacity_requests.cluster import TYPE, Cluster, at, node, pool, share_pod
 
 MANIFESTS = f"""
@@ -51,7 +51,7 @@ def test_a_job_waits_for_what_it_asked_for() -> None:
 
     def go_on(seconds: float) -> bool:
         snapshot = cluster.snapshot()
-        return settling.on_tick(Tick(snapshot, cluster.tick(at(seconds)), Outcome()))
+        return settling.on_round(RoundResult(snapshot, cluster.run_round(at(seconds)), Outcome()))
 
     assert go_on(0), "it was applied"
     assert go_on(1)
@@ -63,6 +63,6 @@ def test_a_job_waits_for_what_it_asked_for() -> None:
 
 def test_a_status_shows_demand() -> None:
     cluster = Cluster(pool(), share_pod("a"))
-    cluster.tick(at(0))
+    cluster.run_round(at(0))
     (shown,) = as_json(cluster.snapshot())["demands"]
     assert (shown["phase"], shown["pods"], shown["gpus"], shown["objects"]) == ("Scheduled", 1, 8, 1)

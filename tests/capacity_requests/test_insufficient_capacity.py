@@ -43,13 +43,13 @@ def blocked(cluster: Cluster) -> list[str]:
 
 def test_the_next_type_is_asked_for_once_karpenter_has_had_time_to_look_elsewhere() -> None:
     cluster = a_cluster(pool("gpu", TYPE), pool("more", OTHER))
-    cluster.tick(at(0))
+    cluster.run_round(at(0))
     assert requested_types(cluster) == [TYPE]
     cluster.objects.append(sold_out("gpu-abcde", at(2)))
-    early = cluster.tick(at(3))
+    early = cluster.run_round(at(3))
     assert early.empty, "another zone may have it"
     assert early.next_deadline == at(32)
-    plan = cluster.tick(at(32))
+    plan = cluster.run_round(at(32))
     assert requested_types(cluster) == [OTHER]
     assert len(plan.deletions) == 1
     assert "no capacity in any zone" in plan.deletions[0].reason
@@ -57,44 +57,44 @@ def test_the_next_type_is_asked_for_once_karpenter_has_had_time_to_look_elsewher
     assert cluster.status().failures == 1
     (failed,) = cluster.status().node_claims
     assert (failed.name, failed.stage) == ("gpu-abcde", "Failed")
-    assert cluster.tick(at(33)).empty, "the event counts once"
+    assert cluster.run_round(at(33)).empty, "the event counts once"
     assert cluster.status().failures == 1
 
 
 def test_another_product_is_the_next_where_the_pods_may_use_it() -> None:
     cluster = a_cluster(pool("gpu", TYPE, L4))
-    cluster.tick(at(0))
+    cluster.run_round(at(0))
     first, *_ = requested_types(cluster)
     cluster.gone_claims.append(claim("gpu-abcde", at(1), first))
     cluster.objects.append(sold_out("gpu-abcde", at(2)))
-    cluster.tick(at(40))
+    cluster.run_round(at(40))
     assert requested_types(cluster) == [next(each for each in (TYPE, L4) if each != first)]
 
 
 def test_a_claim_that_karpenter_made_elsewhere_is_awaited() -> None:
     cluster = a_cluster(pool("gpu", TYPE))
-    cluster.tick(at(0))
+    cluster.run_round(at(0))
     cluster.objects += [sold_out("gpu-abcde", at(2)), claim("gpu-fghij", at(12))]
-    assert cluster.tick(at(40)).empty
+    assert cluster.run_round(at(40)).empty
     assert cluster.status().failures == 0
 
 
 def test_only_the_types_that_the_claim_could_have_been_are_left_out() -> None:
     cluster = a_cluster(pool("gpu", TYPE, OTHER))
-    cluster.tick(at(0))
+    cluster.run_round(at(0))
     assert requested_types(cluster) == [TYPE, OTHER], "one trigger may become either"
     cluster.gone_claims.append(claim("gpu-abcde", at(1), TYPE))
     cluster.objects.append(sold_out("gpu-abcde", at(2)))
-    cluster.tick(at(40))
+    cluster.run_round(at(40))
     assert blocked(cluster) == [TYPE]
     assert requested_types(cluster) == [OTHER]
 
 
 def test_the_provider_may_name_the_type_of_a_claim_that_nobody_saw() -> None:
     cluster = a_cluster(pool("gpu", TYPE, OTHER))
-    cluster.tick(at(0))
+    cluster.run_round(at(0))
     cluster.objects.append(sold_out("gpu-abcde", at(2), f"we have no sufficient {OTHER} capacity."))
-    cluster.tick(at(40))
+    cluster.run_round(at(40))
     assert blocked(cluster) == [OTHER]
 
 
@@ -114,51 +114,51 @@ def test_a_claim_tells_its_pool_by_its_name(name: str, pool_name: str, made: boo
 def test_an_event_of_another_pool_or_from_before_is_no_failure() -> None:
     cluster = a_cluster(pool("gpu", TYPE))
     cluster.objects.append(sold_out("gpu-older", at(-10)))
-    cluster.tick(at(0))
+    cluster.run_round(at(0))
     cluster.objects.append(sold_out("gpu-large-abcde", at(2)))
-    assert cluster.tick(at(40)).empty
+    assert cluster.run_round(at(40)).empty
     assert not blocked(cluster)
 
 
 def test_it_is_not_tried_without_end() -> None:
     cluster = a_cluster(pool("gpu", TYPE), retries=1)
-    cluster.tick(at(0))
+    cluster.run_round(at(0))
     cluster.objects.append(sold_out("gpu-first", at(2)))
-    cluster.tick(at(40))
+    cluster.run_round(at(40))
     assert not cluster.requested()
     assert cluster.phase() == "Expired"
-    cluster.tick(at(101))
+    cluster.run_round(at(101))
     (trigger,) = cluster.requested()
     assert trigger["metadata"]["annotations"]["plimsoll.dev/attempt"] == "2"
     cluster.objects.append(sold_out("gpu-secnd", at(103)))
-    cluster.tick(at(140))
+    cluster.run_round(at(140))
     assert cluster.phase() == "Failed"
-    assert not cluster.tick(at(300)).creations
+    assert not cluster.run_round(at(300)).creations
 
 
 def test_a_restart_before_the_update_counts_no_failure_twice() -> None:
     """The status was written, the update was not: the trigger that failed is still there."""
     cluster = a_cluster(pool("gpu", TYPE), retries=1, retrySeconds=5)
-    cluster.tick(at(0))
+    cluster.run_round(at(0))
     before = dict(cluster.requests)
     cluster.objects.append(sold_out("gpu-abcde", at(2)))
-    cluster.tick(at(40))
+    cluster.run_round(at(40))
     cluster.requests = before
-    cluster.tick(at(60))
+    cluster.run_round(at(60))
     assert cluster.status().failures == 1
     assert not cluster.requested()
 
 
 def test_of_several_triggers_those_whose_claims_live_are_awaited() -> None:
     cluster = a_cluster(pool("gpu", TYPE), pool("more", OTHER), count=33)
-    cluster.tick(at(0))
+    cluster.run_round(at(0))
     assert requested_types(cluster) == [TYPE] * 3
     cluster.objects += [claim("gpu-aaaaa", at(1)), claim("gpu-bbbbb", at(1)), sold_out("gpu-ccccc", at(1))]
-    cluster.tick(at(40))
+    cluster.run_round(at(40))
     assert requested_types(cluster) == [TYPE, TYPE, OTHER]
-    assert cluster.tick(at(41)).empty
+    assert cluster.run_round(at(41)).empty
     cluster.objects += [node("n1", at(60)), node("n2", at(60)), node("n3", at(60), instance_type=OTHER, of_pool="more")]
-    cluster.tick(at(61))
+    cluster.run_round(at(61))
     assert cluster.phase() == "NodeReady"
     assert len(cluster.requested()) == 3
     assert cluster.status().failures == 0, "something came since"
@@ -166,32 +166,32 @@ def test_of_several_triggers_those_whose_claims_live_are_awaited() -> None:
 
 def test_without_another_type_the_rest_is_awaited_all_the_same() -> None:
     cluster = a_cluster(pool("gpu", TYPE), count=33)
-    cluster.tick(at(0))
+    cluster.run_round(at(0))
     cluster.objects += [claim("gpu-aaaaa", at(1)), claim("gpu-bbbbb", at(1)), sold_out("gpu-ccccc", at(1))]
-    cluster.tick(at(40))
+    cluster.run_round(at(40))
     assert requested_types(cluster) == [TYPE] * 2
     assert cluster.phase() == "Scheduled"
     assert "recently failed to launch" in " ".join(cluster.status().reasons)
-    assert cluster.tick(at(41)).empty
+    assert cluster.run_round(at(41)).empty
 
 
 def test_a_claim_that_is_late_is_the_failure_of_one_trigger_alone() -> None:
     """Also where the claims of the others are younger: each has its own, and the late one has had its own."""
     cluster = a_cluster(pool("gpu", TYPE), pool("more", OTHER), count=33)
-    cluster.tick(at(0))
+    cluster.run_round(at(0))
     launched = {"type": "Launched", "status": "True"}
     cluster.objects.append(claim("gpu-aaaaa", at(1), TYPE))
     cluster.objects += [claim(f"gpu-{name}", at(2), conditions=[launched]) for name in ("bbbbb", "ccccc")]
     for second in (305, 306, 307):
-        cluster.tick(at(second))
+        cluster.run_round(at(second))
         assert requested_types(cluster) == [TYPE, TYPE, OTHER]
 
 
 def test_what_nobody_has_taken_up_yet_is_asked_of_other_types_at_once() -> None:
     cluster = a_cluster(pool("gpu", TYPE), pool("more", OTHER), count=33)
-    cluster.tick(at(0))
+    cluster.run_round(at(0))
     cluster.objects.append(sold_out("gpu-ccccc", at(1)))
-    cluster.tick(at(40))
+    cluster.run_round(at(40))
     assert requested_types(cluster) == [OTHER] * 3
     assert cluster.status().failures == 1
 
@@ -199,26 +199,26 @@ def test_what_nobody_has_taken_up_yet_is_asked_of_other_types_at_once() -> None:
 def test_one_late_claim_is_one_trigger() -> None:
     """The others keep their claims, in this round and in the next."""
     cluster = a_cluster(pool("gpu", TYPE), pool("more", OTHER), count=33)
-    cluster.tick(at(0))
+    cluster.run_round(at(0))
     launched = {"type": "Launched", "status": "True"}
     cluster.objects += [claim("gpu-aaaaa", at(1), conditions=[launched])]
     cluster.objects += [claim(f"gpu-{name}", at(2), conditions=[launched], nodeName=name) for name in ("n2", "n3")]
-    cluster.tick(at(800))
+    cluster.run_round(at(800))
     assert cluster.status().failures == 0
     cluster.objects += [node("n2", at(2)), node("n3", at(2))]
-    cluster.tick(at(850))
-    cluster.tick(at(902))
+    cluster.run_round(at(850))
+    cluster.run_round(at(902))
     assert requested_types(cluster) == [TYPE, TYPE, OTHER]
-    assert cluster.tick(at(903)).empty
+    assert cluster.run_round(at(903)).empty
 
 
 @pytest.mark.parametrize("provisioner", ["trigger-pod", "capacity-buffer"])
 def test_the_next_type_comes_with_the_same_pods(provisioner: str) -> None:
     cluster = a_cluster(pool("gpu", TYPE), pool("more", OTHER), count=16, provisioner=provisioner)
-    cluster.tick(at(0))
+    cluster.run_round(at(0))
     cluster.objects.append(sold_out("gpu-abcde", at(2)))
-    cluster.tick(at(40))
+    cluster.run_round(at(40))
     cluster.objects.append(node("n1", at(60), instance_type=OTHER, of_pool="more"))
-    cluster.tick(at(61))
+    cluster.run_round(at(61))
     assert cluster.phase() == "NodeReady"
     assert cluster.status().failures == 0

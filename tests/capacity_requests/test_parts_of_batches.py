@@ -44,34 +44,34 @@ def launched(name: str, node_name: str = "") -> Any:
 
 def test_a_buffer_shrinks_by_what_the_provider_does_not_have() -> None:
     cluster = a_cluster()
-    cluster.tick(at(0))
+    cluster.run_round(at(0))
     assert buffers(cluster) == {TYPE: 3}
     cluster.objects += [launched("gpu-aaaaa", "n1"), launched("gpu-bbbbb", "n2")]
     cluster.objects += [sold_out("gpu-ccccc", at(1)), sold_out("gpu-ddddd", at(12)), sold_out("gpu-eeeee", at(23))]
-    assert cluster.tick(at(25)).empty
-    cluster.tick(at(32))
+    assert cluster.run_round(at(25)).empty
+    cluster.run_round(at(32))
     assert buffers(cluster) == {TYPE: 2, OTHER: 1}, "tried three times for one node"
     assert cluster.status().failures == 1
     cluster.objects.append(sold_out("gpu-fffff", at(33), "said when it had been given up"))
-    assert cluster.tick(at(70)).empty
+    assert cluster.run_round(at(70)).empty
     cluster.objects += [node("n1", at(1)), node("n2", at(1)), node("n3", at(60), instance_type=OTHER, of_pool="more")]
-    cluster.tick(at(80))
+    cluster.run_round(at(80))
     assert buffers(cluster) == {TYPE: 0, OTHER: 0}
     assert cluster.phase() == "NodeReady"
-    assert cluster.tick(at(81)).empty
+    assert cluster.run_round(at(81)).empty
 
 
 def test_a_buffer_shrinks_by_a_claim_that_is_late_and_never_counts_it_again() -> None:
     cluster = a_cluster(deadlineSeconds=10_000)
-    cluster.tick(at(0))
+    cluster.run_round(at(0))
     cluster.objects += [launched("gpu-aaaaa"), launched("gpu-bbbbb", "n2"), launched("gpu-ccccc", "n3")]
     cluster.objects += [node("n2", at(1)), node("n3", at(1))]
-    cluster.tick(at(60))
+    cluster.run_round(at(60))
     assert buffers(cluster) == {TYPE: 1}
-    cluster.tick(at(902))
+    cluster.run_round(at(902))
     assert buffers(cluster) == {TYPE: 0, OTHER: 1}
-    assert cluster.tick(at(903)).empty
-    assert cluster.tick(at(1000)).empty
+    assert cluster.run_round(at(903)).empty
+    assert cluster.run_round(at(1000)).empty
     assert cluster.status().failures == 1
 
 
@@ -80,7 +80,7 @@ def test_what_was_given_up_once_is_not_given_up_again(late: bool) -> None:
     """The node beside it has no claim yet, and may still be of the other type that was asked for."""
     shares = [share_pod(f"share-{number:03}") for number in range(17)]
     cluster = Cluster(pool("gpu", TYPE, OTHER), *shares, environment=demand_environment("capacity-buffer"))
-    cluster.tick(at(0))
+    cluster.run_round(at(0))
     (first,) = cluster.requested("CapacityBuffer")
     assert first["spec"]["replicas"] == 2
     if late:
@@ -89,7 +89,7 @@ def test_what_was_given_up_once_is_not_given_up_again(late: bool) -> None:
         cluster.gone_claims.append(claim("gpu-aaaaa", at(1), TYPE))
         cluster.objects.append(sold_out("gpu-aaaaa", at(1)))
     for second in (305, 306, 307):
-        cluster.tick(at(second))
+        cluster.run_round(at(second))
         replicas = {each["metadata"]["name"]: each["spec"]["replicas"] for each in cluster.requested("CapacityBuffer")}
         assert replicas.pop(first["metadata"]["name"], 0) == 1
         assert list(replicas.values()) == [1]
@@ -98,39 +98,39 @@ def test_what_was_given_up_once_is_not_given_up_again(late: bool) -> None:
 
 def test_what_came_in_time_stays_when_the_rest_expires() -> None:
     cluster = a_cluster(deadlineSeconds=100)
-    cluster.tick(at(0))
+    cluster.run_round(at(0))
     cluster.objects.append(node("n1", at(30)))
-    cluster.tick(at(31))
-    cluster.tick(at(101))
+    cluster.run_round(at(31))
+    cluster.run_round(at(101))
     assert buffers(cluster) == {TYPE: 0, OTHER: 2}
     assert "within 100 s" in " ".join(cluster.status().reasons)
-    assert cluster.tick(at(102)).empty
+    assert cluster.run_round(at(102)).empty
 
 
 def test_a_request_says_what_it_awaits_no_more() -> None:
     cluster = a_cluster("provisioning-request", deadlineSeconds=100)
-    cluster.tick(at(0))
+    cluster.run_round(at(0))
     (request,) = cluster.requested("ProvisioningRequest")
     cluster.objects.append(node("n1", at(30)))
-    cluster.tick(at(31))
-    cluster.tick(at(101))
+    cluster.run_round(at(31))
+    cluster.run_round(at(101))
     kept = cluster.requests["ProvisioningRequest", request["metadata"]["name"]]
     assert kept["spec"] == request["spec"], "it can never change"
     assert kept["metadata"]["annotations"]["plimsoll.dev/given-up"] == "2"
     counts = sorted(each["spec"]["podSets"][0]["count"] for each in cluster.requested("ProvisioningRequest"))
     assert counts == [2, 3], "the two that did not come, of another type"
-    assert cluster.tick(at(102)).empty
+    assert cluster.run_round(at(102)).empty
     assert cluster.status().failures == 1
 
 
 def test_a_request_that_its_autoscaler_calls_failed_is_made_anew_of_other_types() -> None:
     cluster = a_cluster("provisioning-request")
-    cluster.tick(at(0))
+    cluster.run_round(at(0))
     (request,) = cluster.requested("ProvisioningRequest")
     failed = {"type": "Failed", "status": "True", "reason": "CapacityIsNotFound", "message": "no node group has it"}
     request["status"] = {"conditions": [failed]}
     assert ProvisioningRequest.read(request).says("Failed")
-    cluster.tick(at(20))
+    cluster.run_round(at(20))
     (other,) = cluster.requested("PodTemplate")
     assert other["template"]["spec"]["nodeSelector"][labels.INSTANCE_TYPE] == OTHER
     (blocked,) = cluster.status().blocked
@@ -141,15 +141,15 @@ def test_a_request_that_its_autoscaler_calls_failed_is_made_anew_of_other_types(
 def test_a_restart_finds_what_was_given_up(shrunk: bool) -> None:
     """With the update done and the status not written, or the other way."""
     cluster = a_cluster()
-    cluster.tick(at(0))
+    cluster.run_round(at(0))
     cluster.objects += [launched("gpu-aaaaa"), launched("gpu-bbbbb"), sold_out("gpu-ccccc", at(1))]
     asking, demands = {key: dict(each) for key, each in cluster.requests.items()}, dict(cluster.demands)
-    cluster.tick(at(32))
+    cluster.run_round(at(32))
     if shrunk:
         cluster.demands = demands
     else:
         cluster.requests = asking
-    cluster.tick(at(40))
-    cluster.tick(at(41))
+    cluster.run_round(at(40))
+    cluster.run_round(at(41))
     assert sum(buffers(cluster).values()) == 3
     assert cluster.status().failures <= 1

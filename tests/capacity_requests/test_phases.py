@@ -16,11 +16,11 @@ def a_cluster(*objects: Any, **rules: Any) -> Cluster:
 
 def test_pending_until_something_can_be_asked_for() -> None:
     cluster = a_cluster()
-    cluster.tick(at(0))
+    cluster.run_round(at(0))
     assert cluster.phase() == "Pending"
     assert "NodePool" in cluster.status().reasons[0]
     cluster.objects.append(pool())
-    cluster.tick(at(5))
+    cluster.run_round(at(5))
     assert cluster.phase() == "Scheduled"
     assert cluster.status().since == "2026-01-01T00:00:05Z"
     assert not cluster.status().reasons
@@ -28,10 +28,10 @@ def test_pending_until_something_can_be_asked_for() -> None:
 
 def test_scheduled_falls_back_where_its_node_pool_goes() -> None:
     cluster = a_cluster(pool())
-    cluster.tick(at(0))
+    cluster.run_round(at(0))
     assert cluster.status().deadline == "2026-01-01T00:01:00Z"
     cluster.remove(NodePool)
-    cluster.tick(at(5))
+    cluster.run_round(at(5))
     assert cluster.phase() == "Pending"
     assert not cluster.requested()
     assert not cluster.status().deadline
@@ -39,71 +39,71 @@ def test_scheduled_falls_back_where_its_node_pool_goes() -> None:
 
 def test_node_ready_is_left_when_the_node_goes_before_the_pods_are_bound() -> None:
     cluster = a_cluster(pool(), deadlineSeconds=900)
-    cluster.tick(at(0))
+    cluster.run_round(at(0))
     cluster.objects.append(node("n1", at(30)))
-    cluster.tick(at(31))
+    cluster.run_round(at(31))
     assert cluster.phase() == "NodeReady"
     cluster.remove(Node)
-    plan = cluster.tick(at(40))
+    plan = cluster.run_round(at(40))
     assert (len(plan.deletions), len(plan.creations)) == (1, 1)
     assert cluster.phase() == "Scheduled"
-    assert cluster.tick(at(41)).empty
+    assert cluster.run_round(at(41)).empty
     cluster.objects.append(node("n2", at(60)))
-    cluster.tick(at(61))
+    cluster.run_round(at(61))
     assert cluster.phase() == "NodeReady"
 
 
 def test_completed_is_left_when_pods_wait_again() -> None:
     cluster = a_cluster(pool())
-    cluster.tick(at(0))
+    cluster.run_round(at(0))
     cluster.remove(Pod)
-    cluster.tick(at(5))
+    cluster.run_round(at(5))
     assert cluster.phase() == "Completed"
     cluster.objects.append(share_pod("again"))
-    cluster.tick(at(20))
+    cluster.run_round(at(20))
     assert cluster.phase() == "Scheduled"
     assert cluster.status().failures == 0
     cluster.remove(Pod)
-    cluster.tick(at(30))
-    cluster.tick(at(331))
+    cluster.run_round(at(30))
+    cluster.run_round(at(331))
     assert not cluster.demands
 
 
 def test_expired_then_failed_then_anew() -> None:
     cluster = a_cluster(pool())
-    cluster.tick(at(0))
-    cluster.tick(at(61))
+    cluster.run_round(at(0))
+    cluster.run_round(at(61))
     assert cluster.phase() == "Expired"
-    assert cluster.tick(at(62)).empty
-    cluster.tick(at(72))
+    assert cluster.run_round(at(62)).empty
+    cluster.run_round(at(72))
     assert cluster.phase() == "Scheduled"
-    cluster.tick(at(133))
+    cluster.run_round(at(133))
     assert cluster.phase() == "Failed"
-    assert cluster.tick(at(200)).next_deadline == at(233)
-    cluster.tick(at(234))
+    assert cluster.run_round(at(200)).next_deadline == at(233)
+    cluster.run_round(at(234))
     assert cluster.phase() == "Scheduled"
     assert cluster.status().failures == 0
 
 
 def test_expired_is_left_when_the_node_comes_after_all() -> None:
     cluster = a_cluster(pool())
-    cluster.tick(at(0))
-    cluster.tick(at(61))
+    cluster.run_round(at(0))
+    cluster.run_round(at(61))
     cluster.objects.append(node("late", at(1)))
-    cluster.tick(at(65))
+    cluster.run_round(at(65))
     assert cluster.phase() == "NodeReady"
     cluster.remove(Pod)
-    cluster.tick(at(66))
+    cluster.run_round(at(66))
     assert cluster.phase() == "Completed"
 
 
 def test_failed_is_over_with_its_pods() -> None:
     cluster = a_cluster(pool(), retries=0)
-    cluster.tick(at(0))
-    cluster.tick(at(61))
+    cluster.run_round(at(0))
+    cluster.run_round(at(61))
     assert cluster.phase() == "Failed"
     cluster.remove(Pod)
-    cluster.tick(at(70))
+    cluster.run_round(at(70))
     assert cluster.phase() == "Completed"
     assert [each.instance_type for each in cluster.status().blocked] == [TYPE], "it is still not asked for"
 
@@ -112,14 +112,14 @@ def test_quota_blocked_until_the_queue_admits_it_and_again() -> None:
     root = a_queue("root", parent="")
     cluster = a_cluster(pool(), root, a_queue("team", limit=0))
     cluster.objects[0] = share_pod("share").model_copy(update={"labels": {"kai.scheduler/queue": "team"}})
-    cluster.tick(at(0))
+    cluster.run_round(at(0))
     assert cluster.phase() == "QuotaBlocked"
     assert "OverLimit" in cluster.status().reasons[0]
     assert not cluster.requested()
     cluster.objects[-1] = a_queue("team", limit=1)
-    cluster.tick(at(10))
+    cluster.run_round(at(10))
     assert cluster.phase() == "Scheduled"
     cluster.objects[-1] = a_queue("team", limit=0)
-    cluster.tick(at(20))
+    cluster.run_round(at(20))
     assert cluster.phase() == "QuotaBlocked"
     assert not cluster.requested(), "nothing is provisioned for it any more"

@@ -24,15 +24,15 @@ def test_what_is_needed() -> None:
 
 def test_where_its_pods_are_is_counted() -> None:
     cluster = Cluster(pool(), share_pod("a", "0.9"))
-    cluster.tick(at(0))
+    cluster.run_round(at(0))
     cluster.objects += [share_pod(f"later-{number}", "0.9") for number in range(8)]
     huge = share_pod("huge", "0.5").model_copy(update={"annotations": {"gpu-memory": "99999"}})
     cluster.objects.append(huge)
-    cluster.tick(at(1))
+    cluster.run_round(at(1))
     status = cluster.status()
     assert (status.free_pods, status.requested_pods, status.new_pods, status.refused_pods) == (0, 8, 1, 1)
     cluster.objects.append(node("n1", at(30)))
-    cluster.tick(at(31))
+    cluster.run_round(at(31))
     status = cluster.status()
     assert (status.free_pods, status.requested_pods, status.new_pods, status.refused_pods) == (8, 1, 0, 1)
     assert status.gpu_milli == 8000, "of the node that is still requested"
@@ -44,7 +44,7 @@ def test_a_demand_has_its_share_of_a_node_that_serves_several() -> None:
         share_pod("other", "0.3", priorityClassName="x", nodeSelector={"kubernetes.io/os": "linux"}),
     ]
     cluster = Cluster(pool(), *pods)
-    plan = cluster.tick(at(0))
+    plan = cluster.run_round(at(0))
     assert len(plan.creations) == 1
     shares = sorted(demand.status.gpu_milli for demand in cluster.demands.values())
     assert shares == [2000, 6000]
@@ -61,8 +61,8 @@ def test_names_of_pods_are_not_told() -> None:
     """Whoever may read demand need not be allowed to read pods; notes are for events in the pods' namespace."""
     cluster = Cluster(pool(), share_pod("secret-pod"))
     plan = cluster.plan(at(0))
-    said = json.dumps([report.model_dump(mode="json", exclude={"notes"}) for report in plan.demands])
-    assert "secret-pod" not in said.replace("uid-secret-pod", "")
+    message = json.dumps([report.model_dump(mode="json", exclude={"notes"}) for report in plan.demands])
+    assert "secret-pod" not in message.replace("uid-secret-pod", "")
     assert "secret" not in json.dumps([creation.manifest for creation in plan.creations])
 
 

@@ -50,7 +50,7 @@ def a_partitioned_node(name: str, trigger: str, seconds: int = 30) -> Node:
 
 def test_each_trigger_has_a_value_of_its_own_for_the_label_that_the_pool_leaves_open() -> None:
     cluster = Cluster(an_open_pool(), *slices(60), environment=sharing())
-    assert len(cluster.tick(at(0)).creations) == 2
+    assert len(cluster.run_round(at(0)).creations) == 2
     for trigger in cluster.requested():
         spec, name = trigger["spec"], trigger["metadata"]["name"]
         assert spec["nodeSelector"] == {labels.INSTANCE_TYPE: TYPE, labels.NODEPOOL: "gpu", labels.REQUEST: name}
@@ -59,14 +59,14 @@ def test_each_trigger_has_a_value_of_its_own_for_the_label_that_the_pool_leaves_
         request = NodeRequest.from_annotations(trigger["metadata"]["annotations"])
         assert request is not None
         assert (request.gpus, request.resource) == (8, RESOURCE)
-    assert cluster.tick(at(1)).empty
+    assert cluster.run_round(at(1)).empty
 
 
 @pytest.mark.parametrize("bound", [False, True])
 def test_a_node_serves_the_trigger_that_its_label_names_also_once_pods_run_there(bound: bool) -> None:
     """The scheduler may be faster than the controller."""
     cluster = Cluster(an_open_pool(), *slices(60), environment=sharing())
-    cluster.tick(at(0))
+    cluster.run_round(at(0))
     first, second = (each["metadata"]["name"] for each in cluster.requested())
     cluster.objects.append(a_partitioned_node("node-b", second))
     if bound:
@@ -76,7 +76,7 @@ def test_a_node_serves_the_trigger_that_its_label_names_also_once_pods_run_there
             else each
             for each in cluster.objects
         ]
-    plan = cluster.tick(at(31))
+    plan = cluster.run_round(at(31))
     assert not plan.creations
     assert not plan.deletions
     assert [(each.key.name, each.reason) for each in plan.signals] == [(second, SignalReason.CAPACITY_READY)]
@@ -85,10 +85,10 @@ def test_a_node_serves_the_trigger_that_its_label_names_also_once_pods_run_there
 
 def test_a_node_of_another_request_serves_none() -> None:
     cluster = Cluster(an_open_pool(), *slices(1), environment=sharing())
-    cluster.tick(at(0))
+    cluster.run_round(at(0))
     full = a_partitioned_node("other", "somebody-elses")
     cluster.objects.append(full.model_copy(update={"allocatable": {**full.allocatable, RESOURCE: "0"}}))
-    plan = cluster.tick(at(31))
+    plan = cluster.run_round(at(31))
     assert plan.empty
     assert not plan.signals
 
@@ -96,16 +96,16 @@ def test_a_node_of_another_request_serves_none() -> None:
 def test_a_claim_that_no_request_made_gives_no_free_gpus() -> None:
     """What its node will announce is known of the request alone."""
     cluster = Cluster(an_open_pool(), *slices(1), claim("gpu-x", at(5)), environment=sharing())
-    assert len(cluster.tick(at(6)).creations) == 1
+    assert len(cluster.run_round(at(6)).creations) == 1
 
 
 def test_a_node_without_its_devices_is_late_by_these() -> None:
     """Not by whole GPUs, which it never has."""
     cluster = Cluster(an_open_pool(), *slices(1), environment=sharing())
-    cluster.tick(at(0))
+    cluster.run_round(at(0))
     (name,) = (each["metadata"]["name"] for each in cluster.requested())
     made = claim("gpu-x", at(5), nodeName="node-x", conditions=[{"type": "Ready", "status": "True"}])
     cluster.objects += [made, a_partitioned_node("node-x", name)]
-    cluster.tick(at(31))
+    cluster.run_round(at(31))
     (stage,) = cluster.status().node_claims
     assert stage.stage == "Ready"

@@ -37,18 +37,18 @@ def triggers(cluster: Cluster) -> list[dict[str, Any]]:
 
 def test_a_burst_is_one_trigger_for_each_node_in_one_round() -> None:
     cluster = Cluster(pool(), *pods(33))
-    plan = cluster.tick(at(0))
+    plan = cluster.run_round(at(0))
     assert len(plan.creations) == 3, "33 halves are 17 GPUs, which are 3 nodes of 8"
     assert [signal.reason for signal in plan.signals] == [SignalReason.UNSCHEDULABLE] * 3
     assert cluster.phase() == "Scheduled"
-    again = cluster.tick(at(1))
+    again = cluster.run_round(at(1))
     assert again.empty
     assert not again.signals
 
 
 def test_what_a_trigger_asks() -> None:
     cluster = Cluster(pool(), *pods(3))
-    (creation,) = cluster.tick(at(0)).creations
+    (creation,) = cluster.run_round(at(0)).creations
     manifest = creation.manifest
     metadata, spec = manifest["metadata"], manifest["spec"]
     assert metadata["name"].startswith("smart-gpu-scheduler-nvidia-a100")
@@ -72,28 +72,28 @@ def test_what_a_trigger_asks() -> None:
 
 def test_the_label_prefix_is_a_setting() -> None:
     environment = demand_environment(labelPrefix="tensor-fusion.ai")
-    (creation,) = Cluster(pool(), *pods(1), environment=environment).tick(at(0)).creations
+    (creation,) = Cluster(pool(), *pods(1), environment=environment).run_round(at(0)).creations
     assert creation.manifest["metadata"]["labels"]["tensor-fusion.ai/component"] == "smart-scheduler"
     assert labels.DEMAND in creation.manifest["metadata"]["labels"], "the engine finds it by its own label"
 
 
 def test_a_trigger_is_disarmed_when_its_gpus_are_allocatable_and_goes_when_the_pods_are_bound() -> None:
     cluster = Cluster(pool(), *pods(3))
-    cluster.tick(at(0))
+    cluster.run_round(at(0))
     cluster.objects.append(node("n1", at(30), gpus=0))
-    assert not cluster.tick(at(31)).signals, "the node shows no GPUs yet"
+    assert not cluster.run_round(at(31)).signals, "the node shows no GPUs yet"
     cluster.remove(type(cluster.objects[-1]))
     cluster.objects.append(node("n1", at(30)))
-    plan = cluster.tick(at(40))
+    plan = cluster.run_round(at(40))
     assert [signal.reason for signal in plan.signals] == [SignalReason.CAPACITY_READY]
     assert plan.signals[0].message.endswith(" n1")
     assert plan.empty, "it stays until the pods are bound"
     assert cluster.phase() == "NodeReady"
-    quiet = cluster.tick(at(41))
+    quiet = cluster.run_round(at(41))
     assert quiet.empty
     assert not quiet.signals
     cluster.remove(Pod)
-    plan = cluster.tick(at(42))
+    plan = cluster.run_round(at(42))
     assert len(plan.deletions) == 1
     assert cluster.phase() == "Completed"
     assert not cluster.requests
@@ -102,9 +102,9 @@ def test_a_trigger_is_disarmed_when_its_gpus_are_allocatable_and_goes_when_the_p
 def test_a_restart_forgets_nothing() -> None:
     """All is read from the cluster: another loop sees the same and does nothing."""
     cluster = Cluster(pool(), *pods(17))
-    cluster.tick(at(0))
+    cluster.run_round(at(0))
     cluster.objects.append(node("n1", at(30)))
-    cluster.tick(at(31))
+    cluster.run_round(at(31))
     other = Cluster(*cluster.objects, environment=cluster.environment)
     other.requests, other.demands = cluster.requests, cluster.demands
     plan = other.plan(at(32))
@@ -114,49 +114,49 @@ def test_a_restart_forgets_nothing() -> None:
 
 def test_an_arming_that_did_not_come_about_is_made_up_for() -> None:
     cluster = Cluster(pool(), *pods(1))
-    cluster.tick(at(0))
+    cluster.run_round(at(0))
     (trigger,) = triggers(cluster)
     trigger["status"] = {}
-    plan = cluster.tick(at(1))
+    plan = cluster.run_round(at(1))
     assert plan.empty
     assert [(signal.reason, signal.uid) for signal in plan.signals] == [(SignalReason.UNSCHEDULABLE, "uid-1")]
 
 
 def test_later_pods_fill_what_is_on_its_way() -> None:
     cluster = Cluster(pool(), *pods(3))
-    cluster.tick(at(0))
+    cluster.run_round(at(0))
     cluster.objects += [share_pod(f"later-{number}") for number in range(13)]
-    assert cluster.tick(at(1)).empty, "16 halves are the 8 GPUs of the node that is on its way"
+    assert cluster.run_round(at(1)).empty, "16 halves are the 8 GPUs of the node that is on its way"
     cluster.objects.append(share_pod("one-more"))
-    assert len(cluster.tick(at(2)).creations) == 1
+    assert len(cluster.run_round(at(2)).creations) == 1
 
 
 def test_demand_that_goes_takes_its_triggers_along() -> None:
     cluster = Cluster(pool(), *pods(33))
-    cluster.tick(at(0))
+    cluster.run_round(at(0))
     cluster.remove(Pod)
-    plan = cluster.tick(at(1))
+    plan = cluster.run_round(at(1))
     assert len(plan.deletions) == 3
     assert cluster.phase() == "Completed"
-    cluster.tick(at(602))
+    cluster.run_round(at(602))
     assert not cluster.demands, "it is over for as long as demand.retentionSeconds"
 
 
 def test_a_trigger_that_expires_is_asked_again_with_the_next_attempt_and_not_without_end() -> None:
     environment = demand_environment(deadlineSeconds=60, retries=1, retrySeconds=10, pauseSeconds=100)
     cluster = Cluster(pool(), *pods(1), environment=environment)
-    cluster.tick(at(0))
-    plan = cluster.tick(at(61))
+    cluster.run_round(at(0))
+    plan = cluster.run_round(at(61))
     assert len(plan.deletions) == 1
     assert not plan.creations, "the type is not asked for again at once"
     assert cluster.phase() == "Expired"
     assert plan.next_deadline == at(71)
-    (creation,) = cluster.tick(at(72)).creations
+    (creation,) = cluster.run_round(at(72)).creations
     assert creation.manifest["metadata"]["annotations"]["plimsoll.dev/attempt"] == "2"
-    cluster.tick(at(133))
+    cluster.run_round(at(133))
     assert cluster.phase() == "Failed"
-    assert not cluster.tick(at(150)).creations
-    (creation,) = cluster.tick(at(234)).creations
+    assert not cluster.run_round(at(150)).creations
+    (creation,) = cluster.run_round(at(234)).creations
     assert creation.manifest["metadata"]["annotations"]["plimsoll.dev/attempt"] == "1"
 
 
@@ -164,16 +164,16 @@ def test_a_type_that_does_not_come_gives_way_to_the_next() -> None:
     """The claim's node never shows GPUs: Karpenter has no deadline for that, we have."""
     other = "p4de.24xlarge"
     cluster = Cluster(pool("gpu", TYPE), pool("more", other), *pods(1))
-    (creation,) = cluster.tick(at(0)).creations
+    (creation,) = cluster.run_round(at(0)).creations
     first = creation.manifest["spec"]["nodeSelector"][labels.INSTANCE_TYPE]
     assert first == TYPE, "the cheaper one"
     registered = {"type": "Registered", "status": "True", "lastTransitionTime": "2026-01-01T00:00:20Z"}
     launched = {"type": "Launched", "status": "True"}
     cluster.objects.append(claim("gpu-abc", at(2), conditions=[launched, registered]))
-    assert cluster.tick(at(100)).empty
+    assert cluster.run_round(at(100)).empty
     (demand,) = cluster.demands.values()
     assert [(each.name, each.stage) for each in demand.status.node_claims] == [("gpu-abc", "Registering")]
-    plan = cluster.tick(at(700))
+    plan = cluster.run_round(at(700))
     (creation,) = plan.creations
     assert creation.manifest["spec"]["nodeSelector"][labels.INSTANCE_TYPE] == other
     assert len(plan.deletions) == 1
@@ -184,21 +184,21 @@ def test_a_type_that_does_not_come_gives_way_to_the_next() -> None:
 def test_two_demands_share_a_trigger_that_names_both() -> None:
     selecting = share_pod("other", nodeSelector={labels.INSTANCE_TYPE: TYPE})
     cluster = Cluster(pool(), *pods(1), selecting)
-    (creation,) = cluster.tick(at(0)).creations
+    (creation,) = cluster.run_round(at(0)).creations
     named = orjson.loads(creation.manifest["metadata"]["annotations"]["plimsoll.dev/demands"])
     assert sorted(named) == sorted(cluster.demands)
     assert creation.manifest["metadata"]["labels"][labels.DEMAND] == named[0]
     assert {demand.status.phase for demand in cluster.demands.values()} == {"Scheduled"}
-    assert cluster.tick(at(1)).empty
+    assert cluster.run_round(at(1)).empty
     cluster.objects.remove(selecting)
-    assert cluster.tick(at(2)).empty, "the other one still needs it"
+    assert cluster.run_round(at(2)).empty, "the other one still needs it"
     cluster.remove(Pod)
-    assert len(cluster.tick(at(3)).deletions) == 1
+    assert len(cluster.run_round(at(3)).deletions) == 1
 
 
 def test_triggers_of_one_demand_have_names_of_their_own() -> None:
     cluster = Cluster(pool(), *pods(33))
-    plan = cluster.tick(at(0))
+    plan = cluster.run_round(at(0))
     assert len({creation.key.name for creation in plan.creations}) == 3
     assert len({creation.owner.name for creation in plan.creations}) == 1
 
@@ -207,7 +207,7 @@ def test_a_trigger_asks_for_what_the_type_leaves_open_alone() -> None:
     """The selector of the type and the pool is the trigger's own; a zone is the pods'."""
     zone = {"topology.kubernetes.io/zone": "a"}
     selector = {**zone, "nvidia.com/gpu.product": PRODUCT, labels.NODEPOOL: "gpu", "kubernetes.io/os": "linux"}
-    (creation,) = Cluster(pool(), share_pod("a", nodeSelector=selector)).tick(at(0)).creations
+    (creation,) = Cluster(pool(), share_pod("a", nodeSelector=selector)).run_round(at(0)).creations
     spec = creation.manifest["spec"]
     assert spec["nodeSelector"].items() >= {labels.INSTANCE_TYPE: TYPE, labels.NODEPOOL: "gpu", **zone}.items()
     assert "nvidia.com/gpu.product" not in spec["nodeSelector"], "no autoscaler knows it before the node is there"
@@ -216,15 +216,15 @@ def test_a_trigger_asks_for_what_the_type_leaves_open_alone() -> None:
 def test_pods_of_different_zones_have_triggers_of_their_own() -> None:
     zones = [share_pod(zone, nodeSelector={"topology.kubernetes.io/zone": zone}) for zone in "ab"]
     cluster = Cluster(pool(), *zones, share_pod("any"))
-    cluster.tick(at(0))
+    cluster.run_round(at(0))
     selected = [manifest["spec"]["nodeSelector"]["topology.kubernetes.io/zone"] for manifest in triggers(cluster)]
     assert sorted(selected) == ["a", "b"]
-    assert cluster.tick(at(1)).empty
+    assert cluster.run_round(at(1)).empty
 
 
 def test_pods_with_our_labels_elsewhere_are_nobodys() -> None:
     cluster = Cluster(pool(), *pods(1))
-    cluster.tick(at(0))
+    cluster.run_round(at(0))
     (trigger,) = triggers(cluster)
     trigger["metadata"]["namespace"] = "team"
     plan = cluster.plan(at(1))
@@ -233,7 +233,7 @@ def test_pods_with_our_labels_elsewhere_are_nobodys() -> None:
 
 def test_without_a_provisioner_demand_is_reported_alone() -> None:
     cluster = Cluster(pool(), *pods(1), environment=demand_environment("none"))
-    assert cluster.tick(at(0)).empty
+    assert cluster.run_round(at(0)).empty
     (demand,) = cluster.demands.values()
     assert demand.status.phase == "Pending"
     assert "demand.provisioner" in demand.status.reasons[0]
@@ -241,25 +241,25 @@ def test_without_a_provisioner_demand_is_reported_alone() -> None:
 
 def test_another_provisioner_takes_the_triggers_away() -> None:
     cluster = Cluster(pool(), *pods(1))
-    cluster.tick(at(0))
+    cluster.run_round(at(0))
     cluster.environment = demand_environment("none")
-    assert len(cluster.tick(at(1)).deletions) == 1
+    assert len(cluster.run_round(at(1)).deletions) == 1
 
 
 def test_a_node_that_was_ordered_before_is_no_answer() -> None:
     """Karpenter orders nodes for other pods too: those are supply, and what they hold is asked for no more."""
     cluster = Cluster(pool(), claim("gpu-own", at(-5), nodeName="own"), *pods(17))
-    cluster.tick(at(0))
+    cluster.run_round(at(0))
     assert len(triggers(cluster)) == 2, "what the claim leaves free is not known to be shared"
     cluster.objects.append(node("own", at(10)))
-    plan = cluster.tick(at(11))
+    plan = cluster.run_round(at(11))
     assert not [signal for signal in plan.signals if signal.reason is SignalReason.CAPACITY_READY]
     assert len(plan.deletions) == 1, "its GPUs are free, so one of the two nodes is not needed"
 
 
 def test_a_product_that_is_no_label_is_written_as_one() -> None:
     nothing_known = pool("gpu", "p4d.24xlarge")
-    (creation,) = Cluster(nothing_known, *pods(1)).tick(at(0)).creations
+    (creation,) = Cluster(nothing_known, *pods(1)).run_round(at(0)).creations
     for value in creation.manifest["metadata"]["labels"].values():
         assert labels.is_label_value(value), value
 
@@ -268,88 +268,88 @@ def test_a_node_that_came_for_something_that_is_over_answers_nothing_else() -> N
     """Two classes of pods want one type: the node of the first, full of its pods, is not what the second waits for."""
     first = [share_pod(f"first-{number}", "0.9", nodeSelector={labels.NODEPOOL: "gpu"}) for number in range(8)]
     cluster = Cluster(pool(), *first, *pods(8, "0.9"))
-    cluster.tick(at(0))
+    cluster.run_round(at(0))
     assert len(triggers(cluster)) == 2
     bound = [each.model_copy(update={"node_name": "n1", "phase": "Running", "conditions": ()}) for each in first]
     cluster.objects = [pool(), claim("gpu-1", at(2), nodeName="n1"), node("n1", at(30)), *bound, *pods(8, "0.9")]
-    plan = cluster.tick(at(31))
+    plan = cluster.run_round(at(31))
     assert [signal.reason for signal in plan.signals] == [SignalReason.WITHDRAWN], "the first one's"
     assert not plan.creations
     assert len(plan.deletions) == 1
-    assert cluster.tick(at(32)).empty
+    assert cluster.run_round(at(32)).empty
 
 
 def test_pods_that_are_bound_one_after_the_other_and_say_no_gpu_ask_for_no_more() -> None:
     """Two nodes hold 32 halves and nothing else, whoever binds them."""
     waiting = pods(32)
     cluster = Cluster(pool(), *waiting)
-    cluster.tick(at(0))
+    cluster.run_round(at(0))
     cluster.objects += [node("n1", at(30)), node("n2", at(30))]
     for number, each in enumerate(waiting):
-        plan = cluster.tick(at(31 + number))
+        plan = cluster.run_round(at(31 + number))
         assert not plan.creations
         bound = each.model_copy(update={"node_name": f"n{number % 2 + 1}", "phase": "Running", "conditions": ()})
         cluster.objects[cluster.objects.index(each)] = bound
-    cluster.tick(at(100))
+    cluster.run_round(at(100))
     assert not cluster.requests
 
 
 def test_nodes_that_come_in_another_order_than_they_were_made_answer_all_triggers() -> None:
     cluster = Cluster(pool(), *(share_pod(f"first-{number}", "0.9") for number in range(8)))
-    cluster.tick(at(0))
+    cluster.run_round(at(0))
     cluster.objects += [share_pod(f"later-{number}", "0.9") for number in range(8)]
-    cluster.tick(at(10))
+    cluster.run_round(at(10))
     cluster.objects += [claim("gpu-1", at(1), nodeName="n1"), claim("gpu-2", at(11), nodeName="n2"), node("n2", at(20))]
-    assert len(cluster.tick(at(21)).signals) == 1
+    assert len(cluster.run_round(at(21)).signals) == 1
     cluster.objects.append(node("n1", at(30)))
-    assert [signal.reason for signal in cluster.tick(at(31)).signals] == [SignalReason.CAPACITY_READY]
+    assert [signal.reason for signal in cluster.run_round(at(31)).signals] == [SignalReason.CAPACITY_READY]
 
 
 def test_a_node_is_held_while_an_autoscaler_would_take_it_for_the_answer_to_another_trigger() -> None:
     """Karpenter puts what is armed onto idle nodes: one armed trigger and one idle node come to no NodeClaim."""
     first = gated_pods("first")
     cluster = Cluster(pool(), *first)
-    cluster.tick(at(0))
+    cluster.run_round(at(0))
     cluster.objects += gated_pods("later")
-    cluster.tick(at(1))
+    cluster.run_round(at(1))
     assert len(triggers(cluster)) == 2
     cluster.objects += [claim("gpu-1", at(2), nodeName="n1"), node("n1", at(4))]
-    plan = cluster.tick(at(5))
+    plan = cluster.run_round(at(5))
     assert not plan.signals, "both stay armed"
-    assert not plan.lifts, "nothing is let go to the node meanwhile"
+    assert not plan.gate_removals, "nothing is let go to the node meanwhile"
     assert plan.next_deadline == at(30)
     cluster.objects.append(claim("gpu-2", at(6)))
-    plan = cluster.tick(at(7))
+    plan = cluster.run_round(at(7))
     assert [signal.reason for signal in plan.signals] == [SignalReason.CAPACITY_READY]
-    assert len(plan.lifts) == 8
+    assert len(plan.gate_removals) == 8
 
 
 def test_a_node_is_not_held_where_a_pod_could_be_bound_to_it_nor_for_long() -> None:
     for pod, time in ((share_pod("ready", "0.9"), 5), (gated_pod("held", "0.9"), 40)):
         first = gated_pods("first")
         cluster = Cluster(pool(), *first, pod)
-        cluster.tick(at(0))
+        cluster.run_round(at(0))
         cluster.objects += [claim("gpu-1", at(2), nodeName="n1"), node("n1", at(4))]
-        assert [signal.reason for signal in cluster.tick(at(time)).signals] == [SignalReason.CAPACITY_READY]
+        assert [signal.reason for signal in cluster.run_round(at(time)).signals] == [SignalReason.CAPACITY_READY]
 
 
 def test_a_node_is_not_held_once_a_pod_has_taken_a_part_of_it() -> None:
     """Its trigger would fit it no more, and Karpenter would buy another."""
     held = gated_pods("held")
     cluster = Cluster(pool(), *held)
-    cluster.tick(at(0))
+    cluster.run_round(at(0))
     cluster.objects += gated_pods("later")
-    cluster.tick(at(1))
+    cluster.run_round(at(1))
     taker = share_pod("taker", "0.1", unschedulable=False)
     taker = taker.model_copy(update={"annotations": {**taker.annotations, SELECTED_NODE: f"n1/{taker.uid}"}})
     cluster.objects += [claim("gpu-1", at(2), nodeName="n1"), node("n1", at(4)), taker]
-    assert SignalReason.CAPACITY_READY in [signal.reason for signal in cluster.tick(at(5)).signals]
+    assert SignalReason.CAPACITY_READY in [signal.reason for signal in cluster.run_round(at(5)).signals]
 
 
 def test_a_trigger_that_nothing_waits_for_is_disarmed_before_the_update_that_deletes_it() -> None:
     """Karpenter looks a second after a trigger was armed; an update takes longer."""
     cluster = Cluster(pool(), share_pod("a"))
-    cluster.tick(at(0))
+    cluster.run_round(at(0))
     cluster.objects = [each for each in cluster.objects if not isinstance(each, Pod)]
     plan = cluster.plan(at(1))
     [signal], [deletion] = plan.signals, plan.deletions
@@ -359,7 +359,7 @@ def test_a_trigger_that_nothing_waits_for_is_disarmed_before_the_update_that_del
 @pytest.mark.parametrize("reason", ["Withdrawn", "Whatever"])
 def test_a_trigger_that_is_needed_is_armed_again_where_it_says_something_else(reason: str) -> None:
     cluster = Cluster(pool(), share_pod("a"))
-    cluster.tick(at(0))
+    cluster.run_round(at(0))
     condition = {"type": "PodScheduled", "status": "False", "reason": reason}
     for manifest in cluster.requests.values():
         manifest["status"] = {"conditions": [condition]}

@@ -81,9 +81,9 @@ def test_where_ec2_does_not_answer_the_table_stands_in_and_it_is_told(tmp_path: 
     requests.failure = UNREACHABLE
     asked = Asked(tmp_path)
     snapshot = a_snapshot(a_workspace(instance_type="g6.xlarge", selector={}), environment=in_region())
-    told = asked.types.completed(snapshot)
-    assert validate(told)[0].accepted
-    [warning] = told.warnings
+    reported = asked.types.completed(snapshot)
+    assert validate(reported)[0].accepted
+    [warning] = reported.warnings
     assert "did not list its instance types" in warning
     assert "the built-in table is used instead" in warning
     requests.failure = None
@@ -131,9 +131,9 @@ def test_commands_use_the_region_of_the_environment(
     words = ["workspace", "ws"] if app is explain_app else []
     done = CliRunner().invoke(app, [*words, "-f", str(file), "--output", "json"])
     assert done.exit_code == 0, done.output
-    told = json.loads(done.stdout)
+    reported = json.loads(done.stdout)
     if app is explain_app:
-        assert told["instanceType"]["source"] == "EC2 in eu-west-1"
+        assert reported["instanceType"]["source"] == "EC2 in eu-west-1"
     assert requests.regions == [REGION]
 
 

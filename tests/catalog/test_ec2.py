@@ -35,11 +35,11 @@ def test_types_with_gpus_and_the_memory_of_one(tmp_path: Path) -> None:
 
 
 def test_the_table_has_the_host_that_ec2_tells(tmp_path: Path) -> None:
-    told = {each.name: (each.vcpus, each.memory_mib) for each in ec2_types(tmp_path, NOW, "us-east-1").types}
+    reported = {each.name: (each.vcpus, each.memory_mib) for each in ec2_types(tmp_path, NOW, "us-east-1").types}
     table = {each.name: (each.vcpus, each.memory_mib) for each in Catalog.builtin().types if each.cloud == "aws"}
-    both = told.keys() & table.keys()
+    both = reported.keys() & table.keys()
     assert len(both) > 20
-    assert {name: table[name] for name in both} == {name: told[name] for name in both}
+    assert {name: table[name] for name in both} == {name: reported[name] for name in both}
 
 
 def test_each_region_is_asked_and_kept_for_itself(tmp_path: Path, requests: Requests) -> None:

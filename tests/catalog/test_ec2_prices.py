@@ -95,7 +95,7 @@ def test_china_is_asked_in_china() -> None:
 
 
 @pytest.mark.parametrize(
-    ("pages", "error", "said"),
+    ("pages", "error", "message"),
     [
         ([], "AccessDeniedException", "AccessDeniedException: not allowed"),
         ([[]], "", "no GPU instance types in eu-west-1"),
@@ -105,8 +105,8 @@ def test_china_is_asked_in_china() -> None:
         ([[a_product("g6.xlarge", "1"), a_product("g5.xlarge", "1", "EUR")]], "", "in EUR and USD"),
     ],
 )
-def test_an_answer_that_cannot_be_used_is_an_error_for_people(pages: list[list[str]], error: str, said: str) -> None:
-    with answered(*pages, error=error), pytest.raises(AwsError, match=said):
+def test_an_answer_that_cannot_be_used_is_an_error_for_people(pages: list[list[str]], error: str, message: str) -> None:
+    with answered(*pages, error=error), pytest.raises(AwsError, match=message):
         ec2_prices("eu-west-1")
 
 

@@ -14,7 +14,7 @@ def test_prices_by_name_and_further_columns_left_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "no column name and price_per_hour"),
         ("name\ng6.xlarge\n", "no column price_per_hour"),
@@ -27,10 +27,10 @@ def test_prices_by_name_and_further_columns_left_alone(tmp_path: Path) -> None:
         ("name,price_per_hour\na,1\na,2\n", "line 3: a occurs twice"),
     ],
 )
-def test_a_bad_list_is_refused_with_its_line(tmp_path: Path, text: str, said: str) -> None:
+def test_a_bad_list_is_refused_with_its_line(tmp_path: Path, text: str, message: str) -> None:
     file = tmp_path / "prices.csv"
     file.write_text(text)
-    with pytest.raises(InvalidPriceListError, match=said):
+    with pytest.raises(InvalidPriceListError, match=message):
         read_prices(file)
 
 

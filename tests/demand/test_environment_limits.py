@@ -24,29 +24,29 @@ def a_cluster(*objects: Any, count: int = 33, environment: Environment) -> Clust
 @pytest.mark.parametrize("limits", [{"gpus": 20}, {"nodes": 2}])
 def test_demand_stops_at_the_limit_and_says_so(provisioner: str, limits: dict[str, int]) -> None:
     cluster = a_cluster(environment=bounded(provisioner=provisioner, **limits))
-    cluster.tick(at(0))
+    cluster.run_round(at(0))
     objects = [*cluster.requested("Pod"), *cluster.requested("CapacityBuffer")]
     assert sum(each["spec"].get("replicas", 1) for each in objects) == 2, "33 halves are 3 nodes of 8 GPUs"
     ((key, value),) = limits.items()
     assert f"limits.{key} of the Environment is {value}" in " ".join(cluster.status().reasons)
     assert cluster.phase() == "Scheduled"
-    assert cluster.tick(at(1)).empty
+    assert cluster.run_round(at(1)).empty
 
 
 def test_what_was_asked_for_counts_as_long_as_its_nodes_are_there() -> None:
     """Also when its pods are bound, and nothing asks any more."""
     cluster = a_cluster(environment=bounded(gpus=8), count=16)
-    cluster.tick(at(0))
+    cluster.run_round(at(0))
     cluster.objects += [claim("gpu-aaaaa", at(1), nodeName="n1"), node("n1", at(1))]
-    cluster.tick(at(30))
+    cluster.run_round(at(30))
     cluster.remove(Pod)
     cluster.objects += [
         share_pod(f"share-{number:03}", "0.5", unschedulable=False, nodeName="n1") for number in range(16)
     ]
-    cluster.tick(at(31))
+    cluster.run_round(at(31))
     assert not cluster.requested()
     cluster.objects.append(share_pod("later", "0.9"))
-    cluster.tick(at(40))
+    cluster.run_round(at(40))
     assert not cluster.requested()
     (later,) = (each.status for each in cluster.demands.values() if each.status.phase == "Pending")
     assert "limits.gpus of the Environment is 8" in later.reasons[0]
@@ -66,7 +66,7 @@ def test_workspaces_and_demand_share_the_limit() -> None:
 def test_workspaces_cannot_take_what_demand_has_asked_for() -> None:
     environment = bounded(nap=True, gpus=8)
     cluster = a_cluster(environment=environment, count=1)
-    cluster.tick(at(0))
+    cluster.run_round(at(0))
     assert len(cluster.requested()) == 1
     snapshot = cluster.snapshot().model_copy(update={"workspaces": (a_workspace("ws", instance_type=TYPE),)})
     (verdict,) = validate(snapshot)

@@ -22,8 +22,8 @@ def unschedulable(name: str, since: int, fraction: str = "0.9", **more: Any) -> 
     pod = a_waiting_pod(name, gpu_fraction=fraction, **more)
     (condition,) = pod.conditions
     time = at(since).strftime("%Y-%m-%dT%H:%M:%SZ")
-    said = condition.model_copy(update={"last_transition_time": time})
-    return pod.model_copy(update={"conditions": (said,), "creation_timestamp": time})
+    message = condition.model_copy(update={"last_transition_time": time})
+    return pod.model_copy(update={"conditions": (message,), "creation_timestamp": time})
 
 
 def test_a_pod_waits_for_its_grace() -> None:

@@ -77,10 +77,10 @@ def test_an_unreadable_annotation_is_told_with_pod_and_value() -> None:
     assert [node.pods for node in plan.nodes] == [("uid-good",)]
 
 
-def test_whole_gpus_are_spoken_for() -> None:
+def test_pods_with_whole_gpus_are_listed_apart() -> None:
     plan = plan_of(a_waiting_pod("whole", gpus=2, scheduler="default-scheduler"))
     demand = only(plan)
-    assert list(demand.spoken_for) == ["uid-whole"]
+    assert list(demand.whole_gpu_pods) == ["uid-whole"]
     assert not plan.nodes
     assert not demand.pods
 

@@ -95,7 +95,7 @@ def check(
         assert set(placed.values()) <= {1}
         on_new |= {uid: (number, demand.name) for uid, number in demand.on_new.items()}
         for pod in (by_uid[uid] for uid in demand.pods):
-            assert DemandClass(pod.placement, demand.of.queue, pod.scheduler_name) == demand.of
+            assert DemandClass(pod.placement, demand.demand_class.queue, pod.scheduler_name) == demand.demand_class
         for name, uids in demand.on_nodes.items():
             there[name] += sum(milli_of(by_uid[uid]) * devices_of(by_uid[uid]) for uid in uids)  # type: ignore[assignment]
         for name, uids in demand.on_requested.items():
@@ -122,7 +122,7 @@ def check(
             held = sum(plan.nodes[number].gpus for number in set(demand.on_new.values()))
             assert demand.least_gpus <= held + sum(gpus[name] for name in demand.on_requested), "a bound that holds"
     if not any(demand.awaiting for demand in plan.demands):
-        assert plan.least_beyond_gpus <= plan.gpus + sum(gpus.values())
+        assert plan.least_requested_gpus <= plan.gpus + sum(gpus.values())
     assert plan.lower_bound <= plan.least_gpus + 1e-6
     assert plan.needed <= gpus.keys()
 

@@ -131,7 +131,7 @@ def test_limits_count_whole_gpus() -> None:
 
 
 @pytest.mark.parametrize(
-    ("more", "said"),
+    ("more", "message"),
     [
         ({"nodePool": "halves", "resource": "nvidia.com/other", "perGpu": 2}, "two entries are for the same nodes"),
         ({"nodePool": "x", "resource": "nvidia.com/gpu", "perGpu": 2}, "renameByDefault"),
@@ -139,8 +139,8 @@ def test_limits_count_whole_gpus() -> None:
         ({"nodePool": "x", "resource": SHARED, "perGpu": 0}, "greater than or equal to 1"),
     ],
 )
-def test_what_contradicts_itself_is_refused(more: dict[str, Any], said: str) -> None:
-    with pytest.raises(PlimsollError, match=said):
+def test_what_contradicts_itself_is_refused(more: dict[str, Any], message: str) -> None:
+    with pytest.raises(PlimsollError, match=message):
         declared(more)
 
 

@@ -139,8 +139,8 @@ def test_memory_is_a_part_of_the_memory_that_nodes_of_the_type_report() -> None:
     pods = [a_waiting_pod(f"pod-{n}", gpu_memory="11600") for n in range(2)]
     pool = a_node_pool("pool", (L4,))
     assert len(planned(*pods, pool).nodes) == 2  # 24576 MiB by the catalog, of which an L4 reports 23034
-    for said, nodes in ((23034, 2), (23300, 1)):
-        live = a_gpu_node("live", "NVIDIA-L4", memory=said, instance_type=L4, taints=["full"])
+    for message, nodes in ((23034, 2), (23300, 1)):
+        live = a_gpu_node("live", "NVIDIA-L4", memory=message, instance_type=L4, taints=["full"])
         assert len(planned(*pods, live, pool).nodes) == nodes
     assert "99999 MiB" in refused(planned(a_waiting_pod(gpu_memory="99999"), POOL))["uid-pod"]
 

@@ -26,7 +26,7 @@ def test_headroom_goes_with_buffers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("demand", "said"),
+    ("demand", "message"),
     [
         ({"provisioner": "trigger-pods"}, "spec.demand.provisioner"),
         ({"namespace": "kai-scale-adjust"}, "KAI's namespaces"),
@@ -38,6 +38,6 @@ def test_headroom_goes_with_buffers() -> None:
         ({"provisioner": "capacity-buffer", "headroom": [HEADROOM, HEADROOM]}, "same name"),
     ],
 )
-def test_a_wrong_setting_is_refused_by_its_field(demand: dict[str, Any], said: str) -> None:
-    with pytest.raises(InvalidObjectError, match=said):
+def test_a_wrong_setting_is_refused_by_its_field(demand: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidObjectError, match=message):
         read(**demand)

@@ -35,12 +35,12 @@ class Running:
     def read_until(self, words: str) -> str:
         """What it prints up to the line with `words`."""
         assert self.process.stdout is not None
-        said = ""
+        message = ""
         for line in self.process.stdout:
-            said += line
+            message += line
             if words in line:
-                return said
-        raise AssertionError(f"{words!r} was never said:\n{said}")
+                return message
+        raise AssertionError(f"{words!r} was never said:\n{message}")
 
     def await_compiler(self) -> None:
         (self.folder / "began").read_text()
@@ -101,10 +101,10 @@ esac
 
 
 def test_two_commands_are_explained_while_parts_build(demo: Running) -> None:
-    said = demo.read_until(DEMAND.words[-1][1])
+    message = demo.read_until(DEMAND.words[-1][1])
 
-    assert said.index(introduction.WHAT[:40]) < said.index("Building kubernetes")
-    assert said.index("Building kubernetes") < said.index("$ plimsoll plan") < said.index("$ plimsoll demand")
+    assert message.index(introduction.WHAT[:40]) < message.index("Building kubernetes")
+    assert message.index("Building kubernetes") < message.index("$ plimsoll plan") < message.index("$ plimsoll demand")
     demo.await_compiler()
     assert demo.process.poll() is None
 
@@ -123,14 +123,14 @@ def test_a_build_that_fails_ends_the_demo_with_the_part_its_command_and_what_to_
 
     (demo.folder / "gate").write_text("")
 
-    said = demo.process.communicate()[0]
+    message = demo.process.communicate()[0]
     assert demo.process.returncode == 1
-    assert re.search(r"error: The part \w+ could not be built: `go build .*ended with 1", said)
-    assert "no such host" in said
-    assert "The whole log: " in said
-    assert "GOPROXY" in said
-    assert "`make demo`" in said
-    assert "Traceback" not in said
+    assert re.search(r"error: The part \w+ could not be built: `go build .*ended with 1", message)
+    assert "no such host" in message
+    assert "The whole log: " in message
+    assert "GOPROXY" in message
+    assert "`make demo`" in message
+    assert "Traceback" not in message
     assert not [pid for pid in demo.compilers() if psutil.pid_exists(pid)]
 
 
@@ -141,10 +141,10 @@ def test_an_interrupt_ends_the_builds(demo: Running, number: signal.Signals) -> 
 
     demo.process.send_signal(number)
 
-    said = demo.process.communicate()[0]
+    message = demo.process.communicate()[0]
     assert demo.process.returncode == 130
-    assert "Interrupted. Nothing is left running" in said
-    assert "Traceback" not in said
+    assert "Interrupted. Nothing is left running" in message
+    assert "Traceback" not in message
     assert not [pid for pid in demo.compilers() if psutil.pid_exists(pid)]
     assert not list(demo.folder.rglob(".build-*"))
 
@@ -164,18 +164,18 @@ def test_without_go_the_demo_says_so_at_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize("explained", [PLAN, DEMAND], ids=["plan", "demand"])
 @pytest.mark.parametrize("width", [60, 120])
 def test_every_word_stands_before_the_line_that_it_explains(explained: Explained, width: int) -> None:
-    told = introduction.lines(explained, width)
+    reported = introduction.lines(explained, width)
 
-    assert told[0] == (explained.about, True)
+    assert reported[0] == (explained.about, True)
     for pattern, words in explained.words:
-        following = told[told.index((words, True)) + 1]
+        following = reported[reported.index((words, True)) + 1]
         assert not following[1]
         assert re.match(pattern, following[0])
 
 
 def test_the_verdicts_of_the_plan_are_all_explained() -> None:
-    told = introduction.lines(PLAN, 120)
-    verdicts = [at for at, (text, _) in enumerate(told) if re.match(r"(accepted|refused) ", text)]
+    reported = introduction.lines(PLAN, 120)
+    verdicts = [at for at, (text, _) in enumerate(reported) if re.match(r"(accepted|refused) ", text)]
 
     assert len(verdicts) > 1
-    assert all(told[at - 1][1] for at in verdicts)
+    assert all(reported[at - 1][1] for at in verdicts)

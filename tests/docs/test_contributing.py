@@ -8,7 +8,7 @@ import pytest
 
 from plimsoll.model import Plan
 from plimsoll.plan import plan, validate
-from plimsoll.policy import World
+from plimsoll.policy import PolicyContext
 from tests.builders import NC24, a_snapshot, a_workspace, an_environment
 from tests.pages import CHECKOUT
 
@@ -43,7 +43,7 @@ def test_a_rule_finds_what_it_is_about() -> None:
             "kind": "Workspace",
             "metadata": {"name": "w", "labels": labels},
         }
-        return [fault.field for fault in rule.check(workspace, World(), None)]
+        return [fault.field for fault in rule.check(workspace, PolicyContext(), None)]
 
     assert faults() == ["metadata.labels.team"]
     assert faults(team="vision") == []

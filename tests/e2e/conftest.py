@@ -16,7 +16,7 @@ from tests.e2e.admission.objects import prepare_admission
 from tests.e2e.cluster.kube import Kube
 from tests.e2e.cluster.sandboxes import take_down_sandboxes, up_sandbox
 
-_TOLD_LINES = 30
+_LOG_LINES = 30
 _SHARED = {
     "admission_sandbox": "admission",
     "audited_sandbox": "audited",
@@ -62,7 +62,7 @@ def pytest_runtest_makereport(
     if report.failed:
         for sandbox in {each for each in getattr(item, "funcargs", {}).values() if isinstance(each, Sandbox)}:
             for log in sorted(sandbox.folder.logs.glob("*.log")):
-                lines = log.read_text(errors="replace").splitlines()[-_TOLD_LINES:]
+                lines = log.read_text(errors="replace").splitlines()[-_LOG_LINES:]
                 report.sections.append((f"end of {log.name} of sandbox {sandbox.name}", "\n".join(lines)))
     return report
 

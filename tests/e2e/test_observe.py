@@ -221,8 +221,8 @@ def test_a_status_is_written_once_and_follows_the_nodes(admin: Kube, connection:
     assert ready(lost, "ResourceReady") == ("False", "NoMatchingNodes")
     assert served["status"]["targetNodeCount"] == 1
     ours = [each for each in events if each["regarding"]["kind"] == "Workspace"]
-    told = sorted((each["regarding"]["name"], each["type"], each["reason"]) for each in ours)
-    assert told == [("lost", "Warning", "Refused"), ("served", "Normal", "Accepted")]
+    reported = sorted((each["regarding"]["name"], each["type"], each["reason"]) for each in ours)
+    assert reported == [("lost", "Warning", "Refused"), ("served", "Normal", "Accepted")]
 
 
 def ready(workspace: Manifest, kind: str) -> tuple[str, str]:

@@ -14,7 +14,7 @@ import pytest
 from plimsoll.errors import PlimsollError
 from plimsoll.kube import RequestError
 from plimsoll.sandbox import Sandbox
-from plimsoll.sandbox.nodes import Made, make_nodes, read_node_list
+from plimsoll.sandbox.nodes import NodeCounts, make_nodes, read_node_list
 from tests.awaiting import await_condition
 from tests.e2e.cluster.kube import Kube, Manifest
 from tests.interrupts import hear_interrupts
@@ -141,7 +141,7 @@ def test_listed_nodes_come_up_ready_with_discovery_labels_and_are_made_once(
     made = make_nodes(byo_sandbox.kubeconfig, read_node_list(source))
     again = make_nodes(byo_sandbox.kubeconfig, read_node_list(source))
 
-    assert (made, again) == (Made(3, 0), Made(0, 3))
+    assert (made, again) == (NodeCounts(3, 0), NodeCounts(0, 3))
     node = kube(byo_sandbox).get("v1", "Node", "a-2")
     assert node is not None
     assert is_ready(node)

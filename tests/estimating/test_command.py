@@ -15,7 +15,7 @@ def run(*arguments: str) -> Result:
     return CliRunner().invoke(app, list(arguments))
 
 
-def told(*arguments: str, exit_code: int = 0) -> dict[str, Any]:
+def reported(*arguments: str, exit_code: int = 0) -> dict[str, Any]:
     result = run(*arguments, "--output", "json")
     assert result.exit_code == exit_code, result.output
     answer: dict[str, Any] = json.loads(result.stdout)
@@ -50,7 +50,7 @@ def figures(size: float, token: float, memory: float, gpus: int) -> list[str]:
     ],
 )
 def test_figures_alone(given: list[str], min_gpus: int, nodes: int) -> None:
-    answer = told(*given)
+    answer = reported(*given)
     assert (answer["feasible"], answer["min_gpus"], answer["nodes"]) == (True, min_gpus, nodes)
 
 
@@ -62,36 +62,36 @@ def test_a_preset_on_a_type_line_by_line() -> None:
 
 
 def test_what_does_not_fit_exits_with_2_and_says_why() -> None:
-    answer = told("phi-4", "-t", "Standard_NV36ads_A10_v5", exit_code=2)
+    answer = reported("phi-4", "-t", "Standard_NV36ads_A10_v5", exit_code=2)
     assert answer["feasible"] is False
     assert (answer["min_gpus"], answer["nodes"]) == (2, 2)
     result = run("phi-4", "-t", "Standard_NV36ads_A10_v5")
     assert result.exit_code == 2
     assert "does not fit" in result.stderr
-    assert told("phi-4", "-t", "Standard_NV36ads_A10_v5", "--spans-nodes")["nodes"] == 2
+    assert reported("phi-4", "-t", "Standard_NV36ads_A10_v5", "--spans-nodes")["nodes"] == 2
 
 
 def test_too_little_memory_has_no_number_of_gpus() -> None:
-    answer = told(*figures(1, 8192, 2, 1), exit_code=2)
+    answer = reported(*figures(1, 8192, 2, 1), exit_code=2)
     assert answer["min_gpus"] is None
     assert answer["nodes"] is None
     assert "2.3 GiB" in answer["reason"]
 
 
 def test_without_a_type_those_that_fit_are_listed_cheapest_first(tmp_path: Path) -> None:
-    names = [each["instance_type"] for each in told("phi-4", "--cloud", "azure")["candidates"]]
+    names = [each["instance_type"] for each in reported("phi-4", "--cloud", "azure")["candidates"]]
     assert names[0] == "Standard_NC24ads_A100_v4"
     assert "Standard_NV36ads_A10_v5" not in names
     prices = tmp_path / "prices.csv"
     prices.write_text("name,price_per_hour\nstandard_nd96isr_h200_v5,0.5\n")
-    answer = told("phi-4", "--cloud", "azure", "--prices", str(prices))
+    answer = reported("phi-4", "--cloud", "azure", "--prices", str(prices))
     assert answer["candidates"][0]["instance_type"] == "Standard_ND96isr_H200_v5"
     assert answer["candidates"][0]["price_per_hour"] == 0.5
     assert "Standard_NC24ads_A100_v4" in run("phi-4").output
 
 
 def test_no_type_fits() -> None:
-    answer = told("--size-gib", "100000", "--bytes-per-token", "1", "--one-node", exit_code=2)
+    answer = reported("--size-gib", "100000", "--bytes-per-token", "1", "--one-node", exit_code=2)
     assert answer["candidates"] == []
     assert answer["reason"]
 
@@ -102,33 +102,33 @@ def test_a_config_with_its_index(tmp_path: Path) -> None:
     )
     gpus = ("--gpu-memory-gib", "24", "--gpus-per-node", "1")
     assert "--size-gib" in str(refused(str(tmp_path), *gpus))
-    assert told(str(tmp_path), "--size-gib", "27.31", *gpus)["nodes"] == 2
+    assert reported(str(tmp_path), "--size-gib", "27.31", *gpus)["nodes"] == 2
     index = {"metadata": {"total_size": int(27.31 * 1024**3)}}
     (tmp_path / "model.safetensors.index.json").write_text(json.dumps(index))
-    answer = told(str(tmp_path / "config.json"), *gpus)
+    answer = reported(str(tmp_path / "config.json"), *gpus)
     assert (answer["nodes"], answer["bytes_per_token"]) == (2, 204800)
 
 
 def test_utilization_in_general_and_by_product() -> None:
     tight = [*figures(80, 0, 94, 1), "--utilization", "0.96"]
-    assert told(*tight)["nodes"] == 1
-    assert told("--size-gib=76", "--bytes-per-token=0", "-t", "Standard_NC40ads_H100_v5")["nodes"] == 2
+    assert reported(*tight)["nodes"] == 1
+    assert reported("--size-gib=76", "--bytes-per-token=0", "-t", "Standard_NC40ads_H100_v5")["nodes"] == 2
     by_product = ("--utilization", "H100=0.92", "-t", "Standard_NC40ads_H100_v5")
-    assert told("--size-gib=76", "--bytes-per-token=0", *by_product)["nodes"] == 1
+    assert reported("--size-gib=76", "--bytes-per-token=0", *by_product)["nodes"] == 1
 
 
 @pytest.mark.parametrize("nodes", [["-t", "Standard_NC24ads_A100_v4"], []])
 def test_no_type_serves_a_context_beyond_the_model(nodes: list[str]) -> None:
-    answer = told("phi-4", *nodes, "--context-length", "20000", exit_code=2)
+    answer = reported("phi-4", *nodes, "--context-length", "20000", exit_code=2)
     assert answer["reason"] == "phi-4 supports at most 16384 tokens, and the context length is 20000"
     assert not answer["feasible"] and not answer.get("candidates")
-    assert told("phi-4", *nodes, "--context-length", "16384")["feasible"]
+    assert reported("phi-4", *nodes, "--context-length", "16384")["feasible"]
 
 
 def test_mig_slices() -> None:
     model = ("--size-gib=8", "--bytes-per-token=8192")
-    assert told(*model, "--mig-profile", "2g.24gb")["min_gpus"] == 1
-    assert "MIG" in told(*model, "--mig-profile", "1g.10gb", exit_code=2)["reason"]
+    assert reported(*model, "--mig-profile", "2g.24gb")["min_gpus"] == 1
+    assert "MIG" in reported(*model, "--mig-profile", "1g.10gb", exit_code=2)["reason"]
 
 
 @pytest.mark.parametrize("bad", ["0", "-1", "nan", "inf"])
@@ -139,7 +139,7 @@ def test_bad_figures_are_named(option: str, bad: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         ((), "no model is given"),
         (("--size-gib", "8"), "--bytes-per-token"),
@@ -156,15 +156,15 @@ def test_bad_figures_are_named(option: str, bad: str) -> None:
         (("phi-4", "-t", "Standard_NC24ads_A100"), "did you mean Standard_NC24ads_A100_v4"),
     ],
 )
-def test_errors_say_what_to_change(arguments: tuple[str, ...], said: str) -> None:
-    assert said in str(refused(*arguments))
+def test_errors_say_what_to_change(arguments: tuple[str, ...], message: str) -> None:
+    assert message in str(refused(*arguments))
 
 
 def test_the_tier_and_the_context_of_a_type_are_told() -> None:
-    answer = told("phi-4", "-t", "Standard_NC96ads_A100_v4")
+    answer = reported("phi-4", "-t", "Standard_NC96ads_A100_v4")
     assert answer["serving"]["tier"] == "data" and answer["serving"]["data"] == 4
     assert answer["serving"]["context_length"] == 16384
-    serving = told("phi-4", "-t", "g5.12xlarge")["serving"]
+    serving = reported("phi-4", "-t", "g5.12xlarge")["serving"]
     assert (serving["tier"], serving["tensor"], serving["unused"]) == ("tensor", 2, 2)
 
 
@@ -172,17 +172,17 @@ def test_types_are_ordered_by_the_price_of_their_kv_cache(tmp_path: Path) -> Non
     prices = tmp_path / "prices.csv"
     prices.write_text("name,price_per_hour\nStandard_NC24ads_A100_v4,3\nStandard_NC96ads_A100_v4,8\n")
     given = ("phi-4", "--cloud", "azure", "--prices", str(prices))
-    assert told(*given)["candidates"][0]["instance_type"] == "Standard_NC24ads_A100_v4"
-    by_cache = told(*given, "--by", "kv-cache")["candidates"]
+    assert reported(*given)["candidates"][0]["instance_type"] == "Standard_NC24ads_A100_v4"
+    by_cache = reported(*given, "--by", "kv-cache")["candidates"]
     assert by_cache[0]["instance_type"] == "Standard_NC96ads_A100_v4"
     found = [each["price_per_hour_of_a_million_cached_tokens"] for each in by_cache[:2]]
     assert found == sorted(found)
 
 
 def test_an_order_that_cannot_be_had_is_told() -> None:
-    [warning] = told("phi-4", "--cloud", "azure", "--by", "kv-cache")["warnings"]
+    [warning] = reported("phi-4", "--cloud", "azure", "--by", "kv-cache")["warnings"]
     assert "--by kv-cache" in warning and "--prices" in warning
-    assert not told("phi-4", "--cloud", "azure")["warnings"]
+    assert not reported("phi-4", "--cloud", "azure")["warnings"]
     assert "--by kv-cache" in str(refused("phi-4", "-t", "g5.xlarge", "--by", "kv-cache"))
 
 
@@ -190,7 +190,7 @@ def test_figures_without_layers_have_no_price_of_a_token(tmp_path: Path) -> None
     prices = tmp_path / "prices.csv"
     prices.write_text("name,price_per_hour\ng5.xlarge,1\n")
     figures = ("--size-gib", "14", "--bytes-per-token", "131072", "--prices", str(prices))
-    [warning] = told(*figures, "--by", "kv-cache")["warnings"]
+    [warning] = reported(*figures, "--by", "kv-cache")["warnings"]
     assert "config.json" in warning
 
 
@@ -200,9 +200,9 @@ def test_a_config_without_a_maximum_context_serves_what_was_counted(tmp_path: Pa
         '{"num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8, "hidden_size": 4096}'
     )
     given = (str(config), "--size-gib", "14")
-    assert told(*given, "-t", "g5.xlarge")["serving"]["context_length"] == 2048
-    assert told(*given, "-t", "g5.xlarge", "--context-length", "8192")["serving"]["context_length"] == 8192
-    [warning] = told(*given)["warnings"]
+    assert reported(*given, "-t", "g5.xlarge")["serving"]["context_length"] == 2048
+    assert reported(*given, "-t", "g5.xlarge", "--context-length", "8192")["serving"]["context_length"] == 8192
+    [warning] = reported(*given)["warnings"]
     assert "max_position_embeddings" in warning and "--context-length" in warning
 
 
@@ -214,7 +214,7 @@ def test_presets_of_a_file_are_estimated(tmp_path: Path) -> None:
     file = tmp_path / "presets.yaml"
     config = "{num_hidden_layers: 32, num_attention_heads: 32, num_key_value_heads: 8, hidden_size: 4096}"
     file.write_text(f"presets: [{{name: own, repository: o/own, sizeGiB: 14, config: {config}}}]")
-    answer = told("own", "-t", "Standard_NC24ads_A100_v4", "--presets", str(file))
+    answer = reported("own", "-t", "Standard_NC24ads_A100_v4", "--presets", str(file))
     assert (answer["bytes_per_token"], answer["nodes"]) == (131072, 1)
     assert "no list `presets`" in str(refused("own", "--presets", str(_written(tmp_path, "a: 1"))))
 

@@ -129,9 +129,9 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     file = tmp_path / "config.json"
     with pytest.raises(ModelFilesError, match=r"config\.json: No such file"):
         read_model_files(tmp_path)
-    for content, said in ((b"{", "not JSON"), (b"[]", "one JSON object"), (b"\xff\xfe", "not JSON")):
+    for content, message in ((b"{", "not JSON"), (b"[]", "one JSON object"), (b"\xff\xfe", "not JSON")):
         file.write_bytes(content)
-        with pytest.raises(ModelFilesError, match=said):
+        with pytest.raises(ModelFilesError, match=message):
             read_model_files(file)
     file.write_text("{}")
     with pytest.raises(InvalidModelConfigError, match=r"config\.json: num_hidden_layers is missing"):

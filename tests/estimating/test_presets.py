@@ -126,7 +126,7 @@ def test_kaitos_file_becomes_the_catalog() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("models: []", "no list `models`"),
         ("a: [", "no YAML"),
@@ -135,8 +135,8 @@ def test_kaitos_file_becomes_the_catalog() -> None:
         ("models: [1]", "model number 1"),
     ],
 )
-def test_a_bad_file_of_kaito_is_refused(text: str, said: str) -> None:
-    with pytest.raises(InvalidPresetsError, match=said):
+def test_a_bad_file_of_kaito_is_refused(text: str, message: str) -> None:
+    with pytest.raises(InvalidPresetsError, match=message):
         from_kaito(text)
 
 
@@ -152,15 +152,15 @@ def test_presets_of_ones_own_take_precedence() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("presets: 1", "no list `presets`"),
         (OWN.replace("sizeGiB: 3", "sizeGiB: 0"), "preset own: sizeGiB"),
         (OWN.replace("gated", "colour"), "preset own: colour"),
     ],
 )
-def test_a_bad_preset_of_ones_own_is_named(text: str, said: str) -> None:
-    with pytest.raises(InvalidPresetsError, match=said):
+def test_a_bad_preset_of_ones_own_is_named(text: str, message: str) -> None:
+    with pytest.raises(InvalidPresetsError, match=message):
         read_presets(text)
 
 

@@ -25,12 +25,12 @@ def test_an_accepted_workspace_is_told_from_files() -> None:
 
 def test_a_refused_one_ends_with_2_and_says_what_to_change() -> None:
     done = explained("mixed", "--output", "json")
-    told = json.loads(done.stdout)
+    reported = json.loads(done.stdout)
     assert done.exit_code == 2
-    assert told["verdict"]["reason"] == "NonUniformNodes"
-    assert {each["name"]: each["why"] for each in told["nodes"]}["a100-3"] == "cordoned"
-    assert told["need"]["estimate"]["lines"][0]["sum"] == "80 GiB x 0.84"
-    assert told["plan"] == {"create": [], "update": [], "delete": [], "warnings": []}
+    assert reported["verdict"]["reason"] == "NonUniformNodes"
+    assert {each["name"]: each["why"] for each in reported["nodes"]}["a100-3"] == "cordoned"
+    assert reported["need"]["estimate"]["lines"][0]["sum"] == "80 GiB x 0.84"
+    assert reported["plan"] == {"create": [], "update": [], "delete": [], "warnings": []}
 
 
 def test_a_name_may_be_given_as_it_is_printed() -> None:

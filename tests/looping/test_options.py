@@ -24,17 +24,17 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("said", CASES)
-def test_an_option_that_makes_no_sense_is_named(said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("message", CASES)
+def test_an_option_that_makes_no_sense_is_named(message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
     passphrase = tmp_path / "passphrase"
     passphrase.write_text("secret")
     with pytest.raises((PlimsollError, typer.BadParameter)) as refused:
         CliRunner().invoke(
-            app, ["--passphrase-file", str(passphrase), *CASES[said]], catch_exceptions=False, standalone_mode=False
+            app, ["--passphrase-file", str(passphrase), *CASES[message]], catch_exceptions=False, standalone_mode=False
         )
     error = refused.value
-    assert said in (error.format_message() if isinstance(error, typer.BadParameter) else str(error))
+    assert message in (error.format_message() if isinstance(error, typer.BadParameter) else str(error))
 
 
 def test_without_a_passphrase_it_says_how_to_give_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,8 +28,8 @@ class Slow:
         self.sent: list[Signal] = []
         self.signalled = threading.Event()
 
-    def tick(self) -> None:
-        Loop(cast(Observer, self), cast(Applier, self), cast(Reporter, self), self.now).tick()
+    def run_round(self) -> None:
+        Loop(cast(Observer, self), cast(Applier, self), cast(Reporter, self), self.now).run_round()
 
     def now(self) -> datetime:
         return at(40)
@@ -39,7 +39,7 @@ class Slow:
 
     def require_lease(self) -> None: ...
 
-    def lift(self, lifts: object) -> None: ...
+    def remove_gates(self, removals: object) -> None: ...
 
     def report(self, *_: object) -> None: ...
 
@@ -64,14 +64,14 @@ class Slow:
 def waiting_for_a_node() -> Cluster:
     """A trigger is armed, and more is to be asked for."""
     cluster = Cluster(pool(), *(share_pod(f"first-{number}", "0.9") for number in range(8)))
-    cluster.tick(at(0))
+    cluster.run_round(at(0))
     cluster.objects += [share_pod(f"later-{number}", "0.9") for number in range(8)]
     return cluster
 
 
 def test_a_trigger_whose_node_comes_while_an_update_runs_is_disarmed_at_once() -> None:
     slow = Slow(waiting_for_a_node())
-    slow.tick()
+    slow.run_round()
     [signal] = slow.sent
     assert signal.reason is SignalReason.CAPACITY_READY
     assert signal.message.endswith("n1")
@@ -93,7 +93,7 @@ def test_what_cannot_be_observed_meanwhile_is_left_to_the_next_round() -> None:
             return self.seen
 
     blind = Blind(waiting_for_a_node())
-    blind.tick()
+    blind.run_round()
     assert not blind.sent
 
 
@@ -106,4 +106,4 @@ def test_a_fault_is_not_swallowed(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(slow, "signal", fail)
     with pytest.raises(ZeroDivisionError):
-        slow.tick()
+        slow.run_round()

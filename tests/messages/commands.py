@@ -135,12 +135,12 @@ def messages(folder: Path) -> dict[str, dict[str, Any]]:
 
 def _run(command: str, patch: pytest.MonkeyPatch) -> Iterator[tuple[str, Any]]:
     patch.setattr(sys, "argv", ["plimsoll", *command.split()])
-    said = io.StringIO()
-    with contextlib.redirect_stderr(said), contextlib.redirect_stdout(io.StringIO()):
+    message = io.StringIO()
+    with contextlib.redirect_stderr(message), contextlib.redirect_stdout(io.StringIO()):
         try:
             main()
         except SystemExit as end:
             yield "exit code", end.code
         finally:
             structlog.reset_defaults()  # some commands send their logs to the standard error of just then
-    yield "error", said.getvalue().splitlines()
+    yield "error", message.getvalue().splitlines()

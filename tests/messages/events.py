@@ -20,10 +20,10 @@ from plimsoll.report import (
     Event,
     PodEvents,
     capacity_events,
+    combined,
     demand_events,
     interruption_event,
     provisioning_event,
-    summed_up,
     verdict_event,
     withheld_event,
 )
@@ -117,7 +117,7 @@ def _events() -> Iterator[tuple[str, Event | None]]:
     yield "a policy violation", withheld_event(_withheld())
     environment = an_environment(nap=True).model_copy(update={"uid": "e"})
     crowd = Plan(creations=tuple(_creation(f"n{n}", WS.model_copy(update={"name": f"ws{n:02}"})) for n in range(CROWD)))
-    (each,) = summed_up(capacity_events(crowd, {}), environment)
+    (each,) = combined(capacity_events(crowd, {}), environment)
     yield "many events of one round", each
 
 

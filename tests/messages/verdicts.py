@@ -225,10 +225,10 @@ def messages() -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     for scenario, snapshot in SNAPSHOTS.items():
         verdict = _of_ws(snapshot)
-        said: Any = verdict.message
+        text: Any = verdict.message
         if verdict.warnings:
-            said = {"message": verdict.message, "warnings": list(verdict.warnings)}
-        found.setdefault(verdict.reason.value, {})[scenario] = said
+            text = {"message": verdict.message, "warnings": list(verdict.warnings)}
+        found.setdefault(verdict.reason.value, {})[scenario] = text
     return found
 
 

@@ -94,8 +94,8 @@ class Prometheus:
 
     def _expectations(self, rules: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         for rule in rules:
-            for time, alert, told in self._expected:
-                expected = [_instance(rule, **each) for each in told] if alert == rule["alert"] else []
+            for time, alert, reported in self._expected:
+                expected = [_instance(rule, **each) for each in reported] if alert == rule["alert"] else []
                 yield {"eval_time": f"{time}s", "alertname": rule["alert"], "exp_alerts": expected}
 
 

@@ -16,8 +16,8 @@ from plimsoll.cli.controller import serving
 from plimsoll.components import alert_rules
 from plimsoll.components.specs import MonitoringSpec
 from plimsoll.errors import PlimsollError
-from plimsoll.loop import Tick
-from plimsoll.model import Change, Deletion, DemandRef, Lift, ObjectKey, Plan, Snapshot
+from plimsoll.loop import RoundResult
+from plimsoll.model import Change, Deletion, DemandRef, GateRemoval, ObjectKey, Plan, Snapshot
 from plimsoll.model.api import ClaimStage, DemandClaim, DemandPhase, DemandReport, GPUDemandStatus, WorkspaceRef
 from plimsoll.model.karpenter import NodeClaim
 from plimsoll.plan import plan as make_plan
@@ -140,7 +140,9 @@ def test_a_round_that_was_planned() -> None:
     key = ObjectKey(api_version="v1", kind="Pod", namespace="team", name="p")
     plan = make_plan(snapshot, validate(snapshot), NOW)
     metrics = Metrics()
-    metrics.planned(plan.model_copy(update={"lifts": (Lift(key=key, uid="u", message="there"),)}), 0.02, NOW)
+    metrics.planned(
+        plan.model_copy(update={"gate_removals": (GateRemoval(key=key, uid="u", message="there"),)}), 0.02, NOW
+    )
     assert value(metrics, "plimsoll_verdicts", reason="Accepted") == 1
     assert value(metrics, "plimsoll_verdicts", reason="NoMatchingNodes") == 1
     assert value(metrics, "plimsoll_plan_seconds_count") == 1
@@ -168,7 +170,7 @@ def test_they_are_served_while_the_loop_runs() -> None:
     with hold_port() as held:
         port = port_of(held)
         with serving(LOOPBACK, port) as service:
-            assert service.took(Tick(snapshot, Plan(), Outcome(), 0.01))
+            assert service.completed(RoundResult(snapshot, Plan(), Outcome(), 0.01))
             with urllib.request.urlopen(f"http://{LOOPBACK}:{port}/metrics", timeout=10) as answer:
                 text = answer.read().decode()
             assert "plimsoll_plan_seconds_count 1.0" in text
@@ -180,7 +182,7 @@ def test_they_are_served_while_the_loop_runs() -> None:
 
 def test_nothing_is_served_unasked() -> None:
     with serving("127.0.0.1", None) as service:
-        assert service.took(Tick(a_snapshot(), None, Outcome()))
+        assert service.completed(RoundResult(a_snapshot(), None, Outcome()))
 
 
 def _names() -> set[str]:
@@ -188,18 +190,18 @@ def _names() -> set[str]:
 
 
 def test_every_metric_is_in_the_reference_and_no_other() -> None:
-    told = set(re.findall(r"^\| `(plimsoll_[a-z_]+)", REFERENCE.read_text(), re.MULTILINE))
-    assert told == _names()
+    reported = set(re.findall(r"^\| `(plimsoll_[a-z_]+)", REFERENCE.read_text(), re.MULTILINE))
+    assert reported == _names()
 
 
 def test_alerts_ask_for_metrics_that_there_are() -> None:
     samples = [sample for metric in Metrics().registry.collect() for sample in metric.samples]
-    said = {sample.name: [other.labels for other in samples if other.name == sample.name] for sample in samples}
+    output_text = {sample.name: [other.labels for other in samples if other.name == sample.name] for sample in samples}
     for rule in alert_rules(MonitoringSpec()):
         selectors = _selectors(rule["expr"])
         assert selectors, rule["expr"]
         for selector in selectors:
-            fitting = [labels for labels in said[selector.name] if _fits(labels, selector.matchers)]
+            fitting = [labels for labels in output_text[selector.name] if _fits(labels, selector.matchers)]
             assert fitting, f"{rule['alert']}: no series of {selector.name} when the process begins"
         assert rule["alert"] in REFERENCE.read_text()
 

@@ -55,10 +55,10 @@ class Cluster(Connection):
 class Asking:
     """Hub models with a clock that is set, and a wait for answers."""
 
-    def __init__(self, connection: Connection | None = None, patience: float | None = None) -> None:
+    def __init__(self, connection: Connection | None = None, timeout: float | None = None) -> None:
         self.now = NOW
         self.answered = threading.Event()
-        self.models = HubModels(connection, self.answered.set, patience, lambda: self.now)
+        self.models = HubModels(connection, self.answered.set, timeout, lambda: self.now)
 
     def refresh(self) -> None:
         self.answered.clear()
@@ -170,7 +170,7 @@ def test_another_hub_is_asked_at_once(hub: Hub, asking: Asking) -> None:
 def test_a_loop_does_not_wait_for_a_slow_hub(hub: Hub) -> None:
     hub.add(NAME)
     hub.slow.set()
-    asking = Asking(patience=0.0)
+    asking = Asking(timeout=0.0)
     before = asking.models.version
     assert "is being read from" in refusal(asking.models.completed(naming(hub, NAME)))
     hub.slow.clear()
@@ -238,12 +238,12 @@ def test_the_config_map_is_read_as_it_was_written(hub: Hub, asking: Asking) -> N
 def test_an_estimate_reads_it_where_a_hub_is_given(hub: Hub, tmp_path: Path) -> None:
     hub.add(NAME)
     on = ["--instance-type", "Standard_NC24ads_A100_v4", "--output", "json"]
-    told = CliRunner().invoke(estimate, [NAME, "--hub", hub.url, *on])
-    assert told.exit_code == 0, told.output
+    reported = CliRunner().invoke(estimate, [NAME, "--hub", hub.url, *on])
+    assert reported.exit_code == 0, reported.output
     file = tmp_path / "environment.yaml"
     spec = {"modelHub": {"endpoint": hub.url}}
     file.write_text(yaml.safe_dump({"apiVersion": "plimsoll.dev/v1alpha1", "kind": "Environment", "spec": spec}))
-    assert CliRunner().invoke(estimate, [NAME, "-f", str(file), *on]).output == told.output
+    assert CliRunner().invoke(estimate, [NAME, "-f", str(file), *on]).output == reported.output
     with pytest.raises(PlimsollError, match="neither a preset"):
         CliRunner().invoke(estimate, [NAME, *on], catch_exceptions=False)
     with pytest.raises(PlimsollError, match="not a URL"):

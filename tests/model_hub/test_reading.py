@@ -58,7 +58,7 @@ def test_the_token_is_used_only_where_it_is_needed(hub: Hub) -> None:
 
 
 @pytest.mark.parametrize(
-    ("config", "index", "said", "lasting"),
+    ("config", "index", "text", "lasting"),
     [
         (None, INDEX, "no config.json", True),
         (LLAMA, None, "no safetensors files", True),
@@ -71,9 +71,9 @@ def test_the_token_is_used_only_where_it_is_needed(hub: Hub) -> None:
         ({**LLAMA, "num_hidden_layers": "many"}, INDEX, "num_hidden_layers must be", True),
     ],
 )
-def test_what_lacks_is_said(hub: Hub, config: Any, index: Any, said: str, lasting: bool) -> None:
+def test_what_lacks_is_said(hub: Hub, config: Any, index: Any, text: str, lasting: bool) -> None:
     hub.add(NAME, config, index)
-    with pytest.raises(HubError, match=said) as raised:
+    with pytest.raises(HubError, match=text) as raised:
         read_hub_model(hub.spec(), NAME)
     assert NAME in raised.value.message and hub.url in raised.value.message
     assert raised.value.lasting is lasting and "preset.parameters" in str(raised.value.hint)

@@ -121,7 +121,7 @@ def test_what_tries_again_by_itself_is_told_at_once(
     """And a write is sent once, whoever asks."""
     cluster.refusals[NODES.path] = [put_off("1")] * 100
     with pytest.raises(RequestError, match="initializing"):
-        connection.request(method, NODES.path, patient=method == "POST")
+        connection.request(method, NODES.path, retry_throttled=method == "POST")
     assert len(cluster.requests) == 1
     with (
         pytest.raises(RequestError, match="initializing"),
@@ -137,7 +137,7 @@ def test_patience_is_for_what_is_put_off(
 ) -> None:
     cluster.refusals[NODES.path] = [{**put_off("1"), "code": code}] * 100
     with pytest.raises(RequestError):
-        connection.request("GET", NODES.path, patient=True)
+        connection.request("GET", NODES.path, retry_throttled=True)
     assert len(cluster.requests) == 1
 
 
@@ -147,12 +147,12 @@ def test_nobody_there_is_said_alike(connection: Connection, slept: list[float], 
     host = connection.server.removeprefix("http")
     server = client.Configuration()
     server.host = f"https{host}" if scheme == "https" else "http://127.0.0.1:9"
-    said = []
-    for patient in (False, True):
+    output_text = []
+    for retry_throttled in (False, True):
         with pytest.raises(ConnectionFailedError) as caught:
-            Connection(server).request("GET", NODES.path, patient=patient)
-        said.append(re.sub("0x[0-9a-f]+", "", caught.value.message))
-    assert said[0] == said[1]
+            Connection(server).request("GET", NODES.path, retry_throttled=retry_throttled)
+        output_text.append(re.sub("0x[0-9a-f]+", "", caught.value.message))
+    assert output_text[0] == output_text[1]
     assert slept == []
 
 

@@ -109,7 +109,7 @@ def test_on_nodes_of_one_shape(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "output_text"),
     [
         (("--shape", "8:96000"), "is not GPUS:CPU_MILLI:MEMORY_MIB"),
         (("--shape", "eight:1:1"), "is not GPUS:CPU_MILLI:MEMORY_MIB"),
@@ -117,14 +117,14 @@ def test_on_nodes_of_one_shape(tmp_path: Path) -> None:
         (("--shape", "8:1:1", "--nodes", "nodes.csv"), "give one of them"),
     ],
 )
-def test_what_is_wrong_with_nodes_is_said(tmp_path: Path, options: tuple[str, ...], said: str) -> None:
+def test_what_is_wrong_with_nodes_is_said(tmp_path: Path, options: tuple[str, ...], output_text: str) -> None:
     result = run(str(a_trace(tmp_path)), *options)
     assert result.exit_code == 1
-    assert said in " ".join(result.stderr.split())
+    assert output_text in " ".join(result.stderr.split())
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "output_text"),
     [
         ("", "is empty"),
         ("name,num_gpu\na,1\n", "column gpu_milli missing"),
@@ -135,14 +135,14 @@ def test_what_is_wrong_with_nodes_is_said(tmp_path: Path, options: tuple[str, ..
         (HEADER + "a,1,1,1\n", "line 2, column gpu_milli: ''"),
     ],
 )
-def test_what_is_wrong_names_file_line_and_column(tmp_path: Path, text: str, said: str) -> None:
+def test_what_is_wrong_names_file_line_and_column(tmp_path: Path, text: str, output_text: str) -> None:
     path = tmp_path / "pods.csv"
     path.write_text(text)
     result = run(str(path))
     assert result.exit_code == 1
     message = " ".join(result.stderr.split())
     assert "pods.csv" in message
-    assert said in message
+    assert output_text in message
 
 
 def test_a_missing_file_is_said(tmp_path: Path) -> None:

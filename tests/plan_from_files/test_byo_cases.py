@@ -62,7 +62,7 @@ def planned(tmp_path: Path, *documents: Any) -> tuple[int, dict[str, Any]]:
     return done.exit_code, json.loads(done.stdout)
 
 
-def judged(tmp_path: Path, *documents: Any) -> Verdict:
+def verdict_of(tmp_path: Path, *documents: Any) -> Verdict:
     code, plan = planned(tmp_path, *documents)
     found = plan["verdicts"][0]
     assert (code == 0) is all(each["accepted"] for each in plan["verdicts"])
@@ -233,17 +233,17 @@ REFUSED: dict[str, tuple[list[Any], str, list[str]]] = {
 
 @pytest.mark.parametrize("documents", ACCEPTED.values(), ids=ACCEPTED.keys())
 def test_accepted(documents: list[Any], tmp_path: Path) -> None:
-    verdict = judged(tmp_path, *documents)
+    verdict = verdict_of(tmp_path, *documents)
     assert verdict.reason == "Accepted", verdict.message
     assert verdict.nodes[0] == "n1"
 
 
-@pytest.mark.parametrize(("documents", "reason", "told"), REFUSED.values(), ids=REFUSED.keys())
-def test_refused(documents: list[Any], reason: str, told: list[str], tmp_path: Path) -> None:
+@pytest.mark.parametrize(("documents", "reason", "reported"), REFUSED.values(), ids=REFUSED.keys())
+def test_refused(documents: list[Any], reason: str, reported: list[str], tmp_path: Path) -> None:
     code, plan = planned(tmp_path, *documents)
-    verdict = judged(tmp_path, *documents)
+    verdict = verdict_of(tmp_path, *documents)
     assert verdict.reason == reason, verdict.message
-    assert all(each in verdict.message for each in told), verdict.message
+    assert all(each in verdict.message for each in reported), verdict.message
     assert (code, plan["create"], plan["update"], plan["delete"]) == (2, [], [], [])
 
 
@@ -266,11 +266,11 @@ def test_gpus_in_use_make_a_node_not_free(tmp_path: Path) -> None:
         "spec": {"nodeName": "n1", "containers": [{"name": "c", "resources": {"limits": {GPU: "1"}}}]},
         "status": {"phase": "Running"},
     }
-    used = judged(tmp_path, node(gpu_count=8), pod, workspace())
+    used = verdict_of(tmp_path, node(gpu_count=8), pod, workspace())
     assert used.reason == "NoFreeNodes"
     assert "n1 by pod others/train (1 of 8 nvidia.com/gpu)" in used.message
     finished = {**pod, "status": {"phase": "Succeeded"}}
-    assert judged(tmp_path, node(gpu_count=8), finished, workspace()).reason == "Accepted"
+    assert verdict_of(tmp_path, node(gpu_count=8), finished, workspace()).reason == "Accepted"
 
 
 def test_overlapping_selectors_go_to_what_status_records_then_to_age_and_it_is_told(tmp_path: Path) -> None:

@@ -145,12 +145,12 @@ WRONG: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize(("change", "told"), WRONG)
-def test_a_wrong_object_is_an_error_with_its_place(tmp_path: Path, change: dict[str, Any], told: str) -> None:
+@pytest.mark.parametrize(("change", "reported"), WRONG)
+def test_a_wrong_object_is_an_error_with_its_place(tmp_path: Path, change: dict[str, Any], reported: str) -> None:
     text = yaml.safe_dump_all([NODE, {**WORKSPACE, **change}])
     message = refused(tmp_path, text)
     assert f"{tmp_path / 'file.yaml'}, document 2" in message
-    assert told in message
+    assert reported in message
 
 
 def test_a_wrong_item_of_a_list_is_named_by_its_number(tmp_path: Path) -> None:
@@ -161,7 +161,7 @@ def test_a_wrong_item_of_a_list_is_named_by_its_number(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reported"),
     [
         ("kind: [", "document 1"),
         ("null\n---\na: [", "document 2"),
@@ -177,10 +177,10 @@ def test_a_wrong_item_of_a_list_is_named_by_its_number(tmp_path: Path) -> None:
         ("a: " + "[" * 200 + "]" * 200, "nested deeper"),
     ],
 )
-def test_text_that_is_no_manifest(tmp_path: Path, text: str, told: str) -> None:
+def test_text_that_is_no_manifest(tmp_path: Path, text: str, reported: str) -> None:
     message = refused(tmp_path, text)
     assert str(tmp_path / "file.yaml") in message
-    assert told in message
+    assert reported in message
 
 
 def test_aliases_that_multiply_are_refused(tmp_path: Path) -> None:
@@ -190,7 +190,7 @@ def test_aliases_that_multiply_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reported"),
     [
         ("{", "document 1: not JSON"),
         (json.dumps(NODE) + "\n{,}", "document 2: not JSON"),
@@ -200,8 +200,8 @@ def test_aliases_that_multiply_are_refused(tmp_path: Path) -> None:
         ('{"a": "\\ud800"}', "is not a JSON value"),
     ],
 )
-def test_text_that_is_no_json(tmp_path: Path, text: str, told: str) -> None:
-    assert told in refused(tmp_path, text, "file.json")
+def test_text_that_is_no_json(tmp_path: Path, text: str, reported: str) -> None:
+    assert reported in refused(tmp_path, text, "file.json")
 
 
 def test_a_file_that_is_no_text_or_not_there(tmp_path: Path) -> None:

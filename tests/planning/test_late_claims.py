@@ -48,14 +48,14 @@ def _text(seconds: float) -> str:
 
 
 def round_of(snapshot: Snapshot, now: datetime) -> tuple[Plan, Snapshot]:
-    """A tick: the plan, and the snapshot with the statuses that it reports."""
+    """A round: the plan, and the snapshot with the statuses that it reports."""
     verdicts = validate(snapshot)
     found = plan(snapshot, verdicts, now)
     holdings = WorkspaceNodes(snapshot, verdicts, AppliedClaims(found))
-    judged = {(each.workspace.namespace, each.workspace.name): each for each in verdicts}
+    verdict_of = {(each.workspace.namespace, each.workspace.name): each for each in verdicts}
     workspaces = tuple(
         each.model_copy(
-            update={"status": WorkspaceStatus.model_validate(status_of(each, judged[each.key], holdings, now))}
+            update={"status": WorkspaceStatus.model_validate(status_of(each, verdict_of[each.key], holdings, now))}
         )
         for each in snapshot.workspaces
     )
@@ -67,7 +67,7 @@ def names(found: Plan) -> tuple[list[str], list[str]]:
     return [each.key.name for each in found.creations], [each.key.name for each in found.deletions]
 
 
-def said(snapshot: Snapshot) -> tuple[str, str]:
+def text(snapshot: Snapshot) -> tuple[str, str]:
     """Reason and message of NodeClaimsReady."""
     (found,) = [each for each in snapshot.workspaces[0].status.conditions if each.type == "NodeClaimsReady"]
     return found.reason, found.message
@@ -96,7 +96,7 @@ def test_a_claim_is_replaced_past_the_deadline_of_its_step(late: NodeClaim, dead
     assert in_time.next_deadline == at(deadline)
     found, seen = round_of(snapshot, at(deadline + 1))
     assert names(found) == (names(found)[0], ["c"])
-    reason, message = said(seen)
+    reason, message = text(seen)
     assert reason == "NodeClaimLate"
     assert f"NodeClaim c {step}" in message
     assert "try 2 at" in message
@@ -143,7 +143,7 @@ def test_insufficient_capacity_is_told_in_the_providers_words_even_if_they_come_
     first, snapshot = round_of(a_cluster(wanting(2)), at(0))
     name = names(first)[0][0]
     _, snapshot = round_of(snapshot, at(1))
-    assert said(snapshot)[0] == "NodeClaimLost"
+    assert text(snapshot)[0] == "NodeClaimLost"
     event = ClaimEvent.read(
         {
             "metadata": {"name": "e", "namespace": "default"},
@@ -153,7 +153,7 @@ def test_insufficient_capacity_is_told_in_the_providers_words_even_if_they_come_
         }
     )
     _, snapshot = round_of(snapshot.model_copy(update={"claim_events": (event,)}), at(2))
-    reason, message = said(snapshot)
+    reason, message = text(snapshot)
     assert reason == "InsufficientCapacity"
     assert "all zones are out of A100s" in message
     assert snapshot.workspaces[0].status.provisioning.failures == 1, "two claims of one try are one failure"
@@ -200,7 +200,7 @@ def test_a_ready_node_without_its_gpus_is_late_since_it_was_first_seen_so() -> N
     assert first.next_deadline == at(day + 600)
     found, seen = round_of(snapshot, at(day + 601))
     assert names(found)[1] == ["c"]
-    assert "shows no GPUs after 10 min (node n has no allocatable nvidia.com/gpu)" in said(seen)[1]
+    assert "shows no GPUs after 10 min (node n has no allocatable nvidia.com/gpu)" in text(seen)[1]
 
 
 def test_a_node_of_a_static_pool_without_its_gpus_is_replaced_by_its_pool_ever_less_often() -> None:
@@ -224,12 +224,12 @@ def test_a_node_of_a_static_pool_without_its_gpus_is_replaced_by_its_pool_ever_l
     found, snapshot = round_of(showing("first", 0), at(11))
     assert names(found) == ([], ["first"])
     assert "it is replaced" in found.deletions[0].reason
-    assert said(snapshot)[0] == "NodeClaimLate"
+    assert text(snapshot)[0] == "NodeClaimLate"
     _, snapshot = round_of(showing("second", 12), at(13))
     waiting, snapshot = round_of(showing("second", 12), at(30))
     assert waiting.empty
     assert waiting.next_deadline == at(71)
-    reason, message = said(snapshot)
+    reason, message = text(snapshot)
     assert reason == "NodeClaimLate"
     assert "NodeClaim second is not Initialized after 10 s" in message
     assert "try 2 at 2026-01-01T00:01:11Z" in message

@@ -16,15 +16,15 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 def status(snapshot: Snapshot, made: AppliedClaims | None, now: datetime) -> dict[str, object]:
     (workspace,) = snapshot.workspaces
     verdicts = validate(snapshot)
-    told = status_of(workspace, verdicts[0], WorkspaceNodes(snapshot, verdicts, made), now)
-    conditions = told["conditions"]
-    return told | {"conditions": [each | {"lastTransitionTime": ""} for each in conditions]}
+    reported = status_of(workspace, verdicts[0], WorkspaceNodes(snapshot, verdicts, made), now)
+    conditions = reported["conditions"]
+    return reported | {"conditions": [each | {"lastTransitionTime": ""} for each in conditions]}
 
 
 def test_a_status_that_counts_what_was_made_is_not_written_again_when_it_shows() -> None:
     before = a_snapshot(a_workspace(instance_type=NC24, uid="u"), nap=True)
     found = plan(before, validate(before), NOW)
-    told = status(with_claims(before, found.creations, NOW), AppliedClaims(found), NOW)
+    reported = status(with_claims(before, found.creations, NOW), AppliedClaims(found), NOW)
     later = NOW + timedelta(seconds=20)
     shown = after(before, found)
     shown = shown.model_copy(
@@ -34,8 +34,8 @@ def test_a_status_that_counts_what_was_made_is_not_written_again_when_it_shows()
             )
         }
     )
-    assert status(shown, None, later) == told
-    assert found.creations[0].key.name in str(told)
+    assert status(shown, None, later) == reported
+    assert found.creations[0].key.name in str(reported)
 
 
 def test_what_is_there_is_not_counted_twice() -> None:

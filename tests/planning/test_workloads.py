@@ -275,8 +275,8 @@ def test_pods_on_the_nodes_that_go_are_the_first_to_end() -> None:
     )
     found = of(lowered)
     assert [deletion.key.name for deletion in found.deletions] == ["c-2"]
-    assert [pod.name for pod in found.leaving] == ["p-2"]
-    assert of(running.model_copy(update={"pods": tuple(pods)})).leaving == ()
+    assert [pod.name for pod in found.preferred_deletions] == ["p-2"]
+    assert of(running.model_copy(update={"pods": tuple(pods)})).preferred_deletions == ()
 
 
 def test_a_node_whose_pod_an_autoscaler_has_taken_goes_before_those_that_serve() -> None:

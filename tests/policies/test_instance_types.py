@@ -29,16 +29,16 @@ CASES = [
 def test_mode_from_the_configuration(mode: str, instance_type: str | None, words: str | None) -> None:
     config = {"nodeAutoProvisioning": mode}
     found = violations("workspace-instance-type", a_workspace(instance_type), config=config)
-    assert_said(found, words)
+    assert_message(found, words)
 
 
 @pytest.mark.parametrize(("mode", "instance_type", "words"), CASES)
 def test_mode_from_the_stacks_environment(mode: str, instance_type: str | None, words: str | None) -> None:
     found = stack_violations("workspace-instance-type", a_workspace(instance_type), an_environment(mode))
-    assert_said(found, words)
+    assert_message(found, words)
 
 
-def assert_said(found: list[str], words: str | None) -> None:
+def assert_message(found: list[str], words: str | None) -> None:
     if words is None:
         assert found == []
     else:
@@ -49,7 +49,7 @@ def assert_said(found: list[str], words: str | None) -> None:
 
 def test_an_environment_that_says_nothing_brings_its_nodes() -> None:
     found = stack_violations("workspace-instance-type", a_workspace("p5.48xlarge"), an_environment())
-    assert_said(found, FORBIDDEN)
+    assert_message(found, FORBIDDEN)
 
 
 def test_the_configuration_comes_before_the_stacks_environment() -> None:
@@ -80,4 +80,4 @@ def test_every_wrong_workspace_is_named() -> None:
 def test_a_partition_is_for_brought_nodes(mode: str, words: str | None) -> None:
     kind, props = a_workspace("p5.48xlarge" if mode == "enabled" else None)
     props["spec"]["resource"]["partition"] = {"mode": "mig", "profile": "1g.10gb"}
-    assert_said(stack_violations("workspace-partition", (kind, props), an_environment(mode)), words)
+    assert_message(stack_violations("workspace-partition", (kind, props), an_environment(mode)), words)

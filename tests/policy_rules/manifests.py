@@ -7,7 +7,7 @@ from typing import Any
 
 from plimsoll.model.api import PolicyConfig
 from plimsoll.model.meta import Finding
-from plimsoll.policy import Checker, world_of
+from plimsoll.policy import Checker, context_of
 
 Manifest = dict[str, Any]
 TODAY = datetime.date(2026, 7, 1)
@@ -146,7 +146,7 @@ def findings(
 ) -> list[Finding]:
     """What the rules say of objects that are checked together."""
     config = PolicyConfig.model_validate({"rules": {**ASKED, **(rules or {})}, "exemptions": exemptions or []})
-    report = Checker(world_of(manifests, config), config, TODAY).check(manifests)
+    report = Checker(context_of(manifests, config), config, TODAY).check(manifests)
     return [finding for _, finding in report.findings]
 
 

@@ -43,13 +43,13 @@ def test_the_rule_is_the_verdicts(access: list[Any], fields: dict[str, str], fie
     manifest = a_manifest(**fields)
     found = [each for each in findings(manifest, environment) if each.rule == "workspace-access"]
     assert [each.field for each in found] == ([] if field is None else [field])
-    judged = a_workspace(
+    verdict_of = a_workspace(
         namespace=manifest["metadata"]["namespace"],
         queue=manifest["spec"]["queue"],
         instance_type=manifest["spec"]["resource"]["instanceType"],
         preset="phi-4",
     )
-    snapshot = a_snapshot(judged, environment=an_observed_environment(nap=True, access=access))
+    snapshot = a_snapshot(verdict_of, environment=an_observed_environment(nap=True, access=access))
     [verdict] = validate(snapshot)
     assert verdict.accepted is (field is None)
     assert all(verdict.message in each.message for each in found)

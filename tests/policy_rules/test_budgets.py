@@ -42,8 +42,8 @@ def serving(replicas: int, gpus: int = 1, queue: str = "team") -> Manifest:
 @pytest.mark.parametrize(("budget", "wrong"), [(12, False), (11, True)])
 def test_the_workloads_of_a_queue(budget: int, wrong: bool) -> None:
     other = with_path(serving(100, queue="other"), metadata__name="other")
-    said = over(serving(4, gpus=3), other, queues={"team": budget})
-    assert [figures(each) for each in said] == ([("Queue team", ["12", "11", "1"])] if wrong else [])
+    text = over(serving(4, gpus=3), other, queues={"team": budget})
+    assert [figures(each) for each in text] == ([("Queue team", ["12", "11", "1"])] if wrong else [])
 
 
 def test_shares_count_by_their_part() -> None:
@@ -96,8 +96,8 @@ def test_prices() -> None:
     demand = with_path(an_inference_set(TYPE), spec__replicas=2)
     prices = {TYPE: 32.5}
     assert over(demand, rule="price-budget", environment=65, prices=prices) == []
-    (said,) = over(demand, rule="price-budget", environment=64, prices=prices)
-    assert figures(said)[1] == ["65.00", "64"]
+    (text,) = over(demand, rule="price-budget", environment=64, prices=prices)
+    assert figures(text)[1] == ["65.00", "64"]
     pool = a_node_pool(TYPE, gpu_limit=16)
     assert over(pool, rule="price-budget", pools={"gpu": 65}, prices=prices) == []
     assert len(over(pool, rule="price-budget", pools={"gpu": 64}, prices=prices)) == 1
@@ -110,5 +110,5 @@ def test_prices_come_from_the_environment_too() -> None:
 
 
 def test_a_price_that_nobody_knows_is_said() -> None:
-    (said,) = over(an_inference_set(TYPE), rule="price-budget", environment=64)
-    assert "without a known price" in said
+    (text,) = over(an_inference_set(TYPE), rule="price-budget", environment=64)
+    assert "without a known price" in text

@@ -7,7 +7,7 @@ import pytest
 
 from plimsoll.errors import PlimsollError
 from plimsoll.model.api import Exemption, Policies
-from plimsoll.policy import Checker, World, settled
+from plimsoll.policy import Checker, PolicyContext, settled
 from tests.policy_rules.manifests import ASKED, TODAY, a_pod, broken, findings
 
 DAY = datetime.timedelta(days=1)
@@ -52,7 +52,7 @@ def test_an_exemption_past_its_date_is_a_finding_and_covers_nothing() -> None:
 
 def test_what_is_exempted_is_told() -> None:
     policies = Policies.model_validate({"rules": ASKED, "exemptions": [exempt(name="train")]})
-    report = Checker(World(), policies, TODAY).check([a_pod(image="a")])
+    report = Checker(PolicyContext(), policies, TODAY).check([a_pod(image="a")])
     assert [(each.finding.rule, each.exemption.reason) for each in report.exempted] == [
         ("image-tag-pinned", "until the registry moves")
     ]

@@ -31,9 +31,9 @@ def broken(*manifests: Manifest, rule: str) -> list[str]:
     ],
 )
 def test_a_train_job_has_a_queue_where_queues_are_declared(manifests: list[Manifest], wrong: bool) -> None:
-    said = broken(*manifests, rule="train-job-names-queue")
-    assert len(said) == wrong
-    assert all("TrainJob vision/segment has no queue: set the label kai.scheduler/queue" in each for each in said)
+    text = broken(*manifests, rule="train-job-names-queue")
+    assert len(text) == wrong
+    assert all("TrainJob vision/segment has no queue: set the label kai.scheduler/queue" in each for each in text)
 
 
 @pytest.mark.parametrize(
@@ -76,11 +76,11 @@ def test_fields_of_the_early_proposal_are_named_with_what_replaces_them() -> Non
     pods = runtime["spec"]["template"]["spec"]["replicatedJobs"][1]["template"]["spec"]["template"]
     pods["metadata"]["labels"] = {"scheduling.kai.io/queue": "vision"}
     job = a_job({"scheduling.kai.io/pod-group": "x"})
-    said = broken(runtime, job, rule="superseded-queue-field")
-    assert len(said) == 3
-    assert any("write podGroupPolicy.kaiScheduler.queue: vision" in each for each in said)
-    assert any("set the label kai.scheduler/queue: vision" in each for each in said)
-    assert any("KAI does not read scheduling.kai.io/pod-group: remove it" in each for each in said)
+    text = broken(runtime, job, rule="superseded-queue-field")
+    assert len(text) == 3
+    assert any("write podGroupPolicy.kaiScheduler.queue: vision" in each for each in text)
+    assert any("set the label kai.scheduler/queue: vision" in each for each in text)
+    assert any("KAI does not read scheduling.kai.io/pod-group: remove it" in each for each in text)
 
 
 def test_a_train_job_is_read_from_files() -> None:

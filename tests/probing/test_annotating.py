@@ -99,14 +99,14 @@ def test_a_refusal_ends_it(apiserver: Apiserver, status: int) -> None:
 def test_nobody_there_is_told_when_the_patience_ends(apiserver: Apiserver) -> None:
     pod = OwnPod.from_environment({**apiserver.environ, "KUBERNETES_SERVICE_PORT": "1"}, apiserver.account)
     with pytest.raises(ProbeError, match="cannot be reached"):
-        pod.reserve(UUID, patience=0.0)
+        pod.reserve(UUID, timeout=0.0)
 
 
 def test_another_authority_s_server_is_not_spoken_to(apiserver: Apiserver, tmp_path: Path) -> None:
     write_certificates(tmp_path / "other")
     (tmp_path / "other/token").write_text("secret")
     with pytest.raises(ProbeError, match="cannot be reached"):
-        OwnPod.from_environment(apiserver.environ, tmp_path / "other").reserve(UUID, patience=0.0)
+        OwnPod.from_environment(apiserver.environ, tmp_path / "other").reserve(UUID, timeout=0.0)
     assert not apiserver.requests
 
 

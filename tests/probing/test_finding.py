@@ -13,8 +13,8 @@ from plimsoll.probe.__main__ import main
 from tests.probing.driver_files import OTHER, RELEASES, UNOPENED, UUID, a_gpu, a_mig_instance
 
 
-def find(root: Path, patience: float = 0.0) -> str:
-    return find_gpu(sources(root), patience)
+def find(root: Path, timeout: float = 0.0) -> str:
+    return find_gpu(sources(root), timeout)
 
 
 class Nvml(types.ModuleType):
@@ -148,7 +148,7 @@ def test_a_gpu_that_appears_in_time_is_found(tmp_path: Path) -> None:
             a_gpu(tmp_path)
         return files()
 
-    assert find_gpu({**looks, "files": late}, patience=30.0) == UUID  # type: ignore[dict-item]
+    assert find_gpu({**looks, "files": late}, timeout=30.0) == UUID  # type: ignore[dict-item]
 
 
 def test_printing_needs_no_cluster(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

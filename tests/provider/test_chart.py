@@ -45,15 +45,15 @@ def test_children_are_named_as_the_plugin_names_them() -> None:
 
 
 @pytest.mark.parametrize(
-    ("inputs", "said"),
+    ("inputs", "message"),
     [
         ({"chart": "x", "postRenderer": {"command": "sed"}}, "postRenderer"),
         ({"chart": "x", "repositoryOpts": {"repo": "https://a", "password": "p"}}, "repositoryOpts.password"),
         ({"chart": "./not-here"}, "./not-here"),
     ],
 )
-def test_what_is_not_covered_is_refused_by_name(sessions: Sessions, inputs: dict[str, Any], said: str) -> None:
-    with pytest.raises(ChartError, match=said):
+def test_what_is_not_covered_is_refused_by_name(sessions: Sessions, inputs: dict[str, Any], message: str) -> None:
+    with pytest.raises(ChartError, match=message):
         Chart.of("shop", inputs, sessions())
 
 

@@ -79,9 +79,9 @@ def test_a_field_that_others_own_is_a_conflict_with_a_hint(call: Call, cluster: 
 def test_an_object_that_was_made_anew_is_updated_all_the_same(call: Call, cluster: Apiserver) -> None:
     made = create(call, a_config_map(a="1"))
     made = update(call, made.properties, a_config_map(a="2"), [])
-    anew = a_config_map(a="2")
-    anew["metadata"]["uid"] = "another"
-    cluster.change(f"{PATH}/one", anew)
+    repacked = a_config_map(a="2")
+    repacked["metadata"]["uid"] = "another"
+    cluster.change(f"{PATH}/one", repacked)
     assert update(call, made.properties, a_config_map(a="3"), []).id == "default/one"
 
 

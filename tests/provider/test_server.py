@@ -72,7 +72,7 @@ def test_functions_and_components_that_are_not_covered_are_refused_by_name(engin
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "message"),
     [
         ({"renderYamlToDirectory": "out"}, "renderYamlToDirectory"),
         ({"enableServerSideApply": "false"}, "enableServerSideApply"),
@@ -80,8 +80,10 @@ def test_functions_and_components_that_are_not_covered_are_refused_by_name(engin
         ({"context": "missing"}, "missing"),
     ],
 )
-def test_settings_that_are_not_covered_are_refused_by_name(engine: Engine, settings: dict[str, str], said: str) -> None:
-    with pytest.raises(grpc.RpcError, match=said):
+def test_settings_that_are_not_covered_are_refused_by_name(
+    engine: Engine, settings: dict[str, str], message: str
+) -> None:
+    with pytest.raises(grpc.RpcError, match=message):
         configured(engine, **settings)
 
 

@@ -244,10 +244,10 @@ def test_exactly_the_queues_that_reach_no_root_are_named_as_cycles_or_below_a_mi
     parents = {each["metadata"]["name"]: each["spec"].get("parentQueue") for each in queues}
     in_cycles = {name for name in parents if _returns(name, parents)}
     findings = check_queues(queues)
-    told = {
+    reported = {
         name for each in findings if each.rule == "queue-cycle" for name in parents if f"{name} -> " in each.message
     }
-    assert told == in_cycles
+    assert reported == in_cycles
     missing = {name for name, parent in parents.items() if parent is not None and parent not in parents}
     assert {each.name for each in findings if each.rule == "queue-parent-missing"} == missing
 

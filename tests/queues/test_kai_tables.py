@@ -66,14 +66,14 @@ def test_quotas_of_work_that_is_not_preemptible(case: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("case", cases("reclaim"))
 def test_reclaim(case: dict[str, Any]) -> None:
-    usage, victims = _standing(case)
+    usage, victims = _usage_and_victims(case)
     wanted = QueuedPod(a_waiting_pod("wanted"), case["reclaimer"], milli(1), case.get("preemptible", True))
     assert Reclaim(usage, wanted).allows(victims) is case["reclaimed"]
 
 
 def test_a_second_victim_is_found_where_one_does_not_do() -> None:
     case = next(each for each in TABLES["reclaim"] if "second victim" in each["name"])
-    usage, victims = _standing(case)
+    usage, victims = _usage_and_victims(case)
     wanted = QueuedPod(a_waiting_pod("wanted"), case["reclaimer"], milli(1), preemptible=True)
     reclaim = Reclaim(usage, wanted)
     assert reclaim.victims(victims[:1]) == ()
@@ -82,7 +82,7 @@ def test_a_second_victim_is_found_where_one_does_not_do() -> None:
     assert reclaim.victims([needless, *victims]) == tuple(victims)
 
 
-def _standing(case: dict[str, Any]) -> tuple[QueueUsage, list[QueuedPod]]:
+def _usage_and_victims(case: dict[str, Any]) -> tuple[QueueUsage, list[QueuedPod]]:
     """The queues as the case has them, with no GPU free, and the pods that it would reclaim."""
     given = {name: (*each, 0)[:5] for name, each in case["queues"].items()}
     nothing = amounts(0)

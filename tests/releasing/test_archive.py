@@ -51,13 +51,13 @@ def test_what_is_in_it_is_counted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         ({"version": "1.2.2"}, "the version is '1.2.2' and not '1.2.3'"),
         ({"user": "0"}, "the user is '0'"),
         ({"listed": "1.0"}, "its SBOM has plimsoll '1.0'"),
     ],
 )
-def test_another_image_is_refused(tmp_path: Path, given: dict[str, str], said: str) -> None:
-    with pytest.raises(PlimsollError, match=said):
+def test_another_image_is_refused(tmp_path: Path, given: dict[str, str], message: str) -> None:
+    with pytest.raises(PlimsollError, match=message):
         verify(an_archive(tmp_path, **given), "1.2.3")

@@ -65,37 +65,37 @@ def serving(workspace: Workspace, replicas: int, ready: int) -> Workload:
 
 
 def test_every_condition_is_there_with_its_generation() -> None:
-    said = status(WS, accepted(WS, 1, ("n",)), a_node("n"))
-    assert [each["type"] for each in said["conditions"]] == TYPES
-    assert {each["observedGeneration"] for each in said["conditions"]} == {3}
-    assert said["observedGeneration"] == 3
+    text = status(WS, accepted(WS, 1, ("n",)), a_node("n"))
+    assert [each["type"] for each in text["conditions"]] == TYPES
+    assert {each["observedGeneration"] for each in text["conditions"]} == {3}
+    assert text["observedGeneration"] == 3
 
 
 def test_a_refused_workspace_says_why_and_nothing_about_nodes() -> None:
-    said = status(WS, refused(WS), a_node("n"))
-    assert of(said, "ResourceReady") == ("False", "NonUniformNodes", "V100 and A100")
+    text = status(WS, refused(WS), a_node("n"))
+    assert of(text, "ResourceReady") == ("False", "NonUniformNodes", "V100 and A100")
     for kind in TYPES[1:]:
-        assert of(said, kind)[:2] == ("False", "Refused")
-    assert "targetNodeCount" not in said
+        assert of(text, kind)[:2] == ("False", "Refused")
+    assert "targetNodeCount" not in text
 
 
 def test_a_refused_workspace_that_still_serves_says_so() -> None:
-    said = status(WS, refused(WS), serving(WS, 2, 2))
-    assert of(said, "WorkloadReady") == ("True", "Ready", "StatefulSet ws: 2 of 2 pods ready")
+    text = status(WS, refused(WS), serving(WS, 2, 2))
+    assert of(text, "WorkloadReady") == ("True", "Ready", "StatefulSet ws: 2 of 2 pods ready")
 
 
 def test_brought_nodes_need_no_claims() -> None:
-    said = status(WS, accepted(WS, 2, ("a", "b")), a_node("a"), a_node("b"), serving(WS, 2, 2))
-    assert of(said, "NodeClaimsReady")[:2] == ("True", "NotNeeded")
-    assert [of(said, kind)[0] for kind in TYPES] == ["True"] * 4
-    assert of(said, "ResourceReady")[1:] == ("Accepted", "fits")
-    assert (said["perReplicaNodeCount"], said["targetNodeCount"]) == (1, 2)
+    text = status(WS, accepted(WS, 2, ("a", "b")), a_node("a"), a_node("b"), serving(WS, 2, 2))
+    assert of(text, "NodeClaimsReady")[:2] == ("True", "NotNeeded")
+    assert [of(text, kind)[0] for kind in TYPES] == ["True"] * 4
+    assert of(text, "ResourceReady")[1:] == ("Accepted", "fits")
+    assert (text["perReplicaNodeCount"], text["targetNodeCount"]) == (1, 2)
 
 
 def test_too_few_brought_nodes_are_counted() -> None:
-    said = status(WS, accepted(WS, 3, ("a", "b")), a_node("a"), a_node("b"))
-    assert of(said, "NodesReady") == ("False", "NodesNotReady", "2 of 3 nodes ready")
-    assert of(said, "ResourceReady") == of(said, "NodesReady")
+    text = status(WS, accepted(WS, 3, ("a", "b")), a_node("a"), a_node("b"))
+    assert of(text, "NodesReady") == ("False", "NodesNotReady", "2 of 3 nodes ready")
+    assert of(text, "ResourceReady") == of(text, "NodesReady")
 
 
 @pytest.mark.parametrize(
@@ -109,12 +109,12 @@ def test_too_few_brought_nodes_are_counted() -> None:
 )
 def test_the_first_step_that_a_claim_fails_is_named(steps: dict[str, str], reason: str) -> None:
     claims = [a_claim("c1", NAP, ready=True), step(a_claim("c2", NAP), **steps)]
-    said = status(NAP, accepted(NAP, 2), *claims, nap=True)
-    state, why, message = of(said, "NodeClaimsReady")
+    text = status(NAP, accepted(NAP, 2), *claims, nap=True)
+    state, why, message = of(text, "NodeClaimsReady")
     assert (state, why) == ("False", reason)
     assert message.startswith("1 of 2 NodeClaims ready; not ")
     assert "c2: No" in message
-    assert of(said, "ResourceReady") == of(said, "NodeClaimsReady")
+    assert of(text, "ResourceReady") == of(text, "NodeClaimsReady")
 
 
 def test_the_claim_that_is_furthest_behind_decides() -> None:
@@ -127,8 +127,8 @@ def test_the_claim_that_is_furthest_behind_decides() -> None:
 
 def test_missing_claims_are_counted_and_deleting_ones_are_not() -> None:
     claims = [a_claim("c1", NAP, ready=True), a_claim("c2", NAP, ready=True, deleting=True)]
-    said = status(NAP, accepted(NAP, 2), *claims, nap=True)
-    assert of(said, "NodeClaimsReady") == ("False", "NodeClaimsPending", "1 of 2 NodeClaims exist")
+    text = status(NAP, accepted(NAP, 2), *claims, nap=True)
+    assert of(text, "NodeClaimsReady") == ("False", "NodeClaimsPending", "1 of 2 NodeClaims exist")
 
 
 def spot(claim: NodeClaim, kind: str = "spot") -> NodeClaim:
@@ -139,38 +139,38 @@ def spot(claim: NodeClaim, kind: str = "spot") -> NodeClaim:
 @pytest.mark.parametrize("replacement", [(), (a_claim("c3", NAP),)], ids=["not yet", "requested"])
 def test_interrupted_spot_nodes_are_named_until_others_are_ready(replacement: tuple[NodeClaim, ...]) -> None:
     going = spot(a_claim("c2", NAP, ready=True, deleting=True, node="n2"))
-    said = status(NAP, accepted(NAP, 2), a_claim("c1", NAP, ready=True), going, *replacement, nap=True)
-    ready, reason, message = of(said, "NodeClaimsReady")
+    text = status(NAP, accepted(NAP, 2), a_claim("c1", NAP, ready=True), going, *replacement, nap=True)
+    ready, reason, message = of(text, "NodeClaimsReady")
     assert (ready, reason) == ("False", "SpotInterrupted")
     assert "1 of 2 NodeClaims ready" in message and "n2" in message
     again = a_claim("c3", NAP, ready=True)
-    said = status(NAP, accepted(NAP, 2), a_claim("c1", NAP, ready=True), going, again, nap=True)
-    assert of(said, "NodeClaimsReady")[:2] == ("True", "Ready")
+    text = status(NAP, accepted(NAP, 2), a_claim("c1", NAP, ready=True), going, again, nap=True)
+    assert of(text, "NodeClaimsReady")[:2] == ("True", "Ready")
 
 
 def test_other_nodes_that_go_are_no_interruption() -> None:
     launching = a_claim("c1", NAP, deleting=True)
     launching = launching.model_copy(update={"labels": {**launching.labels, "karpenter.sh/capacity-type": "spot"}})
     bought = spot(a_claim("c2", NAP, ready=True, deleting=True), "on-demand")
-    said = status(NAP, accepted(NAP, 2), launching, bought, nap=True)
-    assert of(said, "NodeClaimsReady")[1] == "NodeClaimsPending"
+    text = status(NAP, accepted(NAP, 2), launching, bought, nap=True)
+    assert of(text, "NodeClaimsReady")[1] == "NodeClaimsPending"
 
 
 def test_provisioned_nodes_count_once_they_are_ready() -> None:
     claims = [a_claim("c1", NAP, ready=True, node="n1"), a_claim("c2", NAP, ready=True, node="n2")]
     nodes = [a_node("n1"), a_node("n2", ready=False)]
-    said = status(NAP, accepted(NAP, 2), *claims, *nodes, nap=True)
-    assert of(said, "NodeClaimsReady")[:2] == ("True", "Ready")
-    assert of(said, "NodesReady") == ("False", "NodesNotReady", "1 of 2 nodes ready; not ready: n2")
-    assert said["workerNodes"] == ["n1"]
+    text = status(NAP, accepted(NAP, 2), *claims, *nodes, nap=True)
+    assert of(text, "NodeClaimsReady")[:2] == ("True", "Ready")
+    assert of(text, "NodesReady") == ("False", "NodesNotReady", "1 of 2 nodes ready; not ready: n2")
+    assert text["workerNodes"] == ["n1"]
 
 
 def test_nodes_that_were_there_before_save_claims() -> None:
     workspace = NAP.model_copy(update={"spec": a_workspace(instance_type=NC24).spec})
     node = a_node("brought", instance_type=NC24)
-    said = status(workspace, accepted(workspace, 1), node, nap=True)
-    assert of(said, "NodeClaimsReady")[:2] == ("True", "NotNeeded")
-    assert said["workerNodes"] == ["brought"]
+    text = status(workspace, accepted(workspace, 1), node, nap=True)
+    assert of(text, "NodeClaimsReady")[:2] == ("True", "NotNeeded")
+    assert text["workerNodes"] == ["brought"]
 
 
 @pytest.mark.parametrize(
@@ -218,17 +218,17 @@ def test_the_same_state_later_is_the_same_status() -> None:
 
 
 def test_conditions_of_others_and_their_order_make_no_difference() -> None:
-    said = status(WS, accepted(WS, 1, ("n",)), a_node("n"))
-    held = WorkspaceStatus.model_validate(said)
+    text = status(WS, accepted(WS, 1, ("n",)), a_node("n"))
+    held = WorkspaceStatus.model_validate(text)
     foreign = Condition.model_validate({"type": "Audited", "status": "True"})
     shuffled = held.model_copy(update={"conditions": (foreign, *reversed(held.conditions))})
-    assert not differs(shuffled, said)
-    assert differs(held.model_copy(update={"target_node_count": 7}), said)
-    assert differs(held.model_copy(update={"conditions": held.conditions[1:]}), said)
+    assert not differs(shuffled, text)
+    assert differs(held.model_copy(update={"target_node_count": 7}), text)
+    assert differs(held.model_copy(update={"conditions": held.conditions[1:]}), text)
 
 
 def test_what_others_say_at_length_is_cut() -> None:
     verdict = refused(WS).model_copy(update={"message": "x" * 100_000})
-    said = refused_status(verdict, None, NOW, WorkspaceStatus())
-    assert len(of(said, "ResourceReady")[2]) == 2000
-    assert "observedGeneration" not in said
+    text = refused_status(verdict, None, NOW, WorkspaceStatus())
+    assert len(of(text, "ResourceReady")[2]) == 2000
+    assert "observedGeneration" not in text

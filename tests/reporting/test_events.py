@@ -11,9 +11,9 @@ from plimsoll.report import (
     Event,
     EventReason,
     capacity_events,
+    combined,
     interruption_event,
     provisioning_event,
-    summed_up,
     verdict_event,
 )
 from tests.builders import an_environment
@@ -148,8 +148,12 @@ def test_an_interruption_is_told_once() -> None:
         condition = {"type": "NodeClaimsReady", "status": "False", "reason": reason, "message": "n1 goes"}
         return WorkspaceStatus.model_validate({"conditions": [condition]})
 
-    told = interruption_event(WS, claims("Ready"), claims("SpotInterrupted"))
-    assert told is not None and (told.type, told.reason, told.note) == ("Warning", "SpotInterrupted", "n1 goes")
+    reported = interruption_event(WS, claims("Ready"), claims("SpotInterrupted"))
+    assert reported is not None and (reported.type, reported.reason, reported.note) == (
+        "Warning",
+        "SpotInterrupted",
+        "n1 goes",
+    )
     assert interruption_event(WS, NEW, claims("SpotInterrupted")) is not None
     assert interruption_event(WS, claims("SpotInterrupted"), claims("SpotInterrupted")) is None
     assert interruption_event(WS, claims("Ready"), claims("NodeClaimsPending")) is None
@@ -167,7 +171,7 @@ def test_many_alike_are_told_as_one_about_the_environment() -> None:
     environment = an_environment(nap=True).model_copy(update={"uid": "e", "name": "env"})
     refused = [Event(named(f"no{n}"), "Warning", "Refused", "Validate", "why") for n in range(CROWD)]
     alone = fine(2, "Accepted")
-    [*rest, one] = summed_up([*alone, *refused, *fine(CROWD)], environment)
+    [*rest, one] = combined([*alone, *refused, *fine(CROWD)], environment)
     assert rest == [*refused, *alone]
     assert (one.regarding, one.reason) == (DemandRef(kind="Environment", name="env", uid="e"), "CapacityCreated")
     assert one.note.startswith(f"for {CROWD} objects: team/ws000, team/ws001, ")
@@ -175,5 +179,5 @@ def test_many_alike_are_told_as_one_about_the_environment() -> None:
 
 def test_few_and_those_without_an_environment_are_told_one_by_one() -> None:
     environment = an_environment(nap=True).model_copy(update={"uid": "e", "name": "env"})
-    assert list(summed_up(fine(CROWD - 1), environment)) == fine(CROWD - 1)
-    assert list(summed_up(fine(CROWD), environment.model_copy(update={"uid": ""}))) == fine(CROWD)
+    assert list(combined(fine(CROWD - 1), environment)) == fine(CROWD - 1)
+    assert list(combined(fine(CROWD), environment.model_copy(update={"uid": ""}))) == fine(CROWD)

@@ -56,7 +56,7 @@ def test_options_of_one_cluster_are_none_of_a_fleet(tmp_path: Path, more: list[s
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         ("", "clusters"),
         ("clusters: []", "clusters"),
@@ -65,9 +65,9 @@ def test_options_of_one_cluster_are_none_of_a_fleet(tmp_path: Path, more: list[s
         ("clusters: [", "fleet.yaml"),
     ],
 )
-def test_a_file_that_is_none_is_an_error_that_names_the_field(tmp_path: Path, content: str, said: str) -> None:
+def test_a_file_that_is_none_is_an_error_that_names_the_field(tmp_path: Path, content: str, message: str) -> None:
     file = tmp_path / "fleet.yaml"
     file.write_text(content)
     with pytest.raises(PlimsollError) as refused:
         CliRunner().invoke(app, ["--fleet", str(file)], catch_exceptions=False, standalone_mode=False)
-    assert said in f"{refused.value} {refused.value.hint}"
+    assert message in f"{refused.value} {refused.value.hint}"

@@ -18,10 +18,10 @@ class Held(LatestWriter[str, str]):
         self.begun, self.let_go = threading.Event(), threading.Event()
         self.other = threading.Event()
         self.written: list[str] = []
-        self.heard: list[tuple[str, str]] = []
+        self.received: list[tuple[str, str]] = []
 
     def take(self, key: str, number: int) -> None:
-        self._take({key: f"{key} {number}"})
+        self._queue({key: f"{key} {number}"})
 
     def _write(self, item: str) -> str:
         if item == "a 1":
@@ -35,7 +35,7 @@ class Held(LatestWriter[str, str]):
         return item.upper()
 
     def _wrote(self, key: str, item: str, result: str) -> None:
-        self.heard.append((key, result))
+        self.received.append((key, result))
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def test_the_latest_of_a_key_is_written_after_the_one_under_way(writer: Held) ->
     writer.let_go.set()
     writer.flush()
     assert writer.written == ["b 1", "a 1", "a 3"]
-    assert writer.heard == [("b", "B 1"), ("a", "A 1"), ("a", "A 3")]
+    assert writer.received == [("b", "B 1"), ("a", "A 1"), ("a", "A 3")]
 
 
 def test_one_that_breaks_is_not_heard_of_and_holds_nothing_up(writer: Held) -> None:
@@ -65,7 +65,7 @@ def test_one_that_breaks_is_not_heard_of_and_holds_nothing_up(writer: Held) -> N
     writer.flush()
     writer.take("broken", 2)
     writer.flush()
-    assert writer.heard == [("broken", "BROKEN 2")]
+    assert writer.received == [("broken", "BROKEN 2")]
 
 
 def test_what_was_taken_is_written_before_close_returns(writer: Held) -> None:

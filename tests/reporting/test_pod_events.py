@@ -5,9 +5,9 @@ from tests.builders import a_queue
 from tests.capacity_requests.cluster import Cluster, at, demand_environment, pool, share_pod
 
 
-def said(events: PodEvents, cluster: Cluster, seconds: float) -> dict[str, Event]:
+def message(events: PodEvents, cluster: Cluster, seconds: float) -> dict[str, Event]:
     """By pod."""
-    return {event.regarding.name: event for event in events.of(cluster.tick(at(seconds)).demands)}
+    return {event.regarding.name: event for event in events.of(cluster.run_round(at(seconds)).demands)}
 
 
 def test_one_event_for_each_pod_and_state() -> None:
@@ -20,7 +20,7 @@ def test_one_event_for_each_pod_and_state() -> None:
         environment=demand_environment(),
     )  # fmt: skip
     events = PodEvents()
-    first = said(events, cluster, 0)
+    first = message(events, cluster, 0)
     assert {name: (event.type, event.reason) for name, event in first.items()} == {
         "served": ("Normal", "CapacityRequested"),
         "kept-out": ("Warning", "KeptOutByQueue"),
@@ -30,9 +30,9 @@ def test_one_event_for_each_pod_and_state() -> None:
     assert manifest["metadata"]["namespace"] == "team"
     regarding = {"apiVersion": "v1", "kind": "Pod", "namespace": "team", "name": "kept-out", "uid": "uid-kept-out"}
     assert manifest["regarding"] == regarding
-    assert said(events, cluster, 5) == {}
+    assert message(events, cluster, 5) == {}
     cluster.objects[:] = [each for each in cluster.objects if getattr(each, "name", "") != "team"]
     cluster.objects.append(a_queue("team", limit=1))
-    assert {name: event.reason for name, event in said(events, cluster, 10).items()} == {
+    assert {name: event.reason for name, event in message(events, cluster, 10).items()} == {
         "kept-out": "CapacityRequested"
     }

@@ -9,7 +9,7 @@ from plimsoll.model.meta import Condition
 from tests.builders import NC24, a_claim, a_snapshot, a_workspace
 
 
-def judged(workspace: Workspace, ready: str, reason: str, generation: int = 1) -> Workspace:
+def verdict_of(workspace: Workspace, ready: str, reason: str, generation: int = 1) -> Workspace:
     condition = {"type": "ResourceReady", "status": ready, "reason": reason, "message": "so it is"}
     status = WorkspaceStatus.model_validate({"observedGeneration": generation, "conditions": [condition]})
     return workspace.model_copy(update={"status": status, "generation": 1})
@@ -19,10 +19,10 @@ def judged(workspace: Workspace, ready: str, reason: str, generation: int = 1) -
     ("workspace", "accepted", "outdated"),
     [
         pytest.param(a_workspace(), None, False, id="not judged"),
-        pytest.param(judged(a_workspace(), "True", "Accepted"), True, False, id="ready"),
-        pytest.param(judged(a_workspace(), "False", "NodeClaimsPending"), True, False, id="accepted and waiting"),
-        pytest.param(judged(a_workspace(), "False", "NonUniformNodes"), False, False, id="refused"),
-        pytest.param(judged(a_workspace(), "True", "Accepted", generation=0), True, True, id="changed since"),
+        pytest.param(verdict_of(a_workspace(), "True", "Accepted"), True, False, id="ready"),
+        pytest.param(verdict_of(a_workspace(), "False", "NodeClaimsPending"), True, False, id="accepted and waiting"),
+        pytest.param(verdict_of(a_workspace(), "False", "NonUniformNodes"), False, False, id="refused"),
+        pytest.param(verdict_of(a_workspace(), "True", "Accepted", generation=0), True, True, id="changed since"),
     ],
 )
 def test_a_workspace_is_shown_as_its_conditions_say(

@@ -14,7 +14,7 @@ from rich.console import Console
 from plimsoll.errors import PlimsollError
 from plimsoll.kube import Connection, RequestError
 from plimsoll.sandbox import making_nodes
-from plimsoll.sandbox.nodes import PATIENCE_SECONDS, ListedNode, Made, make_nodes_with, node_manifest
+from plimsoll.sandbox.nodes import STALL_SECONDS, ListedNode, NodeCounts, make_nodes_with, node_manifest
 
 READY = {"conditions": [{"type": "Ready", "status": "True"}]}
 WATCH_SECONDS = 50.0
@@ -36,7 +36,7 @@ class SlowCluster:
         self._nodes = {each.name: node_manifest(each) for each in listed(present)}
         self._all_asked = threading.Event()
 
-    def request(self, method: str, path: str, body: Any = None, *, patient: bool = False) -> dict[str, Any]:
+    def request(self, method: str, path: str, body: Any = None, *, retry_throttled: bool = False) -> dict[str, Any]:
         assert path == "/api/v1/nodes"
         if method == "GET":
             return {"items": list(self._nodes.values()), "metadata": {"resourceVersion": "1"}}
@@ -73,16 +73,18 @@ def listed(number: int) -> list[ListedNode]:
     return [ListedNode(f"n-{each}", 1000, 1024, 0, None) for each in range(number)]
 
 
-def make(cluster: SlowCluster, number: int, on_progress: Callable[[int, int], None] = lambda _m, _r: None) -> Made:
+def make(
+    cluster: SlowCluster, number: int, on_progress: Callable[[int, int], None] = lambda _m, _r: None
+) -> NodeCounts:
     return make_nodes_with(cast(Connection, cluster), listed(number), on_progress, lambda: cluster.seconds)
 
 
 def test_nodes_may_take_longer_than_the_deadline_as_long_as_they_come() -> None:
     cluster = SlowCluster(20, [1] * 20)
 
-    assert make(cluster, 20) == Made(20, 0)
+    assert make(cluster, 20) == NodeCounts(20, 0)
 
-    assert cluster.seconds == 20 * WATCH_SECONDS > 5 * PATIENCE_SECONDS
+    assert cluster.seconds == 20 * WATCH_SECONDS > 5 * STALL_SECONDS
 
 
 def test_where_nothing_comes_the_wait_ends_and_says_how_many_are_late() -> None:
@@ -93,20 +95,20 @@ def test_where_nothing_comes_the_wait_ends_and_says_how_many_are_late() -> None:
 
     assert "plimsoll sandbox logs kwok" in str(ended.value)
     # Two came in the third watch; the deadline counts from there.
-    assert 3 * WATCH_SECONDS + PATIENCE_SECONDS <= cluster.seconds < 4 * WATCH_SECONDS + PATIENCE_SECONDS
+    assert 3 * WATCH_SECONDS + STALL_SECONDS <= cluster.seconds < 4 * WATCH_SECONDS + STALL_SECONDS
 
 
 def test_nodes_that_exist_are_awaited_and_not_made() -> None:
     cluster = SlowCluster(5, [2, 3], present=3)
 
-    assert make(cluster, 5) == Made(2, 3)
+    assert make(cluster, 5) == NodeCounts(2, 3)
 
 
 def test_a_watch_that_begins_too_early_begins_anew() -> None:
     cluster = SlowCluster(5, [2, 3])
     cluster.expired = 2
 
-    assert make(cluster, 5) == Made(5, 0)
+    assert make(cluster, 5) == NodeCounts(5, 0)
 
 
 def test_a_refused_node_ends_the_wait_with_the_refusal() -> None:
@@ -115,13 +117,13 @@ def test_a_refused_node_ends_the_wait_with_the_refusal() -> None:
 
 
 def test_progress_counts_up_to_the_end() -> None:
-    told: list[tuple[int, int]] = []
+    reported: list[tuple[int, int]] = []
 
-    make(SlowCluster(10, [4, 0, 6]), 10, lambda made, ready: told.append((made, ready)))
+    make(SlowCluster(10, [4, 0, 6]), 10, lambda made, ready: reported.append((made, ready)))
 
-    assert told == sorted(told)
-    assert told[-1] == (10, 10)
-    assert (10, 4) in told
+    assert reported == sorted(reported)
+    assert reported[-1] == (10, 10)
+    assert (10, 4) in reported
 
 
 def shown(console: Console, *moments: tuple[float, int, int]) -> str:

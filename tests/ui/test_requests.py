@@ -53,7 +53,7 @@ def test_nothing_can_be_changed(address: str, method: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "said"),
+    ("path", "message"),
     [
         ("nodes/none", "there is no node &#39;none&#39; with GPUs"),
         ("queues/none", "there is no Queue &#39;none&#39;"),
@@ -61,9 +61,9 @@ def test_nothing_can_be_changed(address: str, method: str) -> None:
         ("else", "Not Found"),
     ],
 )
-def test_what_is_not_there_is_told(address: str, path: str, said: str) -> None:
+def test_what_is_not_there_is_told(address: str, path: str, message: str) -> None:
     answer = get(address, path)
-    assert (answer.code, said in answer.text) == (404, True)
+    assert (answer.code, message in answer.text) == (404, True)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from plimsoll.plan import plan, validate
 from tests.builders import A100, V100, V100_MIB, a_node, a_snapshot, a_template, a_workspace, an_environment
 
 
-def judged(*objects: Any, **environment: Any) -> Verdict:
+def verdict_of(*objects: Any, **environment: Any) -> Verdict:
     [verdict] = validate(a_snapshot(*objects, environment=an_environment(**environment)))
     return verdict
 
@@ -44,13 +44,13 @@ def nodes(number: int, **fields: Any) -> list[Node]:
     ],
 )
 def test_accepted(workspace: Workspace, brought: list[Node]) -> None:
-    verdict = judged(workspace, *brought)
+    verdict = verdict_of(workspace, *brought)
     assert (verdict.reason, verdict.accepted) == (Reason.ACCEPTED, True), verdict.message
     assert verdict.node_names == tuple(node.name for node in brought)
 
 
 @pytest.mark.parametrize(
-    ("workspace", "brought", "per_replica", "told"),
+    ("workspace", "brought", "per_replica", "reported"),
     [
         pytest.param(a_workspace(preset="phi-4"), nodes(1, memory=28 * 1024), 1, "2 GPUs, 2 nodes", id="on one node"),
         pytest.param(
@@ -66,15 +66,15 @@ def test_accepted(workspace: Workspace, brought: list[Node]) -> None:
     ],
 )
 def test_what_the_estimate_says_beyond_raw_sums_is_warned_of(
-    workspace: Workspace, brought: list[Node], per_replica: int, told: str
+    workspace: Workspace, brought: list[Node], per_replica: int, reported: str
 ) -> None:
-    verdict = judged(workspace, *brought)
+    verdict = verdict_of(workspace, *brought)
     assert (verdict.accepted, verdict.per_replica_node_count) == (True, per_replica), verdict.message
-    assert any(told in warning for warning in verdict.warnings), verdict.warnings
+    assert any(reported in warning for warning in verdict.warnings), verdict.warnings
 
 
 @pytest.mark.parametrize(
-    ("workspace", "brought", "told"),
+    ("workspace", "brought", "reported"),
     [
         pytest.param(needing(16), nodes(1, memory=8192), ["node-0", "8192", "16384"], id="one GPU of 8 GiB"),
         pytest.param(needing(80.5), nodes(4), ["node-0", "81920", "82432"], id="a template cannot span nodes"),
@@ -103,15 +103,15 @@ def test_what_the_estimate_says_beyond_raw_sums_is_warned_of(
         ),
     ],
 )
-def test_too_little_gpu_memory(workspace: Workspace, brought: list[Node], told: list[str]) -> None:
-    verdict = judged(workspace, *brought)
+def test_too_little_gpu_memory(workspace: Workspace, brought: list[Node], reported: list[str]) -> None:
+    verdict = verdict_of(workspace, *brought)
     assert verdict.reason is Reason.INSUFFICIENT_GPU_MEMORY, verdict.message
     assert verdict.message.startswith("Insufficient total GPU memory: ")
-    assert all(each in verdict.message for each in told), verdict.message
+    assert all(each in verdict.message for each in reported), verdict.message
 
 
 def test_an_instance_type_is_refused() -> None:
-    verdict = judged(a_workspace(instance_type="Standard_NC24ads_A100_v4"), a_node())
+    verdict = verdict_of(a_workspace(instance_type="Standard_NC24ads_A100_v4"), a_node())
     assert verdict.reason is Reason.INSTANCE_TYPE_FORBIDDEN
     known = "instanceType must be empty when node auto-provisioning is disabled (BYO scenario)"
     assert verdict.message.startswith(known)
@@ -123,48 +123,48 @@ SMALL = {"product": "NVIDIA-L4", "memory": 23034}
 
 def test_without_a_selector_the_smallest_group_that_serves_is_chosen() -> None:
     nodes = [a_node("large"), a_node("small", **SMALL), a_node("bare", product=None)]
-    chosen = judged(a_workspace(selector={}, preset="phi-4-mini-instruct"), *nodes)
+    chosen = verdict_of(a_workspace(selector={}, preset="phi-4-mini-instruct"), *nodes)
     assert (chosen.accepted, chosen.node_names) == (True, ("small",)), chosen.message
     assert dict(chosen.gpu_labels)["nvidia.com/gpu.product"] == ("NVIDIA-L4",)
-    assert judged(a_workspace(selector={}, preset="phi-4"), *nodes).node_names == ("large",)
+    assert verdict_of(a_workspace(selector={}, preset="phi-4"), *nodes).node_names == ("large",)
 
 
 def test_a_chosen_group_stays_chosen() -> None:
     nodes = [a_node("large"), a_node("small", **SMALL)]
     workspace = a_workspace(selector={}, preset="phi-4-mini-instruct", worker_nodes=["large"])
-    assert judged(workspace, *nodes).node_names == ("large",)
+    assert verdict_of(workspace, *nodes).node_names == ("large",)
 
 
 def test_all_replicas_count_where_a_group_is_chosen() -> None:
     nodes = [a_node("small", **SMALL), a_node("large-1"), a_node("large-2")]
-    chosen = judged(a_workspace(selector={}, preset="phi-4-mini-instruct", replicas=2), *nodes)
+    chosen = verdict_of(a_workspace(selector={}, preset="phi-4-mini-instruct", replicas=2), *nodes)
     assert chosen.node_names == ("large-1", "large-2")
 
 
 def test_without_a_group_that_serves_the_reasons_are_told() -> None:
-    refused = judged(a_workspace(selector={}, preset="phi-4"), a_node("small", **SMALL))
+    refused = verdict_of(a_workspace(selector={}, preset="phi-4"), a_node("small", **SMALL))
     assert refused.reason is Reason.NO_MATCHING_NODES
     assert "NVIDIA-L4" in refused.message and "Insufficient total GPU memory" in refused.message
-    assert judged(a_workspace(selector={}), a_node(product=None)).reason is Reason.NO_MATCHING_NODES
+    assert verdict_of(a_workspace(selector={}), a_node(product=None)).reason is Reason.NO_MATCHING_NODES
 
 
 def test_a_node_with_conditions_but_none_of_them_ready_is_not_usable() -> None:
     node = a_node()
     pressure = Condition(type="MemoryPressure", status="False")
-    verdict = judged(a_workspace(), node.model_copy(update={"conditions": (pressure,)}))
+    verdict = verdict_of(a_workspace(), node.model_copy(update={"conditions": (pressure,)}))
     assert verdict.reason is Reason.NO_USABLE_NODES
 
 
 def test_that_not_all_replicas_can_start_is_told_and_refused_where_the_environment_says_so() -> None:
     workspace, nodes = a_workspace(replicas=3), [a_node("a"), a_node("b")]
-    assert any("2 of 3 replicas can start" in warning for warning in judged(workspace, *nodes).warnings)
+    assert any("2 of 3 replicas can start" in warning for warning in verdict_of(workspace, *nodes).warnings)
     strict = a_snapshot(workspace, *nodes, environment=an_environment(partialReplicas="refuse"))
     [verdict] = validate(strict)
     assert verdict.reason is Reason.NO_FREE_NODES and "2 of 3 replicas can start" in verdict.message
 
 
 @pytest.mark.parametrize(
-    ("workspace", "node", "told"),
+    ("workspace", "node", "reported"),
     [
         (a_workspace(), a_node().model_copy(update={"allocatable": {"cpu": "8"}}), "run NVIDIA's device plugin"),
         (
@@ -183,32 +183,32 @@ def test_that_not_all_replicas_can_start_is_told_and_refused_where_the_environme
         (a_workspace(), a_node(ready=False), "Ready"),
     ],
 )
-def test_advice_is_what_would_mend_it(workspace: Workspace, node: Node, told: str) -> None:
-    verdict = judged(workspace, node)
+def test_advice_is_what_would_mend_it(workspace: Workspace, node: Node, reported: str) -> None:
+    verdict = verdict_of(workspace, node)
     assert verdict.reason is Reason.NO_USABLE_NODES, verdict.message
-    assert told in verdict.message.partition("; ")[2], verdict.message
+    assert reported in verdict.message.partition("; ")[2], verdict.message
 
 
 @pytest.mark.parametrize("more", [{}, {"pool": "a"}])
 def test_reserved_keys_are_refused_and_named(more: dict[str, str]) -> None:
-    verdict = judged(a_workspace(selector={"karpenter.sh/nodepool": "x"} | more), a_node())
+    verdict = verdict_of(a_workspace(selector={"karpenter.sh/nodepool": "x"} | more), a_node())
     assert verdict.reason is Reason.SELECTOR_RESERVED
     assert "karpenter.sh/nodepool" in verdict.message
 
 
 def test_reserved_prefixes_are_the_environments() -> None:
-    verdict = judged(a_workspace(), a_node(), reservedLabelPrefixes=["pool"])
+    verdict = verdict_of(a_workspace(), a_node(), reservedLabelPrefixes=["pool"])
     assert verdict.reason is Reason.SELECTOR_RESERVED
 
 
 def test_no_node_matches() -> None:
-    verdict = judged(a_workspace(), a_node(pool="b"))
+    verdict = verdict_of(a_workspace(), a_node(pool="b"))
     assert verdict.reason is Reason.NO_MATCHING_NODES
     assert verdict.message.startswith("No nodes found matching the specified label selector 'pool=a'")
 
 
 def test_nodes_under_deletion_do_not_match_and_are_named() -> None:
-    verdict = judged(a_workspace(), a_node("leaving", deleting=True))
+    verdict = verdict_of(a_workspace(), a_node("leaving", deleting=True))
     assert verdict.reason is Reason.NO_MATCHING_NODES
     assert "leaving" in verdict.message
 
@@ -224,7 +224,7 @@ def test_nodes_under_deletion_do_not_match_and_are_named() -> None:
     ],
 )
 def test_match_expressions_are_honoured(expression: dict[str, Any], reason: Reason) -> None:
-    verdict = judged(a_workspace(selector={}, expressions=[expression]), a_node())
+    verdict = verdict_of(a_workspace(selector={}, expressions=[expression]), a_node())
     assert verdict.reason is reason
 
 
@@ -240,16 +240,16 @@ def test_match_expressions_are_honoured(expression: dict[str, Any], reason: Reas
     ],
 )
 def test_wrong_labels_name_node_and_label(labels: dict[str, Any], named: str) -> None:
-    verdict = judged(a_workspace(), a_node("good"), a_node("wrong", **labels))
+    verdict = verdict_of(a_workspace(), a_node("good"), a_node("wrong", **labels))
     assert verdict.reason is Reason.GPU_LABELS_INVALID
     assert verdict.message.startswith("Failed to get GPU config from nvidia labels on node wrong: ")
     assert named in verdict.message
 
 
 def test_a_node_that_the_charts_pass_over_is_told_why() -> None:
-    verdict = judged(a_workspace(), a_node(product=None))
+    verdict = verdict_of(a_workspace(), a_node(product=None))
     assert "feature.node.kubernetes.io/pci-10de.present" in verdict.message
-    present = judged(a_workspace(), a_node(product=None, more_labels={"nvidia.com/gpu.present": "true"}))
+    present = verdict_of(a_workspace(), a_node(product=None, more_labels={"nvidia.com/gpu.present": "true"}))
     assert "pci-10de" not in present.message
 
 
@@ -265,7 +265,7 @@ def test_a_node_that_the_charts_pass_over_is_told_why() -> None:
 def test_nodes_that_differ_are_named_with_their_values(
     other: dict[str, Any], differing: str, state: dict[str, Any]
 ) -> None:
-    verdict = judged(a_workspace(), a_node("one"), a_node("two"), a_node("other", **other, **state))
+    verdict = verdict_of(a_workspace(), a_node("one"), a_node("two"), a_node("other", **other, **state))
     assert verdict.reason is Reason.NON_UNIFORM_NODES
     assert verdict.message.startswith("Non-uniform GPU product/count/memory: ")
     assert f"differ in {differing}:" in verdict.message
@@ -276,13 +276,13 @@ def test_nodes_that_differ_are_named_with_their_values(
 
 def test_long_lists_of_nodes_are_cut() -> None:
     brought = [a_node(f"node-{n:04}") for n in range(1000)]
-    verdict = judged(a_workspace(), *brought, a_node("other", count=2))
+    verdict = verdict_of(a_workspace(), *brought, a_node("other", count=2))
     assert "and 995 more" in verdict.message
     assert len(verdict.message) < 1000
 
 
 @pytest.mark.parametrize(
-    ("state", "told"),
+    ("state", "reported"),
     [
         ({"ready": False}, "not Ready"),
         ({"cordoned": True}, "cordoned"),
@@ -290,14 +290,14 @@ def test_long_lists_of_nodes_are_cut() -> None:
         ({"taints": ["own"]}, "tainted own:NoSchedule"),
     ],
 )
-def test_unusable_nodes_alone_are_refused_with_why(state: dict[str, Any], told: str) -> None:
-    verdict = judged(a_workspace(), a_node("down", **state))
+def test_unusable_nodes_alone_are_refused_with_why(state: dict[str, Any], reported: str) -> None:
+    verdict = verdict_of(a_workspace(), a_node("down", **state))
     assert verdict.reason is Reason.NO_USABLE_NODES
-    assert f"down ({told}" in verdict.message
+    assert f"down ({reported}" in verdict.message
 
 
 def test_an_unusable_node_without_labels_is_left_out_and_told() -> None:
-    verdict = judged(a_workspace(), a_node("up"), a_node("booting", ready=False, product=None, count=None))
+    verdict = verdict_of(a_workspace(), a_node("up"), a_node("booting", ready=False, product=None, count=None))
     assert verdict.accepted
     assert verdict.node_names == ("up",)
     assert any("booting" in warning for warning in verdict.warnings)
@@ -306,50 +306,50 @@ def test_an_unusable_node_without_labels_is_left_out_and_told() -> None:
 def test_taints_that_the_pods_tolerate_keep_nobody_away() -> None:
     tolerant = a_template()
     tolerant["spec"]["tolerations"] = [{"key": "own", "operator": "Exists"}]
-    assert judged(a_workspace(template=tolerant), a_node(taints=["own", "nvidia.com/gpu"])).accepted
-    assert not judged(a_workspace(), a_node(taints=["own"])).accepted
+    assert verdict_of(a_workspace(template=tolerant), a_node(taints=["own", "nvidia.com/gpu"])).accepted
+    assert not verdict_of(a_workspace(), a_node(taints=["own"])).accepted
     taints = {"nodeClaims": {"taints": [{"key": "own"}]}}
-    assert judged(a_workspace(), a_node(taints=["own"]), **taints).accepted
+    assert verdict_of(a_workspace(), a_node(taints=["own"]), **taints).accepted
 
 
 def test_a_toleration_that_is_none_tolerates_nothing() -> None:
     wrong = a_template()
     wrong["spec"]["tolerations"] = [{"operator": "Perhaps"}, "all"]
-    assert judged(a_workspace(template=wrong), a_node(taints=["own"])).reason is Reason.NO_USABLE_NODES
+    assert verdict_of(a_workspace(template=wrong), a_node(taints=["own"])).reason is Reason.NO_USABLE_NODES
 
 
 def test_bytes_are_read_as_mib_with_a_warning() -> None:
-    verdict = judged(needing(80), a_node(memory=80 * 2**30))
+    verdict = verdict_of(needing(80), a_node(memory=80 * 2**30))
     assert verdict.accepted
     assert any("in bytes" in warning for warning in verdict.warnings)
 
 
 def test_a_node_with_fewer_allocatable_devices_than_a_pod_asks_for_is_not_used() -> None:
     worn = a_node("worn", count=8, allocatable=7)
-    refused = judged(a_workspace(), worn)
+    refused = verdict_of(a_workspace(), worn)
     assert refused.reason is Reason.NO_USABLE_NODES
     assert "worn (7 nvidia.com/gpu allocatable, 8 requested)" in refused.message
-    accepted = judged(a_workspace(), worn, a_node("whole", count=8, allocatable=8))
+    accepted = verdict_of(a_workspace(), worn, a_node("whole", count=8, allocatable=8))
     assert accepted.node_names == ("whole",)
     assert any("worn (7" in warning for warning in accepted.warnings)
     modest = a_workspace(template=a_template(resources={"limits": {"nvidia.com/gpu": 4}}))
-    assert judged(modest, worn).accepted
+    assert verdict_of(modest, worn).accepted
 
 
 def test_an_unknown_preset_is_refused_with_near_ones() -> None:
-    verdict = judged(a_workspace(preset="phi-4-mini-instuct"), a_node())
+    verdict = verdict_of(a_workspace(preset="phi-4-mini-instuct"), a_node())
     assert verdict.reason is Reason.UNKNOWN_PRESET
     assert "phi-4-mini-instruct" in verdict.message
 
 
 def test_an_unknown_preset_with_a_stated_need_is_judged_by_it() -> None:
-    assert judged(a_workspace(preset="our-own-model", gpu_memory_gib=80), a_node()).accepted
-    refused = judged(a_workspace(preset="our-own-model", gpu_memory_gib=81), a_node())
+    assert verdict_of(a_workspace(preset="our-own-model", gpu_memory_gib=80), a_node()).accepted
+    refused = verdict_of(a_workspace(preset="our-own-model", gpu_memory_gib=81), a_node())
     assert refused.reason is Reason.INSUFFICIENT_GPU_MEMORY
 
 
 def test_nodes_per_replica_are_refused_where_a_model_cannot_span() -> None:
-    verdict = judged(a_workspace(preset="phi-4", per_replica=2), a_node())
+    verdict = verdict_of(a_workspace(preset="phi-4", per_replica=2), a_node())
     assert verdict.reason is Reason.INVALID_SPEC
     assert "perReplicaNodeCount" in verdict.message
 
@@ -372,14 +372,14 @@ def test_verdicts_are_sorted_and_one_refusal_leaves_the_others() -> None:
 
 def test_a_relabelled_node_changes_the_verdict() -> None:
     workspace = a_workspace()
-    assert judged(workspace, a_node("one"), a_node("two")).accepted
-    assert not judged(workspace, a_node("one"), a_node("two", product=V100)).accepted
+    assert verdict_of(workspace, a_node("one"), a_node("two")).accepted
+    assert not verdict_of(workspace, a_node("one"), a_node("two", product=V100)).accepted
 
 
 def test_a_deprecated_count_is_said() -> None:
-    ignored = judged(a_workspace(count=4), a_node())
+    ignored = verdict_of(a_workspace(count=4), a_node())
     assert (ignored.target_node_count, len([w for w in ignored.warnings if "resource.count" in w])) == (1, 1)
-    used = judged(a_workspace(count=3, inference=False), a_node())
+    used = verdict_of(a_workspace(count=3, inference=False), a_node())
     assert used.target_node_count == 3
 
 
@@ -390,9 +390,9 @@ P4D, P5 = "p4d.24xlarge", "p5.48xlarge"
 def test_an_instance_type_narrows_where_the_environment_allows_it() -> None:
     brought = [a_node("old", instance_type=P4D), a_node("new", instance_type=P5, product="NVIDIA-H100-80GB-HBM3")]
     workspace = a_workspace(instance_type="P5.48xlarge")
-    assert judged(workspace, *brought).reason is Reason.INSTANCE_TYPE_FORBIDDEN
-    assert judged(a_workspace(), *brought).reason is Reason.NON_UNIFORM_NODES
-    verdict = judged(workspace, *brought, **NARROWED)
+    assert verdict_of(workspace, *brought).reason is Reason.INSTANCE_TYPE_FORBIDDEN
+    assert verdict_of(a_workspace(), *brought).reason is Reason.NON_UNIFORM_NODES
+    verdict = verdict_of(workspace, *brought, **NARROWED)
     assert verdict.accepted and verdict.node_names == ("new",)
     snapshot = a_snapshot(workspace, *brought, environment=an_environment(**NARROWED))
     [workload, *_] = plan(snapshot, [verdict], datetime(2026, 1, 1, tzinfo=UTC)).creations
@@ -403,23 +403,23 @@ def test_an_instance_type_narrows_where_the_environment_allows_it() -> None:
 
 def test_kaitos_spelling_narrows_to_the_clouds_own_name() -> None:
     brought = a_node("old", instance_type="Standard_ND96asr_v4")
-    assert judged(a_workspace(instance_type="standard_nd96asr_a100_v4"), brought, **NARROWED).accepted
+    assert verdict_of(a_workspace(instance_type="standard_nd96asr_a100_v4"), brought, **NARROWED).accepted
 
 
 def test_an_instance_type_alone_narrows_all_nodes() -> None:
     brought = [a_node("old", instance_type=P4D), a_node("new", instance_type=P5)]
-    assert judged(a_workspace(instance_type=P4D, selector={}), *brought, **NARROWED).node_names == ("old",)
+    assert verdict_of(a_workspace(instance_type=P4D, selector={}), *brought, **NARROWED).node_names == ("old",)
 
 
 def test_a_type_that_no_node_has_matches_none() -> None:
-    verdict = judged(a_workspace(instance_type="g6.xlarge"), a_node("old", instance_type=P4D), **NARROWED)
+    verdict = verdict_of(a_workspace(instance_type="g6.xlarge"), a_node("old", instance_type=P4D), **NARROWED)
     assert verdict.reason is Reason.NO_MATCHING_NODES
     assert "node.kubernetes.io/instance-type in (g6.xlarge)" in verdict.message
 
 
 def test_a_namespace_may_narrow_by_its_own_types_only() -> None:
     access = [{"namespaces": ["*"], "instanceTypes": [P5]}]
-    verdict = judged(a_workspace(instance_type=P4D), a_node("old", instance_type=P4D), access=access, **NARROWED)
+    verdict = verdict_of(a_workspace(instance_type=P4D), a_node("old", instance_type=P4D), access=access, **NARROWED)
     assert verdict.reason is Reason.NOT_ALLOWED
 
 
@@ -427,7 +427,7 @@ def serving_context(tokens: int | None, **node: Any) -> Verdict:
     inference = {"preset": {"name": "phi-4-mini-instruct"}, **({} if tokens is None else {"contextLength": tokens})}
     resource = {"labelSelector": {"matchLabels": {"pool": "a"}}}
     metadata = {"name": "ws", "namespace": "default"}
-    return judged(
+    return verdict_of(
         Workspace.read({"metadata": metadata, "spec": {"resource": resource, "inference": inference}}), a_node(**node)
     )
 
@@ -443,7 +443,7 @@ def test_a_context_that_cannot_fit_is_refused_with_the_one_that_can() -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "said"),
+    ("source", "text"),
     [
         ({}, "none"),
         ({"bogus": {}}, "'bogus' is not a type of volume"),
@@ -460,14 +460,14 @@ def test_a_context_that_cannot_fit_is_refused_with_the_one_that_can() -> None:
         ({"ephemeral": {}}, "accessModes"),
     ],
 )
-def test_a_volume_that_no_pod_can_have_is_refused(source: dict[str, Any], said: str) -> None:
+def test_a_volume_that_no_pod_can_have_is_refused(source: dict[str, Any], text: str) -> None:
     weights = {"weights": {"volumeSource": source}}
     adapters = {"adapters": [{"source": {"name": "law", "volumeSource": source}}]}
     for inference, environment in ((weights, {}), (adapters, {}), ({}, weights)):
         workspace = reading(preset={"name": "phi-4"}, **inference)
-        verdict = judged(workspace, a_node(), **environment)
-        assert verdict.reason is Reason.INVALID_SPEC and said in verdict.message
-        assert judged(reading(preset={"name": "phi-4"}, replicas=0, **inference), a_node(), **environment).accepted
+        verdict = verdict_of(workspace, a_node(), **environment)
+        assert verdict.reason is Reason.INVALID_SPEC and text in verdict.message
+        assert verdict_of(reading(preset={"name": "phi-4"}, replicas=0, **inference), a_node(), **environment).accepted
 
 
 def reading(name: str = "ws", **inference: Any) -> Workspace:
@@ -493,7 +493,7 @@ def test_an_adapter_may_not_have_the_name_of_the_preset() -> None:
         "resource": {"labelSelector": {"matchLabels": {"pool": "a"}}},
         "inference": {"preset": {"name": "phi-4"}, "adapters": adapters},
     }
-    verdict = judged(Workspace.read({"metadata": {"name": "ws", "namespace": "default"}, "spec": spec}), a_node())
+    verdict = verdict_of(Workspace.read({"metadata": {"name": "ws", "namespace": "default"}, "spec": spec}), a_node())
     assert verdict.reason is Reason.INVALID_SPEC
     assert "adapter has the preset's name" in verdict.message
 
@@ -506,7 +506,7 @@ def test_an_adapter_may_not_have_the_name_of_the_preset() -> None:
     ],
 )
 def test_advice_on_a_partition_mends_it(partition: dict[str, Any], advice: str) -> None:
-    verdict = judged(a_workspace(partition=partition), a_node(count=2))
+    verdict = verdict_of(a_workspace(partition=partition), a_node(count=2))
     assert not verdict.accepted and advice in verdict.message
     assert "MIG configuration" not in verdict.message and "GPU Feature Discovery" not in verdict.message
 
@@ -515,8 +515,8 @@ def test_a_gated_model_needs_no_token_where_its_files_are_there() -> None:
     llama = {"preset": {"name": "llama-3.1-8b-instruct"}}
     held = {"weights": {"volumeSource": {"hostPath": {"path": "/models"}}, "readOnly": True}}
     empty = {"weights": {"volumeSource": {"hostPath": {"path": "/models"}}}}
-    assert "gated" in judged(reading(**llama), a_node()).message
-    assert "gated" in judged(reading(**llama, **empty), a_node()).message
-    assert judged(reading(**llama, **held), a_node()).accepted
-    assert judged(reading(**llama), a_node(), **held).accepted
-    assert "gated" in judged(reading(**llama, **empty), a_node(), **held).message
+    assert "gated" in verdict_of(reading(**llama), a_node()).message
+    assert "gated" in verdict_of(reading(**llama, **empty), a_node()).message
+    assert verdict_of(reading(**llama, **held), a_node()).accepted
+    assert verdict_of(reading(**llama), a_node(), **held).accepted
+    assert "gated" in verdict_of(reading(**llama, **empty), a_node(), **held).message

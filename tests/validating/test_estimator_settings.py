@@ -51,9 +51,9 @@ def test_one_rule_for_the_flags_the_verdict_and_its_story(
     workspace = a_workspace(preset=LLAMA, instance_type=NC24)
     snapshot = a_snapshot(workspace, environment=an_environment(nap=True, estimator=declared))
     assert validate(snapshot)[0].per_replica_node_count == nodes
-    story = explain(snapshot, workspace.ref, NOW)
-    assert story.sum is not None
-    assert story.sum.outcome.nodes == nodes
+    explanation = explain(snapshot, workspace.ref, NOW)
+    assert explanation.sum is not None
+    assert explanation.sum.outcome.nodes == nodes
 
 
 @pytest.mark.parametrize(("declared", "_", "nodes"), SETTINGS)
@@ -68,9 +68,9 @@ def test_brought_nodes_have_the_same_number(declared: dict[str, Any], _: object,
     "instance_type", [NC24, "Standard_NC80adis_H100_v5", "Standard_NV36ads_A10_v5", "Standard_ND96isr_H200_v5"]
 )
 def test_provisioned_nodes_are_the_estimates(name: str, instance_type: str) -> None:
-    told = json.loads(CliRunner().invoke(app, [name, "-t", instance_type, "--output", "json"]).stdout)
+    reported = json.loads(CliRunner().invoke(app, [name, "-t", instance_type, "--output", "json"]).stdout)
     [verdict] = validate(a_snapshot(a_workspace(preset=name, instance_type=instance_type), nap=True))
-    assert (verdict.accepted, verdict.per_replica_node_count) == (True, told["nodes"])
+    assert (verdict.accepted, verdict.per_replica_node_count) == (True, reported["nodes"])
 
 
 def test_a_workspaces_own_context_wins_and_is_served() -> None:

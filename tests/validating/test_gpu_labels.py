@@ -87,5 +87,5 @@ def test_wrong_replicas_are_refused(replicas: str) -> None:
 
 
 def test_labels_are_said_as_they_stand_on_the_node() -> None:
-    said = str(parsed(gpu_labels(A100, 2, 81920)))
-    assert said == f"{GPU_PRODUCT}={A100}, {GPU_COUNT}=2, {GPU_MEMORY}=81920 MiB"
+    message = str(parsed(gpu_labels(A100, 2, 81920)))
+    assert message == f"{GPU_PRODUCT}={A100}, {GPU_COUNT}=2, {GPU_MEMORY}=81920 MiB"

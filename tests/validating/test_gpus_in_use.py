@@ -10,7 +10,7 @@ from tests.builders import a_node, a_pod, a_snapshot, a_template, a_workspace
 OLD, YOUNG = "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"
 
 
-def judged(*objects: object) -> list[Verdict]:
+def verdict_of(*objects: object) -> list[Verdict]:
     return list(validate(a_snapshot(*objects)))
 
 
@@ -23,7 +23,7 @@ def judged(*objects: object) -> list[Verdict]:
     ],
 )
 def test_a_node_whose_gpus_others_use_is_not_free(pod: Pod) -> None:
-    [refused] = judged(a_workspace(), a_node("n", count=4), pod)
+    [refused] = verdict_of(a_workspace(), a_node("n", count=4), pod)
     assert refused.reason is Reason.NO_FREE_NODES
     assert "n by pod others/job (" in refused.message
     assert "of 4 nvidia.com/gpu)" in refused.message
@@ -40,28 +40,28 @@ def test_a_node_whose_gpus_others_use_is_not_free(pod: Pod) -> None:
     ids=["finished", "not placed", "without GPUs", "its own"],
 )
 def test_pods_that_take_no_gpu_from_it_leave_it_free(pod: Pod) -> None:
-    [verdict] = judged(a_workspace(), a_node("n", count=4), pod)
+    [verdict] = verdict_of(a_workspace(), a_node("n", count=4), pod)
     assert verdict.allocated_nodes == ("n",), verdict.message
 
 
 def test_a_template_that_asks_for_some_gpus_takes_what_is_left() -> None:
     template = a_template(resources={"limits": {"nvidia.com/gpu": 2}})
     node = a_node("n", count=4, allocatable=4)
-    [verdict] = judged(a_workspace(template=template), node, a_pod("job", node="n", devices=2))
+    [verdict] = verdict_of(a_workspace(template=template), node, a_pod("job", node="n", devices=2))
     assert verdict.accepted, verdict.message
-    [refused] = judged(a_workspace(template=template), node, a_pod("job", node="n", devices=3))
+    [refused] = verdict_of(a_workspace(template=template), node, a_pod("job", node="n", devices=3))
     assert refused.reason is Reason.NO_FREE_NODES
 
 
 def test_a_template_that_asks_for_no_number_is_refused() -> None:
     template = a_template(resources={"limits": {"nvidia.com/gpu": "some"}})
-    [refused] = judged(a_workspace(template=template), a_node())
+    [refused] = verdict_of(a_workspace(template=template), a_node())
     assert refused.reason is Reason.INVALID_SPEC
     assert "'some'" in refused.message
 
 
 def test_nodes_in_use_are_told_where_others_are_left() -> None:
-    [verdict] = judged(a_workspace(replicas=2), a_node("n"), a_node("m"), a_pod("job", node="n", devices=1))
+    [verdict] = verdict_of(a_workspace(replicas=2), a_node("n"), a_node("m"), a_pod("job", node="n", devices=1))
     assert verdict.allocated_nodes == ("m",)
     [warning] = verdict.warnings
     assert all(each in warning for each in ("1 allocated of 2 usable", "n by pod others/job (1 of 1 nvidia.com/gpu)"))
@@ -69,7 +69,7 @@ def test_nodes_in_use_are_told_where_others_are_left() -> None:
 
 def test_the_older_of_two_siblings_has_the_only_node() -> None:
     young, old = a_workspace("a", created=YOUNG), a_workspace("b", created=OLD)
-    of_young, of_old = judged(young, old, a_node("n"))
+    of_young, of_old = verdict_of(young, old, a_node("n"))
     assert of_old.allocated_nodes == ("n",)
     assert of_young.reason is Reason.NO_FREE_NODES
     assert "n by Workspace default/b" in of_young.message
@@ -77,13 +77,13 @@ def test_the_older_of_two_siblings_has_the_only_node() -> None:
 
 def test_without_times_namespace_and_name_decide() -> None:
     siblings = [a_workspace(name, namespace=namespace, created="") for namespace, name in (("x", "a"), ("b", "z"))]
-    verdicts = judged(*siblings, a_node("n"))
+    verdicts = verdict_of(*siblings, a_node("n"))
     assert [(str(each.workspace), each.accepted) for each in verdicts] == [("b/z", True), ("x/a", False)]
 
 
 def test_what_a_sibling_runs_on_is_its_own_even_where_it_is_refused() -> None:
     sibling = a_workspace("sibling", selector={"pool": "none"}, created=OLD)
-    [mine, _] = judged(a_workspace("mine", created=YOUNG), sibling, a_node("n"), a_pod("p", sibling, "n"))
+    [mine, _] = verdict_of(a_workspace("mine", created=YOUNG), sibling, a_node("n"), a_pod("p", sibling, "n"))
     assert mine.reason is Reason.NO_FREE_NODES
     assert "pod default/p of Workspace default/sibling" in mine.message
 
@@ -93,6 +93,6 @@ def test_slices_of_a_node_are_shared_by_siblings_and_not_with_whole_ones() -> No
     first, second = (a_workspace(name, partition=part, replicas=2) for name in ("a", "b"))
     third = a_workspace("c", partition=part)
     whole = a_workspace("w", created=YOUNG)
-    verdicts = judged(first, second, third, whole, a_node("n", count=4))
+    verdicts = verdict_of(first, second, third, whole, a_node("n", count=4))
     assert [each.accepted for each in verdicts] == [True, True, False, False]
     assert verdicts[0].allocated_nodes == verdicts[1].allocated_nodes == ("n",)

@@ -44,7 +44,7 @@ def on_slices(profile: str, gib: float | None = None, **fields: Any) -> Workspac
     return a_workspace(partition={"mode": "mig", "profile": profile}, gpu_memory_gib=gib, **fields)
 
 
-def judged(workspace: Workspace, *nodes: Node) -> Verdict:
+def verdict_of(workspace: Workspace, *nodes: Node) -> Verdict:
     [verdict] = validate(a_snapshot(workspace, *nodes))
     return verdict
 
@@ -85,7 +85,7 @@ def test_a_profile_with_a_plus_is_labelled_with_a_dot() -> None:
 
 @pytest.mark.parametrize("node", [mixed(), a_node(more_labels={CONFIG: "all-2g.24gb", STATE: "success"})])
 def test_a_replica_takes_one_slice_that_it_fits(node: Node) -> None:
-    verdict = judged(on_slices("2g.24gb", preset="phi-4-mini-instruct"), node)
+    verdict = verdict_of(on_slices("2g.24gb", preset="phi-4-mini-instruct"), node)
     assert verdict.accepted, verdict.message
     assert (verdict.per_replica_node_count, verdict.target_node_count) == (1, 1)
     assert (verdict.device_resource, verdict.gpus_per_node) == ("nvidia.com/mig-2g.24gb", 1)
@@ -97,40 +97,40 @@ def test_a_replica_takes_one_slice_that_it_fits(node: Node) -> None:
     ids=["by the estimate", "by the declared need"],
 )
 def test_a_slice_that_is_too_small_is_refused(workspace: Workspace) -> None:
-    refused = judged(workspace, mixed(profile="1g.10gb", count=7))
+    refused = verdict_of(workspace, mixed(profile="1g.10gb", count=7))
     assert refused.reason is Reason.INSUFFICIENT_GPU_MEMORY
     assert refused.message.startswith("Insufficient total GPU memory: one slice of node node has a total of 10240 MiB")
     assert "a larger MIG profile" in refused.message
 
 
 def test_replicas_share_a_node_of_slices() -> None:
-    verdict = judged(on_slices("1g.10gb", 8, replicas=9), mixed("a", "1g.10gb", 7), mixed("b", "1g.10gb", 7))
+    verdict = verdict_of(on_slices("1g.10gb", 8, replicas=9), mixed("a", "1g.10gb", 7), mixed("b", "1g.10gb", 7))
     assert (verdict.target_node_count, verdict.allocated_nodes) == (2, ("a", "b"))
 
 
 def test_slices_of_strategy_single_are_asked_for_as_gpus() -> None:
-    verdict = judged(on_slices("1g.10gb", 8), single())
+    verdict = verdict_of(on_slices("1g.10gb", 8), single())
     assert verdict.accepted, verdict.message
     assert (verdict.device_resource, verdict.gpus_per_node) == (None, 1)
 
 
 def test_without_a_partition_a_node_of_one_profile_offers_its_slices() -> None:
-    verdict = judged(a_workspace(gpu_memory_gib=9), single())
+    verdict = verdict_of(a_workspace(gpu_memory_gib=9), single())
     assert verdict.accepted, verdict.message
     assert (verdict.gpus_per_node, verdict.target_node_count) == (1, 1)
     assert any("resource.partition" in warning for warning in verdict.warnings)
-    assert judged(a_workspace(gpu_memory_gib=16), single()).reason is Reason.INSUFFICIENT_GPU_MEMORY
+    assert verdict_of(a_workspace(gpu_memory_gib=16), single()).reason is Reason.INSUFFICIENT_GPU_MEMORY
 
 
 def test_without_a_partition_a_node_of_slices_is_refused_with_what_to_change() -> None:
-    refused = judged(a_workspace(), mixed())
+    refused = verdict_of(a_workspace(), mixed())
     assert refused.reason is Reason.NO_USABLE_NODES
-    for told in ("node (partitioned by MIG", "all-2g.24gb", "resource.partition to mode mig", "2g.24gb"):
-        assert told in refused.message
+    for reported in ("node (partitioned by MIG", "all-2g.24gb", "resource.partition to mode mig", "2g.24gb"):
+        assert reported in refused.message
 
 
 def test_a_node_of_slices_beside_whole_ones_is_left_out() -> None:
-    verdict = judged(a_workspace(), mixed("cut"), a_node("whole"))
+    verdict = verdict_of(a_workspace(), mixed("cut"), a_node("whole"))
     assert verdict.node_names == ("whole",)
     assert any("cut (partitioned by MIG" in warning for warning in verdict.warnings)
 
@@ -138,35 +138,35 @@ def test_a_node_of_slices_beside_whole_ones_is_left_out() -> None:
 @pytest.mark.parametrize("state", ["pending", "rebooting", "failed"])
 @pytest.mark.parametrize("workspace", [a_workspace(), on_slices("2g.24gb")], ids=["whole", "slices"])
 def test_a_configuration_that_is_not_in_place_makes_a_node_unusable(state: str, workspace: Workspace) -> None:
-    refused = judged(workspace, a_node(more_labels=slices("2g.24gb", 2) | {STATE: state}))
+    refused = verdict_of(workspace, a_node(more_labels=slices("2g.24gb", 2) | {STATE: state}))
     assert refused.reason is Reason.NO_USABLE_NODES
     assert f"{STATE} is {state!r}" in refused.message
 
 
 def test_another_profile_is_refused_with_those_that_are_there() -> None:
-    refused = judged(on_slices("3g.40gb"), mixed())
+    refused = verdict_of(on_slices("3g.40gb"), mixed())
     assert refused.reason is Reason.NO_USABLE_NODES
     assert "no 3g.40gb slices" in refused.message
     assert "2g.24gb" in refused.message
 
 
 def test_slices_of_nodes_without_mig_are_refused_by_the_label_that_is_missing() -> None:
-    refused = judged(on_slices("1g.10gb+me"), a_node())
+    refused = verdict_of(on_slices("1g.10gb+me"), a_node())
     assert refused.reason is Reason.GPU_LABELS_INVALID
     assert "label nvidia.com/mig-1g.10gb.me.count is missing" in refused.message
 
 
 def test_a_partition_takes_no_several_nodes() -> None:
-    refused = judged(on_slices("2g.24gb", 16, per_replica=2), mixed())
+    refused = verdict_of(on_slices("2g.24gb", 16, per_replica=2), mixed())
     assert refused.reason is Reason.INVALID_SPEC
     assert "perReplicaNodeCount" in refused.message
 
 
 def test_an_accelerator_partition_has_some_of_the_gpus() -> None:
     workspace = a_workspace(partition={"mode": "accelerator", "count": 2}, gpu_memory_gib=160, replicas=3)
-    verdict = judged(workspace, *(a_node(f"n-{n}", count=4) for n in range(3)))
+    verdict = verdict_of(workspace, *(a_node(f"n-{n}", count=4) for n in range(3)))
     assert verdict.accepted, verdict.message
     assert (verdict.gpus_per_node, verdict.target_node_count, verdict.allocated_nodes) == (2, 2, ("n-0", "n-1"))
-    assert judged(workspace, a_node(count=1)).reason is Reason.NO_USABLE_NODES
+    assert verdict_of(workspace, a_node(count=1)).reason is Reason.NO_USABLE_NODES
     more = a_workspace(partition={"mode": "accelerator", "count": 2}, gpu_memory_gib=161)
-    assert judged(more, a_node(count=4)).reason is Reason.INSUFFICIENT_GPU_MEMORY
+    assert verdict_of(more, a_node(count=4)).reason is Reason.INSUFFICIENT_GPU_MEMORY

@@ -31,7 +31,7 @@ LATER = "2026-01-02T00:00:00Z"
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "said"),
+    ("first", "second", "text"),
     [
         # The Service of a preset, and the one of a group.
         ({"preset": LLAMA}, {"preset": "phi-4"}, "set inference.service.name to another name"),
@@ -39,10 +39,10 @@ LATER = "2026-01-02T00:00:00Z"
         ({"per_replica": 2}, {"per_replica": 2}, "needs a StatefulSet named 'chat-0'"),
     ],
 )
-def test_the_later_one_is_refused_with_what_to_change(first: Any, second: Any, said: str) -> None:
+def test_the_later_one_is_refused_with_what_to_change(first: Any, second: Any, text: str) -> None:
     chat, numbered = wanting("chat", **first), wanting("chat-0", LATER, **second)
     [(name, message)] = refused(chat, numbered).items()
-    assert name == "chat-0" and said in message and "Workspace default/chat has" in message
+    assert name == "chat-0" and text in message and "Workspace default/chat has" in message
     older = wanting("chat-0", **second)
     [(name, message)] = refused(wanting("chat", LATER, **first), older).items()
     assert name == "chat" and "replica 0 needs" in message and "create the Workspace with another name" in message

@@ -13,7 +13,7 @@ from tests.builders import NC24, a_claim, a_node, a_node_pool, a_snapshot, a_tem
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def judged(workspace: Workspace, *objects: Any, **environment: Any) -> Verdict:
+def verdict_of(workspace: Workspace, *objects: Any, **environment: Any) -> Verdict:
     [verdict] = validate(a_snapshot(workspace, *objects, environment=an_environment(nap=True, **environment)))
     return verdict
 
@@ -33,18 +33,18 @@ def test_instance_type_and_mode(nap: bool, instance_type: str | None, reason: Re
 
 
 def test_a_missing_instance_type_is_answered_with_a_feasible_one() -> None:
-    verdict = judged(a_workspace(preset="phi-4"))
+    verdict = verdict_of(a_workspace(preset="phi-4"))
     assert verdict.message.startswith("instanceType is required when node auto-provisioning is enabled")
     assert "for example " in verdict.message
 
 
 def test_a_proposal_is_one_that_the_environment_has() -> None:
     pool = a_node_pool("gpus", ["Standard_ND96isr_H200_v5"])
-    assert "for example Standard_ND96isr_H200_v5" in judged(a_workspace(preset="phi-4"), pool).message
+    assert "for example Standard_ND96isr_H200_v5" in verdict_of(a_workspace(preset="phi-4"), pool).message
 
 
 def test_an_unknown_instance_type_is_answered_with_near_ones() -> None:
-    verdict = judged(a_workspace(instance_type="Standard_NC24ads_A100_v3"))
+    verdict = verdict_of(a_workspace(instance_type="Standard_NC24ads_A100_v3"))
     assert verdict.reason is Reason.UNSUPPORTED_INSTANCE_TYPE
     assert verdict.message.startswith("Unsupported instance type 'Standard_NC24ads_A100_v3'")
     assert NC24 in verdict.message
@@ -52,21 +52,21 @@ def test_an_unknown_instance_type_is_answered_with_near_ones() -> None:
 
 @pytest.mark.parametrize("name", [NC24.lower(), NC24.upper()])
 def test_case_does_not_matter(name: str) -> None:
-    assert judged(a_workspace(instance_type=name)).accepted
+    assert verdict_of(a_workspace(instance_type=name)).accepted
 
 
 def test_a_type_that_a_node_pool_allows_is_known() -> None:
-    assert not judged(a_workspace(instance_type="metal-8")).accepted
-    assert judged(a_workspace(instance_type="Metal-8"), a_node_pool("metal", ["metal-8"])).accepted
+    assert not verdict_of(a_workspace(instance_type="metal-8")).accepted
+    assert verdict_of(a_workspace(instance_type="Metal-8"), a_node_pool("metal", ["metal-8"])).accepted
 
 
 def test_a_type_that_a_live_node_has_is_known_but_needs_a_node_class() -> None:
     workspace = a_workspace(instance_type="metal-8", preset="phi-4")
     node = a_node(instance_type="metal-8")
-    without = judged(workspace, node)
+    without = verdict_of(workspace, node)
     assert without.reason is Reason.UNSUPPORTED_INSTANCE_TYPE
     assert "nodeClassRef" in without.message
-    assert judged(workspace, node, a_node_pool("any")).accepted
+    assert verdict_of(workspace, node, a_node_pool("any")).accepted
 
 
 @pytest.mark.parametrize(
@@ -84,44 +84,44 @@ def test_a_type_that_a_live_node_has_is_known_but_needs_a_node_class() -> None:
     ],
 )
 def test_nodes_wanted(fields: dict[str, Any], instance_type: str, per_replica: int, target: int) -> None:
-    verdict = judged(a_workspace(instance_type=instance_type, **fields))
+    verdict = verdict_of(a_workspace(instance_type=instance_type, **fields))
     assert verdict.accepted, verdict.message
     assert (verdict.per_replica_node_count, verdict.target_node_count) == (per_replica, target)
 
 
 def test_fewer_nodes_for_a_replica_than_estimated_are_warned_of() -> None:
-    verdict = judged(a_workspace(instance_type=NC24, preset="llama-3.3-70b-instruct", per_replica=2))
+    verdict = verdict_of(a_workspace(instance_type=NC24, preset="llama-3.3-70b-instruct", per_replica=2))
     assert verdict.accepted
     assert any("perReplicaNodeCount is 2" in warning for warning in verdict.warnings)
 
 
 def test_fewer_nodes_for_a_replica_than_its_weights_need_are_refused() -> None:
-    verdict = judged(a_workspace(instance_type=NC24, preset="llama-3.3-70b-instruct", per_replica=1))
+    verdict = verdict_of(a_workspace(instance_type=NC24, preset="llama-3.3-70b-instruct", per_replica=1))
     assert verdict.reason is Reason.INSUFFICIENT_GPU_MEMORY
 
 
 def test_a_model_that_cannot_span_must_fit_one_node() -> None:
-    verdict = judged(a_workspace(instance_type="Standard_NV36ads_A10_v5", preset="phi-4"))
+    verdict = verdict_of(a_workspace(instance_type="Standard_NV36ads_A10_v5", preset="phi-4"))
     assert verdict.reason is Reason.INSUFFICIENT_GPU_MEMORY
     assert "Standard_NV36ads_A10_v5" in verdict.message
 
 
 def test_live_labels_win_over_the_catalog_and_the_difference_is_told() -> None:
-    verdict = judged(a_workspace(instance_type=NC24), a_node(instance_type=NC24, memory=40960))
+    verdict = verdict_of(a_workspace(instance_type=NC24), a_node(instance_type=NC24, memory=40960))
     assert "40960 MiB" in verdict.message
     assert any(NC24 in warning for warning in verdict.warnings)
 
 
 def test_a_type_of_unknown_gpus_needs_nodes_per_replica_for_a_model() -> None:
     pool = a_node_pool("metal", ["metal-8"])
-    verdict = judged(a_workspace(instance_type="metal-8", preset="phi-4"), pool)
+    verdict = verdict_of(a_workspace(instance_type="metal-8", preset="phi-4"), pool)
     assert verdict.reason is Reason.UNSUPPORTED_INSTANCE_TYPE
     assert "perReplicaNodeCount" in verdict.message
-    assert judged(a_workspace(instance_type="metal-8", preset="phi-4", per_replica=1), pool).accepted
+    assert verdict_of(a_workspace(instance_type="metal-8", preset="phi-4", per_replica=1), pool).accepted
 
 
 def test_an_empty_selector_is_fine() -> None:
-    assert judged(a_workspace(instance_type=NC24, selector={})).accepted
+    assert verdict_of(a_workspace(instance_type=NC24, selector={})).accepted
 
 
 @pytest.mark.parametrize(
@@ -134,12 +134,12 @@ def test_an_empty_selector_is_fine() -> None:
     ],
 )
 def test_a_selector_that_no_new_node_could_meet_is_refused(selector: dict[str, str], reason: Reason) -> None:
-    assert judged(a_workspace(instance_type=NC24, selector=selector)).reason is reason
+    assert verdict_of(a_workspace(instance_type=NC24, selector=selector)).reason is reason
 
 
 def test_reserved_labels_in_a_template_are_refused() -> None:
     template = a_template() | {"metadata": {"labels": {"plimsoll.dev/workspace": "other"}}}
-    verdict = judged(a_workspace(instance_type=NC24, template=template))
+    verdict = verdict_of(a_workspace(instance_type=NC24, template=template))
     assert verdict.reason is Reason.INVALID_SPEC
     assert "plimsoll.dev/workspace" in verdict.message
 

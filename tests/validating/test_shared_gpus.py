@@ -7,7 +7,7 @@ from plimsoll.plan import validate
 from tests.builders import A100, a_node, a_snapshot, a_workspace
 
 
-def judged(workspace: Workspace, *nodes: Node) -> Verdict:
+def verdict_of(workspace: Workspace, *nodes: Node) -> Verdict:
     [verdict] = validate(a_snapshot(workspace, *nodes))
     return verdict
 
@@ -19,28 +19,30 @@ def shared(strategy: str, replicas: int = 4, count: int = 2) -> Node:
 
 def test_time_slicing_multiplies_devices_and_no_memory() -> None:
     node = shared("time-slicing")
-    verdict = judged(a_workspace(gpu_memory_gib=160), node)
+    verdict = verdict_of(a_workspace(gpu_memory_gib=160), node)
     assert verdict.accepted, verdict.message
     assert verdict.gpus_per_node == 8
     assert any("shared by time-slicing" in warning for warning in verdict.warnings)
-    assert judged(a_workspace(gpu_memory_gib=161), node).reason is Reason.INSUFFICIENT_GPU_MEMORY
+    assert verdict_of(a_workspace(gpu_memory_gib=161), node).reason is Reason.INSUFFICIENT_GPU_MEMORY
 
 
 def test_a_pod_has_one_device_under_mps_with_its_part_of_the_memory() -> None:
-    verdict = judged(a_workspace(gpu_memory_gib=20), shared("mps"))
+    verdict = verdict_of(a_workspace(gpu_memory_gib=20), shared("mps"))
     assert verdict.accepted, verdict.message
     assert verdict.gpus_per_node == 1
     assert any("shared by MPS" in warning for warning in verdict.warnings)
-    refused = judged(a_workspace(gpu_memory_gib=21), shared("mps"))
+    refused = verdict_of(a_workspace(gpu_memory_gib=21), shared("mps"))
     assert refused.reason is Reason.INSUFFICIENT_GPU_MEMORY
     assert "20480 MiB" in refused.message
 
 
 def test_shared_and_whole_gpus_are_not_uniform() -> None:
-    assert judged(a_workspace(), shared("time-slicing"), a_node("whole", count=2)).reason is Reason.NON_UNIFORM_NODES
+    assert (
+        verdict_of(a_workspace(), shared("time-slicing"), a_node("whole", count=2)).reason is Reason.NON_UNIFORM_NODES
+    )
 
 
 def test_some_gpus_of_a_node_are_not_to_be_had_where_they_are_shared() -> None:
-    verdict = judged(a_workspace(partition={"mode": "accelerator", "count": 1}), shared("time-slicing"))
+    verdict = verdict_of(a_workspace(partition={"mode": "accelerator", "count": 1}), shared("time-slicing"))
     assert verdict.reason is Reason.NO_USABLE_NODES
     assert "its GPUs are shared" in verdict.message

@@ -63,10 +63,10 @@ def test_deprecated_fields_are_accepted_with_a_warning(nap: bool) -> None:
     verdict = verdict_on(nap, {"preferredNodes": ["gpu-7"], "count": 3}, inference=served())
     assert verdict.accepted
     assert verdict.target_node_count == 1
-    said = "; ".join(verdict.warnings)
-    assert "resource.preferredNodes is deprecated" in said
-    assert "gpu-7" in said
-    assert "resource.count is deprecated" in said
+    text = "; ".join(verdict.warnings)
+    assert "resource.preferredNodes is deprecated" in text
+    assert "gpu-7" in text
+    assert "resource.count is deprecated" in text
 
 
 @pytest.mark.parametrize(("limit", "accepted"), [(2, False), (3, True)])

@@ -1,8 +1,8 @@
-"""One delta: its parts for the stacks, the operations that a part comes to, and what became of them."""
+"""Applying one Plan: its parts for the stacks, the operations of each part, and their outcome."""
 
 from plimsoll.apply.delta.outcome import Outcome, Timing
 from plimsoll.apply.delta.parts import Part, assign, check, only, stacks_for
-from plimsoll.apply.delta.review import Review, Reviewer, is_going, outcome_of, stamped
+from plimsoll.apply.delta.review import Review, Reviewer, is_going, outcome_of, with_shard_label
 
 __all__ = [
     "Outcome",
@@ -16,5 +16,5 @@ __all__ = [
     "only",
     "outcome_of",
     "stacks_for",
-    "stamped",
+    "with_shard_label",
 ]

@@ -1,4 +1,4 @@
-"""What became of a Plan."""
+"""The outcome of applying a Plan."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -10,50 +10,50 @@ from plimsoll.model import ObjectKey, Signal
 
 @dataclass(frozen=True)
 class Timing:
-    """Where one stack's part of a delta spent its time, in seconds of a monotonic clock."""
+    """How long the steps of one stack's part of a Plan took, in seconds of a monotonic clock."""
 
     stack: str
     pre_started: bool
-    """Whether the update had been started ahead of the delta."""
+    """Whether the update had been pre-started."""
     start: float
-    """Waiting for the engine: about nothing where pre-started."""
+    """Waiting for the engine; almost 0 if it was pre-started."""
     review: float
-    """Own work: live objects looked at, operations computed."""
+    """Reading live objects and computing the operations."""
     engine: float
-    """From the release of the program to the engine's first operation."""
+    """From the release of the program until the engine's first operation."""
     provider: float
-    """From there until every operation was confirmed."""
+    """From then until every operation was confirmed."""
 
     @property
     def seconds(self) -> float:
-        """From the start until all of it was confirmed."""
+        """From the start until every operation was confirmed."""
         return self.start + self.review + self.engine + self.provider
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """Keys of what was done, sorted as the Plan is. `failed` says why an operation was not."""
+    """Keys of the objects by operation, sorted as in the Plan; `failed` has the reason of each failed operation."""
 
     created: tuple[ObjectKey, ...] = ()
     updated: tuple[ObjectKey, ...] = ()
     deleted: tuple[ObjectKey, ...] = ()
     forgotten: tuple[ObjectKey, ...] = ()
-    """Planned for deletion, but gone already, or replaced by an object that is not ours to delete."""
+    """Deletions of objects that no longer exist, or were replaced by an object that this writer may not delete."""
     failed: Mapping[ObjectKey, Failure] = field(default_factory=lambda: MappingProxyType({}))
     timings: tuple[Timing, ...] = ()
     signalled: tuple[Signal, ...] = ()
-    """Signals that the cluster has taken."""
+    """Signals that the cluster accepted."""
     signalling: float = 0.0
-    """Seconds that these took once every operation was confirmed."""
+    """Seconds that signals took after every operation was confirmed."""
 
     @property
     def empty(self) -> bool:
-        """Nothing was done, nor tried, to any object."""
+        """Whether no operation was done or failed."""
         return not (self.created or self.updated or self.deleted or self.forgotten or self.failed)
 
     @classmethod
     def merged(cls, parts: Iterable["Outcome"]) -> "Outcome":
-        """One outcome of parts over disjoint keys; where they meet, the later part's word holds."""
+        """Combines outcomes. If two contain the same key, the later one counts."""
         created: dict[ObjectKey, None] = {}
         updated: dict[ObjectKey, None] = {}
         deleted: dict[ObjectKey, None] = {}

@@ -1,4 +1,4 @@
-"""A Plan's parts for the stacks: which shard owns what."""
+"""Divides a Plan into parts for the stacks."""
 
 from collections import Counter
 from collections.abc import Container, Mapping, Sequence
@@ -11,13 +11,12 @@ from plimsoll.labels import SHARD
 from plimsoll.model import Change, Deletion, ObjectKey, Plan
 
 _SPREAD: Final = 125
-"""From so many creations on, a delta is spread over shards side by side, one for each so many: to start an engine
-takes the time of about as many creations."""
+"""Creations for which one more stack is used: starting an engine takes about as long as this many creations."""
 
 
 @dataclass
 class Part:
-    """What one stack is to do of a Plan."""
+    """The operations of a Plan for one stack."""
 
     creations: list[Change] = field(default_factory=list)
     updates: list[Change] = field(default_factory=list)
@@ -29,7 +28,7 @@ class Part:
 
 
 def only(plan: Plan, keys: Container[ObjectKey]) -> Plan:
-    """The Plan's operations on some objects."""
+    """The Plan with only the operations on these objects."""
     return Plan(
         creations=tuple(each for each in plan.creations if each.key in keys),
         updates=tuple(each for each in plan.updates if each.key in keys),
@@ -38,7 +37,7 @@ def only(plan: Plan, keys: Container[ObjectKey]) -> Plan:
 
 
 def check(plan: Plan) -> None:
-    """Raises PlanMismatchError for a Plan that no update can equal."""
+    """Raises PlanMismatchError for a Plan that an update cannot reproduce."""
     twice = sorted(str(key) for key, count in Counter(_keys(plan)).items() if count > 1)
     if twice:
         raise PlanMismatchError(f"the plan names {twice[0]} in two operations")
@@ -51,15 +50,15 @@ def check(plan: Plan) -> None:
 
 
 def stacks_for(creations: int) -> int:
-    """Over how many stacks so many creations are spread."""
+    """Number of stacks for this many creations."""
     return max(1, -(-creations // _SPREAD))
 
 
 def assign(plan: Plan, states: Mapping[str, State], ready: Sequence[str], room: int) -> dict[str, Part]:
-    """The Plan's parts by stack.
+    """The parts of the Plan by stack.
 
-    An object goes where it is, else where its owner's objects are, else where its label says (deletions), else to the
-    stack of `ready` (best first) that has room. Raises KeyError where `ready` is empty.
+    An object stays in its stack; a new one goes to the stack of its owner's objects; a deletion to the stack that its
+    label names; all others to the first stack of `ready` that has room. Raises KeyError if `ready` is empty.
     """
     homes = {key: stack for stack, state in states.items() for key in state.resources}
     load = Counter({stack: len(state.resources) for stack, state in states.items()})

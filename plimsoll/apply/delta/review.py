@@ -1,4 +1,4 @@
-"""The operations that a part of a Plan comes to, computed from the state and the live objects before any is begun."""
+"""Review: the operations of a part of a Plan, computed from the state and the live objects before any is started."""
 
 import copy
 from collections.abc import Callable, Iterable, Mapping
@@ -20,66 +20,67 @@ from plimsoll.provider import PATCH_FIELD_MANAGER
 
 _SIDE_BY_SIDE: Final = 16
 _MANY: Final = 20
-"""From so many creations of a kind on, one list tells which names are free."""
+"""Number of creations of one kind from which their names are checked by one list."""
 
 
 @dataclass
 class Review:
-    """What is to be done, what is done already, and how the state must be mended first."""
+    """The operations to do, the ones that are done already, and the changes that the state needs before."""
 
     creations: dict[ObjectKey, Declared] = field(default_factory=dict)
     updates: dict[ObjectKey, Declared] = field(default_factory=dict)
     deletions: set[ObjectKey] = field(default_factory=set)
     done: set[ObjectKey] = field(default_factory=set)
-    """Already as planned: an earlier delta that the Plan had not seen yet."""
+    """Objects that are already as planned, because the Plan did not know an earlier one's result."""
     forgotten: set[ObjectKey] = field(default_factory=set)
     failed: dict[ObjectKey, Failure] = field(default_factory=dict)
     drop: set[ObjectKey] = field(default_factory=set)
-    """Entries of the state whose object has gone: to be dropped before an object of that name is touched."""
+    """Entries of the state whose object no longer exists. They are removed before an object of that name is changed."""
     adopt: dict[ObjectKey, tuple[Manifest, Manifest]] = field(default_factory=dict)
-    """Our objects that the state does not know: (live, inputs)."""
+    """Objects of this writer that are missing in the state: (live object, inputs)."""
 
     @property
-    def mends(self) -> bool:
-        """Whether the state must be edited before an update can equal the Plan."""
+    def edits_state(self) -> bool:
+        """Whether the state must be edited before an update can reproduce the Plan."""
         return bool(self.drop or self.adopt)
 
     @property
     def begins(self) -> bool:
-        """Whether anything is left to do for the engine, or to mend."""
-        return bool(self.mends or self.creations or self.updates or self.deletions)
+        """Whether there is an operation for the engine, or an edit of the state."""
+        return bool(self.edits_state or self.creations or self.updates or self.deletions)
 
     def operations(self, state: State) -> dict[ObjectKey, tuple[str, Operation]]:
-        """What the engine is to do: URN and operation of each object."""
+        """The operations of the engine: URN and operation of each object."""
         created = {key: (urn_of(state.stack, each), Operation.CREATE) for key, each in self.creations.items()}
         updated = {key: (state.resources[key].urn, Operation.UPDATE) for key in self.updates}
         deleted = {key: (state.resources[key].urn, Operation.DELETE) for key in self.deletions}
         return created | updated | deleted
 
     def order(self, state: State) -> Order:
-        """The program's order. What stays is declared exactly as the state has it."""
+        """The order for the program. Objects without a change are declared exactly as in the state."""
         first = (*self.creations.values(), *self.updates.values())
         moved = self.updates.keys() | self.deletions
         return Order(first, tuple(each.declared for key, each in state.resources.items() if key not in moved))
 
 
 class Reviewer:
-    """Looks at live objects through one connection, several at a time."""
+    """Reads live objects through one connection, several at a time."""
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
 
     def review(self, part: Part, state: State) -> Review:
-        """Raises ClusterUnreachableError, or PlanMismatchError where the engine would do more than the Plan says."""
+        """Computes the operations. Raises ClusterUnreachableError, or PlanMismatchError if the engine would do more
+        than the Plan contains."""
         if state.foreign:
             raise PlanMismatchError(
                 f"stack {state.stack} contains {state.foreign[0]}, which Plimsoll did not declare and would delete",
                 "move it to another stack with `pulumi state move`",
             )
-        condemned = [str(each.key) for each in state.resources.values() if each.condemned]
-        if condemned:
+        pending_deletion = [str(each.key) for each in state.resources.values() if each.pending_deletion]
+        if pending_deletion:
             raise PlanMismatchError(
-                f"stack {state.stack}: {condemned[0]} is marked for replacement or deletion in its state",
+                f"stack {state.stack}: {pending_deletion[0]} is marked for replacement or deletion in its state",
                 "run `pulumi state untaint`, or `pulumi state delete` if the resource no longer exists",
             )
         review = Review()
@@ -96,7 +97,8 @@ class Reviewer:
         return review
 
     def _absent(self, keys: list[ObjectKey]) -> set[ObjectKey]:
-        """Those of many keys of a kind that name no object, by one list of names; a few are looked at one by one."""
+        """The keys without an object: many keys of one kind are checked by one list of names, few of them one by
+        one."""
         kinds: dict[Kind, list[ObjectKey]] = {}
         for key in keys:
             kinds.setdefault(kind_of({"apiVersion": key.api_version, "kind": key.kind}), []).append(key)
@@ -105,15 +107,16 @@ class Reviewer:
             if len(many) >= _MANY:
                 namespaces = {key.namespace for key in many}
                 try:
-                    # A cluster has a hundred thousand pods, and the namespace of triggers a few hundred.
-                    there = self._objects.names(kind, namespaces.pop() if len(namespaces) == 1 else "")
+                    # Lists one namespace: a cluster may have a hundred thousand pods, and the namespace of trigger pods
+                    # a few hundred.
+                    existing = self._objects.names(kind, namespaces.pop() if len(namespaces) == 1 else "")
                 except ConnectionFailedError as error:
                     raise _unreachable(error) from None
-                absent.update(key for key in many if (key.namespace, key.name) not in there)
+                absent.update(key for key in many if (key.namespace, key.name) not in existing)
         return absent
 
     def live(self, keys: Iterable[ObjectKey]) -> dict[ObjectKey, Manifest | None]:
-        """The live objects; None for one that does not exist. Raises ClusterUnreachableError."""
+        """The live objects; None for an object that does not exist. Raises ClusterUnreachableError."""
         found: dict[ObjectKey, Manifest | None] = {}
 
         def look(key: ObjectKey) -> None:
@@ -123,7 +126,7 @@ class Reviewer:
         return found
 
     def labelled(self, kinds: Iterable[Kind], stack: str | None = None) -> list[Manifest]:
-        """Live objects of the kinds whose label names the stack, or any stack. Raises ClusterUnreachableError."""
+        """Live objects of these kinds whose label names the stack, or any stack. Raises ClusterUnreachableError."""
         selector = SHARD if stack is None else f"{SHARD}={stack}"
         try:
             return [each for kind in kinds for each in self._objects.labelled(kind, selector)]
@@ -131,7 +134,7 @@ class Reviewer:
             raise _unreachable(error) from None
 
     def _all(self, work: Callable[[Any], None], items: list[Any]) -> None:
-        """Results are kept by key, so that the order in which threads end does not matter."""
+        """Results are stored by key, so that the order in which threads end does not matter."""
         try:
             if len(items) < 2:
                 for item in items:
@@ -158,7 +161,7 @@ class Reviewer:
 
     def _creation(self, review: Review, state: State, creation: Change, live: Manifest | None) -> None:
         key, known = creation.key, state.resources.get(creation.key)
-        manifest = stamped(creation.manifest, state.stack)
+        manifest = with_shard_label(creation.manifest, state.stack)
         if live is None and not self._is_served(key):
             review.failed[key] = Failure(
                 FailureKind.NO_SUCH_KIND, f"the cluster serves no {key.api_version} {key.kind}"
@@ -182,7 +185,7 @@ class Reviewer:
     def _update(self, review: Review, state: State, update: Change) -> None:
         key, known = update.key, state.resources.get(update.key)
         live = self._get(key)
-        manifest = stamped(_whole(update, known, live), state.stack)
+        manifest = with_shard_label(_whole(update, known, live), state.stack)
         if live is None or is_going(live):
             review.failed[key] = Failure(FailureKind.GONE, f"{key} does not exist any more")
         elif known is None and not is_ours(live, manifest):
@@ -198,7 +201,7 @@ class Reviewer:
         key, known = deletion.key, state.resources.get(deletion.key)
         live = self._get(key)
         if live is None and known is not None:
-            review.deletions.add(key)  # the provider finds nothing, which is what was wanted
+            review.deletions.add(key)  # the provider finds no object, which is the goal
         elif live is None or deletion.uid not in ("", live["metadata"]["uid"]):
             if known is not None:
                 review.drop.add(key)
@@ -211,7 +214,8 @@ class Reviewer:
             review.deletions.add(key)
 
     def _dry_run(self, manifest: Manifest) -> Failure | None:
-        """Why the apiserver would not take the change in place: the engine would replace the object instead."""
+        """Why the apiserver would reject the change; None if it accepts it. The engine would then replace the object
+        instead."""
         try:
             self._objects.apply(copy.deepcopy(manifest), FIELD_MANAGER, force=False, dry_run=True)
         except RequestError as error:
@@ -222,8 +226,8 @@ class Reviewer:
         return None
 
 
-def stamped(manifest: Mapping[str, Any], stack: str) -> Manifest:
-    """The manifest with its shard's label, and with what keeps the provider from waiting."""
+def with_shard_label(manifest: Mapping[str, Any], stack: str) -> Manifest:
+    """The manifest with the label of its shard, and with the annotation that keeps the provider from waiting."""
     copied: Manifest = copy.deepcopy(dict(manifest))
     metadata = copied["metadata"]
     metadata["labels"] = {**(metadata.get("labels") or {}), SHARD: stack}
@@ -236,14 +240,14 @@ def stamped(manifest: Mapping[str, Any], stack: str) -> Manifest:
 
 
 def _whole(update: Change, known: Resource | None, live: Manifest | None) -> Manifest:
-    """The manifest of an update, with what was declared before where it is partial."""
+    """The manifest of an update, completed by what was declared before if it is partial."""
     if not update.partial or live is None:
         return update.manifest
     return _over(known.declared.inputs if known is not None else importable(live), update.manifest)
 
 
 def _over(before: Mapping[str, Any], change: Mapping[str, Any]) -> Manifest:
-    """The object with the fields of the change, level by level."""
+    """The object, with the fields of the change merged recursively."""
     merged = dict(before)
     for key, value in change.items():
         old = merged.get(key)
@@ -252,14 +256,15 @@ def _over(before: Mapping[str, Any], change: Mapping[str, Any]) -> Manifest:
 
 
 def is_ours(live: Manifest, manifest: Manifest) -> bool:
-    """Whether a live object was made by this environment's writer for the same Workspace or demand."""
+    """Whether this environment's writer created the live object for the same Workspace or demand."""
     labels = live["metadata"].get("labels") or {}
     wanted = manifest["metadata"]["labels"]
     return SHARD in labels and all(labels.get(key) == wanted.get(key) for key in (WORKSPACE_UID, DEMAND, HEADROOM))
 
 
 def is_made_for(live: Manifest, owner: Owner) -> bool:
-    """Whether a live object was made by a writer of ours, or by Karpenter from the Workspace's own NodePool."""
+    """Whether a writer of Plimsoll created the live object, or Karpenter created it from the Workspace's own
+    NodePool."""
     labels = live["metadata"].get("labels") or {}
     uid = owner.uid if isinstance(owner, WorkspaceRef) else ""
     return SHARD in labels or (NODEPOOL in labels and bool(uid) and labels.get(WORKSPACE_UID) == uid)
@@ -286,7 +291,7 @@ def outcome_of(
     failures: Mapping[ObjectKey, Failure] | None = None,
     timing: Timing | None = None,
 ) -> Outcome:
-    """What a reviewed part came to, `failures` being those of the update."""
+    """The outcome of a part; `failures` are those of the update."""
     failed = {**review.failed, **(failures or {})}
 
     def succeeded(keys: Iterable[ObjectKey]) -> tuple[ObjectKey, ...]:

@@ -1,4 +1,4 @@
-"""Pulumi's engine as processes: one runs a program for one stack, and tells in its event log what it does."""
+"""Runs Pulumi's engine: one process runs a program for one stack, and reports its operations in its event log."""
 
 from plimsoll.apply.engine.cluster_provider import ClusterProvider, open_provider
 from plimsoll.apply.engine.environment import (

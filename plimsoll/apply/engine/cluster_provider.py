@@ -1,4 +1,4 @@
-"""The kubernetes provider that the engines use: the plugin, or the built-in one attached."""
+"""The Kubernetes provider of the engines: the plugin, or the built-in one."""
 
 import os
 import subprocess
@@ -21,8 +21,8 @@ _INSTALL_SECONDS: Final = 300
 
 @dataclass(frozen=True)
 class ClusterProvider:
-    """`environment` for the engines' processes, `inputs` of the provider resource, `version` of the plugin, and the
-    cluster that it reaches."""
+    """A provider: `environment` variables for the engines' processes, `inputs` of the provider resource, `version` of
+    the plugin, and the cluster."""
 
     environment: Mapping[str, str]
     inputs: Mapping[str, str]
@@ -32,9 +32,10 @@ class ClusterProvider:
 
 
 def open_provider(settings: ApplySettings, pulumi: Path, cluster: Callable[[], ClusterIdentity]) -> ClusterProvider:
-    """Raises ProviderMissingError where the plugin is wanted and cannot be had; nothing else takes its place."""
+    """Opens the provider. Raises ProviderMissingError if the plugin is requested and not available; nothing replaces
+    it."""
     version = plugin_version()
-    # An existing object of ours is taken over rather than failed on: a killed update may have made it.
+    # Existing objects are updated instead of failing, because a killed update may have created them.
     inputs = {"upsertExistingObjects": "true"}
     if settings.context:
         inputs["context"] = settings.context
@@ -75,7 +76,7 @@ def _need_plugin(settings: ApplySettings, pulumi: Path, version: str) -> None:
 
 
 def _kubeconfig(settings: ApplySettings) -> Path:
-    """The kubeconfig that the connection uses; in a pod, one made of its service account."""
+    """Path of the connection's kubeconfig; in a pod, one that is written for its service account."""
     if settings.kubeconfig is not None:
         return settings.kubeconfig
     named = [Path(part) for part in os.environ.get("KUBECONFIG", "").split(os.pathsep) if part]

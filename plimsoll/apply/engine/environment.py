@@ -1,4 +1,4 @@
-"""What the engine's processes are told, their home folder, and what must be there before one is started."""
+"""Environment variables and home folder of the engine's processes, and their prerequisites."""
 
 import contextlib
 import os
@@ -10,11 +10,12 @@ from plimsoll.apply.errors import PassphraseError, StateFolderFullError
 from plimsoll.apply.settings import ApplySettings
 
 _OWN: Final = frozenset({"logs", "workspaces"})
-"""Not shared with the user's home: what engines write there is of no use to others."""
+"""Folders that are not shared with the user's home, because what engines write there is of no use to others."""
 
 
 def engine_environment(settings: ApplySettings, identity: str) -> dict[str, str]:
-    """Environment variables of the engine's processes. The passphrase is named by its file, never held."""
+    """Environment variables of the engine's processes. They contain the path of the passphrase file, not the
+    passphrase."""
     return {
         "PULUMI_HOME": str(make_engine_home(settings)),
         "PULUMI_BACKEND_URL": settings.backend_url,
@@ -24,24 +25,24 @@ def engine_environment(settings: ApplySettings, identity: str) -> dict[str, str]
             else {}
         ),
         "PULUMI_SKIP_UPDATE_CHECK": "true",
-        # Looked for at each start otherwise, for seconds, where the network does not answer.
+        # Otherwise each start checks for a new version, for seconds if the network does not answer.
         "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
-        # The history holds a checkpoint of each update already.
+        # The history contains a checkpoint of each update already.
         "PULUMI_DIY_BACKEND_DISABLE_CHECKPOINT_BACKUPS": "true",
-        # A checkpoint at each step makes an update quadratic in its size. What a killed engine leaves unwritten is
-        # found again by its label.
+        # A checkpoint after each step makes the time of an update quadratic in its size. Objects that a killed engine
+        # did not record are found by their label.
         "PULUMI_EXPERIMENTAL": "true",
         "PULUMI_SKIP_CHECKPOINTS": "true",
         "PULUMI_DIY_BACKEND_GZIP": "false",
         "PULUMI_DIY_BACKEND_ZSTD": "false",
-        # An engine lives for one delta: a quarter of its time went into collecting the garbage of a small heap.
+        # An engine runs for one Plan only: with a small heap, garbage collection took a quarter of its time.
         "GOGC": "200",
         HOLDER: identity,
     }
 
 
 def check_passphrase(settings: ApplySettings) -> None:
-    """Raises PassphraseError where the file is wanted and cannot be read; the engine alone looks at its content."""
+    """Raises PassphraseError if the file is required and cannot be read. Only the engine reads its content."""
     if settings.passphrase_file is None:
         if settings.secrets_provider != "passphrase":
             return
@@ -61,7 +62,7 @@ def check_passphrase(settings: ApplySettings) -> None:
 
 
 def make_work_folder(settings: ApplySettings) -> None:
-    """Raises StateFolderFullError where it cannot be made."""
+    """Creates the work folder. Raises StateFolderFullError if that is not possible."""
     try:
         settings.work_folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
@@ -71,7 +72,7 @@ def make_work_folder(settings: ApplySettings) -> None:
 
 
 def user_home(settings: ApplySettings) -> Path:
-    """Where Pulumi keeps plugins and credentials."""
+    """The folder in which Pulumi stores plugins and credentials."""
     return (settings.pulumi_home or Path(os.environ.get("PULUMI_HOME") or Path.home() / ".pulumi")).absolute()
 
 
@@ -81,10 +82,10 @@ def engine_home(settings: ApplySettings) -> Path:
 
 
 def make_engine_home(settings: ApplySettings) -> Path:
-    """A folder that leads to everything in the user's home but logs. Raises StateFolderFullError.
+    """Creates a folder with links to everything in the user's home except logs. Raises StateFolderFullError.
 
-    The engine writes every step, with all properties, into a compressed and encrypted file below `logs`, whatever is
-    asked of it: two fifths of its time. It does without where that is no folder.
+    The engine always writes every step, with all properties, to a compressed and encrypted file below `logs`, which
+    takes two fifths of its time. It skips this if `logs` is not a folder.
     """
     theirs, ours = user_home(settings), engine_home(settings)
     try:
@@ -102,7 +103,7 @@ def make_engine_home(settings: ApplySettings) -> Path:
 
 
 def _lead(link: Path, target: Path) -> None:
-    """Makes a link in one step: engines that start meanwhile see the old or the new one."""
+    """Replaces a link atomically: engines that start meanwhile see the old or the new one."""
     if link.is_symlink() and link.readlink() == target:
         return
     fresh = link.with_name(f".{link.name}.{os.getpid()}")

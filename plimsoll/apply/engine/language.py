@@ -1,4 +1,4 @@
-"""Runs an inline program for the engine, and ends cleanly whatever becomes of the engine."""
+"""Runs an inline program for the engine, and ends cleanly if the engine ends first."""
 
 import asyncio
 import contextvars
@@ -17,7 +17,7 @@ from pulumi.runtime.proto import LanguageRuntimeServicer, language_pb2, plugin_p
 from plimsoll.apply.engine.program import Program
 
 _REGISTRATIONS: Final = 64
-"""At once; each waits in a thread for its object."""
+"""Maximum number of concurrent registrations; each uses a thread."""
 
 _CANCELLATIONS: Final = 4
 
@@ -27,8 +27,8 @@ log = structlog.get_logger(__name__)
 class InlineLanguage(LanguageRuntimeServicer):
     """The language host of one update.
 
-    The library's own fails on its own messages, and leaves its event loop open, where the engine ends first: on every
-    interrupt, and on every update in which something fails.
+    The library's own fails on its own messages, and does not close its event loop, if the engine ends first: after
+    every interrupt, and after every update with a failure.
     """
 
     def __init__(self, program: Program) -> None:
@@ -37,7 +37,7 @@ class InlineLanguage(LanguageRuntimeServicer):
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def end(self) -> None:
-        """The engine has gone: ends the program, which would wait for answers for ever."""
+        """Ends the program after the engine has ended; it would otherwise wait for responses forever."""
         self._program.call_off()
         with self._lock:
             if self._loop is not None and not self._loop.is_closed():
@@ -56,7 +56,7 @@ class InlineLanguage(LanguageRuntimeServicer):
         return language_pb2.GetRequiredPackagesResponse()
 
     def Run(self, request: Any, context: Any) -> Any:  # noqa: N802
-        # The library keeps an update's settings in context variables.
+        # The library stores the settings of an update in context variables.
         return contextvars.copy_context().run(self._run, request)
 
     def _run(self, request: Any) -> Any:
@@ -74,7 +74,7 @@ class InlineLanguage(LanguageRuntimeServicer):
         with self._lock:
             self._loop = loop
         loop.set_default_executor(ThreadPoolExecutor(_REGISTRATIONS, thread_name_prefix=f"register-{request.stack}"))
-        # Futures that nobody asked: those of resources that failed, which the engine reports.
+        # Futures that were not awaited: those of failed resources, which the engine reports.
         loop.set_exception_handler(lambda *_: None)
         try:
             loop.run_until_complete(run_in_stack(self._program))
@@ -87,13 +87,13 @@ class InlineLanguage(LanguageRuntimeServicer):
         finally:
             with self._lock:
                 self._loop = None
-            loop.run_until_complete(_wind_up())
+            loop.run_until_complete(_shut_down())
             loop.close()
         return response
 
 
-async def _wind_up() -> None:
-    """Ends what an unfinished program has left; cancelled once, the library waits anew."""
+async def _shut_down() -> None:
+    """Ends the tasks of an unfinished program. After a single cancellation, the library waits again."""
     for _ in range(_CANCELLATIONS):
         pending = asyncio.all_tasks() - {asyncio.current_task()}
         if not pending:

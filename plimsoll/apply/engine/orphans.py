@@ -1,4 +1,4 @@
-"""Plugins that a killed writer's engines left on this host."""
+"""Ends plugins that the engines of a killed writer left on this host."""
 
 import contextlib
 import os
@@ -10,10 +10,10 @@ from plimsoll.apply.engine.process import HOLDER, end_processes, is_running
 
 
 def end_orphans(engine_home: Path) -> None:
-    """Ends each process whose writer is dead, and whose engine is too, of those that had this home for their engines.
+    """Ends each process with this engine home whose writer and engine have ended.
 
-    Who started a process is in its environment, which plugins have from their engine. An engine that still lives ends
-    its plugins itself.
+    A plugin inherits the identity of its writer from the engine's environment. A running engine ends its plugins by
+    itself.
     """
     orphans = []
     for process in psutil.process_iter():
@@ -27,6 +27,6 @@ def end_orphans(engine_home: Path) -> None:
 
 
 def lives(writer: str) -> bool:
-    """Whether the process in an identity `hostname_pid_random` of this host is still there."""
+    """Whether the process of an identity `hostname_pid_random` of this host is still running."""
     parts = writer.rsplit("_", 2)
     return len(parts) == 3 and parts[1].isdecimal() and psutil.pid_exists(int(parts[1]))

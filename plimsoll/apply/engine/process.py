@@ -20,16 +20,16 @@ from semver import VersionInfo
 from plimsoll.apply.errors import EngineMissingError, killed_error
 
 MINIMUM_VERSION: Final = VersionInfo(3, 200, 0)
-"""The first with an event log over gRPC for inline programs."""
+"""The first version with an event log over gRPC for inline programs."""
 HOLDER: Final = "PLIMSOLL_HOLDER"
 """Environment variable of the engine's processes: the Lease identity of the writer that started them."""
 _UNSET: Final = "PULUMI_CONFIG_PASSPHRASE"
-"""Would override the passphrase file."""
+"""Variable that would override the passphrase file."""
 
 _PARTING_SECONDS: Final = 0.5
 _END_SECONDS: Final = 2.0
-"""A plugin that has not ended so long after SIGTERM is killed."""
-_LOOK_SECONDS: Final = 0.02
+"""Seconds after SIGTERM until a plugin is killed."""
+_POLL_SECONDS: Final = 0.02
 
 _INSTALL_HINT: Final = "install it (`plimsoll sandbox install`, or Pulumi's own installer), and put it on PATH"
 
@@ -37,7 +37,7 @@ log = structlog.get_logger(__name__)
 
 
 def find_pulumi(path: Path | None) -> tuple[Path, VersionInfo]:
-    """The CLI and its version. Raises EngineMissingError, or EngineKilledError where a signal ended it."""
+    """The CLI and its version. Raises EngineMissingError, or EngineKilledError if a signal ended it."""
     found = shutil.which(str(path) if path is not None else "pulumi")
     if found is None:
         raise EngineMissingError(f"{path or 'pulumi'}: no such program", _INSTALL_HINT)
@@ -65,12 +65,12 @@ def find_pulumi(path: Path | None) -> tuple[Path, VersionInfo]:
 class Engine(PulumiCommand):
     """The CLI for one stack: at most one process at a time, in a session of its own.
 
-    The library's runs the process in the foreground of the caller and keeps its id to itself, so that a signal to
-    the caller strands it.
+    The library's own class runs the process in the foreground of the caller and does not return its id, so a signal to
+    the caller would leave it running.
     """
 
     def __init__(self, path: Path, version: VersionInfo) -> None:
-        # The library's constructor would start the CLI once more, to ask for the version that is known already.
+        # The library's constructor would run the CLI again to get the version.
         self.command = str(path)
         self.version = version
         self._lock = threading.Lock()
@@ -79,12 +79,12 @@ class Engine(PulumiCommand):
 
     @property
     def interrupted(self) -> bool:
-        """Whether the running process, or else the last one, was interrupted or killed here."""
+        """Whether the running process, or else the last one, was interrupted or killed by this object."""
         return self._interrupted
 
     @property
     def pid(self) -> int | None:
-        """The running process."""
+        """Id of the running process."""
         process = self._process
         return process.pid if process is not None and process.poll() is None else None
 
@@ -96,7 +96,7 @@ class Engine(PulumiCommand):
         on_output: Callable[[str], Any] | None = None,
         on_error: Callable[[str], Any] | None = None,
     ) -> CommandResult:
-        """Runs the CLI to its end, and ends the plugins that it leaves behind. Raises CommandError where it fails."""
+        """Runs the CLI to its end, then ends the plugins that it left. Raises CommandError if it fails."""
         self._interrupted = False
         env = {key: value for key, value in os.environ.items() if key != _UNSET}
         process = subprocess.Popen(
@@ -105,7 +105,7 @@ class Engine(PulumiCommand):
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             cwd=cwd,
-            # The flags of inline programs are debug commands.
+            # The flags for inline programs require debug commands.
             env={**env, **additional_env, "PULUMI_AUTOMATION_API": "true", "PULUMI_DEBUG_COMMANDS": "true"},
             encoding="utf-8",
             errors="replace",
@@ -125,11 +125,12 @@ class Engine(PulumiCommand):
         return result
 
     def interrupt(self) -> None:
-        """SIGINT: the engine ends what it has begun and starts nothing more. A second one ends it at once."""
+        """Sends SIGINT: the engine finishes its current operations and starts no others. A second one ends it at
+        once."""
         self._signal(signal.SIGINT)
 
     def kill(self) -> None:
-        """SIGKILL to the engine; `run` then ends its plugins."""
+        """Sends SIGKILL to the engine; `run` then ends its plugins."""
         pid = self.pid
         if pid is not None:
             self._interrupted = True
@@ -137,7 +138,7 @@ class Engine(PulumiCommand):
                 os.killpg(pid, signal.SIGKILL)
 
     def _signal(self, number: int) -> None:
-        # No lock is taken: this may run in a signal handler.
+        # No lock, because this may run in a signal handler.
         process = self._process
         if process is not None and process.poll() is None:
             self._interrupted = True
@@ -145,17 +146,17 @@ class Engine(PulumiCommand):
 
 
 def end_session(engine: int) -> None:
-    """Ends what an engine has left behind that was started as `Engine` does it, and has ended.
+    """Ends the processes that an engine left, after the engine was started by `Engine` and has ended.
 
-    Plugins look only every five minutes whether their engine is still there. They have process groups of their own,
-    but stay in the engine's session; its id, the engine's, is given to nobody else while one of them is left.
+    Plugins check only every five minutes whether their engine is running. They have process groups of their own, but
+    stay in the engine's session, whose id is not reused while one of them runs.
     """
-    if not is_running(engine):  # else it is another process by now, and nothing was left
+    if not is_running(engine):  # otherwise it is another process, and none was left
         end_processes(_in_session(engine))
 
 
 def end_processes(processes: Iterable[psutil.Process]) -> None:
-    """Ends plugins: those that do not end by themselves at once get SIGTERM, and then SIGKILL."""
+    """Ends plugins. Those that do not end by themselves at once get SIGTERM, then SIGKILL."""
     left = _left_of(processes, _PARTING_SECONDS)
     if left:
         log.warning("ending plugins whose engine is dead", pids=[process.pid for process in left])
@@ -167,7 +168,7 @@ def end_processes(processes: Iterable[psutil.Process]) -> None:
 
 
 def is_running(pid: int) -> bool:
-    """Whether there is such a process. One that has ended and that nobody has waited for is none."""
+    """Whether the process is running. A zombie does not count."""
     try:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     except psutil.Error:
@@ -184,10 +185,10 @@ def _in_session(leader: int) -> list[psutil.Process]:
 
 
 def _left_of(processes: Iterable[psutil.Process], seconds: float) -> list[psutil.Process]:
-    """Those that still run after so long; sooner where none does. They are nobody's children to wait for."""
+    """The processes that still run after `seconds`; returns earlier if none does. They are not child processes."""
     deadline = time.monotonic() + seconds
     while left := [process for process in processes if process.is_running() and is_running(process.pid)]:
         if time.monotonic() >= deadline:
             break
-        time.sleep(_LOOK_SECONDS)
+        time.sleep(_POLL_SECONDS)
     return left

@@ -1,4 +1,4 @@
-"""The capacity program: blocks until a delta comes, registers what is new, then what stays."""
+"""The capacity program: waits until a Plan is applied, registers changed resources, then unchanged ones."""
 
 import asyncio
 import contextlib
@@ -21,37 +21,38 @@ PROVIDER_NAME: Final = "cluster"
 STACK_TYPE: Final = "pulumi:pulumi:Stack"
 PROVIDER_TYPE: Final = "pulumi:providers:kubernetes"
 CLUSTER_TYPE: Final = "plimsoll:index:Cluster"
-"""A component that records the cluster in the state; it has no children."""
+"""Type of the component that records the cluster in the state; it has no children."""
 
 
 class Declared(NamedTuple):
     """One resource of the program."""
 
     token: str
-    """Such as `kubernetes:apps/v1:Deployment`."""
+    """Type token, such as `kubernetes:apps/v1:Deployment`."""
     name: str
-    """Logical name, stable over the life of the object."""
+    """Logical name, which never changes for an object."""
     inputs: Mapping[str, Any]
 
 
 class Order(NamedTuple):
-    """What a program is to declare. Whatever else the state holds is deleted by the engine."""
+    """What a program declares. The engine deletes all other resources in the state."""
 
     first: tuple[Declared, ...]
-    """New and changed resources: registered, and waited for, before the rest."""
+    """New and changed resources: they are registered, and awaited, first."""
     kept: tuple[Declared, ...]
-    """Resources as they stand in the state."""
+    """Unchanged resources, as in the state."""
 
 
 class CalledOffError(pulumi.RunError):
-    """Ends a program that must not touch anything: after an error the engine deletes nothing."""
+    """Ends a program without changes: after an error, the engine deletes nothing."""
 
     def __init__(self) -> None:
         super().__init__("cancelled: nothing was changed")
 
 
 class Program:
-    """One run of the capacity program. `release` and `call_off` may come from any thread, before or after its start."""
+    """One run of the capacity program. `release` and `call_off` may be called from any thread, before or after its
+    start."""
 
     def __init__(
         self,
@@ -68,12 +69,12 @@ class Program:
         """Of threads: the first decision holds."""
 
     def release(self, order: Order) -> None:
-        """Gives the program its order, unless it was called off before."""
+        """Gives the program its order, unless it was called off."""
         with contextlib.suppress(InvalidStateError):
             self._order.set_result(order)
 
     def call_off(self) -> None:
-        """Ends the program unchanged, unless it was released before."""
+        """Ends the program without changes, unless it was released."""
         with contextlib.suppress(InvalidStateError):
             self._order.set_exception(CalledOffError())
 
@@ -86,9 +87,9 @@ class Program:
             raise pulumi.RunError(refusal)
         self._on_ready()
         order = await asyncio.wrap_future(self._order)
-        # The rest is registered afterwards: a hundred registrations ahead would cost the new objects a second. One that
-        # is refused is no reason to leave the others out, but the program must fail then: else the engine would delete
-        # what was not registered.
+        # Unchanged resources are registered afterwards, because a hundred registrations before would delay the new
+        # objects by a second. If one is refused, the others are registered all the same, but the program must then
+        # fail: otherwise the engine would delete what was not registered.
         refused = [*await register.all(order.first), *await register.all(order.kept)]
         if refused:
             raise pulumi.RunError(refused[0])
@@ -96,10 +97,10 @@ class Program:
 
 @dataclass(frozen=True)
 class Registration:
-    """Where resources of one program go: the engine's monitor, below its stack, by its provider.
+    """Registers the resources of one program with the engine's monitor, below the stack and with its provider.
 
-    There is no object of the library for each: its own way takes several times as long for a resource, since it keeps
-    an output for every field, and sends the engine a debug message for every step. Nobody reads outputs here.
+    This does not use the library's resource classes: they take several times as long, because they create an output for
+    every field and send the engine a debug message for every step.
     """
 
     monitor: Any
@@ -108,22 +109,23 @@ class Registration:
 
     @classmethod
     async def of(cls, provider: pulumi.ProviderResource) -> "Registration":
-        """Within a running program, once its provider is registered."""
+        """The registration of a running program, after its provider was registered."""
         root = get_root_resource()
         assert root is not None
         reference = f"{await provider.urn.future()}::{await provider.id.future()}"
         return cls(get_monitor(), str(await root.urn.future()), reference)
 
     async def all(self, resources: Iterable[Declared]) -> list[str]:
-        """Returns when the engine is done with each: what it has not taken, and why.
+        """Registers the resources and waits until the engine has processed each. Returns those that it did not accept,
+        with reasons.
 
-        An operation that failed is none of these: the engine has taken the resource, and reports by itself.
+        Operations that failed are not among them, because the engine reports these itself.
         """
         answers = await asyncio.gather(*(self._answer(each.name, self._request(each)) for each in resources))
         return [answer for answer in answers if answer is not None]
 
     async def cluster(self, identity: ClusterIdentity) -> str | None:
-        """Records the cluster. Why the engine has not taken it; None where it has."""
+        """Records the cluster. Returns why the engine did not accept it; None if it did."""
         request = resource_pb2.RegisterResourceRequest(
             type=CLUSTER_TYPE, name=PROVIDER_NAME, parent=self.parent, custom=False, object=encode(identity.record())
         )
@@ -133,12 +135,12 @@ class Registration:
         loop = asyncio.get_running_loop()
         done: asyncio.Future[str | None] = loop.create_future()
 
-        def tell(call: grpc.Future) -> None:
+        def set_result(call: grpc.Future) -> None:
             refusal = None if call.code() is grpc.StatusCode.OK else f"{name}: {call.details()}"
-            with contextlib.suppress(RuntimeError):  # the program has ended before
+            with contextlib.suppress(RuntimeError):  # the program has ended already
                 loop.call_soon_threadsafe(_set, done, refusal)
 
-        self.monitor.RegisterResource.future(request).add_done_callback(tell)
+        self.monitor.RegisterResource.future(request).add_done_callback(set_result)
         return await done
 
     def _request(self, declared: Declared) -> resource_pb2.RegisterResourceRequest:

@@ -1,4 +1,4 @@
-"""What an engine says of the operations that it was told to do, read from its event log."""
+"""Progress: the state of the operations of an update, from the engine's event log."""
 
 import time
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ _SETTING_UP: Final = frozenset({"same", "create", "update"})
 
 
 class Operation(StrEnum):
-    """What the engine is to do to one resource, in the engine's words."""
+    """An operation on one resource, in the engine's terms."""
 
     CREATE = "create"
     UPDATE = "update"
@@ -23,9 +23,9 @@ class Operation(StrEnum):
 
 
 class Progress:
-    """Of one update of a stack. For one thread at a time: the caller has a lock.
+    """The progress of one update of a stack. Not thread-safe: the caller holds a lock.
 
-    `expected` are the operations by URN, empty until the engine is told of them.
+    `expected` are the operations by URN; empty until they are known.
     """
 
     def __init__(self, stack: str) -> None:
@@ -43,22 +43,22 @@ class Progress:
 
     @property
     def confirmed(self) -> bool:
-        """Every expected operation has succeeded."""
+        """Whether every expected operation has succeeded."""
         return self.expected.keys() <= self.done.keys()
 
     @property
     def deletions(self) -> set[str]:
-        """Of what is expected: the engine may wait for the end of one for long after it is on its way."""
+        """URNs of the expected deletions that are not confirmed: the engine may wait long for the end of a deletion."""
         return {urn for urn, operation in self.expected.items() if operation is Operation.DELETE}
 
     @property
     def waits_for_deletions(self) -> bool:
-        """Whether only deletions are not confirmed, and the engine has begun them."""
+        """Whether only deletions are not confirmed, and the engine has started them."""
         left = self.expected.keys() - self.done.keys()
         return bool(left) and left <= self.deletions & self.begun
 
-    def take(self, event: EngineEvent) -> str | None:
-        """Notes an event. The operation, where it is one that was not expected."""
+    def process_event(self, event: EngineEvent) -> str | None:
+        """Processes an event. Returns the operation if it is not an expected one."""
         if "resourcePreEvent" in event:
             return self._begin(event["resourcePreEvent"]["metadata"])
         if "resOutputsEvent" in event:
@@ -81,22 +81,22 @@ class Progress:
         return None
 
     def created(self, event: EngineEvent) -> str | None:
-        """The URN of the creation that an event confirms, once it is taken."""
+        """The URN of the creation that an event confirms, after `process_event`."""
         urn = str(event["resOutputsEvent"]["metadata"]["urn"]) if "resOutputsEvent" in event else ""
         return urn if self.expected.get(urn) is Operation.CREATE and self.failure(urn) is None else None
 
     def failure(self, urn: str) -> Failure | None:
-        """Why the expected operation on a resource failed; None where it did not."""
+        """Why the expected operation on a resource failed; None if it did not."""
         if urn in self.done:
             metadata = self.done[urn].get("metadata") or {}
             if self.expected[urn] is Operation.CREATE and metadata.get("deletionTimestamp"):
-                # It met an object of its name on the way out, which takes the new fields with it.
+                # It updated an object of that name that is being deleted, which ends with the new fields.
                 return Failure(FailureKind.BEING_DELETED, "an object of that name is still being deleted")
             return None
-        said = self.error.message if self.error else ""
+        message = self.error.message if self.error else ""
         if self._messages.get(urn) or urn in self.failed:
-            return object_failure(" ".join(self._messages.get(urn, ())) or said)
-        return Failure(FailureKind.NOT_STARTED, said or "the engine did not start this operation")
+            return object_failure(" ".join(self._messages.get(urn, ())) or message)
+        return Failure(FailureKind.NOT_STARTED, message or "the engine did not start this operation")
 
     def _begin(self, metadata: Mapping[str, Any]) -> str | None:
         urn, operation = metadata["urn"], metadata["op"]

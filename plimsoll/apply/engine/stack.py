@@ -1,4 +1,4 @@
-"""One capacity stack as the Automation API sees it, without the processes that a loop has no use for."""
+"""CapacityStack: a stack for the Automation API, without processes that the controller does not need."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -32,7 +32,7 @@ _UNLIMITED: Final = [("grpc.max_receive_message_length", -1), ("grpc.max_send_me
 
 
 class CapacityStack(Stack):
-    """A stack in a work folder of its own; nothing is started by making one.
+    """A stack in a work folder of its own. Creating the object starts nothing.
 
     Errors of the CLI are raised as types of `plimsoll.apply.errors`.
     """
@@ -58,24 +58,25 @@ class CapacityStack(Stack):
             raise StateFolderFullError(
                 f"{work_dir}: {error.strerror}", "set another work folder, or free disk space in it"
             ) from None
-        # The library's constructor would run `stack select`, which rewrites files that all stacks share.
+        # The library's constructor would run `stack select`, which writes files that all stacks share.
         self.workspace = workspace
 
     def outputs(self) -> OutputMap:
-        """A capacity stack has none: asking would start two processes."""
+        """Capacity stacks have no outputs; reading them would start two processes."""
         return {}
 
     def info(self, show_secrets: bool = True) -> UpdateSummary | None:
-        """None: the history is kept, but not listed after each update."""
+        """None: the history is stored, but not listed after each update."""
         return None
 
     def init(self) -> None:
-        """`pulumi stack init`; the stack must not exist. A settings file of an earlier stack's salt is put away."""
+        """Runs `pulumi stack init`; the stack must not exist. A settings file with the salt of an earlier stack is
+        moved away."""
         (self._work_dir / f"Pulumi.{self.name}.yaml").unlink(missing_ok=True)
         self._command(["stack", "init", self.name, "--secrets-provider", self._secrets_provider, "--no-select"])
 
     def remember_secrets(self, secrets: Mapping[str, str]) -> None:
-        """Writes the stack's settings file anew: another host may have made the stack."""
+        """Writes the stack's settings file again, because another host may have created the stack."""
         path = self._work_dir / f"Pulumi.{self.name}.yaml"
         text = yaml.safe_dump(dict(secrets))
         try:
@@ -85,9 +86,9 @@ class CapacityStack(Stack):
             raise StateFolderFullError(f"{path}: {error.strerror}", "free disk space in the work folder") from None
 
     def update(self, program: Program, on_event: Callable[[EngineEvent], None], policy_packs: tuple[Path, ...]) -> None:
-        """`pulumi up` with an inline program, to its end, and nothing after it.
+        """Runs `pulumi up` with an inline program to its end.
 
-        `on_event` is called on a thread of the event log's server, for each event but debug messages.
+        `on_event` is called on a thread of the event log's server, for each event except debug messages.
         """
         server = grpc.server(futures.ThreadPoolExecutor(max_workers=8), options=_UNLIMITED)
         language = InlineLanguage(program)
@@ -107,7 +108,7 @@ class CapacityStack(Stack):
             server.stop(grace=5.0).wait()
 
     def replace_state(self, deployment: Mapping[str, Any]) -> None:
-        """`pulumi stack import`: puts a deployment (format version 3) in the place of the state."""
+        """Runs `pulumi stack import`: replaces the state by a deployment (format version 3)."""
         path = self._work_dir / f"{self.name}.import.json"
         try:
             path.write_text(json.dumps({"version": 3, "deployment": deployment}))
@@ -118,24 +119,25 @@ class CapacityStack(Stack):
             path.unlink(missing_ok=True)
 
     def break_lock(self) -> None:
-        """`pulumi cancel`: removes whoever's lock. The caller has made sure that its holder is dead."""
+        """Runs `pulumi cancel`: removes the lock of any holder. The caller must have verified that the holder has
+        ended."""
         self._command(["cancel", "--yes", "--stack", self.name])
 
     def destroy_resources(self) -> None:
-        """`pulumi destroy`: deletes every object of the stack, in one process, without a program."""
+        """Runs `pulumi destroy`: deletes every object of the stack, in one process, without a program."""
         args = ["destroy", "--yes", "--skip-preview", "--suppress-progress", "--continue-on-error", "--color", "never"]
         self._command([*args, "--stack", self.name])
 
     def remove(self) -> None:
-        """`pulumi stack rm`; the stack must be empty."""
+        """Runs `pulumi stack rm`; the stack must be empty."""
         self._command(["stack", "rm", "--yes", self.name])
 
     def export(self) -> bytes:
-        """`pulumi stack export`."""
+        """The output of `pulumi stack export`."""
         return self._command(["stack", "export", "--stack", self.name]).encode()
 
     def list_names(self) -> list[str]:
-        """`pulumi stack ls`: names of the project's stacks."""
+        """The names of the project's stacks, by `pulumi stack ls`."""
         return [str(each["name"]) for each in json.loads(self._command(["stack", "ls", "--json"]))]
 
     @property

@@ -1,4 +1,5 @@
-"""Keeps one stack's state in accord with the cluster: what was lost is adopted, what has gone is forgotten."""
+"""StateKeeper: keeps the state of one stack consistent with the cluster: adopts objects that are missing in the state,
+and removes entries whose objects no longer exist."""
 
 from collections.abc import Callable, Iterable
 
@@ -18,9 +19,9 @@ log = structlog.get_logger(__name__)
 
 
 class StateKeeper:
-    """The state of one stack, as last read. Nothing of it is edited while an engine runs: the caller sees to that.
+    """The state of one stack, as last read. The caller ensures that no engine runs during an edit.
 
-    Without the Lease nothing is edited, and no lock broken.
+    Without the Lease, the state is not edited and no lock is broken.
     """
 
     def __init__(
@@ -35,20 +36,20 @@ class StateKeeper:
         self._cluster = cluster
 
     def read(self) -> State:
-        """Raises OtherClusterError where the state is that of another cluster, which is left as it is."""
+        """Reads the state. Raises OtherClusterError if it is that of another cluster, and does not change it."""
         state = self._backend.read(self._stack.name) or State.empty(self._stack.name)
         require_own(state, self._cluster)
         self.state = state
         return state
 
     def changed(self) -> bool:
-        """Whether somebody has written the state since it was read."""
+        """Whether the state was written since it was read."""
         return self._backend.tag(self._stack.name) != self.state.tag
 
     def prepare(self) -> None:
-        """Makes the stack where it is missing, and its settings file where another host made it; no engine of it runs.
+        """Creates the stack if it is missing, and its settings file if another host created it. No engine may run.
 
-        What a killed engine left half written is cleared, as it would keep every further one out.
+        Removes files that a killed engine left incomplete, because every further engine would fail on them.
         """
         self._backend.mend(self._stack.name)
         state = self._backend.read(self._stack.name)
@@ -58,7 +59,7 @@ class StateKeeper:
             self._stack.remember_secrets(state.secrets)
 
     def recover(self) -> None:
-        """Clears pending operations, and forgets objects that others removed."""
+        """Clears pending operations, and removes entries of objects that others deleted."""
         self._backend.mend(self._stack.name)
         if self.read().interrupted:
             self.clear_pending()
@@ -71,7 +72,7 @@ class StateKeeper:
             self.mend(stale, ())
 
     def clear_pending(self) -> None:
-        """Drops the operations that a killed engine left, and takes over the objects that it had made."""
+        """Clears the pending operations of a killed engine, and adopts the objects that it had created."""
         pending = {each.key: each for each in self.state.pending if each.operation in ("creating", "updating")}
         found = self._reviewer.live(pending)
         adopted = [
@@ -83,7 +84,7 @@ class StateKeeper:
         self.mend((), adopted)
 
     def mend(self, drop: Iterable[ObjectKey], adopt: Iterable[tuple[Manifest, Manifest]]) -> None:
-        """Edits the state: without `drop`, with the (live, inputs) of `adopt`, without pending operations."""
+        """Edits the state: removes `drop` and pending operations, and adds the (live, inputs) of `adopt`."""
         self._lease.require()
         if self.state.secrets:
             self._stack.remember_secrets(self.state.secrets)
@@ -92,7 +93,7 @@ class StateKeeper:
         self.read()
 
     def remove(self) -> tuple[ObjectKey, ...]:
-        """Deletes every object of the stack, then the stack. The objects' keys."""
+        """Deletes every object of the stack, then the stack. Returns the keys of the objects."""
         if self._backend.read(self._stack.name) is None:
             return ()
         self.recover()
@@ -105,7 +106,7 @@ class StateKeeper:
         return keys
 
     def unlocking(self, command: Callable[[], None]) -> None:
-        """Runs a command that takes the stack's lock; a dead holder's lock is broken once."""
+        """Runs a command that takes the stack's lock. The lock of a holder that has ended is broken once."""
         try:
             command()
         except LockedError as error:
@@ -114,21 +115,21 @@ class StateKeeper:
             command()
 
     def _stale(self) -> list[ObjectKey]:
-        """Keys of the state whose object has gone, or is another one of that name."""
+        """Keys of entries whose object no longer exists, or was replaced by another of that name."""
         resources = self.state.resources
         if not resources:
             return []
         kinds = {kind_of({"apiVersion": key.api_version, "kind": key.kind}) for key in resources}
         listed = self._reviewer.labelled(kinds, self._stack.name)
         live = {ObjectKey.of(each): each["metadata"]["uid"] for each in listed}
-        # A label can be taken away: only a look at the object itself tells that it has gone.
+        # Labels can be removed, so only reading the object itself shows that it was deleted.
         suspects = [key for key, resource in resources.items() if live.get(key) != resource.uid]
         found = self._reviewer.live(suspects)
         return [key for key in suspects if (obj := found[key]) is None or obj["metadata"]["uid"] != resources[key].uid]
 
 
 def _made_by(live: Manifest, inputs: Manifest) -> bool:
-    """Whether a live object is what these inputs made, by the labels and annotations that we set."""
+    """Whether a live object was created from these inputs, by the labels and annotations that Plimsoll sets."""
     metadata, declared = live["metadata"], inputs["metadata"]
     return not metadata.get("deletionTimestamp") and all(
         (declared.get(field) or {}).items() <= (metadata.get(field) or {}).items()

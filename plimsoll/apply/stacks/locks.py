@@ -1,4 +1,4 @@
-"""Stale locks of the engine: told from living ones, and broken."""
+"""Breaks stale locks of the engine."""
 
 import contextlib
 import signal
@@ -18,10 +18,10 @@ log = structlog.get_logger(__name__)
 
 
 def break_stale(stack: CapacityStack, error: LockedError, identity: str, expired_holders: Iterable[str]) -> None:
-    """Breaks the lock where each of its holders is known to be dead; else raises the LockedError.
+    """Breaks the lock if all of its holders have ended; otherwise raises the LockedError.
 
-    The caller holds the environment's Lease. A holder is dead where its host is that of a writer whose Lease has
-    expired, or where it was on this host and its process is no more. An engine that outlived its writer on this host
+    The caller holds the environment's Lease. A holder has ended if its host is that of a writer whose Lease has
+    expired, or if it was on this host and its process does not exist. An engine on this host that outlived its writer
     is ended first.
     """
     dead_hosts = {holder.rsplit("_", 2)[0] for holder in expired_holders}
@@ -38,11 +38,11 @@ def break_stale(stack: CapacityStack, error: LockedError, identity: str, expired
 
 
 def _ended_here(holder: LockHolder, identity: str) -> bool:
-    """Whether the holder's process on this host is gone, after ending it where it is an orphan of ours."""
+    """Whether the holder's process on this host has ended, after ending it if its writer has ended."""
     try:
         process = psutil.Process(holder.pid)
         if not process.name().startswith("pulumi"):
-            return True  # the id was given to another program
+            return True  # the id was reused by another program
         writer = process.environ().get(HOLDER)
     except psutil.NoSuchProcess:
         return True

@@ -1,4 +1,4 @@
-"""One capacity stack and the single thread that works on it."""
+"""Shard: one capacity stack and the thread that works on it."""
 
 import threading
 import time
@@ -20,8 +20,8 @@ from plimsoll.apply.errors import (
 from plimsoll.apply.lease import Lease
 from plimsoll.apply.settings import ApplySettings
 from plimsoll.apply.stacks.keeper import StateKeeper
-from plimsoll.apply.stacks.life import Phase
 from plimsoll.apply.stacks.update import Updates
+from plimsoll.apply.stacks.update_state import Phase
 from plimsoll.apply.state import Backend, Manifest, State, importable
 from plimsoll.errors import PlimsollError
 from plimsoll.model import ObjectKey
@@ -29,20 +29,21 @@ from plimsoll.model import ObjectKey
 T = TypeVar("T")
 
 _MOST_TRIES: Final = 4
-"""A state that does not come in order after so many tries never will."""
-_REST_SECONDS: Final = 30.0
-"""After no update could be pre-started: deltas are applied without meanwhile."""
+"""Number of attempts to bring a state in order."""
+_BACKOFF_SECONDS: Final = 30.0
+"""Back-off in seconds after a pre-start failed. Plans are applied without a pre-started update meanwhile."""
 _FORGET_SECONDS: Final = 30.0
-"""What others remove within this time is forgotten together: the state is edited while no engine runs."""
+"""Seconds for which removals by others are collected, because the state is edited while no engine runs."""
 
 log = structlog.get_logger(__name__)
 
 
 class Shard:
-    """Its thread does one task after the other: an update is pre-started, given its part of a delta, settled.
+    """A stack whose tasks run one after the other on its thread: an update is pre-started, applies its part of a Plan,
+    and is settled.
 
-    What an update goes through is its `life`; methods that return futures may be called from anywhere. `on_idle` is
-    called, on the thread, when the last task has ended.
+    The phases of an update are those of `update_state`. Methods that return futures may be called from any thread.
+    `on_idle` is called, on the shard's thread, when the last task has ended.
     """
 
     def __init__(
@@ -66,66 +67,67 @@ class Shard:
         self._updates = Updates(stack, provider, settings.policy_packs)
         self._ready_at = 0.0
         self._pre_starting = False
-        self._rests_until = 0.0
-        self._forgets_at = 0.0
-        self._looked_for: set[str] = set()
-        """UIDs that no watch shows, and that are in the cluster all the same."""
+        self._backoff_until = 0.0
+        self._next_forget = 0.0
+        self._unwatched: set[str] = set()
+        """UIDs that no watch shows although the objects exist in the cluster."""
         self._on_idle = on_idle
         self._due = 0
-        """How many tasks run or wait."""
+        """Number of running and waiting tasks."""
         self._counting = threading.Lock()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=stack.name)
 
     @property
     def state(self) -> State:
-        """As last read, or as the last delta will leave it."""
+        """The state as last read, or as it will be after the last Plan."""
         return self._keeper.state
 
     @property
     def pid(self) -> int | None:
-        """The running engine."""
+        """Process id of the running engine."""
         return self._stack.engine.pid
 
     @property
     def idle(self) -> bool:
-        """No task is running or waiting; a pre-started update may be."""
+        """Whether no task is running or waiting. An update may be pre-started."""
         return self._due == 0
 
     @property
     def pre_started(self) -> bool:
-        """Its engine waits for a delta."""
+        """Whether an update is pre-started."""
         return self._updates.phase is Phase.READY
 
     @property
-    def standing(self) -> bool:
-        """An update is pre-started, or about to be."""
+    def has_pre_started(self) -> bool:
+        """Whether an update is pre-started or about to be."""
         return self._pre_starting or self.pre_started
 
     @property
-    def rests(self) -> bool:
-        """It is too soon after no update could be pre-started."""
-        return time.monotonic() < self._rests_until
+    def backing_off(self) -> bool:
+        """Whether a pre-start failed recently."""
+        return time.monotonic() < self._backoff_until
 
     @property
     def rank(self) -> int:
-        """How soon it can begin: 0 at once, 1 when its engine has started, 2 after a start, 3 when it is done."""
+        """How soon it can start to apply: 0 at once, 1 when its engine has started, 2 after starting an engine, 3 after
+        its tasks."""
         if self.idle:
             return 0 if self.pre_started else 2
         return 1 if self._pre_starting and self._due == 1 else 3
 
     def pre_start(self) -> "Future[None]":
-        """Starts an update ahead of need."""
+        """Pre-starts an update."""
         self._pre_starting = True
         return self._submit(self._pre_start)
 
     def call_off(self) -> "Future[None]":
-        """Ends a pre-started update unchanged; one that is running is awaited."""
+        """Ends a pre-started update without changes, or waits for the end of a running one."""
         return self._submit(self._call_off)
 
     def apply(self, part: Part, created: Callable[[ObjectKey], None]) -> "Future[Outcome]":
-        """Does its part of a Plan; the future is there as soon as the engine has confirmed every operation.
+        """Applies its part of a Plan. The future completes as soon as the engine has confirmed every operation.
 
-        `created` is told of each object as soon as its creation is confirmed, on a thread of the update.
+        `created` is called with each object when its creation is confirmed, on a thread of the update.
         """
         began, pre_started = time.monotonic(), self.pre_started
         future = self._submit(lambda: self._apply(part, began, pre_started, created))
@@ -136,35 +138,37 @@ class Shard:
         """Clears what a killed writer left: locks and pending operations."""
         return self._submit(self._recover)
 
-    def forget_missing(self, there: Collection[str]) -> None:
-        """Drops from the state what is neither among the UIDs `there` nor in the cluster; nothing while it is busy.
+    def forget_missing(self, live_uids: Collection[str]) -> None:
+        """Removes the entries of objects that are neither in `live_uids` nor in the cluster. Does nothing while tasks
+        run.
 
-        What is in the cluster all the same is looked for once.
+        Objects that exist although no watch shows them are read only once.
         """
-        missing = {uid for each in self.state.resources.values() if (uid := each.uid) not in there}
-        self._looked_for &= missing
-        if missing > self._looked_for and self.idle and time.monotonic() >= self._forgets_at:
-            self._forgets_at = time.monotonic() + _FORGET_SECONDS
+        missing = {uid for each in self.state.resources.values() if (uid := each.uid) not in live_uids}
+        self._unwatched &= missing
+        if missing > self._unwatched and self.idle and time.monotonic() >= self._next_forget:
+            self._next_forget = time.monotonic() + _FORGET_SECONDS
             self._submit(lambda: self._forget(missing))
 
     def adopt(self, objects: list[Manifest]) -> "Future[None]":
-        """Writes live objects of ours into the state, which lost them."""
+        """Adds live objects that are missing in the state."""
         return self._submit(lambda: self._adopt(objects))
 
     def drain(self) -> "Future[tuple[ObjectKey, ...]]":
-        """Deletes every object of the stack, then the stack. The keys of the objects."""
+        """Deletes every object of the stack, then the stack. Returns the keys of the objects."""
         return self._submit(self._drain)
 
     def stop(self, error: ApplyError) -> None:
-        """Begins nothing more: a pre-started update ends untouched, a running one finishes what it has begun."""
+        """Starts nothing more: a pre-started update ends without changes, a running one finishes its current
+        operations."""
         self._updates.stop(error)
 
     def interrupt(self) -> None:
-        """SIGINT to the engine, whatever it does, unless it is about to end. Takes no lock."""
+        """Sends SIGINT to the engine, unless it is about to end. Takes no lock."""
         self._updates.interrupt()
 
     def close(self) -> None:
-        """Awaits the tasks, and the end of the update."""
+        """Waits for the tasks and the end of the update."""
         self._thread.submit(self._call_off)
         self._thread.shutdown(wait=True)
 
@@ -183,8 +187,8 @@ class Shard:
             if idle:
                 self._on_idle()
 
-    def _take(self) -> None:
-        """Sees to a pre-started update, on a state without pending operations."""
+    def _ensure_pre_started(self) -> None:
+        """Ensures that an update is pre-started, with a state without pending operations."""
         for _ in range(_MOST_TRIES):
             if self.pre_started:
                 return
@@ -219,7 +223,7 @@ class Shard:
         failures = {
             key: failure for key, (urn, _) in operations.items() if (failure := progress.failure(urn)) is not None
         }
-        # The next delta is assigned by it, and may come before the engine has written it.
+        # The next Plan is assigned by this state, and may come before the engine has written it.
         made = {key: each for key, each in (review.creations | review.updates).items() if key not in failures}
         self._keeper.state = state.advanced(
             ((each, progress.done[operations[key][0]]) for key, each in made.items()),
@@ -237,13 +241,13 @@ class Shard:
         return outcome_of(part, review, failures, timing)
 
     def _reviewed(self, part: Part) -> tuple[State, Review]:
-        """What the part comes to on the state that the engine of a pre-started update has."""
+        """The operations of the part, by the state that the engine of the pre-started update has."""
         for _ in range(_MOST_TRIES):
-            self._take()
+            self._ensure_pre_started()
             self._ready_at = time.monotonic()
             state = self.state
             review = self._reviewer.review(part, state)
-            if review.mends:
+            if review.edits_state:
                 self._updates.end()
                 self._keeper.mend(review.drop, review.adopt.values())
             elif self._keeper.changed():
@@ -258,11 +262,11 @@ class Shard:
 
     def _pre_start(self) -> None:
         try:
-            self._take()
+            self._ensure_pre_started()
         except (LeaseLostError, UpdateInterruptedError) as error:
             log.debug("not pre-started", stack=self.name, reason=error.message)
         except PlimsollError as error:
-            self._rests_until = time.monotonic() + _REST_SECONDS
+            self._backoff_until = time.monotonic() + _BACKOFF_SECONDS
             log.warning("no update could be pre-started", stack=self.name, error=error.message)
         finally:
             self._pre_starting = False
@@ -272,20 +276,20 @@ class Shard:
         self._updates.end()
 
     def _settle(self) -> None:
-        """After an update: awaits its end, brings the state and the history in order."""
+        """After an update: waits for its end, then updates the state and prunes the history."""
         progress = self._updates.ended()
         if progress is None:
             return
-        if progress.error is not None and not progress.failed:  # those were told
+        if progress.error is not None and not progress.failed:  # those were reported already
             log.warning("the update ended with an error", stack=self.name, error=progress.error.message)
         self._tidy()
 
     def _forget(self, missing: set[str]) -> None:
         if self._tidy():
-            self._looked_for = missing
+            self._unwatched = missing
 
     def _tidy(self) -> bool:
-        """Brings the state and the history in order; whether that was done."""
+        """Updates the state and prunes the history. Returns whether that succeeded."""
         try:
             self._keeper.read()
             self._backend.prune(self.name, self._history)
@@ -305,7 +309,7 @@ class Shard:
 
     def _adopt(self, objects: list[Manifest]) -> None:
         if not self.state.adoptable:
-            self._take()  # makes the stack and its provider
+            self._ensure_pre_started()  # creates the stack and its provider
         self._updates.end()
         self._keeper.read()
         self._keeper.mend((), [(live, importable(live)) for live in objects])
@@ -315,7 +319,8 @@ class Shard:
         return self._keeper.remove()
 
     def _confirmed(self, keys: Mapping[ObjectKey, str]) -> set[str]:
-        """URNs of objects that are gone, or on their way: the plugin waits for finalizers, the delta does not."""
+        """URNs of objects that are deleted or being deleted: the plugin waits for finalizers, but applying a Plan does
+        not."""
         found = self._reviewer.live(keys)
         return {
             urn

@@ -1,4 +1,4 @@
-"""The capacity stacks of one environment: which there are, which take new objects, and which are pre-started."""
+"""Stacks: the capacity stacks of one environment: which exist, which take new objects, and which are pre-started."""
 
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -38,15 +38,16 @@ log = structlog.get_logger(__name__)
 
 
 class Stacks:
-    """Those that the settings name and those that are there; each has a Shard between `open` and `close`.
+    """The stacks in the settings, and further existing ones of the environment. Each has a Shard between `open` and
+    `close`.
 
-    The CLI is looked for when it is first needed, and is not where the backend is a folder or S3 and nothing is run.
+    The CLI is searched when it is first needed; reading the state in a folder or in S3 does not need it.
     """
 
     def __init__(
         self, settings: ApplySettings, reviewer: Reviewer, lease: Lease, cluster: Callable[[], ClusterIdentity]
     ) -> None:
-        """`cluster` asks the cluster who it is."""
+        """`cluster` reads the identity of the cluster."""
         self._cluster = cluster
         self._settings = settings
         self._reviewer = reviewer
@@ -58,7 +59,8 @@ class Stacks:
         self._expected = 0
 
     def open(self) -> None:
-        """Raises EngineMissingError, ProviderMissingError, PassphraseError, or the errors of the backend."""
+        """Opens the stacks. Raises EngineMissingError, ProviderMissingError, PassphraseError, or the errors of the
+        backend."""
         settings = self._settings
         check_passphrase(settings)
         pulumi, _ = self._pulumi
@@ -80,7 +82,7 @@ class Stacks:
         self._resting = False
 
     def close(self, error: ApplyError) -> None:
-        """Ends every update (pre-started ones untouched, running ones interrupted and awaited)."""
+        """Ends every update: pre-started ones without changes, running ones by an interrupt. Waits for them."""
         self.stop(error)
         for shard in self:
             shard.close()
@@ -90,12 +92,12 @@ class Stacks:
             self._provider = None
 
     def stop(self, error: ApplyError) -> None:
-        """Begins nothing more, and ends what runs; the rest of a delta fails with the error."""
+        """Starts nothing more, and ends running updates; the rest of a Plan fails with the error."""
         for shard in self:
             shard.stop(error)
 
     def interrupt(self) -> None:
-        """SIGINT to every engine that is not about to end. Takes no lock."""
+        """Sends SIGINT to every engine that is not about to end. Takes no lock."""
         for shard in self:
             shard.interrupt()
 
@@ -106,13 +108,13 @@ class Stacks:
         return self._shards[stack]
 
     def states(self) -> list[State]:
-        """As just applied, or as the backend has them where no Shards are open."""
+        """The states as last applied; from the backend if no Shards are open."""
         if self._shards:
             return [shard.state for shard in self]
         return [state for name in self._there() if (state := self._backend.read(name)) is not None]
 
     def recover(self) -> None:
-        """Clears what a killed writer left behind: plugins, locks, pending operations, objects that no state knows."""
+        """Clears what a killed writer left: plugins, locks, pending operations, and objects that are in no state."""
         end_orphans(engine_home(self._settings))
         _all_of(shard.recover() for shard in self)
         known = {key for shard in self for key in shard.state.resources}
@@ -127,10 +129,10 @@ class Stacks:
             log.warning("adopting objects that are missing in the state", stack=stack, objects=len(objects))
         _all_of(self[stack].adopt(objects) for stack, objects in lost.items())
 
-    def forget_missing(self, there: Collection[str]) -> None:
-        """Drops from the states, in the background, what is neither among the UIDs `there` nor in the cluster."""
+    def forget_missing(self, live_uids: Collection[str]) -> None:
+        """Removes, in the background, the entries of objects that are neither in `live_uids` nor in the cluster."""
         for shard in self:
-            shard.forget_missing(there)
+            shard.forget_missing(live_uids)
 
     def drain(self) -> list[ObjectKey]:
         """Deletes every object of every stack, then the stacks. Nothing is pre-started until `wake`."""
@@ -142,33 +144,34 @@ class Stacks:
         self._resting = False
 
     def ready(self) -> list[str]:
-        """Names of the stacks that take new objects: who can begin soonest first, then the emptiest."""
+        """Names of the stacks that take new objects: those that can start soonest first, then those with the fewest
+        objects."""
         shards = sorted(self._taking(), key=lambda each: (each.rank, len(each.state.resources)))
         return [shard.name for shard in shards]
 
     def expect(self, stacks: int) -> None:
-        """A delta for so many stacks is about to come: pre-starts as many, beyond what the settings want."""
+        """Announces a Plan for this many stacks: pre-starts that many updates, even if the settings have fewer."""
         self._expected = stacks
         self.arrange()
 
     def begun(self) -> None:
-        """What was expected is under way: nothing is pre-started for it any more."""
+        """Ends the announcement of `expect`."""
         self._expected = 0
 
     def arrange(self) -> None:
-        """Pre-starts as many updates as are wanted, on the emptiest stacks first, and calls off what is too much."""
+        """Pre-starts as many updates as are wanted, on the stacks with the fewest objects, and calls off others."""
         with self._arranging:
             if self._resting or not self._lease.usable:
                 return
             wanted = max(self._settings.pre_started_shards, self._expected)
             shards = self._taking()
-            standing = [shard for shard in shards if shard.standing]
-            for shard in standing[wanted:]:
+            pre_started = [shard for shard in shards if shard.has_pre_started]
+            for shard in pre_started[wanted:]:
                 if shard.idle:
                     shard.call_off()
-            spare = [shard for shard in shards if shard.idle and not shard.standing and not shard.rests]
+            spare = [shard for shard in shards if shard.idle and not shard.has_pre_started and not shard.backing_off]
             spare.sort(key=lambda each: len(each.state.resources))
-            for shard in spare[: max(0, wanted - len(standing))]:
+            for shard in spare[: max(0, wanted - len(pre_started))]:
                 shard.pre_start()
 
     def _taking(self) -> list[Shard]:
@@ -192,7 +195,7 @@ class Stacks:
         )
 
     def _stack(self, name: str, variables: Mapping[str, str]) -> CapacityStack:
-        """`variables` are further ones of its engine's environment."""
+        """The stack's engine has these `variables` in its environment, too."""
         settings = self._settings
         environment = engine_environment(settings, self._lease.identity) | dict(variables)
         engine, folder = Engine(*self._pulumi), settings.work_folder / name
@@ -200,7 +203,7 @@ class Stacks:
 
 
 def _all_of(futures: Iterable[Future[T]]) -> list[T]:
-    """Results of all; raises the first error once all have ended."""
+    """The results of all futures. Raises the first error when all have ended."""
     begun = list(futures)
     wait(begun)
     return [future.result() for future in begun]

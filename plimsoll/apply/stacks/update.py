@@ -1,4 +1,4 @@
-"""The updates of one stack, one `pulumi up` after the other: the threads and the engine behind a stack's life."""
+"""Updates: runs the updates of one stack, with their threads and engines."""
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
@@ -23,23 +23,23 @@ from plimsoll.apply.errors import (
     UpdateFailedError,
     UpdateInterruptedError,
 )
-from plimsoll.apply.stacks.life import Act, Event, Life, Phase
+from plimsoll.apply.stacks.update_state import Act, Event, Phase, UpdateState
 
 _START_SECONDS: Final = 120.0
-_LOOK_SECONDS: Final = 2.0
+_POLL_SECONDS: Final = 2.0
 _CALLED_OFF_SECONDS: Final = 5.0
 _FINISHING_SECONDS: Final = 5.0
 _INTERRUPT_SECONDS: Final = 30.0
-"""An engine that has not ended so long after an interrupt is interrupted again, then killed."""
+"""Seconds after an interrupt until an engine is interrupted again, then killed."""
 
 _STOPPED: Final = (UpdateInterruptedError, LeaseLostError, PlanMismatchError)
-"""What an update is ended for by its writer."""
+"""Errors with which the writer ends an update."""
 
 log = structlog.get_logger(__name__)
 
 
 class Update:
-    """One run of an engine: its program waits for its order, and its events are held against the operations."""
+    """One run of an engine, whose events are compared with the expected operations."""
 
     def __init__(self, stack: CapacityStack, provider: ClusterProvider, on_ready: Callable[[], None]) -> None:
         self.program = Program(provider.inputs, provider.version, provider.cluster, on_ready)
@@ -49,29 +49,29 @@ class Update:
         """Is told the URN of each creation once it is confirmed, on a thread of the engine's event log."""
 
     def fail(self, error: ApplyError | None) -> None:
-        """The first reason holds."""
+        """The first error counts."""
         self.progress.error = self.progress.error or error
 
 
 class Updates:
-    """For the stack's own thread; `phase`, `stop` and `interrupt` are for any."""
+    """For the stack's thread only, except `phase`, `stop` and `interrupt`."""
 
     def __init__(self, stack: CapacityStack, provider: ClusterProvider, policy_packs: tuple[Path, ...]) -> None:
         self._stack = stack
         self._provider = provider
         self._policy_packs = policy_packs
         self._condition = threading.Condition()
-        self._life = Life()
+        self._update_state = UpdateState()
         self._update: Update | None = None
         """The last one, until it is settled: it may have ended."""
         self._stopped_by: ApplyError | None = None
 
     @property
     def phase(self) -> Phase:
-        return self._life.phase
+        return self._update_state.phase
 
     def start(self) -> None:
-        """Starts an engine, and returns once its program waits. Raises the ApplyError that it ended with before."""
+        """Starts an engine, and returns when its program waits. Raises the ApplyError with which it ended before."""
         name = self._stack.name
         with self._condition:
             if not self._on(Event.START):
@@ -91,13 +91,14 @@ class Updates:
         gone: Callable[[], Iterable[str]],
         created: Callable[[str], None] = lambda _: None,
     ) -> Progress:
-        """Releases the program and returns once each expected operation, by URN, has succeeded or failed.
+        """Releases the program, and returns when each expected operation, by URN, has succeeded or failed.
 
-        `gone` is asked now and then for URNs whose deletion has begun, whether the engine still waits for its end or
-        not; `created` is told the URN of each creation once it is confirmed. The engine may still be registering what
-        stays; `ended` awaits its end. Raises the ApplyError that ended it before all of them were done. Where
-        operations failed the progress tells which and why instead, unless it was stopped or interrupted: then a failure
-        may come of that, as a provider may break off what it has begun.
+        `gone` is called at intervals, and returns the URNs of objects that are deleted or being deleted. Their
+        deletions count as done, even if the engine still waits for them. `created` is called with the URN of
+        each confirmed creation. The engine may still be registering unchanged resources; `ended` waits for its
+        end. Raises the ApplyError that ended it before all operations were done. Failed operations are in the
+        progress instead, unless the update was stopped or interrupted, because a provider may then abort
+        operations.
         """
         with self._condition:
             update = self._update
@@ -107,8 +108,8 @@ class Updates:
             progress = update.progress
             progress.expected, update.created, update.released = dict(expected), created, True
             update.program.release(order)
-        patience = _LOOK_SECONDS if progress.deletions else None
-        while not self._wait(lambda: progress.confirmed or self.phase is Phase.IDLE, patience):
+        timeout = _POLL_SECONDS if progress.deletions else None
+        while not self._wait(lambda: progress.confirmed or self.phase is Phase.IDLE, timeout):
             with self._condition:
                 due = progress.waits_for_deletions
             if due:
@@ -116,13 +117,13 @@ class Updates:
                 with self._condition:
                     progress.done.update((urn, {}) for urn in found)
         with self._condition:
-            told = progress.failed and not isinstance(progress.error, _STOPPED)
-            if progress.error is not None and not told and not progress.confirmed:
+            only_failures = progress.failed and not isinstance(progress.error, _STOPPED)
+            if progress.error is not None and not only_failures and not progress.confirmed:
                 raise progress.error
             return progress
 
     def end(self) -> None:
-        """Ends the update, if there is one, without touching anything where it was not released; awaits its end."""
+        """Ends the update, if there is one, without changes if it was not released. Waits for its end."""
         released = self._update is not None and self._update.released
         self._handle(Event.END)
         engine = self._stack.engine
@@ -136,13 +137,13 @@ class Updates:
         self._update = None
 
     def abandon(self) -> None:
-        """Kills the engine: one that is called off writes the state as it knew it. Its lock stays behind."""
+        """Kills the engine, because one that is called off would write the state as it knew it. Its lock remains."""
         self._handle(Event.ABANDON)
         self._await_end(None)
         self._update = None
 
     def ended(self) -> Progress | None:
-        """Awaits the end of an update that was released, however long; None where there is none to settle."""
+        """Waits for the end of a released update, without a time limit. None if there is none."""
         update = self._update
         if update is None or not update.released:
             return None
@@ -151,8 +152,8 @@ class Updates:
         return update.progress
 
     def stop(self, error: ApplyError) -> None:
-        """Ends what runs, and starts nothing more: a pre-started update ends untouched, a running one finishes what it
-        has begun. `error` is what the stack's thread then raises."""
+        """Ends the running update and starts no others: a pre-started update ends without changes, a running one
+        finishes its current operations. The stack's thread then raises `error`."""
         with self._condition:
             self._stopped_by = self._stopped_by or error
             if self._update is not None and self.phase not in (Phase.IDLE, Phase.WRITING):
@@ -160,7 +161,7 @@ class Updates:
             self._on(Event.STOP)
 
     def interrupt(self) -> None:
-        """SIGINT to the stack's engine, whatever it does, unless it is about to end. Takes no lock."""
+        """Sends SIGINT to the stack's engine, unless it is about to end. Takes no lock."""
         if self.phase is not Phase.WRITING:
             self._stack.engine.interrupt()
 
@@ -169,11 +170,12 @@ class Updates:
             self._on(event)
 
     def _on(self, event: Event) -> bool:
-        """Whether the event has a place in the stack's life; then does what it asks for. Under the condition."""
-        step = self._life.on(event)
+        """Processes an event and does what the transition requires. Returns whether the event is valid in this phase.
+        The caller holds the condition."""
+        step = self._update_state.on(event)
         if step is None:
             return False
-        self._life, act = step
+        self._update_state, act = step
         self._condition.notify_all()
         update, engine = self._update, self._stack.engine
         if act is Act.INTERRUPT:
@@ -201,10 +203,10 @@ class Updates:
         return self._wait(lambda: self.phase is Phase.IDLE, seconds)
 
     def _run(self, update: Update) -> None:
-        """On a thread of the update."""
+        """Runs on a thread of the update."""
         error: ApplyError | None = None
         try:
-            self._stack.update(update.program, lambda event: self._take(update, event), self._policy_packs)
+            self._stack.update(update.program, lambda event: self._process_event(update, event), self._policy_packs)
         except ApplyError as failed:
             error = failed
         except Exception as failed:
@@ -214,20 +216,20 @@ class Updates:
             update.fail(error)
             self._on(Event.ENDED)
 
-    def _take(self, update: Update, event: EngineEvent) -> None:
-        """On a thread of the engine's event log."""
+    def _process_event(self, update: Update, event: EngineEvent) -> None:
+        """Called on a thread of the engine's event log."""
         progress = update.progress
         with self._condition:
-            foreign = progress.take(event)
+            foreign = progress.process_event(event)
             created = progress.created(event)
             if foreign is not None:
                 self._refuse(update, foreign)
             if progress.expected and progress.confirmed:
                 self._condition.notify_all()
-                if not progress.deletions:  # for their ends the engine waits on
+                if not progress.deletions:  # the engine waits for the end of deletions
                     self._on(Event.CONFIRMED)
         if created is not None:
-            update.created(created)  # whoever is told may take its time
+            update.created(created)  # the callee may take long
 
     def _refuse(self, update: Update, operation: str) -> None:
         log.error("the engine started an unplanned operation", stack=self._stack.name, operation=operation)

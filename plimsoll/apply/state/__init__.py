@@ -1,4 +1,4 @@
-"""States of capacity stacks: what the engine believes to exist, and the backends where they lie."""
+"""The states of capacity stacks, and the backends that store them."""
 
 from plimsoll.apply.state.backend import Backend, FolderBackend, S3Backend, open_backend
 from plimsoll.apply.state.state import (

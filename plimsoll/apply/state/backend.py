@@ -1,4 +1,4 @@
-"""Where states lie, read without a process: a folder, an S3 bucket; any other backend through the CLI."""
+"""Backends of states: a folder or an S3 bucket, read without a process, and any other backend through the CLI."""
 
 import contextlib
 import os
@@ -22,7 +22,7 @@ _STACKS: Final = f".pulumi/stacks/{PROJECT}/"
 _HISTORY: Final = f".pulumi/history/{PROJECT}/"
 _LOCKS: Final = ".pulumi/locks/"
 _ROOM: Final = 4 * 1024 * 1024
-"""Bytes that must be free beyond what the states take: a lock, a history entry and the engine's log are written too."""
+"""Bytes that must be free in addition to the states, for a lock, a history entry and the engine's log."""
 
 
 class Backend:
@@ -32,29 +32,29 @@ class Backend:
         """Makes its place where that is missing and can be made: a writer does, before the first stack."""
 
     def stacks(self, prefix: str = "") -> list[str]:
-        """Names that begin with `prefix`; other clusters may keep theirs beside them."""
+        """Names of the stacks that begin with `prefix`. Other clusters may use the same backend."""
         raise NotImplementedError
 
     def read(self, stack: str) -> State | None:
-        """None where there is no such stack."""
+        """The state of a stack; None if the stack does not exist."""
         raise NotImplementedError
 
     def tag(self, stack: str) -> str | None:
-        """The tag of the state as it is now; None where the backend tells none."""
+        """The current tag of the state; None if the backend has no tags."""
         return None
 
     def prune(self, stack: str, keep: int) -> None:
-        """Removes all but the newest `keep` entries of the stack's history; a service prunes by its own rules."""
+        """Removes all but the newest `keep` entries of the stack's history. Pulumi Cloud has its own rules."""
 
     def mend(self, stack: str) -> None:
-        """Takes away what an engine that was killed left half-written and no engine can read; nobody may be writing."""
+        """Removes incomplete files of a killed engine, which no engine can read. Nothing may be writing."""
 
     def check_room(self) -> None:
-        """Raises StateFolderFullError where the next states would not fit."""
+        """Raises StateFolderFullError if there is no space for the next states."""
 
 
 def open_backend(url: str, export: Callable[[str], bytes], names: Callable[[], list[str]]) -> Backend:
-    """`export` and `names` ask the CLI, for a backend that is neither a folder nor S3."""
+    """Opens a backend. `export` and `names` call the CLI, for backends other than folders and S3."""
     scheme = urlsplit(url).scheme
     if scheme == "file":
         return FolderBackend(_folder(url))
@@ -70,7 +70,7 @@ def _folder(url: str) -> Path:
 
 
 class FolderBackend(Backend):
-    """file://"""
+    """A folder (`file://`)."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -118,10 +118,9 @@ class FolderBackend(Backend):
                 (folder / name).unlink()
 
     def mend(self, stack: str) -> None:
-        """The engine keeps a file's attributes in another beside it. Cut short, they keep it from reading the state;
-        without them it reads it. What it was about to write as a lock when it was killed, or the disk was full, it
-        takes for a lock that it cannot read.
-        """
+        """Removes truncated files. The engine stores the attributes of a file in a second file; if that is truncated,
+        the engine cannot read the state, but without it, it can. It also takes a truncated lock, left by a kill or a
+        full disk, for a lock that it cannot read."""
         for folder, pattern in ((_STACKS, f"{stack}.json*.attrs"), (_LOCKS, f"**/{stack}/*")):
             for path in (self._folder / folder).glob(pattern):
                 with contextlib.suppress(FileNotFoundError):
@@ -142,7 +141,8 @@ class FolderBackend(Backend):
 
 
 class S3Backend(Backend):
-    """s3://bucket[/prefix][?region=&endpoint=&profile=&s3ForcePathStyle=true]; never full, nothing half-written."""
+    """An S3 bucket: `s3://bucket[/prefix][?region=&endpoint=&profile=&s3ForcePathStyle=true]`. It is never full and has
+    no incomplete files."""
 
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
@@ -186,7 +186,7 @@ class S3Backend(Backend):
         return keys
 
     def _asked(self, ask: Callable[[], Any]) -> Any:
-        """Raises KeyError where the object does not exist."""
+        """The content of an object. Raises KeyError if it does not exist."""
         from botocore.exceptions import BotoCoreError, ClientError
 
         try:
@@ -200,7 +200,7 @@ class S3Backend(Backend):
 
 
 def _s3_client(query: dict[str, str]) -> "S3Client":
-    # Imported here: half a second and 40 MB that other backends do not need.
+    # Imported on first use: it takes half a second and 40 MB.
     import boto3
     from botocore.config import Config
 
@@ -221,7 +221,7 @@ def _unreachable(bucket: str, error: Exception) -> ApplyError:
 
 
 class ExportingBackend(Backend):
-    """Any backend of the CLI, by a process for each question; it tells no tags and keeps its own history."""
+    """Any other backend, with a process of the CLI for each request. It has no tags and keeps its own history."""
 
     def __init__(self, export: Callable[[str], bytes], names: Callable[[], list[str]]) -> None:
         self._export = export
@@ -247,7 +247,8 @@ def _stat_tag(stat: os.stat_result) -> str:
 
 
 def _outdated(names: Any, keep: int) -> list[str]:
-    """History files but those of the newest `keep` updates: `<stack>-<nanoseconds>.{history,checkpoint}.json`."""
+    """The history files except those of the newest `keep` updates:
+    `<stack>-<nanoseconds>.{history,checkpoint}.json`."""
     by_update: dict[int, list[str]] = {}
     for name in names:
         stamp = name.partition(".")[0].rpartition("-")[2]

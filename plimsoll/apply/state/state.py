@@ -1,4 +1,4 @@
-"""The state of one capacity stack: what the engine believes to exist."""
+"""State: the resources that Pulumi's engine has recorded for one capacity stack."""
 
 import dataclasses
 from collections.abc import Iterable, Mapping
@@ -38,7 +38,7 @@ OWNED_KINDS: Final = (
     Kind("autoscaling.x-k8s.io", "v1beta1", "CapacityBuffer"),
     Kind("autoscaling.x-k8s.io", "v1", "ProvisioningRequest"),
 )
-"""What a Plan creates: looked for in the cluster when a state was lost."""
+"""Kinds that a Plan creates. They are searched in the cluster after a state was lost."""
 
 
 @dataclass(frozen=True)
@@ -50,14 +50,15 @@ class Resource:
     uid: str
     declared: Declared
     owner: tuple[str, str]
-    """(namespace, name) of the Workspace by its labels, ("", name) of a demand; each empty where not said."""
-    condemned: bool = False
-    """The engine would delete or replace it at the next update, whatever the program says."""
+    """(namespace, name) of the Workspace by its labels, or ("", name) of a demand; each is empty if there is no
+    label."""
+    pending_deletion: bool = False
+    """Whether the engine would delete or replace it in the next update, whatever the program declares."""
 
 
 @dataclass(frozen=True)
 class Pending:
-    """An operation that was begun and never ended: the engine was killed."""
+    """An operation that was started and not finished, because the engine was killed."""
 
     operation: str
     """`creating`, `updating`, `deleting`, ..."""
@@ -68,7 +69,7 @@ class Pending:
 
 @dataclass(frozen=True)
 class State:
-    """A stack's checkpoint. `tag` changes with every write of it; None where the backend tells none."""
+    """A stack's checkpoint. `tag` changes with every write; None if the backend has no tags."""
 
     stack: str
     tag: str | None
@@ -76,15 +77,16 @@ class State:
     resources: Mapping[ObjectKey, Resource]
     pending: tuple[Pending, ...]
     foreign: tuple[str, ...]
-    """URNs of what is neither the stack, its provider, its cluster nor an object."""
+    """URNs of resources other than the stack, its provider, its cluster and its objects."""
     secrets: Mapping[str, str]
-    """What the stack's settings file says of the secrets provider; empty where the state has none yet."""
+    """The secrets provider in the stack's settings file; empty if the state has none yet."""
     cluster: ClusterIdentity | None
-    """Whose objects these are; None in a state of release 0.1, which recorded none."""
+    """The cluster of the objects; None in a state of release 0.1, which did not record it."""
 
     @classmethod
     def read(cls, stack: str, content: bytes, tag: str | None) -> "State":
-        """From a checkpoint file or an exported stack. Raises StateUnreadableError, also for a newer release's."""
+        """Reads a checkpoint file or an exported stack. Raises StateUnreadableError, also for the state of a newer
+        release."""
         try:
             parsed = orjson.loads(content)
             deployment = parsed["checkpoint"].get("latest") if "checkpoint" in parsed else parsed["deployment"]
@@ -118,18 +120,18 @@ class State:
 
     @property
     def interrupted(self) -> bool:
-        """Whether operations are pending, of whatever kind."""
+        """Whether operations of any kind are pending."""
         return bool(self.deployment.get("pending_operations"))
 
     @property
     def adoptable(self) -> bool:
-        """Whether objects can be written into it: the stack and its provider are known."""
+        """Whether objects can be added to it, because the stack and its provider are known."""
         return {STACK_TYPE, PROVIDER_TYPE} <= {
             str(record.get("type")) for record in self.deployment.get("resources") or []
         }
 
     def advanced(self, made: Iterable[tuple[Declared, Mapping[str, Any]]], gone: Iterable[ObjectKey]) -> "State":
-        """As it will be once the running update has ended: `made` are resources with their outputs."""
+        """The state after the running update; `made` are resources with their outputs."""
         resources = {key: each for key, each in self.resources.items() if key not in set(gone)}
         for declared, outputs in made:
             record = {"urn": urn_of(self.stack, declared), "type": declared.token, "inputs": declared.inputs}
@@ -138,7 +140,7 @@ class State:
         return dataclasses.replace(self, resources=resources)
 
     def edited(self, drop: Iterable[ObjectKey] = (), adopt: Iterable[tuple[Manifest, Manifest]] = ()) -> dict[str, Any]:
-        """The deployment without pending operations and without `drop`, and with the (live, inputs) of `adopt`."""
+        """The deployment without pending operations and without `drop`, with the (live, inputs) of `adopt` added."""
         adopted = [_record(self, live, inputs) for live, inputs in adopt]
         gone = {self.resources[key].urn for key in drop if key in self.resources} | {each["urn"] for each in adopted}
         kept = [each for each in self.deployment.get("resources") or [] if each["urn"] not in gone]
@@ -147,7 +149,7 @@ class State:
 
 
 def require_own(state: State, cluster: ClusterIdentity) -> None:
-    """Raises OtherClusterError where a state is that of another cluster."""
+    """Raises OtherClusterError if a state is that of another cluster."""
     if state.cluster is not None and state.cluster.uid != cluster.uid:
         raise OtherClusterError(
             f"stack {state.stack} belongs to the cluster {state.cluster}, but this is the cluster {cluster}",
@@ -157,7 +159,7 @@ def require_own(state: State, cluster: ClusterIdentity) -> None:
 
 
 def declare(manifest: Mapping[str, Any]) -> Declared:
-    """The resource that stands for an object; its logical name is a function of the object's key."""
+    """The resource of an object. Its logical name depends on the object's key only."""
     key = ObjectKey.of(dict(manifest))
     token = type_of(kind_of(dict(manifest)))
     return Declared(token, f"{key.namespace}/{key.name}" if key.namespace else key.name, manifest)
@@ -170,14 +172,14 @@ def owner_of(manifest: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def importable(live: Manifest) -> Manifest:
-    """A live object as if it had been declared: without what the apiserver and controllers write."""
+    """The declaration of a live object: without the fields that the apiserver and controllers write."""
     metadata = live["metadata"]
     kept = {key: metadata[key] for key in ("name", "namespace", "labels", "annotations") if metadata.get(key)}
     return {key: value for key, value in live.items() if key != "status"} | {"metadata": kept}
 
 
 def _secrets(provider: Mapping[str, Any]) -> Mapping[str, str]:
-    """A stack's settings as the secrets provider in its state wants them: of a passphrase, or of a key in a KMS."""
+    """The stack's settings for the secrets provider in its state: a passphrase, or a key in a KMS."""
     state = provider.get("state") or {}
     if "salt" in state:
         return {"encryptionsalt": str(state["salt"])}
@@ -200,7 +202,7 @@ def _resource(record: Mapping[str, Any]) -> Resource:
         uid=str(metadata.get("uid") or ""),
         declared=declared,
         owner=owner_of(inputs),
-        condemned=bool(record.get("delete") or record.get("taint") or record.get("pendingReplacement")),
+        pending_deletion=bool(record.get("delete") or record.get("taint") or record.get("pendingReplacement")),
     )
 
 
@@ -214,7 +216,7 @@ def _key(inputs: Manifest) -> ObjectKey:
 
 
 def _record(state: State, live: Manifest, inputs: Manifest) -> dict[str, Any]:
-    """A resource of the state as the provider would have left it after creating the object."""
+    """The resource in the state, as the provider would have returned it after creating the object."""
     records = {str(each["type"]): each for each in state.deployment.get("resources") or []}
     if not state.adoptable:
         raise PlimsollError(f"stack {state.stack} has no provider yet: nothing can be adopted into it")
@@ -243,7 +245,7 @@ class OwnedResource:
 
 
 def owned(states: Iterable[State]) -> list[OwnedResource]:
-    """By stack, in the order of the states, then by key."""
+    """The objects by stack, in the order of the states, then by key."""
     return [
         OwnedResource(state.stack, each.key, each.uid, each.urn)
         for state in states

@@ -1,10 +1,21 @@
-"""What the share binder does next, as functions of nodes and pods."""
+"""Plans the next steps of the share binder; functions of nodes and pods."""
 
 from plimsoll.bind.planning.claims import claim_patch, claimed, unclaim_patch
-from plimsoll.bind.planning.placement import ShareSpot
+from plimsoll.bind.planning.placement import ShareAssignment
 from plimsoll.bind.planning.planner import BindPlan, BindPlanner
 from plimsoll.bind.planning.reservation import reservation_manifest, reservation_name
-from plimsoll.bind.planning.steps import Bind, BindStep, Claim, Collect, Evict, MarkUnknown, Reserve, Said, Say, Unclaim
+from plimsoll.bind.planning.steps import (
+    Bind,
+    BindStep,
+    Claim,
+    DeleteReservation,
+    Evict,
+    MarkUnknown,
+    Reserve,
+    SetUnscheduled,
+    Unclaim,
+    UnscheduledReason,
+)
 
 __all__ = [
     "Bind",
@@ -12,14 +23,14 @@ __all__ = [
     "BindPlanner",
     "BindStep",
     "Claim",
-    "Collect",
+    "DeleteReservation",
     "Evict",
     "MarkUnknown",
     "Reserve",
-    "Said",
-    "Say",
-    "ShareSpot",
+    "SetUnscheduled",
+    "ShareAssignment",
     "Unclaim",
+    "UnscheduledReason",
     "claim_patch",
     "claimed",
     "reservation_manifest",

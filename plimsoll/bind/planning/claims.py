@@ -1,38 +1,40 @@
-"""A claim: what is written on a share pod once its place is chosen, before anything is made for it.
+"""Claims: a share pod is annotated with its node and GPU groups before its reservations are created.
 
-From then on the ledger counts it there, so a binder that is killed goes on where it was.
+From then on the ledger counts the pod there, so that a restarted binder continues where the last one stopped.
 """
 
 from typing import Any
 
-from plimsoll.bind.planning.placement import ShareSpot
+from plimsoll.bind.planning.placement import ShareAssignment
 from plimsoll.labels import GPU_GROUP, GPU_GROUP_PREFIX, SELECTED_NODE
 from plimsoll.model.cluster import Pod
 
 
-def claim_patch(pod: Pod, spot: ShareSpot) -> dict[str, Any]:
-    """A merge patch of this very pod: the group labels as KAI writes them, and the node. Labels of groups that the
-    pod brought along, as a copy of another one does, go."""
-    return _patch(pod, {**_no_groups(pod), **_group_labels(spot.groups)}, {SELECTED_NODE: f"{spot.node}/{pod.uid}"})
+def claim_patch(pod: Pod, assignment: ShareAssignment) -> dict[str, Any]:
+    """A merge patch of exactly this pod, with the group labels as KAI writes them and the node. It removes group labels
+    that the pod was created with, such as a copy of another pod."""
+    return _patch(
+        pod, {**_no_groups(pod), **_group_labels(assignment.groups)}, {SELECTED_NODE: f"{assignment.node}/{pod.uid}"}
+    )
 
 
 def unclaim_patch(pod: Pod) -> dict[str, Any]:
-    """A merge patch of this very pod that takes the claim off."""
+    """A merge patch of exactly this pod that removes the claim."""
     return _patch(pod, _no_groups(pod), {SELECTED_NODE: None})
 
 
-def claimed(pod: Pod, spot: ShareSpot) -> Pod:
+def claimed(pod: Pod, assignment: ShareAssignment) -> Pod:
     """The pod as the patch leaves it."""
     return pod.model_copy(
         update={
-            "labels": without_groups(pod).labels | _group_labels(spot.groups),
-            "annotations": {**pod.annotations, SELECTED_NODE: f"{spot.node}/{pod.uid}"},
+            "labels": without_groups(pod).labels | _group_labels(assignment.groups),
+            "annotations": {**pod.annotations, SELECTED_NODE: f"{assignment.node}/{pod.uid}"},
         }
     )
 
 
 def without_groups(pod: Pod) -> Pod:
-    """The pod in no group."""
+    """The pod without group labels."""
     gone = _no_groups(pod)
     return pod.model_copy(update={"labels": {key: value for key, value in pod.labels.items() if key not in gone}})
 
@@ -48,7 +50,8 @@ def _no_groups(pod: Pod) -> dict[str, None]:
 
 
 def _patch(pod: Pod, labels: dict[str, Any], annotations: dict[str, Any]) -> dict[str, Any]:
-    """The UID and the version make it fail on another pod of the name, and on one that has changed."""
+    """A merge patch with the UID and resource version, so that it fails for another pod of that name, and for a pod
+    that has changed."""
     return {
         "metadata": {
             "uid": pod.uid,

@@ -1,4 +1,4 @@
-"""The GPU groups of a cluster with their reservations and pods."""
+"""The GPU groups of a cluster with their reservation pods and share pods."""
 
 from collections.abc import Collection, Iterable
 from functools import cached_property
@@ -13,7 +13,7 @@ GroupKey = tuple[str, str]
 
 
 class ReservedGroup:
-    """Reservations of one group on one node, and the pods that are in it; none of them finished but reservations."""
+    """The reservations of one group on one node, and the unfinished pods in it. Finished reservations are included."""
 
     def __init__(self, name: str = "") -> None:
         self.name = name
@@ -29,18 +29,18 @@ class ReservedGroup:
 
     @cached_property
     def live(self) -> list[Pod]:
-        """Reservations that hold a GPU, or are about to, by name."""
+        """Reservations that hold a GPU or are about to, by name."""
         return sorted((each for each in self.reservations if is_live(each)), key=lambda pod: pod.key)
 
     @cached_property
     def gpu_of_pods(self) -> str:
-        """The GPU that its bound pods were given; empty where they do not say, or contradict each other."""
-        said = {_given(pod, self.name) for pod in self.bound}
-        return said.pop() if len(said) == 1 else ""
+        """UUID of the GPU that its bound pods were given; empty if they have none, or contradict each other."""
+        gpus = {_given(pod, self.name) for pod in self.bound}
+        return gpus.pop() if len(gpus) == 1 else ""
 
     @cached_property
-    def sound(self) -> bool:
-        """Whether another pod may join: what is reserved is the GPU that pods run on."""
+    def consistent(self) -> bool:
+        """Whether another pod may join: the reserved GPU is the one that its pods use."""
         gpu = self.gpu_of_pods
         return not self.bound or (bool(gpu) and [reserved_gpu(each) for each in self.live] == [gpu])
 
@@ -63,9 +63,10 @@ class ReservedGroup:
 
 
 class ReservedGroups:
-    """The groups of a cluster, by node and name; pods count as in the ledger, but for those that name no node.
+    """The groups of a cluster by node and name. Pods count as in the ledger, except that pods without a node do not
+    count.
 
-    An update costs little for pods that are the same as before.
+    An update costs little for unchanged pods.
     """
 
     def __init__(self, namespaces: Collection[str]) -> None:
@@ -74,7 +75,7 @@ class ReservedGroups:
         self.groups: dict[GroupKey, ReservedGroup] = {}
 
     def update(self, pods: Iterable[Pod]) -> None:
-        """Takes all pods of the cluster."""
+        """Updates the groups with all pods of the cluster."""
         gone = set(self._pods)
         for pod in pods:
             key = (pod.namespace, pod.name)
@@ -86,8 +87,8 @@ class ReservedGroups:
                 self._take_out(before)
             self._pods[key] = pod
             for group in self._of(pod):
-                there = self.groups.get(group) or ReservedGroup(group[1])
-                self.groups[group] = there.with_pod(pod, self._reserves(pod))
+                group_before = self.groups.get(group) or ReservedGroup(group[1])
+                self.groups[group] = group_before.with_pod(pod, self._reserves(pod))
         for key in gone:
             self._take_out(self._pods.pop(key))
 
@@ -110,28 +111,28 @@ class ReservedGroups:
 
 
 def reserved_gpu(reservation: Pod) -> str:
-    """Its GPU's UUID; empty while it is not known."""
+    """UUID of the GPU that the reservation holds; empty while it is not known."""
     uuid = reservation.annotations.get(RESERVED_GPU, "")
     return "" if uuid == UNKNOWN_GPU else uuid
 
 
 def is_unknown(reservation: Pod) -> bool:
-    """Whether its GPU did not become known in time."""
+    """Whether the probe did not find the reservation's GPU in time."""
     return reservation.annotations.get(RESERVED_GPU) == UNKNOWN_GPU
 
 
 def is_live(reservation: Pod) -> bool:
-    """Whether it holds a GPU that is known, or may become so."""
+    """Whether the reservation holds a known GPU, or its GPU may still become known."""
     return not (reservation.finished or reservation.deleting or is_unknown(reservation))
 
 
 def is_own(reservation: Pod) -> bool:
-    """Whether the binder made it: others' are never deleted."""
+    """Whether the binder created the reservation. Those of others are never deleted."""
     return reservation.labels.get(MANAGED_BY) == MANAGER
 
 
 def _given(pod: Pod, group: str) -> str:
-    """What VISIBLE_DEVICES says of that group."""
+    """The GPU that the pod was given for the group, according to its annotation."""
     groups = gpu_groups(pod)
     gpus = pod.annotations.get(VISIBLE_DEVICES, "").split(",")
     return gpus[groups.index(group)] if len(gpus) == len(groups) else ""

@@ -1,4 +1,4 @@
-"""Placement of a share: the node and the GPU groups with the best fit, or why there are none."""
+"""Chooses the node and GPU groups for a share by best fit."""
 
 import uuid
 from collections import Counter
@@ -12,52 +12,52 @@ from plimsoll.packing import GPU_MILLI, Milli
 from plimsoll.quantity import parse_cpu_milli, parse_memory_mib
 
 _GROUPS = uuid.UUID("6ba4b812-41c5-4c9e-9d1f-5d8a1b5f0c77")
-"""Names of new groups are made in this namespace of UUIDs."""
+"""UUID namespace for the names of new groups."""
 
 
 @dataclass(frozen=True, slots=True)
-class ShareSpot:
-    """A node, and the group of each GPU, by name."""
+class ShareAssignment:
+    """A node, and the names of the GPU groups on it, one for each GPU."""
 
     node: str
     groups: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class NoSpot:
-    """No node takes the share."""
+class NoFit:
+    """No node fits the share."""
 
     message: str
-    """The same while the cluster is the same: how many nodes lack what."""
+    """How many nodes lack what. Equal for equal clusters, so that it is written once."""
 
 
-class SharePlacement:
-    """Places shares on the nodes of one moment. `held` are nodes that get no new reservation; `closed` are
-    (node, group) that nobody may join."""
+class SharePlacer:
+    """Places shares on the nodes of one moment. `paused` are nodes that get no new reservation; `unjoinable` are the
+    (node, group) pairs that no further pod may join."""
 
     def __init__(
         self,
         accounts: Iterable[GpuAccount],
         settings: ReservationSettings,
-        held: Collection[str] = (),
-        closed: Collection[tuple[str, str]] = (),
+        paused: Collection[str] = (),
+        unjoinable: Collection[tuple[str, str]] = (),
     ) -> None:
         self._accounts = {account.node.name: account for account in accounts}
         self._cpu = parse_cpu_milli(settings.requests.get("cpu", 0))
         self._memory = parse_memory_mib(settings.requests.get("memory", 0))
-        self._held = held
-        self._closed = closed
+        self._paused = paused
+        self._closed = unjoinable
 
     def replace(self, account: GpuAccount) -> None:
-        """Takes the account of a node that changed."""
+        """Replaces the account of a node that changed."""
         self._accounts[account.node.name] = account
 
-    def place(self, pod: Pod, share: GPUShare) -> ShareSpot | NoSpot:
-        """Best fit: on as few GPUs that nobody shares yet as it can be, then where least is left over."""
+    def place(self, pod: Pod, share: GPUShare) -> ShareAssignment | NoFit:
+        """Best fit: uses as few unshared GPUs as possible, then the GPUs with the least capacity left afterwards."""
         best: tuple[tuple[int, Milli, int, str], tuple[str, ...]] | None = None
         lacks: Counter[str] = Counter()
         for account in self._accounts.values():
-            lack = keeps_away(account, pod)
+            lack = unsuitable_because(account, pod)
             fit = None if lack else self._fit(account, pod, share)
             if fit is not None:
                 lack = self._short_of_host(account, pod, new=fit[0][0])
@@ -66,14 +66,14 @@ class SharePlacement:
             elif best is None or fit < best:
                 best = fit
         if best is not None:
-            return ShareSpot(best[0][3], best[1])
+            return ShareAssignment(best[0][3], best[1])
         counted = ", ".join(f"{count} {lack}" for lack, count in sorted(lacks.items()))
-        return NoSpot(f"0/{len(self._accounts)} nodes are available{f': {counted}' if counted else ''}")
+        return NoFit(f"0/{len(self._accounts)} nodes are available{f': {counted}' if counted else ''}")
 
     def _fit(
         self, account: GpuAccount, pod: Pod, share: GPUShare
     ) -> tuple[tuple[int, Milli, int, str], tuple[str, ...]] | None:
-        """How well the node suits, less being better, with the groups; None where it does not."""
+        """Sort key of the node (smaller is better) with the groups to use; None if the share does not fit."""
         if account.memory_mib is None and share.memory_mib is not None:
             return None
         milli = share.milli_of(account.memory_mib or 0)
@@ -86,18 +86,18 @@ class SharePlacement:
             if group.free_milli >= milli and (node, group.name) not in self._closed
         )[: share.devices]
         new = share.devices - len(joined)
-        if new > (0 if node in self._held else account.free_gpus):
+        if new > (0 if node in self._paused else account.free_gpus):
             return None
         left = sum(free - milli for free, _ in joined) + new * (GPU_MILLI - milli)
         groups = [name for _, name in joined] + new_groups(pod, node, new)
         return (new, left, account.free_gpus, node), tuple(sorted(groups))
 
     def _short_of_host(self, account: GpuAccount, pod: Pod, new: int) -> str:
-        """As the scheduler counts the node's resources, with the reservations of the pod's `new` groups and of those
-        that wait for theirs; empty where there is enough."""
+        """Which resource of the node is short, as the scheduler counts it: with the reservation pods of the share's new
+        groups and those that are still missing. Empty if there is enough."""
         if 1 + new > account.pod_room:
             return "without room for more pods"
-        reservations = new + account.reservations_to_come
+        reservations = new + account.missing_reservations
         if pod.host.cpu_milli + reservations * self._cpu > account.cpu_milli:
             return "without enough CPU"
         if pod.host.memory_mib + reservations * self._memory > account.host_memory_mib:
@@ -106,11 +106,12 @@ class SharePlacement:
 
 
 def new_groups(pod: Pod, node: str, count: int) -> list[str]:
-    """Names for groups that a pod begins: the same each time, so that a repeated try makes nothing twice."""
+    """Names of the new groups of a pod. They depend on the pod and node only, so that a repeated attempt creates no
+    further groups."""
     return [str(uuid.uuid5(_GROUPS, f"{pod.uid}/{node}/{number}")) for number in range(count)]
 
 
-def keeps_away(account: GpuAccount, pod: Pod) -> str:
+def unsuitable_because(account: GpuAccount, pod: Pod) -> str:
     """Why the pod cannot run on the node; empty if it can."""
     node = account.node
     if not account.gpus:
@@ -123,11 +124,11 @@ def keeps_away(account: GpuAccount, pod: Pod) -> str:
         return "with devices that are not whole GPUs"
     if not pod.placement.allows(node.labels, node.name):
         return "not matching the node selector or affinity"
-    if pod.placement.kept_away(node.taints):
+    if pod.placement.untolerated_taints(node.taints):
         return "with a taint that is not tolerated"
     return ""
 
 
-def by_turn(pods: Sequence[Pod]) -> list[Pod]:
-    """Higher priority first, then the older."""
+def by_priority(pods: Sequence[Pod]) -> list[Pod]:
+    """Pods with higher priority first, then older ones."""
     return sorted(pods, key=lambda pod: (-pod.priority, pod.creation_timestamp, pod.namespace, pod.name))

@@ -1,10 +1,11 @@
-"""Plans the next steps of the share binder from nodes and pods. Its only memory is how long it has waited."""
+"""BindPlanner: plans the next steps of the share binder from nodes and pods. It remembers only how long conditions have
+lasted."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from plimsoll.bind.planning.backoff import FirstSeen, NodeBackoff
 from plimsoll.bind.planning.groups import ReservedGroups
-from plimsoll.bind.planning.patience import FirstSeen, NodeHolds
 from plimsoll.bind.planning.shares import ShareBinding
 from plimsoll.bind.planning.steps import BindStep
 from plimsoll.bind.planning.upkeep import ReservationUpkeep
@@ -16,46 +17,47 @@ from plimsoll.model.cluster import Node, Pod
 @dataclass(frozen=True, slots=True)
 class BindPlan:
     steps: tuple[BindStep, ...] = ()
-    next_look: float | None = None
-    """When, by the clock that was given, steps may come without a change of the cluster; None: never."""
+    next_deadline: float | None = None
+    """When steps may be due although the cluster has not changed, in seconds of the caller's clock; None: never."""
 
 
 class BindPlanner:
-    """Plans for one cluster, again and again; a new one on the same cluster goes on where the last one was."""
+    """Plans in round after round for one cluster. A new planner continues where the last one stopped."""
 
     def __init__(self, settings: BinderSettings) -> None:
         self._settings = settings
         self._ledger = GpuLedger(settings.reservation.gpu_resource, settings.reservation.namespaces)
         self._reserved = ReservedGroups(settings.reservation.namespaces)
-        self._holds = NodeHolds(settings.hold_seconds, settings.hold_limit_seconds)
+        self._backoff = NodeBackoff(settings.hold_seconds, settings.hold_limit_seconds)
         self._seen = FirstSeen()
         self._left: set[str] = set()
 
     def failed(self, node: str, what: str, now: float) -> None:
-        """The cluster refused a reservation on the node; `what` tells one refusal from another."""
-        self._holds.failed(node, what, now)
+        """Records that the cluster refused a reservation on the node; `what` identifies the refusal."""
+        self._backoff.failed(node, what, now)
 
     def leave(self, uid: str) -> None:
-        """That pod cannot be bound whatever the nodes: it is left alone, as long as this planner lives."""
+        """Ignores a pod that cannot be bound on any node, for the lifetime of this planner."""
         self._left.add(uid)
 
     def plan(self, nodes: Iterable[Node], pods: Iterable[Pod], now: float) -> BindPlan:
-        """`pods` are all that are not finished, and reservations in any phase; `now` in seconds that only grow."""
-        there = list(pods)
-        self._ledger.update(nodes, there)
+        """Returns the steps that are due. `pods` are all unfinished pods, and reservations in any phase; `now` is in
+        seconds of a monotonic clock."""
+        all_pods = list(pods)
+        self._ledger.update(nodes, all_pods)
         self._seen.begin()
-        self._reserved.update(there)
+        self._reserved.update(all_pods)
         groups = self._reserved.groups
-        upkeep = ReservationUpkeep(self._settings, self._ledger, self._holds, self._seen, now)
+        upkeep = ReservationUpkeep(self._settings, self._ledger, self._backoff, self._seen, now)
         steps = list(upkeep.steps(groups))
         binding = ShareBinding(
             self._settings,
             self._ledger,
             groups,
-            held=self._holds.held(now),
+            paused=self._backoff.paused(now),
             late=upkeep.late,
             left=self._left,
         )
-        steps += binding.steps(there)
-        ends = [end for end in (self._seen.next_end(), self._holds.next_end(now)) if end is not None]
+        steps += binding.steps(all_pods)
+        ends = [end for end in (self._seen.next_end(), self._backoff.next_end(now)) if end is not None]
         return BindPlan(tuple(steps), min(ends, default=None))

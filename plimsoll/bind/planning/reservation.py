@@ -1,4 +1,4 @@
-"""The manifest of a reservation, as KAI's binder makes it."""
+"""The manifest of a reservation pod, as KAI's binder creates it."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -9,13 +9,13 @@ from plimsoll.model.kai import APP, RESERVATION_APP, ReservationSettings
 from plimsoll.model.meta import Toleration
 
 MANAGER = "plimsoll-bind"
-"""Value of the label that marks what the binder made."""
+"""Value of the label on objects that the binder creates."""
 _HEX_DIGITS = 16
 
 
 def reservation_name(settings: ReservationSettings, node: str, group: str, attempt: int = 0) -> str:
-    """The same for every writer, so that a repeated creation meets the first one: KAI's name, where it has the default
-    prefix and `attempt` is 0."""
+    """Name of a reservation. It is the same for every writer, so that a repeated creation finds the existing pod; with
+    the default prefix and `attempt` 0 it is KAI's name."""
     digest = hashlib.sha256(f"{node}/{group}".encode()).hexdigest()[:_HEX_DIGITS]
     return f"{settings.name_prefix}-{digest}" + (f"-{attempt}" if attempt else "")
 
@@ -27,7 +27,7 @@ def reservation_manifest(
     tolerations: Sequence[Toleration] = (),
     attempt: int = 0,
 ) -> dict[str, Any]:
-    """A Pod that holds one GPU of the node. `tolerations` are those of the pod that it is made for."""
+    """A Pod that holds one GPU of the node. `tolerations` are those of the pod that it is created for."""
     gpu = {settings.gpu_resource: "1"}
     container = {
         "name": settings.container,

@@ -1,11 +1,11 @@
-"""What pending share pods need: a place, their reservations, their GPUs' UUIDs, then to be bound."""
+"""The steps for pending share pods: claim a place, reserve the GPUs, wait for their UUIDs, bind."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from plimsoll.bind.planning.claims import claimed, without_groups
 from plimsoll.bind.planning.groups import GroupKey, ReservedGroup, reserved_gpu
-from plimsoll.bind.planning.placement import NoSpot, SharePlacement, by_turn, keeps_away
-from plimsoll.bind.planning.steps import Bind, BindStep, Claim, Reserve, Said, Say, Unclaim
+from plimsoll.bind.planning.placement import NoFit, SharePlacer, by_priority, unsuitable_because
+from plimsoll.bind.planning.steps import Bind, BindStep, Claim, Reserve, SetUnscheduled, Unclaim, UnscheduledReason
 from plimsoll.cluster.ledger import GpuLedger
 from plimsoll.cluster.pods import UnreadableShareError, gpu_groups, read_share, selected_node
 from plimsoll.model.api import BinderSettings
@@ -16,8 +16,8 @@ from plimsoll.packing import GPU_MILLI
 
 
 class ShareBinding:
-    """Steps for the pending pods of one moment. `late` are UIDs of reservations that are no longer waited for, `left`
-    those of pods that are not bound."""
+    """The steps for the pending pods of one moment. `late` are UIDs of reservations that took too long; `left` are UIDs
+    of pods that cannot be bound."""
 
     def __init__(
         self,
@@ -25,32 +25,32 @@ class ShareBinding:
         ledger: GpuLedger,
         groups: Mapping[GroupKey, ReservedGroup],
         *,
-        held: Collection[str],
+        paused: Collection[str],
         late: Collection[str],
         left: Collection[str] = (),
     ) -> None:
         self._settings = settings
         self._ledger = ledger
         self._groups = groups
-        self._held = held
+        self._paused = paused
         self._late = late
         self._left = left
-        self._refused: dict[tuple[object, ...], NoSpot] = {}
+        self._refused: dict[tuple[object, ...], NoFit] = {}
         self._reserving: set[GroupKey] = set()
 
     def steps(self, pods: Sequence[Pod]) -> Iterator[BindStep]:
-        """Claimed pods first, as their places are taken already; then the others by their turn."""
+        """The steps for claimed pods first, because they have a place already, then for the others by priority."""
         waiting = [pod for pod in pods if self._waits(pod)]
-        for pod in by_turn([pod for pod in waiting if selected_node(pod)]):
+        for pod in by_priority([pod for pod in waiting if selected_node(pod)]):
             yield from self._of_claimed(pod, selected_node(pod))
-        unclaimed = by_turn([pod for pod in waiting if not selected_node(pod) and pod.uid not in self._left])
+        unclaimed = by_priority([pod for pod in waiting if not selected_node(pod) and pod.uid not in self._left])
         for pod in unclaimed:
-            if gpu_groups(pod):  # a copy of another pod: it takes no place there
+            if gpu_groups(pod):  # a copy of another pod; it uses no GPU there
                 self._ledger.put_pod(without_groups(pod))
-        closed = {key for key, group in self._groups.items() if not group.sound or self._is_late(group)}
-        placement = SharePlacement(self._ledger.accounts(), self._settings.reservation, self._held, closed)
+        unjoinable = {key for key, group in self._groups.items() if not group.consistent or self._is_late(group)}
+        placer = SharePlacer(self._ledger.accounts(), self._settings.reservation, self._paused, unjoinable)
         for pod in unclaimed:
-            yield from self._of_unclaimed(pod, placement)
+            yield from self._of_unclaimed(pod, placer)
 
     def _waits(self, pod: Pod) -> bool:
         return (
@@ -59,28 +59,28 @@ class ShareBinding:
             and not (pod.finished or pod.deleting or pod.scheduling_gates)
         )
 
-    def _of_unclaimed(self, pod: Pod, placement: SharePlacement) -> Iterator[BindStep]:
+    def _of_unclaimed(self, pod: Pod, placer: SharePlacer) -> Iterator[BindStep]:
         try:
             share = read_share(pod, self._settings.reservation.gpu_resource)
         except UnreadableShareError as error:
-            yield from _say(pod, Said.REFUSED, str(error))
+            yield from _set_unscheduled(pod, UnscheduledReason.REFUSED, str(error))
             return
         obstacle = _not_a_share(share) or (pod.obstacle if isinstance(pod, SharePod) else "")
         if share is None or obstacle:
-            yield from _say(pod, Said.REFUSED, obstacle)
+            yield from _set_unscheduled(pod, UnscheduledReason.REFUSED, obstacle)
             return
-        # What did not fit cannot fit later in the round: places are only taken.
+        # A share that did not fit cannot fit later in the round, because free capacity only shrinks.
         asked = (pod.placement, share, pod.host)
-        spot = self._refused.get(asked) or placement.place(pod, share)
-        if isinstance(spot, NoSpot):
-            self._refused[asked] = spot
-            yield from _say(pod, Said.UNSCHEDULABLE, spot.message)
+        assignment = self._refused.get(asked) or placer.place(pod, share)
+        if isinstance(assignment, NoFit):
+            self._refused[asked] = assignment
+            yield from _set_unscheduled(pod, UnscheduledReason.UNSCHEDULABLE, assignment.message)
             return
-        self._ledger.put_pod(claimed(pod, spot))
-        account = self._ledger.account(spot.node)
+        self._ledger.put_pod(claimed(pod, assignment))
+        account = self._ledger.account(assignment.node)
         if account is not None:
-            placement.replace(account)
-        yield Claim(pod, spot)
+            placer.replace(account)
+        yield Claim(pod, assignment)
 
     def _of_claimed(self, pod: Pod, node: str) -> Iterator[BindStep]:
         names = gpu_groups(pod)
@@ -94,11 +94,11 @@ class ShareBinding:
             group = self._groups.get((node, name), ReservedGroup())
             live = [each for each in group.live if each.uid not in self._late]
             gpu = next((uuid for each in live if (uuid := reserved_gpu(each))), "")
-            if gpu and group.sound:
+            if gpu and group.consistent:
                 gpus.append(gpu)
             elif live or group.bound or any(each.deleting for each in group.reservations):
-                continue  # awaited, or being repaired
-            elif node in self._held or group.reservations:
+                continue  # waiting for the reservation, or it is being replaced
+            elif node in self._paused or group.reservations:
                 yield Unclaim(pod, f"no GPU of {node} could be reserved")
                 return
             elif (node, name) not in self._reserving:
@@ -109,16 +109,16 @@ class ShareBinding:
             return
         yield from steps
         if pod.unschedulable:
-            yield from _say(pod, Said.RESERVING, f"GPU on {node} is being reserved")
+            yield from _set_unscheduled(pod, UnscheduledReason.RESERVING, f"GPU on {node} is being reserved")
 
     def _void(self, pod: Pod, node: str, names: tuple[str, ...]) -> str:
-        """Why the claim does not hold; empty where it does. Anybody may have written it."""
+        """Why the claim is invalid; empty if it is valid. Anyone may have written it."""
         if pod.uid in self._left:
             return "its GPU cannot be assigned"
         account = self._ledger.account(node)
         if account is None:
             return f"there is no node {node}"
-        away = keeps_away(account, pod) or ("without room for more pods" if account.pod_room < 0 else "")
+        away = unsuitable_because(account, pod) or ("without room for more pods" if account.pod_room < 0 else "")
         if away:
             return f"{node} is not available: {away}"
         try:
@@ -155,8 +155,8 @@ def _not_a_share(share: GPUShare | None) -> str:
     return ""
 
 
-def _say(pod: Pod, reason: Said, message: str) -> Iterator[Say]:
-    """Nothing where the pod says it already."""
+def _set_unscheduled(pod: Pod, reason: UnscheduledReason, message: str) -> Iterator[SetUnscheduled]:
+    """Sets the condition, unless the pod has it already."""
     condition = condition_of(pod.conditions, "PodScheduled")
     if condition is None or (condition.status, condition.reason, condition.message) != ("False", reason, message):
-        yield Say(pod, reason, message)
+        yield SetUnscheduled(pod, reason, message)

@@ -1,35 +1,35 @@
-"""What the share binder does next: each step one write, which may be repeated without harm."""
+"""The steps of the share binder. Each is one write, and repeating it does no harm."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
 
-from plimsoll.bind.planning.placement import ShareSpot
+from plimsoll.bind.planning.placement import ShareAssignment
 from plimsoll.model.cluster import Pod
 
 
-class Said(StrEnum):
+class UnscheduledReason(StrEnum):
     """Reasons of the condition PodScheduled=False."""
 
     UNSCHEDULABLE = "Unschedulable"
-    """Fits nowhere, so that the demand planner sees it."""
+    """No node fits the pod. The demand planner then requests capacity."""
     REFUSED = "SchedulerError"
-    """Asks for what the binder does not do: no node would help."""
+    """The pod requests something that the binder does not support, so no node would help."""
     RESERVING = "ReservingGPU"
-    """Has its place; its GPU is being reserved."""
+    """The pod has a place, and its GPU is being reserved."""
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Write on the pod where it is to run: its place is taken from then on."""
+    """Annotates the pod with its place, which then counts as used."""
 
     pod: Pod
-    spot: ShareSpot
+    assignment: ShareAssignment
 
 
 @dataclass(frozen=True, slots=True)
 class Unclaim:
-    """Take that off again."""
+    """Removes the claim from the pod."""
 
     pod: Pod
     why: str
@@ -37,58 +37,58 @@ class Unclaim:
 
 @dataclass(frozen=True, slots=True)
 class Reserve:
-    """Make the reservation of a group."""
+    """Creates the reservation pod of a group."""
 
     node: str
     group: str
     pod: Pod
-    """Whose tolerations it gets."""
+    """The pod whose tolerations the reservation gets."""
     attempt: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class MarkUnknown:
-    """Write on a reservation that its GPU did not become known in time, so that nobody joins it."""
+    """Marks a reservation whose GPU did not become known in time, so that no pod joins it."""
 
     reservation: Pod
 
 
 @dataclass(frozen=True, slots=True)
 class Bind:
-    """Hand the GPUs over, and bind the pod."""
+    """Writes the pod's ConfigMaps, and binds the pod."""
 
     pod: Pod
     node: str
     gpus: tuple[str, ...]
-    """UUIDs, in the order of the groups' names."""
+    """UUIDs of the GPUs, in the order of the groups' names."""
     portion: str
 
 
 @dataclass(frozen=True, slots=True)
-class Say:
-    """Write the condition PodScheduled=False."""
+class SetUnscheduled:
+    """Sets the condition PodScheduled=False."""
 
     pod: Pod
-    reason: Said
+    reason: UnscheduledReason
     message: str
 
 
 @dataclass(frozen=True, slots=True)
-class Collect:
-    """Delete a reservation of ours, if it is still as it was."""
+class DeleteReservation:
+    """Deletes a reservation of the binder, unless it has changed."""
 
     reservation: Pod
     why: str
     group_is_empty: bool = True
-    """Whether it goes because nobody needs it, which a BindRequest of KAI may contradict."""
+    """Whether the reason is that its group is empty. A BindRequest of KAI may still need the group."""
 
 
 @dataclass(frozen=True, slots=True)
 class Evict:
-    """Evict a pod whose GPU was lost to others."""
+    """Evicts a pod whose GPU is now used by others."""
 
     pod: Pod
     why: str
 
 
-BindStep: TypeAlias = Claim | Unclaim | Reserve | MarkUnknown | Bind | Say | Collect | Evict
+BindStep: TypeAlias = Claim | Unclaim | Reserve | MarkUnknown | Bind | SetUnscheduled | DeleteReservation | Evict

@@ -1,31 +1,32 @@
-"""What existing reservations need: those that failed, are late, are no longer needed, or were lost under their pods.
+"""The steps for existing reservations that failed, are late, are no longer needed, or were deleted while their pods
+run.
 
-A reservation that is lost while pods run is made again. The device plugin chooses its GPU: while it is another one
-than that of the pods it is kept, so that the next one cannot be given it too, and once the right one is held the
-others go. Where the node has no GPU left to give, the right one is somebody else's, and the pods are evicted. On each
-node one group is repaired after the other, else two of them could end with each other's GPU.
+A reservation that was deleted while pods run is created again. The device plugin chooses its GPU. As long as this is
+not the GPU of the pods, the reservation is kept, so that the next one gets another GPU; when one holds the right GPU,
+the others are deleted. If the node has no free GPU left, another pod has the right one, and the pods are evicted. On
+each node, groups are repaired one after the other, because two of them could otherwise get each other's GPU.
 """
 
 from collections.abc import Iterator, Mapping
 
+from plimsoll.bind.planning.backoff import FirstSeen, NodeBackoff
 from plimsoll.bind.planning.groups import GroupKey, ReservedGroup, is_own, is_unknown, reserved_gpu
-from plimsoll.bind.planning.patience import FirstSeen, NodeHolds
 from plimsoll.bind.planning.reservation import reservation_name
-from plimsoll.bind.planning.steps import BindStep, Collect, Evict, MarkUnknown, Reserve
+from plimsoll.bind.planning.steps import BindStep, DeleteReservation, Evict, MarkUnknown, Reserve
 from plimsoll.cluster.ledger import GpuAccount, GpuLedger
 from plimsoll.model.api import BinderSettings
 from plimsoll.model.cluster import Pod
 
 
 class ReservationUpkeep:
-    """Steps for the reservations of one moment."""
+    """The steps for the reservations of one moment."""
 
     def __init__(
-        self, settings: BinderSettings, ledger: GpuLedger, holds: NodeHolds, seen: FirstSeen, now: float
+        self, settings: BinderSettings, ledger: GpuLedger, backoff: NodeBackoff, seen: FirstSeen, now: float
     ) -> None:
         self._settings = settings
         self._ledger = ledger
-        self._holds = holds
+        self._backoff = backoff
         self._seen = seen
         self._now = now
         self._repairing: set[str] = set()
@@ -44,24 +45,24 @@ class ReservationUpkeep:
                     yield from self._of_reservation(node, group, reservation)
             if group.empty:
                 yield from self._of_empty(node, name, group)
-        # The group that holds other GPUs than its own gets its own first, and frees them.
-        bound = [(not group.reservations or group.sound, key) for key, group in groups.items() if group.bound]
+        # The group that holds wrong GPUs is repaired first, which frees them.
+        bound = [(not group.reservations or group.consistent, key) for key, group in groups.items() if group.bound]
         for _, (node, name) in sorted(bound):
             yield from self._of_bound(node, name, groups[(node, name)])
 
     def _of_reservation(self, node: str, group: ReservedGroup, reservation: Pod) -> Iterator[BindStep]:
         if reservation.finished:
-            self._holds.failed(node, reservation.uid, self._now)
+            self._backoff.failed(node, reservation.uid, self._now)
             if is_own(reservation):
-                yield Collect(reservation, f"it ended as {reservation.phase}", group_is_empty=False)
+                yield DeleteReservation(reservation, f"it ended as {reservation.phase}", group_is_empty=False)
         elif is_unknown(reservation):
-            self._holds.failed(node, reservation.uid, self._now)
+            self._backoff.failed(node, reservation.uid, self._now)
             if is_own(reservation) and not group.bound:
-                yield Collect(reservation, "its GPU did not become known in time", group_is_empty=False)
+                yield DeleteReservation(reservation, "its GPU did not become known in time", group_is_empty=False)
         elif reserved_gpu(reservation):
-            self._holds.succeeded(node)
+            self._backoff.succeeded(node)
         elif self._seen.lasted(reservation.uid, self._settings.reservation.deadline_seconds, self._now):
-            self._holds.failed(node, reservation.uid, self._now)
+            self._backoff.failed(node, reservation.uid, self._now)
             if is_own(reservation):
                 yield MarkUnknown(reservation)
             else:
@@ -71,7 +72,7 @@ class ReservationUpkeep:
         own = [each for each in group.live if is_own(each)]
         if own and self._seen.lasted((node, name), self._settings.reservation.grace_seconds, self._now):
             for reservation in own:
-                yield Collect(reservation, "no pod of its group is left")
+                yield DeleteReservation(reservation, "no pod of its group is left")
 
     def _of_bound(self, node: str, name: str, group: ReservedGroup) -> Iterator[BindStep]:
         pods = [pod for pod in group.bound if not pod.deleting]
@@ -83,7 +84,9 @@ class ReservationUpkeep:
             for other in live:
                 if is_own(other) and reserved_gpu(other) != gpu:
                     self._freeing.add(node)
-                    yield Collect(other, f"it does not hold {gpu}, on which the pods run", group_is_empty=False)
+                    yield DeleteReservation(
+                        other, f"it does not hold {gpu}, on which the pods run", group_is_empty=False
+                    )
             return
         if node in self._repairing:
             return
@@ -94,7 +97,7 @@ class ReservationUpkeep:
         if account is None or account.node.ready is False:
             return
         if _unreserved(account) > 0 and not any(each.finished for each in group.reservations):
-            if account.free_pods > 0:  # else the kubelet would refuse it, which is no reason to evict
+            if account.free_pods > 0:  # otherwise the kubelet would reject it, which is no reason to evict
                 yield Reserve(node, name, pods[0], self._free_attempt(node, name, group))
             return
         if node in self._freeing:
@@ -103,7 +106,7 @@ class ReservationUpkeep:
             yield Evict(pod, f"its GPU {gpu} on {node} is no longer reserved, and is assigned to another pod")
         for other in live:
             if is_own(other):
-                yield Collect(other, "its pods are evicted", group_is_empty=False)
+                yield DeleteReservation(other, "its pods are evicted", group_is_empty=False)
 
     def _free_attempt(self, node: str, name: str, group: ReservedGroup) -> int:
         taken = {each.name for each in group.reservations}
@@ -114,6 +117,6 @@ class ReservationUpkeep:
 
 
 def _unreserved(account: GpuAccount) -> int:
-    """GPUs that the device plugin can give: those of groups that lost their reservation are among them."""
+    """Number of GPUs that the device plugin can assign, including those of groups without a reservation."""
     lost = sum(not group.reservations and not group.joinable for group in account.groups)
     return account.gpus - account.taken + lost

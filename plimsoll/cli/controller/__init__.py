@@ -1,17 +1,17 @@
-"""`plimsoll run`: the controller of a cluster, from one Environment to the next, and what it tells over HTTP."""
+"""`plimsoll run`: the controller of a cluster, and its HTTP endpoints."""
 
 from plimsoll.cli.controller.controller import Controller
-from plimsoll.cli.controller.patience import waited_out
+from plimsoll.cli.controller.retries import retry_transient
 from plimsoll.cli.controller.service import Service, serving
-from plimsoll.cli.controller.standing import ControllerStatus, Standing
+from plimsoll.cli.controller.status import ControllerState, ControllerStatus
 from plimsoll.cli.controller.stopping import Stopping
 
 __all__ = [
     "Controller",
+    "ControllerState",
     "ControllerStatus",
     "Service",
-    "Standing",
     "Stopping",
+    "retry_transient",
     "serving",
-    "waited_out",
 ]

@@ -8,14 +8,14 @@ from typing import Final, TypeVar
 import structlog
 
 from plimsoll.apply import LeaseHeldError, LeaseLostError, WriterStoppingError, cluster_identity
-from plimsoll.cli.controller.patience import waited_out
+from plimsoll.cli.controller.retries import retry_transient
 from plimsoll.cli.controller.service import Service
-from plimsoll.cli.controller.standing import Standing
+from plimsoll.cli.controller.status import ControllerState
 from plimsoll.cli.controller.stopping import Stopping
 from plimsoll.cli.writing import Writer, WriterOptions, writer_of
 from plimsoll.errors import PlimsollError
 from plimsoll.kube import Connection
-from plimsoll.loop import EnvironmentChangedError, Loop, Tick
+from plimsoll.loop import EnvironmentChangedError, Loop, RoundResult
 from plimsoll.model.api import Environment
 from plimsoll.observe.cluster import Observer
 
@@ -45,13 +45,15 @@ class Controller:
 
     def run(self) -> None:
         """Runs until a signal arrives. Raises errors that no later round can fix, such as invalid settings."""
-        identity = self._waited_out(lambda: cluster_identity(self._connection))
+        identity = self._retried(lambda: cluster_identity(self._connection))
         self._service.metrics.of(cluster=identity.uid)
         while not self._stopping.requested:
             environment = self.environment(None)
             try:
                 with self.session(environment, None) as loop:
-                    loop.run(self._service.took, on_begin=self._service.status.beat, on_failure=self._service.failed)
+                    loop.run(
+                        self._service.completed, on_begin=self._service.status.beat, on_failure=self._service.failed
+                    )
             except EnvironmentChangedError as error:
                 log.warning("another Environment", error=error.message)
             except LeaseLostError as error:
@@ -63,14 +65,18 @@ class Controller:
                     raise
             finally:
                 self._service.lost_lease()
-        self._service.status.become(Standing.STOPPING)
+        self._service.status.become(ControllerState.STOPPING)
 
-    def run_once(self, timeout: float, on_tick: Callable[[Tick], bool], look_again: float) -> None:
-        """Runs for a job until `on_tick` returns False. Raises the first error."""
+    def run_once(self, timeout: float, on_round: Callable[[RoundResult], bool], resync_seconds: float) -> None:
+        """Runs for a job until `on_round` returns False. Raises the first error."""
         began = time.monotonic()
         environment = self.environment(timeout)
         with self.session(environment, max(0.0, timeout - (time.monotonic() - began))) as loop:
-            loop.run(lambda tick: self._service.took(tick) and on_tick(tick), patient=False, look_again=look_again)
+            loop.run(
+                lambda result: self._service.completed(result) and on_round(result),
+                retry=False,
+                resync_seconds=resync_seconds,
+            )
 
     def environment(self, wait_seconds: float | None) -> Environment:
         """The cluster's Environment, once there is one. `wait_seconds`: None waits without limit.
@@ -78,17 +84,17 @@ class Controller:
         Raises PlimsollError where there is none in time, or it is not the one of the options.
         """
         deadline = None if wait_seconds is None else time.monotonic() + wait_seconds
-        told = False
+        warned = False
         while not (found := self._observer.snapshot().environment).uid:
             if deadline is not None and time.monotonic() >= deadline:
                 raise PlimsollError(
                     f"the cluster at {self._connection.server} has no Environment",
                     "apply the environment's stack first",
                 )
-            if not told:
+            if not warned:
                 log.info("waiting for the Environment", cluster=self._connection.server)
-                told = True
-            self._service.status.become(Standing.NO_ENVIRONMENT)
+                warned = True
+            self._service.status.become(ControllerState.NO_ENVIRONMENT)
             self._observer.wait(0.0, 1.0, _until(deadline))
         if self._options.environment not in (None, found.name):
             raise PlimsollError(
@@ -105,13 +111,13 @@ class Controller:
             loop = Loop(writer.observer, writer.applier, writer.reporter, environment=environment)
             with self._stopping.by(loop.stop, writer.applier.interrupt):
                 if wait_seconds is None:
-                    self._waited_out(lambda: self._take_lease(writer, None))
+                    self._retried(lambda: self._take_lease(writer, None))
                 else:
                     self._take_lease(writer, wait_seconds)
                 yield loop
 
-    def _waited_out(self, call: Callable[[], T]) -> T:
-        return waited_out(call, self._stopping, self._service.waits)
+    def _retried(self, call: Callable[[], T]) -> T:
+        return retry_transient(call, self._stopping, self._service.waits)
 
     def _take_lease(self, writer: Writer, wait_seconds: float | None) -> None:
         """Logs if another process has it."""
@@ -120,9 +126,9 @@ class Controller:
             applier.start()
         except LeaseHeldError as error:
             log.warning("waiting for the Lease", environment=writer.environment, holder=error.holder)
-            status.become(Standing.STANDBY, writer.environment, error.holder)
+            status.become(ControllerState.STANDBY, writer.environment, error.holder)
             applier.start(wait_seconds, status.beat)
-        status.become(Standing.ACTIVE, writer.environment, applier.identity)
+        status.become(ControllerState.ACTIVE, writer.environment, applier.identity)
         self._service.has_lease(writer.environment)
         log.info("at work", environment=writer.environment, identity=applier.identity)
 

@@ -11,9 +11,9 @@ import orjson
 from prometheus_client import make_wsgi_app
 from prometheus_client.exposition import ThreadingWSGIServer
 
-from plimsoll.cli.controller.standing import ControllerStatus
+from plimsoll.cli.controller.status import ControllerStatus
 from plimsoll.errors import PlimsollError
-from plimsoll.loop import Tick
+from plimsoll.loop import RoundResult
 from plimsoll.report import Metrics
 
 StartResponse = Callable[[str, list[tuple[str, str]]], Any]
@@ -27,15 +27,15 @@ class Service:
         self.metrics = Metrics()
         self._pages = make_wsgi_app(self.metrics.registry)
 
-    def took(self, tick: Tick) -> bool:
+    def completed(self, result: RoundResult) -> bool:
         """Counts a round; always continues."""
         now = datetime.now(UTC)
-        self.metrics.seen(tick.snapshot, now)
-        if tick.plan is not None:
-            self.metrics.planned(tick.plan, tick.seconds, now)
-            outcome = tick.outcome
+        self.metrics.seen(result.snapshot, now)
+        if result.plan is not None:
+            self.metrics.planned(result.plan, result.seconds, now)
+            outcome = result.outcome
             self.metrics.applied(
-                tick.plan,
+                result.plan,
                 created=outcome.created,
                 updated=outcome.updated,
                 deleted=outcome.deleted,

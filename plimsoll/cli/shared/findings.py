@@ -14,10 +14,8 @@ _STYLES: Final = {Severity.ERROR: "red", Severity.WARNING: "yellow"}
 
 
 def print_findings(findings: Iterable[Finding], output: Format, places: Mapping[Finding, str] | None = None) -> int:
-    """Prints the findings in their order, as JSON a list, and returns the exit code: 0 where there is none, else 2.
-
-    `places` says for people where the object of a finding stands.
-    """
+    """Prints the findings in their order, in JSON as a list, and returns the exit code: 0 without findings, else 2.
+    `places` has the place of each object in a file, for text output."""
     found = in_order(findings)
     if output.document:
         print_document([finding.as_json() for finding in found], output)

@@ -21,14 +21,14 @@ Phases = Mapping[str, DemandPhase]
 
 def print_demands(plan: DemandPlan, phases: Phases, warnings: Iterable[str]) -> None:
     table = Table(Column("DEMAND", overflow="fold"), "PHASE", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    seen = any(each.spoken_for for each in plan.demands)
+    seen = any(each.whole_gpu_pods for each in plan.demands)
     for column in ("PODS", "FREE", "REQUESTED", "NEW", "REFUSED", "GPUS", *(("SEEN",) if seen else ())):
         table.add_column(column, justify="right", no_wrap=True)
     for each in plan.demands:
         table.add_row(
             each.name, phases[each.name].value, f"{len(each.pods)}", f"{sum(map(len, each.on_nodes.values()))}",
             f"{_on_requested(each)}", f"{len(each.on_new)}", f"{len(each.refused)}",
-            f"{each.gpu_milli / GPU_MILLI:.3g}", *([f"{len(each.spoken_for)}"] if seen else []),
+            f"{each.gpu_milli / GPU_MILLI:.3g}", *([f"{len(each.whole_gpu_pods)}"] if seen else []),
         )  # fmt: skip
     if plan.demands:
         OUT.print(table)
@@ -73,7 +73,7 @@ def _nodes(nodes: Iterable[PlannedNode]) -> Iterable[tuple[str, str]]:
 
 def _summary(plan: DemandPlan) -> str:
     if not any(each.pods or each.refused for each in plan.demands):
-        seen = sum(len(each.spoken_for) for each in plan.demands)
+        seen = sum(len(each.whole_gpu_pods) for each in plan.demands)
         return "no demand" + (
             f"; {counted(seen, 'pod')} whose GPUs an autoscaler provisions without Plimsoll" if seen else ""
         )
@@ -113,12 +113,12 @@ def _warnings(plan: DemandPlan, others: Iterable[str]) -> list[str]:
 
 
 def _demand(demand: Demand, phase: DemandPhase) -> dict[str, Any]:
-    placement = demand.of.placement
+    placement = demand.demand_class.placement
     return {
         "name": demand.name,
         "phase": phase.value,
-        "queue": demand.of.queue,
-        "scheduler": demand.of.scheduler,
+        "queue": demand.demand_class.queue,
+        "scheduler": demand.demand_class.scheduler,
         "nodeSelector": dict(placement.node_selector),
         "nodeAffinity": [[str(each) for each in term] for term in placement.affinity],
         "tolerations": [each.model_dump(mode="json", exclude_defaults=True) for each in placement.tolerations],
@@ -132,7 +132,7 @@ def _demand(demand: Demand, phase: DemandPhase) -> dict[str, Any]:
         "onNew": dict(demand.on_new),
         "refused": dict(demand.refused),
         "blocked": demand.blocked,
-        "spokenFor": [_pod(uid, each) for uid, each in demand.spoken_for.items()],
+        "wholeGpuPods": [_pod(uid, each) for uid, each in demand.whole_gpu_pods.items()],
         "keptOut": dict(demand.kept_out),
         "warnings": list(demand.warnings),
     }

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 
-from plimsoll.loop import Tick
+from plimsoll.loop import RoundResult
 from plimsoll.model import Plan
 from plimsoll.plan.owned import alive, request_objects
 from plimsoll.plan.requests import read_request
@@ -21,11 +21,11 @@ class Settling:
         self.unsettled = "nothing was planned"
         """What is not ready yet; empty when settled."""
 
-    def on_tick(self, tick: Tick) -> bool:
+    def on_round(self, result: RoundResult) -> bool:
         """Whether to continue."""
-        if tick.plan is not None:
-            self._plans.append(tick.plan)
-            self.unsettled = _on_its_way(tick, tick.plan)
+        if result.plan is not None:
+            self._plans.append(result.plan)
+            self.unsettled = _on_its_way(result, result.plan)
         return bool(self.unsettled) and self._clock() < self._deadline
 
     def whole_plan(self) -> Plan | None:
@@ -42,16 +42,16 @@ class Settling:
         )
 
 
-def _on_its_way(tick: Tick, plan: Plan) -> str:
-    if tick.outcome.failed:
-        return "failed: " + shortlist([f"{key} ({failure})" for key, failure in tick.outcome.failed.items()])
+def _on_its_way(result: RoundResult, plan: Plan) -> str:
+    if result.outcome.failed:
+        return "failed: " + shortlist([f"{key} ({failure})" for key, failure in result.outcome.failed.items()])
     if not plan.empty:
         return "the Plan is applied, and the watches have not delivered the result yet"
-    holdings = WorkspaceNodes(tick.snapshot, plan.verdicts)
+    holdings = WorkspaceNodes(result.snapshot, plan.verdicts)
     accepted = {verdict.workspace for verdict in plan.verdicts if verdict.accepted}
     withheld = {each.owner for each in plan.withheld}
     waiting = []
-    for workspace in tick.snapshot.workspaces:
+    for workspace in result.snapshot.workspaces:
         if workspace.ref not in accepted or workspace.ref in withheld or workspace.deleting:
             continue
         claims = [claim.name for claim in alive(holdings.ownership.claims_of(workspace)) if not claim.ready]
@@ -63,9 +63,7 @@ def _on_its_way(tick: Tick, plan: Plan) -> str:
     if deleting:
         waiting.append(f"NodeClaims under deletion: {shortlist(deleting)}")
     requested = [
-        each
-        for thing in request_objects(tick.snapshot)
-        if (each := read_request(thing)) is not None and each.outstanding
+        each for obj in request_objects(result.snapshot) if (each := read_request(obj)) is not None and each.outstanding
     ]
     if requested:
         waiting.append(f"nodes for demand: {shortlist([each.name for each in requested])}")

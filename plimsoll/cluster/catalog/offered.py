@@ -142,8 +142,8 @@ class OfferedTypes:
     def _merged(self, folded: str) -> tuple[InstanceType | None, tuple[Difference, ...]]:
         """The effective figures and the contradictions between sources; None where there are none."""
         listed = self.declared.lookup(folded)
-        said = [each for each in (self._by_pools(folded), self._by_nodes(folded)) if each is not None]
-        found = Catalog([] if listed is None else [listed]).with_types(said)
+        reported = [each for each in (self._by_pools(folded), self._by_nodes(folded)) if each is not None]
+        found = Catalog([] if listed is None else [listed]).with_types(reported)
         earlier = (each for each in self.declared.differences if each.live.name.casefold() == folded)
         return found.lookup(folded), (*earlier, *found.differences)
 
@@ -180,7 +180,7 @@ class OfferedTypes:
     def near(self, name: str) -> tuple[str, ...]:
         """At most three similar names, closest first."""
         known = {each.name.casefold(): each.name for each in self.declared.types if each.nvidia}
-        return nearest(name, list((self._here() | known).values()))
+        return nearest(name, list((self._observed_names() | known).values()))
 
     def named_for(self, access: NamespaceAccess | None) -> tuple[str, ...] | None:
         """Types that nodes, or NodePools that the namespace may use, name; sorted. None where such a NodePool allows
@@ -201,7 +201,7 @@ class OfferedTypes:
             clouds = {cloud for cloud in NODE_CLASSES if provider.startswith(f"{cloud}://")}
         return frozenset(clouds)
 
-    def _here(self) -> dict[str, str]:
+    def _observed_names(self) -> dict[str, str]:
         return {folded: names[0] for folded, names in self._on_nodes.items()} | self._in_pools
 
     def node_class_ref(

@@ -42,8 +42,8 @@ def _azure(name: str, listed: InstanceType | None) -> Iterator[tuple[str, str]]:
     yield "name", name
     found = _AZURE_NAME.fullmatch(name)
     if found is not None:
-        said = {"family": found["family"], "gpu-name": found["gpu"], "version": found["version"]}
-        yield from ((key, value) for key, value in said.items() if value)
+        labels = {"family": found["family"], "gpu-name": found["gpu"], "version": found["version"]}
+        yield from ((key, value) for key, value in labels.items() if value)
     yield from _figures(listed)
 
 

@@ -107,7 +107,7 @@ class GpuAccount:
     """Sorted by name."""
     whole: int = 0
     """GPUs that pods use whole, and those that cannot be used."""
-    loose: tuple[tuple[Milli, int], ...] = ()
+    ungrouped: tuple[tuple[Milli, int], ...] = ()
     """Shares without a GPU group, as (thousandths, GPUs), largest first; each of these GPUs counts in `whole`."""
     releasing_whole: int = 0
     """The part of `whole` whose pods are terminating."""
@@ -124,14 +124,14 @@ class GpuAccount:
     discrepancies: tuple[Discrepancy, ...] = ()
 
     @property
-    def reservations_to_come(self) -> int:
+    def missing_reservations(self) -> int:
         """Groups without a reservation and a GPU: each will get one, which is also a pod."""
         return sum(not (group.reservations or group.gpu) for group in self.groups)
 
     @property
     def pod_room(self) -> int:
         """As `free_pods`, without the room for missing reservations."""
-        return self.free_pods if self.free_pods >= UNBOUNDED else self.free_pods - self.reservations_to_come
+        return self.free_pods if self.free_pods >= UNBOUNDED else self.free_pods - self.missing_reservations
 
     @property
     def taken(self) -> int:
@@ -159,12 +159,12 @@ class GpuAccount:
         were planned as. Binding must know the GPU, and uses `free_milli`.
         """
         bins: list[Milli] = []
-        for milli, devices in self.loose:
+        for milli, devices in self.ungrouped:
             fitting = sorted((left, number) for number, left in enumerate(bins) if left >= milli)[:devices]
             for left, number in fitting:
                 bins[number] = left - milli
             bins += [GPU_MILLI - milli] * (devices - len(fitting))
-        known = self.whole - sum(devices for _, devices in self.loose)
+        known = self.whole - sum(devices for _, devices in self.ungrouped)
         wholly_free = self.gpus - known - len(self.groups) - len(bins)
         if wholly_free < 0:
             return (0,) * self.gpus

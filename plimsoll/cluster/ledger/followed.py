@@ -30,9 +30,9 @@ class FollowedLedger:
                 ledger.drop_node(node.name)
         for node in new:
             ledger.put_node(node)
-        ledger.take(pod_changes(self._pods, snapshot.pods))
+        ledger.apply_changes(pod_changes(self._pods, snapshot.pods))
         self._nodes, self._pods = snapshot.nodes, snapshot.pods
         if self._daemons[0] is not snapshot.daemon_sets:
             self._daemons = (snapshot.daemon_sets, DaemonOverhead(snapshot.daemon_sets))
-        ledger.put_beside(snapshot.host_loads, self._daemons[1])
+        ledger.set_other_loads(snapshot.host_loads, self._daemons[1])
         return ledger

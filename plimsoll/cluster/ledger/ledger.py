@@ -87,7 +87,7 @@ class GpuLedger:
         self._pods[key] = pod
         self._place(key, pod, pod)
 
-    def take(self, changes: PodChanges) -> None:
+    def apply_changes(self, changes: PodChanges) -> None:
         """Applies the changes between two snapshots."""
         kept = {pod.key for pod in changes.new}
         for pod in changes.gone:
@@ -101,7 +101,7 @@ class GpuLedger:
         if pod is not None:
             self._place(key, pod, None)
 
-    def put_beside(self, loads: Mapping[str, HostLoad], daemons: DaemonOverhead) -> None:
+    def set_other_loads(self, loads: Mapping[str, HostLoad], daemons: DaemonOverhead) -> None:
         """Sets what pods without GPUs use of nodes, by node name, and the DaemonSets that will add pods."""
         if daemons is not self._daemons:
             self._accounts.clear()
@@ -144,8 +144,8 @@ class GpuLedger:
         groups = {group for pod in pods.values() if self._reserves(pod) for group in gpu_groups(pod)}
         unbound = {key: pod for group in groups for key, pod in self._unplaced.get(group, {}).items()}
         node, load = self._nodes[name], self._loads.get(name, IDLE)
-        beside = (load, self._daemons.missing_from(node, load))
-        return self._accounting.account(node, (pods | unbound).values() if unbound else pods.values(), beside)
+        other_loads = (load, self._daemons.missing_from(node, load))
+        return self._accounting.account(node, (pods | unbound).values() if unbound else pods.values(), other_loads)
 
     def _place(self, key: Key, pod: Pod, entry: Pod | None) -> None:
         """Adds the pod where it counts, or removes it (None)."""
@@ -173,7 +173,7 @@ def gpu_ledger(snapshot: Snapshot) -> GpuLedger:
     spec = snapshot.environment.spec
     ledger = GpuLedger(spec.gpu_resource, tflops=spec.demand.gpu_tflops)
     ledger.update(snapshot.nodes, snapshot.pods)
-    ledger.put_beside(snapshot.host_loads, DaemonOverhead(snapshot.daemon_sets))
+    ledger.set_other_loads(snapshot.host_loads, DaemonOverhead(snapshot.daemon_sets))
     return ledger
 
 

@@ -58,10 +58,10 @@ class Accounting:
         self.namespaces = frozenset(reservation_namespaces)
         self._shares: dict[_Request, GPUShare | None] = {}
 
-    def account(self, node: Node, pods: Iterable[Pod], beside: Iterable[HostLoad] = ()) -> GpuAccount:
-        """`pods` are unfinished pods that are bound to the node, or being bound; `beside` is what other pods use, or
-        will use."""
-        return _Reading(self, node, beside).account(pods)
+    def account(self, node: Node, pods: Iterable[Pod], other_loads: Iterable[HostLoad] = ()) -> GpuAccount:
+        """`pods` are unfinished pods that are bound to the node, or being bound; `other_loads` is what other pods use,
+        or will use."""
+        return _Reading(self, node, other_loads).account(pods)
 
     def share(self, pod: Pod) -> GPUShare | None:
         """As `read_share`, cached."""
@@ -78,7 +78,7 @@ class Accounting:
 class _Reading:
     """Builds one node's account."""
 
-    def __init__(self, accounting: Accounting, node: Node, beside: Iterable[HostLoad]) -> None:
+    def __init__(self, accounting: Accounting, node: Node, other_loads: Iterable[HostLoad]) -> None:
         self._accounting = accounting
         self._node = node
         self._labels = parse_gpu_labels(node.labels)
@@ -90,9 +90,9 @@ class _Reading:
         self._whole = 0
         self._loose: list[tuple[Milli, int]] = []
         self._releasing_whole = 0
-        self._cpu = sum(each.cpu_milli for each in beside)
-        self._host_memory = sum(each.memory_mib for each in beside)
-        self._pods = sum(each.pods for each in beside)
+        self._cpu = sum(each.cpu_milli for each in other_loads)
+        self._host_memory = sum(each.memory_mib for each in other_loads)
+        self._pods = sum(each.pods for each in other_loads)
         self._devices = {name: _allocatable(node, name) for name in accounting.device_resources}
         """Free devices that are parts of GPUs, by resource."""
         self._discrepancies: list[Discrepancy] = []
@@ -123,7 +123,7 @@ class _Reading:
             memory_mib=self._memory,
             groups=groups,
             whole=self._whole,
-            loose=tuple(sorted(self._loose, reverse=True)),
+            ungrouped=tuple(sorted(self._loose, reverse=True)),
             releasing_whole=self._releasing_whole,
             shareable=self._shareable,
             free_devices=tuple((name, max(0, free)) for name, free in self._devices.items()),
@@ -147,24 +147,24 @@ class _Reading:
             share = self._accounting.share(pod)
         except UnreadableShareError as error:
             self._report(DiscrepancyReason.UNREADABLE_SHARE, error.message)
-            self._take_unreadable(pod, groups)
+            self._count_unreadable(pod, groups)
             return
         if share is None:
             return
         if share.whole:
-            self._take_whole(pod, share.devices)
+            self._count_whole(pod, share.devices)
         else:
-            self._take_share(pod, share, groups)
+            self._count_share(pod, share, groups)
 
     def _reserve(self, pod: Pod) -> None:
         self._group(gpu_groups(pod)[0]).reservations.append(pod)
 
-    def _take_whole(self, pod: Pod, devices: int) -> None:
+    def _count_whole(self, pod: Pod, devices: int) -> None:
         self._whole += devices
         if pod.deletion_timestamp is not None:
             self._releasing_whole += devices
 
-    def _take_share(self, pod: Pod, share: GPUShare, groups: tuple[str, ...]) -> None:
+    def _count_share(self, pod: Pod, share: GPUShare, groups: tuple[str, ...]) -> None:
         memory = self._memory
         product = self._node.labels.get(GPU_PRODUCT, "")
         speed = tflops_milli(product, self._accounting.tflops) if share.tflops_milli is not None else None
@@ -174,18 +174,18 @@ class _Reading:
         if len(groups) != share.devices:
             reason = DiscrepancyReason.WRONG_GROUPS if groups else DiscrepancyReason.NO_GROUP
             self._report(reason, f"Pod {_name(pod)} requests {share}, but is in {len(groups)} GPU groups")
-            if (loose := share.devices - len(groups)) > 0:
-                self._take_whole(pod, loose)
-                self._loose.append((min(milli, GPU_MILLI), loose))
+            if (ungrouped := share.devices - len(groups)) > 0:
+                self._count_whole(pod, ungrouped)
+                self._loose.append((min(milli, GPU_MILLI), ungrouped))
         for name in groups:
             self._group(name).members.append(_Member(pod, milli, share.memory_mib))
 
-    def _take_unreadable(self, pod: Pod, groups: tuple[str, ...]) -> None:
+    def _count_unreadable(self, pod: Pod, groups: tuple[str, ...]) -> None:
         """A pod whose request cannot be read gets the GPUs of its groups, at least one GPU."""
         for name in groups:
             self._group(name).members.append(_Member(pod, GPU_MILLI, readable=False))
         if not groups:
-            self._take_whole(pod, 1)
+            self._count_whole(pod, 1)
 
     def _group(self, name: str) -> _Group:
         found = self._groups.get(name)

@@ -142,8 +142,8 @@ def _memory(labels: Mapping[str, str]) -> tuple[int, bool] | InvalidGpuLabel:
     in_bytes = unit is None and number >= BYTES_FROM
     mib = number // MIB if in_bytes else number if unit is None else number * _UNITS[unit] // MIB
     if not 1 <= mib <= MEMORY_TO:
-        said = "less than a MiB" if mib < 1 else "too large for MiB, and no bytes of a GPU"
-        return InvalidGpuLabel(GPU_MEMORY, text, said)
+        why = "less than a MiB" if mib < 1 else "too large for MiB, and no bytes of a GPU"
+        return InvalidGpuLabel(GPU_MEMORY, text, why)
     return mib, in_bytes
 
 

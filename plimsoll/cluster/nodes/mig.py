@@ -72,9 +72,9 @@ class MigLabels:
 
     def __str__(self) -> str:
         """The configuration and the profiles, for messages."""
-        there = ", ".join(each.profile for each in self.slices)
+        profiles = ", ".join(each.profile for each in self.slices)
         configured = f" by {MIG_CONFIG}={self.config}" if self.config else ""
-        return f"partitioned by MIG{configured}{f' into {there}' if there else ''}"
+        return f"partitioned by MIG{configured}{f' into {profiles}' if profiles else ''}"
 
 
 def mig_slice(profile: str, product: str = "") -> NodeGpus:

@@ -43,7 +43,7 @@ class Tolerance:
         self.key = str(self._tolerations)
         """Equal for Workspaces with equal tolerations."""
 
-    def kept_away(self, node: Node) -> list[str]:
+    def untolerated_taints(self, node: Node) -> list[str]:
         """Taints that are not tolerated, as `key=value:effect`."""
         return [str(taint) for taint in untolerated(node.taints, self._tolerations)] if node.taints else []
 
@@ -84,7 +84,7 @@ def why_unusable(node: Node, tolerance: Tolerance) -> str:
         return "not Ready"
     if node.unschedulable:
         return "cordoned"
-    taints = tolerance.kept_away(node)
+    taints = tolerance.untolerated_taints(node)
     return f"tainted {' '.join(taints)}" if taints else ""
 
 

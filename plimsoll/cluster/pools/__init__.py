@@ -1,6 +1,6 @@
 """What a new node of a NodePool would offer."""
 
-from plimsoll.cluster.pools.launching import claim_spares, unready_claims
+from plimsoll.cluster.pools.launching import free_on_claims, unready_claims
 from plimsoll.cluster.pools.limits import Excess, PoolLimits, Room
 from plimsoll.cluster.pools.node_pools import PoolShapes
 from plimsoll.cluster.pools.overhead import Allocatable, DaemonOverhead, allocatable, allocatable_cpu_milli
@@ -16,6 +16,6 @@ __all__ = [
     "Room",
     "allocatable",
     "allocatable_cpu_milli",
-    "claim_spares",
+    "free_on_claims",
     "unready_claims",
 ]

@@ -20,7 +20,7 @@ def unready_claims(snapshot: Snapshot) -> Counter[str]:
     return Counter(claim.labels.get(NODEPOOL, "") for claim in claims if claim.node_name not in ready)
 
 
-def claim_spares(
+def free_on_claims(
     claims: Iterable[NodeClaim], shapes: Sequence[PoolShape], resource: str
 ) -> Iterable[tuple[FreeNode, PoolShape]]:
     """Free resources of NodeClaims with known shapes, beyond the pods that they were created for.

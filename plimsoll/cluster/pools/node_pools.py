@@ -40,7 +40,7 @@ class PoolShapes:
         else:
             found = list(self._of_nodes())
         daemons = DaemonOverhead(snapshot.daemon_sets)
-        self.shapes: tuple[PoolShape, ...] = tuple(shape.beside(daemons.of_shape(shape)) for shape in found)
+        self.shapes: tuple[PoolShape, ...] = tuple(shape.with_overhead(daemons.of_shape(shape)) for shape in found)
         """By NodePool, then by instance type."""
         offered = {shape.instance_type.casefold() for shape in self.shapes}
         self._unknown += [
@@ -52,10 +52,10 @@ class PoolShapes:
         """What NodePools name and is not known."""
 
     def _of_pool(self, pool: NodePool) -> Iterable[PoolShape]:
-        said = _Said.by(pool)
-        for name in self._names(pool, said.requirements.get(INSTANCE_TYPE, ())):
+        template = _NodeTemplate.by(pool)
+        for name in self._names(pool, template.requirements.get(INSTANCE_TYPE, ())):
             of_type = type_labels(pool.node_class_group, name, self._catalog.lookup(name))
-            if not said.allows(of_type):
+            if not template.allows(of_type):
                 continue
             offered = self._types.find(name)
             if offered is None or offered.gpus is None:
@@ -66,20 +66,20 @@ class PoolShapes:
             listed = self._catalog.lookup(name)
             if self._resource == GPU_RESOURCE and listed is not None and not listed.nvidia:
                 continue
-            product = said.product_of(offered)
-            if said.products and product is None:
+            product = template.product_of(offered)
+            if template.products and product is None:
                 self._unknown.append(
                     f"NodePool {pool.name}: instance type {name} is skipped: it has {offered.gpus.product}, but the "
-                    f"NodePool requires {', '.join(said.products)}"
+                    f"NodePool requires {', '.join(template.products)}"
                 )
                 continue
-            if self._settings.sharing_of(pool.name, name).resource and REQUEST not in said.requirements:
+            if self._settings.sharing_of(pool.name, name).resource and REQUEST not in template.requirements:
                 self._unknown.append(
                     f"NodePool {pool.name}: no nodes with shared devices (spec.demand.sharedDevices) are requested "
                     f"without the requirement {{key: {REQUEST}, operator: Exists}}: add it"
                 )
                 continue
-            yield self._shape(said, name, offered, product, of_type)
+            yield self._shape(template, name, offered, product, of_type)
 
     def _names(self, pool: NodePool, needed: tuple[NodeRequirement, ...]) -> list[str]:
         """Instance types that the pool's requirement allows; without one, those of its cloud."""
@@ -94,15 +94,20 @@ class PoolShapes:
         return sorted(name for name in names if name and all(each.allows(name) for each in needed))
 
     def _shape(
-        self, said: "_Said", name: str, offered: OfferedType, product: str | None, of_type: Mapping[str, str]
+        self,
+        template: "_NodeTemplate",
+        name: str,
+        offered: OfferedType,
+        product: str | None,
+        of_type: Mapping[str, str],
     ) -> PoolShape:
         assert offered.gpus is not None
         live = self._types.nodes_of(name)
         listed = self._catalog.lookup(name)
         by_catalog = allocatable(listed)
         return PoolShape(
-            node_pool=said.pool.name,
-            weight=said.pool.weight,
+            node_pool=template.pool.name,
+            weight=template.pool.weight,
             instance_type=name,
             gpus=offered.gpus.count,
             kind=product or offered.gpus.product,
@@ -111,10 +116,10 @@ class PoolShapes:
             memory_mib=_least(live, "memory", parse_memory_mib) or by_catalog.memory_mib,
             pods=_pods(live),
             price=self._price(name),
-            sharing=self._settings.sharing_of(said.pool.name, name),
-            taints=said.taints,
-            labels={**of_type, **said.labels, INSTANCE_TYPE: name},
-            requirements=said.requirements,
+            sharing=self._settings.sharing_of(template.pool.name, name),
+            taints=template.taints,
+            labels={**of_type, **template.labels, INSTANCE_TYPE: name},
+            requirements=template.requirements,
             discovered=product is not None or any(self._gpus(node) is not None for node in live),
         )
 
@@ -153,7 +158,7 @@ class PoolShapes:
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
+class _NodeTemplate:
     """The labels, requirements and taints of a NodePool's nodes."""
 
     pool: NodePool
@@ -164,7 +169,7 @@ class _Said:
     taints: tuple[Taint, ...]
 
     @classmethod
-    def by(cls, pool: NodePool) -> "_Said":
+    def by(cls, pool: NodePool) -> "_NodeTemplate":
         requirements: dict[str, tuple[NodeRequirement, ...]] = {}
         for each in pool.requirements:
             key, values = str(each.get("key")), each.get("values")

@@ -96,7 +96,7 @@ class DaemonOverhead:
             if each.plain
             and each.title not in load.daemon_sets
             and each.placement.allows(node.labels, node.name)
-            and not each.placement.kept_away(taints)
+            and not each.placement.untolerated_taints(taints)
         )
 
 

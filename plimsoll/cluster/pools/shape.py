@@ -71,7 +71,7 @@ class PoolShape:
         """Of the whole node."""
         return self.memory_mib if self.memory_mib >= UNBOUNDED else self.memory_mib + self.overhead.memory_mib
 
-    def beside(self, overhead: HostLoad) -> "PoolShape":
+    def with_overhead(self, overhead: HostLoad) -> "PoolShape":
         """A copy with this overhead of DaemonSets."""
         return replace(
             self,
@@ -83,49 +83,49 @@ class PoolShape:
 
     def serves(self, placement: Placement) -> bool:
         """Whether pods of that placement can run on such a node, as far as is known in advance."""
-        if placement.kept_away(self.taints):
+        if placement.untolerated_taints(self.taints):
             return False
         if any(not self._can_be(NodeRequirement(key, "In", (value,))) for key, value in placement.node_selector):
             return False
         return not placement.affinity or any(all(map(self._can_be, term)) for term in placement.affinity)
 
-    def _can_be(self, wish: NodeRequirement) -> bool:
-        if wish.field:
-            return wish.operator == "NotIn"  # the name of a new node is not known
-        value = self.labels.get(wish.key)
+    def _can_be(self, expression: NodeRequirement) -> bool:
+        if expression.field:
+            return expression.operator == "NotIn"  # the name of a new node is not known
+        value = self.labels.get(expression.key)
         if value is not None:
-            return wish.allows(value)
-        if wish.key == GPU_PRODUCT:
-            return self._may_be_product(wish)
-        if wish.key in (GPU_COUNT, GPU_MEMORY) and wish.key not in self.labels:
-            number = self.gpus if wish.key == GPU_COUNT else self.gpu_memory_mib
-            return number is None or wish.allows(str(number))
-        declared = self.requirements.get(wish.key)
+            return expression.allows(value)
+        if expression.key == GPU_PRODUCT:
+            return self._may_be_product(expression)
+        if expression.key in (GPU_COUNT, GPU_MEMORY) and expression.key not in self.labels:
+            number = self.gpus if expression.key == GPU_COUNT else self.gpu_memory_mib
+            return number is None or expression.allows(str(number))
+        declared = self.requirements.get(expression.key)
         if declared is not None:
-            return self._declared_can_be(declared, wish)
-        if wish.key.startswith((*_CHOSEN, *_DISCOVERED)):
-            return wish.operator != "DoesNotExist" or wish.key.startswith(_DISCOVERED)
-        return wish.allows(None)
+            return self._declared_can_be(declared, expression)
+        if expression.key.startswith((*_CHOSEN, *_DISCOVERED)):
+            return expression.operator != "DoesNotExist" or expression.key.startswith(_DISCOVERED)
+        return expression.allows(None)
 
-    def _may_be_product(self, wish: NodeRequirement) -> bool:
-        if self.discovered or wish.operator not in ("In", "NotIn"):
-            return wish.allows(self.kind)
-        if wish.operator == "In":
-            return any(same_product(self.kind, value, self.gpu_memory_mib) for value in wish.values)
-        return not any(same_product(self.kind, value, self.gpu_memory_mib) for value in wish.values)
+    def _may_be_product(self, expression: NodeRequirement) -> bool:
+        if self.discovered or expression.operator not in ("In", "NotIn"):
+            return expression.allows(self.kind)
+        if expression.operator == "In":
+            return any(same_product(self.kind, value, self.gpu_memory_mib) for value in expression.values)
+        return not any(same_product(self.kind, value, self.gpu_memory_mib) for value in expression.values)
 
-    def _declared_can_be(self, declared: tuple[NodeRequirement, ...], wish: NodeRequirement) -> bool:
+    def _declared_can_be(self, declared: tuple[NodeRequirement, ...], expression: NodeRequirement) -> bool:
         """Whether the NodePool allows a value that meets the requirement."""
-        named = [each.values for each in (*declared, wish) if each.operator == "In"]
+        named = [each.values for each in (*declared, expression) if each.operator == "In"]
         if named:
-            return any(all(each.allows(value) for each in (*declared, wish)) for value in named[0])
-        return not (wish.operator == "DoesNotExist" or any(each.operator == "DoesNotExist" for each in declared))
+            return any(all(each.allows(value) for each in (*declared, expression)) for value in named[0])
+        return not (expression.operator == "DoesNotExist" or any(each.operator == "DoesNotExist" for each in declared))
 
 
 def same_product(listed: str, label: str, memory_mib: int | None) -> bool:
     """Whether a label of GPU Feature Discovery can be that of a catalog's product, with the memory of one GPU."""
-    words, said = product_words(listed) - _VENDORS, product_words(label) - _VENDORS
-    if not words or not (words <= said or said <= words):
+    words, labelled = product_words(listed) - _VENDORS, product_words(label) - _VENDORS
+    if not words or not (words <= labelled or labelled <= words):
         return False
     stated = _GIGABYTES.search(label.casefold())
     return stated is None or memory_mib is None or abs(int(stated[1]) - memory_mib / 1024) <= 0.1 * int(stated[1])

@@ -99,7 +99,7 @@ class QueueLoads:
             self._forget()
             self._depends, changes = depends, PodChanges((), snapshot.pods)
         self._scheduler, self._tflops = spec.queue_scheduler, spec.demand.gpu_tflops
-        again = self._take_nodes(snapshot.nodes) | self._take_groups(snapshot.pod_groups)
+        again = self._update_nodes(snapshot.nodes) | self._update_groups(snapshot.pod_groups)
         for pod in changes.gone:
             self._leave(pod.key)
         bound = (pod for pod in changes.new if node_of(pod) and not pod.finished)
@@ -112,7 +112,7 @@ class QueueLoads:
                 self._enter(counted.share)
         return {name: load for name, load in self._sums.items() if load != NO_LOAD}
 
-    def _take_nodes(self, nodes: tuple[Node, ...]) -> set[Key]:
+    def _update_nodes(self, nodes: tuple[Node, ...]) -> set[Key]:
         """Pods of nodes that changed, were added or removed, and depend on them."""
         if nodes is self._given_nodes:
             return set()
@@ -122,7 +122,7 @@ class QueueLoads:
             key for name in (*changed, *(before.keys() - self._nodes.keys())) for key in self._by_node.get(name, ())
         }
 
-    def _take_groups(self, groups: tuple[PodGroup, ...]) -> set[Key]:
+    def _update_groups(self, groups: tuple[PodGroup, ...]) -> set[Key]:
         """Pods of PodGroups that changed, were added or removed."""
         if groups is self._given_groups:
             return set()

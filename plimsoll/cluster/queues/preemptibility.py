@@ -47,9 +47,9 @@ def is_preemptible(pod: Pod, group: PodGroup | None = None) -> bool:
 
     Semi-preemptible counts as non-preemptible: its core must fit the quota.
     """
-    said = (group.preemptibility if group is not None else "") or pod.labels.get(PREEMPTIBILITY, "").lower()
-    if said in ("preemptible", "non-preemptible", "semi-preemptible"):
-        return said == "preemptible"
+    declared = (group.preemptibility if group is not None else "") or pod.labels.get(PREEMPTIBILITY, "").lower()
+    if declared in ("preemptible", "non-preemptible", "semi-preemptible"):
+        return declared == "preemptible"
     return _priority(pod, group) < NON_PREEMPTIBLE_FROM
 
 

@@ -80,7 +80,9 @@ def metadata(
         annotations["pulumi.com/skipAwait"] = "true"
     if patch_force is not None:
         annotations[PATCH_FORCE] = (
-            pulumi.Output.from_input(patch_force).apply(_said) if is_later(patch_force) else _said(bool(patch_force))
+            pulumi.Output.from_input(patch_force).apply(_bool_text)
+            if is_later(patch_force)
+            else _bool_text(bool(patch_force))
         )
     made: dict[str, Any] = {"name": name, "annotations": annotations}
     if namespace is not None:
@@ -94,5 +96,5 @@ def child_of(parent: pulumi.Resource, *depends_on: pulumi.Resource) -> pulumi.Re
     return pulumi.ResourceOptions(parent=parent, depends_on=list(depends_on) or None)
 
 
-def _said(value: bool) -> str:
+def _bool_text(value: bool) -> str:
     return "true" if value else "false"

@@ -52,7 +52,7 @@ class Limits(Declared):
     workspace_nodes: int | None = Field(default=1_000, ge=0)
     """Nodes of one Workspace; absent: 1,000."""
     deletions_per_tick: int = Field(default=50, ge=1)
-    """NodeClaims and workloads that one delta may delete; the others wait for the next one."""
+    """NodeClaims and workloads that one Plan may delete; the others wait for the next one."""
 
 
 class NamespaceAccess(Declared):

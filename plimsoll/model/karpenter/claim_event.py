@@ -15,6 +15,6 @@ class ClaimEvent(ObservedObject):
     message: str = ""
 
     @property
-    def words(self) -> str:
+    def detail(self) -> str:
         """The message without Karpenter's prefix."""
         return self.message.removeprefix(f"NodeClaim {self.claim} event: ")

@@ -84,7 +84,7 @@ class Placement:
             all(each.allows(name if each.field else labels.get(each.key)) for each in term) for term in self.affinity
         )
 
-    def kept_away(self, taints: tuple[Taint, ...]) -> list[Taint]:
+    def untolerated_taints(self, taints: tuple[Taint, ...]) -> list[Taint]:
         """The taints that are not tolerated."""
         return untolerated(taints, self.tolerations) if taints else []
 

@@ -1,4 +1,4 @@
-"""Observes one cluster by list and watch, as a Snapshot of its current state."""
+"""Observes one cluster by list and watch, as Snapshots of its current state."""
 
 from plimsoll.observe.cluster.batcher import Batcher
 from plimsoll.observe.cluster.cluster_watch import ClusterWatch, NewerSchemaError

@@ -1,4 +1,5 @@
-"""Batches changes: a single change at rest starts a round at once, a burst starts one soon after its end."""
+"""Batches changes: a single change while idle starts a round at once; a burst of changes starts one round when it
+ends."""
 
 import threading
 import time
@@ -6,7 +7,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Time for the Batcher: seconds that only grow, and waiting on a condition."""
+    """The clock of a Batcher: seconds that never decrease, and waiting on a condition."""
 
     def now(self) -> float: ...
 
@@ -14,7 +15,7 @@ class Clock(Protocol):
 
 
 class MonotonicClock:
-    """The machine's own."""
+    """The monotonic clock of the machine."""
 
     def now(self) -> float:
         return time.monotonic()
@@ -24,7 +25,7 @@ class MonotonicClock:
 
 
 class Batcher:
-    """Collects changes until they pause. One thread waits; any thread notes."""
+    """Collects changes until they pause. One thread waits; any thread may call `note`."""
 
     def __init__(self, clock: Clock | None = None) -> None:
         self._clock: Clock = clock or MonotonicClock()
@@ -37,10 +38,10 @@ class Batcher:
         self._woken = False
 
     def note(self, *, at_once: bool = False) -> None:
-        """A change that can matter happened.
+        """Records a relevant change.
 
-        With `at_once`, a change that comes at rest (somebody waits, and nothing has changed for the wait's `idle`)
-        ends the wait immediately; the changes that follow it are gathered by the next wait.
+        With `at_once`, a change while idle (a thread waits, and nothing has changed for that wait's `idle` seconds)
+        ends the wait immediately. The changes that follow it are collected by the next wait.
         """
         with self._condition:
             now = self._clock.now()
@@ -51,29 +52,32 @@ class Batcher:
             self._condition.notify_all()
 
     def wake(self) -> None:
-        """Ends the wait in progress, or the next one; safe in a signal handler."""
+        """Ends the current wait, or the next one. Safe in a signal handler."""
         with self._condition:
             self._woken = True
             self._condition.notify_all()
 
     def forget(self) -> None:
-        """Drops what was noted: whoever calls reads the whole state anyway."""
+        """Drops recorded changes, because the caller reads the whole state anyway."""
         with self._condition:
             self._first = None
 
     def pause(self, idle: float, maximum: float) -> bool:
-        """Waits until nothing has changed for `idle`, at most `maximum`; whether something did since the last wait.
+        """Waits until nothing has changed for `idle` seconds, at most `maximum` seconds. Returns whether something
+        changed since the last wait.
 
-        A change that was acted on already counts: the time that this took is not waited for again.
+        The time that was spent on acting on a change counts as part of the wait.
         """
         with self._condition:
             left = self._last + idle - self._clock.now()
         return self.wait(idle, maximum, max(0.0, left))
 
     def wait(self, idle: float, maximum: float, timeout: float) -> bool:
-        """True once a change has been quiet for `idle`, or `maximum` after the first; all in seconds.
+        """Waits for changes. Returns True when nothing has changed for `idle` seconds after a change, or `maximum`
+        seconds after the first change.
 
-        False when nothing happened for `timeout`, or on `wake`. A change near the timeout still gets its window.
+        Returns False if nothing changed for `timeout` seconds, or on `wake`. A change shortly before the timeout is
+        still followed for `idle`.
         """
         with self._condition:
             end = self._clock.now() + timeout

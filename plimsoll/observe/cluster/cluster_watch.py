@@ -1,4 +1,4 @@
-"""The watches of a cluster: stores of some kinds, kept at its state on a thread each."""
+"""ClusterWatch: watches that keep stores of several kinds up to date, with a thread each."""
 
 from collections.abc import Iterable
 from functools import partial
@@ -16,13 +16,14 @@ from plimsoll.observe.cluster.store import Store
 
 
 class NewerSchemaError(PlimsollError):
-    """Our kinds are those of a newer release: nothing may be planned."""
+    """The custom resource definitions are those of a newer release, so nothing may be planned."""
 
 
 class ClusterWatch:
-    """Keeps the given stores; changes that can matter, of whichever kind, are waited for together.
+    """Keeps the given stores up to date, and waits for relevant changes of any kind.
 
-    Where one of the kinds has a definition, the definitions are watched too. At rest no request is made but watches.
+    If one of the kinds has a CustomResourceDefinition, the definitions are watched too. While nothing changes, no
+    requests are made except watches.
     """
 
     def __init__(self, connection: Connection, stores: Iterable[Store[Any]], batcher: Batcher | None = None) -> None:
@@ -43,15 +44,15 @@ class ClusterWatch:
             if definition is not None and presence is not None:
                 self._presences[definition] = (presence, watch)
         if custom:
-            self._watches.append(KindWatch(connection, self._definitions, self._health, self._tell_presences))
+            self._watches.append(KindWatch(connection, self._definitions, self._health, self._update_presences))
 
     def start(self) -> None:
-        """Starts a thread a watch; returns at once."""
+        """Starts a thread for each watch. Returns at once."""
         for watch in self._watches:
             watch.start()
 
     def stop(self) -> None:
-        """Ends every watch, and a `wait` in progress."""
+        """Ends every watch and the current `wait`."""
         for watch in self._watches:
             watch.stop()
         self._batcher.wake()
@@ -59,20 +60,21 @@ class ClusterWatch:
             watch.join(timeout=5.0)
 
     def wait_synced(self, timeout: float) -> None:
-        """Returns once the whole state is seen; `timeout` in seconds.
+        """Returns when every watch is synced; `timeout` in seconds.
 
-        Raises ConnectionFailedError where nobody answers, RequestError where the account is not known or not
-        allowed, and NotSyncedError when the time is over. The watches go on trying until `stop`.
+        Raises ConnectionFailedError if nothing answers, RequestError if the account is unknown or not allowed, and
+        NotSyncedError after the timeout. The watches continue until `stop`.
         """
         self._health.wait_synced(timeout)
         self._batcher.forget()
 
     def require_synced(self) -> None:
-        """Raises NotSyncedError before every watch is synced."""
+        """Raises NotSyncedError unless every watch is synced."""
         self._health.require_synced()
 
     def require_known_schema(self) -> None:
-        """Raises NewerSchemaError where a newer release has defined our kinds: their objects may say what we miss."""
+        """Raises NewerSchemaError if the definitions are those of a newer release: their objects may have fields that
+        this release ignores."""
         for definition in self._definitions.values():
             version = definition.labels.get(SCHEMA, "")
             if version.isdecimal() and int(version) > SCHEMA_VERSION:
@@ -82,24 +84,24 @@ class ClusterWatch:
                 )
 
     def warnings(self) -> tuple[str, ...]:
-        """As `Health.warnings`."""
+        """See `Health.warnings`."""
         return self._health.warnings()
 
     def wait(self, idle: float, maximum: float, timeout: float) -> bool:
-        """Waits for changes that can matter, as `Batcher.wait`: True once they pause, False after `timeout`."""
+        """Waits for relevant changes, see `Batcher.wait`: True when they pause, False after `timeout`."""
         return self._batcher.wait(idle, maximum, timeout)
 
     def pause(self, idle: float, maximum: float) -> bool:
-        """Waits for the end of a burst, as `Batcher.pause`: whether there was more of it."""
+        """Waits for the end of a burst, see `Batcher.pause`. Returns whether there were further changes."""
         return self._batcher.pause(idle, maximum)
 
     def wake(self) -> None:
-        """Ends the `wait` in progress, or the next one; safe in a signal handler."""
+        """Ends the current `wait`, or the next one. Safe in a signal handler."""
         self._batcher.wake()
 
-    def _tell_presences(self) -> None:
-        there = {definition.name: definition.revision for definition in self._definitions.values()}
+    def _update_presences(self) -> None:
+        existing = {definition.name: definition.revision for definition in self._definitions.values()}
         for name, (presence, watch) in self._presences.items():
-            presence.set(there.get(name, ABSENT))
-            if name not in there:
+            presence.set(existing.get(name, ABSENT))
+            if name not in existing:
                 watch.interrupt()

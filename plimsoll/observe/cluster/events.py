@@ -1,4 +1,4 @@
-"""Events about one Workspace, as the cluster keeps them."""
+"""The Events about one Workspace."""
 
 from typing import Any
 
@@ -9,14 +9,14 @@ SHOWN = 10
 
 
 def events_about(connection: Connection, ref: WorkspaceRef) -> list[dict[str, Any]]:
-    """The newest ten, newest first: `time`, `type`, `reason`, `note`, `count`.
+    """The ten newest Events, newest first, each with `time`, `type`, `reason`, `note` and `count`.
 
-    Empty where the account may not read events. Raises RequestError on other errors.
+    Empty if the account may not read events. Raises RequestError on other errors.
     """
     path = f"/apis/events.k8s.io/v1/namespaces/{ref.namespace}/events"
     query = {"fieldSelector": f"regarding.kind=Workspace,regarding.name={ref.name}"}
     try:
-        items = connection.request("GET", path, query=query, patient=True)["items"]
+        items = connection.request("GET", path, query=query, retry_throttled=True)["items"]
     except RequestError as error:
         if error.code == 403:
             return []

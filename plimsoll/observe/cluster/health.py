@@ -1,4 +1,4 @@
-"""How the watches fare: which are synced, which are broken; one line of log for an outage, not one a watch."""
+"""Health: which watches are synced and which have failed. An outage is logged once, not once for each watch."""
 
 import threading
 from collections.abc import Iterable
@@ -12,31 +12,32 @@ log = structlog.get_logger(__name__)
 
 
 class NotSyncedError(PlimsollError):
-    """A watch has not yet seen the whole state of its kind: nothing may be planned."""
+    """A watch is not synced yet, so nothing may be planned."""
 
 
 class Health:
-    """Shared by the threads of all watches."""
+    """The state of all watches. Thread-safe."""
 
     def __init__(self, kinds: Iterable[str]) -> None:
         self._changed = threading.Condition()
         self._waiting = set(kinds)
         self._broken: dict[str, PlimsollError] = {}
-        self._without: dict[str, str] = {}
+        self._degraded: dict[str, str] = {}
 
-    def synced(self, kind: str, without: str = "") -> None:
-        """`without` says that the kind is done without, and what comes of it; empty: its state is known."""
+    def synced(self, kind: str, warning: str = "") -> None:
+        """Records that a kind is synced. With a `warning`, the controller continues without the kind, and the warning
+        says what does not work."""
         with self._changed:
             self._waiting.discard(kind)
-            told = self._without.pop(kind, "") == without
-            if without:
-                self._without[kind] = without
+            known = self._degraded.pop(kind, "") == warning
+            if warning:
+                self._degraded[kind] = warning
             self._changed.notify_all()
-        if without and not told:
-            log.warning("continuing without a kind", kind=kind, reason=without)
+        if warning and not known:
+            log.warning("continuing without a kind", kind=kind, reason=warning)
 
     def failed(self, kind: str, error: PlimsollError) -> None:
-        """An attempt failed and will be repeated. What the log already has is not repeated."""
+        """Records a failed attempt, which will be repeated. An outage that was logged already is not logged again."""
         with self._changed:
             known = any(_outage(each) == _outage(error) for each in self._broken.values())
             self._broken[kind] = error
@@ -53,10 +54,10 @@ class Health:
             log.info("watches work again", kind=kind)
 
     def wait_synced(self, timeout: float) -> None:
-        """Returns once every kind is synced; `timeout` in seconds.
+        """Returns when every kind is synced; `timeout` in seconds.
 
-        Raises the ConnectionFailedError or RequestError that a person must mend (nobody there, not allowed), and
-        NotSyncedError, naming the kinds, when the time is over.
+        Raises the ConnectionFailedError or RequestError if a person must act (nothing answers, not allowed), and
+        NotSyncedError, which names the kinds, after the timeout.
         """
         with self._changed:
             self._changed.wait_for(lambda: not self._waiting or self._fatal() is not None, timeout)
@@ -79,10 +80,11 @@ class Health:
             )
 
     def warnings(self) -> tuple[str, ...]:
-        """A line for each kind that is done without, or whose last known state is in use as its watch is broken."""
+        """A line for each kind that is not available to the account, or whose watch has failed, so that its last known
+        state is used."""
         with self._changed:
             return (
-                *(text for _, text in sorted(self._without.items())),
+                *(text for _, text in sorted(self._degraded.items())),
                 *(
                     f"{kind}: the watch is broken and the last known state is in use ({error.message})"
                     for kind, error in sorted(self._broken.items())
@@ -100,7 +102,7 @@ class Health:
 
 
 def _outage(error: PlimsollError) -> tuple[type, object]:
-    """What makes two errors the same outage: nobody there, not known, or else the very message."""
+    """Key of an outage: the class of the error for unreachable servers and unknown accounts, else its message too."""
     if isinstance(error, ConnectionFailedError):
         return ConnectionFailedError, None
     if isinstance(error, RequestError) and error.code == 401:

@@ -1,7 +1,7 @@
-"""The watch of one kind: list, then follow, for ever.
+"""KindWatch: lists one kind, then watches it until it is stopped.
 
-`kubernetes.watch.Watch` neither lists in pieces nor asks for bookmarks nor resumes, and parses each event twice, so
-that the few lines of the protocol stand here: https://kubernetes.io/docs/reference/using-api/api-concepts/
+`kubernetes.watch.Watch` neither lists in chunks nor requests bookmarks nor resumes, and parses each event twice.
+Therefore this module implements the protocol: https://kubernetes.io/docs/reference/using-api/api-concepts/
 """
 
 import contextlib
@@ -28,30 +28,32 @@ from plimsoll.observe.cluster.store import Key, Store, Unreadable
 T = TypeVar("T", bound=ObservedObject)
 
 LIFETIME: Final = (300, 600)
-"""Seconds after which the apiserver ends a watch; drawn anew each time, so that watches do not end together."""
+"""Range of the timeout of a watch, in seconds. It is random for each watch, so that they do not end at the same
+time."""
 BACKOFF: Final = wait_random_exponential(multiplier=0.2, max=10)
-"""Seconds before the next attempt: drawn between 0 and a bound that doubles."""
+"""Back-off before the next attempt: random, up to a bound that doubles."""
 HEALTHY_AFTER: Final = 1.0
-"""Seconds: a watch that lived this long, or brought an event, was no failed attempt."""
+"""A watch that lasted this many seconds, or delivered an event, does not count as a failed attempt."""
 RELIST: Final = (400, 404, 410, 504)
-"""Answers to a watch after which its resource version is worth nothing: 504 says that it lies in the future."""
+"""Status codes of a watch whose resource version cannot be used any more. With 504, the version is in the future."""
 FORBIDDEN: Final = 300.0
-"""Seconds until a kind that the account may not see, and that can be done without, is asked for again."""
+"""Seconds until a kind that the account may not list, and that is optional, is requested again."""
 PATIENCE: Final = 5
-"""Attempts on a kind that is defined and not served: it may be about to be, or be defined in other versions only."""
+"""Number of attempts on a kind that is defined but not served. It may be about to be served, or be defined in other
+versions only."""
 
 log = structlog.get_logger(__name__)
 
 
 class StreamBrokenError(PlimsollError):
-    """The watch said something that cannot be followed: only a new list tells the state."""
+    """The watch delivered something that cannot be processed, so the kind must be listed again."""
 
 
 class KindWatch(Generic[T]):
-    """Keeps a store at the cluster's state, on a thread of its own.
+    """Keeps a store up to date with the cluster, on a thread of its own.
 
-    `on_change` is called after each change of the store that can matter. With a `presence`, a kind that is not defined
-    counts as synced and empty, and costs no request.
+    `on_change` is called after each relevant change of the store. With a `presence`, a kind that is not defined counts
+    as synced and empty, and no requests are made for it.
     """
 
     def __init__(
@@ -96,11 +98,11 @@ class KindWatch(Generic[T]):
             self._thread.join(timeout)
 
     def interrupt(self) -> None:
-        """Ends the request in progress, so that the definition is looked at again."""
+        """Ends the current request, so that the presence of the definition is checked again."""
         self._interrupted.set()
         response = self._response
         if response is not None:
-            # Already at its end: then there is nothing to interrupt.
+            # The request has already ended.
             with contextlib.suppress(RuntimeError, ValueError, TypeError, OSError):
                 response.shutdown()
 
@@ -122,14 +124,14 @@ class KindWatch(Generic[T]):
             log.debug("listing again", kind=self._kind.name, reason=error.message)
             return
         if not isinstance(error, PlimsollError):
-            # Not foreseen: the thread must live, and the log must show where it came from.
+            # An unexpected error: the thread must continue, and the log must contain the traceback.
             log.error("observing failed", kind=self._kind.name, exc_info=error)
             error = PlimsollError(f"{self._kind.name}: {error!r}")
             self._version = None
         self._health.failed(self._kind.name, error)
 
     def _round(self) -> None:
-        """One watch to its end, after a list where one is needed. Raises what the next attempt has to wait for."""
+        """Runs one watch to its end, after a list if one is needed. Raises errors that require a back-off."""
         self._interrupted.clear()
         if self._presence is not None and not self._defined(self._presence):
             return
@@ -137,11 +139,11 @@ class KindWatch(Generic[T]):
             if self._version is None:
                 entries, self._version = list_objects(self._connection, self._store)
                 self._refused, self._awaited = 0, False
-                self._take(entries, served=True)
+                self._replace(entries, served=True)
             self._follow(self._version)
         except RequestError as error:
-            if error.code == 403 and self._version is None and self._kind.without:
-                self._do_without(error)
+            if error.code == 403 and self._version is None and self._kind.if_forbidden:
+                self._continue_without(error)
                 return
             if error.code in RELIST:
                 self._version = None
@@ -152,38 +154,40 @@ class KindWatch(Generic[T]):
             self._version = None
             raise
 
-    def _do_without(self, error: RequestError) -> None:
-        """Goes on as if there were none, says so, and asks again after a while: rights can be given."""
-        self._take({}, served=True, without=self._kind.lacking(error.message))
+    def _continue_without(self, error: RequestError) -> None:
+        """Continues with an empty store and a warning, and requests the kind again later, because permissions may be
+        granted."""
+        self._replace({}, served=True, warning=self._kind.forbidden_warning(error.message))
         self._stopped.wait(FORBIDDEN)
 
     def _defined(self, presence: Presence) -> bool:
-        """Whether the kind can be listed or watched; if not, waits for its definition to change, without a request."""
+        """Whether the kind can be listed or watched. If not, waits, without requests, until its definition changes."""
         definition = presence.wait_other_than(None)
         if definition != self._definition:
             self._definition, self._refused = definition, 0
         if self._stopped.is_set():
             return False
-        # What has been served and is still defined is not gone: its objects are not forgotten for a few odd answers.
+        # A kind that was served and is still defined exists: its objects are not dropped because of some unexpected
+        # responses.
         if definition != ABSENT and (self._refused < PATIENCE or not self._awaited):
             return True
         if definition != ABSENT:
             log.warning("kind is not served in this version", kind=self._kind.name, version=self._kind.api_version)
         self._awaited = True
         self._version = None
-        self._take({}, served=False)
+        self._replace({}, served=False)
         presence.wait_other_than(definition)
         return False
 
-    def _take(self, entries: Mapping[Key, T | Unreadable], served: bool, without: str = "") -> None:
+    def _replace(self, entries: Mapping[Key, T | Unreadable], served: bool, warning: str = "") -> None:
         turned = self._store.served != served
         self._store.served = served
-        # The first state is told even when it is empty: some wait to hear so.
+        # The first state is reported even if it is empty, because others wait for it.
         if self._store.replace(entries) or turned or not self._listed:
             self._on_change()
         self._listed = True
         self._health.recovered(self._kind.name)
-        self._health.synced(self._kind.name, without)
+        self._health.synced(self._kind.name, warning)
 
     def _follow(self, version: str) -> None:
         lifetime = random.randint(*LIFETIME)
@@ -201,7 +205,7 @@ class KindWatch(Generic[T]):
             ) as response:
                 self._response = response
                 self._health.recovered(self._kind.name)
-                if self._interrupted.is_set() or self._stopped.is_set():  # while the request was on its way
+                if self._interrupted.is_set() or self._stopped.is_set():  # during the request
                     return
                 for event in _events(response):
                     self._handle(event)
@@ -218,7 +222,7 @@ class KindWatch(Generic[T]):
     def _handle(self, event: dict[str, Any]) -> None:
         kind, raw = event.get("type"), event.get("object")
         if kind == "ERROR" and isinstance(raw, dict):
-            # metav1.Status; 410 says that the version to resume from is no longer kept
+            # metav1.Status; 410: the resource version is no longer available
             code = raw.get("code")
             raise RequestError(
                 code if isinstance(code, int) else 500,
@@ -240,7 +244,7 @@ class KindWatch(Generic[T]):
 
 
 def _events(response: urllib3.BaseHTTPResponse) -> Iterator[dict[str, Any]]:
-    """The JSON object of each line, as it comes. A last line without its end was cut off and does not count."""
+    """The JSON objects of the response, one for each line. An incomplete last line is ignored."""
     rest = b""
     for piece in response.stream(65536):
         *lines, rest = (rest + piece).split(b"\n")

@@ -1,4 +1,4 @@
-"""The kinds that are observed: where they are listed, what is read of them, what may change without waking anybody."""
+"""The observed kinds: their paths, what is read of their objects, and which changes start no round."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -26,12 +26,13 @@ LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 class Kind(Generic[T]):
     """One kind of objects in one version.
 
-    `read` makes the value that is kept: None for an object of no interest, InvalidObjectError for one that does
-    not fit. `quiet` names the fields whose change is kept but wakes nobody. Where no other field than the resource
-    version changed, the old value is kept, unless it is `versioned`: written at that version. `definition` names the
-    CustomResourceDefinition of a kind that a cluster may lack. `without` says what comes of not being allowed to see
-    the kind, and what to change; where it is empty, nothing is planned without it. Objects of a `gathered` kind come in
-    groups that are planned together, so even the first of them waits for those that follow it.
+    `read` makes the stored value from an object: None for an object that is not needed; it raises InvalidObjectError
+    for an invalid one. A change of the fields in `quiet` is stored but starts no round. If only the resource version
+    changed, the old value is kept, unless the kind is `versioned` because its objects are written at that version.
+    `definition` is the name of the CustomResourceDefinition, for kinds that a cluster may lack. `if_forbidden` says
+    what does not work if the account may not list the kind, and what to change; if it is empty, nothing is planned
+    without the kind. Objects of a `gathered` kind are created in groups that are planned together, so a round waits for
+    the objects that follow the first.
     """
 
     name: str
@@ -39,7 +40,7 @@ class Kind(Generic[T]):
     path: str
     read: Callable[[dict[str, Any]], T | None]
     definition: str | None = None
-    without: str = ""
+    if_forbidden: str = ""
     selector: Mapping[str, str] = field(default_factory=dict)
     quiet: frozenset[str] = frozenset()
     versioned: bool = False
@@ -48,40 +49,42 @@ class Kind(Generic[T]):
     accept_watch: str = JSON
 
     def differ(self, old: T, new: T) -> bool:
-        """Whether a field that can matter changed; the resource version alone never does."""
+        """Whether a relevant field changed. The resource version is never relevant."""
         return any(name not in self.quiet for name in _changed(old, new))
 
     def same(self, old: T, new: T) -> bool:
-        """Whether the old value says all that the new one does."""
+        """Whether both values are equal for all purposes, so that the old one can be kept."""
         if type(old) is not type(new) or (self.versioned and old.resource_version != new.resource_version):
             return False
         return next(_changed(old, new), None) is None
 
-    def lacking(self, refusal: str) -> str:
-        """What to say where the account may not see a kind that can be done without."""
-        return f"{self.name}: {refusal}; {self.without}"
+    def forbidden_warning(self, refusal: str) -> str:
+        """The warning if the account may not list the kind and the controller can do without it."""
+        return f"{self.name}: {refusal}; {self.if_forbidden}"
 
 
 def _changed(old: ObservedObject, new: ObservedObject) -> Iterator[str]:
-    """Names of the fields that differ, without the resource version."""
+    """Names of the fields that differ, except the resource version."""
     before, after = vars(old), vars(new)
     return (name for name in after if name != "resource_version" and before.get(name) != after[name])
 
 
 class Definition(ObservedObject):
-    """A CustomResourceDefinition. Whether it is established is not in its metadata: each change may have made it so."""
+    """A CustomResourceDefinition. Every change counts, because its metadata does not show whether it is established."""
 
     revision: str = Field(default="", validation_alias=AliasPath("metadata", "resourceVersion"))
 
 
 def _read_node(raw: dict[str, Any]) -> Node:
-    """Without annotations: agents write kilobytes of them, again and again, and nothing is planned on them."""
+    """Reads a Node without its annotations: agents write kilobytes of them frequently, and planning does not use
+    them."""
     raw["metadata"].pop("annotations", None)
     return Node.read(raw)
 
 
 def _read_workspace(raw: dict[str, Any]) -> Workspace:
-    """A status that does not fit is taken as absent: it is ours to write, and must not hide what people declare."""
+    """Reads a Workspace. An invalid status counts as missing: the controller writes it again, and the spec still
+    counts."""
     try:
         return Workspace.read(raw)
     except InvalidObjectError:
@@ -164,7 +167,7 @@ SERVICES: Final = Kind(
     "v1",
     "/api/v1/services",
     Workload.read,
-    without="Workspaces get no Services: apply the foundation stack, which brings the right to them",
+    if_forbidden="Workspaces get no Services: apply the foundation stack, which brings the right to them",
     selector={"labelSelector": WORKSPACE},
 )
 AUTOSCALERS: Final = Kind(
@@ -179,8 +182,8 @@ DAEMON_SETS: Final = Kind(
     "apps/v1",
     "/apis/apps/v1/daemonsets",
     DaemonSet.read,
-    without="what DaemonSets take of new nodes is not counted, so that pods may be planned onto nodes that are too "
-    "small: apply the foundation stack, which brings the right to list and watch them",
+    if_forbidden="what DaemonSets take of new nodes is not counted, so that pods may be planned onto nodes that are "
+    "too small: apply the foundation stack, which brings the right to list and watch them",
     quiet=frozenset({"labels", "annotations"}),
 )
 GPU_DEMANDS: Final = Kind(
@@ -236,7 +239,7 @@ DEFINITIONS: Final = Kind(
     "apiextensions.k8s.io/v1",
     "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
     _read_definition,
-    # The schemas of a cluster's definitions are megabytes, their metadata is not.
+    # The definitions of a cluster have megabytes of schemas, so only their metadata is requested.
     accept_list=f"{JSON};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
     accept_watch=f"{JSON};as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
 )

@@ -1,4 +1,4 @@
-"""Lists of objects, in pieces, so that neither side holds a large cluster as text at once."""
+"""Lists objects in chunks, so that neither side holds the text of a large cluster at once."""
 
 from typing import Any, Final, TypeVar
 
@@ -9,26 +9,27 @@ from plimsoll.observe.cluster.store import Key, Store, Unreadable
 T = TypeVar("T", bound=ObservedObject)
 
 PIECE: Final = 500
-"""Objects an answer, as client-go's pager asks."""
+"""Objects per response, as in client-go's pager."""
 TIMEOUT: Final = 60.0
 
 
 def list_objects(
-    connection: Connection, store: Store[T], *, patient: bool = False
+    connection: Connection, store: Store[T], *, retry_throttled: bool = False
 ) -> tuple[dict[Key, T | Unreadable], str]:
-    """Every object of the store's kind, and the resource version to watch from.
+    """All objects of the store's kind, and the resource version from which to watch.
 
-    `patient` is the request's. No resource version is asked for: that is the most recent state, which no
-    `resourceVersionMatch` bettered.
-    Raises RequestError (404: not served; 410: the list took longer than the cluster keeps old states) and
-    ConnectionFailedError.
+    No resource version is requested, which returns the most recent state. `retry_throttled` is that of
+    `Connection.request`.
+
+    Raises ConnectionFailedError and RequestError (404: the kind is not served; 410: the list took longer than the
+    apiserver keeps old versions).
     """
     kind = store.kind
     entries = store.empty()
     query = {"limit": str(PIECE), **kind.selector}
     while True:
         answer = connection.request(
-            "GET", kind.path, query=query, accept=kind.accept_list, timeout=TIMEOUT, patient=patient
+            "GET", kind.path, query=query, accept=kind.accept_list, timeout=TIMEOUT, retry_throttled=retry_throttled
         )
         for raw in answer.get("items") or ():
             key, entry = store.read(raw)

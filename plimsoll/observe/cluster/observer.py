@@ -1,4 +1,4 @@
-"""The Observer: watches of every kind, one Snapshot."""
+"""Observer: watches of all kinds, combined into one Snapshot."""
 
 import threading
 from pathlib import Path
@@ -13,31 +13,31 @@ from plimsoll.observe.hub_models import HubModels
 
 
 class Observer(ClusterWatch):
-    """Keeps what the cluster holds, as far as capacity is planned on it."""
+    """Keeps the state of the cluster, as far as planning needs it."""
 
     def __init__(
         self,
         connection: Connection,
         batcher: Batcher | None = None,
         cloud_types: Path | None = None,
-        hub_patience: float | None = 0.0,
+        hub_timeout: float | None = 0.0,
     ) -> None:
-        """`cloud_types` is the folder that keeps what clouds say of instance types; None: no cloud is asked.
-        `hub_patience` is how many seconds a snapshot waits for what a hub says of new models; None: its deadline.
-        """
+        """`cloud_types` is the folder that stores instance types of clouds; with None, no cloud is asked. `hub_timeout`
+        is how many seconds a snapshot waits for data of new models from a hub; with None, as long as the hub's
+        deadline."""
         batcher = batcher or Batcher()
         self._stores = Stores()
         super().__init__(connection, self._stores, batcher)
         self._cloud_types = None if cloud_types is None else CloudTypes(cloud_types, batcher.note)
-        self._hub_models = HubModels(connection, batcher.note, hub_patience)
+        self._hub_models = HubModels(connection, batcher.note, hub_timeout)
         self._lock = threading.Lock()
         self._latest: tuple[object, Snapshot] | None = None
 
     def snapshot(self) -> Snapshot:
-        """The cluster as it is known now; the same value while nothing changes.
+        """The current state of the cluster; the same object while nothing changes.
 
-        Raises NotSyncedError before every watch is synced, NewerSchemaError on kinds of a newer release, PlimsollError
-        on more than one Environment, and InvalidObjectError on one that cannot be read.
+        Raises NotSyncedError before every watch is synced, NewerSchemaError for definitions of a newer release,
+        PlimsollError for more than one Environment, and InvalidObjectError for an Environment that cannot be read.
         """
         self.require_synced()
         self.require_known_schema()
@@ -60,12 +60,12 @@ class Observer(ClusterWatch):
         return self._hub_models.version, self._cloud_types.version
 
     def _observed(self, warnings: tuple[str, ...]) -> tuple[object, Snapshot]:
-        """A new snapshot, with what it was made of."""
+        """A new snapshot, and the versions of what it was made of."""
         version = self._stores.version
         snapshot = self._stores.snapshot(warnings)
         if self._cloud_types is not None:
             snapshot = self._cloud_types.completed(snapshot)
-        # As of before: an answer that comes meanwhile makes another snapshot.
+        # The versions from before: an answer that arrives meanwhile causes another snapshot.
         hub = self._hub_models.version
         snapshot = self._hub_models.completed(snapshot)
         return (version, warnings, (hub, self._answers()[1])), snapshot

@@ -1,4 +1,4 @@
-"""Watches for one command: opened, synced, ended."""
+"""Watches for the duration of one command."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,15 +15,15 @@ SYNC_SECONDS = 60.0
 def open_observer(
     kubeconfig: Path | None,
     context: str | None,
-    hub_patience: float | None = 0.0,
+    hub_timeout: float | None = 0.0,
     awaited: Callable[[Callable[[], None]], None] = lambda sync: sync(),
 ) -> Iterator[tuple[Connection, Observer]]:
-    """Watches that have seen the whole state; ended on leaving. `hub_patience` is the Observer's.
+    """Watches that have seen the whole state; ended on leaving. `hub_timeout` is the Observer's.
 
     `awaited` is given the wait for that state, which raises the errors of `Observer.wait_synced` and may be repeated.
     """
     connection = Connection.open(kubeconfig, context)
-    observer = Observer(connection, cloud_types=home.instance_types(), hub_patience=hub_patience)
+    observer = Observer(connection, cloud_types=home.instance_types(), hub_timeout=hub_timeout)
     observer.start()
     try:
         awaited(lambda: observer.wait_synced(SYNC_SECONDS))

@@ -1,4 +1,4 @@
-"""The store of pods: those that ask for GPUs as values, the plain ones as what they take of their nodes."""
+"""PodStore: keeps pods that request GPUs as values, and of plain pods only the sum of their requests by node."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -10,7 +10,7 @@ from plimsoll.observe.pods import PlainPods, is_plain
 
 
 class PodEntries(dict[Key, Any]):
-    """Pods of a list: a plain one is made small as soon as it is read."""
+    """Collects the pods of a list. A plain pod is reduced as soon as it is read."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -24,9 +24,9 @@ class PodEntries(dict[Key, Any]):
 
 
 class PodStore(Store[Pod]):
-    """A change of plain pods can matter where their node has devices and some pod waits for one.
+    """The store of pods. A change of plain pods is relevant if their node has devices and a pod waits for some.
 
-    `has_devices` says so of a node, by name.
+    `has_devices` returns whether the node of that name has devices.
     """
 
     def __init__(self, kind: Kind[Pod], has_devices: Callable[[str], bool]) -> None:
@@ -37,7 +37,7 @@ class PodStore(Store[Pod]):
         """Pods that are on no node."""
 
     def loads(self) -> Mapping[str, HostLoad]:
-        """What plain pods take, by node; the same value while nothing changes."""
+        """Requests of plain pods by node; the same object while nothing changes."""
         with self._lock:
             return self._plain.loads()
 
@@ -51,7 +51,7 @@ class PodStore(Store[Pod]):
             self._waiting = {key for key, entry in self._objects.items() if _waits(entry)}
             old, self._plain = self._plain, plain
             changed = {node for node in old.nodes() | plain.nodes() if not old.same(plain, node)}
-        return self._told(changed) or matters
+        return self._matters_for(changed) or matters
 
     def put(self, key: Key, entry: Any) -> bool:
         if isinstance(entry, PlainPod):
@@ -59,13 +59,13 @@ class PodStore(Store[Pod]):
             with self._lock:
                 self._waiting.discard(key)
                 changed = self._plain.put(key, entry)
-            return (self._told({entry.node}) if changed else False) or was_kept
+            return (self._matters_for({entry.node}) if changed else False) or was_kept
         matters = super().put(key, entry)
         with self._lock:
             (self._waiting.add if _waits(entry) else self._waiting.discard)(key)
             node = entry.node_name if isinstance(entry, Pod) else ""
             was_plain = bool(node) and self._plain.drop(key, node)
-        return (self._told({node}) if was_plain else False) or matters
+        return (self._matters_for({node}) if was_plain else False) or matters
 
     def remove(self, key: Key, entry: Any) -> bool:
         gone = self.put(key, None)
@@ -73,13 +73,14 @@ class PodStore(Store[Pod]):
             return gone
         with self._lock:
             was_there = self._plain.drop(key, entry.node)
-        return (self._told({entry.node}) if was_there else False) or gone
+        return (self._matters_for({entry.node}) if was_there else False) or gone
 
     def _value(self, raw: dict[str, Any]) -> Any:
         return PlainPod.read(raw) if is_plain(raw) else super()._value(raw)
 
-    def _told(self, changed: set[str]) -> bool:
-        """Whether changes of the plain pods of these nodes can matter; where not, the version stays."""
+    def _matters_for(self, changed: set[str]) -> bool:
+        """Whether changes of the plain pods of these nodes are relevant. If not, the version of the store does not
+        change."""
         if not self._waiting or not any(map(self._has_devices, changed)):
             return False
         with self._lock:

@@ -1,4 +1,5 @@
-"""Whether the definition of a custom kind is there: told by the watch of the definitions, awaited by the kind's."""
+"""Presence: whether the CustomResourceDefinition of a kind exists. Set by the watch of the definitions, awaited by the
+watch of the kind."""
 
 import threading
 from typing import Final
@@ -7,7 +8,7 @@ ABSENT: Final = ""
 
 
 class Presence:
-    """The resource version of a definition; ABSENT where there is none, None until that is known."""
+    """The resource version of a definition; ABSENT if it does not exist, None until this is known."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -20,13 +21,14 @@ class Presence:
             self._changed.notify_all()
 
     def end(self) -> None:
-        """Frees whoever waits, for good."""
+        """Ends all current and future waits."""
         with self._changed:
             self._ended = True
             self._changed.notify_all()
 
     def wait_other_than(self, version: str | None) -> str | None:
-        """Blocks until the definition's version is known and another one. After `end` the value means nothing."""
+        """Blocks until the version of the definition is known and differs from `version`. After `end`, the result has
+        no meaning."""
         with self._changed:
             self._changed.wait_for(lambda: self._ended or self._version not in (None, version))
             return self._version

@@ -1,4 +1,4 @@
-"""The manifests that the checks of queues read from a cluster: Queues, PodGroups and pods that name a queue."""
+"""Reads the manifests that the checks of queues need: Queues, PodGroups and pods with a queue."""
 
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
@@ -29,15 +29,15 @@ _LISTED: Final = (
 
 
 def queue_objects(connection: Connection) -> Iterator[dict[str, Any]]:
-    """Whole objects, each with apiVersion and kind.
+    """The complete objects, each with apiVersion and kind.
 
-    Raises PlimsollError where the cluster has no Queues, RequestError and ConnectionFailedError.
+    Raises PlimsollError if the cluster does not serve Queues, RequestError and ConnectionFailedError.
     """
     for listed in _LISTED:
         query = {"limit": str(PIECE), **listed.selector}
         while True:
             try:
-                answer = connection.request("GET", listed.path, query=query, timeout=TIMEOUT, patient=True)
+                answer = connection.request("GET", listed.path, query=query, timeout=TIMEOUT, retry_throttled=True)
             except RequestError as error:
                 if error.code != 404:
                     raise

@@ -1,4 +1,4 @@
-"""Reads a cluster once, for commands that look and go."""
+"""Reads the state of a cluster once, without watches."""
 
 from collections.abc import Collection
 from typing import Any
@@ -15,11 +15,11 @@ from plimsoll.observe.cluster.snapshots import Stores
 def read_cluster(
     connection: Connection, only: Collection[str] | None = None, required: Collection[str] = ()
 ) -> Snapshot:
-    """What the cluster holds now, by lists alone; of the kinds named in `only`, by default of all.
+    """The current state of the cluster, by lists; `only` restricts the kinds by name.
 
-    A custom kind that the cluster does not serve is empty, one of those `required` an error; what the account may not
-    see and can be done without is empty with a warning. Raises RequestError and ConnectionFailedError, and what
-    `Stores.snapshot` raises.
+    A custom kind that the cluster does not serve counts as empty, unless it is in `required`. An optional kind that the
+    account may not list counts as empty, with a warning. Raises RequestError, ConnectionFailedError, and the errors of
+    `Stores.snapshot`.
     """
     stores = Stores()
     warnings: list[str] = []
@@ -27,10 +27,10 @@ def read_cluster(
         if only is not None and store.kind.name not in only:
             continue
         try:
-            entries, _ = list_objects(connection, store, patient=True)
+            entries, _ = list_objects(connection, store, retry_throttled=True)
         except RequestError as error:
-            if error.code == 403 and store.kind.without:
-                warnings.append(store.kind.lacking(error.message))
+            if error.code == 403 and store.kind.if_forbidden:
+                warnings.append(store.kind.forbidden_warning(error.message))
                 continue
             if error.code != 404 or store.kind.definition is None:
                 raise

@@ -1,4 +1,4 @@
-"""Parts of values that many objects have in common, held once: a hundred thousand pods have a few thousand of them."""
+"""Shares equal parts of values in memory: a hundred thousand pods have only a few thousand different ones."""
 
 from functools import lru_cache
 from typing import Any, Final, TypeVar
@@ -10,14 +10,14 @@ from plimsoll.model.meta import ObservedObject
 T = TypeVar("T", bound=ObservedObject)
 
 _OWN: Final = frozenset({"name", "uid", "resource_version"})
-"""Fields that no two objects have in common."""
+"""Fields that differ between all objects."""
 _LISTS: Final = frozenset({"containers", "init_containers"})
 _NO_FIELDS: Final[set[str]] = set()
 
 
 def with_shared_parts(value: T) -> T:
-    """The value itself, whose texts and containers are those of values that were read before, where they are equal."""
-    # Which fields were given is a set of 216 bytes an object, which nobody asks for.
+    """The value itself, with strings and containers replaced by equal ones of earlier values."""
+    # pydantic's set of given fields takes 216 bytes for each object, and nothing reads it.
     object.__setattr__(value, "__pydantic_fields_set__", _NO_FIELDS)
     fields = vars(value)
     for name, held in fields.items():

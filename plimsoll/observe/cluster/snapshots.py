@@ -1,4 +1,4 @@
-"""The stores of all kinds, and the Snapshot they make."""
+"""Stores: the stores of all kinds, and the Snapshot of them."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -15,7 +15,8 @@ from plimsoll.observe.cluster.pod_store import PodStore
 from plimsoll.observe.cluster.store import Store
 
 CLAIMS_KEPT = 1000
-"""NodeClaims that are gone: one that finds no capacity lives for milliseconds, and only it tells what it was to be."""
+"""Number of deleted NodeClaims that are kept. A NodeClaim without capacity exists for milliseconds, and only the object
+contains what it was meant to be."""
 
 
 class Stores:
@@ -49,20 +50,20 @@ class Stores:
 
     @property
     def version(self) -> int:
-        """Grows with every change of any store."""
+        """Increases with every change of a store."""
         return sum(store.version for store in self)
 
     def snapshot(self, warnings: tuple[str, ...] = ()) -> Snapshot:
-        """What the stores hold now.
+        """The Snapshot of the stores.
 
-        Raises PlimsollError where there is more than one Environment, and InvalidObjectError where it cannot be
-        read: planning by the defaults instead would take away what the environment has.
+        Raises PlimsollError for more than one Environment, and InvalidObjectError for an Environment that cannot be
+        read: planning with default settings instead would delete its capacity.
         """
         environment, notes = self._environment()
         workloads = (self.deployments, self.stateful_sets, self.leader_worker_sets, self.services)
         asking = (self.pods, self.pod_templates, self.capacity_buffers, self.provisioning_requests)
         made = (self.node_claims, self.node_pools, *workloads, *asking)
-        # Every part has been validated when it was read.
+        # Every part was validated when it was read.
         return Snapshot.model_construct(
             environment=environment,
             workspaces=self.workspaces.values(),
@@ -112,14 +113,14 @@ class Stores:
         return node is not None and any(map(is_device, node.allocatable))
 
     def _indexed_nodes(self, nodes: tuple[Node, ...]) -> IndexedNodes:
-        """The same value while no node changes."""
+        """The index of the nodes; the same object while no node changes."""
         last = self._last_nodes
         if last is None or last[0] is not nodes:
             last = self._last_nodes = (nodes, IndexedNodes(nodes))
         return last[1]
 
     def _indexed_pods(self, pods: tuple[Pod, ...]) -> IndexedPods:
-        """Built on the index of the last snapshot: of a hundred thousand pods few change."""
+        """The index of the pods, updated from that of the last snapshot, because few of many pods change."""
         last = self._last_pods
         if last is None or last[0] is not pods:
             last = self._last_pods = (pods, IndexedPods.of(pods, None if last is None else last[1]))

@@ -1,4 +1,4 @@
-"""The store of one kind: the values of its objects, by key, and those that cannot be read."""
+"""Store: the values of the objects of one kind, and the objects that cannot be read."""
 
 import threading
 from collections import deque
@@ -15,28 +15,28 @@ T = TypeVar("T", bound=ObservedObject)
 Key: TypeAlias = tuple[str, str]
 """(namespace, name)"""
 REMEMBERED: Final = 10_000
-"""UIDs of objects that are gone: as many as one delta may have made, and more."""
+"""Number of UIDs of deleted objects that are kept; more than one Plan creates."""
 
 
 class Unreadable(NamedTuple):
-    """An object that does not fit its kind."""
+    """An object that is invalid for its kind."""
 
     ref: WorkspaceRef
-    """Its identity, whatever its kind."""
+    """Identity of the object, of whichever kind."""
     message: str
     deletion_timestamp: str | None = None
     finalizers: tuple[str, ...] = ()
     replicas: int | None = None
-    """`spec.inference.replicas` of a Workspace, where that is a number; 1 where its `inference` has none."""
+    """`spec.inference.replicas` of a Workspace, if it is a number; 1 if its `inference` has none."""
     per_replica_node_count: int | None = None
     """`status.perReplicaNodeCount` of a Workspace."""
 
 
 class Store(Generic[T]):
-    """Safe to share between the thread that writes and those that read."""
+    """The objects of one kind. One thread writes, any thread reads."""
 
     def __init__(self, kind: Kind[T], removed: int = 0) -> None:
-        """`removed`: how many of the last objects that are gone are kept as they were."""
+        """`removed` is the number of deleted objects whose last values are kept."""
         self.kind = kind
         self._served = True
         self.version = 0
@@ -51,7 +51,7 @@ class Store(Generic[T]):
 
     @property
     def served(self) -> bool:
-        """Whether the cluster serves the kind, as far as is known."""
+        """Whether the cluster serves the kind; True until it is known that it does not."""
         return self._served
 
     @served.setter
@@ -61,10 +61,10 @@ class Store(Generic[T]):
             self._served = served
 
     def read(self, raw: dict[str, Any]) -> tuple[Key, T | Unreadable | None]:
-        """The key of an object and the value that is kept of it; None where it is of no interest."""
+        """The key of an object and the value to store; None if the object is not needed."""
         metadata = raw.get("metadata") or {}
         key = (str(metadata.get("namespace") or ""), str(metadata.get("name") or ""))
-        # Items of a list do not say what they are.
+        # Items of a list have no apiVersion and kind.
         raw.setdefault("kind", self.kind.name)
         raw.setdefault("apiVersion", self.kind.api_version)
         try:
@@ -81,34 +81,34 @@ class Store(Generic[T]):
         return key, Unreadable(ref, message, metadata.get("deletionTimestamp"), finalizers, _replicas(raw), per_replica)
 
     def empty(self) -> dict[Key, T | Unreadable]:
-        """What the objects of a list are gathered in, for `replace`."""
+        """An empty collection for the objects of a list, to be passed to `replace`."""
         return {}
 
     def replace(self, entries: Mapping[Key, T | Unreadable]) -> bool:
-        """Takes the state of a list; whether a change that can matter came with it."""
+        """Replaces the contents with those of a list. Returns whether anything relevant changed."""
         with self._lock:
             gone = (self._objects.keys() | self._unreadable.keys()) - entries.keys()
             for key in gone:
                 self._drop(key)
-            # No short cut: each has to be taken.
-            return bool(sum([self._take(key, entry) for key, entry in entries.items()]) or gone)
+            # Every entry must be stored, even after one changed.
+            return bool(sum([self._store(key, entry) for key, entry in entries.items()]) or gone)
 
     def put(self, key: Key, entry: T | Unreadable | None) -> bool:
-        """Takes one object, None standing for its absence; whether the change can matter."""
+        """Stores one object; None removes it. Returns whether the change is relevant."""
         with self._lock:
-            return self._drop(key) if entry is None else self._take(key, entry)
+            return self._drop(key) if entry is None else self._store(key, entry)
 
     def remove(self, key: Key, entry: T | Unreadable | None) -> bool:
-        """Takes the absence of an object that was last seen as `entry`; whether it can matter."""
+        """Removes an object that was last seen as `entry`. Returns whether the change is relevant."""
         return self.put(key, None)
 
     def get(self, key: Key) -> T | None:
-        """The object, where it is there and could be read."""
+        """The object; None if it does not exist or cannot be read."""
         with self._lock:
             return self._objects.get(key)
 
     def values(self) -> tuple[T, ...]:
-        """Every object that could be read; of one that was told anew and is as it was, the same value as before."""
+        """All readable objects. An object that was delivered again without a change keeps its value."""
         with self._lock:
             if self._values is None:
                 self._values = tuple(self._objects.values())
@@ -119,14 +119,14 @@ class Store(Generic[T]):
             return tuple(self._unreadable.values())
 
     def gone(self) -> frozenset[str]:
-        """UIDs of the last objects that were here and are no more."""
+        """UIDs of the last deleted objects."""
         with self._lock:
             if self._gone_uids is None:
                 self._gone_uids = frozenset(self._gone)
             return self._gone_uids
 
     def removed(self) -> tuple[T, ...]:
-        """The last objects that were here and are no more, as they were last; as many as are kept."""
+        """The last values of the last deleted objects, as many as are kept."""
         with self._lock:
             return tuple(self._removed)
 
@@ -143,7 +143,7 @@ class Store(Generic[T]):
         self._changed()
         return True
 
-    def _take(self, key: Key, entry: T | Unreadable) -> bool:
+    def _store(self, key: Key, entry: T | Unreadable) -> bool:
         old = self._known(key)
         if old is not None and self._same(old, entry):
             return False

@@ -1,4 +1,4 @@
-"""Objects of files that are to be checked by the rules: manifests of anybody, charts' values and Chart.yaml."""
+"""Reads objects from files for policy checks: manifests of any kind, values of charts, and Chart.yaml."""
 
 import re
 from collections import Counter
@@ -17,16 +17,16 @@ _VALUES_FILE: Final = re.compile(r"(?:.*[-_.])?values(?:[-_.].*)?\.(?:ya?ml|json
 
 class CheckedObjects(NamedTuple):
     places: tuple[Place, ...]
-    """Of each manifest."""
+    """Place of each manifest."""
     manifests: tuple[Mapping[str, Any], ...]
     passed_over: Mapping[str, int]
-    """How many objects of a kind no rule reads."""
+    """Number of objects of kinds that no rule reads, by kind."""
 
 
 def checked_objects(paths: Sequence[str]) -> CheckedObjects:
-    """The objects of files, of folders (all below) and, for `-`, of standard input.
+    """The objects in files, in folders (recursively) and, for `-`, in standard input.
 
-    Raises ManifestError naming file, document and line.
+    Raises ManifestError, which names file, document and line.
     """
     places: list[Place] = []
     manifests: list[Mapping[str, Any]] = []
@@ -48,7 +48,7 @@ def checked_objects(paths: Sequence[str]) -> CheckedObjects:
 
 
 def _of_helm(document: Document) -> dict[str, Any] | None:
-    """A chart's own file, or its values, with a kind and a name of ours; None where the document is neither."""
+    """A Chart.yaml, or a chart's values, with a kind and name of Plimsoll's; None if the document is neither."""
     value = document.value
     path = PurePath(document.place.file)
     if "kind" in value:

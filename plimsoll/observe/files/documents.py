@@ -1,4 +1,4 @@
-"""Documents of YAML and JSON files, each with the place that it was read from."""
+"""Documents of YAML and JSON files, each with its place."""
 
 import json
 import math
@@ -15,29 +15,29 @@ from plimsoll.errors import PlimsollError
 SUFFIXES: Final = (".yaml", ".yml", ".json")
 STDIN: Final = "-"
 EXPANDED: Final = 5_000_000
-"""Values that one document may have once its YAML aliases are followed."""
+"""Maximum number of values of a document after YAML aliases are expanded."""
 
 DEPTH: Final = 100
-"""Objects and lists in one another."""
+"""Maximum nesting of objects and lists."""
 
 _ITEMS: Final = re.compile(r'"items"\s*:\s*\[')
 _BETWEEN: Final = re.compile(r"[\s,]*")
 
 
 class ManifestError(PlimsollError):
-    """A file that cannot be planned from; the message names file, document and field."""
+    """A file that cannot be used; the message names file, document and field."""
 
 
 class Place(NamedTuple):
-    """Where a document stands."""
+    """The place of a document."""
 
     file: str
     document: int
-    """From 1 on."""
+    """Number of the document in the file, from 1."""
     item: int | None = None
-    """From 1 on, in a List."""
+    """Number of the item in a List, from 1."""
     line: int | None = None
-    """From 1 on: where the document, or the item, begins."""
+    """Line where the document or item begins, from 1."""
 
     def __str__(self) -> str:
         item = "" if self.item is None else f", item {self.item}"
@@ -49,7 +49,7 @@ class Document(NamedTuple):
     place: Place
     value: dict[str, Any]
     item_lines: tuple[int, ...] = ()
-    """Of a List: the line at which each item begins, as far as that is known."""
+    """The line at which each item of a List begins, as far as it is known."""
 
 
 class _Part(NamedTuple):
@@ -59,9 +59,9 @@ class _Part(NamedTuple):
 
 
 def read_documents(paths: Sequence[str]) -> Iterator[Document]:
-    """The documents of files, of folders (all below, sorted by path) and, for `-`, of standard input.
+    """The documents in files, in folders (recursively, sorted by path) and, for `-`, in standard input.
 
-    Empty documents count but are left out, and so are fields that are null. Raises ManifestError.
+    Empty documents are counted and left out. Fields that are null are removed. Raises ManifestError.
     """
     for path in paths:
         for file in _files(path):
@@ -102,7 +102,7 @@ def _is_json(file: str, text: str) -> bool:
 
 
 def _json_parts(file: str, text: str) -> Iterator[_Part]:
-    """The values of one JSON text after the other, as `kubectl -o json` and JSON lines have them."""
+    """The values of concatenated JSON texts, as in the output of `kubectl -o json` and in JSON lines."""
     decoder = json.JSONDecoder(object_pairs_hook=_once)
     position = 0
     number = 0
@@ -120,7 +120,7 @@ def _json_parts(file: str, text: str) -> Iterator[_Part]:
 
 
 def _json_item_lines(text: str, begins: int, value: Any) -> tuple[int, ...]:
-    """Lines of the items of a List, whose text begins there."""
+    """Lines of the items of a List whose text begins at `begins`."""
     items = value.get("items") if isinstance(value, dict) else None
     found = _ITEMS.search(text, begins) if isinstance(items, list) else None
     if not isinstance(items, list) or found is None:
@@ -134,7 +134,7 @@ def _json_item_lines(text: str, begins: int, value: Any) -> tuple[int, ...]:
             same, position = decoder.raw_decode(text, start)
         except ValueError:
             return ()
-        if same != item:  # another field of that name came first
+        if same != item:  # an earlier field had the same name
             return ()
         lines.append(line)
         line += text.count("\n", start, position)
@@ -153,7 +153,7 @@ _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class _Loader(_Base):  # type: ignore[misc]  # libyaml's loader where it is built in, else the slow one
-    """YAML as Kubernetes reads it: times stay text, and a field that stands twice is an error."""
+    """YAML as Kubernetes reads it: timestamps stay strings, and a duplicate key is an error."""
 
     yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {
         first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
@@ -200,7 +200,8 @@ def _yaml_item_lines(node: Any) -> Iterator[int]:
 
 
 class _Pruning:
-    """Takes out fields that are null; refuses what no Kubernetes object can hold, and aliases that multiply."""
+    """Removes fields that are null. Rejects values that no Kubernetes object can have, and aliases that expand too
+    far."""
 
     def __init__(self, place: Place) -> None:
         self._place = place
@@ -229,7 +230,8 @@ class _Pruning:
 
 
 def _is_json_value(value: Any) -> bool:
-    """As Kubernetes has them: integers of 64 bits, finite numbers; no sets or bytes, which YAML also knows."""
+    """Whether the value is allowed in Kubernetes: integers of 64 bits, finite numbers; no sets or bytes, which YAML
+    has."""
     if isinstance(value, float):
         return math.isfinite(value)
     if isinstance(value, str):

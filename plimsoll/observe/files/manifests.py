@@ -1,4 +1,4 @@
-"""Manifests from files to a Snapshot: what-if planning without a cluster."""
+"""Reads a Snapshot from manifests in files, for planning without a cluster."""
 
 import re
 from collections import Counter
@@ -36,7 +36,7 @@ READ: Final[dict[tuple[str, str], type[ObservedObject]]] = {
     ("autoscaling.x-k8s.io/v1beta1", "CapacityBuffer"): CapacityBuffer,
     ("autoscaling.x-k8s.io/v1", "ProvisioningRequest"): ProvisioningRequest,
 }
-"""What is planned on, by apiVersion and kind; other kinds are passed over with a warning."""
+"""Kinds that planning reads, by apiVersion and kind. Other kinds are skipped with a warning."""
 
 NAMESPACED: Final = (
     "Pod",
@@ -54,16 +54,16 @@ NAMESPACED: Final = (
 )
 DEFAULT_NAMESPACE: Final = "default"
 KAITO: Final = "kaito.sh/"
-"""Group of KAITO's kinds, which are imported and not planned on."""
+"""API group of KAITO's kinds, which are imported and not planned."""
 
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
 
 def snapshot_from_files(paths: Sequence[str]) -> Snapshot:
-    """The snapshot that the manifests of files and folders describe.
+    """The Snapshot that the manifests in files and folders describe.
 
-    Without an Environment among them, `Environment.default()` stands in: auto-provisioning is disabled. Raises
-    ManifestError naming file, document and field.
+    Without an Environment among them, `Environment.default()` is used, with node auto-provisioning disabled. Raises
+    ManifestError, which names file, document and field.
     """
     return _Reading().read(read_documents(paths))
 
@@ -137,8 +137,8 @@ class _Reading:
         if earlier is not place:
             raise ManifestError(f"{place}: {identify(manifest)} is already in {earlier}", "keep one of the two")
         if read.uid and read.uid in self._with_uid:
-            said = f"metadata.uid: {read.uid!r} is already used by {self._with_uid[read.uid]}"
-            raise ManifestError(f"{place}: {identify(manifest)}: {said}", "remove the UID from the copy")
+            problem = f"metadata.uid: {read.uid!r} is already used by {self._with_uid[read.uid]}"
+            raise ManifestError(f"{place}: {identify(manifest)}: {problem}", "remove the UID from the copy")
         self._with_uid[read.uid] = identify(manifest)
         if model is Environment and self._objects[Environment]:
             first = next(at for (of_kind, *_), at in self._places.items() if of_kind == kind)
@@ -154,7 +154,7 @@ class _Reading:
 
 
 def objects_of(document: Document) -> Iterator[tuple[Place, dict[str, Any]]]:
-    """The object of a document, or those of its List."""
+    """The object of a document, or the items of its List."""
     place, value, item_lines = document
     kind = value.get("kind")
     items = value.get("items")
@@ -168,7 +168,7 @@ def objects_of(document: Document) -> Iterator[tuple[Place, dict[str, Any]]]:
         at = place._replace(item=number, line=line)
         if not isinstance(item, dict):
             raise ManifestError(f"{at}: not an object")
-        # A typed list, as the API serves it, says kind and version once.
+        # The items of a typed list, as the API returns it, have no kind and apiVersion.
         of_list = {} if kind == "List" else {"apiVersion": value.get("apiVersion"), "kind": kind.removesuffix("List")}
         yield from objects_of(Document(at, of_list | item))
 
@@ -181,7 +181,7 @@ def _text(manifest: dict[str, Any], field: str, place: Place) -> str:
 
 
 def _metadata(manifest: dict[str, Any], kind: str, place: Place) -> dict[str, Any]:
-    """The object's metadata, with a namespace where the kind has one and none where it has none."""
+    """The object's metadata, with a default namespace for namespaced kinds and without one for others."""
     metadata = manifest.get("metadata", {})
     if not isinstance(metadata, dict):
         raise ManifestError(f"{place}: metadata: must be an object")
@@ -203,7 +203,7 @@ def _metadata(manifest: dict[str, Any], kind: str, place: Place) -> dict[str, An
 
 
 def _check_names(metadata: dict[str, Any], manifest: dict[str, Any], place: Place) -> None:
-    """What is declared for a Workspace takes its name and namespace: they have to be names."""
+    """Objects of a Workspace get its name and namespace, so these must be valid names."""
     for field, longest in (("name", 253), ("namespace", 63)):
         value = metadata.get(field)
         if isinstance(value, str) and (len(value) > longest or not _SUBDOMAIN.fullmatch(value)):

@@ -1,4 +1,5 @@
-"""A model's files on this machine: Hugging Face's `config.json` and what lies beside it. Nothing is fetched."""
+"""Reads a model's files on this machine: Hugging Face's `config.json` and the files beside it. Nothing is
+downloaded."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,19 +20,19 @@ from plimsoll.presets import (
 
 CONFIG: Final = "config.json"
 LARGEST_BYTES: Final = 256 * 1024 * 1024
-"""Far more than the index of any model; a larger file is not read."""
+"""Maximum size of a file that is read; the index of a model is much smaller."""
 
 
 class ModelFilesError(PlimsollError):
-    """Files of a model that cannot be read; the message names the file."""
+    """The files of a model cannot be read; the message names the file."""
 
 
 class ModelFiles(NamedTuple):
     name: str
-    """Of the folder."""
+    """Name of the folder."""
     shape: ModelShape
     size_gib: float | None
-    """Weights, GiB; None where nothing beside the config says it."""
+    """Size of the weights in GiB; None if no file contains it."""
     size_source: str
 
 

@@ -11,7 +11,7 @@ from plimsoll.observe.files.documents import read_documents
 
 
 def read_policy_config(file: Path | None) -> PolicyConfig:
-    """The settings of a file; the rules' own where there is none. Raises PlimsollError naming file and field."""
+    """The settings in a file; the defaults without a file. Raises PlimsollError, which names file and field."""
     if file is None:
         return PolicyConfig()
     documents = list(read_documents([str(file)]))

@@ -1,4 +1,4 @@
-"""A list of prices, as people keep it: a CSV file with the columns `name` and `price_per_hour`."""
+"""Price lists: CSV files with the columns `name` and `price_per_hour`."""
 
 import csv
 import math
@@ -10,11 +10,11 @@ COLUMNS = {"name", "price_per_hour"}
 
 
 class InvalidPriceListError(PlimsollError):
-    """A price list that cannot be used; the message names file and line."""
+    """A price list is invalid; the message names file and line."""
 
 
 def read_prices(file: Path) -> dict[str, float]:
-    """Price of one instance for an hour, by instance type; further columns are not read.
+    """Hourly price of one instance, by instance type. Further columns are ignored.
 
     Raises InvalidPriceListError.
     """

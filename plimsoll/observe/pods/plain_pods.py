@@ -1,4 +1,4 @@
-"""The plain pods of a cluster, by node: about 70 bytes each, as there are a hundred thousand of them."""
+"""PlainPods: the plain pods of a cluster by node, in about 70 bytes each, because there may be a hundred thousand."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -6,12 +6,15 @@ from typing import Final
 from plimsoll.model.cluster import HostLoad, PlainPod, Takes
 
 _SMALL: Final = 2**60 - 1
-"""Integers up to this take 32 bytes."""
+"""Integers up to this take 32 bytes in memory."""
 
 
 class PlainPods:
-    """Pods are told apart by a hash of namespace and name among those of their node: of two that collide there, which
-    happens once in 10^15 nodes, one is not counted. Not safe to share between threads."""
+    """Plain pods by node. Not thread-safe.
+
+    Pods of one node are identified by a hash of namespace and name. If two pods of a node have the same hash, which
+    happens on one of 10^15 nodes, only one is counted.
+    """
 
     def __init__(self) -> None:
         self._pods: dict[str, dict[int, Takes]] = {}
@@ -20,7 +23,7 @@ class PlainPods:
         self._whole: Mapping[str, HostLoad] | None = {}
 
     def put(self, key: tuple[str, str], pod: PlainPod) -> bool:
-        """Whether the node's load is another one now."""
+        """Adds or replaces a pod. Returns whether the load of the node changed."""
         pods = self._pods.setdefault(pod.node, {})
         number = hash(key) & _SMALL
         if pods.get(number) == pod.takes:
@@ -30,7 +33,7 @@ class PlainPods:
         return True
 
     def drop(self, key: tuple[str, str], node: str) -> bool:
-        """Whether the pod was there."""
+        """Removes a pod. Returns whether it existed."""
         pods = self._pods.get(node)
         if pods is None or pods.pop(hash(key) & _SMALL, None) is None:
             return False
@@ -40,7 +43,7 @@ class PlainPods:
         return True
 
     def loads(self) -> Mapping[str, HostLoad]:
-        """By node, of those that have such pods; the same value while nothing changes."""
+        """The load of each node with plain pods; the same object while nothing changes."""
         if self._whole is None:
             for node in self._pods.keys() - self._loads.keys():
                 self._loads[node] = HostLoad.of(self._pods[node].values())
@@ -48,11 +51,11 @@ class PlainPods:
         return self._whole
 
     def nodes(self) -> set[str]:
-        """Those that have such pods."""
+        """Names of the nodes with plain pods."""
         return set(self._pods)
 
     def same(self, other: "PlainPods", node: str) -> bool:
-        """Whether the node's pods are those of the other."""
+        """Whether both have the same pods on the node."""
         return self._pods.get(node) == other._pods.get(node)
 
     def _changed(self, node: str) -> None:

@@ -1,4 +1,4 @@
-"""What is kept of the manifest of a pod."""
+"""Reads Pods from manifests, without the parts that planning does not use."""
 
 from typing import Any, Final
 
@@ -8,21 +8,21 @@ from plimsoll.model.cluster import Pod, requests_devices
 from plimsoll.model.kai import POD_GROUP_NAME, is_share_annotation
 
 PLANNED_ON: Final = frozenset({*TENSOR_FUSION_REQUESTS, RESERVED_GPU, POD_GROUP_NAME, LWS_SIZE})
-"""Annotations of pods that are planned on, beside our own and requests for GPUs; networks and meshes write kilobytes of
-others."""
+"""Annotations of pods that planning reads, besides those of Plimsoll and requests for GPUs. Networks and service meshes
+write kilobytes of others."""
 
 
 def is_plain(raw: dict[str, Any]) -> bool:
-    """Whether nothing of a pod is of interest but what it takes of its node: it asks for no device nor for a share of
-    one, and is neither ours nor a rival's."""
+    """Whether only the pod's CPU and memory requests matter: it requests no devices or GPU share, and it belongs
+    neither to Plimsoll nor to a rival controller."""
     metadata = raw.get("metadata") or {}
     ours = any(str(key).startswith(f"{GROUP}/") for key in metadata.get("labels") or {})
     return not (ours or is_rival(str(metadata.get("name") or "")) or requests_devices(raw))
 
 
 def read_pod(raw: dict[str, Any]) -> Pod | None:
-    """None for a plain pod. Of a container it keeps what it asks for, and of the conditions the one that scheduling
-    goes by."""
+    """Reads a pod; None for a plain pod. Only requests of containers and the conditions that scheduling uses are
+    kept."""
     if is_plain(raw):
         return None
     metadata = raw.get("metadata") or {}
@@ -35,7 +35,7 @@ def _is_planned_on(annotation: str) -> bool:
 
 
 def trimmed_pod(raw: dict[str, Any]) -> dict[str, Any]:
-    """The manifest of a pod with what is kept of it."""
+    """The manifest of a pod with only the parts that planning uses."""
     spec, status = raw.get("spec") or {}, raw.get("status") or {}
     containers = {name: [_trimmed(item) for item in spec.get(name) or ()] for name in ("containers", "initContainers")}
     conditions = [item for item in status.get("conditions") or () if _says_unscheduled(item)]

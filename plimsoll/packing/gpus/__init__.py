@@ -1,4 +1,4 @@
-"""Packing shares onto GPUs: the lower bound and a packing that meets it."""
+"""Packs shares onto GPUs, with a lower bound of the number of GPUs."""
 
 from plimsoll.packing.gpus.dual_feasible import least_gpus
 from plimsoll.packing.gpus.effort import Clock, Effort

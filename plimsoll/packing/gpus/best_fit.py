@@ -1,4 +1,5 @@
-"""Best fit decreasing: the largest share first, each on the GPU that it leaves with the least rest."""
+"""Best fit decreasing: places the largest share first, each on the GPU that has the least free capacity left
+afterwards."""
 
 from bisect import bisect_left, insort
 from collections import Counter
@@ -8,14 +9,14 @@ from plimsoll.packing.gpus.problem import Counts, Patterns, Problem
 
 
 def best_fit(
-    problem: Problem, demand: Counts | None = None, onto: Patterns | None = None, choosy_first: bool = False
+    problem: Problem, demand: Counts | None = None, onto: Patterns | None = None, constrained_first: bool = False
 ) -> Patterns:
-    """Packs the demand (all of the problem's where None) and gives all GPUs that hold something.
+    """Packs `demand`, by default that of the problem, and returns the patterns of all GPUs that are used.
 
-    `choosy_first` takes the shares with the fewest kinds to choose from before the largest.
+    GPUs that are partly used (`onto`) and existing GPUs are filled before new ones. `constrained_first` places the
+    shares with the fewest possible kinds of GPU first, instead of the largest.
 
-    GPUs that hold something already (`onto`) and existing ones come before new ones. At most 22 % and one GPU above
-    the fewest, where all GPUs are new and of one kind (Johnson, 1974).
+    The result is at most 22 % and one GPU above the minimum if all GPUs are new and of one kind (Johnson, 1974).
     """
     demand = problem.demand if demand is None else demand
     existing = _Open(problem)
@@ -33,7 +34,7 @@ def best_fit(
         existing.add(_Group(bin_type, problem.bin_types[bin_type].capacity, (), count))
     size = [-_least(problem, item) for item in range(len(demand))]
     kinds = [_kinds(problem, item) for item in range(len(demand))]
-    by = (kinds, size) if choosy_first else (size, kinds)
+    by = (kinds, size) if constrained_first else (size, kinds)
     for item in sorted(range(len(demand)), key=lambda item: (by[0][item], by[1][item], item)):
         left = new.place(item, existing.place(item, int(demand[item])))
         if left:
@@ -60,7 +61,7 @@ def _opened_for(problem: Problem, item: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """GPUs that hold the same."""
+    """GPUs with the same items."""
 
     bin_type: int
     free: int
@@ -69,13 +70,13 @@ class _Group:
 
 
 class _Open:
-    """Open GPUs, by kind in order of what is still free; alike ones are one group."""
+    """Open GPUs by kind, sorted by free units. Equal GPUs are one group."""
 
     def __init__(self, problem: Problem) -> None:
         self._sizes = problem.sizes.tolist()
         self._kind = [each.kind for each in problem.bin_types]
         self._free: list[list[tuple[int, int]]] = [[] for _ in self._sizes]
-        """(free units, number of the group)"""
+        """(free units, index of the group) of each open group, by kind."""
         self._groups: list[_Group] = []
 
     def add(self, group: _Group) -> None:
@@ -84,12 +85,13 @@ class _Open:
             self._groups.append(group)
 
     def drop_empty(self) -> None:
-        """Takes the last group that was added out, as far as nothing was placed on it."""
+        """Removes the part of the last added group on which nothing was placed."""
         for kind, free in enumerate(self._free):
             self._free[kind] = [each for each in free if self._groups[each[1]].held]
 
     def place(self, item: int, count: int) -> int:
-        """Places so many of an item, each where it leaves the least; how many found no place."""
+        """Places up to `count` copies of an item, each where the least free capacity is left. Returns how many found no
+        place."""
         while count:
             best: tuple[int, int, int, int] | None = None
             for kind, free in enumerate(self._free):
@@ -106,7 +108,8 @@ class _Open:
         return count
 
     def _put(self, item: int, count: int, kind: int, at: int) -> int:
-        """As many copies as fit on one GPU, on as many alike as are needed; how many."""
+        """Fills as many equal GPUs as needed with as many copies as fit on each. Returns the number of placed
+        copies."""
         number = self._free[kind][at][1]
         group, size = self._groups[number], int(self._sizes[kind][item])
         copies = min(count, group.free // size)

@@ -1,8 +1,9 @@
-"""Shares by their sizes alone, as if each might go to GPUs of every kind: a bound, and mostly a packing, in short time.
+"""Packs shares by their sizes alone, as if every share could use every kind of GPU. Fast, gives a lower bound, and
+mostly an optimal packing.
 
-Where shares take as much of one kind of GPU as of another and only may not go to all of them, many kinds make many
-different shares of few sizes. What is true of the sizes bounds the shares, and shares of a size can stand in for each
-other: each GPU of the packing of sizes is given a kind, and shares that may go there.
+If shares take the same part of every kind of GPU and differ only in which kinds they may use, there are many different
+shares of few sizes. A lower bound for the sizes is a lower bound for the shares, and shares of one size can replace
+each other: each GPU of the packing of sizes is assigned a kind, and shares that may use this kind.
 """
 
 from collections import Counter, defaultdict
@@ -18,13 +19,13 @@ from plimsoll.packing.gpus.problem import BinType, Counts, Patterns, Problem
 @dataclass(frozen=True)
 class Sizes:
     problem: Problem
-    """Of one kind; its items are the sizes."""
+    """The problem of the sizes: one kind of GPU, one item per size."""
     size_of: tuple[int, ...]
-    """Of each share, the number of its size."""
+    """Index of the size of each share."""
 
     @classmethod
     def of(cls, problem: Problem) -> "Sizes | None":
-        """None where there is one kind, or some GPUs exist, or kinds differ in what a share takes of them."""
+        """None if there is only one kind of GPU, if free GPUs exist, or if a share's size differs between kinds."""
         kinds = [problem.bin_types[index].kind for index in problem.new_types]
         sizes = problem.sizes[kinds]
         largest = sizes.max(axis=0)
@@ -40,11 +41,12 @@ class Sizes:
         )
 
     def duals(self, of_sizes: Values) -> Values:
-        """Of shares: what any GPU can hold is worth no more than of sizes."""
+        """Dual prices of the shares from those of the sizes. They are feasible: no GPU holds shares worth more than
+        sizes."""
         return of_sizes[list(self.size_of)]
 
     def dealt(self, problem: Problem, packing: Patterns) -> Patterns:
-        """The packing of sizes as one of shares; those that find no place in it go by best fit."""
+        """Converts a packing of sizes into one of shares. Shares that find no place in it are placed by best fit."""
         left = problem.demand.copy()
         waiting = _Waiting(problem, self.size_of, left)
         fixed: Patterns = Counter()
@@ -64,14 +66,13 @@ class Sizes:
 
 
 class _Waiting:
-    """Shares that have no place, by size and kind of GPU, those with the fewest kinds to choose from first."""
+    """Shares without a place, by size and kind of GPU, those with the fewest possible kinds first."""
 
     def __init__(self, problem: Problem, size_of: tuple[int, ...], left: Counts) -> None:
         self._left = left
         self._queues: dict[tuple[int, int], list[int]] = defaultdict(list)
         allowed = {index: problem.sizes[problem.bin_types[index].kind] > 0 for index in problem.new_types}
         self._types = [[index for index in allowed if allowed[index][item]] for item in range(len(size_of))]
-        # The last of a queue is the first to go.
         for item in sorted(range(len(size_of)), key=lambda item: (-len(self._types[item]), item)):
             for index in self._types[item]:
                 self._queues[size_of[item], index].append(item)
@@ -83,7 +84,8 @@ class _Waiting:
         return queue[-1] if queue else None
 
     def best_type(self, sizes: list[int]) -> int:
-        """That which takes the choosiest share of the first size, and something of the most of the others."""
+        """The kind of GPU for these sizes: it can hold the share of the first size that has the fewest possible kinds,
+        and shares of as many of the other sizes as possible."""
         types = sorted({index for _, index in self._queues})
         firsts = [item for index in types if (item := self.first(sizes[0], index)) is not None]
         if firsts:

@@ -1,7 +1,8 @@
-"""The lower bound: the linear program over all patterns, by column generation (Gilmore and Gomory, 1961).
+"""The lower bound of the number of GPUs: the linear program over all patterns, solved by column generation (Gilmore and
+Gomory, 1961).
 
-minimise the number of new GPUs, over how many GPUs hold each pattern, such that every share is held and no more
-existing GPUs are used than there are. Its dual prices are a proof that anyone can check without the patterns.
+The program minimizes the number of new GPUs; its variables are how many GPUs hold each pattern. Every share must be
+placed, and no more existing GPUs may be used than there are. Its dual prices prove the bound without the patterns.
 """
 
 import math
@@ -16,41 +17,44 @@ from plimsoll.packing.gpus.master import Master
 from plimsoll.packing.gpus.problem import Counts, Pattern, Problem
 
 _TOLERANCE = 1e-9
-"""A pattern that gains less than this does not improve the master."""
+"""A pattern must improve the objective by more than this."""
 _ROUNDING = 1e-6
-"""Floating-point noise that must not lift the bound to the next whole GPU."""
+"""Tolerance that keeps floating-point noise from raising the bound to the next whole GPU."""
 _SMALL = 3000
-"""Rounds of pricing times items that are always run, so that the speed of the machine matters for large ones only."""
+"""Product of pricing rounds and items up to which pricing is never stopped early, so that small problems do not depend
+on the time limit."""
 _BATCH = 30
-"""Patterns that one round of pricing adds for a kind of GPU."""
+"""Maximum number of patterns that one pricing round adds for a kind of GPU."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A feasible point of the dual, so a proof: no packing takes fewer new GPUs than `value`.
+    """A lower bound with its proof, a feasible point of the dual program: no packing takes fewer new GPUs than `value`.
 
-    `item_duals[i]` is at least 0, and no pattern of a new GPU is worth more than 1. `supply_duals[t]` is at least what
-    any pattern of that supply type is worth. `value` is the sum of demand times item duals, less the sum of supply
-    times supply duals.
+    `item_duals[i]` is at least 0, and no pattern of a new GPU is worth more than 1. `supply_duals[t]` is at least the
+    worth of any pattern on supply type t. `value` is the sum of demand times item duals, less the sum of supply times
+    supply duals.
     """
 
     value: float
     item_duals: Values
     supply_duals: Values
     exact: bool
-    """It is the optimum of the linear program; False: time ran out, and the optimum may be higher."""
+    """Whether `value` is the optimum of the linear program. If not, the search ended early, and the optimum may be
+    higher."""
 
     @property
     def gpus(self) -> int:
-        """The bound in whole GPUs."""
+        """The bound rounded up to whole GPUs."""
         return max(0, math.ceil(self.value - _ROUNDING))
 
 
 class Generation:
-    """Column generation on a master: prices patterns until none improves it, or time is up but for a reserve.
+    """Column generation: adds patterns until none improves the program, or until only `reserve` seconds of the time
+    limit are left.
 
-    `limited` leaves out patterns that hold more of an item than is wanted. The linear program is tighter then, and its
-    bound holds for every packing all the same; but its duals prove it only to those who leave them out, too.
+    `limited` excludes patterns that hold more copies of an item than there are. The linear program is then tighter, and
+    its bound still holds for every packing, but the duals prove it only together with this restriction.
     """
 
     def __init__(
@@ -65,14 +69,15 @@ class Generation:
 
     @property
     def left(self) -> float:
-        """Seconds."""
+        """Seconds that are left for this run."""
         return self._effort.left - self._reserve
 
     def run(self, demand: Counts, supply: Counts, seconds: float = math.inf, known: Iterable[Values] = ()) -> bool:
-        """Sets `bound` for that demand and supply; ends after `seconds`, but for a few rounds that small programs get.
+        """Sets `bound` for this demand and supply. Ends after `seconds`, except for a few rounds that small programs
+        always get.
 
-        `known` are prices of items that are likely to prove a good bound.
-        True where the linear program over all patterns is solved.
+        `known` are item prices that probably prove a good bound. Returns whether the linear program over all patterns
+        was solved.
         """
         if self._limited:
             self.master.reduce(demand, supply)
@@ -105,7 +110,7 @@ class Generation:
                 for kind, capacity in sorted(capacities.items())}  # fmt: skip
 
     def _price(self, knapsacks: dict[int, Knapsack], duals: Values, demand: Counts, supply: Counts) -> list[Pattern]:
-        """The patterns that are worth the most at these duals; keeps the bound that the duals prove."""
+        """The most valuable patterns at these duals. Keeps the bound that the duals prove."""
         problem = self._problem
         found: list[Pattern] = []
         most = 1.0
@@ -130,9 +135,9 @@ class Generation:
         return found
 
     def _improving(self, priced: Priced, duals: Values, bin_type: int, limits: Counts | None) -> list[Pattern]:
-        """For one item after the other the best pattern of a new GPU that contains it, while they pay.
+        """For each item, the best pattern of a new GPU that contains it, if the pattern improves the program.
 
-        Items that stand in a pattern before are passed over, so that one round improves as many as it can.
+        Items of a pattern that was already found are skipped, so that one round improves as many items as possible.
         """
         each = self._problem.bin_types[bin_type]
         sizes = self._problem.sizes[each.kind]
@@ -155,9 +160,10 @@ class Generation:
 
 
 def simple_duals(problem: Problem) -> Iterator[Values]:
-    """Feasible duals that need no search: the size, and the size with the small for nothing and the large for a GPU.
+    """Feasible duals that need no search: the size, and the size with small shares worth 0 and large shares worth a
+    GPU.
 
-    The dual feasible functions behind the bound L2 of Martello and Toth (1990), for a few of their thresholds.
+    These are the dual feasible functions behind the bound L2 of Martello and Toth (1990), for some of their thresholds.
     """
     whole = max(problem.bin_types[index].capacity for index in problem.new_types)
     openable = problem.sizes[sorted({problem.bin_types[index].kind for index in problem.new_types})]

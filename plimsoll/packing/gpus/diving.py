@@ -1,4 +1,5 @@
-"""From the linear program to whole GPUs, by diving: fix what is whole, then the largest fraction, and solve again."""
+"""Diving: turns a solution of the linear program into whole GPUs. It fixes the patterns with whole numbers, else the
+largest fraction, and solves the rest again."""
 
 from collections import Counter
 
@@ -11,14 +12,15 @@ from plimsoll.packing.gpus.problem import Counts, Pattern, Patterns, Problem
 
 _WHOLE = 1e-6
 _STEPS_AT_ONCE = 5
-"""How many times its even part of the time one step may take."""
+"""A step may take this many times its even share of the time."""
 
 
 def dive(problem: Problem, generation: Generation, best: Patterns, target: int, up: float) -> Patterns:
-    """A packing with fewer new GPUs than `best` where one is found; stops at `target`, or when time is up.
+    """A packing with fewer new GPUs than `best` if one is found, else `best`. Stops at `target` new GPUs, or when the
+    time is over.
 
-    The generation is limited, and its master has a solution of the whole problem; both are left with what was not
-    fixed. `up` is the part from which on a fraction counts as whole.
+    The generation must be `limited`, and its master must have a solution of the whole problem; both are left with the
+    demand that was not fixed. Fractions of at least `up` count as whole.
     """
     demand, supply = problem.demand.copy(), problem.supply.copy()
     fixed: Patterns = Counter()
@@ -27,7 +29,7 @@ def dive(problem: Problem, generation: Generation, best: Patterns, target: int, 
         for pattern, count in _fixable(generation.master, up):
             _fix(problem, fixed, (demand, supply), pattern, count)
         if int(demand.sum()) == before:
-            break  # the solver gave nothing new
+            break  # the solver found no further solution
         candidate = best_fit(problem, demand, onto=fixed)
         if problem.new_bins(candidate) < problem.new_bins(best):
             best = candidate
@@ -35,14 +37,14 @@ def dive(problem: Problem, generation: Generation, best: Patterns, target: int, 
             break
         if generation.left <= 0:
             break
-        # A step for each GPU that the fractional packing still takes is the most there can be; it is far fewer.
+        # The fractional number of GPUs limits the number of steps; mostly far fewer are needed.
         steps = 1.0 + generation.master.activity.sum()
         generation.run(demand, supply, seconds=_STEPS_AT_ONCE * generation.left / steps)
     return best
 
 
 def trimmed(problem: Problem, patterns: Patterns) -> Patterns:
-    """The same GPUs without what they hold above the demand."""
+    """The same patterns without copies in excess of the demand."""
     demand, supply = problem.demand.copy(), problem.supply.copy()
     kept: Patterns = Counter()
     for pattern, count in sorted(patterns.items()):
@@ -59,7 +61,8 @@ def _fixable(master: Master, up: float) -> list[tuple[Pattern, int]]:
 
 
 def _fix(problem: Problem, fixed: Patterns, left: tuple[Counts, Counts], pattern: Pattern, count: int) -> None:
-    """Takes a pattern that many times, without what is not wanted any more; `left` is demand and supply."""
+    """Adds `count` GPUs with this pattern to `fixed`, without items that are no longer needed, and subtracts them from
+    `left`, which is (demand, supply)."""
     demand, supply = left
     bin_type = pattern[0]
     if not problem.bin_types[bin_type].new:
@@ -76,7 +79,8 @@ def _fix(problem: Problem, fixed: Patterns, left: tuple[Counts, Counts], pattern
 
 
 def _wanted(problem: Problem, demand: Counts, pattern: Pattern) -> tuple[tuple[int, int], ...]:
-    """What a GPU of that pattern is to hold of what is left: in place of what is not there, the most that fits."""
+    """The items of a GPU with this pattern, limited to the remaining demand. Missing items are replaced by the largest
+    ones that fit."""
     bin_type, items = pattern
     taken = {item: min(copies, int(demand[item])) for item, copies in items if demand[item]}
     if sum(taken.values()) < sum(copies for _, copies in items):
@@ -92,7 +96,7 @@ def _wanted(problem: Problem, demand: Counts, pattern: Pattern) -> tuple[tuple[i
             fitting = np.flatnonzero((left > 0) & (sizes > 0) & (sizes <= room))
             if not len(fitting):
                 break
-            # The largest, and of these one with the fewest kinds to choose from.
+            # The largest; of equal ones, the one with the fewest possible kinds.
             largest = fitting[sizes[fitting] == sizes[fitting].max()]
             item = int(largest[np.argmin((problem.sizes[:, largest] > 0).sum(axis=0))])
             taken[item] = taken.get(item, 0) + 1

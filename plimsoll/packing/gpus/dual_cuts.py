@@ -1,7 +1,7 @@
-"""Which share can take the place of which: no larger on any kind, and free to go wherever the other may.
+"""Which share can replace which: it is no larger on any kind of GPU, and may use every kind that the other may use.
 
 Dual inequalities (Valerio de Carvalho, 2005): in the linear program over patterns, a share is worth no more than one
-whose place it can take. Said beforehand, they spare most rounds of pricing where there are many sizes.
+that it can replace. Adding these inequalities at the start saves most pricing rounds if there are many sizes.
 """
 
 from collections import defaultdict
@@ -14,7 +14,7 @@ from plimsoll.packing.gpus.problem import Counts, Problem
 
 
 def replacements(problem: Problem) -> list[tuple[int, int]]:
-    """(item, another that can take its place) pairs; those that follow from others are mostly left out."""
+    """Pairs (item, another item that can replace it). Most pairs that follow from other pairs are left out."""
     allowed = problem.sizes > 0
     by_kinds: dict[frozenset[int], list[int]] = defaultdict(list)
     for item in range(len(problem.demand)):
@@ -23,7 +23,7 @@ def replacements(problem: Problem) -> list[tuple[int, int]]:
     for kinds, items in sorted(by_kinds.items(), key=lambda each: sorted(each[0])):
         rows = sorted(kinds)
         wider = [other for other in by_kinds if kinds < other]
-        # With one kind more each; where there is none, the others follow from nothing and are taken as they are.
+        # Items are compared only with the next larger sets of kinds; the other pairs follow from these.
         nearest = [other for other in wider if not any(kinds < between < other for between in wider)]
         for others in sorted(nearest, key=sorted):
             pairs += _largest(problem.sizes[rows], items, by_kinds[others])
@@ -37,7 +37,7 @@ def replacements(problem: Problem) -> list[tuple[int, int]]:
 
 
 def _largest(sizes: Counts, items: list[int], others: list[int]) -> list[tuple[int, int]]:
-    """For each item the largest of the others that is no larger on any of these kinds."""
+    """For each item, the largest of `others` that is no larger on any of these kinds."""
     ordered = sorted(others, key=lambda item: (-int(sizes[:, item].sum()), item))
     fits: NDArray[np.bool_] = np.all(sizes[:, items][:, :, None] >= sizes[:, ordered][:, None, :], axis=0)
     first = np.argmax(fits, axis=1)

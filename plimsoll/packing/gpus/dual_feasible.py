@@ -1,4 +1,4 @@
-"""A lower bound of the GPUs for shares that needs no search."""
+"""A lower bound of the number of GPUs for shares, without a search."""
 
 from collections.abc import Mapping
 from fractions import Fraction
@@ -7,15 +7,16 @@ from typing import Final
 from plimsoll.packing.units import GPU_MILLI, Milli
 
 _MOST: Final = 19
-"""Up to which k: more than any number of equal shares on one GPU that matters, at 20 microseconds each."""
+"""Largest k that is tried: more than the number of equal shares on one GPU in practice. Each k takes about 20
+microseconds."""
 
 
 def least_gpus(shares: Mapping[Milli, int]) -> int:
-    """GPUs that no packing can do without of `shares`: the number of each size, in thousandths of a GPU.
+    """Lower bound of the number of GPUs for `shares`, the number of shares by size in thousandths of a GPU.
 
-    The best of their plain sum and of the dual feasible functions u(k) of Fekete and Schepers (2001): a share x of a
-    GPU counts x where (k + 1) x is whole, else floor((k + 1) x) / k. Seven shares of 0.6 need seven GPUs by u(1); six
-    of 0.35 need three by u(2).
+    The maximum of the plain sum and of the dual feasible functions u(k) of Fekete and Schepers (2001): a share x of a
+    GPU counts x if (k + 1) x is whole, else floor((k + 1) x) / k. Seven shares of 0.6 need seven GPUs by u(1); six of
+    0.35 need three by u(2).
     """
     best = -(-sum(size * count for size, count in shares.items()) // GPU_MILLI)
     for k in range(1, _MOST + 1):

@@ -1,4 +1,4 @@
-"""How long planning may search: a limit in seconds, with or without a clock."""
+"""Effort: the limit of a search, in seconds of a clock or of counted work."""
 
 from collections.abc import Callable
 from typing import Final
@@ -9,10 +9,10 @@ _BACKSTOP_SECONDS: Final = 60.0
 
 
 class Effort:
-    """A limit in seconds on a search.
+    """The limit of a search, in seconds.
 
-    With a clock (seconds that only grow), time is what the clock says. Without one, it is what the searchers say they
-    spent, by counting their work: the result then depends on nothing but the input.
+    With a clock (a function that returns seconds and never decreases), elapsed time counts. Without one, the search
+    reports its work with `spend`, and the result depends on the input only.
     """
 
     def __init__(self, seconds: float, clock: Clock | None = None) -> None:
@@ -22,20 +22,20 @@ class Effort:
         self._spent = 0.0
 
     def spend(self, seconds: float) -> None:
-        """Counts work that takes about so many seconds on one core."""
+        """Counts work that takes about this many seconds on one core."""
         self._spent += seconds
 
     @property
     def left(self) -> float:
-        """Seconds, never negative."""
+        """Seconds that are left, at least 0."""
         spent = self._spent if self._clock is None else self._clock() - self._start
         return max(0.0, self._seconds - spent)
 
     def wall(self, seconds: float) -> float:
-        """A limit in seconds for a solver that looks at the machine's clock.
+        """Time limit in seconds for a solver that uses the machine's clock.
 
-        Without a clock of the caller's it only ends what would go on without end, so that a busy machine has the same
-        result as an idle one.
+        Without a clock of the caller's, the limit is a minute or more: it only stops a solver that would not end, so
+        that a busy machine has the same result as an idle one.
         """
         return seconds if self._clock is not None else max(_BACKSTOP_SECONDS, seconds)
 

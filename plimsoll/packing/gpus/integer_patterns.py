@@ -1,4 +1,4 @@
-"""The integer program over the patterns that column generation found, in HiGHS."""
+"""The integer program over the patterns that column generation found, solved by HiGHS."""
 
 import math
 from collections import Counter
@@ -10,16 +10,16 @@ from plimsoll.packing.gpus.problem import Pattern, Patterns, Problem
 from plimsoll.packing.gpus.solver import solver
 
 _NODES = 2000
-"""Nodes of the search tree: a limit that does not depend on how fast the machine is."""
+"""Maximum number of nodes of the search tree; unlike a time limit, it gives the same result on every machine."""
 
 
 def choose_patterns(problem: Problem, patterns: Sequence[Pattern], below: int, target: int, seconds: float) -> Patterns:
-    """Whole numbers of the given patterns that hold all demand with fewer than `below` new GPUs.
+    """A packing from the given patterns with fewer than `below` new GPUs; empty if none exists or none was found within
+    the limits.
 
-    Stops at `target` new GPUs. Empty where there is none, or none was found within the limits. A pattern of the
-    result may hold more than is wanted.
+    Stops at `target` new GPUs, and after `seconds`. A pattern of the result may hold more copies than there are.
     """
-    import highspy  # lazily, as in `solver`
+    import highspy  # imported on first use, see `solver`
 
     items, supply_row = len(problem.demand), {t: row for row, t in enumerate(problem.supply_types)}
     new = [problem.bin_types[pattern[0]].new for pattern in patterns]
@@ -36,7 +36,7 @@ def choose_patterns(problem: Problem, patterns: Sequence[Pattern], below: int, t
     lp.col_cost_ = np.array(new, dtype=np.float64)
     lp.col_lower_ = np.zeros(len(patterns))
     lp.col_upper_ = np.full(len(patterns), math.inf)
-    # The bound as a row: the search then knows that `target` is the best and stops there.
+    # The lower bound as a constraint: the search stops when it reaches `target`.
     lp.row_lower_ = np.concatenate([problem.demand, np.zeros(len(supply_row)), [target]]).astype(np.float64)
     lp.row_upper_ = np.concatenate([np.full(items, math.inf), problem.supply, [below - 1]]).astype(np.float64)
     lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise

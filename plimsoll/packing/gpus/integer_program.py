@@ -1,4 +1,4 @@
-"""A linear or integer program, built column by column and row by row, and solved by HiGHS."""
+"""Program: a linear or integer program that is built by columns and rows and solved by HiGHS."""
 
 import math
 from collections.abc import Mapping
@@ -9,14 +9,15 @@ import numpy as np
 from plimsoll.packing.gpus.solver import solver
 
 _NODES = 200
-"""Nodes of the search tree: a limit that does not depend on how fast the machine is, or how busy."""
+"""Default maximum number of nodes of the search tree; unlike a time limit, it gives the same result on every
+machine."""
 _SECONDS = 30.0
-"""Far more than so many nodes take, but for programs that are too large to be of use."""
+"""Time limit, far more than that many nodes need, except for programs that are too large to be useful."""
 
 
 @dataclass(slots=True)
 class Program:
-    """Rows `lower <= sum of entries * columns <= upper`; all columns are at least 0."""
+    """Constraints `lower <= sum of coefficients * columns <= upper`. All columns are at least 0."""
 
     columns: int = 0
     integers: list[int] = field(default_factory=list)
@@ -29,11 +30,12 @@ class Program:
         return self.columns - 1
 
     def minimise(self, cost: Mapping[int, float], nodes: int = _NODES) -> tuple[list[float], float] | None:
-        """The columns of the best solution that was found, and a bound on the cost of every one; None: none found.
+        """Minimizes the cost, given by column. Returns the values of the columns and a lower bound of the cost; None if
+        no solution was found.
 
         `nodes` limits the search tree.
         """
-        import highspy  # lazily, as in `solver`
+        import highspy  # imported on first use, see `solver`
 
         lp = highspy.HighsLp()
         lp.num_col_, lp.num_row_ = self.columns, len(self.rows)

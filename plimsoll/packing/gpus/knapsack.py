@@ -1,6 +1,6 @@
-"""The most valuable set of items for each capacity: bounded knapsack by dynamic programming.
+"""The most valuable items for each capacity: the bounded knapsack problem, by dynamic programming.
 
-This is the pricing step of column generation (Gilmore and Gomory, 1961): an item's value is its dual.
+This is the pricing step of column generation (Gilmore and Gomory, 1961), where the value of an item is its dual price.
 """
 
 from collections.abc import Sequence
@@ -11,20 +11,20 @@ from numpy.typing import NDArray
 
 Values = NDArray[np.float64]
 
-# A gain below this is noise of the duals, and would only make patterns depend on the order of additions.
+# A smaller gain is floating-point noise of the duals; with it, patterns would depend on the order of additions.
 _GAIN = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
 class Priced:
-    """`values[c]` is the most that a capacity of `c` can hold, `c` from 0 to the knapsack's capacity."""
+    """`values[c]` is the largest value that fits capacity `c`, for `c` from 0 to the knapsack's capacity."""
 
     values: Values
     _taken: NDArray[np.bool_]
     _steps: Sequence[tuple[int, int, int]]
 
     def pattern(self, capacity: int) -> dict[int, int]:
-        """How many of each item reach `values[capacity]`; items in increasing order."""
+        """Number of copies of each item that reach `values[capacity]`, by item in increasing order."""
         counts: dict[int, int] = {}
         above = len(self._steps)
         while len(used := np.flatnonzero(self._taken[:above, capacity])):
@@ -36,10 +36,10 @@ class Priced:
 
 
 class Knapsack:
-    """A capacity and the items that may go in; the values come with each call.
+    """A capacity and the sizes of the items; their values are arguments of `price`.
 
-    `sizes[i]` is the size of item i, 0 where it may not go in at all. `limits[i]` bounds its copies; None: no bound
-    but the capacity.
+    `sizes[i]` is the size of item i; 0 excludes the item. `limits[i]` is the maximum number of its copies; with None,
+    only the capacity limits them.
     """
 
     def __init__(self, sizes: Sequence[int], capacity: int, limits: Sequence[int] | None = None) -> None:
@@ -51,7 +51,7 @@ class Knapsack:
             most = capacity // size
             left = most if limits is None else min(most, limits[item])
             copies = 1
-            # Powers of two and a rest reach every number of copies up to the limit.
+            # Copies in powers of two and a remainder reach every number up to the limit.
             while left > 0:
                 copies = min(copies, left)
                 self._steps.append((item, copies, copies * size))
@@ -60,11 +60,11 @@ class Knapsack:
 
     @property
     def work(self) -> float:
-        """Seconds that one call takes, about."""
+        """Approximate seconds that one call of `price` takes."""
         return len(self._steps) * (3e-6 + self.capacity * 6e-10)
 
     def price(self, values: Values) -> Priced:
-        """Fills the table; items that are worth nothing are left out."""
+        """Solves the problem for all capacities. Items without value are left out."""
         steps = [step for step in self._steps if values[step[0]] > 0]
         best = np.zeros(self.capacity + 1)
         taken = np.zeros((len(steps), self.capacity + 1), dtype=bool)

@@ -1,4 +1,4 @@
-"""The linear program over the patterns that are known, in HiGHS, warm from one solve to the next."""
+"""Master: the linear program over the known patterns, in HiGHS, which continues from the last solution."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -12,18 +12,18 @@ from plimsoll.packing.gpus.solver import solver
 
 _TOLERANCE = 1e-9
 _LEAST_SECONDS = 0.05
-"""Even without time left, a small program is worth its bound."""
+"""Minimum time limit of a solve, in seconds: the bound of a small program is worth it."""
 
 
 class Master:
-    """Minimises the cost of new GPUs, such that demand is met and supply is enough.
+    """Minimizes the cost of new GPUs, subject to the demand and the supply.
 
-    After `solve`: `activity`, how many GPUs hold each of `patterns`; the duals of both kinds of row; `work`, about the
-    seconds that it took.
+    After `solve`, `activity` is the number of GPUs with each of `patterns`, there are duals of demand and supply, and
+    `work` is the approximate seconds that the solve took.
     """
 
     def __init__(self, problem: Problem, pairs: Sequence[tuple[int, int]] = ()) -> None:
-        """`pairs`: (item, another that can take its place)."""
+        """`pairs` are (item, another item that can replace it), see `dual_cuts`."""
         self._items = len(problem.demand)
         self._supply_row = {t: self._items + row for row, t in enumerate(problem.supply_types)}
         self._costs = [each.cost for each in problem.bin_types]
@@ -50,14 +50,14 @@ class Master:
         self.supply_duals: Values = np.zeros(len(problem.supply))
 
     def gain(self, pattern: Pattern) -> float:
-        """What a GPU with that pattern is worth at the master's duals, above its cost."""
+        """Worth of a GPU with this pattern at the current duals, less its cost."""
         bin_type, items = pattern
         row = self._supply_row.get(bin_type)
         cost = self._costs[bin_type] if row is None else self.supply_duals[row - self._items]
         return float(sum(self.item_duals[item] * count for item, count in items)) - float(cost)
 
     def add(self, patterns: Iterable[Pattern]) -> bool:
-        """Adds those that are not there yet as columns, in their order; False where there are none."""
+        """Adds the new ones of these patterns as columns, in their order. Returns whether there were any."""
         added = [pattern for pattern in dict.fromkeys(patterns) if pattern not in self._index]
         if not added:
             return False
@@ -83,7 +83,7 @@ class Master:
         return True
 
     def reduce(self, demand: Counts, supply: Counts) -> None:
-        """Goes on with less demand and supply; patterns with more of an item than is wanted are left out."""
+        """Reduces demand and supply. Patterns with more copies of an item than the demand are left out."""
         self._extend()
         amounts = np.concatenate([demand, -supply]).astype(np.float64)
         rows = np.arange(len(amounts), dtype=np.int32)
@@ -96,7 +96,7 @@ class Master:
         self._open = fits
 
     def _extend(self) -> None:
-        """The table of patterns by those that were added since."""
+        """Extends the table of patterns by those that were added since the last call."""
         added = self.patterns[len(self._matrix) :]
         matrix = np.zeros((len(added), self._items), dtype=np.int32)
         for index, (_, items) in enumerate(added):
@@ -106,8 +106,8 @@ class Master:
         self._open = np.append(self._open, np.ones(len(added), dtype=np.bool_))
 
     def solve(self, seconds: float) -> bool:
-        """Solves, and sets activity and duals; False where HiGHS finds no optimum in the time."""
-        # HiGHS counts the time of all runs.
+        """Solves the program and sets activity and duals. Returns False if HiGHS finds no optimum within `seconds`."""
+        # HiGHS's time limit covers all runs of an instance.
         self._highs.setOptionValue("time_limit", self._highs.getRunTime() + max(seconds, _LEAST_SECONDS))
         self._highs.run()
         if self._highs.modelStatusToString(self._highs.getModelStatus()) != "Optimal":

@@ -1,7 +1,8 @@
-"""Packing: the fewest new GPUs for a set of shares, each of which lives on one GPU.
+"""Packs shares, each on one GPU, onto free GPUs and the fewest new ones.
 
-One-dimensional bin packing with bins of several sizes and kinds. Column generation gives a lower bound with its proof,
-an exact finish the packing; best fit decreasing stands in where time runs out, and the gap is stated.
+This is one-dimensional bin packing with bins of several sizes and kinds. Column generation gives a lower bound with a
+proof, and an integer program or diving gives the packing. If the time is over, best fit decreasing is the result, and
+the gap to the bound is reported.
 """
 
 from collections import Counter, defaultdict
@@ -16,45 +17,46 @@ from plimsoll.packing.gpus.search import pack_counts, prove
 from plimsoll.packing.units import GPU_MILLI, Milli, exact_milli
 
 ANY: Final = ""
-"""The kind that stands for GPUs of whatever kind."""
+"""Stands for every kind of GPU."""
 
 Sizes = tuple[tuple[str, Milli], ...]
-"""(kind, thousandths) pairs, in the order of kinds."""
+"""(kind, thousandths) pairs, sorted by kind."""
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A share to place. Names are unique."""
+    """A share to place. The name must be unique."""
 
     name: str
     milli: Mapping[str, Milli]
-    """Thousandths of one GPU that it takes, for each kind that may hold it; `{ANY: n}` where every kind may."""
+    """Thousandths of one GPU that it takes, by kind of GPU; other kinds cannot hold it. `{ANY: n}` if every kind
+    can."""
 
 
 @dataclass(frozen=True, slots=True)
 class FreeGPU:
-    """The free part of a GPU that exists or is on its way. Names are unique."""
+    """The free part of a GPU that exists or was requested. The name must be unique."""
 
     name: str
     kind: str
     free: Milli
-    """Thousandths."""
+    """Free thousandths."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bin:
-    """What one GPU is to hold."""
+    """The items that are placed on one GPU."""
 
     items: tuple[str, ...]
     gpu: str | None = None
-    """The name of the free GPU; None: a new one."""
+    """Name of the free GPU; None for a new one."""
     kinds: tuple[str, ...] = ()
-    """The kinds that can hold these items; of a new GPU, those among the kinds that may be new."""
+    """The kinds of GPU that can hold these items; for a new GPU, only kinds that may be new."""
 
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """The dual price of the shares that ask the same of every kind."""
+    """The dual price of the shares with equal sizes on all kinds."""
 
     milli: Sizes
     count: int
@@ -63,7 +65,7 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class SupplyPrice:
-    """The dual price of the free GPUs of one kind with the same free part."""
+    """The dual price of the free GPUs of one kind with equal free parts."""
 
     kind: str
     free: Milli
@@ -74,32 +76,33 @@ class SupplyPrice:
 @dataclass(frozen=True, slots=True)
 class Packing:
     bins: tuple[Bin, ...] = ()
-    """Each item once, but for the unplaced; free GPUs first, then new ones; none is empty."""
+    """The GPUs in use: free GPUs first, then new ones. Each item is in one of them, except the unplaced."""
     unplaced: tuple[tuple[str, str], ...] = ()
-    """(item, why) of items that no GPU can hold, or that only kinds can hold of which none may be new."""
+    """(item, reason) of the items that no GPU can hold."""
     lower_bound: float = 0.0
-    """New GPUs that no packing can do without: the optimum of the linear program over patterns where `exact`.
+    """Lower bound of the number of new GPUs; the optimum of the linear program over patterns if `exact`.
 
     It is the sum of count times dual over `prices`, less the same sum over `supply_prices`.
     """
     exact: bool = True
     least: int = 0
-    """The lower bound in whole GPUs, or more where patterns that hold more of an item than there is are left out."""
+    """The lower bound in whole GPUs. It can exceed `lower_bound` rounded up, because it excludes patterns that hold
+    more copies of an item than there are."""
     best_fit: int = 0
-    """New GPUs that best fit decreasing would take."""
+    """Number of new GPUs of best fit decreasing, for comparison."""
     prices: tuple[Price, ...] = ()
-    """The proof of the bound: what any one new GPU can hold is worth at most 1."""
+    """The proof of the bound: the items that fit one new GPU are worth at most 1 at these prices."""
     supply_prices: tuple[SupplyPrice, ...] = ()
-    """What such a free GPU can hold is worth at most its dual."""
+    """The items that fit such a free GPU are worth at most its dual."""
 
     @property
     def gpus(self) -> int:
-        """New GPUs."""
+        """Number of new GPUs."""
         return sum(each.gpu is None for each in self.bins)
 
     @property
     def gap(self) -> int:
-        """New GPUs above the lower bound; 0: proven to be the fewest."""
+        """Number of new GPUs above the lower bound; 0 proves that there are no fewer."""
         return self.gpus - self.least
 
 
@@ -111,11 +114,12 @@ def pack(
     seconds: float = 2.0,
     clock: Clock | None = None,
 ) -> Packing:
-    """Packs items into free GPUs and as few new ones as possible. The order of the arguments does not matter.
+    """Packs items onto free GPUs and as few new GPUs as possible. The result does not depend on the order of the
+    arguments' elements.
 
-    `new_kinds` are the kinds of which GPUs may be new; None: all that an item names. Items of other kinds have no
-    choice but the supply, so they come first there. `seconds` bounds the search, by the clock where one is given, else
-    by counted work: it never fails, but the gap may then be larger.
+    `new_kinds` are the kinds of which GPUs may be new, by default all that an item names. Items that can use only other
+    kinds are placed on free GPUs first. `seconds` limits the search: by `clock` if it is given, else by counted work.
+    If the limit is reached, the gap may be larger.
     """
     return pack_within(Effort(seconds, clock), items, supply, new_kinds)
 
@@ -123,7 +127,7 @@ def pack(
 def pack_within(
     effort: Effort, items: Iterable[Item], supply: Iterable[FreeGPU], new_kinds: Iterable[str] | None
 ) -> Packing:
-    """`pack` with the rest of a limit that others share."""
+    """`pack` within a limit that is shared with other searches."""
     free = sorted((gpu for gpu in supply if gpu.free > 0), key=lambda gpu: (gpu.kind, gpu.free, gpu.name))
     openable = None if new_kinds is None else frozenset(new_kinds)
     choosing: list[Item] = []
@@ -145,7 +149,7 @@ def pack_within(
     packing = _Pool(choosing, left, openable).pack(effort)
     packing = replace(packing, bins=_merged(first, packing.bins), unplaced=tuple(sorted(unplaced)))
     if first and packing.lower_bound > 0:
-        # That bound holds beside what came first, which might lie elsewhere.
+        # The bound was computed with the first items in their places, which could be elsewhere.
         held = {name for each in first for name in each.items}
         placed = [*choosing, *(item for item in bound if item.name in held)]
         packing = _Pool(placed, free, openable).proven(packing, effort)
@@ -162,7 +166,8 @@ def _why_unfit(item: Item) -> str:
 def _onto_supply(
     items: Sequence[Item], free: Sequence[FreeGPU], effort: Effort
 ) -> tuple[tuple[Bin, ...], list[tuple[str, str]], list[FreeGPU]]:
-    """The bins of items that may have no new GPU, those that are left over, and what is free after them."""
+    """Packs the items that may not use new GPUs. Returns their bins, the unplaced items with reasons, and the remaining
+    free GPUs."""
     packing = _Pool(items, free, None).pack(effort)
     held = {each.gpu: each.items for each in packing.bins if each.gpu is not None}
     refused = [
@@ -180,7 +185,7 @@ def _onto_supply(
 
 
 def _merged(first: Sequence[Bin], then: Sequence[Bin]) -> tuple[Bin, ...]:
-    """Both, with one bin a GPU."""
+    """Both lists, with one bin for each GPU."""
     held = {each.gpu: each for each in first}
     for each in then:
         if each.gpu in held and each.gpu is not None:
@@ -192,12 +197,12 @@ def _merged(first: Sequence[Bin], then: Sequence[Bin]) -> tuple[Bin, ...]:
 
 
 def size_on(milli: Mapping[str, Milli], kind: str) -> Milli:
-    """Thousandths of a GPU of that kind that a share takes; 0 where it may not go there."""
+    """Thousandths of a GPU of that kind that a share takes; 0 if it cannot use the kind."""
     return milli.get(kind, milli.get(ANY, 0))
 
 
 class _Pool:
-    """Items and GPUs counted by what they ask and have, and named again afterwards."""
+    """Counts equal items and equal GPUs for the search, and restores their names afterwards."""
 
     def __init__(self, items: Sequence[Item], free: Sequence[FreeGPU], openable: frozenset[str] | None) -> None:
         named = {kind for item in items for kind in item.milli} | {gpu.kind for gpu in free}
@@ -210,7 +215,7 @@ class _Pool:
             if milli is None:
                 milli = by_mapping[id(item.milli)] = tuple(sorted(item.milli.items()))
             grouped[milli].append(item.name)
-        # The largest first, which is the order that people read.
+        # Largest items first, for readable output.
         self._milli = sorted(grouped, key=lambda milli: (-max(size for _, size in milli), milli))
         self._names = [grouped[milli] for milli in self._milli]
         self._free = free
@@ -234,7 +239,7 @@ class _Pool:
         return self._with_bound(packing, found.bound, found.least)
 
     def proven(self, packing: Packing, effort: Effort) -> Packing:
-        """A packing of these items with a bound for all of them."""
+        """The packing with a bound for all of these items."""
         return self._with_bound(packing, *prove(self._counts, self._patterns(packing.bins), effort))
 
     def _with_bound(self, packing: Packing, bound: Bound, least: int) -> Packing:

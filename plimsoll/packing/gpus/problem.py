@@ -1,4 +1,4 @@
-"""Shares as a packing problem: equal shares counted together, equal free GPUs counted together."""
+"""Problem: the packing problem with equal shares and equal free GPUs counted together."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,25 +12,25 @@ from numpy.typing import NDArray
 from plimsoll.packing.units import Grid, Milli
 
 _MOST_UNITS: Final = 2**15
-"""Of a GPU: tables grow with them."""
+"""Maximum units of a GPU; the size of tables is proportional to it."""
 
 Counts = NDArray[np.int64]
 Parts = NDArray[np.float64]
 Pattern = tuple[int, tuple[tuple[int, int], ...]]
-"""(bin type, ((item, copies), ...)): what one GPU holds."""
+"""(bin type, ((item, copies), ...)): the items on one GPU."""
 Patterns = Counter[Pattern]
-"""How many GPUs hold each pattern."""
+"""Number of GPUs by pattern."""
 
 
 @dataclass(frozen=True, slots=True)
 class BinType:
-    """GPUs of one kind with the same free part. `count` None: GPUs that do not exist yet, as many as it takes."""
+    """GPUs of one kind with the same free part. `count` is None for new GPUs, whose number is not limited."""
 
     kind: int
     capacity: int
     count: int | None = None
     cost: float = 1.0
-    """Of one that does not exist yet."""
+    """Cost of a new GPU."""
 
     @property
     def new(self) -> bool:
@@ -39,18 +39,19 @@ class BinType:
 
 @dataclass(frozen=True, slots=True)
 class ShareCounts:
-    """Shares and free parts of GPUs by count; kinds of GPU are numbers."""
+    """Shares and free parts of GPUs by number. Kinds of GPU are numbered."""
 
     items: Sequence[tuple[Mapping[int, Milli], int]]
-    """(thousandths by kind, how many)"""
+    """(thousandths by kind, number of shares)"""
     kinds: int
     new_kinds: Sequence[int]
-    """Kinds of which GPUs may be new; each item may go to one of them."""
+    """Kinds of which GPUs may be new. Each item must be able to use one of them."""
     supply: Mapping[tuple[int, Milli], int]
-    """(kind, free thousandths) to the number of GPUs."""
+    """Number of free GPUs by (kind, free thousandths)."""
 
     def problem(self, optimistic: bool = False) -> "Problem":
-        """`optimistic` where sizes may not be exact: its bound holds for the true sizes, its packings may not."""
+        """The problem on a grid. If sizes are not whole on the grid, an `optimistic` one gives bounds that hold for the
+        true sizes, but its packings may not fit."""
         sizes: list[list[Milli]] = [[] for _ in range(self.kinds)]
         for milli, _ in self.items:
             for kind, size in milli.items():
@@ -73,17 +74,16 @@ class ShareCounts:
 
 @dataclass(frozen=True)
 class Problem:
-    """`sizes[k, i]` is what a share of item i takes of a GPU of kind k, 0 where it may not go there.
+    """`sizes[k, i]` is the size of item i on kind k; 0 if it cannot use the kind.
 
-    Sizes and capacities of a kind are in units of its grid, so that tables stay small. Every item fits some bin type
-    that is new.
+    Sizes and capacities of a kind are in units of its grid. Every item fits some new bin type.
     """
 
     sizes: Counts
     demand: Counts
     bin_types: tuple[BinType, ...]
     grids: tuple[Grid, ...] = ()
-    """Of each kind: the units in which its sizes and capacities are counted."""
+    """The units of sizes and capacities, by kind."""
 
     @cached_property
     def new_types(self) -> tuple[int, ...]:
@@ -95,22 +95,22 @@ class Problem:
 
     @cached_property
     def supply(self) -> Counts:
-        """GPUs of each of `supply_types`."""
+        """Number of GPUs of each of `supply_types`."""
         return np.array([self.bin_types[index].count for index in self.supply_types], dtype=np.int64)
 
     def rest(self, pattern: Pattern) -> int:
-        """Units that stay free on a GPU with that pattern."""
+        """Free units that remain on a GPU with that pattern."""
         kind, items = self.bin_types[pattern[0]].kind, pattern[1]
         return self.bin_types[pattern[0]].capacity - sum(int(self.sizes[kind, item]) * count for item, count in items)
 
     def fits(self, kind: int, held: Iterable[tuple[int, int]]) -> bool:
-        """Whether an empty GPU of the kind holds so many of these items."""
+        """Whether these numbers of items fit an empty GPU of the kind."""
         held = [(int(self.sizes[kind, item]), copies) for item, copies in held]
         whole = self.grids[kind].gpu
         return all(size for size, _ in held) and sum(size * copies for size, copies in held) <= whole
 
     def new_bins(self, patterns: Patterns) -> int:
-        """GPUs among them that do not exist yet."""
+        """Number of new GPUs in these patterns."""
         return sum(count for pattern, count in patterns.items() if self.bin_types[pattern[0]].new)
 
     @property
@@ -120,7 +120,8 @@ class Problem:
 
 
 def _undominated(sizes: Counts, gpu: Sequence[int], kinds: Sequence[int]) -> list[int]:
-    """The kinds worth opening: none of the others takes all that it takes in no more space."""
+    """The kinds of new GPUs without those that another kind dominates: it holds the same items, with at most the same
+    sizes."""
     kept: list[int] = []
     for kind in kinds:
         own = sizes[kind] / gpu[kind]

@@ -1,4 +1,5 @@
-"""The search for the fewest new GPUs: bound, best fit, diving, integer program, each only where still needed."""
+"""The search for the fewest new GPUs: bound, best fit, diving, integer program. Each step runs only if it is still
+needed."""
 
 import math
 from collections import Counter
@@ -18,28 +19,29 @@ from plimsoll.packing.gpus.master import Master
 from plimsoll.packing.gpus.problem import Patterns, Problem, ShareCounts
 
 _FEW_ITEMS = 300
-"""Items up to which a tighter bound and the integer program are worth their time."""
+"""Maximum number of different items for the tighter bound and the integer program."""
 _DIVES = (1.0, 0.8, 0.6, 0.9, 0.7)
-"""From which part on each dive rounds a fraction up."""
+"""Fraction from which each dive rounds up."""
 _BOUND_SHARE = 0.6
-"""Of the time, for the bound; the rest is for whole GPUs."""
+"""Fraction of the time limit for the bound; the rest is for the packing."""
 _PROVEN_SECONDS = 0.3
-"""For the bound where it is met already: it can only become more exact."""
+"""Seconds for the bound if the packing already meets it. It can then only become more precise."""
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
     patterns: Patterns
     bound: Bound
-    """Of the linear program over all patterns."""
+    """The bound of the linear program over all patterns."""
     least: int
-    """New GPUs that no packing can do without, by the best bound known."""
+    """Best known lower bound of the number of new GPUs."""
     best_fit: int
-    """New GPUs of best fit decreasing."""
+    """Number of new GPUs of best fit decreasing."""
 
 
 def pack_counts(counts: ShareCounts, effort: Effort) -> Found:
-    """The fewest new GPUs that were found for the shares, as patterns of `counts.problem()`, with a true bound."""
+    """The best packing that was found for the shares, as patterns of `counts.problem()`, with a lower bound that holds
+    for the true sizes."""
     problem = counts.problem()
     found = search(problem, effort)
     if problem.exact:
@@ -49,10 +51,10 @@ def pack_counts(counts: ShareCounts, effort: Effort) -> Found:
 
 
 def search(problem: Problem, effort: Effort) -> Found:
-    """Never worse than best fit decreasing; stops as soon as the bound is met."""
+    """The best packing that was found, never worse than best fit decreasing. Stops as soon as it meets the bound."""
     fitted = best_fit(problem)
     if len(problem.sizes) > 1 and problem.new_bins(fitted):
-        fitted = min(fitted, best_fit(problem, choosy_first=True), key=problem.new_bins)
+        fitted = min(fitted, best_fit(problem, constrained_first=True), key=problem.new_bins)
     effort.spend(1e-5 * int(problem.demand.sum()))
     count = problem.new_bins(fitted)
     if count == 0:
@@ -77,23 +79,23 @@ def search(problem: Problem, effort: Effort) -> Found:
         least = max(least, limited.bound.gpus)
     best = _dived(problem, master, effort, best, least)
     if not few and problem.new_bins(best) > least and not effort.exhausted:
-        # Replacements spare rounds, and leave less to choose from when GPUs become whole.
+        # Replacement pairs save pricing rounds, but leave fewer patterns for whole GPUs.
         patterns = master.patterns
         master = _master(problem, best)
         master.add(patterns)
         best = _dived(problem, master, effort, best, least)
     if problem.new_bins(best) > least and few and not effort.exhausted:
-        # The integer solver looks at its clock only now and then.
+        # The integer solver checks its time limit rarely.
         chosen = choose_patterns(problem, master.patterns, problem.new_bins(best), least, effort.wall(effort.left / 2))
         best = trimmed(problem, chosen) if chosen else best
     return Found(best, bound, least, count)
 
 
 def prove(counts: ShareCounts, known: Patterns, effort: Effort) -> tuple[Bound, int]:
-    """The bound of the linear program, and in whole GPUs the best bound known, beside a packing that is there.
+    """The bound of the linear program and the best known bound in whole GPUs, for a problem with a known packing.
 
-    `known` are patterns of `counts.problem()`. Items may be there that no new GPU can hold, as long as the known
-    patterns hold them all.
+    `known` are patterns of `counts.problem()`. There may be items that no new GPU can hold, if the known patterns
+    contain all of them.
     """
     problem = counts.problem()
     if not problem.exact:
@@ -112,10 +114,10 @@ def prove(counts: ShareCounts, known: Patterns, effort: Effort) -> tuple[Bound, 
 
 
 def _dived(problem: Problem, master: Master, effort: Effort, best: Patterns, least: int) -> Patterns:
-    """The best of several dives; none where the bound is met."""
+    """The best of several dives; empty if the bound is already met."""
     limited = Generation(problem, master, effort, limited=True)
     for number, up in enumerate(_DIVES):
-        # One is made even without time left: it takes no longer than best fit.
+        # One dive runs even if no time is left; it takes no longer than best fit.
         if problem.new_bins(best) <= least or (number and effort.exhausted):
             break
         limited.run(problem.demand, problem.supply)
@@ -124,7 +126,7 @@ def _dived(problem: Problem, master: Master, effort: Effort, best: Patterns, lea
 
 
 def _master(problem: Problem, fitted: Patterns, pairs: Sequence[tuple[int, int]] = ()) -> Master:
-    """A master that has a packing, and a GPU for each item alone, so that it always has a solution."""
+    """A master with the patterns of a packing, and with each item alone on a GPU so that a solution always exists."""
     alone = []
     for item in range(len(problem.demand)):
         bin_type = next(t for t in problem.new_types if problem.sizes[problem.bin_types[t].kind, item])

@@ -1,4 +1,4 @@
-"""HiGHS, quiet and on one thread, so that the same program has the same solution."""
+"""The HiGHS solver without output and with one thread, so that equal programs have equal solutions."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from typing import Any
 def solver(**options: Any) -> Any:
     """A HiGHS instance (`highspy.Highs`, which has no types) with these options.
 
-    The library is loaded here: it takes a fifth of a second, which only those who solve something should pay.
+    highspy is imported on the first call, because the import takes a fifth of a second.
     """
     import highspy
 

@@ -1,4 +1,4 @@
-"""Packing pods onto nodes: GPUs, CPU, memory and pods at once."""
+"""Packs pods onto nodes: GPUs, CPU, memory and the number of pods together."""
 
 from plimsoll.packing.nodes.heuristic import Heuristic
 from plimsoll.packing.nodes.in_order import Unit, left_out_in_order

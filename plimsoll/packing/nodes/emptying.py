@@ -1,43 +1,43 @@
-"""New nodes emptied: where the pods of one find room on others, it is not needed."""
+"""Removes new nodes whose pods fit other nodes."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from plimsoll.packing.nodes.placing import Placing, Stock
+from plimsoll.packing.nodes.placing import NodeProblem, Placing
 
 _TRIES = 40
-"""Nodes that are looked at, those with the least in use first."""
+"""Maximum number of nodes to try, least used first."""
 
 
-def emptied(stock: Stock, placing: Placing) -> Placing:
-    """The same without new nodes that are not needed."""
+def emptied(problem: NodeProblem, placing: Placing) -> Placing:
+    """The placing without the new nodes that are not needed."""
     found = placing
-    for at in _least_used(stock, placing):
-        found = _without(stock, found, at) or found
+    for at in _least_used(problem, placing):
+        found = _without(problem, found, at) or found
     return found
 
 
-def _least_used(stock: Stock, placing: Placing) -> Sequence[int]:
-    """Rows of new nodes."""
+def _least_used(problem: NodeProblem, placing: Placing) -> Sequence[int]:
+    """Rows of new nodes, least used first."""
     used = {}
     for at in placing.shapes:
         row = placing.filling.row(at)
-        used[at] = sum(stock.grid.gpu - free for free in row.gpus)
+        used[at] = sum(problem.grid.gpu - free for free in row.gpus)
     return sorted(used, key=lambda at: (used[at], at))[:_TRIES]
 
 
-def _without(stock: Stock, placing: Placing, at: int) -> Placing | None:
-    """The pods of one node of the row placed on other nodes; None where they find no room."""
+def _without(problem: NodeProblem, placing: Placing, at: int) -> Placing | None:
+    """The placing with the pods of one node of the row on other nodes; None if they do not fit there."""
     filling = placing.filling.copy()
     alone = filling.split(at)
     row = filling.row(alone)
     filling.drop(alone)
-    for item, count in sorted(_pods(stock, row.held), key=lambda each: (-stock.items[each[0]].devices, each)):
-        if filling.place(stock.asks[item], count):
+    for item, count in sorted(_pods(problem, row.held), key=lambda each: (-problem.items[each[0]].devices, each)):
+        if filling.place(problem.requests[item], count):
             return None
-    return stock.finished(Placing(filling, unplaced=dict(placing.unplaced)))
+    return problem.finished(Placing(filling, unplaced=dict(placing.unplaced)))
 
 
-def _pods(stock: Stock, held: Sequence[Sequence[int]]) -> Iterator[tuple[int, int]]:
+def _pods(problem: NodeProblem, held: Sequence[Sequence[int]]) -> Iterator[tuple[int, int]]:
     for item, copies in Counter(item for items in held for item in items).items():
-        yield item, copies // stock.items[item].devices
+        yield item, copies // problem.items[item].devices

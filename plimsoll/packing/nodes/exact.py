@@ -1,4 +1,4 @@
-"""Few pods, placed by one integer program over pods and GPUs."""
+"""Places few pods optimally, by one integer program over pods and GPUs."""
 
 import math
 from collections import Counter
@@ -7,18 +7,18 @@ from dataclasses import dataclass
 
 from plimsoll.packing.gpus import Program
 from plimsoll.packing.nodes.need import UNBOUNDED
-from plimsoll.packing.nodes.placing import Placing, Stock
+from plimsoll.packing.nodes.placing import NodeProblem, Placing
 
 _MOST_COLUMNS = 1500
-"""Beyond these the program takes too long."""
+"""Maximum number of columns; larger programs take too long."""
 _NODES = 100
-"""Of the search tree."""
+"""Maximum number of nodes of the search tree."""
 _UNPLACED = 1000.0
-"""What a pod without a place costs, beside one GPU."""
+"""Cost of a pod without a place, relative to a GPU."""
 _PRICE = 1e-3
-"""What the dearest node costs, beside one GPU."""
+"""Cost of the most expensive node, relative to a GPU."""
 _ROUNDING = 1e-6
-"""Of the solver, which must not lift the bound."""
+"""Tolerance that keeps the solver's rounding from raising the bound."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,35 +34,35 @@ class _Slot:
     shape: int = -1
 
 
-def exact_placing(stock: Stock, best: Placing) -> tuple[int, list[Placing]]:
-    """GPUs of new nodes that all pods need at least, and the pods placed, better than in `best` if that is found.
+def exact_placing(problem: NodeProblem, best: Placing) -> tuple[int, list[Placing]]:
+    """A lower bound of the GPUs of new nodes, and placings of all pods that are better than `best`, if any are found.
 
-    0 and nothing where there are too many pods and nodes.
+    (0, []) if there are too many pods and nodes.
     """
-    slots = list(_slots(stock, best))
-    columns = sum(len(slot.gpus) + 1 for slot in slots) * len(stock.items)
+    slots = list(_slots(problem, best))
+    columns = sum(len(slot.gpus) + 1 for slot in slots) * len(problem.items)
     if not slots or columns > _MOST_COLUMNS:
         return 0, []
-    return _Exact(stock, slots).solved()
+    return _Exact(problem, slots).solved()
 
 
-def _slots(stock: Stock, best: Placing) -> Iterator[_Slot]:
-    pods = sum(item.count for item in stock.items)
-    for at, row in stock.empty().rows():
+def _slots(problem: NodeProblem, best: Placing) -> Iterator[_Slot]:
+    pods = sum(item.count for item in problem.items)
+    for at, row in problem.empty().rows():
         for _ in range(min(row.count, pods)):
             yield _Slot(row.kind, row.gpus, row.cpu_milli, row.memory_mib, row.pods, row=at)
-    for number, shape in enumerate(stock.shapes):
-        most = stock.room({}, number)
-        # Without an unplaced pod, only fewer GPUs are better.
+    for number, shape in enumerate(problem.shapes):
+        most = problem.room({}, number)
+        # If all pods have a place, only fewer GPUs are an improvement.
         most = min(most, pods if best.unplaced else best.cost[1] // shape.gpus)
         for _ in range(min(most, pods)):
-            gpus = (stock.grid.gpu,) * shape.gpus
-            yield _Slot(stock.kind[shape.kind], gpus, shape.cpu_milli, shape.memory_mib, shape.pods, shape=number)
+            gpus = (problem.grid.gpu,) * shape.gpus
+            yield _Slot(problem.kind[shape.kind], gpus, shape.cpu_milli, shape.memory_mib, shape.pods, shape=number)
 
 
 class _Exact:
-    def __init__(self, stock: Stock, slots: list[_Slot]) -> None:
-        self._stock = stock
+    def __init__(self, problem: NodeProblem, slots: list[_Slot]) -> None:
+        self._problem = problem
         self._slots = slots
         self._program = Program()
         self._cost: dict[int, float] = {}
@@ -73,7 +73,7 @@ class _Exact:
         self._shares: dict[tuple[int, int, int], int] = {}
         """Column of the copies of an item on a GPU of a slot."""
         self._open_nodes()
-        for number in range(len(stock.items)):
+        for number in range(len(problem.items)):
             self._place(number)
         for at in range(len(slots)):
             self._fill(at)
@@ -85,33 +85,33 @@ class _Exact:
             return 0, []
         columns, cost = found
         placing = self._read(columns)
-        # What a GPU costs at most, as part of the cheapest and of the dearest node.
+        # The maximum cost of a GPU in a node, as a part of the cost of the cheapest and of the most expensive node.
         gpu = 1 + 1.1 * _PRICE
-        least = math.ceil(cost / gpu - _ROUNDING) if self._stock.grid.exact and 0 < cost < _UNPLACED else 0
+        least = math.ceil(cost / gpu - _ROUNDING) if self._problem.grid.exact and 0 < cost < _UNPLACED else 0
         return least, [] if placing is None else [placing]
 
     def _open_nodes(self) -> None:
-        dearest = max((shape.price or 0.0 for shape in self._stock.shapes), default=0.0) or 1.0
+        dearest = max((shape.price or 0.0 for shape in self._problem.shapes), default=0.0) or 1.0
         before: dict[int, int] = {}
         for at, slot in enumerate(self._slots):
             if slot.shape < 0:
                 continue
             column = self._open[at] = self._program.column(integer=True)
             self._program.rows.append((0.0, 1.0, {column: 1.0}))
-            shape = self._stock.shapes[slot.shape]
+            shape = self._problem.shapes[slot.shape]
             self._cost[column] = shape.gpus + _PRICE * (0.1 + (shape.price or 0.0) / dearest)
             if slot.shape in before:  # nodes of a shape are opened in turn
                 self._program.rows.append((0.0, 1.0, {before[slot.shape]: 1.0, column: -1.0}))
             before[slot.shape] = column
 
     def _place(self, number: int) -> None:
-        """Each pod of an item on one slot, on as many different GPUs of it as it asks for, or on none."""
-        item, ask = self._stock.items[number], self._stock.asks[number]
+        """Constraint: each pod of an item is on one slot, with as many different GPUs as it requests, or unplaced."""
+        item, request = self._problem.items[number], self._problem.requests[number]
         unplaced = self._program.column()
         self._cost[unplaced] = _UNPLACED
         everywhere = {unplaced: 1.0}
         for at, slot in enumerate(self._slots):
-            size = ask.sizes[slot.kind]
+            size = request.sizes[slot.kind]
             gpus = [gpu for gpu, free in enumerate(slot.gpus) if 0 < size <= free]
             if len(gpus) < item.devices:
                 continue
@@ -127,26 +127,29 @@ class _Exact:
         self._program.rows.append((float(item.count), float(item.count), everywhere))
 
     def _fill(self, at: int) -> None:
-        """No more of GPUs, CPU, memory and pods of a slot than there is; nothing of a new node that is not used."""
-        slot, items, whole = self._slots[at], self._stock.items, self._stock.grid.gpu
+        """Constraints: a slot's GPUs, CPU, memory and number of pods are not exceeded, and are 0 if the node is not
+        used."""
+        slot, items, whole = self._slots[at], self._problem.items, self._problem.grid.gpu
         here = {number: column for (number, on), column in self._copies.items() if on == at}
-        asks = self._stock.asks
+        requests = self._problem.requests
         pods = dict.fromkeys(here.values(), 1.0)
         for gpu, free in enumerate(slot.gpus):
             held = {number: self._shares[number, at, gpu] for number in here if (number, at, gpu) in self._shares}
             self._row(
-                at, {column: asks[number].sizes[slot.kind] / whole for number, column in held.items()}, free / whole
+                at, {column: requests[number].sizes[slot.kind] / whole for number, column in held.items()}, free / whole
             )
-            sharing = {column: 1.0 for number, column in held.items() if asks[number].shares}
+            sharing = {column: 1.0 for number, column in held.items() if requests[number].shares}
             if free == whole and slot.pods < UNBOUNDED and sharing:
                 reservation = self._program.column(integer=True)
                 pods[reservation] = 1.0
                 count = float(sum(item.count for item in items))
                 self._program.rows.append((-float("inf"), 0.0, {**sharing, reservation: -count}))
         for resource in ("cpu_milli", "memory_mib"):
-            there = getattr(slot, resource) or 1
+            available = getattr(slot, resource) or 1
             self._row(
-                at, {c: getattr(items[n], resource) / there for n, c in here.items()}, getattr(slot, resource) / there
+                at,
+                {c: getattr(items[n], resource) / available for n, c in here.items()},
+                getattr(slot, resource) / available,
             )
         if slot.pods < UNBOUNDED:
             self._row(at, pods, float(slot.pods))
@@ -158,36 +161,37 @@ class _Exact:
             self._program.rows.append((-float("inf"), most, dict(entries)))
 
     def _limit(self) -> None:
-        for limit in self._stock.limits:
+        for limit in self._problem.limits:
             uses = {
-                column: float(limit.uses.get(self._stock.shapes[self._slots[at].shape].name, 0))
+                column: float(limit.uses.get(self._problem.shapes[self._slots[at].shape].name, 0))
                 for at, column in self._open.items()
             }
             if any(uses.values()):
                 self._program.rows.append((-float("inf"), float(max(0, limit.left)), uses))
 
     def _read(self, columns: list[float]) -> Placing | None:
-        """None where whole numbers of units do not fit, which the solver's tolerance let pass."""
-        stock = self._stock
-        placing = Placing(stock.empty())
-        left = {number: item.count for number, item in enumerate(stock.items)}
+        """The placing of a solution. None if it does not fit in whole units, because the solver tolerates small
+        errors."""
+        problem = self._problem
+        placing = Placing(problem.empty())
+        left = {number: item.count for number, item in enumerate(problem.items)}
         for at, slot in enumerate(self._slots):
             copies = {
                 number: round(columns[self._copies[number, at]]) for number in left if (number, at) in self._copies
             }
             if not any(copies.values()):
                 continue
-            row = placing.filling.split(slot.row) if slot.row >= 0 else stock.add_new(placing, slot.shape, 1)
+            row = placing.filling.split(slot.row) if slot.row >= 0 else problem.add_new(placing, slot.shape, 1)
             for number, count in copies.items():
                 shares = Counter(
                     {gpu: round(columns[self._shares[number, at, gpu]]) for gpu in range(len(slot.gpus))
                      if (number, at, gpu) in self._shares}
                 )  # fmt: skip
                 for _ in range(count):
-                    gpus = [gpu for gpu, _ in shares.most_common(stock.items[number].devices)]
-                    if not placing.filling.put_on(row, gpus, stock.asks[number]):
+                    gpus = [gpu for gpu, _ in shares.most_common(problem.items[number].devices)]
+                    if not placing.filling.put_on(row, gpus, problem.requests[number]):
                         return None
                     shares.subtract(gpus)
                 left[number] -= count
         placing.unplaced = {number: count for number, count in left.items() if count}
-        return stock.finished(placing)
+        return problem.finished(placing)

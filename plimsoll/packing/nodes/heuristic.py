@@ -1,4 +1,4 @@
-"""Heuristics of packing, by name, so that what each gains can be measured."""
+"""Names of the packing heuristics. Leaving one out measures what it gains."""
 
 from enum import StrEnum
 
@@ -7,12 +7,12 @@ class Heuristic(StrEnum):
     PATTERNS = "patterns"
     """Column generation over GPUs, and shapes by an integer program."""
     EVENLY = "evenly"
-    """CPU and memory spread evenly over the chosen nodes, instead of best fit."""
+    """Spreads CPU and memory evenly over the chosen nodes, instead of best fit."""
     HEADROOM = "headroom"
-    """Shapes chosen again with CPU and memory to spare."""
+    """Chooses the shapes again with spare CPU and memory."""
     NODE_PATTERNS = "node-patterns"
     """Column generation over whole nodes with their CPU or memory."""
     EMPTYING = "emptying"
-    """New nodes emptied whose pods find room on others."""
+    """Removes new nodes whose pods fit other nodes."""
     EXACT = "exact"
     """One integer program for few pods."""

@@ -1,19 +1,19 @@
-"""Pods placed one after the other in a given order, by best fit: who finds no room depends on those before it alone."""
+"""Places pods in a given order by best fit. Whether a pod has room depends only on the pods before it."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from plimsoll.packing.nodes.items import items_of, useful
 from plimsoll.packing.nodes.need import FreeNode, Limit, NodeShape, PodNeed
-from plimsoll.packing.nodes.placing import Placing, Stock
+from plimsoll.packing.nodes.placing import NodeProblem, Placing
 
 
 class Unit(NamedTuple):
-    """Pods that have room together or not at all."""
+    """Pods that are placed together or not at all."""
 
     pods: Sequence[PodNeed]
     after: str = ""
-    """Name of a pod without which these have no room either; empty: none."""
+    """Name of a pod that must have been placed before; empty if there is none."""
 
 
 def left_out_in_order(
@@ -22,16 +22,16 @@ def left_out_in_order(
     nodes: Iterable[FreeNode] = (),
     limits: Sequence[Limit] = (),
 ) -> set[str]:
-    """Names of the pods without room beside those before them. `units` are in order."""
+    """Names of the pods for which there is no room in addition to those before them. `units` are in order."""
     shapes = sorted((shape for shape in shapes if shape.gpus > 0 and shape.pods > 0), key=lambda shape: shape.name)
     nodes = [node for node in nodes if node.pods > 0]
     items, unfit = items_of((need for unit in units for need in unit.pods), shapes, nodes)
-    stock = Stock(items, shapes, useful(items, nodes), limits)
+    problem = NodeProblem(items, shapes, useful(items, nodes), limits)
     number_of = {name: number for number, item in enumerate(items) for name in item.names}
     out = set(unfit)
-    placing = Placing(stock.empty())
+    placing = Placing(problem.empty())
     full: set[int] = set()
-    """Items of which one found no room: room only gets less."""
+    """Items of which one did not fit. Further ones do not fit either, because the room only shrinks."""
     for unit in units:
         numbers = [number_of.get(need.name, -1) for need in unit.pods]
         if unit.after in out or any(number < 0 or number in full for number in numbers):
@@ -39,9 +39,9 @@ def left_out_in_order(
             continue
         before = placing if len(unit.pods) == 1 else Placing(placing.filling.copy(), shapes=dict(placing.shapes))
         for number in numbers:
-            if placing.filling.place(stock.asks[number], 1):
+            if placing.filling.place(problem.requests[number], 1):
                 placing.left = {number: 1}
-                stock.open(placing)
+                problem.open(placing)
         if placing.unplaced:
             out.update(need.name for need in unit.pods)
             full.update(placing.unplaced if len(unit.pods) == 1 else ())

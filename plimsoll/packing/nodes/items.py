@@ -1,4 +1,4 @@
-"""Pods grouped by what they need, and the nodes that are of use to them."""
+"""Groups pods with equal needs into items, and finds the nodes that can serve them."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -11,7 +11,7 @@ from plimsoll.packing.units import GPU_MILLI, Milli
 def items_of(
     needs: Iterable[PodNeed], shapes: Sequence[NodeShape], nodes: Sequence[FreeNode]
 ) -> tuple[list[Item], list[str]]:
-    """The pods by what they need, and those that nothing could take, even if it were empty."""
+    """The items, and the names of pods that fit no node even if it were empty."""
     grouped: dict[tuple[object, ...], list[str]] = defaultdict(list)
     sizes: dict[int, tuple[tuple[str, Milli], ...]] = {}
     of: dict[tuple[object, ...], tuple[int, int, int]] = {}
@@ -40,7 +40,8 @@ def items_of(
 
 
 def _roomiest(shapes: Sequence[NodeShape], nodes: Sequence[FreeNode]) -> Mapping[str, set[tuple[int, int, int]]]:
-    """(GPUs, CPU, memory) of the shapes of each kind, and the most of each that its free nodes have."""
+    """The largest amounts that a node of each kind has, as (GPUs, CPU, memory): those of each shape, and the maximum of
+    each resource over free nodes."""
     found: defaultdict[str, set[tuple[int, int, int]]] = defaultdict(set)
     most: dict[str, tuple[int, int, int]] = {}
     for node in nodes:
@@ -58,7 +59,7 @@ def _roomiest(shapes: Sequence[NodeShape], nodes: Sequence[FreeNode]) -> Mapping
 
 
 def useful(items: Sequence[Item], nodes: Iterable[FreeNode]) -> Iterator[FreeNode]:
-    """Nodes that could take one of the pods, were it alone, as far as single amounts tell."""
+    """The nodes that could take one of the pods while no other pod uses them, judged by each resource on its own."""
     least: dict[str, Milli] = {}
     for item in items:
         for kind, size in item.milli:

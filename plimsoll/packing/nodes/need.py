@@ -1,4 +1,4 @@
-"""What pods need of nodes, what nodes offer, and how pods lie on nodes."""
+"""Inputs and results of packing: what pods need, what nodes offer, and which pods are on which node."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,31 +8,32 @@ from typing import Final
 from plimsoll.packing.units import GPU_MILLI, Milli
 
 UNBOUNDED: Final = 2**40
-"""Stands for CPU, memory or pods of a node where the amount is not known: as if there were enough."""
+"""Stands for an amount of CPU, memory or pods that is not known and counts as sufficient."""
 
 
 def less(amount: int, taken: int) -> int:
-    """What is left of an amount, at least 0; unbounded amounts stay unbounded."""
+    """The amount less `taken`, at least 0. An unbounded amount stays unbounded."""
     return amount if amount >= UNBOUNDED else max(0, amount - taken)
 
 
 @dataclass(frozen=True, slots=True)
 class PodNeed:
-    """What one pod needs of one node. Names are unique."""
+    """What one pod needs of one node. The name must be unique."""
 
     name: str
     milli: Mapping[str, Milli]
-    """Thousandths of each of its GPUs, for each kind that may hold it, 1000 for whole GPUs; `ANY` as in packing."""
+    """Thousandths that it takes of each of its GPUs, by kind of GPU; 1000 for whole GPUs, `{ANY: n}` if every kind can
+    hold it."""
     devices: int = 1
-    """Different GPUs of one node."""
+    """Number of different GPUs of one node."""
     cpu_milli: int = 0
     memory_mib: int = 0
-    """Host memory."""
+    """Memory of the node, in MiB."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeShape:
-    """What a new node of an instance type offers to pods. Names are unique."""
+    """What a new node of an instance type offers to pods. The name must be unique."""
 
     name: str
     kind: str
@@ -40,14 +41,14 @@ class NodeShape:
     cpu_milli: int
     memory_mib: int
     price: float | None = None
-    """Of one node, in any one unit; None where it is not known."""
+    """Price of one node, in the same unit for all shapes; None if it is not known."""
     pods: int = UNBOUNDED
-    """Number of pods; each GPU that is shared takes one more, for its reservation."""
+    """Maximum number of pods. Each shared GPU uses one more, for its reservation pod."""
 
 
 @dataclass(frozen=True, slots=True)
 class FreeNode:
-    """What is free on a node that exists or has been requested. Names are unique."""
+    """Free resources of a node that exists or was requested. The name must be unique."""
 
     name: str
     kind: str
@@ -56,47 +57,49 @@ class FreeNode:
     cpu_milli: int
     memory_mib: int
     pods: int = UNBOUNDED
-    """Number of further pods; each GPU that is wholly free takes one more, once it is shared."""
+    """Number of further pods. Each GPU that is entirely free uses one more once it is shared."""
     tier: int = 0
     """Nodes of a lower tier are filled first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """An amount that new nodes may use together."""
+    """An amount that new nodes together must not exceed."""
 
     left: int
     uses: Mapping[str, int]
-    """What one node of each shape uses, by its name; other shapes use nothing."""
+    """What one node of a shape uses, by name of the shape. Other shapes use nothing."""
 
 
 @dataclass(frozen=True)
 class FilledNode:
-    """A node with the pods that are planned on it: an existing `node`, or a new one of a `shape`."""
+    """A node with the pods that are planned on it. Either `node`, the name of an existing node, or `shape`, the name of
+    a new node's shape, is set."""
 
     gpus: tuple[tuple[str, ...], ...]
-    """The pods on each GPU, by its number on the node; a pod of several devices stands on each of its GPUs."""
+    """Names of the pods on each GPU, by the GPU's index on the node. A pod that uses several GPUs is on each."""
     kind: str
     node: str | None = None
     shape: str | None = None
 
     @cached_property
     def pods(self) -> tuple[str, ...]:
-        """Sorted, each once."""
+        """Names of its pods, sorted, without duplicates."""
         return tuple(sorted({name for held in self.gpus for name in held}))
 
 
 @dataclass(frozen=True, slots=True)
 class NodePacking:
-    """Each pod once, on one node, but for the unplaced; existing nodes first; none without pods."""
+    """The result of packing: each pod on one node, except the unplaced; existing nodes first. Nodes without pods are
+    left out."""
 
     nodes: tuple[FilledNode, ...] = ()
     unplaced: tuple[str, ...] = ()
-    """Pods without a place, sorted."""
+    """Names of the pods without a place, sorted."""
     least: int = 0
-    """GPUs of new nodes that no packing of those placed can do without, by shares, CPU, memory and shapes together."""
+    """Lower bound of the GPUs of new nodes for the placed pods, by shares, CPU, memory and shapes together."""
     lower_bound: float = 0.0
-    """New GPUs by the linear program over patterns alone, as if nodes did not matter; at most `least`."""
+    """Lower bound of the new GPUs by the linear program over patterns alone, which ignores nodes; at most `least`."""
 
     @property
     def new_nodes(self) -> tuple[FilledNode, ...]:
@@ -104,26 +107,26 @@ class NodePacking:
 
     @property
     def gpus(self) -> int:
-        """GPUs of new nodes, used or not."""
+        """GPUs of new nodes, including unused ones."""
         return sum(len(each.gpus) for each in self.new_nodes)
 
     @property
     def gap(self) -> int:
-        """GPUs of new nodes above the bound; 0: proven to be the fewest."""
+        """GPUs of new nodes above the lower bound; 0 proves that there are no fewer."""
         return self.gpus - self.least
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """Pods that need the same."""
+    """Pods with equal needs."""
 
     milli: tuple[tuple[str, Milli], ...]
-    """By the kinds that can hold it, sorted; not empty."""
+    """Thousandths by kind of GPU, sorted by kind; not empty."""
     devices: int
     cpu_milli: int
     memory_mib: int
     names: tuple[str, ...]
-    """Sorted."""
+    """Names of the pods, sorted."""
 
     @property
     def count(self) -> int:
@@ -131,12 +134,12 @@ class Item:
 
     @property
     def least_milli(self) -> Milli:
-        """Thousandths of one of its GPUs, on the kind where that is the least."""
+        """Thousandths that it takes of one of its GPUs, on the kind where this is least."""
         return min(size for _, size in self.milli)
 
     @property
     def whole(self) -> bool:
-        """Whether its GPUs cannot be shared."""
+        """Whether it uses whole GPUs, which cannot be shared."""
         return all(size == GPU_MILLI for _, size in self.milli)
 
     @property

@@ -1,7 +1,7 @@
-"""Pods packed by patterns of whole nodes, for where CPU or memory is as scarce as GPUs.
+"""Packs pods by patterns of whole nodes, if CPU or memory is as scarce as GPUs.
 
-Column generation (Gilmore and Gomory, 1961) over what one node can hold of GPUs and of the scarcer of CPU and memory.
-The other of them and the number of pods count when the nodes are filled.
+Column generation (Gilmore and Gomory, 1961) over the GPUs of a node and the scarcer of CPU and memory. The other one of
+these and the number of pods are checked when nodes are filled.
 """
 
 import math
@@ -13,31 +13,31 @@ import numpy as np
 
 from plimsoll.packing.gpus import BinType, Effort, Master, Pattern, Problem
 from plimsoll.packing.nodes.node_pricing import FEW_LABELS, MANY_LABELS, Counts, PricedItems, Room, Sizes, Values
-from plimsoll.packing.nodes.placing import Placing, Stock
+from plimsoll.packing.nodes.placing import NodeProblem, Placing
 from plimsoll.packing.units import GPU_MILLI, Grid, Milli, exact_milli
 
 _MOST_UNITS = 1024
-"""Of a GPU; shares that are not whole then are rounded down, so that the bound holds."""
+"""Maximum units of a GPU. Shares that are not whole then are rounded down, so that the bound holds."""
 _ROUNDS = 30
-"""Rounds of pricing for which there must be time."""
+"""Minimum number of pricing rounds for which there must be time."""
 _GENERATION_SHARE = 0.75
-"""Of the time, for the linear program; the rest is for whole nodes."""
+"""Fraction of the time limit for the linear program; the rest is for whole nodes."""
 _SMOOTHING = 0.6
-"""Weight of the duals of the best bound, beside those of the program, which jump (Wentges, 1997)."""
+"""Weight of the duals with the best bound, which smooth those of the program (Wentges, 1997)."""
 _ROUNDS_OF_A_STEP = 6
-"""Rounds of pricing each time that nodes are fixed."""
+"""Number of pricing rounds after nodes were fixed."""
 _PRICE_WEIGHT = 1e-4
-"""Of the price beside the number of GPUs."""
+"""Weight of the price relative to the number of GPUs."""
 _GAIN = 1e-7
 _WHOLE = 1e-6
 
 
-def by_node_patterns(stock: Stock, best: Placing, effort: Effort) -> tuple[int, Iterator[Placing]]:
-    """GPUs of new nodes that no way to place all pods can do without, and a way to place them.
+def by_node_patterns(problem: NodeProblem, best: Placing, effort: Effort) -> tuple[int, Iterator[Placing]]:
+    """A lower bound of the GPUs of new nodes that all pods need, and a way to place them.
 
-    `best` is the best that is known; 0 and none where there is no time.
+    `best` is the best known placing. (0, nothing) if there is no time.
     """
-    search = _Search(stock, best, effort)
+    search = _Search(problem, best, effort)
     if search.work * _ROUNDS > effort.left:
         return 0, iter(())
     search.generate()
@@ -46,13 +46,13 @@ def by_node_patterns(stock: Stock, best: Placing, effort: Effort) -> tuple[int, 
 
 @dataclass(frozen=True, slots=True)
 class _Nodes:
-    """Nodes that are alike: of a shape that may be new, or free ones of a row."""
+    """Equal nodes: new ones of a shape, or existing ones of a row."""
 
     kind: int
     gpus: tuple[Milli, ...]
-    """Free thousandths of each."""
+    """Free thousandths of each GPU."""
     amount: int
-    """CPU or memory."""
+    """CPU in millicores or memory in MiB, whichever is scarcer."""
     shape: int = -1
     row: int = -1
     count: int | None = None
@@ -60,14 +60,14 @@ class _Nodes:
 
 
 class _Search:
-    """The linear program over patterns of nodes, and whole nodes from it."""
+    """The linear program over patterns of nodes, and the search for whole nodes."""
 
-    def __init__(self, stock: Stock, best: Placing, effort: Effort) -> None:
-        self._stock = stock
+    def __init__(self, problem: NodeProblem, best: Placing, effort: Effort) -> None:
+        self._problem = problem
         self._effort = effort
-        self._host = _scarcer(stock)
-        self._base = Placing(stock.empty())
-        self._place_homeless()
+        self._host = _scarcer(problem)
+        self._base = Placing(problem.empty())
+        self._place_on_free_nodes()
         self._nodes = list(self._all_nodes())
         kinds = sorted({each.kind for each in self._nodes})
         grids = {kind: self._grid(kind) for kind in kinds}
@@ -77,11 +77,11 @@ class _Search:
         for each in self._nodes:
             self._most[each.kind, each.shape] = max(each.amount, self._most.get((each.kind, each.shape), 0))
         alike: defaultdict[tuple[object, ...], list[int]] = defaultdict(list)
-        for number, fitting in enumerate(stock.fitting):
+        for number, fitting in enumerate(problem.fitting):
             alike[fitting, tuple(self._size(number, kind, grids[kind]) for kind in kinds)].append(number)
         self._items = list(alike.values())
         """Numbers of the stock's items that a node counts as the same."""
-        firsts = [stock.items[members[0]] for members in self._items]
+        firsts = [problem.items[members[0]] for members in self._items]
         self._parts = np.array([1 if item.whole else item.devices for item in firsts], dtype=np.int64)
         """In how many each pod is counted: shares of several GPUs, as if they were pods of their own."""
         self._sizes: dict[int, Sizes] = {}
@@ -90,84 +90,84 @@ class _Search:
             units, devices, amounts = table.reshape(-1, 3).T
             self._sizes[kind] = Sizes(units, devices, amounts, grids[kind].gpu)
         counts = [
-            sum(stock.items[number].count for number in members if stock.fitting[number]) for members in self._items
+            sum(problem.items[number].count for number in members if problem.fitting[number]) for members in self._items
         ]
-        self._problem = Problem(
+        self._patterns = Problem(
             sizes=np.zeros((1, len(counts)), dtype=np.int64),
             demand=np.array(counts, dtype=np.int64) * self._parts,
             bin_types=tuple(BinType(each.kind, 0, each.count, each.cost) for each in self._nodes),
         )
-        self._demand = self._problem.demand
-        self._proven: tuple[Values, Values] = np.zeros(len(counts)), np.zeros(len(self._problem.supply))
+        self._demand = self._patterns.demand
+        self._proven: tuple[Values, Values] = np.zeros(len(counts)), np.zeros(len(self._patterns.supply))
         """The duals of the best bound: of items, and of the nodes that are free."""
         self._bound = 0.0
-        self._master = Master(self._problem)
+        self._master = Master(self._patterns)
         self._master.add(sorted({*self._alone(), *self._of_placing(best)}))
 
-    def _place_homeless(self) -> None:
-        """Best fit of the pods that no new node takes onto the free ones, which others can do without."""
-        for number in self._stock.large_first(at for at, shapes in enumerate(self._stock.fitting) if not shapes):
-            left = self._base.filling.place(self._stock.asks[number], self._stock.items[number].count)
+    def _place_on_free_nodes(self) -> None:
+        """Places the pods that fit no new node on free nodes by best fit. Other pods can use new nodes instead."""
+        for number in self._problem.large_first(at for at, shapes in enumerate(self._problem.fitting) if not shapes):
+            left = self._base.filling.place(self._problem.requests[number], self._problem.items[number].count)
             self._base.unplaced |= {number: left} if left else {}
 
     def _size(self, number: int, kind: int, grid: Grid) -> tuple[int, int, int]:
-        item = self._stock.items[number]
-        milli = dict(item.milli).get(self._stock.kinds[kind])
+        item = self._problem.items[number]
+        milli = dict(item.milli).get(self._problem.kinds[kind])
         parts = 1 if item.whole else item.devices
         units = 0 if milli is None else grid.size(milli)
         return units, item.devices // parts, getattr(item, self._host) // parts
 
     @property
     def work(self) -> float:
-        """Seconds that a round of pricing takes, about; endless where shares are too small to be counted."""
-        for number, item in enumerate(self._stock.items):
-            if self._stock.fitting[number] and not all(
-                self._sizes[self._stock.kind[kind]].whole * size >= GPU_MILLI
+        """Approximate seconds of a pricing round; infinite if shares are too small for the units."""
+        for number, item in enumerate(self._problem.items):
+            if self._problem.fitting[number] and not all(
+                self._sizes[self._problem.kind[kind]].whole * size >= GPU_MILLI
                 for kind, size in item.milli
-                if self._stock.kind[kind] in self._sizes
+                if self._problem.kind[kind] in self._sizes
             ):
                 return math.inf
         return 1e-4 * len(self._items) * len(self._sizes) + 5e-4 * sum(len(room.gpus) for room in self._rooms)
 
     def _all_nodes(self) -> Iterator[_Nodes]:
-        stock = self._stock
-        dearest = max((shape.price or 0.0 for shape in stock.shapes), default=0.0) or 1.0
-        for number, shape in enumerate(stock.shapes):
+        problem = self._problem
+        dearest = max((shape.price or 0.0 for shape in problem.shapes), default=0.0) or 1.0
+        for number, shape in enumerate(problem.shapes):
             cost = shape.gpus * (1 + _PRICE_WEIGHT * (shape.price or 0.0) / dearest)
             gpus = (GPU_MILLI,) * shape.gpus
-            yield _Nodes(stock.kind[shape.kind], gpus, getattr(shape, self._host), shape=number, cost=cost)
+            yield _Nodes(problem.kind[shape.kind], gpus, getattr(shape, self._host), shape=number, cost=cost)
         for at, row in self._base.filling.rows():
-            free = tuple(exact_milli(units, stock.grid.gpu) for units in row.gpus)
+            free = tuple(exact_milli(units, problem.grid.gpu) for units in row.gpus)
             yield _Nodes(row.kind, free, getattr(row, self._host), row=at, count=row.count)
 
     def _grid(self, kind: int) -> Grid:
-        name = self._stock.kinds[kind]
-        sizes = (dict(item.milli)[name] for item in self._stock.items if name in dict(item.milli))
+        name = self._problem.kinds[kind]
+        sizes = (dict(item.milli)[name] for item in self._problem.items if name in dict(item.milli))
         return Grid(sizes, _MOST_UNITS, optimistic=True)
 
     def _alone(self) -> Iterator[Pattern]:
-        """For each item a node with it alone, so that the program has a solution."""
+        """A node with each item alone, so that the program has a solution."""
         for item, members in enumerate(self._items):
-            if shapes := self._stock.fitting[members[0]]:
+            if shapes := self._problem.fitting[members[0]]:
                 yield shapes[0], ((item, int(self._parts[item])),)
 
     def _of_placing(self, best: Placing) -> Iterator[Pattern]:
-        """What the new nodes of a placing hold."""
+        """The patterns of the new nodes of a placing."""
         item_of = {member: item for item, members in enumerate(self._items) for member in members}
         number_of = {each.shape: number for number, each in enumerate(self._nodes) if each.shape >= 0}
         for at, shape in best.shapes.items():
             held: Counter[int] = Counter()
             for number in (number for items in best.filling.row(at).held for number in items):
                 item = item_of[number]
-                if self._stock.fitting[number]:
+                if self._problem.fitting[number]:
                     held[item] += 1
             for item in held:
-                held[item] = held[item] * int(self._parts[item]) // self._stock.items[self._items[item][0]].devices
+                held[item] = held[item] * int(self._parts[item]) // self._problem.items[self._items[item][0]].devices
             if held and best.filling.row(at).count:
                 yield number_of[shape], tuple(sorted(held.items()))
 
     def generate(self) -> None:
-        """Adds patterns until none improves the program, or time is up."""
+        """Adds patterns until none improves the program, or the time is over."""
         reserve = self._effort.left * (1 - _GENERATION_SHARE)
         while self._solved() and self._effort.left > reserve:
             duals = self._master.item_duals, self._master.supply_duals
@@ -183,14 +183,15 @@ class _Search:
         return solved
 
     def _add(self, duals: Values, of_supply: Values, demand: Counts | None = None, labels: int = FEW_LABELS) -> bool:
-        """Adds the patterns that these duals find; False where none improves the program.
+        """Adds the patterns that these duals find. Returns whether any improves the program.
 
-        With a `demand`, of no more than is wanted. Without, what no node is worth more than proves a bound.
+        With `demand`, patterns are limited to the remaining demand. Without it, the worth of the best pattern proves a
+        bound.
         """
         found: list[Pattern] = []
         most, supplied = 1.0, 0.0
         priced: dict[tuple[int, int], PricedItems] = {}
-        worth_of = dict(zip(self._problem.supply_types, of_supply, strict=True))
+        worth_of = dict(zip(self._patterns.supply_types, of_supply, strict=True))
         strict = demand is not None
         wanted = self._demand if demand is None else demand
         for number, (nodes, room) in enumerate(zip(self._nodes, self._rooms, strict=True)):
@@ -215,18 +216,18 @@ class _Search:
         return self._master.add(pattern for pattern in found if self._master.gain(pattern) > _GAIN)
 
     def least(self) -> int:
-        """The bound that was proven, in whole nodes; 0 where pods that only free nodes take were placed before."""
-        if not all(self._stock.fitting):
+        """The proven bound in whole nodes; 0 if pods that fit only free nodes were placed before."""
+        if not all(self._problem.fitting):
             return 0
-        shapes = self._stock.shapes
+        shapes = self._problem.shapes
         step = math.gcd(*(shape.gpus for shape in shapes))
         dearest = max((each.cost / shapes[each.shape].gpus for each in self._nodes if each.shape >= 0), default=1.0)
         return max(0, math.ceil(self._bound / dearest / (step or 1) - _WHOLE) * step)
 
     def dive(self) -> Counter[Pattern]:
-        """Whole nodes: fixes what is whole, or else the largest fraction, and solves again for the rest."""
-        demand, supply = self._demand.copy(), self._problem.supply.copy()
-        row_of = {number: row for row, number in enumerate(self._problem.supply_types)}
+        """Diving to whole nodes: fixes the whole numbers, else the largest fraction, and solves the rest again."""
+        demand, supply = self._demand.copy(), self._patterns.supply.copy()
+        row_of = {number: row for row, number in enumerate(self._patterns.supply_types)}
         fixed: Counter[Pattern] = Counter()
         self._master.reduce(demand, supply)
         while demand.any() and self._solved():
@@ -253,27 +254,27 @@ class _Search:
         return fixed
 
     def filled(self, fixed: Counter[Pattern]) -> Placing:
-        """The nodes with the pods of their patterns; what they do not take after all is left."""
-        stock, placing = self._stock, Placing(self._base.filling.copy(), unplaced=dict(self._base.unplaced))
-        left = Counter({number: item.count for number, item in enumerate(stock.items) if stock.fitting[number]})
+        """The placing with the pods of the patterns. Pods that do not fit after all are left."""
+        problem, placing = self._problem, Placing(self._base.filling.copy(), unplaced=dict(self._base.unplaced))
+        left = Counter({number: item.count for number, item in enumerate(problem.items) if problem.fitting[number]})
         opened: Counter[int] = Counter()
         first = {members[0]: item for item, members in enumerate(self._items)}
-        order = {first[member]: at for at, member in enumerate(stock.large_first(first))}
+        order = {first[member]: at for at, member in enumerate(problem.large_first(first))}
         for (number, items), count in sorted(fixed.items()):
             nodes = self._nodes[number]
             if nodes.shape < 0:
                 rows = [placing.filling.split(nodes.row) for _ in range(count)]
             else:
-                allowed = min(count, stock.room(opened, nodes.shape))
+                allowed = min(count, problem.room(opened, nodes.shape))
                 opened[nodes.shape] += allowed
-                rows = [stock.add_new(placing, nodes.shape, 1) for _ in range(allowed)]
+                rows = [problem.add_new(placing, nodes.shape, 1) for _ in range(allowed)]
             for at in rows:
                 for item, copies in sorted(items, key=lambda each: order[each[0]]):
-                    there = copies // int(self._parts[item])
+                    remaining = copies // int(self._parts[item])
                     for member in self._items[item]:
-                        put = placing.filling.put(at, stock.asks[member], min(there, left[member]))
+                        put = placing.filling.put(at, problem.requests[member], min(remaining, left[member]))
                         left[member] -= put
-                        there -= put
+                        remaining -= put
         placing.left = dict(+left)
         placing.note_shapes()
         return placing
@@ -283,9 +284,10 @@ def _room(nodes: _Nodes, grid: Grid) -> Room:
     return Room(tuple(sorted((grid.free(free) for free in nodes.gpus), reverse=True)), nodes.amount)
 
 
-def _scarcer(stock: Stock) -> str:
-    """Of CPU and memory, that of which pods need more beside what there is for each GPU."""
+def _scarcer(problem: NodeProblem) -> str:
+    """Whichever of CPU and memory is scarcer: the pods need more of it, relative to the amount for each GPU of a
+    node."""
     names = ("cpu_milli", "memory_mib")
-    there = {name: max((getattr(each, name) / each.gpus for each in stock.shapes), default=0.0) for name in names}
-    needed = {name: sum(getattr(item, name) * item.count for item in stock.items) for name in names}
-    return max(names, key=lambda name: needed[name] / (there[name] or 1.0))
+    offered = {name: max((getattr(each, name) / each.gpus for each in problem.shapes), default=0.0) for name in names}
+    needed = {name: sum(getattr(item, name) * item.count for item in problem.items) for name in names}
+    return max(names, key=lambda name: needed[name] / (offered[name] or 1.0))

@@ -1,9 +1,10 @@
-"""The most valuable pods for a node: labels over GPUs and over CPU or memory, with a bound on what was not looked at.
+"""Pricing of patterns of nodes: the most valuable pods for a node, and an upper bound of the value of all others.
 
-CPU (or memory) gets a price, by which a GPU at a time is worth the most of a knapsack; that is what no node can be
-worth more than (Lagrange). A label is a set of pods, on one GPU or on several, and its waste what it is worth less.
-Labels with more waste than would be of use are left out, so what is found is the best of all, for nodes as large as
-those of clouds; only where there are too many labels, those with the least waste go on, and the bound says so.
+CPU (or memory) gets a price. The most valuable pods for each GPU at that price, by a knapsack, give an upper bound for
+the node (Lagrangian relaxation). A label is a set of pods on one or several GPUs; its waste is how much less it is
+worth than that bound. Labels whose waste is too large to be useful are left out, so the result is optimal for nodes of
+the sizes that clouds offer. If there are too many labels, those with the least waste are kept, and the bound accounts
+for the others.
 """
 
 from collections.abc import Sequence
@@ -18,38 +19,38 @@ from plimsoll.packing.gpus import Knapsack
 Counts = NDArray[np.int64]
 Values = NDArray[np.float64]
 Held = tuple[tuple[int, int], ...]
-"""(item, copies)"""
+"""(item, copies) pairs"""
 
 FEW_LABELS: Final = 50
-"""Of a GPU, and of a number of GPUs: enough to find good patterns."""
+"""Maximum number of labels of one or several GPUs: enough to find good patterns."""
 MANY_LABELS: Final = 1000
-"""As many as prove that there is none, for most traces."""
+"""Maximum number of labels for a proof that no better pattern exists, sufficient for most traces."""
 _LAST: Final = 300
-"""Labels of all GPUs of a node from which patterns are taken."""
+"""Number of labels of all GPUs of a node from which patterns are taken."""
 _SECONDS: Final = 6e-5
 _SECONDS_OF_A_LABEL: Final = 1.5e-7
-"""That looking at labels takes, about."""
+"""Approximate seconds for each label."""
 _BISECTIONS: Final = 8
 _NOISE: Final = 1e-10
 
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """What items take of nodes of one kind."""
+    """Sizes of items on nodes of one kind."""
 
     units: Counts
-    """Of one GPU; 0: not on this kind."""
+    """Units of one GPU; 0 if the item cannot use this kind."""
     devices: Counts
-    """GPUs that an item takes as a whole; 1: a share, or one GPU."""
+    """Number of whole GPUs of an item; 1 for a share of a GPU or for one GPU."""
     amounts: Counts
     """CPU or memory."""
     whole: int
-    """Units of a GPU."""
+    """Units of a whole GPU."""
 
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """A node: free units of its GPUs, the most first, and its CPU or memory."""
+    """The free units of a node's GPUs, largest first, and its CPU or memory."""
 
     gpus: tuple[int, ...]
     amount: int
@@ -60,21 +61,22 @@ class _Labels:
     amount: Counts
     waste: Values
     held: NDArray[np.int16]
-    """Copies of each item."""
+    """Copies of each item by label."""
     missed: float = np.inf
-    """No label that was left out for their number has less waste."""
+    """Lower bound of the waste of the labels that were left out because of their number."""
 
 
 class PricedItems:
-    """Items at their values, for rooms of one kind of node."""
+    """Prices patterns for nodes of one kind, at given values of items."""
 
     def __init__(
         self, sizes: Sizes, values: Values, limits: Counts, room: Room, worth: float, *,
         labels: int = FEW_LABELS, strict: bool = False,
     ) -> None:  # fmt: skip
-        """CPU is priced for `room`, which has the most of it, and no pattern is looked for that is not worth more.
+        """CPU is priced for `room`, the node with the most of it. Only patterns worth more than `worth` are searched.
 
-        `labels` go on at most. `strict`: no pattern has more of an item than `limits`; the bound is then none.
+        At most `labels` labels are kept. With `strict`, no pattern has more copies of an item than `limits`, and there
+        is no bound.
         """
         self._sizes = sizes
         self._values = values
@@ -99,7 +101,8 @@ class PricedItems:
         self._varied: dict[int, _Labels] = {}
 
     def _price_for(self, room: Room) -> float:
-        """Of CPU or memory, such that GPUs which are worth the most take about what there is; 0 where it is ample."""
+        """The price of CPU or memory at which the most valuable pods of all GPUs use about the amount of the node; 0 if
+        there is enough."""
         values, amounts = self._values[self._shares], self._sizes.amounts[self._shares]
 
         def too_low(price: float) -> bool:
@@ -115,7 +118,7 @@ class PricedItems:
         return high
 
     def patterns(self, room: Room, worth: float) -> tuple[list[Held], float]:
-        """Sets of pods that are worth more than that, the best first, and what none is worth more than."""
+        """Sets of pods that are worth more than `worth`, best first, and an upper bound of the worth of any set."""
         most = self._most_worth(room)
         slack = min(most - worth, self._slack) if self._labels > FEW_LABELS else np.inf
         if slack <= _NOISE:
@@ -141,7 +144,7 @@ class PricedItems:
         return self._distinct(found, values), max(worth, float(values.max(initial=0.0)), most - missed)
 
     def _distinct(self, labels: _Labels, values: Values) -> list[Held]:
-        """For each item the best pattern with it."""
+        """The best pattern with each item."""
         if not len(values):
             return []
         best = np.argmax(np.where(labels.held > 0, values[:, None], -np.inf), axis=0)
@@ -151,11 +154,11 @@ class PricedItems:
         ]
 
     def _most_worth(self, room: Room) -> float:
-        """What no set of pods on it is worth more than."""
+        """An upper bound of the worth of any set of pods on the node."""
         return sum(self._gpu_worth(units) for units in room.gpus) + self._price * room.amount
 
     def _gpu_worth(self, units: int) -> float:
-        """The most that a GPU is worth, the price of CPU taken off."""
+        """The largest worth of a GPU's pods, less the price of their CPU."""
         blocks = self._worth[self._blocks] / self._sizes.devices[self._blocks]
         return max(float(self._best[units]), float(blocks.max(initial=0.0)) if units == self._sizes.whole else 0.0)
 
@@ -167,13 +170,13 @@ class PricedItems:
         return _Labels(self._sizes.amounts[[item]], np.array([waste]), held)
 
     def _gpu(self, units: int) -> _Labels:
-        """Shares on one GPU with so many free units."""
+        """Labels of shares on one GPU with this many free units."""
         if units not in self._of_gpu:
             self._of_gpu[units] = self._on_gpu(units)
         return self._of_gpu[units]
 
     def _on_gpu(self, units: int) -> _Labels:
-        # The waste of a label is what is missed even if the rest of the GPU is filled at best.
+        # The waste assumes that the rest of the GPU is filled in the best way.
         free = np.array([units])
         amount = np.zeros(1, dtype=np.int64)
         waste = np.array([self._gpu_worth(units) - self._best[units]])
@@ -208,7 +211,8 @@ class PricedItems:
         return _Labels(amount[kept], waste[kept], held[kept], min(missed, least))
 
     def _undominated(self, free: Counts, amount: Counts, waste: Values) -> tuple[Counts, float]:
-        """The labels that are worth more than each that leaves as much free and takes no more of the amount."""
+        """The labels without those that another dominates: worth at least as much, with as much free capacity and no
+        more of the amount."""
         self.work += _SECONDS + _SECONDS_OF_A_LABEL * len(waste)
         worth = self._price * amount - waste - self._best[free]
         order = np.argsort(worth, kind="stable")
@@ -226,7 +230,7 @@ class PricedItems:
         return np.sort(kept[: self._labels]), float(waste[kept[self._labels]])
 
     def _joined(self, some: _Labels, others: _Labels, most: int, slack: float, last: bool = False) -> _Labels:
-        """Each of some with each of the others; of the last GPU those that are worth the most."""
+        """All combinations of two sets of labels; for the last GPU, only those with the largest worth."""
         amount = np.add.outer(some.amount, others.amount)
         waste = np.add.outer(some.waste, others.waste)
         first, second = np.nonzero((amount <= most) & (waste < slack))

@@ -1,22 +1,22 @@
-"""What is to be placed and where, as numbers, and what a way of placing it comes to."""
+"""NodeProblem and Placing: the packing problem in numbers, and a solution with its cost."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from plimsoll.packing.nodes.filling import Ask, Filling, Row
+from plimsoll.packing.nodes.filling import Filling, PlacementRequest, Row
 from plimsoll.packing.nodes.need import FilledNode, FreeNode, Item, Limit, NodeShape
 from plimsoll.packing.units import Grid, Milli
 
 _OVER_LIMIT = 10**9
-"""What a placing beyond a limit costs, beside one pod without a place."""
+"""Cost of exceeding a limit, relative to a pod without a place."""
 _FINEST = 10**12
-"""Units of a GPU in which sizes are counted at most."""
+"""Maximum units of a GPU in which sizes are counted."""
 
 _Alike = tuple[int, str, tuple[Milli, ...], int, int, int]
-"""What nodes share that are alike but for their names and the order of their GPUs."""
+"""Key of equal nodes: all but their names and the order of their GPUs."""
 Cost = tuple[int, int, float, int]
-"""Pods without a place, GPUs, price and number of new nodes, the less the better."""
+"""(pods without a place, GPUs, price, number of new nodes); smaller is better."""
 
 
 @dataclass
@@ -25,22 +25,22 @@ class Placing:
 
     filling: Filling
     left: dict[int, int] = field(default_factory=dict)
-    """Items whose pods await a place, with how many of them."""
+    """Number of pods that are not placed yet, by item."""
     unplaced: dict[int, int] = field(default_factory=dict)
-    """Items whose pods find no place, with how many of them."""
+    """Number of pods that found no place, by item."""
     shapes: dict[int, int] = field(default_factory=dict)
-    """Rows of new nodes, with the number of their shape."""
+    """Number of the shape of each row of new nodes."""
     cost: Cost = (0, 0, 0.0, 0)
 
     def note_shapes(self) -> None:
-        """Gives each row of new nodes the shape that it was added with; placing splits rows."""
+        """Sets the shape of each row of new nodes, because placing splits rows."""
         for at in range(len(self.filling)):
             if (label := self.filling.row(at).label) < 0:
                 self.shapes[at] = -1 - label
 
 
-class Stock:
-    """Items, shapes, free nodes and limits; kinds, items and shapes have numbers."""
+class NodeProblem:
+    """Items, shapes, free nodes and limits. Kinds, items and shapes are numbered."""
 
     def __init__(
         self, items: Sequence[Item], shapes: Sequence[NodeShape], nodes: Iterable[FreeNode], limits: Sequence[Limit]
@@ -57,14 +57,14 @@ class Stock:
         self.kinds = sorted(kinds | {shape.kind for shape in shapes} | {group[0].kind for group in self._groups})
         self.kind = {kind: number for number, kind in enumerate(self.kinds)}
         self.grid = Grid((size for item in items for _, size in item.milli), _FINEST)
-        self.asks = [self._ask(number, item) for number, item in enumerate(items)]
+        self.requests = [self._request(number, item) for number, item in enumerate(items)]
         self.fitting = [self._fitting(item) for item in items]
         """For each item, the numbers of the shapes of which an empty node takes it."""
 
-    def _ask(self, number: int, item: Item) -> Ask:
+    def _request(self, number: int, item: Item) -> PlacementRequest:
         milli = dict(item.milli)
         sizes = tuple(self.grid.size(milli[kind]) if kind in milli else 0 for kind in self.kinds)
-        return Ask(sizes, ((number,),) * item.devices, item.cpu_milli, item.memory_mib, 1, not item.whole)
+        return PlacementRequest(sizes, ((number,),) * item.devices, item.cpu_milli, item.memory_mib, 1, not item.whole)
 
     def _fitting(self, item: Item) -> tuple[int, ...]:
         kinds = dict(item.milli)
@@ -80,35 +80,35 @@ class Stock:
 
     @property
     def free(self) -> Iterator[tuple[FreeNode, int]]:
-        """A free node of each group, with how many are alike."""
+        """A free node of each group of equal ones, with their number."""
         return ((group[0], len(group)) for group in self._groups)
 
     @property
     def new_kinds(self) -> tuple[int, ...]:
-        """Numbers of the kinds that shapes have, in order."""
+        """Numbers of the kinds of the shapes, in order."""
         return tuple(sorted({self.kind[shape.kind] for shape in self.shapes}))
 
     def large_first(self, numbers: Iterable[int]) -> list[int]:
-        """These items, those with the most GPUs and then the largest shares first."""
+        """The items in order: most GPUs first, then largest share."""
         return sorted(numbers, key=lambda each: (-self.items[each].devices, -self.items[each].least_milli, each))
 
     def place_several(self, placing: Placing) -> None:
-        """Best fit of the pods that are no share of one GPU onto the nodes there are."""
+        """Places by best fit, on existing nodes, the pods that are not a share of one GPU."""
         for number in self.large_first(at for at, item in enumerate(self.items) if not item.single):
-            if left := placing.filling.place(self.asks[number], self.items[number].count):
+            if left := placing.filling.place(self.requests[number], self.items[number].count):
                 placing.left[number] = left
 
     def on_nodes(self, order: Callable[[Item], tuple[object, ...]]) -> Placing:
-        """Best fit in that order onto free nodes alone."""
+        """A placing on free nodes alone, by best fit in that order."""
         placing = Placing(self.empty())
         for number in sorted(range(len(self.items)), key=lambda number: order(self.items[number])):
-            left = placing.filling.place(self.asks[number], self.items[number].count)
+            left = placing.filling.place(self.requests[number], self.items[number].count)
             if left:
                 placing.left[number] = left
         return placing
 
     def empty(self) -> Filling:
-        """The free nodes, with nothing placed."""
+        """The free nodes without pods."""
         filling = Filling(self.grid.gpu)
         for label, group in enumerate(self._groups):
             node = group[0]
@@ -120,18 +120,18 @@ class Stock:
         return filling
 
     def opened(self, placing: Placing) -> Placing:
-        """The same with what is left placed by best fit, on new nodes of the smallest shapes that take it."""
+        """The placing with the remaining pods placed by best fit, on new nodes of the smallest shapes that fit."""
         self.open(placing)
         return self.finished(placing)
 
     def open(self, placing: Placing) -> None:
-        """Places what is left by best fit, on new nodes where it must be."""
+        """Places the remaining pods by best fit, on new nodes if necessary."""
         opened: defaultdict[int, int] = defaultdict(int)
         for row, shape in placing.shapes.items():
             opened[shape] += placing.filling.row(row).count
         for number, count in placing.left.items():
             item = self.items[number]
-            left = placing.filling.place(self.asks[number], count)
+            left = placing.filling.place(self.requests[number], count)
             while left:
                 shapes = [shape for shape in self.fitting[number] if self.room(opened, shape)]
                 if not shapes:
@@ -150,7 +150,7 @@ class Stock:
                 most = min(left, self.room(opened, shape))
                 before = len(placing.filling)
                 row = self.add_new(placing, shape, most)
-                left = placing.filling.place(self.asks[number], left)
+                left = placing.filling.place(self.requests[number], left)
                 if not any(placing.filling.row(row).held):
                     placing.filling.drop(row)
                 for at in range(before, len(placing.filling)):
@@ -159,7 +159,7 @@ class Stock:
         placing.left = {}
 
     def add_new(self, placing: Placing, shape: int, count: int) -> int:
-        """Adds empty nodes of a shape; gives their row."""
+        """Adds empty nodes of a shape. Returns their row."""
         of = self.shapes[shape]
         gpus = (self.grid.gpu,) * of.gpus
         row = Row(-1 - shape, self.kind[of.kind], gpus, ((),) * of.gpus, of.cpu_milli, of.memory_mib, of.pods, count, 9)
@@ -168,7 +168,7 @@ class Stock:
         return at
 
     def room(self, opened: Mapping[int, int], shape: int) -> int:
-        """How many more nodes of a shape the limits allow."""
+        """Number of further nodes of a shape that the limits allow."""
         most = 2**30
         for limit in self.limits:
             use = limit.uses.get(self.shapes[shape].name, 0)
@@ -178,7 +178,7 @@ class Stock:
         return max(0, most)
 
     def finished(self, placing: Placing) -> Placing:
-        """The same with each new node of the smallest and then cheapest shape that is enough for it, and its cost."""
+        """The placing with the smallest, then cheapest sufficient shape for each new node, and with its cost."""
         shapes: dict[int, int] = {}
         for at, row in placing.filling.rows():
             if row.label < 0 and any(row.held):
@@ -227,15 +227,15 @@ class Stock:
         )
 
     def holds(self, kind: int, gpus: Iterable[Sequence[int]]) -> bool:
-        """Whether GPUs of the kind can hold these items on each."""
+        """Whether each GPU of the kind can hold its items."""
         for items in gpus:
-            sizes = [self.asks[item].sizes[kind] for item in items]
+            sizes = [self.requests[item].sizes[kind] for item in items]
             if not all(sizes) or sum(sizes) > self.grid.gpu:
                 return False
         return True
 
     def named(self, placing: Placing) -> list[FilledNode]:
-        """The nodes with the names of pods: existing ones by name, then new ones."""
+        """The nodes with names of pods: existing nodes by name, then new ones."""
         names = [iter(item.names) for item in self.items]
         groups = [iter(group) for group in self._groups]
         existing, new = [], []
@@ -262,7 +262,7 @@ class Stock:
         ]
 
     def _name_gpus(self, held: Sequence[Sequence[int]], names: Sequence[Iterator[str]]) -> list[tuple[str, ...]]:
-        """The names of the pods on each GPU; a pod of several devices stands on several."""
+        """Names of the pods on each GPU. A pod that uses several GPUs is on each."""
         gpus: list[list[str]] = [[] for _ in held]
         by_item: defaultdict[int, list[int]] = defaultdict(list)
         for gpu, items in enumerate(held):
@@ -270,7 +270,7 @@ class Stock:
                 by_item[item].append(gpu)
         for item, places in by_item.items():
             devices = self.items[item].devices
-            # Pods of an item stand on different GPUs each: those with the most copies left come first.
+            # The pods of an item use different GPUs each, so the GPUs with the most copies left come first.
             left = {gpu: places.count(gpu) for gpu in dict.fromkeys(places)}
             for _ in range(len(places) // devices):
                 name = next(names[item])

@@ -1,4 +1,4 @@
-"""Which shapes of nodes, and how many: an integer program over GPUs, CPU and memory, kind by kind."""
+"""Chooses how many nodes of which shapes to use: an integer program over GPUs, CPU and memory by kind."""
 
 import math
 from collections import Counter, defaultdict
@@ -15,47 +15,47 @@ from plimsoll.packing.units import GPU_MILLI
 
 _ROUNDING = 1e-6
 _STEPS = 2**16
-"""Of the most that a node offers of something; what is asked and offered is told in whole steps."""
+"""Number of steps of the largest amount of a node. Amounts are rounded to whole steps."""
 _WORTH = 1.001
-"""How much more than the plain sum a count of parts has to ask for to be worth a row."""
+"""Factor by which a count of parts must exceed the plain sum to be added as a constraint."""
 _PARTS = 200
-"""Sizes of parts that are looked at."""
+"""Maximum number of sizes of parts that are tried."""
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What a pod, or several that go together, ask of one node."""
+    """What a pod, or several pods that stay together, need of one node."""
 
     kinds: tuple[str, ...]
-    """Kinds that may hold it, sorted."""
+    """Kinds of GPU that can hold it, sorted."""
     shapes: frozenset[str]
-    """Names of shapes of which an empty node takes it."""
+    """Names of the shapes that it fits if the node is empty."""
     gpu_milli: int
-    """Thousandths of GPUs in all, the least over the kinds."""
+    """Sum of thousandths of GPUs, on the kind where this is least."""
     devices: int
-    """Whole GPUs of one node among them."""
+    """Number of whole GPUs of one node among them."""
     cpu_milli: int
     memory_mib: int
     pod_milli: int
-    """Thousandths of pods, reservations included."""
+    """Thousandths of pods, including reservation pods."""
     count: int = 1
-    """How many such loads there are."""
+    """Number of such loads."""
     ratios: tuple[float, ...] = ()
-    """For each of its kinds, what it takes of a GPU beside `gpu_milli`; empty: the same on all."""
+    """Size on each of its kinds relative to `gpu_milli`; empty if it is the same on all."""
 
     def at_least(self, cpu_milli: int, memory_mib: int) -> "Load":
-        """The same with no less CPU and memory than that."""
+        """A copy with at least this CPU and memory."""
         return replace(self, cpu_milli=max(cpu_milli, self.cpu_milli), memory_mib=max(memory_mib, self.memory_mib))
 
 
 _Class = tuple[tuple[str, ...], frozenset[str], tuple[float, ...]]
-"""Kinds, shapes and ratios of loads that can go to the same nodes."""
+"""Kinds, shapes and ratios of loads that can use the same nodes."""
 
 
 class ShapeChoice:
-    """Shapes for loads. GPUs, CPU and memory of a load may lie on different nodes here: a relaxation.
+    """The integer program. It is a relaxation: the GPUs, CPU and memory of a load may be on different nodes.
 
-    `free` is what existing nodes still offer to the loads, alike ones once with their number.
+    `free` is what existing nodes offer to the loads, equal nodes once with their number.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class ShapeChoice:
                 lambda node: min(_free_pod_milli(node), most),
             )
         for devices in sorted({load.devices for members in classes.values() for load in members} - {0, 1}):
-            # Each load of so many whole GPUs or more takes at least so many GPUs of one node.
+            # Each load with this many whole GPUs or more uses at least that many GPUs of one node.
             self._resource(
                 classes,
                 partial(_reaches, devices),
@@ -105,7 +105,7 @@ class ShapeChoice:
             )
 
     def _taken_by(self, load: Load) -> tuple[int, int]:
-        """CPU and memory that nobody else can have: all of a node of which a load takes every GPU."""
+        """CPU and memory that no other load can use: all of a node whose GPUs the load uses entirely."""
         fitting = [shape for shape in self._shapes if shape.name in load.shapes]
         shared = any(shape.gpus != load.devices for shape in fitting)
         if not fitting or shared or any(_free_places(1, node) for kind in load.kinds for node, _ in self._free[kind]):
@@ -113,9 +113,9 @@ class ShapeChoice:
         return min(shape.cpu_milli for shape in fitting), min(shape.memory_mib for shape in fitting)
 
     def require_parts(self) -> None:
-        """The loads cannot be cut: a node has only as many parts of so much CPU or memory as are whole.
+        """Adds constraints because loads cannot be split: a node has room for whole parts of CPU or memory only.
 
-        So 13 loads of 7 CPU fill a node of 96. Which parts make a difference is tried with each shape alone.
+        For example, 13 loads of 7 CPU fill a node with 96 CPU. Which parts matter is tried with each shape alone.
         """
         for resource in ("cpu_milli", "memory_mib"):
             loads = [load for members in self._classes.values() for load in members]
@@ -125,12 +125,12 @@ class ShapeChoice:
                 self._resource(self._classes, whole, whole, whole)
 
     def _parts(self, asked: NDArray[np.int64], capacities: set[int]) -> list[int]:
-        """For each capacity the part that makes the most of what is asked, where that is more than the plain sum."""
+        """For each capacity, the part that raises the requested sum most; only if it exceeds the plain sum."""
         sizes = np.unique(asked)
         sizes = sizes[:: -(-len(sizes) // _PARTS) or 1]
         found = set()
         for capacity in capacities - {0}:
-            # Just above a half, a third, ... of a node, and what is asked itself.
+            # Candidates: just above a half, a third, ... of a node, and the requested amounts themselves.
             parts = np.unique([*(capacity // count + 1 for count in range(2, 6)), *sizes[sizes > 0]])
             parts = parts[parts <= capacity]
             nodes = [int((asked // part).sum()) / (capacity // int(part)) for part in parts]
@@ -139,27 +139,27 @@ class ShapeChoice:
         return sorted(found)
 
     def require(self, gpus: int) -> None:
-        """New nodes have at least so many GPUs."""
+        """Constraint: new nodes have at least this many GPUs."""
         self._required = max(gpus, self._required)
         self._program.rows.append((gpus, math.inf, self._gpus()))
 
     def limit(self, left: int, uses: Mapping[str, int]) -> None:
-        """New nodes use at most so much of something."""
+        """Constraint: new nodes use at most `left`."""
         entries = {self._count[name]: float(amount) for name, amount in uses.items() if name in self._count and amount}
         if entries:
             self._program.rows.append((-math.inf, float(max(0, left)), entries))
 
     def require_one_of(self, shapes: Iterable[str]) -> None:
-        """At least one new node is of the shapes of these names."""
+        """Constraint: at least one new node has one of these shapes."""
         self._program.rows.append((1.0, math.inf, {self._count[name]: 1.0 for name in shapes}))
 
     def least_gpus(self) -> int:
-        """GPUs of new nodes that no choice can do without."""
+        """Lower bound of the GPUs of new nodes."""
         found = self._program.minimise(self._gpus())
         return self._required if found is None else max(self._required, math.ceil(found[1] - _ROUNDING))
 
     def choose(self) -> Counter[str]:
-        """How many nodes of each shape: the fewest GPUs, then the lowest price, then the fewest nodes."""
+        """Number of nodes of each shape: with the fewest GPUs, then the lowest price, then the fewest nodes."""
         found = self._program.minimise(self._gpus())
         if found is None:
             return Counter()
@@ -178,7 +178,8 @@ class ShapeChoice:
         return Counter({name: count for name, count in chosen.items() if count})
 
     def _plenty(self, shape: NodeShape) -> float:
-        """CPU and memory of a node, 1: the most there is. Between equals more of it is easier to fill."""
+        """CPU and memory of a node relative to the maximum of all shapes. Between equal choices, more of it is easier
+        to fill."""
         cpu_milli = max(each.cpu_milli for each in self._shapes) or 1
         memory_mib = max(each.memory_mib for each in self._shapes) or 1
         return (shape.cpu_milli / cpu_milli + shape.memory_mib / memory_mib) / 2
@@ -194,7 +195,8 @@ class ShapeChoice:
         free: Callable[[FreeNode], int],
         by_kind: bool = False,
     ) -> None:
-        """Each class's load flows to its kinds; of each kind, shapes offer enough for what fits no other shape."""
+        """Constraints: the load of each class is divided over its kinds, and the shapes of each kind offer enough for
+        what fits no other shape."""
         scale = _Scale(max((offered(shape) for shape in self._shapes), default=0))
         flows: dict[str, dict[frozenset[str], list[tuple[int, float]]]] = {
             kind: defaultdict(list) for kind in self._kinds
@@ -226,15 +228,15 @@ class ShapeChoice:
 
 
 class _Scale:
-    """Amounts as numbers for the solver, which takes differences below 1e-6 for none or, at times, for too much.
+    """Scales amounts for the solver, which ignores or exaggerates differences below 1e-6.
 
-    Rows are whole numbers of steps, and a step is well above that, so no row says something that small. What is asked
-    is rounded down, and what is offered is rounded up: the program stays a relaxation.
+    Amounts are whole numbers of steps, and a step is well above that tolerance. Requested amounts are rounded down and
+    offered ones up, so that the program stays a relaxation.
     """
 
     def __init__(self, most: int) -> None:
         self._step = -(-most // _STEPS) or 1
-        # A power of two, so that numbers are exact; the most that a node offers becomes 1 to 2, a step at least 1.5e-5.
+        # A power of two keeps numbers exact: the largest amount becomes 1 to 2, a step at least 1.5e-5.
         self._size = 2.0 ** max(0, (most // self._step).bit_length() - 1)
 
     def down(self, amount: int) -> float:
@@ -245,7 +247,7 @@ class _Scale:
 
 
 def _free_pod_milli(node: FreeNode) -> int:
-    """Thousandths of pods; shares that join a GPU which is shared already take no part of a reservation."""
+    """Free thousandths of pods. Shares on a GPU that is shared already need no part of a reservation pod."""
     return 1000 * node.pods + math.ceil(sum(free for free in node.gpus if free < GPU_MILLI))
 
 

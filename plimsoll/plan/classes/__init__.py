@@ -5,7 +5,7 @@ from plimsoll.plan.classes.demand_class import DemandClass
 from plimsoll.plan.classes.gang import Gang, gangs
 from plimsoll.plan.classes.members import Classes, ClassMembers
 from plimsoll.plan.classes.needs import Kinds, KnownNeeds, class_needs, milli_of, queue_milli, share_milli
-from plimsoll.plan.classes.pods import gated, is_ours, just_lifted, uid_of, waits
+from plimsoll.plan.classes.pods import gated, is_ours, recently_ungated, uid_of, waits
 
 __all__ = [
     "ClassMembers",
@@ -18,9 +18,9 @@ __all__ = [
     "gangs",
     "gated",
     "is_ours",
-    "just_lifted",
     "milli_of",
     "queue_milli",
+    "recently_ungated",
     "refused_by_queues",
     "share_milli",
     "uid_of",

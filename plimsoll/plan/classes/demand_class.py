@@ -66,5 +66,5 @@ def _name(of: DemandClass) -> str:
     ]
     digits = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:_DIGITS]
     words = [of.queue or of.scheduler, *(of.products if len(of.products) == 1 else ())]
-    said = re.sub(r"[^a-z0-9]+", "-", "-".join(words).casefold())[: _LONGEST - _DIGITS - 1].strip("-")
-    return f"{said}-{digits}" if said else f"demand-{digits}"
+    slug = re.sub(r"[^a-z0-9]+", "-", "-".join(words).casefold())[: _LONGEST - _DIGITS - 1].strip("-")
+    return f"{slug}-{digits}" if slug else f"demand-{digits}"

@@ -27,7 +27,7 @@ class ClassMembers:
     whole: dict[str, PodShare] = field(default_factory=dict)
     unreadable: dict[str, str] = field(default_factory=dict)
     """Why a request cannot be read, and what to change, by UID."""
-    nameless: dict[str, str] = field(default_factory=dict)
+    redacted: dict[str, str] = field(default_factory=dict)
     """The same without pod names."""
     unreadable_pods: list[Pod] = field(default_factory=list)
 
@@ -136,8 +136,8 @@ def _sorted(members: Iterable[PodShare | ShareRefusal]) -> ClassMembers:
         if isinstance(each, ShareRefusal):
             found.unreadable[uid] = f"{each.message}: {each.hint}"
             found.unreadable_pods.append(each.pod)
-            said = each.message.partition(": ")[2]
-            found.nameless[uid] = f"Pod with UID {uid}: {said}: {each.hint}"
+            problem = each.message.partition(": ")[2]
+            found.redacted[uid] = f"Pod with UID {uid}: {problem}: {each.hint}"
         elif each.share.whole:
             found.whole[uid] = each
         else:

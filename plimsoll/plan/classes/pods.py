@@ -15,7 +15,7 @@ def gated(pod: Pod) -> bool:
     return pod.scheduling_gates == (CAPACITY_GATE,)
 
 
-def just_lifted(pod: Pod) -> bool:
+def recently_ungated(pod: Pod) -> bool:
     """Whether the pod's gate was removed and no scheduler has handled it since."""
     if LIFTED not in pod.annotations or pod.scheduling_gates or pod.node_name:
         return False
@@ -61,7 +61,7 @@ def waits(pod: Pod, settings: DemandSettings) -> bool:
     request capacity.
     """
     return (
-        (pod.unschedulable or gated(pod) or just_lifted(pod))
+        (pod.unschedulable or gated(pod) or recently_ungated(pod))
         and not pod.deleting
         and not pod.finished
         and not pod.nominated_node_name

@@ -1,4 +1,4 @@
-"""The GPUs that pods need and the cluster lacks."""
+"""Plans the GPU capacity that pending pods need and the cluster lacks."""
 
 from plimsoll.plan.demand.demand import Demand, DemandPlan, PlannedNode, RequestedNode
 from plimsoll.plan.demand.planner import DemandPlanner, plan_demand

@@ -1,4 +1,4 @@
-"""One class while it is planned: the nodes that its pods may use, their needs, and the refused pods with reasons."""
+"""ClassPlan: the working state of one class of pods during a round of demand planning."""
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -12,24 +12,24 @@ from plimsoll.plan.classes import ClassMembers, DemandClass, KnownNeeds
 
 @dataclass
 class ClassPlan:
-    of: DemandClass
+    demand_class: DemandClass
     members: ClassMembers
     levels: list[Mapping[str, GpuKind]] = field(default_factory=list)
-    """Kinds of node by name, as many more in each level: those that are there, then those of new nodes in the order in
-    which pods prefer them."""
+    """Kinds of node by name, one mapping for each level. Level 0 has the existing and requested nodes; each further
+    level adds the new nodes that pods prefer next."""
     needs: Mapping[str, PodNeed] = field(default_factory=dict)
-    """By UID, on the kinds of all levels."""
+    """Needs of the pods by UID, for the kinds of all levels."""
     load: QueueLoad = NO_LOAD
     refused: dict[str, str] = field(default_factory=dict)
-    """UID to why the pod is left out."""
-    nameless: dict[str, str] = field(default_factory=dict)
-    """The same without names, of those whose reason has some."""
+    """Why a pod gets no capacity, by UID."""
+    redacted: dict[str, str] = field(default_factory=dict)
+    """The reasons of `refused` without names of pods, by UID; only for reasons that contain names."""
     by_queue: dict[str, str] = field(default_factory=dict)
     """The part of `refused` that the queue does not admit."""
     kept_out: dict[str, str] = field(default_factory=dict)
-    """UID to why the queue does not admit a pod with whole GPUs."""
+    """Why the queue does not admit a pod that requests whole GPUs, by UID."""
     level: dict[str, int] = field(default_factory=dict)
-    """UID to its level, where that is not the first of new nodes."""
+    """Level of a pod by UID, if it is not 1, the first level with new nodes."""
     warnings: tuple[str, ...] = ()
 
     def pod(self, uid: str) -> PodShare:
@@ -39,7 +39,7 @@ class ClassPlan:
         return self.level.get(uid, min(1, len(self.levels) - 1))
 
     def raise_level(self, uid: str) -> bool:
-        """Lets a pod use nodes that it prefers less; False where there are none."""
+        """Lets a pod use the next level of nodes. Returns False if there is none."""
         level = self.level_of(uid)
         if level >= len(self.levels) - 1:
             return False
@@ -47,17 +47,18 @@ class ClassPlan:
         return True
 
     def has_place(self, uid: str) -> bool:
-        """Whether a place may be found for the pod."""
+        """Whether the pod may still get a place, because it is not refused and its needs are known."""
         return uid in self.needs and uid not in self.refused
 
     def current_needs(self, known: KnownNeeds, settings: DemandSettings, fixed: Collection[str]) -> Iterator[PodNeed]:
-        """The needs of the pods that are not left out, on the kinds of their levels; those of `fixed` pods stay."""
+        """The needs of the pods that are not refused, limited to the kinds of their levels. Pods in `fixed` keep their
+        level."""
         last = len(self.levels) - 1
         for uid, need in self.needs.items():
             if uid in self.refused:
                 continue
             while (level := self.level_of(uid)) < last:
-                of_level = known.of(self.of, self.members.shares, self.levels[level], settings, level).needs
+                of_level = known.of(self.demand_class, self.members.shares, self.levels[level], settings, level).needs
                 if uid in of_level:
                     yield of_level[uid]
                     break

@@ -1,4 +1,4 @@
-"""Demand: the GPU capacity that the pods of a class need and the cluster lacks, and the nodes to request."""
+"""Demand and DemandPlan: the GPU capacity that pending pods need and the cluster lacks, and the nodes to request."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -20,106 +20,107 @@ class PlannedNode:
 
     instance_type: str
     node_pool: str
-    """That allows the type; empty where the cluster has no NodePools and the type is that of nodes it has."""
+    """The NodePool that allows the type; empty if the cluster has no NodePools and the type is that of existing
+    nodes."""
     gpus: int
-    """Devices of the instance type."""
+    """Number of GPUs of the instance type."""
     kind: str
-    """GPU product, as GPU Feature Discovery will say it where that is known, else as the catalog does."""
+    """GPU product: as GPU Feature Discovery will label it if that is known, else as in the catalog."""
     held: tuple[tuple[str, ...], ...]
-    """UIDs of the pods on each of its GPUs that are used, those first; a pod on several GPUs stands on each."""
+    """UIDs of the pods on each GPU that is used. A pod that uses several GPUs is listed on each."""
     cpu_milli: int
-    """CPU that the pods on it request."""
+    """Sum of the pods' CPU requests, in millicores."""
     memory_mib: int
-    """Host memory that the pods on it request."""
+    """Sum of the pods' memory requests, in MiB."""
     alternatives: tuple[str, ...] = ()
-    """Other instance types of the NodePool with as many GPUs, on which the same pods fit; sorted."""
+    """Other instance types of the NodePool with the same number of GPUs that the same pods fit, sorted."""
     demands: tuple[str, ...] = ()
-    """Names of the demands that it serves, sorted."""
+    """Names of the demands whose pods it serves, sorted."""
     gpu_memory_mib: int | None = None
-    """Shareable MiB of one of its GPUs; None where it is not known."""
+    """MiB of one GPU that shares can use; None if it is not known."""
     requires: Terms = ()
-    """What its pods require of labels that the NodePool leaves open, such as a zone; alternatives of conditions."""
+    """Conditions on labels that the NodePool leaves open, such as a zone: alternatives, each a set of conditions."""
     resource: str = ""
-    """Extended resource that its GPUs will be announced as, where that is not the Environment's."""
+    """Extended resource under which its GPUs will be allocatable, if it is not that of the Environment."""
 
     @cached_property
     def pods(self) -> tuple[str, ...]:
-        """UIDs, sorted, each once."""
+        """UIDs of its pods, sorted, without duplicates."""
         return tuple(sorted({uid for held in self.held for uid in held}))
 
 
 @dataclass(frozen=True, slots=True)
 class RequestedNode:
-    """A requested node that has not registered yet; it counts as supply."""
+    """A requested node that has not registered yet. It counts as supply."""
 
     name: str
     instance_types: tuple[str, ...]
-    """The node will have one of these types."""
+    """The instance types that the request allows."""
     node_pool: str
     gpus: int
     kind: str
     requires: Terms = ()
-    """As of PlannedNode."""
+    """As in PlannedNode."""
     claimed: bool = False
-    """Whether there is a NodeClaim for it: it is awaited though its types are not requested any more."""
+    """Whether a NodeClaim exists for it. Such a node is expected even if its instance types are skipped for now."""
     since: str = ""
-    """RFC 3339: when it was requested; empty where that is not known."""
+    """When it was requested (RFC 3339); empty if that is not known."""
 
 
 @dataclass(frozen=True)
 class Demand:
-    """One class with the places of its pods. Each pod of `pods` is in exactly one of the places."""
+    """One class of pods and where each of its pods is planned. Each pod of `pods` is in exactly one of the places."""
 
-    of: DemandClass
+    demand_class: DemandClass
     pods: Mapping[str, PodShare]
-    """Pods whose GPUs no autoscaler sees by itself, by UID."""
+    """Pods that share GPUs, by UID. Autoscalers do not see their GPU requests."""
     on_nodes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Existing node, or NodeClaim on its way, to the UIDs of the pods that fit its free GPUs."""
+    """UIDs of the pods that fit free GPUs, by the name of the existing node or NodeClaim."""
     on_requested: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Requested node to the UIDs of the pods that are planned on it."""
+    """UIDs of the pods that are planned on requested nodes, by the name of the requested node."""
     on_new: Mapping[str, int] = field(default_factory=dict)
-    """UID of a pod to the number of its node among those of the plan."""
+    """Index of the new node in `DemandPlan.nodes`, by UID of the pod."""
     awaiting: tuple[str, ...] = ()
-    """UIDs of pods for which requested nodes suffice, though it is not known which of them."""
+    """UIDs of the pods for which the requested nodes suffice, without an assignment to one of them."""
     in_grace: tuple[str, ...] = ()
-    """UIDs of pods for which no node is requested yet: they were found to be unschedulable just now."""
+    """UIDs of the pods that became unschedulable less than `graceSeconds` ago: no node is requested for them yet."""
     refused: Mapping[str, str] = field(default_factory=dict)
-    """UID to why no capacity is requested for it, with what to change; pods by name."""
-    nameless: Mapping[str, str] = field(default_factory=dict)
-    """The same without names, of those whose reason has some."""
+    """Why no capacity is requested for a pod and what to change, by UID. May contain names of pods."""
+    redacted: Mapping[str, str] = field(default_factory=dict)
+    """The reasons of `refused` without names of pods, by UID; only for reasons that contain names."""
     blocked: str = ""
-    """Why the queue would admit none of the pods; empty: it admits some."""
-    spoken_for: Mapping[str, PodShare] = field(default_factory=dict)
-    """Pods that request whole GPUs, by UID. An autoscaler sees them, so nothing is requested for them."""
+    """Why the queue admits none of the pods; empty if it admits some."""
+    whole_gpu_pods: Mapping[str, PodShare] = field(default_factory=dict)
+    """Pods that request whole GPUs, by UID. Autoscalers provide nodes for them, so nothing is requested."""
     kept_out: Mapping[str, str] = field(default_factory=dict)
-    """The part of `spoken_for` that the queue does not admit, by UID, with the reason. An autoscaler would provide
-    nodes for them, unless they have a scheduling gate."""
+    """Why the queue does not admit a pod of `whole_gpu_pods`, by UID. An autoscaler would provide nodes for these pods,
+    unless they have a scheduling gate."""
     gpu_milli: int = 0
-    """Thousandths of the GPUs of new and requested nodes that are this demand's share: that of its pods in what all
-    pods on a node use."""
-    beyond: Mapping[Milli, int] = field(default_factory=dict)
-    """Shares on new and requested nodes: how many GPUs have one of each size, in thousandths of a GPU."""
+    """This demand's part of the GPUs of new and requested nodes, in thousandths of a GPU. The GPUs of a node are
+    divided in proportion to what its pods use."""
+    requested_shares: Mapping[Milli, int] = field(default_factory=dict)
+    """Number of shares on new and requested nodes, by size in thousandths of a GPU."""
     warnings: tuple[str, ...] = ()
-    """Assumptions that the plan had to make."""
+    """Assumptions that the plan is based on."""
 
     @cached_property
     def name(self) -> str:
-        """Of its GPUDemand: a function of the class alone."""
-        return self.of.name
+        """Name of its GPUDemand. It depends on the class only."""
+        return self.demand_class.name
 
     @cached_property
     def least_gpus(self) -> int:
-        """GPUs that its shares on new and requested nodes need at least, were it alone."""
-        return least_gpus(self.beyond)
+        """Lower bound of the GPUs that its shares on new and requested nodes need if no other demand uses them."""
+        return least_gpus(self.requested_shares)
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Why pods are refused, sorted, each once, for readers who may not read the pods."""
-        return tuple(sorted({self.nameless.get(uid, why) for uid, why in self.refused.items()}))
+        """Why pods are refused, without names of pods; sorted, without duplicates."""
+        return tuple(sorted({self.redacted.get(uid, why) for uid, why in self.refused.items()}))
 
     @property
     def kept_out_reasons(self) -> tuple[str, ...]:
-        """Why pods with whole GPUs are kept out, each once, with the number of pods and what to do."""
+        """Why pods that request whole GPUs are not admitted, with their number and what to do; without duplicates."""
         return tuple(
             f"{counted(count, 'pod')} with whole GPUs are not admitted by the queue, but an autoscaler would provide "
             f"nodes: {why}; set plimsoll:capacityGate with wholeGpus to keep such pods from the autoscaler"
@@ -129,34 +130,34 @@ class Demand:
 
 @dataclass(frozen=True)
 class DemandPlan:
-    """The demand of one snapshot."""
+    """The demands of one snapshot and the nodes to request for them."""
 
     demands: tuple[Demand, ...] = ()
-    """By name."""
+    """Sorted by name."""
     nodes: tuple[PlannedNode, ...] = ()
-    """New nodes to request, beyond free GPUs and requested nodes."""
+    """New nodes to request, in addition to free GPUs and requested nodes."""
     places: tuple[FilledNode, ...] = ()
-    """Where pods are planned on existing nodes and on NodeClaims, GPU by GPU."""
+    """The pods that are planned on existing nodes and on NodeClaims, by GPU."""
     needed: frozenset[str] = frozenset()
-    """Names of requested nodes that pods need; the others can be withdrawn."""
+    """Names of the requested nodes that pods need. The other requests can be withdrawn."""
     least_gpus: int = 0
-    """GPUs of new nodes that no plan for the same pods can do without."""
+    """Lower bound of the GPUs of new nodes, for any plan for the same pods."""
     lower_bound: float = 0.0
-    """The same by the linear program over patterns, as if nodes did not matter."""
+    """Lower bound of the new GPUs by the linear program over patterns of GPUs, which ignores CPU, memory and nodes."""
     next_deadline: str = ""
-    """RFC 3339: when pods whose grace lasts are planned for; empty without one."""
+    """When the first grace period ends (RFC 3339); empty if there is none."""
 
     @cached_property
-    def least_beyond_gpus(self) -> int:
-        """GPUs of new and requested nodes that the shares of all demands need at least."""
+    def least_requested_gpus(self) -> int:
+        """Lower bound of the GPUs of new and requested nodes that the shares of all demands need."""
         found = Counter[Milli]()
         for demand in self.demands:
-            found.update(demand.beyond)
+            found.update(demand.requested_shares)
         return least_gpus(found)
 
     @property
     def gpus(self) -> int:
-        """GPUs of the new nodes, used or not."""
+        """GPUs of the new nodes, including unused ones."""
         return sum(node.gpus for node in self.nodes)
 
     @property

@@ -1,6 +1,6 @@
-"""Kinds of node for packing: nodes are of one kind where the same pods can run on them and their GPUs are alike.
+"""Kinds of node for packing. Two nodes are of the same kind if the same pods can run on them and their GPUs are alike.
 
-The queue of a pod is no part of it, so pods of all classes are packed together wherever they can run on the same nodes.
+The queue of a pod is not part of a kind, so pods of all classes are packed together if they can run on the same nodes.
 """
 
 import hashlib
@@ -21,9 +21,9 @@ from plimsoll.plan.demand.demand import RequestedNode
 from plimsoll.plan.demand.supply import FreeHost
 
 _DISCOVERED: Final = ("nvidia.com/", "feature.node.kubernetes.io/")
-"""Prefixes of labels that an instance type implies, though no NodePool and no autoscaler knows them."""
-FREE, COMING, REQUESTED = 0, 1, 2
-"""Tiers: nodes that are there are filled before those of NodeClaims, and these before requested ones."""
+"""Prefixes of labels that follow from the instance type, although NodePools and autoscalers do not know them."""
+FREE, IN_FLIGHT, REQUESTED = 0, 1, 2
+"""Tiers of supply: existing nodes are filled first, then the nodes of NodeClaims, then requested nodes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,22 +33,23 @@ class Kind:
     name: str
     gpus: GpuKind
     placements: frozenset[Placement]
-    """Placements of the pods that can run there."""
+    """The placements of the pods that can run on these nodes."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShapeOffer:
-    """A shape of new nodes, for pods that leave open labels alike."""
+    """A shape of new nodes for pods with the same conditions on labels that the shape leaves open."""
 
     shape: PoolShape
     kind: Kind
     requires: Terms
     packed: NodeShape
-    """For packing; its name is unique."""
+    """The shape for packing; its name is unique."""
 
 
 class Hosts:
-    """The kinds of all that could serve pods of some placements. The order of what is given does not matter."""
+    """Finds the kinds of nodes that can serve pods of the given placements. The result does not depend on the order of
+    placements or nodes."""
 
     def __init__(self, placements: Collection[Placement]) -> None:
         self._placements = sorted(placements, key=_digest)
@@ -62,33 +63,34 @@ class Hosts:
         self._known: dict[tuple[object, ...], frozenset[Placement]] = {}
         self._kinds: dict[tuple[object, ...], Kind] = {}
         self._free: dict[str, tuple[FreeHost, Kind, FreeNode] | tuple[FreeHost, None, None]] = {}
-        """Of hosts that were looked at, by name."""
+        """Kinds of the nodes that were evaluated already, by name."""
 
     @property
     def placements(self) -> frozenset[Placement]:
         return frozenset(self._placements)
 
     def free_of(self, host: FreeHost) -> tuple[FreeHost, Kind, FreeNode] | tuple[FreeHost, None, None]:
-        """The host with its kind and for packing; None where none of the pods can run there."""
+        """The node with its kind and its free resources for packing; both are None if no pod can run on it."""
         known = self._free.get(host.free.name)
         if known is None or known[0] is not host:
             kind = self._kind_of(host)
             if kind is None:
                 known = host, None, None
             else:
-                tier = FREE if isinstance(host.of, Node) else COMING
+                tier = FREE if isinstance(host.source, Node) else IN_FLIGHT
                 known = host, kind, replace(host.free, kind=kind.name, tier=tier)
             self._free[host.free.name] = known
         return known
 
     def _kind_of(self, host: FreeHost) -> Kind | None:
-        of = host.of
+        of = host.source
         placements = self._on_node(of.labels, of.taints, of.name) if isinstance(of, Node) else self._on_shape(of)
         gpus = GpuKind(host.free.kind, host.gpu_memory_mib, host.sharing)
         return self._kind(gpus, placements) if placements else None
 
     def kind_of_requested(self, node: RequestedNode, shapes: Sequence[PoolShape]) -> Kind | None:
-        """Of a requested node that comes as one of these shapes; None where these differ in what pods may request."""
+        """Kind of a requested node that may come as any of these shapes; None if the shapes differ in what pods may
+        request."""
         if len({shape.sharing.resource for shape in shapes}) > 1:
             return None
         able = [each for each in self._placements if all(shape.serves(each) for shape in shapes)]
@@ -100,7 +102,8 @@ class Hosts:
         return self._kind(gpus, frozenset(able)) if able else None
 
     def offers(self, shapes: Iterable[PoolShape]) -> Iterator[ShapeOffer]:
-        """Each shape once for each way in which pods leave it open: pods of different zones share no node."""
+        """Each shape, once for each set of conditions on its open labels: pods that require different zones cannot
+        share a node."""
         for shape in shapes:
             able = self._on_shape(shape)
             terms = {placement: open_terms(placement, shape) for placement in able}
@@ -120,7 +123,9 @@ class Hosts:
         key = (tuple(labels.get(key) for key in self._keys), taints, name if self._by_name else "")
         found = self._known.get(key)
         if found is None:
-            able = (each for each in self._placements if not each.kept_away(taints) and each.allows(labels, name))
+            able = (
+                each for each in self._placements if not each.untolerated_taints(taints) and each.allows(labels, name)
+            )
             found = self._known[key] = frozenset(able)
         return found
 
@@ -141,7 +146,7 @@ class Hosts:
 
 
 def requested_of(node: RequestedNode, kind: Kind, shapes: Sequence[PoolShape]) -> FreeNode:
-    """A requested node for packing: what it has whichever of the shapes it comes as."""
+    """A requested node for packing: the minimum of the resources of all shapes that it may come as."""
     return FreeNode(
         node.name,
         kind.name,
@@ -154,9 +159,9 @@ def requested_of(node: RequestedNode, kind: Kind, shapes: Sequence[PoolShape]) -
 
 
 def open_terms(placement: Placement, shape: PoolShape) -> Terms:
-    """What a placement requires of labels that a node of the shape may or may not have, such as a zone.
+    """The conditions of a placement on labels that a node of the shape may or may not have, such as a zone.
 
-    Alternatives of conditions; empty: the shape decides everything that is required.
+    Returns alternatives, each a set of conditions; empty if the shape meets all conditions of the placement.
     """
     selected = tuple(NodeRequirement(key, "In", (value,)) for key, value in placement.node_selector)
     found = set()
@@ -168,14 +173,14 @@ def open_terms(placement: Placement, shape: PoolShape) -> Terms:
     return tuple(sorted(found))
 
 
-def _decided(wish: NodeRequirement, shape: PoolShape) -> bool:
-    if wish.field or wish.key in shape.labels or wish.key in (GPU_PRODUCT, GPU_COUNT, GPU_MEMORY):
+def _decided(expression: NodeRequirement, shape: PoolShape) -> bool:
+    if expression.field or expression.key in shape.labels or expression.key in (GPU_PRODUCT, GPU_COUNT, GPU_MEMORY):
         return True
-    return wish.key.startswith(_DISCOVERED)
+    return expression.key.startswith(_DISCOVERED)
 
 
 def preference(placement: Placement, shape: PoolShape) -> int:
-    """The weights of the preferred terms that a node of the shape meets, added up."""
+    """Sum of the weights of the preferred node affinity terms that a node of the shape meets."""
     return sum(
         weight
         for weight, term in placement.preferred

@@ -1,4 +1,4 @@
-"""Packs the pods of all classes together, as far as they can share nodes."""
+"""Packs the pods of all classes together where they can share nodes."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,7 +8,8 @@ from plimsoll.packing.nodes import FilledNode, FreeNode, Limit, NodePacking, Nod
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Pods, nodes and shapes of which none has to do with those of other parts, and the packing of them."""
+    """An independent part of the packing problem: its pods can use none of the nodes and shapes of other parts.
+    `packing` is the result."""
 
     needs: Sequence[PodNeed]
     free: Sequence[FreeNode]
@@ -17,7 +18,7 @@ class Part:
     packing: NodePacking = field(default_factory=NodePacking)
 
     def same(self, other: "Part") -> bool:
-        """Whether the same is to be packed."""
+        """Whether both are the same packing problem."""
         return (self.needs, self.free, self.shapes, self.limits) == (
             other.needs,
             other.free,
@@ -27,7 +28,10 @@ class Part:
 
 
 class JointPacking:
-    """Packs part by part. What was packed before is kept as a memo: without it the same is packed again, alike."""
+    """Packs each part on its own. The last results are cached by part; the cache does not affect the result.
+
+    `seconds` limits the search, counted as work instead of time.
+    """
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -40,7 +44,8 @@ class JointPacking:
         shapes: Sequence[NodeShape] = (),
         limits: Sequence[Limit] = (),
     ) -> list[Part]:
-        """The parts with their packings. Limits bind all parts together."""
+        """Packs all parts. If the parts together exceed a limit, everything is packed again as one part within the
+        limits."""
         known, self._known = self._known, {}
         parts = [self._packed(kinds, part, known) for kinds, part in _parts(needs, free, shapes).items()]
         if limits and not all(_within(limit, parts) for limit in limits):
@@ -49,7 +54,7 @@ class JointPacking:
         return parts
 
     def fewest_gpus(self, needs: Sequence[PodNeed], shapes: Sequence[NodeShape]) -> int:
-        """GPUs of new nodes alone that hold the pods."""
+        """Number of GPUs of the new nodes that these pods need if no other node is available."""
         return pack_nodes(needs, shapes, seconds=self._seconds).gpus
 
     def _packed(self, kinds: frozenset[str], part: Part, known: Mapping[frozenset[str], Part]) -> Part:
@@ -62,7 +67,7 @@ class JointPacking:
 
 
 def binds(limit: Limit, parts: Iterable[Part]) -> bool:
-    """Whether the limit may keep one more node out."""
+    """Whether the limit may prevent one more node."""
     return _used(limit, parts) + max(limit.uses.values(), default=0) > limit.left
 
 
@@ -78,7 +83,7 @@ def _used(limit: Limit, parts: Iterable[Part]) -> int:
 def _parts(
     needs: Sequence[PodNeed], free: Sequence[FreeNode], shapes: Sequence[NodeShape]
 ) -> dict[frozenset[str], Part]:
-    """What is connected by pods that may go to one kind of node as well as to another."""
+    """Divides the problem into parts: two kinds are in the same part if any pod can use both."""
     first: dict[str, str] = {}
 
     def root(kind: str) -> str:
@@ -112,5 +117,5 @@ def _parts(
 
 
 def filled(parts: Iterable[Part]) -> Iterable[FilledNode]:
-    """The nodes of all parts."""
+    """The nodes of all parts, with their pods."""
     return (node for part in parts for node in part.packing.nodes)

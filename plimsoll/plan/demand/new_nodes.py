@@ -1,4 +1,4 @@
-"""New nodes of a packing: which of them are requested now, and with what."""
+"""NewNodes: which of the new nodes of a packing are requested now, and for which pods."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Protocol
@@ -12,7 +12,7 @@ from plimsoll.plan.demand.joint import Part
 
 
 class _OfClass(Protocol):
-    of: DemandClass
+    demand_class: DemandClass
 
 
 class NewNodes:
@@ -27,10 +27,11 @@ class NewNodes:
     def kept(
         self, part: Part, requested: Collection[str], may_wait: Callable[[str], bool]
     ) -> tuple[list[FilledNode], set[str]]:
-        """The new nodes of a part that are requested, and the pods that wait for nodes requested before.
+        """The new nodes of a part to request, and the UIDs of the pods that wait for nodes that were requested before.
 
-        While such nodes are outstanding, no more is requested than the bound proves to be missing: the pods may well
-        fit the requested nodes in another way than was found, and the scheduler places them, not the plan.
+        While requested nodes are outstanding, new nodes are requested only up to the lower bound. The remaining pods
+        may fit the requested nodes in another way, because the scheduler places pods, not the plan. `may_wait` says
+        whether the pod with this UID may wait.
         """
         new = list(part.packing.new_nodes)
         if not any(node.name in requested for node in part.free):
@@ -50,12 +51,12 @@ class NewNodes:
         self._kept += nodes
 
     def planned(self) -> tuple[PlannedNode, ...]:
-        """In a stable order."""
+        """The nodes to request, sorted by NodePool, instance type and pods."""
         found = [self._planned(node) for node in self._kept]
         return tuple(sorted(found, key=lambda node: (node.node_pool, node.instance_type, node.held)))
 
     def _use(self, node: FilledNode) -> float:
-        """Part of the node's GPUs that is used."""
+        """Used fraction of the node's GPUs."""
         used = sum(self._needs[name].milli[node.kind] for held in node.gpus for name in held)
         return float(used) / GPU_MILLI / len(node.gpus)
 
@@ -83,14 +84,14 @@ class NewNodes:
             cpu_milli=cpu_milli,
             memory_mib=memory_mib,
             alternatives=tuple(sorted(others)),
-            demands=tuple(sorted({self._class_of[name].of.name for name in node.pods})),
+            demands=tuple(sorted({self._class_of[name].demand_class.name for name in node.pods})),
             gpu_memory_mib=offer.kind.gpus.memory_mib,
             requires=offer.requires,
             resource=offer.shape.sharing.resource,
         )
 
     def _hold(self, node: FilledNode, kind: str) -> bool:
-        """Whether GPUs of that kind hold what is planned for each of the node's."""
+        """Whether GPUs of that kind fit the pods that are planned on each GPU of the node."""
         return all(
             all(kind in self._needs[name].milli for name in held)
             and sum(self._needs[name].milli[kind] for name in held) <= GPU_MILLI

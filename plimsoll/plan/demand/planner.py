@@ -1,5 +1,5 @@
-"""Plans the demand of a snapshot: unschedulable pods of all classes, packed together into free parts of GPUs, requested
-nodes and new nodes."""
+"""Plans the demand of a snapshot: packs the unschedulable pods of all classes onto free GPUs, requested nodes and new
+nodes."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
@@ -17,10 +17,10 @@ from plimsoll.plan.demand.hosts import Hosts
 from plimsoll.plan.demand.joint import JointPacking
 from plimsoll.plan.demand.round import DemandRound
 from plimsoll.plan.demand.supply import Supply
-from plimsoll.plan.demand.usable import Given
+from plimsoll.plan.demand.usable import DemandInputs
 
 SECONDS: Final = 2.0
-"""For the packing of pods that can share nodes."""
+"""Limit of the search for one packing, counted as work."""
 
 
 def plan_demand(
@@ -32,20 +32,22 @@ def plan_demand(
     room: Room | None = None,
     now: datetime | None = None,
 ) -> DemandPlan:
-    """The demand of a snapshot. The order of what is given does not matter.
+    """The demand of a snapshot. The result does not depend on the order of the arguments' elements.
 
-    `blocked_types` are (instance type, NodePool) pairs that are not requested for now, nor waited for; `failed_claims`
-    the names of NodeClaims of which nothing is expected any more. `room` is what the Environment's limits leave beside
-    everything that exists and is not requested. `now`, with a time zone, decides whose grace is over; None: all are.
-    With the planned nodes as `requested`, the same pods give no new nodes.
+    `blocked_types` are (instance type, NodePool) pairs that are skipped for now. `failed_claims` are names of
+    NodeClaims that are no longer expected. `room` is what the Environment's limits leave besides all existing capacity
+    that was not requested for demand. `now`, with a time zone, decides whose grace period is over; with None, all are.
+
+    With the planned nodes as `requested`, the same pods need no new nodes.
     """
     return DemandPlanner().plan(snapshot, requested, blocked_types, failed_claims, room=room, now=now)
 
 
 class DemandPlanner:
-    """Plans demand round after round, and reads only what changed. A plan depends on nothing but its arguments.
+    """Plans demand in round after round and reads only what changed. A plan depends on its arguments only.
 
-    Not thread-safe. `seconds` limits the packing, by counted work: the same pods have the same plan on every machine.
+    Not thread-safe. `seconds` limits the search for a packing, counted as work, so that a plan is the same on every
+    machine.
     """
 
     def __init__(self, seconds: float = SECONDS) -> None:
@@ -55,7 +57,7 @@ class DemandPlanner:
         self._hosts = Hosts(())
         self._snapshot: Snapshot | None = None
         self._counted = False
-        """Whether ledger, loads and shapes are those of the last snapshot: nobody needs them while no pod waits."""
+        """Whether ledger, loads and shapes are those of the last snapshot. They are not updated while no pod waits."""
         self._classes = Classes()
         self._ledger = GpuLedger()
         self._queue_loads = QueueLoads()
@@ -84,7 +86,7 @@ class DemandPlanner:
         placements = frozenset(of.placement for of in classes)
         if self._hosts.placements != placements:
             self._hosts = Hosts(placements)
-        given = Given(
+        inputs = DemandInputs(
             snapshot=snapshot,
             classes=classes,
             groups=self._classes.groups,
@@ -92,38 +94,40 @@ class DemandPlanner:
             shapes=shapes.shapes,
             blocked=frozenset(blocked_types),
             requested=tuple(sorted(requested, key=lambda each: each.name)),
-            coming=unready_claims(snapshot) if requested else {},
+            in_flight=unready_claims(snapshot) if requested else {},
             limits=PoolLimits(snapshot.node_pools, snapshot.environment.spec.gpu_resource, room),
             gate=QueueGate(snapshot.queues, self._loads) if snapshot.queues else None,
             preemptible=self._classes.preemptible,
             now=now,
             warnings=shapes.warnings,
         )
-        found = self._round(given)
+        found = self._round(inputs)
         while found.refused:
-            # What requests that will be withdrawn hold of the limits is free for others.
-            kept = tuple(each for each in given.requested if each.claimed or each.name in found.needed)
-            if len(kept) == len(given.requested):
+            # Requests that will be withdrawn no longer count against the limits, so other nodes may be requested
+            # instead.
+            kept = tuple(each for each in inputs.requested if each.claimed or each.name in found.needed)
+            if len(kept) == len(inputs.requested):
                 break
-            given = replace(
-                given,
+            inputs = replace(
+                inputs,
                 requested=kept,
                 limits=PoolLimits(snapshot.node_pools, snapshot.environment.spec.gpu_resource, room),
                 gate=QueueGate(snapshot.queues, self._loads) if snapshot.queues else None,
             )
-            other = self._round(given)
+            other = self._round(inputs)
             if other.refused >= found.refused:
                 break
             found = other
         return found
 
-    def _round(self, given: Given) -> DemandPlan:
-        return DemandRound(given, self._hosts, self._packing, self._whole, self._needs).plan()
+    def _round(self, inputs: DemandInputs) -> DemandPlan:
+        return DemandRound(inputs, self._hosts, self._packing, self._whole, self._needs).plan()
 
     def _read(
         self, snapshot: Snapshot
     ) -> tuple[Snapshot | None, PodChanges | None, Mapping[DemandClass, ClassMembers]]:
-        """The last snapshot and how pods differ from it, where it can be built upon; the classes of waiting pods."""
+        """The last snapshot and the changed pods, both None if everything must be read again; and the classes of
+        waiting pods."""
         last, self._snapshot = self._snapshot, None  # nothing is known where this fails
         if last is not None and last.environment.spec.gpu_resource != snapshot.environment.spec.gpu_resource:
             last = None
@@ -133,12 +137,13 @@ class DemandPlanner:
         return last, changes, classes
 
     def _count(self, snapshot: Snapshot, last: Snapshot | None, changes: PodChanges | None) -> PoolShapes:
-        """Ledger, loads and shapes, by what is not the same as in the last snapshot."""
+        """Updates the ledger, the loads of queues and the shapes of new nodes with the changes since the last
+        snapshot."""
         counted, self._counted = self._counted, False
         settings = snapshot.environment.spec.demand
         if last is None or not counted or last.environment.spec.demand != settings:
             last, changes = None, None
-            # A pod is demand, or has taken GPUs; never both.
+            # A waiting pod is demand and uses no GPU yet; all other pods count in the ledger.
             resource = snapshot.environment.spec.gpu_resource
             self._ledger = GpuLedger(
                 resource,
@@ -149,12 +154,12 @@ class DemandPlanner:
         if changes is None or last is None or last.nodes is not snapshot.nodes:
             self._ledger.update(snapshot.nodes, snapshot.pods)
         else:
-            self._ledger.take(changes)
+            self._ledger.apply_changes(changes)
         queued = last is not None and last.queues
         self._loads = self._queue_loads.update(snapshot, changes if queued else None) if snapshot.queues else {}
         if last is None or last.daemon_sets is not snapshot.daemon_sets:
             self._daemons = DaemonOverhead(snapshot.daemon_sets)
-        self._ledger.put_beside(snapshot.host_loads, self._daemons)
+        self._ledger.set_other_loads(snapshot.host_loads, self._daemons)
         same = last is not None and all(
             getattr(last, name) is getattr(snapshot, name) for name in ("nodes", "node_pools", "daemon_sets")
         )

@@ -1,4 +1,5 @@
-"""Order of pods if limits leave room for some of them only: the highest priority first, then the oldest."""
+"""The order in which pods get capacity if limits leave room for only some of them: highest priority first, then
+oldest."""
 
 from collections.abc import Callable, Sequence
 
@@ -6,11 +7,11 @@ from plimsoll.packing.nodes import PodNeed, Unit
 from plimsoll.plan.classes import Gang
 
 Order = Callable[[str], tuple[int, str, str]]
-"""Of a pod by UID; the least goes first."""
+"""Sort key of a pod by its UID; the smallest is served first."""
 
 
 def units_in_order(needs: Sequence[PodNeed], order: Order, gangs: Sequence[Gang]) -> list[Unit]:
-    """The pods that go together, those that go first first: the least that a gang needs to start, and single pods."""
+    """Pods that get capacity together or not at all, in order: single pods, and the minimum of each gang."""
     by_name = {need.name: need for need in needs}
     gang_of = {uid: gang for gang in gangs for uid in gang.pods}
     units: list[Unit] = []
@@ -29,9 +30,10 @@ def units_in_order(needs: Sequence[PodNeed], order: Order, gangs: Sequence[Gang]
 
 
 def left_out(units: Sequence[Unit], fits: Callable[[Sequence[PodNeed]], bool]) -> set[str]:
-    """UIDs of the pods that there is no room for beside those before them. `fits` says whether pods have room together.
+    """UIDs of the pods for which there is no room in addition to those before them. `fits` says whether all of the
+    given pods fit.
 
-    A pod that finds no room leaves what there is to those after it that need less.
+    A pod that does not fit leaves the room to later pods that need less.
     """
     choice = _Choice(fits)
     choice.choose(units)
@@ -44,11 +46,11 @@ class _Choice:
         self._kept: list[PodNeed] = []
         self.out: set[str] = set()
         self._too_much: set[tuple[object, ...]] = set()
-        """What pods need that found no room: room only gets less."""
+        """Needs of pods that did not fit. They do not fit later either, because the room only shrinks."""
 
     def choose(self, units: Sequence[Unit]) -> None:
-        """All of them, or else the first half and then the second."""
-        units = [unit for unit in units if not self._hopeless(unit)]
+        """Adds all units if they fit together, else the first half and then the second half."""
+        units = [unit for unit in units if not self._never_fits(unit)]
         wanted = [need for unit in units for need in unit.pods]
         if not wanted:
             return
@@ -62,7 +64,7 @@ class _Choice:
             self.choose(units[:middle])
             self.choose(units[middle:])
 
-    def _hopeless(self, unit: Unit) -> bool:
+    def _never_fits(self, unit: Unit) -> bool:
         too_much = len(unit.pods) == 1 and _key(unit.pods[0]) in self._too_much
         if too_much or unit.after in self.out:
             self.out.update(need.name for need in unit.pods)

@@ -23,19 +23,19 @@ NO_ROOM: Final = (
 
 
 def why_unserved(placement: Placement, shapes: Sequence[PoolShape], pools: int) -> str:
-    """Of pods that no GPU of the cluster and none of these shapes may serve."""
+    """Why pods of this placement cannot use any GPU of the cluster or any of these shapes, and what to change."""
     if not shapes:
         what = "no NodePool allows an instance type with GPUs that is known" if pools else "there is no NodePool"
         return f"no GPU of the cluster could serve it, and {what}: declare a NodePool for it"
     selected = [shape for shape in shapes if replace(shape, taints=()).serves(placement)]
-    if selected or all(placement.kept_away(shape.taints) for shape in shapes):
-        taints = {str(taint) for shape in selected or shapes for taint in placement.kept_away(shape.taints)}
-        wishes = placement.node_selector or placement.affinity
-        which = "that fits its node selector and affinity" if wishes else "with GPUs"
+    if selected or all(placement.untolerated_taints(shape.taints) for shape in shapes):
+        taints = {str(taint) for shape in selected or shapes for taint in placement.untolerated_taints(shape.taints)}
+        constrained = placement.node_selector or placement.affinity
+        which = "that fits its node selector and affinity" if constrained else "with GPUs"
         return f"it tolerates the taints of no NodePool {which} ({shortlist(sorted(taints))}): add tolerations"
-    said = [f"{key}={value}" for key, value in placement.node_selector]
-    said += [" and ".join(map(str, term)) for term in placement.affinity]
+    selected_labels = [f"{key}={value}" for key, value in placement.node_selector]
+    selected_labels += [" and ".join(map(str, term)) for term in placement.affinity]
     return (
-        f"no GPU of the cluster and no NodePool fits its node selector and affinity ({shortlist(said)}): change "
-        "them, or declare a NodePool that fits"
+        f"no GPU of the cluster and no NodePool fits its node selector and affinity ({shortlist(selected_labels)}): "
+        "change them, or declare a NodePool that fits"
     )

@@ -1,4 +1,4 @@
-"""The demand plan of a packing: what each class has where, and the nodes to request."""
+"""Builds the DemandPlan from a packing: the places of each class's pods, and the nodes to request."""
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -12,12 +12,12 @@ from plimsoll.plan.demand.class_plan import ClassPlan
 from plimsoll.plan.demand.demand import Demand, DemandPlan, PlannedNode
 from plimsoll.plan.demand.joint import Part, filled
 from plimsoll.plan.demand.new_nodes import NewNodes
-from plimsoll.plan.demand.usable import Given, Usable
+from plimsoll.plan.demand.usable import DemandInputs, Usable
 from plimsoll.plan.owned import parse_time
 
 
 class _Place(NamedTuple):
-    """Where a pod is planned."""
+    """Where a pod is planned: the name of an existing node or of a requested node, or the index of a new node."""
 
     node: str = ""
     requested: str = ""
@@ -27,21 +27,21 @@ class _Place(NamedTuple):
 class Result:
     def __init__(
         self,
-        given: Given,
+        inputs: DemandInputs,
         usable: Usable,
         classes: Sequence[ClassPlan],
         class_of: Mapping[str, ClassPlan],
         in_grace: Collection[str],
     ) -> None:
-        self._given = given
-        self._settings = given.snapshot.environment.spec.demand
+        self._inputs = inputs
+        self._settings = inputs.snapshot.environment.spec.demand
         self._usable = usable
         self._classes = classes
         self._class_of = class_of
         self._in_grace = in_grace
 
     def plan(self, parts: Sequence[Part], deadline: datetime | None) -> DemandPlan:
-        """`deadline` is when the next grace ends."""
+        """`deadline` is the end of the first grace period."""
         by_name = {need.name: need for part in parts for need in part.needs}
         new = NewNodes(self._usable.offers, self._class_of, by_name)
         awaiting: set[str] = set()
@@ -84,8 +84,9 @@ class Result:
         )
 
     def _may_wait(self, uid: str) -> bool:
-        """Whether a pod may wait for requested nodes of which the bound says that they suffice: not if it is older than
-        all that it could use, and waited for longer than is set."""
+        """Whether the pod may wait for requested nodes, if the lower bound says that they suffice: not if it is older
+        than all requested nodes that it could use, and `waitSeconds` have passed since the oldest of these was
+        requested."""
         need = self._class_of[uid].needs[uid]
         usable = [
             self._usable.requested[node.name]
@@ -94,7 +95,7 @@ class Result:
         ]
         if not usable:
             return False
-        if self._given.now is None:
+        if self._inputs.now is None:
             return True
         pod = self._class_of[uid].members.shares[uid].pod
         since = parse_time(pod.creation_timestamp)
@@ -102,12 +103,13 @@ class Result:
         oldest = min((each for each in times if each is not None), default=None)
         if since is None or oldest is None or since > oldest:
             return True
-        return self._given.now <= oldest + timedelta(seconds=self._settings.wait_seconds)
+        return self._inputs.now <= oldest + timedelta(seconds=self._settings.wait_seconds)
 
     def _weights(
         self, parts: Iterable[Part], planned: Sequence[PlannedNode], needs: Mapping[str, PodNeed]
     ) -> Mapping[str, float]:
-        """Thousandths of GPUs of new and requested nodes that are the share of each pod."""
+        """The part of the GPUs of new and requested nodes that each pod accounts for, in thousandths of a GPU, by
+        UID."""
         found: dict[str, float] = {}
         nodes = [(node.pods, node.gpus) for node in planned]
         nodes += [(node.pods, len(node.gpus)) for node in filled(parts) if node.node in self._usable.requested]
@@ -135,10 +137,10 @@ class Result:
                 on_new[uid] = place.new
         waiting = tuple(uid for uid in sorted(shares) if uid in awaiting)
         grace = tuple(uid for uid in sorted(shares) if uid in self._in_grace and uid not in places)
-        coming = [uid for uids in on_requested.values() for uid in uids] + list(on_new)
+        requested_pods = [uid for uids in on_requested.values() for uid in uids] + list(on_new)
         blocked = shares and shares.keys() <= each.by_queue.keys()
         return Demand(
-            of=each.of,
+            demand_class=each.demand_class,
             pods=shares,
             on_nodes={name: tuple(uids) for name, uids in sorted(on_nodes.items())},
             on_requested={name: tuple(uids) for name, uids in sorted(on_requested.items())},
@@ -146,18 +148,18 @@ class Result:
             awaiting=waiting,
             in_grace=grace,
             refused=dict(sorted(each.refused.items())),
-            nameless=each.nameless,
+            redacted=each.redacted,
             blocked=next(iter(each.by_queue.values())) if blocked else "",
-            spoken_for=each.members.whole,
+            whole_gpu_pods=each.members.whole,
             kept_out=each.kept_out,
-            gpu_milli=round(sum(weights.get(uid, 0.0) for uid in coming)),
-            beyond=_sizes(each.needs[uid] for uid in (*coming, *waiting)),
-            warnings=(*self._given.warnings, *each.warnings),
+            gpu_milli=round(sum(weights.get(uid, 0.0) for uid in requested_pods)),
+            requested_shares=_sizes(each.needs[uid] for uid in (*requested_pods, *waiting)),
+            warnings=(*self._inputs.warnings, *each.warnings),
         )
 
 
 def _sizes(needs: Iterable[PodNeed]) -> Mapping[Milli, int]:
-    """How many GPUs the pods have a share of, by its size on the kind where that is the least."""
+    """Number of shares by size, in thousandths of a GPU on the kind where a share is smallest."""
     found = Counter[Milli]()
     for need in needs:
         found[share_milli(need)] += need.devices
@@ -165,7 +167,7 @@ def _sizes(needs: Iterable[PodNeed]) -> Mapping[Milli, int]:
 
 
 def _is_usable(node: FreeNode, need: PodNeed) -> bool:
-    """Whether the pod could run on the requested node, were it alone."""
+    """Whether the pod fits the requested node while no other pod uses it."""
     return (
         node.kind in need.milli
         and len(node.gpus) >= need.devices

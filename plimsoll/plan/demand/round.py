@@ -1,4 +1,4 @@
-"""One round of demand planning: from the classes of waiting pods to the capacity that each lacks."""
+"""One round of demand planning: from the classes of waiting pods to the capacity that each class lacks."""
 
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timedelta
@@ -18,25 +18,25 @@ from plimsoll.plan.demand.joint import JointPacking, Part, binds, filled
 from plimsoll.plan.demand.priorities import left_out, units_in_order
 from plimsoll.plan.demand.reasons import BLOCKED, NO_ROOM, SURPLUS, why_unserved
 from plimsoll.plan.demand.result import Result
-from plimsoll.plan.demand.usable import Given, Usable
+from plimsoll.plan.demand.usable import DemandInputs, Usable
 from plimsoll.plan.owned import parse_time
 
 _FEW_PODS: Final = 200
-"""Up to so many, whether each has room is found out by packing it with those before it; else by best fit alone."""
+"""If limits bind and there are more pods than this, best fit alone decides which pods have room."""
 
 
 class DemandRound:
     def __init__(
-        self, given: Given, hosts: Hosts, packing: JointPacking, whole: JointPacking, known: KnownNeeds
+        self, inputs: DemandInputs, hosts: Hosts, packing: JointPacking, whole: JointPacking, known: KnownNeeds
     ) -> None:
-        self._given = given
-        self._settings = given.snapshot.environment.spec.demand
+        self._inputs = inputs
+        self._settings = inputs.snapshot.environment.spec.demand
         self._packing = packing
         self._whole = whole
         self._known = known
-        self._classes = [ClassPlan(of, members) for of, members in given.classes.items()]
+        self._classes = [ClassPlan(of, members) for of, members in inputs.classes.items()]
         self._class_of = {uid: each for each in self._classes for uid in each.members.shares}
-        self._usable = Usable(given, hosts, self._classes)
+        self._usable = Usable(inputs, hosts, self._classes)
         self._deadlines: list[datetime] = []
         self._in_grace: set[str] = set()
 
@@ -44,67 +44,69 @@ class DemandRound:
         for each in self._classes:
             self._prepare(each)
         found = self._gangs()
-        hopeless = [gang for gang in found if gang.lacking(lambda uid: uid in self._class_of[uid].needs)]
-        self._leave_out(hopeless)
-        self._ask_queues(found, {uid for gang in hopeless for uid in gang.pods})
+        unstartable = [gang for gang in found if gang.lacking(lambda uid: uid in self._class_of[uid].needs)]
+        self._leave_out(unstartable)
+        self._check_queues(found, {uid for gang in unstartable for uid in gang.pods})
         self._place_whole()
         parts = self._pack(found)
-        result = Result(self._given, self._usable, self._classes, self._class_of, self._in_grace)
+        result = Result(self._inputs, self._usable, self._classes, self._class_of, self._in_grace)
         return result.plan(parts, min(self._deadlines, default=None))
 
     def _place_whole(self) -> None:
-        """Whole GPUs that are free go to the pods that request them and that their queue admits; what is missing, their
-        autoscaler provides."""
+        """Assigns free whole GPUs to the pods that request them and that their queues admit. An autoscaler provides the
+        nodes for the others."""
         if not any(each.members.whole for each in self._classes):
             return
         usable = self._usable
-        there = [node for node in usable.free if node.name not in usable.requested and GPU_MILLI in node.gpus]
-        names = {node.kind for node in there}
+        existing = [node for node in usable.free if node.name not in usable.requested and GPU_MILLI in node.gpus]
+        names = {node.kind for node in existing}
         needs: list[PodNeed] = []
         for each in self._classes:
-            kinds = usable.kinds_there(each.of, names) if each.members.whole else {}
+            kinds = usable.existing_kinds(each.demand_class, names) if each.members.whole else {}
             if kinds:
-                of_class = self._known.of(each.of, each.members.whole, kinds, self._settings, -1).needs
+                of_class = self._known.of(each.demand_class, each.members.whole, kinds, self._settings, -1).needs
                 needs += (need for uid, need in of_class.items() if uid not in each.kept_out)
-        usable.take(filled(self._whole.pack(needs, there)), {need.name: need for need in needs})
+        usable.subtract(filled(self._whole.pack(needs, existing)), {need.name: need for need in needs})
 
     def _prepare(self, each: ClassPlan) -> None:
-        placement, usable = each.of.placement, self._usable
+        placement, usable = each.demand_class.placement, self._usable
         each.refused |= each.members.unreadable
-        each.nameless |= each.members.nameless
+        each.redacted |= each.members.redacted
         offers = [offer for offer in usable.offers.values() if placement in offer.kind.placements]
-        each.levels = [usable.kinds_there(each.of, usable.kinds.keys())]
+        each.levels = [usable.existing_kinds(each.demand_class, usable.kinds.keys())]
         for rank in sorted({_rank(offer, each) for offer in offers}):
             more = {offer.kind.name: offer.kind.gpus for offer in offers if _rank(offer, each) == rank}
             each.levels.append({**each.levels[-1], **more})
         kinds = each.levels[-1]
         if not kinds:
-            pools = len(self._given.snapshot.node_pools)
+            pools = len(self._inputs.snapshot.node_pools)
             blocked = any(placement in offer.kind.placements for offer in usable.blocked.values())
-            why = BLOCKED if blocked else why_unserved(placement, self._given.shapes, pools)
+            why = BLOCKED if blocked else why_unserved(placement, self._inputs.shapes, pools)
             each.refused |= dict.fromkeys(each.members.shares, why)
             return
-        found = self._known.of(each.of, each.members.shares, kinds, self._settings, len(each.levels))
+        found = self._known.of(each.demand_class, each.members.shares, kinds, self._settings, len(each.levels))
         each.needs, each.load, each.warnings = found.needs, found.load, found.warnings
         each.refused |= {uid: self._blocked_for(each, uid, why) for uid, why in found.refused.items()}
         self._note_grace(each)
 
     def _note_grace(self, each: ClassPlan) -> None:
-        """Pods for which no node is requested yet, as they were found to be unschedulable just now."""
+        """Keeps pods on existing and requested nodes until their grace period has passed."""
         grace = self._settings.grace_seconds
-        if not grace or self._given.now is None:
+        if not grace or self._inputs.now is None:
             return
         for uid, share in each.members.shares.items():
             condition = condition_of(share.pod.conditions, "PodScheduled")
             since = parse_time(condition.last_transition_time) if condition is not None else None
-            if since is not None and (until := since + timedelta(seconds=grace)) > self._given.now:
+            if since is not None and (until := since + timedelta(seconds=grace)) > self._inputs.now:
                 each.level[uid] = 0
                 self._in_grace.add(uid)
                 self._deadlines.append(until)
 
     def _blocked_for(self, each: ClassPlan, uid: str, why: str) -> str:
-        """The reason that a type is blocked, where only nodes of a blocked type could take the pod."""
-        offers = [offer for offer in self._usable.blocked.values() if each.of.placement in offer.kind.placements]
+        """BLOCKED if only nodes of blocked instance types could take the pod, else `why`."""
+        offers = [
+            offer for offer in self._usable.blocked.values() if each.demand_class.placement in offer.kind.placements
+        ]
         if not offers:
             return why
         kinds = {offer.kind.name: offer.kind.gpus for offer in offers}
@@ -119,27 +121,29 @@ class DemandRound:
             return ()
         unreadable = (pod for each in self._classes for pod in each.members.unreadable_pods)
         spoken = [share.pod for each in self._classes for share in each.members.whole.values()]
-        pods = self._given.snapshot.pods
+        pods = self._inputs.snapshot.pods
         running = (pod for pod in pods if node_of(pod) and not pod.finished and not pod.deleting)
-        return gangs(waiting, chain(spoken, running), self._given.groups, unreadable)
+        return gangs(waiting, chain(spoken, running), self._inputs.groups, unreadable)
 
-    def _ask_queues(self, found: tuple[Gang, ...], hopeless: Collection[str]) -> None:
-        """Pod by pod only where a queue would not admit all."""
-        gate = self._given.gate
+    def _check_queues(self, found: tuple[Gang, ...], unstartable: Collection[str]) -> None:
+        """Refuses the pods that their queue does not admit. Pods are checked one by one only in queues that do not
+        admit all."""
+        gate = self._inputs.gate
         if gate is None:
             return
         whole = [(uid, each) for each in self._classes for uid in each.members.whole]
-        loads = [(each.of.queue, QueueLoad.of(_whole(each, uid), preemptible=False)) for uid, each in whole]
-        tight = gate.tight([*((each.of.queue, each.load) for each in self._classes), *loads])
-        uids = {uid for each in self._classes if each.of.queue in tight for uid in each.needs}
+        loads = [(each.demand_class.queue, QueueLoad.of(_whole(each, uid), preemptible=False)) for uid, each in whole]
+        tight = gate.tight([*((each.demand_class.queue, each.load) for each in self._classes), *loads])
+        uids = {uid for each in self._classes if each.demand_class.queue in tight for uid in each.needs}
         uids |= {uid for gang in found if not uids.isdisjoint(gang.pods) for uid in gang.pods}
-        asking = {uid: each for uid in uids if uid not in hopeless and uid in (each := self._class_of[uid]).needs}
-        asked = {uid: _asked(each, uid) for uid, each in asking.items()}
-        asking |= {uid: each for uid, each in whole if each.of.queue in tight}
+        asking = {uid: each for uid in uids if uid not in unstartable and uid in (each := self._class_of[uid]).needs}
+        asked = {uid: _queue_amount(each, uid) for uid, each in asking.items()}
+        asking |= {uid: each for uid, each in whole if each.demand_class.queue in tight}
         asked |= {uid: _whole(each, uid) for uid, each in whole if uid in asking}
         pods = {uid: each.pod(uid) for uid, each in asking.items()}
         requests = {
-            uid: (each.of.queue, asked[uid], self._given.preemptible(pods[uid].pod)) for uid, each in asking.items()
+            uid: (each.demand_class.queue, asked[uid], self._inputs.preemptible(pods[uid].pod))
+            for uid, each in asking.items()
         }
         for uid, why in refused_by_queues(gate, pods, requests, found).items():
             each = asking[uid]
@@ -149,7 +153,8 @@ class DemandRound:
                 each.refused[uid] = each.by_queue[uid] = why
 
     def _pack(self, found: tuple[Gang, ...]) -> list[Part]:
-        """Again without pods that find no place, while that leaves others of their gangs without use."""
+        """Packs the pods. Repeats it without the pods that find no place, as long as gangs remain that can no longer
+        start."""
         limited = False
         while True:
             needs = [
@@ -181,7 +186,8 @@ class DemandRound:
             self._leave_out(broken[len(broken) // 2 :])
 
     def _refuse_surplus(self, parts: Iterable[Part]) -> bool:
-        """Leaves out pods of new nodes that are larger than blocked ones that would do, beyond what may be surplus."""
+        """Refuses pods on new nodes that exceed, by more than `surplusGpus`, the nodes that blocked instance types
+        would need. Returns whether any pod was refused."""
         if not self._usable.blocked:
             return False
         found = False
@@ -191,7 +197,7 @@ class DemandRound:
             pods = {uid: of.members.shares[uid] for uid, of in zip(node.pods, each, strict=True)}
             offers = [
                 offer for offer in everything.values()
-                if all(of.of.placement in offer.kind.placements for of in each)
+                if all(of.demand_class.placement in offer.kind.placements for of in each)
             ]  # fmt: skip
             kinds = {offer.kind.name: offer.kind.gpus for offer in offers}
             needs = class_needs(pods, kinds, self._settings).needs
@@ -203,7 +209,7 @@ class DemandRound:
         return found
 
     def _refuse_by_limits(self, needs: Sequence[PodNeed], found: Sequence[Gang]) -> None:
-        """Leaves out those that limits keep out, by priority, then age."""
+        """Refuses the pods for which limits leave no room, lowest priority and newest first."""
 
         def fits(chosen: Sequence[PodNeed]) -> bool:
             parts = self._packing.pack(chosen, self._usable.free, self._usable.shapes, self._usable.limits)
@@ -219,9 +225,9 @@ class DemandRound:
         for uid in sorted(out):
             why = self._blocked_for(self._class_of[uid], uid, self._why_limited(uid))
             if uid in gang_of:
-                said = "starts as a whole, and its pods find no room together"
-                self._class_of[uid].nameless[uid] = f"a gang {said}: {why}"
-                why = f"{gang_of[uid].name} {said}: {why}"
+                problem = "starts as a whole, and its pods find no room together"
+                self._class_of[uid].redacted[uid] = f"a gang {problem}: {why}"
+                why = f"{gang_of[uid].name} {problem}: {why}"
             self._refuse(uid, why)
 
     def _order(self, uid: str) -> tuple[int, str, str]:
@@ -231,7 +237,7 @@ class DemandRound:
     def _why_limited(self, uid: str) -> str:
         each = self._class_of[uid]
         able = [offer for offer in self._usable.offers.values() if _could_take(offer, each.needs[uid])]
-        limits = self._given.limits
+        limits = self._inputs.limits
         why = next((str(excess) for offer in able if (excess := limits.excess(offer.shape)) is not None), "")
         tightest = (str(limits.tightest(offer.shape) or "") for offer in able)
         return why or next(filter(None, tightest), "") or NO_ROOM
@@ -242,41 +248,41 @@ class DemandRound:
     def _leave_out(self, broken: Iterable[Gang]) -> None:
         for gang in broken:
             lacking = gang.lacking(self._may_have_place)
-            said = f"starts as a whole, and {lacking} more of its pods need a place"
-            why = nameless = "a request for GPUs among them cannot be read"
+            problem = f"starts as a whole, and {lacking} more of its pods need a place"
+            why = redacted = "a request for GPUs among them cannot be read"
             first = next((uid for uid in gang.pods if uid in self._class_of[uid].refused), None)
             if first is not None:
                 each = self._class_of[first]
-                why, nameless = each.refused[first], each.nameless.get(first, each.refused[first])
+                why, redacted = each.refused[first], each.redacted.get(first, each.refused[first])
             for uid in gang.pods:
                 each = self._class_of[uid]
                 if uid not in each.refused:
-                    each.refused[uid] = f"{gang.name} {said}: {why}"
-                    each.nameless[uid] = f"a gang {said}: {nameless}"
+                    each.refused[uid] = f"{gang.name} {problem}: {why}"
+                    each.redacted[uid] = f"a gang {problem}: {redacted}"
 
     def _may_have_place(self, uid: str) -> bool:
         return self._class_of[uid].has_place(uid)
 
 
-def _asked(each: ClassPlan, uid: str) -> Amount:
-    """What a pod takes of its queue."""
+def _queue_amount(each: ClassPlan, uid: str) -> Amount:
+    """What the pod would take of its queue."""
     pod = each.pod(uid)
     return Amount.of(queue_milli(pod, each.needs[uid]), pod.pod.host)
 
 
 def _whole(each: ClassPlan, uid: str) -> Amount:
-    """What a pod with whole GPUs takes of its queue."""
+    """What a pod that requests whole GPUs would take of its queue."""
     share = each.members.whole[uid]
     return Amount.of(share.share.devices * GPU_MILLI, share.pod.host)
 
 
 def _rank(offer: ShapeOffer, each: ClassPlan) -> tuple[int, int]:
-    """Of new nodes, the least first: what pods prefer, then the weight of the NodePool."""
-    return -preference(each.of.placement, offer.shape), -offer.shape.weight
+    """Sort key of new nodes, smallest first: the preference of the pods, then the weight of the NodePool."""
+    return -preference(each.demand_class.placement, offer.shape), -offer.shape.weight
 
 
 def _could_take(offer: ShapeOffer, need: PodNeed) -> bool:
-    """Whether an empty node of the shape takes the pod."""
+    """Whether the pod fits an empty node of the shape."""
     shape = offer.packed
     return (
         shape.kind in need.milli

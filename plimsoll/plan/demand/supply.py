@@ -1,11 +1,11 @@
-"""Supply that demand is packed into before new nodes are requested: free parts of nodes and of NodeClaims."""
+"""Supply that is used before new nodes are requested: free resources of nodes and of NodeClaims."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from plimsoll.cluster.ledger import GpuAccount, GpuLedger, free_node
 from plimsoll.cluster.nodes import gpu_devices
-from plimsoll.cluster.pools import PoolShape, claim_spares
+from plimsoll.cluster.pools import PoolShape, free_on_claims
 from plimsoll.labels import NODEPOOL, WORKSPACE
 from plimsoll.model import Snapshot
 from plimsoll.model.api import NOT_SHARED, DemandSettings, DeviceSharing
@@ -17,22 +17,22 @@ from plimsoll.packing.nodes import FreeNode
 
 @dataclass(frozen=True, slots=True)
 class FreeHost:
-    """What is free on a node, or on a NodeClaim of a shape."""
+    """Free resources of a node, or of a NodeClaim with a known shape."""
 
     free: FreeNode
-    """Its kind is the GPU product."""
-    of: Node | PoolShape
-    """Whose labels and taints say which pods it can run."""
+    """Free resources; the kind is the GPU product."""
+    source: Node | PoolShape
+    """The node or shape whose labels and taints decide which pods can run there."""
     gpu_memory_mib: int | None
-    """Shareable MiB of one GPU; None where it is not known."""
+    """MiB of one GPU that shares can use; None if it is not known."""
     largest: int
-    """Whole thousandths of the GPU that has the most free."""
+    """Whole thousandths of the GPU with the most free."""
     sharing: DeviceSharing = NOT_SHARED
-    """How its GPUs are announced."""
+    """How its GPUs are allocatable: as whole GPUs or as several devices each."""
 
 
 class Supply:
-    """The supply of one snapshot after the other. Nodes that did not change are not read again."""
+    """Reads the supply of consecutive snapshots. Unchanged nodes are not read again."""
 
     def __init__(self) -> None:
         self._ledger: GpuLedger | None = None
@@ -41,9 +41,11 @@ class Supply:
     def of(
         self, snapshot: Snapshot, ledger: GpuLedger, shapes: Sequence[PoolShape], failed_claims: Collection[str]
     ) -> Mapping[str, FreeHost]:
-        """By name of node or NodeClaim. `failed_claims` are NodeClaims of which nothing is expected any more.
+        """Supply by the name of the node or NodeClaim. `failed_claims` are names of NodeClaims that are no longer
+        expected.
 
-        Nobody else reads the ledger.
+        Nothing else may read the accounts of `ledger` between two calls, because reading an account clears its mark in
+        `ledger.unread`.
         """
         if ledger is not self._ledger:
             self._ledger, self._nodes = ledger, {}
@@ -58,10 +60,12 @@ class Supply:
         if not claims:
             return self._nodes
         nodes, spec = {node.name: node for node in snapshot.nodes}, snapshot.environment.spec
-        coming = [claim for claim in claims if not _devices(nodes.get(claim.node_name), spec.gpu_resource)]
-        spares = claim_spares(coming, shapes, spec.gpu_resource)
-        coming_free = {free.name: FreeHost(free, of, _shareable(of.gpu_memory_mib), GPU_MILLI) for free, of in spares}
-        return coming_free | self._nodes
+        in_flight = [claim for claim in claims if not _devices(nodes.get(claim.node_name), spec.gpu_resource)]
+        spares = free_on_claims(in_flight, shapes, spec.gpu_resource)
+        in_flight_free = {
+            free.name: FreeHost(free, of, _shareable(of.gpu_memory_mib), GPU_MILLI) for free, of in spares
+        }
+        return in_flight_free | self._nodes
 
 
 def _of_node(account: GpuAccount | None, settings: DemandSettings) -> FreeHost | None:
@@ -77,7 +81,8 @@ def _of_node(account: GpuAccount | None, settings: DemandSettings) -> FreeHost |
 
 
 def _of_shared(account: GpuAccount, sharing: DeviceSharing) -> FreeHost | None:
-    """Of a node whose GPUs are announced as several devices each. Which GPU a free device is on does not matter."""
+    """Supply of a node whose GPUs are allocatable as several devices each. Which GPU a free device belongs to does not
+    matter."""
     whole, rest = divmod(dict(account.free_devices).get(sharing.resource, 0), sharing.per_gpu)
     free: tuple[Milli, ...] = (GPU_MILLI,) * whole
     free += (exact_milli(rest, sharing.per_gpu),) if rest else ()
@@ -91,5 +96,5 @@ def _shareable(memory_mib: int | None) -> int | None:
 
 
 def _devices(node: Node | None, resource: str) -> int:
-    """Devices that pods may request of the node; 0 where there is none, or it reports none."""
+    """Number of devices that pods may request on the node; 0 if there is no node or no valid number."""
     return (gpu_devices(node, resource) or 0) if node is not None else 0

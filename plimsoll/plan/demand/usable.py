@@ -1,4 +1,4 @@
-"""What the pods of a round may use: free and requested nodes, new nodes, and limits."""
+"""The capacity that the pods of a round may use: free and requested nodes, new nodes, and limits."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -21,19 +21,19 @@ from plimsoll.plan.demand.supply import FreeHost
 
 
 @dataclass(frozen=True)
-class Given:
+class DemandInputs:
     """The arguments of a round; see `plan_demand`."""
 
     snapshot: Snapshot
     classes: Mapping[DemandClass, ClassMembers]
-    """The most urgent first."""
+    """Highest priority first."""
     groups: Mapping[tuple[str, str], PodGroup]
     supply: Mapping[str, FreeHost]
     shapes: Sequence[PoolShape]
     blocked: frozenset[tuple[str, str]]
     requested: Sequence[RequestedNode]
-    coming: Mapping[str, int]
-    """NodeClaims whose nodes are not Ready, by NodePool."""
+    in_flight: Mapping[str, int]
+    """Number of NodeClaims whose nodes are not Ready, by NodePool."""
     limits: PoolLimits
     gate: QueueGate | None
     preemptible: Callable[[Pod], bool]
@@ -46,25 +46,25 @@ class Given:
 
 
 class Usable:
-    def __init__(self, given: Given, hosts: Hosts, classes: Iterable[ClassPlan]) -> None:
-        self._given = given
+    def __init__(self, inputs: DemandInputs, hosts: Hosts, classes: Iterable[ClassPlan]) -> None:
+        self._inputs = inputs
         self._hosts = hosts
-        self.offers = _by_name(hosts.offers(each for each in given.shapes if not given.is_blocked(each)))
+        self.offers = _by_name(hosts.offers(each for each in inputs.shapes if not inputs.is_blocked(each)))
         """Shapes of new nodes, by name."""
-        self.blocked = _by_name(hosts.offers(each for each in given.shapes if given.is_blocked(each)))
-        """Those that are not requested for now."""
+        self.blocked = _by_name(hosts.offers(each for each in inputs.shapes if inputs.is_blocked(each)))
+        """Shapes of new nodes that are skipped for now, by name."""
         self.requested: dict[str, RequestedNode] = {}
-        """By name."""
+        """Requested nodes that pods may use, by name."""
         self.free: list[FreeNode] = []
-        """Free and requested nodes."""
+        """Free resources of existing and requested nodes."""
         self._kinds: set[Kind] = set()
-        self._add_free(_least_milli([each.members for each in classes], given.supply))
+        self._add_free(_least_milli([each.members for each in classes], inputs.supply))
         self._add_requested()
-        self.limits = given.limits.packing_limits({name: offer.shape for name, offer in self.offers.items()})
+        self.limits = inputs.limits.packing_limits({name: offer.shape for name, offer in self.offers.items()})
 
     @cached_property
     def shapes(self) -> list[NodeShape]:
-        """Of new nodes, for packing."""
+        """Shapes of new nodes, for packing."""
         return [offer.packed for offer in self.offers.values()]
 
     @cached_property
@@ -72,20 +72,20 @@ class Usable:
         """The kinds of free and requested nodes, by name."""
         return {kind.name: kind for kind in sorted(self._kinds, key=lambda kind: kind.name)}
 
-    def kinds_there(self, of: DemandClass, names: Collection[str]) -> dict[str, GpuKind]:
-        """Those of these names that can run the class."""
+    def existing_kinds(self, of: DemandClass, names: Collection[str]) -> dict[str, GpuKind]:
+        """Those of the named kinds that can run the pods of the class, by name."""
         return {
             name: kind.gpus for name, kind in self.kinds.items() if name in names and of.placement in kind.placements
         }
 
-    def take(self, nodes: Iterable[FilledNode], needs: Mapping[str, PodNeed]) -> None:
-        """Takes these pods on whole GPUs off the free nodes."""
+    def subtract(self, nodes: Iterable[FilledNode], needs: Mapping[str, PodNeed]) -> None:
+        """Removes the resources of these pods from the free nodes; used for pods that request whole GPUs."""
         taken = {node.node: node for node in nodes if node.node is not None}
         if taken:
             self.free = [_without(node, taken.get(node.name), needs) for node in self.free]
 
     def _add_free(self, least: int) -> None:
-        for host in self._given.supply.values():
+        for host in self._inputs.supply.values():
             if host.largest >= least:
                 _, kind, free = self._hosts.free_of(host)
                 if kind is not None and free is not None:
@@ -93,18 +93,18 @@ class Usable:
                     self.free.append(free)
 
     def _add_requested(self) -> None:
-        by_name = {shape.name: shape for shape in self._given.shapes}
-        coming = Counter(self._given.coming)
-        for node in self._given.requested:
+        by_name = {shape.name: shape for shape in self._inputs.shapes}
+        in_flight = Counter(self._inputs.in_flight)
+        for node in self._inputs.requested:
             names = (f"{node.node_pool}/{each}" for each in node.instance_types)
             shapes = [by_name[name] for name in names if name in by_name]
-            if not shapes or not (node.claimed or any(not self._given.is_blocked(shape) for shape in shapes)):
+            if not shapes or not (node.claimed or any(not self._inputs.is_blocked(shape) for shape in shapes)):
                 continue
             # Karpenter counts a node against limits once it has a NodeClaim.
-            if coming[node.node_pool] > 0:
-                coming[node.node_pool] -= 1
+            if in_flight[node.node_pool] > 0:
+                in_flight[node.node_pool] -= 1
             else:
-                self._given.limits.give(max(shapes, key=lambda each: (each.gpus, each.cpu_milli, each.name)), -1)
+                self._inputs.limits.give(max(shapes, key=lambda each: (each.gpus, each.cpu_milli, each.name)), -1)
             kind = self._hosts.kind_of_requested(node, shapes)
             if kind is not None:
                 self._kinds.add(kind)
@@ -117,7 +117,8 @@ def _by_name(offers: Iterable[ShapeOffer]) -> dict[str, ShapeOffer]:
 
 
 def _least_milli(members: Sequence[ClassMembers], supply: Mapping[str, FreeHost]) -> int:
-    """Whole thousandths that the smallest share takes of the largest GPU: less than that is of no use."""
+    """The smallest share in whole thousandths of the largest GPU. A GPU with less free capacity serves no pod. 0 if it
+    is not known."""
     shares = {each.share for of in members for each in (*of.shares.values(), *of.whole.values())}
     if all(share.milli is not None for share in shares):
         return min((int(share.milli or 0) for share in shares), default=0)
@@ -127,7 +128,7 @@ def _least_milli(members: Sequence[ClassMembers], supply: Mapping[str, FreeHost]
 
 
 def _without(node: FreeNode, taken: FilledNode | None, needs: Mapping[str, PodNeed]) -> FreeNode:
-    """What is left of a node beside these pods on whole GPUs."""
+    """The node's free resources without those of the pods in `taken`."""
     if taken is None:
         return node
     pods = [needs[name] for name in taken.pods]

@@ -1,10 +1,10 @@
 """Objects that the controller created: their names, labels, owners and progress."""
 
 from plimsoll.plan.owned.attempts import Attempts, AttemptTracker, Failed, as_status
-from plimsoll.plan.owned.delta import KARPENTER, Delta, key_of
 from plimsoll.plan.owned.names import claim_names, object_labels, ownership_labels
 from plimsoll.plan.owned.ownership import Owned, Ownership, alive, by_age, made_for
-from plimsoll.plan.owned.progress import ClaimProgress, Wait, parse_time, phase_of, words_of
+from plimsoll.plan.owned.plan_builder import KARPENTER, PlanBuilder, key_of
+from plimsoll.plan.owned.progress import ClaimProgress, Wait, condition_text, parse_time, phase_of
 from plimsoll.plan.owned.request_object import RequestObject, request_objects, signalled
 
 __all__ = [
@@ -12,16 +12,17 @@ __all__ = [
     "AttemptTracker",
     "Attempts",
     "ClaimProgress",
-    "Delta",
     "Failed",
     "Owned",
     "Ownership",
+    "PlanBuilder",
     "RequestObject",
     "Wait",
     "alive",
     "as_status",
     "by_age",
     "claim_names",
+    "condition_text",
     "key_of",
     "made_for",
     "object_labels",
@@ -30,5 +31,4 @@ __all__ = [
     "phase_of",
     "request_objects",
     "signalled",
-    "words_of",
 ]

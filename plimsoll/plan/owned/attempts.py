@@ -16,7 +16,7 @@ from plimsoll.model.api import PendingClaim, Provisioning
 from plimsoll.model.karpenter import ClaimEvent, NodeClaim
 from plimsoll.plan.owned.progress import GPUS, ClaimProgress, Wait, parse_time
 
-WORDS_LENGTH: Final = 400
+MESSAGE_LENGTH: Final = 400
 """Maximum length of a provider's message, in characters."""
 _DOUBLINGS: Final = 20
 
@@ -60,7 +60,7 @@ class AttemptTracker:
         self._events = {event.claim: event for event in snapshot.claim_events}
         self.now = now
 
-    def judge(
+    def evaluate(
         self,
         previous: Provisioning,
         claims: Sequence[NodeClaim],
@@ -102,7 +102,7 @@ class AttemptTracker:
                 failed.append(_Failure(Failed.LATE, name, late[name]))
                 continue
             since = _text(waits.since) if waits.step == GPUS else ""
-            pending.append(PendingClaim(name=name, step=waits.step, since=since, message=waits.words[:WORDS_LENGTH]))
+            pending.append(PendingClaim(name=name, step=waits.step, since=since, message=waits.detail[:MESSAGE_LENGTH]))
         for each in previous.pending:
             if each.name not in alive and each.name not in dropped and each.name not in created:
                 failed.append(_lost(each, self._events.get(each.name)))
@@ -134,10 +134,10 @@ class AttemptTracker:
     def _with_provider_message(self, record: Provisioning) -> Provisioning:
         """With the provider's message, which may arrive after the NodeClaim is gone."""
         event = self._events.get(record.claim)
-        words = event.words[:WORDS_LENGTH] if event is not None else ""
-        if not record.failures or words in record.message:
+        detail = event.detail[:MESSAGE_LENGTH] if event is not None else ""
+        if not record.failures or detail in record.message:
             return record
-        update = {"reason": Failed.INSUFFICIENT_CAPACITY.value, "message": f"{record.message}: {words}"}
+        update = {"reason": Failed.INSUFFICIENT_CAPACITY.value, "message": f"{record.message}: {detail}"}
         return record.model_copy(update=update)
 
     def _counted(self, record: Provisioning, failed: Sequence[_Failure]) -> Provisioning:
@@ -177,15 +177,15 @@ def as_status(record: Provisioning) -> dict[str, Any] | None:
 
 def _late(claim: NodeClaim, waits: Wait) -> str:
     step = f"shows no {GPUS}" if waits.step == GPUS else f"is not {waits.step}"
-    said = f" ({waits.words[:WORDS_LENGTH]})" if waits.words else ""
-    return f"NodeClaim {claim.name} {step} after {duration(waits.allowed)}{said}"
+    message = f" ({waits.detail[:MESSAGE_LENGTH]})" if waits.detail else ""
+    return f"NodeClaim {claim.name} {step} after {duration(waits.allowed)}{message}"
 
 
 def _lost(claim: PendingClaim, event: ClaimEvent | None) -> _Failure:
-    said = event.words[:WORDS_LENGTH] if event is not None else claim.message
+    message = event.detail[:MESSAGE_LENGTH] if event is not None else claim.message
     reason = Failed.LOST if event is None else Failed.INSUFFICIENT_CAPACITY
     text = f"NodeClaim {claim.name} was deleted before it was {'ready' if claim.step == GPUS else claim.step}"
-    return _Failure(reason, claim.name, f"{text}: {said}" if said else text)
+    return _Failure(reason, claim.name, f"{text}: {message}" if message else text)
 
 
 def duration(time: timedelta) -> str:

@@ -73,8 +73,8 @@ class Ownership:
             else:
                 (self._services if serves else self._workloads).setdefault(owner, []).append(workload)
 
-    def _owner(self, thing: Owned) -> tuple[str, str] | None:
-        namespace, name, uid = thing.owner
+    def _owner(self, obj: Owned) -> tuple[str, str] | None:
+        namespace, name, uid = obj.owner
         present = self._present.get((namespace, name))
         if present is None or (uid and present and uid != as_label_value(present)):
             return None
@@ -105,11 +105,11 @@ class Ownership:
 def made_for(snapshot: Snapshot) -> dict[tuple[str, str], list[Owned]]:
     """Every object that the controller created, including those being deleted, by the owner's label values."""
     made: dict[tuple[str, str], list[Owned]] = {}
-    things: list[Owned] = [*snapshot.node_claims, *snapshot.node_pools, *snapshot.workloads]
-    for thing in things:
-        if _ours(thing, snapshot.environment):
-            namespace, name, _ = thing.owner
-            made.setdefault((namespace, name), []).append(thing)
+    objs: list[Owned] = [*snapshot.node_claims, *snapshot.node_pools, *snapshot.workloads]
+    for obj in objs:
+        if _ours(obj, snapshot.environment):
+            namespace, name, _ = obj.owner
+            made.setdefault((namespace, name), []).append(obj)
     return made
 
 
@@ -118,11 +118,11 @@ def alive(claims: Iterable[NodeClaim]) -> list[NodeClaim]:
     return [claim for claim in claims if not claim.deleting]
 
 
-def owner_of(thing: Owned | RequestObject) -> Owner:
+def owner_of(obj: Owned | RequestObject) -> Owner:
     """The Workspace or demand that the labels name."""
-    if isinstance(thing, KINDS):
-        return demand_of(thing)
-    namespace, name, uid = thing.owner
+    if isinstance(obj, KINDS):
+        return demand_of(obj)
+    namespace, name, uid = obj.owner
     return WorkspaceRef(namespace=namespace, name=name, uid=uid)
 
 
@@ -136,8 +136,8 @@ def _labels(of: Workspace | WorkspaceRef) -> tuple[str, str]:
     return (as_label_value(ref.namespace), as_label_value(ref.name))
 
 
-def _ours(thing: Owned, environment: Environment) -> bool:
-    namespace, name, _ = thing.owner
-    return bool(namespace and name) and thing.labels.get(ENVIRONMENT, environment.name) == as_label_value(
+def _ours(obj: Owned, environment: Environment) -> bool:
+    namespace, name, _ = obj.owner
+    return bool(namespace and name) and obj.labels.get(ENVIRONMENT, environment.name) == as_label_value(
         environment.name
     )

@@ -24,7 +24,7 @@ class Wait(NamedTuple):
     since: datetime
     due: datetime
     """After this time the NodeClaim is late."""
-    words: str
+    detail: str
     """Karpenter's message on the step; may be empty."""
 
     @property
@@ -76,10 +76,10 @@ class ClaimProgress:
             return self._wait_for_gpus(claim, gpus_known, recorded, now)
         for step, allowed in (("Launched", self._launch), ("Registered", self._registration)):
             if not _passed(claim, step):
-                return Wait(step, created, created + allowed, _words(claim, (step,)))
+                return Wait(step, created, created + allowed, _detail(claim, (step,)))
         registered = claim.condition("Registered")
         since = parse_time(registered.last_transition_time if registered else "") or created
-        return Wait("Initialized", since, since + self._gpus, _words(claim, UNREADY))
+        return Wait("Initialized", since, since + self._gpus, _detail(claim, UNREADY))
 
     def _wait_for_gpus(
         self, claim: NodeClaim, gpus_known: bool, recorded: PendingClaim | None, now: datetime
@@ -101,7 +101,7 @@ def parse_time(text: str) -> datetime | None:
     return time if time.tzinfo is not None else None
 
 
-def words_of(condition: Condition | None) -> str:
+def condition_text(condition: Condition | None) -> str:
     """`Reason: message` of a condition; parts that are empty are left out."""
     if condition is None:
         return ""
@@ -113,8 +113,8 @@ def _passed(claim: NodeClaim, step: str) -> bool:
     return condition is not None and condition.status == "True"
 
 
-def _words(claim: NodeClaim, steps: Iterable[str]) -> str:
-    return next((words for step in steps if (words := words_of(claim.condition(step)))), "")
+def _detail(claim: NodeClaim, steps: Iterable[str]) -> str:
+    return next((detail for step in steps if (detail := condition_text(claim.condition(step)))), "")
 
 
 def phase_of(claim: NodeClaim) -> str:

@@ -24,7 +24,7 @@ def request_objects(snapshot: Snapshot) -> tuple[RequestObject, ...]:
 
     Only the namespace `spec.demand.namespace` is read: labels on objects in other namespaces have no effect.
     """
-    things: list[RequestObject] = [
+    objs: list[RequestObject] = [
         *marked_pods(snapshot.pods),
         *snapshot.pod_templates,
         *snapshot.capacity_buffers,
@@ -33,27 +33,27 @@ def request_objects(snapshot: Snapshot) -> tuple[RequestObject, ...]:
     namespace = snapshot.environment.spec.demand.namespace
     environment = as_label_value(snapshot.environment.name)
     found = [
-        thing
-        for thing in things
-        if thing.namespace == namespace
-        and thing.labels.get(ENVIRONMENT) == environment
-        and (DEMAND in thing.labels or HEADROOM in thing.labels)
+        obj
+        for obj in objs
+        if obj.namespace == namespace
+        and obj.labels.get(ENVIRONMENT) == environment
+        and (DEMAND in obj.labels or HEADROOM in obj.labels)
     ]
     return tuple(sorted(found, key=by_age))
 
 
-def by_age(thing: RequestObject) -> tuple[str, str]:
-    return (thing.creation_timestamp, thing.name)
+def by_age(obj: RequestObject) -> tuple[str, str]:
+    return (obj.creation_timestamp, obj.name)
 
 
-def demand_of(thing: RequestObject) -> DemandRef:
+def demand_of(obj: RequestObject) -> DemandRef:
     """The demand or Environment that the labels name."""
-    if DEMAND in thing.labels:
-        return DemandRef(name=thing.labels[DEMAND])
-    return DemandRef(kind="Environment", name=thing.labels.get(ENVIRONMENT, ""))
+    if DEMAND in obj.labels:
+        return DemandRef(name=obj.labels[DEMAND])
+    return DemandRef(kind="Environment", name=obj.labels.get(ENVIRONMENT, ""))
 
 
-def signalled(thing: RequestObject) -> str:
+def signalled(obj: RequestObject) -> str:
     """The reason of a trigger pod's condition PodScheduled; empty for other objects."""
-    condition = condition_of(thing.conditions, "PodScheduled") if isinstance(thing, Pod) else None
+    condition = condition_of(obj.conditions, "PodScheduled") if isinstance(obj, Pod) else None
     return condition.reason if condition is not None else ""

@@ -6,7 +6,7 @@ from itertools import islice
 
 from plimsoll.labels import INSTANCE_TYPE, NODEPOOL, SPEC_HASH
 from plimsoll.model.karpenter import NodeClaim
-from plimsoll.plan.owned import AttemptTracker, ClaimProgress, Delta, alive, claim_names
+from plimsoll.plan.owned import AttemptTracker, ClaimProgress, PlanBuilder, alive, claim_names
 from plimsoll.plan.provisioning.manifest import node_claim_manifest
 from plimsoll.plan.provisioning.provisioner import NodeTarget, ProvisionerContext
 from plimsoll.plan.provisioning.static_pool import lowered
@@ -29,58 +29,58 @@ class NodeClaimProvisioner:
         self._used = set(names)
         self._now = now
 
-    def provide(self, target: NodeTarget, delta: Delta) -> None:
+    def provide(self, target: NodeTarget, builder: PlanBuilder) -> None:
         """Replaces late NodeClaims, deletes surplus ones, and creates missing ones once the next attempt is due.
 
         Nodes of a static NodePool, from before the provisioner changed, count; surplus ones are removed.
         """
         everything = self._context.claims(target)
         own = [claim for claim in alive(everything) if NODEPOOL not in claim.labels]
-        tries = self._tracker.judge(
+        tries = self._tracker.evaluate(
             target.workspace.status.provisioning, everything, gpus_known=target.offered.devices is not None
         )
         for claim in alive(everything):
             if claim.name in tries.late:
-                delta.delete(claim, f"{tries.late[claim.name]}: it is replaced")
+                builder.delete(claim, f"{tries.late[claim.name]}: it is replaced")
         if tries.next_deadline is not None:
-            delta.deadlines.append(tries.next_deadline)
+            builder.deadlines.append(tries.next_deadline)
         staying = [claim for claim in own if claim.name not in tries.late]
         pooled = sum(pool.replicas or 0 for pool in self._context.pools(target) if not pool.deleting)
-        there = len(staying) + pooled
-        self._remove(target, staying, pooled, delta)
-        missing = target.nodes - there
+        existing = len(staying) + pooled
+        self._remove(target, staying, pooled, builder)
+        missing = target.nodes - existing
         if missing <= 0 or (tries.next_try is not None and self._now < tries.next_try):
             return
-        room = self._context.room(target, missing, delta)
-        reason = f"{counted(target.nodes, 'node')} needed, {there} exist"
+        room = self._context.room(target, missing, builder)
+        reason = f"{counted(target.nodes, 'node')} needed, {existing} exist"
         if tries.record.failures:
             reason += f"; attempt {tries.record.failures + 1}"
         for name in islice(claim_names(target.workspace, self._used, tries.record.tries), room):
             self._used.add(name)
-            delta.create(self._manifest(target, name), target.verdict.workspace, reason)
+            builder.create(self._manifest(target, name), target.verdict.workspace, reason)
 
     def _manifest(self, target: NodeTarget, name: str) -> dict[str, object]:
         return node_claim_manifest(target, self._context.environment, name)
 
-    def _remove(self, target: NodeTarget, claims: list[NodeClaim], pooled: int, delta: Delta) -> None:
+    def _remove(self, target: NodeTarget, claims: list[NodeClaim], pooled: int, builder: PlanBuilder) -> None:
         superfluous = len(claims) + pooled - target.nodes
         if superfluous > 0 and claims:
             wanted = self._manifest(target, "any")["metadata"]
             assert isinstance(wanted, dict)
             outdated = outdated_claims(claims, wanted["annotations"][SPEC_HASH], target.offered.name)
             busy = self._context.places.nodes_of(target.workspace.ref, target.workspace.replicas)
-            order = Victims(self._progress, outdated, busy)
+            order = DeletionOrder(self._progress, outdated, busy)
             why = f"surplus: {counted(target.nodes, 'node')} needed, {len(claims) + pooled} exist"
             for claim in order.first(claims, superfluous):
-                delta.delete(claim, f"{why}; {order.state(claim)}")
+                builder.delete(claim, f"{why}; {order.state(claim)}")
         if pooled:
             left = max(0, min(pooled, target.nodes - len(claims)))
             for pool in self._context.pools(target):
                 if not pool.deleting and (pool.replicas or 0) != left:
-                    lowered(target, self._context.environment, pool, left, delta)
+                    lowered(target, self._context.environment, pool, left, builder)
 
 
-class Victims:
+class DeletionOrder:
     """Order of deletion: failed or not Ready, then outdated, then newest, then by name.
 
     A Ready NodeClaim is deleted only if more are Ready than needed. Among those that are not outdated, nodes without a

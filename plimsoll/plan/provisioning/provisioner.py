@@ -9,7 +9,7 @@ from plimsoll.model import Reason, Verdict
 from plimsoll.model.api import Environment, NodeClassRef, Workspace
 from plimsoll.model.karpenter import NodeClaim, NodePool
 from plimsoll.plan.limits import Budget
-from plimsoll.plan.owned import Delta, Ownership
+from plimsoll.plan.owned import Ownership, PlanBuilder
 from plimsoll.presets import ModelPreset
 
 
@@ -32,8 +32,8 @@ class NodeTarget:
 class Provisioner(Protocol):
     """One way to provision nodes. An instance serves one round."""
 
-    def provide(self, target: NodeTarget, delta: Delta) -> None:
-        """Adds to the delta what brings the Workspace to its number of nodes, within the limits."""
+    def provide(self, target: NodeTarget, builder: PlanBuilder) -> None:
+        """Adds to the Plan what brings the Workspace to its number of nodes, within the limits."""
 
 
 @dataclass(frozen=True)
@@ -45,13 +45,13 @@ class ProvisionerContext:
     budget: Budget
     places: PodPlaces
 
-    def room(self, target: NodeTarget, missing: int, delta: Delta) -> int:
+    def room(self, target: NodeTarget, missing: int, builder: PlanBuilder) -> int:
         """How many of the missing nodes the limits allow; these are counted, and a shortage becomes a warning."""
         gpus = target.offered.claimable or 0
         for made in range(missing):
             over = self.budget.short(1, gpus, target.pool)
             if over:
-                delta.warnings.append(
+                builder.warnings.append(
                     f"Workspace {target.workspace.ref}: {Reason.LIMIT_EXCEEDED.value}: {made} of {missing} missing "
                     f"nodes are created: {over}"
                 )

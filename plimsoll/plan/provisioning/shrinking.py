@@ -6,13 +6,13 @@ created.
 
 from plimsoll.labels import NODEPOOL
 from plimsoll.model.api import WorkspaceRef
-from plimsoll.plan.owned import Delta, alive
-from plimsoll.plan.provisioning.node_claims import Victims
+from plimsoll.plan.owned import PlanBuilder, alive
+from plimsoll.plan.provisioning.node_claims import DeletionOrder
 from plimsoll.plan.view import ClusterView
 from plimsoll.text import counted
 
 
-def shrink(view: ClusterView, owner: WorkspaceRef, replicas: int, size: int | None, delta: Delta) -> None:
+def shrink(view: ClusterView, owner: WorkspaceRef, replicas: int, size: int | None, builder: PlanBuilder) -> None:
     """Adds what brings the Workspace down to so many replicas, at least 1.
 
     `size` is the number of nodes that one replica takes by its status; that of a workload takes precedence. Without
@@ -23,16 +23,16 @@ def shrink(view: ClusterView, owner: WorkspaceRef, replicas: int, size: int | No
             continue
         size = workload.size
         if workload.replicas > replicas:
-            delta.scale(workload, replicas, owner)
-            delta.warnings.append(
+            builder.scale(workload, replicas, owner)
+            builder.warnings.append(
                 f"Workspace {owner}: it is refused, and inference.replicas alone is applied, because fewer are wanted "
                 f"than run: {workload.replicas} -> {replicas}"
             )
     if size is not None and view.observed.environment.spec.auto_provisioning:
-        _release(view, owner, replicas, size, delta)
+        _release(view, owner, replicas, size, builder)
 
 
-def _release(view: ClusterView, owner: WorkspaceRef, replicas: int, size: int, delta: Delta) -> None:
+def _release(view: ClusterView, owner: WorkspaceRef, replicas: int, size: int, builder: PlanBuilder) -> None:
     """Deletes NodeClaims, and lowers static NodePools, until the replicas have their nodes, existing ones included."""
     everything = view.ownership.claims_of(owner)
     claims = [each for each in alive(everything) if NODEPOOL not in each.labels]
@@ -40,12 +40,12 @@ def _release(view: ClusterView, owner: WorkspaceRef, replicas: int, size: int, d
     busy = view.places.nodes_of(owner, replicas)
     existing = busy - {each.node_name for each in everything}
     surplus = len(existing) + len(claims) + sum(pool.replicas or 0 for pool in pools) - replicas * size
-    order = Victims(view.progress, (), busy)
+    order = DeletionOrder(view.progress, (), busy)
     for claim in order.first(claims, max(surplus, 0)):
         surplus -= 1
-        delta.delete(claim, f"surplus: {counted(replicas * size, 'node')} needed; {order.state(claim)}")
+        builder.delete(claim, f"surplus: {counted(replicas * size, 'node')} needed; {order.state(claim)}")
     for pool in pools:
         less = min(max(surplus, 0), pool.replicas or 0)
         if less:
             surplus -= less
-            delta.scale(pool, (pool.replicas or 0) - less, owner)
+            builder.scale(pool, (pool.replicas or 0) - less, owner)

@@ -11,7 +11,7 @@ from typing import Any
 from plimsoll.labels import DO_NOT_DISRUPT, NODEPOOL, SPEC_HASH
 from plimsoll.model.api import Environment
 from plimsoll.model.karpenter import NodePool
-from plimsoll.plan.owned import KARPENTER, AttemptTracker, ClaimProgress, Delta, alive, claim_names, object_labels
+from plimsoll.plan.owned import KARPENTER, AttemptTracker, ClaimProgress, PlanBuilder, alive, claim_names, object_labels
 from plimsoll.plan.provisioning.manifest import requirements, taints
 from plimsoll.plan.provisioning.provisioner import NodeTarget, ProvisionerContext
 from plimsoll.plan.workspaces import spec_hash
@@ -28,26 +28,26 @@ class StaticNodePoolProvisioner:
         self._progress = progress
         self._tracker = tracker
 
-    def provide(self, target: NodeTarget, delta: Delta) -> None:
+    def provide(self, target: NodeTarget, builder: PlanBuilder) -> None:
         """Creates the NodePool, changes its replicas, or deletes its late NodeClaims, which Karpenter then replaces.
 
         NodeClaims from before the provisioner changed count; surplus ones are removed.
         """
         everything = self._context.claims(target)
-        tries = self._tracker.judge(
+        tries = self._tracker.evaluate(
             target.workspace.status.provisioning, everything, gpus_known=target.offered.devices is not None
         )
         if tries.next_deadline is not None:
-            delta.deadlines.append(tries.next_deadline)
+            builder.deadlines.append(tries.next_deadline)
         for claim in alive(everything):
             if claim.name in tries.late:
-                delta.delete(claim, f"{tries.late[claim.name]}: it is replaced")
+                builder.delete(claim, f"{tries.late[claim.name]}: it is replaced")
         own = sorted(
             (claim for claim in alive(everything) if NODEPOOL not in claim.labels and claim.name not in tries.late),
             key=lambda claim: (self._progress.ready(claim), claim.name),
         )
         for claim in own[: max(0, len(own) - target.nodes)]:
-            delta.delete(
+            builder.delete(
                 claim, f"surplus: {counted(target.nodes, 'node')} needed, {counted(len(own), 'NodeClaim')} exist"
             )
         wanted = max(0, target.nodes - len(own))
@@ -55,32 +55,38 @@ class StaticNodePoolProvisioner:
         pool = next((each for each in pools if not each.deleting), None)
         if pool is None:
             # A NodePool that is being deleted keeps its name, and its nodes still count for the limits.
-            if wanted and not pools and (room := self._context.room(target, wanted, delta)):
+            if wanted and not pools and (room := self._context.room(target, wanted, builder)):
                 name = next(claim_names(target.workspace, self._used))
                 self._used.add(name)
                 manifest = node_pool_manifest(target, self._context.environment, room, name)
-                delta.create(
+                builder.create(
                     manifest, target.verdict.workspace, f"{counted(target.nodes, 'node')} needed, {len(own)} exist"
                 )
             return
         replicas = pool.replicas or 0
         if wanted > replicas:
-            wanted = replicas + self._context.room(target, wanted - replicas, delta)
-        lowered(target, self._context.environment, pool, wanted, delta, keep=True)
+            wanted = replicas + self._context.room(target, wanted - replicas, builder)
+        lowered(target, self._context.environment, pool, wanted, builder, keep=True)
 
 
 def lowered(
-    target: NodeTarget, environment: Environment, pool: NodePool, replicas: int, delta: Delta, *, keep: bool = False
+    target: NodeTarget,
+    environment: Environment,
+    pool: NodePool,
+    replicas: int,
+    builder: PlanBuilder,
+    *,
+    keep: bool = False,
 ) -> None:
     """Sets the NodePool's replicas; without replicas it is deleted unless `keep`."""
     if not replicas and not keep:
-        delta.delete(pool, "spec.provisioner of the Environment changed")
+        builder.delete(pool, "spec.provisioner of the Environment changed")
         return
     manifest = node_pool_manifest(target, environment, replicas, pool.name)
     if pool.replicas != replicas:
-        delta.update(manifest, target.verdict.workspace, f"replicas {pool.replicas} -> {replicas}")
+        builder.update(manifest, target.verdict.workspace, f"replicas {pool.replicas} -> {replicas}")
     elif pool.spec_hash != manifest["metadata"]["annotations"][SPEC_HASH]:
-        delta.update(manifest, target.verdict.workspace, "the node template changed")
+        builder.update(manifest, target.verdict.workspace, "the node template changed")
 
 
 def node_pool_manifest(target: NodeTarget, environment: Environment, replicas: int, name: str) -> dict[str, Any]:

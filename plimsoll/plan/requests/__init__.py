@@ -2,7 +2,7 @@
 
 from plimsoll.plan.requests.capacity_request import CapacityRequests, any_registered, read_request
 from plimsoll.plan.requests.claims import made_of
-from plimsoll.plan.requests.gate import lifts
+from plimsoll.plan.requests.gate import gate_removals
 from plimsoll.plan.requests.node_request import NodeRequest
 from plimsoll.plan.requests.report import figures
 from plimsoll.plan.requests.round import RequestRound
@@ -13,7 +13,7 @@ __all__ = [
     "RequestRound",
     "any_registered",
     "figures",
-    "lifts",
+    "gate_removals",
     "made_of",
     "read_request",
 ]

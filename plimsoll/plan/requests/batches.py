@@ -15,7 +15,7 @@ from plimsoll.model.api import Environment, Headroom
 from plimsoll.model.karpenter import CapacityBuffer, ProvisioningRequest
 from plimsoll.model.meta import ANYWHERE, Placement
 from plimsoll.plan.demand import DemandPlan, PlannedNode
-from plimsoll.plan.owned import Delta, RequestObject
+from plimsoll.plan.owned import PlanBuilder, RequestObject
 from plimsoll.plan.requests.capacity_request import CapacityRequest, read_request
 from plimsoll.plan.requests.node_request import (
     ATTEMPT,
@@ -36,7 +36,8 @@ Manifest = dict[str, Any]
 
 
 def batches(nodes: Iterable[PlannedNode]) -> list[tuple[NodeRequest, tuple[str, ...], int]]:
-    """Groups planned nodes into one request for each shape: (request, names of its demands, number of nodes).
+    """Groups planned nodes into requests, one for each node shape. Each item is (request, names of its demands, number
+    of nodes).
 
     Nodes that differ only in their pods' CPU and memory form one group, which requests the maximum of each resource.
     The maximum fits too, because each of the amounts fits the instance type.
@@ -69,14 +70,14 @@ def batch_name(prefix: str, demand: str, node_request: NodeRequest, ordinal: int
 def of_demands(
     environment: Environment, demands: Sequence[str], node_request: NodeRequest, name: str, attempt: int
 ) -> Manifest:
-    """Metadata of an object that requests nodes for demands."""
+    """Metadata of an object that requests nodes for these demands."""
     labels = marks(DemandRef(name=demands[0]), environment.name)
     annotations = {NODE: node_request.text, ATTEMPT: str(attempt), **serving(demands)}
     return _metadata(environment, name, labels, annotations)
 
 
 def of_headroom(environment: Environment, headroom: Headroom, name: str) -> Manifest:
-    """Metadata of an object that keeps a headroom."""
+    """Metadata of an object that keeps a headroom of the Environment."""
     labels = {HEADROOM: headroom.name, ENVIRONMENT: as_label_value(environment.name)}
     return _metadata(environment, name, labels, {NODE: headroom_request(headroom).text})
 
@@ -100,7 +101,7 @@ def pod_template(
 
 
 def capacity_buffer(metadata: Manifest, replicas: int) -> Manifest:
-    """A CapacityBuffer for the PodTemplate of the same name; `replicas` is the number of nodes that are outstanding."""
+    """A CapacityBuffer for the PodTemplate of the same name; `replicas` is the number of outstanding nodes."""
     return {
         "apiVersion": "autoscaling.x-k8s.io/v1beta1",
         "kind": "CapacityBuffer",
@@ -141,13 +142,13 @@ class BatchProvisioner:
         self._names = names
         self._buffers = environment.spec.demand.provisioner is Setting.CAPACITY_BUFFER
 
-    def makes(self, thing: RequestObject) -> bool:
-        return isinstance(thing, CapacityBuffer if self._buffers else ProvisioningRequest)
+    def makes(self, obj: RequestObject) -> bool:
+        return isinstance(obj, CapacityBuffer if self._buffers else ProvisioningRequest)
 
     def request_nodes(
-        self, plan: DemandPlan, nodes: Sequence[PlannedNode], attempt: int, delta: Delta
+        self, plan: DemandPlan, nodes: Sequence[PlannedNode], attempt: int, builder: PlanBuilder
     ) -> list[tuple[ObjectKey, tuple[str, ...]]]:
-        placements = {each.name: each.of.placement for each in plan.demands}
+        placements = {each.name: each.demand_class.placement for each in plan.demands}
         made = []
         for node_request, demands, count in batches(nodes):
             owner = DemandRef(name=demands[0])
@@ -155,21 +156,23 @@ class BatchProvisioner:
             name = self._names.new(owner.name, node_request, partial(batch_name, prefix))
             metadata = of_demands(self._environment, demands, node_request, name, attempt)
             reason = f"pods of {demand_names(demands)} need {counted(count, 'more node')}"
-            delta.create(pod_template(self._environment, metadata, node_request, placements[owner.name]), owner, reason)
+            builder.create(
+                pod_template(self._environment, metadata, node_request, placements[owner.name]), owner, reason
+            )
             manifest = self._manifest(metadata, count)
-            delta.create(manifest, owner, reason)
+            builder.create(manifest, owner, reason)
             made.append((ObjectKey.of(manifest), demands))
         return made
 
-    def keep(self, request: CapacityRequest, needed: int, registered: Collection[str], delta: Delta) -> None:
+    def keep(self, request: CapacityRequest, needed: int, registered: Collection[str], builder: PlanBuilder) -> None:
         """Updates the object's replicas and its annotations.
 
         A CapacityBuffer shrinks when its nodes register, before pods use them; otherwise the autoscaler would fill the
         buffer again. It also shrinks by nodes that failed. A ProvisioningRequest is immutable, so an annotation records
         the nodes that it no longer expects.
         """
-        known = read_request(request.thing)
-        shrinks = isinstance(request.thing, CapacityBuffer) and needed != request.thing.replicas
+        known = read_request(request.obj)
+        shrinks = isinstance(request.obj, CapacityBuffer) and needed != request.obj.replicas
         if not (registered or shrinks or known is None or known.given_up != request.given_up):
             return
         count = needed if self._buffers else request.outstanding + len(request.registered) + request.given_up
@@ -179,9 +182,9 @@ class BatchProvisioner:
             if registered
             else f"{counted(needed, 'node')} still needed"
         )
-        delta.update(manifest, DemandRef(name=request.demands[0]), reason)
+        builder.update(manifest, DemandRef(name=request.demands[0]), reason)
 
-    def signal_ready(self, request: CapacityRequest, registered: Collection[str], delta: Delta) -> None:
+    def signal_ready(self, request: CapacityRequest, registered: Collection[str], builder: PlanBuilder) -> None:
         """Does nothing: deleting the object withdraws the request."""
 
     def _metadata(self, request: CapacityRequest) -> Manifest:

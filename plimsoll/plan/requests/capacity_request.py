@@ -31,13 +31,13 @@ _NODE = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 class CapacityRequest:
     """One object that requests nodes, with the progress of its nodes."""
 
-    thing: Pod | CapacityBuffer | ProvisioningRequest
+    obj: Pod | CapacityBuffer | ProvisioningRequest
     demands: tuple[str, ...]
     """Names of the demands that it serves; not empty."""
     node_request: NodeRequest
     attempt: int
     since: datetime | None
-    """When it was created; None in a manifest from a file."""
+    """When the object was created; None in a manifest from a file."""
     outstanding: int
     """Nodes that have not registered yet."""
     registered: tuple[str, ...] = ()
@@ -51,14 +51,14 @@ class CapacityRequest:
 
     @property
     def name(self) -> str:
-        return self.thing.name
+        return self.obj.name
 
     @property
     def requested_nodes(self) -> tuple[RequestedNode, ...]:
         """The outstanding nodes, as supply for the demand planner."""
         return tuple(
             self.node_request.requested_node(
-                f"{self.name}/{number}", claimed=number < self.claimed, since=self.thing.creation_timestamp
+                f"{self.name}/{number}", claimed=number < self.claimed, since=self.obj.creation_timestamp
             )
             for number in range(self.outstanding)
         )
@@ -89,21 +89,21 @@ class CapacityRequest:
 
 
 class CapacityRequests:
-    """The capacity requests of one snapshot; each part is read once."""
+    """The capacity requests of one snapshot. Each property is computed once."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
 
     @cached_property
-    def things(self) -> tuple[RequestObject, ...]:
+    def objs(self) -> tuple[RequestObject, ...]:
         """All request objects, oldest first, including those that are being deleted."""
         return request_objects(self._snapshot)
 
     @cached_property
     def found(self) -> tuple[CapacityRequest, ...]:
         """What the objects request, without those that are being deleted."""
-        things = (thing for thing in self.things if not thing.deleting)
-        return tuple(each for thing in things if (each := read_request(thing)) is not None)
+        objs = (obj for obj in self.objs if not obj.deleting)
+        return tuple(each for obj in objs if (each := read_request(obj)) is not None)
 
     @cached_property
     def registered(self) -> Mapping[str, list[str]]:
@@ -111,28 +111,28 @@ class CapacityRequests:
         return registered_since(self.found, self._snapshot)
 
 
-def read_request(thing: RequestObject) -> CapacityRequest | None:
+def read_request(obj: RequestObject) -> CapacityRequest | None:
     """Reads a request object. None for PodTemplates, for headroom, and for annotations that cannot be read."""
-    node_request = NodeRequest.from_annotations(thing.annotations)
-    since = parse_time(thing.creation_timestamp)
-    demand = thing.labels.get(DEMAND)
+    node_request = NodeRequest.from_annotations(obj.annotations)
+    since = parse_time(obj.creation_timestamp)
+    demand = obj.labels.get(DEMAND)
     if node_request is None or demand is None:
         return None
-    demands = tuple(dict.fromkeys((demand, *_names(thing.annotations, DEMANDS))))
-    number = _number(thing.annotations.get(ATTEMPT, ""), 1)
-    if isinstance(thing, Pod):
-        node = ready_node(thing)
-        return CapacityRequest(thing, demands, node_request, number, since, 0 if node else 1, (node,) if node else ())
-    registered, lost = _names(thing.annotations, REGISTERED), _names(thing.annotations, LOST)
-    given_up = _number(thing.annotations.get(GIVEN_UP, ""))
-    if isinstance(thing, CapacityBuffer):
+    demands = tuple(dict.fromkeys((demand, *_names(obj.annotations, DEMANDS))))
+    number = _number(obj.annotations.get(ATTEMPT, ""), 1)
+    if isinstance(obj, Pod):
+        node = ready_node(obj)
+        return CapacityRequest(obj, demands, node_request, number, since, 0 if node else 1, (node,) if node else ())
+    registered, lost = _names(obj.annotations, REGISTERED), _names(obj.annotations, LOST)
+    given_up = _number(obj.annotations.get(GIVEN_UP, ""))
+    if isinstance(obj, CapacityBuffer):
         return CapacityRequest(
-            thing, demands, node_request, number, since, max(0, thing.replicas), registered, lost, given_up
+            obj, demands, node_request, number, since, max(0, obj.replicas), registered, lost, given_up
         )
-    if isinstance(thing, ProvisioningRequest):
-        outstanding = sum(_count(each) for each in thing.pod_sets) - len(registered) - given_up
+    if isinstance(obj, ProvisioningRequest):
+        outstanding = sum(_count(each) for each in obj.pod_sets) - len(registered) - given_up
         return CapacityRequest(
-            thing, demands, node_request, number, since, max(0, outstanding), registered, lost, given_up
+            obj, demands, node_request, number, since, max(0, outstanding), registered, lost, given_up
         )
     return None
 
@@ -148,8 +148,8 @@ def ready_node(pod: Pod) -> str:
 
 def any_registered(snapshot: Snapshot) -> bool:
     """Whether a node has registered for a trigger pod that is still marked Unschedulable."""
-    things = (thing for thing in request_objects(snapshot) if signalled(thing) == SignalReason.UNSCHEDULABLE)
-    requests = [each for thing in things if not thing.deleting and (each := read_request(thing)) is not None]
+    objs = (obj for obj in request_objects(snapshot) if signalled(obj) == SignalReason.UNSCHEDULABLE)
+    requests = [each for obj in objs if not obj.deleting and (each := read_request(obj)) is not None]
     return bool(registered_since(requests, snapshot))
 
 
@@ -168,9 +168,9 @@ def registered_since(requests: Sequence[CapacityRequest], snapshot: Snapshot) ->
     gpu_resource = snapshot.environment.spec.gpu_resource
     ordered = {claim.node_name: claim.creation_timestamp for claim in snapshot.node_claims if claim.node_name}
     born = {node.name: ordered.get(node.name, node.creation_timestamp) for node in snapshot.nodes}
-    first = min(each.thing.creation_timestamp for each in waiting)
-    there = (node for node in snapshot.nodes if born[node.name] >= first and _is_registered(node))
-    new = {node.name: node for node in there}
+    first = min(each.obj.creation_timestamp for each in waiting)
+    registered_nodes = (node for node in snapshot.nodes if born[node.name] >= first and _is_registered(node))
+    new = {node.name: node for node in registered_nodes}
     if not new:
         return {}
     found = _named(waiting, new.values())
@@ -185,7 +185,7 @@ def registered_since(requests: Sequence[CapacityRequest], snapshot: Snapshot) ->
     for node in sorted(new.values(), key=lambda node: (born[node.name], node.name)):
         of_kind = by_kind.get((node.labels.get(NODEPOOL, ""), node.instance_type), ())
         open_ones = (each for each in reversed(of_kind) if left[each.name])
-        earlier = (each for each in open_ones if each.thing.creation_timestamp <= born[node.name])
+        earlier = (each for each in open_ones if each.obj.creation_timestamp <= born[node.name])
         answered = next(
             (each for each in earlier if (gpu_devices(node, gpu_resource) or 0) >= each.node_request.gpus), None
         )

@@ -25,9 +25,9 @@ class NoCapacity:
     """A requested node, with the NodeClaims that failed for insufficient capacity."""
 
     instance_types: tuple[str, ...]
-    words: str
+    detail: str
     claims: list[str] = field(default_factory=list)
-    said: list[datetime] = field(default_factory=list)
+    event_time: list[datetime] = field(default_factory=list)
     """Times of the events, oldest first."""
 
 
@@ -48,23 +48,25 @@ def no_capacity(
     events = {event.claim: event for event in sorted(snapshot.claim_events, key=_order, reverse=True)}
     found: dict[str, list[NoCapacity]] = {}
     for event in sorted(events.values(), key=_order):
-        said = parse_time(event.creation_timestamp)
-        if said is None or event.claim in alive or event.claim in lost:
+        event_time = parse_time(event.creation_timestamp)
+        if event_time is None or event.claim in alive or event.claim in lost:
             continue
         claim = gone.get(event.claim)
         if claim is not None and event.claim_uid not in ("", claim.uid):
             claim = None
-        types = _types_by_request(event, claim, [each for each in requests if each.since is None or said >= each.since])
+        types = _types_by_request(
+            event, claim, [each for each in requests if each.since is None or event_time >= each.since]
+        )
         if not types:
             continue
         short = next((name for name in types if len(found.get(name, ())) < missing[name]), None)
         if short is not None:
-            found.setdefault(short, []).append(NoCapacity(types[short], event.words, [event.claim], [said]))
+            found.setdefault(short, []).append(NoCapacity(types[short], event.detail, [event.claim], [event_time]))
         else:
             # Another attempt for a node that already lacks capacity.
             again = found[next(name for name in types if name in found)][-1]
             again.claims.append(event.claim)
-            again.said.append(said)
+            again.event_time.append(event_time)
     return found
 
 
@@ -74,7 +76,7 @@ def answers(claim: NodeClaim, request: CapacityRequest) -> bool:
     kinds = (launched,) if launched else claim.instance_types
     return (
         claim.labels.get(NODEPOOL, "") == request.node_request.node_pool
-        and claim.creation_timestamp >= request.thing.creation_timestamp
+        and claim.creation_timestamp >= request.obj.creation_timestamp
         and any(kind in request.node_request.instance_types for kind in kinds)
     )
 
@@ -93,7 +95,7 @@ def _types_by_request(
     named = {
         each.name: kinds
         for each in own
-        if (kinds := tuple(kind for kind in each.node_request.instance_types if _names(event.words, kind)))
+        if (kinds := tuple(kind for kind in each.node_request.instance_types if _names(event.detail, kind)))
     }
     if named or len({each.node_request.instance_types for each in own}) > 1:
         return named
@@ -105,15 +107,15 @@ def made_of(claim: str, node_pool: str) -> bool:
     return claim[:-_SUFFIX] == f"{node_pool}-"[:_PROPOSED]
 
 
-def _names(words: str, instance_type: str) -> bool:
-    return re.search(rf"(?<![\w.-]){re.escape(instance_type)}(?![\w-]|\.\w)", words) is not None
+def _names(detail: str, instance_type: str) -> bool:
+    return re.search(rf"(?<![\w.-]){re.escape(instance_type)}(?![\w-]|\.\w)", detail) is not None
 
 
 def _order(event: ClaimEvent) -> tuple[str, str]:
     return event.creation_timestamp, event.claim
 
 
-WORDS_LENGTH: Final = 400
+MESSAGE_LENGTH: Final = 400
 """Maximum length of a message of Karpenter or a provider, in characters."""
 
 
@@ -199,7 +201,7 @@ class ClaimMonitor:
             request=owner.name,
             stage=ClaimStage.FAILED if late else _stage(claim, wait),
             instance_types=kinds or owner.node_request.instance_types,
-            message=_words(wait, late),
+            message=_detail(wait, late),
             due=wait.due if wait is not None and not late and not registered else None,
             registered=registered,
         )
@@ -216,9 +218,9 @@ class ClaimMonitor:
     def lost(self, request: CapacityRequest) -> Lost:
         """Nodes whose NodeClaims missed their deadline, and nodes without capacity at the provider."""
         late = tuple(each for each in self.of(request) if each.stage is ClaimStage.FAILED)
-        ripe = [each for each in self._no_capacity.get(request.name, ()) if self._now >= each.said[0] + ELSEWHERE]
+        ripe = [each for each in self._no_capacity.get(request.name, ()) if self._now >= each.event_time[0] + ELSEWHERE]
         claims = tuple(
-            FollowedClaim(claim, request.name, ClaimStage.FAILED, each.instance_types, each.words[:WORDS_LENGTH])
+            FollowedClaim(claim, request.name, ClaimStage.FAILED, each.instance_types, each.detail[:MESSAGE_LENGTH])
             for each in ripe
             for claim in each.claims
         )
@@ -227,7 +229,7 @@ class ClaimMonitor:
     def deadlines(self, request: CapacityRequest) -> list[datetime]:
         """When NodeClaims miss their deadline, and when nodes without capacity are given up."""
         due = [each.due for each in self.of(request) if each.due is not None]
-        ripe = [each.said[0] + ELSEWHERE for each in self._no_capacity.get(request.name, ())]
+        ripe = [each.event_time[0] + ELSEWHERE for each in self._no_capacity.get(request.name, ())]
         return due + [each for each in ripe if each > self._now]
 
 
@@ -239,8 +241,8 @@ def _stage(claim: NodeClaim, wait: Wait | None) -> ClaimStage:
     return ClaimStage.LAUNCHING if claim.conditions else ClaimStage.CREATED
 
 
-def _words(wait: Wait | None, late: bool) -> str:
+def _detail(wait: Wait | None, late: bool) -> str:
     if wait is None or not late:
         return ""
-    said = f" ({wait.words[:WORDS_LENGTH]})" if wait.words else ""
-    return f"is not {wait.step} after {int(wait.allowed.total_seconds())} s{said}"
+    event_time = f" ({wait.detail[:MESSAGE_LENGTH]})" if wait.detail else ""
+    return f"is not {wait.step} after {int(wait.allowed.total_seconds())} s{event_time}"

@@ -5,18 +5,18 @@ from types import MappingProxyType
 from typing import Final
 
 from plimsoll.cluster.pods import marked_pods, node_of
-from plimsoll.model import Lift, ObjectKey, Snapshot
+from plimsoll.model import GateRemoval, ObjectKey, Snapshot
 from plimsoll.model.cluster import Pod
 from plimsoll.model.kai import PodGroup
-from plimsoll.plan.classes import gangs, gated, is_ours, just_lifted, uid_of
+from plimsoll.plan.classes import gangs, gated, is_ours, recently_ungated, uid_of
 from plimsoll.plan.demand import Demand
 
 NOT_SERVED: Final = "Plimsoll does not plan capacity for this pod"
 
 
-def lifts(
+def gate_removals(
     snapshot: Snapshot, demands: Sequence[Demand], reserved_nodes: Container[str] = frozenset()
-) -> tuple[Lift, ...]:
+) -> tuple[GateRemoval, ...]:
     """The gates to remove, sorted by pod.
 
     A pod's GPUs are available if its demand places it on a usable node that is not in `reserved_nodes`. The pods of a
@@ -28,16 +28,16 @@ def lifts(
     gated_pods = {uid_of(pod): pod for pod in waiting if gated(pod) and not pod.deleting and not pod.finished}
     if not gated_pods:
         return ()
-    there = {node.name for node in snapshot.nodes if node.usable and node.name not in reserved_nodes}
+    usable_nodes = {node.name for node in snapshot.nodes if node.usable and node.name not in reserved_nodes}
     places: dict[str, str] = {}
     for demand in demands:
-        here = {uid: node for node, uids in demand.on_nodes.items() if node in there for uid in uids}
+        here = {uid: node for node, uids in demand.on_nodes.items() if node in usable_nodes for uid in uids}
         # Pods of equal needs are planned by their number: one that was released and is not bound yet may stand without
         # a place, and the scheduler will take the one of a pod that is still held.
-        if not any(just_lifted(share.pod) for uid, share in demand.pods.items() if uid not in here):
+        if not any(recently_ungated(share.pod) for uid, share in demand.pods.items() if uid not in here):
             places |= {uid: f"its GPUs are free on {node}" for uid, node in here.items()}
     for demand in demands:
-        places |= dict.fromkeys(demand.spoken_for.keys() - demand.kept_out.keys(), "its queue admits it")
+        places |= dict.fromkeys(demand.whole_gpu_pods.keys() - demand.kept_out.keys(), "its queue admits it")
     settings = snapshot.environment.spec.demand
     groups = MappingProxyType({(each.namespace, each.name): each for each in snapshot.pod_groups})
     split = _split_gangs(snapshot, gated_pods, places, groups)
@@ -47,8 +47,8 @@ def lifts(
         why = (places.get(uid, "") if uid not in split else "") if served else NOT_SERVED
         if why:
             key = ObjectKey(api_version="v1", kind="Pod", namespace=pod.namespace, name=pod.name)
-            found.append(Lift(key=key, uid=pod.uid, message=why))
-    return tuple(sorted(found, key=lambda lift: (lift.key.namespace, lift.key.name)))
+            found.append(GateRemoval(key=key, uid=pod.uid, message=why))
+    return tuple(sorted(found, key=lambda removal: (removal.key.namespace, removal.key.name)))
 
 
 def _split_gangs(

@@ -6,18 +6,18 @@ from plimsoll.labels import HEADROOM
 from plimsoll.model import DemandRef
 from plimsoll.model.api import Environment
 from plimsoll.model.karpenter import CapacityBuffer
-from plimsoll.plan.owned import Delta, RequestObject
+from plimsoll.plan.owned import PlanBuilder, RequestObject
 from plimsoll.plan.requests.batches import capacity_buffer, headroom_request, of_headroom, pod_template
 from plimsoll.plan.requests.node_request import NodeRequest
 
 
-def keep_headroom(environment: Environment, things: Iterable[RequestObject], delta: Delta) -> set[str]:
-    """Adds the missing headroom objects to the delta; returns the names of the objects to keep.
+def keep_headroom(environment: Environment, objs: Iterable[RequestObject], builder: PlanBuilder) -> set[str]:
+    """Adds the missing headroom objects to the Plan; returns the names of the objects to keep.
 
     A CapacityBuffer with another node shape is deleted first and created again in the next round.
     """
-    existing = {each.name: each for each in things if HEADROOM in each.labels and isinstance(each, CapacityBuffer)}
-    taken = {each.name for each in things if HEADROOM in each.labels}
+    existing = {each.name: each for each in objs if HEADROOM in each.labels and isinstance(each, CapacityBuffer)}
+    taken = {each.name for each in objs if HEADROOM in each.labels}
     owner = DemandRef(kind="Environment", name=environment.name)
     kept = set()
     for headroom in environment.spec.demand.headroom:
@@ -27,12 +27,12 @@ def keep_headroom(environment: Environment, things: Iterable[RequestObject], del
         buffer = existing.get(name)
         if buffer is None:
             if name not in taken:
-                delta.create(
+                builder.create(
                     pod_template(environment, metadata, node_request),
                     owner,
                     "spec.demand.headroom of the Environment declares it",
                 )
-                delta.create(
+                builder.create(
                     capacity_buffer(metadata, headroom.nodes),
                     owner,
                     "spec.demand.headroom of the Environment declares it",
@@ -41,5 +41,5 @@ def keep_headroom(environment: Environment, things: Iterable[RequestObject], del
             kept.add(name)
             if buffer.replicas != headroom.nodes:
                 reason = f"headroom changed to {headroom.nodes} nodes"
-                delta.update(capacity_buffer(metadata, headroom.nodes), owner, reason)
+                builder.update(capacity_buffer(metadata, headroom.nodes), owner, reason)
     return kept

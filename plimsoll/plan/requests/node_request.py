@@ -109,8 +109,8 @@ class NodeRequest(Observed):
     def requests(self, gpu_resource: str) -> dict[str, str]:
         """Resource requests of the pod that stands for the node.
 
-        Without GPUs where these will be announced as something else: Karpenter initializes a node only once it has what
-        was requested.
+        Without GPUs if these will be allocatable as another resource: Karpenter initializes a node only when all
+        requested resources are allocatable.
         """
         gpus = {} if self.resource else {gpu_resource: str(self.gpus)}
         cpu = {"cpu": f"{self.cpu_milli or _LEAST_CPU}m"}
@@ -162,7 +162,7 @@ def placing(node_request: NodeRequest, placement: Placement) -> dict[str, Any]:
 
 
 def demand_names(demands: Sequence[str]) -> str:
-    """The demands of a request, for messages."""
+    """Names of the demands of a request, for messages."""
     return f"demand{'s' if len(demands) > 1 else ''} {shortlist(demands)}"
 
 

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from plimsoll.model import ObjectKey
 from plimsoll.plan.demand import DemandPlan, PlannedNode
-from plimsoll.plan.owned import Delta, RequestObject
+from plimsoll.plan.owned import PlanBuilder, RequestObject
 from plimsoll.plan.requests.capacity_request import CapacityRequest
 from plimsoll.plan.requests.node_request import NodeRequest
 
@@ -14,20 +14,20 @@ from plimsoll.plan.requests.node_request import NodeRequest
 class DemandProvisioner(Protocol):
     """One way to request nodes. An instance serves one round."""
 
-    def makes(self, thing: RequestObject) -> bool:
+    def makes(self, obj: RequestObject) -> bool:
         """Whether this provisioner creates objects of that kind."""
 
     def request_nodes(
-        self, plan: DemandPlan, nodes: Sequence[PlannedNode], attempt: int, delta: Delta
+        self, plan: DemandPlan, nodes: Sequence[PlannedNode], attempt: int, builder: PlanBuilder
     ) -> list[tuple[ObjectKey, tuple[str, ...]]]:
-        """Adds objects that request the nodes to the delta; returns them with the names of the demands that each
+        """Adds objects that request the nodes to the Plan; returns them with the names of the demands that each
         serves."""
 
-    def keep(self, request: CapacityRequest, needed: int, registered: Collection[str], delta: Delta) -> None:
+    def keep(self, request: CapacityRequest, needed: int, registered: Collection[str], builder: PlanBuilder) -> None:
         """Updates an object that stays: `registered` are nodes that are new, `needed` is the number of nodes
         outstanding."""
 
-    def signal_ready(self, request: CapacityRequest, registered: Collection[str], delta: Delta) -> None:
+    def signal_ready(self, request: CapacityRequest, registered: Collection[str], builder: PlanBuilder) -> None:
         """Reports the ready nodes of an object that is deleted: an autoscaler may still read it."""
 
 

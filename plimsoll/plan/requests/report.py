@@ -29,7 +29,7 @@ from plimsoll.text import counted
 
 def figures(demand: Demand) -> GPUDemandStatus:
     """The figures of a status. Phase, objects, deadline and reasons are added by `report`."""
-    pods = sorted({**demand.pods, **demand.spoken_for}.items())
+    pods = sorted({**demand.pods, **demand.whole_gpu_pods}.items())
     return GPUDemandStatus(
         pod_count=len(pods),
         pods=tuple(DemandPod(uid=uid, share=str(each.share)) for uid, each in pods[:MAX_LISTED]),
@@ -75,7 +75,7 @@ class DemandState:
 def report(
     state: DemandState, previous: GPUDemandStatus | None, settings: DemandSettings, now: datetime
 ) -> DemandReport:
-    """The status of the GPUDemand once the delta is applied."""
+    """The status of the GPUDemand once the Plan is applied."""
     demand = state.demand
     phase = _phase(state)
     since = previous.since if previous is not None and previous.phase is phase and previous.since else text_of(now)
@@ -131,7 +131,7 @@ def _reasons(state: DemandState, settings: DemandSettings) -> Iterable[str]:
         yield "no capacity is requested: set spec.demand.provisioner of the Environment"
     yield from (each.message for each in state.failing)
     yield from demand.reasons
-    seen = len(demand.spoken_for) - len(demand.kept_out)
+    seen = len(demand.whole_gpu_pods) - len(demand.kept_out)
     if seen:
         yield f"{counted(seen, 'pod')} request whole GPUs: the autoscaler provides their nodes"
     yield from demand.kept_out_reasons
@@ -147,7 +147,7 @@ def _deadline(state: DemandState, settings: DemandSettings, now: datetime) -> st
 
 
 def _key_of(request: CapacityRequest) -> ObjectKey:
-    return key_of(request.thing)
+    return key_of(request.obj)
 
 
 def _object(key: ObjectKey) -> DemandObject:

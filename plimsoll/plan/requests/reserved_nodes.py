@@ -53,7 +53,7 @@ def reserved_nodes(
     ]
     unclaimed += [(NodeRequest.of(node), now + PATIENCE) for node in plan.nodes]
     launching = {
-        each.node_request.node_pool for each in waiting if each.outstanding and isinstance(each.thing, CapacityBuffer)
+        each.node_request.node_pool for each in waiting if each.outstanding and isinstance(each.obj, CapacityBuffer)
     }
     taken = {node_of(pod) for pod in snapshot.pods}
     found, ends = set(), list[datetime]()
@@ -91,9 +91,9 @@ def _open(node: Node, demands: Iterable[Demand]) -> bool:
 
 
 def _serves(node: Node, demand: Demand) -> bool:
-    placement = demand.of.placement
-    return placement.allows(node.labels, node.name) and not placement.kept_away(node.taints)
+    placement = demand.demand_class.placement
+    return placement.allows(node.labels, node.name) and not placement.untolerated_taints(node.taints)
 
 
 def _pods(demand: Demand) -> Iterator[Pod]:
-    return (each.pod for each in chain(demand.pods.values(), demand.spoken_for.values()))
+    return (each.pod for each in chain(demand.pods.values(), demand.whole_gpu_pods.values()))

@@ -11,7 +11,7 @@ from plimsoll.model.api import DemandProvisioner as Setting
 from plimsoll.model.api import DemandReport, GPUDemandStatus
 from plimsoll.model.karpenter import ProvisioningRequest
 from plimsoll.plan.demand import Demand, DemandPlan, DemandPlanner, PlannedNode
-from plimsoll.plan.owned import Delta, key_of, parse_time, signalled
+from plimsoll.plan.owned import PlanBuilder, key_of, parse_time, signalled
 from plimsoll.plan.requests.batches import BatchProvisioner
 from plimsoll.plan.requests.capacity_request import CapacityRequest, CapacityRequests, registered_since
 from plimsoll.plan.requests.claims import ClaimMonitor, FollowedClaim
@@ -24,13 +24,13 @@ from plimsoll.plan.requests.triggers import TriggerPodProvisioner
 
 
 class RequestRound:
-    """Plans the requests of one snapshot; the operations are added to `delta`."""
+    """Plans the requests of one snapshot; the operations are added to `builder`."""
 
     def __init__(
         self,
         snapshot: Snapshot,
         planner: DemandPlanner,
-        delta: Delta,
+        builder: PlanBuilder,
         now: datetime,
         *,
         room: Room,
@@ -40,21 +40,23 @@ class RequestRound:
         self._snapshot = snapshot
         self._settings = snapshot.environment.spec.demand
         self._planner = planner
-        self._delta = delta
+        self._builder = builder
         self._now = now
         self._room = room
-        self._things = requests.things
+        self._things = requests.objs
         self._known = {each.name: each.status for each in snapshot.gpu_demands}
         self._provisioner = self._choose()
         found, makes = requests.found, self._provisioner.makes if self._provisioner is not None else None
-        own = [each for each in found if makes is not None and makes(each.thing)]
+        own = [each for each in found if makes is not None and makes(each.obj)]
         self._new_nodes = requests.registered if len(own) == len(found) else registered_since(own, snapshot)
         self._requests = [each.with_registered(self._new_nodes.get(each.name, ())) for each in own]
         self._claims = ClaimMonitor(snapshot, self._requests, now)
         self._failing: dict[str, list[RequestFailure]] = {}
         """Failures by request name."""
         self._lost: list[FollowedClaim] = []
-        self._waiting = [left for each in self._requests if (left := self._judge(each)).outstanding or left.registered]
+        self._waiting = [
+            left for each in self._requests if (left := self._evaluate(each)).outstanding or left.registered
+        ]
         self._records = self._failure_records()
         self._moved: set[str] = set()
         """Names of requests all of whose instance types are skipped for now."""
@@ -91,14 +93,14 @@ class RequestRound:
         self.demand = plan = self._planner.plan(
             self._snapshot, requested, blocked, self._failed_claims(), room=self._room, now=self._now
         )
-        self._delta.warnings += sorted({warning for demand in plan.demands for warning in demand.warnings})
+        self._builder.warnings += sorted({warning for demand in plan.demands for warning in demand.warnings})
         if (until := parse_time(plan.next_deadline)) is not None:
-            self._delta.deadlines.append(until)
+            self._builder.deadlines.append(until)
         self._reserve(waiting)
         kept = self._keep(waiting)
         created = self._request_nodes()
         states = [self._state(demand, kept, created) for demand in plan.demands]
-        headroom = keep_headroom(self._snapshot.environment, self._things, self._delta)
+        headroom = keep_headroom(self._snapshot.environment, self._things, self._builder)
         self._withdraw({each.name for each in kept} | headroom)
         self._add_deadlines(kept, states)
         return self._reports(states)
@@ -106,9 +108,9 @@ class RequestRound:
     def _reserve(self, waiting: Sequence[CapacityRequest]) -> None:
         if self._settings.provisioner in (Setting.TRIGGER_POD, Setting.CAPACITY_BUFFER):
             self.reserved, until = reserved_nodes(self._new_nodes, self._snapshot, waiting, self.demand, self._now)
-            self._delta.deadlines += [until] if until is not None else []
+            self._builder.deadlines += [until] if until is not None else []
 
-    def _judge(self, request: CapacityRequest) -> CapacityRequest:
+    def _evaluate(self, request: CapacityRequest) -> CapacityRequest:
         """The request without its failed nodes; the other nodes stay expected."""
         lost = self._claims.lost(request)
         self._lost += lost.claims
@@ -122,10 +124,10 @@ class RequestRound:
             for each in lost.claims
         ]
         left = request.without(lost.nodes, (each.name for each in lost.claims))
-        if left.outstanding and (said := self._expired(left)):
+        if left.outstanding and (why := self._expired(left)):
             failing.append(
                 RequestFailure(
-                    said, request.node_request.node_pool, request.node_request.instance_types, request.attempt
+                    why, request.node_request.node_pool, request.node_request.instance_types, request.attempt
                 )
             )
             left = left.without(left.outstanding)
@@ -135,7 +137,7 @@ class RequestRound:
 
     def _expired(self, request: CapacityRequest) -> str:
         """Why the outstanding nodes are no longer expected; empty while they are."""
-        refused = request.thing.says("Failed") if isinstance(request.thing, ProvisioningRequest) else ""
+        refused = request.obj.says("Failed") if isinstance(request.obj, ProvisioningRequest) else ""
         if refused:
             return f"ProvisioningRequest {request.name}: {refused}"
         deadline = request.deadline(self._settings.deadline_seconds)
@@ -177,9 +179,9 @@ class RequestRound:
                 continue
             if needed or busy.intersection(each.registered):
                 kept.append(each)
-                self._provisioner.keep(each.with_reserved(reserved), needed + len(reserved), new, self._delta)
+                self._provisioner.keep(each.with_reserved(reserved), needed + len(reserved), new, self._builder)
             else:
-                self._provisioner.signal_ready(each, new, self._delta)
+                self._provisioner.signal_ready(each, new, self._builder)
         return kept
 
     def _request_nodes(self) -> list[tuple[ObjectKey, tuple[str, ...]]]:
@@ -194,7 +196,7 @@ class RequestRound:
         return [
             each
             for attempt, nodes in sorted(by_attempt.items())
-            for each in self._provisioner.request_nodes(self.demand, nodes, attempt, self._delta)
+            for each in self._provisioner.request_nodes(self.demand, nodes, attempt, self._builder)
         ]
 
     def _state(
@@ -215,12 +217,12 @@ class RequestRound:
         )
 
     def _withdraw(self, kept: Collection[str]) -> None:
-        for thing in self._things:
-            if thing.name not in kept and SHARD in thing.labels:
-                why = self._deletion_reason(thing.name)
-                self._delta.delete(thing, why)
-                if signalled(thing) == SignalReason.UNSCHEDULABLE and not thing.deleting:
-                    self._delta.signal(key_of(thing), thing.uid, SignalReason.WITHDRAWN, why)
+        for obj in self._things:
+            if obj.name not in kept and SHARD in obj.labels:
+                why = self._deletion_reason(obj.name)
+                self._builder.delete(obj, why)
+                if signalled(obj) == SignalReason.UNSCHEDULABLE and not obj.deleting:
+                    self._builder.signal(key_of(obj), obj.uid, SignalReason.WITHDRAWN, why)
 
     def _deletion_reason(self, name: str) -> str:
         if name in self._failing:
@@ -233,7 +235,7 @@ class RequestRound:
 
     def _add_deadlines(self, kept: Sequence[CapacityRequest], states: Sequence[DemandState]) -> None:
         """Adds the times at which requests expire, or skipped instance types may be requested again."""
-        deadlines = self._delta.deadlines
+        deadlines = self._builder.deadlines
         due = (each.deadline(self._settings.deadline_seconds) for each in kept if each.outstanding)
         deadlines += [each for each in due if each is not None]
         deadlines += [look for each in kept if each.outstanding for look in self._claims.deadlines(each)]

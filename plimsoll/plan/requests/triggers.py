@@ -13,7 +13,7 @@ from plimsoll.model import DemandRef, ObjectKey, SignalReason
 from plimsoll.model.api import Environment
 from plimsoll.model.cluster import Pod
 from plimsoll.plan.demand import Demand, DemandPlan, PlannedNode
-from plimsoll.plan.owned import Delta, RequestObject, key_of, signalled
+from plimsoll.plan.owned import PlanBuilder, RequestObject, key_of, signalled
 from plimsoll.plan.requests.capacity_request import READY_MESSAGE, CapacityRequest
 from plimsoll.plan.requests.node_request import ATTEMPT, NODE, NodeRequest, demand_names, marks, placing, serving
 from plimsoll.plan.requests.provisioner import Names
@@ -36,7 +36,7 @@ def trigger_pod(
     node_request = NodeRequest.of(node)
     prefix = settings.label_prefix
     requests = node_request.requests(environment.spec.gpu_resource)
-    placed = placing(node_request, first.of.placement)
+    placed = placing(node_request, first.demand_class.placement)
     if node_request.resource:
         # Its own value for a label that the NodePool leaves open: no other pod shares the node that Karpenter plans.
         placed["nodeSelector"][REQUEST] = name
@@ -132,11 +132,11 @@ class TriggerPodProvisioner:
         self._environment = environment
         self._names = names
 
-    def makes(self, thing: RequestObject) -> bool:
-        return isinstance(thing, Pod)
+    def makes(self, obj: RequestObject) -> bool:
+        return isinstance(obj, Pod)
 
     def request_nodes(
-        self, plan: DemandPlan, nodes: Sequence[PlannedNode], attempt: int, delta: Delta
+        self, plan: DemandPlan, nodes: Sequence[PlannedNode], attempt: int, builder: PlanBuilder
     ) -> list[tuple[ObjectKey, tuple[str, ...]]]:
         by_name = {each.name: each for each in plan.demands}
         made = []
@@ -146,17 +146,17 @@ class TriggerPodProvisioner:
             manifest = trigger_pod(demands, node, self._environment, name, attempt)
             key = ObjectKey.of(manifest)
             reason = f"{counted(len(node.pods), 'pod')} of {demand_names(node.demands)} fit no node"
-            delta.create(manifest, DemandRef(name=node.demands[0]), reason)
-            delta.signal(key, "", SignalReason.UNSCHEDULABLE, UNSCHEDULABLE_MESSAGE)
+            builder.create(manifest, DemandRef(name=node.demands[0]), reason)
+            builder.signal(key, "", SignalReason.UNSCHEDULABLE, UNSCHEDULABLE_MESSAGE)
             made.append((key, node.demands))
         return made
 
-    def keep(self, request: CapacityRequest, needed: int, registered: Collection[str], delta: Delta) -> None:
-        self.signal_ready(request, registered, delta)
-        if request.outstanding and signalled(request.thing) != SignalReason.UNSCHEDULABLE:
+    def keep(self, request: CapacityRequest, needed: int, registered: Collection[str], builder: PlanBuilder) -> None:
+        self.signal_ready(request, registered, builder)
+        if request.outstanding and signalled(request.obj) != SignalReason.UNSCHEDULABLE:
             # The condition was not written after the creation, or it was overwritten.
-            delta.signal(key_of(request.thing), request.thing.uid, SignalReason.UNSCHEDULABLE, UNSCHEDULABLE_MESSAGE)
+            builder.signal(key_of(request.obj), request.obj.uid, SignalReason.UNSCHEDULABLE, UNSCHEDULABLE_MESSAGE)
 
-    def signal_ready(self, request: CapacityRequest, registered: Collection[str], delta: Delta) -> None:
+    def signal_ready(self, request: CapacityRequest, registered: Collection[str], builder: PlanBuilder) -> None:
         for node in registered:
-            delta.signal(key_of(request.thing), request.thing.uid, SignalReason.CAPACITY_READY, READY_MESSAGE + node)
+            builder.signal(key_of(request.obj), request.obj.uid, SignalReason.CAPACITY_READY, READY_MESSAGE + node)

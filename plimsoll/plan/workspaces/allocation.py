@@ -64,8 +64,10 @@ class _Share:
 
     def whole(self, more: int) -> int:
         """How many of `more` further nodes complete replicas."""
-        there = self.units + more
-        return more if there >= self.wanted else max(there // self.per_replica * self.per_replica - self.units, 0)
+        available = self.units + more
+        return (
+            more if available >= self.wanted else max(available // self.per_replica * self.per_replica - self.units, 0)
+        )
 
 
 class _Allocation:
@@ -191,7 +193,7 @@ class _Allocation:
         sizing = share.sizing._replace(allocated=given)
         if not share.missing:
             return sizing
-        wanted, there = (
+        wanted, available = (
             (counted(share.wanted, "pod"), f"room for {share.units}")
             if share.parted
             else (counted(share.wanted, "node"), f"{share.units} allocated")
@@ -201,12 +203,12 @@ class _Allocation:
         can = f", {share.units // share.per_replica} of {counted(share.workspace.replicas, 'replica')} can start"
         if share.workspace.spec.inference is None:
             can = ""
-        warning = f"{wanted} needed, {there} of {len(sizing.node_names)} usable{can}{why}: pods may stay Pending"
+        warning = f"{wanted} needed, {available} of {len(sizing.node_names)} usable{can}{why}: pods may stay Pending"
         if self._strict:
             return Refusal(
                 Reason.NO_FREE_NODES,
-                f"{wanted} needed, {there} of {len(sizing.node_names)} usable{can}{why}, and partialReplicas of the "
-                "Environment is 'refuse': lower inference.replicas, or label more nodes",
+                f"{wanted} needed, {available} of {len(sizing.node_names)} usable{can}{why}, and partialReplicas of "
+                "the Environment is 'refuse': lower inference.replicas, or label more nodes",
             )
         startable = share.units if share.per_replica == 1 and self._contended(share) else None
         return sizing._replace(startable=startable, warnings=(*sizing.warnings, warning))
@@ -243,8 +245,8 @@ class _Allocation:
                 continue
             uses = self._usage.others(name, share.workspace, share.resource)
             if uses:
-                said = [
+                users = [
                     f"pod {use.pod}" + (f" of Workspace {'/'.join(use.owner)}" if use.owner else "") for use in uses
                 ]
                 devices = sum(use.devices for use in uses)
-                yield f"{name} by {shortlist(said)} ({devices} of {self._capacity(share, name)} {share.resource})"
+                yield f"{name} by {shortlist(users)} ({devices} of {self._capacity(share, name)} {share.resource})"

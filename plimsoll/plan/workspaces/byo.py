@@ -70,7 +70,7 @@ class ByoNodes:
         self._offers = Offers()
         self._estimates = Estimates(environment.estimator)
 
-    def judge(self, workspace: Workspace) -> Sizing | Refusal:
+    def evaluate(self, workspace: Workspace) -> Sizing | Refusal:
         """The number of matching nodes that the Workspace needs, or a refusal."""
         resource = workspace.spec.resource
         forbidden = instance_type_violation(

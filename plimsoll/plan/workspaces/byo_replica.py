@@ -45,13 +45,15 @@ def nodes_of_replica(
         return too_long
     if isinstance(outcome, Estimate) and outcome.nodes <= per_replica:
         return ReplicaSize(per_replica, start_doubt(need, serving), serving, parted)
-    said = "" if isinstance(outcome, Estimate) else f"the estimate says that {outcome.reason}"
+    warning = "" if isinstance(outcome, Estimate) else f"the estimate says that {outcome.reason}"
     if wanted is not None and outcome.min_gpus is not None and wanted > per_replica:
         gpus = counted(outcome.min_gpus, "GPU")
-        said = f"the estimate says {gpus}, {counted(wanted, 'node')} for one replica"
+        warning = f"the estimate says {gpus}, {counted(wanted, 'node')} for one replica"
     used = f"{counted(per_replica, 'node')} {'is' if per_replica == 1 else 'are'} used"
     given = f"inference.perReplicaNodeCount is {need.per_replica}" if need.per_replica else used
-    return ReplicaSize(per_replica, f"{need.subject} may run out of GPU memory: {said}, and {given}", serving, parted)
+    return ReplicaSize(
+        per_replica, f"{need.subject} may run out of GPU memory: {warning}, and {given}", serving, parted
+    )
 
 
 def _on_one(need: ReplicaNeed, offer: Offer, name: str) -> Refusal | None:
@@ -84,7 +86,7 @@ def _over_all(need: ReplicaNeed, offer: Offer, names: tuple[str, ...]) -> Refusa
 
 
 def _too_small_slice(need: ReplicaNeed, offer: Offer, name: str, min_gpus: int | None, reason: str) -> Refusal:
-    said = (
+    warning = (
         f"the estimate says {min_gpus} of them, and a model is not split over {_place(offer)}s"
         if min_gpus is not None and min_gpus > 1
         else reason
@@ -92,7 +94,7 @@ def _too_small_slice(need: ReplicaNeed, offer: Offer, name: str, min_gpus: int |
     return Refusal(
         Reason.INSUFFICIENT_GPU_MEMORY,
         f"Insufficient total GPU memory: {_has(offer, name)}, but {need.subject} requires at least {need.least_mib} "
-        f"MiB besides runtime memory: {said}; use {_larger(offer)}",
+        f"MiB besides runtime memory: {warning}; use {_larger(offer)}",
     )
 
 

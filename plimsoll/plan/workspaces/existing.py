@@ -56,7 +56,7 @@ def _free(
 ) -> Iterator[str]:
     """Names of usable nodes of the type that no autoscaler created; `claimed` holds node names and provider IDs."""
     for node in nodes:
-        if node.instance_type not in instance_types or not node.usable or tolerance.kept_away(node):
+        if node.instance_type not in instance_types or not node.usable or tolerance.untolerated_taints(node):
             continue
         if NODEPOOL in node.labels or WORKSPACE in node.labels:
             continue

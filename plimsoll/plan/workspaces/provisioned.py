@@ -120,7 +120,7 @@ class ProvisionedNodes:
         self._estimates = Estimates(environment.estimator)
         self._proposals = Proposals(types, environment, self._estimates)
 
-    def judge(self, workspace: Workspace) -> Sizing | Refusal:
+    def evaluate(self, workspace: Workspace) -> Sizing | Refusal:
         """The number of nodes of its instance type that the Workspace needs, or a refusal."""
         need = replica_need(workspace, self._models)
         if isinstance(need, Refusal):

@@ -84,7 +84,7 @@ def none_usable(
 ) -> Refusal:
     """`problems` are those of the nodes by name, `offers` those of nodes whose GPUs are not what is requested."""
     profiles = sorted({profile for offer in offers for profile in offer.profiles})
-    advice = ", or ".join(dict.fromkeys(_mends(node, problems.get(node.name, ""), asks) for node in nodes))
+    advice = ", or ".join(dict.fromkeys(_remedies(node, problems.get(node.name, ""), asks) for node in nodes))
     if profiles and asks.partition == "mig":
         advice = f"set resource.partition.profile to one that the nodes have ({shortlist(profiles)})"
     elif profiles:
@@ -102,7 +102,7 @@ def none_usable(
     )
 
 
-def _mends(node: Node, problem: str, asks: Asks) -> str:
+def _remedies(node: Node, problem: str, asks: Asks) -> str:
     """What makes the node usable."""
     if problem.startswith("tainted"):
         if asks.template:

@@ -53,20 +53,20 @@ def whole_replicas(view: ClusterView, verdicts: Sequence[Verdict]) -> dict[Key, 
         per_replica = (verdict.per_replica_node_count or 1) if verdict is not None else 1
         nodes = room.nodes_of(workspace, verdict)
         if verdict is not None and wanted and per_replica > 1:
-            there = min(sum(each.replicas for each in workloads if each.kind == LEADER_WORKER_SET), wanted)
-            room.take(workspace, nodes, there * per_replica)
-            spanning.append((workspace, nodes, per_replica, there, startable(workspace, verdict, there)))
+            started = min(sum(each.replicas for each in workloads if each.kind == LEADER_WORKER_SET), wanted)
+            room.take(workspace, nodes, started * per_replica)
+            spanning.append((workspace, nodes, per_replica, started, startable(workspace, verdict, started)))
         else:
             # One pod per replica: created at once, except on nodes that other Workspaces have.
             more = startable(workspace, verdict, running) if wanted and verdict is not None else 0
             room.take(workspace, nodes, max(running, more))
     starts = {}
-    for workspace, nodes, per_replica, there, wanted in spanning:
+    for workspace, nodes, per_replica, started, wanted in spanning:
         free = room.free(nodes)
-        most = min(wanted - there, free // per_replica)
+        most = min(wanted - started, free // per_replica)
         more = next((n for n in range(most, 0, -1) if room.has_room(nodes, n * per_replica)), 0)
         room.add(nodes, more * per_replica)
-        starts[workspace.key] = Start(there + more, per_replica, free)
+        starts[workspace.key] = Start(started + more, per_replica, free)
     return starts
 
 

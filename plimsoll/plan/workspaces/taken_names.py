@@ -47,7 +47,7 @@ def _refusal(workspace: Workspace, name: ObjectName, owner: Workspace) -> Refusa
         named = inference is not None and inference.service.name is not None
         field = "inference.service.name" if named else "metadata.name"
         other = "another name" if named else "inference.service.name to another name"
-        said = (
+        message = (
             f"{field} is {name.name!r}, and Workspace {owner.ref} has the Service of this name: set {other}, or "
             "inference.service.enabled to false"
         )
@@ -55,8 +55,8 @@ def _refusal(workspace: Workspace, name: ObjectName, owner: Workspace) -> Refusa
         replica = name.name.removeprefix(f"{workspace.name}-")
         whose = f"replica {replica}" if name.name != workspace.name else "its workload"
         fewer = f", or set inference.replicas to at most {replica}" if replica.isdecimal() and replica != "0" else ""
-        said = (
+        message = (
             f"metadata.name is {workspace.name!r}: {whose} needs a {name.kind} named {name.name!r}, which Workspace "
             f"{owner.ref} has: create the Workspace with another name{fewer}"
         )
-    return Refusal(Reason.INVALID_SPEC, said)
+    return Refusal(Reason.INVALID_SPEC, message)

@@ -64,7 +64,7 @@ class WorkspaceNodes:
         """The state of the Workspace's NodeClaims; `previous` is from its status."""
         if self._tracker is None or self._tracker.now != now:
             self._tracker = AttemptTracker(self._view.snapshot, self._view.progress, now)
-        return self._tracker.judge(
+        return self._tracker.evaluate(
             previous,
             self.ownership.claims_of(workspace),
             gpus_known=verdict.gpus_per_node is not None,

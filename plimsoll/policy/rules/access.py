@@ -10,16 +10,16 @@ from plimsoll.labels import GROUP
 from plimsoll.model.api import NAMESPACE_NOT_NAMED, NONE_ALLOWED, QUEUE_NOT_ALLOWED, TYPE_NOT_ALLOWED, tenancy_violation
 from plimsoll.policy.cel import message, setting, value
 from plimsoll.policy.cel import text as quoted
+from plimsoll.policy.context import PolicyContext
 from plimsoll.policy.fields import Manifest, is_kind, section, text
 from plimsoll.policy.rule import Cel, Family, Fault, Needs, Rule, Subject
-from plimsoll.policy.world import World
 
 
-def _allowed(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
-    if world.tenancy is None or not is_kind(manifest, GROUP, "Workspace"):
+def _allowed(manifest: Manifest, context: PolicyContext, _: Any) -> Iterator[Fault]:
+    if context.tenancy is None or not is_kind(manifest, GROUP, "Workspace"):
         return
     violation = tenancy_violation(
-        world.tenancy,
+        context.tenancy,
         text(section(manifest, "metadata"), "namespace") or "default",
         queue=text(section(manifest, "spec"), "queue"),
         instance_type=text(section(manifest, "spec", "resource"), "instanceType"),
@@ -46,7 +46,7 @@ _VARIABLES: Final = {
 }
 
 
-def _said(template: str, listed: str, **values: str) -> str:
+def _message(template: str, listed: str, **values: str) -> str:
     """The message, with what the entry allows."""
     allowed = f"(size({_ENTRY}.{listed}) == 0 ? {quoted(NONE_ALLOWED)} : {_ENTRY}.{listed}.join(', '))"
     return message(template, namespace="object.metadata.namespace", allowed=allowed, **values)
@@ -66,8 +66,8 @@ RULES: Final = (
             "variables.namespaceNamed && variables.queueAllowed && variables.typeAllowed",
             _VARIABLES,
             f"!variables.namespaceNamed ? ({message(NAMESPACE_NOT_NAMED, namespace='object.metadata.namespace')})"
-            f" : !variables.queueAllowed ? ({_said(QUEUE_NOT_ALLOWED, 'queues', queue='variables.requestedQueue')})"
-            f" : ({_said(TYPE_NOT_ALLOWED, 'instanceTypes', instance_type='variables.requestedType')})",
+            f" : !variables.queueAllowed ? ({_message(QUEUE_NOT_ALLOWED, 'queues', queue='variables.requestedQueue')})"
+            f" : ({_message(TYPE_NOT_ALLOWED, 'instanceTypes', instance_type='variables.requestedType')})",
         ),
     ),
 )

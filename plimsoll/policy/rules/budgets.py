@@ -9,11 +9,11 @@ from pydantic import Field
 from plimsoll.cluster.catalog import Catalog
 from plimsoll.labels import GROUP
 from plimsoll.model.meta import Declared, Finding, Severity
+from plimsoll.policy.context import PolicyContext
 from plimsoll.policy.fields import Manifest, is_kind, join, name_of, section
 from plimsoll.policy.rule import Family, Needs, Rule
 from plimsoll.policy.rules.gpu_holdings import Holding, Prices, demand, supply
 from plimsoll.policy.rules.training import Runtimes
-from plimsoll.policy.world import World
 
 GPU_RULE: Final = "gpu-budget"
 PRICE_RULE: Final = "price-budget"
@@ -52,10 +52,10 @@ class _Total(NamedTuple):
     """None: not known."""
 
 
-def gpu_findings(manifests: Sequence[Manifest], world: World, options: GpuBudget) -> Iterator[Finding]:
-    holdings = _Holdings(manifests, world, world.prices)
-    environment = options.environment if options.environment is not None else world.gpu_limit
-    for each in holdings.totals(environment, options, _gpus, world):
+def gpu_findings(manifests: Sequence[Manifest], context: PolicyContext, options: GpuBudget) -> Iterator[Finding]:
+    holdings = _Holdings(manifests, context, context.prices)
+    environment = options.environment if options.environment is not None else context.gpu_limit
+    for each in holdings.totals(environment, options, _gpus, context):
         if each.amount is None:
             yield _finding(
                 GPU_RULE,
@@ -72,9 +72,9 @@ def gpu_findings(manifests: Sequence[Manifest], world: World, options: GpuBudget
             )
 
 
-def price_findings(manifests: Sequence[Manifest], world: World, options: PriceBudget) -> Iterator[Finding]:
-    holdings = _Holdings(manifests, world, options.prices or world.prices)
-    for each in holdings.totals(options.environment, options, _price, world):
+def price_findings(manifests: Sequence[Manifest], context: PolicyContext, options: PriceBudget) -> Iterator[Finding]:
+    holdings = _Holdings(manifests, context, options.prices or context.prices)
+    for each in holdings.totals(options.environment, options, _price, context):
         if each.amount is None:
             yield _finding(
                 PRICE_RULE,
@@ -92,9 +92,9 @@ def price_findings(manifests: Sequence[Manifest], world: World, options: PriceBu
 
 
 class _Holdings:
-    def __init__(self, manifests: Sequence[Manifest], world: World, prices: Mapping[str, float]) -> None:
+    def __init__(self, manifests: Sequence[Manifest], context: PolicyContext, prices: Mapping[str, float]) -> None:
         known = Prices(_catalog(prices))
-        resource = world.gpu_resource
+        resource = context.gpu_resource
         runtimes = Runtimes(manifests)
         self._environment = next((name_of(each) for each in manifests if is_kind(each, GROUP, "Environment")), "")
         self._demand = [each for one in manifests for each in demand(one, known, resource, runtimes)]
@@ -111,18 +111,18 @@ class _Holdings:
         environment: float | None,
         options: GpuBudget | PriceBudget,
         amount: Callable[[Sequence[Holding]], float | None],
-        world: World,
+        context: PolicyContext,
     ) -> Iterator[_Total]:
         """What each budget is compared with. An environment: the larger of what workloads request and nodes have."""
         for pool, budget in sorted(options.pools.items()):
-            there = [each for each in self._pools if each.pool == pool]
-            if there:
-                field = join("spec.limits", world.gpu_resource)
-                yield _Total("NodePool", pool, field, budget, "its limits allow", amount(there))
+            matching = [each for each in self._pools if each.pool == pool]
+            if matching:
+                field = join("spec.limits", context.gpu_resource)
+                yield _Total("NodePool", pool, field, budget, "its limits allow", amount(matching))
         for queue, budget in sorted(options.queues.items()):
-            there = [each for each in self._demand if each.queue == queue]
-            if there:
-                yield _Total("Queue", queue, "", budget, "its workloads request", amount(there))
+            matching = [each for each in self._demand if each.queue == queue]
+            if matching:
+                yield _Total("Queue", queue, "", budget, "its workloads request", amount(matching))
         if environment is not None and (self._demand or self._supply):
             both = [amount(self._demand), amount(self._supply)]
             known = [each for each in both if each is not None]

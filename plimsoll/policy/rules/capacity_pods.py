@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from plimsoll.labels import DO_NOT_DISRUPT
 from plimsoll.policy.cel import POD_VARIABLES, matches, setting, value
+from plimsoll.policy.context import KAI_SCHEDULER, PolicyContext
 from plimsoll.policy.fields import (
     Manifest,
     annotations_of,
@@ -20,7 +21,6 @@ from plimsoll.policy.fields import (
 )
 from plimsoll.policy.pod_templates import DEFAULT_SCHEDULER, SHARE_ANNOTATIONS
 from plimsoll.policy.rule import Cel, Family, Fault, Rule, Subject
-from plimsoll.policy.world import KAI_SCHEDULER, World
 from plimsoll.quantity import parse_quantity
 
 TRIGGER_LABEL: Final = "/trigger-type"
@@ -55,7 +55,7 @@ def is_capacity_pod(manifest: Manifest) -> bool:
     return scaling or is_trigger(manifest) or is_reservation(manifest)
 
 
-def _deadlines(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
+def _deadlines(manifest: Manifest, context: PolicyContext, _: Any) -> Iterator[Fault]:
     if is_trigger(manifest) and not section(manifest, "spec").get("activeDeadlineSeconds"):
         yield Fault(
             "spec.activeDeadlineSeconds",
@@ -64,7 +64,7 @@ def _deadlines(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
         )
 
 
-def _never_bound(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
+def _never_bound(manifest: Manifest, context: PolicyContext, _: Any) -> Iterator[Fault]:
     if not is_trigger(manifest):
         return
     spec = section(manifest, "spec")
@@ -76,7 +76,7 @@ def _never_bound(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
         )
         return
     scheduler = text(spec, "schedulerName") or DEFAULT_SCHEDULER
-    if scheduler in _serving(world):
+    if scheduler in _serving(context):
         yield Fault(
             "spec.schedulerName",
             f"schedulerName is {scheduler!r}, which would bind the trigger pod to the GPUs that it requested: "
@@ -84,11 +84,11 @@ def _never_bound(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
         )
 
 
-def _serving(world: World) -> tuple[str, ...]:
-    return (DEFAULT_SCHEDULER, KAI_SCHEDULER, world.queue_scheduler)
+def _serving(context: PolicyContext) -> tuple[str, ...]:
+    return (DEFAULT_SCHEDULER, KAI_SCHEDULER, context.queue_scheduler)
 
 
-def _trigger_names(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
+def _trigger_names(manifest: Manifest, context: PolicyContext, _: Any) -> Iterator[Fault]:
     name, namespace = name_of(manifest), namespace_of(manifest)
     if not is_trigger(manifest):
         return
@@ -108,7 +108,7 @@ def _foreign(namespace: str) -> str:
     )
 
 
-def _foreign_pods(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
+def _foreign_pods(manifest: Manifest, context: PolicyContext, _: Any) -> Iterator[Fault]:
     if not is_kind(manifest, "", "Pod") or is_trigger(manifest):
         return
     namespace, app = namespace_of(manifest), text(labels_of(manifest), "app")
@@ -117,7 +117,7 @@ def _foreign_pods(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
         yield Fault("metadata.namespace", _foreign(namespace))
 
 
-def _reservation_nodes(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
+def _reservation_nodes(manifest: Manifest, context: PolicyContext, _: Any) -> Iterator[Fault]:
     if is_reservation(manifest) and not text(section(manifest, "spec"), "nodeName"):
         yield Fault(
             "spec.nodeName",
@@ -126,10 +126,10 @@ def _reservation_nodes(manifest: Manifest, world: World, _: Any) -> Iterator[Fau
         )
 
 
-def _reservation_gpus(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
+def _reservation_gpus(manifest: Manifest, context: PolicyContext, _: Any) -> Iterator[Fault]:
     if not is_reservation(manifest):
         return
-    resource = world.gpu_resource
+    resource = context.gpu_resource
     path, amount = "spec.containers[0].resources.limits", 0
     for number, container in items(section(manifest, "spec"), "containers"):
         given = section(container, "resources", "limits").get(resource)
@@ -156,7 +156,7 @@ def _whole(amount: Any) -> int:
         return 0
 
 
-def _do_not_disrupt(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
+def _do_not_disrupt(manifest: Manifest, context: PolicyContext, _: Any) -> Iterator[Fault]:
     given = annotations_of(manifest).get(DO_NOT_DISRUPT)
     if is_reservation(manifest) and given != "true":
         shown = "is not set" if given is None else f"is {given!r:.60}"
@@ -166,7 +166,7 @@ def _do_not_disrupt(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]
         )
 
 
-def _reservation_names(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
+def _reservation_names(manifest: Manifest, context: PolicyContext, _: Any) -> Iterator[Fault]:
     if not is_reservation(manifest):
         return
     name, namespace = name_of(manifest), namespace_of(manifest)

@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
+from plimsoll.policy.context import PolicyContext
 from plimsoll.policy.fields import Manifest, group_of, is_kind, items, join, kind_of, section, text
 from plimsoll.policy.rule import Family, Fault, Rule
-from plimsoll.policy.world import World
 
 CHART_FILE_KIND: Final = "Chart.yaml"
 """A chart's own file, which has no kind."""
@@ -50,7 +50,7 @@ def _chart(parent: Manifest, name: str, version: str, path: str) -> Chart:
     return Chart(text(parent, name), "" if given is None else str(given), join(path, version))
 
 
-def _versions(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
+def _versions(manifest: Manifest, context: PolicyContext, _: Any) -> Iterator[Fault]:
     for chart in charts(manifest):
         if not re.fullmatch(_EXACT, chart.version):
             shown = f"is {chart.version!r:.60}" if chart.version else "is not set"

@@ -6,10 +6,10 @@ from typing import Any, Final
 
 from plimsoll.model.kai import GPU_FRACTION, GPU_FRACTION_DEVICES, GPU_MEMORY_SHARE, MAX_DEVICES
 from plimsoll.policy.cel import POD_VARIABLES, matches
+from plimsoll.policy.context import PolicyContext
 from plimsoll.policy.fields import Manifest, join
 from plimsoll.policy.pod_templates import NVIDIA, PodTemplate, pod_templates
 from plimsoll.policy.rule import Cel, Family, Fault, Rule, Subject
-from plimsoll.policy.world import World
 
 _NUMBER: Final = r"\+?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,2})?"
 _MEMORY: Final = r"0{0,3}[1-9][0-9]{0,11}"
@@ -33,20 +33,20 @@ def _number(field: str, name: str, value: Any) -> Fault:
     return Fault(field, f"{name} is the number {value}, and the value of an annotation is a string: put it in quotes")
 
 
-def _fractions(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
+def _fractions(manifest: Manifest, context: PolicyContext, _: Any) -> Iterator[Fault]:
     for _template, field, value in _annotated(manifest, GPU_FRACTION):
         fits = re.fullmatch(_NUMBER, str(value)) is not None and 0 < float(value) < 1
         if not fits:
             yield Fault(
                 field,
                 f"{GPU_FRACTION} is {value!r:.60}, and a fraction must be above 0 and below 1: set one such as "
-                f"'0.5', or request whole GPUs with {world.gpu_resource}",
+                f"'0.5', or request whole GPUs with {context.gpu_resource}",
             )
         elif not isinstance(value, str):
             yield _number(field, GPU_FRACTION, value)
 
 
-def _memories(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
+def _memories(manifest: Manifest, context: PolicyContext, _: Any) -> Iterator[Fault]:
     for _template, field, value in _annotated(manifest, GPU_MEMORY_SHARE):
         if not re.fullmatch(_MEMORY, str(value)):
             yield Fault(
@@ -58,13 +58,13 @@ def _memories(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
             yield _number(field, GPU_MEMORY_SHARE, value)
 
 
-def _devices(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
+def _devices(manifest: Manifest, context: PolicyContext, _: Any) -> Iterator[Fault]:
     for template, field, value in _annotated(manifest, GPU_FRACTION_DEVICES):
         if not template.wants_share:
             yield Fault(
                 field,
                 f"{GPU_FRACTION_DEVICES} is {value!r:.60}, and neither {GPU_FRACTION} nor {GPU_MEMORY_SHARE} is "
-                f"set: set one of them, or request whole GPUs with {world.gpu_resource}",
+                f"set: set one of them, or request whole GPUs with {context.gpu_resource}",
             )
         elif not re.fullmatch(_DEVICES, str(value)) or int(value) > MAX_DEVICES:
             yield Fault(
@@ -76,7 +76,7 @@ def _devices(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
             yield _number(field, GPU_FRACTION_DEVICES, value)
 
 
-def _both(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
+def _both(manifest: Manifest, context: PolicyContext, _: Any) -> Iterator[Fault]:
     for template in pod_templates(manifest):
         given = template.annotations
         if GPU_FRACTION in given and GPU_MEMORY_SHARE in given:
@@ -87,7 +87,7 @@ def _both(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
             )
 
 
-def _whole(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
+def _whole(manifest: Manifest, context: PolicyContext, _: Any) -> Iterator[Fault]:
     for template in pod_templates(manifest):
         if not template.wants_share:
             continue

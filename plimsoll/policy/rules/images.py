@@ -7,11 +7,11 @@ from typing import Any, Final, NamedTuple
 from plimsoll.labels import GROUP
 from plimsoll.model.meta import Declared
 from plimsoll.policy.cel import POD_VARIABLES, matches, option, value
+from plimsoll.policy.context import PolicyContext
 from plimsoll.policy.fields import Manifest, is_kind, is_list, items, join, namespace_of, section, text
 from plimsoll.policy.pod_templates import pod_templates
 from plimsoll.policy.rule import Cel, Family, Fault, Rule, Subject
 from plimsoll.policy.workspaces import workspace_of
-from plimsoll.policy.world import World
 
 VALUES_KIND: Final = "Values"
 """Values of a chart, which have no kind."""
@@ -95,7 +95,7 @@ def _of_values(values: Manifest, path: str) -> Iterator[Image]:
                     yield from _of_values(each, join(here, number))
 
 
-def _tags(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
+def _tags(manifest: Manifest, context: PolicyContext, _: Any) -> Iterator[Fault]:
     for image in images(manifest):
         if not image.pinned:
             yield Fault(
@@ -105,7 +105,7 @@ def _tags(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
             )
 
 
-def _digests(manifest: Manifest, world: World, options: DigestOptions) -> Iterator[Fault]:
+def _digests(manifest: Manifest, context: PolicyContext, options: DigestOptions) -> Iterator[Fault]:
     if not options.required or (options.namespaces and namespace_of(manifest) not in options.namespaces):
         return
     for image in images(manifest):

@@ -16,10 +16,10 @@ from plimsoll.model.api import (
 from plimsoll.model.meta import Declared, Severity
 from plimsoll.policy.cel import message, option, setting, value
 from plimsoll.policy.cel import text as quoted
+from plimsoll.policy.context import Mode, PolicyContext
 from plimsoll.policy.fields import Manifest, is_kind, items, join, section, text
 from plimsoll.policy.rule import Cel, Family, Fault, Needs, Rule, Subject
 from plimsoll.policy.workspaces import KAITO_GROUP, workspace_of
-from plimsoll.policy.world import Mode, World
 
 _WORKSPACES: Final = ("Workspace", "InferenceSet")
 _SUBJECTS: Final = (Subject.WORKSPACES, Subject.KAITO)
@@ -31,23 +31,23 @@ class ModeOptions(Declared):
     node_auto_provisioning: Literal["enabled", "disabled"] | None = None
     provisioner: Literal["byo", "nodeclaim", "static-nodepool", "trigger-pod"] | None = None
 
-    def mode(self, world: World) -> Mode | None:
-        return Mode.of(self.manifest()) if self.manifest() else world.mode
+    def mode(self, context: PolicyContext) -> Mode | None:
+        return Mode.of(self.manifest()) if self.manifest() else context.mode
 
 
-def _instance_types(manifest: Manifest, world: World, options: ModeOptions) -> Iterator[Fault]:
-    workspace, mode = workspace_of(manifest), options.mode(world)
+def _instance_types(manifest: Manifest, context: PolicyContext, options: ModeOptions) -> Iterator[Fault]:
+    workspace, mode = workspace_of(manifest), options.mode(context)
     if workspace is None or mode is None:
         return
     given = text(workspace.resource, "instanceType") or None
-    narrows = world.byo_type_narrows and is_kind(manifest, GROUP, "Workspace")
+    narrows = context.byo_type_narrows and is_kind(manifest, GROUP, "Workspace")
     violation = instance_type_violation(given, auto_provisioning=mode.auto_provisioning, narrows=narrows)
     if violation is not None:
         yield Fault(join(workspace.path, "resource", "instanceType"), violation)
 
 
-def _partitions(manifest: Manifest, world: World, options: ModeOptions) -> Iterator[Fault]:
-    workspace, mode = workspace_of(manifest), options.mode(world)
+def _partitions(manifest: Manifest, context: PolicyContext, options: ModeOptions) -> Iterator[Fault]:
+    workspace, mode = workspace_of(manifest), options.mode(context)
     if workspace is None or not workspace.resource.get("partition"):
         return
     # An instance type implies provisioned nodes, if the mode is not known.
@@ -55,8 +55,8 @@ def _partitions(manifest: Manifest, world: World, options: ModeOptions) -> Itera
         yield Fault(join(workspace.path, "resource", "partition"), PARTITION_FORBIDDEN)
 
 
-def _selectors(manifest: Manifest, world: World, options: ModeOptions) -> Iterator[Fault]:
-    workspace, mode = workspace_of(manifest), options.mode(world)
+def _selectors(manifest: Manifest, context: PolicyContext, options: ModeOptions) -> Iterator[Fault]:
+    workspace, mode = workspace_of(manifest), options.mode(context)
     if workspace is None or text(workspace.resource, "instanceType") or not workspace.selector_empty:
         return
     if not any(is_kind(manifest, KAITO_GROUP, kind) for kind in _WORKSPACES):
@@ -69,26 +69,26 @@ def _selectors(manifest: Manifest, world: World, options: ModeOptions) -> Iterat
         )
 
 
-def _reserved(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
+def _reserved(manifest: Manifest, context: PolicyContext, _: Any) -> Iterator[Fault]:
     workspace = workspace_of(manifest)
     if workspace is None:
         return
-    prefixes = ", ".join(world.reserved_prefixes)
+    prefixes = ", ".join(context.reserved_prefixes)
     expressions = (text(each, "key") for _, each in items(workspace.selector, "matchExpressions"))
-    keys = _reserved_keys((*section(workspace.selector, "matchLabels"), *expressions), world)
+    keys = _reserved_keys((*section(workspace.selector, "matchLabels"), *expressions), context)
     if keys:
         yield Fault(workspace.selector_path, SELECTOR_RESERVED.format(keys=keys, prefixes=prefixes))
-    keys = _reserved_keys(section(workspace.spec, "inference", "template", "metadata", "labels"), world)
+    keys = _reserved_keys(section(workspace.spec, "inference", "template", "metadata", "labels"), context)
     if keys:
         path = join(workspace.path, "inference", "template", "metadata", "labels")
         yield Fault(path, TEMPLATE_RESERVED.format(keys=keys, prefixes=prefixes))
 
 
-def _reserved_keys(keys: Any, world: World) -> str:
-    return ", ".join(key for key in keys if isinstance(key, str) and key.startswith(world.reserved_prefixes))
+def _reserved_keys(keys: Any, context: PolicyContext) -> str:
+    return ", ".join(key for key in keys if isinstance(key, str) and key.startswith(context.reserved_prefixes))
 
 
-def _deprecated(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
+def _deprecated(manifest: Manifest, context: PolicyContext, _: Any) -> Iterator[Fault]:
     workspace = workspace_of(manifest)
     if workspace is None:
         return
@@ -111,8 +111,8 @@ def _deprecated(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
         )
 
 
-def _node_claims(manifest: Manifest, world: World, options: ModeOptions) -> Iterator[Fault]:
-    mode = options.mode(world)
+def _node_claims(manifest: Manifest, context: PolicyContext, options: ModeOptions) -> Iterator[Fault]:
+    mode = options.mode(context)
     if mode is None or mode.provisioner == Provisioner.NODECLAIM or not is_kind(manifest, "karpenter.sh", "NodeClaim"):
         return
     owners = items(section(manifest, "metadata"), "ownerReferences")

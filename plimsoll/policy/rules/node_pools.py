@@ -10,9 +10,9 @@ from plimsoll.cluster.catalog import Catalog
 from plimsoll.labels import GPU_COUNT, INSTANCE_TYPE
 from plimsoll.model.meta import CHANGING_KEYS, HASHES, MOMENTS, OWN, Declared, Severity, changes_by_itself
 from plimsoll.policy.cel import matches, option, texts, value
+from plimsoll.policy.context import PolicyContext
 from plimsoll.policy.fields import Manifest, is_kind, is_list, items, join, section, text
 from plimsoll.policy.rule import Cel, Family, Fault, Rule, Subject
-from plimsoll.policy.world import World
 from plimsoll.quantity import parse_devices
 
 CONSOLIDATION_RULE: Final = "node-pool-consolidation"
@@ -119,7 +119,7 @@ def _pool(manifest: Manifest) -> bool:
     return is_kind(manifest, "karpenter.sh", "NodePool")
 
 
-def _lasting(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
+def _lasting(manifest: Manifest, context: PolicyContext, _: Any) -> Iterator[Fault]:
     if not _pool(manifest):
         return
     metadata = section(manifest, "spec", "template", "metadata")
@@ -133,12 +133,12 @@ def _lasting(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
                 )
 
 
-def _consolidation(manifest: Manifest, world: World, options: ConsolidationOptions) -> Iterator[Fault]:
+def _consolidation(manifest: Manifest, context: PolicyContext, options: ConsolidationOptions) -> Iterator[Fault]:
     if not _pool(manifest) or section(manifest, "spec").get("replicas") is not None:
         return
     given = text(section(manifest, "spec", "disruption"), "consolidateAfter")
     seconds = _seconds(given or "0s")
-    if seconds is None or seconds >= options.minimum_seconds or not is_gpu_pool(manifest, world.gpu_resource):
+    if seconds is None or seconds >= options.minimum_seconds or not is_gpu_pool(manifest, context.gpu_resource):
         return
     shown = f"is {given}" if given else "is not set (default 0s)"
     yield Fault(
@@ -155,7 +155,7 @@ def _seconds(duration: str) -> int | None:
     return sum(int(number) * _SECONDS[unit] for number, unit in re.findall("([0-9]+)([smh])", duration))
 
 
-def _limits(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
+def _limits(manifest: Manifest, context: PolicyContext, _: Any) -> Iterator[Fault]:
     if not _pool(manifest):
         return
     spec = section(manifest, "spec")
@@ -165,7 +165,7 @@ def _limits(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
             "spec.limits.nodes",
             f"limits.nodes is {nodes} and replicas is {replicas}: raise the limit or lower replicas",
         )
-    limit = _limit(manifest, world.gpu_resource)
+    limit = _limit(manifest, context.gpu_resource)
     if not limit:  # 0 disables a NodePool on purpose
         return
     larger = [size for size in _sizes(manifest) if size.gpus > limit]
@@ -173,28 +173,28 @@ def _limits(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
         most = max(size.gpus for size in larger)
         named = ", ".join(f"{size.what} ({size.gpus} GPUs)" for size in larger[:3])
         yield Fault(
-            join("spec.limits", world.gpu_resource),
-            f"the limit is {limit} {world.gpu_resource}, and Karpenter never launches a node that exceeds it: {named}; "
-            f"raise it to at least {most}, or list smaller nodes",
+            join("spec.limits", context.gpu_resource),
+            f"the limit is {limit} {context.gpu_resource}, and Karpenter never launches a node that exceeds it: {named}"
+            f"; raise it to at least {most}, or list smaller nodes",
         )
 
 
-def _remainders(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
-    limit = _limit(manifest, world.gpu_resource)
+def _remainders(manifest: Manifest, context: PolicyContext, _: Any) -> Iterator[Fault]:
+    limit = _limit(manifest, context.gpu_resource)
     counts = {size.gpus for size in _sizes(manifest)}
     if not _pool(manifest) or not limit or len(counts) != 1:
         return
     (gpus,) = counts
     if limit > gpus and limit % gpus:
         yield Fault(
-            join("spec.limits", world.gpu_resource),
-            f"the limit is {limit} {world.gpu_resource} and each node has {gpus} GPUs, so {limit % gpus} are "
+            join("spec.limits", context.gpu_resource),
+            f"the limit is {limit} {context.gpu_resource} and each node has {gpus} GPUs, so {limit % gpus} are "
             f"never launched: set {limit - limit % gpus} or {limit - limit % gpus + gpus}",
         )
 
 
-def _taints(manifest: Manifest, world: World, options: TaintOptions) -> Iterator[Fault]:
-    if not _pool(manifest) or not is_gpu_pool(manifest, world.gpu_resource):
+def _taints(manifest: Manifest, context: PolicyContext, options: TaintOptions) -> Iterator[Fault]:
+    if not _pool(manifest) or not is_gpu_pool(manifest, context.gpu_resource):
         return
     taints = [each for _, each in items(section(manifest, "spec", "template", "spec"), "taints")]
     if any(

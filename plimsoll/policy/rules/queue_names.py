@@ -6,12 +6,12 @@ from typing import Any, Final
 from plimsoll.labels import GROUP, QUEUE
 from plimsoll.model.meta import Declared
 from plimsoll.policy.cel import option, setting
+from plimsoll.policy.context import KAI_SCHEDULER, PolicyContext
 from plimsoll.policy.fields import Manifest, is_kind, items, join, labels_of, section, text
 from plimsoll.policy.pod_templates import SHARE_ANNOTATIONS, PodTemplate, pod_templates
 from plimsoll.policy.rule import Cel, Family, Fault, Needs, Rule, Subject
 from plimsoll.policy.rules.capacity_pods import CAPACITY_VARIABLES, is_capacity_pod
 from plimsoll.policy.workspaces import workspace_of
-from plimsoll.policy.world import KAI_SCHEDULER, World
 
 PROJECT: Final = "project"
 """The label that KAI reads if the queue label is missing."""
@@ -23,13 +23,13 @@ class SchedulerOptions(Declared):
     schedulers: tuple[str, ...] = ()
     """Schedulers that support queues, in addition to kai-scheduler and the Environment's `queueScheduler`."""
 
-    def known(self, world: World) -> frozenset[str]:
-        return frozenset((KAI_SCHEDULER, world.queue_scheduler, *self.schedulers))
+    def known(self, context: PolicyContext) -> frozenset[str]:
+        return frozenset((KAI_SCHEDULER, context.queue_scheduler, *self.schedulers))
 
 
-def _unnamed(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
+def _unnamed(manifest: Manifest, context: PolicyContext, _: Any) -> Iterator[Fault]:
     if is_kind(manifest, GROUP, "Workspace"):
-        if world.queues is not None and not text(section(manifest, "spec"), "queue"):
+        if context.queues is not None and not text(section(manifest, "spec"), "queue"):
             yield Fault("spec.queue", "spec.queue is not set: set it to the leaf queue of its pods")
         return
     if not _chooses_queue(manifest) or text(labels_of(manifest), QUEUE) or text(labels_of(manifest), PROJECT):
@@ -37,7 +37,7 @@ def _unnamed(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
     for template in pod_templates(manifest):
         by_kai = template.wants_share or template.scheduler == KAI_SCHEDULER
         named = template.queue or text(template.labels, PROJECT)
-        if template.wants_gpus and not named and (by_kai or world.queues is not None):
+        if template.wants_gpus and not named and (by_kai or context.queues is not None):
             yield Fault(
                 join(template.path, "metadata", "labels", QUEUE),
                 f"the pod requests GPUs and has no queue: set the label {QUEUE} to a leaf queue",
@@ -55,10 +55,10 @@ def _chooses_queue(manifest: Manifest) -> bool:
     )
 
 
-def _schedulers(manifest: Manifest, world: World, options: SchedulerOptions) -> Iterator[Fault]:
+def _schedulers(manifest: Manifest, context: PolicyContext, options: SchedulerOptions) -> Iterator[Fault]:
     if workspace_of(manifest) is not None or is_capacity_pod(manifest):
         return
-    known = options.known(world)
+    known = options.known(context)
     owner = text(labels_of(manifest), QUEUE)
     for template in pod_templates(manifest):
         if template.scheduler in known:
@@ -70,7 +70,7 @@ def _schedulers(manifest: Manifest, world: World, options: SchedulerOptions) -> 
             yield Fault(
                 join(template.path, "spec", "schedulerName"),
                 f"schedulerName {shown}, and only a scheduler that supports queues reads {what}: set it to "
-                f"{world.queue_scheduler!r}",
+                f"{context.queue_scheduler!r}",
             )
 
 

@@ -6,9 +6,9 @@ from typing import Final
 from plimsoll.cluster.queues import check_queues
 from plimsoll.model.meta import Declared, Finding
 from plimsoll.policy.cel import value
+from plimsoll.policy.context import PolicyContext
 from plimsoll.policy.fields import Manifest
 from plimsoll.policy.rule import Cel, Family, Rule, Subject
-from plimsoll.policy.world import World
 
 UNKNOWN_RULE: Final = "queue-unknown"
 _QUEUE: Final = ("Queue",)
@@ -20,11 +20,11 @@ class KnownQueues(Declared):
     """Leaf queues that are declared elsewhere."""
 
 
-def queue_findings(manifests: Sequence[Manifest], world: World, options: KnownQueues) -> Iterator[Finding]:
+def queue_findings(manifests: Sequence[Manifest], context: PolicyContext, options: KnownQueues) -> Iterator[Finding]:
     """Raises InvalidObjectError if a manifest is not a Kubernetes object."""
     for finding in check_queues(manifests, options.queues):
         # If no queue is known, queues are declared elsewhere.
-        if finding.rule != UNKNOWN_RULE or world.queues is not None:
+        if finding.rule != UNKNOWN_RULE or context.queues is not None:
             yield finding
 
 

@@ -8,13 +8,13 @@ from pydantic import ValidationError
 from plimsoll.labels import GROUP
 from plimsoll.model.api import INFERENCE_XOR_TUNING, NEEDS_PRESET_OR_TEMPLATE, PRESET_XOR_TEMPLATE, WorkspaceSpec
 from plimsoll.model.meta import wrong_fields
+from plimsoll.policy.context import PolicyContext
 from plimsoll.policy.fields import Manifest, is_kind, join, section
 from plimsoll.policy.rule import Family, Fault, Rule
 from plimsoll.policy.workspaces import workspace_of
-from plimsoll.policy.world import World
 
 
-def _shape(manifest: Manifest, _: World, __: Any) -> Iterator[Fault]:
+def _shape(manifest: Manifest, _: PolicyContext, __: Any) -> Iterator[Fault]:
     if is_kind(manifest, GROUP, "Workspace"):
         yield from _of_ours(manifest)
     elif (workspace := workspace_of(manifest)) is not None:

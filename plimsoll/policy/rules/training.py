@@ -5,10 +5,10 @@ from typing import Any, Final, NamedTuple
 
 from plimsoll.labels import GPU_RESOURCE, QUEUE
 from plimsoll.model.meta import Finding, Severity
+from plimsoll.policy.context import PolicyContext
 from plimsoll.policy.fields import Manifest, is_kind, items, join, labels_of, name_of, namespace_of, section, text
 from plimsoll.policy.pod_templates import pod_templates
 from plimsoll.policy.rule import Family, Fault, Needs, NoOptions, Rule
-from plimsoll.policy.world import World
 from plimsoll.quantity import parse_devices
 
 TRAINER: Final = "trainer.kubeflow.org"
@@ -61,8 +61,8 @@ def is_train_job(manifest: Manifest) -> bool:
     return is_kind(manifest, TRAINER, "TrainJob")
 
 
-def _unnamed(manifests: Sequence[Manifest], world: World, _: Any) -> Iterator[Finding]:
-    if world.queues is None or not (world.queues.leaves or world.queues.parents):
+def _unnamed(manifests: Sequence[Manifest], context: PolicyContext, _: Any) -> Iterator[Finding]:
+    if context.queues is None or not (context.queues.leaves or context.queues.parents):
         return
     runtimes = Runtimes(manifests)
     for job in filter(is_train_job, manifests):
@@ -80,7 +80,7 @@ def _unnamed(manifests: Sequence[Manifest], world: World, _: Any) -> Iterator[Fi
             )
 
 
-def _superseded(manifest: Manifest, _world: World, _options: Any) -> Iterator[Fault]:
+def _superseded(manifest: Manifest, _context: PolicyContext, _options: Any) -> Iterator[Fault]:
     if not (is_train_job(manifest) or is_runtime(manifest) or is_kind(manifest, "jobset.x-k8s.io", "JobSet")):
         return
     policy = section(manifest, "spec", "podGroupPolicy", "kai")

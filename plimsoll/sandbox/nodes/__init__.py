@@ -1,14 +1,14 @@
-"""Nodes of a sandbox: from a list, with the labels of GPU Feature Discovery."""
+"""Nodes of a sandbox: a list of nodes, with the labels of GPU Feature Discovery."""
 
 from plimsoll.sandbox.nodes.listed import ListedNode, node_manifest, parse_node_list, read_node_list
-from plimsoll.sandbox.nodes.making import PATIENCE_SECONDS, Made, make_nodes, make_nodes_with
+from plimsoll.sandbox.nodes.making import STALL_SECONDS, NodeCounts, make_nodes, make_nodes_with
 from plimsoll.sandbox.nodes.models import gpu_models
 from plimsoll.sandbox.nodes.types import instance_types
 
 __all__ = [
-    "PATIENCE_SECONDS",
+    "STALL_SECONDS",
     "ListedNode",
-    "Made",
+    "NodeCounts",
     "gpu_models",
     "instance_types",
     "make_nodes",

@@ -1,4 +1,4 @@
-"""A node list in CSV: one row per node with its GPUs, such as a production cluster's trace."""
+"""Reads a node list in CSV: one row per node with its GPUs, such as a trace of a production cluster."""
 
 import csv
 import re
@@ -26,9 +26,9 @@ class ListedNode(NamedTuple):
 
 
 def read_node_list(path: Path) -> list[ListedNode]:
-    """The nodes of a CSV file with the columns sn, cpu_milli, memory_mib, gpu, model.
+    """The nodes in a CSV file with the columns sn, cpu_milli, memory_mib, gpu and model.
 
-    Raises PlimsollError that names the line and the column of what is wrong.
+    Raises PlimsollError, which names the line and the column of an error.
     """
     try:
         with path.open(newline="", encoding="utf-8-sig") as rows:
@@ -45,7 +45,7 @@ def read_node_list(path: Path) -> list[ListedNode]:
 
 
 def parse_node_list(rows: Iterable[str], source: str) -> Iterator[ListedNode]:
-    """As `read`, from lines of text; `source` names them in errors."""
+    """As `read_node_list`, from lines of text; `source` names them in errors."""
     reader = csv.DictReader(rows)
     lacking = [c for c in COLUMNS if c not in (reader.fieldnames or ())]
     if lacking:
@@ -95,7 +95,7 @@ def _number(row: dict[str, Any], column: str, where: str, least: int) -> int:
 
 
 def node_manifest(node: ListedNode) -> dict[str, Any]:
-    """The Node object, for KWOK to play, with the labels of a kubelet and of GPU Feature Discovery."""
+    """The Node object that KWOK simulates, with the labels of a kubelet and of GPU Feature Discovery."""
     resources = {
         "cpu": f"{node.cpu_milli}m",
         "memory": f"{node.memory_mib}Mi",

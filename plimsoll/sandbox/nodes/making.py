@@ -1,4 +1,4 @@
-"""Makes the nodes of a list in a sandbox and awaits that they are Ready."""
+"""Creates the nodes of a list in a sandbox and waits until they are Ready."""
 
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -13,25 +13,25 @@ from plimsoll.errors import PlimsollError
 from plimsoll.kube import Connection, RequestError
 from plimsoll.sandbox.nodes.listed import ListedNode, node_manifest
 
-PATIENCE_SECONDS: Final = 120.0
+STALL_SECONDS: Final = 120.0
 _NODES: Final = "/api/v1/nodes"
 _WORKERS: Final = 8
 _WATCH_SECONDS: Final = 5
-"""How long one watch lasts; after each the deadline and the creations are looked at."""
+"""Seconds of one watch. After each, the deadline and the creations are checked."""
 
 
-class Made(NamedTuple):
-    """How many nodes were made, and how many were there before."""
+class NodeCounts(NamedTuple):
+    """Number of nodes that were created, and of nodes that existed before."""
 
     created: int
     present: int
 
 
 class AwaitedNodes:
-    """Which nodes of a list exist and are Ready, and how long ago that changed last.
+    """Which nodes of a list exist and are Ready, and since when that has not changed.
 
-    There is no deadline for all of them, so any number of nodes may come up as slowly as the machine allows.
-    `clock` returns seconds.
+    There is no deadline for all of them, so any number of nodes may start as slowly as the machine allows. `clock`
+    returns seconds.
     """
 
     def __init__(self, names: Collection[str], clock: Callable[[], float] = time.monotonic) -> None:
@@ -42,7 +42,7 @@ class AwaitedNodes:
         self._progressed = clock()
 
     def see(self, node: Mapping[str, Any]) -> None:
-        """Takes a Node object; a node that was Ready once counts as Ready."""
+        """Updates the state from a Node object. A node that was Ready once counts as Ready."""
         name = node["metadata"]["name"]
         if name not in self.names:
             return
@@ -58,12 +58,12 @@ class AwaitedNodes:
         return self.ready == self.names
 
     def check(self) -> None:
-        """Raises PlimsollError where nothing has come for PATIENCE_SECONDS."""
-        if self.are_ready or self._clock() - self._progressed < PATIENCE_SECONDS:
+        """Raises PlimsollError if no node was created or became Ready for STALL_SECONDS."""
+        if self.are_ready or self._clock() - self._progressed < STALL_SECONDS:
             return
         late = sorted(self.names - self.ready)
         raise PlimsollError(
-            f"{len(late)} of {len(self.names)} nodes are not Ready, such as {late[0]}, and in {PATIENCE_SECONDS:g} s"
+            f"{len(late)} of {len(self.names)} nodes are not Ready, such as {late[0]}, and in {STALL_SECONDS:g} s"
             " no further node was created or became Ready.",
             "See `plimsoll sandbox status` and `plimsoll sandbox logs kwok`.",
         )
@@ -71,11 +71,11 @@ class AwaitedNodes:
 
 def make_nodes(
     kubeconfig: Path, nodes: Sequence[ListedNode], on_progress: Callable[[int, int], None] = lambda _m, _r: None
-) -> Made:
-    """Makes those of `nodes` that are missing; returns when all are Ready. Nodes that exist are left as they are.
+) -> NodeCounts:
+    """Creates the missing ones of `nodes`, and returns when all are Ready. Existing nodes are not changed.
 
-    `on_progress` gets how many exist and how many are Ready, at least every few seconds. Raises PlimsollError if the
-    apiserver refuses one, or if for PATIENCE_SECONDS no further node was created or became Ready.
+    `on_progress` is called at least every few seconds with the number of existing and of Ready nodes. Raises
+    PlimsollError if the apiserver refuses a node, or if no further node was created or became Ready for STALL_SECONDS.
     """
     with closing(Connection.open(kubeconfig)) as connection:
         return make_nodes_with(connection, nodes, on_progress)
@@ -86,8 +86,8 @@ def make_nodes_with(
     nodes: Sequence[ListedNode],
     on_progress: Callable[[int, int], None],
     clock: Callable[[], float] = time.monotonic,
-) -> Made:
-    """As `make`, by a connection that stays open; `clock` returns seconds."""
+) -> NodeCounts:
+    """As `make_nodes`, with an open connection. `clock` returns seconds."""
     awaited = AwaitedNodes({node.name for node in nodes}, clock)
     version = _list(connection, awaited)
     missing = [node for node in nodes if node.name not in awaited.made]
@@ -101,14 +101,14 @@ def make_nodes_with(
                 on_progress(len(awaited.made), len(awaited.ready))
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
-    return Made(len(missing), len(nodes) - len(missing))
+    return NodeCounts(len(missing), len(nodes) - len(missing))
 
 
 def _create(connection: Connection, node: ListedNode) -> None:
     try:
         connection.request("POST", _NODES, node_manifest(node))
     except RequestError as error:
-        # Another `sandbox nodes` may have made it meanwhile.
+        # Another `sandbox nodes` may have created it meanwhile.
         if error.reason != "AlreadyExists":
             raise
 
@@ -120,8 +120,8 @@ def _raise_failure(creations: Sequence[Future[None]]) -> None:
 
 
 def _list(connection: Connection, awaited: AwaitedNodes) -> str:
-    """Shows `awaited` the nodes that there are; the resource version to watch from."""
-    listed = connection.request("GET", _NODES, patient=True)
+    """Passes the existing nodes to `awaited`. Returns the resource version to watch from."""
+    listed = connection.request("GET", _NODES, retry_throttled=True)
     for node in listed["items"]:
         awaited.see(node)
     version: str = listed["metadata"]["resourceVersion"]
@@ -131,7 +131,7 @@ def _list(connection: Connection, awaited: AwaitedNodes) -> str:
 def _follow(
     connection: Connection, version: str, awaited: AwaitedNodes, on_progress: Callable[[int, int], None]
 ) -> str:
-    """Shows `awaited` what a short watch tells; the resource version to go on from."""
+    """Passes the events of a short watch to `awaited`. Returns the resource version to continue from."""
     query = {"watch": "true", "resourceVersion": version, "timeoutSeconds": str(_WATCH_SECONDS)}
     try:
         with connection.stream(_NODES, query=query, read_timeout=_WATCH_SECONDS + 30) as answer:
@@ -146,7 +146,7 @@ def _follow(
                 if awaited.are_ready:
                     break
     except RequestError as error:
-        # Where much was written meanwhile, the version is too old to go on from.
+        # After many writes, the version may be too old to continue from.
         if error.code != 410:
             raise
         return _list(connection, awaited)
@@ -154,7 +154,7 @@ def _follow(
 
 
 def _broken(status: Mapping[str, Any]) -> RequestError:
-    """The error that a watch ends with, a Status."""
+    """The error of a watch that ended with a Status."""
     message = f"The watch of nodes failed: {status.get('message')}."
     return RequestError(status.get("code", 0), status.get("reason", ""), message, "Run it again.")
 

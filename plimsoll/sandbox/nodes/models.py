@@ -1,7 +1,7 @@
-"""What GPU Feature Discovery writes for each GPU model: the table is gpu_models.csv.
+"""The values that GPU Feature Discovery writes for each GPU model; the table is gpu_models.csv.
 
-Product names and MiB are those that NVIDIA's driver 5xx reports; GFD puts a dash for each space. The openb trace hides
-what its models G1 to G3 are: their rows are stand-ins, and say so in the column `note`.
+Product names and MiB are those that NVIDIA's driver 5xx reports; GFD replaces spaces with dashes. The openb trace does
+not name its models G1 to G3: their rows contain assumptions, which the column `note` states.
 """
 
 import csv
@@ -13,7 +13,7 @@ from plimsoll import labels
 
 
 class GpuModel(NamedTuple):
-    """One row: `memory_mib` is of one GPU."""
+    """One row; `memory_mib` is the memory of one GPU."""
 
     model: str
     product: str

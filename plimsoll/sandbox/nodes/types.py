@@ -1,4 +1,4 @@
-"""The instance types that Karpenter's KWOK provider sells in the sandbox: the table is instance_types.csv."""
+"""The instance types that Karpenter's KWOK provider offers in the sandbox; the table is instance_types.csv."""
 
 import csv
 from importlib.resources import files
@@ -11,10 +11,10 @@ ZONES: Final = ("zone-a", "zone-b")
 
 
 def instance_types() -> list[dict[str, Any]]:
-    """The catalogue in the form of the provider's INSTANCE_TYPES_FILE_PATH.
+    """The catalog in the format of the provider's INSTANCE_TYPES_FILE_PATH.
 
-    An offering's requirements become labels of its nodes, so that they come up as GPU Feature Discovery would label
-    them. A type without GPUs says that it lacks the label, else it would pass for any product.
+    An offering's requirements become labels of its nodes, as GPU Feature Discovery would write them. Types without GPUs
+    require that the label does not exist; otherwise they would match any product.
     """
     with files("plimsoll.sandbox.nodes").joinpath("instance_types.csv").open(encoding="utf-8") as rows:
         return [_instance_type(row) for row in csv.DictReader(rows)]

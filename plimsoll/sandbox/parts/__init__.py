@@ -1,4 +1,4 @@
-"""The programs of a sandbox: pinned by Go modules, found on PATH or in the cache, or built."""
+"""The programs of a sandbox: pinned as Go modules, and found on PATH or in the cache, or built."""
 
 from plimsoll.sandbox.parts.building import build_part
 from plimsoll.sandbox.parts.go_commands import GoCommands, Stopped, log_of

@@ -1,4 +1,4 @@
-"""Builds a part into the cache; a build that is interrupted goes on from where Go's own cache stands."""
+"""Builds a part into the cache. An interrupted build continues with what is in Go's own cache."""
 
 import fcntl
 import shutil
@@ -12,19 +12,19 @@ from typing import Final
 from plimsoll.sandbox.parts.go_commands import GoCommands, Stopped, failure
 from plimsoll.sandbox.parts.pinned import Part, Program
 
-_LOOK_SECONDS: Final = 0.2
+_POLL_SECONDS: Final = 0.2
 
 
 def build_part(
     part: Part, programs: Sequence[Program], cores: int, on_step: Callable[[str], None], go: GoCommands
 ) -> None:
-    """Makes `programs` and the module files of `part` present in its cache folder.
+    """Builds `programs` and copies the module files of `part` into its cache folder.
 
-    `on_step` gets a word on what is being done. Raises PlimsollError where the build fails, which names the part, the
-    command and its log, and Stopped where `go` is stopped.
+    `on_step` is called with a description of the current step. Raises PlimsollError, which names the part, the command
+    and its log, if the build fails, and Stopped if `go` is stopped.
     """
     try:
-        with _workplace(part, on_step, go) as new:
+        with _build_folder(part, on_step, go) as new:
             for program in programs:
                 if not (part.cached / program.name).exists():
                     _go_build(part, program, new, cores=cores, on_step=on_step, go=go)
@@ -34,14 +34,15 @@ def build_part(
 
 
 @contextmanager
-def _workplace(part: Part, on_wait: Callable[[str], None], go: GoCommands) -> Iterator[Path]:
-    """A new folder beside the part's files, and its lock, so that two installs at once build a part once."""
+def _build_folder(part: Part, on_wait: Callable[[str], None], go: GoCommands) -> Iterator[Path]:
+    """Context manager: a new folder next to the part's files, with a lock, so that a part is built once by concurrent
+    installs."""
     part.cached.mkdir(parents=True, exist_ok=True)
     with (part.cached / ".lock").open("w") as lock:
         while not _locked(lock.fileno()):
             on_wait("another installation is building it")
-            # The system's own wait for a lock cannot be stopped.
-            if go.stopped.wait(_LOOK_SECONDS):
+            # A blocking wait for the lock could not be stopped.
+            if go.stopped.wait(_POLL_SECONDS):
                 raise Stopped
         for left in part.cached.glob(".build-*"):
             shutil.rmtree(left, ignore_errors=True)
@@ -78,7 +79,7 @@ def _take_files(part: Part, into: Path, on_step: Callable[[str], None], go: GoCo
     for file in missing:
         source, new, target = module / file.source, into / "file", part.cached / file.name
         if source.is_dir():
-            # Plain copies: the module cache is read-only, and so would be what is made of it.
+            # Plain copies, because files in the module cache are read-only.
             shutil.copytree(source, new, copy_function=shutil.copyfile)
             new.chmod(0o755)
         else:

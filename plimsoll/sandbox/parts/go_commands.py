@@ -1,4 +1,4 @@
-"""The go commands of an installation: what they print is kept, and all of them can be stopped at once."""
+"""Runs the go commands of an installation, keeps their output, and can stop all of them at once."""
 
 import os
 import shlex
@@ -15,9 +15,9 @@ import psutil
 from plimsoll import home
 from plimsoll.errors import PlimsollError
 
-_TOLD_LINES: Final = 12
-_PATIENCE_SECONDS: Final = 5
-"""How long go may take to end once it is interrupted."""
+_LOG_LINES: Final = 12
+_STOP_SECONDS: Final = 5
+"""Seconds that go may take to end after an interrupt."""
 _NO_SPACE: Final = "Free some space, or move the caches with XDG_CACHE_HOME, GOCACHE and GOMODCACHE"
 _NO_NETWORK: Final = "Go's modules could not be downloaded: check the network, or name a reachable proxy in GOPROXY"
 _CAUSES: Final = {
@@ -30,7 +30,7 @@ _CAUSES: Final = {
     "i/o timeout": _NO_NETWORK,
     "tls handshake": _NO_NETWORK,
 }
-"""Words in what was told, in lower case, and what to do about them."""
+"""Causes by a part of the output, in lower case, and what to do about them."""
 
 
 class Stopped(Exception):  # noqa: N818 - nothing is wrong
@@ -38,7 +38,7 @@ class Stopped(Exception):  # noqa: N818 - nothing is wrong
 
 
 class GoCommands:
-    """Runs go commands, also from several threads, until `stop` ends those that run and refuses further ones."""
+    """Runs go commands, from any thread, until `stop` ends running ones and rejects further ones."""
 
     def __init__(self) -> None:
         self.stopped: Final = threading.Event()
@@ -49,16 +49,17 @@ class GoCommands:
     def run(
         self, name: str, arguments: Sequence[str], folder: Path, scratch: Path, on_line: Callable[[str], None]
     ) -> str:
-        """What `go ARGUMENTS`, run in `folder`, writes to standard output; `on_line` gets the lines of the other.
+        """Runs `go ARGUMENTS` in `folder` and returns its standard output. `on_line` is called with each line of
+        standard error.
 
-        Its temporary files are in `scratch`: a go that is interrupted leaves them, for the caller to remove. Both
-        outputs are added to the log of the part called `name`. Raises PlimsollError with the command, its last words
-        and that log where it fails, and Stopped where it is stopped.
+        Temporary files are in `scratch`; an interrupted go leaves them there for the caller to remove. Both outputs are
+        added to the log of the part `name`. Raises PlimsollError, with the command, its last lines and that log, if it
+        fails, and Stopped if it is stopped.
         """
         with _log(name) as log:
             log.write(f"\n$ cd {folder} && {shlex.join(['go', *arguments])}\n")
             process = self._start(name, arguments, folder, scratch)
-            last: deque[str] = deque(maxlen=_TOLD_LINES)
+            last: deque[str] = deque(maxlen=_LOG_LINES)
             assert process.stdout is not None
             assert process.stderr is not None
             try:
@@ -82,12 +83,12 @@ class GoCommands:
         return printed.strip()
 
     def cpu_seconds(self, name: str) -> float:
-        """CPU time that the commands of the part called `name` took so far, of compilers only those that ended."""
+        """CPU seconds of the commands of the part `name` so far, including those of compilers that have ended."""
         with self._lock:
             return self._used[name] + sum(_cpu_seconds(p) for p, whose in self._running.items() if whose == name)
 
     def stop(self) -> None:
-        """Interrupts what runs, with its compilers and linkers, and kills it where that takes more than moments."""
+        """Interrupts the running commands with their compilers and linkers, and kills them if they do not end soon."""
         with self._lock:
             self.stopped.set()
             running = list(self._running)
@@ -95,7 +96,7 @@ class GoCommands:
             _signal(process, signal.SIGINT)
         for process in running:
             try:
-                process.wait(_PATIENCE_SECONDS)
+                process.wait(_STOP_SECONDS)
             except subprocess.TimeoutExpired:
                 _signal(process, signal.SIGKILL)
 
@@ -112,32 +113,32 @@ class GoCommands:
                 stderr=subprocess.PIPE,
                 text=True,
                 errors="replace",
-                # A group of its own, so that a signal to it reaches the compilers, and go once.
+                # A process group of its own, so that a signal reaches the compilers, and go only once.
                 process_group=0,
             )
             self._running[process] = name
             return process
 
     def _ended(self, process: subprocess.Popen[str]) -> int:
-        # What it used can be read until it is waited for.
+        # Its CPU time can be read only before it is waited for.
         with self._lock:
             self._used[self._running.pop(process)] += _cpu_seconds(process)
         return process.wait()
 
 
 def failure(name: str, what: str, last: Iterable[str]) -> PlimsollError:
-    """The error of a build of the part called `name`: `what` happened, the `last` lines it told, and what to do."""
-    said = "\n".join([what, *last])
-    cause = next((advice for words, advice in _CAUSES.items() if words in said.lower()), None)
+    """The error for a failed build of the part `name`: `what` happened, the `last` lines of output, and what to do."""
+    message = "\n".join([what, *last])
+    cause = next((advice for words, advice in _CAUSES.items() if words in message.lower()), None)
     again = "Run the same command again: it continues where this one stopped."
     return PlimsollError(
-        f"The part {name} could not be built: {said}\nThe whole log: {log_of(name)}",
+        f"The part {name} could not be built: {message}\nThe whole log: {log_of(name)}",
         f"{cause}. {again}" if cause else again,
     )
 
 
 def log_of(name: str) -> Path:
-    """The log of the builds of the part called `name`."""
+    """Path of the build log of the part `name`."""
     return home.cache() / "logs" / f"{name}.log"
 
 
@@ -147,7 +148,7 @@ def _log(name: str) -> TextIO:
 
 
 def _is_progress(line: str) -> bool:
-    """Whether the line says what go does, not what went wrong: a package that it compiles, a module that it loads."""
+    """Whether the line reports progress rather than an error: a compiled package, or a downloaded module."""
     return line.startswith("go: downloading ") or " " not in line.strip()
 
 

@@ -1,4 +1,4 @@
-"""Finds each program of the sandbox: on PATH if its version fits, else in the cache, else by a build."""
+"""Finds each program of the sandbox: on PATH if its version fits, else in the cache, else by building it."""
 
 import os
 import re
@@ -20,13 +20,13 @@ from plimsoll.sandbox.parts.pinned import PARTS, BinFolder, Part, Program, part_
 from plimsoll.sandbox.parts.toolchain import builds_at_once, check_toolchain
 
 _WEIGHED_CORES: Final = 2
-"""Cores on which the weights of parts, `Part.build_seconds`, were measured."""
+"""Number of cores on which `Part.build_seconds` was measured."""
 _PACE_SECONDS: Final = 60
 
 
 @dataclass(frozen=True)
 class Found:
-    """Where a program or a file comes from. `path` is None while it still has to be built."""
+    """Where a program or a file comes from. `path` is None while it has to be built."""
 
     part: Part
     name: str
@@ -38,7 +38,7 @@ class Found:
 
 @dataclass
 class Progress:
-    """How far one part's build is; read by whoever draws it."""
+    """Progress of one part's build."""
 
     part: Part
     go: GoCommands
@@ -48,7 +48,7 @@ class Progress:
 
     @property
     def share(self) -> float:
-        """From 0 to 1, by the CPU time used against the part's weight; never 1 before the build has ended."""
+        """Progress from 0 to 1, by CPU time relative to the part's weight; below 1 until the build has ended."""
         if self.ended is not None:
             return 1.0
         used = self.go.cpu_seconds(self.part.name) / (self.part.build_seconds * _WEIGHED_CORES)
@@ -57,7 +57,8 @@ class Progress:
 
 @dataclass
 class Installation:
-    """A run of builds, in the order of `missing`: they go on beside the block of a `with`, and are stopped after it."""
+    """Builds the parts in `missing`, in this order. As a context manager, builds run during the block and are stopped
+    after it."""
 
     missing: Sequence[Found]
     progress: list[Progress] = field(default_factory=list)
@@ -74,16 +75,17 @@ class Installation:
         return min(builds_at_once(os.cpu_count() or 1), max(1, len(self.progress)))
 
     def left(self) -> list[Progress]:
-        """The builds that have not ended."""
+        """Progress of the builds that have not ended."""
         return [p for p in self.progress if p.ended is None]
 
     def estimate_seconds(self) -> float:
-        """Wall seconds still to go, at the pace so far: other work on the machine, or slow downloads, make it less."""
+        """Estimate of the remaining seconds at the current pace. It changes with other work on the machine and slow
+        downloads."""
         left = sum(p.part.build_seconds * (1 - p.share) for p in self.progress) * _WEIGHED_CORES
         cores = os.cpu_count() or 1
         passed = 0.0 if self._began is None else time.monotonic() - self._began
         used = sum(self._go.cpu_seconds(p.part.name) for p in self.progress)
-        # At first as if a minute of all cores had been used.
+        # Starts with the assumption that all cores were used for a minute.
         return left * (passed + _PACE_SECONDS) / (used + _PACE_SECONDS * cores)
 
     def __enter__(self) -> Self:
@@ -102,16 +104,16 @@ class Installation:
         self._pool.shutdown()
 
     def wait(self, names: Iterable[str] | None = None) -> None:
-        """Returns when the parts called `names`, by default all, are there.
+        """Waits until the parts with these names, by default all, are built.
 
-        Raises the PlimsollError of the first of them whose build fails, and does not wait for the others then.
+        Raises the PlimsollError of the first failed build, without waiting for the others.
         """
         builds = [self._builds[n] for n in (self._builds if names is None else names) if n in self._builds]
         for future in wait(builds, return_when=FIRST_EXCEPTION).done:
             future.result()
 
     def run(self) -> None:
-        """Builds all that is missing; stops every build when one fails or this thread is interrupted."""
+        """Builds all missing parts. Stops all builds if one fails or this thread is interrupted."""
         with self:
             self.wait()
 
@@ -127,11 +129,11 @@ class Installation:
 
 
 def find_programs(names: Iterable[str] | None = None) -> list[Found]:
-    """Each program and file of the parts called `names`, and where it comes from.
+    """The programs and files of the parts with these names, and where they come from.
 
     By default the parts of a sandbox with Karpenter and without Trainer.
 
-    Raises PlimsollError for a name that is no part.
+    Raises PlimsollError for an unknown part.
     """
     return [found for part in _chosen(names) for found in _find(part)]
 
@@ -167,7 +169,7 @@ def _on_path(part: Part, program: Program) -> Path | None:
     path = shutil.which(program.name) if program.version_arguments else None
     if path is None or Path(path).resolve().is_relative_to(home.cache().resolve()):
         return None
-    # The modification time is part of the key, so that an upgrade between two calls of one process is seen.
+    # The modification time is a part of the cache key, so that an upgrade is noticed within one process.
     version = _version_of(path, Path(path).stat().st_mtime_ns, program.version_arguments)
     pinned = re.match(r"v(\d+)\.(\d+)", part.version)
     if version is None or pinned is None:
@@ -189,7 +191,7 @@ def _version_of(path: str, _changed: int, arguments: tuple[str, ...]) -> tuple[i
 
 
 def missing_programs(found: Iterable[Found]) -> list[Found]:
-    """What still has to be built; the machine is checked for it first (PlimsollError)."""
+    """The programs that have to be built. Raises PlimsollError if this machine cannot build them."""
     lacking = [f for f in found if f.path is None]
     if lacking:
         check_toolchain(list({f.part.name: f.part for f in lacking}.values()))

@@ -1,4 +1,4 @@
-"""The real parts that a sandbox runs, each pinned by a Go module in tools/."""
+"""The parts that a sandbox runs, each pinned as a Go module in tools/."""
 
 import hashlib
 import re
@@ -16,8 +16,9 @@ BinFolder = Literal["bin", "bin-python", "bin-policy"]
 class Program:
     """A binary that Go builds.
 
-    `version_arguments` make it print its version; without them it is never taken from PATH. `any_minor_from` lets any
-    version of the same major from that minor on stand in for the pinned one; otherwise the minor must be the same.
+    `version_arguments` are arguments that print its version; without them, it is never taken from PATH.
+    `any_minor_from` accepts any version of the same major from that minor on; otherwise the minor must be that of the
+    pinned version.
     """
 
     name: str
@@ -29,7 +30,7 @@ class Program:
 
 @dataclass(frozen=True)
 class ModuleFile:
-    """A file, or a folder of files, that is taken out of the part's Go module as it is."""
+    """A file or folder that is copied from the part's Go module unchanged."""
 
     name: str
     source: str
@@ -39,10 +40,10 @@ class ModuleFile:
 
 @dataclass(frozen=True)
 class Part:
-    """One Go module with what the sandbox takes from it.
+    """A Go module with the programs and files that the sandbox uses.
 
-    `build_seconds` is the measured wall time of a build from an empty build cache on 2 cores; it weighs the progress
-    bar and the estimate.
+    `build_seconds` is the measured time of a build with an empty build cache on 2 cores; it is the part's weight in the
+    progress bar and the estimate.
     """
 
     name: str
@@ -262,7 +263,7 @@ PARTS: Final = (
         files=(ModuleFile("crds", "config/crd/bases"),),
     ),
 )
-"""Longest build first, so that builds side by side end together."""
+"""Longest build first, so that concurrent builds end at about the same time."""
 
 BY_NAME: Final = (
     "cluster-autoscaler",
@@ -274,8 +275,8 @@ BY_NAME: Final = (
     "flux-kustomize-controller",
     "flux-source-controller",
 )
-"""Parts that are there to be asked for: the definition of ProvisioningRequest, promtool, programs in other languages,
-the definitions of GitOps tools."""
+"""Parts that are installed only by name: the definition of ProvisioningRequest, promtool, programs in other languages,
+and the definitions of GitOps tools."""
 
 
 def part(name: str) -> Part:
@@ -284,12 +285,12 @@ def part(name: str) -> Part:
 
 
 def part_names(*, karpenter: bool = True, trainer: bool = False, lws: bool = True, helm: bool = True) -> list[str]:
-    """Names of the parts of a sandbox that runs these, or does not.
+    """Names of the parts of a sandbox with these options.
 
     `karpenter` launches nodes, `trainer` is Kubeflow Trainer with JobSet, `lws` is LeaderWorkerSet's controller, and
-    `helm` renders the charts of stacks: no process of the sandbox needs it.
+    `helm` renders charts of stacks; no process of the sandbox needs helm.
 
-    No sandbox runs what is BY_NAME.
+    Parts in BY_NAME are in no sandbox.
     """
     left_out = {
         "karpenter": not karpenter, "jobset": not trainer, "trainer": not trainer, "lws": not lws, "helm": not helm,

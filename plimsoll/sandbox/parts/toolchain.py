@@ -1,4 +1,4 @@
-"""What a build needs of this machine, told before the build starts."""
+"""Checks, before a build, that this machine has what it needs."""
 
 import re
 import shutil
@@ -15,21 +15,22 @@ from plimsoll.sandbox.parts.pinned import Part, part, part_names
 
 _GIB: Final = 1024**3
 DISK_GIB: Final = 12
-"""Free disk that a build of all parts but Trainer's takes, module and build caches included."""
+"""Free disk space that a build of all parts but Trainer's needs, including module and build caches."""
 MEMORY_GIB: Final = 4
 MEMORY_PER_BUILD_GIB: Final = 3
-"""Peak of the linker and compilers of the largest part."""
+"""Peak memory of the linker and compilers of the largest part."""
 
 
 def available_memory() -> int:
-    """Bytes of memory that this process may still use: of the machine, or of its control group where that is less."""
+    """Memory that this process may still use, in bytes: that of the machine, or of its control group if that is
+    less."""
     available = int(psutil.virtual_memory().available)
     left = _group_memory()
     return available if left is None else min(available, left)
 
 
 def _group_memory() -> int | None:
-    """Bytes that the control group has left; None where it sets no limit."""
+    """Remaining bytes of the control group; None if it has no limit."""
     group = Path("/sys/fs/cgroup")
     try:
         return int((group / "memory.max").read_text()) - int((group / "memory.current").read_text())
@@ -38,12 +39,12 @@ def _group_memory() -> int | None:
 
 
 def builds_at_once(cores: int) -> int:
-    """How many parts may be built side by side within the memory and the cores of this machine."""
+    """Number of parts that can be built concurrently with the memory and cores of this machine."""
     return max(1, min(cores, available_memory() // (MEMORY_PER_BUILD_GIB * _GIB)))
 
 
 def check_toolchain(missing: Sequence[Part]) -> None:
-    """Raises a PlimsollError if Go, the disk or the memory of this machine do not suffice to build `missing`."""
+    """Raises PlimsollError if Go is missing or too old, or if disk or memory do not suffice to build `missing`."""
     go = shutil.which("go")
     if go is None:
         raise PlimsollError(
@@ -57,7 +58,7 @@ def check_toolchain(missing: Sequence[Part]) -> None:
 
 
 def go_output(arguments: Sequence[str], folder: Path) -> str:
-    """What the go command prints, run in `folder`; a PlimsollError with its last words if it fails."""
+    """The output of a go command in `folder`. Raises PlimsollError with its last lines if it fails."""
     done = subprocess.run(["go", *arguments], cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise PlimsollError(f"`go {' '.join(arguments)}` failed in {folder}:\n{done.stderr.strip()[-2000:]}")
@@ -73,7 +74,7 @@ def _as_tuple(version: str) -> tuple[int, ...]:
 
 
 def _check_version(missing: Sequence[Part]) -> None:
-    # Run inside the module, where GOTOOLCHAIN may let an older Go fetch the one that is asked for.
+    # Run in the module's folder, where GOTOOLCHAIN may let an older Go download the required one.
     needed: dict[str, str] = {}
     for one in missing:
         found = re.search(r"^go (\S+)", (one.source / "go.mod").read_text(), re.MULTILINE)

@@ -1,4 +1,4 @@
-"""The processes of a sandbox: what runs, with which flags, in which order, and who keeps it running."""
+"""The processes of a sandbox: their flags, the order of their start, and their supervisor."""
 
 from plimsoll.sandbox.processes.child import dies_with
 from plimsoll.sandbox.processes.controllers import JOB_SET, LEADER_WORKER_SET, TRAINER, Controller, wanted

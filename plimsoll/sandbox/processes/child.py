@@ -1,4 +1,4 @@
-"""A child process that never outlives its parent."""
+"""Child: a process that never outlives its parent."""
 
 import asyncio
 import ctypes
@@ -16,11 +16,12 @@ _libc: Final = ctypes.CDLL(None, use_errno=True)
 
 
 def dies_with(parent: int) -> Callable[[], None]:
-    """What a child does before it runs its program: the kernel kills it with the thread that made it."""
+    """Returns a function to run in the child before its program: the kernel then kills the child when the thread that
+    created it ends."""
 
     def prepare() -> None:
         _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        # The parent may have died before the call above.
+        # The parent may have ended before this call.
         if os.getppid() != parent:
             os._exit(1)
 
@@ -28,10 +29,10 @@ def dies_with(parent: int) -> Callable[[], None]:
 
 
 class Child:
-    """A running process whose end can be awaited.
+    """A running process.
 
-    It must be made in the main thread of a process without other threads: the kernel ties a child's life to the
-    thread that forked it, and only a lone thread may run code between fork and exec.
+    It must be created in the main thread of a process without other threads: the kernel ties the life of a child to the
+    thread that forked it, and code between fork and exec is safe only with a single thread.
     """
 
     def __init__(self, name: str, command: Sequence[str], environment: Mapping[str, str], log: Path) -> None:
@@ -46,7 +47,7 @@ class Child:
                 env=dict(environment),
                 cwd=log.parent,
                 start_new_session=True,
-                # Safe: this process has one thread, see above.
+                # Safe, because this process has a single thread, see above.
                 preexec_fn=dies_with(os.getpid()),  # noqa: PLW1509
             )
         self.pid: Final = self._process.pid
@@ -62,25 +63,25 @@ class Child:
 
     @property
     def exit_code(self) -> int | None:
-        """None while it runs; negative for the signal that ended it."""
+        """Exit code; None while it runs, negative for the signal that ended it."""
         return self._ended.result() if self._ended.done() else None
 
     async def wait(self) -> int:
-        """Its exit code, when it has ended."""
+        """Waits for its end. Returns the exit code."""
         return await asyncio.shield(self._ended)
 
-    async def stop(self, patience_seconds: float) -> None:
-        """SIGTERM, and SIGKILL if it has not ended after `patience_seconds`."""
+    async def stop(self, timeout_seconds: float) -> None:
+        """Sends SIGTERM, and SIGKILL if it has not ended after `timeout_seconds`."""
         if self.exit_code is None:
             self._process.send_signal(signal.SIGTERM)
             try:
-                await asyncio.wait_for(self.wait(), patience_seconds)
+                await asyncio.wait_for(self.wait(), timeout_seconds)
             except TimeoutError:
                 self._process.send_signal(signal.SIGKILL)
                 await self.wait()
 
-    def last_words(self, lines: int = 12) -> str:
-        """The end of its log."""
+    def log_tail(self, lines: int = 12) -> str:
+        """The last lines of its log."""
         with self.log.open("rb") as log:
             log.seek(0, os.SEEK_END)
             log.seek(max(0, log.tell() - 16384))

@@ -1,4 +1,4 @@
-"""The processes that every sandbox runs, and Karpenter, with the flags that each is started with."""
+"""The processes of every sandbox, and Karpenter, with their flags."""
 
 import sys
 from collections.abc import Mapping
@@ -43,7 +43,7 @@ def etcd(folder: Folder, ports: Mapping[str, int]) -> Process:
             "--client-cert-auth",
             "--peer-client-cert-auth",
             *(f"--{side}{flag}={path}" for side in ("", "peer-") for flag, path in pair.items()),
-            # A killed process loses nothing by this, only a machine that loses its power.
+            # Without fsync, data is lost only if the machine loses power.
             "--unsafe-no-fsync",
             "--log-level=warn",
         ),
@@ -73,7 +73,7 @@ def kube_apiserver(folder: Folder, ports: Mapping[str, int], settings: Settings)
             f"--service-account-key-file={keys / SERVICE_ACCOUNT_KEY}",
             f"--service-account-signing-key-file={keys / SERVICE_ACCOUNT_KEY}",
             "--service-cluster-ip-range=10.0.0.0/16",
-            # KWOK's nodes carry no credentials into pods, and come up without the taints a kubelet would lift.
+            # KWOK's nodes do not mount credentials into pods, and start without the taints that a kubelet removes.
             "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
             "--enable-admission-plugins=ValidatingAdmissionPolicy,MutatingAdmissionPolicy",
             "--allow-privileged=true",
@@ -91,7 +91,7 @@ def kube_controller_manager(folder: Folder, ports: Mapping[str, int]) -> Process
         ports,
         "kube-controller-manager",
         "controller-manager",
-        # Longer than KWOK's leases are renewed by, see kwok.yaml.
+        # Longer than the interval at which KWOK renews leases, see kwok.yaml.
         "--node-monitor-grace-period=700s",
         "--kube-api-qps=200",
         "--kube-api-burst=400",
@@ -139,7 +139,8 @@ def karpenter(folder: Folder, ports: Mapping[str, int]) -> Process:
 
 
 def provider(folder: Folder, user: str) -> Process:
-    """The Kubernetes provider that Pulumi attaches to, acting as `user`. It writes its port into a file."""
+    """The Kubernetes provider to which Pulumi attaches, with the permissions of `user`. It writes its port to a
+    file."""
     name = "provider" if user == "admin" else f"provider-{user}"
     port_file = folder.path / f"{name}.port"
     kubeconfig = str(folder.kubeconfig(user))
@@ -147,13 +148,13 @@ def provider(folder: Folder, user: str) -> Process:
         name,
         (sys.executable, "-m", "plimsoll.provider", "--kubeconfig", kubeconfig, "--port-file", str(port_file)),
         ready_file=port_file,
-        # Charts are rendered by helm.
+        # The provider renders charts with helm.
         environment={"KUBECONFIG": kubeconfig, "PATH": shell.path(folder), **shell.helm_homes(folder)},
     )
 
 
 def after_apiserver(folder: Folder, ports: Mapping[str, int], settings: Settings) -> list[Process]:
-    """What starts side by side as soon as the apiserver answers."""
+    """The processes that start concurrently as soon as the apiserver answers."""
     started = [kube_controller_manager(folder, ports), kube_scheduler(folder, ports), kwok(folder, ports)]
     if settings.provider == "attached":
         started += [provider(folder, "admin"), provider(folder, "controller")]
@@ -202,5 +203,5 @@ def _serving(folder: Folder) -> tuple[str, str]:
 
 
 def resource(name: str) -> Path:
-    """A file of this package."""
+    """Path of a file of this package."""
     return Path(str(files("plimsoll.sandbox.processes").joinpath(name)))

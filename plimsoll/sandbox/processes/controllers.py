@@ -1,7 +1,7 @@
-"""Controllers of Go modules that a sandbox runs: their CRDs, their configuration, their webhooks.
+"""Controllers from Go modules that a sandbox runs, with their CRDs, configuration and webhooks.
 
-They are built with controller-runtime's component configuration. The apiserver calls their webhooks on loopback, with
-the sandbox's certificates.
+They use the component configuration of controller-runtime. The apiserver calls their webhooks on loopback, with the
+sandbox's certificates.
 """
 
 import base64
@@ -22,36 +22,36 @@ from plimsoll.sandbox.state import Settings
 
 @dataclass(frozen=True)
 class Controller:
-    """One controller. `name` is also that of its part, its process and the port of its webhooks."""
+    """A controller. `name` is also the name of its part, its process and the port of its webhooks."""
 
     name: str
     program: str
     api_version: str
-    """Of its configuration."""
+    """apiVersion of its configuration."""
     certificates: str
-    """The field of its configuration that says who makes its certificates."""
+    """The field of its configuration that selects who creates its certificates."""
     ready_path: str
-    """The webhook that is registered last: it answers as soon as all are served."""
+    """Path of the webhook that is registered last. When it answers, all webhooks are served."""
     pods: str | None = None
-    """Label key of the Pods that its webhooks for Pods are called for, as the module's own patches have it."""
+    """Label key of the pods for which its pod webhooks are called, as in the module's own patches."""
     names_certificates: bool = True
     """Whether its configuration has a field for the folder of the certificates."""
 
     @property
     def ports(self) -> tuple[str, str]:
-        """Names of the ports of its webhooks and of its health probe."""
+        """Names of its ports: for webhooks and for health checks."""
         return self.name, f"{self.name}-health"
 
     @property
     def crds(self) -> Path:
-        """Folder of the definitions that it serves."""
+        """Folder of its CustomResourceDefinitions."""
         return part(self.name).cached / "crds"
 
     def process(self, folder: Folder, ports: Mapping[str, int]) -> Process:
-        """Its process, whose configuration is written; a stand-in for one that a cloud runs, with as broad a role."""
+        """The process; writes its configuration. It has broad permissions, like a controller that a cloud runs."""
         port, health = (ports[name] for name in self.ports)
         own = folder.path / self.name
-        # Where it looks below TMPDIR, if its configuration does not say.
+        # The default path below TMPDIR, if its configuration has no field for it.
         pair = own / "k8s-webhook-server" / "serving-certs"
         _link_certificates(folder, pair)
         configuration = {
@@ -74,7 +74,7 @@ class Controller:
         )
 
     def write_webhooks(self, folder: Folder, ports: Mapping[str, int]) -> Path:
-        """Writes the module's webhook configurations with the address that the controller has here."""
+        """Writes the module's webhook configurations with the address that the controller has in the sandbox."""
         authority = base64.b64encode((folder.certificates / AUTHORITY).read_bytes()).decode()
         declared = (part(self.name).cached / "webhooks.yaml").read_text()
         found = [each for each in yaml.safe_load_all(declared) if each]
@@ -118,12 +118,12 @@ TRAINER: Final = Controller(
 
 
 def wanted(settings: Settings) -> tuple[Controller, ...]:
-    """Those that run in a sandbox of these settings."""
+    """The controllers of a sandbox with these settings."""
     return (*((LEADER_WORKER_SET,) if settings.lws else ()), *((JOB_SET, TRAINER) if settings.trainer else ()))
 
 
 def _link_certificates(folder: Folder, into: Path) -> None:
-    """Puts the sandbox's pair into a folder under the names that controller-runtime reads."""
+    """Links the sandbox's key pair into a folder, with the file names of controller-runtime."""
     into.mkdir(parents=True, exist_ok=True)
     for name, source in (("tls.crt", CERTIFICATE), ("tls.key", KEY)):
         (into / name).unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""How a process of a sandbox is started."""
+"""Process: how a process of a sandbox is started."""
 
 import os
 from collections.abc import Mapping
@@ -8,7 +8,8 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Process:
-    """How one process is started, and how it is seen to be ready: a URL that answers 200, or a file that appears."""
+    """A process: its command, and how to check that it is ready, by a URL that returns 200 or a file that is
+    created."""
 
     name: str
     command: tuple[str, ...]
@@ -19,6 +20,6 @@ class Process:
 
 
 def environment(extra: Mapping[str, str]) -> dict[str, str]:
-    """A process's whole environment: of the caller's only what a program cannot do without."""
+    """The complete environment of a process: `extra`, and of the caller's environment only what programs need."""
     kept = {key: os.environ[key] for key in ("PATH", "HOME", "LANG", "TMPDIR", "PYTHONPATH") if key in os.environ}
     return kept | dict(extra)

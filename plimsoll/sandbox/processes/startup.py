@@ -1,4 +1,4 @@
-"""Starts the processes of a sandbox in order and awaits each."""
+"""Starts the processes of a sandbox in order, and waits until each is ready."""
 
 import asyncio
 import socket
@@ -24,7 +24,7 @@ from plimsoll.sandbox.processes.process import Process, environment
 from plimsoll.sandbox.state import Settings
 
 READY_SECONDS: Final = 120
-_LOOK_SECONDS: Final = 0.05
+_POLL_SECONDS: Final = 0.05
 _TRIES: Final = 10
 _KAI_CRDS: Final = (
     "scheduling.run.ai_queues",
@@ -35,9 +35,9 @@ _KAI_CRDS: Final = (
 
 
 class Startup:
-    """Starts everything once. `children` grows as it goes, and is for the caller to stop.
+    """Starts all processes once. `children` grows meanwhile; the caller stops them.
 
-    `on_event` gets `starting` or `ready`, and the name of what starts.
+    `on_event` is called with `starting` or `ready`, and the name of the process.
     """
 
     def __init__(self, folder: Folder, settings: Settings, on_event: Callable[[str, str], None]) -> None:
@@ -50,7 +50,7 @@ class Startup:
         self._tls.load_cert_chain(folder.certificates / CERTIFICATE, folder.certificates / KEY)
 
     async def run(self) -> None:
-        """Raises PlimsollError when a process ends or is not ready in time."""
+        """Starts everything. Raises PlimsollError if a process ends or is not ready in time."""
         folder, settings = self._folder, self._settings
         wanted = [*control_plane.PORTS, *(name for each in controllers.wanted(settings) for name in each.ports)]
         for name in wanted:
@@ -66,7 +66,7 @@ class Startup:
                 for process in control_plane.after_apiserver(folder, self.ports, settings):
                     group.create_task(self._start(process))
         except* PlimsollError as failures:
-            # The first is the cause; the group has cancelled the rest.
+            # The first error is the cause; the task group cancelled the others.
             raise failures.exceptions[0] from None
 
     async def _install_objects(self, group: asyncio.TaskGroup) -> None:
@@ -77,7 +77,7 @@ class Startup:
         sources = [*crds, control_plane.resource("objects.yaml")]
         self._on_event("starting", "custom resources")
         await self._kubectl("apply", "--server-side", "--recursive", *(f"--filename={s}" for s in sources))
-        # A definition that nobody has looked at has null for conditions: an error to `wait`, for a moment.
+        # A new definition has null as conditions for a moment, which is an error to `kubectl wait`.
         async for attempt in AsyncRetrying(stop=stop_after_attempt(_TRIES), wait=wait_fixed(0.3), reraise=True):
             with attempt:
                 established = ("--all", "--for=condition=Established", f"--timeout={READY_SECONDS}s")
@@ -93,7 +93,7 @@ class Startup:
         await self._start(control_plane.karpenter(self._folder, self.ports))
 
     async def _start_controller(self, controller: Controller) -> None:
-        """The controller, then the webhooks of its module."""
+        """Starts the controller, then installs the webhooks of its module."""
         await self._start(controller.process(self._folder, self.ports))
         webhooks = controller.write_webhooks(self._folder, self.ports)
         await self._kubectl("apply", "--server-side", f"--filename={webhooks}")
@@ -106,12 +106,12 @@ class Startup:
             *arguments,
         )
         child = Child("kubectl", command, environment({}), self._folder.logs / "kubectl.log")
-        # A child like the others while it runs, so that an interrupted start ends it too.
+        # A child as the others, so that an interrupted start ends it too.
         self.children.append(child)
         code = await child.wait()
         self.children.remove(child)
         if code != 0:
-            raise PlimsollError(f"kubectl {arguments[0]} ended with {code}:\n{child.last_words()}")
+            raise PlimsollError(f"kubectl {arguments[0]} ended with {code}:\n{child.log_tail()}")
 
     async def _start(self, process: Process) -> None:
         if process.ready_file is not None:
@@ -126,12 +126,12 @@ class Startup:
         ended = asyncio.ensure_future(child.wait())
         try:
             while not await self._ready(process):
-                await asyncio.wait({ended}, timeout=_LOOK_SECONDS)
+                await asyncio.wait({ended}, timeout=_POLL_SECONDS)
                 if child.exit_code is not None:
                     raise self._failure(child)
                 if time.monotonic() > deadline:
                     raise PlimsollError(
-                        f"{process.name} is not ready after {READY_SECONDS} s:\n{child.last_words()}",
+                        f"{process.name} is not ready after {READY_SECONDS} s:\n{child.log_tail()}",
                         "The machine may be too busy: run this again, or stop other programs.",
                     )
         finally:
@@ -146,7 +146,8 @@ class Startup:
         return process.ready_url is None or await self._answers(process.ready_url)
 
     async def _answers(self, url: str) -> bool:
-        """Whether a GET of that loopback address gets 200. By hand: an HTTP library would bring threads, see Child."""
+        """Whether a GET of that loopback address returns 200. Written by hand, because an HTTP library would start
+        threads, see Child."""
         address = urlsplit(url)
         tls = self._tls if address.scheme == "https" else None
         try:
@@ -162,7 +163,7 @@ class Startup:
         return b" 200 " in status
 
     def _failure(self, child: Child) -> PlimsollError:
-        words = child.last_words()
+        words = child.log_tail()
         hint = None
         if "no space left on device" in words:
             hint = "Free disk space, or set PLIMSOLL_HOME to another folder."
@@ -177,7 +178,7 @@ def _holds_number(path: Path) -> bool:
 
 
 def in_stopping_order(children: Sequence[Child]) -> list[list[Child]]:
-    """Who is stopped together: first what calls the apiserver, then it, then its store."""
+    """Groups of processes to stop together: first the clients of the apiserver, then the apiserver, then etcd."""
     last = ("kube-apiserver", "etcd")
     return [
         [c for c in children if c.name not in last],

@@ -1,8 +1,8 @@
-"""Keeps a sandbox: starts its processes, watches them, stops them.
+"""Supervisor: starts, watches and stops the processes of a sandbox.
 
-It speaks with whoever called `up` over a socket: a JSON line per event, and at last `up` or `failed`. If the socket
-closes before the caller has said that it lets go (a crash, Ctrl-C), everything is stopped and removed. It has one
-thread and makes its children in it, see `child.Child`.
+It sends events to the caller of `up` over a socket, a JSON object per line, and finally `up` or `failed`. If the socket
+closes before the caller has detached (after a crash or Ctrl+C), everything is stopped and removed. The supervisor has a
+single thread, in which it creates its children, see `child.Child`.
 """
 
 import asyncio
@@ -22,14 +22,14 @@ from plimsoll.sandbox.processes.startup import Startup, in_stopping_order
 from plimsoll.sandbox.state import ProcessState, Settings, State
 
 LET_GO: Final = b"g"
-"""What the caller sends when the sandbox is up and shall go on without it."""
-_PATIENCE_SECONDS: Final = 5
+"""What the caller sends to detach when the sandbox is up."""
+_STOP_SECONDS: Final = 5
 
 log = structlog.get_logger()
 
 
 class Supervisor:
-    """Starts, watches and stops the processes of one sandbox."""
+    """The supervisor of one sandbox."""
 
     def __init__(self, folder: Folder, settings: Settings, channel: socket.socket, *, tied: bool) -> None:
         self._folder, self._settings, self._channel, self._tied = folder, settings, channel, tied
@@ -40,19 +40,20 @@ class Supervisor:
         self._stop = asyncio.Event()
 
     async def run(self) -> bool:
-        """Until told to stop. False if the folder is of no more use to anyone: nothing came up, or nobody wants it."""
+        """Runs until it is stopped. Returns False if the folder is of no further use: nothing started, or the caller
+        did not detach."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             loop.add_signal_handler(number, self._stop.set)
         self._channel.setblocking(False)
-        loop.add_reader(self._channel, self._hear)
+        loop.add_reader(self._channel, self._read_channel)
         started = time.monotonic()
         try:
             if not await self._started():
                 return False
             self._state.ready, self._state.startup_seconds = True, round(time.monotonic() - started, 2)
             self._record()
-            self._say({"event": "up", "seconds": self._state.startup_seconds})
+            self._send({"event": "up", "seconds": self._state.startup_seconds})
             await self._watch()
         finally:
             await self._end()
@@ -78,7 +79,7 @@ class Supervisor:
         return True
 
     async def _watch(self) -> None:
-        """Notes each process that ends. None is started again: a test must see that it is gone."""
+        """Records each process that ends. None is restarted, so that tests can see that it has ended."""
         stop = asyncio.ensure_future(self._stop.wait())
         running = {asyncio.ensure_future(child.wait()): child for child in self._startup.children}
         while not stop.done():
@@ -90,12 +91,12 @@ class Supervisor:
 
     async def _end(self) -> None:
         for together in in_stopping_order(self._startup.children):
-            await asyncio.gather(*(child.stop(_PATIENCE_SECONDS) for child in together))
+            await asyncio.gather(*(child.stop(_STOP_SECONDS) for child in together))
         log.info("stopped", processes=len(self._startup.children))
 
     def _on_event(self, event: str, name: str) -> None:
         self._record()
-        self._say({"event": event, "name": name})
+        self._send({"event": event, "name": name})
 
     def _record(self) -> None:
         ports = self._startup.ports
@@ -108,23 +109,23 @@ class Supervisor:
 
     def _fail(self, error: PlimsollError) -> None:
         log.error("failed", message=error.message)
-        self._say({"event": "failed", "message": error.message, "hint": error.hint})
+        self._send({"event": "failed", "message": error.message, "hint": error.hint})
 
-    def _say(self, event: dict[str, object]) -> None:
+    def _send(self, event: dict[str, object]) -> None:
         try:
             self._channel.sendall(orjson.dumps(event) + b"\n")
         except OSError:
             log.debug("the caller is gone")
 
-    def _hear(self) -> None:
+    def _read_channel(self) -> None:
         try:
-            heard = self._channel.recv(64)
+            received = self._channel.recv(64)
         except BlockingIOError:
             return
         except OSError:
-            heard = b""
-        if heard:
-            self._let_go = self._let_go or (LET_GO in heard and not self._tied)
+            received = b""
+        if received:
+            self._let_go = self._let_go or (LET_GO in received and not self._tied)
             return
         asyncio.get_running_loop().remove_reader(self._channel)
         if not self._let_go:

@@ -12,7 +12,7 @@ from plimsoll.model import Snapshot
 from plimsoll.model.cluster import Pod
 from plimsoll.model.karpenter import CapacityBuffer, NodeClaim, ProvisioningRequest
 from plimsoll.packing import GPU_MILLI
-from plimsoll.plan.owned import ClaimProgress, phase_of, request_objects, words_of
+from plimsoll.plan.owned import ClaimProgress, condition_text, phase_of, request_objects
 from plimsoll.plan.requests import NodeRequest
 from plimsoll.ui.view.filter import Filter
 from plimsoll.ui.view.nodes import NodeRow
@@ -140,11 +140,11 @@ def requested_rows(snapshot: Snapshot, prices: Prices) -> list[RequestedRow]:
     ]
     requests = [
         row
-        for thing in request_objects(snapshot)
-        if not thing.deleting
-        and isinstance(thing, Pod | CapacityBuffer | ProvisioningRequest)
-        and not (isinstance(thing, Pod) and thing.node_name)
-        and (row := _of_request(thing, prices)) is not None
+        for obj in request_objects(snapshot)
+        if not obj.deleting
+        and isinstance(obj, Pod | CapacityBuffer | ProvisioningRequest)
+        and not (isinstance(obj, Pod) and obj.node_name)
+        and (row := _of_request(obj, prices)) is not None
     ]
     return sorted([*claims, *requests], key=lambda row: (row.since, row.name))
 
@@ -161,7 +161,7 @@ def _of_claim(claim: NodeClaim, prices: Prices) -> RequestedRow:
         nodes=1,
         owner=f"Workspace {claim.labels.get(WORKSPACE_NAMESPACE, '')}/{claim.labels[WORKSPACE]}",
         phase=phase_of(claim),
-        message=words_of(waiting),
+        message=condition_text(waiting),
         since=claim.creation_timestamp,
         price=prices.cheapest(claim.instance_types),
     )
@@ -174,21 +174,21 @@ def _requested_gpus(claim: NodeClaim) -> int:
     return sum(int(amount) for amount in amounts if amount.isdigit())
 
 
-def _of_request(thing: Pod | CapacityBuffer | ProvisioningRequest, prices: Prices) -> RequestedRow | None:
-    request = NodeRequest.from_annotations(thing.annotations)
+def _of_request(obj: Pod | CapacityBuffer | ProvisioningRequest, prices: Prices) -> RequestedRow | None:
+    request = NodeRequest.from_annotations(obj.annotations)
     if request is None:
         return None
     nodes = 1
-    if isinstance(thing, CapacityBuffer):
-        nodes = thing.replicas
-    elif isinstance(thing, ProvisioningRequest):
-        nodes = sum(int(each.get("count") or 0) for each in thing.pod_sets)
+    if isinstance(obj, CapacityBuffer):
+        nodes = obj.replicas
+    elif isinstance(obj, ProvisioningRequest):
+        nodes = sum(int(each.get("count") or 0) for each in obj.pod_sets)
     price = prices.cheapest(request.instance_types)
-    demand = next((value for key, value in thing.labels.items() if key.endswith("/demand")), "")
+    demand = next((value for key, value in obj.labels.items() if key.endswith("/demand")), "")
     return RequestedRow(
-        kind=type(thing).__name__,
-        namespace=thing.namespace,
-        name=thing.name,
+        kind=type(obj).__name__,
+        namespace=obj.namespace,
+        name=obj.name,
         instance_types=request.instance_types,
         pool=request.node_pool,
         gpus=request.gpus * nodes,
@@ -196,7 +196,7 @@ def _of_request(thing: Pod | CapacityBuffer | ProvisioningRequest, prices: Price
         owner=f"GPUDemand {demand}" if demand else "headroom",
         phase="Requested",
         message="",
-        since=thing.creation_timestamp,
+        since=obj.creation_timestamp,
         price=None if price is None else price * nodes,
     )
 

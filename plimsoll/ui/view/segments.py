@@ -56,9 +56,9 @@ def gpu_bars(account: GpuAccount, shares: Sequence[PodShare], scheduler: str, re
     free = Use.RESERVED if reserved else Use.FREE
     bars = [_group_bar(group, by_name, account.memory_mib, scheduler, free) for group in account.groups]
     grouped = {name for group in account.groups for name in group.pods}
-    loose = [each for name, each in by_name.items() if name not in grouped]
+    ungrouped = [each for name, each in by_name.items() if name not in grouped]
     whole: list[Bar] = []
-    for each in loose:
+    for each in ungrouped:
         segment = _segment(each.pod, milli_of(each.share, account.memory_mib), scheduler)
         whole += [_filled((segment,), Use.OTHER)] * each.share.devices
     whole += [(Segment(Use.OTHER, GPU_MILLI),)] * (account.whole - len(whole))

@@ -32,8 +32,8 @@ class WorkspaceRow:
 
 def workspace_rows(snapshot: Snapshot, verdicts: Iterable[Verdict], wanted: Filter) -> tuple[WorkspaceRow, ...]:
     """By namespace and name; Workspaces that cannot be read too."""
-    there = {each.key: each for each in snapshot.workspaces}
-    rows = (_row(verdict, there.get((verdict.workspace.namespace, verdict.workspace.name))) for verdict in verdicts)
+    by_key = {each.key: each for each in snapshot.workspaces}
+    rows = (_row(verdict, by_key.get((verdict.workspace.namespace, verdict.workspace.name))) for verdict in verdicts)
     return tuple(
         row
         for row in rows

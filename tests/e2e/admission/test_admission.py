@@ -43,7 +43,7 @@ def workspace(name: str, spec: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def said(call: Callable[[], Any]) -> str:
+def text(call: Callable[[], Any]) -> str:
     """What the cluster refuses with; empty where it does not."""
     try:
         call()
@@ -59,7 +59,7 @@ def environment(cluster: Kube, mode: str, admission: str | None = None) -> None:
     probe = workspace("probe", on() if mode == "enabled" else on(instanceType="a"))
 
     def settled() -> bool:
-        refused = bool(said(lambda: cluster.apply(probe)))
+        refused = bool(text(lambda: cluster.apply(probe)))
         cluster.delete(API, "Workspace", "probe")
         return refused == (admission in (None, "deny"))
 
@@ -80,7 +80,7 @@ def test_the_cluster_and_the_engine_agree_on_changes(cluster: Kube, before: list
     environment(cluster, mode)
     differing = {}
     for change in before:
-        message = said(lambda change=change: cluster.apply(workspace(change.name, change.after)))  # type: ignore[misc]
+        message = text(lambda change=change: cluster.apply(workspace(change.name, change.after)))  # type: ignore[misc]
         old, new = WorkspaceSpec.model_validate(change.before), WorkspaceSpec.model_validate(change.after)
         expected = changes_refused(old, new, auto_provisioning=mode == "enabled")
         if bool(message) != bool(expected) or not all(each in message for each in expected):
@@ -137,9 +137,9 @@ def test_the_cluster_and_the_engine_agree_on_changes(cluster: Kube, before: list
 def test_what_may_be_made_in_a_mode(cluster: Kube, mode: str, spec: dict[str, Any], message: str) -> None:
     environment(cluster, mode)
     try:
-        told = said(lambda: cluster.apply(workspace("made", spec)))
-        assert message in told
-        assert bool(told) == bool(message)
+        reported = text(lambda: cluster.apply(workspace("made", spec)))
+        assert message in reported
+        assert bool(reported) == bool(message)
     finally:
         cluster.delete(API, "Workspace", "made")
 
@@ -148,7 +148,7 @@ def test_what_may_be_made_in_a_mode(cluster: Kube, mode: str, spec: dict[str, An
 def test_a_setting_lets_it_pass(cluster: Kube, setting: str) -> None:
     environment(cluster, "enabled", setting)
     try:
-        assert said(lambda: cluster.apply(workspace("passes", on()))) == ""
+        assert text(lambda: cluster.apply(workspace("passes", on()))) == ""
     finally:
         cluster.delete(API, "Workspace", "passes")
 
@@ -158,7 +158,7 @@ def test_an_instance_type_may_narrow_existing_nodes(cluster: Kube) -> None:
     try:
         cluster.apply({"apiVersion": API, "kind": "Environment", "metadata": {"name": "test"}, "spec": spec})
         narrowed = workspace("narrowed", on(instanceType="a"))
-        await_condition(lambda: not said(lambda: cluster.apply(narrowed)), message="the policies know the setting")
+        await_condition(lambda: not text(lambda: cluster.apply(narrowed)), message="the policies know the setting")
     finally:
         cluster.delete(API, "Workspace", "narrowed")
         environment(cluster, "disabled")
@@ -170,8 +170,8 @@ def test_what_was_wrong_before_can_be_scaled_and_deleted(cluster: Kube) -> None:
     cluster.apply(workspace("wrong", wrong))
     environment(cluster, "disabled")
     wrong["inference"]["replicas"] = 2
-    assert said(lambda: cluster.apply(workspace("wrong", wrong))) == ""
-    assert said(lambda: cluster.patch(API, "Workspace", "wrong", {"metadata": {"labels": {"a": "b"}}})) == ""
+    assert text(lambda: cluster.apply(workspace("wrong", wrong))) == ""
+    assert text(lambda: cluster.patch(API, "Workspace", "wrong", {"metadata": {"labels": {"a": "b"}}})) == ""
     cluster.delete(API, "Workspace", "wrong")
     await_condition(lambda: cluster.get(API, "Workspace", "wrong") is None)
 
@@ -197,4 +197,4 @@ def test_the_kind_and_the_model_refuse_the_same_shapes(cluster: Kube, spec: dict
     environment(cluster, "disabled", "off")
     with pytest.raises(ValueError):
         WorkspaceSpec.model_validate(spec)
-    assert words in said(lambda: cluster.apply(workspace("shape", spec)))
+    assert words in text(lambda: cluster.apply(workspace("shape", spec)))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from plimsoll.kube import RequestError
 from plimsoll.model.api import Policies
-from plimsoll.policy import RULES, Checker, World
+from plimsoll.policy import RULES, Checker, PolicyContext
 from plimsoll.sandbox import Sandbox
 from tests.awaiting import await_condition
 from tests.e2e.cluster.kube import Kube
@@ -88,7 +88,7 @@ def _known(cluster: Kube, probe: Manifest) -> bool:
 def agree(cluster: Kube, spec: dict[str, Any], manifest: Manifest) -> None:
     """The cluster refuses exactly what the rules in Python find, for a reason that they find too."""
     policies = Policies.model_validate(spec.get("policies", {}))
-    checker = Checker(World.of(spec), policies, TODAY)
+    checker = Checker(PolicyContext.of(spec), policies, TODAY)
     found = {each.rule for each in checker.broken_by(manifest) if each.severity == "error"} & IN_CLUSTER
     message = refused(cluster, manifest)
     assert bool(message) == bool(found), (message, found)
@@ -263,10 +263,10 @@ def plain(cluster: Kube) -> dict[str, Any]:
 def test_python_and_cel_agree(cluster: Kube, plain: dict[str, Any], objects: Any) -> None:
     @EXAMPLES
     @given(manifest=objects())
-    def judged(manifest: Manifest) -> None:
+    def verdict_of(manifest: Manifest) -> None:
         agree(cluster, plain, manifest)
 
-    judged()
+    verdict_of()
 
 
 SETTINGS: dict[str, Any] = {
@@ -303,10 +303,10 @@ def set_otherwise(cluster: Kube, plain: dict[str, Any]) -> dict[str, Any]:
 def test_they_agree_on_settings_too(cluster: Kube, set_otherwise: dict[str, Any], objects: Any) -> None:
     @settings(EXAMPLES, max_examples=60)
     @given(manifest=objects())
-    def judged(manifest: Manifest) -> None:
+    def verdict_of(manifest: Manifest) -> None:
         agree(cluster, set_otherwise, manifest)
 
-    judged()
+    verdict_of()
 
 
 def test_a_claim_of_hand_is_refused_where_others_provision(cluster: Kube, set_otherwise: dict[str, Any]) -> None:

@@ -20,7 +20,7 @@ from plimsoll.errors import PlimsollError
 from plimsoll.provider import Call, Properties, State, operations, serve
 
 HOLDS_FROM: Final = "PLUGIN_HOLDS_FROM"
-_LOOK_SECONDS: Final = 0.01
+_POLL_SECONDS: Final = 0.01
 
 
 def install_plugin(pulumi_home: Path) -> None:
@@ -43,7 +43,7 @@ def main() -> None:
         if next(numbers) < holds_from:
             return create(call, inputs)
         while not call.interruption.stopped:
-            time.sleep(_LOOK_SECONDS)
+            time.sleep(_POLL_SECONDS)
         raise PlimsollError("client rate limiter Wait returned an error: context canceled")
 
     operations.create = create_or_hold

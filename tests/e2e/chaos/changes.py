@@ -83,14 +83,14 @@ class Changes:
             change = self._random.choice(ways)
             try:
                 with self.paused:
-                    said = change()
+                    message = change()
             except (ConnectionFailedError, RequestError):
                 continue  # the apiserver is frozen, or the object has just gone
             except BaseException as error:
                 self.failure = error
                 raise
-            if said:
-                self.made.append(said)
+            if message:
+                self.made.append(message)
 
     def _declare(self) -> str:
         name = self._random.choice(NAMES)

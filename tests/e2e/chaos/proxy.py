@@ -19,7 +19,7 @@ import orjson
 
 from plimsoll.sandbox import AUTHORITY, CERTIFICATE, KEY
 
-_LOOK_SECONDS = 0.02
+_POLL_SECONDS = 0.02
 _END_SECONDS = 5.0
 _TEXTS = {409: "Conflict", 410: "Gone", 429: "Too Many Requests", 500: "Internal Server Error"}
 _REASONS = {409: "Conflict", 410: "Expired", 429: "TooManyRequests", 500: "InternalError"}
@@ -140,7 +140,7 @@ class Proxy:
         if self.delay:
             await asyncio.sleep(self.delay)
         while self.silent:
-            await asyncio.sleep(_LOOK_SECONDS)
+            await asyncio.sleep(_POLL_SECONDS)
 
 
 async def _read(reader: asyncio.StreamReader) -> Request:

@@ -207,8 +207,8 @@ def at_rest(cluster: Kube, changes: Changes) -> None:
         return f"still there: {others}" if others else ""
 
     deadline = time.monotonic() + SETTLE_SECONDS
-    while said := amiss():
-        assert time.monotonic() < deadline, f"not at rest after {SETTLE_SECONDS:g} s: {said}"
+    while output_text := amiss():
+        assert time.monotonic() < deadline, f"not at rest after {SETTLE_SECONDS:g} s: {output_text}"
         time.sleep(0.5)
 
 

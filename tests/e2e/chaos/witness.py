@@ -107,5 +107,5 @@ class Witness:
 
 
 def _asks(pod: Mapping[str, Any]) -> bool:
-    said = defaultdict(str, {each["type"]: each.get("reason", "") for each in pod["status"].get("conditions") or ()})
-    return said["PodScheduled"] in ("", "Unschedulable")
+    text = defaultdict(str, {each["type"]: each.get("reason", "") for each in pod["status"].get("conditions") or ()})
+    return text["PodScheduled"] in ("", "Unschedulable")

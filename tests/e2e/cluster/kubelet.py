@@ -24,7 +24,7 @@ from tests.e2e.cluster.kube import Kube
 
 NAMESPACE = "plimsoll-system"
 SELECTOR = "app.kubernetes.io/component=controller"
-_LOOK_SECONDS = 0.3
+_POLL_SECONDS = 0.3
 _GRACE_SECONDS = 60
 
 
@@ -53,7 +53,7 @@ class Kubelet:
 
     def _follow(self) -> None:
         with closing(Kube(self._sandbox.kubeconfig)) as cluster:
-            while not self._stopping.wait(_LOOK_SECONDS):
+            while not self._stopping.wait(_POLL_SECONDS):
                 pods = {each["metadata"]["name"]: each for each in cluster.list("v1", "Pod", NAMESPACE, SELECTOR)}
                 for name in self.running.keys() - {n for n, pod in pods.items() if not _is_going(pod)}:
                     self._end(name)

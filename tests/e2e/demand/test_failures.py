@@ -66,10 +66,10 @@ def test_a_type_that_does_not_come_gives_way_to_the_next(
         add_pool(cluster, plenty, OTHER, tier=scarce)
         await_condition(lambda: nodes_of(cluster, sighted), 90, "a node of the other type")
         await_condition(lambda: nodes_of(cluster, plenty), 120, "a node of the type that there is")
-        for pool, told in ((blind, "is not Initialized"), (scarce, "sold-out")):
+        for pool, reported in ((blind, "is not Initialized"), (scarce, "sold-out")):
             (status,) = [each for each in demands(cluster) if _blocked(each) == [pool]]
             assert status["phase"] in ("Scheduled", "NodeReady")
-            assert told in status["blocked"][0]["reason"]
+            assert reported in status["blocked"][0]["reason"]
             assert "Failed" in [each["stage"] for each in status["nodeClaims"]]
         assert not claims_of(cluster, scarce)
         assert {len(claims_of(cluster, pool)) for pool in (sighted, plenty)} == {1}

@@ -42,7 +42,7 @@ def sandbox(sandbox_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Ite
                     admin.apply(each["inputs"])
             _give_rights(admin)
             with closing(acting_as(sandbox, tmp_path_factory.mktemp("tenant"), TENANT)) as tenant:
-                await_condition(lambda: said(tenant, trigger("a")), message="the policy is in force")
+                await_condition(lambda: text(tenant, trigger("a")), message="the policy is in force")
         yield sandbox
 
 
@@ -100,7 +100,7 @@ def buffer(name: str) -> Manifest:
     return {"apiVersion": "autoscaling.x-k8s.io/v1beta1", "kind": "CapacityBuffer", "metadata": metadata, "spec": spec}
 
 
-def said(cluster: Kube, manifest: Manifest) -> str:
+def text(cluster: Kube, manifest: Manifest) -> str:
     """What the cluster answers to a trial write; empty where it would be done."""
     try:
         cluster.apply(manifest, dry_run=True)
@@ -111,14 +111,14 @@ def said(cluster: Kube, manifest: Manifest) -> str:
 
 def test_a_tenant_asks_for_no_capacity_there(tenant: Kube) -> None:
     for manifest in (trigger("a"), template("a"), buffer("a")):
-        answer = said(tenant, manifest)
+        answer = text(tenant, manifest)
         assert "system:serviceaccount:default:tenant may not write" in answer, manifest["kind"]
         assert "where only Plimsoll asks for capacity" in answer
 
 
 def test_a_controller_that_makes_pods_for_a_tenant_does_not_either(sandbox: Sandbox, tmp_path: Path) -> None:
     with closing(acting_as(sandbox, tmp_path, REPLICA_SETS)) as controller:
-        assert "may not write pods in" in said(controller, trigger("a"))
+        assert "may not write pods in" in text(controller, trigger("a"))
 
 
 def test_the_loop_asks_for_it_and_a_tenant_changes_nothing_of_it(sandbox: Sandbox, tenant: Kube) -> None:
@@ -144,7 +144,7 @@ def test_the_loop_asks_for_it_and_a_tenant_changes_nothing_of_it(sandbox: Sandbo
         }
         with pytest.raises(RequestError, match="may not write pods/binding"):
             tenant.create(bound, "binding")
-        assert said(admin, trigger("by-hand")) == ""
+        assert text(admin, trigger("by-hand")) == ""
         scheduler.patch("v1", "Pod", "ours", disarmed, TRIGGERS, "status")
         for kind in ("CapacityBuffer", "PodTemplate", "Pod"):
             version = "autoscaling.x-k8s.io/v1beta1" if kind == "CapacityBuffer" else "v1"
@@ -160,4 +160,4 @@ def test_elsewhere_the_cluster_s_roles_decide_alone(sandbox: Sandbox, tenant: Ku
         admin.apply(binding | {"roleRef": reference, "subjects": subjects})
     manifest = trigger("own")
     manifest["metadata"]["namespace"] = "default"
-    await_condition(lambda: not said(tenant, manifest), message="the role counts")
+    await_condition(lambda: not text(tenant, manifest), message="the role counts")

@@ -117,9 +117,9 @@ def devices(pod: dict[str, Any]) -> dict[str, list[Any]]:
     """Where each container that says so takes its devices from: a value, or a source."""
     found = {}
     for container in [*pod["spec"].get("initContainers", []), *pod["spec"]["containers"]]:
-        said = [each for each in container.get("env", []) if each["name"] == "NVIDIA_VISIBLE_DEVICES"]
-        if said:
-            found[container["name"]] = [each.get("value") or each["valueFrom"] for each in said]
+        text = [each for each in container.get("env", []) if each["name"] == "NVIDIA_VISIBLE_DEVICES"]
+        if text:
+            found[container["name"]] = [each.get("value") or each["valueFrom"] for each in text]
     return found
 
 
@@ -201,7 +201,7 @@ def test_shares_run_are_looked_after_and_are_collected(
 
     # A full node is told, so that whoever makes nodes sees it.
     cluster.apply(share("d", "0.9"))
-    await_condition(lambda: _said(cluster, "d") == "Unschedulable", message="d fits nowhere")
+    await_condition(lambda: _message(cluster, "d") == "Unschedulable", message="d fits nowhere")
 
     # A reservation that is lost is made again, for the same GPU.
     lost = next(pod for pod in made if reserved_gpu(pod) == a)
@@ -252,7 +252,7 @@ def _namespaces_first(resource: dict[str, Any]) -> bool:
     return bool(resource["inputs"]["kind"] != "Namespace")
 
 
-def _said(cluster: Kube, name: str) -> str:
+def _message(cluster: Kube, name: str) -> str:
     pod = cluster.get("v1", "Pod", name, TEAM) or {}
     conditions = pod.get("status", {}).get("conditions", [])
     return next((str(each.get("reason")) for each in conditions if each["type"] == "PodScheduled"), "")

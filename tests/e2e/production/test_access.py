@@ -55,7 +55,7 @@ def workspace(namespace: str, queue: str = "", instance_type: str = NC24) -> Man
     }
 
 
-def said(kube: Kube, manifest: Manifest) -> str:
+def output_text(kube: Kube, manifest: Manifest) -> str:
     try:
         kube.apply(manifest, dry_run=True)
     except RequestError as error:
@@ -82,7 +82,7 @@ def test_the_clusters_rule_says_what_the_engine_says(cluster: Kube) -> None:
             "spec": {**binding, "paramRef": reference},
         }
     )
-    await_condition(lambda: said(cluster, workspace("kube-system")), message="the policy is in force")
+    await_condition(lambda: output_text(cluster, workspace("kube-system")), message="the policy is in force")
     environment = EnvironmentSpec.model_validate(spec)
     for namespace, queue, instance_type in (
         ("default", "team", NC24),
@@ -94,7 +94,7 @@ def test_the_clusters_rule_says_what_the_engine_says(cluster: Kube) -> None:
         ("kube-system", "", NC24),
     ):
         violation = tenancy_violation(environment, namespace, queue=queue, instance_type=instance_type)
-        answer = said(cluster, workspace(namespace, queue, instance_type))
+        answer = output_text(cluster, workspace(namespace, queue, instance_type))
         assert bool(answer) is (violation is not None), answer
         assert violation is None or violation.message in answer
 

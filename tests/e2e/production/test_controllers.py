@@ -48,7 +48,7 @@ class Served(Controller):
             return 0, ""
 
     @property
-    def standing(self) -> str:
+    def state(self) -> str:
         status, text = self.get("/readyz")
         return str(json.loads(text)["standing"]) if status else ""
 
@@ -105,7 +105,7 @@ def workspace(name: str) -> Manifest:
     }
 
 
-def judged(cluster: Kube, name: str) -> bool:
+def verdict_of(cluster: Kube, name: str) -> bool:
     found = condition(cluster.get(API, "Workspace", name, "default"), "ResourceReady")
     return bool(found.get("reason"))
 
@@ -117,12 +117,12 @@ def holder(cluster: Kube) -> str:
 
 def roles(pair: list[Served]) -> dict[str, Served]:
     """The controllers by what they are about."""
-    return {each.standing: each for each in pair}
+    return {each.state: each for each in pair}
 
 
 def test_without_an_environment_they_wait_ready_and_take_no_lease(pair: list[Served], cluster: Kube) -> None:
     for each in pair:
-        await_condition(lambda each=each: each.standing == "NoEnvironment", 60, "a controller without an Environment")
+        await_condition(lambda each=each: each.state == "NoEnvironment", 60, "a controller without an Environment")
         assert each.get("/readyz")[0] == each.get("/healthz")[0] == 200
         assert "waiting for the Environment" in each.text()
     assert cluster.get(*LEASE) is None
@@ -132,7 +132,7 @@ def test_one_of_them_takes_the_one_lease(pair: list[Served], cluster: Kube) -> N
     cluster.apply(environment("prod"))
     cluster.apply(workspace("first"))
     await_condition(lambda: roles(pair).keys() == {"Active", "Standby"}, 60, "one active, one standby")
-    await_condition(lambda: judged(cluster, "first"), 30, "a verdict")
+    await_condition(lambda: verdict_of(cluster, "first"), 30, "a verdict")
     leases = [each["metadata"]["name"] for each in cluster.list(*LEASE[:2])]
     assert [name for name in leases if name.startswith("plimsoll")] == ["plimsoll"]
     active = roles(pair)["Active"]
@@ -154,29 +154,29 @@ def test_another_environment_is_noticed(pair: list[Served], cluster: Kube) -> No
         lambda: [
             each
             for each in pair
-            if each.standing == "Active" and json.loads(each.get("/readyz")[1])["environment"] == "renamed"
+            if each.state == "Active" and json.loads(each.get("/readyz")[1])["environment"] == "renamed"
         ],
         60,
         "a controller of the new Environment",
     )
     assert len(active) == 1
     cluster.apply(workspace("second"))
-    await_condition(lambda: judged(cluster, "second"), 30, "a verdict under the new Environment")
+    await_condition(lambda: verdict_of(cluster, "second"), 30, "a verdict under the new Environment")
 
 
 def test_the_standby_acts_within_the_lease_duration_and_two_seconds(pair: list[Served], cluster: Kube) -> None:
     await_condition(lambda: roles(pair).keys() == {"Active", "Standby"}, 60, "one active, one standby")
     found = roles(pair)
     cluster.apply(workspace("third"))
-    await_condition(lambda: judged(cluster, "third"), 30, "a verdict")
+    await_condition(lambda: verdict_of(cluster, "third"), 30, "a verdict")
     found["Active"].kill()
     began = time.monotonic()
     cluster.apply(workspace("fourth"))
-    await_condition(lambda: judged(cluster, "fourth"), DURATION + 20, "a verdict of the successor")
+    await_condition(lambda: verdict_of(cluster, "fourth"), DURATION + 20, "a verdict of the successor")
     taken = time.monotonic() - began
     print(f"takeover: a verdict {taken:.1f} s after the kill, Lease duration {DURATION:g} s")  # noqa: T201
     assert taken < DURATION + 2
-    assert found["Standby"].standing == "Active"
+    assert found["Standby"].state == "Active"
 
 
 def test_a_stopped_controller_ends_well_and_gives_the_lease_back(pair: list[Served], cluster: Kube) -> None:

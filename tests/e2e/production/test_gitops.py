@@ -65,8 +65,8 @@ def manifests(name: str, *, without: tuple[str, ...] = ()) -> str:
 def applied(stage: Stage, text: str, *options: str) -> None:
     file = stage.project / "applied.yaml"
     file.write_text(text)
-    said = stage.run("kubectl", "apply", "--server-side", "--validate=strict", *options, "-f", str(file))
-    assert "Warning" not in said
+    message = stage.run("kubectl", "apply", "--server-side", "--validate=strict", *options, "-f", str(file))
+    assert "Warning" not in message
 
 
 def kubeconfig_of(cluster: Kube, sandbox: Sandbox, namespace: str, account: str, folder: Path) -> Path:
@@ -176,13 +176,13 @@ def test_the_drift_job_tells_by_its_exit_code(stage: Stage, cluster: Kube, sandb
         assert "forbidden" not in done.stderr
         return done.returncode, done.stdout + done.stderr
 
-    code, said = drift()
-    assert (code, "no drift" in said) == (0, True), said
+    code, message = drift()
+    assert (code, "no drift" in message) == (0, True), message
     image = [{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": "registry.example/other:2"}]
     stage.run("kubectl", "-n", "inference", "patch", "deployment", "phi", "--type=json", "-p", json.dumps(image))
-    code, said = drift()
-    assert code == 2, said
-    assert "spec.template.spec.containers[0].image" in said
+    code, message = drift()
+    assert code == 2, message
+    assert "spec.template.spec.containers[0].image" in message
 
 
 def test_what_is_pruned_gives_its_capacity_back(stage: Stage, cluster: Kube, repository: Path) -> None:

@@ -156,9 +156,9 @@ def test_an_upgrade(reader: Reader, kubelet: Kubelet, cluster: Kube) -> None:
 
 
 def test_a_removal(reader: Reader, kubelet: Kubelet, cluster: Kube) -> None:
-    said = reader.follow("Removal")
-    assert "destroyed: the stack environment" in said
-    assert "destroyed: the stack foundation" in said
+    message = reader.follow("Removal")
+    assert "destroyed: the stack environment" in message
+    assert "destroyed: the stack foundation" in message
     assert kubelet.running == {}
     assert cluster.list("v1", "Pod", NAMESPACE, SELECTOR) == []
     assert cluster.get("v1", "Namespace", NAMESPACE) is None

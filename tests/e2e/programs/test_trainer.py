@@ -146,12 +146,12 @@ def test_a_train_job_of_no_queue_is_refused_before_it_runs(cluster: Kube, queue:
 def test_a_train_job_of_an_older_runtime_whose_queue_is_gone_gets_no_pods(cluster: Kube) -> None:
     cluster.apply(a_train_job("older", "ClusterTrainingRuntime/by-hand"))
 
-    def told() -> list[str]:
+    def reported() -> list[str]:
         events = cluster.list("v1", "Event", NAMESPACE)
         return [each["message"] for each in events if each["involvedObject"]["name"] == "older"]
 
-    await_condition(told, message="Trainer was refused")
-    assert "JobSet older names Queue gone, which is not declared" in told()[0]
+    await_condition(reported, message="Trainer was refused")
+    assert "JobSet older names Queue gone, which is not declared" in reported()[0]
     assert pods_of(cluster, "older") == []
     # It is not what refuses a change of the runtime that leaves the queue as it is.
     assert refusal(cluster, a_runtime("by-hand", "gone", mlPolicy={"numNodes": 2})) == ""
@@ -166,8 +166,8 @@ def test_a_runtime_of_no_queue_is_refused_in_preview(project: Project) -> None:
         output = project.preview(STACK, "--policy-pack", str(POLICIES), fails=True)
     finally:
         file.write_text(declared)
-    told = [line for line in output.splitlines() if "which is not declared" in line]
-    assert any("torch-vision" in line for line in told), output
+    reported = [line for line in output.splitlines() if "which is not declared" in line]
+    assert any("torch-vision" in line for line in reported), output
     assert "Traceback" not in output
 
 
@@ -207,9 +207,9 @@ def test_the_cluster_and_python_agree_on_who_names_a_queue(
     tree = QueueTree([Queue(name=name, spec={"parentQueue": parent}) for name, parent in PARENTS.items()])
     for manifest in (train_job, runtime, job_set):
         wrong = {use.queue for use in queue_uses(manifest) if use_problem(use.queue, tree, ())}
-        told = refusal(cluster, manifest)
-        assert bool(told) == bool(wrong), told
-        assert not told or any(f"names Queue {each}" in told for each in wrong)
+        reported = refusal(cluster, manifest)
+        assert bool(reported) == bool(wrong), reported
+        assert not reported or any(f"names Queue {each}" in reported for each in wrong)
 
 
 def test_a_data_cache_is_in_the_queue_of_the_training_that_follows_it(cluster: Kube) -> None:

@@ -27,7 +27,7 @@ def stage(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Stage:
     return Stage.on(sandbox, folder)
 
 
-def said(stage: Stage, *command: str, **environ: str) -> str:
+def message(stage: Stage, *command: str, **environ: str) -> str:
     """What a command says that ends with 1, without a traceback."""
     users = {user: {**variables, **environ} for user, variables in stage.environs.items()}
     text = Stage(stage.sandbox, stage.project, users, stage.log).run(*command, expect=1)
@@ -37,12 +37,12 @@ def said(stage: Stage, *command: str, **environ: str) -> str:
 
 def test_a_missing_definition_names_the_foundation(stage: Stage) -> None:
     """The first of this file: nothing is declared in the cluster yet."""
-    assert "foundation" in said(stage, "plimsoll", "status")
+    assert "foundation" in message(stage, "plimsoll", "status")
 
 
 def test_no_kubeconfig(stage: Stage, tmp_path: Path) -> None:
     for command in ("plan", "status", "run"):
-        assert "kubeconfig" in said(stage, "plimsoll", command, KUBECONFIG=str(tmp_path / "none"))
+        assert "kubeconfig" in message(stage, "plimsoll", command, KUBECONFIG=str(tmp_path / "none"))
 
 
 def test_an_unreachable_cluster(stage: Stage, sandbox: Sandbox, tmp_path: Path) -> None:
@@ -52,7 +52,7 @@ def test_an_unreachable_cluster(stage: Stage, sandbox: Sandbox, tmp_path: Path) 
         kubeconfig["clusters"][0]["cluster"]["server"] = f"https://{LOOPBACK}:{port_of(nobody)}"
         elsewhere.write_text(yaml.safe_dump(kubeconfig))
         for command in ("plan", "status", "run --once"):
-            assert "cannot be reached" in said(stage, "plimsoll", *command.split(), KUBECONFIG=str(elsewhere))
+            assert "cannot be reached" in message(stage, "plimsoll", *command.split(), KUBECONFIG=str(elsewhere))
 
 
 def test_a_wrong_token(stage: Stage, sandbox: Sandbox, tmp_path: Path) -> None:
@@ -61,13 +61,13 @@ def test_a_wrong_token(stage: Stage, sandbox: Sandbox, tmp_path: Path) -> None:
     wrong = tmp_path / "kubeconfig"
     wrong.write_text(yaml.safe_dump(kubeconfig))
     for command in ("plan", "status", "run"):
-        text = said(stage, "plimsoll", command, KUBECONFIG=str(wrong))
+        text = message(stage, "plimsoll", command, KUBECONFIG=str(wrong))
         assert "token" in text
         assert "not-a-token" not in text
 
 
 def test_no_passphrase_file(stage: Stage, tmp_path: Path) -> None:
-    assert "passphrase" in said(
+    assert "passphrase" in message(
         stage, "plimsoll", "run", "--once", PULUMI_CONFIG_PASSPHRASE_FILE=str(tmp_path / "none")
     )
 
@@ -75,7 +75,7 @@ def test_no_passphrase_file(stage: Stage, tmp_path: Path) -> None:
 def test_a_work_folder_that_cannot_be_written(stage: Stage, tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("")
-    assert str(file) in said(stage, "plimsoll", "run", "--once", PLIMSOLL_WORK_FOLDER=str(file / "work"))
+    assert str(file) in message(stage, "plimsoll", "run", "--once", PLIMSOLL_WORK_FOLDER=str(file / "work"))
 
 
 @pytest.mark.parametrize(

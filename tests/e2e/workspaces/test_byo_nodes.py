@@ -72,8 +72,8 @@ def test_a_workspace_on_uniform_nodes_is_accepted(cluster: Kube) -> None:
 def test_a_workspace_on_mixed_nodes_is_refused_with_names_and_values(cluster: Kube) -> None:
     found = await_condition(lambda: resource_ready(cluster, "mixed"), 30, "a verdict on mixed")
     assert (found["status"], found["reason"]) == ("False", "NonUniformNodes")
-    for said in ("a100-0", "t4-0", "NVIDIA-A100-SXM4-80GB", "Tesla-T4"):
-        assert said in found["message"]
+    for text in ("a100-0", "t4-0", "NVIDIA-A100-SXM4-80GB", "Tesla-T4"):
+        assert text in found["message"]
 
 
 def test_the_workload_runs_with_the_selector_as_node_affinity(cluster: Kube) -> None:

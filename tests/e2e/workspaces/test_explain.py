@@ -72,10 +72,10 @@ def test_the_story_is_read_from_the_cluster(sandbox: Sandbox) -> None:
         capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     assert done.returncode in (0, 2), done.stderr
-    told = json.loads(done.stdout)
-    assert [(each["name"], each["product"]) for each in told["nodes"]] == [("gpu-0", "NVIDIA-A100-SXM4-80GB")]
-    assert told["conditions"][0]["reason"] == "NodesNotReady"
-    (event,) = told["events"]
+    reported = json.loads(done.stdout)
+    assert [(each["name"], each["product"]) for each in reported["nodes"]] == [("gpu-0", "NVIDIA-A100-SXM4-80GB")]
+    assert reported["conditions"][0]["reason"] == "NodesNotReady"
+    (event,) = reported["events"]
     assert (event["reason"], event["note"]) == ("NodesNotReady", "0 of 1 node ready")
 
 
@@ -149,8 +149,8 @@ def test_the_deployment_of_the_pages_has_the_arguments_and_rights_that_they_need
         address = re.search(r"http://\S+", until(serving.stderr, "Plimsoll is at"))
         assert address is not None
         assert page(f"{address[0]}{container['readinessProbe']['httpGet']['path'][1:]}") == "ok"
-        story = page(f"{address[0]}workspaces/default/phi")
-        assert "0 of 1 node ready" in story, "the event is read, too"
+        explanation = page(f"{address[0]}workspaces/default/phi")
+        assert "0 of 1 node ready" in explanation, "the event is read, too"
         assert "forbidden" not in "".join(page(f"{address[0]}{view}") for view in ("", "queues", "demand", "plan"))
 
 

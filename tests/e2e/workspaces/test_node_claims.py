@@ -118,7 +118,7 @@ def status_of(cluster: Kube, name: str) -> dict[str, Any]:
     return status
 
 
-def said(cluster: Kube, name: str, reason: str) -> str:
+def output_text(cluster: Kube, name: str, reason: str) -> str:
     """The message of NodeClaimsReady once it has that reason."""
     found = condition({"status": status_of(cluster, name)}, "NodeClaimsReady")
     return str(found.get("message", "")) if found.get("reason") == reason else ""
@@ -200,7 +200,7 @@ def test_a_node_that_never_joins_is_replaced(cluster: Kube, sandbox: Sandbox, fo
         cluster.apply(workspace("slow", 1, SLOW_TYPE))
         await_condition(lambda: claims_of(cluster, "slow"), 30)
         first = names_of(cluster, "slow")
-        message = await_condition(lambda: said(cluster, "slow", "NodeClaimLate"), 60, "the condition says so")
+        message = await_condition(lambda: output_text(cluster, "slow", "NodeClaimLate"), 60, "the condition says so")
         assert next(iter(first)) in message
         assert "not Registered after 6 s" in message
         assert "try 2 at" in message
@@ -218,7 +218,7 @@ def test_a_node_without_its_gpus_is_replaced(cluster: Kube, sandbox: Sandbox, fo
         cluster.apply(workspace("blind", 1, **{WITHOUT_GPUS: "true"}))
         await_condition(lambda: claims_of(cluster, "blind"), 30)
         first = names_of(cluster, "blind")
-        message = await_condition(lambda: said(cluster, "blind", "NodeClaimLate"), 60, "the condition says so")
+        message = await_condition(lambda: output_text(cluster, "blind", "NodeClaimLate"), 60, "the condition says so")
         assert "ResourceNotRegistered" in message
         assert "nvidia.com/gpu" in message
         await_condition(lambda: names_of(cluster, "blind") - first, 60, "another NodeClaim")
@@ -229,13 +229,15 @@ def test_a_node_without_its_gpus_is_replaced(cluster: Kube, sandbox: Sandbox, fo
 def test_what_is_sold_out_is_told_and_tried_less_and_less_often(cluster: Kube, sandbox: Sandbox, folder: Path) -> None:
     with controller(sandbox, folder) as first:
         cluster.apply(workspace("wanted", 2, SOLD_OUT_TYPE))
-        message = await_condition(lambda: said(cluster, "wanted", "InsufficientCapacity"), 60, "the provider's words")
+        message = await_condition(
+            lambda: output_text(cluster, "wanted", "InsufficientCapacity"), 60, "the provider's words"
+        )
         assert "resolving node class" in message
 
-        def told() -> list[str]:
+        def reported() -> list[str]:
             return [note for reason, note in warnings_of(cluster, "wanted") if reason == "InsufficientCapacity"]
 
-        notes = await_condition(told, 10, "an event with the provider's words")
+        notes = await_condition(reported, 10, "an event with the provider's words")
         assert "resolving node class" in notes[0]
         await_condition(lambda: failures(cluster, "wanted") == 2, 60, "a second try")
         first.kill()

@@ -179,8 +179,10 @@ def test_a_job_settles(stage: Stage, cluster: Kube) -> None:
 
 
 def test_destroy_drains_everything_and_the_foundation_guards_itself(stage: Stage, cluster: Kube) -> None:
-    said = stage.run("pulumi", "destroy", "--yes", "--skip-preview", "--stack", "sandbox-nap-foundation", expect=None)
-    assert "plimsoll destroy" in said
+    message = stage.run(
+        "pulumi", "destroy", "--yes", "--skip-preview", "--stack", "sandbox-nap-foundation", expect=None
+    )
+    assert "plimsoll destroy" in message
     assert cluster.get("apiextensions.k8s.io/v1", "CustomResourceDefinition", "workspaces.plimsoll.dev")
     stage.run("plimsoll", "destroy", "--yes")
     assert cluster.list(*CLAIM) == []

@@ -94,11 +94,11 @@ def test_a_replica_over_two_nodes_is_a_group_that_starts_whole_while_another_wai
     assert leader["spec"]["nodeName"] != worker["spec"]["nodeName"]
     for index, pod in enumerate((leader, worker)):
         container = pod["spec"]["containers"][0]
-        said = {each["name"]: each.get("value") for each in container["env"]}
-        assert (said["LWS_GROUP_SIZE"], said["LWS_WORKER_INDEX"]) == ("2", str(index))
+        text = {each["name"]: each.get("value") for each in container["env"]}
+        assert (text["LWS_GROUP_SIZE"], text["LWS_WORKER_INDEX"]) == ("2", str(index))
         assert container["resources"]["limits"]["nvidia.com/gpu"] == "8"
         # The group's own Service makes the leader known before it is ready; the preset's Service has the other name.
-        assert said["LWS_LEADER_ADDRESS"].split(".")[:2] == ["first-0", "first-0"]
+        assert text["LWS_LEADER_ADDRESS"].split(".")[:2] == ["first-0", "first-0"]
     headless, served = (cluster.get("v1", "Service", name, NAMESPACE) or {} for name in ("first-0", "first"))
     assert (headless["spec"]["clusterIP"], headless["spec"]["publishNotReadyAddresses"]) == ("None", True)
     assert {each["name"] for each in served["spec"]["ports"]} == {"http", "metrics"}

@@ -1,4 +1,4 @@
-"""Hands GPUs to a pod as KAI does: by the ConfigMaps that its annotation names."""
+"""Writes the ConfigMaps through which a pod gets its GPUs, as KAI's binder does."""
 
 from typing import Any, Final
 
@@ -7,18 +7,19 @@ from plimsoll.kube import MERGE_PATCH, Connection, RequestError
 from plimsoll.model.cluster import CONFIG_MAP, NVIDIA_VISIBLE_DEVICES, Pod, config_map_names
 
 FORMER_VISIBLE_DEVICES: Final = "RUNAI-VISIBLE-DEVICES"
-"""Key of the UUIDs in pods that KAI admitted before v0.7.4."""
+"""Key of the GPU UUIDs in pods that KAI admitted before v0.7.4."""
 PORTION: Final = "GPU_PORTION"
 FORMER_PORTION: Final = "RUNAI_NUM_OF_GPUS"
-"""Its name before v0.7.6; KAI writes both."""
+"""Name of the portion before v0.7.6; KAI writes both."""
 
 
 class ForeignConfigMapError(PlimsollError):
-    """The ConfigMap that the pod names is another pod's: to write it would move that one to another GPU."""
+    """The ConfigMap that the pod names belongs to another pod. Writing it would move that pod to another GPU."""
 
 
-def hand_over(connection: Connection, pod: Pod, gpus: tuple[str, ...], portion: str) -> None:
-    """Writes the pod's ConfigMaps, if its annotation names any. Raises ForeignConfigMapError and as `request`."""
+def write_config_maps(connection: Connection, pod: Pod, gpus: tuple[str, ...], portion: str) -> None:
+    """Writes the pod's ConfigMaps if its annotation names any. Raises ForeignConfigMapError, RequestError and
+    ConnectionFailedError."""
     prefix = pod.annotations.get(CONFIG_MAP)
     if not prefix:
         return
@@ -27,7 +28,7 @@ def hand_over(connection: Connection, pod: Pod, gpus: tuple[str, ...], portion: 
     data |= {PORTION: portion, FORMER_PORTION: portion} if portion else {}
     single, direct = config_map_names(prefix)
     _write(connection, pod, single, data)
-    # As variables of a container its keys must be names of variables.
+    # Its keys become environment variables of a container, so they must be valid names.
     _write(connection, pod, direct, {key: value for key, value in data.items() if "-" not in key})
 
 
@@ -41,13 +42,13 @@ def _write(connection: Connection, pod: Pod, name: str, data: dict[str, str]) ->
     except RequestError as error:
         if error.reason != "AlreadyExists":
             raise
-    there = connection.request("GET", f"{path}/{name}")
-    owners = [each for each in there["metadata"].get("ownerReferences") or () if each.get("kind") == "Pod"]
+    existing = connection.request("GET", f"{path}/{name}")
+    owners = [each for each in existing["metadata"].get("ownerReferences") or () if each.get("kind") == "Pod"]
     if any(each.get("uid") != pod.uid for each in owners):
         raise ForeignConfigMapError(
             f"ConfigMap {name} is that of Pod {owners[0].get('name')}",
             f"give each pod an annotation {CONFIG_MAP} of its own; a template takes the annotation's fieldRef instead",
         )
-    kept = {key: there["metadata"][key] for key in ("uid", "resourceVersion")}
+    kept = {key: existing["metadata"][key] for key in ("uid", "resourceVersion")}
     patch = {"metadata": {**kept, "ownerReferences": [owner]}, "data": data}
     connection.request("PATCH", f"{path}/{name}", patch, content_type=MERGE_PATCH)

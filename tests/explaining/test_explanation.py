@@ -5,16 +5,16 @@ from typing import Any
 
 import pytest
 
-from plimsoll.cli.story import as_json
+from plimsoll.cli.explanation import as_json
 from plimsoll.model import Reason
 from plimsoll.model.api import Workspace, WorkspaceStatus
-from plimsoll.plan import Story, explain, plan, validate
+from plimsoll.plan import Explanation, explain, plan, validate
 from tests.builders import NC24, V100, V100_MIB, a_claim, a_node, a_pod, a_snapshot, a_workspace, an_environment
 
 NOW = datetime(2026, 1, 1, 0, 5, tzinfo=UTC)
 
 
-def story_of(workspace: Workspace, *objects: Any, **environment: Any) -> Story:
+def explanation_of(workspace: Workspace, *objects: Any, **environment: Any) -> Explanation:
     snapshot = a_snapshot(workspace, *objects, environment=an_environment(**environment))
     return explain(snapshot, workspace.ref, NOW)
 
@@ -31,27 +31,29 @@ def story_of(workspace: Workspace, *objects: Any, **environment: Any) -> Story:
     ],
 )
 def test_a_node_that_cannot_be_used_says_why(state: dict[str, Any], why: str) -> None:
-    story = story_of(a_workspace(preset="phi-4-mini-instruct"), a_node("good"), a_node("odd", **state))
-    (good, odd) = story.nodes
+    explanation = explanation_of(a_workspace(preset="phi-4-mini-instruct"), a_node("good"), a_node("odd", **state))
+    (good, odd) = explanation.nodes
     assert good.problem == ""
     assert why in odd.problem
     assert not odd.counts
 
 
 def test_the_sum_is_the_estimators() -> None:
-    story = story_of(a_workspace(preset="phi-4-mini-instruct"), a_node())
-    assert story.sum is not None
-    assert story.sum.outcome.nodes == 1
-    assert story.sum.outcome.lines[0].name == "available on one GPU"
-    assert story.need is not None
-    assert story.need.subject == "preset 'phi-4-mini-instruct'"
+    explanation = explanation_of(a_workspace(preset="phi-4-mini-instruct"), a_node())
+    assert explanation.sum is not None
+    assert explanation.sum.outcome.nodes == 1
+    assert explanation.sum.outcome.lines[0].name == "available on one GPU"
+    assert explanation.need is not None
+    assert explanation.need.subject == "preset 'phi-4-mini-instruct'"
 
 
 def test_a_refusal_is_told_with_its_nodes() -> None:
-    story = story_of(a_workspace(preset="phi-4-mini-instruct"), a_node("a"), a_node("v", product=V100, memory=V100_MIB))
-    assert story.verdict.reason is Reason.NON_UNIFORM_NODES
-    assert [each.node.name for each in story.nodes] == ["a", "v"]
-    assert story.creations == ()
+    explanation = explanation_of(
+        a_workspace(preset="phi-4-mini-instruct"), a_node("a"), a_node("v", product=V100, memory=V100_MIB)
+    )
+    assert explanation.verdict.reason is Reason.NON_UNIFORM_NODES
+    assert [each.node.name for each in explanation.nodes] == ["a", "v"]
+    assert explanation.creations == ()
 
 
 def test_provisioning_tells_claims_limits_and_what_is_next() -> None:
@@ -59,7 +61,7 @@ def test_provisioning_tells_claims_limits_and_what_is_next() -> None:
     other = a_workspace("other", preset="phi-4-mini-instruct", instance_type=NC24, replicas=1)
     access = [{"namespaces": ["default"], "gpus": 8, "instanceTypes": [NC24]}]
     claim = a_claim("mine", workspace, node="n", ready=True)
-    story = story_of(
+    explanation = explanation_of(
         workspace,
         other,
         claim,
@@ -68,10 +70,10 @@ def test_provisioning_tells_claims_limits_and_what_is_next() -> None:
         limits={"nodes": 9},
         access=access,
     )
-    assert [each.claim for each in story.claims] == [claim]
-    assert [(each.node.name, each.counts) for each in story.nodes] == [("n", True)]
-    assert [each.key.kind for each in story.creations] == ["NodeClaim", "NodeClaim"]
-    assert story.bounds == (
+    assert [each.claim for each in explanation.claims] == [claim]
+    assert [(each.node.name, each.counts) for each in explanation.nodes] == [("n", True)]
+    assert [each.key.kind for each in explanation.creations] == ["NodeClaim", "NodeClaim"]
+    assert explanation.bounds == (
         "limits.nodes of the Environment is 9, 1 in use",
         f"namespace 'default' may use the instance types {NC24} only",
         "namespace 'default' may have 8 GPUs",
@@ -82,17 +84,21 @@ def test_operations_are_those_of_the_plan() -> None:
     workspace = a_workspace(preset="phi-4-mini-instruct", instance_type=NC24, replicas=1)
     snapshot = a_snapshot(workspace, a_claim("a", workspace), a_claim("b", workspace), nap=True)
     planned = plan(snapshot, validate(snapshot), NOW)
-    story = explain(snapshot, workspace.ref, NOW)
-    assert (story.creations, story.updates, story.deletions) == (planned.creations, planned.updates, planned.deletions)
-    assert len(story.deletions) == 1
+    explanation = explain(snapshot, workspace.ref, NOW)
+    assert (explanation.creations, explanation.updates, explanation.deletions) == (
+        planned.creations,
+        planned.updates,
+        planned.deletions,
+    )
+    assert len(explanation.deletions) == 1
 
 
 def test_a_node_says_who_has_it() -> None:
     older = a_workspace("older", created="2025-01-01T00:00:00Z")
     workspace = a_workspace(replicas=2)
     pod = a_pod("train", node="used", devices=1)
-    story = story_of(workspace, older, a_node("first"), a_node("second"), a_node("used"), pod)
-    assert {each.node.name: each.users for each in story.nodes} == {
+    explanation = explanation_of(workspace, older, a_node("first"), a_node("second"), a_node("used"), pod)
+    assert {each.node.name: each.users for each in explanation.nodes} == {
         "first": ("Workspace default/older",),
         "second": ("Workspace default/ws",),
         "used": ("pod others/train (1 device)",),
@@ -103,14 +109,14 @@ def test_provisioned_nodes_say_for_whom_they_were_made() -> None:
     other = a_workspace("other", instance_type=NC24)
     made = {"plimsoll.dev/workspace": "other", "plimsoll.dev/workspace-namespace": "default"}
     node = a_node("n", instance_type=NC24, more_labels=made)
-    story = story_of(a_workspace(instance_type=NC24), other, node, nap=True)
-    assert [each.users for each in story.nodes] == [("Workspace default/other",)]
+    explanation = explanation_of(a_workspace(instance_type=NC24), other, node, nap=True)
+    assert [each.users for each in explanation.nodes] == [("Workspace default/other",)]
 
 
 def test_the_instance_type_says_where_its_figures_come_from() -> None:
     workspace = a_workspace(preset="phi-4-mini-instruct", instance_type=NC24)
-    by_table = story_of(workspace, nap=True).offered
-    live = story_of(workspace, a_node(pool=None, instance_type=NC24, count=2), nap=True).offered
+    by_table = explanation_of(workspace, nap=True).offered
+    live = explanation_of(workspace, a_node(pool=None, instance_type=NC24, count=2), nap=True).offered
     assert by_table is not None
     assert live is not None
     assert (by_table.source, live.source) == ("table", "the live nodes")
@@ -128,20 +134,20 @@ def test_claims_say_what_they_wait_for_and_until_when_and_tries_when_the_next_is
     }
     status = WorkspaceStatus.model_validate({"provisioning": failed})
     waiting = a_claim("c", workspace, created="2026-01-01T00:04:50Z")
-    told = as_json(story_of(workspace.model_copy(update={"status": status}), waiting, nap=True), [])
-    [claim] = told["nodeClaims"]
+    reported = as_json(explanation_of(workspace.model_copy(update={"status": status}), waiting, nap=True), [])
+    [claim] = reported["nodeClaims"]
     assert (claim["waitsFor"], claim["since"], claim["deadline"]) == (
         "Launched",
         "2026-01-01T00:04:50Z",
         "2026-01-01T00:09:50Z",
     )
-    tries = told["tries"]
+    tries = reported["tries"]
     assert (tries["failures"], tries["reason"], tries["nextTry"]) == (2, "NodeClaimLate", "2026-01-01T00:05:30Z")
-    assert told["need"]["estimate"]["settings"]["utilization"] == 0.84
+    assert reported["need"]["estimate"]["settings"]["utilization"] == 0.84
 
 
 def test_a_missed_deadline_is_told_as_late() -> None:
     workspace = a_workspace(preset="phi-4-mini-instruct", instance_type=NC24)
     late = a_claim("c", workspace, created="2025-12-31T00:00:00Z")
-    tries = as_json(story_of(workspace, late, nap=True), [])["tries"]
+    tries = as_json(explanation_of(workspace, late, nap=True), [])["tries"]
     assert tries["late"] == [{"name": "c", "why": "NodeClaim c is not Launched after 5 min"}]

@@ -12,7 +12,7 @@ from plimsoll.apply import (
     PassphraseError,
     StateFolderFullError,
 )
-from plimsoll.cli.controller import Stopping, waited_out
+from plimsoll.cli.controller import Stopping, retry_transient
 from plimsoll.errors import PlimsollError
 from plimsoll.kube import ConnectionFailedError, RequestError
 from plimsoll.observe.cluster import NODES, NotSyncedError, open_observer
@@ -48,17 +48,17 @@ class Failing:
     ids=lambda error: f"{type(error).__name__} {getattr(error, 'code', '')}",
 )
 def test_what_passes_is_waited_out_and_told(error: PlimsollError) -> None:
-    told: list[PlimsollError] = []
-    assert waited_out(Failing(error), Stopping(), told.append) == "started"
-    assert told == [error]
+    reported: list[PlimsollError] = []
+    assert retry_transient(Failing(error), Stopping(), reported.append) == "started"
+    assert reported == [error]
 
 
 @pytest.mark.parametrize("error", [PassphraseError("wrong"), RequestError(403, "Forbidden", "no")], ids=repr)
 def test_what_does_not_pass_is_raised_at_once(error: PlimsollError) -> None:
-    told: list[PlimsollError] = []
+    reported: list[PlimsollError] = []
     with pytest.raises(type(error)):
-        waited_out(Failing(error), Stopping(), told.append)
-    assert told == []
+        retry_transient(Failing(error), Stopping(), reported.append)
+    assert reported == []
 
 
 def test_a_signal_ends_the_wait_at_once() -> None:
@@ -68,7 +68,7 @@ def test_a_signal_ends_the_wait_at_once() -> None:
         stopping.requested = True
 
     with pytest.raises(ConnectionFailedError):
-        waited_out(Failing(*[ConnectionFailedError("nobody answers")] * 9), stopping, stop)
+        retry_transient(Failing(*[ConnectionFailedError("nobody answers")] * 9), stopping, stop)
     assert time.monotonic() - began < 5
 
 
@@ -87,7 +87,7 @@ def test_a_controller_that_starts_before_its_apiserver_waits_for_it(tmp_path: Pa
             f" clusters: [{{name: c, cluster: {{server: '{connection.server}'}}}}]}}"
         )
         with open_observer(
-            tmp_path / "kubeconfig", None, awaited=lambda sync: waited_out(sync, Stopping(), answer)
+            tmp_path / "kubeconfig", None, awaited=lambda sync: retry_transient(sync, Stopping(), answer)
         ) as (_, observer):
             assert observer.snapshot().nodes == ()
     assert set(told) == {ConnectionFailedError}

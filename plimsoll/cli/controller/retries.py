@@ -23,7 +23,7 @@ from plimsoll.observe.cluster import NotSyncedError
 T = TypeVar("T")
 
 _MOST_SECONDS: Final = 10.0
-_LOOK_SECONDS: Final = 0.1
+_POLL_SECONDS: Final = 0.1
 _PASSING: Final = (
     BackendUnreachableError,
     ClusterUnreachableError,
@@ -44,19 +44,19 @@ def passes(error: BaseException) -> bool:
     return isinstance(error, _PASSING)
 
 
-def waited_out(call: Callable[[], T], stopping: Stopping, on_failure: Callable[[PlimsollError], None]) -> T:
-    """The result of `call`, once it has one; `on_failure` is told of each error that is followed by another try.
+def retry_transient(call: Callable[[], T], stopping: Stopping, on_failure: Callable[[PlimsollError], None]) -> T:
+    """Calls `call` until it succeeds, and returns its result. `on_failure` is called with each error before a retry.
 
-    Raises errors that do not pass, and the last one where the controller is to stop.
+    Raises errors that are not temporary, and the last one if the controller is stopping.
     """
 
     def sleep(seconds: float) -> None:
         # A handler of a signal runs in this thread, which goes on sleeping afterwards.
         until = time.monotonic() + seconds
         while not stopping.requested and time.monotonic() < until:
-            time.sleep(_LOOK_SECONDS)
+            time.sleep(_POLL_SECONDS)
 
-    def tell(state: RetryCallState) -> None:
+    def log_and_report(state: RetryCallState) -> None:
         error = state.outcome.exception() if state.outcome is not None else None
         log.warning("trying again", error=str(error), next_seconds=state.upcoming_sleep)
         if isinstance(error, PlimsollError):
@@ -67,6 +67,6 @@ def waited_out(call: Callable[[], T], stopping: Stopping, on_failure: Callable[[
         wait=wait_exponential_jitter(multiplier=0.5, max=_MOST_SECONDS),
         stop=lambda _: stopping.requested,
         sleep=sleep,
-        before_sleep=tell,
+        before_sleep=log_and_report,
         reraise=True,
     )(call)

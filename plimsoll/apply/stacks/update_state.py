@@ -1,4 +1,4 @@
-"""One stack's life, as values: which phase its update is in, and what may come next. No thread and no process.
+"""The state of one stack's update: its phase, and what may come next. No thread and no process.
 
            start              ready              release             confirmed
     IDLE ─────────▶ STARTING ────────▶ READY ───────────────▶ RUNNING ────────▶ WRITING ⟲ end: interrupt later
@@ -10,8 +10,8 @@
      │  ended           │                                                          │  ended
      └──────────────────┴──────────────────────────────────────────────────────────┘
 
-An engine may end by itself in every phase that has one. `stop`, in any phase, does what `end` does there, and is for
-good: the stack comes to rest in IDLE, and no engine is started any more.
+An engine may end by itself in every phase that has one. `stop` acts as `end` in any phase, and is final: the stack
+reaches IDLE, and no further engine is started.
 """
 
 from collections.abc import Mapping
@@ -21,17 +21,17 @@ from typing import Final
 
 
 class Phase(Enum):
-    """Of a stack's update; in all but IDLE there is one engine."""
+    """The phase of a stack's update. There is one engine in all phases but IDLE."""
 
     IDLE = auto()
     STARTING = auto()
-    """The engine takes the stack's lock and its provider."""
+    """The engine acquires the stack's lock and starts its provider."""
     READY = auto()
     """Pre-started: its program waits, and nothing is registered."""
     RUNNING = auto()
-    """The program was given its order."""
+    """The program is executing its order."""
     WRITING = auto()
-    """Every operation is confirmed: the engine, if left alone, writes its state and ends."""
+    """Every operation is confirmed. The engine writes its state and ends."""
     ENDING = auto()
 
 
@@ -41,24 +41,25 @@ class Event(Enum):
     RELEASE = auto()
     CONFIRMED = auto()
     END = auto()
-    """The update is not wanted any more."""
+    """The update is no longer needed."""
     ABANDON = auto()
-    """Nor may it write the state, which others have changed under it."""
+    """The update must not write the state either, because another process has changed it."""
     STOP = auto()
     """The Lease is lost, or the writer stops."""
     ENDED = auto()
 
 
 class Act(Enum):
-    """What a transition asks for."""
+    """The action of a transition."""
 
     NOTHING = auto()
     CALL_OFF = auto()
-    """The program ends with an error, after which the engine changes nothing."""
+    """Ends the program with an error, after which the engine changes nothing."""
     INTERRUPT = auto()
-    """The engine ends what it has begun and starts nothing more."""
+    """Interrupts the engine: it finishes its current operations and starts no others."""
     INTERRUPT_LATER = auto()
-    """It is left a moment: one that is interrupted while it writes its state leaves its lock behind."""
+    """Interrupts the engine after a short time: an engine that is interrupted while it writes its state leaves its lock
+    behind."""
     KILL = auto()
 
 
@@ -77,16 +78,16 @@ TRANSITIONS: Final[Mapping[tuple[Phase, Event], tuple[Phase, Act]]] = {
 
 
 @dataclass(frozen=True)
-class Life:
+class UpdateState:
     phase: Phase = Phase.IDLE
     stopped: bool = False
 
-    def on(self, event: Event) -> tuple["Life", Act] | None:
-        """The life after an event, and what it asks for; None where the event has no place in it."""
+    def on(self, event: Event) -> tuple["UpdateState", Act] | None:
+        """The state after an event, with the action; None if the event is not valid in this phase."""
         if event is Event.STOP:
             phase, act = TRANSITIONS.get((self.phase, Event.END), (self.phase, Act.NOTHING))
-            return Life(phase, stopped=True), act
+            return UpdateState(phase, stopped=True), act
         step = TRANSITIONS.get((self.phase, event))
         if step is None or (event is Event.START and self.stopped):
             return None
-        return Life(step[0], self.stopped), step[1]
+        return UpdateState(step[0], self.stopped), step[1]

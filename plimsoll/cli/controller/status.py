@@ -11,7 +11,7 @@ STUCK_SECONDS: Final = 900.0
 every 30 s."""
 
 
-class Standing(StrEnum):
+class ControllerState(StrEnum):
     SYNCING = "Syncing"
     """The watches are not synced yet."""
     NO_ENVIRONMENT = "NoEnvironment"
@@ -29,7 +29,7 @@ class ControllerStatus:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._lock = threading.Lock()
-        self._standing = Standing.SYNCING
+        self._state = ControllerState.SYNCING
         self._environment = ""
         self._holder = ""
         self._beat = clock()
@@ -39,15 +39,15 @@ class ControllerStatus:
         with self._lock:
             self._beat = self._clock()
 
-    def become(self, standing: Standing, environment: str = "", holder: str = "") -> None:
+    def become(self, state: ControllerState, environment: str = "", holder: str = "") -> None:
         """`holder` is who holds the Lease, as far as it is known."""
         with self._lock:
-            self._standing, self._environment, self._holder = standing, environment, holder
+            self._state, self._environment, self._holder = state, environment, holder
             self._beat = self._clock()
 
     @property
-    def standing(self) -> Standing:
-        return self._standing
+    def state(self) -> ControllerState:
+        return self._state
 
     @property
     def alive(self) -> bool:
@@ -58,12 +58,12 @@ class ControllerStatus:
     @property
     def ready(self) -> bool:
         """Whether the watches are synced and the controller works, waits for the Lease, or for an Environment."""
-        return self._standing not in (Standing.SYNCING, Standing.STOPPING)
+        return self._state not in (ControllerState.SYNCING, ControllerState.STOPPING)
 
     def as_json(self) -> dict[str, object]:
         with self._lock:
             return {
-                "standing": self._standing.value,
+                "standing": self._state.value,
                 "environment": self._environment,
                 "leaseHolder": self._holder,
                 "secondsSinceRound": round(self._clock() - self._beat, 1),

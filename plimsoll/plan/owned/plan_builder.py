@@ -1,4 +1,4 @@
-"""The delta of one round while it is assembled."""
+"""PlanBuilder: collects the operations of a Plan."""
 
 from datetime import datetime
 from typing import Any, Final
@@ -24,7 +24,7 @@ _API_VERSIONS: Final[dict[type[ObservedObject], str]] = {
 }
 
 
-class Delta:
+class PlanBuilder:
     """Operations, warnings and deadlines, in the order in which they were added."""
 
     def __init__(self) -> None:
@@ -41,29 +41,29 @@ class Delta:
     def update(self, manifest: dict[str, Any], owner: Owner, reason: str) -> None:
         self.updates.append(Change(manifest=manifest, owner=owner, reason=reason))
 
-    def scale(self, thing: Workload | NodePool, replicas: int, owner: Owner) -> None:
+    def scale(self, obj: Workload | NodePool, replicas: int, owner: Owner) -> None:
         """Adds a change of the replicas alone. The hash changes too, so that the next whole declaration is one more."""
-        key = key_of(thing)
-        labels = {name: thing.labels[name] for name in _IDENTITY if name in thing.labels}
+        key = key_of(obj)
+        labels = {name: obj.labels[name] for name in _IDENTITY if name in obj.labels}
         metadata = {"name": key.name, "labels": labels, "annotations": {SPEC_HASH: f"replicas-{replicas}"}}
         if key.namespace:
             metadata["namespace"] = key.namespace
         spec = {"replicas": replicas}
         manifest = {"apiVersion": key.api_version, "kind": key.kind, "metadata": metadata, "spec": spec}
-        reason = f"replicas {thing.replicas} -> {replicas}"
+        reason = f"replicas {obj.replicas} -> {replicas}"
         self.updates.append(Change(manifest=manifest, owner=owner, reason=reason, partial=True))
 
-    def delete(self, thing: Owned | RequestObject, reason: str) -> None:
+    def delete(self, obj: Owned | RequestObject, reason: str) -> None:
         """Adds a deletion, unless the object is already being deleted."""
-        if not thing.deleting:
-            self.deletions.append(Deletion(key=key_of(thing), uid=thing.uid, owner=owner_of(thing), reason=reason))
+        if not obj.deleting:
+            self.deletions.append(Deletion(key=key_of(obj), uid=obj.uid, owner=owner_of(obj), reason=reason))
 
     def signal(self, key: ObjectKey, uid: str, reason: SignalReason, message: str) -> None:
         self.signals.append(Signal(key=key, uid=uid, reason=reason, message=message))
 
 
-def key_of(thing: Owned | RequestObject) -> ObjectKey:
-    if isinstance(thing, Workload):
-        return ObjectKey(api_version=thing.api_version, kind=thing.kind, namespace=thing.namespace, name=thing.name)
-    kind = type(thing)
-    return ObjectKey(api_version=_API_VERSIONS[kind], kind=kind.__name__, namespace=thing.namespace, name=thing.name)
+def key_of(obj: Owned | RequestObject) -> ObjectKey:
+    if isinstance(obj, Workload):
+        return ObjectKey(api_version=obj.api_version, kind=obj.kind, namespace=obj.namespace, name=obj.name)
+    kind = type(obj)
+    return ObjectKey(api_version=_API_VERSIONS[kind], kind=kind.__name__, namespace=obj.namespace, name=obj.name)

@@ -1,4 +1,5 @@
-"""Carries the binder's steps out. Each may be repeated: what is written already, or has changed since, ends well."""
+"""StepWriter: carries out the binder's steps. A step may be repeated: it succeeds if it was written already, or if the
+object has changed since."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -8,19 +9,19 @@ from typing import Any, Final
 import structlog
 
 from plimsoll.bind.cluster import Cluster
-from plimsoll.bind.handing import ForeignConfigMapError, hand_over
+from plimsoll.bind.config_maps import ForeignConfigMapError, write_config_maps
 from plimsoll.bind.kai import groups_of_bind_requests
 from plimsoll.bind.planning import (
     Bind,
     BindStep,
     Claim,
-    Collect,
+    DeleteReservation,
     Evict,
     MarkUnknown,
     Reserve,
-    Said,
-    Say,
+    SetUnscheduled,
     Unclaim,
+    UnscheduledReason,
     claim_patch,
     claimed,
     reservation_manifest,
@@ -36,14 +37,14 @@ log = structlog.get_logger(__name__)
 
 _WRITERS: Final = 16
 _STATUS_PATCH: Final = "application/strategic-merge-patch+json"
-"""Conditions are merged by type, so that those of others stay."""
+"""Merges conditions by type, so that those of other writers are kept."""
 _OVERTAKEN: Final = (404, 409)
-"""Answers to a step that the cluster's state has overtaken: the next round sees it."""
+"""Responses to a step that is no longer valid. The next round plans again."""
 
 
-class Writing:
-    """`on_refused` is called with the node and what tells refusals apart where the cluster refuses a reservation;
-    `on_unbindable` with the UID of a pod that cannot be given its GPU."""
+class StepWriter:
+    """`on_refused` is called with the node and a text that identifies the refusal if the cluster refuses a reservation;
+    `on_unbindable` with the UID of a pod that cannot get its GPU."""
 
     def __init__(
         self,
@@ -64,9 +65,9 @@ class Writing:
         self._pool.shutdown(cancel_futures=True)
 
     def carry_out(self, steps: Sequence[BindStep]) -> None:
-        """All of them, side by side; what the cluster refuses is logged. Raises ConnectionFailedError."""
+        """Carries out the steps concurrently. Refusals are logged. Raises ConnectionFailedError."""
         kept: set[str] = set()
-        if any(isinstance(step, Collect) and step.group_is_empty for step in steps):
+        if any(isinstance(step, DeleteReservation) and step.group_is_empty for step in steps):
             kept = groups_of_bind_requests(self._connection)
         wanted = [step for step in steps if not _is_kept(step, kept)]
         list(self._pool.map(self._carry_out, wanted))
@@ -75,7 +76,7 @@ class Writing:
         try:
             self._do(step)
         except RequestError as error:
-            missing = isinstance(step, Reserve) and error.code == 404  # the namespace
+            missing = isinstance(step, Reserve) and error.code == 404  # the namespace is missing
             if error.code in _OVERTAKEN and not missing:
                 log.debug("overtaken", step=type(step).__name__, answer=error.message)
                 return
@@ -86,8 +87,10 @@ class Writing:
     def _do(self, step: BindStep) -> None:
         match step:
             case Claim():
-                self._note(self._patch(step.pod, claim_patch(step.pod, step.spot)), claimed(step.pod, step.spot))
-                log.info("claimed", pod=_name(step.pod), node=step.spot.node, groups=step.spot.groups)
+                self._note(
+                    self._patch(step.pod, claim_patch(step.pod, step.assignment)), claimed(step.pod, step.assignment)
+                )
+                log.info("claimed", pod=_name(step.pod), node=step.assignment.node, groups=step.assignment.groups)
             case Unclaim():
                 self._patch(step.pod, unclaim_patch(step.pod))
                 log.info("claim released", pod=_name(step.pod), why=step.why)
@@ -97,10 +100,10 @@ class Writing:
                 self._mark_unknown(step.reservation)
             case Bind():
                 self._bind(step)
-            case Say():
-                self._say(step)
-            case Collect():
-                self._collect(step)
+            case SetUnscheduled():
+                self._set_unscheduled(step)
+            case DeleteReservation():
+                self._delete_reservation(step)
             case Evict():
                 self._evict(step)
 
@@ -112,7 +115,7 @@ class Writing:
         log.info("reserved", reservation=manifest["metadata"]["name"], node=step.node, group=step.group)
 
     def _mark_unknown(self, reservation: Pod) -> None:
-        """Not where the probe has written meanwhile: the version would be another."""
+        """Fails if the probe has written meanwhile, because the resource version is then another."""
         own = {"uid": reservation.uid, "resourceVersion": reservation.resource_version}
         self._patch(reservation, {"metadata": {**own, "annotations": {RESERVED_GPU: UNKNOWN_GPU}}})
         log.warning("the GPU did not become known in time", reservation=_name(reservation), node=reservation.node_name)
@@ -120,12 +123,12 @@ class Writing:
     def _bind(self, step: Bind) -> None:
         pod = step.pod
         try:
-            hand_over(self._connection, pod, step.gpus, step.portion)
+            write_config_maps(self._connection, pod, step.gpus, step.portion)
         except ForeignConfigMapError as error:
             self._on_unbindable(pod.uid)
-            self._say(Say(pod, Said.REFUSED, str(error)))
+            self._set_unscheduled(SetUnscheduled(pod, UnscheduledReason.REFUSED, str(error)))
             return
-        # The apiserver merges the annotations into the pod in the same write as the node.
+        # The apiserver writes these annotations to the pod together with the node.
         handed = {VISIBLE_DEVICES: ",".join(step.gpus)} | ({GPU_PORTION: step.portion} if step.portion else {})
         binding = {
             "apiVersion": "v1",
@@ -139,7 +142,7 @@ class Writing:
         )
         log.info("bound", pod=_name(pod), node=step.node, gpus=step.gpus)
 
-    def _say(self, step: Say) -> None:
+    def _set_unscheduled(self, step: SetUnscheduled) -> None:
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         condition = {
             "type": "PodScheduled",
@@ -152,7 +155,7 @@ class Writing:
         self._connection.request("PATCH", f"{_path(step.pod)}/status", body, content_type=_STATUS_PATCH)
         log.info("said", pod=_name(step.pod), reason=step.reason.value, message=step.message)
 
-    def _collect(self, step: Collect) -> None:
+    def _delete_reservation(self, step: DeleteReservation) -> None:
         pod = step.reservation
         unchanged = {"uid": pod.uid, "resourceVersion": pod.resource_version}
         options = {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": unchanged}
@@ -178,7 +181,11 @@ class Writing:
 
 
 def _is_kept(step: BindStep, groups: set[str]) -> bool:
-    return isinstance(step, Collect) and step.group_is_empty and not groups.isdisjoint(gpu_groups(step.reservation))
+    return (
+        isinstance(step, DeleteReservation)
+        and step.group_is_empty
+        and not groups.isdisjoint(gpu_groups(step.reservation))
+    )
 
 
 def _path(pod: Pod) -> str:

@@ -5,57 +5,57 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
+from plimsoll.cli.explanation.as_object import as_json
 from plimsoll.cli.shared import OUT
-from plimsoll.cli.story.as_object import as_json
 from plimsoll.estimating import Line
-from plimsoll.plan import Story
+from plimsoll.plan import Explanation
 from plimsoll.text import counted
 
 
-def print_story(story: Story, events: list[dict[str, Any]]) -> None:
-    told = as_json(story, events)
-    verdict = told["verdict"]
+def print_explanation(explanation: Explanation, events: list[dict[str, Any]]) -> None:
+    fields = as_json(explanation, events)
+    verdict = fields["verdict"]
     word = (
         Text("accepted", style="green") if verdict["accepted"] else Text(f"refused: {verdict['reason']}", style="red")
     )
-    _say(Text.assemble((f"Workspace {story.ref}  ", "bold"), word))
+    _say(Text.assemble((f"Workspace {explanation.ref}  ", "bold"), word))
     _say(f"  {verdict['message']}")
-    for warning in dict.fromkeys([*verdict["warnings"], *told["plan"]["warnings"]]):
+    for warning in dict.fromkeys([*verdict["warnings"], *fields["plan"]["warnings"]]):
         _say(Text.assemble(("  warning: ", "yellow"), warning))
-    _print_asks(story, told)
-    _print_type(told["instanceType"])
-    _print_need(told["need"])
+    _print_asks(explanation, fields)
+    _print_type(fields["instanceType"])
+    _print_need(fields["need"])
     _print_rows(
         "Nodes",
         ("node", "gpu.product", "gpu.count", "gpu.memory", "state"),
-        [(each["name"], *_values(each), _state(each)) for each in told["nodes"]],
+        [(each["name"], *_values(each), _state(each)) for each in fields["nodes"]],
     )
     _print_rows(
         "NodeClaims",
         ("claim", "phase", "node", "waits for", "message"),
-        [(each["name"], each["phase"], each["node"], _waits(each), each["message"]) for each in told["nodeClaims"]],
+        [(each["name"], each["phase"], each["node"], _waits(each), each["message"]) for each in fields["nodeClaims"]],
     )
-    _print_lines("Attempts", _tries(told["tries"]))
+    _print_lines("Attempts", _tries(fields["tries"]))
     _print_rows(
         "Workloads",
         ("workload", "ready"),
         [
             (f"{each['kind']} {each['name']}", f"{each['readyReplicas']} of {each['replicas']}")
-            for each in told["workloads"]
+            for each in fields["workloads"]
         ],
     )
-    _print_lines("Limits and access", told["limits"])
+    _print_lines("Limits and access", fields["limits"])
     signs = {"create": "+", "update": "~", "delete": "-"}
     planned = [
         f"{sign} {each['kind']} {each['name']}  ({each['why']})"
         for name, sign in signs.items()
-        for each in told["plan"][name]
+        for each in fields["plan"][name]
     ]
     _print_lines("Plan", planned or ["nothing to do"])
     _print_rows(
         "Conditions",
         ("condition", "status", "reason", "message"),
-        [(each["type"], each["status"], each["reason"], each["message"]) for each in told["conditions"]],
+        [(each["type"], each["status"], each["reason"], each["message"]) for each in fields["conditions"]],
     )
     _print_rows(
         "Events",
@@ -64,22 +64,22 @@ def print_story(story: Story, events: list[dict[str, Any]]) -> None:
     )
 
 
-def _print_asks(story: Story, told: dict[str, Any]) -> None:
-    environment = told["environment"]
+def _print_asks(explanation: Explanation, fields: dict[str, Any]) -> None:
+    environment = fields["environment"]
     lines = [
         f"node auto-provisioning is {environment['nodeAutoProvisioning']} in the Environment {environment['name']}, "
         f"provisioner {environment['provisioner']}"
     ]
-    if story.workspace is not None:
-        resource = story.workspace.spec.resource
-        lines.append(f"labelSelector: {told['selector'] or '(empty)'}")
+    if explanation.workspace is not None:
+        resource = explanation.workspace.spec.resource
+        lines.append(f"labelSelector: {fields['selector'] or '(empty)'}")
         lines += [f"instanceType: {resource.instance_type}"] if resource.instance_type else []
-        lines.append(f"replicas: {story.workspace.replicas}")
-        verdict = told["verdict"]
+        lines.append(f"replicas: {explanation.workspace.replicas}")
+        verdict = fields["verdict"]
         if verdict["targetNodeCount"] is not None:
             target, each = verdict["targetNodeCount"], verdict["perReplicaNodeCount"]
             lines.append(f"target: {counted(target, 'node')}, {each} per replica")
-        lines += [f"queue: {story.workspace.spec.queue}"] if story.workspace.spec.queue else []
+        lines += [f"queue: {explanation.workspace.spec.queue}"] if explanation.workspace.spec.queue else []
     _print_lines("Request", lines)
 
 

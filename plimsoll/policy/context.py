@@ -48,7 +48,7 @@ class Queues(NamedTuple):
 
 
 @dataclass(frozen=True)
-class World:
+class PolicyContext:
     mode: Mode | None = None
     """None: not known; what depends on it is not checked."""
     queues: Queues | None = None
@@ -66,7 +66,7 @@ class World:
     """Price of an instance per hour, by instance type."""
 
     @classmethod
-    def of(cls, environment: Mapping[str, Any] | None, queues: Queues | None = None) -> "World":
+    def of(cls, environment: Mapping[str, Any] | None, queues: Queues | None = None) -> "PolicyContext":
         """From an Environment's spec as written in its manifest; None if there is none."""
         if environment is None:
             return cls(queues=queues)
@@ -110,7 +110,7 @@ def assumes_mode(manifests: Sequence[Manifest], config: PolicyConfig) -> bool:
     return any(is_kind(each, GROUP, "Workspace") for each in manifests)
 
 
-def world_of(manifests: Sequence[Manifest], config: PolicyConfig) -> World:
+def context_of(manifests: Sequence[Manifest], config: PolicyConfig) -> PolicyContext:
     """The environment for checking the objects of files: the configured one, or the one among the objects."""
     configured = config.environment
     environment = configured.manifest() if configured is not None else environment_of(manifests)
@@ -119,4 +119,4 @@ def world_of(manifests: Sequence[Manifest], config: PolicyConfig) -> World:
     known = config.rules["queue-unknown"].options.get("queues") if "queue-unknown" in config.rules else None
     named = any(is_kind(each, KAI_GROUP, "Queue") for each in manifests)
     queues = Queues.of(manifests, map(str, known) if is_list(known) else ())
-    return World.of(environment, queues if named or known else None)
+    return PolicyContext.of(environment, queues if named or known else None)

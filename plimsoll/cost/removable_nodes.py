@@ -17,7 +17,7 @@ from plimsoll.packing import GPU_MILLI, Milli
 from plimsoll.packing.nodes import FreeNode, Limit, NodePacking, NodeShape, PodNeed, pack_nodes
 
 _TRIES: Final = 20_000
-"""Nodes that are looked at while further nodes are emptied, each as often as it is looked at."""
+"""Maximum number of nodes that are evaluated in total while looking for further removable nodes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +53,9 @@ class GroupSavings:
     price: float | None
     """Hourly price of one node; None if not known."""
     nodes: int
-    leaving: tuple[str, ...]
+    removable: tuple[str, ...]
     """Names of the nodes that could be removed."""
-    anew: int
+    repacked: int
     """Number of nodes in a new packing of all pods."""
 
 
@@ -69,10 +69,10 @@ class Savings:
     """Cost of all usable nodes."""
     saved: float
     """Cost of the nodes that could be removed."""
-    anew: float
+    repacked: float
     """Cost of a new packing of the pods of all removable nodes onto any of these nodes."""
     least: float
-    """Lower bound of `anew`, for any packing."""
+    """Lower bound of `repacked`, for any packing."""
     groups: tuple[GroupSavings, ...]
     moving: Moving
     stays: Mapping[str, str]
@@ -89,22 +89,22 @@ def savings(snapshot: Snapshot, prices: Prices, *, any_gpu: bool = False) -> Sav
     alike = [Alike(_largest(group), len(group), weights[group[0].name]) for group in movable]
     needs = [need for group in movable for node in group for need in node.needs]
     least = least_weight(needs, alike, fixed)
-    leaving, packing = _emptied(nodes, movable, least.counts, weights)
-    after = tuple(sum(node.name not in leaving for node in group) for group in movable)
-    anew = min(
-        (after, *_packed_anew(needs, movable, least.counts, fixed)),
+    removable, packing = _emptied(nodes, movable, least.counts, weights)
+    after = tuple(sum(node.name not in removable for node in group) for group in movable)
+    repacked = min(
+        (after, *_repacked(needs, movable, least.counts, fixed)),
         key=lambda counts: sum(group.weight * count for group, count in zip(alike, counts, strict=True)),
     )
     staying = sum(weights[node.name] for node in nodes if node.stays)
-    weight = staying + sum(group.weight * count for group, count in zip(alike, anew, strict=True))
+    weight = staying + sum(group.weight * count for group, count in zip(alike, repacked, strict=True))
     return Savings(
         priced=priced,
         now=sum(weights.values()),
-        saved=sum(weights[name] for name in leaving),
-        anew=weight,
+        saved=sum(weights[name] for name in removable),
+        repacked=weight,
         least=min(weight, staying + least.weight),
-        groups=_reported(nodes, movable, anew, leaving),
-        moving=_moving(nodes, leaving, packing, snapshot),
+        groups=_reported(nodes, movable, repacked, removable),
+        moving=_moving(nodes, removable, packing, snapshot),
         stays={node.name: node.stays for node in nodes if node.stays},
     )
 
@@ -128,13 +128,11 @@ def _largest(group: Sequence[UsedNode]) -> FreeNode:
     )
 
 
-def _packed_anew(
+def _repacked(
     needs: Sequence[PodNeed], groups: Sequence[Sequence[UsedNode]], counts: Sequence[int], fixed: Sequence[FreeNode]
 ) -> list[tuple[int, ...]]:
-    """How many nodes of each group all pods take, packed as if none ran yet; empty if no packing was found.
-
-    As many as the bound has are tried first, then more of those that could take the pods which found no place.
-    """
+    """Number of nodes of each group for all pods in a new packing; empty if no packing was found. Tries as many nodes
+    as the bound first, then more of those that fit the unplaced pods."""
     shapes = [_smallest(str(number), group) for number, group in enumerate(groups)]
     counts = list(counts)
     step = 1
@@ -159,7 +157,7 @@ def _packed_anew(
 
 
 def _smallest(name: str, group: Sequence[UsedNode]) -> NodeShape:
-    """Of each amount the least that one of them has, so that any of them takes what it takes."""
+    """The minimum of each resource over the nodes, so that each of them fits what this node fits."""
     every = [node.emptied for node in group]
     return NodeShape(
         name=name,
@@ -183,51 +181,53 @@ def _emptied(
     First the least used nodes beyond the counts of the bound, without those whose pods find no place. Then more of the
     others, as many at a time as succeed.
     """
-    leaving = {
+    removable = {
         node.name: node
         for group, count in zip(groups, counts, strict=True)
         for node in sorted(group, key=_by_use)[: max(0, len(group) - count)]
     }
-    packing = _onto_others(leaving, nodes)
+    packing = _onto_others(removable, nodes)
     while packing.unplaced:
         lacking = set(packing.unplaced)
-        without = sorted((each for each in leaving.values() if any(n.name in lacking for n in each.needs)), key=_by_use)
+        without = sorted(
+            (each for each in removable.values() if any(n.name in lacking for n in each.needs)), key=_by_use
+        )
         # A node that stays takes pods of others, too: a part of them is enough.
         for node in without[-max(1, len(without) // 4) :]:
-            del leaving[node.name]
-        packing = _onto_others(leaving, nodes)
-    rest = [node for group in groups for node in group if node.name not in leaving and weights[node.name]]
+            del removable[node.name]
+        packing = _onto_others(removable, nodes)
+    rest = [node for group in groups for node in group if node.name not in removable and weights[node.name]]
     rest.sort(key=lambda node: (node.used_milli / weights[node.name], node.name))
     at, size = 0, 1
     for _ in range(_TRIES // max(1, len(nodes))):
         if at >= len(rest):
             break
         further = {node.name: node for node in rest[at : at + size]}
-        tried = _onto_others(leaving | further, nodes)
+        tried = _onto_others(removable | further, nodes)
         if tried.unplaced and size > 1:
             size //= 2
             continue
         at += size
         if not tried.unplaced:
-            leaving, packing, size = leaving | further, tried, size * 2
-    return frozenset(leaving), packing
+            removable, packing, size = removable | further, tried, size * 2
+    return frozenset(removable), packing
 
 
 def _by_use(node: UsedNode) -> tuple[Milli, str]:
     return node.used_milli, node.name
 
 
-def _onto_others(leaving: Mapping[str, UsedNode], nodes: Sequence[UsedNode]) -> NodePacking:
-    free = [node.free for node in nodes if node.name not in leaving and not node.reserved]
-    return pack_nodes([need for node in leaving.values() for need in node.needs], (), free)
+def _onto_others(removable: Mapping[str, UsedNode], nodes: Sequence[UsedNode]) -> NodePacking:
+    free = [node.free for node in nodes if node.name not in removable and not node.reserved]
+    return pack_nodes([need for node in removable.values() for need in node.needs], (), free)
 
 
-def _moving(nodes: Sequence[UsedNode], leaving: Collection[str], packing: NodePacking, snapshot: Snapshot) -> Moving:
+def _moving(nodes: Sequence[UsedNode], removable: Collection[str], packing: NodePacking, snapshot: Snapshot) -> Moving:
     targets = {pod: filled.node or "" for filled in packing.nodes for pod in filled.pods}
     moved = [
         (node, pod, need)
         for node in nodes
-        if node.name in leaving
+        if node.name in removable
         for pod, need in zip(node.pods, node.needs, strict=True)
     ]
     gangs = {(group.namespace, group.name) for group in snapshot.pod_groups if group.min_member > 1}
@@ -240,11 +240,14 @@ def _moving(nodes: Sequence[UsedNode], leaving: Collection[str], packing: NodePa
 
 
 def _reported(
-    nodes: Sequence[UsedNode], movable: Sequence[Sequence[UsedNode]], anew: Sequence[int], leaving: Collection[str]
+    nodes: Sequence[UsedNode],
+    movable: Sequence[Sequence[UsedNode]],
+    repacked: Sequence[int],
+    removable: Collection[str],
 ) -> tuple[GroupSavings, ...]:
     """Groups with the most removable nodes first."""
     needed = Counter(_shown(node) for node in nodes if node.stays)
-    for group, count in zip(movable, anew, strict=True):
+    for group, count in zip(movable, repacked, strict=True):
         needed[_shown(group[0])] += count
     members: dict[tuple[str, str, str], list[UsedNode]] = defaultdict(list)
     for node in nodes:
@@ -254,12 +257,12 @@ def _reported(
             *key,
             price=group[0].price,
             nodes=len(group),
-            leaving=tuple(node.name for node in group if node.name in leaving),
-            anew=needed[key],
+            removable=tuple(node.name for node in group if node.name in removable),
+            repacked=needed[key],
         )
         for key, group in sorted(members.items())
     ]
-    return tuple(sorted(found, key=lambda each: -(each.price or 0.0) * len(each.leaving)))
+    return tuple(sorted(found, key=lambda each: -(each.price or 0.0) * len(each.removable)))
 
 
 def _shown(node: UsedNode) -> tuple[str, str, str]:

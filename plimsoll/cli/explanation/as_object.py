@@ -7,21 +7,21 @@ from plimsoll.cluster.catalog import OfferedType
 from plimsoll.cluster.nodes import Offer
 from plimsoll.estimating import Infeasible
 from plimsoll.labels import GPU_COUNT, GPU_MEMORY, GPU_PRODUCT
-from plimsoll.plan import ClaimStory, NodeStory, Story, Sum
+from plimsoll.plan import ClaimExplanation, Explanation, NodeExplanation, Sum
 from plimsoll.plan.owned import Attempts, phase_of
 
 
-def as_json(story: Story, events: list[dict[str, Any]]) -> dict[str, Any]:
+def as_json(explanation: Explanation, events: list[dict[str, Any]]) -> dict[str, Any]:
     """`workspace`, `environment`, `asks`, `selector`, `verdict`, `need`, `instanceType`, `nodes`, `nodeClaims`,
     `tries`, `workloads`, `limits`, `plan`, `conditions`, `events`."""
-    verdict = story.verdict
-    workspace = story.workspace
+    verdict = explanation.verdict
+    workspace = explanation.workspace
     return {
-        "workspace": {"namespace": story.ref.namespace, "name": story.ref.name, "uid": story.ref.uid},
+        "workspace": {"namespace": explanation.ref.namespace, "name": explanation.ref.name, "uid": explanation.ref.uid},
         "environment": {
-            "name": story.environment.name,
-            "nodeAutoProvisioning": story.environment.spec.node_auto_provisioning,
-            "provisioner": story.environment.spec.effective_provisioner.value,
+            "name": explanation.environment.name,
+            "nodeAutoProvisioning": explanation.environment.spec.node_auto_provisioning,
+            "provisioner": explanation.environment.spec.effective_provisioner.value,
         },
         "asks": None if workspace is None else workspace.spec.manifest(),
         "selector": "" if workspace is None else str(workspace.spec.resource.label_selector),
@@ -35,25 +35,25 @@ def as_json(story: Story, events: list[dict[str, Any]]) -> dict[str, Any]:
             "startableReplicas": verdict.startable_replicas,
             "warnings": list(verdict.warnings),
         },
-        "need": _need(story),
-        "instanceType": None if story.offered is None else _offered(story.offered),
-        "nodes": [_node(each) for each in story.nodes],
-        "nodeClaims": [_claim(each) for each in story.claims],
-        "tries": None if story.tries is None else _tries(story.tries),
+        "need": _need(explanation),
+        "instanceType": None if explanation.offered is None else _offered(explanation.offered),
+        "nodes": [_node(each) for each in explanation.nodes],
+        "nodeClaims": [_claim(each) for each in explanation.claims],
+        "tries": None if explanation.tries is None else _tries(explanation.tries),
         "workloads": [
             {"kind": each.kind, "name": each.name, "replicas": each.replicas, "readyReplicas": each.ready_replicas}
-            for each in story.workloads
+            for each in explanation.workloads
         ],
-        "limits": list(story.bounds),
+        "limits": list(explanation.bounds),
         "plan": {
             **{
                 name: [
                     {"kind": each.key.kind, "namespace": each.key.namespace, "name": each.key.name, "why": each.reason}
                     for each in operations
                 ]
-                for name, operations in _operations(story).items()
+                for name, operations in _operations(explanation).items()
             },
-            "warnings": list(story.warnings),
+            "warnings": list(explanation.warnings),
         },
         "conditions": []
         if workspace is None
@@ -71,12 +71,12 @@ def as_json(story: Story, events: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _operations(story: Story) -> dict[str, tuple[Any, ...]]:
-    return {"create": story.creations, "update": story.updates, "delete": story.deletions}
+def _operations(explanation: Explanation) -> dict[str, tuple[Any, ...]]:
+    return {"create": explanation.creations, "update": explanation.updates, "delete": explanation.deletions}
 
 
-def _need(story: Story) -> dict[str, Any] | None:
-    need, found = story.need, story.sum
+def _need(explanation: Explanation) -> dict[str, Any] | None:
+    need, found = explanation.need, explanation.sum
     if need is None:
         return None
     return {
@@ -110,19 +110,19 @@ def _sum(found: Sum) -> dict[str, Any]:
     }
 
 
-def _node(story: NodeStory) -> dict[str, Any]:
-    labels = story.node.labels
+def _node(explanation: NodeExplanation) -> dict[str, Any]:
+    labels = explanation.node.labels
     return {
-        "name": story.node.name,
+        "name": explanation.node.name,
         "product": labels.get(GPU_PRODUCT),
         "count": labels.get(GPU_COUNT),
         "memory": labels.get(GPU_MEMORY),
-        "instanceType": story.node.instance_type,
-        "offers": str(story.offer) if isinstance(story.offer, Offer) else "",
-        "usable": not story.problem,
-        "why": story.problem,
-        "counts": story.counts,
-        "holders": list(story.users),
+        "instanceType": explanation.node.instance_type,
+        "offers": str(explanation.offer) if isinstance(explanation.offer, Offer) else "",
+        "usable": not explanation.problem,
+        "why": explanation.problem,
+        "counts": explanation.counts,
+        "holders": list(explanation.users),
     }
 
 
@@ -157,8 +157,8 @@ def _time(time: datetime | None) -> str | None:
     return None if time is None else time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _claim(story: ClaimStory) -> dict[str, Any]:
-    claim, waits = story
+def _claim(explanation: ClaimExplanation) -> dict[str, Any]:
+    claim, waits = explanation
     waiting = next((each for each in claim.conditions if each.status != "True" and each.message), None)
     return {
         "name": claim.name,

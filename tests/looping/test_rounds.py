@@ -1,4 +1,4 @@
-"""Ticks of the loop: a burst is one delta, and own writes are awaited before the next plan."""
+"""Rounds of the controller: a burst is one delta, and own writes are awaited before the next plan."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -59,8 +59,8 @@ class Cluster:
     def signal(self, signals: Iterable[Any]) -> tuple[Any, ...]:
         return tuple(signals)
 
-    def lift(self, lifts: Sequence[Any]) -> None:
-        assert not lifts
+    def remove_gates(self, removals: Sequence[Any]) -> None:
+        assert not removals
 
     def resources(self) -> list[OwnedResource]:
         made = [each.key for plan in self.applied for each in plan.creations]
@@ -85,7 +85,7 @@ def wanting(workspaces: int) -> Snapshot:
 
 def test_a_burst_is_awaited_to_its_end_and_is_one_delta() -> None:
     cluster = Cluster(wanting(BURST), wanting(BURST + 7))
-    cluster.loop().tick()
+    cluster.loop().run_round()
     [plan] = cluster.applied
     assert len(plan.creations) == BURST + 7
     assert cluster.expected == [BURST]  # engines start while the end of it is awaited
@@ -93,7 +93,7 @@ def test_a_burst_is_awaited_to_its_end_and_is_one_delta() -> None:
 
 def test_a_few_are_not_kept_waiting() -> None:
     cluster = Cluster(wanting(BURST - 1), wanting(BURST + 7))
-    cluster.loop().tick()
+    cluster.loop().run_round()
     [plan] = cluster.applied
     assert len(plan.creations) == BURST - 1
     assert not cluster.expected
@@ -101,7 +101,7 @@ def test_a_few_are_not_kept_waiting() -> None:
 
 def test_what_was_created_is_reported_before_it_is_seen() -> None:
     cluster = Cluster(wanting(1))
-    cluster.loop().tick()
+    cluster.loop().run_round()
     [snapshot] = cluster.reported
     assert [claim.name for claim in snapshot.node_claims] == [cluster.applied[0].creations[0].key.name]
 
@@ -110,25 +110,25 @@ def test_nothing_is_planned_until_the_last_delta_is_seen() -> None:
     before = wanting(1)
     cluster = Cluster(before)
     loop = cluster.loop()
-    loop.tick()
+    loop.run_round()
     cluster.now += timedelta(seconds=1)
-    assert loop.tick().plan is None
+    assert loop.run_round().plan is None
     cluster.seen = [after(before, cluster.applied[0])]
-    tick = loop.tick()
-    assert tick.plan is not None
-    assert tick.plan.empty
+    result = loop.run_round()
+    assert result.plan is not None
+    assert result.plan.empty
 
 
 def test_states_are_compared_with_what_is_seen_once_the_last_delta_is_seen() -> None:
     before = wanting(1)
     cluster = Cluster(before)
     loop = cluster.loop()
-    loop.tick()
+    loop.run_round()
     cluster.now += timedelta(seconds=1)
-    loop.tick()
+    loop.run_round()
     assert cluster.there == []
     cluster.seen = [after(before, cluster.applied[0])]
-    loop.tick()
+    loop.run_round()
     assert cluster.there == [{f"uid-{each.key.name}" for each in cluster.applied[0].creations}]
 
 
@@ -136,11 +136,11 @@ def test_a_claim_that_came_and_went_unseen_does_not_hold_up_the_next_plan() -> N
     before = wanting(1)
     cluster = Cluster(before)
     loop = cluster.loop()
-    loop.tick()
+    loop.run_round()
     name = cluster.applied[0].creations[0].key.name
     cluster.now += timedelta(seconds=1)
     cluster.seen = [before.model_copy(update={"gone": frozenset({f"uid-{name}"})})]
-    assert loop.tick().plan is not None
+    assert loop.run_round().plan is not None
 
 
 def test_what_is_warned_of_is_logged_when_it_appears() -> None:
@@ -149,9 +149,9 @@ def test_what_is_warned_of_is_logged_when_it_appears() -> None:
     cluster = Cluster(a_snapshot(adjuster, nap=True))
     loop = cluster.loop()
     with capture_logs() as logs:
-        loop.tick()
-        loop.tick()
+        loop.run_round()
+        loop.run_round()
         cluster.seen = [calm]
-        loop.tick()
-    [said] = [entry["event"] for entry in logs if entry["log_level"] == "warning"]
-    assert "KAI's node-scale-adjuster runs" in said
+        loop.run_round()
+    [message] = [entry["event"] for entry in logs if entry["log_level"] == "warning"]
+    assert "KAI's node-scale-adjuster runs" in message

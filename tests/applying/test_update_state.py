@@ -4,7 +4,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from plimsoll.apply.stacks import TRANSITIONS, Act, Event, Life, Phase
+from plimsoll.apply.stacks import TRANSITIONS, Act, Event, Phase, UpdateState
 
 ENGINE_SAYS = (Event.READY, Event.CONFIRMED, Event.ENDED)
 """Only where there is an engine; a called-off one may have got ready a moment before."""
@@ -15,7 +15,7 @@ class Stack(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.life = Life()
+        self.life = UpdateState()
         self.engines = 0
         self.released = False
         self.called_off = False
@@ -78,8 +78,8 @@ class Stack(RuleBasedStateMachine):
         assert self.life.stopped is self.stopped
 
 
-TestLife = Stack.TestCase
-TestLife.settings = settings(max_examples=200, stateful_step_count=30, deadline=None)
+TestUpdateState = Stack.TestCase
+TestUpdateState.settings = settings(max_examples=200, stateful_step_count=30, deadline=None)
 
 
 def test_every_phase_with_an_engine_ends_with_it_and_every_phase_is_reached() -> None:
@@ -93,7 +93,7 @@ def test_every_phase_with_an_engine_ends_with_it_and_every_phase_is_reached() ->
 
 def test_a_stop_ends_in_a_stack_at_rest_that_starts_nothing() -> None:
     for phase in Phase:
-        step = Life(phase).on(Event.STOP)
+        step = UpdateState(phase).on(Event.STOP)
         assert step is not None
         life, act = step
         if phase is not Phase.IDLE:
@@ -101,5 +101,5 @@ def test_a_stop_ends_in_a_stack_at_rest_that_starts_nothing() -> None:
             ended = life.on(Event.ENDED)
             assert ended is not None
             life = ended[0]
-        assert life == Life(Phase.IDLE, stopped=True)
+        assert life == UpdateState(Phase.IDLE, stopped=True)
         assert life.on(Event.START) is None

@@ -1,0 +1,69 @@
+"""How long a condition has lasted, and how long no reservation is created on a node after failures."""
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+
+class FirstSeen:
+    """Remembers since when each condition holds. A condition that is not queried in a round has ended."""
+
+    def __init__(self) -> None:
+        self._since: dict[Hashable, float] = {}
+        self._round: dict[Hashable, float] = {}
+        self._next: float | None = None
+
+    def begin(self) -> None:
+        """Starts a new round."""
+        self._since, self._round, self._next = self._round, {}, None
+
+    def lasted(self, what: Hashable, seconds: float, now: float) -> bool:
+        """Whether the condition `what` has held for that many seconds. If not, the time at which it will have counts
+        for `next_end`."""
+        since = self._round[what] = self._round.get(what, self._since.get(what, now))
+        if now - since >= seconds:
+            return True
+        self._next = since + seconds if self._next is None else min(self._next, since + seconds)
+        return False
+
+    def next_end(self) -> float | None:
+        """When the first condition of this round will have lasted long enough; None if there is none."""
+        return self._next
+
+
+@dataclass(slots=True)
+class _Backoff:
+    until: float
+    failures: int
+    last: str
+    """UID of the last reservation that failed."""
+
+
+class NodeBackoff:
+    """Exponential back-off of nodes after failed reservations. Times are seconds of one monotonic clock. Back-offs do
+    not survive a restart, after which one more attempt follows."""
+
+    def __init__(self, first: float, limit: float) -> None:
+        self._first = first
+        self._limit = limit
+        self._backoff: dict[str, _Backoff] = {}
+
+    def failed(self, node: str, uid: str, now: float) -> None:
+        """Records that a reservation failed on the node; each counts once."""
+        backoff = self._backoff.get(node)
+        if backoff is not None and backoff.last == uid:
+            return
+        failures = 1 if backoff is None else backoff.failures + 1
+        pause = min(self._limit, self._first * 2 ** min(failures - 1, 30))
+        self._backoff[node] = _Backoff(now + pause, failures, uid)
+
+    def succeeded(self, node: str) -> None:
+        """Records that a reservation on the node succeeded."""
+        self._backoff.pop(node, None)
+
+    def paused(self, now: float) -> frozenset[str]:
+        """The nodes on which no reservation is created now."""
+        return frozenset(node for node, backoff in self._backoff.items() if backoff.until > now)
+
+    def next_end(self, now: float) -> float | None:
+        """When the first of these back-offs ends; None if there is none."""
+        return min((backoff.until for backoff in self._backoff.values() if backoff.until > now), default=None)
