@@ -33,11 +33,9 @@ def declared_preset(entry: DeclaredPreset) -> ModelPreset:
     for option in entry.options:
         where = f"preset {entry.name}: options: {option!r}"
         if not _OPTION.fullmatch(option):
-            raise InvalidModelConfigError(f"{where} is no option of vLLM without the leading dashes", "correct it")
+            raise InvalidModelConfigError(f"{where} is no option of vLLM without the leading dashes: correct it")
         if option.replace("_", "-") in COMPUTED:
-            raise InvalidModelConfigError(
-                f"{where} follows from the Workspace and the estimate", "remove it; set the Workspace or the estimator"
-            )
+            raise InvalidModelConfigError(f"{where} follows from the Workspace and the estimate: remove it")
     return ModelPreset(
         name=entry.name,
         repository=entry.repository,
@@ -79,7 +77,7 @@ def catalog_of(entries: Iterable[DeclaredPreset], hub_refusals: Mapping[str, str
         try:
             found.append(declared_preset(entry))
         except InvalidModelConfigError as error:
-            why = f"its declaration cannot be read: {error.message}: {error.hint}"
+            why = f"its declaration cannot be read: {error.message}"
             refused |= dict.fromkeys((entry.name, *entry.aliases), why)
     return ModelCatalog.builtin().with_presets(found, refused)
 

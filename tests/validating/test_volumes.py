@@ -40,6 +40,7 @@ def ephemeral(storage: str, **more: Any) -> dict[str, Any]:
         ({"volumeSource": {"emptyDir": {}}, "readOnly": True}, "weights.readOnly"),
         ({"volumeSource": ephemeral("100Gi"), "readOnly": True}, "weights.readOnly"),
         ({"volumeSource": {"image": {"reference": "registry/phi:4"}}}, "weights.readOnly"),
+        ({"volumeSource": {"secret": {"secretName": "phi"}}, "readOnly": True}, "persistentVolumeClaim"),
         ({"volumeSource": {"nfs": {"server": "s", "path": "/", "readOnly": True}}}, "weights.readOnly"),
     ],
 )
@@ -70,7 +71,8 @@ def test_a_claim_on_several_nodes_needs_an_access_mode_for_it(nap: bool) -> None
     fields = {"weights": {"volumeSource": CLAIM}, "adapters": adapters}
     assert not judged(nap=nap, **fields).warnings, "one node can have any claim"
     first, second = judged(nap=nap, replicas=2, **fields).warnings
-    assert "ReadWriteMany" in first and "ephemeral" in first and "law" in second
+    assert "ReadWriteMany" in first and "ephemeral" in first
+    assert "law" in second and "ephemeral" not in second
     [warning] = judged(nap=nap, replicas=2, weights={"volumeSource": CLAIM, "readOnly": True}).warnings
     assert "ReadOnlyMany" in warning
     assert not judged(nap=nap, replicas=2, weights={"volumeSource": ephemeral("100Gi")}).warnings

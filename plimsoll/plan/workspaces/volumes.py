@@ -14,8 +14,8 @@ from plimsoll.text import counted
 _CLAIM: Final = "persistentVolumeClaim"
 _SIZES: Final = {"emptyDir": "sizeLimit", "ephemeral": "volumeClaimTemplate.spec.resources.requests.storage"}
 """The field with the size of a volume that starts empty, by its type."""
-_READ_ONLY: Final = frozenset({"configMap", "downwardAPI", "image", "projected", "secret"})
-"""Types of which pods can write none."""
+_SMALL: Final = frozenset({"configMap", "downwardAPI", "projected", "secret"})
+"""Types that hold objects of the cluster, of 1 MiB at most."""
 _DATA: Final = ("dataSource", "dataSourceRef")
 """Fields of a claim that starts with the data of another one, or of a snapshot."""
 _ONE_NODE: Final = frozenset(
@@ -29,6 +29,12 @@ class _Volume(NamedTuple):
     field: str
     source: Mapping[str, Any]
     read_only: bool = False
+    adapter: bool = False
+
+    @property
+    def written(self) -> bool:
+        """Whether each pod writes its own files to it, so that it may start empty."""
+        return not self.read_only and not self.adapter
 
 
 def refused_volume(workspace: Workspace, environment: EnvironmentSpec, models: ModelCatalog) -> Refusal | None:
@@ -50,8 +56,10 @@ def refused_volume(workspace: Workspace, environment: EnvironmentSpec, models: M
 def _unfit(weights: _Volume, known: ModelPreset | None) -> str:
     """Why the server could not start with its model's files on the volume; empty where nothing says so."""
     [(kind, fields)] = weights.source.items()
+    if kind in _SMALL:
+        return f"{kind} cannot hold a model's files: use another type of volume, such as persistentVolumeClaim"
     if not weights.read_only:
-        if kind in _READ_ONLY or fields.get("readOnly") is True:
+        if kind == "image" or fields.get("readOnly") is True:
             return f"{kind} can only be read, and the server would download the model there: set weights.readOnly"
     elif kind in _SIZES and not any(dig(fields, f"volumeClaimTemplate.spec.{name}") for name in _DATA):
         return f"{kind} is empty when a pod starts, and weights.readOnly downloads nothing: remove weights.readOnly"
@@ -70,7 +78,9 @@ def shared_volumes(workspace: Workspace, environment: EnvironmentSpec, nodes: in
     for volume in _volumes(workspace, environment):
         [(kind, fields)] = volume.source.items()
         read_only = volume.read_only or fields.get("readOnly") is True
-        own = "use ephemeral.volumeClaimTemplate, which makes a claim for each pod"
+        own = "use a claim that several nodes can have"
+        if volume.written:
+            own = "use ephemeral.volumeClaimTemplate, which makes a claim for each pod"
         if kind == _CLAIM:
             modes = "ReadOnlyMany or ReadWriteMany" if read_only else "ReadWriteMany"
             yield (
@@ -88,9 +98,8 @@ def _volumes(workspace: Workspace, environment: EnvironmentSpec) -> Iterator[_Vo
         yield weights
     for adapter in inference.adapters if inference is not None else ():
         if adapter.source.volume_source is not None:
-            yield _Volume(
-                f"inference.adapters: adapter {adapter.source.name!r}: volumeSource", adapter.source.volume_source
-            )
+            field = f"inference.adapters: adapter {adapter.source.name!r}: volumeSource"
+            yield _Volume(field, adapter.source.volume_source, adapter=True)
 
 
 def _weights(workspace: Workspace, environment: EnvironmentSpec) -> _Volume | None:
