@@ -113,8 +113,6 @@ def command(
     subject = _model(models, model, size_gib, bytes_per_token, one_node)
     if context_length is not None:
         settings = replace(settings, context_length=context_length)
-    if by is Ranking.KV_CACHE and (instance_type, gpu_memory_gib, mig_profile) != (None, None, None):
-        raise PlimsollError("--by kv-cache orders the table of instance types, and one is given", "remove one of them")
     gpus = _explicit_gpus(gpu_memory_gib, gpus_per_node, mig_profile)
     if gpus is not None and instance_type is not None:
         raise PlimsollError("--instance-type and explicit GPUs exclude each other", "remove one of them")

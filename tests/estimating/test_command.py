@@ -183,7 +183,7 @@ def test_an_order_that_cannot_be_had_is_told() -> None:
     [warning] = reported("phi-4", "--cloud", "azure", "--by", "kv-cache")["warnings"]
     assert "--by kv-cache" in warning and "--prices" in warning
     assert not reported("phi-4", "--cloud", "azure")["warnings"]
-    assert "--by kv-cache" in str(refused("phi-4", "-t", "g5.xlarge", "--by", "kv-cache"))
+    assert "--by" in str(refused("phi-4", "-t", "g5.xlarge", "--by", "kv-cache"))
 
 
 def test_figures_without_layers_have_no_price_of_a_token(tmp_path: Path) -> None:
