@@ -78,7 +78,7 @@ class CapacityGate(Component):
 
     def __init__(self, name: str, args: CapacityGateArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("CapacityGate", name, args, opts)
-        known("CapacityGate", name, args, "namespaces", "queues")
+        known("CapacityGate", name, args, *CapacityGateArgs.__annotations__)
         spec = valid(CapacityGateSpec, "CapacityGate", name, fields_of(args))
         access = self._access(spec)
         # The gate is added only when it can be removed.

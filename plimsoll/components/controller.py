@@ -9,7 +9,7 @@ from pulumi_kubernetes.networking.v1 import NetworkPolicy
 from pulumi_kubernetes.policy.v1 import PodDisruptionBudget
 
 from plimsoll.components.access import NAMESPACE, SERVICE_ACCOUNT
-from plimsoll.components.declaring import Component, checked, child_of, fields_of, known, metadata
+from plimsoll.components.declaring import Component, checked, child_of, known, metadata, name_of, namespace_of
 from plimsoll.components.gpu_discovery import TolerationArgs
 from plimsoll.components.restricted import container_security, pod_security
 from plimsoll.components.specs import ControllerSpec
@@ -87,7 +87,7 @@ class Controller(Component):
     def __init__(self, name: str, args: ControllerArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("Controller", name, args, opts)
         known("Controller", name, args, "network_policy", "passphrase", "passphrase_store", "state_claim", "ui")
-        fields = fields_of(args)
+        fields = self._args
         # Not awaited: its Secret can only be made once the namespace is there.
         self.deployment = Deployment(
             self.named(CONTROLLER_NAME),
@@ -101,17 +101,17 @@ class Controller(Component):
             spec={"maxUnavailable": 1, "selector": {"matchLabels": LABELS}},
             opts=child_of(self),
         )
-        if fields.get("network_policy", fields.get("networkPolicy", True)):
+        if self.given("network_policy", True):
             self.network_policy = NetworkPolicy(
                 self.named(CONTROLLER_NAME),
                 metadata=metadata(CONTROLLER_NAME, NAMESPACE, LABELS),
                 spec=checked(ControllerSpec, "Controller", name, fields, network_policy_spec),
                 opts=child_of(self),
             )
-        if fields.get("ui") is not None:
+        if self.given("ui") is not None:
             declare_ui(self, name, fields)
-        self.deployment_name = self.deployment.metadata["name"]
-        self.namespace = self.deployment.metadata["namespace"]
+        self.deployment_name = name_of(self.deployment)
+        self.namespace = namespace_of(self.deployment)
         self.register_outputs({"deploymentName": self.deployment_name, "namespace": self.namespace})
 
 

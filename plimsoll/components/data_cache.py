@@ -5,7 +5,16 @@ from typing import Any, TypedDict
 import pulumi
 from pulumi_kubernetes.core.v1 import Service
 
-from plimsoll.components.declaring import Component, ObjectArgs, ObjectType, checked, child_of, fields_of, metadata
+from plimsoll.components.declaring import (
+    Component,
+    ObjectArgs,
+    ObjectType,
+    checked,
+    child_of,
+    fields_of,
+    metadata,
+    name_of,
+)
 from plimsoll.components.gpu_discovery import TolerationArgs
 from plimsoll.components.specs import CACHE_PORT, LEADER, SET_NAME, DataCacheSpec
 from plimsoll.labels import QUEUE
@@ -69,19 +78,18 @@ class DataCache(Component):
 
     def __init__(self, name: str, args: DataCacheArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("DataCache", name, args, opts)
-        namespace = args.get("namespace", "default")
-        fields = fields_of(args, "name", "namespace", "patch_force")
+        namespace = self.given("namespace", "default")
+        fields = fields_of(self._args, "name", "namespace", "patch_force")
         annotations = checked(DataCacheSpec, "DataCache", name, fields, DataCacheSpec.annotations)
         self.leader_worker_set = self._object(
             ObjectType("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet"),
-            args,
             DataCacheSpec,
             DataCacheSpec.leader_worker_set,
             namespace=namespace,
-            labels={QUEUE: args.get("queue", "")},
+            labels={QUEUE: self.given("queue")},
             annotations=annotations,
         )
-        set_name = self.leader_worker_set.metadata["name"]
+        set_name = name_of(self.leader_worker_set, args.get("name"))
         self.service = Service(
             name,
             metadata=metadata(set_name, namespace),
@@ -96,7 +104,7 @@ class DataCache(Component):
         self.annotations = pulumi.Output.from_input(annotations)
         self.near: dict[str, Any] = {
             "match_labels": self.pod_labels,
-            "topology_key": args.get("level", ""),
-            "required": args.get("required", True),
+            "topology_key": self.given("level"),
+            "required": self.given("required", True),
         }
         self.register_outputs({"address": self.address, "podLabels": self.pod_labels, "annotations": self.annotations})

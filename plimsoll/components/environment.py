@@ -5,7 +5,7 @@ from typing import Any, TypedDict
 
 import pulumi
 
-from plimsoll.components.declaring import Component, ObjectArgs, ObjectType, uid_of
+from plimsoll.components.declaring import Component, ObjectArgs, ObjectType, name_of, uid_of
 from plimsoll.components.node_pool import NodeClassRefArgs, TaintArgs
 from plimsoll.components.workspace import WeightsArgs
 from plimsoll.labels import API_VERSION
@@ -278,7 +278,7 @@ class Environment(Component):
     def __init__(self, name: str, args: EnvironmentArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("Environment", name, args, opts)
         kind = ObjectType(API_VERSION, "Environment")
-        self.environment = self._object(kind, args, EnvironmentSpec, EnvironmentSpec.manifest)
-        self.environment_name = self.environment.metadata["name"]
+        self.environment = self._object(kind, EnvironmentSpec, EnvironmentSpec.manifest)
+        self.environment_name = name_of(self.environment, args.get("name"))
         self.uid = uid_of(self.environment)
         self.register_outputs({"environmentName": self.environment_name, "uid": self.uid})

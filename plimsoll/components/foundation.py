@@ -30,8 +30,8 @@ from plimsoll.components.admission import (
     rule_policies,
     trigger_policy,
 )
-from plimsoll.components.declaring import Component, metadata
-from plimsoll.components.specs import definitions
+from plimsoll.components.declaring import Component, checked, fields_of, metadata, name_of
+from plimsoll.components.specs import FoundationSpec, definitions
 from plimsoll.labels import GROUP, SCHEMA, SCHEMA_VERSION
 from plimsoll.model.api import TRIGGER_NAMESPACE
 
@@ -55,7 +55,8 @@ class Foundation(Component):
 
     While an Environment exists, the cluster refuses to delete the guard and the CRDs, so a destroy fails at its first
     step. The policies depend on the CRDs, and the guard depends on the policies: they are deleted in the reverse order,
-    and nothing is refused in a cluster without Environments."""
+    and nothing is refused in a cluster without Environments. Raises InvalidArgumentError where an argument does not
+    fit."""
 
     namespace: pulumi.Output[str]
     """Namespace of the controller."""
@@ -66,16 +67,17 @@ class Foundation(Component):
 
     def __init__(self, name: str, args: FoundationArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("Foundation", name, args, opts)
+        given: Any = checked(FoundationSpec, "Foundation", name, fields_of(args), FoundationSpec.complete_manifest)
         namespace = Namespace(
-            self.named(NAMESPACE), metadata=metadata(NAMESPACE, labels=args.get("labels")), opts=self.child(NAMESPACE)
+            self.named(NAMESPACE), metadata=metadata(NAMESPACE, labels=given.get("labels")), opts=self.child(NAMESPACE)
         )
         account = ServiceAccount(
             self.named(SERVICE_ACCOUNT),
-            metadata=_account(args.get("service_account_annotations")),
+            metadata=metadata(SERVICE_ACCOUNT, NAMESPACE, annotations=given.get("serviceAccountAnnotations")),
             opts=self.child(SERVICE_ACCOUNT, namespace),
         )
         made = [namespace, account, *self._access(namespace, account)]
-        triggers = self._trigger_namespace(args.get("trigger_namespace") or TRIGGER_NAMESPACE)
+        triggers = self._trigger_namespace(given["triggerNamespace"])
         made += [triggers, *self._demand(triggers, account)]
         kinds = self._kinds()
         policies = self._policies(kinds)
@@ -88,9 +90,9 @@ class Foundation(Component):
             },
             self.child("plimsoll-foundation", *made, *kinds, *policies),
         )
-        self.namespace = namespace.metadata["name"]
-        self.service_account = account.metadata["name"]
-        self.trigger_namespace = triggers.metadata["name"]
+        self.namespace = name_of(namespace)
+        self.service_account = name_of(account)
+        self.trigger_namespace = name_of(triggers, given["triggerNamespace"])
         self.register_outputs(
             {
                 "namespace": self.namespace,
@@ -195,14 +197,6 @@ class Foundation(Component):
             opts=self.child(name, policy),
         )
         return [policy, binding]
-
-
-def _account(annotations: pulumi.Input[dict[str, pulumi.Input[str]]] | None) -> dict[str, Any]:
-    made = metadata(SERVICE_ACCOUNT, NAMESPACE)
-    if annotations is None:
-        return made
-    ours = made["annotations"]
-    return {**made, "annotations": pulumi.Output.from_input(annotations).apply(lambda given: {**given, **ours})}
 
 
 def _reference(kind: str) -> dict[str, Any]:

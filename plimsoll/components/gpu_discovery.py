@@ -118,6 +118,7 @@ class GpuDiscoveryArgs(TypedDict, total=False):
 _AROUND: Final = ("auto_provisioning", "existing", "pool_taints")
 """Arguments that are none of the chart's."""
 _PLAIN: Final = (
+    *(f"existing.{part}" for part in ExistingGpuSoftware.model_fields),
     *("auto_provisioning", "existing", "enabled", "chart", "repository", "version", "namespace", "create_namespace"),
     *("allow_default_namespace", "nvidia_device_plugin.enabled", "gfd.mode", "nfd"),
 )
@@ -141,17 +142,17 @@ class GpuDiscovery(Component):
         super().__init__("GpuDiscovery", name, args, opts)
         kind = "GpuDiscovery"
         known(kind, name, args, *_PLAIN)
-        declared = fields_of(args, *_AROUND)
+        declared = fields_of(self._args, *_AROUND)
         spec = valid(GpuDiscoverySpec, kind, name, with_later(declared))
-        existing = valid(ExistingGpuSoftware, kind, f"{name}.existing", args.get("existing", {}))
-        parts = spec.parts(auto_provisioning=args.get("auto_provisioning", False), existing=existing)
+        existing = valid(ExistingGpuSoftware, kind, f"{name}.existing", self.given("existing", {}))
+        parts = spec.parts(auto_provisioning=self.given("auto_provisioning", False), existing=existing)
 
         def values(fields: Mapping[str, Any]) -> dict[str, Any]:
             chart = valid(GpuDiscoverySpec, kind, name, fields["spec"])
             taints = [valid(DeclaredTaint, kind, f"{name}.pool_taints", taint) for taint in fields["pool_taints"]]
             return chart.values(parts, taints)
 
-        made = object_of({"spec": declared, "pool_taints": args.get("pool_taints", [])}, values)
+        made = object_of({"spec": declared, "pool_taints": self.given("pool_taints", [])}, values)
         self.chart = self._chart(name, spec, made) if any(parts) else None
         left_alone = spec.left_alone(existing)
         for line in left_alone:

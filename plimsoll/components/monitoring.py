@@ -8,7 +8,7 @@ from pulumi_kubernetes.apiextensions import CustomResource
 from pulumi_kubernetes.core.v1 import ConfigMap
 
 from plimsoll.components.access import NAMESPACE
-from plimsoll.components.declaring import Component, ObjectType, checked, fields_of, known, metadata
+from plimsoll.components.declaring import Component, ObjectType, checked, known, metadata, name_of, namespace_of
 from plimsoll.components.specs import MonitoringSpec
 
 MONITORING_NAME: Final = "plimsoll"
@@ -60,38 +60,38 @@ class Monitoring(Component):
         super().__init__("Monitoring", name, args, opts)
         self.prometheus_rule = self._object(
             ObjectType("monitoring.coreos.com/v1", "PrometheusRule"),
-            {"name": MONITORING_NAME, **args},
             MonitoringSpec,
             lambda spec: {"groups": [{"name": MONITORING_NAME, "rules": alert_rules(spec)}]},
-            namespace=args.get("namespace", NAMESPACE),
-            labels=args.get("labels", {}),
+            name=MONITORING_NAME,
+            namespace=self.given("namespace", NAMESPACE),
+            labels=self.given("labels", {}),
             others=("labels",),
         )
         known("Monitoring", name, args, "pod_monitor", "dashboard")
-        self.pod_monitor = self._pod_monitor(name, args) if args.get("pod_monitor", True) else None
-        self.dashboard = self._dashboard(name, args) if args.get("dashboard", True) else None
-        self.rule_name = self.prometheus_rule.metadata["name"]
-        self.namespace = self.prometheus_rule.metadata["namespace"]
+        self.pod_monitor = self._pod_monitor(name) if self.given("pod_monitor", True) else None
+        self.dashboard = self._dashboard(name) if self.given("dashboard", True) else None
+        self.rule_name = name_of(self.prometheus_rule)
+        self.namespace = namespace_of(self.prometheus_rule, args.get("namespace"))
         self.register_outputs({"ruleName": self.rule_name, "namespace": self.namespace})
 
-    def _pod_monitor(self, name: str, args: MonitoringArgs) -> CustomResource:
-        spec = checked(MonitoringSpec, "PodMonitor", name, fields_of(args), pod_monitor_spec)
+    def _pod_monitor(self, name: str) -> CustomResource:
+        spec = checked(MonitoringSpec, "PodMonitor", name, self._args, pod_monitor_spec)
         return CustomResource(
             f"{name}-pods",
             api_version="monitoring.coreos.com/v1",
             kind="PodMonitor",
             metadata=metadata(
-                MONITORING_NAME, args.get("namespace", NAMESPACE), args.get("labels", {}), skip_await=True
+                MONITORING_NAME, self.given("namespace", NAMESPACE), self.given("labels", {}), skip_await=True
             ),
             spec=spec,
             opts=pulumi.ResourceOptions(parent=self),
         )
 
-    def _dashboard(self, name: str, args: MonitoringArgs) -> ConfigMap:
-        labels = args.get("dashboard_labels", MonitoringSpec().dashboard_labels)
+    def _dashboard(self, name: str) -> ConfigMap:
+        labels = self.given("dashboard_labels", MonitoringSpec().dashboard_labels)
         return ConfigMap(
             f"{name}-dashboard",
-            metadata=metadata(f"{MONITORING_NAME}-dashboard", args.get("namespace", NAMESPACE), labels),
+            metadata=metadata(f"{MONITORING_NAME}-dashboard", self.given("namespace", NAMESPACE), labels),
             data={"plimsoll.json": dashboard_json()},
             opts=pulumi.ResourceOptions(parent=self),
         )

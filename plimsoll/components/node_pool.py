@@ -4,9 +4,9 @@ from typing import Any, TypedDict
 
 import pulumi
 
-from plimsoll.components.declaring import Component, ObjectArgs, ObjectType, uid_of
-from plimsoll.components.specs import NodePoolSpec
+from plimsoll.components.declaring import Component, ObjectArgs, ObjectType, name_of, uid_of
 from plimsoll.labels import NODEPOOL
+from plimsoll.model.karpenter import NodePoolSpec
 
 
 class NodeClassRefArgs(TypedDict, total=False):
@@ -96,8 +96,8 @@ class NodePool(Component):
 
     def __init__(self, name: str, args: NodePoolArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("NodePool", name, args, opts)
-        self.node_pool = self._object(ObjectType("karpenter.sh/v1", "NodePool"), args, NodePoolSpec, _spec)
-        self.node_pool_name = self.node_pool.metadata["name"]
+        self.node_pool = self._object(ObjectType("karpenter.sh/v1", "NodePool"), NodePoolSpec, _spec)
+        self.node_pool_name = name_of(self.node_pool, args.get("name"))
         self.uid = uid_of(self.node_pool)
         self.node_labels = self.node_pool_name.apply(lambda known: {NODEPOOL: known})
         self.register_outputs({"nodePoolName": self.node_pool_name, "uid": self.uid, "nodeLabels": self.node_labels})

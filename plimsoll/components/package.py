@@ -1,5 +1,6 @@
 """The component package `plimsoll`: its provider, for programs in any language, and its schema."""
 
+import json
 import os
 import re
 import sys
@@ -45,7 +46,7 @@ def _end_with(parent: int) -> None:
 class _Provider(ComponentProvider):
     def __init__(self, components: Components) -> None:
         super().__init__(components, NAME, version=version("plimsoll"))
-        self.schema = _named(str(self.schema))
+        self.schema = json.dumps(_canonical(json.loads(_named(str(self.schema)))))
 
     def construct(
         self, name: str, resource_type: str, inputs: Any, options: pulumi.ResourceOptions | None = None
@@ -80,3 +81,20 @@ class _Provider(ComponentProvider):
 def _named(schema: str) -> str:
     """The schema with its types' names without `Args`, which generators of SDKs add to them."""
     return re.sub(rf"({NAME}:index:\w+)Args\b", r"\1", schema)
+
+
+def _canonical(schema: dict[str, Any]) -> dict[str, Any]:
+    """As `pulumi package get-schema` prints it: without empty lists, and without a field's description on its items."""
+    return {"config": {}, **_shortened(schema)}
+
+
+def _shortened(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_shortened(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    kept = {key: _shortened(item) for key, item in value.items() if item != []}
+    for key in ("items", "additionalProperties"):
+        if isinstance(kept.get(key), dict):
+            kept[key].pop("description", None)
+    return kept

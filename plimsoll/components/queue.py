@@ -4,7 +4,7 @@ from typing import TypedDict
 
 import pulumi
 
-from plimsoll.components.declaring import Component, ObjectArgs, ObjectType, known, uid_of
+from plimsoll.components.declaring import Component, ObjectArgs, ObjectType, known, name_of, uid_of
 from plimsoll.labels import QUEUE
 from plimsoll.model.kai import QueueSpec
 
@@ -61,15 +61,13 @@ class Queue(Component):
     def __init__(self, name: str, args: QueueArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("Queue", name, args, opts)
         known("Queue", name, args, "write_all_amounts")
-        complete = args.get("write_all_amounts", args.get("writeAllAmounts", True))
         self.queue = self._object(
             ObjectType("scheduling.run.ai/v2", "Queue"),
-            args,
             QueueSpec,
-            QueueSpec.complete_manifest if complete else QueueSpec.manifest,
-            others=("write_all_amounts", "writeAllAmounts"),
+            QueueSpec.complete_manifest if self.given("write_all_amounts", True) else QueueSpec.manifest,
+            others=("write_all_amounts",),
         )
-        self.queue_name = self.queue.metadata["name"]
+        self.queue_name = name_of(self.queue, args.get("name"))
         self.uid = uid_of(self.queue)
         self.pod_labels = self.queue_name.apply(lambda known: {QUEUE: known})
         self.register_outputs({"queueName": self.queue_name, "uid": self.uid, "podLabels": self.pod_labels})

@@ -16,7 +16,7 @@ from pulumi_kubernetes.admissionregistration.v1 import (
 )
 
 from plimsoll.components.admission import ACTIONS, AdmissionPolicy
-from plimsoll.components.declaring import Component, checked, fields_of, metadata
+from plimsoll.components.declaring import Component, checked, fields_of, metadata, name_of
 from plimsoll.components.specs import QueueAdmissionSpec
 from plimsoll.labels import QUEUE
 
@@ -67,7 +67,7 @@ class QueueAdmission(Component):
             spec=part(lambda made: {"policyName": NAME, **made["binding"]}),
             opts=self.child(NAME, self.policy),
         )
-        self.policy_name = self.policy.metadata["name"]
+        self.policy_name = name_of(self.policy)
         self.register_outputs({"policyName": self.policy_name})
 
 

@@ -9,9 +9,8 @@ from pulumi_kubernetes.rbac.v1 import ClusterRole, ClusterRoleBinding, Role, Rol
 from plimsoll.components.access import NAMESPACE as SYSTEM
 from plimsoll.components.access import Rule
 from plimsoll.components.admission import DEVICE_POLICY, Mutation, declare_mutation, device_policy
-from plimsoll.components.declaring import Component, known, metadata
-from plimsoll.model.api import SCHEDULER
-from plimsoll.model.kai import NAMESPACE
+from plimsoll.components.declaring import Component, fields_of, known, metadata, name_of, valid
+from plimsoll.components.specs import ShareBinderSpec
 
 BINDER: Final = "plimsoll-binder"
 PROBE: Final = "plimsoll-probe"
@@ -54,7 +53,10 @@ class ShareBinderArgs(TypedDict, total=False):
 
 
 class ShareBinder(Component):
-    """The namespace of reservations, and two accounts: the binder's and the reservations'."""
+    """The namespace of reservations, and two accounts: the binder's and the reservations'.
+
+    Raises InvalidArgumentError where an argument does not fit.
+    """
 
     namespace: pulumi.Output[str]
     """Namespace of the reservations."""
@@ -64,8 +66,8 @@ class ShareBinder(Component):
     def __init__(self, name: str, args: ShareBinderArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ShareBinder", name, args, opts)
         known("ShareBinder", name, args, *ShareBinderArgs.__annotations__)
-        namespace = args.get("namespace", NAMESPACE)
-        account = args.get("service_account", NAMESPACE)
+        spec = valid(ShareBinderSpec, "ShareBinder", name, fields_of(args))
+        namespace, account = spec.namespace, spec.service_account
         home = Namespace(self.named(namespace), metadata=metadata(namespace), opts=self.child(namespace))
         holder, own = f"{namespace}/{account}", f"{SYSTEM}/{BINDER}"
         ServiceAccount(self.named(holder), metadata=metadata(account, namespace), opts=self.child(holder, home))
@@ -82,11 +84,10 @@ class ShareBinder(Component):
         self._grant(BINDER, SYSTEM, LEADING, _account(BINDER, SYSTEM))
         self._grant(PROBE, namespace, PROBING, _account(account, namespace), home)
         self.mutations: list[Mutation] = []
-        if args.get("device_variables", True):
-            policy = device_policy(args.get("scheduler_name", SCHEDULER))
-            self.mutations.append(declare_mutation(DEVICE_POLICY, policy, self))
-        self.namespace = home.metadata["name"]
-        self.service_account = binder.metadata["name"]
+        if spec.device_variables:
+            self.mutations.append(declare_mutation(DEVICE_POLICY, device_policy(spec.scheduler_name), self))
+        self.namespace = name_of(home)
+        self.service_account = name_of(binder)
         self.register_outputs({"namespace": self.namespace, "serviceAccount": self.service_account})
 
     def _grant(

@@ -4,7 +4,7 @@ from typing import TypedDict
 
 import pulumi
 
-from plimsoll.components.declaring import Component, ObjectArgs, ObjectType, uid_of
+from plimsoll.components.declaring import Component, ObjectArgs, ObjectType, name_of, uid_of
 from plimsoll.components.specs import TopologySpec
 
 
@@ -35,7 +35,7 @@ class Topology(Component):
     def __init__(self, name: str, args: TopologyArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("Topology", name, args, opts)
         kind = ObjectType("kai.scheduler/v1alpha1", "Topology")
-        self.topology = self._object(kind, args, TopologySpec, TopologySpec.manifest)
-        self.topology_name = self.topology.metadata["name"]
+        self.topology = self._object(kind, TopologySpec, TopologySpec.manifest)
+        self.topology_name = name_of(self.topology, args.get("name"))
         self.uid = uid_of(self.topology)
         self.register_outputs({"topologyName": self.topology_name, "uid": self.uid})

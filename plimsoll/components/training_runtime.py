@@ -4,7 +4,7 @@ from typing import Any, TypedDict
 
 import pulumi
 
-from plimsoll.components.declaring import Component, ObjectArgs, ObjectType, uid_of
+from plimsoll.components.declaring import Component, ObjectArgs, ObjectType, name_of, namespace_of, uid_of
 from plimsoll.components.specs import TRAINER_API_VERSION, TrainingRuntimeSpec
 
 
@@ -160,15 +160,14 @@ class TrainingRuntime(Component):
         super().__init__("TrainingRuntime", name, args, opts)
         self.training_runtime = self._object(
             ObjectType(TRAINER_API_VERSION, "TrainingRuntime"),
-            args,
             TrainingRuntimeSpec,
             TrainingRuntimeSpec.trainer_manifest,
-            namespace=args.get("namespace", "default"),
-            labels=args.get("labels"),
+            namespace=self.given("namespace", "default"),
+            labels=self.given("labels"),
             others=("labels",),
         )
-        self.training_runtime_name = self.training_runtime.metadata["name"]
-        self.namespace = self.training_runtime.metadata["namespace"]
+        self.training_runtime_name = name_of(self.training_runtime, args.get("name"))
+        self.namespace = namespace_of(self.training_runtime, args.get("namespace"))
         self.uid = uid_of(self.training_runtime)
         self.runtime_ref = self.training_runtime_name.apply(lambda known: _reference("TrainingRuntime", known))
         self.register_outputs(
@@ -199,13 +198,12 @@ class ClusterTrainingRuntime(Component):
         super().__init__("ClusterTrainingRuntime", name, args, opts)
         self.cluster_training_runtime = self._object(
             ObjectType(TRAINER_API_VERSION, "ClusterTrainingRuntime"),
-            args,
             TrainingRuntimeSpec,
             TrainingRuntimeSpec.trainer_manifest,
-            labels=args.get("labels"),
+            labels=self.given("labels"),
             others=("labels",),
         )
-        self.cluster_training_runtime_name = self.cluster_training_runtime.metadata["name"]
+        self.cluster_training_runtime_name = name_of(self.cluster_training_runtime, args.get("name"))
         self.uid = uid_of(self.cluster_training_runtime)
         self.runtime_ref = self.cluster_training_runtime_name.apply(
             lambda known: _reference("ClusterTrainingRuntime", known)

@@ -60,10 +60,9 @@ def declare_ui(parent: Component, name: str, fields: Mapping[str, Any]) -> None:
     around = metadata(UI_NAME, NAMESPACE, _LABELS)
     account = ServiceAccount(
         parent.named(UI_NAME),
-        metadata={
-            **around,
-            "annotations": of(lambda _, ui: {**ui.service_account_annotations, **around["annotations"]}),
-        },
+        metadata=metadata(
+            UI_NAME, NAMESPACE, _LABELS, annotations=of(lambda _, ui: {**ui.service_account_annotations})
+        ),
         opts=child_of(parent),
     )
     role = ClusterRole(
@@ -89,7 +88,7 @@ def declare_ui(parent: Component, name: str, fields: Mapping[str, Any]) -> None:
         spec={"selector": _LABELS, "ports": [{"name": "http", "port": _SERVICE_PORT, "targetPort": "http"}]},
         opts=child_of(parent),
     )
-    if fields.get("network_policy", fields.get("networkPolicy", True)):
+    if parent.given("network_policy", True):
         NetworkPolicy(parent.named(UI_NAME), metadata=around, spec=of(_network_policy_spec), opts=child_of(parent))
 
 

@@ -4,7 +4,7 @@ from typing import Any, TypedDict
 
 import pulumi
 
-from plimsoll.components.declaring import Component, ObjectArgs, ObjectType, uid_of
+from plimsoll.components.declaring import Component, ObjectArgs, ObjectType, name_of, namespace_of, uid_of
 from plimsoll.labels import API_VERSION, WORKSPACE, WORKSPACE_NAMESPACE, as_label_value
 from plimsoll.model.api import WorkspaceSpec
 
@@ -197,13 +197,16 @@ class Workspace(Component):
 
     def __init__(self, name: str, args: WorkspaceArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("Workspace", name, args, opts)
-        namespace = args.get("namespace", "default")
-        kind = ObjectType(API_VERSION, "Workspace")
         self.workspace = self._object(
-            kind, args, WorkspaceSpec, _spec, namespace=namespace, labels=args.get("labels"), others=("labels",)
+            ObjectType(API_VERSION, "Workspace"),
+            WorkspaceSpec,
+            _spec,
+            namespace=self.given("namespace", "default"),
+            labels=self.given("labels"),
+            others=("labels",),
         )
-        self.workspace_name = self.workspace.metadata["name"]
-        self.namespace = self.workspace.metadata["namespace"]
+        self.workspace_name = name_of(self.workspace, args.get("name"))
+        self.namespace = namespace_of(self.workspace, args.get("namespace"))
         self.uid = uid_of(self.workspace)
         self.pod_labels = pulumi.Output.all(self.workspace_name, self.namespace).apply(lambda them: _labels(*them))
         self.register_outputs(

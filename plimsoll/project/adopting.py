@@ -1,12 +1,13 @@
 """What exists in a cluster as the settings of a stack that takes it over without a change."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, count
 from typing import Any, Final, NamedTuple
 
 from pydantic import ValidationError
 
 from plimsoll.model.kai import QueueSpec
+from plimsoll.model.karpenter import NodePoolSpec
 from plimsoll.model.meta import describe_errors, dig
 
 _POOL_FIELDS: Final = ("disruption", "limits", "weight", "replicas")
@@ -16,6 +17,7 @@ _NODE_FIELDS: Final = (
 )
 _NODE_METADATA: Final = ("labels", "annotations")
 _QUEUE_FIELDS: Final = frozenset(field.alias or name for name, field in QueueSpec.model_fields.items())
+_OF_STACK: Final = ("writeAllAmounts",)
 _KAITO_FIELDS: Final = ("resource", "inference", "tuning")
 
 
@@ -41,8 +43,8 @@ def adopt(manifests: Iterable[Mapping[str, Any]]) -> Adoption:
         if unknown:
             left_out.append(f"{manifest['kind']} {_place(manifest)}: {', '.join(unknown)}: not a field of the stack's")
             continue
-        if manifest["kind"] == "Queue" and (wrong := _refused_fields(manifest)):
-            left_out.append(f"Queue {_place(manifest)}: {wrong}")
+        if wrong := _objection(manifest, fields):
+            left_out.append(f"{manifest['kind']} {_place(manifest)}: {wrong}")
             continue
         settings[section][_key(manifest, settings[section])] = {**fields, "import": True}
     return Adoption({name: objects for name, objects in settings.items() if objects}, left_out)
@@ -65,15 +67,36 @@ def _queue(manifest: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     return {**spec, "writeAllAmounts": False}, [f"spec.{name}" for name in spec if name not in _QUEUE_FIELDS]
 
 
-def _refused_fields(queue: Mapping[str, Any]) -> str:
-    """What a stack would refuse of the Queue, or change; empty: nothing."""
-    if "spec" not in queue:
+def _objection(manifest: Mapping[str, Any], fields: Mapping[str, Any]) -> str:
+    """What a stack would refuse of the object, or change in it; empty: nothing."""
+    if manifest["kind"] not in ("NodePool", "Queue"):
+        return ""  # a Workspace of KAITO is declared as it is
+    if "spec" not in manifest:
         return "spec: is absent, and a stack would add it"
+    model = NodePoolSpec if manifest["kind"] == "NodePool" else QueueSpec
     try:
-        QueueSpec.model_validate(queue["spec"])
+        spec = model.model_validate({name: value for name, value in fields.items() if name not in _OF_STACK})
     except ValidationError as error:
         return describe_errors(error)
-    return ""
+    changed = ", ".join(_changes(manifest["spec"], spec.manifest(), "spec"))
+    return f"{changed}: a stack would change it" if changed else ""
+
+
+def _changes(live: Any, declared: Any, path: str, *, within_list: bool = False) -> Iterator[str]:
+    """Paths that an update would add or change. It keeps what is not declared, but for fields of a list's items."""
+    if isinstance(live, dict) and isinstance(declared, dict):
+        for name in declared.keys() - live.keys():
+            yield f"{path}.{name}"
+        for name, value in live.items():
+            if name in declared:
+                yield from _changes(value, declared[name], f"{path}.{name}", within_list=within_list)
+            elif within_list and value not in (None, "", [], {}):
+                yield f"{path}.{name}"
+    elif isinstance(live, list) and isinstance(declared, list) and len(live) == len(declared):
+        for at, (item, wanted) in enumerate(zip(live, declared, strict=True)):
+            yield from _changes(item, wanted, f"{path}[{at}]", within_list=True)
+    elif live != declared:
+        yield path
 
 
 def _kaito(manifest: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:

@@ -218,18 +218,36 @@ def has_secrets(value: Any) -> bool:
 def mark_secrets(plain_object: Properties, source: Properties) -> Properties:
     """A copy of `plain_object` in which whatever is secret in `source` is secret too.
 
-    Objects are walked, so one secret does not hide its whole object; an array with a secret in it is secret as a
-    whole, because its order may change. `data` and `stringData` of a Secret always are.
+    Objects and lists are walked, so one secret does not hide what is around it; a list in which a secret is no longer
+    where `source` has it is secret as a whole. `data` and `stringData` of a Secret always are.
     """
     marked = dict(plain_object)
     for key, origin in source.items():
-        value = marked.get(key)
-        if isinstance(value, dict) and isinstance(origin, dict):
-            marked[key] = mark_secrets(value, origin)
-        elif value is not None and has_secrets(origin) and not isinstance(value, Secret):
-            marked[key] = Secret(value)
+        if marked.get(key) is not None:
+            marked[key] = _marked(marked[key], origin)
     if marked.get("kind") == "Secret" and "apiVersion" in marked:
         for key in ("data", "stringData"):
             if key in marked and not isinstance(marked[key], Secret):
                 marked[key] = Secret(plain(marked[key]))
     return marked
+
+
+def _marked(value: Any, origin: Any) -> Any:
+    if isinstance(value, dict) and isinstance(origin, dict):
+        return mark_secrets(value, origin)
+    if isinstance(value, Secret) or not has_secrets(origin):
+        return value
+    if isinstance(value, list) and isinstance(origin, list) and _in_place(value, origin):
+        return [*map(_marked, value, origin), *value[len(origin) :]]
+    return Secret(value)
+
+
+def _in_place(value: Any, origin: Any) -> bool:
+    """Whether each secret of `origin` is at the same place in `value`."""
+    if isinstance(origin, Secret):
+        return bool(plain(value) == plain(origin))
+    if isinstance(origin, dict):
+        return isinstance(value, dict) and all(_in_place(value.get(key), item) for key, item in origin.items())
+    if isinstance(origin, list):
+        return isinstance(value, list) and len(value) >= len(origin) and all(map(_in_place, value, origin))
+    return True

@@ -14,9 +14,10 @@ import yaml
 from pulumi_kubernetes.apiextensions import CustomResource
 
 from plimsoll.cluster.catalog import Catalog
-from plimsoll.components.specs import GpuDiscoverySpec, NodePoolSpec
+from plimsoll.components.specs import GpuDiscoverySpec
 from plimsoll.labels import GPU_RESOURCE, INSTANCE_TYPE, NODEPOOL
 from plimsoll.model.cluster import InstanceType
+from plimsoll.model.karpenter import NodePoolSpec
 
 PLUGIN_CONFIG: Final = "nvidia.com/device-plugin.config"
 """Label of nodes that chooses one of the device plugin's configurations."""

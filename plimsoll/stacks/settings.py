@@ -13,12 +13,11 @@ from plimsoll.components.specs import (
     ControllerSpec,
     GpuDiscoverySpec,
     MonitoringSpec,
-    NodePoolSpec,
+    ShareBinderSpec,
     TrainingRuntimeSpec,
 )
 from plimsoll.errors import PlimsollError
 from plimsoll.model.api import (
-    SCHEDULER,
     TRIGGER_NAMESPACE,
     CapacityGateSpec,
     DemandProvisioner,
@@ -26,7 +25,8 @@ from plimsoll.model.api import (
     TriggerNamespace,
     WorkspaceSpec,
 )
-from plimsoll.model.kai import NAMESPACE, QueueName, QueueSpec
+from plimsoll.model.kai import QueueName, QueueSpec
+from plimsoll.model.karpenter import NodePoolSpec
 from plimsoll.model.meta import Declared, Severity, describe_errors
 
 _TEXTS = ("layer", "triggerNamespace")
@@ -80,17 +80,6 @@ class TrainingRuntimeSettings(ClusterTrainingRuntimeSettings):
     namespace: str = "default"
 
 
-class ShareBinderSettings(Declared):
-    namespace: str = NAMESPACE
-    """Where reservations are."""
-    service_account: str = NAMESPACE
-    """Of the reservations."""
-    scheduler_name: str = Field(default=SCHEDULER, min_length=1, max_length=253)
-    """Of the pods that are bound, as in the binder's settings."""
-    device_variables: bool = True
-    """Whether the cluster adds NVIDIA_VISIBLE_DEVICES to their containers; needs Kubernetes 1.36."""
-
-
 class Settings(Declared):
     """The configuration of a stack under its project's name."""
 
@@ -105,7 +94,7 @@ class Settings(Declared):
     capacity_gate: CapacityGateSpec | None = None
     gpu_discovery: GpuDiscoverySpec | None = None
     node_pools: dict[str, NodePoolSettings] = Field(default_factory=dict)
-    share_binder: ShareBinderSettings | None = None
+    share_binder: ShareBinderSpec | None = None
     """Absent or empty: `plimsoll bind` gets no rights."""
     monitoring: MonitoringSpec | None = None
     """Absent or empty: no alerts."""

@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from plimsoll.cluster.catalog import Catalog
-from plimsoll.components.specs import GpuDiscoverySpec, NodePoolSpec
+from plimsoll.components.specs import GpuDiscoverySpec
 from plimsoll.labels import REQUEST
 from plimsoll.model.api import DemandProvisioner
+from plimsoll.model.karpenter import NodePoolSpec
 from plimsoll.stacks.node_overlays import per_gpu, types_of
 from plimsoll.stacks.settings import Settings
 

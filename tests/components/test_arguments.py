@@ -13,12 +13,14 @@ from plimsoll.components import (
     Controller,
     DataCache,
     Environment,
+    Foundation,
     GpuDiscovery,
     Guard,
     Monitoring,
     NodePool,
     Queue,
     QueueAdmission,
+    ShareBinder,
     Topology,
     TrainingRuntime,
     Workspace,
@@ -26,15 +28,18 @@ from plimsoll.components import (
 from plimsoll.components.specs import (
     ControllerSpec,
     DataCacheSpec,
+    FoundationSpec,
     GpuDiscoverySpec,
+    GuardSpec,
     MonitoringSpec,
-    NodePoolSpec,
     QueueAdmissionSpec,
+    ShareBinderSpec,
     TopologySpec,
     TrainingRuntimeSpec,
 )
 from plimsoll.model.api import CapacityGateSpec, EnvironmentSpec, WorkspaceSpec
 from plimsoll.model.kai import QueueSpec
+from plimsoll.model.karpenter import NodePoolSpec
 from plimsoll.model.meta import Declared
 
 OF_OBJECT = {"name", "patch_force"}
@@ -51,6 +56,9 @@ OF_OBJECT = {"name", "patch_force"}
         (ClusterTrainingRuntime, TrainingRuntimeSpec, {*OF_OBJECT, "labels"}),
         (CapacityGate, CapacityGateSpec, set()),
         (Topology, TopologySpec, OF_OBJECT),
+        (Foundation, FoundationSpec, set()),
+        (ShareBinder, ShareBinderSpec, set()),
+        (Guard, GuardSpec, {"name"}),
         (DataCache, DataCacheSpec, {*OF_OBJECT, "namespace"}),
         (Monitoring, MonitoringSpec, set()),
         (Controller, ControllerSpec, set()),

@@ -7,7 +7,7 @@ import pytest
 from google.protobuf.json_format import MessageToDict
 from pulumi_kubernetes import Provider
 
-from plimsoll.components import Environment, Foundation, NodePool, Queue, TrainingRuntime, Workspace
+from plimsoll.components import Environment, Foundation, Monitoring, NodePool, Queue, TrainingRuntime, Workspace
 from tests.components.declaring import declared, manifest, requests
 from tests.components.templates import TORCH
 
@@ -89,6 +89,46 @@ def test_a_secret_makes_its_own_place_secret() -> None:
     ]
     assert spec["inference"].pop("config")["value"] == "tuned"
     assert spec == {"inference": {"preset": {"name": "phi-4"}, "replicas": 2.0}}
+
+
+def test_a_secret_item_of_a_list_is_secret_alone() -> None:
+    args: Any = {
+        "node_class_ref": KWOK,
+        "requirements": [{"key": "zone", "operator": "In", "values": ["a", pulumi.Output.secret("b")]}],
+    }
+    spec = MessageToDict(requests(lambda: NodePool("gpu", args))["kubernetes:NodePool::gpu"].object)["spec"]
+    (requirement,) = spec["template"]["spec"]["requirements"]
+    assert requirement.pop("values") == ["a", {SECRET: "1b47061264138c4ac30d75fd1eb44270", "value": "b"}]
+    assert requirement == {"key": "zone", "operator": "In"}
+
+
+def test_a_secret_label_hides_no_output() -> None:
+    def program() -> Any:
+        hidden: Any = {"team": pulumi.Output.secret("ml")}
+        inference: Any = {"preset": {"name": "phi-4"}}
+        labelled = Workspace("w", {"inference": inference, "labels": hidden})
+        named = Workspace("n", {"inference": inference, "name": pulumi.Output.secret("hidden")})
+        foundation = Foundation("plimsoll", {"labels": hidden, "service_account_annotations": hidden})
+        shown = [labelled.workspace_name, labelled.namespace, labelled.uid, labelled.pod_labels, named.namespace]
+        shown += [foundation.namespace, foundation.service_account, foundation.trigger_namespace]
+
+        async def look() -> None:
+            assert [await each.is_secret() for each in shown] == [False] * len(shown)
+            assert await named.workspace_name.is_secret(), "the name itself is"
+            assert await labelled.workspace.metadata.is_secret(), "as Pulumi makes all of a property"
+
+        return pulumi.Output.from_input(look())
+
+    declared(program)
+
+
+def test_arguments_of_none_are_absent_and_may_be_spelled_as_in_a_stack_file() -> None:
+    queue = manifest(declared(lambda: Queue("q", {"name": None, "patch_force": None})), "Queue")  # type: ignore[typeddict-item]
+    assert queue["metadata"]["name"] == "q"
+    args: Any = {"podMonitor": False, "dashboardLabels": {"grafana": "1"}}
+    resources = declared(lambda: Monitoring("alerts", args))
+    assert {each["type"].rpartition(":")[2] for each in resources} == {"PrometheusRule", "ConfigMap"}
+    assert manifest(resources, "ConfigMap")["metadata"]["labels"] == {"grafana": "1"}
 
 
 def test_objects_and_names_are_there_for_the_rest_of_the_program() -> None:

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from plimsoll.components.specs import ControllerSpec, GpuDiscoverySpec, NodePoolSpec, TrainingRuntimeSpec
+from plimsoll.components.specs import ControllerSpec, GpuDiscoverySpec, TrainingRuntimeSpec
 from plimsoll.model.api import BinderSettings, CapacityGateSpec, EnvironmentSpec, WorkspaceSpec
 from plimsoll.model.kai import QueueSpec
+from plimsoll.model.karpenter import NodePoolSpec
 
 REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "reference"
 

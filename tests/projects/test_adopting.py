@@ -15,9 +15,12 @@ from plimsoll.stacks import settings_of
 from tests.components.declaring import declared, manifest
 
 
-def pool(**spec: Any) -> dict[str, Any]:
-    node = {"nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}}
-    return {"kind": "NodePool", "metadata": {"name": "gpu"}, "spec": {"template": {"spec": node}, **spec}}
+def pool(node: dict[str, Any] | None = None, labels: dict[str, str] | None = None, **spec: Any) -> dict[str, Any]:
+    """As the apiserver returns it, with its defaults; `node` and `labels` are those of the template."""
+    of_node = {"nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}}
+    defaults = {"disruption": {"consolidateAfter": "0s", "consolidationPolicy": "WhenEmptyOrUnderutilized"}}
+    template = {"metadata": {"labels": labels or {}}, "spec": {**of_node, "requirements": [], **(node or {})}}
+    return {"kind": "NodePool", "metadata": {"name": "gpu"}, "spec": {"template": template, **defaults, **spec}}
 
 
 def kaito(namespace: str) -> dict[str, Any]:
@@ -60,6 +63,31 @@ def test_a_queue_that_a_stack_would_refuse_or_change_is_left_out(content: dict[s
     found = adopt([{"kind": "Queue", "metadata": {"name": "q"}, **content}])
     assert found.settings == {}
     assert len(found.left_out) == 1
+
+
+@pytest.mark.parametrize(
+    ("field", "parts"),
+    [
+        ("spec.disruption.consolidationPolicy", {"disruption": {"consolidateAfter": "0s"}}),
+        ("disruption.budgets[0]", {"disruption": {"budgets": [{"nodes": "1", "schedule": "@daily"}]}}),
+        ("disruption.budgets[0].comment", {"disruption": {"budgets": [{"nodes": "1", "comment": "x"}]}}),
+        ("limits.cpu", {"limits": {"cpu": 1.5}}),
+        ("weight", {"weight": 0}),
+        ("labels: commit", {"labels": {"commit": "0123456789abcdef0123456789abcdef01234567"}}),
+        ("requirements[0].minimum", {"node": {"requirements": [{"key": "a", "operator": "Exists", "minimum": 1}]}}),
+        ("taints[0].timeAdded", {"node": {"taints": [{"key": "a", "effect": "NoSchedule", "timeAdded": "x"}]}}),
+        ("spec.template.spec.taints[0].effect", {"node": {"taints": [{"key": "a"}]}}),
+    ],
+)
+def test_a_node_pool_that_a_stack_would_refuse_or_change_is_left_out(field: str, parts: dict[str, Any]) -> None:
+    found = adopt([pool(**parts)])
+    assert found.settings == {}
+    assert found.left_out[0].startswith(f"NodePool gpu: {field}")
+
+
+def test_what_is_not_declared_of_a_node_pool_stays() -> None:
+    found = adopt([pool(replicas=2, limits={"nodes": "4"}), pool(limits={}, labels={"team": "ml"})])
+    assert found.left_out == []
 
 
 @pytest.mark.parametrize("text", ["1e3", "16e0", "0o7", "1000m", ".5", "-1", "text", "true", ""])

@@ -63,13 +63,25 @@ def test_unknowns_are_found_inside_secrets_and_lists() -> None:
     assert not has_unknowns({"a": [{"b": Secret("known")}]})
 
 
-def test_secrets_are_marked_in_place_and_arrays_as_a_whole() -> None:
+def test_secrets_are_marked_in_place() -> None:
     live = {"spec": {"open": "1", "hidden": "2", "list": ["3", "4"]}, "status": {"hidden": "5"}}
     source = {"spec": {"hidden": Secret("2"), "list": ["3", Secret("4")]}}
     assert mark_secrets(live, source) == {
-        "spec": {"open": "1", "hidden": Secret("2"), "list": Secret(["3", "4"])},
+        "spec": {"open": "1", "hidden": Secret("2"), "list": ["3", Secret("4")]},
         "status": {"hidden": "5"},
     }
+
+
+def test_a_list_in_which_a_secret_has_moved_is_secret_as_a_whole() -> None:
+    source = {"list": [{"name": "a", "value": Secret("x")}, {"name": "b"}]}
+    defaulted = {"list": [{"name": "a", "value": "x", "kept": True}, {"name": "b"}, {"name": "added"}]}
+    assert mark_secrets(defaulted, source)["list"] == [
+        {"name": "a", "value": Secret("x"), "kept": True},
+        {"name": "b"},
+        {"name": "added"},
+    ]
+    for moved in ([{"name": "b"}, {"name": "a", "value": "x"}], [{"name": "a", "value": "y"}, {"name": "b"}], []):
+        assert mark_secrets({"list": moved}, source)["list"] == Secret(moved)
 
 
 def test_data_of_a_secret_is_always_secret() -> None:

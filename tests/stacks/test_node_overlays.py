@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 import yaml
 
-from plimsoll.components.specs import ExistingGpuSoftware, GpuDiscoverySpec, NodePoolSpec
+from plimsoll.components.specs import ExistingGpuSoftware, GpuDiscoverySpec
+from plimsoll.model.karpenter import NodePoolSpec
 from plimsoll.stacks.node_overlays import node_overlays
 from tests.stacks.test_settings import run_stack
 

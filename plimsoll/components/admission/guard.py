@@ -5,18 +5,17 @@ The refusal is a ValidatingAdmissionPolicy of the foundation: it holds for kubec
 """
 
 from collections.abc import Sequence
-from typing import Any, Final, Literal, NotRequired, TypedDict
+from typing import Any, Final, NotRequired, TypedDict
 
 import pulumi
 from pulumi_kubernetes.core.v1 import ConfigMap
 
 from plimsoll.components.access import NAMESPACE
-from plimsoll.components.declaring import Component, metadata
+from plimsoll.components.declaring import Component, checked, fields_of, metadata, name_of
+from plimsoll.components.specs import GuardSpec, Layer
 from plimsoll.labels import API_VERSION, GROUP
 
 GUARD_LABEL: Final = f"{GROUP}/guard"
-
-Layer = Literal["foundation", "environment"]
 
 
 def guarded(layer: Layer) -> dict[str, str]:
@@ -36,7 +35,10 @@ class GuardArgs(TypedDict):
 
 
 class Guard(Component):
-    """The ConfigMap in plimsoll-system, `config_map`. `depends_on` of its options names everything that it guards."""
+    """The ConfigMap in plimsoll-system, `config_map`. `depends_on` of its options names everything that it guards.
+
+    Raises InvalidArgumentError where an argument does not fit.
+    """
 
     guard_name: pulumi.Output[str]
     """Name of the ConfigMap."""
@@ -44,13 +46,14 @@ class Guard(Component):
     def __init__(self, name: str, args: GuardArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("Guard", name, args, opts)
         depends_on = opts.depends_on if opts is not None else None
+        given: Any = checked(GuardSpec, "Guard", name, fields_of(args, "name"), GuardSpec.manifest)
         self.config_map = ConfigMap(
             name,
-            metadata=metadata(args.get("name", name), NAMESPACE, {GUARD_LABEL: args["layer"]}),
-            data={"explanation": args["explanation"]},
+            metadata=metadata(self.given("name", name), NAMESPACE, {GUARD_LABEL: given["layer"]}),
+            data={"explanation": given["explanation"]},
             opts=pulumi.ResourceOptions(parent=self, depends_on=depends_on, aliases=_known_as(args)),
         )
-        self.guard_name = self.config_map.metadata["name"]
+        self.guard_name = name_of(self.config_map, args.get("name"))
         self.register_outputs({"guardName": self.guard_name})
 
 

@@ -6,6 +6,8 @@ from plimsoll.components.declaring.component import (
     EngineVersionError,
     ObjectArgs,
     ObjectType,
+    name_of,
+    namespace_of,
     uid_of,
 )
 from plimsoll.components.declaring.declaration import (
@@ -32,6 +34,8 @@ __all__ = [
     "is_later",
     "known",
     "metadata",
+    "name_of",
+    "namespace_of",
     "object_of",
     "uid_of",
     "valid",

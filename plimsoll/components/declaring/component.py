@@ -6,14 +6,16 @@ from typing import Any, Final, NamedTuple, TypedDict
 import pulumi
 from pulumi.runtime.settings import get_engine
 from pulumi_kubernetes.apiextensions import CustomResource
+from pydantic.alias_generators import to_snake
 
 from plimsoll.components.declaring.declaration import Model, checked, fields_of, metadata
+from plimsoll.components.declaring.inputs import is_later
 from plimsoll.errors import PlimsollError
 
 ENGINE: Final = ">=3.200.0 <4.0.0"
 """Versions of the pulumi CLI that the components work with; the packages' ranges are in pyproject.toml."""
 
-_AROUND: Final = ("name", "patch_force", "patchForce")
+_AROUND: Final = ("name", "patch_force")
 
 
 class EngineVersionError(PlimsollError, pulumi.RunError):
@@ -50,8 +52,16 @@ class Component(pulumi.ComponentResource):
     ) -> None:
         require_engine()
         self._name_given = name
+        self._args = {to_snake(key): value for key, value in fields_of(args).items()}
         self._for_object, own = _divided(opts)
         super().__init__(f"plimsoll:index:{kind}", name, fields_of(args), own)
+
+    def given(self, argument: str, default: Any = None) -> Any:
+        """An argument, in either spelling of its name; `default` where it is absent, or None."""
+        value = self._args.get(argument, default)
+        if default is None or not is_later(value):
+            return value
+        return pulumi.Output.from_input(value).apply(lambda known: default if known is None else known)
 
     def named(self, name: str) -> str:
         """Of a child: two components of a program may have the same objects, by two providers."""
@@ -66,38 +76,38 @@ class Component(pulumi.ComponentResource):
     def _object(
         self,
         kind: ObjectType,
-        args: Mapping[str, Any],
         model: type[Model],
         convert: Callable[[Model], dict[str, Any]],
         *,
+        name: str | None = None,
         namespace: pulumi.Input[str] | None = None,
         labels: pulumi.Input[Mapping[str, pulumi.Input[str]]] | None = None,
         annotations: pulumi.Input[dict[str, Any]] | None = None,
         others: tuple[str, ...] = (),
     ) -> CustomResource:
-        """The component's one object. `others` of the arguments are none of the model's fields.
+        """The component's one object. `others` of the arguments are none of the model's fields; `name` is for a
+        component whose arguments have none.
 
         Raises InvalidArgumentError where an argument does not fit.
         """
-        name = self._name_given
+        if name is None:
+            others = (*others, *_AROUND)
         if namespace is not None:
             others = (*others, "namespace")
         around = metadata(
-            args.get("name", name),
+            name or self.given("name", self._name_given),
             namespace,
             labels,
+            annotations=annotations,
             skip_await=True,
-            patch_force=args.get("patch_force", args.get("patchForce")),
+            patch_force=self.given("patch_force"),
         )
-        if annotations is not None:
-            own = around["annotations"]
-            around["annotations"] = {**annotations, **own} if isinstance(annotations, dict) else annotations
         return CustomResource(
-            name,
+            self._name_given,
             api_version=kind.api_version,
             kind=kind.kind,
             metadata=around,
-            spec=checked(model, kind.kind, name, fields_of(args, *_AROUND, *others), convert),
+            spec=checked(model, kind.kind, self._name_given, fields_of(self._args, *others), convert),
             opts=pulumi.ResourceOptions.merge(pulumi.ResourceOptions(parent=self), self._for_object),
         )
 
@@ -114,10 +124,26 @@ def require_engine() -> None:
         ) from None
 
 
-def uid_of(resource: CustomResource) -> pulumi.Output[str]:
+def name_of(resource: pulumi.Resource, given: pulumi.Input[str] | None = None) -> pulumi.Output[str]:
+    """The name of an object, secret only where `given`, the name that was declared, is: not for a label of its."""
+    return _of_metadata(resource, "name", given)
+
+
+def namespace_of(resource: pulumi.Resource, given: pulumi.Input[str] | None = None) -> pulumi.Output[str]:
+    """The namespace of an object, secret only where `given`, the namespace that was declared, is."""
+    return _of_metadata(resource, "namespace", given)
+
+
+def uid_of(resource: pulumi.Resource) -> pulumi.Output[str]:
     """The UID of an object; empty in the preview of its creation."""
-    uid: pulumi.Output[str] = resource.metadata.apply(lambda known: str(known.get("uid") or ""))
-    return uid
+    return _of_metadata(resource, "uid").apply(lambda uid: uid or "")
+
+
+def _of_metadata(resource: Any, field: str, given: pulumi.Input[str] | None = None) -> pulumi.Output[str]:
+    """Pulumi makes all of the metadata secret where a part of it is."""
+    metadata = pulumi.Output.unsecret(resource.metadata)
+    found: pulumi.Output[str] = pulumi.Output.all(metadata, given).apply(lambda both: both[0].get(field))
+    return found
 
 
 def _divided(opts: pulumi.ResourceOptions | None) -> tuple[pulumi.ResourceOptions, pulumi.ResourceOptions | None]:

@@ -67,24 +67,22 @@ def metadata(
     namespace: pulumi.Input[str] | None = None,
     labels: pulumi.Input[Mapping[str, pulumi.Input[str]]] | None = None,
     *,
+    annotations: pulumi.Input[Mapping[str, Any]] | None = None,
     skip_await: bool = False,
     patch_force: pulumi.Input[bool] | None = None,
 ) -> dict[str, Any]:
-    """Metadata with a pinned field manager, so that each update is by the same one.
+    """Metadata with a pinned field manager, so that each update is by the same one, whatever `annotations` say.
 
     `skip_await`: nobody waits for the object while the stack is locked. `patch_force`: an update takes fields from
     other field managers.
     """
-    annotations: dict[str, pulumi.Input[str]] = {"pulumi.com/patchFieldManager": FIELD_MANAGER}
+    ours: dict[str, pulumi.Input[str]] = {"pulumi.com/patchFieldManager": FIELD_MANAGER}
     if skip_await:
-        annotations["pulumi.com/skipAwait"] = "true"
+        ours["pulumi.com/skipAwait"] = "true"
     if patch_force is not None:
-        annotations[PATCH_FORCE] = (
-            pulumi.Output.from_input(patch_force).apply(_bool_text)
-            if is_later(patch_force)
-            else _bool_text(bool(patch_force))
-        )
-    made: dict[str, Any] = {"name": name, "annotations": annotations}
+        later = pulumi.Output.from_input(patch_force) if is_later(patch_force) else None
+        ours[PATCH_FORCE] = _bool_text(patch_force) if later is None else later.apply(_bool_text)
+    made: dict[str, Any] = {"name": name, "annotations": _with(annotations or {}, ours)}
     if namespace is not None:
         made["namespace"] = namespace
     if labels is not None:
@@ -96,5 +94,11 @@ def child_of(parent: pulumi.Resource, *depends_on: pulumi.Resource) -> pulumi.Re
     return pulumi.ResourceOptions(parent=parent, depends_on=list(depends_on) or None)
 
 
-def _bool_text(value: bool) -> str:
-    return "true" if value else "false"
+def _with(given: Any, ours: dict[str, pulumi.Input[str]]) -> pulumi.Input[dict[str, pulumi.Input[str]]]:
+    if is_later(given):
+        return pulumi.Output.from_input(given).apply(lambda known: {**(known or {}), **ours})
+    return {**given, **ours}
+
+
+def _bool_text(value: Any) -> Any:
+    return None if value is None else "true" if value else "false"

@@ -27,10 +27,12 @@ _WHOLE: Final = frozenset({"default", "definitions", "definition-ref", "model-fi
 class Later(str):
     """Stands in a model for a value that is not known yet. Its text says which of an object's it is.
 
-    It may be written into other texts, and has no parts: what looks into it raises TypeError or AttributeError.
+    It may be written into other texts, and a number be added to it. What looks into it, or compares it, raises
+    TypeError or AttributeError: an object that is made by such a decision is known only when the value is.
     """
 
     __slots__ = ()
+    __hash__ = str.__hash__
 
     @classmethod
     def number(cls, position: int) -> "Later":
@@ -38,6 +40,29 @@ class Later(str):
 
     def __iter__(self) -> NoReturn:
         raise TypeError("a value that is not known yet has no parts")
+
+    def __eq__(self, other: object) -> bool:
+        if self is not other and isinstance(other, str | int | float):
+            raise TypeError("a value that is not known yet equals no other")
+        return self is other
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __format__(self, _: str) -> str:
+        return str(self)
+
+    def __add__(self, other: Any) -> Any:
+        return str(self) + other if isinstance(other, str) else self
+
+
+class LaterFlag(Later):
+    """Stands for a boolean: what asks whether it is true raises TypeError."""
+
+    __slots__ = ()
+
+    def __bool__(self) -> NoReturn:
+        raise TypeError("a boolean that is not known yet decides nothing")
 
 
 class _Settled(NamedTuple):
@@ -80,7 +105,7 @@ def object_of(
             # Of pydantic: a text in the place of a number.
             warnings.simplefilter("ignore", UserWarning)
             skeleton = convert(numbered)
-    except (AttributeError, TypeError):
+    except (AttributeError, LookupError, TypeError):
         return pulumi.Output.from_input(dict(fields)).apply(lambda known: convert(_given(known)))
 
     async def settle() -> tuple[list[_Settled], dict[str, Any]]:
@@ -95,7 +120,9 @@ def object_of(
         ]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
-            return settled, convert(_replaced(numbered, settled))
+            made = convert(_replaced(numbered, settled))
+        _require_same_lists(skeleton, made)
+        return settled, made
 
     outcome = asyncio.ensure_future(settle())
 
@@ -181,6 +208,20 @@ def _numbers(text: str) -> list[int]:
     return [int(number) for number in _TOKEN.findall(text)]
 
 
+def _require_same_lists(shown: Any, made: Any, place: str = "") -> None:
+    """Raises RunError where a list has other items than were declared, so that each would get another's value."""
+    if isinstance(shown, dict) and isinstance(made, dict):
+        for key, item in shown.items():
+            _require_same_lists(item, made.get(key), f"{place}.{key}" if place else str(key))
+    elif isinstance(shown, list) and isinstance(made, list):
+        if len(shown) != len(made):
+            raise pulumi.RunError(
+                f"{place}: an Output is None, and this list has no item for it: leave the argument out, or give a value"
+            )
+        for at, item in enumerate(shown):
+            _require_same_lists(item, made[at], f"{place}[{at}]")
+
+
 def _at(value: Any, path: Path) -> Any:
     """What is there; None where the value turned out to leave its place out."""
     for step in path:
@@ -209,15 +250,17 @@ def _taking_later(schema: Any) -> Any:
     reference = {"ref": inner.pop("ref")} if "ref" in inner else {}
     return {
         "type": "function-wrap",
-        "function": {"type": "no-info", "function": _pass_later},
+        "function": {"type": "no-info", "function": _pass_flag if _is_flag(schema) else _pass_later},
         "schema": inner,
         **reference,
     }
 
 
-@cache
 def _unbuilt(model: type[BaseModel]) -> type[BaseModel]:
-    """The same class for pydantic, which would use the validator of one that is built: that takes no `Later`."""
+    """The same class for pydantic, which would use the validator of one that is built: that takes no `Later`.
+
+    A new one each time: it is built when an instance is first dumped.
+    """
     return types.new_class(model.__name__, (model,), {"defer_build": True})
 
 
@@ -236,6 +279,15 @@ def _within(key: str, value: Any) -> Any:
 
 def _pass_later(value: Any, handler: Callable[[Any], Any]) -> Any:
     return value if isinstance(value, Later) else handler(value)
+
+
+def _is_flag(schema: Any) -> bool:
+    inner = schema["schema"] if schema["type"] in ("nullable", "default") else schema
+    return bool(inner["type"] == "bool")
+
+
+def _pass_flag(value: Any, handler: Callable[[Any], Any]) -> Any:
+    return LaterFlag(value) if isinstance(value, Later) else handler(value)
 
 
 def _where_known(check: Callable[[Any], Any]) -> Callable[[Any], Any]:

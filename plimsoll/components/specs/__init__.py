@@ -4,11 +4,13 @@ from plimsoll.components.specs.controller import ControllerSpec, UiSpec
 from plimsoll.components.specs.crd import definitions, environment_definition, workspace_definition
 from plimsoll.components.specs.data_cache import LEADER, SET_NAME, DataCacheSpec
 from plimsoll.components.specs.data_cache import PORT as CACHE_PORT
+from plimsoll.components.specs.foundation import FoundationSpec
 from plimsoll.components.specs.gpu_discovery import ExistingGpuSoftware, GpuDiscoverySpec
+from plimsoll.components.specs.guard import GuardSpec, Layer
 from plimsoll.components.specs.monitoring import MonitoringSpec
-from plimsoll.components.specs.node_pool_spec import NodePoolSpec
 from plimsoll.components.specs.queue_admission import QueueAdmissionSpec
 from plimsoll.components.specs.schema import structural
+from plimsoll.components.specs.share_binder import ShareBinderSpec
 from plimsoll.components.specs.topology import Placement, TopologySpec
 from plimsoll.components.specs.training_runtime import TRAINER_API_VERSION, Kind, TrainingRuntimeSpec
 
@@ -20,12 +22,15 @@ __all__ = [
     "ControllerSpec",
     "DataCacheSpec",
     "ExistingGpuSoftware",
+    "FoundationSpec",
     "GpuDiscoverySpec",
+    "GuardSpec",
     "Kind",
+    "Layer",
     "MonitoringSpec",
-    "NodePoolSpec",
     "Placement",
     "QueueAdmissionSpec",
+    "ShareBinderSpec",
     "TopologySpec",
     "TrainingRuntimeSpec",
     "UiSpec",

@@ -6,8 +6,8 @@ from typing import Annotated, Any, Final, Literal, NamedTuple
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from plimsoll.components.specs.node_pool_spec import Duration
 from plimsoll.model.api import DeclaredTaint
+from plimsoll.model.karpenter import Duration
 from plimsoll.model.meta import Declared
 
 REPOSITORY: Final = "https://nvidia.github.io/k8s-device-plugin"

@@ -41,6 +41,9 @@ class ReplicatedJob(Declared):
         pods = dig(template, "spec.template")
         if not isinstance(pods, dict):
             raise ValueError("spec.template, the pod template, is required")
+        metadata = template.get("metadata") or {}
+        if not isinstance(metadata, dict) or not isinstance(metadata.get("labels") or {}, dict):
+            raise ValueError("metadata, and its labels, must be objects")
         try:
             check_pod_template(pods)
             pods = with_canonical_quantities(pods)
@@ -50,7 +53,7 @@ class ReplicatedJob(Declared):
 
     @model_validator(mode="after")
     def _step(self) -> "ReplicatedJob":
-        step = (dig(self.template, "metadata.labels") or {}).get(ANCESTOR_STEP)
+        step = self.step
         if step not in _CONTAINERS:
             return self
         if self.replicas not in (None, 1):
@@ -58,6 +61,13 @@ class ReplicatedJob(Declared):
         if not any(container["name"] == _CONTAINERS[step] for container in self.pod_template["spec"]["containers"]):
             raise ValueError(f"the step {step!r} needs a container with the name {_CONTAINERS[step]!r}")
         return self
+
+    @property
+    def step(self) -> str | None:
+        """Which part of a TrainJob goes into it; None where the template does not say."""
+        labels = (self.template.get("metadata") or {}).get("labels") or {}
+        step: str | None = labels.get(ANCESTOR_STEP)
+        return step
 
     @property
     def pod_template(self) -> Mapping[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 
 from pydantic import Field, model_validator
 
-from plimsoll.components.specs.job_set import ANCESTOR_STEP, JobSetTemplate
+from plimsoll.components.specs.job_set import JobSetTemplate
 from plimsoll.components.specs.ml_policy import MLPolicy
 from plimsoll.components.specs.pod_group_policy import PodGroupPolicy
 from plimsoll.components.specs.topology import Placement
@@ -58,9 +58,9 @@ class TrainingRuntimeSpec(Declared):
         """`spec` as Trainer takes it."""
         manifest = {key: value for key, value in self.manifest().items() if key not in _SETTINGS}
         if self.near is not None:
-            for job in manifest["template"]["spec"]["replicatedJobs"]:
-                step = (dig(job, "template.metadata.labels") or {}).get(ANCESTOR_STEP)
-                if step in (None, "trainer"):
+            jobs = zip(manifest["template"]["spec"]["replicatedJobs"], self.template.spec.replicated_jobs, strict=True)
+            for job, declared in jobs:
+                if declared.step in (None, "trainer"):
                     job["template"]["spec"]["template"] = self.near.with_affinity(job["template"]["spec"]["template"])
         if self.queue is None:
             return manifest

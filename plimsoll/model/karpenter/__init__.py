@@ -3,13 +3,16 @@
 from plimsoll.model.karpenter.claim_event import ClaimEvent
 from plimsoll.model.karpenter.node_claim import NodeClaim
 from plimsoll.model.karpenter.node_pool import NodePool
+from plimsoll.model.karpenter.node_pool_spec import Duration, NodePoolSpec
 from plimsoll.model.karpenter.requests import CapacityBuffer, PodTemplate, ProvisioningRequest
 
 __all__ = [
     "CapacityBuffer",
     "ClaimEvent",
+    "Duration",
     "NodeClaim",
     "NodePool",
+    "NodePoolSpec",
     "PodTemplate",
     "ProvisioningRequest",
 ]

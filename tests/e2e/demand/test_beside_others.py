@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from plimsoll.components.specs import GpuDiscoverySpec, NodePoolSpec
+from plimsoll.components.specs import GpuDiscoverySpec
 from plimsoll.labels import REQUEST
+from plimsoll.model.karpenter import NodePoolSpec
 from plimsoll.sandbox import Sandbox
 from plimsoll.stacks.node_overlays import node_overlays
 from plimsoll.stacks.shared_devices import shared_devices

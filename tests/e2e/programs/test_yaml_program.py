@@ -1,8 +1,10 @@
 """A Pulumi program in YAML uses the component package on a real cluster."""
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -11,6 +13,7 @@ from plimsoll.sandbox import Sandbox
 from plimsoll.sandbox.parts import Installation, find_programs, missing_programs, part
 from tests.e2e.cluster.kube import Kube
 from tests.e2e.programs.stacks import PulumiFolder, component_package
+from tests.pages import CHECKOUT
 
 pytestmark = pytest.mark.e2e
 
@@ -44,7 +47,7 @@ resources:
       nodeClassRef: {{ group: karpenter.kwok.sh, kind: KWOKNodeClass }}
       labels: {{ queue: "${{yaml-training.queueName}}" }}
       requirements:
-        - {{ key: karpenter.sh/capacity-type, operator: In, values: [on-demand] }}
+        - {{ key: karpenter.sh/capacity-type, operator: In, values: [on-demand, {{ fn::secret: spot }}] }}
 outputs:
   labels: ${{yaml-training.podLabels}}
 """
@@ -75,7 +78,10 @@ def test_a_program_in_yaml(project: PulumiFolder, nap_sandbox: Sandbox, kube: Ca
         project.preview("dev", "--expect-no-changes")
         labels = json.loads(project.pulumi("stack", "output", "--json"))["labels"]
         assert labels == {"kai.scheduler/queue": "yaml-training"}
-        hidden = research_in_state(project)
+        (requirement,) = in_state(project, "v1:NodePool::yaml-gpu")["template"]["spec"]["requirements"]
+        assert requirement["values"][0] == "on-demand"
+        assert SECRET in requirement["values"][1], "the secret alone, not the list"
+        hidden = in_state(project, "v2:Queue::yaml-research")
         assert SECRET in hidden.pop("displayName")
         assert hidden["resources"]["gpu"]["limit"] == 16
     finally:
@@ -93,9 +99,19 @@ def test_what_does_not_fit_is_named(project: PulumiFolder) -> None:
     assert 'File "' not in output, "no traceback"
 
 
-def research_in_state(project: PulumiFolder) -> dict[str, object]:
-    """`spec` of the Queue as the state has it."""
+def test_the_committed_schema_is_the_one_that_pulumi_prints(project: PulumiFolder, tmp_path: Path) -> None:
+    """From the package as an executable: for its folder pulumi first downloads the plugins of what it imports."""
+    plugin = tmp_path / "pulumi-resource-plimsoll"
+    plugin.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{CHECKOUT}/components/__main__.py" "$@"\n')
+    plugin.chmod(0o755)
+    printed = project.pulumi("package", "get-schema", str(plugin))
+    committed = json.loads((CHECKOUT / "components" / "schema.json").read_text())
+    assert json.loads(printed[printed.index("{") :]) == committed
+
+
+def in_state(project: PulumiFolder, name: str) -> dict[str, Any]:
+    """`spec` of an object as the state has it, by the end of its URN."""
     exported = json.loads(project.pulumi("stack", "export", "--stack", "dev"))["deployment"]["resources"]
-    (found,) = (each for each in exported if each["urn"].endswith("v2:Queue::yaml-research"))
-    spec: dict[str, object] = found["inputs"]["spec"]
+    (found,) = (each for each in exported if each["urn"].endswith(name))
+    spec: dict[str, Any] = found["inputs"]["spec"]
     return spec

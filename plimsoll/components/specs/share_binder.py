@@ -1,0 +1,18 @@
+"""ShareBinderSpec: where `plimsoll bind` keeps its reservations, and whose pods it binds."""
+
+from pydantic import Field
+
+from plimsoll.model.api import SCHEDULER
+from plimsoll.model.kai import NAMESPACE
+from plimsoll.model.meta import Declared
+
+
+class ShareBinderSpec(Declared):
+    namespace: str = Field(default=NAMESPACE, min_length=1, max_length=63)
+    """Of the reservations."""
+    service_account: str = Field(default=NAMESPACE, min_length=1, max_length=253)
+    """Of the reservations."""
+    scheduler_name: str = Field(default=SCHEDULER, min_length=1, max_length=253)
+    """Of the pods that are bound, as in the binder's settings."""
+    device_variables: bool = True
+    """Whether the cluster adds NVIDIA_VISIBLE_DEVICES to their containers; needs Kubernetes 1.36."""

@@ -1,0 +1,267 @@
+"""Each argument of each component, one at a time, as an Output: secret, unknown, or of None."""
+
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Any, NamedTuple
+
+import pulumi
+import pytest
+
+from plimsoll.components import (
+    CapacityGate,
+    Controller,
+    DataCache,
+    Environment,
+    Foundation,
+    GpuDiscovery,
+    Guard,
+    Monitoring,
+    NodePool,
+    Queue,
+    QueueAdmission,
+    ShareBinder,
+    Topology,
+    TrainingRuntime,
+    Workspace,
+)
+from tests.components.declaring import HIDDEN, declared
+from tests.components.templates import TORCH
+
+Path = tuple[str | int, ...]
+
+SAMPLES: dict[Callable[..., Any], dict[str, Any]] = {
+    CapacityGate: {"namespaces": ["a"], "queues": ["b"], "whole_gpus": True},
+    Controller: {
+        "image": "own:1",
+        "replicas": 3,
+        "backend": "s3://state",
+        "passphrase": {"name": "state", "key": "words"},
+        "shards": 2,
+        "pre_started": 2,
+        "lease_duration": 30.0,
+        "lease_renew_deadline": 20.0,
+        "lease_retry_period": 2.0,
+        "env": {"AWS_REGION": "eu"},
+        "pod_labels": {"team": "ml"},
+        "resources": {"cpu": "1", "memory": "1Gi", "memory_limit": "2Gi"},
+        "priority_class_name": "high",
+        "node_selector": {"pool": "system"},
+        "tolerations": [{"key": "system", "operator": "Exists"}],
+        "termination_grace_period_seconds": 60,
+        "network_policy": True,
+        "egress_ports": [443, 9000],
+        "metrics_port": 9999,
+        "ui": {
+            "replicas": 2,
+            "proxy": {"namespace": "ingress", "pod_labels": {"app": "proxy"}},
+            "resources": {"cpu": "1"},
+            "env": {"A": "b"},
+            "service_account_annotations": {"role": "x"},
+        },
+    },
+    DataCache: {
+        "name": "cache-1",
+        "namespace": "ml",
+        "table": {"metadata_location": "s3://m", "schema_name": "s", "table_name": "t"},
+        "workers": 2,
+        "queue": "research",
+        "topology": "racks",
+        "level": "rack",
+        "required": False,
+        "image": "own:1",
+        "head": {"cpu": "1", "memory": "1Gi"},
+        "worker": {"cpu": "2", "memory": "2Gi"},
+        "node_selector": {"pool": "gpu"},
+        "tolerations": [{"key": "gpu", "operator": "Exists", "toleration_seconds": 5}],
+        "scheduler_name": "own-kai",
+    },
+    Environment: {
+        "name": "prod",
+        "patch_force": True,
+        "node_auto_provisioning": "enabled",
+        "provisioner": "nodeclaim",
+        "limits": {"gpus": 3, "nodes": 4},
+        "access": [{"namespaces": ["a", "*"], "queues": ["q"], "gpus": 8}],
+        "node_claims": {"taints": [{"key": "gpu", "effect": "NoSchedule"}], "capacity_type": "spot"},
+        "catalog": {"prices": {"p4d.24xlarge": 32.5}},
+        "estimator": {"utilization_by_product": {"H100": 0.9}},
+        "policies": {"rules": {"image-tag": {"severity": "off"}}},
+        "presets": [
+            {
+                "name": "own",
+                "aliases": ["x"],
+                "repository": "o/own",
+                "size_gib": 3.0,
+                "config": {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4},
+            }
+        ],
+        "demand": {"schedulers": ["kai-scheduler"], "gpu_tflops": {"H100": 900.0}},
+    },
+    Foundation: {
+        "labels": {"team": "ml"},
+        "service_account_annotations": {"role": "x"},
+        "trigger_namespace": "waiting",
+    },
+    GpuDiscovery: {
+        "auto_provisioning": True,
+        "existing": {"gfd": ["a/b"]},
+        "pool_taints": [{"key": "gpu", "value": "x", "effect": "NoSchedule"}],
+        "chart": "./chart",
+        "gfd": {"mode": "on", "no_timestamp": False, "sleep_interval": "30s"},
+        "nfd": "off",
+        "mig_strategy": "single",
+        "config": {"map": {"a": "version: v1"}, "default": "a"},
+        "runtime_class_name": "nvidia",
+        "tolerations": [{"key": "own", "operator": "Exists"}],
+        "node_selector": {"pool": "gpu"},
+        "affinity": {"nodeAffinity": {}},
+        "image": {"repository": "own", "tag": "1", "pull_policy": "Always"},
+        "image_pull_secrets": ["pull"],
+        "device_list_strategy": "envvar",
+        "cdi": {"nvidia_hook_path": "/usr/bin/nvidia-ctk"},
+    },
+    Guard: {"name": "kept", "layer": "environment", "explanation": "No."},
+    Monitoring: {
+        "namespace": "monitoring",
+        "labels": {"release": "prometheus"},
+        "pod_monitor": True,
+        "pod_labels": {"app": "plimsoll"},
+        "dashboard": True,
+        "dashboard_labels": {"grafana": "1"},
+        "trigger_pending_seconds": 60,
+        "node_claim_failure_rate": 0.2,
+        "scaling_seconds": 300,
+        "plan_seconds": 240,
+        "cleanup_failures": 1,
+    },
+    NodePool: {
+        "name": "pool-1",
+        "requirements": [{"key": "a", "operator": "In", "values": ["x", "y"], "min_values": 1}],
+        "node_class_ref": {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "own"},
+        "labels": {"team": "ml", "kind": "gpu"},
+        "annotations": {"note": "x"},
+        "taints": [{"key": "gpu", "value": "x", "effect": "NoSchedule"}],
+        "startup_taints": [{"key": "driver", "effect": "NoExecute"}],
+        "limits": {"nvidia.com/gpu": "16"},
+        "disruption": {
+            "consolidation_policy": "WhenEmpty",
+            "consolidate_after": "20m",
+            "budgets": [{"nodes": "1", "reasons": ["Empty"], "schedule": "@daily", "duration": "8h"}],
+        },
+        "expire_after": "Never",
+        "termination_grace_period": "10m",
+        "weight": 3,
+    },
+    Queue: {
+        "name": "queue-1",
+        "patch_force": False,
+        "write_all_amounts": False,
+        "display_name": "Q",
+        "parent_queue": "root",
+        "priority": 200,
+        "resources": {"gpu": {"quota": 2, "limit": 4, "over_quota_weight": 2}, "cpu": {"quota": 1000}},
+        "preempt_min_runtime": "10m",
+    },
+    QueueAdmission: {"leaves": ["a", "b"], "parents": ["root"], "action": "audit"},
+    ShareBinder: {"namespace": "shares", "service_account": "own", "scheduler_name": "s", "device_variables": True},
+    Topology: {"name": "racks", "levels": [{"node_label": "block", "alias": "b"}, {"node_label": "rack"}]},
+    TrainingRuntime: {
+        "name": "torch-1",
+        "namespace": "ml",
+        "labels": {"framework": "torch"},
+        "ml_policy": {"num_nodes": 2, "torch": {"num_proc_per_node": "4"}},
+        "pod_group_policy": {"kai_scheduler": {"queue": "research"}},
+        "template": {"spec": {"replicated_jobs": TORCH["spec"]["replicated_jobs"][1:]}},  # type: ignore[typeddict-item]
+        "near": {"match_labels": {"app": "cache"}, "topology_key": "rack", "required": False},
+        "scheduler_name": "own-kai",
+        "kai_scheduler_field": True,
+    },
+    Workspace: {
+        "name": "w-1",
+        "namespace": "serving",
+        "labels": {"team": "ml"},
+        "resource": {"count": 2, "label_selector": {"match_labels": {"a": "b"}}, "instance_type": "x"},
+        "inference": {
+            "preset": {"name": "phi-4", "preset_options": {"model_access_secret": "token"}},
+            "replicas": 2,
+            "adapters": [
+                {"source": {"name": "lora", "image": "own:1", "image_pull_secrets": ["s"]}, "strength": "1.0"}
+            ],
+            "config": "tuned",
+            "service": {"enabled": True, "port": 81},
+        },
+        "queue": "research",
+    },
+}
+
+
+class Case(NamedTuple):
+    component: Callable[..., Any]
+    path: Path
+
+    def with_output(self, wrap: Callable[[Any], Any]) -> dict[str, Any]:
+        replaced: dict[str, Any] = _replaced(SAMPLES[self.component], self.path, wrap)
+        return replaced
+
+
+def places(value: Any, path: Path = ()) -> Iterator[Path]:
+    """Where an Output may be: at every part of a value."""
+    if path:
+        yield path
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in items:
+        yield from places(item, (*path, key))
+
+
+CASES = [Case(component, path) for component, args in SAMPLES.items() for path in places(args)]
+
+
+def _replaced(value: Any, path: Path, wrap: Callable[[Any], Any]) -> Any:
+    if not path:
+        return wrap(value)
+    copied = dict(value) if isinstance(value, dict) else list(value)
+    copied[path[0]] = _replaced(copied[path[0]], path[1:], wrap)
+    return copied
+
+
+@cache
+def plain(component: Callable[..., Any]) -> list[Any]:
+    return objects(component, SAMPLES[component])
+
+
+def objects(component: Callable[..., Any], args: dict[str, Any]) -> list[Any]:
+    """What is declared, without the resources' own names and without what is empty."""
+    found = [without_empty(each["inputs"]) for each in declared(lambda: component("it", args))]
+    return sorted(found, key=lambda each: str(sorted(each.get("metadata", each).items())))
+
+
+def outcome(component: Callable[..., Any], args: dict[str, Any]) -> list[Any] | str:
+    """The objects, or why there are none."""
+    try:
+        return objects(component, args)
+    except pulumi.RunError as error:
+        return str(error)
+
+
+def without_empty(value: Any) -> Any:
+    if isinstance(value, dict):
+        kept = {key: without_empty(item) for key, item in value.items()}
+        return {key: item for key, item in kept.items() if item not in (None, {})}
+    return [without_empty(item) for item in value] if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.component.__name__}.{'.'.join(map(str, case.path))}")
+def test_an_output_is_as_good_as_its_value_or_refused_by_name(case: Case) -> None:
+    secret = outcome(case.component, case.with_output(pulumi.Output.secret))
+    unknown = outcome(case.component, case.with_output(lambda _: pulumi.Output.from_input(pulumi.UNKNOWN)))
+    if isinstance(secret, str):
+        assert secret == unknown
+        assert str(case.path[0]) in secret
+        assert "is an Output, and which objects there are depends on it" in secret
+        return
+    assert secret == plain(case.component)
+    assert HIDDEN in str(unknown) or unknown == secret, "it has no part in the objects"
+    absent = outcome(case.component, case.with_output(lambda _: None))
+    if isinstance(case.path[-1], str) and isinstance(absent, list):
+        late = outcome(case.component, case.with_output(lambda _: pulumi.Output.from_input(None)))
+        assert late == absent or "env: an Output is None, and this list has no item for it" in late
