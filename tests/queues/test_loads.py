@@ -1,13 +1,13 @@
-"""What pods take of their queues is kept while pods and nodes change, and is what a fresh look finds."""
+"""What pods use of their queues is kept while pods and nodes change, and is what a fresh look finds."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.cluster.pods import pod_changes
-from plimsoll.cluster.queues import QueueLoads
+from plimsoll.cluster.queues import FollowedUsage, QueueLoads, queue_usage
 from plimsoll.labels import QUEUE
 from plimsoll.model.cluster import Node, Pod
-from tests.builders import A100_MIB, V100_MIB, a_node, a_snapshot
+from tests.builders import A100_MIB, V100_MIB, a_node, a_queue, a_snapshot, a_waiting_pod
 
 NODES = ("one", "two")
 
@@ -63,3 +63,28 @@ def test_loads_do_not_depend_on_what_was_known_before(rounds: list[tuple[list[Po
         changes = None if before is None else pod_changes(before.pods, snapshot.pods)
         assert kept.update(snapshot, changes) == QueueLoads().update(snapshot, None)
         before = snapshot
+
+
+@given(st.lists(st.tuples(st.lists(pods(), max_size=4), st.lists(nodes(), max_size=2)), min_size=2, max_size=5))
+def test_usage_does_not_depend_on_what_was_known_before(rounds: list[tuple[list[Pod], list[Node]]]) -> None:
+    followed = FollowedUsage()
+    held_pods: dict[str, Pod] = {}
+    held_nodes: dict[str, Node] = {}
+    queues = (a_queue("root", parent=""), a_queue("left", quota=1), a_queue("right", limit=2))
+    for changed_pods, changed_nodes in rounds:
+        held_pods |= {pod.name: pod for pod in changed_pods}
+        held_nodes |= {node.name: node for node in changed_nodes}
+        snapshot = a_snapshot(*queues, *held_nodes.values(), *held_pods.values())
+        found, fresh = followed.of(snapshot), queue_usage(snapshot)
+        for name in ("total", "running", "pending", "allocated", "non_preemptible", "waiting", "fair", "warnings"):
+            assert getattr(found, name) == getattr(fresh, name), name
+
+
+def test_pods_that_did_not_change_are_not_read_again() -> None:
+    pods = [a_waiting_pod(name, queue="q", gpu_memory="1000", node="n") for name in "ab"]
+    followed, queue, node = FollowedUsage(), a_queue("q", parent=""), a_node("n")
+    before = followed.of(a_snapshot(node, queue, *pods)).running
+    after = followed.of(a_snapshot(node, queue, pods[0], a_waiting_pod("c", queue="q", gpu_memory="1000"))).running
+    assert after[0] is before[0]
+    larger = followed.of(a_snapshot(a_node("n", memory=2 * A100_MIB), queue, pods[0])).running
+    assert larger[0].gpu_milli < before[0].gpu_milli, "a share in MiB depends on its node"

@@ -7,9 +7,10 @@ from plimsoll.cluster.queues.gate import NO_QUEUE, OVER_LIMIT, OVER_QUOTA, Queue
 from plimsoll.cluster.queues.load import NO_LOAD, QueueLoad, QueueLoads
 from plimsoll.cluster.queues.order import NextGpu, next_gpu
 from plimsoll.cluster.queues.preemptibility import is_preemptible, queue_of
+from plimsoll.cluster.queues.queued import QueuedPod
 from plimsoll.cluster.queues.reclaim import Reclaim
 from plimsoll.cluster.queues.tree import QueueTree
-from plimsoll.cluster.queues.usage import QueuedPod, QueueUsage, queue_usage
+from plimsoll.cluster.queues.usage import FollowedUsage, QueueUsage, queue_usage
 from plimsoll.cluster.queues.users import queue_uses
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "OVER_QUOTA",
     "Amount",
     "Claim",
+    "FollowedUsage",
     "NextGpu",
     "PastUsage",
     "QueueGate",

@@ -1,5 +1,7 @@
 """Amounts of the resources that queues divide."""
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -47,8 +49,16 @@ class Amount:
     def __sub__(self, other: "Amount") -> "Amount":
         return Amount(self.gpu - other.gpu, self.cpu - other.cpu, self.memory - other.memory)
 
+    def __mul__(self, count: int) -> "Amount":
+        return Amount(self.gpu * count, self.cpu * count, self.memory * count)
+
 
 NOTHING: Final = Amount()
+
+
+def total(amounts: Iterable[Amount]) -> Amount:
+    """Their sum; alike amounts are added once, times their number."""
+    return sum((amount * count for amount, count in Counter(amounts).items()), NOTHING)
 
 
 def shown(milli: Milli, resource: Resource) -> str:

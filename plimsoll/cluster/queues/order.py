@@ -12,8 +12,9 @@ from typing import Final
 
 from plimsoll.cluster.queues.amount import NOTHING, Amount, Resource
 from plimsoll.cluster.queues.gate import QueueGate
+from plimsoll.cluster.queues.queued import QueuedPod
 from plimsoll.cluster.queues.reclaim import Reclaim
-from plimsoll.cluster.queues.usage import QueuedPod, QueueUsage
+from plimsoll.cluster.queues.usage import QueueUsage
 
 _NO_SHARE: Final = 1000
 """Penalty for using a resource without a share of it."""
@@ -43,8 +44,9 @@ def next_gpu(usage: QueueUsage) -> NextGpu | None:
         return None
     if usage.free_gpu_milli >= pod.gpu_milli:
         return NextGpu(pod, free=True)
+    worths = {name: _worth(usage, name) for name in usage.fair}
     running = (each for each in usage.running if each.queue in usage.fair)
-    last_first = sorted(running, key=lambda each: _by_worth(usage, each), reverse=True)
+    last_first = sorted(running, key=lambda each: (worths[each.queue], *_by_urgency(each)), reverse=True)
     return NextGpu(pod, victims=Reclaim(usage, pod).victims(last_first))
 
 
@@ -93,10 +95,9 @@ def _dominant_share(usage: QueueUsage, name: str, allocated: Amount) -> Fraction
     return max(parts)
 
 
-def _by_worth(usage: QueueUsage, each: QueuedPod) -> tuple[object, ...]:
-    """Sort key, most valuable first: the order of its queues from the root, then that of the pods of one queue."""
-    above = tuple(_key(usage, name, None) for name in reversed(usage.tree.lineage(each.queue)))
-    return (above, *_by_urgency(each))
+def _worth(usage: QueueUsage, name: str) -> tuple[object, ...]:
+    """Sort key of a queue's pods, most valuable first: the order of its queues from the root."""
+    return tuple(_key(usage, above, None) for above in reversed(usage.tree.lineage(name)))
 
 
 def _within_quota(usage: QueueUsage, name: str, allocated: Amount) -> bool:

@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 
 from plimsoll.cluster.queues.amount import NOTHING, Amount, Resource
-from plimsoll.cluster.queues.usage import QueuedPod, QueueUsage
+from plimsoll.cluster.queues.queued import QueuedPod
+from plimsoll.cluster.queues.usage import QueueUsage
 from plimsoll.packing import Milli
 
 
@@ -25,16 +26,18 @@ class Reclaim:
         if not self.possible:
             return ()
         taken: list[QueuedPod] = []
+        spared: set[str] = set()
+        """Queues of which nothing more may be taken, until more is taken of others."""
         for each in ordered:
-            if (
-                each.preemptible
-                and each.gpu_milli
-                and self._rivals(each)
-                and self.allows([*taken, each], bounded=False)
-            ):
-                taken.append(each)
-                if self._suffices(taken):
-                    break
+            if each.queue in spared or not (each.preemptible and each.gpu_milli):
+                continue
+            if not (self._rivals(each) and self.allows([*taken, each], bounded=False)):
+                spared.add(each.queue)
+                continue
+            taken.append(each)
+            spared.clear()
+            if self._suffices(taken):
+                break
         else:
             return ()
         for each in tuple(taken):

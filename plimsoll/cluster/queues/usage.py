@@ -1,37 +1,20 @@
 """Usage of queues: what their pods use and request, what the cluster has, and the queues' fair shares."""
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
-from plimsoll.cluster.nodes import GpuLabels, gpu_devices, mig_gpus, parse_gpu_labels
-from plimsoll.cluster.pods import PodShare, is_reservation, read_shares
-from plimsoll.cluster.queues.amount import MILLI, NOTHING, Amount, Resource
+from plimsoll.cluster.queues.amount import NOTHING, Amount, Resource, total
 from plimsoll.cluster.queues.fair_share import NO_USAGE, PastUsage, fair_shares
-from plimsoll.cluster.queues.load import GpuFigures, QueueLoad, gpu_milli
-from plimsoll.cluster.queues.preemptibility import DEFAULT_SCHEDULER, is_preemptible, queue_of
+from plimsoll.cluster.queues.load import QueueLoad
+from plimsoll.cluster.queues.preemptibility import DEFAULT_SCHEDULER
+from plimsoll.cluster.queues.queued import QueuedPod, QueuedPods
 from plimsoll.cluster.queues.tree import QueueTree
 from plimsoll.model import Snapshot
 from plimsoll.model.api import EnvironmentSpec
-from plimsoll.model.cluster import Node, Pod
-from plimsoll.model.kai import NAMESPACES, POD_GROUP_NAME, PodGroup
-from plimsoll.model.meta import HostRequest
+from plimsoll.model.cluster import Pod
 from plimsoll.packing import Milli
-from plimsoll.quantity import parse_cpu_milli, parse_memory_mib
-
-
-@dataclass(frozen=True, slots=True)
-class QueuedPod:
-    """A pod that requests GPUs, with its queue; empty if it has none."""
-
-    pod: Pod
-    queue: str
-    requests: Amount
-    preemptible: bool
-
-    @property
-    def gpu_milli(self) -> Milli:
-        return self.requests.gpu
 
 
 @dataclass(frozen=True)
@@ -57,82 +40,57 @@ class QueueUsage:
     """The fair share; none for queues that reach no root."""
     warnings: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def loads(self) -> dict[str, QueueLoad]:
         """What the bound pods use, by the queue that they name."""
-        loads: defaultdict[str, QueueLoad] = defaultdict(QueueLoad)
-        for each in self.running:
-            loads[each.queue] += QueueLoad.of(each.requests, preemptible=each.preemptible)
-        return dict(loads)
+        used, kept = _by_name(self.running)
+        return {name: QueueLoad(amount, kept.get(name, NOTHING)) for name, amount in used.items()}
 
-    @property
+    @cached_property
     def free_gpu_milli(self) -> Milli:
         """What no pod uses, in total rather than on one node."""
-        return max(0, self.total.gpu - sum(each.gpu_milli for each in self.running))
+        return max(0, self.total.gpu - sum(each.allocated.gpu for each in self.loads.values()))
+
+
+class FollowedUsage:
+    """The usage of the newest of several snapshots, from the changes between them. Not thread-safe."""
+
+    def __init__(self) -> None:
+        self._pods = QueuedPods()
+
+    def of(self, snapshot: Snapshot, past: PastUsage = NO_USAGE) -> QueueUsage:
+        """`past` is what the queues used before, for time-based fair share."""
+        environment = snapshot.environment.spec
+        tree = QueueTree(snapshot.queues)
+        queued, refused, capacity = self._pods.read(snapshot)
+        # Pods of other schedulers use the cluster, and no queue.
+        own: list[QueuedPod] = []
+        foreign: list[QueuedPod] = []
+        for each in queued:
+            (own if each.queue in tree and _is_kais(each.pod, environment) else foreign).append(each)
+        running = tuple(each for each in own if each.pod.node_name)
+        pending = tuple(each for each in own if not each.pod.node_name and not each.pod.deleting)
+        there = capacity - total(each.requests for each in foreign if each.pod.node_name)
+        free = Amount(*(max(0, there[resource]) for resource in Resource))
+        used, kept = _by_name(running)
+        waiting, _ = _by_name(pending)
+        wanted = {name: used.get(name, NOTHING) + waiting.get(name, NOTHING) for name in (*used, *waiting)}
+        return QueueUsage(
+            tree=tree,
+            total=free,
+            running=running,
+            pending=pending,
+            allocated=_with_descendants(tree, used),
+            non_preemptible=_with_descendants(tree, kept),
+            waiting=_with_descendants(tree, waiting),
+            fair=fair_shares(tree, free, wanted, past),
+            warnings=(*(f"not counted: {each.message}" for each in refused), *past.warnings),
+        )
 
 
 def queue_usage(snapshot: Snapshot, past: PastUsage = NO_USAGE) -> QueueUsage:
-    """The usage of the queues of a snapshot; `past` is what they used before, for time-based fair share."""
-    environment = snapshot.environment.spec
-    tree = QueueTree(snapshot.queues)
-    gpus = {node.name: GpuFigures.of(node, environment.demand.gpu_tflops) for node in snapshot.nodes}
-    # A pending share in MiB counts as on the smallest GPU, as in KAI: its node is not known yet.
-    smallest = min(
-        (each for each in gpus.values() if each.memory_mib), default=GpuFigures(), key=lambda gpu: gpu[0] or 0
-    )
-    groups = {group.key: group for group in snapshot.pod_groups}
-    pods = [pod for pod in snapshot.pods if not pod.finished and not is_reservation(pod, NAMESPACES)]
-    shares = read_shares(pods, environment.gpu_resource)
-    queued = [_queued(each, environment, gpus.get(each.pod.node_name) or smallest, groups) for each in shares.found]
-    queued += [_sliced(pod, mig, environment, groups) for pod in pods if (mig := _mig_of(pod))]
-    # Pods of other schedulers use the cluster, and no queue.
-    own = [each for each in queued if each.queue in tree and _is_kais(each.pod, environment)]
-    running = tuple(each for each in own if each.pod.node_name)
-    pending = tuple(each for each in own if not each.pod.node_name and not each.pod.deleting)
-    known = set(map(id, own))
-    foreign = _sum(each.requests for each in queued if each.pod.node_name and id(each) not in known)
-    counted = (node for node in snapshot.nodes if node.usable and not node.memory_pressure)
-    capacity = _sum(_capacity(node, environment.gpu_resource) for node in counted) - foreign
-    total = Amount(*(max(0, capacity[resource]) for resource in Resource))
-    return QueueUsage(
-        tree=tree,
-        total=total,
-        running=running,
-        pending=pending,
-        allocated=_by_queue(tree, running),
-        non_preemptible=_by_queue(tree, (each for each in running if not each.preemptible)),
-        waiting=_by_queue(tree, pending),
-        fair=fair_shares(tree, total, _by_name((*running, *pending)), past),
-        warnings=(*(f"not counted: {each.message}" for each in shares.refused), *past.warnings),
-    )
-
-
-def _queued(
-    each: PodShare, environment: EnvironmentSpec, gpu: GpuFigures, groups: Mapping[tuple[str, str], PodGroup]
-) -> QueuedPod:
-    return _pod(each.pod, Amount.of(gpu_milli(each.share, gpu), each.pod.host), environment, groups)
-
-
-def _sliced(pod: Pod, gpus: int, environment: EnvironmentSpec, groups: Mapping[tuple[str, str], PodGroup]) -> QueuedPod:
-    return _pod(pod, Amount.of(gpus * MILLI, pod.host), environment, groups)
-
-
-def _pod(
-    pod: Pod, requests: Amount, environment: EnvironmentSpec, groups: Mapping[tuple[str, str], PodGroup]
-) -> QueuedPod:
-    group = groups.get((pod.namespace, pod.annotations.get(POD_GROUP_NAME, "")))
-    queue = queue_of(pod, environment.queue_scheduler, group)
-    return QueuedPod(pod, queue, requests, is_preemptible(pod, group))
-
-
-def _mig_of(pod: Pod) -> int:
-    """What KAI counts for the MIG devices that a pod requests."""
-    requested: dict[str, int] = defaultdict(int)
-    for container in pod.containers:
-        resources = container.get("resources") or {}
-        for resource, amount in ((resources.get("limits") or {}) | (resources.get("requests") or {})).items():
-            requested[resource] += int(amount) if str(amount).isdecimal() else 0
-    return mig_gpus(requested)
+    """The usage of the queues of one snapshot; `past` is what they used before, for time-based fair share."""
+    return FollowedUsage().of(snapshot, past)
 
 
 def _is_kais(pod: Pod, environment: EnvironmentSpec) -> bool:
@@ -140,38 +98,25 @@ def _is_kais(pod: Pod, environment: EnvironmentSpec) -> bool:
     return environment.queue_scheduler in (DEFAULT_SCHEDULER, pod.scheduler_name)
 
 
-def _by_name(pods: Iterable[QueuedPod]) -> dict[str, Amount]:
-    amounts: defaultdict[str, Amount] = defaultdict(Amount)
-    for each in pods:
-        amounts[each.queue] += each.requests
-    return dict(amounts)
+def _by_name(pods: Sequence[QueuedPod]) -> tuple[dict[str, Amount], dict[str, Amount]]:
+    """What pods request, by the queue that they name: all of them, and those that may not be reclaimed.
+
+    Alike requests are added once, times their number; those of `QueuedPods` are the same values.
+    """
+    alike = Counter((each.queue, each.preemptible, id(each.requests)) for each in pods)
+    requests = {id(each.requests): each.requests for each in pods}
+    every: defaultdict[str, Amount] = defaultdict(Amount)
+    kept: defaultdict[str, Amount] = defaultdict(Amount)
+    for (queue, preemptible, which), count in alike.items():
+        every[queue] += requests[which] * count
+        if not preemptible:
+            kept[queue] += requests[which] * count
+    return dict(every), dict(kept)
 
 
-def _by_queue(tree: QueueTree, pods: Iterable[QueuedPod]) -> dict[str, Amount]:
-    """By queue, including the descendants."""
+def _with_descendants(tree: QueueTree, by_name: Mapping[str, Amount]) -> dict[str, Amount]:
     amounts = dict.fromkeys(tree, NOTHING)
-    for queue, amount in _by_name(pods).items():
+    for queue, amount in by_name.items():
         for name in tree.lineage(queue):
             amounts[name] += amount
     return amounts
-
-
-def _sum(amounts: Iterable[Amount]) -> Amount:
-    return sum(amounts, NOTHING)
-
-
-def _capacity(node: Node, gpu_resource: str) -> Amount:
-    """Whole GPUs and MIG devices count, as in KAI."""
-    known = parse_gpu_labels(node.labels)
-    labelled = known.devices if isinstance(known, GpuLabels) else 0
-    devices = gpu_devices(node, gpu_resource)
-    gpus = (labelled if devices is None else devices) + mig_gpus(node.allocatable)
-    host = HostRequest(_amount(node, "cpu", parse_cpu_milli), _amount(node, "memory", parse_memory_mib))
-    return Amount.of(gpus * MILLI, host)
-
-
-def _amount(node: Node, resource: str, parse: Callable[[str | int | float], int]) -> int:
-    try:
-        return parse(node.allocatable.get(resource, 0))
-    except ValueError:
-        return 0
