@@ -1,5 +1,6 @@
 """`plimsoll savings`: which nodes could be removed, and a new packing of the same demand; nothing is changed."""
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -87,12 +88,15 @@ def _as_json(found: "Savings") -> dict[str, Any]:
             "moves": [asdict(move) for move in found.moving.moves],
         },
         "stays": dict(found.stays),
+        "leftOut": dict(found.left_out),
+        "pendingPods": found.pending,
     }
 
 
 def _print(found: "Savings", *, whole: bool) -> None:
     if not found.groups:
-        OUT.print("no usable node has GPUs")
+        _say("no usable node has GPUs")
+        _print_by_reason("not counted", found.left_out, whole=whole)
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in ("Type", "NodePool", "GPU"):
@@ -109,7 +113,13 @@ def _print(found: "Savings", *, whole: bool) -> None:
             names = ", ".join(each.removable) if whole else shortlist(each.removable)
             _say(f"{each.instance_type or each.product}: can be removed: {names}")
     _print_moves(found.moving, whole=whole)
-    _print_stays(found, whole=whole)
+    _print_by_reason("cannot be removed", found.stays, whole=whole)
+    _print_by_reason("not counted", found.left_out, whole=whole)
+    if found.pending:
+        _say(
+            f"{counted(found.pending, 'pending pod')} not counted: they may need the nodes that could be removed "
+            "(`plimsoll demand`)"
+        )
 
     def amount(value: float) -> str:
         return f"{value:,.2f} an hour" if found.priced else f"{value:g} GPUs"
@@ -142,15 +152,17 @@ def _print_moves(moving: "Moving", *, whole: bool) -> None:
     if moving.gangs:
         _say(f"{counted(moving.gangs, 'gang')} among them may restart all their pods")
     if moving.without_controller:
-        _say(f"{moving.without_controller} of them have no controller and are not recreated")
+        alone = counted(moving.without_controller, "pod")
+        _say(f"{alone} without a controller among them: not recreated once deleted")
 
 
-def _print_stays(found: "Savings", *, whole: bool) -> None:
+def _print_by_reason(what: str, reasons: Mapping[str, str], *, whole: bool) -> None:
+    """Nodes with one reason on one line."""
     by_reason: dict[str, list[str]] = {}
-    for name, reason in found.stays.items():
+    for name, reason in reasons.items():
         by_reason.setdefault(reason, []).append(name)
     for reason, names in sorted(by_reason.items()):
-        _say(f"{', '.join(names) if whole else shortlist(names)}: cannot be removed: {reason}")
+        _say(f"{', '.join(names) if whole else shortlist(names)}: {what}: {reason}")
 
 
 def _say(text: str) -> None:

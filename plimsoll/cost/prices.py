@@ -19,6 +19,12 @@ class Prices:
         known = {name: price for name, price in listed.items() if price is not None}
         return cls(known | dict(snapshot.environment.spec.catalog.prices))
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Prices) and self._prices == other._prices
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self._prices.items()))
+
     def __bool__(self) -> bool:
         """Whether any price is known."""
         return bool(self._prices)

@@ -10,7 +10,7 @@ from typing import Final
 
 from plimsoll.cost.least import Alike, least_weight
 from plimsoll.cost.prices import Prices
-from plimsoll.cost.used_nodes import UsedNode, used_nodes
+from plimsoll.cost.used_nodes import UsedNode, left_out_nodes, pending_pods, used_nodes
 from plimsoll.model import Snapshot
 from plimsoll.model.kai import POD_GROUP_NAME
 from plimsoll.packing import GPU_MILLI, Milli
@@ -77,6 +77,10 @@ class Savings:
     moving: Moving
     stays: Mapping[str, str]
     """Why nodes cannot be removed, by name."""
+    left_out: Mapping[str, str]
+    """Why nodes with GPUs are not examined, and not part of any figure, by name."""
+    pending: int
+    """Number of pending pods that request GPUs: they are not counted, and may need what could be removed."""
 
 
 def savings(snapshot: Snapshot, prices: Prices, *, any_gpu: bool = False) -> Savings:
@@ -106,6 +110,8 @@ def savings(snapshot: Snapshot, prices: Prices, *, any_gpu: bool = False) -> Sav
         groups=_reported(nodes, movable, repacked, removable),
         moving=_moving(nodes, removable, packing, snapshot),
         stays={node.name: node.stays for node in nodes if node.stays},
+        left_out=left_out_nodes(snapshot),
+        pending=pending_pods(snapshot),
     )
 
 

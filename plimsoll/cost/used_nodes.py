@@ -1,4 +1,4 @@
-"""Nodes that are examined for savings, and the needs of their pods for packing."""
+"""Nodes that are examined for savings and those that are not, and the needs of their pods for packing."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -13,6 +13,7 @@ from plimsoll.model.kai import NAMESPACES
 from plimsoll.model.meta import Placement
 from plimsoll.packing import GPU_MILLI, Milli
 from plimsoll.packing.nodes import UNBOUNDED, FreeNode, PodNeed
+from plimsoll.plan.owned import request_objects
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +63,7 @@ def used_nodes(snapshot: Snapshot, prices: Prices, *, any_gpu: bool) -> tuple[Us
     """By name. Unless `any_gpu`, pods need GPUs of the product that they have now."""
     resource = snapshot.environment.spec.gpu_resource
     pods = bound_pods(snapshot.pods)
-    accounts = [
-        account
-        for account in gpu_ledger(snapshot).accounts()
-        if account.gpus and account.kind and account.shareable and account.node.usable
-    ]
+    accounts = [account for account in gpu_ledger(snapshot).accounts() if account.gpus and not _why_left_out(account)]
     shares = {
         account.node.name: read_shares(
             (pod for pod in pods.get(account.node.name, ()) if not is_reservation(pod, NAMESPACES)), resource
@@ -95,6 +92,28 @@ def used_nodes(snapshot: Snapshot, prices: Prices, *, any_gpu: bool) -> tuple[Us
             )
         )
     return tuple(found)
+
+
+def left_out_nodes(snapshot: Snapshot) -> dict[str, str]:
+    """Why nodes with GPUs are not examined, by name."""
+    accounts = (account for account in gpu_ledger(snapshot).accounts() if account.gpus)
+    return {account.node.name: why for account in accounts if (why := _why_left_out(account))}
+
+
+def pending_pods(snapshot: Snapshot) -> int:
+    """Number of pods that request GPUs and are not bound, without those that request nodes from an autoscaler."""
+    own = {id(each) for each in request_objects(snapshot)}
+    pods = (pod for pod in snapshot.pods if not (pod.node_name or pod.finished or pod.deleting or id(pod) in own))
+    return len(read_shares(pods, snapshot.environment.spec.gpu_resource).found)
+
+
+def _why_left_out(account: GpuAccount) -> str:
+    """Empty if it is examined."""
+    if not account.node.usable:
+        return "not ready, cordoned or being deleted"
+    if not account.kind:
+        return "without a label of the GPU product"
+    return "" if account.shareable else "with devices that are parts of GPUs"
 
 
 def _stays(

@@ -13,8 +13,10 @@ from typer.testing import CliRunner
 
 from plimsoll.cli.savings import app
 from plimsoll.cost import Prices, Savings, savings
+from plimsoll.labels import DEMAND, ENVIRONMENT
+from plimsoll.model.api import TRIGGER_NAMESPACE
 from plimsoll.model.cluster import Node, Pod
-from tests.builders import a_gpu_node, a_snapshot, a_workspace
+from tests.builders import a_gpu_node, a_snapshot, a_waiting_pod, a_workspace
 from tests.pages import CHECKOUT
 
 L4, A100 = "NVIDIA-L4", "NVIDIA-A100-SXM4-40GB"
@@ -58,6 +60,10 @@ class Machine(NamedTuple):
 
     def node(self, **more: Any) -> Node:
         return a_gpu_node(self.name, self.product, gpus=self.gpus, instance_type=self.type, **more)
+
+
+def cordoned(machine: Machine) -> Node:
+    return machine.node().model_copy(update={"unschedulable": True})
 
 
 def of(*objects: Any, any_gpu: bool = False) -> Savings:
@@ -226,6 +232,21 @@ def test_most_small_clusters_are_packed_as_the_exact_search_does() -> None:
         exact[1] += abs(found.least - best) < 1e-6
         exact[2] += abs(found.saved - exact_saved(machines, shares)) < 1e-6
     assert min(exact) >= 140, exact
+
+
+def test_nodes_and_pods_that_are_not_counted_are_told() -> None:
+    waiting = a_waiting_pod("w", gpu_fraction="0.5")
+    own = {ENVIRONMENT: a_snapshot().environment.name, DEMAND: "d"}
+    request = a_waiting_pod("r", gpus=1, namespace=TRIGGER_NAMESPACE, more_labels=own)
+    found = of(Machine("a").node(), cordoned(Machine("b")), waiting, request)
+    assert found.now == PRICES["small"]
+    assert found.left_out == {"b": "not ready, cordoned or being deleted"}
+    assert found.pending == 1
+
+
+def test_a_cluster_without_usable_nodes_saves_nothing() -> None:
+    found = of(cordoned(Machine("a")))
+    assert (found.groups, figures(found)) == ((), (0, 0, 0, 0))
 
 
 def test_the_command_says_what_goes_what_moves_and_the_bound() -> None:
