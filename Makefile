@@ -21,7 +21,7 @@ SEED ?= $(shell echo $$RANDOM)
 # Of `make chaos`: how much goes wrong, and where the random numbers begin.
 DISTURBANCES ?= 100
 
-.PHONY: help install browser demo test test-unit fuzz chaos image check format docs release clean
+.PHONY: help install hooks browser demo test test-unit fuzz chaos image check format docs release clean
 
 help:
 	@echo "make demo       install everything, start two sandboxes, run the main use case"
@@ -33,6 +33,7 @@ help:
 	@echo "make check      format, lint, strict types, import layers"
 	@echo "make format     write the format and the fixes of the linter"
 	@echo "make install    the virtual environment alone: source .venv/bin/activate"
+	@echo "make hooks      run make check before each commit, with pre-commit"
 	@echo "make browser    Chromium for the tests of pages, from the packages of Debian or Ubuntu (as root)"
 	@echo "make docs       the documentation as a site, in build/site; fails on a dead link"
 	@echo "make release    wheel, site, image and release notes in dist, verified; IMAGE=none for no image"
@@ -44,6 +45,10 @@ install: .venv/.installed
 	@command -v $(UV) >/dev/null || { echo "installing uv" && python3 -m venv .uv && .uv/bin/pip install --quiet --disable-pip-version-check uv; }
 	$(UV) sync --locked --quiet
 	@touch $@
+
+hooks: install
+	$(UV) tool install --quiet pre-commit
+	"$$($(UV) tool dir --bin)/pre-commit" install
 
 # Tests of pages run in it, and are skipped without it. One that is there is taken as it is.
 browser:
