@@ -51,19 +51,22 @@ def create_app(
     # A large cluster takes seconds the first time; after that, changes alone are computed.
     _ = states.latest().nodes
     threading.Thread(target=states.prepare, name="preparing", daemon=True).start()
+    views = {
+        "/": pages.cluster,
+        "/queues": pages.queues,
+        "/workspaces": pages.workspaces,
+        "/demand": pages.demand,
+        "/plan": pages.plan,
+        "/history": pages.history,
+    }
+    details = {
+        "/nodes/{name}": pages.node,
+        "/queues/{name}": pages.queue,
+        "/workspaces/{namespace}/{name}": pages.workspace,
+    }
     routes = [
-        Route(path, _answering(page))
-        for path, page in (
-            ("/", pages.cluster),
-            ("/nodes/{name}", pages.node),
-            ("/queues", pages.queues),
-            ("/queues/{name}", pages.queue),
-            ("/workspaces", pages.workspaces),
-            ("/workspaces/{namespace}/{name}", pages.workspace),
-            ("/demand", pages.demand),
-            ("/plan", pages.plan),
-            ("/history", pages.history),
-        )
+        *(Route(path, _view(states, page)) for path, page in views.items()),
+        *(Route(path, _detail(page)) for path, page in details.items()),
     ]
     return Starlette(
         routes=[
@@ -80,8 +83,18 @@ def create_app(
     )
 
 
-def _answering(page: Callable[[Request], str]) -> Callable[[Request], Response]:
-    """Pages are computed on a thread: one of a large cluster takes a moment."""
+def _view(states: States, page: Callable[[Request], str]) -> Callable[[Request], Response]:
+    """Computed on a thread: a page of a large cluster takes a moment."""
+
+    def answer(request: Request) -> Response:
+        address = f"{request.url.path}?{request.url.query}"
+        return HTMLResponse(states.latest().page(address, lambda: page(request)))
+
+    return answer
+
+
+def _detail(page: Callable[[Request], str]) -> Callable[[Request], Response]:
+    """Computed for each request: the Events of a Workspace are no part of the Snapshot."""
 
     def answer(request: Request) -> Response:
         return HTMLResponse(page(request))
@@ -91,12 +104,13 @@ def _answering(page: Callable[[Request], str]) -> Callable[[Request], Response]:
 
 def _refused(pages: Pages, request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    return HTMLResponse(pages.error(request, error.detail), error.status_code)
+    title = "Not found" if error.status_code == 404 else "Not answered"
+    return HTMLResponse(pages.error(request, title, error.detail), error.status_code)
 
 
 def _failed(pages: Pages, request: Request, error: Exception) -> Response:
     assert isinstance(error, PlimsollError)
-    return HTMLResponse(pages.error(request, error.message, error.hint or ""), 500)
+    return HTMLResponse(pages.error(request, "This view failed", error.message, error.hint or ""), 500)
 
 
 class _Announcements:

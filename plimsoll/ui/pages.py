@@ -76,7 +76,7 @@ class Pages:
 
     def queues(self, request: Request) -> str:
         state = self._states.latest()
-        rows = queue_rows(state.usage, _filter(request))
+        rows = queue_rows(state.usage, state.nodes, _filter(request))
         return self._page(
             request, state, "queues.html", "Queues", rows=rows, warnings=state.usage.warnings,
             following=state.next_gpu,
@@ -84,7 +84,7 @@ class Pages:
 
     def queue(self, request: Request) -> str:
         state, name = self._states.latest(), request.path_params["name"]
-        row = next((each for each in queue_rows(state.usage, Filter()) if each.name == name), None)
+        row = next((each for each in queue_rows(state.usage, (), Filter()) if each.name == name), None)
         if row is None:
             raise HTTPException(404, f"there is no Queue {name!r}")
         below = {each for each in state.usage.tree if name in state.usage.tree.lineage(each)}
@@ -115,7 +115,7 @@ class Pages:
         owner = f"Workspace {ref}"
         past = [
             (row, change)
-            for row in delta_rows(state.snapshot.environment.status.deltas, Filter())
+            for row in delta_rows(state.snapshot, Filter())
             for change in row.changes
             if change.owner == owner
         ]
@@ -141,11 +141,11 @@ class Pages:
 
     def history(self, request: Request) -> str:
         state = self._states.latest()
-        rows = delta_rows(state.snapshot.environment.status.deltas, _filter(request))
+        rows = delta_rows(state.snapshot, _filter(request))
         return self._page(request, state, "history.html", "History", rows=rows)
 
-    def error(self, request: Request, message: str, hint: str = "") -> str:
-        return self._render("error.html", request, title="Not found", message=message, hint=hint)
+    def error(self, request: Request, title: str, message: str, hint: str = "") -> str:
+        return self._render("error.html", request, title=title, message=message, hint=hint)
 
     def _page(self, request: Request, state: State, template: str, title: str, **values: Any) -> str:
         found: Choices = choices(state.snapshot, state.nodes)

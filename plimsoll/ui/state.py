@@ -2,12 +2,14 @@
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Final
 
-from plimsoll.cluster.queues import NextGpu, QueueUsage, next_gpu, queue_usage
+from plimsoll.cluster.queues import FollowedUsage, NextGpu, QueueUsage, next_gpu
 from plimsoll.cost import Prices
+from plimsoll.errors import PlimsollError
 from plimsoll.model import Plan, Snapshot
 from plimsoll.model.api import WorkspaceRef
 from plimsoll.plan import Explanation, explain, validate
@@ -19,6 +21,8 @@ from plimsoll.ui.feed import Feed
 from plimsoll.ui.view import NodeRow, NodeRows
 
 Clock = Callable[[], datetime]
+_PAGES: Final = 64
+"""Addresses whose page is kept for a version."""
 
 
 class _SharedCaches:
@@ -28,6 +32,7 @@ class _SharedCaches:
     def __init__(self, clock: Clock) -> None:
         self.clock: Final = clock
         self.rows: Final = NodeRows()
+        self.queues: Final = FollowedUsage()
         self.planner: Final = DemandPlanner()
         self.nodes_lock: Final = threading.Lock()
         self.queues_lock: Final = threading.Lock()
@@ -42,6 +47,23 @@ class State:
         self.snapshot = snapshot
         self.time = caches.clock()
         self._caches = caches
+        self._pages: dict[str, str] = {}
+        self._due: datetime | None = None
+        """When its Plan would be another one; known once the Plan is made."""
+
+    def page(self, address: str, render: Callable[[], str]) -> str:
+        """The page at an address: rendered once for a version, however many browsers show it."""
+        page = self._pages.get(address)
+        if page is None:
+            page = render()
+            if len(self._pages) < _PAGES:
+                self._pages[address] = page
+        return page
+
+    @property
+    def outdated(self) -> bool:
+        """Whether its Plan would be another one now, although the cluster did not change."""
+        return self._due is not None and self.time < self._due < self._caches.clock()
 
     @property
     def nodes(self) -> tuple[NodeRow, ...]:
@@ -77,7 +99,7 @@ class State:
 
     @cached_property
     def _usage(self) -> QueueUsage:
-        return queue_usage(self.snapshot)
+        return self._caches.queues.of(self.snapshot)
 
     @cached_property
     def _next_gpu(self) -> NextGpu | None:
@@ -87,6 +109,7 @@ class State:
     def _plan(self) -> Plan:
         view = ClusterView(self.snapshot)
         made = plan_round(view, validate(view), self.time, self._caches.planner)
+        self._due = made.next_deadline
         return withhold(made, self.snapshot, self.time)
 
 
@@ -102,11 +125,13 @@ class States:
     def latest(self) -> State:
         version, snapshot = self._feed.latest
         with self._lock:
-            if self._state is None or self._state.version < version:
+            if self._state is None or self._state.version < version or self._state.outdated:
                 self._state = State(version, snapshot, self._caches)
             return self._state
 
     def prepare(self) -> None:
-        """Computes all parts of the newest version, those of the first page first."""
+        """Computes all parts of the newest version, those of the first page first. The page of a part that fails says
+        why."""
         state = self.latest()
-        _ = (state.nodes, state.usage, state.plan, state.next_gpu)
+        with suppress(PlimsollError):
+            _ = (state.nodes, state.usage, state.plan, state.next_gpu)

@@ -40,8 +40,8 @@ class Console:
         page.on("request", lambda request: self.hosts.add(request.url.split("/")[2]))
 
     def _failed(self, request: Any) -> None:
-        # The stream of events ends when the page is left.
-        if not request.url.endswith("/events"):
+        # What a page that is left still loads is given up, as its stream of events.
+        if request.failure != "net::ERR_ABORTED" and not request.url.endswith("/events"):
             self.errors.append(f"{request.url}: {request.failure}")
 
 
@@ -51,6 +51,13 @@ def tab_bytes() -> int:
         child for child in psutil.Process().children(recursive=True) if "--type=renderer" in " ".join(child.cmdline())
     ]
     return max(child.memory_full_info().uss for child in renderers)
+
+
+def seconds_until_shown(page: Page, condition: str, argument: str) -> float:
+    """How long it took until the function of JavaScript was true; the browser asks, so the server has this process."""
+    began = time.monotonic()
+    page.wait_for_function(condition, arg=argument)
+    return time.monotonic() - began
 
 
 def seconds_until(done: Callable[[], bool], most: float) -> float:

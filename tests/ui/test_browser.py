@@ -14,7 +14,7 @@ from plimsoll.cluster.pods import IndexedPods
 from plimsoll.model import Snapshot
 from plimsoll.ui import Feed, create_app, serve
 from tests.pages import CHECKOUT
-from tests.ui.browser import Console, accessibility_findings, seconds_until, tab_bytes
+from tests.ui.browser import Console, accessibility_findings, seconds_until, seconds_until_shown, tab_bytes
 
 pytestmark = [pytest.mark.xdist_group("browser")]
 
@@ -38,7 +38,10 @@ SHOWN = {"cluster": "light", "queues": "light", "workspace": "light", "plan": "d
 
 def changed(snapshot: Snapshot, node: str) -> Snapshot:
     """The same cluster, with one node cordoned."""
-    nodes = (each.model_copy(update={"unschedulable": each.name == node}) for each in snapshot.nodes)
+    nodes = list(snapshot.nodes)
+    at = next(number for number, each in enumerate(nodes) if each.name == node)
+    # The others stay the same values, as those that the observer reads.
+    nodes[at] = nodes[at].model_copy(update={"unschedulable": True})
     return snapshot.model_copy(update={"nodes": tuple(nodes)})
 
 
@@ -119,7 +122,7 @@ def test_views_are_linked_to_each_other(page: Page, address: str) -> None:
     page.get_by_role("link", name="serving").first.click()
     page.get_by_role("link", name="its demand").click()
     page.get_by_role("heading", name="Demand", exact=True).wait_for()
-    page.get_by_text("7 waiting pods").click()
+    page.get_by_text("7 pending pods").click()
     assert page.locator("details tbody tr:visible").count() == 7
     page.get_by_role("link", name="in the next plan").click()
     page.get_by_role("link", name="GPUDemand serving").first.click()
@@ -170,30 +173,37 @@ def large() -> Snapshot:
     return snapshot.model_copy(update={"pods": IndexedPods.of(snapshot.pods)})
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def large_feed(large: Snapshot) -> Iterator[Feed]:
     feed = Feed(large)
     yield feed
     feed.close()
 
 
-def test_ten_thousand_nodes_are_shown_in_groups_first(page: Page, console: Console, large_feed: Feed) -> None:
-    """Seconds are the best of some: other processes of a test run may take the processor meanwhile."""
+@pytest.fixture(scope="module")
+def large_address(large_feed: Feed) -> Iterator[str]:
     with serve(create_app(large_feed), "127.0.0.1", 0) as address:
-        first = min(_seconds_of_first_view(page, address) for _ in range(3))
-        assert page.locator("dl.figures dd").first.inner_text() == "10000"
-        assert page.locator("table.nodes").count() == 0
-        page.get_by_role("link", name="List the").first.click()
-        page.locator("table.nodes").wait_for()
-        assert page.locator("table.nodes tbody tr").count() == 100
-        page.get_by_role("link", name="Next nodes").click()
-        page.get_by_text("page 2 of").wait_for()
-        memory = tab_bytes()
-        page.locator("#live", has_text="live").wait_for()
-        taken = min(_seconds_of_a_change(page, large_feed, number) for number in range(3))
-        assert (first < 2, taken < 1, memory < 300 * 2**20) == (True, True, True), (first, taken, memory)
-        assert console.errors == []
+        yield address
         large_feed.close()
+
+
+def test_ten_thousand_nodes_are_shown_in_groups_first(
+    page: Page, console: Console, large_feed: Feed, large_address: str
+) -> None:
+    """Seconds are the best of some: other processes of a test run may take the processor meanwhile."""
+    first = min(_seconds_of_first_view(page, large_address) for _ in range(3))
+    assert page.locator("dl.figures dd").first.inner_text() == "10,000"
+    assert page.locator("table.nodes").count() == 0
+    page.get_by_role("link", name="List the").first.click()
+    page.locator("table.nodes").wait_for()
+    assert page.locator("table.nodes tbody tr").count() == 100
+    page.get_by_role("link", name="Next nodes").click()
+    page.get_by_text("page 2 of").wait_for()
+    memory = tab_bytes()
+    page.locator("#live", has_text="live").wait_for()
+    taken = min(_seconds_of_a_change(page, large_feed, number) for number in range(3))
+    assert (first < 2, taken < 1, memory < 300 * 2**20) == (True, True, True), (first, taken, memory)
+    assert console.errors == []
 
 
 def _seconds_of_first_view(page: Page, address: str) -> float:
@@ -203,7 +213,32 @@ def _seconds_of_first_view(page: Page, address: str) -> float:
     return time.monotonic() - began
 
 
+def _seconds_of_first_view(page: Page, address: str) -> float:
+    began = time.monotonic()
+    page.goto(address)
+    page.locator("main h3").first.wait_for()
+    return time.monotonic() - began
+
+
+@pytest.mark.parametrize("view", ["queues", "demand", "plan", "workspaces"])
+def test_a_change_among_ten_thousand_nodes_is_shown_within_a_second(
+    page: Page, large_feed: Feed, large_address: str, view: str
+) -> None:
+    opened(page, large_address, view)
+
+    def seconds(number: int) -> float:
+        version = page.locator("main").get_attribute("data-version")
+        large_feed.publish(changed(large_feed.latest[1], large_feed.latest[1].nodes[number].name))
+        return seconds_until_shown(
+            page, "version => document.getElementById('main').dataset.version !== version", version
+        )
+
+    assert min(map(seconds, range(3))) < 1
+
+
 def _seconds_of_a_change(page: Page, feed: Feed, number: int) -> float:
     node = page.locator("table.nodes tbody th").nth(number).inner_text()
     feed.publish(changed(feed.latest[1], node))
-    return seconds_until(lambda: page.locator(f"#node-{node} td").first.inner_text() == "Cordoned", 10)
+    return seconds_until_shown(
+        page, "id => document.querySelector(`#${id} td`).innerText === 'Cordoned'", f"node-{node}"
+    )

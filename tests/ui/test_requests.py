@@ -89,3 +89,18 @@ def test_an_address_in_use_is_an_error_for_people(address: str, feed: Feed) -> N
     port = int(address.rstrip("/").rpartition(":")[2])
     with pytest.raises(PlimsollError, match=str(port)), serve(create_app(feed), "127.0.0.1", port):
         pass
+
+
+def test_a_view_that_fails_says_why(example: Snapshot, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise PlimsollError("the plan failed", "change this field")
+
+    monkeypatch.setattr("plimsoll.ui.state.plan_round", fail)
+    feed = Feed(example)
+    with serve(create_app(feed), "127.0.0.1", 0) as address:
+        answer, cluster = get(address, "plan"), get(address)
+        feed.close()
+    assert (answer.code, cluster.code) == (500, 200), "other views are shown"
+    assert "the plan failed" in answer.text
+    assert "change this field" in answer.text
+    assert "Not found" not in answer.text

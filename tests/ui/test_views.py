@@ -13,6 +13,7 @@ from plimsoll.ui.view import (
     NodeRow,
     NodeRows,
     Use,
+    choices,
     cluster_page,
     delta_rows,
     demand_rows,
@@ -20,7 +21,7 @@ from plimsoll.ui.view import (
     queue_rows,
     workspace_rows,
 )
-from tests.builders import a_gpu_node, a_queue, a_snapshot, a_waiting_pod, a_workspace
+from tests.builders import NC24, a_claim, a_gpu_node, a_queue, a_snapshot, a_waiting_pod, a_workspace
 
 NOW = datetime(2026, 11, 22, 9, 13, tzinfo=UTC)
 NONE = Prices({})
@@ -89,9 +90,54 @@ def test_a_filter_restricts_nodes_by_everything_on_them(example: Snapshot, wante
 
 
 def test_a_queue_keeps_its_parents(example: Snapshot) -> None:
-    found = queue_rows(queue_usage(example), Filter(text="serving"))
+    found = queue_rows(queue_usage(example), (), Filter(text="serving"))
     assert [(row.name, row.depth) for row in found] == [("company", 0), ("product", 1), ("serving", 2)]
     assert (found[2].allocated, found[2].pending, found[2].quota) == (pytest.approx(3.1), pytest.approx(4.2), 8)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "leaves"),
+    [
+        (Filter(namespace="notebooks"), {"notebooks"}),
+        (Filter(type="g6.xlarge"), {"notebooks", "serving"}),
+        (Filter(type="p5.48xlarge", namespace="research"), {"training", "evaluation"}),
+        (Filter(queue="serving", namespace="notebooks"), set()),
+    ],
+)
+def test_queues_are_filtered_by_their_pods(example: Snapshot, wanted: Filter, leaves: set[str]) -> None:
+    found = queue_rows(queue_usage(example), rows(example).values(), wanted)
+    assert {row.name for row in found if row.leaf} == leaves
+
+
+@pytest.mark.parametrize(
+    ("wanted", "owners"),
+    [
+        (Filter(queue="serving"), {"GPUDemand"}),
+        (Filter(type="g6.xlarge"), {"GPUDemand"}),
+        (Filter(type="p5.48xlarge"), {"Workspace assistants/translation"}),
+        (
+            Filter(namespace="assistants"),
+            {"GPUDemand", "Workspace assistants/assistant", "Workspace assistants/translation"},
+        ),
+        (Filter(queue="training"), set()),
+    ],
+)
+def test_operations_are_filtered_by_whom_they_are_for(example: Snapshot, wanted: Filter, owners: set[str]) -> None:
+    page = plan_page(plan(example, validate(example), NOW), example, NONE, wanted)
+    assert {row.owner.partition(" serving-")[0] for row in page.rows} == owners
+
+
+def test_choices_name_what_has_no_node_yet() -> None:
+    snapshot = a_snapshot(a_workspace(selector={}, instance_type=NC24), a_waiting_pod("p", gpus=1, namespace="waiting"))
+    assert choices(snapshot, ()).types == (NC24,)
+    assert choices(snapshot, ()).namespaces == ("default", "waiting")
+
+
+def test_requested_nodes_are_filtered_by_whom_they_are_for() -> None:
+    workspace = a_workspace(selector={}, instance_type=NC24, queue="research")
+    snapshot = a_snapshot(workspace, a_claim("c", workspace), nap=True)
+    for wanted, count in ((Filter(queue="research"), 1), (Filter(queue="other"), 0), (Filter(type=NC24), 1)):
+        assert len(cluster_page((), snapshot, NONE, wanted).requested) == count, wanted
 
 
 def test_workspaces_have_the_verdict_of_now(example: Snapshot) -> None:
@@ -136,8 +182,8 @@ def test_a_plan_is_a_diff_with_reasons_and_prices(example: Snapshot) -> None:
 
 
 def test_the_history_tells_what_failed(example: Snapshot) -> None:
-    found = delta_rows(example.environment.status.deltas, Filter())
+    found = delta_rows(example, Filter())
     assert [row.time for row in found] == sorted((row.time for row in found), reverse=True)
     assert found[1].changes[0].what == "4 x Pod gpu-l4-0a1b, gpu-l4-0c2d, gpu-l4-1e3f and 1 more"
     assert "quota" in found[2].changes[0].failure
-    assert len(delta_rows(example.environment.status.deltas, Filter(text="draft"))) == 2
+    assert len(delta_rows(example, Filter(text="draft"))) == 2

@@ -7,7 +7,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from plimsoll.cluster.queues import queue_usage
+from plimsoll.cluster.queues import FollowedUsage
 from plimsoll.cost import Prices
 from plimsoll.model import Snapshot
 from plimsoll.model.api import ConditionType
@@ -43,23 +43,26 @@ _COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "red", "bright_cyan", 
 
 
 class Screen:
-    """Renders Snapshots one after the other; rows of unchanged nodes are kept."""
+    """Renders Snapshots one after the other; what did not change is not computed again."""
 
     def __init__(self) -> None:
         self._rows = NodeRows()
+        self._usage = FollowedUsage()
 
     def shown(self, snapshot: Snapshot) -> RenderableType:
         prices = Prices.of(snapshot)
         page = cluster_page(self._rows.update(snapshot, prices), snapshot, prices, Filter())
-        parts: list[RenderableType] = [_headline(snapshot, page), _legend(page), _groups(page)]
+        parts: list[RenderableType] = [_headline(snapshot, page)]
+        if page.groups:
+            parts += [_legend(page), _groups(page)]
         if page.requested:
             parts.append(_requested(page.requested))
         if snapshot.queues:
-            parts.append(_queues(queue_rows(queue_usage(snapshot), Filter())))
+            parts.append(_queues(queue_rows(self._usage.of(snapshot), (), Filter())))
         if snapshot.gpu_demands:
             parts.append(_demands(snapshot))
         parts.append(_workspaces(snapshot))
-        deltas = delta_rows(snapshot.environment.status.deltas, Filter())
+        deltas = delta_rows(snapshot, Filter())
         if deltas:
             parts.append(_deltas(deltas))
         return Group(*(line for part in parts for line in (part, Text())))

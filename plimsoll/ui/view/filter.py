@@ -53,9 +53,14 @@ class Choices:
 
 def choices(snapshot: Snapshot, rows: Iterable[NodeRow]) -> Choices:
     rows = tuple(rows)
-    namespaces = {name for row in rows for name in row.namespaces} | {each.namespace for each in snapshot.workspaces}
+    namespaces = {name for row in rows for name in row.namespaces}
+    namespaces |= {each.namespace for each in snapshot.workspaces}
+    namespaces |= {pod.namespace for pod in snapshot.pods if not pod.node_name}
+    types = {row.instance_type for row in rows}
+    types |= {each.spec.resource.instance_type or "" for each in snapshot.workspaces}
+    types |= {name for claim in snapshot.node_claims for name in claim.instance_types}
     return Choices(
         namespaces=tuple(sorted(namespaces - {""})),
         queues=tuple(sorted({each.name for each in snapshot.queues} | {name for row in rows for name in row.queues})),
-        types=tuple(sorted({row.instance_type for row in rows} - {""})),
+        types=tuple(sorted(types - {""})),
     )

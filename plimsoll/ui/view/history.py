@@ -1,11 +1,13 @@
 """Rows of the history: the deltas that the Environment's status records."""
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from plimsoll.model.api import DeltaChange, DeltaRecord
+from plimsoll.model import Snapshot
+from plimsoll.model.api import DeltaChange
 from plimsoll.text import shortlist
 from plimsoll.ui.view.filter import Filter
+from plimsoll.ui.view.owners import NO_FACTS, OwnerFacts, owner_facts
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +33,12 @@ class DeltaRow:
 _SIGNS = {"create": "+", "update": "~", "delete": "-"}
 
 
-def delta_rows(records: Iterable[DeltaRecord], wanted: Filter) -> tuple[DeltaRow, ...]:
+def delta_rows(snapshot: Snapshot, wanted: Filter) -> tuple[DeltaRow, ...]:
     """Newest first; deltas of which no change is shown are left out."""
     rows = []
-    for record in records:
-        changes = tuple(_change(each) for each in record.changes if _shown(each, wanted))
+    facts = owner_facts(snapshot, wanted)
+    for record in snapshot.environment.status.deltas:
+        changes = tuple(_change(each) for each in record.changes if _shown(each, wanted, facts))
         if changes or not wanted:
             rows.append(DeltaRow(record.time, record.seconds, ", ".join(record.stacks), changes, record.more))
     return tuple(rows)
@@ -48,8 +51,9 @@ def _change(change: DeltaChange) -> ChangeRow:
     return ChangeRow(_SIGNS[change.operation], what, change.owner, change.reason, change.failure)
 
 
-def _shown(change: DeltaChange, wanted: Filter) -> bool:
+def _shown(change: DeltaChange, wanted: Filter, facts: Mapping[str, OwnerFacts]) -> bool:
     namespace = change.owner.partition(" ")[2].partition("/")[0] if "/" in change.owner else ""
-    return wanted.takes(namespaces=(namespace,)) and wanted.finds(
-        *change.names, change.kind, change.owner, change.reason
-    )
+    found = facts.get(change.owner, NO_FACTS)
+    return wanted.takes(
+        namespaces={namespace, *found.namespaces}, queues=found.queues, types=found.types
+    ) and wanted.finds(*change.names, change.kind, change.owner, change.reason)

@@ -1,7 +1,7 @@
 """The page of the cluster: nodes of one shape as a group, requested nodes, and what all of it costs."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
@@ -16,6 +16,7 @@ from plimsoll.plan.owned import ClaimProgress, condition_text, phase_of, request
 from plimsoll.plan.requests import NodeRequest
 from plimsoll.ui.view.filter import Filter
 from plimsoll.ui.view.nodes import NodeRow
+from plimsoll.ui.view.owners import NO_FACTS, OwnerFacts, owner_facts
 from plimsoll.ui.view.segments import Bar, Use, in_order
 
 PAGE: Final = 100
@@ -102,7 +103,8 @@ def cluster_page(
 ) -> ClusterPage:
     """`opened` is the key of the group whose nodes are listed; `page` is counted from 1."""
     shown = [row for row in rows if _shown(row, wanted)]
-    requested = tuple(each for each in requested_rows(snapshot, prices) if _requested_shown(each, wanted))
+    facts = owner_facts(snapshot, wanted)
+    requested = tuple(each for each in requested_rows(snapshot, prices) if _requested_shown(each, wanted, facts))
     ordered = sorted(shown, key=_group_key)
     groups = tuple(
         _group(key, list(found), opened, page, len(shown) <= SMALL) for key, found in groupby(ordered, key=_group_key)
@@ -244,11 +246,8 @@ def _pod_names(row: NodeRow, wanted: Filter) -> list[str]:
     return [f"{each.pod.namespace}/{each.pod.name}" for each in row.pods] if wanted.text else []
 
 
-def _requested_shown(row: RequestedRow, wanted: Filter) -> bool:
-    namespace = row.owner.partition(" ")[2].partition("/")[0]
-    # Requests of demands have no namespace, and serve the queues of their pods together.
-    return (
-        not wanted.queue
-        and wanted.takes(namespaces=(namespace,), types=row.instance_types)
-        and wanted.finds(row.name, row.owner, row.pool, *row.instance_types)
+def _requested_shown(row: RequestedRow, wanted: Filter, facts: Mapping[str, OwnerFacts]) -> bool:
+    found = facts.get(row.owner, NO_FACTS)
+    return wanted.takes(namespaces=found.namespaces, queues=found.queues, types=row.instance_types) and wanted.finds(
+        row.name, row.owner, row.pool, *row.instance_types
     )

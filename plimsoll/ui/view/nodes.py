@@ -1,7 +1,7 @@
 """Rows of nodes: each with its GPUs as bars, its state, owners and price."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from plimsoll.cluster.ledger import FollowedLedger, GpuAccount
@@ -36,6 +36,12 @@ class NodeRow:
     cost: NodeCost | None
     problems: tuple[str, ...] = ()
     """Contradictions between the objects on the node."""
+    used: float = field(init=False)
+    """GPUs in use by pods."""
+
+    def __post_init__(self) -> None:
+        used = sum(milli for (use, _), milli in self.amounts.items() if use in (Use.QUEUE, Use.OTHER))
+        object.__setattr__(self, "used", used / GPU_MILLI)
 
     @property
     def usable(self) -> bool:
@@ -45,17 +51,12 @@ class NodeRow:
     def gpus(self) -> int:
         return len(self.bars)
 
-    @property
-    def used(self) -> float:
-        """GPUs in use by pods."""
-        return sum(milli for (use, _), milli in self.amounts.items() if use in (Use.QUEUE, Use.OTHER)) / GPU_MILLI
-
 
 class _Kept(NamedTuple):
     """A row, and what it was made of."""
 
     account: GpuAccount
-    given: tuple[tuple[str, ...], float | None]
+    owners: tuple[str, ...]
     row: NodeRow
 
 
@@ -64,20 +65,22 @@ class NodeRows:
 
     def __init__(self) -> None:
         self._ledger = FollowedLedger()
+        self._prices = Prices({})
         self._rows: dict[str, _Kept] = {}
 
     def update(self, snapshot: Snapshot, prices: Prices) -> tuple[NodeRow, ...]:
         """Nodes with GPUs, by name."""
+        if prices != self._prices:
+            self._prices, self._rows = prices, {}
         pods, owners = bound_pods(snapshot.pods), _owners(snapshot)
         rows = {}
         for account in self._ledger.of(snapshot).accounts():
             if not (account.gpus or account.taken):
                 continue
             name = account.node.name
-            given = (owners.get(name, ()), prices.of_type(account.node.instance_type))
-            kept = self._rows.get(name)
-            if kept is None or kept.account is not account or kept.given != given:
-                kept = _Kept(account, given, _row(account, pods.get(name, ()), snapshot, given[0], prices))
+            kept, owned = self._rows.get(name), owners.get(name, ())
+            if kept is None or kept.account is not account or kept.owners != owned:
+                kept = _Kept(account, owned, _row(account, pods.get(name, ()), snapshot, owned, prices))
             rows[name] = kept
         self._rows = rows
         return tuple(kept.row for kept in rows.values())

@@ -1,6 +1,6 @@
 """The next Plan as a diff: each operation with its reason, owner and price."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import yaml
@@ -8,7 +8,9 @@ import yaml
 from plimsoll.cost import PlannedCost, Prices, operation_price, planned_cost
 from plimsoll.model import Change, Deletion, Owner, Plan, Snapshot
 from plimsoll.model.api import WorkspaceRef
+from plimsoll.plan.requests import NodeRequest
 from plimsoll.ui.view.filter import Filter
+from plimsoll.ui.view.owners import NO_FACTS, OwnerFacts, owner_facts
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,8 @@ def plan_page(plan: Plan, snapshot: Snapshot, prices: Prices, wanted: Filter) ->
         *(("~", each) for each in plan.updates),
         *(("-", each) for each in plan.deletions),
     )
-    rows = [_row(sign, each, snapshot, prices) for sign, each in operations if _shown(each, wanted)]
+    facts = owner_facts(snapshot, wanted, plan)
+    rows = [_row(sign, each, snapshot, prices) for sign, each in operations if _shown(each, wanted, facts)]
     return PlanPage(
         rows=tuple(rows),
         cost=planned_cost(plan, snapshot, prices),
@@ -54,7 +57,8 @@ def plan_page(plan: Plan, snapshot: Snapshot, prices: Prices, wanted: Filter) ->
         refusals=tuple(
             (str(each.workspace), each.reason.value, each.message)
             for each in plan.refusals
-            if wanted.takes(namespaces=(each.workspace.namespace,)) and wanted.finds(str(each.workspace))
+            if _takes(f"Workspace {each.workspace}", each.workspace.namespace, wanted, facts)
+            and wanted.finds(str(each.workspace), each.reason.value)
         ),
         warnings=tuple(dict.fromkeys(plan.warnings)),
         deadline="" if plan.next_deadline is None else plan.next_deadline.strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -78,8 +82,18 @@ def owner_text(owner: Owner) -> str:
     return f"Workspace {owner}" if isinstance(owner, WorkspaceRef) else str(owner)
 
 
-def _shown(operation: Change | Deletion, wanted: Filter) -> bool:
-    key, owner = operation.key, operation.owner
-    return wanted.takes(namespaces=(owner.namespace or key.namespace,)) and wanted.finds(
-        str(key), operation.reason, owner_text(owner)
+def _shown(operation: Change | Deletion, wanted: Filter, facts: Mapping[str, OwnerFacts]) -> bool:
+    key, owner = operation.key, owner_text(operation.owner)
+    annotations = operation.manifest["metadata"].get("annotations") if isinstance(operation, Change) else None
+    request = NodeRequest.from_annotations(annotations or {})
+    types = request.instance_types if request is not None else ()
+    return _takes(owner, operation.owner.namespace or key.namespace, wanted, facts, types) and wanted.finds(
+        str(key), operation.reason, owner
     )
+
+
+def _takes(
+    owner: str, namespace: str, wanted: Filter, facts: Mapping[str, OwnerFacts], types: Iterable[str] = ()
+) -> bool:
+    found = facts.get(owner, NO_FACTS)
+    return wanted.takes(namespaces={namespace, *found.namespaces}, queues=found.queues, types={*found.types, *types})

@@ -1,9 +1,11 @@
 """Rows of queues: the tree in order, with amounts of GPUs."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from plimsoll.cluster.queues import MILLI, NOTHING, QueueUsage, Resource
 from plimsoll.ui.view.filter import Filter
+from plimsoll.ui.view.nodes import NodeRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +33,32 @@ class QueueRow:
         return max(self.quota or 0, self.limit or 0, self.fair_share, self.allocated, self.requested, 1)
 
 
-def queue_rows(usage: QueueUsage, wanted: Filter) -> tuple[QueueRow, ...]:
-    """Each queue after its parent; a filter keeps the parents of what it finds."""
+def queue_rows(usage: QueueUsage, nodes: Iterable[NodeRow], wanted: Filter) -> tuple[QueueRow, ...]:
+    """Each queue after its parent; a filter keeps the parents of what it finds.
+
+    Namespaces and instance types are those of the queue's pods.
+    """
     rows = [_row(usage, name, depth) for name, depth in usage.tree.nested()]
-    found = {row.name for row in rows if wanted.finds(row.name) and wanted.queue in ("", row.name)}
+    users = _users(usage, nodes, wanted)
+    found = {
+        row.name
+        for row in rows
+        if wanted.finds(row.name) and wanted.queue in ("", row.name) and (users is None or row.name in users)
+    }
     kept = {above for name in found for above in (name, *usage.tree.lineage(name))}
     return tuple(row for row in rows if row.name in kept)
+
+
+def _users(usage: QueueUsage, nodes: Iterable[NodeRow], wanted: Filter) -> set[str] | None:
+    """Queues with a pod of the namespace, on a node of the instance type; None: not restricted."""
+    if not (wanted.namespace or wanted.type):
+        return None
+    named = {row.name for row in nodes if row.instance_type == wanted.type}
+    return {
+        each.queue
+        for each in (*usage.running, *usage.pending)
+        if wanted.namespace in ("", each.pod.namespace) and (not wanted.type or each.pod.node_name in named)
+    }
 
 
 def _row(usage: QueueUsage, name: str, depth: int) -> QueueRow:

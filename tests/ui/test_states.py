@@ -1,0 +1,62 @@
+"""The data of the pages: computed once for each version of the cluster, however many browsers show it."""
+
+import time
+from datetime import UTC, datetime, timedelta
+
+from bench.large_cluster import Situation, a_cluster
+from plimsoll.cluster.pods import IndexedPods
+from plimsoll.model import Snapshot
+from plimsoll.ui import Feed
+from plimsoll.ui.state import States
+from tests.builders import NC24, a_claim, a_snapshot, a_workspace
+
+NOW = datetime(2026, 11, 22, 9, 13, tzinfo=UTC)
+
+
+def test_a_page_is_rendered_once_for_each_version(example: Snapshot) -> None:
+    feed, rendered = Feed(example), []
+    states = States(feed, lambda: NOW)
+
+    def page(address: str) -> str:
+        def render() -> str:
+            rendered.append(address)
+            return f"{address} of version {states.latest().version}"
+
+        return states.latest().page(address, render)
+
+    assert [page("/?"), page("/?"), page("/?q=p5")] == ["/? of version 1"] * 2 + ["/?q=p5 of version 1"]
+    feed.publish(example.model_copy())
+    assert page("/?") == "/? of version 2"
+    assert rendered == ["/?", "/?q=p5", "/?"]
+
+
+def test_a_plan_is_made_again_at_its_deadline_although_the_cluster_did_not_change() -> None:
+    workspace = a_workspace(selector={}, instance_type=NC24)
+    snapshot = a_snapshot(workspace, a_claim("c", workspace, created="2026-11-22T09:12:30Z"), nap=True)
+    now = [NOW]
+    states = States(Feed(snapshot), lambda: now[0])
+    deadline = states.latest().plan.next_deadline
+    assert deadline is not None
+    before = states.latest()
+    now[0] = deadline
+    assert states.latest() is before
+    now[0] = deadline + timedelta(seconds=1)
+    assert states.latest() is not before
+    assert [each.key.kind for each in states.latest().plan.deletions] == ["NodeClaim"], "it did not register in time"
+
+
+def test_a_change_among_ten_thousand_nodes_costs_a_part_of_a_second() -> None:
+    """Of the processor, which other processes do not change, for each part that a view may need."""
+    snapshot = a_cluster(10_000, 30_000, 500, Situation(products=3, queue_limit=100))
+    feed = Feed(snapshot.model_copy(update={"pods": IndexedPods.of(snapshot.pods)}))
+    states = States(feed, lambda: NOW)
+    states.prepare()
+    nodes = list(snapshot.nodes)
+    nodes[7] = nodes[7].model_copy(update={"unschedulable": True})
+    feed.publish(feed.latest[1].model_copy(update={"nodes": tuple(nodes)}))
+    state, seconds = states.latest(), {}
+    for part in ("nodes", "usage", "next_gpu", "plan"):
+        began = time.thread_time()
+        getattr(state, part)
+        seconds[part] = time.thread_time() - began
+    assert max(seconds.values()) < 0.7, seconds
