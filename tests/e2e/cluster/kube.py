@@ -48,7 +48,7 @@ class Kube:
     def list(self, api_version: str, kind: str, namespace: str | None = None, selector: str = "") -> list[Manifest]:
         """The objects of a namespace, or of all."""
         query = {"labelSelector": selector}
-        found = self._connection.request("GET", _path(api_version, kind, namespace), query=query, retry=True)
+        found = self._connection.request("GET", _path(api_version, kind, namespace), query=query, retry_throttled=True)
         items: list[Manifest] = found["items"]
         return items
 
