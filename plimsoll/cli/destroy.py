@@ -22,7 +22,7 @@ from plimsoll.cli.shared import (
     SecretsProvider,
     WorkFolder,
 )
-from plimsoll.cli.writing import Writer, WriterOptions, apply_settings, writer_of
+from plimsoll.cli.writing import Writer, WriterOptions, apply_settings, check_project, writer_of
 from plimsoll.errors import PlimsollError
 from plimsoll.kube import Connection, Objects
 from plimsoll.model import Plan
@@ -63,10 +63,7 @@ def destroy(  # noqa: PLR0917 - options of a command, each given by name
     The options name the cluster and the backend. If a stack is not found but its objects are in the cluster, nothing is
     deleted.
     """
-    if not (project / "Pulumi.yaml").is_file():
-        raise PlimsollError(
-            f"{project / 'Pulumi.yaml'}: no such file", "set the folder of the Pulumi project with --project"
-        )
+    check_project(project)
     options = WriterOptions(
         environment=environment,
         kubeconfig=kubeconfig,

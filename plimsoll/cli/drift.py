@@ -52,7 +52,7 @@ def drift(  # noqa: PLR0917 - options of a command, each given by name
     Exit code 0: no drift; 2: drift; 1: the comparison failed. The command takes no Lease, so a controller may run.
     """
     from plimsoll.apply import Applier, ProjectStack, cluster_identity, find_drift, project_environment
-    from plimsoll.cli.writing import WriterOptions, apply_settings
+    from plimsoll.cli.writing import WriterOptions, apply_settings, check_project
     from plimsoll.kube import Objects
     from plimsoll.observe.cluster import open_observer
     from plimsoll.plan import plan as make_plan
@@ -60,6 +60,8 @@ def drift(  # noqa: PLR0917 - options of a command, each given by name
     from plimsoll.plan.view import ClusterView
 
     only_with(ctx, "project", "stacks")
+    if project is not None:
+        check_project(project)
     log_to_stderr()
     options = WriterOptions(
         environment=None,

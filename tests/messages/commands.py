@@ -96,6 +96,7 @@ COMMANDS: Final = (
     "run --once --pre-started 2",
     "run --metrics-host 0.0.0.0",
     "drift --stack environment",
+    "drift --project gone",
     "status --fleet fleet.yaml --watch",
     "plan -f pods.yaml --context c",
     "explain workspace phi -f workspaces.yaml --kubeconfig gone.yaml",

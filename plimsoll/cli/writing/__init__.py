@@ -1,7 +1,7 @@
 """The writer of an environment, built from options, for `plimsoll run` and `plimsoll destroy`."""
 
 from plimsoll.cli.writing.settling import Settling
-from plimsoll.cli.writing.writer import Writer, WriterOptions, apply_settings, check_options, writer_of
+from plimsoll.cli.writing.writer import Writer, WriterOptions, apply_settings, check_options, check_project, writer_of
 
 __all__ = [
     "Settling",
@@ -9,5 +9,6 @@ __all__ = [
     "WriterOptions",
     "apply_settings",
     "check_options",
+    "check_project",
     "writer_of",
 ]

@@ -72,6 +72,14 @@ def check_options(options: WriterOptions) -> None:
         make_work_folder(settings)
 
 
+def check_project(folder: Path) -> None:
+    """Raises PlimsollError where the folder has no Pulumi project."""
+    if not (folder / "Pulumi.yaml").is_file():
+        raise PlimsollError(
+            f"{folder / 'Pulumi.yaml'}: no such file", "set the folder of the Pulumi project with --project"
+        )
+
+
 def apply_settings(environment: str, options: WriterOptions) -> ApplySettings:
     """Raises PlimsollError that names the option that does not fit."""
     try:
