@@ -188,8 +188,11 @@ def test_a_refused_workspace_shrinks_before_its_nodes_join(cluster: Kube, sandbo
         refused = {"spec": {"inference": {"replicas": 1, "contextLength": 10_000_000}}}
         cluster.patch(API, "Workspace", "shrinking", refused, "inference")
         await_condition(lambda: len(claims_of(cluster, "shrinking")) == 1, 30, "one NodeClaim stays")
-        ready = condition({"status": status_of(cluster, "shrinking")}, "ResourceReady")
-        assert (ready["status"], ready["reason"]) == ("False", "InvalidSpec")
+        await_condition(
+            lambda: condition({"status": status_of(cluster, "shrinking")}, "ResourceReady")["reason"] == "InvalidSpec",
+            30,
+            "the refusal is reported",
+        )
         scale(cluster, "shrinking", 0)
         await_condition(lambda: not claims_of(cluster, "shrinking"), 30, "none stays")
         remove(cluster, "shrinking")
