@@ -34,7 +34,7 @@ from bench.command import command
 from bench.large_cluster import PRODUCTS, Situation, a_cluster, queue_name, waiting_pod
 from plimsoll.cli.shared import Format, Output, print_json
 from plimsoll.errors import PlimsollError
-from plimsoll.loop import collect_rarely
+from plimsoll.garbage import collect_rarely
 from plimsoll.model import Snapshot
 from plimsoll.model.cluster import Pod
 from plimsoll.plan.demand import DemandPlan, DemandPlanner, RequestedNode

@@ -28,6 +28,7 @@ from plimsoll.cli.shared import (
     only_without,
 )
 from plimsoll.errors import PlimsollError
+from plimsoll.garbage import collect_rarely
 
 HUB_TIMEOUT_SECONDS: Final = 2.0
 """How long a round waits for what a hub says of models that were not named before; a job waits for its deadline."""
@@ -77,7 +78,7 @@ def run(  # noqa: PLR0917 - options of a command, each given by name
     from plimsoll.cli.controller import Controller, Stopping, retry_transient, serving
     from plimsoll.cli.plan import render
     from plimsoll.cli.writing import Settling, WriterOptions, check_options
-    from plimsoll.loop import RESYNC_SECONDS, collect_rarely
+    from plimsoll.loop import RESYNC_SECONDS
     from plimsoll.observe.cluster import open_observer
 
     only_with(ctx, "once", "timeout", "output")

@@ -4,7 +4,6 @@ from plimsoll.loop.burst import BURST
 from plimsoll.loop.created_claims import with_claims
 from plimsoll.loop.environments import EnvironmentChangedError
 from plimsoll.loop.expectations import DEADLINE, Expectations
-from plimsoll.loop.garbage import collect_rarely
 from plimsoll.loop.loop import RESYNC_SECONDS, Loop, RoundResult
 
 __all__ = [
@@ -15,6 +14,5 @@ __all__ = [
     "Expectations",
     "Loop",
     "RoundResult",
-    "collect_rarely",
     "with_claims",
 ]
