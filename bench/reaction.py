@@ -183,7 +183,7 @@ def parts(log: Path, case: str) -> dict[str, float]:
             if entry.get("event") == "delta applied" and any(case in each for each in entry.get("created", ())):
                 timings += entry["timings"]
     if not timings:
-        raise PlimsollError(f"The loop's log has no applied Plan for a Workspace {case}-*.")
+        raise PlimsollError(f"The controller's log has no delta for a Workspace {case}-*.")
     return {key: statistics.median(each[key] for each in timings) for key in ("engine", "provider", "review")}
 
 

@@ -67,7 +67,7 @@ def test_the_api_has_what_the_fronts_offer(site: Path) -> None:
 
 
 def test_drawings_are_left_to_the_browser(site: Path) -> None:
-    assert (site / "lives" / "index.html").read_text().count('class="mermaid"') == 2
+    assert (site / "sequences" / "index.html").read_text().count('class="mermaid"') == 2
 
 
 @pytest.mark.parametrize("link", ["[a](nowhere.md)", "[a](tutorial.md#no-such-heading)", "[a](../plimsoll/nowhere.py)"])
