@@ -195,7 +195,7 @@ def test_an_unknown_account_is_told_so(sandbox: Sandbox, tmp_path: Path) -> None
     finally:
         observer.stop()
         connection.close()
-    assert "renew it" in str(caught.value)
+    assert "renew the token" in str(caught.value)
 
 
 @pytest.mark.usefixtures("kinds_of_ours")

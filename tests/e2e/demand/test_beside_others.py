@@ -37,6 +37,8 @@ pytestmark = pytest.mark.e2e
 
 SMALL, LARGE = "g5.12xlarge", "g5.48xlarge"
 """48 CPUs with 4 GPUs, 192 CPUs with 8."""
+SHARING = {"half-0": "halves", "half-1": "halves", "half-2": "halves", "slice": "slices"}
+"""NodePools of pods that request devices which are parts of GPUs."""
 DAEMON_SET = ("apps/v1", "DaemonSet")
 OVERLAY = ("karpenter.sh/v1alpha1", "NodeOverlay")
 
@@ -45,8 +47,10 @@ OVERLAY = ("karpenter.sh/v1alpha1", "NodeOverlay")
 def cluster(kube: Callable[..., Kube], demand_sandbox: Sandbox) -> Iterator[Kube]:
     cluster = kube(demand_sandbox)
     yield cluster
+    declare_demand(cluster, "trigger-pod", sharedDevices=None)
     cluster.delete(*DAEMON_SET, "agent", "kube-system")
-    cluster.delete("v1", "Pod", "batch")
+    for name in ("batch", *SHARING):
+        cluster.delete("v1", "Pod", name)
     for pool in cluster.list(*POOL):
         if pool["metadata"]["name"] != "gpu":
             cluster.delete(*POOL, pool["metadata"]["name"])
@@ -183,7 +187,7 @@ def test_karpenter_makes_nodes_for_shared_devices_and_mig_slices(
     declared = {name: template["spec"][name] for name in ("nodeClassRef", "requirements")} | {"labels": labels}
     [(name, spec)] = node_overlays(discovery, {devices: NodePoolSpec.model_validate(declared)}).specs.items()
     asking = pod_spec("1", **{"karpenter.sh/nodepool": devices})
-    asking["containers"][0]["resources"] = {"requests": {"cpu": "1"}, "limits": {resource: "8"}}
+    asking["containers"][0]["resources"] = {"requests": {"cpu": "1"}, "limits": {resource: "2"}}
     cluster.create(
         {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "batch", "namespace": "default"}, "spec": asking}
     )
@@ -229,9 +233,8 @@ def test_trigger_pods_request_nodes_for_shared_devices_and_mig_slices(
         declared = {"nodeClassRef": template["spec"]["nodeClassRef"], "requirements": requirements, "labels": labels}
         pools[name] = NodePoolSpec.model_validate(declared)
     declare_demand(cluster, "trigger-pod", sharedDevices=shared_devices(discovery, pools).entries)
-    asking = {"half-0": "halves", "half-1": "halves", "half-2": "halves", "slice": "slices"}
     with controller(demand_sandbox, tmp_path):
-        for name, pool in asking.items():
+        for name, pool in SHARING.items():
             spec = pod_spec("1", **{"karpenter.sh/nodepool": pool})
             spec["containers"][0]["resources"] = {"requests": {"cpu": "1"}, "limits": {announced[pool][0]: "8"}}
             metadata = {"name": name, "namespace": "default"}
@@ -245,13 +248,10 @@ def test_trigger_pods_request_nodes_for_shared_devices_and_mig_slices(
                 cluster.patch(
                     "v1", "Node", node, {"status": {"capacity": amounts, "allocatable": amounts}}, "", "status"
                 )
-        for name, pool in asking.items():
+        for name, pool in SHARING.items():
             await_condition(lambda: bound_to(cluster, name, pool), 90, f"{name} is bound")  # noqa: B023
         await_condition(lambda: not triggers(cluster), 60, "the triggers go")
         claims = [each for each in cluster.list(*CLAIM) if each["metadata"]["labels"]["karpenter.sh/nodepool"] in pools]
         assert not any("nvidia.com/gpu" in each["spec"]["resources"]["requests"] for each in claims)
         await_another_look(cluster)
         assert [len(claims_of(cluster, pool)) for pool in announced] == [2, 1]
-    for name in asking:
-        cluster.delete("v1", "Pod", name)
-    declare_demand(cluster, "trigger-pod", sharedDevices=None)
