@@ -10,7 +10,7 @@ from typing import Final
 
 from plimsoll.cost.least import Alike, least_weight
 from plimsoll.cost.prices import Prices
-from plimsoll.cost.used_nodes import UsedNode, left_out_nodes, pending_pods, used_nodes
+from plimsoll.cost.used_nodes import UsedNode, gpu_accounts, left_out_nodes, pending_pods, used_nodes
 from plimsoll.model import Snapshot
 from plimsoll.model.kai import POD_GROUP_NAME
 from plimsoll.packing import GPU_MILLI, Milli
@@ -85,7 +85,8 @@ class Savings:
 
 def savings(snapshot: Snapshot, prices: Prices, *, any_gpu: bool = False) -> Savings:
     """Unless `any_gpu`, pods stay on GPUs of the product that they have now."""
-    nodes = used_nodes(snapshot, prices, any_gpu=any_gpu)
+    accounts = gpu_accounts(snapshot)
+    nodes = used_nodes(snapshot, accounts, prices, any_gpu=any_gpu)
     priced = all(node.price is not None for node in nodes)
     weights = {node.name: (node.price or 0.0) if priced else float(node.gpus) for node in nodes}
     movable = _alike(node for node in nodes if not node.stays)
@@ -110,7 +111,7 @@ def savings(snapshot: Snapshot, prices: Prices, *, any_gpu: bool = False) -> Sav
         groups=_reported(nodes, movable, repacked, removable),
         moving=_moving(nodes, removable, packing, snapshot),
         stays={node.name: node.stays for node in nodes if node.stays},
-        left_out=left_out_nodes(snapshot),
+        left_out=left_out_nodes(accounts),
         pending=pending_pods(snapshot),
     )
 

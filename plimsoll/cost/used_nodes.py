@@ -59,11 +59,19 @@ class UsedNode:
         )
 
 
-def used_nodes(snapshot: Snapshot, prices: Prices, *, any_gpu: bool) -> tuple[UsedNode, ...]:
-    """By name. Unless `any_gpu`, pods need GPUs of the product that they have now."""
+def gpu_accounts(snapshot: Snapshot) -> tuple[GpuAccount, ...]:
+    """Accounts of all nodes with GPUs, by name."""
+    return tuple(account for account in gpu_ledger(snapshot).accounts() if account.gpus)
+
+
+def used_nodes(
+    snapshot: Snapshot, all_accounts: Iterable[GpuAccount], prices: Prices, *, any_gpu: bool
+) -> tuple[UsedNode, ...]:
+    """The nodes of these accounts that are examined, by name. Unless `any_gpu`, pods need GPUs of the product that they
+    have now."""
     resource = snapshot.environment.spec.gpu_resource
     pods = bound_pods(snapshot.pods)
-    accounts = [account for account in gpu_ledger(snapshot).accounts() if account.gpus and not _why_left_out(account)]
+    accounts = [account for account in all_accounts if not _why_left_out(account)]
     shares = {
         account.node.name: read_shares(
             (pod for pod in pods.get(account.node.name, ()) if not is_reservation(pod, NAMESPACES)), resource
@@ -94,9 +102,8 @@ def used_nodes(snapshot: Snapshot, prices: Prices, *, any_gpu: bool) -> tuple[Us
     return tuple(found)
 
 
-def left_out_nodes(snapshot: Snapshot) -> dict[str, str]:
-    """Why nodes with GPUs are not examined, by name."""
-    accounts = (account for account in gpu_ledger(snapshot).accounts() if account.gpus)
+def left_out_nodes(accounts: Iterable[GpuAccount]) -> dict[str, str]:
+    """Why nodes are not examined, by name."""
     return {account.node.name: why for account in accounts if (why := _why_left_out(account))}
 
 

@@ -14,6 +14,7 @@ import yaml
 from pulumi_kubernetes.apiextensions import CustomResource
 
 from plimsoll.cluster.catalog import Catalog
+from plimsoll.cluster.nodes import MIG_CONFIG
 from plimsoll.components.specs import GpuDiscoverySpec
 from plimsoll.labels import GPU_RESOURCE, INSTANCE_TYPE, NODEPOOL
 from plimsoll.model.cluster import InstanceType
@@ -21,8 +22,6 @@ from plimsoll.model.karpenter import NodePoolSpec
 
 PLUGIN_CONFIG: Final = "nvidia.com/device-plugin.config"
 """Label of nodes that chooses one of the device plugin's configurations."""
-MIG_CONFIG: Final = "nvidia.com/mig.config"
-"""Label of nodes by which NVIDIA's MIG manager partitions their GPUs, such as `all-1g.10gb`."""
 _MIG: Final = re.compile(r"all-(([1-7])g\.([1-9][0-9]{0,3})gb(?:\.(me|gfx))?)")
 _SMALL_GIB: Final = 24
 """Nominal memory of an A30, which has 4 slices; larger GPUs have 7 compute and 8 memory slices."""

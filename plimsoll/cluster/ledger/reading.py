@@ -81,14 +81,12 @@ class _Reading:
     def __init__(self, accounting: Accounting, node: Node, other_loads: Iterable[HostLoad]) -> None:
         self._accounting = accounting
         self._node = node
-        self._labels = parse_gpu_labels(node.labels)
-        self._memory = (
-            None if isinstance(self._labels, InvalidGpuLabel) else shareable_memory_mib(self._labels.memory_mib)
-        )
-        self._shareable = _shareable(self._labels)
+        labels = parse_gpu_labels(node.labels)
+        self._memory = None if isinstance(labels, InvalidGpuLabel) else shareable_memory_mib(labels.memory_mib)
+        self._shareable = _shareable(labels)
         self._groups: dict[str, _Group] = {}
         self._whole = 0
-        self._loose: list[tuple[Milli, int]] = []
+        self._ungrouped: list[tuple[Milli, int]] = []
         self._releasing_whole = 0
         self._cpu = sum(each.cpu_milli for each in other_loads)
         self._host_memory = sum(each.memory_mib for each in other_loads)
@@ -123,7 +121,7 @@ class _Reading:
             memory_mib=self._memory,
             groups=groups,
             whole=self._whole,
-            ungrouped=tuple(sorted(self._loose, reverse=True)),
+            ungrouped=tuple(sorted(self._ungrouped, reverse=True)),
             releasing_whole=self._releasing_whole,
             shareable=self._shareable,
             free_devices=tuple((name, max(0, free)) for name, free in self._devices.items()),
@@ -176,7 +174,7 @@ class _Reading:
             self._report(reason, f"Pod {_name(pod)} requests {share}, but is in {len(groups)} GPU groups")
             if (ungrouped := share.devices - len(groups)) > 0:
                 self._count_whole(pod, ungrouped)
-                self._loose.append((min(milli, GPU_MILLI), ungrouped))
+                self._ungrouped.append((min(milli, GPU_MILLI), ungrouped))
         for name in groups:
             self._group(name).members.append(_Member(pod, milli, share.memory_mib))
 
