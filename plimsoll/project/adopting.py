@@ -85,7 +85,7 @@ def _objection(manifest: Mapping[str, Any], fields: Mapping[str, Any]) -> str:
 def _changes(live: Any, declared: Any, path: str, *, within_list: bool = False) -> Iterator[str]:
     """Paths that an update would add or change. It keeps what is not declared, but for fields of a list's items."""
     if isinstance(live, dict) and isinstance(declared, dict):
-        for name in declared.keys() - live.keys():
+        for name in sorted(declared.keys() - live.keys()):
             yield f"{path}.{name}"
         for name, value in live.items():
             if name in declared:

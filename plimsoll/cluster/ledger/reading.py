@@ -1,6 +1,6 @@
 """Reads the account of one node's GPUs from the node and its pods."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -84,7 +84,7 @@ class _Reading:
         labels = parse_gpu_labels(node.labels)
         self._memory = None if isinstance(labels, InvalidGpuLabel) else shareable_memory_mib(labels.memory_mib)
         self._shareable = _shareable(labels)
-        self._groups: dict[str, _Group] = {}
+        self._groups: defaultdict[str, _Group] = defaultdict(_Group)
         self._whole = 0
         self._ungrouped: list[tuple[Milli, int]] = []
         self._releasing_whole = 0
@@ -104,7 +104,7 @@ class _Reading:
                 DiscrepancyReason.NOT_SHAREABLE,
                 "its devices are shared or partitioned, and pods with GPU shares run on them",
             )
-        groups = tuple(self._read_group(name, group) for name, group in sorted(self._groups.items()))
+        groups = tuple(self._group(name, group) for name, group in sorted(self._groups.items()))
         for gpu, several in Counter(group.gpu for group in groups if group.gpu).items():
             if several > 1:
                 names = ", ".join(group.name for group in groups if group.gpu == gpu)
@@ -155,7 +155,7 @@ class _Reading:
             self._count_share(pod, share, groups)
 
     def _reserve(self, pod: Pod) -> None:
-        self._group(gpu_groups(pod)[0]).reservations.append(pod)
+        self._groups[gpu_groups(pod)[0]].reservations.append(pod)
 
     def _count_whole(self, pod: Pod, devices: int) -> None:
         self._whole += devices
@@ -176,22 +176,16 @@ class _Reading:
                 self._count_whole(pod, ungrouped)
                 self._ungrouped.append((min(milli, GPU_MILLI), ungrouped))
         for name in groups:
-            self._group(name).members.append(_Member(pod, milli, share.memory_mib))
+            self._groups[name].members.append(_Member(pod, milli, share.memory_mib))
 
     def _count_unreadable(self, pod: Pod, groups: tuple[str, ...]) -> None:
         """A pod whose request cannot be read gets the GPUs of its groups, at least one GPU."""
         for name in groups:
-            self._group(name).members.append(_Member(pod, GPU_MILLI, readable=False))
+            self._groups[name].members.append(_Member(pod, GPU_MILLI, readable=False))
         if not groups:
             self._count_whole(pod, 1)
 
-    def _group(self, name: str) -> _Group:
-        found = self._groups.get(name)
-        if found is None:
-            found = self._groups[name] = _Group()
-        return found
-
-    def _read_group(self, name: str, group: _Group) -> GpuGroup:
+    def _group(self, name: str, group: _Group) -> GpuGroup:
         held, members = group.reservations, group.members
         pods = [member.pod for member in members]
         bound = any(pod.node_name for pod in pods)

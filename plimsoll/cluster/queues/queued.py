@@ -79,7 +79,7 @@ class QueuedPods:
         self._nodes = {node.name: self._node(node, spec) for node in snapshot.nodes}
         figures = (each.gpu for each in self._nodes.values() if each.gpu.memory_mib)
         # A pending share in MiB counts as on the smallest GPU, as in KAI: its node is not known yet.
-        smallest = min(figures, default=GpuFigures(), key=lambda gpu: gpu[0] or 0)
+        smallest = min(figures, default=GpuFigures(), key=lambda gpu: gpu.memory_mib or 0)
         groups = {group.key: group for group in snapshot.pod_groups}
         self._pods = {id(pod): self._pod(pod, spec, smallest, groups) for pod in snapshot.pods}
         counted = (each.capacity for each in self._nodes.values() if each.node.usable and not each.node.memory_pressure)
@@ -100,7 +100,7 @@ class QueuedPods:
     ) -> _ReadPod:
         group = groups.get((pod.namespace, pod.annotations.get(POD_GROUP_NAME, ""))) if groups else None
         node = self._nodes.get(pod.node_name)
-        gpu = (node.gpu if node is not None else None) or smallest
+        gpu = smallest if node is None else node.gpu
         known = self._pods.get(id(pod))
         if known is not None and known.group is group and known.gpu == gpu:
             return known

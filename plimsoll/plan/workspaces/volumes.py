@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple
 
 from plimsoll.estimating import BYTES_PER_GIB, preset_of
 from plimsoll.model import Reason, Refusal
-from plimsoll.model.api import EnvironmentSpec, Workspace
+from plimsoll.model.api import EnvironmentSpec, Inference, Workspace
 from plimsoll.model.meta import check_volume_source, dig
 from plimsoll.presets import ModelCatalog, ModelPreset
 from plimsoll.quantity import parse_quantity
@@ -48,12 +48,11 @@ def refused_volume(workspace: Workspace, environment: EnvironmentSpec, models: M
     weights = _weights(workspace, environment)
     if weights is None or inference is None:
         return None
-    known = preset_of(inference, models)
-    problem = _unfit(weights, known if isinstance(known, ModelPreset) else None)
+    problem = _unfit(weights, inference, models)
     return Refusal(Reason.INVALID_SPEC, f"{weights.field}.{problem}") if problem else None
 
 
-def _unfit(weights: _Volume, known: ModelPreset | None) -> str:
+def _unfit(weights: _Volume, inference: Inference, models: ModelCatalog) -> str:
     """Why the server could not start with its model's files on the volume; empty where nothing says so."""
     [(kind, fields)] = weights.source.items()
     if kind in _SMALL:
@@ -64,7 +63,10 @@ def _unfit(weights: _Volume, known: ModelPreset | None) -> str:
     elif kind in _SIZES and not any(dig(fields, f"volumeClaimTemplate.spec.{name}") for name in _DATA):
         return f"{kind} is empty when a pod starts, and weights.readOnly downloads nothing: remove weights.readOnly"
     size = dig(fields, _SIZES[kind]) if kind in _SIZES else None
-    if size is None or known is None or parse_quantity(size) >= known.size_gib * BYTES_PER_GIB:
+    if size is None:
+        return ""
+    known = preset_of(inference, models)
+    if not isinstance(known, ModelPreset) or parse_quantity(size) >= known.size_gib * BYTES_PER_GIB:
         return ""
     return (
         f"{kind}.{_SIZES[kind]} is {size}, and the files of preset {known.name!r} take {known.size_gib:g} GiB: raise it"

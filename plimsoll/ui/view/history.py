@@ -7,7 +7,7 @@ from plimsoll.model import Snapshot
 from plimsoll.model.api import DeltaChange
 from plimsoll.text import shortlist
 from plimsoll.ui.view.filter import Filter
-from plimsoll.ui.view.owners import NO_FACTS, OwnerFacts, owner_facts
+from plimsoll.ui.view.owners import OwnerFacts, owner_facts, owner_shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,6 @@ def _change(change: DeltaChange) -> ChangeRow:
 
 def _shown(change: DeltaChange, wanted: Filter, facts: Mapping[str, OwnerFacts]) -> bool:
     namespace = change.owner.partition(" ")[2].partition("/")[0] if "/" in change.owner else ""
-    found = facts.get(change.owner, NO_FACTS)
-    return wanted.takes(
-        namespaces={namespace, *found.namespaces}, queues=found.queues, types=found.types
-    ) and wanted.finds(*change.names, change.kind, change.owner, change.reason)
+    return owner_shown(change.owner, namespace, wanted, facts) and wanted.finds(
+        *change.names, change.kind, change.owner, change.reason
+    )

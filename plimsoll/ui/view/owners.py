@@ -1,6 +1,6 @@
 """Whom requests and operations are for: the namespaces, queues and instance types of Workspaces and demands."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -46,3 +46,11 @@ def owner_facts(snapshot: Snapshot, wanted: Filter, plan: Plan | None = None) ->
             frozenset(pod.namespace for pod in own), frozenset(queue_of(pod, scheduler) for pod in own)
         )
     return found
+
+
+def owner_shown(
+    owner: str, namespace: str, wanted: Filter, facts: Mapping[str, OwnerFacts], types: Iterable[str] = ()
+) -> bool:
+    """Whether the filter takes what is done for that owner, in that namespace and with these instance types."""
+    found = facts.get(owner, NO_FACTS)
+    return wanted.takes(namespaces={namespace, *found.namespaces}, queues=found.queues, types={*found.types, *types})

@@ -10,7 +10,7 @@ from plimsoll.model import Change, Deletion, Owner, Plan, Snapshot
 from plimsoll.model.api import WorkspaceRef
 from plimsoll.plan.requests import NodeRequest
 from plimsoll.ui.view.filter import Filter
-from plimsoll.ui.view.owners import NO_FACTS, OwnerFacts, owner_facts
+from plimsoll.ui.view.owners import OwnerFacts, owner_facts, owner_shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ def plan_page(plan: Plan, snapshot: Snapshot, prices: Prices, wanted: Filter) ->
         refusals=tuple(
             (str(each.workspace), each.reason.value, each.message)
             for each in plan.refusals
-            if _takes(f"Workspace {each.workspace}", each.workspace.namespace, wanted, facts)
+            if owner_shown(f"Workspace {each.workspace}", each.workspace.namespace, wanted, facts)
             and wanted.finds(str(each.workspace), each.reason.value)
         ),
         warnings=tuple(dict.fromkeys(plan.warnings)),
@@ -87,13 +87,6 @@ def _shown(operation: Change | Deletion, wanted: Filter, facts: Mapping[str, Own
     annotations = operation.manifest["metadata"].get("annotations") if isinstance(operation, Change) else None
     request = NodeRequest.from_annotations(annotations or {})
     types = request.instance_types if request is not None else ()
-    return _takes(owner, operation.owner.namespace or key.namespace, wanted, facts, types) and wanted.finds(
+    return owner_shown(owner, operation.owner.namespace or key.namespace, wanted, facts, types) and wanted.finds(
         str(key), operation.reason, owner
     )
-
-
-def _takes(
-    owner: str, namespace: str, wanted: Filter, facts: Mapping[str, OwnerFacts], types: Iterable[str] = ()
-) -> bool:
-    found = facts.get(owner, NO_FACTS)
-    return wanted.takes(namespaces={namespace, *found.namespaces}, queues=found.queues, types={*found.types, *types})
