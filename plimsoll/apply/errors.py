@@ -177,11 +177,13 @@ def killed_error(what: str, number: int) -> EngineKilledError:
     )
 
 
+_INTERRUPTED: Final = ("the update was interrupted", "the objects that it created are in the state; run it again")
+
+
 def interrupted_error(stack: str) -> UpdateInterruptedError:
     """The error for an engine that its writer interrupted, whatever the engine and its plugins report."""
-    return UpdateInterruptedError(
-        f"stack {stack}: the update was interrupted", "the objects that it created are in the state; run it again"
-    )
+    message, hint = _INTERRUPTED
+    return UpdateInterruptedError(f"stack {stack}: {message}", hint)
 
 
 def _as(kind: type[ApplyError], message: str, hint: str) -> _Builder:
@@ -193,11 +195,7 @@ _ENGINE_ERRORS: Final[tuple[tuple[re.Pattern[str], _Builder], ...]] = (
     (
         re.compile(r"update canceled|\^C received|code: -2\b"),
         # Killed by another process; `interrupted_error` is for the writer's own signals.
-        _as(
-            UpdateInterruptedError,
-            "the update was interrupted",
-            "the objects that it created are in the state; run it again",
-        ),
+        _as(UpdateInterruptedError, *_INTERRUPTED),
     ),
     (
         re.compile(r"incorrect passphrase|passphrase must be set|could not decrypt|failed to decrypt"),

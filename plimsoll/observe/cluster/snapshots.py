@@ -67,17 +67,7 @@ class Stores:
         return Snapshot.model_construct(
             environment=environment,
             workspaces=self.workspaces.values(),
-            invalid_workspaces=tuple(
-                InvalidWorkspace(
-                    ref=item.ref,
-                    message=item.message,
-                    deletion_timestamp=item.deletion_timestamp,
-                    finalizers=item.finalizers,
-                    replicas=item.replicas,
-                    per_replica_node_count=item.per_replica_node_count,
-                )
-                for item in self.workspaces.unreadable()
-            ),
+            invalid_workspaces=tuple(InvalidWorkspace(**item._asdict()) for item in self.workspaces.unreadable()),
             nodes=self._indexed_nodes(self.nodes.values()),
             node_claims=self.node_claims.values(),
             node_pools=self.node_pools.values(),
