@@ -2,6 +2,7 @@
 
 import re
 from decimal import Decimal
+from functools import lru_cache
 from typing import Final
 
 _SUFFIX: Final[dict[str, Decimal]] = {
@@ -21,9 +22,17 @@ def parse_quantity(text: str | int | float) -> Decimal:
 
     Raises ValueError, naming the text, where it is no quantity.
     """
-    match = _QUANTITY.fullmatch(str(text).strip())
-    if match is None:
+    found = _parsed(str(text).strip())
+    if found is None:
         raise ValueError(f"{text!r} is not a Kubernetes quantity such as 8, 500m or 64Gi")
+    return found
+
+
+@lru_cache(maxsize=16_384)
+def _parsed(text: str) -> Decimal | None:
+    match = _QUANTITY.fullmatch(text)
+    if match is None:
+        return None
     number, exponent, suffix = match.groups()
     return Decimal(number + (exponent or "")) * _SUFFIX[suffix or ""]
 

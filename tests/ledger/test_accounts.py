@@ -39,7 +39,7 @@ def test_shares_of_one_group_lie_on_one_gpu() -> None:
     found = account(a_reservation("g"), a_share("a", "n1", "g"), a_share("b", "n1", "g", fraction="0.25"))
     assert found.free_milli == (250, 1000)
     (group,) = found.groups
-    assert (group.allocated_milli, group.allocated_mib, group.releasing_mib) == (750, SHAREABLE_MIB * 3 // 4, 0)
+    assert (group.used_milli, group.used_mib, group.releasing_mib) == (750, SHAREABLE_MIB * 3 // 4, 0)
     assert (group.gpu, group.pods, group.reservations) == (
         "GPU-1", ("team/a", "team/b"), ("kai-resource-reservation/gpu-reservation-g",),
     )  # fmt: skip
@@ -57,7 +57,7 @@ def test_what_terminates_is_releasing_and_not_free() -> None:
         a_reservation("g"), a_share("a", "n1", "g"), a_share("b", "n1", "g", fraction="0.25", deleting=True)
     )
     (group,) = found.groups
-    assert (group.allocated_mib, group.releasing_mib, group.used_mib) == (61425, 20475, 61425)
+    assert (group.used_mib, group.releasing_mib) == (61425, 20475)
     assert not group.releasing
     assert found.free_milli == (250, 1000)
     only = account(a_reservation("g"), a_share("b", "n1", "g", deleting=True)).groups[0]

@@ -118,5 +118,5 @@ class ReservationUpkeep:
 
 def _unreserved(account: GpuAccount) -> int:
     """Number of GPUs that the device plugin can assign, including those of groups without a reservation."""
-    lost = sum(not group.reservations and not group.joinable for group in account.groups)
+    lost = sum(not group.holders and not group.joinable for group in account.groups)
     return account.gpus - account.taken + lost

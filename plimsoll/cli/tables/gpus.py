@@ -39,7 +39,7 @@ def _group(group: GpuGroup) -> dict[str, Any]:
         "reservations": list(group.reservations),
         "pods": list(group.pods),
         "usedMiB": group.used_mib,
-        "allocatedMiB": group.allocated_mib,
+        "allocatedMiB": group.used_mib,
         "releasingMiB": group.releasing_mib,
         "usedMilli": _number(group.used_milli),
         "freeMilli": _number(group.free_milli),

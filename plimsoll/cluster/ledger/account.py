@@ -4,10 +4,12 @@ The figures of a group are those of KAI's GpuSharingNodeInfo, there in bytes, he
 other, the larger amount counts as used, and a Discrepancy reports it.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
-from plimsoll.model.cluster import Node
+from plimsoll.model.cluster import Node, Pod
 from plimsoll.packing import GPU_MILLI, Milli
 from plimsoll.packing.nodes import UNBOUNDED
 
@@ -46,50 +48,118 @@ class Discrepancy:
     message: str
 
 
+class GroupMember(NamedTuple):
+    """A pod with a share of a group's GPU."""
+
+    pod: Pod
+    milli: Milli
+    """Thousandths of the GPU."""
+    mib: int | None = None
+    """MiB of the GPU, where it requests MiB."""
+    readable: bool = True
+    """Whether its request can be read."""
+
+
 @dataclass(frozen=True, slots=True)
 class GpuGroup:
     """One GPU of a node that shares run on, or will run on."""
 
     name: str
-    reservations: tuple[str, ...] = ()
-    """`namespace/name` of the pods that hold the GPU."""
+    members: tuple[GroupMember, ...] = ()
+    """Sorted by namespace and name."""
+    holders: tuple[Pod, ...] = ()
+    """The reservation pods, sorted by namespace and name."""
     gpu: str = ""
     """UUID; empty where it is not known."""
-    pods: tuple[str, ...] = ()
-    """`namespace/name` of the pods with a share of it."""
-    allocated_milli: Milli = 0
+    memory_mib: int | None = None
+    """Shareable MiB of the GPU; None if it is not labelled."""
+    used_milli: Milli = 0
     """Thousandths of all its pods, as in KAI; terminating ones included."""
-    releasing_milli: Milli = 0
-    """The part of `allocated_milli` whose pods are terminating."""
-    allocated_mib: int | None = 0
-    """MiB of all its pods; None where a share cannot be converted to MiB."""
-    releasing_mib: int | None = 0
-    """The part of `allocated_mib` whose pods are terminating."""
     joinable: bool = True
     """Whether another share may be placed there: exactly one reservation holds it and stays, or will be created."""
 
     @property
-    def used_milli(self) -> Milli:
-        return self.allocated_milli
+    def reservations(self) -> tuple[str, ...]:
+        """`namespace/name` of the pods that hold the GPU."""
+        return _names(self.holders)
+
+    @property
+    def pods(self) -> tuple[str, ...]:
+        """`namespace/name` of the pods with a share of it."""
+        return _names(member.pod for member in self.members)
 
     @property
     def used_mib(self) -> int | None:
-        """MiB of all its pods."""
-        return self.allocated_mib
+        """MiB of all its pods, rounded up; None where a share cannot be converted to MiB."""
+        return _mib(self.members, self.memory_mib)
+
+    @property
+    def releasing_milli(self) -> Milli:
+        """The part of `used_milli` whose pods are terminating."""
+        return summed_milli(self._terminating)
+
+    @property
+    def releasing_mib(self) -> int | None:
+        """The part of `used_mib` whose pods are terminating."""
+        return _mib(self._terminating, self.memory_mib)
 
     @property
     def releasing(self) -> bool:
         """Whether all of its pods are terminating."""
-        return bool(self.pods) and self.allocated_milli == self.releasing_milli
+        return bool(self.members) and len(self._terminating) == len(self.members)
+
+    @property
+    def _terminating(self) -> tuple[GroupMember, ...]:
+        return tuple(member for member in self.members if member.pod.deleting)
 
     @property
     def free_milli(self) -> Milli:
-        return max(0, GPU_MILLI - self.used_milli) if self.joinable else 0
+        return self._left if self.joinable else 0
 
     @property
     def likely_free_milli(self) -> Milli:
         """As `free_milli`, also if no reservation holds it yet."""
-        return max(0, GPU_MILLI - self.used_milli) if self.joinable or not self.reservations else 0
+        return self._left if self.joinable or not self.holders else 0
+
+    @property
+    def _left(self) -> Milli:
+        return 0 if exceeds_gpu(self.used_milli) else GPU_MILLI - self.used_milli
+
+
+def summed_milli(members: Iterable[GroupMember]) -> Milli:
+    """Thousandths of the GPU that they have together."""
+    found: Milli = 0
+    for member in members:
+        # Most GPUs have one pod, and to add a fraction to zero costs as much as to add it to another.
+        found = found + member.milli if found else member.milli
+    return found
+
+
+def exceeds_gpu(milli: Milli) -> bool:
+    """`milli > GPU_MILLI`, in a tenth of the time that a comparison of fractions takes."""
+    return milli.numerator > GPU_MILLI * milli.denominator
+
+
+def _names(pods: Iterable[Pod]) -> tuple[str, ...]:
+    return tuple(f"{pod.namespace}/{pod.name}" for pod in pods)
+
+
+def _mib(members: Iterable[GroupMember], memory_mib: int | None) -> int | None:
+    """MiB that they have together of a GPU with that shareable memory, rounded up; None if one cannot be converted."""
+    mib, converted = 0, list[GroupMember]()
+    for member in members:
+        if not member.readable:
+            return None
+        if member.mib is None:
+            converted.append(member)
+        else:
+            mib += member.mib
+    if not converted:
+        return mib
+    if memory_mib is None:
+        return None
+    milli = summed_milli(converted)
+    return mib - (-milli.numerator * memory_mib // (milli.denominator * GPU_MILLI))
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +196,7 @@ class GpuAccount:
     @property
     def missing_reservations(self) -> int:
         """Groups without a reservation and a GPU: each will get one, which is also a pod."""
-        return sum(not (group.reservations or group.gpu) for group in self.groups)
+        return sum(not (group.holders or group.gpu) for group in self.groups)
 
     @property
     def pod_room(self) -> int:

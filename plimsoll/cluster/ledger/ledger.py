@@ -141,11 +141,12 @@ class GpuLedger:
 
     def _read(self, name: str) -> GpuAccount:
         pods = self._placed.get(name, {})
-        groups = {group for pod in pods.values() if self._reserves(pod) for group in gpu_groups(pod)}
-        unbound = {key: pod for group in groups for key, pod in self._unplaced.get(group, {}).items()}
+        if self._unplaced:
+            held = {group for pod in pods.values() if self._reserves(pod) for group in gpu_groups(pod)}
+            unbound = {key: pod for group in held for key, pod in self._unplaced.get(group, {}).items()}
+            pods = pods | unbound if unbound else pods
         node, load = self._nodes[name], self._loads.get(name, IDLE)
-        other_loads = (load, self._daemons.missing_from(node, load))
-        return self._accounting.account(node, (pods | unbound).values() if unbound else pods.values(), other_loads)
+        return self._accounting.account(node, pods.values(), (load, self._daemons.missing_from(node, load)))
 
     def _place(self, key: Key, pod: Pod, entry: Pod | None) -> None:
         """Adds the pod where it counts, or removes it (None)."""

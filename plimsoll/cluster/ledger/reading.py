@@ -3,9 +3,16 @@
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
-from plimsoll.cluster.ledger.account import Discrepancy, DiscrepancyReason, GpuAccount, GpuGroup
+from plimsoll.cluster.ledger.account import (
+    Discrepancy,
+    DiscrepancyReason,
+    GpuAccount,
+    GpuGroup,
+    GroupMember,
+    exceeds_gpu,
+    summed_milli,
+)
 from plimsoll.cluster.nodes import GpuLabels, InvalidGpuLabel, parse_gpu_labels, single_profile
 from plimsoll.cluster.pods import UnreadableShareError, gpu_groups, is_reservation, read_share, tflops_milli
 from plimsoll.labels import GPU_PRODUCT, RESERVED_GPU, UNKNOWN_GPU
@@ -22,23 +29,11 @@ _MOST_KINDS = 4096
 _Request = tuple[object, ...]
 
 
-class _Member(NamedTuple):
-    """A pod with a share of a group's GPU."""
-
-    pod: Pod
-    milli: Milli
-    """Thousandths of the GPU."""
-    mib: int | None = None
-    """MiB of the GPU, where it requests MiB."""
-    readable: bool = True
-    """Whether its request can be read."""
-
-
 @dataclass(slots=True)
 class _Group:
     """A group while the pods of its node are read."""
 
-    members: list[_Member] = field(default_factory=list)
+    members: list[GroupMember] = field(default_factory=list)
     reservations: list[Pod] = field(default_factory=list)
 
 
@@ -66,7 +61,8 @@ class Accounting:
     def share(self, pod: Pod) -> GPUShare | None:
         """As `read_share`, cached."""
         asked = [item for item in pod.annotations.items() if is_share_annotation(item[0])]
-        request = (_devices(pod, self.gpu_resource), *sorted(asked))
+        asked.sort()
+        request = (_devices(pod, self.gpu_resource), *asked)
         if request not in self._shares:
             share = read_share(pod, self.gpu_resource)
             if len(self._shares) >= _MOST_KINDS:
@@ -163,12 +159,7 @@ class _Reading:
             self._releasing_whole += devices
 
     def _count_share(self, pod: Pod, share: GPUShare, groups: tuple[str, ...]) -> None:
-        memory = self._memory
-        product = self._node.labels.get(GPU_PRODUCT, "")
-        speed = tflops_milli(product, self._accounting.tflops) if share.tflops_milli is not None else None
-        known = (share.memory_mib is None or memory) and (share.tflops_milli is None or speed)
-        # If the GPU's memory or TFLOPS are not known, the share may be all of it.
-        milli = share.milli_of(memory or 0, speed or 0) if known else GPU_MILLI
+        milli = self._milli(share) if share.milli is None else share.milli
         if len(groups) != share.devices:
             reason = DiscrepancyReason.WRONG_GROUPS if groups else DiscrepancyReason.NO_GROUP
             self._report(reason, f"Pod {_name(pod)} requests {share}, but is in {len(groups)} GPU groups")
@@ -176,21 +167,30 @@ class _Reading:
                 self._count_whole(pod, ungrouped)
                 self._ungrouped.append((min(milli, GPU_MILLI), ungrouped))
         for name in groups:
-            self._groups[name].members.append(_Member(pod, milli, share.memory_mib))
+            self._groups[name].members.append(GroupMember(pod, milli, share.memory_mib))
+
+    def _milli(self, share: GPUShare) -> Milli:
+        """Thousandths of one of the node's GPUs. If its memory or TFLOPS are not known, the share may be all of it."""
+        memory = self._memory
+        product = self._node.labels.get(GPU_PRODUCT, "")
+        speed = tflops_milli(product, self._accounting.tflops) if share.tflops_milli is not None else None
+        known = (share.memory_mib is None or memory) and (share.tflops_milli is None or speed)
+        return share.milli_of(memory or 0, speed or 0) if known else GPU_MILLI
 
     def _count_unreadable(self, pod: Pod, groups: tuple[str, ...]) -> None:
         """A pod whose request cannot be read gets the GPUs of its groups, at least one GPU."""
         for name in groups:
-            self._groups[name].members.append(_Member(pod, GPU_MILLI, readable=False))
+            self._groups[name].members.append(GroupMember(pod, GPU_MILLI, readable=False))
         if not groups:
             self._count_whole(pod, 1)
 
     def _group(self, name: str, group: _Group) -> GpuGroup:
         held, members = group.reservations, group.members
-        pods = [member.pod for member in members]
-        bound = any(pod.node_name for pod in pods)
-        # TensorFusion needs no reservations.
-        unreserved = any(GPU_IDS in pod.annotations for pod in pods)
+        bound = unreserved = False
+        for member in members:
+            bound = bound or bool(member.pod.node_name)
+            # TensorFusion needs no reservations.
+            unreserved = unreserved or GPU_IDS in member.pod.annotations
         if not held and bound and not unreserved:
             self._report(DiscrepancyReason.NO_RESERVATION, f"no reservation pod holds the GPU of group {name}")
         elif len(held) > 1:
@@ -198,23 +198,18 @@ class _Reading:
                 DiscrepancyReason.SEVERAL_RESERVATIONS, f"{len(held)} reservation pods hold GPUs for group {name}"
             )
             self._whole += len(held) - 1
-        releasing = [member for member in members if member.pod.deletion_timestamp is not None]
-        allocated_milli = _milli(members)
-        if allocated_milli > GPU_MILLI:
+        used = summed_milli(members)
+        if exceeds_gpu(used):
             self._report(
-                DiscrepancyReason.OVERBOOKED,
-                f"the shares of group {name} are {float(allocated_milli) / GPU_MILLI:g} of one GPU",
+                DiscrepancyReason.OVERBOOKED, f"the shares of group {name} are {float(used) / GPU_MILLI:g} of one GPU"
             )
-        uuids = {uuid for pod in held if (uuid := pod.annotations.get(RESERVED_GPU, "")) not in ("", UNKNOWN_GPU)}
         return GpuGroup(
             name=name,
-            reservations=tuple(sorted(map(_name, held))),
-            gpu=name if unreserved else uuids.pop() if len(uuids) == 1 else "",
-            pods=tuple(sorted(map(_name, pods))),
-            allocated_milli=allocated_milli,
-            releasing_milli=_milli(releasing),
-            allocated_mib=_mib(members, self._memory),
-            releasing_mib=_mib(releasing, self._memory),
+            members=tuple(sorted(members, key=lambda member: member.pod.key)) if len(members) > 1 else tuple(members),
+            holders=tuple(sorted(held, key=lambda pod: pod.key)),
+            gpu=name if unreserved else _reserved_gpu(held),
+            memory_mib=self._memory,
+            used_milli=used,
             joinable=self._shareable and _joinable(held, bound),
         )
 
@@ -260,31 +255,10 @@ def _devices(pod: Pod, resource: str) -> int | None:
         return None
 
 
-def _milli(members: Iterable[_Member]) -> Milli:
-    """Thousandths of the GPU that they have together."""
-    found: Milli = 0
-    for member in members:
-        # Most GPUs have one pod, and to add a fraction to zero costs as much as to add it to another.
-        found = found + member.milli if found else member.milli
-    return found
-
-
-def _mib(members: Iterable[_Member], memory_mib: int | None) -> int | None:
-    """MiB that they have together of a GPU with that shareable memory, rounded up; None if one cannot be converted."""
-    mib, converted = 0, list[_Member]()
-    for member in members:
-        if not member.readable:
-            return None
-        if member.mib is None:
-            converted.append(member)
-        else:
-            mib += member.mib
-    if not converted:
-        return mib
-    if memory_mib is None:
-        return None
-    milli = _milli(converted)
-    return mib - (-milli.numerator * memory_mib // (milli.denominator * GPU_MILLI))
+def _reserved_gpu(reservations: Iterable[Pod]) -> str:
+    """UUID of the GPU that the reservations hold; empty if they hold none that is known, or several."""
+    found = {pod.annotations.get(RESERVED_GPU, "") for pod in reservations} - {"", UNKNOWN_GPU}
+    return found.pop() if len(found) == 1 else ""
 
 
 def _joinable(reservations: Sequence[Pod], bound: bool) -> bool:

@@ -16,12 +16,10 @@ def gpu_groups(pod: Pod) -> tuple[str, ...]:
     if chosen := pod.annotations.get(GPU_IDS):
         return tuple(sorted({*chosen.split(",")} - {""}))
     single = labels.get(GPU_GROUP, "")
-    several = [
-        value or key.removeprefix(GPU_GROUP_PREFIX) for key, value in labels.items() if key.startswith(GPU_GROUP_PREFIX)
-    ]
+    several = [key for key in labels if key.startswith(GPU_GROUP_PREFIX)]
     if not several:
         return (single,) if single else ()
-    return tuple(sorted({*several, single} - {""}))
+    return tuple(sorted({single, *(labels[key] or key.removeprefix(GPU_GROUP_PREFIX) for key in several)} - {""}))
 
 
 def is_reservation(pod: Pod, namespaces: Collection[str]) -> bool:

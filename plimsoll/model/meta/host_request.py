@@ -45,7 +45,10 @@ def counted(
             sidecars += amount
         else:
             peak = max(peak, sidecars + amount)
-    return max(peak, sidecars + sum(_requested(each, resource, parse) for each in containers))
+    total = sidecars
+    for container in containers:
+        total += _requested(container, resource, parse)
+    return max(peak, total)
 
 
 def _total(spec: Mapping[str, Any], resource: str, parse: Callable[[Amount], int]) -> int:
