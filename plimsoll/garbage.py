@@ -3,7 +3,7 @@
 import gc
 from typing import Final
 
-_NEW_OBJECTS: Final = 50_000
+_NEW_OBJECTS: Final = 200_000
 """So many new objects start a search for cycles.
 
 With Python's own 700 it searches a thousand times while it reads a large cluster, whose objects all stay: a fifth of

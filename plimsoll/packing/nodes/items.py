@@ -12,24 +12,26 @@ def items_of(
     needs: Iterable[PodNeed], shapes: Sequence[NodeShape], nodes: Sequence[FreeNode]
 ) -> tuple[list[Item], list[str]]:
     """The items, and the names of pods that fit no node even if it were empty."""
-    grouped: dict[tuple[object, ...], list[str]] = defaultdict(list)
-    sizes: dict[int, tuple[tuple[str, Milli], ...]] = {}
-    of: dict[tuple[object, ...], tuple[int, int, int]] = {}
-    for need in needs:
-        milli = sizes.get(id(need.milli))
-        if milli is None:
-            milli = sizes[id(need.milli)] = tuple(sorted(need.milli.items()))
-        grouped[milli, need.devices, need.cpu_milli, need.memory_mib].append(need.name)
-        of[milli, need.devices, need.cpu_milli, need.memory_mib] = need.devices, need.cpu_milli, need.memory_mib
+    numbers: dict[tuple[tuple[str, Milli], ...], int] = {}
+    """Of different sizes by kind."""
+    number_of: dict[int, int] = {}
+    """By the identity of the mapping, as most pods share one: fractions are slow to hash."""
+    grouped: defaultdict[tuple[int, int, int, int], list[str]] = defaultdict(list)
+    pods = tuple(needs)  # all exist at once, so that identities differ
+    for need in pods:
+        number = number_of.get(id(need.milli))
+        if number is None:
+            sizes = tuple(sorted(need.milli.items()))
+            number = number_of[id(need.milli)] = numbers.setdefault(sizes, len(numbers))
+        grouped[number, need.devices, need.cpu_milli, need.memory_mib].append(need.name)
     holders = _roomiest(shapes, nodes)
+    wanted = [dict(sizes) for sizes in numbers]
     items, unfit = list[Item](), list[str]()
-    for key, names in sorted(grouped.items(), key=lambda each: min(each[1])):
-        devices, cpu_milli, memory_mib = of[key]
-        wanted = dict(key[0])  # type: ignore[call-overload]
+    for (number, devices, cpu_milli, memory_mib), names in sorted(grouped.items(), key=lambda each: min(each[1])):
         able = {
             kind: size
             for kind, rooms in holders.items()
-            if 0 < (size := size_on(wanted, kind)) <= GPU_MILLI
+            if 0 < (size := size_on(wanted[number], kind)) <= GPU_MILLI
             and any(gpus >= devices and cpu >= cpu_milli and memory >= memory_mib for gpus, cpu, memory in rooms)
         }
         if able:

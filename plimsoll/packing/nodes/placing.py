@@ -270,6 +270,10 @@ class NodeProblem:
                 by_item[item].append(gpu)
         for item, places in by_item.items():
             devices = self.items[item].devices
+            if devices == 1:
+                for gpu in places:
+                    gpus[gpu].append(next(names[item]))
+                continue
             # The pods of an item use different GPUs each, so the GPUs with the most copies left come first.
             left = {gpu: places.count(gpu) for gpu in dict.fromkeys(places)}
             for _ in range(len(places) // devices):

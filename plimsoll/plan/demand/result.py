@@ -125,7 +125,8 @@ class Result:
         shares = each.members.shares
         on_nodes, on_requested = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
         on_new: dict[str, int] = {}
-        for uid in sorted(shares):
+        uids = sorted(shares)
+        for uid in uids:
             place = places.get(uid)
             if place is None or uid in awaiting:
                 continue
@@ -135,15 +136,15 @@ class Result:
                 on_requested[place.requested].append(uid)
             else:
                 on_new[uid] = place.new
-        waiting = tuple(uid for uid in sorted(shares) if uid in awaiting)
-        grace = tuple(uid for uid in sorted(shares) if uid in self._in_grace and uid not in places)
-        requested_pods = [uid for uids in on_requested.values() for uid in uids] + list(on_new)
+        waiting = tuple(uid for uid in uids if uid in awaiting)
+        grace = tuple(uid for uid in uids if uid in self._in_grace and uid not in places)
+        requested_pods = [uid for held in on_requested.values() for uid in held] + list(on_new)
         blocked = shares and shares.keys() <= each.by_queue.keys()
         return Demand(
             demand_class=each.demand_class,
             pods=shares,
-            on_nodes={name: tuple(uids) for name, uids in sorted(on_nodes.items())},
-            on_requested={name: tuple(uids) for name, uids in sorted(on_requested.items())},
+            on_nodes={name: tuple(held) for name, held in sorted(on_nodes.items())},
+            on_requested={name: tuple(held) for name, held in sorted(on_requested.items())},
             on_new=on_new,
             awaiting=waiting,
             in_grace=grace,

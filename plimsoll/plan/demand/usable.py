@@ -119,7 +119,7 @@ def _by_name(offers: Iterable[ShapeOffer]) -> dict[str, ShapeOffer]:
 def _least_milli(members: Sequence[ClassMembers], supply: Mapping[str, FreeHost]) -> int:
     """The smallest share in whole thousandths of the largest GPU. A GPU with less free capacity serves no pod. 0 if it
     is not known."""
-    shares = {each.share for of in members for each in (*of.shares.values(), *of.whole.values())}
+    shares = [each.share for of in members for each in (*of.shares.values(), *of.whole.values())]
     if all(share.milli is not None for share in shares):
         return min((int(share.milli or 0) for share in shares), default=0)
     memory = max((host.gpu_memory_mib or 0 for host in supply.values()), default=0)
