@@ -6,7 +6,7 @@ from typing import Any
 from plimsoll import labels
 from plimsoll.model import Snapshot
 from plimsoll.model.api import Environment, GPUDemand, Workspace
-from plimsoll.model.cluster import Autoscaler, DaemonSet, HostLoad, Node, PlainPod, Pod, Takes, Workload
+from plimsoll.model.cluster import Autoscaler, DaemonSet, HostLoad, Node, PlainPod, Pod, PodLoad, Workload
 from plimsoll.model.kai import PodGroup, Queue
 from plimsoll.model.karpenter import NodeClaim, NodePool
 from plimsoll.presets import ModelCatalog
@@ -433,9 +433,9 @@ def a_snapshot(*objects: Any, environment: Environment | None = None, nap: bool 
     def of(kind: type[Any]) -> tuple[Any, ...]:
         return tuple(each for each in objects if isinstance(each, kind))
 
-    plain: dict[str, list[Takes]] = {}
+    plain: dict[str, list[PodLoad]] = {}
     for pod in of(PlainPod):
-        plain.setdefault(pod.node, []).append(pod.takes)
+        plain.setdefault(pod.node, []).append(pod.load)
     return Snapshot(
         environment=environment or an_environment(nap),
         workspaces=of(Workspace),

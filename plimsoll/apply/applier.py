@@ -83,7 +83,7 @@ class Applier:
         if plan.empty and not plan.signals:
             return Outcome()
         self.require_lease()
-        # First, as an update takes seconds: what is withdrawn late buys another node.
+        # Before the update, which takes seconds: for a request that is withdrawn late, the autoscaler launches a node.
         early = self._pods.signal([each for each in plan.signals if each.uid])
         with CreationSignals(self._pods, [each for each in plan.signals if not each.uid]) as signals:
             outcome = Outcome() if plan.empty else self._operate(plan, signals.created)
@@ -104,10 +104,10 @@ class Applier:
             self._pods.remove_gates(list(removals))
 
     def forget_missing(self, live_uids: Collection[str]) -> None:
-        """Has the states forget, in the background, objects that others removed from the cluster.
+        """Removes, in the background, objects from the states that others deleted in the cluster.
 
-        `live_uids` are the UIDs of all objects that the watches show: what the states have beside them is looked for.
-        Nothing without the Lease.
+        `live_uids` are the UIDs of all objects that the watches show; only other objects are looked up in the cluster.
+        Does nothing without the Lease.
         """
         if self._lease.usable:
             self._stacks.forget_missing(live_uids)

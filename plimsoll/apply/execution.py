@@ -35,7 +35,7 @@ class Execution:
         self._lease = lease
         self._created = created
         self._errors: list[PlimsollError] = []
-        """Of the last try."""
+        """Errors of the last attempt."""
 
     def run(self, plan: Plan) -> Outcome:
         """Applies the Plan. Raises the first error of a stack if nothing was done at all, or if the update was

@@ -43,7 +43,7 @@ def demand(
     """
     from plimsoll.cli.picture import as_html, as_svg, gpu_picture, print_picture
     from plimsoll.cli.tables.demand import as_json, print_demands
-    from plimsoll.cluster.pods import rival_warnings
+    from plimsoll.cluster.pods import competing_warnings
     from plimsoll.plan.demand import DemandPlanner
     from plimsoll.plan.limits import environment_room
     from plimsoll.plan.owned import PlanBuilder
@@ -65,7 +65,7 @@ def demand(
         room=environment_room(view),
         requests=view.requests,
     )
-    warnings = (*snapshot.warnings, *rival_warnings(snapshot.pods))
+    warnings = (*snapshot.warnings, *competing_warnings(snapshot.pods))
     phases = {each.name: each.status.phase for each in requesting.plan() if each.status is not None}
     found = requesting.demand
     if output.document:

@@ -124,7 +124,7 @@ def command(
         warnings += catalog_warnings
         if instance_type is None:
             clouds = _clouds(cloud or [], catalog)
-            found = catalog.feasible(subject.need, settings, asked=context_length, clouds=clouds)
+            found = catalog.feasible(subject.need, settings, context_length=context_length, clouds=clouds)
             candidates = () if over else ranked(found, by)
             warnings += [each for each in (unranked(subject, candidates, by), subject.unknown(context_length)) if each]
             show_candidates(subject, candidates, warnings, output, by=by, why_none=over)

@@ -20,7 +20,7 @@ from plimsoll.cli.shared import (
     snapshots,
 )
 from plimsoll.cluster.ledger import gpu_ledger
-from plimsoll.cluster.pods import rival_warnings
+from plimsoll.cluster.pods import competing_warnings
 from plimsoll.cost import Prices, cluster_cost
 from plimsoll.model import InvalidWorkspace, Reason, Snapshot
 from plimsoll.model.api import ConditionType, Environment, GPUDemand, Workspace
@@ -129,7 +129,7 @@ def as_json(snapshot: Snapshot, namespace: str | None = None) -> dict[str, Any]:
         "nodeClaims": sorted(claims, key=lambda each: (each["workspace"], each["name"])),
         "workloads": sorted(workloads, key=lambda each: (each["namespace"], each["kind"], each["name"])),
         "demands": sorted(map(_demand, snapshot.gpu_demands), key=lambda each: str(each["name"])),
-        "warnings": [*snapshot.warnings, *rival_warnings(snapshot.pods)],
+        "warnings": [*snapshot.warnings, *competing_warnings(snapshot.pods)],
     }
 
 

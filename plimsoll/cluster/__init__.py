@@ -1,4 +1,4 @@
 """What the objects of a cluster say: requests of pods, GPUs of nodes, queues, NodePools, instance types. Pure.
 
-Its rooms are imported one by one.
+Import its subpackages, not the package itself.
 """

@@ -19,17 +19,17 @@ class Estimates:
         self.settings = settings_of(declared)
         self._made: dict[tuple[Need, NodeGpus, int | None], Estimate | Infeasible] = {}
 
-    def of(self, need: Need, gpus: NodeGpus, asked: int | None = None) -> Estimate | Infeasible:
-        """GPUs and nodes that one replica needs on nodes with these GPUs; `asked` is the Workspace's context length."""
-        key = (need, gpus, asked)
+    def of(self, need: Need, gpus: NodeGpus, context_length: int | None = None) -> Estimate | Infeasible:
+        """GPUs and nodes that one replica needs on nodes with these GPUs; `context_length` is the Workspace's."""
+        key = (need, gpus, context_length)
         found = self._made.get(key)
         if found is None:
-            found = self._made[key] = estimate(need, gpus, self.settings, asked)
+            found = self._made[key] = estimate(need, gpus, self.settings, context_length)
         return found
 
-    def serving(self, need: Need, gpus: NodeGpus, nodes: int, asked: int | None = None) -> Serving:
+    def serving(self, need: Need, gpus: NodeGpus, nodes: int, context_length: int | None = None) -> Serving:
         """How the server runs one replica on that many nodes."""
-        outcome = self.of(need, gpus, asked)
+        outcome = self.of(need, gpus, context_length)
         if isinstance(outcome, Estimate) and outcome.nodes == nodes:
             return outcome.serving
-        return serving_on(need, gpus, nodes, self.settings, asked)
+        return serving_on(need, gpus, nodes, self.settings, context_length)

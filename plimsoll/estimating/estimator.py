@@ -94,32 +94,34 @@ class Infeasible:
 
 
 def estimate(
-    need: Need, gpus: NodeGpus, settings: Settings | None = None, asked: int | None = None
+    need: Need, gpus: NodeGpus, settings: Settings | None = None, context_length: int | None = None
 ) -> Estimate | Infeasible:
     """GPUs and nodes that one replica needs on nodes with these GPUs.
 
-    `asked` is a context length in tokens that must fit and is served; without it, that of the settings must fit, and
-    the longest that fits is served. Raises no error for values that their types accept.
+    `context_length` is the context in tokens that must fit and is served. Without it, that of the settings must fit,
+    and the longest that fits is served. Raises no error for values that their types accept.
     """
     settings = (settings or Settings()).for_product(gpus.product)
-    if asked is not None:
-        settings = replace(settings, context_length=asked)
+    if context_length is not None:
+        settings = replace(settings, context_length=context_length)
     if isinstance(need, MemoryNeed):
         memory = gpus.memory_gib
         min_gpus = math.ceil(need.gpu_memory_gib / memory)
         first = Line("minimum GPUs", min_gpus, "GPUs", f"{_g(need.gpu_memory_gib)} GiB / {_g(memory)} GiB, rounded up")
-        return _by_nodes(need, gpus, (min_gpus, (first,)), settings, asked)
-    return _by_formula(need, gpus, settings, asked)
+        return _by_nodes(need, gpus, (min_gpus, (first,)), settings, context_length)
+    return _by_formula(need, gpus, settings, context_length)
 
 
-def serving_on(need: Need, gpus: NodeGpus, nodes: int, settings: Settings, asked: int | None = None) -> Serving:
+def serving_on(
+    need: Need, gpus: NodeGpus, nodes: int, settings: Settings, context_length: int | None = None
+) -> Serving:
     """How the server runs one replica on that many nodes, whether the estimate agrees or not."""
     settings = settings.for_product(gpus.product)
-    if asked is not None:
-        settings = replace(settings, context_length=asked)
+    if context_length is not None:
+        settings = replace(settings, context_length=context_length)
     fit = _fit(need, gpus, settings)
     if fit is not None:
-        return fit.serving(nodes, asked)
+        return fit.serving(nodes, context_length)
     return Serving(
         tier=Tier.TENSOR if nodes == 1 else Tier.PIPELINE,
         tensor=gpus.count,
@@ -129,11 +131,11 @@ def serving_on(need: Need, gpus: NodeGpus, nodes: int, settings: Settings, asked
     )
 
 
-def unknown_context(need: Need, asked: int | None) -> str:
+def unknown_context(need: Need, context_length: int | None) -> str:
     """Why no longer context than the one that was counted is served; empty where the model's own maximum is known, or
     the Workspace sets its context."""
     model = need.model if isinstance(need, MemoryNeed) else need
-    if asked is not None or model is None or model.shape is None or model.shape.context_limit is not None:
+    if context_length is not None or model is None or model.shape is None or model.shape.context_limit is not None:
         return ""
     return "as counted: the model's own maximum is not known, as its config.json has no max_position_embeddings"
 
@@ -144,7 +146,9 @@ def _fit(need: Need, gpus: NodeGpus, settings: Settings) -> Fit | None:
     return None if model is None or model.shape is None else Fit(model.size_gib, model.shape, gpus, settings)
 
 
-def _by_formula(need: ModelNeed, gpus: NodeGpus, settings: Settings, asked: int | None) -> Estimate | Infeasible:
+def _by_formula(
+    need: ModelNeed, gpus: NodeGpus, settings: Settings, context_length: int | None
+) -> Estimate | Infeasible:
     available = gpus.memory_gib * settings.utilization
     token_bytes = need.bytes_per_token * settings.kv_value_bytes / 2
     cache = settings.context_length * token_bytes / gpus.count / BYTES_PER_GIB
@@ -185,11 +189,11 @@ def _by_formula(need: ModelNeed, gpus: NodeGpus, settings: Settings, asked: int 
         Line("weights", weights, "GiB", f"{_g(need.size_gib)} GiB of files x {_g(settings.weight_factor)} in memory"),
         Line("minimum GPUs", min_gpus, "GPUs", f"{_g(weights)} / {_g(room)} = {_g(quotient)}, floor + 1"),
     ]
-    return _by_nodes(need, gpus, (min_gpus, tuple(lines)), settings, asked)
+    return _by_nodes(need, gpus, (min_gpus, tuple(lines)), settings, context_length)
 
 
 def _by_nodes(
-    need: Need, gpus: NodeGpus, found: tuple[int, tuple[Line, ...]], settings: Settings, asked: int | None
+    need: Need, gpus: NodeGpus, found: tuple[int, tuple[Line, ...]], settings: Settings, context_length: int | None
 ) -> Estimate | Infeasible:
     """The result, from the minimum of GPUs and the lines that lead to it."""
     min_gpus, lines = found
@@ -219,9 +223,9 @@ def _by_nodes(
     assert spread is not None
     if spread > nodes and fit is not None:
         lines = (*lines, Line("nodes for its heads", spread, "nodes", fit.bound))
-    serving = serving_on(need, gpus, spread, settings, asked)
-    unknown = unknown_context(need, asked)
-    why = "as requested" if asked is not None else unknown or "the longest that fits, at most the model's own"
+    serving = serving_on(need, gpus, spread, settings, context_length)
+    unknown = unknown_context(need, context_length)
+    why = "as requested" if context_length is not None else unknown or "the longest that fits, at most the model's own"
     lines = (*lines, Line("context served", serving.context_length, "tokens", why))
     return Estimate(min_gpus, spread, lines, serving)
 

@@ -62,18 +62,18 @@ class Fit:
         most = self._shape.layers
         return next((n for n in range(least, most + 1) if self.tokens(self.largest, n) >= self.counted), None)
 
-    def serving(self, nodes: int, asked: int | None = None) -> Serving:
-        """How the server runs on that many nodes. `asked` is the context that the Workspace sets.
+    def serving(self, nodes: int, context_length: int | None = None) -> Serving:
+        """How the server runs on that many nodes. `context_length` is the context that the Workspace sets.
 
         Without it, the context is the longest that fits, at least the one that was counted; and no longer than that
         where the model's own maximum is not known.
         """
         small = self._size < DATA_SHARE * self._gpus.memory_gib
         if nodes == 1 and small and self._gpus.count > 1 and self.tokens(1) >= self.counted:
-            return self._serving(Tier.DATA, 1, self._gpus.count, 1, asked)
-        return self._serving(Tier.TENSOR if nodes == 1 else Tier.PIPELINE, self.largest, 1, nodes, asked)
+            return self._serving(Tier.DATA, 1, self._gpus.count, 1, context_length)
+        return self._serving(Tier.TENSOR if nodes == 1 else Tier.PIPELINE, self.largest, 1, nodes, context_length)
 
-    def _serving(self, tier: Tier, tensor: int, data: int, pipeline: int, asked: int | None) -> Serving:
+    def _serving(self, tier: Tier, tensor: int, data: int, pipeline: int, context_length: int | None) -> Serving:
         tokens = max(self.tokens(tensor, pipeline), 0)
         limit = self._shape.context_limit
         longest = 0 if limit is None else limit if tokens >= limit else tokens // ALIGNMENT * ALIGNMENT
@@ -82,7 +82,7 @@ class Fit:
             data=data,
             tensor=tensor,
             pipeline=pipeline,
-            context_length=asked if asked is not None else max(longest, self.counted),
+            context_length=context_length if context_length is not None else max(longest, self.counted),
             utilization=self._settings.utilization,
             cache_tokens=tokens * data,
             unused=self._gpus.count - tensor * data,

@@ -191,12 +191,13 @@ def _not_servable(inference: Inference, known: ModelPreset | None) -> Refusal | 
         return Refusal(
             Reason.INVALID_SPEC, f"preset {inference.preset.name!r}: the server would take the name for an option"
         )
-    asked = inference.context_length
+    context_length = inference.context_length
     limit = known.context_limit if known is not None else None
-    if known is not None and asked is not None and limit is not None and asked > limit:
+    if known is not None and context_length is not None and limit is not None and context_length > limit:
         return Refusal(
             Reason.INVALID_SPEC,
-            f"inference.contextLength is {asked}, and preset {known.name!r} supports at most {limit} tokens: lower it",
+            f"inference.contextLength is {context_length}, and preset {known.name!r} supports at most {limit} tokens: "
+            "lower it",
         )
     per_replica = inference.per_replica_node_count
     if known is not None and per_replica is not None and per_replica > known.shape.layers:
@@ -260,13 +261,13 @@ def nodes_per_replica(need: ReplicaNeed, gpus: NodeGpus, node: str, estimates: E
 
 def too_long_context(need: ReplicaNeed, serving: Serving | None, node: str) -> Refusal | None:
     """A refusal of the context that the Workspace sets, where its KV cache does not fit: the server would not start."""
-    asked = need.context_length
+    context_length = need.context_length
     fits = None if serving is None else serving.longest
-    if asked is None or serving is None or fits is None or fits >= asked:
+    if context_length is None or serving is None or fits is None or fits >= context_length:
         return None
     return Refusal(
         Reason.INSUFFICIENT_GPU_MEMORY,
-        f"inference.contextLength is {asked}, and beside the weights of {need.subject} the KV cache of "
+        f"inference.contextLength is {context_length}, and beside the weights of {need.subject} the KV cache of "
         f"{counted(fits, 'token')} fits {node} ({serving.tier.value} parallelism): lower it, or use nodes with "
         "more GPU memory",
     )

@@ -19,7 +19,7 @@ CHECK_SECONDS: Final = 0.1
 
 
 class ReadySignals:
-    """Checks and signals in a thread while its context lasts; `sent` are the signals that the cluster accepted.
+    """Context manager that checks and signals in a thread; `sent` are the signals that the cluster accepted.
 
     `plan` is called only in that thread meanwhile. Errors of observing and planning are left to the next round.
     """

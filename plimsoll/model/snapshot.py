@@ -42,7 +42,7 @@ class Snapshot(Observed):
     gone_claims: tuple[NodeClaim, ...] = ()
     """The last NodeClaims that were observed and no longer exist."""
     pods: tuple[Pod, ...] = ()
-    """Pods that request devices or shares of them, Plimsoll's own, and those of rival controllers."""
+    """Pods that request devices or shares of them, Plimsoll's own, and those of controllers that compete with it."""
     host_loads: Mapping[str, HostLoad] = Field(default_factory=dict)
     """CPU and memory that all other pods use, by node name."""
     daemon_sets: tuple[DaemonSet, ...] = ()

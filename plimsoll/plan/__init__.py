@@ -1,6 +1,6 @@
 """Pure planning: `validate` gives verdicts, `plan` a Plan, `explain` the reasons for both."""
 
-from plimsoll.plan.explaining import ClaimExplanation, Explanation, NodeExplanation, Sum, explain
+from plimsoll.plan.explaining import ClaimExplanation, Explanation, NodeExplanation, ReplicaEstimate, explain
 from plimsoll.plan.planning import plan
 from plimsoll.plan.validating import validate
 
@@ -8,7 +8,7 @@ __all__ = [
     "ClaimExplanation",
     "Explanation",
     "NodeExplanation",
-    "Sum",
+    "ReplicaEstimate",
     "explain",
     "plan",
     "validate",

@@ -53,7 +53,7 @@ class ClaimExplanation(NamedTuple):
     """The step that it waits for, with its deadline; None if it is in service."""
 
 
-class Sum(NamedTuple):
+class ReplicaEstimate(NamedTuple):
     """The estimate for one replica."""
 
     on: str
@@ -70,13 +70,13 @@ class Explanation(NamedTuple):
     """None where it cannot be read; the verdict has the reason."""
     verdict: Verdict
     need: ReplicaNeed | None = None
-    sum: Sum | None = None
+    estimate: ReplicaEstimate | None = None
     """None where there is no need to estimate, or no GPUs to estimate on."""
     nodes: tuple[NodeExplanation, ...] = ()
     offered: OfferedType | None = None
     """The instance type, with the source of its figures; None where none is set or known."""
     claims: tuple[ClaimExplanation, ...] = ()
-    tries: Attempts | None = None
+    attempts: Attempts | None = None
     """The state of its NodeClaims; None for existing nodes (BYO), or if it is refused."""
     workloads: tuple[Workload, ...] = ()
     bounds: tuple[str, ...] = ()
@@ -88,9 +88,9 @@ class Explanation(NamedTuple):
     """Warnings of the plan on this Workspace."""
 
 
-def explain(seen: Snapshot | ClusterView, ref: WorkspaceRef, now: datetime) -> Explanation:
+def explain(observed: Snapshot | ClusterView, ref: WorkspaceRef, now: datetime) -> Explanation:
     """Explains the Workspace, which the snapshot must contain, from the results of `validate` and `plan`."""
-    view = ClusterView.of(seen)
+    view = ClusterView.of(observed)
     snapshot = view.observed
     verdicts = validate(view)
     planned = plan(view, verdicts, now)
@@ -124,11 +124,11 @@ def _detailed(
     offered = types.find(name) if name and workspace_nodes.auto_provisioning else None
     return explanation._replace(
         need=need if isinstance(need, ReplicaNeed) else None,
-        sum=_sum(snapshot.environment.spec, offered, need, nodes) if isinstance(need, ReplicaNeed) else None,
+        estimate=_estimate(snapshot.environment.spec, offered, need, nodes) if isinstance(need, ReplicaNeed) else None,
         nodes=nodes,
         offered=offered,
         claims=_claims(view.progress, workspace, explanation.verdict, workspace_nodes, now),
-        tries=workspace_nodes.tries(workspace, explanation.verdict, workspace.status.provisioning, now)
+        attempts=workspace_nodes.attempts(workspace, explanation.verdict, workspace.status.provisioning, now)
         if workspace_nodes.auto_provisioning and explanation.verdict.accepted
         else None,
         workloads=tuple(workspace_nodes.ownership.workloads_of(workspace)),
@@ -168,7 +168,7 @@ def _nodes(
     own = {claim.node_name for claim in workspace_nodes.ownership.claims_of(workspace) if claim.node_name}
     shown |= {name: index.by_name[name] for name in own if name in index.by_name}
     counted = own | set(verdict.node_names) | set(workspace_nodes.existing(workspace))
-    stories = []
+    found = []
     for name in sorted(shown):
         node, offer = shown[name], offers.of(shown[name], resource.partition)
         problem = why_unusable(node, tolerance)
@@ -176,13 +176,13 @@ def _nodes(
             problem = short_of_devices(node, offer, offer.devices, environment.gpu_resource)
         elif not problem:
             problem = offer.problem if isinstance(offer, Unusable) else str(offer)
-        stories.append(NodeExplanation(node, offer, problem, name in counted))
-    return tuple(stories)
+        found.append(NodeExplanation(node, offer, problem, name in counted))
+    return tuple(found)
 
 
-def _sum(
+def _estimate(
     environment: EnvironmentSpec, offered: OfferedType | None, need: ReplicaNeed, nodes: Iterable[NodeExplanation]
-) -> Sum | None:
+) -> ReplicaEstimate | None:
     if need.need is None:
         return None
     gpus: NodeGpus | None = None
@@ -199,7 +199,7 @@ def _sum(
         return None
     estimates = Estimates(environment.estimator)
     settings = estimates.settings.for_product(gpus.product)
-    return Sum(on, estimates.of(need.need, gpus, need.context_length), settings)
+    return ReplicaEstimate(on, estimates.of(need.need, gpus, need.context_length), settings)
 
 
 def _bounds(

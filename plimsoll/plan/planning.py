@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from plimsoll.cluster.catalog import OfferedType
-from plimsoll.cluster.pods import marked_pods, rival_warnings
+from plimsoll.cluster.pods import competing_warnings, marked_pods
 from plimsoll.estimating import preset_of
 from plimsoll.labels import NODEPOOL, SPEC_HASH
 from plimsoll.model import Deletion, DemandRef, ObjectKey, Plan, PreferredDeletion, Snapshot, Verdict
@@ -51,7 +51,7 @@ WORKLOADS = ("Deployment", "StatefulSet", LEADER_WORKER_SET)
 
 
 def plan(
-    seen: Snapshot | ClusterView, verdicts: Sequence[Verdict], now: datetime, planner: DemandPlanner | None = None
+    observed: Snapshot | ClusterView, verdicts: Sequence[Verdict], now: datetime, planner: DemandPlanner | None = None
 ) -> Plan:
     """The difference between the snapshot and what its accepted Workspaces need; `verdicts` are those of `validate`.
 
@@ -59,7 +59,7 @@ def plan(
     Workspace stay as they are, except that fewer replicas are applied. After a plan is applied, the next plan is empty,
     unless a limit cut it short. `planner` caches results of demand planning between rounds; it changes no plan.
     """
-    return _Round(ClusterView.of(seen), verdicts, now, planner or DemandPlanner()).plan()
+    return _Round(ClusterView.of(observed), verdicts, now, planner or DemandPlanner()).plan()
 
 
 class _Round:
@@ -84,7 +84,7 @@ class _Round:
             self._types = view.types
             self._builder.warnings += [
                 f"catalog.prices of the Environment: instance type {name!r} is not known"
-                + _meant(self._types.near(name))
+                + _suggestion(self._types.near(name))
                 for name in self._types.unknown_prices()
             ]
             self._provisioner = self._choose_provisioner()
@@ -145,7 +145,7 @@ class _Round:
             demand_least_gpus=requesting.demand.least_requested_gpus,
             preferred_deletions=tuple(self._preferred_deletions()),
             gate_removals=gate_removals(self._snapshot, requesting.demand.demands, requesting.reserved),
-            warnings=(*builder.warnings, *rival_warnings(marked_pods(self._snapshot.pods))),
+            warnings=(*builder.warnings, *competing_warnings(marked_pods(self._snapshot.pods))),
             next_deadline=min(builder.deadlines, default=None),
         )
 
@@ -329,7 +329,7 @@ class _Round:
         return deletions[:cap]
 
 
-def _meant(near: Sequence[str]) -> str:
+def _suggestion(near: Sequence[str]) -> str:
     return f" ({did_you_mean(near)})" if near else ""
 
 

@@ -26,17 +26,17 @@ from plimsoll.serving import name_problem
 from plimsoll.text import counted, shortlist
 
 
-def validate(seen: Snapshot | ClusterView) -> tuple[Verdict, ...]:
+def validate(observed: Snapshot | ClusterView) -> tuple[Verdict, ...]:
     """A verdict on every Workspace of the snapshot, sorted by namespace and name.
 
     Limited capacity goes first to what already runs, then to the oldest Workspaces.
     """
-    view = ClusterView.of(seen)
+    view = ClusterView.of(observed)
     snapshot = view.snapshot
     found = _evaluate(view)
     found |= name_conflicts(view, found)
     _enforce_limits(view, found)
-    _let_end(view, found)
+    _accept_without_replicas(view, found)
     if not snapshot.environment.spec.auto_provisioning:
         sizings = {key: each for key, each in found.items() if isinstance(each, Sizing)}
         found |= allocate(view, sizings)
@@ -73,7 +73,7 @@ def _of_mode(view: ClusterView, environment: EnvironmentSpec) -> ProvisionedNode
     return ByoNodes(view.index, view.models, environment)
 
 
-def _let_end(view: ClusterView, found: Found) -> None:
+def _accept_without_replicas(view: ClusterView, found: Found) -> None:
     """Accepts Workspaces without replicas: nothing else matters. The plan applies fewer replicas of refused ones."""
     for workspace in view.snapshot.workspaces:
         refusal = found[workspace.key]
@@ -182,8 +182,8 @@ def _enforce_limits(view: ClusterView, found: Found) -> None:
             advice = "lower inference.replicas, or raise the limit"
             found[workspace.key] = Refusal(Reason.LIMIT_EXCEEDED, f"{problem}: {advice}")
         else:
-            budget.take(growth, gpus, pool)
-            namespaces.take(workspace.namespace, growth * gpus)
+            budget.subtract(growth, gpus, pool)
+            namespaces.subtract(workspace.namespace, growth * gpus)
 
 
 def _bounds_gpus(environment: EnvironmentSpec, namespace: str) -> bool:

@@ -7,7 +7,7 @@ from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from plimsoll.cluster.ledger import FollowedLedger, GpuAccount
+from plimsoll.cluster.ledger import GpuAccount, IncrementalLedger
 from plimsoll.cost import ClusterCost, PlannedCost, Prices, cluster_cost, planned_cost
 from plimsoll.model import Plan, Snapshot
 from plimsoll.packing import GPU_MILLI
@@ -18,7 +18,7 @@ class CapacityMetrics(Collector):
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._ledger = FollowedLedger()
+        self._ledger = IncrementalLedger()
         self._snapshot: Snapshot | None = None
         self._plan = Plan()
 

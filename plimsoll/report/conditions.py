@@ -51,21 +51,21 @@ STEPS: Final = (
 """The condition types that Karpenter sets on a NodeClaim, in order, with our reason while one is not True."""
 
 
-def node_claims_finding(every: Sequence[NodeClaim], needed: int, tries: Attempts, now: datetime) -> Finding:
+def node_claims_finding(every: Sequence[NodeClaim], needed: int, attempts: Attempts, now: datetime) -> Finding:
     """The condition NodeClaimsReady, from every NodeClaim, their wanted number and the attempts so far."""
     claims = alive(every)
     if not needed:
         return Finding(True, ConditionReason.NOT_NEEDED, "no NodeClaim is needed")
-    ready = sum(claim.ready and claim.name not in tries.late for claim in claims)
+    ready = sum(claim.ready and claim.name not in attempts.late for claim in claims)
     if ready >= needed:
         return Finding(True, ConditionReason.READY, f"{counted(ready, 'NodeClaim')} ready of {needed} needed")
-    staying = [claim for claim in claims if claim.name not in tries.late]
-    if tries.overdue:
-        text = "; ".join(tries.overdue[:3])
+    staying = [claim for claim in claims if claim.name not in attempts.late]
+    if attempts.overdue:
+        text = "; ".join(attempts.overdue[:3])
         return Finding(
             False,
             ConditionReason.NODE_CLAIM_LATE,
-            f"{ready} of {counted(needed, 'NodeClaim')} ready; {text}; {_next_try(tries, now)}",
+            f"{ready} of {counted(needed, 'NodeClaim')} ready; {text}; {_next_try(attempts, now)}",
         )
     interrupted = sorted(claim.node_name or claim.name for claim in every if claim.interrupted)
     if interrupted:
@@ -76,7 +76,7 @@ def node_claims_finding(every: Sequence[NodeClaim], needed: int, tries: Attempts
             f"{counted(len(staying), 'NodeClaim')} serve or are requested instead",
         )
     if len(staying) < needed:
-        return _missing(len(staying), ready, needed, tries, now)
+        return _missing(len(staying), ready, needed, attempts, now)
     waiting = sorted((claim for claim in staying if not claim.ready), key=lambda claim: claim.name)
     step, reason, stuck = next(
         (step, reason, stuck)
@@ -84,7 +84,7 @@ def node_claims_finding(every: Sequence[NodeClaim], needed: int, tries: Attempts
         if (stuck := [each for each in waiting if not _passed(each, step)])
     )
     names = shortlist([claim.name for claim in stuck])
-    before = f"; try {tries.record.failures + 1}: {tries.record.message}" if tries.record.failures else ""
+    before = f"; try {attempts.record.failures + 1}: {attempts.record.message}" if attempts.record.failures else ""
     return Finding(
         False,
         reason,
@@ -92,19 +92,19 @@ def node_claims_finding(every: Sequence[NodeClaim], needed: int, tries: Attempts
     )
 
 
-def _missing(there: int, ready: int, needed: int, tries: Attempts, now: datetime) -> Finding:
-    record = tries.record
-    if not record.failures or tries.next_try is None:
+def _missing(there: int, ready: int, needed: int, attempts: Attempts, now: datetime) -> Finding:
+    record = attempts.record
+    if not record.failures or attempts.next_try is None:
         return Finding(False, ConditionReason.NODE_CLAIMS_PENDING, f"{there} of {counted(needed, 'NodeClaim')} exist")
-    text = f"{ready} of {counted(needed, 'NodeClaim')} ready; {record.message}; {_next_try(tries, now)}"
+    text = f"{ready} of {counted(needed, 'NodeClaim')} ready; {record.message}; {_next_try(attempts, now)}"
     return Finding(False, record.reason, text)
 
 
-def _next_try(tries: Attempts, now: datetime) -> str:
-    number = tries.record.failures + 1
-    if tries.next_try is None or now >= tries.next_try:
+def _next_try(attempts: Attempts, now: datetime) -> str:
+    number = attempts.record.failures + 1
+    if attempts.next_try is None or now >= attempts.next_try:
         return f"try {number} is due"
-    return f"try {number} at {tries.next_try.astimezone(UTC).strftime('%Y-%m-%dT%H:%M:%SZ')}"
+    return f"try {number} at {attempts.next_try.astimezone(UTC).strftime('%Y-%m-%dT%H:%M:%SZ')}"
 
 
 def _passed(claim: NodeClaim, step: str) -> bool:
@@ -147,9 +147,9 @@ def status_of(
         every = holdings.ownership.claims_of(workspace)
         existing = holdings.existing(workspace)
         names = [*existing, *(claim.node_name for claim in alive(every) if claim.node_name)]
-        tries = holdings.tries(workspace, verdict, previous.provisioning, now)
-        provisioning = tries.record
-        node_claims = node_claims_finding(every, max(0, target - len(existing)), tries, now)
+        attempts = holdings.attempts(workspace, verdict, previous.provisioning, now)
+        provisioning = attempts.record
+        node_claims = node_claims_finding(every, max(0, target - len(existing)), attempts, now)
         workers = holdings.ready_nodes(names)
     else:
         provisioning = Provisioning()

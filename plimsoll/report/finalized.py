@@ -12,7 +12,7 @@ from plimsoll.labels import CAPACITY_FINALIZER, as_label_value
 from plimsoll.model import ObjectKey, Plan, Snapshot
 from plimsoll.model.api import WorkspaceRef
 from plimsoll.model.karpenter import NodeClaim
-from plimsoll.plan.owned import Owned, made_for, parse_time
+from plimsoll.plan.owned import Owned, created_objects, parse_time
 
 PATIENCE: Final = timedelta(minutes=10)
 """How long the deletion of a Workspace waits for objects that are already under deletion."""
@@ -31,7 +31,7 @@ def finalizing(snapshot: Snapshot, plan: Plan, failures: Container[ObjectKey], n
     Only the existing capacity matters: a refused or invalid Workspace, or one in a cluster without Karpenter or without
     an Environment, is finalized like any other.
     """
-    made = made_for(snapshot)
+    made = created_objects(snapshot)
     fresh = {
         creation.owner
         for creation in plan.creations

@@ -67,7 +67,7 @@ class Reporter:
 
     def report(
         self,
-        seen: Snapshot | ClusterView,
+        observed: Snapshot | ClusterView,
         plan: Plan,
         now: datetime,
         failures: Mapping[ObjectKey, object] | None = None,
@@ -79,7 +79,7 @@ class Reporter:
         seconds of each stack update that applied them. Returns at once: background threads write, and are done after
         `flush`, `close`, or at the end of the process.
         """
-        view = ClusterView.of(seen)
+        view = ClusterView.of(observed)
         snapshot = view.observed
         known = self._known(snapshot)
         demands = self._demands.newest({each.name: each.status for each in snapshot.gpu_demands})

@@ -87,7 +87,7 @@ class Pages:
         row = next((each for each in queue_rows(state.usage, (), Filter()) if each.name == name), None)
         if row is None:
             raise HTTPException(404, f"there is no Queue {name!r}")
-        below = {each for each in state.usage.tree if name in state.usage.tree.lineage(each)}
+        below = {each for each in state.usage.tree if name in state.usage.tree.path_to_root(each)}
         return self._page(
             request,
             state,

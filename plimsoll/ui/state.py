@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Final
 
-from plimsoll.cluster.queues import FollowedUsage, NextGpu, QueueUsage, next_gpu
+from plimsoll.cluster.queues import IncrementalUsage, NextGpu, QueueUsage, next_gpu
 from plimsoll.cost import Prices
 from plimsoll.errors import PlimsollError
 from plimsoll.model import Plan, Snapshot
@@ -32,7 +32,7 @@ class _SharedCaches:
     def __init__(self, clock: Clock) -> None:
         self.clock: Final = clock
         self.rows: Final = NodeRows()
-        self.queues: Final = FollowedUsage()
+        self.queues: Final = IncrementalUsage()
         self.planner: Final = DemandPlanner()
         self.nodes_lock: Final = threading.Lock()
         self.queues_lock: Final = threading.Lock()

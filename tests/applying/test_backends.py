@@ -159,9 +159,9 @@ def test_attributes_that_a_killed_engine_cut_short_are_taken_away(tmp_path: Path
     cut.touch()
     of_another.touch()
     whole.write_text('{"user.content_type": "text/plain"}')
-    FolderBackend(tmp_path).mend(STACK)
+    FolderBackend(tmp_path).repair(STACK)
     assert (cut.exists(), whole.exists(), of_another.exists(), state.exists()) == (False, True, True, True)
-    FolderBackend(tmp_path / "nothing").mend(STACK)
+    FolderBackend(tmp_path / "nothing").repair(STACK)
 
 
 def test_a_lock_that_was_never_written_to_its_end_is_cleared(tmp_path: Path) -> None:
@@ -171,5 +171,5 @@ def test_a_lock_that_was_never_written_to_its_end_is_cleared(tmp_path: Path) -> 
     held.write_text('{"pid": 1}')
     begun.write_text("")
     cut.write_text('{"user.')
-    FolderBackend(tmp_path).mend(STACK)
+    FolderBackend(tmp_path).repair(STACK)
     assert sorted(folder.iterdir()) == [held]

@@ -1,4 +1,4 @@
-"""A stack's state is read, mended and kept in accord with the cluster."""
+"""A stack's state is read, repaired and kept in accord with the cluster."""
 
 import re
 import socket
@@ -54,7 +54,7 @@ class FakeStack:
         self.commands.append("cancel")
         self.locked = ""
 
-    def mend(self, stack: str) -> None:
+    def repair(self, stack: str) -> None:
         """Nothing is cut short in memory."""
 
     def init(self) -> None:
@@ -216,22 +216,22 @@ def test_a_state_in_accord_is_not_written() -> None:
     assert stack.commands == []
 
 
-def test_mending_breaks_a_dead_lock_once_and_only_then() -> None:
+def test_repairing_breaks_a_stale_lock_once() -> None:
     stack = FakeStack(a_state(live(CLAIM)), locked=socket.gethostname())
-    a_keeper(stack).mend([KEY], ())
+    a_keeper(stack).repair([KEY], ())
     assert stack.commands.count("cancel") == 1
     assert stack.state is not None
     assert names(stack.state) == set()
 
     stack = FakeStack(a_state(live(CLAIM)), locked="elsewhere")
     with pytest.raises(LockedError):
-        a_keeper(stack).mend([KEY], ())
+        a_keeper(stack).repair([KEY], ())
     assert "cancel" not in stack.commands
     assert stack.state is not None
     assert names(stack.state) == {"claim"}
 
 
-def test_nothing_is_mended_without_the_lease() -> None:
+def test_nothing_is_repaired_without_the_lease() -> None:
     stack = FakeStack(a_state(live(CLAIM)))
     with pytest.raises(LeaseLostError):
         a_keeper(stack, held=False).recover()

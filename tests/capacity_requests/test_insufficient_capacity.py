@@ -3,7 +3,7 @@
 import pytest
 
 from plimsoll import labels
-from plimsoll.plan.requests import made_of
+from plimsoll.plan.requests import named_after_pool
 from tests.capacity_requests.cluster import (
     TYPE,
     Cluster,
@@ -108,7 +108,7 @@ def test_the_provider_may_name_the_type_of_a_claim_that_nobody_saw() -> None:
     ],
 )
 def test_a_claim_tells_its_pool_by_its_name(name: str, pool_name: str, made: bool) -> None:
-    assert made_of(name, pool_name) is made
+    assert named_after_pool(name, pool_name) is made
 
 
 def test_an_event_of_another_pool_or_from_before_is_no_failure() -> None:

@@ -40,9 +40,9 @@ def test_a_node_that_cannot_be_used_says_why(state: dict[str, Any], why: str) ->
 
 def test_the_sum_is_the_estimators() -> None:
     explanation = explanation_of(a_workspace(preset="phi-4-mini-instruct"), a_node())
-    assert explanation.sum is not None
-    assert explanation.sum.outcome.nodes == 1
-    assert explanation.sum.outcome.lines[0].name == "available on one GPU"
+    assert explanation.estimate is not None
+    assert explanation.estimate.outcome.nodes == 1
+    assert explanation.estimate.outcome.lines[0].name == "available on one GPU"
     assert explanation.need is not None
     assert explanation.need.subject == "preset 'phi-4-mini-instruct'"
 

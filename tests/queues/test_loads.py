@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.cluster.pods import pod_changes
-from plimsoll.cluster.queues import FollowedUsage, QueueLoads, queue_usage
+from plimsoll.cluster.queues import IncrementalUsage, QueueLoads, queue_usage
 from plimsoll.labels import QUEUE
 from plimsoll.model.cluster import Node, Pod
 from tests.builders import A100_MIB, V100_MIB, a_node, a_queue, a_snapshot, a_waiting_pod
@@ -67,7 +67,7 @@ def test_loads_do_not_depend_on_what_was_known_before(rounds: list[tuple[list[Po
 
 @given(st.lists(st.tuples(st.lists(pods(), max_size=4), st.lists(nodes(), max_size=2)), min_size=2, max_size=5))
 def test_usage_does_not_depend_on_what_was_known_before(rounds: list[tuple[list[Pod], list[Node]]]) -> None:
-    followed = FollowedUsage()
+    followed = IncrementalUsage()
     held_pods: dict[str, Pod] = {}
     held_nodes: dict[str, Node] = {}
     queues = (a_queue("root", parent=""), a_queue("left", quota=1), a_queue("right", limit=2))
@@ -82,7 +82,7 @@ def test_usage_does_not_depend_on_what_was_known_before(rounds: list[tuple[list[
 
 def test_pods_that_did_not_change_are_not_read_again() -> None:
     pods = [a_waiting_pod(name, queue="q", gpu_memory="1000", node="n") for name in "ab"]
-    followed, queue, node = FollowedUsage(), a_queue("q", parent=""), a_node("n")
+    followed, queue, node = IncrementalUsage(), a_queue("q", parent=""), a_node("n")
     before = followed.of(a_snapshot(node, queue, *pods)).running
     after = followed.of(a_snapshot(node, queue, pods[0], a_waiting_pod("c", queue="q", gpu_memory="1000"))).running
     assert after[0] is before[0]

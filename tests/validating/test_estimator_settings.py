@@ -52,8 +52,8 @@ def test_one_rule_for_the_flags_the_verdict_and_its_story(
     snapshot = a_snapshot(workspace, environment=an_environment(nap=True, estimator=declared))
     assert validate(snapshot)[0].per_replica_node_count == nodes
     explanation = explain(snapshot, workspace.ref, NOW)
-    assert explanation.sum is not None
-    assert explanation.sum.outcome.nodes == nodes
+    assert explanation.estimate is not None
+    assert explanation.estimate.outcome.nodes == nodes
 
 
 @pytest.mark.parametrize(("declared", "_", "nodes"), SETTINGS)

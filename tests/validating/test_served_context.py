@@ -148,7 +148,7 @@ def test_what_the_estimate_recommends_is_accepted_and_served_as_it_says(preset: 
     if asked is not None and (known.context_limit or asked) < asked:
         return
     need = ModelNeed(known.size_gib, known.bytes_per_token, known.spans_nodes, known.shape)
-    found = Catalog.builtin().feasible(need, Settings(), asked=asked, clouds={"aws", "azure"})
+    found = Catalog.builtin().feasible(need, Settings(), context_length=asked, clouds={"aws", "azure"})
     for candidate in (found[0], found[len(found) // 2], found[-1]):
         inference = {"preset": {"name": preset, "presetOptions": {"modelAccessSecret": "token"}}}
         inference |= {"contextLength": asked} if asked is not None else {}

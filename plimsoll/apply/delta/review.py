@@ -20,7 +20,7 @@ from plimsoll.provider import PATCH_FIELD_MANAGER
 
 _SIDE_BY_SIDE: Final = 16
 _MANY: Final = 20
-"""Number of creations of one kind from which their names are checked by one list."""
+"""From this number of creations of one kind on, one list request checks their names."""
 
 
 @dataclass

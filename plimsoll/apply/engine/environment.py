@@ -10,7 +10,7 @@ from plimsoll.apply.errors import PassphraseError, StateFolderFullError
 from plimsoll.apply.settings import ApplySettings
 
 _OWN: Final = frozenset({"logs", "workspaces"})
-"""Folders that are not shared with the user's home, because what engines write there is of no use to others."""
+"""Folders of the engine's own, which are not links to the user's home, because only this engine uses their content."""
 
 
 def engine_environment(settings: ApplySettings, identity: str) -> dict[str, str]:

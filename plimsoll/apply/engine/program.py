@@ -66,7 +66,7 @@ class Program:
         self._version = version
         self._on_ready = on_ready
         self._order: Future[Order] = Future()
-        """Of threads: the first decision holds."""
+        """Shared between threads. The first of `release` and `call_off` counts."""
 
     def release(self, order: Order) -> None:
         """Gives the program its order, unless it was called off."""

@@ -51,7 +51,7 @@ class StateKeeper:
 
         Removes files that a killed engine left incomplete, because every further engine would fail on them.
         """
-        self._backend.mend(self._stack.name)
+        self._backend.repair(self._stack.name)
         state = self._backend.read(self._stack.name)
         if state is None:
             self._stack.init()
@@ -60,7 +60,7 @@ class StateKeeper:
 
     def recover(self) -> None:
         """Clears pending operations, and removes entries of objects that others deleted."""
-        self._backend.mend(self._stack.name)
+        self._backend.repair(self._stack.name)
         if self.read().interrupted:
             self.clear_pending()
         stale = self._stale()
@@ -69,7 +69,7 @@ class StateKeeper:
             log.info(
                 "removing objects from the state that no longer exist", stack=stack, objects=[str(key) for key in stale]
             )
-            self.mend(stale, ())
+            self.repair(stale, ())
 
     def clear_pending(self) -> None:
         """Clears the pending operations of a killed engine, and adopts the objects that it had created."""
@@ -81,9 +81,9 @@ class StateKeeper:
             if live is not None and _made_by(live, inputs := pending[key].inputs)
         ]
         log.info("clearing pending operations", stack=self._stack.name, adopted=len(adopted))
-        self.mend((), adopted)
+        self.repair((), adopted)
 
-    def mend(self, drop: Iterable[ObjectKey], adopt: Iterable[tuple[Manifest, Manifest]]) -> None:
+    def repair(self, drop: Iterable[ObjectKey], adopt: Iterable[tuple[Manifest, Manifest]]) -> None:
         """Edits the state: removes `drop` and pending operations, and adds the (live, inputs) of `adopt`."""
         self._lease.require()
         if self.state.secrets:

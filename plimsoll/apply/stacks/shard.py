@@ -29,11 +29,11 @@ from plimsoll.model import ObjectKey
 T = TypeVar("T")
 
 _MOST_TRIES: Final = 4
-"""Number of attempts to bring a state in order."""
+"""Maximum number of attempts to repair a state."""
 _BACKOFF_SECONDS: Final = 30.0
 """Back-off in seconds after a pre-start failed. Plans are applied without a pre-started update meanwhile."""
 _FORGET_SECONDS: Final = 30.0
-"""Seconds for which removals by others are collected, because the state is edited while no engine runs."""
+"""Minimum seconds between two edits of the state for objects that others deleted: no engine may run meanwhile."""
 
 log = structlog.get_logger(__name__)
 
@@ -249,7 +249,7 @@ class Shard:
             review = self._reviewer.review(part, state)
             if review.edits_state:
                 self._updates.end()
-                self._keeper.mend(review.drop, review.adopt.values())
+                self._keeper.repair(review.drop, review.adopt.values())
             elif self._keeper.changed():
                 log.warning("the state was changed by another process: starting again", stack=self.name)
                 self._updates.abandon()
@@ -312,7 +312,7 @@ class Shard:
             self._ensure_pre_started()  # creates the stack and its provider
         self._updates.end()
         self._keeper.read()
-        self._keeper.mend((), [(live, importable(live)) for live in objects])
+        self._keeper.repair((), [(live, importable(live)) for live in objects])
 
     def _drain(self) -> tuple[ObjectKey, ...]:
         self._call_off()

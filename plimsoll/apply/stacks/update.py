@@ -46,7 +46,7 @@ class Update:
         self.progress = Progress(stack.name)
         self.released = False
         self.created: Callable[[str], None] = lambda _: None
-        """Is told the URN of each creation once it is confirmed, on a thread of the engine's event log."""
+        """Called with the URN of each confirmed creation, on a thread of the engine's event log."""
 
     def fail(self, error: ApplyError | None) -> None:
         """The first error counts."""

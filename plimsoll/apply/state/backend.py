@@ -29,7 +29,7 @@ class Backend:
     """Names and states of the project's stacks. Every method may raise BackendUnreachableError."""
 
     def make(self) -> None:
-        """Makes its place where that is missing and can be made: a writer does, before the first stack."""
+        """Creates the folder of the states if it is missing; for backends other than a folder it does nothing."""
 
     def stacks(self, prefix: str = "") -> list[str]:
         """Names of the stacks that begin with `prefix`. Other clusters may use the same backend."""
@@ -46,7 +46,7 @@ class Backend:
     def prune(self, stack: str, keep: int) -> None:
         """Removes all but the newest `keep` entries of the stack's history. Pulumi Cloud has its own rules."""
 
-    def mend(self, stack: str) -> None:
+    def repair(self, stack: str) -> None:
         """Removes incomplete files of a killed engine, which no engine can read. Nothing may be writing."""
 
     def check_room(self) -> None:
@@ -117,7 +117,7 @@ class FolderBackend(Backend):
             with contextlib.suppress(FileNotFoundError):
                 (folder / name).unlink()
 
-    def mend(self, stack: str) -> None:
+    def repair(self, stack: str) -> None:
         """Removes truncated files. The engine stores the attributes of a file in a second file; if that is truncated,
         the engine cannot read the state, but without it, it can. It also takes a truncated lock, left by a kill or a
         full disk, for a lock that it cannot read."""
@@ -158,14 +158,14 @@ class S3Backend(Backend):
 
     def read(self, stack: str) -> State | None:
         try:
-            answer = self._asked(lambda: self._client.get_object(Bucket=self._bucket, Key=self._key(stack)))
+            answer = self._call(lambda: self._client.get_object(Bucket=self._bucket, Key=self._key(stack)))
         except KeyError:
             return None
         return State.read(stack, answer["Body"].read(), answer["ETag"])
 
     def tag(self, stack: str) -> str | None:
         try:
-            return str(self._asked(lambda: self._client.head_object(Bucket=self._bucket, Key=self._key(stack)))["ETag"])
+            return str(self._call(lambda: self._client.head_object(Bucket=self._bucket, Key=self._key(stack)))["ETag"])
         except KeyError:
             return "missing"
 
@@ -173,7 +173,7 @@ class S3Backend(Backend):
         folder = f"{_HISTORY}{stack}/"
         for name in _outdated((key.rpartition("/")[2] for key in self._keys(folder)), keep):
             key = f"{self._prefix}{folder}{name}"
-            self._asked(partial(self._client.delete_object, Bucket=self._bucket, Key=key))
+            self._call(partial(self._client.delete_object, Bucket=self._bucket, Key=key))
 
     def _key(self, stack: str) -> str:
         return f"{self._prefix}{_STACKS}{stack}.json"
@@ -182,15 +182,15 @@ class S3Backend(Backend):
         pages = self._client.get_paginator("list_objects_v2").paginate(
             Bucket=self._bucket, Prefix=self._prefix + folder
         )
-        keys: list[str] = self._asked(lambda: [item["Key"] for page in pages for item in page.get("Contents", [])])
+        keys: list[str] = self._call(lambda: [item["Key"] for page in pages for item in page.get("Contents", [])])
         return keys
 
-    def _asked(self, ask: Callable[[], Any]) -> Any:
+    def _call(self, request: Callable[[], Any]) -> Any:
         """The content of an object. Raises KeyError if it does not exist."""
         from botocore.exceptions import BotoCoreError, ClientError
 
         try:
-            return ask()
+            return request()
         except ClientError as error:
             if error.response.get("Error", {}).get("Code") in ("NoSuchKey", "404"):
                 raise KeyError from None

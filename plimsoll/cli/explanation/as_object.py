@@ -7,7 +7,7 @@ from plimsoll.cluster.catalog import OfferedType
 from plimsoll.cluster.nodes import Offer
 from plimsoll.estimating import Infeasible
 from plimsoll.labels import GPU_COUNT, GPU_MEMORY, GPU_PRODUCT
-from plimsoll.plan import ClaimExplanation, Explanation, NodeExplanation, Sum
+from plimsoll.plan import ClaimExplanation, Explanation, NodeExplanation, ReplicaEstimate
 from plimsoll.plan.owned import Attempts, phase_of
 
 
@@ -39,7 +39,7 @@ def as_json(explanation: Explanation, events: list[dict[str, Any]]) -> dict[str,
         "instanceType": None if explanation.offered is None else _offered(explanation.offered),
         "nodes": [_node(each) for each in explanation.nodes],
         "nodeClaims": [_claim(each) for each in explanation.claims],
-        "tries": None if explanation.tries is None else _tries(explanation.tries),
+        "tries": None if explanation.attempts is None else _attempts(explanation.attempts),
         "workloads": [
             {"kind": each.kind, "name": each.name, "replicas": each.replicas, "readyReplicas": each.ready_replicas}
             for each in explanation.workloads
@@ -76,7 +76,7 @@ def _operations(explanation: Explanation) -> dict[str, tuple[Any, ...]]:
 
 
 def _need(explanation: Explanation) -> dict[str, Any] | None:
-    need, found = explanation.need, explanation.sum
+    need, found = explanation.need, explanation.estimate
     if need is None:
         return None
     return {
@@ -84,11 +84,11 @@ def _need(explanation: Explanation) -> dict[str, Any] | None:
         "spansNodes": need.spans_nodes,
         "perReplicaNodeCount": need.per_replica,
         "leastMiB": need.least_mib or None,
-        "estimate": None if found is None else _sum(found),
+        "estimate": None if found is None else _estimate(found),
     }
 
 
-def _sum(found: Sum) -> dict[str, Any]:
+def _estimate(found: ReplicaEstimate) -> dict[str, Any]:
     outcome = found.outcome
     return {
         "on": found.on,
@@ -138,18 +138,18 @@ def _offered(offered: OfferedType) -> dict[str, Any]:
     }
 
 
-def _tries(tries: Attempts) -> dict[str, Any]:
-    record = tries.record
+def _attempts(attempts: Attempts) -> dict[str, Any]:
+    record = attempts.record
     return {
         "failures": record.failures,
         "failedInAll": record.tries,
         "lastFailure": record.last_failure or None,
         "reason": record.reason or None,
         "message": record.message or None,
-        "nextTry": _time(tries.next_try),
-        "nextLook": _time(tries.next_deadline),
-        "late": [{"name": name, "why": why} for name, why in sorted(tries.late.items())],
-        "overdue": list(tries.overdue),
+        "nextTry": _time(attempts.next_try),
+        "nextLook": _time(attempts.next_deadline),
+        "late": [{"name": name, "why": why} for name, why in sorted(attempts.late.items())],
+        "overdue": list(attempts.overdue),
     }
 
 

@@ -7,7 +7,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from plimsoll.cluster.queues import FollowedUsage
+from plimsoll.cluster.queues import IncrementalUsage
 from plimsoll.cost import Prices
 from plimsoll.model import Snapshot
 from plimsoll.model.api import ConditionType
@@ -47,7 +47,7 @@ class Screen:
 
     def __init__(self) -> None:
         self._rows = NodeRows()
-        self._usage = FollowedUsage()
+        self._usage = IncrementalUsage()
 
     def shown(self, snapshot: Snapshot) -> RenderableType:
         prices = Prices.of(snapshot)

@@ -153,13 +153,13 @@ class Catalog:
         need: Need,
         settings: Settings | None = None,
         *,
-        asked: int | None = None,
+        context_length: int | None = None,
         clouds: Collection[str] | None = None,
         names: Collection[str] | None = None,
         allows: Callable[[InstanceType], bool] = lambda _: True,
     ) -> tuple[Candidate, ...]:
         """NVIDIA instance types that one replica fits, cheapest first; `clouds`, `names` and `allows` restrict the
-        choice. `asked` is the context length that must fit, in tokens.
+        choice. `context_length` is the context length that must fit, in tokens.
 
         Sorted by the price of all nodes of a replica where prices are known. Types without a price come last, by fewest
         GPUs, then least GPU memory, fewest nodes, fewest vCPUs.
@@ -171,7 +171,7 @@ class Catalog:
                 continue
             if (wanted is not None and each.name.casefold() not in wanted) or not allows(each):
                 continue
-            outcome = estimate(need, each.node_gpus, settings, asked)
+            outcome = estimate(need, each.node_gpus, settings, context_length)
             if isinstance(outcome, Estimate):
                 found.append(Candidate(each, outcome, _reasons(each, outcome)))
         return tuple(sorted(found, key=_cost))

@@ -41,7 +41,7 @@ class OfferedType(NamedTuple):
     devices: int | None
     """Devices of the extended resource on a live node; more than GPUs where GPUs are shared."""
     claimable: int | None
-    """Devices that a NodeClaim may request: the cloud knows whole GPUs only, not how they will be shared."""
+    """Devices that a NodeClaim may request: whole GPUs, because Karpenter does not know how they will be shared."""
     pools: tuple[NodePool, ...]
     """NodePools that name the type, highest weight first."""
     source: str = ""

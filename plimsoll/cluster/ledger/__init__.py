@@ -1,15 +1,15 @@
 """Allocated and free parts of every GPU of every node."""
 
 from plimsoll.cluster.ledger.account import DiscrepancyReason, GpuAccount, GpuGroup
-from plimsoll.cluster.ledger.followed import FollowedLedger
+from plimsoll.cluster.ledger.incremental import IncrementalLedger
 from plimsoll.cluster.ledger.ledger import GpuLedger, free_node, free_nodes, gpu_ledger
 
 __all__ = [
     "DiscrepancyReason",
-    "FollowedLedger",
     "GpuAccount",
     "GpuGroup",
     "GpuLedger",
+    "IncrementalLedger",
     "free_node",
     "free_nodes",
     "gpu_ledger",

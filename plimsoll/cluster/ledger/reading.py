@@ -60,9 +60,9 @@ class Accounting:
 
     def share(self, pod: Pod) -> GPUShare | None:
         """As `read_share`, cached."""
-        asked = [item for item in pod.annotations.items() if is_share_annotation(item[0])]
-        asked.sort()
-        request = (_devices(pod, self.gpu_resource), *asked)
+        annotations = [item for item in pod.annotations.items() if is_share_annotation(item[0])]
+        annotations.sort()
+        request = (_devices(pod, self.gpu_resource), *annotations)
         if request not in self._shares:
             share = read_share(pod, self.gpu_resource)
             if len(self._shares) >= _MOST_KINDS:

@@ -1,10 +1,10 @@
 """GPU requests of pods, and where the pods run."""
 
 from plimsoll.cluster.pods.changes import PodChanges, pod_changes, value_changes
+from plimsoll.cluster.pods.competing import competing_warnings, is_competing
 from plimsoll.cluster.pods.gpu_models import tflops_milli
 from plimsoll.cluster.pods.group_labels import gpu_groups, is_reservation, node_of, selected_node
 from plimsoll.cluster.pods.indexed import IndexedPods, bound_pods, marked_pods
-from plimsoll.cluster.pods.rivals import is_rival, rival_warnings
 from plimsoll.cluster.pods.shares import (
     ASSUMED_MILLI,
     GpuKind,
@@ -32,10 +32,11 @@ __all__ = [
     "ShareRefusal",
     "UnreadableShareError",
     "bound_pods",
+    "competing_warnings",
     "gpu_groups",
+    "is_competing",
     "is_of_model",
     "is_reservation",
-    "is_rival",
     "marked_pods",
     "node_of",
     "nodes_in_use",
@@ -43,7 +44,6 @@ __all__ = [
     "pod_changes",
     "read_share",
     "read_shares",
-    "rival_warnings",
     "selected_node",
     "size_by_kind",
     "tflops_milli",

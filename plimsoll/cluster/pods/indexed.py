@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Final
 
 from plimsoll.cluster.pods.changes import pod_changes
-from plimsoll.cluster.pods.rivals import is_rival
+from plimsoll.cluster.pods.competing import is_competing
 from plimsoll.labels import GROUP
 from plimsoll.model.cluster import Pod
 
@@ -56,8 +56,8 @@ def bound_pods(pods: tuple[Pod, ...]) -> Mapping[str, tuple[Pod, ...]]:
 
 
 def is_marked(pod: Pod) -> bool:
-    """Whether the pod has one of our labels or a scheduling gate, or belongs to a rival controller."""
-    return bool(pod.scheduling_gates) or any(key.startswith(_OURS) for key in pod.labels) or is_rival(pod.name)
+    """Whether the pod has one of our labels or a scheduling gate, or belongs to a competing controller."""
+    return bool(pod.scheduling_gates) or any(key.startswith(_OURS) for key in pod.labels) or is_competing(pod.name)
 
 
 def _by_node(pods: Iterable[Pod]) -> Mapping[str, tuple[Pod, ...]]:

@@ -117,18 +117,22 @@ def read_share(pod: Pod, gpu_resource: str = GPU_RESOURCE, device_resources: Ite
     other = tensor_fusion_share(pod)
     memory = annotations.get(GPU_MEMORY_SHARE)
     by_container = container_memory_mib(pod)
-    asked = {GPU_FRACTION: fraction, GPU_MEMORY_SHARE: memory, _BY_CONTAINER: by_container and f"{by_container} MiB"}
-    asked = {key: value for key, value in asked.items() if value is not None}
-    if not asked:
+    fields = {
+        GPU_FRACTION: fraction,
+        GPU_MEMORY_SHARE: memory,
+        _BY_CONTAINER: by_container and f"{by_container} MiB",
+    }
+    requested = {key: value for key, value in fields.items() if value is not None}
+    if not requested:
         _check_alone(pod)
         if other is None:
             return GPUShare(milli=GPU_MILLI, devices=whole) if whole else None
-    field, value = next(iter(asked.items()), (_TENSOR_FUSION, str(other)))
+    field, value = next(iter(requested.items()), (_TENSOR_FUSION, str(other)))
     if fraction is not None and memory is not None:
         raise unreadable(
             pod, GPU_MEMORY_SHARE, memory, f"is set besides {GPU_FRACTION} {fraction!r:.66}", "keep one of the two"
         )
-    if whole or (asked and other is not None):
+    if whole or (requested and other is not None):
         beside = f"{whole} whole {gpu_resource}" if whole else f"a request of {_TENSOR_FUSION}"
         raise unreadable(pod, field, str(value), f"is set besides {beside}", "keep one of the two")
     if other is not None:
@@ -194,7 +198,8 @@ def size_by_kind(
 
 
 def _size_of_devices(share: GPUShare, per_gpu: Mapping[str, int]) -> KindSizes:
-    """Of devices that are parts of GPUs: as few GPUs as can have so many, the same part of each."""
+    """Size of a share that requests devices that are parts of GPUs: the fewest GPUs that have so many devices, with the
+    same part of each."""
     gpus = max((-(-share.devices // each) for each in per_gpu.values()), default=1)
     return KindSizes({name: exact_milli(share.devices, each * gpus) for name, each in per_gpu.items()}, gpus)
 

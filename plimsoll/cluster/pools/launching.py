@@ -25,7 +25,8 @@ def free_on_claims(
 ) -> Iterable[tuple[FreeNode, PoolShape]]:
     """Free resources of NodeClaims with known shapes, beyond the pods that they were created for.
 
-    None of those whose GPUs will be shared devices: they were created for a request, which says what comes.
+    NodeClaims whose GPUs will be allocatable as shared devices are left out: they count as the nodes of the request that
+    they were created for.
     """
     by_name = {shape.name: shape for shape in shapes}
     for claim in claims:

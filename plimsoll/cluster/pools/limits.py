@@ -72,13 +72,13 @@ class PoolLimits:
         other._left = {pool: dict(left) for pool, left in self._left.items()}
         return other
 
-    def give(self, shape: PoolShape, nodes: int = 1) -> None:
-        """Frees room for `nodes` nodes; a negative number uses it."""
+    def subtract(self, shape: PoolShape) -> None:
+        """Subtracts the resources of one node of the shape."""
         left = self._left.get(shape.node_pool, {})
         for of, needed in ((left, self._needed(shape)), (self._environment, _of_environment(shape))):
             for key, amount in needed.items():
                 if key in of:
-                    of[key] += nodes * amount
+                    of[key] -= amount
 
     def excess(self, shape: PoolShape) -> Excess | None:
         """The limit that one more node would exceed; None if there is none."""

@@ -49,7 +49,7 @@ class PoolShapes:
             if name not in offered and not snapshot.environment.spec.auto_provisioning
         ]
         self.warnings: tuple[str, ...] = tuple(dict.fromkeys(self._unknown))
-        """What NodePools name and is not known."""
+        """Warnings on instance types that NodePools name and that are not known."""
 
     def _of_pool(self, pool: NodePool) -> Iterable[PoolShape]:
         template = _NodeTemplate.by(pool)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from plimsoll.cluster.pools.shape import PoolShape
-from plimsoll.model.cluster import IDLE, DaemonSet, HostLoad, InstanceType, Node, Takes
+from plimsoll.model.cluster import IDLE, DaemonSet, HostLoad, InstanceType, Node, PodLoad
 from plimsoll.packing.nodes import UNBOUNDED
 
 _CPU_STEPS: Final = ((1000, 6.0), (1000, 1.0), (2000, 0.5), (UNBOUNDED, 0.25))
@@ -101,4 +101,4 @@ class DaemonOverhead:
 
 
 def _load(daemon_sets: Iterable[DaemonSet]) -> HostLoad:
-    return HostLoad.of(Takes(each.host, each.title) for each in daemon_sets)
+    return HostLoad.of(PodLoad(each.host, each.title) for each in daemon_sets)

@@ -10,7 +10,7 @@ from plimsoll.cluster.queues.preemptibility import is_preemptible, queue_of
 from plimsoll.cluster.queues.queued import QueuedPod
 from plimsoll.cluster.queues.reclaim import Reclaim
 from plimsoll.cluster.queues.tree import QueueTree
-from plimsoll.cluster.queues.usage import FollowedUsage, QueueUsage, queue_usage
+from plimsoll.cluster.queues.usage import IncrementalUsage, QueueUsage, queue_usage
 from plimsoll.cluster.queues.users import queue_uses
 
 __all__ = [
@@ -22,7 +22,7 @@ __all__ = [
     "OVER_QUOTA",
     "Amount",
     "Claim",
-    "FollowedUsage",
+    "IncrementalUsage",
     "NextGpu",
     "PastUsage",
     "QueueGate",

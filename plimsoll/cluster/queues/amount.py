@@ -57,7 +57,7 @@ NOTHING: Final = Amount()
 
 
 def total(amounts: Iterable[Amount]) -> Amount:
-    """Their sum; alike amounts are added once, times their number."""
+    """The sum of the amounts. Equal amounts are counted, and multiplied by their number."""
     return sum((amount * count for amount, count in Counter(amounts).items()), NOTHING)
 
 

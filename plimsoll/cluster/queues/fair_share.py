@@ -77,7 +77,7 @@ def fair_shares(
     """
     requests = dict.fromkeys(tree, NOTHING)
     for name, amount in requested.items():
-        for above in tree.lineage(name):
+        for above in tree.path_to_root(name):
             requests[above] += amount
     shares: dict[str, Amount] = {}
     levels: list[tuple[Amount, tuple[str, ...]]] = [(total, tree.roots)]

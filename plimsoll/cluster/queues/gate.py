@@ -45,7 +45,7 @@ class QueueGate:
         unfit = self._unfit_why(queue)
         if unfit:
             return unfit
-        for name in tree.lineage(queue):
+        for name in tree.path_to_root(queue):
             load = self._loads[name]
             for resource in Resource:
                 if not amount[resource]:
@@ -85,11 +85,11 @@ class QueueGate:
         requests = tuple(requests)
         sums = defaultdict(QueueLoad, self._loads)
         for queue, load in requests:
-            for name in self._tree.lineage(queue):
+            for name in self._tree.path_to_root(queue):
                 sums[name] += load
         over = {name for name, load in sums.items() if self._passes(name, load)}
         queues = {queue for queue, _ in requests if queue}
-        return {queue for queue in queues if self._unfit_why(queue) or over & set(self._tree.lineage(queue))}
+        return {queue for queue in queues if self._unfit_why(queue) or over & set(self._tree.path_to_root(queue))}
 
     def _passes(self, name: str, load: QueueLoad) -> bool:
         """Whether the load exceeds the queue's limit or quota."""
@@ -125,7 +125,7 @@ class QueueGate:
         return ""
 
     def _add(self, queue: str, load: QueueLoad) -> None:
-        for name in self._tree.lineage(queue):
+        for name in self._tree.path_to_root(queue):
             self._loads[name] += load
 
 

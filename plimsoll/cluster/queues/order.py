@@ -35,7 +35,7 @@ def next_gpu(usage: QueueUsage) -> NextGpu | None:
     """None if no queue would admit a pending pod."""
     tree, heads = usage.tree, _heads(usage)
     best: dict[str, QueuedPod] = {}
-    for name in sorted(usage.fair, key=lambda name: -len(tree.lineage(name))):
+    for name in sorted(usage.fair, key=lambda name: -len(tree.path_to_root(name))):
         head = _first(usage, tree.children[name], best) if name in tree.children else heads.get(name)
         if head is not None:
             best[name] = head
@@ -97,7 +97,7 @@ def _dominant_share(usage: QueueUsage, name: str, allocated: Amount) -> Fraction
 
 def _worth(usage: QueueUsage, name: str) -> tuple[object, ...]:
     """Sort key of a queue's pods, most valuable first: the order of its queues from the root."""
-    return tuple(_key(usage, above, None) for above in reversed(usage.tree.lineage(name)))
+    return tuple(_key(usage, above, None) for above in reversed(usage.tree.path_to_root(name)))
 
 
 def _within_quota(usage: QueueUsage, name: str, allocated: Amount) -> bool:

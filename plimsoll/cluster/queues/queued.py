@@ -69,7 +69,7 @@ class QueuedPods:
         self._pods: dict[int, _ReadPod] = {}
         """By the identity of the pod, which an entry keeps alive."""
         self._requests: dict[Amount, Amount] = {}
-        """Alike requests are the same value, so that they can be counted."""
+        """Equal requests are the same object, so that they can be counted."""
 
     def read(self, snapshot: Snapshot) -> Queued:
         spec = snapshot.environment.spec

@@ -31,7 +31,7 @@ class Reclaim:
         for each in ordered:
             if each.queue in spared or not (each.preemptible and each.gpu_milli):
                 continue
-            if not (self._rivals(each) and self.allows([*taken, each], bounded=False)):
+            if not (self._siblings(each) and self.allows([*taken, each], bounded=False)):
                 spared.add(each.queue)
                 continue
             taken.append(each)
@@ -52,10 +52,10 @@ class Reclaim:
         left = dict(self._usage.allocated)
         involved: dict[str, set[Resource]] = {}
         for each in victims:
-            rivals = self._rivals(each)
-            if rivals is None or not self._may_be_taken(*rivals, left):
+            siblings = self._siblings(each)
+            if siblings is None or not self._may_be_taken(*siblings, left):
                 return False
-            for name in self._tree.lineage(each.queue):
+            for name in self._tree.path_to_root(each.queue):
                 left[name] -= each.requests
                 involved.setdefault(name, set()).update(_requested(each.requests))
         return not bounded or (self._within_quotas() and self._all_stay_below(left, involved))
@@ -63,7 +63,7 @@ class Reclaim:
     def _all_stay_below(self, left: dict[str, Amount], involved: dict[str, set[Resource]]) -> bool:
         return all(
             self._stays_below(ours, theirs, left, resources)
-            for ours in self._tree.lineage(self._wanted.queue)
+            for ours in self._tree.path_to_root(self._wanted.queue)
             for theirs, resources in involved.items()
             if theirs != ours and self._tree.queue(theirs).parent == self._tree.queue(ours).parent
         )
@@ -83,7 +83,7 @@ class Reclaim:
         """Whether all queues above stay within their quotas, if the pod is not preemptible."""
         return self._wanted.preemptible or all(
             self._within(self._usage.non_preemptible[name] + self._wanted.requests, self._quota(name))
-            for name in self._tree.lineage(self._wanted.queue)
+            for name in self._tree.path_to_root(self._wanted.queue)
         )
 
     def _may_be_taken(self, ours: str, theirs: str, left: dict[str, Amount]) -> bool:
@@ -107,9 +107,9 @@ class Reclaim:
                 return False
         return True
 
-    def _rivals(self, each: QueuedPod) -> tuple[str, str] | None:
+    def _siblings(self, each: QueuedPod) -> tuple[str, str] | None:
         """The two sibling queues that contain the pods' queues; None if they are one queue."""
-        path, other = (self._tree.lineage(queue)[::-1] for queue in (self._wanted.queue, each.queue))
+        path, other = (self._tree.path_to_root(queue)[::-1] for queue in (self._wanted.queue, each.queue))
         return next(((ours, theirs) for ours, theirs in zip(path, other, strict=False) if ours != theirs), None)
 
     def _quota(self, name: str) -> Callable[[Resource], Milli | None]:

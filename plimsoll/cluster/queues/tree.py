@@ -72,7 +72,7 @@ class QueueTree:
     def is_leaf(self, name: str) -> bool:
         return name in self and name not in self.children
 
-    def lineage(self, name: str) -> tuple[str, ...]:
+    def path_to_root(self, name: str) -> tuple[str, ...]:
         """A queue and its existing ancestors, nearest first; in a cycle, each name once."""
         known = self._lineages.get(name)
         if known is None:
@@ -86,15 +86,15 @@ class QueueTree:
 
     def broken_at(self, name: str) -> str:
         """Why a queue does not reach a root: a missing parent or a cycle; empty if it does."""
-        lineage = self.lineage(name)
-        if not lineage:
+        path_to_root = self.path_to_root(name)
+        if not path_to_root:
             return ""
-        parent = self._queues[lineage[-1]].parent
+        parent = self._queues[path_to_root[-1]].parent
         if not parent:
             return ""
-        if parent in lineage:
-            return f"the parents of Queue {lineage[-1]} form a cycle"
-        return f"the parent of Queue {lineage[-1]}, {parent}, does not exist"
+        if parent in path_to_root:
+            return f"the parents of Queue {path_to_root[-1]} form a cycle"
+        return f"the parent of Queue {path_to_root[-1]}, {parent}, does not exist"
 
     @cached_property
     def cycles(self) -> tuple[tuple[str, ...], ...]:
@@ -104,7 +104,7 @@ class QueueTree:
         for start in self:
             if start in done:
                 continue
-            path = self.lineage(start)
+            path = self.path_to_root(start)
             back = self._queues[path[-1]].parent
             if back in path and back not in done:
                 members = path[path.index(back) :]

@@ -52,7 +52,7 @@ class QueueUsage:
         return max(0, self.total.gpu - sum(each.allocated.gpu for each in self.loads.values()))
 
 
-class FollowedUsage:
+class IncrementalUsage:
     """The usage of the newest of several snapshots, from the changes between them. Not thread-safe."""
 
     def __init__(self) -> None:
@@ -90,7 +90,7 @@ class FollowedUsage:
 
 def queue_usage(snapshot: Snapshot, past: PastUsage = NO_USAGE) -> QueueUsage:
     """The usage of the queues of one snapshot; `past` is what they used before, for time-based fair share."""
-    return FollowedUsage().of(snapshot, past)
+    return IncrementalUsage().of(snapshot, past)
 
 
 def _is_kais(pod: Pod, environment: EnvironmentSpec) -> bool:
@@ -101,7 +101,7 @@ def _is_kais(pod: Pod, environment: EnvironmentSpec) -> bool:
 def _by_name(pods: Sequence[QueuedPod]) -> tuple[dict[str, Amount], dict[str, Amount]]:
     """What pods request, by the queue that they name: all of them, and those that may not be reclaimed.
 
-    Alike requests are added once, times their number; those of `QueuedPods` are the same values.
+    Equal requests are the same object in `QueuedPods`: they are counted, and multiplied by their number.
     """
     alike = Counter((each.queue, each.preemptible, id(each.requests)) for each in pods)
     requests = {id(each.requests): each.requests for each in pods}
@@ -117,6 +117,6 @@ def _by_name(pods: Sequence[QueuedPod]) -> tuple[dict[str, Amount], dict[str, Am
 def _with_descendants(tree: QueueTree, by_name: Mapping[str, Amount]) -> dict[str, Amount]:
     amounts = dict.fromkeys(tree, NOTHING)
     for queue, amount in by_name.items():
-        for name in tree.lineage(queue):
+        for name in tree.path_to_root(queue):
             amounts[name] += amount
     return amounts

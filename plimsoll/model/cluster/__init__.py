@@ -13,7 +13,7 @@ from plimsoll.model.cluster.node_gpus import (
     check_figure,
     product_words,
 )
-from plimsoll.model.cluster.plain_pod import PlainPod, Takes, requests_devices
+from plimsoll.model.cluster.plain_pod import PlainPod, PodLoad, requests_devices
 from plimsoll.model.cluster.pod import Pod
 from plimsoll.model.cluster.share_pod import CONFIG_MAP, NVIDIA_VISIBLE_DEVICES, SharePod, config_map_names, obstacle_of
 from plimsoll.model.cluster.workload import SERVICE, Workload
@@ -34,8 +34,8 @@ __all__ = [
     "NodeGpus",
     "PlainPod",
     "Pod",
+    "PodLoad",
     "SharePod",
-    "Takes",
     "Workload",
     "check_figure",
     "config_map_names",

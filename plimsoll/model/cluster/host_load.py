@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from plimsoll.model.cluster.plain_pod import Takes
+from plimsoll.model.cluster.plain_pod import PodLoad
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,16 +16,16 @@ class HostLoad:
     """`namespace/name` of the DaemonSets that have a pod there."""
 
     @classmethod
-    def of(cls, pods: Iterable[Takes]) -> "HostLoad":
+    def of(cls, pods: Iterable[PodLoad]) -> "HostLoad":
         """The total load of these pods."""
         cpu_milli = memory_mib = count = 0
         daemon_sets = set()
-        for takes in pods:
-            cpu_milli += takes.host.cpu_milli
-            memory_mib += takes.host.memory_mib
+        for pod in pods:
+            cpu_milli += pod.host.cpu_milli
+            memory_mib += pod.host.memory_mib
             count += 1
-            if takes.daemon_set:
-                daemon_sets.add(takes.daemon_set)
+            if pod.daemon_set:
+                daemon_sets.add(pod.daemon_set)
         return cls(cpu_milli, memory_mib, count, _shared(frozenset(daemon_sets)))
 
 

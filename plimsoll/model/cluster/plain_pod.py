@@ -9,7 +9,7 @@ from plimsoll.model.kai import is_share_annotation
 from plimsoll.model.meta import HostRequest
 
 
-class Takes(NamedTuple):
+class PodLoad(NamedTuple):
     """What a plain pod uses of its node; one object for equal pods."""
 
     host: HostRequest
@@ -19,7 +19,7 @@ class Takes(NamedTuple):
 
 class PlainPod(NamedTuple):
     node: str
-    takes: Takes
+    load: PodLoad
 
     @classmethod
     def read(cls, manifest: Mapping[str, Any]) -> "PlainPod | None":
@@ -56,4 +56,4 @@ def _daemon_set(metadata: Mapping[str, Any]) -> str:
     return ""
 
 
-_shared = lru_cache(maxsize=65_536)(Takes)
+_shared = lru_cache(maxsize=65_536)(PodLoad)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from plimsoll.model.cluster import HostLoad, PlainPod, Takes
+from plimsoll.model.cluster import HostLoad, PlainPod, PodLoad
 
 _SMALL: Final = 2**60 - 1
 """Integers up to this take 32 bytes in memory."""
@@ -17,7 +17,7 @@ class PlainPods:
     """
 
     def __init__(self) -> None:
-        self._pods: dict[str, dict[int, Takes]] = {}
+        self._pods: dict[str, dict[int, PodLoad]] = {}
         self._loads: dict[str, HostLoad] = {}
         """Of nodes whose pods did not change since."""
         self._whole: Mapping[str, HostLoad] | None = {}
@@ -26,9 +26,9 @@ class PlainPods:
         """Adds or replaces a pod. Returns whether the load of the node changed."""
         pods = self._pods.setdefault(pod.node, {})
         number = hash(key) & _SMALL
-        if pods.get(number) == pod.takes:
+        if pods.get(number) == pod.load:
             return False
-        pods[number] = pod.takes
+        pods[number] = pod.load
         self._changed(pod.node)
         return True
 

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from plimsoll.cluster.pods import is_rival
+from plimsoll.cluster.pods import is_competing
 from plimsoll.labels import GROUP, LWS_SIZE, RESERVED_GPU, TENSOR_FUSION_REQUESTS
 from plimsoll.model.cluster import Pod, requests_devices
 from plimsoll.model.kai import POD_GROUP_NAME, is_share_annotation
@@ -14,10 +14,10 @@ write kilobytes of others."""
 
 def is_plain(raw: dict[str, Any]) -> bool:
     """Whether only the pod's CPU and memory requests matter: it requests no devices or GPU share, and it belongs
-    neither to Plimsoll nor to a rival controller."""
+    neither to Plimsoll nor to a competing controller."""
     metadata = raw.get("metadata") or {}
     ours = any(str(key).startswith(f"{GROUP}/") for key in metadata.get("labels") or {})
-    return not (ours or is_rival(str(metadata.get("name") or "")) or requests_devices(raw))
+    return not (ours or is_competing(str(metadata.get("name") or "")) or requests_devices(raw))
 
 
 def read_pod(raw: dict[str, Any]) -> Pod | None:

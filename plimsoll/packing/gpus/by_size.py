@@ -18,6 +18,8 @@ from plimsoll.packing.gpus.problem import BinType, Counts, Patterns, Problem
 
 @dataclass(frozen=True)
 class Sizes:
+    """The packing problem of the sizes alone."""
+
     problem: Problem
     """The problem of the sizes: one kind of GPU, one item per size."""
     size_of: tuple[int, ...]
@@ -45,7 +47,7 @@ class Sizes:
         sizes."""
         return of_sizes[list(self.size_of)]
 
-    def dealt(self, problem: Problem, packing: Patterns) -> Patterns:
+    def to_shares(self, problem: Problem, packing: Patterns) -> Patterns:
         """Converts a packing of sizes into one of shares. Shares that find no place in it are placed by best fit."""
         left = problem.demand.copy()
         waiting = _Waiting(problem, self.size_of, left)

@@ -159,8 +159,8 @@ def pack_within(
 def _why_unfit(item: Item) -> str:
     if not item.milli:
         return "no kind of GPU may hold it"
-    asked = ", ".join(f"{size}{f' of {kind}' if kind else ''}" for kind, size in sorted(item.milli.items()))
-    return f"takes {asked} thousandths of a GPU, and a share takes between 1 and {GPU_MILLI}"
+    requested = ", ".join(f"{size}{f' of {kind}' if kind else ''}" for kind, size in sorted(item.milli.items()))
+    return f"takes {requested} thousandths of a GPU, and a share takes between 1 and {GPU_MILLI}"
 
 
 def _onto_supply(

@@ -66,7 +66,7 @@ def search(problem: Problem, effort: Effort) -> Found:
     if sizes is not None:
         by_size = search(sizes.problem, effort)
         duals = [sizes.duals(by_size.bound.item_duals)]
-        fitted = min(fitted, sizes.dealt(problem, by_size.patterns), key=problem.new_bins)
+        fitted = min(fitted, sizes.to_shares(problem, by_size.patterns), key=problem.new_bins)
         seconds = _PROVEN_SECONDS if problem.new_bins(fitted) <= by_size.bound.gpus else math.inf
     master = _master(problem, fitted, () if few else replacements(problem))
     reserve = effort.left * (1 - _BOUND_SHARE)

@@ -84,7 +84,7 @@ def _choice(problem: NodeProblem, counts: dict[int, int]) -> ShapeChoice:
     needed = {
         tuple(sorted(loads[at].shapes))
         for at, number in enumerate(counts)
-        if problem.fitting[number] and not empty.takes(problem.requests[number])
+        if problem.fitting[number] and not empty.fits(problem.requests[number])
     }
     for shapes in sorted(needed):
         choice.require_one_of(shapes)

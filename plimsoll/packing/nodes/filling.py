@@ -59,7 +59,7 @@ class Filling:
         self._held: list[tuple[tuple[int, ...], ...]] = []
         self._counts_pods = False
         self._most = np.ones(2)
-        """The most CPU and memory of a row, to compare them with."""
+        """Maximum CPU and memory of any row, to which those of a row are relative."""
 
     def copy(self) -> "Filling":
         other = Filling(self.whole)
@@ -147,7 +147,7 @@ class Filling:
             count -= self._put(int(rows[np.argmax(np.minimum(spare_cpu, spare_memory))]), request, count, 1)
         return count
 
-    def takes(self, request: PlacementRequest) -> bool:
+    def fits(self, request: PlacementRequest) -> bool:
         """Whether the request fits any node."""
         return len(self._able(request, np.array(request.sizes, dtype=np.int64))) > 0
 

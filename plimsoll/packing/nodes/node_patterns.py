@@ -80,10 +80,10 @@ class _Search:
         for number, fitting in enumerate(problem.fitting):
             alike[fitting, tuple(self._size(number, kind, grids[kind]) for kind in kinds)].append(number)
         self._items = list(alike.values())
-        """Numbers of the stock's items that a node counts as the same."""
+        """Numbers of the problem's items that are equal on a grid, and are counted as one item here."""
         firsts = [problem.items[members[0]] for members in self._items]
         self._parts = np.array([1 if item.whole else item.devices for item in firsts], dtype=np.int64)
-        """In how many each pod is counted: shares of several GPUs, as if they were pods of their own."""
+        """Copies by which each pod is counted: shares of several GPUs are counted as a pod for each GPU."""
         self._sizes: dict[int, Sizes] = {}
         for kind in kinds:
             table = np.array([self._size(members[0], kind, grids[kind]) for members in self._items], dtype=np.int64)
@@ -99,7 +99,7 @@ class _Search:
         )
         self._demand = self._patterns.demand
         self._proven: tuple[Values, Values] = np.zeros(len(counts)), np.zeros(len(self._patterns.supply))
-        """The duals of the best bound: of items, and of the nodes that are free."""
+        """The duals that prove the best bound: of items, and of free nodes."""
         self._bound = 0.0
         self._master = Master(self._patterns)
         self._master.add(sorted({*self._alone(), *self._of_placing(best)}))

@@ -84,7 +84,7 @@ class PricedItems:
         self._labels = labels
         self._strict = strict
         self.work = 0.0
-        """Seconds that pricing took, about."""
+        """Approximate seconds that pricing took."""
         able = (values > 0) & (limits > 0) & (sizes.units > 0) & (sizes.amounts <= room.amount)
         self._shares = np.flatnonzero(able & (sizes.devices == 1))
         self._blocks = np.flatnonzero(able & (sizes.devices > 1))
@@ -93,7 +93,7 @@ class PricedItems:
         )
         self._price = self._price_for(room)
         self._worth = values - self._price * sizes.amounts
-        """Of items, beside what their CPU costs."""
+        """Value of each item, less the price of its CPU or memory."""
         self._best = self._knapsack.price(self._worth[self._shares]).values
         self._most = room.amount
         self._slack = self._most_worth(room) - worth if labels > FEW_LABELS else np.inf

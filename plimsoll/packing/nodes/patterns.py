@@ -41,9 +41,9 @@ def by_patterns(
     singles = [number for number, item in enumerate(problem.items) if item.single]
     shared = _Shared(problem, base, singles)
     units = [*alone, *shared.place(effort), *_opened(problem, base)]
-    every = len(singles) == len(problem.items) and not shared.loose
+    every = len(singles) == len(problem.items) and not shared.displaced
     bound = bounds(problem, {}, effort, shared.found if every else None)
-    return bound, _OntoShapes(problem, base, units, shared.loose).ways(bound, effort, without)
+    return bound, _OntoShapes(problem, base, units, shared.displaced).ways(bound, effort, without)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +92,8 @@ class _Shared:
     def __init__(self, problem: NodeProblem, base: Placing, singles: Sequence[int]) -> None:
         self._problem = problem
         self._base = base
-        self.loose: dict[int, int] = defaultdict(int)
-        """Items whose pods CPU or memory keeps from where they were packed."""
+        self.displaced: dict[int, int] = defaultdict(int)
+        """Pods by item for which the GPU of their pattern lacks CPU or memory. Best fit places them later."""
         self.found: Found | None = None
         """The packing of the shares, with its bound."""
         self._of_size: dict[_Sizes, list[int]] = defaultdict(list)
@@ -153,12 +153,12 @@ class _Shared:
             for _ in range(copies):
                 fitting = (
                     number
-                    for number in self._heaviest(size)
+                    for number in self._by_host_resources(size)
                     if self._left[number] and filling.put_on(at, (gpu,), self._problem.requests[number])
                 )
                 number = next(fitting, None)
                 if number is None:
-                    self._loosen(size, 1)
+                    self._displace(size, 1)
                 else:
                     self._left[number] -= 1
 
@@ -189,39 +189,41 @@ class _Shared:
             self._taken.add((alone, gpu))
             return alone, gpu
 
-    def _heaviest(self, size: int) -> list[int]:
+    def _by_host_resources(self, size: int) -> list[int]:
+        """The items of a size, highest CPU first, then highest memory."""
         items = self._problem.items
         return sorted(
             self._of_size[self._sizes[size]], key=lambda each: (-items[each].cpu_milli, -items[each].memory_mib, each)
         )
 
-    def _loosen(self, size: int, copies: int) -> None:
-        for number in reversed(self._heaviest(size)):
+    def _displace(self, size: int, copies: int) -> None:
+        """Moves this many pods of a size to `displaced`, those with the least CPU and memory first."""
+        for number in reversed(self._by_host_resources(size)):
             taken = min(copies, self._left[number])
             if taken:
                 self._left[number] -= taken
-                self.loose[number] += taken
+                self.displaced[number] += taken
                 copies -= taken
 
     def _units(self, new: Sequence[tuple[tuple[tuple[int, int], ...], int]]) -> list[_Unit]:
         """Units of new GPUs: pods are assigned to patterns such that no unit needs much more CPU and memory than
         others."""
         if all(sum(self._left[number] > 0 for number in self._of_size[size]) <= 1 for size in self._sizes):
-            dealt = Counter[tuple[int, ...]]()
+            assigned = Counter[tuple[int, ...]]()
             only = [next((n for n in self._of_size[size] if self._left[n] > 0), -1) for size in self._sizes]
             for held, count in new:
-                dealt[tuple(only[size] for size, copies in held for _ in range(copies))] += count
+                assigned[tuple(only[size] for size, copies in held for _ in range(copies))] += count
         else:
-            dealt = Counter(tuple(sorted(items)) for items in self._dealt(new))
+            assigned = Counter(tuple(sorted(items)) for items in self._distributed(new))
         units = []
-        for items, count in sorted(dealt.items()):
+        for items, count in sorted(assigned.items()):
             kept = list(items)
             while kept and not self._fits(unit := _unit(self._problem, [tuple(kept)], count)):
-                heaviest = max(
+                largest = max(
                     kept, key=lambda n: (self._problem.items[n].cpu_milli, self._problem.items[n].memory_mib, n)
                 )
-                kept.remove(heaviest)
-                self.loose[heaviest] += count
+                kept.remove(largest)
+                self.displaced[largest] += count
             if kept:
                 units.append(unit)
         return units
@@ -229,14 +231,18 @@ class _Shared:
     def _fits(self, unit: _Unit) -> bool:
         problem = self._problem
         nodes: Iterable[NodeShape | FreeNode] = (*problem.shapes, *(node for node, _ in problem.free))
-        return any(_takes(problem, unit, node) for node in nodes)
+        return any(_fits_node(problem, unit, node) for node in nodes)
 
-    def _dealt(self, new: Sequence[tuple[tuple[tuple[int, int], ...], int]]) -> list[list[int]]:
+    def _distributed(self, new: Sequence[tuple[tuple[tuple[int, int], ...], int]]) -> list[list[int]]:
+        """The items on each new GPU: each pod goes to the GPU with a slot of its size that has the lowest load so far.
+
+        The load is the pod's CPU and memory as fractions of what the largest shape has for each GPU.
+        """
         problem = self._problem
         cpu = max((shape.cpu_milli / shape.gpus for shape in problem.shapes), default=1) or 1
         memory = max((shape.memory_mib / shape.gpus for shape in problem.shapes), default=1) or 1
         bins = [held for held, count in new for _ in range(count)]
-        load, dealt = [0.0] * len(bins), [list[int]() for _ in bins]
+        load, assigned = [0.0] * len(bins), [list[int]() for _ in bins]
         slots: dict[int, dict[int, int]] = defaultdict(dict)
         for number, held in enumerate(bins):
             for size, copies in held:
@@ -246,19 +252,19 @@ class _Shared:
             free = slots[size]
             waiting = [(load[number], number) for number in free]
             heapq.heapify(waiting)
-            for item in self._heaviest(size):
+            for item in self._by_host_resources(size):
                 weight = problem.items[item].cpu_milli / cpu + problem.items[item].memory_mib / memory
                 for _ in range(self._left[item]):
                     _, number = heapq.heappop(waiting)
-                    dealt[number].append(item)
+                    assigned[number].append(item)
                     load[number] += weight
                     free[number] -= 1
                     if free[number]:
                         heapq.heappush(waiting, (load[number], number))
-        return dealt
+        return assigned
 
 
-def _takes(problem: NodeProblem, unit: _Unit, node: NodeShape | FreeNode) -> bool:
+def _fits_node(problem: NodeProblem, unit: _Unit, node: NodeShape | FreeNode) -> bool:
     """Whether the unit fits the entirely free GPUs of the node, and its CPU, memory and number of pods."""
     request = unit.request
     whole = node.gpus if isinstance(node, NodeShape) else node.gpus.count(GPU_MILLI)
@@ -274,11 +280,13 @@ def _takes(problem: NodeProblem, unit: _Unit, node: NodeShape | FreeNode) -> boo
 class _OntoShapes:
     """Places units on free nodes and on new ones, whose shapes are chosen for all units together."""
 
-    def __init__(self, problem: NodeProblem, base: Placing, units: Sequence[_Unit], loose: Mapping[int, int]) -> None:
+    def __init__(
+        self, problem: NodeProblem, base: Placing, units: Sequence[_Unit], displaced: Mapping[int, int]
+    ) -> None:
         self._problem = problem
         self._base = base
         self._units = sorted(units, key=_large_first)
-        self._loose = loose
+        self._displaced = displaced
 
     def ways(self, bound: Bounds, effort: Effort, without: Collection[Heuristic]) -> Iterator[Placing]:
         """Placings with increasing spare CPU and memory, because units cannot be split between nodes."""
@@ -304,13 +312,13 @@ class _OntoShapes:
             sum(unit.request.cpu_milli * unit.count for unit in self._units) / gpus,
             sum(unit.request.memory_mib * unit.count for unit in self._units) / gpus,
         )
-        rest: Counter[int] = Counter(self._loose)
+        rest: Counter[int] = Counter(self._displaced)
         for unit in self._units:
             request = unit.request
-            homeless = filling.spread(request, unit.count, need) if evenly else filling.place(request, unit.count)
-            if homeless:
+            unplaced = filling.spread(request, unit.count, need) if evenly else filling.place(request, unit.count)
+            if unplaced:
                 for item, number in Counter(item for items in request.held for item in items).items():
-                    rest[item] += homeless * number // problem.items[item].devices
+                    rest[item] += unplaced * number // problem.items[item].devices
         placing.note_shapes()
         placing.left = {item: rest[item] for item in problem.large_first(rest) if rest[item]}
         problem.open(placing)
@@ -323,7 +331,7 @@ class _OntoShapes:
         loads = [
             Load(
                 tuple(problem.kinds[kind] for kind in sorted(unit.kinds)),
-                frozenset(shape.name for shape in problem.shapes if _takes(problem, unit, shape)),
+                frozenset(shape.name for shape in problem.shapes if _fits_node(problem, unit, shape)),
                 GPU_MILLI * len(unit.request.held),
                 len(unit.request.held),
                 int(unit.request.cpu_milli * (1 + headroom)),
@@ -348,7 +356,7 @@ class _OntoShapes:
         needed = {
             tuple(sorted(load.shapes))
             for load, unit in zip(loads, units, strict=True)
-            if load.shapes and not base.filling.takes(unit.request)
+            if load.shapes and not base.filling.fits(unit.request)
         }
         for names in sorted(needed):
             choice.require_one_of(names)

@@ -119,22 +119,22 @@ class ShapeChoice:
         """
         for resource in ("cpu_milli", "memory_mib"):
             loads = [load for members in self._classes.values() for load in members]
-            asked = np.repeat([getattr(load, resource) for load in loads], [load.count for load in loads])
-            for part in self._parts(asked, {int(getattr(shape, resource)) for shape in self._shapes}):
+            requested = np.repeat([getattr(load, resource) for load in loads], [load.count for load in loads])
+            for part in self._parts(requested, {int(getattr(shape, resource)) for shape in self._shapes}):
                 whole = partial(_parts_of, resource, part)
                 self._resource(self._classes, whole, whole, whole)
 
-    def _parts(self, asked: NDArray[np.int64], capacities: set[int]) -> list[int]:
+    def _parts(self, requested: NDArray[np.int64], capacities: set[int]) -> list[int]:
         """For each capacity, the part that raises the requested sum most; only if it exceeds the plain sum."""
-        sizes = np.unique(asked)
+        sizes = np.unique(requested)
         sizes = sizes[:: -(-len(sizes) // _PARTS) or 1]
         found = set()
         for capacity in capacities - {0}:
             # Candidates: just above a half, a third, ... of a node, and the requested amounts themselves.
             parts = np.unique([*(capacity // count + 1 for count in range(2, 6)), *sizes[sizes > 0]])
             parts = parts[parts <= capacity]
-            nodes = [int((asked // part).sum()) / (capacity // int(part)) for part in parts]
-            if nodes and max(nodes) > _WORTH * float(asked.sum()) / capacity:
+            nodes = [int((requested // part).sum()) / (capacity // int(part)) for part in parts]
+            if nodes and max(nodes) > _WORTH * float(requested.sum()) / capacity:
                 found.add(int(parts[int(np.argmax(nodes))]))
         return sorted(found)
 
@@ -190,7 +190,7 @@ class ShapeChoice:
     def _resource(
         self,
         classes: Mapping[_Class, Sequence[Load]],
-        asked: Callable[[Load], int],
+        requested: Callable[[Load], int],
         offered: Callable[[NodeShape], int],
         free: Callable[[FreeNode], int],
         by_kind: bool = False,
@@ -205,7 +205,7 @@ class ShapeChoice:
             classes.items(), key=lambda each: (each[0][0], sorted(each[0][1]), each[0][2])
         ):
             ratio = dict(zip(kinds, ratios, strict=True)) if ratios and by_kind else {}
-            load = scale.down(sum(asked(each) * each.count for each in members))
+            load = scale.down(sum(requested(each) * each.count for each in members))
             if not load:
                 continue
             columns = {kind: self._program.column() for kind in kinds if kind in flows}

@@ -23,10 +23,10 @@ def refused_by_queues(
     seen: set[str] = set()
 
     def rank(uid: str) -> tuple[int, str, str]:
-        asking = pods.get(uid)
-        return (0, "", uid) if asking is None else (-asking.pod.priority, asking.pod.creation_timestamp, uid)
+        known = pods.get(uid)
+        return (0, "", uid) if known is None else (-known.pod.priority, known.pod.creation_timestamp, uid)
 
-    def asking_first(uid: str) -> tuple[bool, tuple[int, str, str]]:
+    def others_last(uid: str) -> tuple[bool, tuple[int, str, str]]:
         return uid not in requested, rank(uid)
 
     for uid in sorted(requested, key=rank):
@@ -34,7 +34,7 @@ def refused_by_queues(
             continue
         gang = in_gangs.get(uid)
         members = [uid] if gang is None else [each for each in gang.pods if each in requested]
-        first = [uid] if gang is None else [each for each in gang.starters(asking_first) if each in requested]
+        first = [uid] if gang is None else [each for each in gang.first_to_start(others_last) if each in requested]
         seen.update(members)
         why = _admit(gate, first, requested) if first else ""
         if why:

@@ -48,11 +48,11 @@ class Gang:
         needed = known if self.least is None else min(self.least, known)
         return max(0, needed - self.others - sum(map(placed, self.pods)))
 
-    def starters(self, order: Callable[[str], Any]) -> list[str]:
+    def first_to_start(self, order: Callable[[str], Any]) -> list[str]:
         """UIDs of the fewest pods that can start together, the first in that order."""
         if self.parts:
-            return [uid for each in self._first_parts(_nowhere) for uid in each.starters(order)]
-        return sorted(self.pods, key=order)[: self.lacking(_nowhere)]
+            return [uid for each in self._first_parts(_without_place) for uid in each.first_to_start(order)]
+        return sorted(self.pods, key=order)[: self.lacking(_without_place)]
 
     def _first_parts(self, placed: Callable[[str], bool]) -> Sequence["Gang"]:
         """The parts that have to start, those that lack the fewest pods."""
@@ -60,7 +60,7 @@ class Gang:
         return parts if self.least is None else parts[: self.least]
 
 
-def _nowhere(_: str) -> bool:
+def _without_place(_: str) -> bool:
     return False
 
 

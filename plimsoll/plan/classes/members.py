@@ -28,7 +28,7 @@ class ClassMembers:
     unreadable: dict[str, str] = field(default_factory=dict)
     """Why a request cannot be read, and what to change, by UID."""
     redacted: dict[str, str] = field(default_factory=dict)
-    """The same without pod names."""
+    """The reasons of `unreadable` without names of pods, by UID."""
     unreadable_pods: list[Pod] = field(default_factory=list)
 
     @cached_property

@@ -106,7 +106,7 @@ def share_milli(need: PodNeed) -> Milli:
 
 
 def milli_of(need: PodNeed) -> Milli:
-    """The same for all of its GPUs."""
+    """As `share_milli`, in total for all GPUs of the pod."""
     return need.devices * share_milli(need)
 
 

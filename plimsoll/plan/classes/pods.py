@@ -28,11 +28,11 @@ class DemandPods:
     """In the order of the given pods."""
 
     shares: tuple[PodShare, ...] = ()
-    """Shares by annotation, which autoscalers do not see."""
+    """Pods that request shares by annotation, which autoscalers ignore."""
     whole: tuple[PodShare, ...] = ()
-    """Whole devices, for which autoscalers provide nodes themselves."""
+    """Pods that request whole devices, for which autoscalers provide nodes by themselves."""
     refused: tuple[ShareRefusal, ...] = ()
-    """Requests that cannot be read."""
+    """Pods whose request cannot be read."""
 
 
 def demand_pods(pods: Iterable[Pod], settings: DemandSettings, gpu_resource: str) -> DemandPods:

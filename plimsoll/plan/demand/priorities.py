@@ -21,7 +21,7 @@ def units_in_order(needs: Sequence[PodNeed], order: Order, gangs: Sequence[Gang]
             continue
         gang = gang_of.get(uid)
         members = [uid] if gang is None else [each for each in gang.pods if each in by_name]
-        first = [uid] if gang is None else [each for each in gang.starters(order) if each in by_name]
+        first = [uid] if gang is None else [each for each in gang.first_to_start(order) if each in by_name]
         seen.update(members)
         units += [Unit([by_name[each] for each in first])] if first else []
         after = first[0] if first else ""

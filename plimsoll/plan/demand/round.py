@@ -120,10 +120,10 @@ class DemandRound:
         if not waiting:
             return ()
         unreadable = (pod for each in self._classes for pod in each.members.unreadable_pods)
-        spoken = [share.pod for each in self._classes for share in each.members.whole.values()]
+        whole_gpu_pods = [share.pod for each in self._classes for share in each.members.whole.values()]
         pods = self._inputs.snapshot.pods
         running = (pod for pod in pods if node_of(pod) and not pod.finished and not pod.deleting)
-        return gangs(waiting, chain(spoken, running), self._inputs.groups, unreadable)
+        return gangs(waiting, chain(whole_gpu_pods, running), self._inputs.groups, unreadable)
 
     def _check_queues(self, found: tuple[Gang, ...], unstartable: Collection[str]) -> None:
         """Refuses the pods that their queue does not admit. Pods are checked one by one only in queues that do not
@@ -136,17 +136,19 @@ class DemandRound:
         tight = gate.tight([*((each.demand_class.queue, each.load) for each in self._classes), *loads])
         uids = {uid for each in self._classes if each.demand_class.queue in tight for uid in each.needs}
         uids |= {uid for gang in found if not uids.isdisjoint(gang.pods) for uid in gang.pods}
-        asking = {uid: each for uid in uids if uid not in unstartable and uid in (each := self._class_of[uid]).needs}
-        asked = {uid: _queue_amount(each, uid) for uid, each in asking.items()}
-        asking |= {uid: each for uid, each in whole if each.demand_class.queue in tight}
-        asked |= {uid: _whole(each, uid) for uid, each in whole if uid in asking}
-        pods = {uid: each.pod(uid) for uid, each in asking.items()}
+        requesting = {
+            uid: each for uid in uids if uid not in unstartable and uid in (each := self._class_of[uid]).needs
+        }
+        requested = {uid: _queue_amount(each, uid) for uid, each in requesting.items()}
+        requesting |= {uid: each for uid, each in whole if each.demand_class.queue in tight}
+        requested |= {uid: _whole(each, uid) for uid, each in whole if uid in requesting}
+        pods = {uid: each.pod(uid) for uid, each in requesting.items()}
         requests = {
-            uid: (each.demand_class.queue, asked[uid], self._inputs.preemptible(pods[uid].pod))
-            for uid, each in asking.items()
+            uid: (each.demand_class.queue, requested[uid], self._inputs.preemptible(pods[uid].pod))
+            for uid, each in requesting.items()
         }
         for uid, why in refused_by_queues(gate, pods, requests, found).items():
-            each = asking[uid]
+            each = requesting[uid]
             if uid in each.members.whole:
                 each.kept_out[uid] = why
             else:

@@ -26,7 +26,7 @@ class DemandInputs:
 
     snapshot: Snapshot
     classes: Mapping[DemandClass, ClassMembers]
-    """Highest priority first."""
+    """In order of priority, highest first."""
     groups: Mapping[tuple[str, str], PodGroup]
     supply: Mapping[str, FreeHost]
     shapes: Sequence[PoolShape]
@@ -104,7 +104,7 @@ class Usable:
             if in_flight[node.node_pool] > 0:
                 in_flight[node.node_pool] -= 1
             else:
-                self._inputs.limits.give(max(shapes, key=lambda each: (each.gpus, each.cpu_milli, each.name)), -1)
+                self._inputs.limits.subtract(max(shapes, key=lambda each: (each.gpus, each.cpu_milli, each.name)))
             kind = self._hosts.kind_of_requested(node, shapes)
             if kind is not None:
                 self._kinds.add(kind)

@@ -88,10 +88,12 @@ class Budget:
             if (pool := claim.labels.get(NODEPOOL)) is not None:
                 made[pool] = made.get(pool, 0) + 1
             gpus = claim_gpus(claim, environment.gpu_resource, types)
-            self.take(1, gpus, self._pool_of(claim.instance_types, claim.owner[0]))
+            self.subtract(1, gpus, self._pool_of(claim.instance_types, claim.owner[0]))
         for own in own_pools:
             missing = max(0, (own.replicas or 0) - made.get(own.name, 0))
-            self.take(missing, most_gpus(own.instance_types, types), self._pool_of(own.instance_types, own.owner[0]))
+            self.subtract(
+                missing, most_gpus(own.instance_types, types), self._pool_of(own.instance_types, own.owner[0])
+            )
 
     def short(self, nodes: int, gpus_each: int, pool: NodePool | None) -> str:
         """Which limit `nodes` more nodes would exceed; empty if none. `pool` is the NodePool that allows their type."""
@@ -119,7 +121,7 @@ class Budget:
         bounds = {name: limit for name, limit in self._limits.items() if limit is not None}
         return Room(bounds, {name: limit - self._used[name] for name, limit in bounds.items()})
 
-    def take(self, nodes: int, gpus_each: int, pool: NodePool | None) -> None:
+    def subtract(self, nodes: int, gpus_each: int, pool: NodePool | None) -> None:
         self._used["nodes"] += nodes
         self._used["gpus"] += nodes * gpus_each
         if pool is not None and pool.limits:
@@ -185,7 +187,7 @@ class NamespaceBudget:
             )
         return ""
 
-    def take(self, namespace: str, gpus: int) -> None:
+    def subtract(self, namespace: str, gpus: int) -> None:
         self._in_use[namespace] = self._in_use.get(namespace, 0) + gpus
 
 

@@ -2,7 +2,7 @@
 
 from plimsoll.plan.owned.attempts import Attempts, AttemptTracker, Failed, as_status
 from plimsoll.plan.owned.names import claim_names, object_labels, ownership_labels
-from plimsoll.plan.owned.ownership import Owned, Ownership, alive, by_age, made_for
+from plimsoll.plan.owned.ownership import Owned, Ownership, alive, by_age, created_objects
 from plimsoll.plan.owned.plan_builder import KARPENTER, PlanBuilder, key_of
 from plimsoll.plan.owned.progress import ClaimProgress, Wait, condition_text, parse_time, phase_of
 from plimsoll.plan.owned.request_object import RequestObject, request_objects, signalled
@@ -23,8 +23,8 @@ __all__ = [
     "by_age",
     "claim_names",
     "condition_text",
+    "created_objects",
     "key_of",
-    "made_for",
     "object_labels",
     "ownership_labels",
     "parse_time",

@@ -102,7 +102,7 @@ class Ownership:
         return self._services.get(_labels(workspace), [])
 
 
-def made_for(snapshot: Snapshot) -> dict[tuple[str, str], list[Owned]]:
+def created_objects(snapshot: Snapshot) -> dict[tuple[str, str], list[Owned]]:
     """Every object that the controller created, including those being deleted, by the owner's label values."""
     made: dict[tuple[str, str], list[Owned]] = {}
     objs: list[Owned] = [*snapshot.node_claims, *snapshot.node_pools, *snapshot.workloads]

@@ -42,7 +42,8 @@ class PlanBuilder:
         self.updates.append(Change(manifest=manifest, owner=owner, reason=reason))
 
     def scale(self, obj: Workload | NodePool, replicas: int, owner: Owner) -> None:
-        """Adds a change of the replicas alone. The hash changes too, so that the next whole declaration is one more."""
+        """Adds a change of the replicas alone. The annotation with the hash changes too, so that the next plan with a
+        complete manifest updates the object."""
         key = key_of(obj)
         labels = {name: obj.labels[name] for name in _IDENTITY if name in obj.labels}
         metadata = {"name": key.name, "labels": labels, "annotations": {SPEC_HASH: f"replicas-{replicas}"}}

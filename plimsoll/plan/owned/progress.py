@@ -93,7 +93,7 @@ class ClaimProgress:
 
 
 def parse_time(text: str) -> datetime | None:
-    """Parses an RFC 3339 time; None where the text is none, or has no time zone."""
+    """Parses an RFC 3339 time; None if the text is not a time, or has no time zone."""
     try:
         time = datetime.fromisoformat(text)
     except ValueError:

@@ -36,26 +36,26 @@ class NodeClaimProvisioner:
         """
         everything = self._context.claims(target)
         own = [claim for claim in alive(everything) if NODEPOOL not in claim.labels]
-        tries = self._tracker.evaluate(
+        attempts = self._tracker.evaluate(
             target.workspace.status.provisioning, everything, gpus_known=target.offered.devices is not None
         )
         for claim in alive(everything):
-            if claim.name in tries.late:
-                builder.delete(claim, f"{tries.late[claim.name]}: it is replaced")
-        if tries.next_deadline is not None:
-            builder.deadlines.append(tries.next_deadline)
-        staying = [claim for claim in own if claim.name not in tries.late]
+            if claim.name in attempts.late:
+                builder.delete(claim, f"{attempts.late[claim.name]}: it is replaced")
+        if attempts.next_deadline is not None:
+            builder.deadlines.append(attempts.next_deadline)
+        staying = [claim for claim in own if claim.name not in attempts.late]
         pooled = sum(pool.replicas or 0 for pool in self._context.pools(target) if not pool.deleting)
         existing = len(staying) + pooled
         self._remove(target, staying, pooled, builder)
         missing = target.nodes - existing
-        if missing <= 0 or (tries.next_try is not None and self._now < tries.next_try):
+        if missing <= 0 or (attempts.next_try is not None and self._now < attempts.next_try):
             return
         room = self._context.room(target, missing, builder)
         reason = f"{counted(target.nodes, 'node')} needed, {existing} exist"
-        if tries.record.failures:
-            reason += f"; attempt {tries.record.failures + 1}"
-        for name in islice(claim_names(target.workspace, self._used, tries.record.tries), room):
+        if attempts.record.failures:
+            reason += f"; attempt {attempts.record.failures + 1}"
+        for name in islice(claim_names(target.workspace, self._used, attempts.record.tries), room):
             self._used.add(name)
             builder.create(self._manifest(target, name), target.verdict.workspace, reason)
 

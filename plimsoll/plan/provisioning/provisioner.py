@@ -56,7 +56,7 @@ class ProvisionerContext:
                     f"nodes are created: {over}"
                 )
                 return made
-            self.budget.take(1, gpus, target.pool)
+            self.budget.subtract(1, gpus, target.pool)
         return max(missing, 0)
 
     def claims(self, target: NodeTarget) -> list[NodeClaim]:

@@ -1,7 +1,7 @@
-"""Refused Workspaces, and those that cannot be read: where fewer replicas are wanted than exist, these go all the same.
+"""Scales down Workspaces that are refused, or that cannot be read, where fewer replicas are declared than exist.
 
-How such a Workspace would be declared now is not known, so its workload is scaled and not declared anew, and nothing is
-created.
+Only the number of replicas of the workload changes, because its other fields cannot be computed from such a Workspace.
+Nothing is created.
 """
 
 from plimsoll.labels import NODEPOOL

@@ -34,16 +34,16 @@ class StaticNodePoolProvisioner:
         NodeClaims from before the provisioner changed count; surplus ones are removed.
         """
         everything = self._context.claims(target)
-        tries = self._tracker.evaluate(
+        attempts = self._tracker.evaluate(
             target.workspace.status.provisioning, everything, gpus_known=target.offered.devices is not None
         )
-        if tries.next_deadline is not None:
-            builder.deadlines.append(tries.next_deadline)
+        if attempts.next_deadline is not None:
+            builder.deadlines.append(attempts.next_deadline)
         for claim in alive(everything):
-            if claim.name in tries.late:
-                builder.delete(claim, f"{tries.late[claim.name]}: it is replaced")
+            if claim.name in attempts.late:
+                builder.delete(claim, f"{attempts.late[claim.name]}: it is replaced")
         own = sorted(
-            (claim for claim in alive(everything) if NODEPOOL not in claim.labels and claim.name not in tries.late),
+            (claim for claim in alive(everything) if NODEPOOL not in claim.labels and claim.name not in attempts.late),
             key=lambda claim: (self._progress.ready(claim), claim.name),
         )
         for claim in own[: max(0, len(own) - target.nodes)]:

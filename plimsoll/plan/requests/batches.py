@@ -142,7 +142,7 @@ class BatchProvisioner:
         self._names = names
         self._buffers = environment.spec.demand.provisioner is Setting.CAPACITY_BUFFER
 
-    def makes(self, obj: RequestObject) -> bool:
+    def creates(self, obj: RequestObject) -> bool:
         return isinstance(obj, CapacityBuffer if self._buffers else ProvisioningRequest)
 
     def request_nodes(

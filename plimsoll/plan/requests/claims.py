@@ -70,7 +70,7 @@ def no_capacity(
     return found
 
 
-def answers(claim: NodeClaim, request: CapacityRequest) -> bool:
+def may_serve(claim: NodeClaim, request: CapacityRequest) -> bool:
     """Whether the NodeClaim can have been created for the request: same NodePool, a common instance type, not older."""
     launched = claim.labels.get(INSTANCE_TYPE)
     kinds = (launched,) if launched else claim.instance_types
@@ -89,9 +89,9 @@ def _types_by_request(
     if claim is not None:
         launched = claim.labels.get(INSTANCE_TYPE)
         kinds = (launched,) if launched else claim.instance_types
-        own = [each for each in requests if WORKSPACE not in claim.labels and answers(claim, each)]
+        own = [each for each in requests if WORKSPACE not in claim.labels and may_serve(claim, each)]
         return {each.name: tuple(kind for kind in each.node_request.instance_types if kind in kinds) for each in own}
-    own = [each for each in requests if made_of(event.claim, each.node_request.node_pool)]
+    own = [each for each in requests if named_after_pool(event.claim, each.node_request.node_pool)]
     named = {
         each.name: kinds
         for each in own
@@ -102,7 +102,7 @@ def _types_by_request(
     return {each.name: each.node_request.instance_types for each in own}
 
 
-def made_of(claim: str, node_pool: str) -> bool:
+def named_after_pool(claim: str, node_pool: str) -> bool:
     """Whether a NodeClaim of the NodePool can have this name."""
     return claim[:-_SUFFIX] == f"{node_pool}-"[:_PROPOSED]
 
@@ -120,7 +120,7 @@ MESSAGE_LENGTH: Final = 400
 
 
 @dataclass(frozen=True)
-class FollowedClaim:
+class AssignedClaim:
     """A NodeClaim, with the request that it belongs to."""
 
     name: str
@@ -140,7 +140,7 @@ class Lost:
     """Nodes of one request that failed."""
 
     nodes: int = 0
-    claims: tuple[FollowedClaim, ...] = ()
+    claims: tuple[AssignedClaim, ...] = ()
     """The NodeClaims that failed; several where the autoscaler tried again for the same node."""
 
 
@@ -155,16 +155,16 @@ class ClaimMonitor:
     def __init__(self, snapshot: Snapshot, requests: Sequence[CapacityRequest], now: datetime) -> None:
         self._progress = ClaimProgress(snapshot.nodes, snapshot.environment.spec)
         self._now = now
-        self._following: dict[str, list[FollowedClaim]] = {}
+        self._assigned: dict[str, list[AssignedClaim]] = {}
         self._left = {each.name: each.outstanding for each in requests}
         if not requests:
             self._no_capacity: Mapping[str, Sequence[NoCapacity]] = {}
             return
-        self._follow_living(snapshot, requests)
+        self._assign_claims(snapshot, requests)
         waiting = [each for each in requests if self._left[each.name]]
         self._no_capacity = no_capacity(snapshot, waiting, self._left) if waiting else {}
 
-    def _follow_living(self, snapshot: Snapshot, requests: Sequence[CapacityRequest]) -> None:
+    def _assign_claims(self, snapshot: Snapshot, requests: Sequence[CapacityRequest]) -> None:
         registered = {node: each for each in requests for node in each.registered}
         lost = {name for each in requests for name in each.lost}
         late: list[tuple[NodeClaim, Wait | None]] = []
@@ -174,21 +174,21 @@ class ClaimMonitor:
             wait = self._progress.wait(claim, gpus_known=True, recorded=None, now=self._now)
             owner = registered.get(claim.node_name)
             if owner is not None:
-                self._follow(claim, wait, owner, registered=True)
+                self._record(claim, wait, owner, registered=True)
             elif wait is not None and self._now > wait.due:
                 late.append((claim, wait))
-            elif wait is not None:  # a ready node of no request belongs to none
-                self._give(claim, wait, requests)
+            elif wait is not None:  # else its node is Ready, so no outstanding request waits for it
+                self._assign(claim, wait, requests)
         for claim, wait in late:
-            self._give(claim, wait, requests)
+            self._assign(claim, wait, requests)
 
-    def _give(self, claim: NodeClaim, wait: Wait | None, requests: Sequence[CapacityRequest]) -> None:
-        owner = next((each for each in requests if self._left[each.name] and answers(claim, each)), None)
+    def _assign(self, claim: NodeClaim, wait: Wait | None, requests: Sequence[CapacityRequest]) -> None:
+        owner = next((each for each in requests if self._left[each.name] and may_serve(claim, each)), None)
         if owner is not None:
             self._left[owner.name] -= 1
-            self._follow(claim, wait, owner)
+            self._record(claim, wait, owner)
 
-    def _follow(self, claim: NodeClaim, wait: Wait | None, owner: CapacityRequest, *, registered: bool = False) -> None:
+    def _record(self, claim: NodeClaim, wait: Wait | None, owner: CapacityRequest, *, registered: bool = False) -> None:
         launched = claim.labels.get(INSTANCE_TYPE)
         kinds = (
             (launched,)
@@ -196,7 +196,7 @@ class ClaimMonitor:
             else tuple(t for t in claim.instance_types if t in owner.node_request.instance_types)
         )
         late = wait is not None and self._now > wait.due and not registered
-        followed = FollowedClaim(
+        followed = AssignedClaim(
             name=claim.name,
             request=owner.name,
             stage=ClaimStage.FAILED if late else _stage(claim, wait),
@@ -205,11 +205,11 @@ class ClaimMonitor:
             due=wait.due if wait is not None and not late and not registered else None,
             registered=registered,
         )
-        self._following.setdefault(owner.name, []).append(followed)
+        self._assigned.setdefault(owner.name, []).append(followed)
 
-    def of(self, request: CapacityRequest) -> Sequence[FollowedClaim]:
+    def of(self, request: CapacityRequest) -> Sequence[AssignedClaim]:
         """The request's NodeClaims that exist."""
-        return self._following.get(request.name, ())
+        return self._assigned.get(request.name, ())
 
     def launching(self, request: CapacityRequest) -> int:
         """Outstanding nodes whose NodeClaim has not failed."""
@@ -220,7 +220,7 @@ class ClaimMonitor:
         late = tuple(each for each in self.of(request) if each.stage is ClaimStage.FAILED)
         ripe = [each for each in self._no_capacity.get(request.name, ()) if self._now >= each.event_time[0] + ELSEWHERE]
         claims = tuple(
-            FollowedClaim(claim, request.name, ClaimStage.FAILED, each.instance_types, each.detail[:MESSAGE_LENGTH])
+            AssignedClaim(claim, request.name, ClaimStage.FAILED, each.instance_types, each.detail[:MESSAGE_LENGTH])
             for each in ripe
             for claim in each.claims
         )

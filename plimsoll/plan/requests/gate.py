@@ -32,8 +32,8 @@ def gate_removals(
     places: dict[str, str] = {}
     for demand in demands:
         here = {uid: node for node, uids in demand.on_nodes.items() if node in usable_nodes for uid in uids}
-        # Pods of equal needs are planned by their number: one that was released and is not bound yet may stand without
-        # a place, and the scheduler will take the one of a pod that is still held.
+        # Pods with equal needs are interchangeable in a plan: it may give the place to a pod that is still gated, while
+        # the scheduler will use it for a pod whose gate was removed and that is not bound yet.
         if not any(recently_ungated(share.pod) for uid, share in demand.pods.items() if uid not in here):
             places |= {uid: f"its GPUs are free on {node}" for uid, node in here.items()}
     for demand in demands:

@@ -14,7 +14,7 @@ from plimsoll.plan.requests.node_request import NodeRequest
 class DemandProvisioner(Protocol):
     """One way to request nodes. An instance serves one round."""
 
-    def makes(self, obj: RequestObject) -> bool:
+    def creates(self, obj: RequestObject) -> bool:
         """Whether this provisioner creates objects of that kind."""
 
     def request_nodes(

@@ -21,7 +21,7 @@ from plimsoll.packing import GPU_MILLI
 from plimsoll.plan.demand import Demand
 from plimsoll.plan.owned import key_of
 from plimsoll.plan.requests.capacity_request import CapacityRequest
-from plimsoll.plan.requests.claims import FollowedClaim
+from plimsoll.plan.requests.claims import AssignedClaim
 from plimsoll.plan.requests.pod_notes import pod_notes
 from plimsoll.plan.requests.record import FailureRecord, RequestFailure, text_of
 from plimsoll.text import counted
@@ -59,7 +59,7 @@ class DemandState:
     paused: datetime | None
     """Until when no capacity is requested, after too many failures."""
     failing: tuple[RequestFailure, ...]
-    claims: tuple[FollowedClaim, ...]
+    claims: tuple[AssignedClaim, ...]
 
     @property
     def awaited(self) -> bool:
@@ -131,9 +131,9 @@ def _reasons(state: DemandState, settings: DemandSettings) -> Iterable[str]:
         yield "no capacity is requested: set spec.demand.provisioner of the Environment"
     yield from (each.message for each in state.failing)
     yield from demand.reasons
-    seen = len(demand.whole_gpu_pods) - len(demand.kept_out)
-    if seen:
-        yield f"{counted(seen, 'pod')} request whole GPUs: the autoscaler provides their nodes"
+    admitted = len(demand.whole_gpu_pods) - len(demand.kept_out)
+    if admitted:
+        yield f"{counted(admitted, 'pod')} request whole GPUs: the autoscaler provides their nodes"
     yield from demand.kept_out_reasons
 
 

@@ -14,7 +14,7 @@ from plimsoll.plan.demand import Demand, DemandPlan, DemandPlanner, PlannedNode
 from plimsoll.plan.owned import PlanBuilder, key_of, parse_time, signalled
 from plimsoll.plan.requests.batches import BatchProvisioner
 from plimsoll.plan.requests.capacity_request import CapacityRequest, CapacityRequests, registered_since
-from plimsoll.plan.requests.claims import ClaimMonitor, FollowedClaim
+from plimsoll.plan.requests.claims import AssignedClaim, ClaimMonitor
 from plimsoll.plan.requests.headroom import keep_headroom
 from plimsoll.plan.requests.provisioner import DemandProvisioner, Names
 from plimsoll.plan.requests.record import FailureRecord, RequestFailure
@@ -46,14 +46,14 @@ class RequestRound:
         self._things = requests.objs
         self._known = {each.name: each.status for each in snapshot.gpu_demands}
         self._provisioner = self._choose()
-        found, makes = requests.found, self._provisioner.makes if self._provisioner is not None else None
-        own = [each for each in found if makes is not None and makes(each.obj)]
+        found, creates = requests.found, self._provisioner.creates if self._provisioner is not None else None
+        own = [each for each in found if creates is not None and creates(each.obj)]
         self._new_nodes = requests.registered if len(own) == len(found) else registered_since(own, snapshot)
         self._requests = [each.with_registered(self._new_nodes.get(each.name, ())) for each in own]
         self._claims = ClaimMonitor(snapshot, self._requests, now)
         self._failing: dict[str, list[RequestFailure]] = {}
         """Failures by request name."""
-        self._lost: list[FollowedClaim] = []
+        self._lost: list[AssignedClaim] = []
         self._waiting = [
             left for each in self._requests if (left := self._evaluate(each)).outstanding or left.registered
         ]
@@ -63,7 +63,7 @@ class RequestRound:
         self.demand = DemandPlan()
         """The demand; set by `plan`."""
         self.reserved: frozenset[str] = frozenset()
-        """Registered nodes for which no pod is released yet."""
+        """Registered nodes whose pods stay gated for now; see `reserved_nodes`."""
 
     def _choose(self) -> DemandProvisioner | None:
         names = Names(self._taken)

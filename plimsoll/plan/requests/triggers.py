@@ -132,7 +132,7 @@ class TriggerPodProvisioner:
         self._environment = environment
         self._names = names
 
-    def makes(self, obj: RequestObject) -> bool:
+    def creates(self, obj: RequestObject) -> bool:
         return isinstance(obj, Pod)
 
     def request_nodes(

@@ -24,9 +24,9 @@ class ClusterView:
         """The snapshot as observed."""
 
     @classmethod
-    def of(cls, seen: "Snapshot | ClusterView") -> "ClusterView":
+    def of(cls, observed: "Snapshot | ClusterView") -> "ClusterView":
         """The view of a Snapshot; returns a view unchanged."""
-        return seen if isinstance(seen, ClusterView) else cls(seen)
+        return observed if isinstance(observed, ClusterView) else cls(observed)
 
     @cached_property
     def ownership(self) -> Ownership:
@@ -48,8 +48,8 @@ class ClusterView:
     @cached_property
     def models(self) -> ModelCatalog:
         """The models that are known by name."""
-        seen = self.observed
-        return catalog_of((*seen.hub_models, *seen.environment.spec.presets), seen.hub_refusals)
+        observed = self.observed
+        return catalog_of((*observed.hub_models, *observed.environment.spec.presets), observed.hub_refusals)
 
     @cached_property
     def progress(self) -> ClaimProgress:

@@ -27,13 +27,13 @@ from plimsoll.model.api import EnvironmentSpec, Partition, Resource, Workspace, 
 from plimsoll.model.cluster import Node
 from plimsoll.model.meta import LabelRequirement, LabelSelector
 from plimsoll.plan.workspaces.byo_replica import nodes_of_replica
-from plimsoll.plan.workspaces.refusals import Asks, invalid_labels, none_matches, none_usable, not_uniform
+from plimsoll.plan.workspaces.refusals import GpuRequest, invalid_labels, none_matches, none_usable, not_uniform
 from plimsoll.plan.workspaces.refused_fields import template_devices
 from plimsoll.presets import ModelCatalog
 from plimsoll.text import SHOWN, counted, shortlist
 
 
-class Survey(NamedTuple):
+class MatchingNodes(NamedTuple):
     """The nodes that a selector matches."""
 
     offer: Offer
@@ -65,7 +65,7 @@ class ByoNodes:
         self._index = index
         self._models = models
         self._environment = environment
-        self._surveys: dict[object, Survey | Refusal] = {}
+        self._checked: dict[object, MatchingNodes | Refusal] = {}
         self._tolerances = Tolerances(environment)
         self._offers = Offers()
         self._estimates = Estimates(environment.estimator)
@@ -87,11 +87,11 @@ class ByoNodes:
         selector = self._narrowed(resource)
         if selector.empty:
             return self._choose(workspace, criteria)
-        survey = self._found(selector, criteria)
-        if isinstance(survey, Refusal):
-            return survey
-        pools = self._foreign_pools(workspace.namespace, survey.usable)
-        found = pools or _size(workspace, survey, devices, self._estimates, self._models)
+        nodes_found = self._select(selector, criteria)
+        if isinstance(nodes_found, Refusal):
+            return nodes_found
+        pools = self._foreign_pools(workspace.namespace, nodes_found.usable)
+        found = pools or _size(workspace, nodes_found, devices, self._estimates, self._models)
         if isinstance(found, Refusal) or resource.instance_type is None:
             return found
         needed = selector.match_expressions[-1]
@@ -131,8 +131,8 @@ class ByoNodes:
         refusals, partial = [], None
         for (product, count, memory_mib), nodes in sorted(groups.items(), key=order):
             text = f"{GPU_PRODUCT}={product},{GPU_COUNT}={count},{GPU_MEMORY}={memory_mib}"
-            found = self._survey(nodes, text, criteria)
-            if isinstance(found, Survey):
+            found = self._check(nodes, text, criteria)
+            if isinstance(found, MatchingNodes):
                 sizing = _size(workspace, found, criteria.devices, self._estimates, self._models)
                 if isinstance(sizing, Sizing):
                     chosen = sizing._replace(message=f"chosen without a selector: {text}; {sizing.message}")
@@ -150,15 +150,15 @@ class ByoNodes:
             + ("; ".join(refusals[:SHOWN]) or "no node has GPU labels; run GPU Feature Discovery"),
         )
 
-    def _found(self, selector: LabelSelector, criteria: NodeCriteria) -> Survey | Refusal:
+    def _select(self, selector: LabelSelector, criteria: NodeCriteria) -> MatchingNodes | Refusal:
         """The nodes that the selector matches, or a refusal if they cannot be used. Cached."""
         key = (str(selector), criteria.tolerance.key, *criteria[1:])
-        found = self._surveys.get(key)
+        found = self._checked.get(key)
         if found is None:
-            found = self._surveys[key] = self._survey(self._index.matching(selector), key[0], criteria)
+            found = self._checked[key] = self._check(self._index.matching(selector), key[0], criteria)
         return found
 
-    def _survey(self, matching: Sequence[Node], text: str, criteria: NodeCriteria) -> Survey | Refusal:
+    def _check(self, matching: Sequence[Node], text: str, criteria: NodeCriteria) -> MatchingNodes | Refusal:
         nodes = [node for node in matching if not node.deleting]
         if not nodes:
             return none_matches(text, len(self._index.nodes), [node.name for node in matching])
@@ -166,7 +166,7 @@ class ByoNodes:
         usable: list[tuple[Node, Offer]] = []
         unusable: dict[str, str] = {}
         left_out: list[str] = []
-        elsewise: list[Unusable] = []
+        unusable_gpus: list[Unusable] = []
         invalid: list[tuple[Node, InvalidGpuLabel]] = []
         for node in nodes:
             offer = self._offers.of(node, criteria.partition)
@@ -177,7 +177,7 @@ class ByoNodes:
                 if not problem:
                     usable.append((node, offer))
             elif isinstance(offer, Unusable):
-                elsewise.append(offer)
+                unusable_gpus.append(offer)
                 problem = problem or offer.problem
             elif problem:
                 left_out.append(f"{node.name} ({problem}; {offer})")
@@ -204,9 +204,9 @@ class ByoNodes:
         if not names or fewest is None:
             resource = fewest.resource if fewest is not None else ""
             mode = criteria.partition.mode if criteria.partition is not None else ""
-            asks = Asks(resource or self._environment.gpu_resource, mode, criteria.template)
-            return none_usable(text, nodes, unusable, elsewise, asks)
-        return Survey(
+            requested = GpuRequest(resource or self._environment.gpu_resource, mode, criteria.template)
+            return none_usable(text, nodes, unusable, unusable_gpus, requested)
+        return MatchingNodes(
             offer=fewest,
             matching=tuple(sorted(node.name for alike in groups.values() for node in alike)),
             usable=tuple(names),
@@ -253,38 +253,40 @@ def _warnings(groups: Mapping[Offer, list[Node]], unusable: Mapping[str, str], l
 
 
 def _size(
-    workspace: Workspace, survey: Survey, own_devices: int, estimates: Estimates, models: ModelCatalog
+    workspace: Workspace, nodes_found: MatchingNodes, own_devices: int, estimates: Estimates, models: ModelCatalog
 ) -> Sizing | Refusal:
     need = replica_need(workspace, models)
     if isinstance(need, Refusal):
         return need
-    offer = survey.offer
-    found = f"{counted(len(survey.matching), 'matching node')}, {len(survey.usable)} usable, {offer}"
-    warnings = survey.warnings
+    offer = nodes_found.offer
+    found = f"{counted(len(nodes_found.matching), 'matching node')}, {len(nodes_found.usable)} usable, {offer}"
+    warnings = nodes_found.warnings
     replica = ReplicaSize(1)
     if need is not None:
-        sized = nodes_of_replica(need, offer, survey.matching, estimates)
+        sized = nodes_of_replica(need, offer, nodes_found.matching, estimates)
         if isinstance(sized, Refusal):
             return sized
         replica = sized
         warnings = (*warnings, *replica.warnings, *need.warnings)
     target, deprecated = nodes_in_all(workspace, replica.nodes)
-    takes = f"one replica takes {replica}"
+    size_text = f"one replica takes {replica}"
     gpus = offer.gpu_count
     if offer.pods:
         how = f": {replica.serving}" if replica.serving is not None else ""
-        takes = f"one replica takes {offer.devices} of {offer.resource or 'its GPUs'}, and {offer.pods} fit a node{how}"
+        size_text = (
+            f"one replica takes {offer.devices} of {offer.resource or 'its GPUs'}, and {offer.pods} fit a node{how}"
+        )
         gpus = offer.devices * offer.pods
         target = math.ceil(workspace.replicas / offer.pods)
     return Sizing(
         per_replica=replica.nodes,
         target=target,
-        message=f"{found}; {takes}",
-        node_names=survey.usable,
+        message=f"{found}; {size_text}",
+        node_names=nodes_found.usable,
         devices=offer.devices,
         resource=offer.resource,
         serving=replica.serving,
-        gpu_labels=survey.gpu_labels,
+        gpu_labels=nodes_found.gpu_labels,
         requested=own_devices or offer.devices,
         pods_per_node=offer.pods,
         gpus=gpus,

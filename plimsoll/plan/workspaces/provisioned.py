@@ -78,7 +78,7 @@ class Proposals:
             return not restricted or self._types.pool(offered, access) is not None
 
         candidates = self._types.catalog.feasible(
-            need.need, self._estimates.settings, asked=need.context_length, names=named, allows=allows
+            need.need, self._estimates.settings, context_length=need.context_length, names=named, allows=allows
         )
         where = "the types that NodePools and nodes here name" if named is not None else "the known types"
         where += f" of {' and '.join(sorted(clouds))}" if named is None and clouds else ""
@@ -104,7 +104,7 @@ class Proposals:
 
 
 UNKNOWN_GPUS = NodeGpus(1, 1024)
-"""Stands for the GPUs of a type that only a NodePool names: one a node, as far as is known."""
+"""Stands for the GPUs of a type that only a NodePool names and of which nothing is known: one GPU per node."""
 HOSTNAME = "kubernetes.io/hostname"
 """Karpenter rejects this key in a NodeClaim: a node that does not exist has no name."""
 OS = "kubernetes.io/os"

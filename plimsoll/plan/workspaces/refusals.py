@@ -13,8 +13,8 @@ SHARED: Final = ".shared"
 """Suffix of the resource where the device plugin's time-slicing has `renameByDefault`."""
 
 
-class Asks(NamedTuple):
-    """What a Workspace asks of a node, for advice."""
+class GpuRequest(NamedTuple):
+    """What a Workspace requests of a node. The advice of a refusal depends on it."""
 
     resource: str
     partition: str
@@ -80,12 +80,12 @@ def _labels(product: str, count: int, memory_mib: int) -> str:
 
 
 def none_usable(
-    selector: str, nodes: list[Node], problems: Mapping[str, str], offers: list[Unusable], asks: Asks
+    selector: str, nodes: list[Node], problems: Mapping[str, str], offers: list[Unusable], requested: GpuRequest
 ) -> Refusal:
     """`problems` are those of the nodes by name, `offers` those of nodes whose GPUs are not what is requested."""
     profiles = sorted({profile for offer in offers for profile in offer.profiles})
-    advice = ", or ".join(dict.fromkeys(_remedies(node, problems.get(node.name, ""), asks) for node in nodes))
-    if profiles and asks.partition == "mig":
+    advice = ", or ".join(dict.fromkeys(_remedies(node, problems.get(node.name, ""), requested) for node in nodes))
+    if profiles and requested.partition == "mig":
         advice = f"set resource.partition.profile to one that the nodes have ({shortlist(profiles)})"
     elif profiles:
         advice = (
@@ -102,20 +102,22 @@ def none_usable(
     )
 
 
-def _remedies(node: Node, problem: str, asks: Asks) -> str:
+def _remedies(node: Node, problem: str, requested: GpuRequest) -> str:
     """What makes the node usable."""
     if problem.startswith("tainted"):
-        if asks.template:
+        if requested.template:
             return "tolerate the taint in inference.template"
         return "remove the taint, or name it in nodeClaims.taints of the Environment, so that presets tolerate it"
     if problem == "cordoned":
         return f"uncordon it (kubectl uncordon {node.name})"
     if "allocatable" not in problem:
         return "wait until it is Ready"
-    if f"{asks.resource}{SHARED}" in node.allocatable:
-        return f"set gpuResource of the Environment to {asks.resource}{SHARED}, as time-slicing renamed the resource"
-    if asks.resource not in node.allocatable:
+    if f"{requested.resource}{SHARED}" in node.allocatable:
+        return (
+            f"set gpuResource of the Environment to {requested.resource}{SHARED}, as time-slicing renamed the resource"
+        )
+    if requested.resource not in node.allocatable:
         return "run NVIDIA's device plugin on it, which makes the GPUs allocatable"
-    if asks.partition:
+    if requested.partition:
         return "lower resource.partition.count"
     return "check why the device plugin reports fewer GPUs than GPU Feature Discovery"

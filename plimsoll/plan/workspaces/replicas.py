@@ -54,12 +54,12 @@ def whole_replicas(view: ClusterView, verdicts: Sequence[Verdict]) -> dict[Key, 
         nodes = room.nodes_of(workspace, verdict)
         if verdict is not None and wanted and per_replica > 1:
             started = min(sum(each.replicas for each in workloads if each.kind == LEADER_WORKER_SET), wanted)
-            room.take(workspace, nodes, started * per_replica)
+            room.add_unplaced(workspace, nodes, started * per_replica)
             spanning.append((workspace, nodes, per_replica, started, startable(workspace, verdict, started)))
         else:
             # One pod per replica: created at once, except on nodes that other Workspaces have.
             more = startable(workspace, verdict, running) if wanted and verdict is not None else 0
-            room.take(workspace, nodes, max(running, more))
+            room.add_unplaced(workspace, nodes, max(running, more))
     starts = {}
     for workspace, nodes, per_replica, started, wanted in spanning:
         free = room.free(nodes)
@@ -109,7 +109,7 @@ class _Room:
             found = self._sets[names] = frozenset(names)
         return found
 
-    def take(self, workspace: Workspace, nodes: Nodes, pods: int) -> None:
+    def add_unplaced(self, workspace: Workspace, nodes: Nodes, pods: int) -> None:
         """Counts the Workspace's pods that are not placed yet."""
         owner = (as_label_value(workspace.namespace), as_label_value(workspace.name))
         self.add(nodes, max(0, pods - self._placed[owner]))

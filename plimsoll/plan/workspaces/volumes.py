@@ -1,4 +1,4 @@
-"""The volumes of a preset's pods: which are refused, and which not every pod can have."""
+"""Checks the volumes of a preset's pods: refuses some, and warns of those that not every pod can mount."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
@@ -13,7 +13,7 @@ from plimsoll.text import counted
 
 _CLAIM: Final = "persistentVolumeClaim"
 _SIZES: Final = {"emptyDir": "sizeLimit", "ephemeral": "volumeClaimTemplate.spec.resources.requests.storage"}
-"""The field with the size of a volume that starts empty, by its type."""
+"""Field with the size of a volume that is empty at first, by type of volume."""
 _SMALL: Final = frozenset({"configMap", "downwardAPI", "projected", "secret"})
 """Types that hold objects of the cluster, of 1 MiB at most."""
 _DATA: Final = ("dataSource", "dataSourceRef")

@@ -25,7 +25,7 @@ class Scale(NamedTuple):
     """The replicas of a workload."""
 
     replicas: int | None
-    """The declared number; None leaves the number as it is."""
+    """Number of replicas in the manifest; None leaves the field out."""
     autoscaled: bool = False
     """Whether an autoscaler sets the number; then another number does not change the declaration."""
 

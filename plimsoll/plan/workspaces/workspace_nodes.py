@@ -36,9 +36,9 @@ class WorkspaceNodes:
     """Nodes and NodeClaims of the Workspaces of one snapshot; `made` are the changes that a plan has applied since."""
 
     def __init__(
-        self, seen: Snapshot | ClusterView, verdicts: Sequence[Verdict], made: AppliedClaims | None = None
+        self, observed: Snapshot | ClusterView, verdicts: Sequence[Verdict], made: AppliedClaims | None = None
     ) -> None:
-        self._view = view = ClusterView.of(seen)
+        self._view = view = ClusterView.of(observed)
         self._made = made or AppliedClaims(Plan())
         self.auto_provisioning = view.observed.environment.spec.auto_provisioning
         self.ownership = view.ownership
@@ -60,7 +60,7 @@ class WorkspaceNodes:
         """Existing nodes that count for the Workspace, with node auto-provisioning."""
         return self._existing.get(workspace.key, ())
 
-    def tries(self, workspace: Workspace, verdict: Verdict, previous: Provisioning, now: datetime) -> Attempts:
+    def attempts(self, workspace: Workspace, verdict: Verdict, previous: Provisioning, now: datetime) -> Attempts:
         """The state of the Workspace's NodeClaims; `previous` is from its status."""
         if self._tracker is None or self._tracker.now != now:
             self._tracker = AttemptTracker(self._view.snapshot, self._view.progress, now)
@@ -100,8 +100,8 @@ class NodeUsers:
     def of(self, name: str, workspace: Workspace) -> tuple[str, ...]:
         """Workspaces that the node is allocated to or was created for, then pods of others than `workspace`; sorted."""
         labels = self._nodes[name].labels
-        made_for = f"Workspace {labels.get(WORKSPACE_NAMESPACE, '')}/{labels[WORKSPACE]}" if WORKSPACE in labels else ""
-        given = {*self._by_node.get(name, ()), *([made_for] if made_for else ())}
+        owner = f"Workspace {labels.get(WORKSPACE_NAMESPACE, '')}/{labels[WORKSPACE]}" if WORKSPACE in labels else ""
+        given = {*self._by_node.get(name, ()), *([owner] if owner else ())}
         pods = [
             f"pod {use.pod}" + (f" ({counted(use.devices, 'device')})" if use.devices else "")
             for use in self._usage.others(name, workspace, self._resource)

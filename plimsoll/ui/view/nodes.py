@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from plimsoll.cluster.ledger import FollowedLedger, GpuAccount
+from plimsoll.cluster.ledger import GpuAccount, IncrementalLedger
 from plimsoll.cluster.pods import PodShare, bound_pods, is_reservation, read_shares
 from plimsoll.cost import NodeCost, Prices, node_cost
 from plimsoll.labels import NODEPOOL, WORKSPACE, WORKSPACE_NAMESPACE
@@ -64,7 +64,7 @@ class NodeRows:
     """The rows of one cluster. A row is made again only when its node, its pods or its owners change."""
 
     def __init__(self) -> None:
-        self._ledger = FollowedLedger()
+        self._ledger = IncrementalLedger()
         self._prices = Prices({})
         self._rows: dict[str, _Kept] = {}
 

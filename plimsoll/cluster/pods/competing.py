@@ -1,4 +1,4 @@
-"""Controllers that provide capacity for the same pods as Plimsoll: together they would provision twice."""
+"""Other controllers that provision nodes for the same pods as Plimsoll. Together, they would create nodes twice."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -19,14 +19,14 @@ _WARNINGS: Final = {
 }
 
 
-def is_rival(name: str) -> bool:
+def is_competing(name: str) -> bool:
     """Whether a pod of that name belongs to such a controller."""
     return name.startswith(_PREFIXES)
 
 
-def rival_warnings(pods: Iterable[Pod]) -> tuple[str, ...]:
+def competing_warnings(pods: Iterable[Pod]) -> tuple[str, ...]:
     """One warning for each of these controllers that runs."""
-    running = sorted(f"{pod.namespace}/{pod.name}" for pod in pods if is_rival(pod.name) and not pod.finished)
+    running = sorted(f"{pod.namespace}/{pod.name}" for pod in pods if is_competing(pod.name) and not pod.finished)
     found: dict[str, str] = {}
     for pod in running:
         controller = next(name for name in (ADJUSTER, KAITO) if pod.partition("/")[2].startswith(f"{name}-"))

@@ -7,7 +7,7 @@ from plimsoll.model import Snapshot
 from plimsoll.model.cluster import Node, Pod
 
 
-class FollowedLedger:
+class IncrementalLedger:
     """Accounts of unchanged nodes are the same values from one snapshot to the next. Not thread-safe."""
 
     def __init__(self) -> None:
