@@ -25,8 +25,8 @@ def free_on_claims(
 ) -> Iterable[tuple[FreeNode, PoolShape]]:
     """Free resources of NodeClaims with known shapes, beyond the pods that they were created for.
 
-    NodeClaims whose GPUs will be allocatable as shared devices are left out: they count as the nodes of the request that
-    they were created for.
+    NodeClaims whose GPUs will be allocatable as shared devices are left out: each counts as the node of the request
+    that it was created for.
     """
     by_name = {shape.name: shape for shape in shapes}
     for claim in claims:
