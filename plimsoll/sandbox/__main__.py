@@ -1,4 +1,4 @@
-"""The supervisor process of a sandbox: `python -m plimsoll.sandbox NAME CHANNEL free|tied fresh|recovered`.
+"""The supervisor process of a sandbox: `python -m plimsoll.sandbox NAME CHANNEL detached|with-caller fresh|recovered`.
 
 CHANNEL is the number of a socket that it inherits from `Sandbox.up`, see `supervisor`.
 """
@@ -17,7 +17,8 @@ from plimsoll.sandbox.processes import Supervisor
 
 def main() -> None:
     """Runs until the sandbox is stopped, and then removes its folder if it is of no further use."""
-    name, channel, tied, fresh = sys.argv[1], int(sys.argv[2]), sys.argv[3] == "tied", sys.argv[4] == "fresh"
+    name, channel = sys.argv[1], int(sys.argv[2])
+    stop_with_caller, fresh = sys.argv[3] == "with-caller", sys.argv[4] == "fresh"
     structlog.configure(logger_factory=structlog.WriteLoggerFactory(sys.stderr))
     folder = Folder(name)
     settings = state.read(folder.settings, state.Settings)
@@ -27,10 +28,10 @@ def main() -> None:
 
         async def run() -> bool:
             with socket.socket(fileno=channel) as caller:
-                return await Supervisor(folder, settings, caller, tied=tied).run()
+                return await Supervisor(folder, settings, caller, stop_with_caller=stop_with_caller).run()
 
         keep = asyncio.run(run())
-        if not keep and (fresh or tied):
+        if not keep and (fresh or stop_with_caller):
             folder.remove()
 
 

@@ -19,7 +19,7 @@ from plimsoll.sandbox.certificates import write_certificates
 from plimsoll.sandbox.folder import Folder
 from plimsoll.sandbox.nodes import instance_types
 from plimsoll.sandbox.parts import Found, find_programs, part_names
-from plimsoll.sandbox.processes import LET_GO
+from plimsoll.sandbox.processes import DETACH
 from plimsoll.sandbox.state import ProviderKind, Settings, State
 
 DEFAULT_NAME: Final = "default"
@@ -85,16 +85,16 @@ class Sandbox:
         provider: ProviderKind = "attached",
         audit: bool = False,
         port: int | None = None,
-        tied: bool = False,
+        stop_with_caller: bool = False,
         on_event: Callable[[Event], None] = lambda _: None,
     ) -> bool:
         """Starts the sandbox, and returns when everything is ready; False if it was running already.
 
-        The folder of a sandbox that ended unexpectedly is reused with its data. A `tied` sandbox stops, and its folder
-        is removed, when this process ends for any reason. `on_event` is called with the supervisor's events: `event`
-        (starting, ready, up) and `name`. With `audit`, the apiserver writes `Folder.audit_log`. helm is on the
-        sandbox's PATH if it is installed; no process needs it. Raises PlimsollError, after which nothing is left
-        running.
+        The folder of a sandbox that ended unexpectedly is reused with its data. With `stop_with_caller`, the sandbox
+        stops and its folder is removed when this process ends for any reason. `on_event` is called with the
+        supervisor's events: `event` (starting, ready, up) and `name`. With `audit`, the apiserver writes
+        `Folder.audit_log`. helm is on the sandbox's PATH if it is installed; no process needs it. Raises PlimsollError,
+        after which nothing is left running.
         """
         if sys.platform != "linux":
             raise PlimsollError("The sandbox runs on Linux only.", "Use a Linux machine, a virtual machine or WSL.")
@@ -115,7 +115,7 @@ class Sandbox:
             fresh = state.read(self.folder.settings, Settings) is None
             with self.folder.explained():
                 self._prepare(wanted, found, fresh=fresh)
-            self._supervise(tied=tied, fresh=fresh, on_event=on_event)
+            self._supervise(stop_with_caller=stop_with_caller, fresh=fresh, on_event=on_event)
         return True
 
     def down(self) -> bool:
@@ -163,9 +163,10 @@ class Sandbox:
         folder.state.unlink(missing_ok=True)
         state.write(folder.settings, settings)
 
-    def _supervise(self, *, tied: bool, fresh: bool, on_event: Callable[[Event], None]) -> None:
+    def _supervise(self, *, stop_with_caller: bool, fresh: bool, on_event: Callable[[Event], None]) -> None:
         ours, theirs = socket.socketpair()
-        arguments = [self.name, str(theirs.fileno()), "tied" if tied else "free", "fresh" if fresh else "recovered"]
+        caller = "with-caller" if stop_with_caller else "detached"
+        arguments = [self.name, str(theirs.fileno()), caller, "fresh" if fresh else "recovered"]
         with (self.folder.logs / "supervisor.log").open("ab") as log:
             process = subprocess.Popen(
                 [sys.executable, "-m", "plimsoll.sandbox", *arguments],
@@ -184,10 +185,10 @@ class Sandbox:
             ours.close()
             process.wait()
             raise
-        if tied:
-            _tied[self.name] = (ours, process)
+        if stop_with_caller:
+            _stop_with_caller[self.name] = (ours, process)
         else:
-            ours.sendall(LET_GO)
+            ours.sendall(DETACH)
             ours.close()
 
     def _await_up(self, channel: socket.socket, on_event: Callable[[Event], None]) -> None:
@@ -219,7 +220,7 @@ class Sandbox:
                 select.select([handle], [], [], _DOWN_SECONDS)
         finally:
             os.close(handle)
-        channel, process = _tied.pop(self.name, (None, None))
+        channel, process = _stop_with_caller.pop(self.name, (None, None))
         if channel is not None and process is not None:
             channel.close()
             process.wait()
@@ -239,5 +240,5 @@ class Sandbox:
         psutil.wait_procs(left, timeout=10)
 
 
-_tied: Final[dict[str, tuple[socket.socket, "subprocess.Popen[bytes]"]]] = {}
-"""Channels of the tied sandboxes of this process, which stop when it ends."""
+_stop_with_caller: Final[dict[str, tuple[socket.socket, "subprocess.Popen[bytes]"]]] = {}
+"""Channels of the sandboxes that stop when this process ends."""

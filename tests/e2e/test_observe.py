@@ -35,7 +35,7 @@ OURS = "plimsoll.dev/v1alpha1"
 def sandbox(sandbox_home: Path) -> Iterator[Sandbox]:
     """A cluster of this module's own, without any custom kind at first."""
     one = Sandbox.named(f"observe-{uuid.uuid4().hex[:6]}")
-    one.up(karpenter=False, tied=True)
+    one.up(karpenter=False, stop_with_caller=True)
     yield one
     one.down()
 

@@ -218,7 +218,7 @@ def test_down_leaves_no_process_and_no_file(sandbox: Sandbox) -> None:
 
 
 def test_a_process_that_ends_is_shown_and_not_started_again(sandbox: Sandbox) -> None:
-    sandbox.up(karpenter=False, tied=True)
+    sandbox.up(karpenter=False, stop_with_caller=True)
     state = sandbox.state()
     assert state is not None
     psutil.Process(next(p.pid for p in state.processes if p.name == "kwok")).kill()
@@ -271,7 +271,8 @@ def test_an_up_that_is_ended_half_way_leaves_nothing(sandbox: Sandbox, number: s
 def test_a_tied_sandbox_goes_with_the_process_that_made_it(sandbox: Sandbox) -> None:
     program = (
         "import sys; from plimsoll.sandbox import Sandbox; "
-        f"Sandbox.named({sandbox.name!r}).up(karpenter=False, tied=True); print('up', flush=True); sys.stdin.read()"
+        f"Sandbox.named({sandbox.name!r}).up(karpenter=False, stop_with_caller=True); "
+        "print('up', flush=True); sys.stdin.read()"
     )
     maker = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert maker.stdout is not None

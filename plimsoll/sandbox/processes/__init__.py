@@ -3,12 +3,12 @@
 from plimsoll.sandbox.processes.child import dies_with
 from plimsoll.sandbox.processes.controllers import JOB_SET, LEADER_WORKER_SET, TRAINER, Controller, wanted
 from plimsoll.sandbox.processes.ports import LOOPBACK, hold_port, port_of
-from plimsoll.sandbox.processes.supervisor import LET_GO, Supervisor
+from plimsoll.sandbox.processes.supervisor import DETACH, Supervisor
 
 __all__ = [
+    "DETACH",
     "JOB_SET",
     "LEADER_WORKER_SET",
-    "LET_GO",
     "LOOPBACK",
     "TRAINER",
     "Controller",

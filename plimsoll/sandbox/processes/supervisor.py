@@ -21,7 +21,7 @@ from plimsoll.sandbox.folder import Folder
 from plimsoll.sandbox.processes.startup import Startup, in_stopping_order
 from plimsoll.sandbox.state import ProcessState, Settings, State
 
-LET_GO: Final = b"g"
+DETACH: Final = b"g"
 """What the caller sends to detach when the sandbox is up."""
 _STOP_SECONDS: Final = 5
 
@@ -31,11 +31,12 @@ log = structlog.get_logger()
 class Supervisor:
     """The supervisor of one sandbox."""
 
-    def __init__(self, folder: Folder, settings: Settings, channel: socket.socket, *, tied: bool) -> None:
-        self._folder, self._settings, self._channel, self._tied = folder, settings, channel, tied
+    def __init__(self, folder: Folder, settings: Settings, channel: socket.socket, *, stop_with_caller: bool) -> None:
+        self._folder, self._settings, self._channel = folder, settings, channel
+        self._stop_with_caller = stop_with_caller
         self._startup = Startup(folder, settings, self._on_event)
         self._state = State(supervisor=os.getpid(), server="")
-        self._let_go = False
+        self._detached = False
         self._abandoned = False
         self._stop = asyncio.Event()
 
@@ -125,10 +126,10 @@ class Supervisor:
         except OSError:
             received = b""
         if received:
-            self._let_go = self._let_go or (LET_GO in received and not self._tied)
+            self._detached = self._detached or (DETACH in received and not self._stop_with_caller)
             return
         asyncio.get_running_loop().remove_reader(self._channel)
-        if not self._let_go:
+        if not self._detached:
             log.info("the caller is gone")
             self._abandoned = True
             self._stop.set()

@@ -11,7 +11,7 @@ _up: list[Sandbox] = []
 def up_sandbox(name: str, *, karpenter: bool, trainer: bool = False, audit: bool = False) -> Iterator[Sandbox]:
     """A sandbox of its own, for tests whose objects would be in the way of others."""
     sandbox = Sandbox.named(f"{name}-{uuid.uuid4().hex[:6]}")
-    sandbox.up(karpenter=karpenter, trainer=trainer, audit=audit, tied=True)
+    sandbox.up(karpenter=karpenter, trainer=trainer, audit=audit, stop_with_caller=True)
     _up.append(sandbox)
     try:
         yield sandbox

@@ -36,7 +36,7 @@ PARENTS = {"research": "", "vision": "research", "language": "research"}
 def sandbox(sandbox_home: Path) -> Iterator[Sandbox]:
     """The one that the guide starts, by its name and with its settings."""
     made = Sandbox.named("default")
-    made.up(karpenter=False, trainer=True, tied=True)
+    made.up(karpenter=False, trainer=True, stop_with_caller=True)
     try:
         with closing(Kube(made.kubeconfig)) as cluster:
             # Made before anybody looked at queues.
