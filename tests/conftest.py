@@ -1,4 +1,4 @@
-"""Which examples property tests take, and in how many processes tests run side by side."""
+"""Profiles of the property tests, and the number of processes of a test run."""
 
 import os
 
@@ -35,7 +35,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """Processes of `--numprocesses auto`: one for each core, as far as the memory goes."""
+    """Processes for `--numprocesses auto`: one for each core, as far as the memory allows."""
     return max(1, min(os.cpu_count() or 1, available_memory() // (_MEMORY_PER_PROCESS_GIB * _GIB)))
 
 

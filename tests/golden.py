@@ -1,4 +1,4 @@
-"""Golden files: what is compared with a file of the repository, which one setting writes anew."""
+"""Golden files: expected values in files of the repository, which one setting rewrites."""
 
 import os
 from pathlib import Path
@@ -12,7 +12,7 @@ UPDATE = "PLIMSOLL_UPDATE_GOLDEN"
 
 
 def assert_golden(path: Path, documents: list[Any]) -> None:
-    """Compares with the YAML documents of the file, or writes them; the file's diff is what a reviewer reads."""
+    """Compares with the YAML documents of the file, or writes them. Reviewers read the diff of the file."""
     if os.environ.get(UPDATE):
         path.write_text(yaml.safe_dump_all(documents, width=120, allow_unicode=True, sort_keys=True))
     tests = "/".join(path.relative_to(ROOT).parts[:2])

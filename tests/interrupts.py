@@ -1,8 +1,8 @@
-"""Processes that tests interrupt."""
+"""Interrupts of child processes in tests."""
 
 import signal
 
 
 def hear_interrupts() -> None:
-    """For `preexec_fn`: what a shell runs in the background ignores SIGINT, and so does all that it starts."""
+    """For `preexec_fn`: background processes of a shell, and their children, ignore SIGINT by default."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -1,8 +1,8 @@
-"""The commands of the README and of the docs, run as they stand there.
+"""The commands of the README and of the docs, run as printed.
 
-Blocks marked `sh` are run, all of a page in order and in one shell, as by a reader after `make demo` who installed
-nothing by hand. Those marked `console` are not: they show a dialogue, or are for a cluster of the reader's own. A
-command that says `# exit code 2` must end with it, every other one with 0.
+Blocks marked `sh` are run: all of a page in order, in one shell, as by a reader who has run `make demo` and installed
+nothing else. Blocks marked `console` are not run: they show a dialogue, or need a cluster of the reader's own. A
+command with the comment `# exit code 2` must end with it, every other one with 0.
 """
 
 import os
@@ -38,7 +38,7 @@ class Page:
 
     @property
     def commands(self) -> str:
-        """All of them as one script."""
+        """All commands of the page as one script."""
         return "\n".join(
             re.sub(f"^{indent}", "", block, flags=re.MULTILINE) for indent, block in _BLOCK.findall(self.text)
         )
@@ -48,7 +48,8 @@ class Page:
         return "plimsoll sandbox up" in self.commands
 
     def run(self, checkout: Path, timeout: float) -> "subprocess.CompletedProcess[str]":
-        """Runs the commands in `checkout`, see `copy_of_checkout`; AssertionError where one ends otherwise."""
+        """Runs the commands in `checkout`, see `copy_of_checkout`. AssertionError if one ends otherwise than
+        expected."""
         script = _EXPECTED.sub(r"code=0; \1 || code=$?; test $code -eq \2", self.commands)
         kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
         done = subprocess.run(
@@ -66,7 +67,7 @@ class Page:
 
 
 def pages() -> list[Page]:
-    """All that have commands."""
+    """All pages that have commands."""
     found = (path for pattern in ("*.md", "docs/**/*.md", "examples/**/*.md") for path in CHECKOUT.glob(pattern))
     return [page for page in map(Page, sorted(found)) if page.commands]
 
@@ -76,14 +77,14 @@ def page(name: str) -> Page:
 
 
 def copy_of_checkout(folder: Path) -> Path:
-    """Where a reader stands, and may write: the files of the checkout, and its virtual environment."""
+    """A writable copy of the checkout's files with its virtual environment, as a reader's working directory."""
     shutil.copytree(CHECKOUT, folder, ignore=shutil.ignore_patterns(".*", "build", "dist"))
     (folder / ".venv").symlink_to(sys.prefix)
     return folder
 
 
 def _tools(checkout: Path) -> Path:
-    """A folder with what a reader brings: python3 and go."""
+    """A folder with the tools that a reader must have: python3 and go."""
     folder = checkout.with_name(f"{checkout.name}-tools")
     folder.mkdir(exist_ok=True)
     for name, found in (("python3", sys.executable), ("go", shutil.which("go"))):

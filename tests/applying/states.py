@@ -59,7 +59,7 @@ def _owner(manifest: dict[str, Any]) -> WorkspaceRef:
 
 
 def live(manifest: dict[str, Any], uid: str = "", stack: str = STACK, deleting: bool = False) -> dict[str, Any]:
-    """The object once a capacity stack has made it."""
+    """The live object after a capacity stack has created it."""
     made = with_shard_label(manifest, stack)
     made["metadata"] |= {"uid": uid or f"uid-{manifest['metadata']['name']}"}
     if deleting:
@@ -70,7 +70,7 @@ def live(manifest: dict[str, Any], uid: str = "", stack: str = STACK, deleting: 
 def a_state(
     *objects: dict[str, Any], stack: str = STACK, pending: Iterable[dict[str, Any]] = (), tag: str = "tag", **more: Any
 ) -> State:
-    """The state of a stack that made these live objects; `pending` are operations."""
+    """The state of a stack that created these live objects. `pending` are pending operations."""
     provider = {"urn": provider_urn(stack), "custom": True, "id": "p1", "type": "pulumi:providers:kubernetes"}
     resources = [
         {"urn": stack_urn(stack), "custom": False, "type": "pulumi:pulumi:Stack"},
@@ -101,7 +101,7 @@ def a_record(obj: dict[str, Any], stack: str = STACK, **more: Any) -> dict[str, 
 
 
 class FakeCluster(Objects):
-    """Live objects by key; dry runs are refused with `refusal`."""
+    """Live objects by key. If `refusal` is set, dry runs are rejected with it."""
 
     def __init__(self, *objects: dict[str, Any], refusal: RequestError | None = None) -> None:
         self.objects = {ObjectKey.of(each): each for each in objects}
@@ -139,7 +139,7 @@ class FakeCluster(Objects):
 
 
 class FakeLease:
-    """A Lease that is held, or lost."""
+    """A Lease that is held or lost."""
 
     identity = "here_1_a"
     expired_holders: tuple[str, ...] = ()

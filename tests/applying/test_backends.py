@@ -1,4 +1,4 @@
-"""States and histories in a folder; settings of where they lie."""
+"""State backends: a folder, a bucket or the CLI. Also checks the settings that determine a backend."""
 
 import shutil
 from pathlib import Path
@@ -27,7 +27,7 @@ def write(folder: Path, name: str = STACK) -> Path:
     return path
 
 
-def test_a_written_state_has_another_tag(tmp_path: Path) -> None:
+def test_every_write_changes_the_tag(tmp_path: Path) -> None:
     backend = FolderBackend(tmp_path)
     assert backend.read(STACK) is None
     path = write(tmp_path)
@@ -49,13 +49,13 @@ def test_stacks_of_other_clusters_are_not_listed(tmp_path: Path) -> None:
     assert asked.stacks("capacity-prod-") == ["capacity-prod-0"]
 
 
-def test_a_state_that_is_no_checkpoint(tmp_path: Path) -> None:
+def test_a_damaged_checkpoint_raises_state_unreadable(tmp_path: Path) -> None:
     write(tmp_path).write_text("half a fi")
     with pytest.raises(StateUnreadableError, match=STACK):
         FolderBackend(tmp_path).read(STACK)
 
 
-def test_only_old_history_goes(tmp_path: Path) -> None:
+def test_only_old_history_is_pruned(tmp_path: Path) -> None:
     folder = tmp_path / ".pulumi/history/plimsoll" / STACK
     folder.mkdir(parents=True)
     for stamp in (100, 9, 30):
@@ -67,7 +67,7 @@ def test_only_old_history_goes(tmp_path: Path) -> None:
     assert {path.name for path in folder.iterdir()} == kept | {"notes.txt"}
 
 
-def test_a_full_folder_is_said_before_an_update(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_folder_is_an_error_before_an_update(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     backend = FolderBackend(tmp_path)
     backend.check_room()
     usage = shutil.disk_usage(tmp_path)
@@ -76,14 +76,14 @@ def test_a_full_folder_is_said_before_an_update(tmp_path: Path, monkeypatch: pyt
         backend.check_room()
 
 
-def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(BackendUnreachableError, match="file"):
         FolderBackend(tmp_path / "file" / "state").make()
 
 
-def test_a_folder_that_cannot_be_listed(tmp_path: Path) -> None:
-    """Such as one of another user: its states are not taken for none."""
+def test_a_folder_that_cannot_be_listed_is_an_error(tmp_path: Path) -> None:
+    """For example a folder of another user. It must not count as a folder without states."""
     (tmp_path / STACKS).parent.mkdir(parents=True)
     (tmp_path / STACKS).touch()
     with pytest.raises(BackendUnreachableError, match=str(tmp_path)):
@@ -114,7 +114,7 @@ def settings(**fields: object) -> ApplySettings:
     return ApplySettings.model_validate(given)
 
 
-def test_state_lies_in_the_work_folder_unless_it_is_told_otherwise() -> None:
+def test_the_state_is_in_the_work_folder_by_default() -> None:
     assert settings().backend_url == "file:///work/state"
     assert settings(backend="s3://bucket").backend_url == "s3://bucket"
 
@@ -142,18 +142,18 @@ def test_stacks_are_named_after_their_environment() -> None:
         ({"shard": 1}, "shard"),
     ],
 )
-def test_settings_that_make_no_sense(fields: dict[str, object], message: str) -> None:
+def test_invalid_settings_are_refused(fields: dict[str, object], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         settings(**fields)
 
 
-def test_a_lease_must_outlast_its_renewals() -> None:
+def test_the_lease_duration_exceeds_the_renew_deadline() -> None:
     with pytest.raises(ValidationError, match="retryPeriod < renewDeadline < duration"):
         LeaseSettings(duration=5, renew_deadline=5)
 
 
-def test_attributes_that_a_killed_engine_cut_short_are_taken_away(tmp_path: Path) -> None:
-    """The engine reads no state beside which they are, and does without them."""
+def test_truncated_attribute_files_are_removed(tmp_path: Path) -> None:
+    """The engine cannot read a state with a truncated attribute file, but it can read one without it."""
     state = write(tmp_path)
     cut, whole, of_another = (state.with_name(f"{name}.attrs") for name in (state.name, f"{state.name}.bak", "x.json"))
     cut.touch()
@@ -164,7 +164,7 @@ def test_attributes_that_a_killed_engine_cut_short_are_taken_away(tmp_path: Path
     FolderBackend(tmp_path / "nothing").repair(STACK)
 
 
-def test_a_lock_that_was_never_written_to_its_end_is_cleared(tmp_path: Path) -> None:
+def test_a_truncated_lock_file_is_removed(tmp_path: Path) -> None:
     folder = tmp_path / ".pulumi/locks/organization/plimsoll" / STACK
     folder.mkdir(parents=True)
     held, begun, cut = (folder / name for name in ("a.json", "b.json.18ea.tmp", "a.json.attrs"))

@@ -1,4 +1,4 @@
-"""Which stack takes which part of a Plan."""
+"""Divides a Plan into parts for the stacks."""
 
 import pytest
 from hypothesis import given
@@ -14,7 +14,7 @@ STACKS = [f"capacity-test-{number}" for number in range(4)]
 
 
 def states(**objects: list[str]) -> dict[str, State]:
-    """States by the last digit of their stack, `s0=["claim", ...]`."""
+    """The states by the last digit of their stack, for example `s0=["claim", ...]`."""
     return {
         stack: a_state(
             *(live(a_claim(name, f"ws-{name}"), stack=stack) for name in objects.get(f"s{index}", ())), stack=stack
@@ -32,17 +32,17 @@ def test_new_objects_go_to_the_stack_that_is_ready_first() -> None:
     assert names(assign(plan, states(), STACKS[2:], 100)) == {STACKS[2]: ["a", "b"]}
 
 
-def test_an_owner_keeps_its_stack() -> None:
+def test_new_objects_go_to_the_stack_of_their_owner() -> None:
     plan = Plan(creations=(change(a_claim("b", "ws-a")),))
     assert names(assign(plan, states(s1=["a"]), STACKS, 100)) == {STACKS[1]: ["b"]}
 
 
-def test_a_full_stack_takes_no_more() -> None:
+def test_a_full_stack_gets_no_new_objects() -> None:
     plan = Plan(creations=(change(a_claim("b", "ws-a")), change(a_claim("c", "ws-a"))))
     assert names(assign(plan, states(s1=["a"]), STACKS, 2)) == {STACKS[1]: ["b"], STACKS[0]: ["c"]}
 
 
-def test_an_object_is_changed_and_deleted_where_it_is() -> None:
+def test_updates_and_deletions_go_to_the_stack_of_the_object() -> None:
     held = states(s3=["a"]) | {STACKS[2]: a_state(live(a_deployment("w"), stack=STACKS[2]), stack=STACKS[2])}
     plan = Plan(updates=(change(a_deployment("w")),), deletions=(deletion(a_claim("a"), "uid-a"),))
     assert names(assign(plan, held, STACKS, 100)) == {STACKS[2]: ["w"], STACKS[3]: ["a"]}
@@ -52,7 +52,7 @@ def test_an_object_is_changed_and_deleted_where_it_is() -> None:
     ("burst", "room", "parts"),
     [(250, 200, [125, 125]), (300, 200, [100] * 3), (200, 60, [60, 60, 40, 40]), (100, 200, [100])],
 )
-def test_a_burst_is_spread_evenly_over_as_many_stacks_as_it_is_worth(burst: int, room: int, parts: list[int]) -> None:
+def test_a_burst_is_divided_evenly_over_several_stacks(burst: int, room: int, parts: list[int]) -> None:
     plan = Plan(creations=tuple(change(a_claim(f"c{number}")) for number in range(burst)))
     assert [len(part.creations) for part in assign(plan, states(), STACKS, room).values()] == parts
 
@@ -63,7 +63,7 @@ def test_a_burst_is_spread_evenly_over_as_many_stacks_as_it_is_worth(burst: int,
     gone=st.integers(0, 20),
     ready=st.permutations(STACKS).flatmap(lambda stacks: st.integers(1, 4).map(lambda count: stacks[:count])),
 )
-def test_every_operation_has_one_stack_and_what_exists_never_moves(
+def test_every_operation_has_one_stack_and_existing_objects_never_move(
     held: list[int], fresh: list[tuple[int, bool]], gone: int, ready: list[str]
 ) -> None:
     placed = {f"old-{number}": shard for number, shard in enumerate(held)}
@@ -83,8 +83,8 @@ def test_every_operation_has_one_stack_and_what_exists_never_moves(
         assert stack in ready or not part.creations or len(before[stack].resources) < 15
 
 
-def test_how_many_a_plan_deletes_is_the_business_of_the_planner() -> None:
-    """`limits.deletionsPerTick` of the Environment is the one cap."""
+def test_a_plan_may_delete_any_number_of_objects() -> None:
+    """`limits.deletionsPerTick` of the Environment is the only limit, and the planner applies it."""
     check(Plan(deletions=tuple(deletion(a_claim(f"c{number}"), "") for number in range(200))))
 
 
@@ -96,7 +96,7 @@ def test_how_many_a_plan_deletes_is_the_business_of_the_planner() -> None:
         (Plan(creations=(change(a_claim("c") | {"apiVersion": "v1", "kind": "Secret"}),)), "must not contain Secrets"),
     ],
 )
-def test_plans_that_no_update_may_equal(plan: Plan, message: str) -> None:
+def test_plans_that_an_update_must_not_execute_are_refused(plan: Plan, message: str) -> None:
     with pytest.raises(PlanMismatchError, match=message):
         check(plan)
 

@@ -1,4 +1,4 @@
-"""An engine that is interrupted is told by who interrupted it, and none leaves a plugin behind."""
+"""Engine processes: an interrupt is reported by the writer that sent it, and plugins end with their engine."""
 
 import os
 import signal
@@ -70,7 +70,7 @@ def engine(program: Path) -> Iterator[Engine]:
 
 
 def plugin_of(reported: Path) -> int:
-    """Its process id, once it runs."""
+    """The process id of the engine's plugin, once it runs."""
     return int(await_condition(lambda: reported.exists() and reported.read_text(), message="the plugin runs"))
 
 
@@ -140,7 +140,7 @@ def a_stack(engine: Engine, tmp_path: Path, *command: str) -> CapacityStack:
     return made
 
 
-def test_an_interrupted_command_says_so_whatever_the_engine_said(
+def test_an_interrupted_command_raises_update_interrupted_whatever_the_engine_prints(
     engine: Engine, reported: Path, tmp_path: Path
 ) -> None:
     stack = a_stack(engine, tmp_path, "stays", str(reported))
@@ -157,7 +157,7 @@ def test_an_interrupted_command_says_so_whatever_the_engine_said(
     assert "capacity-test-0" in error.message
 
 
-def test_the_next_command_is_not_the_one_that_was_interrupted(engine: Engine, reported: Path, tmp_path: Path) -> None:
+def test_the_command_after_an_interrupt_is_not_interrupted(engine: Engine, reported: Path, tmp_path: Path) -> None:
     engine._interrupted = True
     assert isinstance(run_to_its_error(a_stack(engine, tmp_path, "fails", str(reported))), UpdateFailedError)
 
@@ -172,7 +172,7 @@ def test_the_next_command_is_not_the_one_that_was_interrupted(engine: Engine, re
     ],
     ids=["a dead writer's", "a living writer's", "of another work folder", "nobody's"],
 )
-def test_plugins_of_engines_of_a_dead_writer_are_ended(
+def test_plugins_of_a_killed_writer_are_ended(
     program: Path, reported: Path, tmp_path: Path, writer: str, home: str, ended: bool
 ) -> None:
     variables = {"PULUMI_HOME": str(tmp_path / home), **({HOLDER: writer} if writer else {})}

@@ -1,4 +1,4 @@
-"""Engines have a home that leads to the user's, but for logs."""
+"""The home folder of the engines links to everything in the user's home except logs."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ def settings(tmp_path: Path) -> ApplySettings:
     )
 
 
-def test_plugins_and_credentials_are_the_users_and_logs_are_no_folder(settings: ApplySettings, tmp_path: Path) -> None:
+def test_it_links_to_plugins_and_credentials_and_logs_is_not_a_folder(settings: ApplySettings, tmp_path: Path) -> None:
     home = make_engine_home(settings)
     assert (home / "plugins").resolve() == tmp_path / "pulumi/plugins"
     assert (home / "credentials.json").read_text() == "{}"
@@ -29,7 +29,7 @@ def test_plugins_and_credentials_are_the_users_and_logs_are_no_folder(settings: 
     assert (tmp_path / "pulumi/logs").is_dir()
 
 
-def test_it_follows_the_user_to_another_home_and_takes_what_came_since(settings: ApplySettings, tmp_path: Path) -> None:
+def test_it_follows_a_changed_home_and_new_files(settings: ApplySettings, tmp_path: Path) -> None:
     make_engine_home(settings)
     other = tmp_path / "other"
     (other / "plugins").mkdir(parents=True)
@@ -40,14 +40,14 @@ def test_it_follows_the_user_to_another_home_and_takes_what_came_since(settings:
     assert (home / "credentials.json").read_text() == "[]"
 
 
-def test_a_user_without_a_home_has_none_made(settings: ApplySettings, tmp_path: Path) -> None:
+def test_a_missing_home_is_not_created(settings: ApplySettings, tmp_path: Path) -> None:
     nowhere = tmp_path / "nowhere"
     home = make_engine_home(settings.model_copy(update={"pulumi_home": nowhere}))
     assert [path.name for path in home.iterdir()] == ["logs"]
     assert not nowhere.exists()
 
 
-def test_a_work_folder_that_cannot_be_written_is_said(settings: ApplySettings, tmp_path: Path) -> None:
+def test_a_work_folder_that_cannot_be_written_is_an_error(settings: ApplySettings, tmp_path: Path) -> None:
     (tmp_path / "work").write_text("a file")
     with pytest.raises(StateFolderFullError, match="engine-home"):
         make_engine_home(settings)

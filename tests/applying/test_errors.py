@@ -1,4 +1,4 @@
-"""The engine's words become types, once."""
+"""The output of the engine becomes typed errors."""
 
 import pytest
 
@@ -47,7 +47,7 @@ def test_a_lock_names_its_holder() -> None:
         ("error: something new", UpdateFailedError),
     ],
 )
-def test_kinds_of_errors(output: str, kind: type[Exception]) -> None:
+def test_engine_output_becomes_typed_errors(output: str, kind: type[Exception]) -> None:
     error = engine_error("capacity-test-0", output)
     assert type(error) is kind
     assert "capacity-test-0" in str(error)
@@ -67,7 +67,7 @@ def test_kinds_of_errors(output: str, kind: type[Exception]) -> None:
         ("", FailureKind.OTHER),
     ],
 )
-def test_kinds_of_failures(message: str, kind: FailureKind) -> None:
+def test_diagnostics_of_a_resource_become_typed_failures(message: str, kind: FailureKind) -> None:
     failure = object_failure(message)
     assert failure.kind is kind
     assert failure.message

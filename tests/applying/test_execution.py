@@ -1,4 +1,4 @@
-"""A delta over several stacks: what each of them came to is one outcome, or one error."""
+"""A Plan on several stacks has one outcome, or raises one error."""
 
 from collections.abc import Iterator
 from concurrent.futures import Future
@@ -46,7 +46,7 @@ class FakeStacks:
         return list(self._shards)
 
     def begun(self) -> None:
-        """Nothing is expected."""
+        """Does nothing."""
 
     arrange = begun
 
@@ -61,7 +61,7 @@ def test_the_parts_of_all_stacks_are_one_outcome() -> None:
     assert len(run(None, None).created) == 250
 
 
-def test_a_stack_that_fails_does_not_hide_what_another_one_did() -> None:
+def test_a_failed_stack_does_not_hide_the_operations_of_another() -> None:
     outcome = run(None, UpdateFailedError("broken"))
     assert {failure.kind for failure in outcome.failed.values()} == {FailureKind.NOT_STARTED}
     assert len(outcome.created) + len(outcome.failed) == 250
@@ -74,6 +74,6 @@ def test_where_nothing_was_done_the_first_error_is_raised() -> None:
 
 
 @pytest.mark.parametrize("error", [UpdateInterruptedError("the writer is stopping"), LeaseLostError("lost")])
-def test_an_interrupted_delta_says_so_whatever_part_of_it_was_done(error: PlimsollError) -> None:
+def test_an_interrupted_plan_raises_an_error_even_if_a_part_of_it_was_done(error: PlimsollError) -> None:
     with pytest.raises(type(error)):
         run(None, error)

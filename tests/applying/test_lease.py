@@ -1,4 +1,4 @@
-"""One writer at a time, by a Lease."""
+"""The Lease allows one writer at a time."""
 
 import copy
 import threading
@@ -16,7 +16,7 @@ SETTINGS = LeaseSettings(duration=3.0, renew_deadline=2.0, retry_period=0.01)
 
 
 class FakeApiserver:
-    """One Lease, with optimistic locking."""
+    """An apiserver with one Lease and optimistic locking."""
 
     def __init__(self) -> None:
         self.lease: dict[str, Any] | None = None
@@ -55,7 +55,7 @@ class FakeApiserver:
 
 
 class Clock:
-    """Seconds; each look moves it on by a step."""
+    """A clock in seconds that advances by one step each time it is read."""
 
     def __init__(self, step: float = 0.0) -> None:
         self.now = 0.0
@@ -90,7 +90,7 @@ def server() -> FakeApiserver:
     return FakeApiserver()
 
 
-def test_the_first_writer_makes_it_and_gives_it_back(server: FakeApiserver) -> None:
+def test_the_first_writer_creates_and_releases_the_lease(server: FakeApiserver) -> None:
     with acquired(a_lease(server)) as lease:
         assert lease.held
         assert server.holder == "here_1_a"
@@ -98,13 +98,13 @@ def test_the_first_writer_makes_it_and_gives_it_back(server: FakeApiserver) -> N
     assert server.holder == ""
 
 
-def test_a_released_one_is_taken_at_once(server: FakeApiserver) -> None:
+def test_a_released_lease_is_taken_at_once(server: FakeApiserver) -> None:
     server.held_by("")
     with acquired(a_lease(server)) as lease:
         assert lease.expired_holders == ()
 
 
-def test_a_silent_holder_is_waited_for_then_taken_over_and_remembered(server: FakeApiserver) -> None:
+def test_an_expired_lease_is_taken_over_and_its_holder_is_recorded(server: FakeApiserver) -> None:
     server.held_by("there_1_b")
     clock = Clock(step=0.5)
     with acquired(a_lease(server, clock=clock)) as lease:
@@ -117,7 +117,7 @@ def test_a_silent_holder_is_waited_for_then_taken_over_and_remembered(server: Fa
         assert EXPIRED_HOLDERS not in server.lease["metadata"]["annotations"]
 
 
-def test_what_a_successor_did_not_settle_is_passed_on(server: FakeApiserver) -> None:
+def test_expired_holders_that_were_not_settled_stay_recorded(server: FakeApiserver) -> None:
     server.held_by("there_1_b")
     assert server.lease is not None
     server.lease["metadata"]["annotations"] = {EXPIRED_HOLDERS: "far_1_c"}
@@ -125,7 +125,7 @@ def test_what_a_successor_did_not_settle_is_passed_on(server: FakeApiserver) -> 
         assert lease.expired_holders == ("far_1_c", "there_1_b")
 
 
-def test_a_living_holder_is_named(server: FakeApiserver) -> None:
+def test_a_held_lease_is_an_error_that_names_the_holder(server: FakeApiserver) -> None:
     server.held_by("there_1_b")
 
     def renew() -> None:
@@ -137,7 +137,7 @@ def test_a_living_holder_is_named(server: FakeApiserver) -> None:
     assert server.holder == "there_1_b"
 
 
-def test_waiting_can_be_ended(server: FakeApiserver) -> None:
+def test_waiting_for_the_lease_can_be_interrupted(server: FakeApiserver) -> None:
     server.held_by("there_1_b")
 
     def stop() -> None:
@@ -147,7 +147,7 @@ def test_waiting_can_be_ended(server: FakeApiserver) -> None:
         a_lease(server).acquire(None, go_on=stop)
 
 
-def test_one_that_is_given_up_is_neither_waited_for_nor_used(server: FakeApiserver) -> None:
+def test_after_give_up_the_lease_is_not_acquired_or_used(server: FakeApiserver) -> None:
     with acquired(a_lease(server)) as lease:
         assert lease.usable
         lease.require()
@@ -160,14 +160,14 @@ def test_one_that_is_given_up_is_neither_waited_for_nor_used(server: FakeApiserv
         lease.acquire(None)
 
 
-def test_nothing_is_begun_without_it(server: FakeApiserver) -> None:
+def test_require_raises_an_error_without_the_lease(server: FakeApiserver) -> None:
     lease = a_lease(server)
     assert not lease.usable
     with pytest.raises(LeaseLostError):
         lease.require()
 
 
-def test_no_namespace_is_said_with_what_to_do(server: FakeApiserver) -> None:
+def test_a_missing_namespace_is_an_error_with_a_hint(server: FakeApiserver) -> None:
     def no_namespace(method: str, path: str, body: Any = None, **_: Any) -> dict[str, Any]:
         raise RequestError(404, "NotFound", "namespace not found")
 
@@ -176,7 +176,7 @@ def test_no_namespace_is_said_with_what_to_do(server: FakeApiserver) -> None:
         a_lease(server).acquire()
 
 
-def test_one_that_is_taken_away_is_lost(server: FakeApiserver) -> None:
+def test_a_lease_taken_by_another_writer_is_lost(server: FakeApiserver) -> None:
     lost = threading.Event()
     with acquired(a_lease(server, on_lost=lambda _: lost.set())) as lease:
         server.held_by("thief_1_x")
@@ -185,7 +185,7 @@ def test_one_that_is_taken_away_is_lost(server: FakeApiserver) -> None:
     assert server.holder == "thief_1_x"
 
 
-def test_one_that_is_deleted_is_lost(server: FakeApiserver) -> None:
+def test_a_deleted_lease_is_lost(server: FakeApiserver) -> None:
     reasons: list[str] = []
     lost = threading.Event()
 
@@ -199,7 +199,7 @@ def test_one_that_is_deleted_is_lost(server: FakeApiserver) -> None:
     assert "deleted" in reasons[0]
 
 
-def test_an_unreachable_apiserver_costs_it_only_after_the_deadline(server: FakeApiserver) -> None:
+def test_an_unreachable_apiserver_loses_the_lease_after_the_renew_deadline(server: FakeApiserver) -> None:
     clock = Clock()
     lost = threading.Event()
     with acquired(a_lease(server, clock=clock, on_lost=lambda _: lost.set())) as lease:
@@ -211,7 +211,7 @@ def test_an_unreachable_apiserver_costs_it_only_after_the_deadline(server: FakeA
         assert lost.wait(10)
 
 
-def test_a_process_that_slept_does_not_trust_it(server: FakeApiserver) -> None:
+def test_a_suspended_process_no_longer_holds_the_lease(server: FakeApiserver) -> None:
     clock = Clock()
     with acquired(a_lease(server, clock=clock)) as lease:
         server.down = True
@@ -219,7 +219,7 @@ def test_a_process_that_slept_does_not_trust_it(server: FakeApiserver) -> None:
         assert not lease.held
 
 
-def test_a_label_put_on_it_does_not_cost_it(server: FakeApiserver) -> None:
+def test_a_new_label_on_the_lease_does_not_lose_it(server: FakeApiserver) -> None:
     with acquired(a_lease(server)) as lease:
         assert server.lease is not None
         server.lease["metadata"] |= {"labels": {"a": "b"}, "resourceVersion": "other"}

@@ -1,4 +1,4 @@
-"""Locks of the dead are broken, those of the living never."""
+"""Stack locks of ended processes are broken; locks of running processes are not."""
 
 import os
 import socket
@@ -45,25 +45,25 @@ def held(host: str = HERE, pid: int = DEAD) -> LockHolder:
     return LockHolder("root", host, pid, "2026-01-01T00:00:00Z")
 
 
-def test_a_process_of_this_host_that_is_no_more() -> None:
+def test_the_lock_of_an_ended_process_of_this_host_is_broken() -> None:
     assert attempt(held())
 
 
-def test_an_id_that_another_program_has_now() -> None:
+def test_the_lock_of_a_reused_process_id_is_broken() -> None:
     assert attempt(held(pid=os.getpid()))
 
 
-def test_another_host_is_believed_alive_until_its_lease_has_expired() -> None:
+def test_the_lock_of_another_host_is_kept_until_its_lease_has_expired() -> None:
     assert not attempt(held("elsewhere"))
     assert not attempt(held("elsewhere"), expired=("other_1_x",))
     assert attempt(held("elsewhere"), expired=("other_1_x", "elsewhere_77_ab"))
 
 
-def test_one_living_holder_protects_the_lock() -> None:
+def test_one_running_holder_keeps_the_lock() -> None:
     assert not attempt(held(), held("elsewhere"))
 
 
-def test_a_lock_without_a_known_holder_is_respected() -> None:
+def test_a_lock_without_a_known_holder_is_kept() -> None:
     assert not attempt(expired=("elsewhere_77_ab",))
 
 
@@ -82,7 +82,7 @@ def engine(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator["subproce
 
 
 @pytest.mark.parametrize("engine", [f"{HERE}_{DEAD}_ab"], indirect=True)
-def test_an_engine_that_outlived_its_writer_is_ended(engine: "subprocess.Popen[bytes]") -> None:
+def test_the_engine_of_an_ended_writer_is_ended(engine: "subprocess.Popen[bytes]") -> None:
     assert attempt(held(pid=engine.pid))
     assert not psutil.pid_exists(engine.pid) or psutil.Process(engine.pid).status() == psutil.STATUS_ZOMBIE
 
@@ -93,6 +93,6 @@ def test_an_engine_that_outlived_its_writer_is_ended(engine: "subprocess.Popen[b
     ids=["of nobody", "of this process", "of another host"],
     indirect=True,
 )
-def test_a_living_engine_of_somebody_is_left_alone(engine: "subprocess.Popen[bytes]") -> None:
+def test_a_running_engine_of_another_writer_is_not_ended(engine: "subprocess.Popen[bytes]") -> None:
     assert not attempt(held(pid=engine.pid))
     assert engine.poll() is None

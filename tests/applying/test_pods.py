@@ -1,4 +1,4 @@
-"""Pods are written beside the stack updates, and what cannot be written holds nothing up."""
+"""Writes to pods besides stack updates. A failed write does not delay the others."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ class Recording(Connection):
         return {}
 
 
-def test_each_is_marked_by_its_uid() -> None:
+def test_the_deletion_cost_is_set_with_the_uid_of_the_pod() -> None:
     connection = Recording()
     PodWriter(connection).set_deletion_cost(PODS)
     assert [call[1] for call in connection.calls] == [f"/api/v1/namespaces/team/pods/{name}" for name in "ab"]
@@ -45,13 +45,13 @@ def test_each_is_marked_by_its_uid() -> None:
         (ConnectionFailedError("nobody there"), 1),
     ],
 )
-def test_what_cannot_be_marked_is_no_error(error: PlimsollError, asked: int) -> None:
+def test_a_pod_that_cannot_be_patched_is_not_an_error(error: PlimsollError, asked: int) -> None:
     connection = Recording(error)
     PodWriter(connection).set_deletion_cost(PODS)
     assert len(connection.calls) == asked
 
 
-def test_a_gate_is_taken_off_that_very_pod_and_the_gates_of_others_stay() -> None:
+def test_only_our_gate_of_that_pod_is_removed() -> None:
     connection = Recording()
     key = ObjectKey(api_version="v1", kind="Pod", namespace="team", name="p")
     PodWriter(connection).remove_gates([GateRemoval(key=key, uid="uid-p", message="its GPUs are free")])
@@ -69,7 +69,7 @@ def test_a_gate_is_taken_off_that_very_pod_and_the_gates_of_others_stay() -> Non
 
 
 @pytest.mark.parametrize("error", [RequestError(409, "Conflict", "another UID"), ConnectionFailedError("nobody there")])
-def test_a_gate_that_cannot_be_taken_off_is_no_error(error: PlimsollError) -> None:
+def test_a_gate_that_cannot_be_removed_is_not_an_error(error: PlimsollError) -> None:
     connection = Recording(error)
     removals = [
         GateRemoval(key=ObjectKey(api_version="v1", kind="Pod", namespace="team", name=name), uid="", message="free")

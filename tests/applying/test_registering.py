@@ -1,4 +1,4 @@
-"""What the program registers with the engine, and how it ends where the engine does not take it."""
+"""The resources that the program registers with the engine, and how it ends if the engine refuses one."""
 
 import threading
 from collections.abc import Iterator
@@ -16,7 +16,8 @@ from tests.applying.states import CLUSTER
 
 
 class Monitor(resource_pb2_grpc.ResourceMonitorServicer):
-    """The engine's side: takes what it is told of, but for the names in `refused`; those in `failing` fail."""
+    """The engine's resource monitor. It accepts every resource except the names in `refused`; those in `failing`
+    fail."""
 
     def __init__(self) -> None:
         self.taken: list[Any] = []
@@ -56,7 +57,7 @@ def declared(name: str) -> Declared:
 
 
 def run(monitor: Monitor, order: Order) -> str:
-    """The error that a program with this order ends in; empty where there is none."""
+    """The error of a program with this order; empty without an error."""
     ready = threading.Event()
     program = Program({}, "4.0.0", CLUSTER, ready.set)
     program.release(order)
@@ -71,7 +72,7 @@ def run(monitor: Monitor, order: Order) -> str:
     return str(answer.error)
 
 
-def test_resources_go_below_the_stack_by_the_provider_with_their_inputs(monitor: Monitor) -> None:
+def test_resources_are_registered_below_the_stack_with_the_provider_and_their_inputs(monitor: Monitor) -> None:
     assert run(monitor, Order((declared("new"),), (declared("kept"),))) == ""
     new, kept = monitor.taken[-2:]
     assert [new.name, kept.name] == ["new", "kept"]
@@ -80,16 +81,14 @@ def test_resources_go_below_the_stack_by_the_provider_with_their_inputs(monitor:
     assert new.custom
 
 
-def test_what_fails_is_the_engines_to_report(monitor: Monitor) -> None:
+def test_failed_operations_are_left_to_the_engine_to_report(monitor: Monitor) -> None:
     monitor.failing.add("bad")
     assert run(monitor, Order((declared("bad"), declared("good")), (declared("kept"),))) == ""
     assert {each.name for each in monitor.taken} >= {"bad", "good", "kept"}
 
 
 @pytest.mark.parametrize("refused", ["new", "kept"])
-def test_what_the_engine_does_not_take_fails_the_program_so_that_nothing_is_deleted(
-    monitor: Monitor, refused: str
-) -> None:
+def test_a_refused_resource_fails_the_program_so_that_nothing_is_deleted(monitor: Monitor, refused: str) -> None:
     monitor.refused.add(refused)
     order = Order((declared("new"), declared("other")), (declared("kept"), declared("rest")))
     assert run(monitor, order) == f"{refused}: not a resource of ours"

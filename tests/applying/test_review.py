@@ -1,4 +1,4 @@
-"""What a part of a Plan comes to on a state and a cluster, before anything is begun."""
+"""The operations that a part of a Plan needs, computed from a state and a cluster before any is started."""
 
 from typing import Any
 
@@ -38,7 +38,7 @@ def kept(review: Review, state: State) -> set[str]:
     return {declared.name for declared in review.order(state).kept}
 
 
-def test_a_new_object_is_created_first_and_the_rest_stays_as_it_is() -> None:
+def test_a_new_object_is_registered_first_and_the_others_stay_unchanged() -> None:
     other = live(a_claim("other"))
     state = a_state(other)
 
@@ -52,28 +52,28 @@ def test_a_new_object_is_created_first_and_the_rest_stays_as_it_is() -> None:
     assert [dict(declared.inputs) for declared in order.kept] == [state.resources[ObjectKey.of(other)].declared.inputs]
 
 
-def test_an_object_that_is_there_already_is_not_touched() -> None:
+def test_an_existing_object_is_not_changed() -> None:
     state = a_state(live(CLAIM))
     review = reviewed(Part(creations=[change(a_claim("claim", instance_type="changed"))]), state, live(CLAIM))
     assert not review.begins
     assert review.done == {KEY}
 
 
-def test_a_stale_entry_is_dropped_before_its_name_is_used_again() -> None:
+def test_a_stale_entry_is_removed_before_its_name_is_used_again() -> None:
     state = a_state(live(CLAIM, uid="old"))
     review = reviewed(Part(creations=[change(CLAIM)]), state)
     assert review.edits_state
     assert review.drop == {KEY}
 
 
-def test_an_object_of_ours_without_state_is_adopted() -> None:
+def test_our_object_without_state_is_adopted() -> None:
     review = reviewed(Part(creations=[change(CLAIM)]), a_state(), live(CLAIM))
     assert review.adopt.keys() == {KEY}
     assert not review.creations
 
 
 @pytest.mark.parametrize("entry", [(), (live(CLAIM, uid="old"),)], ids=["unknown", "stale"])
-def test_an_object_of_somebody_else_is_left_alone(entry: tuple[dict[str, Any], ...]) -> None:
+def test_an_object_of_another_owner_is_not_changed(entry: tuple[dict[str, Any], ...]) -> None:
     theirs = live(CLAIM, uid="theirs")
     del theirs["metadata"]["labels"][SHARD]
     review = reviewed(Part(creations=[change(CLAIM)]), a_state(*entry), theirs)
@@ -81,13 +81,13 @@ def test_an_object_of_somebody_else_is_left_alone(entry: tuple[dict[str, Any], .
     assert not review.creations
 
 
-def test_an_object_on_its_way_out_is_waited_for() -> None:
+def test_an_object_that_is_being_deleted_is_awaited() -> None:
     review = reviewed(Part(creations=[change(CLAIM)]), a_state(), live(CLAIM, deleting=True))
     assert review.failed[KEY].kind is FailureKind.BEING_DELETED
     assert not review.begins
 
 
-def test_of_many_new_objects_only_those_whose_names_are_taken_are_looked_at() -> None:
+def test_of_many_new_objects_only_existing_names_are_read() -> None:
     many = [a_claim(f"c{number:02}") for number in range(40)]
     theirs, ours = live(many[7], uid="theirs"), live(many[8])
     del theirs["metadata"]["labels"][SHARD]
@@ -103,20 +103,20 @@ def test_of_many_new_objects_only_those_whose_names_are_taken_are_looked_at() ->
     assert review.drop == {ObjectKey.of(many[9])}
 
 
-def test_a_kind_that_is_not_served_is_said_before_the_engine_tries() -> None:
+def test_a_kind_that_is_not_served_fails_before_the_update() -> None:
     odd = a_claim("odd") | {"apiVersion": "example.com/v1", "kind": "Widget"}
     review = reviewed(Part(creations=[change(odd)]), a_state())
     assert review.failed[ObjectKey.of(odd)].kind is FailureKind.NO_SUCH_KIND
 
 
-def test_what_is_deleted_is_not_declared() -> None:
+def test_deleted_objects_are_not_declared() -> None:
     state = a_state(live(CLAIM), live(a_claim("other")))
     review = reviewed(Part(deletions=[deletion(CLAIM, "uid-claim")]), state, live(CLAIM))
     assert operations(review, state) == {"claim": Operation.DELETE}
     assert kept(review, state) == {"other"}
 
 
-def test_an_object_that_took_the_name_is_not_deleted_by_the_old_id() -> None:
+def test_a_new_object_of_the_same_name_is_not_deleted() -> None:
     state = a_state(live(CLAIM, uid="old"))
     review = reviewed(Part(deletions=[deletion(CLAIM, "old")]), state, live(CLAIM, uid="new"))
     assert not review.deletions
@@ -124,13 +124,13 @@ def test_an_object_that_took_the_name_is_not_deleted_by_the_old_id() -> None:
     assert review.forgotten == {KEY}
 
 
-def test_an_object_that_has_gone_leaves_the_state_with_the_update() -> None:
+def test_a_missing_object_is_removed_from_the_state_by_the_update() -> None:
     state = a_state(live(CLAIM))
     review = reviewed(Part(deletions=[deletion(CLAIM, "uid-claim")]), state)
     assert operations(review, state) == {"claim": Operation.DELETE}
 
 
-def test_nothing_is_to_be_deleted_where_neither_state_nor_cluster_has_it() -> None:
+def test_a_deletion_without_an_object_does_nothing() -> None:
     review = reviewed(Part(deletions=[deletion(CLAIM, "x")]), a_state())
     assert not review.begins
     assert review.forgotten == {KEY}
@@ -153,7 +153,7 @@ def test_a_claim_of_the_workspaces_own_node_pool_may_be_deleted(uid: str, kind: 
     assert bool(review.adopt) == (kind is None)
 
 
-def test_an_update_that_the_apiserver_would_not_take_in_place_is_refused() -> None:
+def test_an_update_that_the_apiserver_rejects_in_a_dry_run_is_refused() -> None:
     workload = a_deployment("serve")
     state = a_state(live(workload))
     immutable = RequestError(422, "Invalid", "spec.selector: field is immutable")
@@ -178,7 +178,7 @@ def test_an_update_carries_its_new_inputs_and_its_shard() -> None:
 
 
 @pytest.mark.parametrize("known", [True, False])
-def test_a_partial_update_keeps_what_was_declared(known: bool) -> None:
+def test_a_partial_update_keeps_the_other_declared_fields(known: bool) -> None:
     there = live(a_deployment("serve", image="two"))
     state = a_state(there) if known else a_state()
     fewer = {**a_deployment("serve"), "spec": {"replicas": 2}}
@@ -191,14 +191,14 @@ def test_a_partial_update_keeps_what_was_declared(known: bool) -> None:
     assert bool(review.adopt) is not known
 
 
-def test_an_update_of_what_has_gone_fails() -> None:
+def test_an_update_of_a_missing_object_fails() -> None:
     workload = a_deployment("serve")
     review = reviewed(Part(updates=[change(workload)]), a_state(live(workload)))
     assert review.failed[ObjectKey.of(workload)].kind is FailureKind.GONE
 
 
 @pytest.mark.parametrize("mark", ["taint", "delete", "pendingReplacement"])
-def test_a_resource_that_the_engine_would_replace_stops_the_update(mark: str) -> None:
+def test_a_resource_that_the_engine_would_replace_is_a_plan_mismatch(mark: str) -> None:
     state = a_state(live(CLAIM), **{mark: True})
     with pytest.raises(PlanMismatchError, match="NodeClaim claim"):
         reviewed(Part(creations=[change(a_claim("new"))]), state, live(CLAIM))

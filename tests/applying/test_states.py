@@ -1,4 +1,4 @@
-"""A stack's state is read, repaired and kept in accord with the cluster."""
+"""Reads the state of a stack, repairs it, and keeps it consistent with the cluster."""
 
 import re
 import socket
@@ -33,7 +33,7 @@ KEY = ObjectKey.of(CLAIM)
 
 
 class FakeStack:
-    """A stack whose state is in memory; `locked` is the host of a dead process whose lock a command meets."""
+    """A stack with its state in memory. `locked` is the host of an ended process whose lock a command finds."""
 
     name = STACK
     engine = SimpleNamespace(pid=None, interrupt=lambda: None, kill=lambda: None)
@@ -55,7 +55,7 @@ class FakeStack:
         self.locked = ""
 
     def repair(self, stack: str) -> None:
-        """Nothing is cut short in memory."""
+        """Does nothing: a state in memory is never truncated."""
 
     def init(self) -> None:
         self.commands.append("init")
@@ -69,14 +69,14 @@ class FakeStack:
         return self.state
 
     def prune(self, stack: str, keep: int) -> None:
-        """There is no history."""
+        """Does nothing: there is no history."""
 
     def tag(self, stack: str) -> str | None:
         return self.state.tag if self.state else "missing"
 
 
 def of_cluster(state: State, uid: str, version: int = 1) -> State:
-    """The state with its cluster's record."""
+    """The state with a record of its cluster."""
     inputs = {"uid": uid, "server": "https://other.example", "format": version}
     record = {"urn": cluster_urn(STACK), "custom": False, "type": CLUSTER_TYPE, "inputs": inputs}
     resources = [*state.deployment["resources"], record]
@@ -94,7 +94,7 @@ def a_keeper(stack: FakeStack, *objects: dict[str, Any], held: bool = True) -> S
 
 @contextmanager
 def a_shard(stack: FakeStack, cluster: FakeCluster, tmp_path: Path) -> Iterator[Shard]:
-    """Of a stack whose state was read when its writer started."""
+    """A shard whose state was read when the writer started."""
     fake: Any = stack
     lease: Any = FakeLease()
     shard = Shard(
@@ -119,7 +119,7 @@ def names(state: State) -> set[str]:
     return {key.name for key in state.resources}
 
 
-def test_an_exported_stack_reads_like_its_checkpoint() -> None:
+def test_an_exported_stack_has_the_state_of_its_checkpoint() -> None:
     state = a_state(live(CLAIM))
     exported = State.read(STACK, orjson.dumps({"version": 3, "deployment": state.deployment}), "tag")
     assert exported == state
@@ -128,7 +128,7 @@ def test_an_exported_stack_reads_like_its_checkpoint() -> None:
     assert state.secrets == {"encryptionsalt": "v1:salt"}
 
 
-def test_a_state_of_another_cluster_is_refused_and_left_alone() -> None:
+def test_a_state_of_another_cluster_is_refused_and_not_changed() -> None:
     theirs = of_cluster(a_state(live(CLAIM)), "uid-of-another")
     assert theirs.foreign == ()
     stack = FakeStack(theirs)
@@ -140,7 +140,7 @@ def test_a_state_of_another_cluster_is_refused_and_left_alone() -> None:
     assert stack.commands == []
 
 
-def test_the_own_cluster_is_known_by_its_uid_whatever_its_address() -> None:
+def test_the_cluster_is_identified_by_its_uid_not_its_address() -> None:
     stack = FakeStack(of_cluster(a_state(live(CLAIM)), CLUSTER.uid))
     assert names(a_keeper(stack, live(CLAIM)).state) == {"claim"}
 
@@ -153,12 +153,12 @@ def test_a_state_of_a_newer_release_is_refused() -> None:
 @pytest.mark.parametrize(
     "content", [b"", b"{}", b"[]", b'{"checkpoint": {"latest": {"resources": [{"type": "kubernetes:x"}]}}}']
 )
-def test_a_damaged_checkpoint_is_said(content: bytes) -> None:
+def test_a_damaged_checkpoint_is_an_error(content: bytes) -> None:
     with pytest.raises(StateUnreadableError, match=STACK):
         State.read(STACK, content, None)
 
 
-def test_an_object_that_a_killed_engine_had_made_is_taken_over_with_what_was_declared() -> None:
+def test_an_object_created_by_a_killed_engine_is_adopted_with_its_declared_inputs() -> None:
     declared = live(CLAIM)
     made = live(CLAIM)
     made["spec"]["defaulted"] = "by the apiserver"
@@ -173,7 +173,7 @@ def test_an_object_that_a_killed_engine_had_made_is_taken_over_with_what_was_dec
     assert "defaulted" not in resource.declared.inputs["spec"]
 
 
-def test_an_operation_that_never_reached_the_cluster_is_dropped() -> None:
+def test_a_pending_operation_without_an_object_is_removed() -> None:
     stack = FakeStack(a_state(live(a_claim("kept")), pending=[pending("creating", live(CLAIM))]))
     a_keeper(stack, live(a_claim("kept"))).recover()
     assert stack.state is not None
@@ -181,7 +181,7 @@ def test_an_operation_that_never_reached_the_cluster_is_dropped() -> None:
     assert not stack.state.interrupted
 
 
-def test_an_object_of_somebody_else_is_not_taken_over() -> None:
+def test_an_object_of_another_owner_is_not_adopted() -> None:
     theirs = live(CLAIM)
     theirs["metadata"]["labels"] = {}
     stack = FakeStack(a_state(pending=[pending("creating", live(CLAIM))]))
@@ -190,7 +190,7 @@ def test_an_object_of_somebody_else_is_not_taken_over() -> None:
     assert names(stack.state) == set()
 
 
-def test_an_interrupted_change_is_remembered_if_it_was_made() -> None:
+def test_an_interrupted_update_is_recorded_if_it_was_applied() -> None:
     old, new = live(a_deployment("serve")), live(a_deployment("serve", image="two"))
     for state in (old, new):
         state["metadata"]["annotations"]["plimsoll.dev/spec-hash"] = state["spec"]["image"]
@@ -200,7 +200,7 @@ def test_an_interrupted_change_is_remembered_if_it_was_made() -> None:
     assert stack.state.resources[ObjectKey.of(new)].declared.inputs["spec"]["image"] == "two"
 
 
-def test_what_others_removed_or_replaced_is_forgotten_and_a_lost_label_is_not_enough() -> None:
+def test_deleted_and_replaced_objects_leave_the_state_and_those_without_a_label_stay() -> None:
     held = [live(a_claim(name)) for name in ("gone", "replaced", "unlabelled", "kept")]
     unlabelled = live(a_claim("unlabelled"))
     unlabelled["metadata"]["labels"] = {}
@@ -210,7 +210,7 @@ def test_what_others_removed_or_replaced_is_forgotten_and_a_lost_label_is_not_en
     assert names(stack.state) == {"unlabelled", "kept"}
 
 
-def test_a_state_in_accord_is_not_written() -> None:
+def test_a_consistent_state_is_not_written() -> None:
     stack = FakeStack(a_state(live(CLAIM)))
     a_keeper(stack, live(CLAIM)).recover()
     assert stack.commands == []
@@ -238,7 +238,7 @@ def test_nothing_is_repaired_without_the_lease() -> None:
     assert stack.commands == []
 
 
-def test_a_new_host_gets_the_salt_and_a_new_stack_is_made() -> None:
+def test_a_new_host_gets_the_salt_and_a_missing_stack_is_created() -> None:
     stack = FakeStack(a_state())
     a_keeper(stack).prepare()
     assert stack.commands == ["secrets {'encryptionsalt': 'v1:salt'}"]
@@ -247,7 +247,7 @@ def test_a_new_host_gets_the_salt_and_a_new_stack_is_made() -> None:
     assert stack.commands == ["init"]
 
 
-def test_a_confirmed_delta_is_in_the_state_before_the_engine_wrote_it() -> None:
+def test_confirmed_operations_are_in_the_state_before_the_engine_writes_it() -> None:
     made = live(a_claim("made"))
     ahead = a_state(live(CLAIM)).advanced([(declare(made), made)], [KEY])
     assert names(ahead) == {"made"}
@@ -268,14 +268,14 @@ def test_nothing_is_adopted_into_a_stack_without_a_provider() -> None:
         State.empty(STACK).edited(adopt=[(live(CLAIM), CLAIM)])
 
 
-def test_what_is_neither_stack_nor_provider_nor_object_is_foreign() -> None:
+def test_other_resources_are_foreign() -> None:
     content = a_state().deployment
     guest = {"urn": f"urn:pulumi:{STACK}::plimsoll::custom:index:Guest::guest", "type": "custom:index:Guest"}
     exported = {"version": 3, "deployment": {**content, "resources": [*content["resources"], guest]}}
     assert State.read(STACK, orjson.dumps(exported), None).foreign == (guest["urn"],)
 
 
-def test_what_others_removed_is_forgotten_without_a_delta(tmp_path: Path) -> None:
+def test_objects_that_others_deleted_leave_the_state_without_a_plan(tmp_path: Path) -> None:
     objects = live(CLAIM), live(a_claim("stays"))
     stack, cluster = FakeStack(a_state(*objects)), FakeCluster(*objects)
     with a_shard(stack, cluster, tmp_path) as shard:
@@ -286,7 +286,7 @@ def test_what_others_removed_is_forgotten_without_a_delta(tmp_path: Path) -> Non
     assert stack.commands.count("import") == 1
 
 
-def test_what_others_remove_one_after_the_other_is_not_forgotten_one_by_one(tmp_path: Path) -> None:
+def test_deletions_by_others_are_collected_into_one_edit_of_the_state(tmp_path: Path) -> None:
     objects = [live(a_claim(f"claim-{number}")) for number in range(5)]
     stack, cluster = FakeStack(a_state(*objects)), FakeCluster(*objects)
     there = {each["metadata"]["uid"] for each in objects}
@@ -299,7 +299,7 @@ def test_what_others_remove_one_after_the_other_is_not_forgotten_one_by_one(tmp_
     assert stack.commands.count("import") == 1
 
 
-def test_what_no_watch_shows_and_is_there_all_the_same_is_looked_for_once(
+def test_an_existing_object_that_no_watch_shows_is_read_only_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("plimsoll.apply.stacks.shard._FORGET_SECONDS", 0.0)

@@ -1,4 +1,4 @@
-"""One stack's life: whatever comes, and in whatever order, there is at most one engine, and a stop is for good."""
+"""The state machine of one stack's update: for any order of events there is at most one engine, and a stop is final."""
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -11,7 +11,7 @@ ENGINE_SAYS = (Event.READY, Event.CONFIRMED, Event.ENDED)
 
 
 class Stack(RuleBasedStateMachine):
-    """Events as they come from the stack's own thread, from the engine, and from the Lease."""
+    """Events from the stack's own thread, from the engine, and from the Lease."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -91,7 +91,7 @@ def test_every_phase_with_an_engine_ends_with_it_and_every_phase_is_reached() ->
         assert TRANSITIONS[phase, Event.ENDED][0] is Phase.IDLE
 
 
-def test_a_stop_ends_in_a_stack_at_rest_that_starts_nothing() -> None:
+def test_after_a_stop_the_stack_is_idle_and_starts_nothing() -> None:
     for phase in Phase:
         step = UpdateState(phase).on(Event.STOP)
         assert step is not None

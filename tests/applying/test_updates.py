@@ -1,4 +1,4 @@
-"""One update is told what to do, and watched: what it must not do ends it."""
+"""One update gets its order and is watched: an operation that is not expected ends it."""
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -110,7 +110,7 @@ def execute(
     return updates.execute(NOTHING, expected, gone)
 
 
-def test_it_returns_when_every_operation_is_confirmed_not_when_the_engine_ends(
+def test_execute_returns_when_every_operation_is_confirmed_not_when_the_engine_ends(
     updates: Updates, stack: FakeStack
 ) -> None:
     def script(on_event: Callable[[EngineEvent], None]) -> None:
@@ -150,7 +150,7 @@ def test_an_engine_that_only_writes_its_state_is_not_interrupted(
     assert (last.error is None) is (operation is Operation.CREATE)
 
 
-def test_each_creation_is_told_as_it_is_confirmed(updates: Updates, stack: FakeStack) -> None:
+def test_each_confirmed_creation_calls_back(updates: Updates, stack: FakeStack) -> None:
     reported: list[str] = []
     first = threading.Event()
 
@@ -176,7 +176,7 @@ def test_each_creation_is_told_as_it_is_confirmed(updates: Updates, stack: FakeS
     ("urn", "operation"),
     [(B, "delete"), (A, "replace"), (A, "delete-replaced"), (A, "update"), (provider_urn(STACK), "replace")],
 )
-def test_an_operation_that_was_not_planned_interrupts_it(
+def test_an_unexpected_operation_interrupts_the_update(
     updates: Updates, stack: FakeStack, urn: str, operation: str
 ) -> None:
     def script(on_event: Callable[[EngineEvent], None]) -> None:
@@ -189,7 +189,7 @@ def test_an_operation_that_was_not_planned_interrupts_it(
         execute(updates, stack, {A: Operation.CREATE})
 
 
-def test_setting_up_its_stack_and_provider_is_planned(updates: Updates, stack: FakeStack) -> None:
+def test_creating_the_stack_and_its_provider_is_expected(updates: Updates, stack: FakeStack) -> None:
     def script(on_event: Callable[[EngineEvent], None]) -> None:
         for event in (began(stack_urn(STACK), "create"), began(provider_urn(STACK), "update"), ended(A, "same")):
             on_event(event)
@@ -198,7 +198,7 @@ def test_setting_up_its_stack_and_provider_is_planned(updates: Updates, stack: F
     assert A in execute(updates, stack, {A: Operation.UPDATE}).done
 
 
-def test_a_failed_operation_tells_why_and_does_not_hide_the_others(updates: Updates, stack: FakeStack) -> None:
+def test_a_failed_operation_has_a_reason_and_does_not_hide_the_others(updates: Updates, stack: FakeStack) -> None:
     def script(on_event: Callable[[EngineEvent], None]) -> None:
         for event in (began(A, "create"), began(B, "create"), failed(A), ended(B, "create")):
             on_event(event)
@@ -216,7 +216,7 @@ def test_a_failed_operation_tells_why_and_does_not_hide_the_others(updates: Upda
     assert progress.failed
 
 
-def test_a_creation_that_met_an_object_on_its_way_out_failed(updates: Updates, stack: FakeStack) -> None:
+def test_a_creation_that_updated_an_object_being_deleted_has_failed(updates: Updates, stack: FakeStack) -> None:
     stack.script = lambda on_event: on_event(ended(A, "create", metadata={"deletionTimestamp": "then"}))
     progress = execute(updates, stack, {A: Operation.CREATE})
     failure = progress.failure(A)
@@ -224,7 +224,7 @@ def test_a_creation_that_met_an_object_on_its_way_out_failed(updates: Updates, s
     assert failure.kind is FailureKind.BEING_DELETED
 
 
-def test_an_engine_that_dies_is_an_error_and_nothing_counts_as_done(updates: Updates, stack: FakeStack) -> None:
+def test_a_killed_engine_is_an_error_and_no_operation_counts_as_done(updates: Updates, stack: FakeStack) -> None:
     def script(_: Callable[[EngineEvent], None]) -> None:
         raise UpdateFailedError("killed")
 
@@ -233,7 +233,9 @@ def test_an_engine_that_dies_is_an_error_and_nothing_counts_as_done(updates: Upd
         execute(updates, stack, {A: Operation.CREATE})
 
 
-def test_a_deletion_that_the_provider_waits_for_is_confirmed_by_a_look(updates: Updates, stack: FakeStack) -> None:
+def test_a_deletion_that_the_provider_waits_for_is_confirmed_by_reading_the_object(
+    updates: Updates, stack: FakeStack
+) -> None:
     def script(on_event: Callable[[EngineEvent], None]) -> None:
         on_event(began(A, "delete"))
         stack.engine.interrupted.wait(30)
@@ -243,7 +245,7 @@ def test_a_deletion_that_the_provider_waits_for_is_confirmed_by_a_look(updates: 
     assert progress.done.keys() == {A}
 
 
-def test_one_that_is_called_off_executes_nothing(updates: Updates, stack: FakeStack) -> None:
+def test_an_update_that_is_called_off_executes_nothing(updates: Updates, stack: FakeStack) -> None:
     updates.start()
     updates.end()
     with pytest.raises(ApplyError):
@@ -251,7 +253,7 @@ def test_one_that_is_called_off_executes_nothing(updates: Updates, stack: FakeSt
     assert updates.phase is Phase.IDLE
 
 
-def test_an_abort_says_why(updates: Updates, stack: FakeStack) -> None:
+def test_a_stopped_update_raises_the_error_of_the_stop(updates: Updates, stack: FakeStack) -> None:
     def script(_: Callable[[EngineEvent], None]) -> None:
         updates.stop(LeaseLostError("the Lease was lost"))
         assert stack.engine.interrupted.wait(10)
@@ -262,7 +264,7 @@ def test_an_abort_says_why(updates: Updates, stack: FakeStack) -> None:
         execute(updates, stack, {A: Operation.CREATE})
 
 
-def test_an_interrupted_update_says_so_though_the_provider_broke_off_what_it_had_begun(
+def test_an_interrupted_update_raises_update_interrupted_even_if_the_provider_aborted_requests(
     updates: Updates, stack: FakeStack
 ) -> None:
     def script(on_event: Callable[[EngineEvent], None]) -> None:
@@ -278,7 +280,9 @@ def test_an_interrupted_update_says_so_though_the_provider_broke_off_what_it_had
         execute(updates, stack, {A: Operation.CREATE, B: Operation.CREATE})
 
 
-def test_an_abort_says_why_though_the_provider_broke_off_what_it_had_begun(updates: Updates, stack: FakeStack) -> None:
+def test_a_stopped_update_raises_the_error_of_the_stop_even_if_the_provider_aborted_requests(
+    updates: Updates, stack: FakeStack
+) -> None:
     def script(on_event: Callable[[EngineEvent], None]) -> None:
         on_event(began(A, "create"))
         updates.stop(LeaseLostError("the Lease was lost"))
@@ -303,7 +307,7 @@ def test_nothing_is_started_after_a_stop(updates: Updates, stack: FakeStack) -> 
     assert stack.runs == 1
 
 
-def test_there_is_one_engine_at_a_time(updates: Updates, stack: FakeStack) -> None:
+def test_at_most_one_engine_runs_at_a_time(updates: Updates, stack: FakeStack) -> None:
     updates.start()
     with pytest.raises(ApplyError):
         updates.start()
@@ -313,7 +317,7 @@ def test_there_is_one_engine_at_a_time(updates: Updates, stack: FakeStack) -> No
     assert updates.phase is Phase.READY
 
 
-def test_one_that_cannot_start_says_why(updates: Updates, stack: FakeStack) -> None:
+def test_an_engine_that_cannot_start_raises_its_error(updates: Updates, stack: FakeStack) -> None:
     stack.refusal = LockedError(STACK, ())
     with pytest.raises(LockedError, match=STACK):
         updates.start()

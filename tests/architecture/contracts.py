@@ -7,10 +7,8 @@ from importlinter import Contract, ContractCheck, fields, output
 
 
 class FrontsContract(Contract):
-    """Nobody imports a module of another package: only the package, whose `__init__` says what others may use.
-
-    `open_packages` are packages whose modules are imported one by one, such as the root package.
-    """
+    """A package is imported through its `__init__`, which lists what other packages may use. `open_packages` are
+    packages whose modules may be imported one by one, such as the root package."""
 
     type_name = "fronts"
     open_packages = fields.SetField(subfield=fields.StringField(), required=False, default=set())

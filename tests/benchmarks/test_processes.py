@@ -1,4 +1,4 @@
-"""What is read of a loop's processes while its engines come and go."""
+"""CPU and memory of the controller's processes while its engines start and end."""
 
 import time
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from bench.cluster import cpu_seconds, engine_ages, mib, own_cpu_seconds
 
 @dataclass
 class Process:
-    """A process as psutil shows it; one that has `ended` is no longer found by anything that is asked of it."""
+    """A process as psutil shows it. Every call on a process that has `ended` raises NoSuchProcess."""
 
     called: str = "pulumi"
     ended: bool = False
@@ -52,13 +52,13 @@ def seen(process: Process) -> psutil.Process:
     return cast(psutil.Process, process)
 
 
-def test_engines_that_end_while_they_are_looked_at_do_not_count() -> None:
+def test_engines_that_end_during_a_measurement_do_not_count() -> None:
     loop = Process("python", below=[Process(), Process(ended=True), Process("git")])
 
     assert [round(age) for age in engine_ages(seen(loop))] == [5]
 
 
-def test_an_engine_that_ends_between_two_looks_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_engine_that_ends_between_two_measurements_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     def name(process: Process) -> str:
         process.ended = True
         return "pulumi"
@@ -79,13 +79,13 @@ def test_seconds_are_those_of_the_loop_its_ended_children_and_the_others() -> No
     assert cpu_seconds(seen(Process(below=[Process(), ended]))) == 15.0 + 3.0
 
 
-def test_memory_of_a_process_that_has_ended_is_none() -> None:
+def test_memory_of_an_ended_process_is_none() -> None:
     assert mib(seen(Process())) == 0
 
 
 @pytest.fixture(autouse=True)
 def real_time(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A second does not pass between the start of a process and the look at it."""
+    """No second passes between the start of a process and its measurement."""
     now = time.time()
     monkeypatch.setattr(time, "time", lambda: now)
     yield

@@ -1,4 +1,4 @@
-"""The environment of bench.reaction has room for as many Workspaces as are asked for."""
+"""The environment of bench.reaction has room for the requested number of Workspaces."""
 
 from pathlib import Path
 from typing import Any
@@ -40,12 +40,12 @@ def test_no_claim_is_replaced_while_it_is_measured(tmp_path: Path) -> None:
     assert claims.registration_deadline_seconds >= claims.launch_deadline_seconds
 
 
-def test_of_several_seconds_the_spread(tmp_path: Path) -> None:
+def test_the_spread_of_several_seconds(tmp_path: Path) -> None:
     assert reaction.spread([3.0]) == {"p50": 3.0, "p95": 3.0, "most": 3.0}
     assert reaction.spread([float(n) for n in range(20, -1, -1)]) == {"p50": 10.0, "p95": 19.0, "most": 20.0}
 
 
-def test_of_the_log_only_deltas_of_the_case_count(tmp_path: Path) -> None:
+def test_only_deltas_of_the_measured_case_count(tmp_path: Path) -> None:
     log = tmp_path / "log"
     timing = '{"engine": %d, "provider": 1, "review": 0}'
     lines = [

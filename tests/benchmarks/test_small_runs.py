@@ -1,4 +1,4 @@
-"""Every benchmark that needs no sandbox does a small run, for people and for scripts."""
+"""Every benchmark that needs no sandbox completes a small run, with a table and with JSON."""
 
 import json
 from collections.abc import Callable
@@ -40,7 +40,7 @@ def figures(main: Main, *arguments: str) -> Any:
 
 @pytest.fixture
 def no_traces(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """A folder of traces, without any."""
+    """A folder without traces."""
     monkeypatch.setattr(trace, "TRACES", tmp_path)
     return tmp_path
 
@@ -55,7 +55,7 @@ def test_a_small_run_prints_a_table(name: str) -> None:
     assert len(result.stdout.splitlines()) > 2
 
 
-def test_planning_is_timed_for_each_case_and_number_of_nodes() -> None:
+def test_bench_plan_measures_each_case_and_number_of_nodes() -> None:
     main, *arguments = SMALL["plan"]
 
     rows = figures(main, *arguments)
@@ -66,7 +66,7 @@ def test_planning_is_timed_for_each_case_and_number_of_nodes() -> None:
     assert [row["operations"] for row in rows if row["case"] == "provisioned"] == [6]
 
 
-def test_the_ledger_is_timed_for_each_way_to_have_it() -> None:
+def test_bench_ledger_measures_each_way_to_compute_it() -> None:
     found = figures(ledger.main, "--nodes", "3", "--gpus", "2", "--shares", "4", "--rounds", "1")
 
     assert (found["nodes"], found["pods"]) == (3, 3 * 2 * (1 + 4))
@@ -74,7 +74,7 @@ def test_the_ledger_is_timed_for_each_way_to_have_it() -> None:
 
 
 @pytest.mark.parametrize("name", ["scale", "scale of several products", "scale of limited queues"])
-def test_each_kind_of_change_is_planned_before_and_after_asking(name: str) -> None:
+def test_bench_scale_plans_each_kind_of_change_before_and_after_the_request(name: str) -> None:
     main, *arguments = SMALL[name]
 
     found = figures(main, *arguments)
@@ -84,7 +84,7 @@ def test_each_kind_of_change_is_planned_before_and_after_asking(name: str) -> No
     assert len(found["updateMs"]) == 2 * 7
 
 
-def test_a_class_without_pods_left_is_said() -> None:
+def test_bench_scale_reports_a_class_without_pods() -> None:
     result = run(scale.main, "--nodes", "10", "--pods", "60", "--waiting", "3", "--classes", "3")
 
     assert result.exit_code == 1
@@ -92,14 +92,14 @@ def test_a_class_without_pods_left_is_said() -> None:
 
 
 @pytest.mark.parametrize("main", [scale.main, plain_pods.main, tick.main])
-def test_more_pods_that_wait_than_pods_are_refused(main: Main) -> None:
+def test_more_pending_pods_than_pods_are_refused(main: Main) -> None:
     result = run(main, "--nodes", "3", "--pods", "10", "--waiting", "11")
 
     assert result.exit_code == 1
     assert "11 of 10 pods are to wait" in result.stderr
 
 
-def test_plain_pods_are_weighed() -> None:
+def test_bench_plain_pods_measures_memory() -> None:
     main, *arguments = SMALL["plain_pods"]
 
     found = figures(main, *arguments)
@@ -108,7 +108,7 @@ def test_plain_pods_are_weighed() -> None:
     assert min(found["bytesEach"], found["readMicrosecondsEach"], found["planSeconds"], found["updateMs"]) > 0
 
 
-def test_a_tick_is_timed_part_by_part() -> None:
+def test_bench_tick_measures_each_part_of_a_round() -> None:
     main, *arguments = SMALL["tick"]
 
     found = figures(main, *arguments)
@@ -118,14 +118,14 @@ def test_a_tick_is_timed_part_by_part() -> None:
     assert found["triggers"] > 0
 
 
-def test_a_trace_that_lies_in_its_place_is_the_default(no_traces: Path) -> None:
+def test_a_trace_in_the_default_folder_is_the_default(no_traces: Path) -> None:
     (no_traces / trace.DEFAULT_PODS).write_text(SHARES)
 
     assert figures(openb.main)["shares"] == 9
 
 
 @pytest.mark.parametrize("main", [openb.main, rounds.main])
-def test_without_a_trace_it_is_said_where_it_can_be_had(main: Main, no_traces: Path) -> None:
+def test_a_missing_trace_is_an_error_that_says_where_to_get_it(main: Main, no_traces: Path) -> None:
     result = run(main)
 
     assert result.exit_code == 1
@@ -133,7 +133,7 @@ def test_without_a_trace_it_is_said_where_it_can_be_had(main: Main, no_traces: P
     assert "https://github.com/alibaba/clusterdata" in result.stderr
 
 
-def test_a_trace_without_shares_has_no_burst(tmp_path: Path) -> None:
+def test_a_trace_without_shares_is_refused_by_bench_rounds(tmp_path: Path) -> None:
     path = tmp_path / "pods.csv"
     path.write_text("name,num_gpu,gpu_milli\nwhole,2,1000\n")
 
@@ -143,7 +143,7 @@ def test_a_trace_without_shares_has_no_burst(tmp_path: Path) -> None:
     assert "no pod asks for a share of a GPU" in result.stderr
 
 
-def test_what_each_heuristic_gains(tmp_path: Path) -> None:
+def test_bench_ablation_measures_each_heuristic(tmp_path: Path) -> None:
     path = tmp_path / "pods.csv"
     path.write_text(SHARES)
     [row] = figures(ablation.main, str(path), "--shape", "2:8000:65536")

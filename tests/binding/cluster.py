@@ -1,4 +1,4 @@
-"""A small cluster in memory that takes the binder's steps, with a device plugin that gives GPUs to reservations."""
+"""A small cluster in memory that executes the binder's steps. A device plugin assigns GPUs to reservations."""
 
 import itertools
 from dataclasses import dataclass, field
@@ -37,7 +37,7 @@ def a_gpu_node(name: str = "n1", gpus: int = 2, cpu: str = "16", pods: int = 110
 
 
 def a_plain_pod(name: str, node: str = "n1", phase: str = "Running") -> Pod:
-    """A pod without GPUs that another scheduler has put there."""
+    """A pod without GPUs that another scheduler has placed."""
     manifest = {"metadata": metadata(name, "other", uid=f"uid-{name}"), "spec": {"nodeName": node}}
     return Pod.read({**manifest, "status": {"phase": phase}})
 
@@ -55,7 +55,7 @@ def a_share(
     obstacle: str = "",
     labels: dict[str, str] | None = None,
 ) -> SharePod:
-    """A share pod that waits for the binder."""
+    """A share pod that is waiting for the binder."""
     asked = {
         GPU_FRACTION: fraction,
         GPU_MEMORY_SHARE: memory,
@@ -85,7 +85,7 @@ def a_share(
 
 @dataclass
 class Cluster:
-    """What a binder sees and changes. Each write gives the pod a new version."""
+    """The objects that a binder reads and writes. Each write gives the pod a new version."""
 
     nodes: list[Node]
     settings: BinderSettings = SETTINGS
@@ -108,21 +108,21 @@ class Cluster:
             self._put(pod)
 
     def restart(self) -> None:
-        """Another binder, that remembers nothing."""
+        """Replaces the binder by a new one without memory."""
         self.planner = BindPlanner(self.settings)
 
     def plan(self) -> BindPlan:
         return self.planner.plan(self.nodes, list(self.pods.values()), self.now)
 
     def round(self, most: int | None = None) -> list[BindStep]:
-        """One round, of which at most so many steps are carried out; what was planned."""
+        """Runs one round and executes at most this many of its steps. Returns the planned steps."""
         steps = list(self.plan().steps)
         for step in steps[:most]:
             self.carry_out(step)
         return steps
 
     def settle(self, kubelet: bool = True, rounds: int = 50) -> list[BindStep]:
-        """Rounds until nothing is left to do now; what was done."""
+        """Runs rounds until there is nothing left to do now. Returns the executed steps."""
         done: list[BindStep] = []
         for _ in range(rounds):
             steps = self.round()
@@ -132,8 +132,8 @@ class Cluster:
         raise AssertionError(f"no end of steps: {steps}")
 
     def play_kubelet(self) -> bool:
-        """Gives each new reservation the first free GPU, and tells its UUID; there is none: it fails. Whether there
-        was any."""
+        """Assigns the first free GPU to each new reservation and writes its UUID; without a free GPU the reservation
+        fails. Returns whether there was a new reservation."""
         played = False
         for pod in [each for each in self.reservations() if not each.annotations.get(RESERVED_GPU)]:
             if pod.finished:
@@ -166,7 +166,7 @@ class Cluster:
         return self.pod(name).annotations[VISIBLE_DEVICES]
 
     def carry_out(self, step: BindStep) -> None:
-        """As the apiserver would: a step on what has changed since does nothing."""
+        """Executes a step as the apiserver would: a step on an object that has changed since does nothing."""
         match step:
             case Claim(pod, assignment):
                 if self._same(pod):

@@ -1,4 +1,4 @@
-"""`plimsoll bind`: what it is told, and what it says where that is wrong."""
+"""The options and settings of `plimsoll bind`, and its errors if they are wrong."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from plimsoll.cli.bind import read_settings
 from plimsoll.errors import PlimsollError
 
 
-def test_options_stand_over_the_file(tmp_path: Path) -> None:
+def test_options_override_the_file(tmp_path: Path) -> None:
     file = tmp_path / "bind.yaml"
     file.write_text("schedulerName: one\nreservation: {image: 'a:1', graceSeconds: 5}\n")
     settings = read_settings(file, "b:2", "two")
@@ -40,6 +40,6 @@ def test_wrong_settings_are_named(tmp_path: Path, text: str, output_text: str) -
     assert output_text in raised.value.message
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(PlimsollError, match=r"missing\.yaml"):
         read_settings(tmp_path / "missing.yaml", None, None)

@@ -9,14 +9,14 @@ from tests.binding.cluster import Cluster, a_gpu_node, a_plain_pod, a_share
 
 
 def bound(gpus: int = 2, *names: str) -> Cluster:
-    """A node with shares that run."""
+    """A node with running shares."""
     cluster = Cluster([a_gpu_node(gpus=gpus)])
     cluster.add(*(a_share(name) for name in names or ("a",)))
     cluster.settle()
     return cluster
 
 
-def test_a_reservation_that_fails_is_noticed_at_once_and_the_pod_goes_elsewhere() -> None:
+def test_a_failed_reservation_is_detected_at_once_and_the_pod_is_placed_elsewhere() -> None:
     cluster = Cluster([a_gpu_node("n1", gpus=1), a_gpu_node("n2", gpus=1)])
     cluster.lost = {("n1", "GPU-n1-0")}
     cluster.add(a_share("a"))
@@ -26,7 +26,7 @@ def test_a_reservation_that_fails_is_noticed_at_once_and_the_pod_goes_elsewhere(
     assert [each.node_name for each in cluster.reservations()] == ["n2"]
 
 
-def test_a_node_that_has_no_gpu_to_give_is_refused_not_retried_for_ever() -> None:
+def test_a_node_without_a_free_gpu_is_paused_instead_of_retried_at_once() -> None:
     cluster = Cluster([a_gpu_node("n1", gpus=1)])
     cluster.lost = {("n1", "GPU-n1-0")}
     cluster.add(a_share("a"))
@@ -43,7 +43,7 @@ def test_a_node_that_has_no_gpu_to_give_is_refused_not_retried_for_ever() -> Non
     assert cluster.bound == ["a"]
 
 
-def test_a_deleted_reservation_is_noticed_at_once() -> None:
+def test_a_deleted_reservation_is_detected_at_once() -> None:
     cluster = Cluster([a_gpu_node()])
     cluster.add(a_share("a"))
     cluster.settle(kubelet=False)
@@ -53,7 +53,7 @@ def test_a_deleted_reservation_is_noticed_at_once() -> None:
     assert cluster.bound == ["a"]
 
 
-def test_a_late_reservation_is_marked_unknown_and_its_pod_goes_elsewhere() -> None:
+def test_a_late_reservation_is_marked_unknown_and_its_pod_is_placed_elsewhere() -> None:
     cluster = Cluster([a_gpu_node("n1", gpus=1), a_gpu_node("n2", gpus=1)])
     cluster.add(a_share("a"))
     cluster.settle(kubelet=False)
@@ -68,7 +68,7 @@ def test_a_late_reservation_is_marked_unknown_and_its_pod_goes_elsewhere() -> No
     assert cluster.pod("a").node_name != late.node_name
 
 
-def test_each_reservation_has_a_deadline_of_its_own() -> None:
+def test_each_reservation_has_its_own_deadline() -> None:
     cluster = Cluster([a_gpu_node("n1", gpus=1), a_gpu_node("n2", gpus=1)])
     cluster.add(a_share("a", "0.8"))
     cluster.settle(kubelet=False)
@@ -80,7 +80,7 @@ def test_each_reservation_has_a_deadline_of_its_own() -> None:
     assert marked == ["n1"]
 
 
-def test_another_actor_s_reservation_is_never_deleted_nor_marked() -> None:
+def test_reservations_of_others_are_never_deleted_or_marked() -> None:
     cluster = Cluster([a_gpu_node("n1", gpus=1), a_gpu_node("n2", gpus=1)])
     cluster.add(a_share("a"))
     cluster.settle(kubelet=False)
@@ -99,7 +99,7 @@ def test_another_actor_s_reservation_is_never_deleted_nor_marked() -> None:
     assert foreign.key in cluster.pods
 
 
-def test_an_empty_reservation_goes_after_a_grace() -> None:
+def test_an_empty_reservation_is_deleted_after_the_grace_period() -> None:
     cluster = bound()
     cluster.delete(cluster.pod("a"))
     cluster.settle()
@@ -110,7 +110,7 @@ def test_an_empty_reservation_goes_after_a_grace() -> None:
     assert not cluster.reservations()
 
 
-def test_a_reservation_that_is_joined_in_its_grace_stays() -> None:
+def test_a_reservation_that_is_joined_in_the_grace_period_stays() -> None:
     cluster = bound()
     gpu = cluster.gpus_of("a")
     cluster.delete(cluster.pod("a"))
@@ -125,7 +125,7 @@ def test_a_reservation_that_is_joined_in_its_grace_stays() -> None:
 
 
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
-def test_finished_pods_hold_no_reservation(phase: str) -> None:
+def test_finished_pods_keep_no_reservation(phase: str) -> None:
     cluster = bound()
     cluster.add(cluster.pod("a").model_copy(update={"phase": phase}))
     cluster.settle()
@@ -134,7 +134,7 @@ def test_finished_pods_hold_no_reservation(phase: str) -> None:
     assert not cluster.reservations()
 
 
-def test_a_lost_reservation_is_made_again_for_the_same_gpu() -> None:
+def test_a_lost_reservation_is_created_again_for_the_same_gpu() -> None:
     cluster = bound(2, "a", "b")
     cluster.delete(cluster.reservations()[0])
     cluster.settle()
@@ -144,7 +144,7 @@ def test_a_lost_reservation_is_made_again_for_the_same_gpu() -> None:
 
 
 @pytest.mark.parametrize("lost", [1, 2, 3])
-def test_reservations_that_are_lost_on_a_full_node_are_made_again(lost: int) -> None:
+def test_lost_reservations_on_a_full_node_are_created_again(lost: int) -> None:
     cluster = Cluster([a_gpu_node(gpus=3)])
     cluster.add(*(a_share(name, "0.9") for name in "abc"))
     cluster.settle()
@@ -157,7 +157,7 @@ def test_reservations_that_are_lost_on_a_full_node_are_made_again(lost: int) -> 
     assert not cluster.evicted
 
 
-def test_a_reservation_that_is_lost_on_a_node_full_of_pods_is_awaited() -> None:
+def test_a_lost_reservation_on_a_node_without_room_for_pods_waits() -> None:
     cluster = Cluster([a_gpu_node(pods=2)])
     cluster.add(a_share("a"))
     cluster.settle()
@@ -172,7 +172,7 @@ def test_a_reservation_that_is_lost_on_a_node_full_of_pods_is_awaited() -> None:
     assert not cluster.evicted
 
 
-def test_while_a_reservation_is_lost_nobody_joins_its_group() -> None:
+def test_no_share_joins_a_group_without_its_reservation() -> None:
     cluster = bound(2)
     cluster.delete(cluster.reservations()[0])
     cluster.settle(kubelet=False)
@@ -182,7 +182,7 @@ def test_while_a_reservation_is_lost_nobody_joins_its_group() -> None:
     assert gpu_groups(cluster.pod("b")) != gpu_groups(cluster.pod("a"))
 
 
-def test_wrong_gpus_are_held_until_the_right_one_comes() -> None:
+def test_reservations_with_wrong_gpus_stay_until_one_has_the_right_gpu() -> None:
     cluster = bound(4)
     cluster.add(a_share("b", "0.9"))
     cluster.settle()
@@ -200,7 +200,7 @@ def test_wrong_gpus_are_held_until_the_right_one_comes() -> None:
     assert not cluster.evicted
 
 
-def test_pods_whose_gpu_was_given_away_are_evicted() -> None:
+def test_pods_whose_gpu_was_assigned_to_others_are_evicted() -> None:
     cluster = bound(1, "a", "b")
     cluster.lost = {("n1", cluster.gpus_of("a"))}
     cluster.delete(cluster.reservations()[0])
@@ -208,7 +208,7 @@ def test_pods_whose_gpu_was_given_away_are_evicted() -> None:
     assert sorted(cluster.evicted) == ["a", "b"]
 
 
-def test_a_terminating_reservation_is_waited_for_before_the_next() -> None:
+def test_a_terminating_reservation_is_awaited_before_the_next_is_created() -> None:
     cluster = bound()
     (reservation,) = cluster.reservations()
     cluster.add(reservation.model_copy(update={"deletion_timestamp": "2026-01-01T00:00:00Z"}))
@@ -217,7 +217,7 @@ def test_a_terminating_reservation_is_waited_for_before_the_next() -> None:
     assert [type(step) for step in cluster.plan().steps] == [Reserve]
 
 
-def test_pods_that_kai_bound_are_never_evicted_nor_repaired() -> None:
+def test_pods_that_kai_bound_are_never_evicted_or_repaired() -> None:
     cluster = bound()
     cluster.add(cluster.pod("a").model_copy(update={"scheduler_name": "kai-scheduler"}))
     cluster.delete(cluster.reservations()[0])

@@ -1,4 +1,4 @@
-"""The binder's view: what its watches show, and what it wrote since."""
+"""The binder's view of the cluster: its watches, and its own writes that they do not show yet."""
 
 from collections.abc import Iterator
 
@@ -14,7 +14,7 @@ NODES, PODS = "/api/v1/nodes", "/api/v1/pods"
 
 
 class Clock:
-    """Stands until it is moved."""
+    """A clock that advances only when it is set."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -47,7 +47,7 @@ def view(apiserver: FakeApiserver, clock: Clock) -> Iterator[Cluster]:
 
 
 def nodes(view: Cluster) -> dict[str, str]:
-    """The node of each pod, by its name."""
+    """The node of each pod, by name."""
     return {pod.name: pod.node_name for pod in view.pods()}
 
 
@@ -55,7 +55,7 @@ def written(pod: Pod, version: int) -> Pod:
     return pod.model_copy(update={"node_name": "n1", "resource_version": str(version)})
 
 
-def test_what_was_written_stands_until_the_watch_has_gone_beyond(view: Cluster, apiserver: FakeApiserver) -> None:
+def test_a_write_counts_until_the_watch_shows_a_newer_version(view: Cluster, apiserver: FakeApiserver) -> None:
     (pod,) = view.pods()
     view.note(written(pod, apiserver.version))
     assert nodes(view) == {"a": "n1"}
@@ -63,14 +63,14 @@ def test_what_was_written_stands_until_the_watch_has_gone_beyond(view: Cluster, 
     await_condition(lambda: nodes(view) == {"a": "n2"})
 
 
-def test_a_pod_that_is_deleted_after_the_write_is_gone(view: Cluster, apiserver: FakeApiserver) -> None:
+def test_a_pod_deleted_after_the_write_is_missing(view: Cluster, apiserver: FakeApiserver) -> None:
     (pod,) = view.pods()
     view.note(written(pod, apiserver.version + 1))
     apiserver.delete(PODS, "a")
     await_condition(lambda: nodes(view) == {})
 
 
-def test_what_was_made_stands_before_the_watch_knows_it(view: Cluster, apiserver: FakeApiserver, clock: Clock) -> None:
+def test_a_created_pod_counts_before_the_watch_shows_it(view: Cluster, apiserver: FakeApiserver, clock: Clock) -> None:
     made = view.pods()[0].model_copy(update={"name": "new", "resource_version": str(apiserver.version + 1)})
     view.note(made, new=True)
     assert set(nodes(view)) == {"a", "new"}
@@ -79,5 +79,5 @@ def test_what_was_made_stands_before_the_watch_knows_it(view: Cluster, apiserver
 
 
 @pytest.mark.usefixtures("view")
-def test_only_nodes_and_pods_are_asked_for(apiserver: FakeApiserver) -> None:
+def test_only_nodes_and_pods_are_watched(apiserver: FakeApiserver) -> None:
     assert {request.path for request in apiserver.requests} == {NODES, PODS}

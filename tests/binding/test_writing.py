@@ -1,4 +1,4 @@
-"""How the binder's steps become requests, and what it makes of the answers."""
+"""How the binder's steps become requests, and how it handles the responses."""
 
 from typing import Any, cast
 
@@ -43,7 +43,7 @@ CONFIG_MAPS = "/api/v1/namespaces/team/configmaps"
 
 
 class Apiserver:
-    """Answers as it is told, else as if all had been done; keeps the requests."""
+    """Responds as the test says, else as if each request succeeded. Records the requests."""
 
     def __init__(self, **answers: Any) -> None:
         self.answers = answers
@@ -61,7 +61,7 @@ class Apiserver:
 
 
 class Notes:
-    """Takes what the binder's view is told."""
+    """Records the writes that the binder's view is told."""
 
     def __init__(self) -> None:
         self.pods: list[Pod] = []
@@ -90,7 +90,7 @@ def carry_out(apiserver: Apiserver, *steps: BindStep) -> tuple[Notes, list[tuple
     return notes, refused
 
 
-def test_a_claim_is_of_this_pod_in_this_version() -> None:
+def test_a_claim_is_written_with_the_uid_and_version_of_the_pod() -> None:
     apiserver = Apiserver()
     notes, _ = carry_out(apiserver, Claim(POD, ShareAssignment("n1", ("g",))))
     (request,) = apiserver.requests
@@ -109,14 +109,14 @@ def test_a_claim_is_of_this_pod_in_this_version() -> None:
     assert [(pod.labels["runai-gpu-group"], pod.resource_version) for pod in notes.pods] == [("g", "9")]
 
 
-def test_a_claim_is_taken_off_with_every_label_of_a_group() -> None:
+def test_removing_a_claim_removes_every_group_label() -> None:
     apiserver = Apiserver()
     pod = POD.model_copy(update={"labels": {"app": "x", "runai-gpu-group": "g", "runai-gpu-group/h": "h"}})
     carry_out(apiserver, Unclaim(pod, "why"))
     assert apiserver.requests[0][2]["metadata"]["labels"] == {"runai-gpu-group": None, "runai-gpu-group/h": None}
 
 
-def test_binding_hands_the_gpus_over_in_the_same_write() -> None:
+def test_the_binding_contains_the_gpus() -> None:
     apiserver = Apiserver()
     notes, _ = carry_out(apiserver, Bind(POD, "n1", ("GPU-1", "GPU-2"), "0.5"))
     ((method, path, body),) = apiserver.requests
@@ -130,7 +130,7 @@ def test_binding_hands_the_gpus_over_in_the_same_write() -> None:
     assert body["target"]["name"] == notes.pods[0].node_name == "n1"
 
 
-def test_what_was_done_already_ends_well() -> None:
+def test_a_step_that_was_done_before_succeeds() -> None:
     apiserver = Apiserver(**{f"POST {PATH}/binding": error(409), f"POST {RESERVATIONS}": error(409, "AlreadyExists")})
     notes, refused = carry_out(apiserver, Bind(POD, "n1", ("GPU-1",), "0.5"), Reserve("n1", "g", POD))
     assert not notes.pods
@@ -138,19 +138,19 @@ def test_what_was_done_already_ends_well() -> None:
 
 
 @pytest.mark.parametrize("code", [403, 404, 422])
-def test_a_refused_reservation_holds_its_node(code: int) -> None:
+def test_a_refused_reservation_pauses_its_node(code: int) -> None:
     _, refused = carry_out(Apiserver(**{f"POST {RESERVATIONS}": error(code)}), Reserve("n1", "g", POD))
     assert [node for node, _ in refused] == ["n1"]
 
 
-def test_deletions_are_of_what_was_seen() -> None:
+def test_deletions_name_uid_and_version() -> None:
     apiserver = Apiserver(**{f"GET {BIND_REQUESTS}": error(404)})
     carry_out(apiserver, DeleteReservation(RESERVATION, "empty"))
     assert apiserver.requests[1][:2] == ("DELETE", RESERVATION_PATH)
     assert apiserver.requests[1][2]["preconditions"] == {"uid": "u", "resourceVersion": "3"}
 
 
-def test_a_live_bind_request_keeps_an_empty_reservation() -> None:
+def test_a_bind_request_keeps_an_empty_reservation() -> None:
     requests = {"items": [{"spec": {"selectedGPUGroups": ["g"]}, "status": {"phase": "Pending"}}]}
     apiserver = Apiserver(**{f"GET {BIND_REQUESTS}": requests})
     carry_out(apiserver, DeleteReservation(RESERVATION, "empty"))
@@ -159,7 +159,7 @@ def test_a_live_bind_request_keeps_an_empty_reservation() -> None:
     assert groups_of_bind_requests(cast("Connection", apiserver)) == set()
 
 
-def test_marking_does_not_overwrite_what_the_probe_wrote() -> None:
+def test_marking_unknown_does_not_overwrite_the_uuid_of_the_probe() -> None:
     apiserver = Apiserver()
     carry_out(apiserver, MarkUnknown(RESERVATION))
     assert apiserver.requests[0][2] == {
@@ -167,14 +167,14 @@ def test_marking_does_not_overwrite_what_the_probe_wrote() -> None:
     }
 
 
-def test_evictions_respect_budgets() -> None:
+def test_evictions_respect_pod_disruption_budgets() -> None:
     apiserver = Apiserver(**{f"POST {PATH}/eviction": error(429)})
     carry_out(apiserver, Evict(POD, "lost"))
     ((method, path, body),) = apiserver.requests
     assert (method, path, body["deleteOptions"]) == ("POST", f"{PATH}/eviction", {"preconditions": {"uid": "uid-a"}})
 
 
-def test_what_is_said_stands_on_the_pod() -> None:
+def test_messages_are_conditions_of_the_pod() -> None:
     apiserver = Apiserver()
     carry_out(apiserver, SetUnscheduled(POD, UnscheduledReason.UNSCHEDULABLE, "0/1 nodes"))
     ((_, path, body),) = apiserver.requests
@@ -183,7 +183,7 @@ def test_what_is_said_stands_on_the_pod() -> None:
     assert (condition["type"], condition["status"], condition["reason"]) == ("PodScheduled", "False", "Unschedulable")
 
 
-def test_an_apiserver_that_is_gone_ends_the_round() -> None:
+def test_an_unreachable_apiserver_ends_the_round() -> None:
     gone = ConnectionFailedError("gone")
     with pytest.raises(ConnectionFailedError):
         carry_out(Apiserver(**{f"PATCH {PATH}/status": gone}), SetUnscheduled(POD, UnscheduledReason.REFUSED, "x"))
@@ -193,7 +193,7 @@ def with_config_map() -> Pod:
     return POD.model_copy(update={"annotations": {**POD.annotations, "runai/shared-gpu-configmap": "a-shared-gpu"}})
 
 
-def test_config_maps_are_kai_s() -> None:
+def test_config_maps_have_the_names_and_keys_of_kai() -> None:
     apiserver = Apiserver()
     write_config_maps(cast("Connection", apiserver), with_config_map(), ("GPU-1", "GPU-2"), "0.5")
     single, direct = (body for _, _, body in apiserver.requests)
@@ -209,7 +209,7 @@ def test_config_maps_are_kai_s() -> None:
 
 
 @pytest.mark.parametrize(("owner", "foreign"), [("uid-a", False), ("another", True), (None, False)])
-def test_another_pod_s_config_map_is_left_alone(owner: str | None, foreign: bool) -> None:
+def test_the_config_map_of_another_pod_is_not_changed(owner: str | None, foreign: bool) -> None:
     owners = [{"kind": "Pod", "name": "b", "uid": owner}] if owner else []
     there = {"metadata": {"uid": "c", "resourceVersion": "1", "ownerReferences": owners}}
     answers: dict[str, Any] = {f"POST {CONFIG_MAPS}": error(409, "AlreadyExists")}
@@ -241,7 +241,7 @@ def a_deployment(image: str, replicas: int | None = None) -> dict[str, Any]:
         (a_deployment("example/godel/binder:1"), False),
     ],
 )
-def test_kai_s_binder_is_known_by_its_image(deployment: dict[str, Any], refuses: bool) -> None:
+def test_kai_s_binder_is_detected_by_its_image(deployment: dict[str, Any], refuses: bool) -> None:
     apiserver = cast("Connection", Apiserver(**{"GET /apis/apps/v1/deployments": {"items": [deployment]}}))
     if not refuses:
         refuse_beside_kai(apiserver)

@@ -1,4 +1,4 @@
-"""A gate is lifted where the pod's GPUs are there and its queue admits it, and not before."""
+"""A capacity gate is removed when the pod's GPUs are available and its queue admits it, and not before."""
 
 from typing import Any
 
@@ -38,7 +38,7 @@ def test_a_gated_pod_is_demand() -> None:
     assert gate_removals(snapshot, plan.demands) == ()
 
 
-def test_it_is_lifted_once_its_gpu_is_there() -> None:
+def test_a_gate_is_removed_when_its_gpu_is_available() -> None:
     snapshot = a_snapshot(POOL, gpu_node(), a_gated_pod(), nap=True)
     key = ObjectKey(api_version="v1", kind="Pod", namespace="team", name="p")
     assert gate_removals(snapshot, plan_demand(snapshot).demands) == (
@@ -49,16 +49,16 @@ def test_it_is_lifted_once_its_gpu_is_there() -> None:
 @pytest.mark.parametrize(
     "node", [gpu_node(ready=False), gpu_node(cordoned=True), a_node("n", count=None, product=None)]
 )
-def test_a_node_that_takes_no_pod_is_not_there(node: Any) -> None:
+def test_gpus_of_a_node_without_room_for_pods_are_not_available(node: Any) -> None:
     assert ungated(POOL, node, a_gated_pod()) == []
 
 
-def test_no_more_are_lifted_than_there_is_room_for() -> None:
+def test_no_more_gates_are_removed_than_there_is_room_for() -> None:
     pods = [a_gated_pod(name, gpu_fraction="0.6") for name in ("a", "b")]
     assert len(ungated(POOL, gpu_node(), *pods)) == 1
 
 
-def test_a_pod_that_was_just_ungated_keeps_its_place() -> None:
+def test_a_pod_whose_gate_was_just_removed_keeps_its_place() -> None:
     first = a_gated_pod("a", gates=(), gpu_fraction="0.6")
     marked = first.model_copy(update={"annotations": {**first.annotations, LIFTED: "its GPUs are free on n"}})
     assert ungated(POOL, gpu_node(), marked, a_gated_pod("b", gpu_fraction="0.6")) == []
@@ -66,40 +66,40 @@ def test_a_pod_that_was_just_ungated_keeps_its_place() -> None:
 
 
 @pytest.mark.parametrize("late", ["a", "z"])
-def test_pods_that_were_just_ungated_keep_their_places_whatever_their_names(late: str) -> None:
+def test_pods_whose_gates_were_just_removed_keep_their_places_for_any_names(late: str) -> None:
     made = [a_gated_pod(f"m{number}", gates=(), gpu_fraction="0.6") for number in range(4)]
     marked = [each.model_copy(update={"annotations": {**each.annotations, LIFTED: "free"}}) for each in made]
     nodes = [gpu_node(f"n{number}") for number in range(4)]
     assert ungated(POOL, *nodes, *marked, a_gated_pod(late, gpu_fraction="0.6")) == []
 
 
-def test_a_queue_that_would_not_admit_it_keeps_it() -> None:
+def test_the_gate_stays_if_the_queue_would_not_admit_the_pod() -> None:
     tree = Queue.read(queue("research", gpu=amounts(0, 0.4)))
     assert ungated(POOL, gpu_node(), tree, a_gated_pod(queue="research")) == []
     assert ungated(POOL, gpu_node(), Queue.read(queue("research")), a_gated_pod(queue="research")) == ["p"]
 
 
-def test_a_gang_is_lifted_whole() -> None:
+def test_gates_of_a_gang_are_removed_together() -> None:
     group = PodGroup.read({"metadata": {"name": "g", "namespace": "team"}, "spec": {"minMember": 2}})
     pods = [a_gated_pod(name, gpu_fraction="0.6", pod_group_name="g") for name in ("a", "b")]
     assert ungated(POOL, group, gpu_node("n1"), *pods) == []
     assert ungated(POOL, group, gpu_node("n1"), gpu_node("n2"), *pods) == ["a", "b"]
 
 
-def test_gates_of_others_are_theirs() -> None:
+def test_gates_of_others_are_not_removed() -> None:
     assert ungated(POOL, gpu_node(), a_gated_pod(gates=("example.com/wait",))) == []
     assert ungated(POOL, gpu_node(), a_gated_pod(gates=(CAPACITY_GATE, "example.com/wait"))) == []
 
 
-def test_a_pod_whose_demand_is_not_planned_is_not_held() -> None:
+def test_a_pod_whose_demand_is_not_planned_loses_its_gate() -> None:
     assert ungated(POOL, a_gated_pod(scheduler="another")) == ["p"]
 
 
-def test_a_pod_that_cannot_be_read_is_held_and_refused() -> None:
+def test_a_pod_with_an_invalid_request_keeps_its_gate_and_is_refused() -> None:
     assert ungated(POOL, gpu_node(), a_gated_pod(gpu_fraction="much")) == []
 
 
-def test_a_pod_that_goes_is_left_alone() -> None:
+def test_a_terminating_pod_is_not_changed() -> None:
     assert ungated(POOL, gpu_node(), a_gated_pod(deleting=True)) == []
 
 
@@ -108,7 +108,7 @@ def a_whole_pod(name: str, gpus: int, **fields: Any) -> Pod:
     return pod.model_copy(update={"scheduling_gates": (CAPACITY_GATE,)})
 
 
-def test_whole_gpus_are_lifted_when_the_queue_admits_them_and_kept_out_otherwise() -> None:
+def test_gates_of_whole_gpu_pods_are_removed_when_the_queue_admits_them() -> None:
     team = Queue.read(queue("team", gpu=amounts(0, 4)))
     fits, fits_not = a_whole_pod("fits", 3, priority=75), a_whole_pod("fits-not", 2)
     snapshot = a_snapshot(POOL, team, fits, fits_not, nap=True)

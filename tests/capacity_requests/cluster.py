@@ -1,4 +1,4 @@
-"""A cluster on which capacity is requested: pods with shares, a NodePool, and what a plan of it comes to."""
+"""A cluster for which capacity is requested: share pods, a NodePool, and the effects of plans."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -29,7 +29,7 @@ def text(time: datetime) -> str:
 
 
 def share_pod(name: str, fraction: str = "0.5", *, unschedulable: bool = True, **spec: Any) -> Pod:
-    """A pod of KAI that asks for a part of a GPU and that its scheduler could not place."""
+    """A pod of KAI that requests a part of a GPU and that its scheduler could not place."""
     condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
     return Pod.read(
         {
@@ -54,7 +54,7 @@ def share_pod(name: str, fraction: str = "0.5", *, unschedulable: bool = True, *
 
 
 def gated_pod(name: str, fraction: str = "0.5") -> Pod:
-    """The same, held by the capacity gate: no scheduler has looked at it."""
+    """As `share_pod`, but with the capacity gate, so that no scheduler has handled it."""
     return share_pod(name, fraction, unschedulable=False, schedulingGates=[{"name": CAPACITY_GATE}])
 
 
@@ -72,7 +72,7 @@ def pool(name: str = "gpu", *types: str, weight: int = 0) -> NodePool:
 def node(
     name: str, created: datetime, *, gpus: int = 8, instance_type: str = TYPE, of_pool: str = "gpu", ready: bool = True
 ) -> Node:
-    """A node that Karpenter made."""
+    """A node that Karpenter created."""
     return Node.read(
         {
             "metadata": {
@@ -100,7 +100,7 @@ def node(
 
 
 def claim(name: str, created: datetime, *types: str, of_pool: str = "gpu", **status: Any) -> NodeClaim:
-    """A NodeClaim that Karpenter made for a pool; of several types where it is not launched yet."""
+    """A NodeClaim that Karpenter created for a NodePool; with several instance types it is not launched yet."""
     requirement = {"key": labels.INSTANCE_TYPE, "operator": "In", "values": list(types or (TYPE,))}
     launched = {labels.INSTANCE_TYPE: TYPE} if not types else {}
     return NodeClaim.read(
@@ -121,7 +121,7 @@ def claim(name: str, created: datetime, *types: str, of_pool: str = "gpu", **sta
 
 
 def sold_out(name: str, output_text: datetime, words: str = "no capacity in any zone") -> ClaimEvent:
-    """What Karpenter says of a claim for which the provider had nothing."""
+    """Karpenter's event about a NodeClaim for which the provider had no capacity."""
     return ClaimEvent.read(
         {
             "metadata": {"name": f"{name}.1", "namespace": "default", "creationTimestamp": text(output_text)},
@@ -137,7 +137,7 @@ def demand_environment(provisioner: str = "trigger-pod", **demand: Any) -> Envir
 
 
 class Cluster:
-    """Holds objects; `run_round` plans at a time and does what the plan says, as the loop would."""
+    """Holds objects. `run_round` plans at a time and applies the plan, as the controller would."""
 
     def __init__(self, *objects: Any, environment: Environment | None = None) -> None:
         self.environment = environment or demand_environment()
@@ -178,7 +178,7 @@ class Cluster:
         return make_plan(self.snapshot(), (), now)
 
     def run_round(self, now: datetime) -> Plan:
-        """Plans, and does it."""
+        """Plans and applies the plan."""
         plan = self.plan(now)
         for creation in plan.creations:
             self.uids += 1
@@ -207,12 +207,12 @@ class Cluster:
         return plan
 
     def phase(self) -> str:
-        """Of the only demand."""
+        """The phase of the only demand."""
         (demand,) = self.demands.values()
         return demand.status.phase
 
     def status(self) -> GPUDemandStatus:
-        """Of the only demand."""
+        """The status of the only demand."""
         (demand,) = self.demands.values()
         return demand.status
 

@@ -1,4 +1,4 @@
-"""CapacityBuffers and ProvisioningRequests: one object for nodes that are alike."""
+"""CapacityBuffers and ProvisioningRequests: one object for a group of equal nodes."""
 
 from datetime import datetime
 from typing import Any
@@ -40,7 +40,7 @@ def ready_since(name: str, time: datetime) -> Node:
     return node(name, at(4)).model_copy(update={"conditions": (ready,)})
 
 
-def test_nodes_that_are_alike_are_one_buffer() -> None:
+def test_equal_nodes_are_one_buffer() -> None:
     held = cluster()
     held.run_round(at(0))
     buffer, template = only(held, "CapacityBuffer"), only(held, "PodTemplate")
@@ -56,7 +56,7 @@ def test_nodes_that_are_alike_are_one_buffer() -> None:
     assert held.phase() == "Scheduled"
 
 
-def test_a_buffer_shrinks_as_its_nodes_come_and_goes_with_the_last_pod() -> None:
+def test_a_buffer_shrinks_as_its_nodes_register_and_is_deleted_with_the_last_pod() -> None:
     held = cluster()
     held.run_round(at(0))
     held.objects.append(node("n1", at(30)))
@@ -73,8 +73,8 @@ def test_a_buffer_shrinks_as_its_nodes_come_and_goes_with_the_last_pod() -> None
     assert sorted(deletion.key.kind for deletion in plan.deletions) == ["CapacityBuffer", "PodTemplate"]
 
 
-def test_a_node_is_counted_as_soon_as_it_is_supply() -> None:
-    """One that has not said yet whether it is Ready: taken for anybody's, it would make the oldest buffer needless."""
+def test_a_registered_node_is_assigned_before_it_reports_ready() -> None:
+    """Otherwise other demand would be planned onto it, and the oldest buffer would no longer be needed."""
     held = cluster(count=16)
     held.run_round(at(0))
     held.objects.append(share_pod("share-016"))
@@ -88,8 +88,8 @@ def test_a_node_is_counted_as_soon_as_it_is_supply() -> None:
     assert (len(plan.updates), plan.deletions, plan.creations) == (1, (), ())
 
 
-def test_a_buffer_keeps_its_size_while_an_autoscaler_would_take_its_node_for_the_answer_to_the_rest() -> None:
-    """Karpenter puts virtual pods onto idle nodes: a replica of which no node was made yet would never get one."""
+def test_a_buffer_does_not_shrink_while_karpenter_would_count_its_idle_node_for_another_replica() -> None:
+    """Karpenter simulates virtual pods on idle nodes, so a replica without a NodeClaim would never get one."""
     pods = [gated_pod(f"share-{number:03}") for number in range(33)]
     held = Cluster(pool(), *pods, environment=demand_environment("capacity-buffer"))
     held.run_round(at(0))
@@ -104,8 +104,8 @@ def test_a_buffer_keeps_its_size_while_an_autoscaler_would_take_its_node_for_the
     assert [update.manifest["spec"]["replicas"] for update in held.run_round(at(9)).updates] == [1]
 
 
-def test_nodes_of_buffers_that_come_one_after_the_other_are_handed_over_together() -> None:
-    """A pod that is let go for the first may be put onto the second, whose buffer would be filled again."""
+def test_nodes_of_several_buffers_of_a_node_pool_are_released_together() -> None:
+    """A pod released for the first node may be bound to the second one, whose buffer would then be filled again."""
     pods = [gated_pod(f"share-{number:03}") for number in range(33)]
     held = Cluster(pool(), *pods, environment=demand_environment("capacity-buffer"))
     held.run_round(at(0))
@@ -132,7 +132,7 @@ def test_a_buffer_shrinks_with_its_demand() -> None:
     assert only(held, "CapacityBuffer")["spec"]["replicas"] == 1
 
 
-def test_headroom_stands_only_where_it_is_declared() -> None:
+def test_headroom_exists_only_if_it_is_declared() -> None:
     held = cluster(count=0, headroom=[HEADROOM])
     (template, buffer) = sorted(held.run_round(at(0)).creations, key=lambda each: -len(each.key.kind))[::-1]
     assert {buffer.key.kind, template.key.kind} == {"CapacityBuffer", "PodTemplate"}
@@ -147,7 +147,7 @@ def test_headroom_stands_only_where_it_is_declared() -> None:
     assert len(held.run_round(at(33)).deletions) == 2
 
 
-def test_a_provisioning_request_asks_for_all_nodes_at_once() -> None:
+def test_a_provisioning_request_requests_all_nodes_at_once() -> None:
     held = cluster("provisioning-request")
     held.run_round(at(0))
     request = only(held, "ProvisioningRequest")
@@ -162,7 +162,7 @@ def test_a_provisioning_request_asks_for_all_nodes_at_once() -> None:
 
 
 @pytest.mark.parametrize("provisioner", ["capacity-buffer", "provisioning-request"])
-def test_what_expires_is_asked_again_by_another_object(provisioner: str) -> None:
+def test_an_expired_request_is_replaced_by_another_object(provisioner: str) -> None:
     held = cluster(provisioner, deadlineSeconds=60, retrySeconds=10)
     held.run_round(at(0))
     assert len(held.run_round(at(61)).deletions) == 2

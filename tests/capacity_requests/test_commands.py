@@ -1,4 +1,4 @@
-"""Demand in the commands: a plan from files, a job that waits, statuses."""
+"""Demand in the commands: `plan` from files, `run --once`, and `status`."""
 
 from pathlib import Path
 
@@ -33,7 +33,7 @@ status: {{conditions: [{{type: PodScheduled, status: "False", reason: Unschedula
 """
 
 
-def test_a_plan_shows_what_is_asked_for(tmp_path: Path) -> None:
+def test_a_plan_shows_the_requests(tmp_path: Path) -> None:
     file = tmp_path / "cluster.yaml"
     file.write_text(MANIFESTS)
     text = CliRunner().invoke(plan, ["--file", str(file)])
@@ -45,7 +45,7 @@ def test_a_plan_shows_what_is_asked_for(tmp_path: Path) -> None:
     assert [signal["reason"] for signal in shown["signals"]] == ["Unschedulable"]
 
 
-def test_a_job_waits_for_what_it_asked_for() -> None:
+def test_run_once_waits_for_requested_capacity() -> None:
     cluster = Cluster(pool(), share_pod("a"))
     settling = Settling(60)
 

@@ -1,4 +1,5 @@
-"""What a plan creates, given back as it was written, asks for nothing: without a shard label, UID or time."""
+"""If the manifests that a plan creates are added to its input, the next plan requests nothing. They have no shard
+label, UID or time."""
 
 from typing import Any
 
@@ -13,7 +14,7 @@ PROVISIONERS = ("trigger-pod", "capacity-buffer", "provisioning-request")
 
 
 def some_pods() -> list[Pod]:
-    """Of two demands, one of which is of a zone."""
+    """Pods of two demands, one of which requires a zone."""
     zone = {"topology.kubernetes.io/zone": "a"}
     return [share_pod(f"share-{number:03}") for number in range(33)] + [share_pod("zonal", "0.7", nodeSelector=zone)]
 
@@ -31,7 +32,7 @@ def test_manifests_as_they_are_created(provisioner: str) -> None:
 
 
 @pytest.mark.parametrize("provisioner", PROVISIONERS)
-def test_one_pod_more_is_all_that_is_new(provisioner: str) -> None:
+def test_only_an_additional_pod_causes_a_request(provisioner: str) -> None:
     cluster = Cluster(pool(), *some_pods(), environment=demand_environment(provisioner))
     plan = cluster.plan(at(0))
     cluster.requests = {(each.key.kind, each.key.name): each.manifest for each in plan.creations}
@@ -108,7 +109,7 @@ def _environment() -> dict[str, Any]:
     }
 
 
-def test_nodes_that_came_before_the_next_plan_take_the_place_of_requests() -> None:
+def test_nodes_that_registered_before_the_next_plan_replace_the_requests() -> None:
     cluster = Cluster(pool(), *some_pods()[:-1])
     plan = cluster.plan(at(0))
     cluster.requests = {(each.key.kind, each.key.name): each.manifest for each in plan.creations}

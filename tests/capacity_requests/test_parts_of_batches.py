@@ -1,4 +1,5 @@
-"""One node of a batch that does not come: it alone is given up, and asked of other types; the others are awaited."""
+"""If one node of a batch fails, only that node is given up and requested with other instance types; the others are
+awaited."""
 
 from typing import Any
 
@@ -42,7 +43,7 @@ def launched(name: str, node_name: str = "") -> Any:
     return claim(name, at(1), conditions=[{"type": "Launched", "status": "True"}], nodeName=node_name)
 
 
-def test_a_buffer_shrinks_by_what_the_provider_does_not_have() -> None:
+def test_a_buffer_shrinks_by_nodes_without_capacity_at_the_provider() -> None:
     cluster = a_cluster()
     cluster.run_round(at(0))
     assert buffers(cluster) == {TYPE: 3}
@@ -61,7 +62,7 @@ def test_a_buffer_shrinks_by_what_the_provider_does_not_have() -> None:
     assert cluster.run_round(at(81)).empty
 
 
-def test_a_buffer_shrinks_by_a_claim_that_is_late_and_never_counts_it_again() -> None:
+def test_a_buffer_shrinks_by_a_late_node_claim_once() -> None:
     cluster = a_cluster(deadlineSeconds=10_000)
     cluster.run_round(at(0))
     cluster.objects += [launched("gpu-aaaaa"), launched("gpu-bbbbb", "n2"), launched("gpu-ccccc", "n3")]
@@ -76,8 +77,8 @@ def test_a_buffer_shrinks_by_a_claim_that_is_late_and_never_counts_it_again() ->
 
 
 @pytest.mark.parametrize("late", [True, False])
-def test_what_was_given_up_once_is_not_given_up_again(late: bool) -> None:
-    """The node beside it has no claim yet, and may still be of the other type that was asked for."""
+def test_a_node_is_given_up_only_once(late: bool) -> None:
+    """The other node of the batch has no NodeClaim yet, and may still get the other requested type."""
     shares = [share_pod(f"share-{number:03}") for number in range(17)]
     cluster = Cluster(pool("gpu", TYPE, OTHER), *shares, environment=demand_environment("capacity-buffer"))
     cluster.run_round(at(0))
@@ -96,7 +97,7 @@ def test_what_was_given_up_once_is_not_given_up_again(late: bool) -> None:
     assert cluster.status().failures == 1
 
 
-def test_what_came_in_time_stays_when_the_rest_expires() -> None:
+def test_registered_nodes_stay_when_the_others_expire() -> None:
     cluster = a_cluster(deadlineSeconds=100)
     cluster.run_round(at(0))
     cluster.objects.append(node("n1", at(30)))
@@ -107,7 +108,7 @@ def test_what_came_in_time_stays_when_the_rest_expires() -> None:
     assert cluster.run_round(at(102)).empty
 
 
-def test_a_request_says_what_it_awaits_no_more() -> None:
+def test_a_request_records_the_nodes_that_it_no_longer_expects() -> None:
     cluster = a_cluster("provisioning-request", deadlineSeconds=100)
     cluster.run_round(at(0))
     (request,) = cluster.requested("ProvisioningRequest")
@@ -123,7 +124,7 @@ def test_a_request_says_what_it_awaits_no_more() -> None:
     assert cluster.status().failures == 1
 
 
-def test_a_request_that_its_autoscaler_calls_failed_is_made_anew_of_other_types() -> None:
+def test_a_failed_provisioning_request_is_replaced_with_other_types() -> None:
     cluster = a_cluster("provisioning-request")
     cluster.run_round(at(0))
     (request,) = cluster.requested("ProvisioningRequest")
@@ -138,8 +139,8 @@ def test_a_request_that_its_autoscaler_calls_failed_is_made_anew_of_other_types(
 
 
 @pytest.mark.parametrize("shrunk", [True, False])
-def test_a_restart_finds_what_was_given_up(shrunk: bool) -> None:
-    """With the update done and the status not written, or the other way."""
+def test_a_restart_finds_given_up_nodes(shrunk: bool) -> None:
+    """Both after the update without the status, and after the status without the update."""
     cluster = a_cluster()
     cluster.run_round(at(0))
     cluster.objects += [launched("gpu-aaaaa"), launched("gpu-bbbbb"), sold_out("gpu-ccccc", at(1))]

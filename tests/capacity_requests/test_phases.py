@@ -1,4 +1,4 @@
-"""Every phase of a GPUDemand is reached, and left again when what it tells of is over."""
+"""Every phase of a GPUDemand is reached, and left when its condition ends."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ def a_cluster(*objects: Any, **rules: Any) -> Cluster:
     return Cluster(share_pod("share"), *objects, environment=demand_environment(**{**RULES, **rules}))
 
 
-def test_pending_until_something_can_be_asked_for() -> None:
+def test_pending_until_capacity_can_be_requested() -> None:
     cluster = a_cluster()
     cluster.run_round(at(0))
     assert cluster.phase() == "Pending"
@@ -26,7 +26,7 @@ def test_pending_until_something_can_be_asked_for() -> None:
     assert not cluster.status().reasons
 
 
-def test_scheduled_falls_back_where_its_node_pool_goes() -> None:
+def test_scheduled_becomes_pending_if_the_node_pool_is_deleted() -> None:
     cluster = a_cluster(pool())
     cluster.run_round(at(0))
     assert cluster.status().deadline == "2026-01-01T00:01:00Z"
@@ -37,7 +37,7 @@ def test_scheduled_falls_back_where_its_node_pool_goes() -> None:
     assert not cluster.status().deadline
 
 
-def test_node_ready_is_left_when_the_node_goes_before_the_pods_are_bound() -> None:
+def test_node_ready_ends_if_the_node_is_deleted_before_the_pods_are_bound() -> None:
     cluster = a_cluster(pool(), deadlineSeconds=900)
     cluster.run_round(at(0))
     cluster.objects.append(node("n1", at(30)))
@@ -53,7 +53,7 @@ def test_node_ready_is_left_when_the_node_goes_before_the_pods_are_bound() -> No
     assert cluster.phase() == "NodeReady"
 
 
-def test_completed_is_left_when_pods_wait_again() -> None:
+def test_completed_ends_when_pods_are_pending_again() -> None:
     cluster = a_cluster(pool())
     cluster.run_round(at(0))
     cluster.remove(Pod)
@@ -69,7 +69,7 @@ def test_completed_is_left_when_pods_wait_again() -> None:
     assert not cluster.demands
 
 
-def test_expired_then_failed_then_anew() -> None:
+def test_expired_then_failed_then_requested_again() -> None:
     cluster = a_cluster(pool())
     cluster.run_round(at(0))
     cluster.run_round(at(61))
@@ -85,7 +85,7 @@ def test_expired_then_failed_then_anew() -> None:
     assert cluster.status().failures == 0
 
 
-def test_expired_is_left_when_the_node_comes_after_all() -> None:
+def test_expired_ends_if_the_node_registers_late() -> None:
     cluster = a_cluster(pool())
     cluster.run_round(at(0))
     cluster.run_round(at(61))
@@ -97,7 +97,7 @@ def test_expired_is_left_when_the_node_comes_after_all() -> None:
     assert cluster.phase() == "Completed"
 
 
-def test_failed_is_over_with_its_pods() -> None:
+def test_failed_ends_with_its_pods() -> None:
     cluster = a_cluster(pool(), retries=0)
     cluster.run_round(at(0))
     cluster.run_round(at(61))
@@ -108,7 +108,7 @@ def test_failed_is_over_with_its_pods() -> None:
     assert [each.instance_type for each in cluster.status().blocked] == [TYPE], "it is still not asked for"
 
 
-def test_quota_blocked_until_the_queue_admits_it_and_again() -> None:
+def test_quota_blocked_until_the_queue_admits_the_pods() -> None:
     root = a_queue("root", parent="")
     cluster = a_cluster(pool(), root, a_queue("team", limit=0))
     cluster.objects[0] = share_pod("share").model_copy(update={"labels": {"kai.scheduler/queue": "team"}})

@@ -1,4 +1,4 @@
-"""What a GPUDemand says of its pods, and what it must not."""
+"""What the status of a GPUDemand contains, and what it must not contain."""
 
 import json
 
@@ -13,7 +13,7 @@ def status_of(*fractions: str) -> GPUDemandStatus:
     return report.status
 
 
-def test_what_is_needed() -> None:
+def test_the_status_has_the_needed_gpus() -> None:
     status = status_of("0.6", "0.6", "0.4", "0.6")
     assert (status.pod_count, status.gpus, status.object_count) == (4, 8, 1), "the node has 8 GPUs"
     assert (status.free_pods, status.requested_pods, status.new_pods, status.refused_pods) == (0, 0, 4, 0)
@@ -22,7 +22,7 @@ def test_what_is_needed() -> None:
     assert status.deadline == "2026-01-01T00:15:00Z"
 
 
-def test_where_its_pods_are_is_counted() -> None:
+def test_pods_are_counted_by_where_they_are_planned() -> None:
     cluster = Cluster(pool(), share_pod("a", "0.9"))
     cluster.run_round(at(0))
     cluster.objects += [share_pod(f"later-{number}", "0.9") for number in range(8)]
@@ -57,8 +57,9 @@ def test_two_thousand_pods_stay_far_below_the_limit_of_an_object() -> None:
     assert (status.pod_count, len(status.pods)) == (2000, 500)
 
 
-def test_names_of_pods_are_not_told() -> None:
-    """Whoever may read demand need not be allowed to read pods; notes are for events in the pods' namespace."""
+def test_the_status_has_no_names_of_pods() -> None:
+    """Users who may read GPUDemands may not be allowed to read pods. Names are only in events in the pods'
+    namespaces."""
     cluster = Cluster(pool(), share_pod("secret-pod"))
     plan = cluster.plan(at(0))
     message = json.dumps([report.model_dump(mode="json", exclude={"notes"}) for report in plan.demands])
@@ -66,12 +67,12 @@ def test_names_of_pods_are_not_told() -> None:
     assert "secret" not in json.dumps([creation.manifest for creation in plan.creations])
 
 
-def test_equal_demand_is_written_equally_and_read_back() -> None:
+def test_the_same_demand_has_the_same_status() -> None:
     status = status_of("0.6", "0.5")
     assert status.as_manifest() == status_of("0.6", "0.5").as_manifest()
     read = GPUDemand.read({"metadata": {"name": "any"}, "status": status.as_manifest() | {"later": 1}})
     assert read.status == status
 
 
-def test_no_demand_is_no_object() -> None:
+def test_without_demand_there_is_no_gpu_demand() -> None:
     assert Cluster(pool()).plan(at(0)).demands == ()

@@ -1,4 +1,5 @@
-"""Trigger pods for devices that are parts of GPUs: a node each, and no request for GPUs that will not be announced."""
+"""Trigger pods for devices that are parts of GPUs: one node each, and no request for whole GPUs that the node will not
+announce."""
 
 from typing import Any
 
@@ -38,7 +39,7 @@ def slices(count: int, **more: Any) -> list[Pod]:
 
 
 def a_partitioned_node(name: str, trigger: str, seconds: int = 30) -> Node:
-    """As the device plugin leaves it."""
+    """A node as the device plugin announces it."""
     plain = node(name, at(seconds), gpus=0)
     return plain.model_copy(
         update={
@@ -48,7 +49,7 @@ def a_partitioned_node(name: str, trigger: str, seconds: int = 30) -> Node:
     )
 
 
-def test_each_trigger_has_a_value_of_its_own_for_the_label_that_the_pool_leaves_open() -> None:
+def test_each_trigger_pod_selects_its_own_value_of_the_open_label() -> None:
     cluster = Cluster(an_open_pool(), *slices(60), environment=sharing())
     assert len(cluster.run_round(at(0)).creations) == 2
     for trigger in cluster.requested():
@@ -63,7 +64,7 @@ def test_each_trigger_has_a_value_of_its_own_for_the_label_that_the_pool_leaves_
 
 
 @pytest.mark.parametrize("bound", [False, True])
-def test_a_node_serves_the_trigger_that_its_label_names_also_once_pods_run_there(bound: bool) -> None:
+def test_a_node_serves_the_trigger_pod_of_its_label_even_if_pods_run_there(bound: bool) -> None:
     """The scheduler may be faster than the controller."""
     cluster = Cluster(an_open_pool(), *slices(60), environment=sharing())
     cluster.run_round(at(0))
@@ -83,7 +84,7 @@ def test_a_node_serves_the_trigger_that_its_label_names_also_once_pods_run_there
     assert {each["metadata"]["name"] for each in cluster.requested()} == {first, second}
 
 
-def test_a_node_of_another_request_serves_none() -> None:
+def test_a_node_of_another_request_serves_no_trigger_pod() -> None:
     cluster = Cluster(an_open_pool(), *slices(1), environment=sharing())
     cluster.run_round(at(0))
     full = a_partitioned_node("other", "somebody-elses")
@@ -93,14 +94,14 @@ def test_a_node_of_another_request_serves_none() -> None:
     assert not plan.signals
 
 
-def test_a_claim_that_no_request_made_gives_no_free_gpus() -> None:
-    """What its node will announce is known of the request alone."""
+def test_a_node_claim_without_a_request_has_no_free_devices() -> None:
+    """Only the request says which devices its node will announce."""
     cluster = Cluster(an_open_pool(), *slices(1), claim("gpu-x", at(5)), environment=sharing())
     assert len(cluster.run_round(at(6)).creations) == 1
 
 
-def test_a_node_without_its_devices_is_late_by_these() -> None:
-    """Not by whole GPUs, which it never has."""
+def test_a_node_without_its_shared_devices_is_late() -> None:
+    """Whole GPUs do not count, because the node never announces them."""
     cluster = Cluster(an_open_pool(), *slices(1), environment=sharing())
     cluster.run_round(at(0))
     (name,) = (each["metadata"]["name"] for each in cluster.requested())

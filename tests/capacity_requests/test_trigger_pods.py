@@ -1,4 +1,4 @@
-"""The life of trigger pods, from a demand to its end."""
+"""The life cycle of trigger pods."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ def triggers(cluster: Cluster) -> list[dict[str, Any]]:
     return [manifest for (kind, _), manifest in sorted(cluster.requests.items()) if kind == "Pod"]
 
 
-def test_a_burst_is_one_trigger_for_each_node_in_one_round() -> None:
+def test_a_burst_creates_one_trigger_pod_for_each_node_in_one_round() -> None:
     cluster = Cluster(pool(), *pods(33))
     plan = cluster.run_round(at(0))
     assert len(plan.creations) == 3, "33 halves are 17 GPUs, which are 3 nodes of 8"
@@ -46,7 +46,7 @@ def test_a_burst_is_one_trigger_for_each_node_in_one_round() -> None:
     assert not again.signals
 
 
-def test_what_a_trigger_asks() -> None:
+def test_the_requests_and_requirements_of_a_trigger_pod() -> None:
     cluster = Cluster(pool(), *pods(3))
     (creation,) = cluster.run_round(at(0)).creations
     manifest = creation.manifest
@@ -77,7 +77,7 @@ def test_the_label_prefix_is_a_setting() -> None:
     assert labels.DEMAND in creation.manifest["metadata"]["labels"], "the engine finds it by its own label"
 
 
-def test_a_trigger_is_disarmed_when_its_gpus_are_allocatable_and_goes_when_the_pods_are_bound() -> None:
+def test_a_trigger_pod_is_withdrawn_when_its_gpus_are_allocatable_and_deleted_when_the_pods_are_bound() -> None:
     cluster = Cluster(pool(), *pods(3))
     cluster.run_round(at(0))
     cluster.objects.append(node("n1", at(30), gpus=0))
@@ -99,8 +99,8 @@ def test_a_trigger_is_disarmed_when_its_gpus_are_allocatable_and_goes_when_the_p
     assert not cluster.requests
 
 
-def test_a_restart_forgets_nothing() -> None:
-    """All is read from the cluster: another loop sees the same and does nothing."""
+def test_a_restart_changes_nothing() -> None:
+    """Everything is read from the cluster, so another controller has the same plan."""
     cluster = Cluster(pool(), *pods(17))
     cluster.run_round(at(0))
     cluster.objects.append(node("n1", at(30)))
@@ -112,7 +112,7 @@ def test_a_restart_forgets_nothing() -> None:
     assert not plan.signals
 
 
-def test_an_arming_that_did_not_come_about_is_made_up_for() -> None:
+def test_a_missing_unschedulable_condition_is_written_again() -> None:
     cluster = Cluster(pool(), *pods(1))
     cluster.run_round(at(0))
     (trigger,) = triggers(cluster)
@@ -122,7 +122,7 @@ def test_an_arming_that_did_not_come_about_is_made_up_for() -> None:
     assert [(signal.reason, signal.uid) for signal in plan.signals] == [(SignalReason.UNSCHEDULABLE, "uid-1")]
 
 
-def test_later_pods_fill_what_is_on_its_way() -> None:
+def test_later_pods_use_requested_nodes() -> None:
     cluster = Cluster(pool(), *pods(3))
     cluster.run_round(at(0))
     cluster.objects += [share_pod(f"later-{number}") for number in range(13)]
@@ -131,7 +131,7 @@ def test_later_pods_fill_what_is_on_its_way() -> None:
     assert len(cluster.run_round(at(2)).creations) == 1
 
 
-def test_demand_that_goes_takes_its_triggers_along() -> None:
+def test_trigger_pods_are_deleted_with_their_demand() -> None:
     cluster = Cluster(pool(), *pods(33))
     cluster.run_round(at(0))
     cluster.remove(Pod)
@@ -142,7 +142,7 @@ def test_demand_that_goes_takes_its_triggers_along() -> None:
     assert not cluster.demands, "it is over for as long as demand.retentionSeconds"
 
 
-def test_a_trigger_that_expires_is_asked_again_with_the_next_attempt_and_not_without_end() -> None:
+def test_an_expired_trigger_pod_is_replaced_with_the_next_attempt_up_to_the_retries() -> None:
     environment = demand_environment(deadlineSeconds=60, retries=1, retrySeconds=10, pauseSeconds=100)
     cluster = Cluster(pool(), *pods(1), environment=environment)
     cluster.run_round(at(0))
@@ -160,8 +160,8 @@ def test_a_trigger_that_expires_is_asked_again_with_the_next_attempt_and_not_wit
     assert creation.manifest["metadata"]["annotations"]["plimsoll.dev/attempt"] == "1"
 
 
-def test_a_type_that_does_not_come_gives_way_to_the_next() -> None:
-    """The claim's node never shows GPUs: Karpenter has no deadline for that, we have."""
+def test_a_type_whose_node_never_shows_gpus_is_replaced_by_the_next() -> None:
+    """Karpenter has no deadline for GPUs; Plimsoll has."""
     other = "p4de.24xlarge"
     cluster = Cluster(pool("gpu", TYPE), pool("more", other), *pods(1))
     (creation,) = cluster.run_round(at(0)).creations
@@ -181,7 +181,7 @@ def test_a_type_that_does_not_come_gives_way_to_the_next() -> None:
     assert [(each.node_pool, each.instance_type) for each in demand.status.blocked] == [("gpu", TYPE)]
 
 
-def test_two_demands_share_a_trigger_that_names_both() -> None:
+def test_two_demands_share_a_trigger_pod_that_names_both() -> None:
     selecting = share_pod("other", nodeSelector={labels.INSTANCE_TYPE: TYPE})
     cluster = Cluster(pool(), *pods(1), selecting)
     (creation,) = cluster.run_round(at(0)).creations
@@ -196,15 +196,15 @@ def test_two_demands_share_a_trigger_that_names_both() -> None:
     assert len(cluster.run_round(at(3)).deletions) == 1
 
 
-def test_triggers_of_one_demand_have_names_of_their_own() -> None:
+def test_trigger_pods_of_one_demand_have_different_names() -> None:
     cluster = Cluster(pool(), *pods(33))
     plan = cluster.run_round(at(0))
     assert len({creation.key.name for creation in plan.creations}) == 3
     assert len({creation.owner.name for creation in plan.creations}) == 1
 
 
-def test_a_trigger_asks_for_what_the_type_leaves_open_alone() -> None:
-    """The selector of the type and the pool is the trigger's own; a zone is the pods'."""
+def test_a_trigger_pod_requires_only_labels_that_the_type_leaves_open() -> None:
+    """It selects the type and the NodePool itself; the zone is required by the pods."""
     zone = {"topology.kubernetes.io/zone": "a"}
     selector = {**zone, "nvidia.com/gpu.product": PRODUCT, labels.NODEPOOL: "gpu", "kubernetes.io/os": "linux"}
     (creation,) = Cluster(pool(), share_pod("a", nodeSelector=selector)).run_round(at(0)).creations
@@ -213,7 +213,7 @@ def test_a_trigger_asks_for_what_the_type_leaves_open_alone() -> None:
     assert "nvidia.com/gpu.product" not in spec["nodeSelector"], "no autoscaler knows it before the node is there"
 
 
-def test_pods_of_different_zones_have_triggers_of_their_own() -> None:
+def test_pods_of_different_zones_have_separate_trigger_pods() -> None:
     zones = [share_pod(zone, nodeSelector={"topology.kubernetes.io/zone": zone}) for zone in "ab"]
     cluster = Cluster(pool(), *zones, share_pod("any"))
     cluster.run_round(at(0))
@@ -222,7 +222,7 @@ def test_pods_of_different_zones_have_triggers_of_their_own() -> None:
     assert cluster.run_round(at(1)).empty
 
 
-def test_pods_with_our_labels_elsewhere_are_nobodys() -> None:
+def test_pods_with_our_labels_in_other_namespaces_are_ignored() -> None:
     cluster = Cluster(pool(), *pods(1))
     cluster.run_round(at(0))
     (trigger,) = triggers(cluster)
@@ -239,15 +239,15 @@ def test_without_a_provisioner_demand_is_reported_alone() -> None:
     assert "demand.provisioner" in demand.status.reasons[0]
 
 
-def test_another_provisioner_takes_the_triggers_away() -> None:
+def test_a_changed_provisioner_deletes_the_trigger_pods() -> None:
     cluster = Cluster(pool(), *pods(1))
     cluster.run_round(at(0))
     cluster.environment = demand_environment("none")
     assert len(cluster.run_round(at(1)).deletions) == 1
 
 
-def test_a_node_that_was_ordered_before_is_no_answer() -> None:
-    """Karpenter orders nodes for other pods too: those are supply, and what they hold is asked for no more."""
+def test_a_node_older_than_the_request_does_not_serve_it() -> None:
+    """Karpenter also creates nodes for other pods. Such nodes are supply, and reduce what is requested."""
     cluster = Cluster(pool(), claim("gpu-own", at(-5), nodeName="own"), *pods(17))
     cluster.run_round(at(0))
     assert len(triggers(cluster)) == 2, "what the claim leaves free is not known to be shared"
@@ -257,15 +257,15 @@ def test_a_node_that_was_ordered_before_is_no_answer() -> None:
     assert len(plan.deletions) == 1, "its GPUs are free, so one of the two nodes is not needed"
 
 
-def test_a_product_that_is_no_label_is_written_as_one() -> None:
+def test_a_product_is_written_as_a_valid_label_value() -> None:
     nothing_known = pool("gpu", "p4d.24xlarge")
     (creation,) = Cluster(nothing_known, *pods(1)).run_round(at(0)).creations
     for value in creation.manifest["metadata"]["labels"].values():
         assert labels.is_label_value(value), value
 
 
-def test_a_node_that_came_for_something_that_is_over_answers_nothing_else() -> None:
-    """Two classes of pods want one type: the node of the first, full of its pods, is not what the second waits for."""
+def test_a_node_whose_gpus_are_used_serves_no_request() -> None:
+    """Two classes of pods need the same type: the node of the first class is full, so the second class still waits."""
     first = [share_pod(f"first-{number}", "0.9", nodeSelector={labels.NODEPOOL: "gpu"}) for number in range(8)]
     cluster = Cluster(pool(), *first, *pods(8, "0.9"))
     cluster.run_round(at(0))
@@ -279,8 +279,8 @@ def test_a_node_that_came_for_something_that_is_over_answers_nothing_else() -> N
     assert cluster.run_round(at(32)).empty
 
 
-def test_pods_that_are_bound_one_after_the_other_and_say_no_gpu_ask_for_no_more() -> None:
-    """Two nodes hold 32 halves and nothing else, whoever binds them."""
+def test_pods_bound_without_gpu_groups_cause_no_further_requests() -> None:
+    """Two nodes hold 32 half GPUs, whichever pod is bound where."""
     waiting = pods(32)
     cluster = Cluster(pool(), *waiting)
     cluster.run_round(at(0))
@@ -294,7 +294,7 @@ def test_pods_that_are_bound_one_after_the_other_and_say_no_gpu_ask_for_no_more(
     assert not cluster.requests
 
 
-def test_nodes_that_come_in_another_order_than_they_were_made_answer_all_triggers() -> None:
+def test_nodes_that_register_in_another_order_serve_all_trigger_pods() -> None:
     cluster = Cluster(pool(), *(share_pod(f"first-{number}", "0.9") for number in range(8)))
     cluster.run_round(at(0))
     cluster.objects += [share_pod(f"later-{number}", "0.9") for number in range(8)]
@@ -305,8 +305,9 @@ def test_nodes_that_come_in_another_order_than_they_were_made_answer_all_trigger
     assert [signal.reason for signal in cluster.run_round(at(31)).signals] == [SignalReason.CAPACITY_READY]
 
 
-def test_a_node_is_held_while_an_autoscaler_would_take_it_for_the_answer_to_another_trigger() -> None:
-    """Karpenter puts what is armed onto idle nodes: one armed trigger and one idle node come to no NodeClaim."""
+def test_a_node_is_reserved_while_karpenter_would_count_it_for_another_trigger_pod() -> None:
+    """Karpenter simulates unschedulable pods on idle nodes: with one such pod and one idle node it creates no
+    NodeClaim."""
     first = gated_pods("first")
     cluster = Cluster(pool(), *first)
     cluster.run_round(at(0))
@@ -324,7 +325,7 @@ def test_a_node_is_held_while_an_autoscaler_would_take_it_for_the_answer_to_anot
     assert len(plan.gate_removals) == 8
 
 
-def test_a_node_is_not_held_where_a_pod_could_be_bound_to_it_nor_for_long() -> None:
+def test_a_node_is_not_reserved_if_a_pod_could_be_bound_to_it_or_for_long() -> None:
     for pod, time in ((share_pod("ready", "0.9"), 5), (gated_pod("held", "0.9"), 40)):
         first = gated_pods("first")
         cluster = Cluster(pool(), *first, pod)
@@ -333,8 +334,8 @@ def test_a_node_is_not_held_where_a_pod_could_be_bound_to_it_nor_for_long() -> N
         assert [signal.reason for signal in cluster.run_round(at(time)).signals] == [SignalReason.CAPACITY_READY]
 
 
-def test_a_node_is_not_held_once_a_pod_has_taken_a_part_of_it() -> None:
-    """Its trigger would fit it no more, and Karpenter would buy another."""
+def test_a_node_with_a_pod_is_not_reserved() -> None:
+    """Its trigger pod would no longer fit the node, and Karpenter would launch another one."""
     held = gated_pods("held")
     cluster = Cluster(pool(), *held)
     cluster.run_round(at(0))
@@ -346,8 +347,8 @@ def test_a_node_is_not_held_once_a_pod_has_taken_a_part_of_it() -> None:
     assert SignalReason.CAPACITY_READY in [signal.reason for signal in cluster.run_round(at(5)).signals]
 
 
-def test_a_trigger_that_nothing_waits_for_is_disarmed_before_the_update_that_deletes_it() -> None:
-    """Karpenter looks a second after a trigger was armed; an update takes longer."""
+def test_an_unneeded_trigger_pod_is_withdrawn_before_the_update_that_deletes_it() -> None:
+    """Karpenter checks pending pods every second, and an update takes longer."""
     cluster = Cluster(pool(), share_pod("a"))
     cluster.run_round(at(0))
     cluster.objects = [each for each in cluster.objects if not isinstance(each, Pod)]
@@ -357,7 +358,7 @@ def test_a_trigger_that_nothing_waits_for_is_disarmed_before_the_update_that_del
 
 
 @pytest.mark.parametrize("reason", ["Withdrawn", "Whatever"])
-def test_a_trigger_that_is_needed_is_armed_again_where_it_says_something_else(reason: str) -> None:
+def test_the_unschedulable_condition_of_a_needed_trigger_pod_is_restored(reason: str) -> None:
     cluster = Cluster(pool(), share_pod("a"))
     cluster.run_round(at(0))
     condition = {"type": "PodScheduled", "status": "False", "reason": reason}

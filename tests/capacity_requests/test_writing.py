@@ -1,4 +1,4 @@
-"""What is written to the cluster beside the stack updates: signals and GPUDemands."""
+"""Writes to the cluster besides stack updates: signals and GPUDemands."""
 
 from typing import Any, cast
 
@@ -14,7 +14,7 @@ SCHEDULED = GPUDemandStatus(phase=DemandPhase.SCHEDULED, pod_count=3, gpus=8)
 
 
 class Apiserver:
-    """Takes every request, but for those of the paths in `refusals`."""
+    """Accepts every request except for the paths in `refusals`."""
 
     def __init__(self) -> None:
         self.requests: list[tuple[str, str, Any]] = []
@@ -43,7 +43,7 @@ def written(writer: DemandWriter, apiserver: Apiserver) -> list[tuple[str, str]]
     return found
 
 
-def test_a_signal_is_a_condition_of_that_very_pod() -> None:
+def test_a_signal_is_a_condition_of_the_pod_with_that_uid() -> None:
     apiserver = Apiserver()
     assert PodWriter(apiserver.connection).signal([signal("a")]) == (signal("a"),)
     ((method, path, body),) = apiserver.requests
@@ -53,7 +53,7 @@ def test_a_signal_is_a_condition_of_that_very_pod() -> None:
     assert (condition["type"], condition["status"], condition["reason"]) == ("PodScheduled", "False", "CapacityReady")
 
 
-def test_a_pod_is_armed_as_soon_as_it_is_there_and_once() -> None:
+def test_a_created_trigger_pod_is_marked_unschedulable_once() -> None:
     apiserver = Apiserver()
     apiserver.refusals["/api/v1/namespaces/plimsoll-triggers/pods/c/status"] = 500
     a, b, c, d = (signal(name, uid="") for name in "abcd")
@@ -68,13 +68,13 @@ def test_a_pod_is_armed_as_soon_as_it_is_there_and_once() -> None:
 
 
 @pytest.mark.parametrize("code", [404, 409, 500])
-def test_a_signal_that_is_not_taken_is_left_to_the_next_plan(code: int) -> None:
+def test_a_failed_signal_is_left_to_the_next_plan(code: int) -> None:
     apiserver = Apiserver()
     apiserver.refusals["/api/v1/namespaces/plimsoll-triggers/pods/b/status"] = code
     assert PodWriter(apiserver.connection).signal([signal("a"), signal("b")]) == (signal("a"),)
 
 
-def test_a_demand_is_made_once_and_written_when_it_changes() -> None:
+def test_a_gpu_demand_is_created_once_and_written_when_it_changes() -> None:
     apiserver = Apiserver()
     writer = DemandWriter(apiserver.connection)
     writer.write([DemandReport(name="d", status=SCHEDULED)], {})

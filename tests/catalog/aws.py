@@ -1,4 +1,4 @@
-"""What the EC2 API answers."""
+"""Responses of the EC2 API."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ def an_item(name: str, *devices: dict[str, Any]) -> dict[str, Any]:
 
 
 class Requests:
-    """Answers in EC2's place with one type of 8 GPUs, counts what is asked, by region, and fails when told to."""
+    """Responds in place of EC2 with one type of 8 GPUs. Counts the requests by region, and fails on demand."""
 
     def __init__(self) -> None:
         self.regions: list[str] = []

@@ -12,7 +12,7 @@ from tests.catalog.aws import Requests
 
 @pytest.fixture(scope="session", autouse=True)
 def botocore_reads_its_models_once() -> Iterator[None]:
-    """Each session would read the megabytes of EC2's API anew: a third of the time of these tests."""
+    """Each session would read megabytes of EC2's API models, a third of the time of these tests."""
     read = cache(JSONFileLoader().load_file)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(JSONFileLoader, "load_file", lambda _self, path: read(path))
@@ -21,7 +21,7 @@ def botocore_reads_its_models_once() -> Iterator[None]:
 
 @pytest.fixture
 def aws(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    """EC2 as moto has it, and nothing of the user's own AWS configuration."""
+    """EC2 as simulated by moto, without the user's own AWS configuration."""
     for name in ("AWS_PROFILE", "AWS_REGION", "AWS_DEFAULT_REGION"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))

@@ -1,4 +1,5 @@
-"""Types of the Environment's AWS region in a snapshot: asked once, asked again behind the loop, told when not known."""
+"""Instance types of the Environment's AWS region in a snapshot: requested once, refreshed in the background, with a
+warning if they are not known."""
 
 import json
 import threading
@@ -33,7 +34,7 @@ def in_region(**spec: Any) -> Environment:
 
 
 class Asked:
-    """A clock that is set, and a wait for what is asked in the background."""
+    """CloudTypes with a clock that tests set, and a wait for background requests."""
 
     def __init__(self, folder: Path) -> None:
         self.now = NOW
@@ -46,7 +47,7 @@ class Asked:
         assert self._answered.wait(10)
 
 
-def test_without_a_region_nobody_is_asked(tmp_path: Path, requests: Requests) -> None:
+def test_without_a_region_there_is_no_request(tmp_path: Path, requests: Requests) -> None:
     snapshot = a_snapshot(nap=True)
     assert CloudTypes(tmp_path).completed(snapshot) is snapshot
     assert requests.regions == []
@@ -64,7 +65,7 @@ def test_a_type_that_only_ec2_knows_is_planned_with(tmp_path: Path, requests: Re
     assert (asked.completed(snapshot), requests.regions) == (completed, [REGION])
 
 
-def test_the_live_label_wins_over_ec2_and_it_is_said(tmp_path: Path, requests: Requests) -> None:
+def test_the_live_label_overrides_ec2_with_a_warning(tmp_path: Path, requests: Requests) -> None:
     requests.items = [an_item("p9.large", a_device(2, 90_000, "X900"))]
     node = a_node(instance_type="p9.large", product="NVIDIA-X900", count=1, memory=90_000)
     workspace = a_workspace(instance_type="p9.large", selector={})
@@ -77,7 +78,7 @@ def test_the_live_label_wins_over_ec2_and_it_is_said(tmp_path: Path, requests: R
     )
 
 
-def test_where_ec2_does_not_answer_the_table_stands_in_and_it_is_told(tmp_path: Path, requests: Requests) -> None:
+def test_without_an_answer_of_ec2_the_table_is_used_with_a_warning(tmp_path: Path, requests: Requests) -> None:
     requests.failure = UNREACHABLE
     asked = Asked(tmp_path)
     snapshot = a_snapshot(a_workspace(instance_type="g6.xlarge", selector={}), environment=in_region())
@@ -95,7 +96,7 @@ def test_where_ec2_does_not_answer_the_table_stands_in_and_it_is_told(tmp_path: 
     assert asked.types.completed(snapshot).instance_types != ()
 
 
-def test_old_answers_are_replaced_behind_the_loop_and_stand_in_meanwhile(tmp_path: Path, requests: Requests) -> None:
+def test_old_answers_are_used_while_they_are_refreshed_in_the_background(tmp_path: Path, requests: Requests) -> None:
     asked = Asked(tmp_path)
     snapshot: Snapshot = a_snapshot(environment=in_region())
     first = asked.types.completed(snapshot)
@@ -137,7 +138,7 @@ def test_commands_use_the_region_of_the_environment(
     assert requests.regions == [REGION]
 
 
-def test_a_cloud_that_does_not_answer_leaves_the_output_a_document(
+def test_without_an_answer_the_output_is_still_one_json_document(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, requests: Requests
 ) -> None:
     requests.failure = UNREACHABLE

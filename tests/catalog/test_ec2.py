@@ -1,4 +1,4 @@
-"""AWS's instance types from the EC2 API, and the answers that are kept."""
+"""AWS's instance types from the EC2 API, and the cache of its answers."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -34,7 +34,7 @@ def test_types_with_gpus_and_the_memory_of_one(tmp_path: Path) -> None:
     assert live.gpu_memory_mib == found["g6.xlarge"].gpu_memory_mib < 24576
 
 
-def test_the_table_has_the_host_that_ec2_tells(tmp_path: Path) -> None:
+def test_the_table_has_the_host_memory_of_ec2(tmp_path: Path) -> None:
     reported = {each.name: (each.vcpus, each.memory_mib) for each in ec2_types(tmp_path, NOW, "us-east-1").types}
     table = {each.name: (each.vcpus, each.memory_mib) for each in Catalog.builtin().types if each.cloud == "aws"}
     both = reported.keys() & table.keys()
@@ -42,7 +42,7 @@ def test_the_table_has_the_host_that_ec2_tells(tmp_path: Path) -> None:
     assert {name: table[name] for name in both} == {name: reported[name] for name in both}
 
 
-def test_each_region_is_asked_and_kept_for_itself(tmp_path: Path, requests: Requests) -> None:
+def test_each_region_is_requested_and_cached_separately(tmp_path: Path, requests: Requests) -> None:
     for _ in range(2):
         for region in ("us-east-1", "eu-west-1"):
             found = ec2_types(tmp_path, NOW, region)
@@ -50,7 +50,7 @@ def test_each_region_is_asked_and_kept_for_itself(tmp_path: Path, requests: Requ
     assert requests.regions == ["us-east-1", "eu-west-1"]
 
 
-def test_the_region_of_the_configuration_is_taken(
+def test_the_default_region_is_that_of_the_aws_configuration(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, requests: Requests
 ) -> None:
     monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
@@ -58,7 +58,7 @@ def test_the_region_of_the_configuration_is_taken(
     assert requests.regions == ["eu-west-1"]
 
 
-def test_an_answer_is_kept_until_it_is_old(tmp_path: Path, requests: Requests) -> None:
+def test_an_answer_is_cached_until_it_is_too_old(tmp_path: Path, requests: Requests) -> None:
     first = ec2_types(tmp_path / "new" / "folder", NOW, "eu-west-1")
     assert ec2_types(tmp_path / "new" / "folder", NOW + MAX_AGE, "eu-west-1") == first
     assert len(requests.regions) == 1
@@ -68,13 +68,13 @@ def test_an_answer_is_kept_until_it_is_old(tmp_path: Path, requests: Requests) -
     assert [file.name for file in (tmp_path / "new" / "folder").iterdir()] == ["instance-types-eu-west-1.json"]
 
 
-def test_an_answer_from_the_future_is_asked_for_again(tmp_path: Path, requests: Requests) -> None:
+def test_an_answer_from_the_future_is_requested_again(tmp_path: Path, requests: Requests) -> None:
     ec2_types(tmp_path, NOW, "eu-west-1")
     ec2_types(tmp_path, NOW - timedelta(days=1), "eu-west-1")
     assert len(requests.regions) == 2
 
 
-def test_an_old_answer_helps_where_the_api_does_not_and_says_so(tmp_path: Path, requests: Requests) -> None:
+def test_an_old_answer_is_used_with_a_warning_if_the_api_fails(tmp_path: Path, requests: Requests) -> None:
     first = ec2_types(tmp_path, NOW, "eu-west-1")
     requests.failure = EndpointConnectionError(endpoint_url="https://ec2")
     later = ec2_types(tmp_path, NOW + timedelta(days=90), "eu-west-1")
@@ -83,7 +83,7 @@ def test_an_old_answer_helps_where_the_api_does_not_and_says_so(tmp_path: Path, 
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"region": "eu-west-1"}', b"\xff"])
-def test_a_damaged_file_is_asked_for_anew(tmp_path: Path, content: bytes, requests: Requests) -> None:
+def test_a_damaged_cache_file_is_requested_again(tmp_path: Path, content: bytes, requests: Requests) -> None:
     good = ec2_types(tmp_path, NOW, "eu-west-1")
     [file] = tmp_path.iterdir()
     file.write_bytes(content)
@@ -91,7 +91,7 @@ def test_a_damaged_file_is_asked_for_anew(tmp_path: Path, content: bytes, reques
     assert len(requests.regions) == 2
 
 
-def test_a_file_that_names_impossible_gpus_is_not_believed(tmp_path: Path, requests: Requests) -> None:
+def test_a_cache_file_with_impossible_gpus_is_ignored(tmp_path: Path, requests: Requests) -> None:
     ec2_types(tmp_path, NOW, "eu-west-1")
     [file] = tmp_path.iterdir()
     file.write_text(file.read_text().replace('"gpus":8', '"gpus":-8'))
@@ -99,7 +99,7 @@ def test_a_file_that_names_impossible_gpus_is_not_believed(tmp_path: Path, reque
     assert len(requests.regions) == 2
 
 
-def test_no_answer_and_nothing_kept(tmp_path: Path, requests: Requests) -> None:
+def test_no_answer_and_no_cache_is_an_error(tmp_path: Path, requests: Requests) -> None:
     requests.failure = EndpointConnectionError(endpoint_url="https://ec2")
     with pytest.raises(AwsError, match="EC2 API in eu-west-1"):
         ec2_types(tmp_path, NOW, "eu-west-1")
@@ -107,13 +107,13 @@ def test_no_answer_and_nothing_kept(tmp_path: Path, requests: Requests) -> None:
 
 
 @pytest.mark.parametrize("region", ["", "../../etc", "europe", "eu-west-1/x"])
-def test_what_is_no_region_is_refused(tmp_path: Path, region: str, requests: Requests) -> None:
+def test_an_invalid_region_is_refused(tmp_path: Path, region: str, requests: Requests) -> None:
     with pytest.raises(AwsError, match="region"):
         ec2_types(tmp_path, NOW, region)
     assert requests.regions == []
 
 
-def test_a_profile_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_profile_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_PROFILE", "nobody")
     with pytest.raises(AwsError, match="nobody"):
         ec2_types(tmp_path, NOW, "eu-west-1")
@@ -158,7 +158,7 @@ def test_types_that_cannot_be_read_are_left_out_and_named() -> None:
     assert [warning.split(":")[0] for warning in found.warnings] == ["mixed.large", "none.large", "unknown.large"]
 
 
-def test_a_missing_permission_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_permission_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     client = boto3.client("ec2", region_name="eu-west-1", aws_access_key_id="x", aws_secret_access_key="x")
     stub = Stubber(client)
     stub.add_client_error("describe_instance_types", "UnauthorizedOperation", "You are not authorized")

@@ -7,7 +7,7 @@ import pytest
 from plimsoll.observe.files import InvalidPriceListError, read_prices
 
 
-def test_prices_by_name_and_further_columns_left_alone(tmp_path: Path) -> None:
+def test_prices_by_name_and_other_columns_are_ignored(tmp_path: Path) -> None:
     file = tmp_path / "prices.csv"
     file.write_bytes(b"\xef\xbb\xbfname,region,price_per_hour\r\ng6.xlarge,eu,0.8\r\np5.48xlarge,eu,98\r\n")
     assert read_prices(file) == {"g6.xlarge": 0.8, "p5.48xlarge": 98}

@@ -35,7 +35,7 @@ _RUNTIME: Final = {
 
 
 class Refused(NamedTuple):
-    """`field` starts what is said after the object's kind and name; `object` stands for several fields together."""
+    """`field` starts the message after the object's kind and name. `object` stands for several fields together."""
 
     component: Callable[..., Any]
     args: Mapping[str, Any]

@@ -75,7 +75,7 @@ def test_arguments_are_the_fields_of_the_model(
 
 
 def assert_covered(arguments: Any, model: type[Declared]) -> None:
-    """Nested argument types have the nested models' fields too."""
+    """Nested argument types also have the fields of the nested models."""
     for name, annotation in arguments.__annotations__.items():
         nested = _typed_dict_in(annotation)
         field = model.model_fields.get(name)
@@ -102,7 +102,7 @@ def _flattened(annotation: Any) -> Any:
 
 @pytest.mark.parametrize("component", PACKAGED)
 def test_component_has_a_schema(component: type[pulumi.ComponentResource]) -> None:
-    """With words for every type and every output, which editors show."""
+    """Every type and every output has a description, which editors show."""
     analysis = Analyzer("plimsoll").analyze([component])
     definition = analysis["component_definitions"][component.__name__]
     assert definition.outputs

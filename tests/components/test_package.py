@@ -1,4 +1,4 @@
-"""The component package: what a program in another language sees of the components."""
+"""The component package, as programs in other languages use it."""
 
 import json
 import subprocess
@@ -15,7 +15,7 @@ from tests.awaiting import await_condition
 ENTRY = Path(__file__).resolve().parents[2] / "components"
 
 
-def test_its_schema_has_every_packaged_component() -> None:
+def test_the_schema_has_every_component_of_the_package() -> None:
     command = [sys.executable, str(ENTRY), "127.0.0.1:1"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as host:
         try:
@@ -34,8 +34,8 @@ def test_its_schema_has_every_packaged_component() -> None:
     assert not any(name.endswith("Args") for name in schema["types"]), "generators add it"
 
 
-def test_the_plugin_ends_with_what_has_started_it() -> None:
-    """As the language host, which the engine may kill before its plugins have ended."""
+def test_the_plugin_ends_with_its_parent_process() -> None:
+    """For example with the language host, which the engine may kill before its plugins have ended."""
     starting = "import subprocess, sys; print(subprocess.Popen(sys.argv[1:]).pid, flush=True); sys.stdin.read()"
     plugin = [sys.executable, str(ENTRY), "127.0.0.1:1"]
     command = [sys.executable, "-c", starting, *plugin]

@@ -1,4 +1,4 @@
-"""The generated definitions are what Kubernetes takes, and say what the models say."""
+"""The generated CRDs are valid for Kubernetes and agree with the models."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -20,7 +20,7 @@ def schema_of(definition: dict[str, Any]) -> dict[str, Any]:
 
 
 def nodes(schema: dict[str, Any], path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every value's schema with its path."""
+    """The schema of every value, with its path."""
     yield path, schema
     for name, item in schema.get("properties", {}).items():
         yield from nodes(item, f"{path}.{name}")

@@ -1,4 +1,4 @@
-"""Plans of demand, and what tests read of them."""
+"""Plans of demand, and what tests read from them."""
 
 from collections.abc import Collection, Sequence
 from typing import Any
@@ -37,15 +37,15 @@ def on_new(plan: DemandPlan) -> set[str]:
 
 
 def refused(plan: DemandPlan) -> dict[str, str]:
-    """UIDs of the pods that are left out, with the reason."""
+    """The reason by UID of each refused pod."""
     return {uid: why for demand in plan.demands for uid, why in demand.refused.items()}
 
 
 def on_nodes(plan: DemandPlan) -> dict[str, str]:
-    """UIDs of the pods on nodes and NodeClaims, with its name."""
+    """The name of the node or NodeClaim by UID of each pod that is planned there."""
     return {uid: name for demand in plan.demands for name, uids in demand.on_nodes.items() for uid in uids}
 
 
 def requests_of(nodes: Sequence[PlannedNode], prefix: str = "request") -> list[RequestedNode]:
-    """The planned nodes once they are requested."""
+    """The planned nodes as requested nodes."""
     return [NodeRequest.of(node).requested_node(f"{prefix}-{number:03}") for number, node in enumerate(nodes)]

@@ -1,4 +1,4 @@
-"""A pod that is about to be bound has taken its GPUs, or waits for some; never both."""
+"""A pod that is being bound either uses its GPUs or waits for some, never both."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ def share(name: str, fraction: str, **more: Any) -> Pod:
 
 
 def claimed(name: str, fraction: str, node: str = "node", **more: Any) -> Pod:
-    """As our own binder writes on it first."""
+    """The labels that our binder writes first."""
     pod = share(name, fraction, more_labels=GROUP, **more)
     return pod.model_copy(update={"annotations": {**pod.annotations, SELECTED_NODE: f"{node}/{pod.uid}"}})
 
@@ -33,25 +33,25 @@ def snapshot(*objects: Any) -> Snapshot:
 
 
 @pytest.mark.parametrize("reservations", [(), (RESERVATION,)])
-def test_a_claimed_pod_asks_for_nothing_and_has_taken_its_gpu(reservations: tuple[Pod, ...]) -> None:
+def test_a_claimed_pod_requests_nothing_and_uses_its_gpu(reservations: tuple[Pod, ...]) -> None:
     assert plan_demand(snapshot(claimed("a", "0.6"), *reservations)).demands == ()
     plan = plan_demand(snapshot(claimed("a", "0.6"), share("b", "0.6"), share("c", "0.4"), *reservations))
     assert set(only(plan).pods) == {"uid-b", "uid-c"}
     assert plan.gpus == 1
 
 
-def test_the_claim_of_another_pod_that_it_is_a_copy_of_is_none() -> None:
+def test_a_claim_copied_from_another_pod_does_not_count() -> None:
     copy = claimed("a", "0.6").model_copy(update={"name": "copy", "uid": "uid-copy"})
     assert set(only(plan_demand(snapshot(copy))).pods) == {"uid-copy"}
 
 
-def test_a_pod_that_kai_has_labelled_and_not_bound_yet_finds_its_place_in_its_group() -> None:
+def test_a_pod_labelled_by_kai_and_not_bound_yet_is_planned_on_its_group() -> None:
     labelled, running = share("a", "0.6", more_labels=GROUP), share("b", "0.4", node="node", more_labels=GROUP)
     plan = plan_demand(snapshot(labelled, running, RESERVATION))
     assert (only(plan).on_nodes, plan.nodes) == ({"node": ("uid-a",)}, ())
 
 
-def test_nothing_more_is_asked_for_on_the_way_from_waiting_to_bound() -> None:
+def test_nothing_more_is_requested_between_pending_and_bound() -> None:
     planner = DemandPlanner()
     stages: list[tuple[Pod, ...]] = [
         (share("a", "0.6"),),
@@ -63,7 +63,7 @@ def test_nothing_more_is_asked_for_on_the_way_from_waiting_to_bound() -> None:
         assert not planner.plan(snapshot(*stage)).nodes
 
 
-def test_its_queue_counts_it() -> None:
+def test_its_queue_counts_the_claimed_pod() -> None:
     pods = [claimed("a", "0.6", queue="q"), share("b", "0.6", queue="q")]
     limited = Queue.read(queue("q", gpu=amounts(1, 1)))
     assert "OverLimit" in only(plan_demand(snapshot(limited, *pods))).refused["uid-b"]

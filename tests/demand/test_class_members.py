@@ -1,4 +1,4 @@
-"""Which pods a class has is kept while pods and PodGroups change, and is what a fresh look finds."""
+"""The pods of each class, updated incrementally as pods and PodGroups change, equal those of a new computation."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -29,7 +29,7 @@ def groups() -> st.SearchStrategy[PodGroup]:
 
 
 @given(st.lists(st.tuples(st.lists(pods(), max_size=3), st.lists(groups(), max_size=2)), min_size=2, max_size=6))
-def test_classes_do_not_depend_on_what_was_known_before(rounds: list[tuple[list[Pod], list[PodGroup]]]) -> None:
+def test_incremental_classes_equal_newly_computed_ones(rounds: list[tuple[list[Pod], list[PodGroup]]]) -> None:
     kept, before = Classes(), None
     held_pods: dict[str, Pod] = {}
     held_groups: dict[str, PodGroup] = {}

@@ -89,7 +89,7 @@ def test_text_names_nodes_and_refusals() -> None:
 
 
 @pytest.mark.parametrize("name", ["gpus.svg", "gpus.html"])
-def test_a_picture_holds_every_share_before_and_after(tmp_path: Path, name: str) -> None:
+def test_a_picture_contains_every_share_before_and_after(tmp_path: Path, name: str) -> None:
     code, _ = run("-f", EXAMPLES, "--plot-to", tmp_path / name)
     text = (tmp_path / name).read_text()
     assert code == REFUSED
@@ -100,7 +100,7 @@ def test_a_picture_holds_every_share_before_and_after(tmp_path: Path, name: str)
     assert any(re.fullmatch(r"team-a/chat-\d, team-a/chat-\d: 0\.6", title) for title in titles)
 
 
-def test_the_picture_of_the_guide_is_what_the_command_draws(tmp_path: Path) -> None:
+def test_the_picture_of_the_guide_is_up_to_date(tmp_path: Path) -> None:
     run("-f", EXAMPLES, "--plot-to", tmp_path / "gpus.svg")
     again = "draw it again: plimsoll demand -f examples/demand --plot-to docs/guides/demand.svg"
     assert (tmp_path / "gpus.svg").read_text() == (GUIDES / "demand.svg").read_text(), again
@@ -117,7 +117,7 @@ def test_no_demand(tmp_path: Path) -> None:
     assert run("-f", tmp_path) == (SETTLED, "no demand\n")
 
 
-def test_a_controller_that_asks_for_the_same_is_warned_of(tmp_path: Path) -> None:
+def test_a_competing_controller_is_a_warning(tmp_path: Path) -> None:
     pod = "{apiVersion: v1, kind: Pod, metadata: {name: node-scale-adjuster-x, namespace: kai-scheduler}}"
     (tmp_path / "pod.yaml").write_text(pod)
     code, output = run("-f", tmp_path)

@@ -1,4 +1,4 @@
-"""CPU and memory that pods without GPUs take: of nodes that are there by their pods, of new ones by DaemonSets."""
+"""CPU and memory of pods without GPUs: on existing nodes those of their pods, on new nodes those of DaemonSets."""
 
 from typing import Any
 
@@ -26,17 +26,17 @@ def share(name: str = "pod", fraction: str = "0.5", **more: Any) -> Pod:
 
 
 def types(plan: DemandPlan) -> list[set[str]]:
-    """What each new node may be."""
+    """The instance types that each new node may have."""
     return [{node.instance_type, *node.alternatives} for node in plan.nodes]
 
 
 def overhead(*objects: Any) -> tuple[int, int, int]:
-    """CPU, memory, and pods that DaemonSets take of the only shape."""
+    """CPU, memory and pods that DaemonSets use of the only shape."""
     (shape,) = PoolShapes(a_snapshot(*objects)).shapes
     return shape.overhead.cpu_milli, shape.overhead.memory_mib, shape.overhead.pods
 
 
-def test_pods_without_gpus_take_what_shares_cannot_have() -> None:
+def test_pods_without_gpus_reduce_the_room_for_shares() -> None:
     full = [a_plain_pod("batch", cpu="62"), a_plain_pod("more", cpu="1500m")]
     plan = planned(share(cpu="1"), a_gpu_node(), POOL, *full)
     assert not only(plan).on_nodes
@@ -46,7 +46,7 @@ def test_pods_without_gpus_take_what_shares_cannot_have() -> None:
     assert not only(planned(share(memory="1Gi"), a_gpu_node(), POOL, memory)).on_nodes
 
 
-def test_a_planner_that_remembers_sees_them_come_and_go() -> None:
+def test_incremental_plans_include_added_and_removed_pods_without_gpus() -> None:
     planner = DemandPlanner()
     pod, node = share(cpu="2"), a_gpu_node()
     empty = a_snapshot(pod, node, POOL)
@@ -59,7 +59,7 @@ def test_a_planner_that_remembers_sees_them_come_and_go() -> None:
     assert only(planner.plan(empty)).on_nodes
 
 
-def test_a_daemon_set_that_is_still_to_come_has_its_part_of_a_node() -> None:
+def test_a_daemon_set_without_a_pod_yet_counts_on_a_node() -> None:
     agent = a_daemon_set("agent", cpu="63")
     came = a_plain_pod("agent-x", cpu="63", daemon_set="agent")
     assert not only(planned(share(cpu="2"), a_gpu_node(), POOL, agent)).on_nodes
@@ -68,8 +68,9 @@ def test_a_daemon_set_that_is_still_to_come_has_its_part_of_a_node() -> None:
     assert only(plan).on_nodes, "a pod that is there is not counted twice"
 
 
-def test_new_nodes_have_room_beside_daemon_sets() -> None:
-    """Karpenter adds what DaemonSets ask to what the trigger asks: what is left of a type must be enough for both."""
+def test_new_nodes_have_room_for_daemon_sets() -> None:
+    """Karpenter adds the requests of DaemonSets to those of the trigger pod, so an instance type must be large enough
+    for both."""
     assert types(planned(share(cpu="3500m"), POOL)) == [{L4, L4_LARGE}]
     beside = planned(share(cpu="3500m"), POOL, a_daemon_set(cpu="500m"))
     assert types(beside) == [{L4_LARGE}]
@@ -81,7 +82,7 @@ def test_new_nodes_have_room_beside_daemon_sets() -> None:
     assert len(planned(*two, small, a_daemon_set(cpu="1")).nodes) == 2
 
 
-def test_what_fits_beside_no_daemon_set_is_refused() -> None:
+def test_pods_that_fit_no_node_with_its_daemon_sets_are_refused() -> None:
     plan = planned(share(cpu="3"), a_node_pool("pool", (L4,)), a_daemon_set(cpu="1"))
     assert not plan.nodes
     assert set(refused(plan)) == {"uid-pod"}
@@ -144,15 +145,15 @@ def test_daemon_sets_count_where_their_pods_will_run(counted: bool, daemon_set: 
     assert overhead(pool, daemon_set) == ((1000, 1024, 1) if counted else (0, 0, 0))
 
 
-def test_startup_taints_keep_no_daemon_set_away_for_good() -> None:
+def test_startup_taints_do_not_exclude_daemon_sets() -> None:
     pool = a_node_pool("pool", (L4,))
     spec = {**pool.template_spec, "startupTaints": [{"key": "agent.example/not-ready", "effect": "NoExecute"}]}
     pool = pool.model_copy(update={"template_spec": spec})
     assert overhead(pool, a_daemon_set(cpu="1", tolerations=())) == (1000, 0, 1)
 
 
-def test_nodes_on_their_way_have_it_counted_once() -> None:
-    """Karpenter writes what DaemonSets ask into the requests of its claim."""
+def test_daemon_sets_count_once_on_pending_node_claims() -> None:
+    """Karpenter includes the requests of DaemonSets in those of its NodeClaim."""
     labels = {"karpenter.sh/nodepool": "pool", "node.kubernetes.io/instance-type": "g6.12xlarge"}
     requests = {"nvidia.com/gpu": "2", "cpu": "21", "memory": "1Gi"}
     claim = NodeClaim.read(
@@ -167,7 +168,7 @@ def test_nodes_on_their_way_have_it_counted_once() -> None:
     assert not only(planned(share(cpu=f"{left + 1}m"), claim, pool, agent)).on_nodes
 
 
-def test_without_node_pools_a_node_like_those_there_has_it_too() -> None:
+def test_without_node_pools_daemon_sets_count_on_new_nodes_too() -> None:
     node = a_gpu_node(gpus=1, instance_type=L4, cpu="4").model_copy(update={"unschedulable": True})
     agent, there = a_daemon_set(cpu="1"), a_plain_pod("agent-x", cpu="1", daemon_set="agent")
     assert types(planned(share(cpu="3"), node, agent, there)) == [{L4}]
@@ -175,7 +176,8 @@ def test_without_node_pools_a_node_like_those_there_has_it_too() -> None:
 
 
 def test_devices_of_daemon_sets_are_counted_where_they_run() -> None:
-    """The pod of one that asks for a GPU is a pod like others: its DaemonSet does not count beside it."""
+    """A DaemonSet's pod that requests a GPU is observed like other pods, so the DaemonSet does not count in
+    addition."""
     agent = a_daemon_set(cpu="63", gpus=1)
     running = a_waiting_pod("agent-x", gpus=1, cpu="63", namespace="kube-system", node="node", phase="Running")
     found = planned(share(cpu="1"), a_gpu_node(gpus=2), running, agent)
@@ -220,7 +222,7 @@ def pools(draw: st.DrawFn) -> NodePool:
 
 
 @given(daemon_sets(), pools(), st.sampled_from(("a", "b")))
-def test_what_runs_on_a_node_that_came_was_counted_before(sets: list[DaemonSet], pool: NodePool, zone: str) -> None:
+def test_daemon_sets_on_a_new_node_were_counted_before(sets: list[DaemonSet], pool: NodePool, zone: str) -> None:
     (shape,) = PoolShapes(a_snapshot(pool, *sets)).shapes
     came = {
         **shape.labels,
@@ -236,7 +238,7 @@ def test_what_runs_on_a_node_that_came_was_counted_before(sets: list[DaemonSet],
 
 
 @given(daemon_sets(), pools(), st.lists(st.integers(100, 3900), min_size=1, max_size=8), st.randoms())
-def test_no_new_node_is_planned_fuller_than_it_will_be(
+def test_new_nodes_are_not_planned_fuller_than_they_can_be(
     sets: list[DaemonSet], pool: NodePool, cpus: list[int], random: Any
 ) -> None:
     pods = [
@@ -284,13 +286,13 @@ def small_shares(count: int) -> list[Pod]:
         ),
     ],
 )
-def test_a_new_node_gets_no_more_pods_than_it_takes(shares: int, objects: tuple[Any, ...], nodes: int) -> None:
+def test_a_new_node_gets_at_most_its_maximum_of_pods(shares: int, objects: tuple[Any, ...], nodes: int) -> None:
     plan = planned(*small_shares(shares), EIGHT, *objects)
     assert len(plan.nodes) == nodes
     assert not refused(plan)
 
 
-def test_a_node_that_is_there_gets_no_more_pods_than_it_takes() -> None:
+def test_an_existing_node_gets_at_most_its_maximum_of_pods() -> None:
     node = a_gpu_node("node", gpus=8)
     node = node.model_copy(update={"allocatable": ROOMY | {"pods": "16"}})
     plain = [a_plain_pod(f"plain-{number}", cpu="1m") for number in range(3)]
@@ -300,8 +302,8 @@ def test_a_node_that_is_there_gets_no_more_pods_than_it_takes() -> None:
     assert not only(planned(*small_shares(1), node, *full, EIGHT)).on_nodes
 
 
-def test_what_was_requested_holds_its_pods() -> None:
-    """The same pods ask for nothing more, and a node that has come is filled with as many as were planned."""
+def test_requested_nodes_hold_their_planned_pods() -> None:
+    """The same pods request nothing more, and a registered node gets as many pods as were planned."""
     first = planned(*small_shares(130), EIGHT)
     requested = requests_of(first.nodes)
     assert len(requested) == 2
@@ -317,7 +319,7 @@ def test_what_was_requested_holds_its_pods() -> None:
     assert len(only(later).on_nodes["came"]) <= 104
 
 
-def test_what_a_claim_leaves_free_is_a_number_of_pods_too() -> None:
+def test_a_pending_node_claim_has_a_maximum_of_pods_too() -> None:
     labels = {"karpenter.sh/nodepool": "pool", "node.kubernetes.io/instance-type": A100}
     requests = {"nvidia.com/gpu": "1", "pods": "92"}
     claim = NodeClaim.read(
@@ -327,14 +329,14 @@ def test_what_a_claim_leaves_free_is_a_number_of_pods_too() -> None:
     assert len(found.on_nodes["claim"]) == 17, "110 less 92 and one reservation"
 
 
-def test_two_classes_do_not_take_the_same_places() -> None:
+def test_two_classes_do_not_use_the_same_room_for_pods() -> None:
     node = a_gpu_node("node", gpus=8).model_copy(update={"allocatable": ROOMY | {"pods": "7"}})
     pods = [share(f"{queue}-{number}", "0.05", queue=queue) for queue in "ab" for number in range(4)]
     found = planned(*pods, node, EIGHT)
     assert sum(len(each.on_nodes.get("node", ())) for each in found.demands) == 6
 
 
-def test_a_planner_that_has_planned_before_counts_the_pods_of_a_node_too() -> None:
+def test_incremental_plans_count_the_pods_of_a_node() -> None:
     planner = DemandPlanner()
     node = a_gpu_node("node", gpus=8).model_copy(update={"allocatable": ROOMY | {"pods": "13"}})
     for count in (100, 116, 117, 220, 221, 140):

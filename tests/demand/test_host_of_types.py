@@ -1,4 +1,4 @@
-"""CPU and memory of types that no node tells of: what the catalog has, less what nodes keep."""
+"""CPU and memory of instance types without live nodes: the catalog's figures minus what nodes reserve."""
 
 import pytest
 
@@ -35,21 +35,21 @@ def test_shares_that_one_node_cannot_hold_by_memory_get_two() -> None:
     assert types(planned(*pods, a_node_pool("pool", ["g6.xlarge"]))) == ["g6.xlarge"] * 2
 
 
-def test_a_pod_that_no_type_has_the_memory_for_is_told() -> None:
+def test_a_pod_with_more_memory_than_any_type_is_refused() -> None:
     pod = a_waiting_pod(gpu_fraction="0.5", memory="900Gi")
     plan = planned(pod, a_node_pool("pool", ["g6.xlarge"]))
     assert not plan.nodes
     assert "memory" in " ".join(only(plan).reasons)
 
 
-def test_what_a_live_node_says_counts() -> None:
+def test_figures_of_a_live_node_take_precedence() -> None:
     pod = a_waiting_pod(gpu_fraction="0.5", memory="15Gi")
     node = a_gpu_node("live", "NVIDIA-L4", memory=23034, host_memory="15500Mi", instance_type="g6.xlarge")
     busy = a_waiting_pod("busy", gpus=1, node="live", phase="Running")
     assert types(planned(pod, busy, node, a_node_pool("pool", ["g6.xlarge"]))) == ["g6.xlarge"]
 
 
-def test_what_nodes_keep() -> None:
+def test_resources_that_nodes_reserve() -> None:
     catalog = Catalog.builtin()
     # 16384 - 7.5 % - 255 - 110 * 11 - 100; 225280 - 7.5 % - (1024 + 819.2 + 819.2 + 6881.28 + 1884.16) - 100
     assert allocatable(catalog.lookup("g6.xlarge")) == Allocatable(3920, 13590)

@@ -1,4 +1,4 @@
-"""KAI shares whole hundreds of the MiB that a node's label gives for a GPU; fractions are exact."""
+"""KAI shares a GPU in whole hundreds of the MiB of the node's label. Fractions are exact."""
 
 import pytest
 
@@ -32,7 +32,7 @@ def share(name: str, fraction: str) -> Pod:
 )
 @pytest.mark.parametrize("new", [False, True])
 def test_what_fits_a_gpu_of_81920_mib(pods: list[Pod], placed: int, new: bool) -> None:
-    """On a node that is there, and on nodes that are new, of which a live one tells the memory."""
+    """On existing nodes, and on new nodes whose memory is known from a live one."""
     if not new:
         plan = planned(*pods, NODE)
         assert len(on_nodes(plan)) == placed
@@ -55,8 +55,8 @@ def test_more_than_the_whole_hundreds_is_refused_with_the_reason(label: int) -> 
     assert "whole hundreds of MiB" in why
 
 
-def test_what_runs_counts_alike() -> None:
-    """A share of 40960 leaves 40940 of 81900 MiB, and 49.98 % of the GPU."""
+def test_running_shares_count_in_whole_hundreds_of_mib() -> None:
+    """A share of 40960 MiB leaves 40940 of 81900 MiB, and 49.98 % of the GPU."""
     group = {"runai-gpu-group": "g"}
     running = a_waiting_pod("running", gpu_memory="40960", node="node", phase="Running", more_labels=group)
     reservation = a_waiting_pod("r", namespace="kai-resource-reservation", gpus=1, node="node", more_labels=group)

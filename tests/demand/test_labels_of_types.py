@@ -1,4 +1,4 @@
-"""Labels that a provider writes for an instance type: NodePools and pods choose types by them."""
+"""Labels that a cloud provider writes for an instance type: NodePools and pods select types by them."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ def types(*objects: Any) -> set[str]:
 
 
 @pytest.mark.parametrize(("group", "offered", "key", "value", "wanted"), CHOICES)
-def test_a_pod_that_selects_one_gets_such_a_type(
+def test_a_pod_gets_a_type_with_the_selected_label(
     group: str, offered: tuple[str, ...], key: str, value: str, wanted: str
 ) -> None:
     pod = a_waiting_pod(gpu_fraction="0.5", selector={key: value})
@@ -45,7 +45,7 @@ def test_a_pod_that_selects_one_gets_such_a_type(
 
 
 @pytest.mark.parametrize(("group", "offered", "key", "value", "wanted"), CHOICES)
-def test_a_pool_that_requires_one_grows_by_such_types_alone(
+def test_a_node_pool_gets_only_types_with_the_required_label(
     group: str, offered: tuple[str, ...], key: str, value: str, wanted: str
 ) -> None:
     by_label = {"key": key, "operator": "In", "values": [value]}
@@ -55,7 +55,7 @@ def test_a_pool_that_requires_one_grows_by_such_types_alone(
     assert wanted not in types(pod, a_node_pool("pool", offered, group=group, requirements=[others]))
 
 
-def test_a_pool_that_names_no_type_is_of_the_types_of_its_family() -> None:
+def test_a_node_pool_that_requires_a_family_allows_its_types() -> None:
     family = {"key": f"{AWS}/instance-family", "operator": "In", "values": ["p4d", "p4de"]}
     pod = a_waiting_pod(gpu_fraction="0.5")
     assert types(pod, a_node_pool("pool", group=AWS, requirements=[family])) == {"p4d.24xlarge", "p4de.24xlarge"}
@@ -65,6 +65,6 @@ def test_a_pool_that_names_no_type_is_of_the_types_of_its_family() -> None:
     assert not types(pod, a_node_pool("pool", group=AWS, requirements=[family, few]))
 
 
-def test_labels_that_types_do_not_tell_can_still_come_true() -> None:
+def test_unknown_provider_labels_may_have_any_value() -> None:
     pod = a_waiting_pod(gpu_fraction="0.5", selector={f"{AWS}/instance-hypervisor": "nitro"})
     assert types(pod, a_node_pool("pool", ("g6.xlarge",), group=AWS)) == {"g6.xlarge"}

@@ -1,4 +1,4 @@
-"""The rows of a picture: GPUs that look alike are one, and none is lost."""
+"""The rows of a picture: equal GPUs are one row, and every GPU is in a row."""
 
 from collections import Counter
 
@@ -41,7 +41,7 @@ def look(bar: GpuBar, shape: str) -> tuple[object, ...]:
 
 
 @given(NODES)
-def test_every_gpu_is_in_the_row_of_its_look(nodes: list[NodeBars]) -> None:
+def test_every_gpu_is_in_the_row_of_equal_gpus(nodes: list[NodeBars]) -> None:
     rows = gpu_rows(nodes)
     wanted = Counter(look(bar, node.shape) for node in nodes for bar in node.bars)
     assert Counter({look(row.bar, row.shape): row.gpus for row in rows}) == wanted
@@ -50,7 +50,7 @@ def test_every_gpu_is_in_the_row_of_its_look(nodes: list[NodeBars]) -> None:
     assert named == {node.name for node in nodes}
 
 
-def test_many_gpus_are_few_rows_and_a_row_names_what_it_holds() -> None:
+def test_many_gpus_are_few_rows_and_a_row_names_its_pods() -> None:
     nodes = [
         NodeBars(f"new {number}", "A100", (GpuBar((), (part(Part.PLANNED, 600, f"team/{number}"),)),) * 2, "pool/type")
         for number in range(1000)
@@ -60,7 +60,7 @@ def test_many_gpus_are_few_rows_and_a_row_names_what_it_holds() -> None:
     assert row.title(0) == "team/0, team/1, team/2, team/3, team/4 and 995 more: 0.6"
 
 
-def test_what_takes_pods_comes_first_then_what_is_new_then_what_stays() -> None:
+def test_the_order_is_gpus_that_get_pods_then_new_ones_then_unchanged_ones() -> None:
     used = part(Part.USED, 500, "there")
     stays = NodeBars("stays", "A100", (GpuBar((used,), (used,)),) * 8)
     takes = NodeBars("takes", "A100", (GpuBar((used,), (used, part(Part.PLANNED, 100, "team/a"))),))

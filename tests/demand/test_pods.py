@@ -1,4 +1,4 @@
-"""What is read of a pod: its placement and what it asks of a host."""
+"""What is read from a pod: its placement and its CPU and memory requests."""
 
 from typing import Any
 
@@ -32,17 +32,17 @@ def asks(cpu: str | None = None, memory: str | None = None, **more: Any) -> dict
         ({"containers": [asks("1")], "resources": {"requests": {"cpu": "4"}}}, 4000, 0),
     ],
 )
-def test_the_host_is_asked_for_what_the_scheduler_counts(spec: dict[str, Any], cpu_milli: int, memory_mib: int) -> None:
+def test_cpu_and_memory_are_counted_as_by_the_scheduler(spec: dict[str, Any], cpu_milli: int, memory_mib: int) -> None:
     assert of_spec(**spec).host == HostRequest(cpu_milli, memory_mib)
 
 
-def test_equal_placements_are_one_value() -> None:
+def test_equal_placements_are_the_same_object() -> None:
     one = a_waiting_pod("a", selector={"x": "1", "y": "2"}, affinity=[{"key": "z", "operator": "Exists"}])
     two = a_waiting_pod("b", selector={"y": "2", "x": "1"}, affinity=[{"key": "z", "operator": "Exists"}])
     assert one.placement is two.placement
 
 
-def test_the_tolerations_that_every_pod_gets_tell_none_apart() -> None:
+def test_tolerations_that_every_pod_gets_do_not_distinguish_placements() -> None:
     given = {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute"}
     assert a_waiting_pod(tolerations=[given]).placement == a_waiting_pod().placement
 
@@ -58,7 +58,7 @@ def test_the_tolerations_that_every_pod_gets_tell_none_apart() -> None:
         ({"operator": "Lt", "values": ["3"]}, {"k": "2"}, {"k": "x"}),
     ],
 )
-def test_affinity_is_judged_as_the_scheduler_does(
+def test_affinity_is_evaluated_as_by_the_scheduler(
     expression: dict[str, Any], fits: dict[str, str], fits_not: dict[str, str]
 ) -> None:
     placement = a_waiting_pod(affinity=[{"key": "k", **expression}]).placement
@@ -74,7 +74,7 @@ def test_terms_are_alternatives_and_an_empty_one_matches_nothing() -> None:
     assert not placement.allows({}, "other")
 
 
-def test_an_affinity_that_cannot_be_read_is_told() -> None:
+def test_an_affinity_that_cannot_be_read_is_reported() -> None:
     with pytest.raises(InvalidObjectError, match="operator 'Near'"):
         a_waiting_pod(affinity=[{"key": "k", "operator": "Near", "values": ["1"]}])
 

@@ -51,7 +51,7 @@ def plan(*objects: Any, environment: Environment | None = None, **more: Any) -> 
     ("resource", "pods", "nodes"),
     [(SHARED, 1, 1), (SHARED, 16, 1), (SHARED, 17, 2), (SLICE, 7, 1), (SLICE, 56, 1), (SLICE, 57, 2)],
 )
-def test_a_pod_is_a_part_of_a_gpu_of_the_nodes_that_have_the_devices(resource: str, pods: int, nodes: int) -> None:
+def test_a_pod_counts_as_a_part_of_a_gpu_on_nodes_with_the_devices(resource: str, pods: int, nodes: int) -> None:
     found = plan(*several(pods, resource))
     assert types(found) == [A10G_4 if resource == SHARED else A100_8] * nodes
     assert {node.resource for node in found.nodes} == {resource}
@@ -63,13 +63,13 @@ def test_a_pod_may_request_more_than_one_gpu_has(each: int, pods: int, nodes: in
     assert len(plan(*[asking(f"pod-{n}", count=each) for n in range(pods)]).nodes) == nodes
 
 
-def test_one_that_no_node_can_have_is_refused() -> None:
+def test_more_devices_than_any_node_has_are_refused() -> None:
     found = plan(asking("pod", count=17))
     assert not found.nodes
     assert "request fewer GPUs of one node" in refused(found)["uid-pod"]
 
 
-def test_free_devices_come_first_and_running_pods_take_some() -> None:
+def test_free_devices_are_used_first_and_running_pods_count() -> None:
     running = [asking(f"running-{n}", node="node", reason=None, phase="Running") for n in range(14)]
     found = plan(a_shared_node("node", 16), *running, *several(3))
     assert len(on_nodes(found)) == 2
@@ -102,24 +102,24 @@ def test_pods_with_fractions_and_whole_gpus_use_other_nodes() -> None:
         (asking("pod", count="half"), SHARED),
     ],
 )
-def test_two_requests_and_one_that_is_no_number_are_refused_by_name(pod: Pod, field: str) -> None:
+def test_two_requests_and_invalid_numbers_are_refused_by_name(pod: Pod, field: str) -> None:
     assert field in refused(plan(pod))["uid-pod"]
 
 
-def test_without_a_label_of_its_own_for_each_request_no_node_is_requested() -> None:
-    """Karpenter would place the trigger pods of several nodes on one."""
+def test_without_the_open_request_label_no_node_is_requested() -> None:
+    """Karpenter would place the trigger pods of several nodes on one node."""
     bare = a_node_pool("halves", (A10G_4,))
     found = planned(*several(1), bare, environment=declared())
     assert not found.nodes
     assert "{key: plimsoll.dev/request, operator: Exists}" in only(found).warnings[0]
 
 
-def test_devices_that_are_not_declared_are_no_demand() -> None:
+def test_undeclared_devices_are_not_demand() -> None:
     assert not planned(*several(1), HALVES, environment=an_environment()).demands
 
 
 @pytest.mark.parametrize(("resource", "blocked"), [(SHARED, False), (SLICE, True)])
-def test_queues_count_the_slices_of_mig_alone(resource: str, blocked: bool) -> None:
+def test_queues_count_only_mig_slices(resource: str, blocked: bool) -> None:
     root, queue = a_queue("root", parent=""), a_queue("team", limit=0)
     found = plan(*several(1, resource, queue="team"), root, queue)
     assert bool(only(found).blocked) == blocked
@@ -139,7 +139,7 @@ def test_limits_count_whole_gpus() -> None:
         ({"nodePool": "x", "resource": SHARED, "perGpu": 0}, "greater than or equal to 1"),
     ],
 )
-def test_what_contradicts_itself_is_refused(more: dict[str, Any], message: str) -> None:
+def test_contradictory_settings_are_refused(more: dict[str, Any], message: str) -> None:
     with pytest.raises(PlimsollError, match=message):
         declared(more)
 

@@ -1,4 +1,4 @@
-"""Subgroups of a PodGroup: each starts from its own minimum, and so many of them as the group says."""
+"""Subgroups of a PodGroup: each starts from its own minimum, and the group needs a minimum of its subgroups."""
 
 from typing import Any
 
@@ -34,8 +34,8 @@ def a_subgroup(name: str, least: int | None = None, **more: Any) -> dict[str, An
 BOTH = (a_subgroup("a", 2), a_subgroup("b", 1))
 
 
-def test_each_starts_from_its_own_minimum() -> None:
-    """Three GPUs: two of `a` and one of `b`, whatever else waits. The others are told of the limit alone."""
+def test_each_subgroup_starts_from_its_own_minimum() -> None:
+    """Three GPUs: two pods of `a` and one of `b`, whatever else is pending. The others are refused by the limit."""
     plan = planned(*members("a", 3), *members("b", 3), a_group(*BOTH), THREE)
     assert on_new(plan) == {"uid-a-0", "uid-a-1", "uid-b-0"}
     left = refused(plan)
@@ -44,15 +44,15 @@ def test_each_starts_from_its_own_minimum() -> None:
 
 
 @pytest.mark.parametrize(("least", "bought"), [(2, 0), (None, 0), (1, 2)])
-def test_one_that_fits_nowhere_buys_nothing_for_its_siblings(least: int | None, bought: int) -> None:
+def test_if_one_subgroup_fits_nowhere_nothing_is_requested_for_the_others(least: int | None, bought: int) -> None:
     group = a_group(*BOTH, **({"minSubGroup": least} if least else {}))
     plan = planned(*members("a", 2), *members("b", 1, selector=NOWHERE), group, ROOMY)
     assert plan.gpus == bought
     assert len(refused(plan)) == 3 - bought
 
 
-def test_one_below_its_minimum_is_left_out_alone_where_the_group_can_do_without() -> None:
-    """`a` starts with two and has a place for one of its pods only."""
+def test_an_optional_subgroup_below_its_minimum_is_left_out_alone() -> None:
+    """`a` needs two pods and has a place for one of them only."""
     lonely = [*members("a", 1), members("a", 2, selector=NOWHERE)[1]]
     plan = planned(*lonely, *members("b", 1), a_group(*BOTH, minSubGroup=1), ROOMY)
     assert on_new(plan) == {"uid-b-0"}
@@ -73,8 +73,8 @@ def test_running_pods_count_in_their_subgroup_only() -> None:
     assert planned(*members("a", 2), running, a_group(*BOTH), two).gpus == 0
 
 
-def test_names_that_do_not_fit_together_give_no_error() -> None:
-    """A subgroup that is its own ancestor, and pods of none that is declared."""
+def test_inconsistent_subgroup_names_cause_no_error() -> None:
+    """A subgroup that is its own ancestor, and pods of an undeclared subgroup."""
     circle = a_group(a_subgroup("a", 1, parent="b"), a_subgroup("b", 1, parent="a"))
     assert planned(*members("a", 1), circle, ROOMY).gpus == 1
     assert planned(*members("z", 1), *members("a", 2), *members("b", 1), a_group(*BOTH), ROOMY).gpus == 4

@@ -1,4 +1,5 @@
-"""Only queues that would not admit all are asked pod by pod: the answer is that of asking for every pod."""
+"""Pods are checked one by one only in queues that would not admit all of them. The result is the same as checking every
+pod."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -28,7 +29,7 @@ def pods(draw: st.DrawFn) -> dict[str, PodShare]:
 
 @settings(max_examples=300, deadline=None)
 @given(pods(), st.data())
-def test_queues_with_room_for_all_need_no_order(found: dict[str, PodShare], data: st.DataObject) -> None:
+def test_checking_only_tight_queues_gives_the_same_result(found: dict[str, PodShare], data: st.DataObject) -> None:
     limits = st.sampled_from([-1, 1, 2, 3])
     queues = [a_queue(name, "", data.draw(limits)) for name in ("left", "right")]
     queues += [a_queue(name, "left" if name in "ab" else "right", data.draw(limits)) for name in LEAVES]

@@ -1,4 +1,4 @@
-"""`spec.demand` of an Environment: what is taken and what is refused."""
+"""`spec.demand` of an Environment: accepted and refused settings."""
 
 from typing import Any
 
@@ -14,13 +14,13 @@ def read(**demand: Any) -> Environment:
     return Environment.read({"kind": "Environment", "metadata": {"name": "prod"}, "spec": {"demand": demand}})
 
 
-def test_nothing_is_asked_for_by_default() -> None:
+def test_nothing_is_requested_by_default() -> None:
     settings = Environment.default().spec.demand
     assert settings.provisioner == "none"
     assert settings.schedulers == ("kai-scheduler", "default-scheduler", "tensor-fusion-scheduler")
 
 
-def test_headroom_goes_with_buffers() -> None:
+def test_headroom_requires_capacity_buffers() -> None:
     settings = read(provisioner="capacity-buffer", headroom=[HEADROOM]).spec.demand
     assert settings.headroom[0].nodes == 1
 
@@ -38,6 +38,6 @@ def test_headroom_goes_with_buffers() -> None:
         ({"provisioner": "capacity-buffer", "headroom": [HEADROOM, HEADROOM]}, "same name"),
     ],
 )
-def test_a_wrong_setting_is_refused_by_its_field(demand: dict[str, Any], message: str) -> None:
+def test_an_invalid_setting_is_refused_with_its_field(demand: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidObjectError, match=message):
         read(**demand)

@@ -1,6 +1,6 @@
-"""What the demo shows while parts build, and how it ends where they cannot be built. Its steps are told by a run of it.
+"""What the demo prints while parts build, and how it ends if they cannot be built.
 
-The compiler is a script that waits until a test lets it go on.
+The compiler is a script that waits until the test lets it continue. A run of the demo itself tests its steps.
 """
 
 import os
@@ -27,13 +27,13 @@ _PATIENCE_SECONDS = 120
 
 @dataclass
 class Running:
-    """A demo that runs, with the folder of its compiler's doings."""
+    """A running demo, with the folder in which its compiler records what it did."""
 
     process: "subprocess.Popen[str]"
     folder: Path
 
     def read_until(self, words: str) -> str:
-        """What it prints up to the line with `words`."""
+        """Reads the output up to the line that contains `words`."""
         assert self.process.stdout is not None
         message = ""
         for line in self.process.stdout:
@@ -46,13 +46,13 @@ class Running:
         (self.folder / "began").read_text()
 
     def compilers(self) -> list[int]:
-        """The process ids of all that ran."""
+        """The process ids of all compilers that ran."""
         return [int(file.name.removeprefix("compiler-")) for file in self.folder.glob("compiler-*")]
 
 
 @pytest.fixture
 def demo(tmp_path: Path) -> Iterator[Running]:
-    """A demo without any part, whose compiler waits for the gate, then finds no network."""
+    """A demo without any part. Its compiler waits for the test and then fails for lack of a network."""
     path, gate = tmp_path / "path", tmp_path / "gate"
     path.mkdir()
     os.mkfifo(gate)
@@ -109,7 +109,7 @@ def test_two_commands_are_explained_while_parts_build(demo: Running) -> None:
     assert demo.process.poll() is None
 
 
-def test_only_what_the_demo_runs_is_built_and_what_its_first_half_runs_before_the_rest(demo: Running) -> None:
+def test_only_needed_parts_are_built_and_those_of_the_first_half_first(demo: Running) -> None:
     listed = demo.read_until("the next run continues it").replace("\n", " ")
     built = re.findall(r"Building (.*?):", listed)[0].split(", ")
 
@@ -163,7 +163,7 @@ def test_without_go_the_demo_says_so_at_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("explained", [PLAN, DEMAND], ids=["plan", "demand"])
 @pytest.mark.parametrize("width", [60, 120])
-def test_every_word_stands_before_the_line_that_it_explains(explained: Explained, width: int) -> None:
+def test_each_term_is_explained_before_the_line_that_uses_it(explained: Explained, width: int) -> None:
     reported = introduction.lines(explained, width)
 
     assert reported[0] == (explained.about, True)

@@ -1,4 +1,4 @@
-"""The commands of the README and of the docs run as they stand there, and print what is shown.
+"""The commands of the README and of the docs run as printed, with the printed output.
 
 Pages that start a sandbox: tests/e2e/test_guides.py.
 """
@@ -70,5 +70,5 @@ def test_the_commands_of_a_page_run(name: str, tmp_path: Path) -> None:
     SAY.get(name, of_others)(page.text, page.run(checkout, timeout=120), checkout)
 
 
-def test_the_pages_of_which_more_is_known_are_there() -> None:
+def test_the_listed_pages_exist() -> None:
     assert PAGES.keys() >= SAY.keys()

@@ -1,4 +1,4 @@
-"""The worked examples of CONTRIBUTING are code that works."""
+"""The examples of CONTRIBUTING are working code."""
 
 import re
 from datetime import UTC, datetime
@@ -23,7 +23,7 @@ def example(title: str) -> dict[str, Any]:
     return names
 
 
-def test_a_kind_reads_what_it_names() -> None:
+def test_the_example_kind_reads_its_fields() -> None:
     kind = example("observing another kind")["RESOURCE_CLAIMS"]
     device = {"driver": "gpu.nvidia.com", "device": "gpu-0"}
     manifest = {
@@ -34,7 +34,7 @@ def test_a_kind_reads_what_it_names() -> None:
     assert kind.read({"metadata": {"name": "c"}}).devices == ()
 
 
-def test_a_rule_finds_what_it_is_about() -> None:
+def test_the_example_rule_finds_a_violation() -> None:
     (rule,) = example("adding a policy rule")["RULES"]
 
     def faults(**labels: str) -> list[str]:
@@ -50,7 +50,7 @@ def test_a_rule_finds_what_it_is_about() -> None:
     assert "team" in rule.cel.holds
 
 
-def test_a_provisioner_plans_once_and_within_the_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_example_provisioner_plans_once_and_within_the_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     made = example("adding a provisioner")["MachineDeploymentProvisioner"]
 
     def planned(replicas: int, existing: dict[str, int], **limits: int) -> Plan:

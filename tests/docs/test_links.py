@@ -1,4 +1,4 @@
-"""The Markdown pages: links lead somewhere, long pages begin with a summary, paragraphs are one line each."""
+"""The Markdown pages: links have targets, long pages begin with a summary, and each paragraph is one line."""
 
 import re
 from collections import Counter
@@ -27,12 +27,12 @@ def name_of(page: Path) -> str:
 
 
 def prose_of(page: Path) -> str:
-    """The text without its blocks of code."""
+    """The text without code blocks."""
     return _CODE.sub("", page.read_text())
 
 
 def anchors_of(page: Path) -> set[str]:
-    """As GitHub makes them of headings: https://docs.github.com/en/get-started/writing-on-github."""
+    """The anchors of headings, as GitHub generates them: https://docs.github.com/en/get-started/writing-on-github."""
     seen: Counter[str] = Counter()
     anchors = set()
     for heading in _HEADING.findall(prose_of(page)):

@@ -1,4 +1,4 @@
-"""The documentation as a site: it is built without a warning, every page is on it, and links lead somewhere."""
+"""The documentation site: it builds without warnings, contains every page, and its links have targets."""
 
 import json
 import os
@@ -60,13 +60,13 @@ def test_the_fields_of_each_kind_are_those_of_its_definition(site: Path) -> None
         assert field in text
 
 
-def test_the_api_has_what_the_fronts_offer(site: Path) -> None:
+def test_the_api_reference_has_what_packages_export(site: Path) -> None:
     text = text_of(site / "api" / "components" / "index.html")
     assert "Namespace and thresholds of the alerts" in text
     assert "validate" in text_of(site / "api" / "plan" / "index.html")
 
 
-def test_drawings_are_left_to_the_browser(site: Path) -> None:
+def test_mermaid_diagrams_are_rendered_by_the_browser(site: Path) -> None:
     assert (site / "sequences" / "index.html").read_text().count('class="mermaid"') == 2
 
 

@@ -1,4 +1,4 @@
-"""Sandboxes for the tests that run on real parts. They go down with the test run, in whatever way it ends."""
+"""Sandboxes for the end-to-end tests. They are removed when the test run ends, in whatever way it ends."""
 
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, closing
@@ -29,7 +29,8 @@ _SHARED = {
 
 
 def _group_of(item: pytest.Item) -> str | None:
-    """Whose tests run in one process, one after the other: on sandboxes that they share, else of one file."""
+    """The group whose tests run in one process, one after the other: those that share sandboxes, else those of one
+    file."""
     if item.get_closest_marker("e2e") is None:
         return None
     shared = sorted(_SHARED.keys() & set(getattr(item, "fixturenames", ())))
@@ -48,7 +49,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
-    """Sandboxes go with the last test of their group: idle ones would take cores and memory from others."""
+    """Takes sandboxes down after the last test of their group, because idle ones use CPU and memory."""
     if nextitem is None or _group_of(nextitem) != _group_of(item):
         take_down_sandboxes()
 
@@ -57,7 +58,7 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """A test that fails tells the end of the logs of its sandboxes, which go with the run."""
+    """Adds the end of the sandboxes' logs to the report of a failed test."""
     report = yield
     if report.failed:
         for sandbox in {each for each in getattr(item, "funcargs", {}).values() if isinstance(each, Sandbox)}:
@@ -69,7 +70,7 @@ def pytest_runtest_makereport(
 
 @pytest.fixture(scope="session", autouse=True)
 def sandbox_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder of this test run for sandboxes, so that those of the user are left alone."""
+    """A folder of this test run for sandboxes, so that those of the user are not used."""
     home = tmp_path_factory.mktemp("plimsoll")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PLIMSOLL_HOME", str(home))
@@ -79,19 +80,19 @@ def sandbox_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def byo_sandbox(sandbox_home: Path) -> Iterator[Sandbox]:
-    """A cluster whose nodes are what people bring: no Karpenter, not even its CRDs."""
+    """A cluster for existing nodes, without Karpenter and its CRDs."""
     yield from up_sandbox("byo", karpenter=False)
 
 
 @pytest.fixture(scope="session")
 def nap_sandbox(sandbox_home: Path) -> Iterator[Sandbox]:
-    """A cluster with node auto-provisioning: Karpenter and its KWOK provider."""
+    """A cluster with node auto-provisioning: Karpenter with its KWOK provider."""
     yield from up_sandbox("nap", karpenter=True)
 
 
 @pytest.fixture(scope="session")
 def claims_sandbox(sandbox_home: Path) -> Iterator[Sandbox]:
-    """A cluster that takes NodeClaims and where nobody acts on them."""
+    """A cluster with the CRD NodeClaim and without a controller for it."""
     for sandbox in up_sandbox("claims", karpenter=False):
         with closing(Kube(sandbox.kubeconfig)) as cluster:
             for path in sorted((part("karpenter").cached / "crds/karpenter").glob("*.yaml")):
@@ -102,7 +103,7 @@ def claims_sandbox(sandbox_home: Path) -> Iterator[Sandbox]:
 
 @pytest.fixture(scope="session")
 def demand_sandbox(sandbox_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
-    """Karpenter, and an environment without Workspaces, for tests of demand."""
+    """A cluster with Karpenter and an environment without Workspaces, for tests of demand."""
     for sandbox in up_sandbox("demand", karpenter=True):
         _declare_environment(sandbox, tmp_path_factory.mktemp("demand"))
         yield sandbox
@@ -110,7 +111,7 @@ def demand_sandbox(sandbox_home: Path, tmp_path_factory: pytest.TempPathFactory)
 
 @pytest.fixture(scope="session")
 def audited_sandbox(sandbox_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
-    """As demand_sandbox, with an apiserver that notes each request; its tests leave no Workspaces."""
+    """As `demand_sandbox`, with an audit log of the apiserver. Its tests leave no Workspaces."""
     for sandbox in up_sandbox("audited", karpenter=True, audit=True):
         _declare_environment(sandbox, tmp_path_factory.mktemp("audited"))
         yield sandbox
@@ -124,7 +125,7 @@ def _declare_environment(sandbox: Sandbox, folder: Path) -> None:
 
 @pytest.fixture(scope="session")
 def admission_sandbox(sandbox_home: Path) -> Iterator[Sandbox]:
-    """A cluster with our kinds, the policies of admission, and the kinds of others that they judge; without stacks."""
+    """A cluster with our CRDs, the admission policies, and the kinds of others that they check; without stacks."""
     for sandbox in up_sandbox("admission", karpenter=False):
         with closing(Kube(sandbox.kubeconfig)) as cluster:
             prepare_admission(cluster)

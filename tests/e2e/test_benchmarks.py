@@ -1,4 +1,5 @@
-"""Every benchmark that needs a sandbox does a small run, as it is documented: a command that brings its own."""
+"""Every benchmark that needs a sandbox completes a small run with its documented command, which starts its own
+sandbox."""
 
 import json
 import subprocess
@@ -20,7 +21,7 @@ Connect = Callable[..., Kube]
 
 
 def bench(name: str, *arguments: str) -> dict[str, Any]:
-    """Its figures; its sandbox has gone with it."""
+    """The figures of a run; asserts that its sandbox was removed."""
     before = set(sandboxes().glob("*"))
     command = [sys.executable, "-m", f"bench.{name}", *arguments, "--output", "json"]
     done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, timeout=400, check=False)
@@ -108,7 +109,7 @@ def test_one_more_cluster_on_a_backend() -> None:
 
 
 def test_a_node_list_as_a_command(byo_sandbox: Sandbox, kube: Connect, tmp_path: Path) -> None:
-    """Nodes that are there already are counted apart; where there is no terminal nothing is drawn."""
+    """Existing nodes are counted separately; without a terminal no progress bar is drawn."""
     source = tmp_path / "nodes.csv"
 
     def nodes(number: int) -> str:

@@ -1,4 +1,4 @@
-"""The commands of the pages that start a sandbox run as they stand there, and do what the pages say."""
+"""The commands of the pages that start a sandbox run as printed, with the documented results."""
 
 import subprocess
 from collections.abc import Callable, Iterator
@@ -41,7 +41,7 @@ def of_the_sandbox(done: Done) -> None:
 
 
 def assert_whole_alone(python: Path) -> None:
-    """What the wheel installs beside a user's own packages, and that every command of it is there."""
+    """The wheel works together with a user's own packages, and has every command."""
     done = subprocess.run([python, "-c", _ALONE], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -85,7 +85,7 @@ PAGES = {str(page): page for page in pages() if page.needs_sandbox and str(page)
 
 @pytest.fixture
 def checkout(sandbox_home: Path, tmp_path: Path) -> Iterator[Path]:
-    """Where a reader stands. The sandboxes of the pages go with it."""
+    """A reader's working directory. The sandboxes of the pages are removed with it."""
     yield copy_of_checkout(tmp_path / "plimsoll")
     for name in ("default", "sharing"):
         Sandbox.named(name).down()
@@ -98,5 +98,5 @@ def test_the_commands_of_a_page_run(name: str, checkout: Path) -> None:
         assert_whole_alone(checkout.with_name("gpu-capacity") / ".venv" / "bin" / "python")
 
 
-def test_of_every_page_is_known_what_it_says() -> None:
+def test_every_page_has_expected_results() -> None:
     assert PAGES.keys() == SAY.keys()

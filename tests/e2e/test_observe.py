@@ -1,4 +1,4 @@
-"""Observing and reporting against a real apiserver."""
+"""Observing and reporting with a real apiserver."""
 
 import uuid
 from collections.abc import Callable, Iterator
@@ -33,7 +33,7 @@ OURS = "plimsoll.dev/v1alpha1"
 
 @pytest.fixture(scope="module")
 def sandbox(sandbox_home: Path) -> Iterator[Sandbox]:
-    """A cluster of this module's own, without any custom kind at first."""
+    """A separate cluster for this module, at first without any custom kind."""
     one = Sandbox.named(f"observe-{uuid.uuid4().hex[:6]}")
     one.up(karpenter=False, stop_with_caller=True)
     yield one
@@ -113,7 +113,7 @@ def report(reporter: Reporter, snapshot: Snapshot) -> None:
     reporter.flush()
 
 
-def test_heartbeats_wake_nobody_and_change_nothing(admin: Kube, connection: Connection) -> None:
+def test_heartbeats_start_no_round_and_change_nothing(admin: Kube, connection: Connection) -> None:
     admin.apply(a_node("beating"))
     condition = {"type": "Ready", "status": "True", "reason": "Test", "message": "", "lastTransitionTime": None}
     with observing(connection) as observer:
@@ -138,7 +138,7 @@ def test_heartbeats_wake_nobody_and_change_nothing(admin: Kube, connection: Conn
     admin.delete("v1", "Node", "after")
 
 
-def test_a_broken_network_costs_nothing_but_time(admin: Kube, sandbox: Sandbox) -> None:
+def test_the_observer_recovers_from_a_broken_network(admin: Kube, sandbox: Sandbox) -> None:
     server = urlsplit(Connection.open(sandbox.kubeconfig).server)
     with relaying(str(server.hostname), int(server.port or 0)) as relay:
         connection = Connection.open(sandbox.kubeconfig)
@@ -160,7 +160,7 @@ def test_a_broken_network_costs_nothing_but_time(admin: Kube, sandbox: Sandbox) 
     admin.delete("v1", "Node", "meanwhile")
 
 
-def test_a_kind_comes_and_goes(admin: Kube, connection: Connection) -> None:
+def test_a_kind_is_defined_and_deleted(admin: Kube, connection: Connection) -> None:
     with observing(connection) as observer:
         assert observer.snapshot().node_pools == ()
         definition = a_definition("karpenter.sh", "v1", "NodePool")
@@ -174,14 +174,15 @@ def test_a_kind_comes_and_goes(admin: Kube, connection: Connection) -> None:
 
 
 def _applied(admin: Kube, manifest: Manifest) -> bool:
-    """Whether the apiserver took it: it may need a moment after it says that a definition is established."""
+    """Whether the apiserver accepted the object: after a CRD is established, it may take a moment until it is
+    served."""
     try:
         return bool(admin.apply(manifest))
     except Exception:
         return False
 
 
-def test_an_unknown_account_is_told_so(sandbox: Sandbox, tmp_path: Path) -> None:
+def test_an_unknown_account_is_an_error(sandbox: Sandbox, tmp_path: Path) -> None:
     kubeconfig = yaml.safe_load(sandbox.kubeconfig.read_text())
     for user in kubeconfig["users"]:
         user["user"] = {"token": "wrong"}
@@ -231,7 +232,7 @@ def ready(workspace: Manifest, kind: str) -> tuple[str, str]:
 
 
 @pytest.mark.usefixtures("kinds_of_ours")
-def test_a_workspace_of_the_same_name_is_not_written_for_another(admin: Kube, connection: Connection) -> None:
+def test_the_status_of_a_replaced_workspace_is_not_written(admin: Kube, connection: Connection) -> None:
     admin.apply(a_workspace("twin", pool="none"))
     old = read_cluster(connection)
     admin.delete(OURS, "Workspace", "twin")
@@ -245,7 +246,7 @@ def test_a_workspace_of_the_same_name_is_not_written_for_another(admin: Kube, co
 
 
 @pytest.mark.usefixtures("kinds_of_ours")
-def test_status_shows_what_was_reported(admin: Kube, connection: Connection, sandbox: Sandbox) -> None:
+def test_status_shows_the_reported_conditions(admin: Kube, connection: Connection, sandbox: Sandbox) -> None:
     admin.apply(a_workspace("shown", pool="none"))
     with closing(Reporter(connection)) as reporter:
         report(reporter, read_cluster(connection))

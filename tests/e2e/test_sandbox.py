@@ -27,14 +27,14 @@ OPENB = Path(__file__).parents[3] / "shared" / "data" / "openb" / "openb_node_li
 
 @pytest.fixture
 def sandbox(sandbox_home: Path) -> Iterator[Sandbox]:
-    """One that the test may ruin; not started."""
+    """A sandbox that the test may damage; not started."""
     one = Sandbox.named(f"t-{uuid.uuid4().hex[:6]}")
     yield one
     one.down()
 
 
 def processes_of(sandbox: Sandbox) -> list[psutil.Process]:
-    """Those whose command line names the sandbox's folder or the sandbox."""
+    """Processes whose command line names the sandbox's folder or the sandbox."""
     marks = (str(sandbox.folder.path), sandbox.name)
     found = []
     for process in psutil.process_iter(["cmdline"]):
@@ -64,7 +64,7 @@ def test_two_sandboxes_run_side_by_side(byo_sandbox: Sandbox, nap_sandbox: Sandb
     assert kube(nap_sandbox).get("v1", "ConfigMap", "only-here") is None
 
 
-def test_up_of_a_running_sandbox_changes_nothing_and_says_so(byo_sandbox: Sandbox) -> None:
+def test_up_of_a_running_sandbox_changes_nothing(byo_sandbox: Sandbox) -> None:
     before = byo_sandbox.state()
 
     assert byo_sandbox.up(karpenter=False) is False
@@ -130,7 +130,7 @@ def test_secrets_of_a_sandbox_are_for_its_owner_only(byo_sandbox: Sandbox) -> No
     assert folder.passphrase.read_text() not in byo_sandbox.environ().values()
 
 
-def test_listed_nodes_come_up_ready_with_discovery_labels_and_are_made_once(
+def test_listed_nodes_become_ready_with_discovery_labels_and_are_created_once(
     byo_sandbox: Sandbox, kube: Connect, tmp_path: Path
 ) -> None:
     source = tmp_path / "nodes.csv"
@@ -157,7 +157,7 @@ def test_listed_nodes_come_up_ready_with_discovery_labels_and_are_made_once(
 
 
 @pytest.mark.skipif(not OPENB.exists(), reason="the openb trace is not here")
-def test_a_production_clusters_nodes_come_up(byo_sandbox: Sandbox, kube: Connect) -> None:
+def test_the_nodes_of_a_production_cluster_become_ready(byo_sandbox: Sandbox, kube: Connect) -> None:
     listed = read_node_list(OPENB)
 
     make_nodes(byo_sandbox.kubeconfig, listed)
@@ -235,7 +235,7 @@ def test_a_process_that_ends_is_shown_and_not_started_again(sandbox: Sandbox) ->
     assert not [p for p in processes_of(sandbox) if "kwok" in Path(p.exe()).name]
 
 
-def test_a_sandbox_whose_supervisor_was_killed_comes_back_with_its_data(sandbox: Sandbox) -> None:
+def test_a_sandbox_whose_supervisor_was_killed_is_restarted_with_its_data(sandbox: Sandbox) -> None:
     sandbox.up(karpenter=False)
     Kube(sandbox.kubeconfig).apply(a_config_map("before"))
     state = sandbox.state()
@@ -252,7 +252,7 @@ def test_a_sandbox_whose_supervisor_was_killed_comes_back_with_its_data(sandbox:
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
-def test_an_up_that_is_ended_half_way_leaves_nothing(sandbox: Sandbox, number: signal.Signals) -> None:
+def test_an_interrupted_up_leaves_nothing(sandbox: Sandbox, number: signal.Signals) -> None:
     # A job in the background of a shell is born deaf to interrupts.
     up = cli("up", "--no-karpenter", "--name", sandbox.name, preexec_fn=hear_interrupts)
     log = sandbox.folder.logs / "kube-apiserver.log"
@@ -268,7 +268,7 @@ def test_an_up_that_is_ended_half_way_leaves_nothing(sandbox: Sandbox, number: s
     await_condition(lambda: not sandbox.folder.path.exists(), message="no file is left")
 
 
-def test_a_tied_sandbox_goes_with_the_process_that_made_it(sandbox: Sandbox) -> None:
+def test_a_sandbox_stops_with_its_caller(sandbox: Sandbox) -> None:
     program = (
         "import sys; from plimsoll.sandbox import Sandbox; "
         f"Sandbox.named({sandbox.name!r}).up(karpenter=False, stop_with_caller=True); "
@@ -285,7 +285,7 @@ def test_a_tied_sandbox_goes_with_the_process_that_made_it(sandbox: Sandbox) -> 
     await_condition(lambda: not sandbox.folder.path.exists(), message="no file is left")
 
 
-def test_a_taken_port_is_named_and_nothing_is_left(sandbox: Sandbox) -> None:
+def test_a_port_in_use_is_named_and_nothing_is_left(sandbox: Sandbox) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()

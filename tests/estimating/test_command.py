@@ -23,7 +23,7 @@ def reported(*arguments: str, exit_code: int = 0) -> dict[str, Any]:
 
 
 def refused(*arguments: str) -> PlimsollError:
-    """The error, which the command line prints before it exits with 1."""
+    """The error that the command line prints before it exits with 1."""
     error = run(*arguments).exception
     assert isinstance(error, PlimsollError), error
     return error
@@ -49,12 +49,12 @@ def figures(size: float, token: float, memory: float, gpus: int) -> list[str]:
         ([*figures(27.31, 204800, 80, 1), "--context-length", "200000"], 2, 2),
     ],
 )
-def test_figures_alone(given: list[str], min_gpus: int, nodes: int) -> None:
+def test_a_model_given_by_numbers(given: list[str], min_gpus: int, nodes: int) -> None:
     answer = reported(*given)
     assert (answer["feasible"], answer["min_gpus"], answer["nodes"]) == (True, min_gpus, nodes)
 
 
-def test_a_preset_on_a_type_line_by_line() -> None:
+def test_the_estimate_of_a_preset_line_by_line() -> None:
     result = run("phi-4", "--instance-type", "standard_nc24ads_a100_v4")
     assert result.exit_code == 0
     for text in ("Standard_NC24ads_A100_v4 (1 x NVIDIA A100 of 80 GiB)", "80 GiB x 0.84", "61.44 GiB", "107 GiB"):
@@ -78,7 +78,7 @@ def test_too_little_memory_has_no_number_of_gpus() -> None:
     assert "2.3 GiB" in answer["reason"]
 
 
-def test_without_a_type_those_that_fit_are_listed_cheapest_first(tmp_path: Path) -> None:
+def test_without_a_type_all_types_that_fit_are_listed_cheapest_first(tmp_path: Path) -> None:
     names = [each["instance_type"] for each in reported("phi-4", "--cloud", "azure")["candidates"]]
     assert names[0] == "Standard_NC24ads_A100_v4"
     assert "Standard_NV36ads_A10_v5" not in names
@@ -133,7 +133,7 @@ def test_mig_slices() -> None:
 
 @pytest.mark.parametrize("bad", ["0", "-1", "nan", "inf"])
 @pytest.mark.parametrize("option", ["--size-gib", "--gpu-memory-gib"])
-def test_bad_figures_are_named(option: str, bad: str) -> None:
+def test_invalid_numbers_are_named(option: str, bad: str) -> None:
     given = [each for each in figures(8, 8192, 80, 1) if not each.startswith(option)]
     assert "above 0" in str(refused(*given, f"{option}={bad}"))
 
@@ -160,7 +160,7 @@ def test_errors_say_what_to_change(arguments: tuple[str, ...], message: str) -> 
     assert message in str(refused(*arguments))
 
 
-def test_the_tier_and_the_context_of_a_type_are_told() -> None:
+def test_the_parallelism_and_the_context_of_a_type_are_reported() -> None:
     answer = reported("phi-4", "-t", "Standard_NC96ads_A100_v4")
     assert answer["serving"]["tier"] == "data" and answer["serving"]["data"] == 4
     assert answer["serving"]["context_length"] == 16384
@@ -179,14 +179,14 @@ def test_types_are_ordered_by_the_price_of_their_kv_cache(tmp_path: Path) -> Non
     assert found == sorted(found)
 
 
-def test_an_order_that_cannot_be_had_is_told() -> None:
+def test_an_order_without_prices_is_reported() -> None:
     [warning] = reported("phi-4", "--cloud", "azure", "--by", "kv-cache")["warnings"]
     assert "--by kv-cache" in warning and "--prices" in warning
     assert not reported("phi-4", "--cloud", "azure")["warnings"]
     assert "--by" in str(refused("phi-4", "-t", "g5.xlarge", "--by", "kv-cache"))
 
 
-def test_figures_without_layers_have_no_price_of_a_token(tmp_path: Path) -> None:
+def test_without_layers_there_is_no_price_per_token(tmp_path: Path) -> None:
     prices = tmp_path / "prices.csv"
     prices.write_text("name,price_per_hour\ng5.xlarge,1\n")
     figures = ("--size-gib", "14", "--bytes-per-token", "131072", "--prices", str(prices))
@@ -194,7 +194,7 @@ def test_figures_without_layers_have_no_price_of_a_token(tmp_path: Path) -> None
     assert "config.json" in warning
 
 
-def test_a_config_without_a_maximum_context_serves_what_was_counted(tmp_path: Path) -> None:
+def test_a_config_without_a_maximum_context_serves_the_counted_context(tmp_path: Path) -> None:
     config = tmp_path / "config.json"
     config.write_text(
         '{"num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8, "hidden_size": 4096}'

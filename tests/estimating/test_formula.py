@@ -1,4 +1,4 @@
-"""GPUs and nodes by the formula: known models on known nodes, and what is refused."""
+"""GPUs and nodes by the formula: known models on known nodes, and refusals."""
 
 import math
 
@@ -55,7 +55,7 @@ def test_gpus_and_nodes(need: ModelNeed | MemoryNeed, on: NodeGpus, min_gpus: in
     assert (found.min_gpus, found.nodes) == (min_gpus, nodes)
 
 
-def test_the_sum_is_told_line_by_line() -> None:
+def test_the_calculation_is_reported_line_by_line() -> None:
     lines = {line.name: line for line in estimate(ModelNeed(27.31, 204800), A100).lines}
     assert lines["available on one GPU"].value == pytest.approx(67.2)
     assert lines["KV cache on one GPU"].value == pytest.approx(0.390625)
@@ -65,7 +65,7 @@ def test_the_sum_is_told_line_by_line() -> None:
     assert lines["available on one GPU"].sum == "80 GiB x 0.84"
 
 
-def test_gpus_without_room_beside_overhead_and_cache_are_refused_with_the_figures() -> None:
+def test_gpus_without_room_for_weights_are_refused_with_the_figures() -> None:
     found = estimate(ModelNeed(1, 1_000_000), gpus(1, 8), Settings(context_length=8192))
     assert isinstance(found, Infeasible)
     assert found.min_gpus is None
@@ -73,20 +73,20 @@ def test_gpus_without_room_beside_overhead_and_cache_are_refused_with_the_figure
     assert "2.3 GiB" in found.reason
 
 
-def test_exactly_no_room_is_refused() -> None:
+def test_exactly_zero_room_is_refused() -> None:
     settings = Settings(utilization=0.5, overhead_gib=4, context_length=1)
     assert isinstance(estimate(ModelNeed(1, 0), gpus(1, 8), settings), Infeasible)
     assert isinstance(estimate(ModelNeed(1, 0), gpus(1, 8.001), settings), Estimate)
 
 
-def test_a_model_for_one_node_is_refused_where_it_needs_two_and_the_figures_stay() -> None:
+def test_a_one_node_model_that_needs_two_nodes_is_refused_with_the_figures() -> None:
     found = estimate(ModelNeed(27.31, 204800, spans_nodes=False), A10)
     assert isinstance(found, Infeasible)
     assert (found.min_gpus, found.nodes) == (2, 2)
     assert isinstance(estimate(ModelNeed(27.31, 204800, spans_nodes=False), gpus(2, 24)), Estimate)
 
 
-def test_a_model_that_does_not_split_needs_one_gpu_that_holds_it() -> None:
+def test_a_model_that_cannot_be_split_must_fit_one_gpu() -> None:
     whole = ModelNeed(27.31, 204800, spans_nodes=False, shape=ModelShape(32, 71, 1, 64))
     refused = estimate(whole, gpus(2, 24))
     assert isinstance(refused, Infeasible)
@@ -101,7 +101,7 @@ def test_a_replica_must_fit_one_mig_slice() -> None:
 
 
 @pytest.mark.parametrize("profile", ["", "2g", "0g.10gb", "8g.80gb", "1g.0gb", "1g.10mb", "mig-1g.10gb", "1g.-5gb"])
-def test_what_is_no_mig_profile_is_refused(profile: str) -> None:
+def test_an_invalid_mig_profile_is_refused(profile: str) -> None:
     with pytest.raises(InvalidFigureError, match="not a MIG profile"):
         mig_slice(profile)
 
@@ -111,7 +111,7 @@ def test_mig_profiles_with_media_extensions() -> None:
     assert mig_slice("1G.10GB").memory_mib == 10 * MIB_PER_GIB
 
 
-def test_utilization_of_a_product_wins_and_is_matched_by_words() -> None:
+def test_utilization_of_a_product_takes_precedence_and_is_matched_by_words() -> None:
     settings = Settings(utilization_by_product={"A10": 0.5, "NVIDIA H100": 0.92, "h100 nvl": 0.9})
     assert settings.for_product("NVIDIA-A100-SXM4-80GB").utilization == 0.84
     assert settings.for_product("NVIDIA A10").utilization == 0.5
@@ -121,7 +121,7 @@ def test_utilization_of_a_product_wins_and_is_matched_by_words() -> None:
     assert estimate(ModelNeed(76, 0), gpus(1, 94, "NVIDIA B200"), settings).min_gpus == 2
 
 
-def test_a_cache_in_fp8_takes_half() -> None:
+def test_a_kv_cache_in_fp8_needs_half_the_memory() -> None:
     need = ModelNeed(10, 1_000_000)
     half = estimate(need, A100, Settings(context_length=20_000, kv_value_bytes=1))
     full = estimate(need, A100, Settings(context_length=10_000))
@@ -132,7 +132,7 @@ BAD = [0, -1, math.nan, math.inf, -math.inf, 1e300]
 
 
 @pytest.mark.parametrize("value", BAD)
-def test_figures_that_nothing_can_have_are_refused(value: float) -> None:
+def test_impossible_figures_are_refused(value: float) -> None:
     with pytest.raises(InvalidFigureError, match="model size"):
         ModelNeed(value, 8192)
     with pytest.raises(InvalidFigureError, match="GPU memory need"):
@@ -148,7 +148,7 @@ def test_figures_that_nothing_can_have_are_refused(value: float) -> None:
 
 
 @pytest.mark.parametrize("value", [-1, math.nan, math.inf])
-def test_bytes_per_token_and_overhead_may_be_zero_and_no_less(value: float) -> None:
+def test_bytes_per_token_and_overhead_may_be_zero_but_not_negative(value: float) -> None:
     with pytest.raises(InvalidFigureError, match="bytes per token"):
         ModelNeed(8, value)
     with pytest.raises(InvalidFigureError, match="overhead"):
@@ -156,7 +156,7 @@ def test_bytes_per_token_and_overhead_may_be_zero_and_no_less(value: float) -> N
 
 
 @pytest.mark.parametrize("count", [0, -1, 1.5, True, 10**16])
-def test_gpus_of_a_node_are_counted_whole(count: float) -> None:
+def test_the_number_of_gpus_of_a_node_is_an_integer(count: float) -> None:
     with pytest.raises(InvalidFigureError, match="GPUs of a node"):
         NodeGpus(count, 1024)  # type: ignore[arg-type]
 

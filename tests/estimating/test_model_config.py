@@ -1,4 +1,4 @@
-"""What a Hugging Face config.json and the files beside it say."""
+"""What is read from a Hugging Face config.json and the files beside it."""
 
 import json
 from pathlib import Path
@@ -13,7 +13,7 @@ GIB = 1024**3
 
 
 def a_config(**changes: Any) -> dict[str, Any]:
-    """A model of 40 layers and 10 KV heads of 128; a change to None takes the field away."""
+    """The config of a model with 40 layers and 10 KV heads of 128; a change to None removes the field."""
     config = {
         "hidden_size": 5120,
         "num_attention_heads": 40,
@@ -69,7 +69,7 @@ def test_bytes_per_token(config: dict[str, Any], token: int) -> None:
     assert read_model_config(config).bytes_per_token == token
 
 
-def test_the_context_limit_is_read_where_it_is_said() -> None:
+def test_the_context_limit_is_read_from_each_known_field() -> None:
     assert read_model_config(a_config()).context_limit == 16384
     assert read_model_config(a_config(max_position_embeddings=None)).context_limit is None
 
@@ -110,7 +110,7 @@ def test_size_from_the_index_beside_the_config(tmp_path: Path) -> None:
         assert (files.name, files.size_gib, files.shape.bytes_per_token) == ("some-model", 27, 204800)
 
 
-def test_size_of_the_files_where_there_is_no_index(tmp_path: Path) -> None:
+def test_without_an_index_the_size_is_that_of_the_files(tmp_path: Path) -> None:
     folder = a_folder(tmp_path)
     assert read_model_files(folder).size_gib is None
     for name in ("a", "b"):

@@ -1,4 +1,4 @@
-"""The registry of presets: names, figures, and what is wrong with a bad one."""
+"""The catalog of presets: names, figures, and errors of invalid entries."""
 
 import pytest
 
@@ -39,14 +39,14 @@ def test_known_models(name: str, size: float, token: int, spans: bool) -> None:
     assert (found.size_gib, found.bytes_per_token, found.spans_nodes) == (size, token, spans)
 
 
-def test_names_are_found_case_aside_and_unknown_ones_are_not() -> None:
+def test_names_are_case_insensitive_and_unknown_ones_are_not_found() -> None:
     assert preset(" PHI-4 ") is preset("phi-4")
     assert preset("phi-5") is None
     assert "phi-4" in CATALOG.near("phi4")
     assert CATALOG.near("nothing like it at all") == ()
 
 
-def test_disk_is_the_model_and_80_gib() -> None:
+def test_the_disk_is_the_size_of_the_model_plus_80_gib() -> None:
     assert [found.disk_gib for name in ("phi-4", "deepseek-r1-0528") if (found := preset(name))] == [107, 721]
 
 
@@ -144,7 +144,7 @@ CONFIG = "{num_hidden_layers: 2, num_attention_heads: 4, num_key_value_heads: 2,
 OWN = f"presets: [{{name: own, repository: o/own, sizeGiB: 3, config: {CONFIG}, gated: true}}]"
 
 
-def test_presets_of_ones_own_take_precedence() -> None:
+def test_declared_presets_take_precedence() -> None:
     models = CATALOG.with_presets(read_presets(OWN.replace("name: own", "name: phi-4")))
     found = models.find("PHI-4")
     assert found is not None and (found.repository, found.gated, found.bytes_per_token) == ("o/own", True, 256)
@@ -159,7 +159,7 @@ def test_presets_of_ones_own_take_precedence() -> None:
         (OWN.replace("gated", "colour"), "preset own: colour"),
     ],
 )
-def test_a_bad_preset_of_ones_own_is_named(text: str, message: str) -> None:
+def test_an_invalid_declared_preset_is_named(text: str, message: str) -> None:
     with pytest.raises(InvalidPresetsError, match=message):
         read_presets(text)
 

@@ -1,4 +1,4 @@
-"""What holds for every model on every node."""
+"""Properties of the estimate, for every model on every node."""
 
 from dataclasses import replace
 
@@ -20,12 +20,12 @@ growth = st.floats(1, 10)
 
 
 def gpus_of(outcome: Estimate | Infeasible) -> float:
-    """Infeasible counts as more than any number."""
+    """The number of GPUs; Infeasible counts as more than any number."""
     return outcome.min_gpus if isinstance(outcome, Estimate) else float("inf")
 
 
 @given(needs, nodes, settings)
-def test_an_estimate_holds_the_weights_beside_cache_and_overhead(
+def test_an_estimate_has_room_for_weights_kv_cache_and_overhead(
     need: ModelNeed, on: NodeGpus, given_settings: Settings
 ) -> None:
     found = estimate(need, on, given_settings)
@@ -80,7 +80,7 @@ def test_more_gpus_in_a_node_never_need_more_nodes(
 
 
 @given(st.floats(0.01, 5000), nodes)
-def test_a_declared_need_takes_the_fewest_gpus_that_hold_it(gib: float, on: NodeGpus) -> None:
+def test_a_declared_need_gets_the_fewest_gpus_that_hold_it(gib: float, on: NodeGpus) -> None:
     found = estimate(MemoryNeed(gib), on)
     assert isinstance(found, Estimate)
     assert found.min_gpus * on.memory_gib >= gib * (1 - 1e-9)

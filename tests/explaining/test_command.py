@@ -16,14 +16,14 @@ def explained(*arguments: str) -> Result:
     return CliRunner().invoke(app, ["workspace", *arguments, "-f", EXAMPLES], catch_exceptions=False)
 
 
-def test_an_accepted_workspace_is_told_from_files() -> None:
+def test_an_accepted_workspace_is_explained_from_files() -> None:
     done = explained("llama")
     assert done.exit_code == 0
     for words in ("Workspace research/llama  accepted", "a100-3", "not usable: cordoned", "+ Deployment llama"):
         assert words in done.stdout, done.stdout
 
 
-def test_a_refused_one_ends_with_2_and_says_what_to_change() -> None:
+def test_a_refused_workspace_exits_with_2_and_says_what_to_change() -> None:
     done = explained("mixed", "--output", "json")
     reported = json.loads(done.stdout)
     assert done.exit_code == 2
@@ -37,7 +37,7 @@ def test_a_name_may_be_given_as_it_is_printed() -> None:
     assert explained("research/llama").exit_code == 0
 
 
-def test_a_name_that_is_not_there_names_those_that_are() -> None:
+def test_an_unknown_name_is_an_error_that_lists_the_known_ones() -> None:
     with pytest.raises(PlimsollError) as error:
         CliRunner().invoke(app, ["workspace", "none", "-f", EXAMPLES], catch_exceptions=False, standalone_mode=False)
     assert "research/llama" in (error.value.hint or "")

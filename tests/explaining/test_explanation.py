@@ -1,4 +1,4 @@
-"""A story tells what the verdict and the plan were made of, by what validation and planning do."""
+"""An explanation contains the inputs and steps of the verdict and the plan, as validation and planning compute them."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -30,7 +30,7 @@ def explanation_of(workspace: Workspace, *objects: Any, **environment: Any) -> E
         ({"memory": "much"}, "label nvidia.com/gpu.memory is 'much'"),
     ],
 )
-def test_a_node_that_cannot_be_used_says_why(state: dict[str, Any], why: str) -> None:
+def test_an_unusable_node_has_its_problem(state: dict[str, Any], why: str) -> None:
     explanation = explanation_of(a_workspace(preset="phi-4-mini-instruct"), a_node("good"), a_node("odd", **state))
     (good, odd) = explanation.nodes
     assert good.problem == ""
@@ -38,7 +38,7 @@ def test_a_node_that_cannot_be_used_says_why(state: dict[str, Any], why: str) ->
     assert not odd.counts
 
 
-def test_the_sum_is_the_estimators() -> None:
+def test_the_estimate_is_that_of_the_estimator() -> None:
     explanation = explanation_of(a_workspace(preset="phi-4-mini-instruct"), a_node())
     assert explanation.estimate is not None
     assert explanation.estimate.outcome.nodes == 1
@@ -47,7 +47,7 @@ def test_the_sum_is_the_estimators() -> None:
     assert explanation.need.subject == "preset 'phi-4-mini-instruct'"
 
 
-def test_a_refusal_is_told_with_its_nodes() -> None:
+def test_a_refusal_is_explained_with_its_nodes() -> None:
     explanation = explanation_of(
         a_workspace(preset="phi-4-mini-instruct"), a_node("a"), a_node("v", product=V100, memory=V100_MIB)
     )
@@ -56,7 +56,7 @@ def test_a_refusal_is_told_with_its_nodes() -> None:
     assert explanation.creations == ()
 
 
-def test_provisioning_tells_claims_limits_and_what_is_next() -> None:
+def test_provisioning_is_explained_with_claims_limits_and_the_next_steps() -> None:
     workspace = a_workspace(preset="phi-4-mini-instruct", instance_type=NC24, replicas=3)
     other = a_workspace("other", preset="phi-4-mini-instruct", instance_type=NC24, replicas=1)
     access = [{"namespaces": ["default"], "gpus": 8, "instanceTypes": [NC24]}]
@@ -93,7 +93,7 @@ def test_operations_are_those_of_the_plan() -> None:
     assert len(explanation.deletions) == 1
 
 
-def test_a_node_says_who_has_it() -> None:
+def test_a_node_has_its_users() -> None:
     older = a_workspace("older", created="2025-01-01T00:00:00Z")
     workspace = a_workspace(replicas=2)
     pod = a_pod("train", node="used", devices=1)
@@ -105,7 +105,7 @@ def test_a_node_says_who_has_it() -> None:
     }
 
 
-def test_provisioned_nodes_say_for_whom_they_were_made() -> None:
+def test_a_provisioned_node_has_its_workspace() -> None:
     other = a_workspace("other", instance_type=NC24)
     made = {"plimsoll.dev/workspace": "other", "plimsoll.dev/workspace-namespace": "default"}
     node = a_node("n", instance_type=NC24, more_labels=made)
@@ -113,7 +113,7 @@ def test_provisioned_nodes_say_for_whom_they_were_made() -> None:
     assert [each.users for each in explanation.nodes] == [("Workspace default/other",)]
 
 
-def test_the_instance_type_says_where_its_figures_come_from() -> None:
+def test_the_instance_type_has_the_source_of_its_figures() -> None:
     workspace = a_workspace(preset="phi-4-mini-instruct", instance_type=NC24)
     by_table = explanation_of(workspace, nap=True).offered
     live = explanation_of(workspace, a_node(pool=None, instance_type=NC24, count=2), nap=True).offered
@@ -123,7 +123,7 @@ def test_the_instance_type_says_where_its_figures_come_from() -> None:
     assert [each.split(":")[0] for each in live.warnings] == [NC24]
 
 
-def test_claims_say_what_they_wait_for_and_until_when_and_tries_when_the_next_is_due() -> None:
+def test_claims_have_their_step_and_deadline_and_attempts_the_next_time() -> None:
     workspace = a_workspace(preset="phi-4-mini-instruct", instance_type=NC24, replicas=2)
     failed = {
         "failures": 2,
@@ -146,7 +146,7 @@ def test_claims_say_what_they_wait_for_and_until_when_and_tries_when_the_next_is
     assert reported["need"]["estimate"]["settings"]["utilization"] == 0.84
 
 
-def test_a_missed_deadline_is_told_as_late() -> None:
+def test_a_missed_deadline_is_reported_as_late() -> None:
     workspace = a_workspace(preset="phi-4-mini-instruct", instance_type=NC24)
     late = a_claim("c", workspace, created="2025-12-31T00:00:00Z")
     tries = as_json(explanation_of(workspace, late, nap=True), [])["tries"]

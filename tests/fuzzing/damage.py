@@ -1,4 +1,4 @@
-"""Objects and texts as nobody meant them: copies of good ones, with a few things replaced, taken away or added."""
+"""Invalid objects and texts: copies of valid ones with some values replaced, removed or added."""
 
 import copy
 from collections.abc import Iterator
@@ -45,7 +45,7 @@ def paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 @st.composite
 def damaged(draw: st.DrawFn, sources: list[dict[str, Any]]) -> dict[str, Any]:
-    """A copy of one of the sources with up to three values replaced, taken away, or put beside others."""
+    """A copy of one of the sources in which up to three values are replaced, removed or added."""
     obj = copy.deepcopy(draw(st.sampled_from(sources)))
     for _ in range(draw(st.integers(1, 3))):
         if not obj:
@@ -86,7 +86,7 @@ OTHERS = (
 
 @st.composite
 def damaged_text(draw: st.DrawFn, text: str) -> str:
-    """A text with up to three stretches replaced."""
+    """A text in which up to three parts are replaced."""
     for _ in range(draw(st.integers(1, 3))):
         start = draw(st.integers(0, len(text)))
         end = draw(st.integers(start, min(len(text), start + 20)))

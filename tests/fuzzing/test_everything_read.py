@@ -1,4 +1,4 @@
-"""Whatever stands in an object or a file, it is read, or refused by name: no other error comes of it."""
+"""Any object or file is either read or refused by name; there is no other error."""
 
 import copy
 from contextlib import closing
@@ -34,7 +34,7 @@ def store_of(stores: Stores, obj: dict[str, Any]) -> Store[Any] | None:
 
 @settings(max_examples=EXAMPLES)
 @given(st.lists(damaged(OBJECTS), min_size=1, max_size=4))
-def test_a_cluster_with_such_objects_is_planned_or_refused_by_name(found: list[dict[str, Any]]) -> None:
+def test_a_cluster_with_damaged_objects_is_planned_or_refused_by_name(found: list[dict[str, Any]]) -> None:
     stores = Stores()
     for obj in [*copy.deepcopy(OBJECTS), *found]:
         store = store_of(stores, obj)

@@ -1,4 +1,4 @@
-"""Each command reads the files that it is given, or refuses them by name: none ends with an internal error."""
+"""Each command reads its files or refuses them by name; none ends with an internal error."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -65,7 +65,7 @@ NODES = "sn,cpu_milli,memory_mib,gpu,model\na-0,96000,786432,8,V100M32\na-1,4800
 
 
 def run(*arguments: str) -> None:
-    """Ends with one of the exit codes, or says what is wrong and where."""
+    """Runs the command and asserts a known exit code, or an error that says what is wrong and where."""
     done = RUNNER.invoke(app, arguments, env={"COLUMNS": "120"})
     error = done.exception
     if error is None or isinstance(error, SystemExit):
@@ -138,7 +138,7 @@ def test_files_of_a_model(folder: Path, config: dict[str, Any], index: dict[str,
 
 @settings(max_examples=EXAMPLES)
 @given(damaged([PRESETS]))
-def test_presets_of_ones_own(folder: Path, content: dict[str, Any]) -> None:
+def test_declared_presets(folder: Path, content: dict[str, Any]) -> None:
     run("estimate", "own", "--presets", dumped(folder / "presets.yaml", content))
 
 
@@ -179,7 +179,7 @@ def test_settings_of_the_binder(folder: Path, content: dict[str, Any]) -> None:
     st.sampled_from(["--config", "--usage", "--presets", "kaito", "binder"]),
 )
 def test_texts(folder: Path, text: str, of: str) -> None:
-    """Damaged below the level of YAML."""
+    """Files that are damaged below the level of YAML."""
     path, good = folder / "text.yaml", dumped(folder / "good.yaml", OBJECTS[0])
     path.write_text(text, encoding="utf-8", errors="surrogatepass")
     arguments = {
@@ -196,7 +196,7 @@ def test_texts(folder: Path, text: str, of: str) -> None:
 
 @settings(max_examples=EXAMPLES)
 @given(st.binary(max_size=60), st.sampled_from([("plan", "-f"), ("policy", "check"), ("import", "kaito")]))
-def test_what_is_no_text_at_all(folder: Path, content: bytes, command: tuple[str, ...]) -> None:
+def test_files_that_are_not_text(folder: Path, content: bytes, command: tuple[str, ...]) -> None:
     path = folder / "any.yaml"
     path.write_bytes(content)
     run(*command, str(path))

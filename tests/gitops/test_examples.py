@@ -1,4 +1,4 @@
-"""The manifests for GitOps tools: health as the tools read it, rights that are no more than needed."""
+"""The manifests for GitOps tools: health checks as the tools evaluate them, and least privileges."""
 
 from typing import Any
 

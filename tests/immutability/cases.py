@@ -1,7 +1,5 @@
-"""Changes of a Workspace, each with what is said of it.
-
-tests/e2e/admission/test_admission.py asks the cluster the same.
-"""
+"""Changes of a Workspace, each with its expected message. tests/e2e/admission/test_admission.py applies the same
+changes to a cluster."""
 
 from typing import Any, NamedTuple
 

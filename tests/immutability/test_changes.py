@@ -1,4 +1,4 @@
-"""What of a Workspace may change, by mode."""
+"""Which fields of a Workspace may change, by provisioning mode."""
 
 import pytest
 
@@ -16,7 +16,7 @@ def test_changes_are_refused(change: Change, auto_provisioning: bool) -> None:
 
 @pytest.mark.parametrize("auto_provisioning", [False, True])
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.name)
-def test_what_stays_is_never_refused(change: Change, auto_provisioning: bool) -> None:
+def test_unchanged_fields_are_never_refused(change: Change, auto_provisioning: bool) -> None:
     for spec in (change.before, change.after):
         kept = WorkspaceSpec.model_validate(spec)
         assert changes_refused(kept, kept, auto_provisioning=auto_provisioning) == []

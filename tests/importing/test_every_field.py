@@ -1,4 +1,4 @@
-"""No field of KAITO's definitions is lost without a word: it is carried over, or named."""
+"""Every field of KAITO's definitions is either converted or named as lost."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -68,7 +68,7 @@ CASES = list(definitions())
 @pytest.mark.skipif(not CASES, reason="KAITO's definitions are not at hand")
 @pytest.mark.parametrize(("kind", "version", "schema"), CASES, ids=lambda each: each if isinstance(each, str) else "")
 @pytest.mark.parametrize("without", [("template",), ("preset", "adapters", "config")], ids=["preset", "template"])
-def test_every_field_is_carried_or_named(
+def test_every_field_is_converted_or_named(
     kind: str, version: str, schema: dict[str, Any], without: tuple[str, ...]
 ) -> None:
     manifest = value_of("", schema) | {"apiVersion": f"kaito.sh/{version}", "kind": kind}
@@ -92,7 +92,7 @@ def test_every_field_is_carried_or_named(
 
 @pytest.mark.parametrize("field", ["tuning", "inference", "resource", "metadata"])
 @pytest.mark.parametrize("value", ["text", [1], 7, True])
-def test_what_is_no_object_is_refused_by_name(field: str, value: Any) -> None:
+def test_values_that_are_not_objects_are_refused_by_name(field: str, value: Any) -> None:
     manifest = {"apiVersion": "kaito.sh/v1beta1", "kind": "Workspace", "metadata": {"name": "it"}, field: value}
     conversion = convert(manifest)
     assert conversion.workspace is None
@@ -119,7 +119,7 @@ def test_nested_fields_that_kaito_does_not_have_are_refused(inference: dict[str,
     assert field in [each.field for each in conversion.losses.found if each.refused]
 
 
-def test_fields_of_a_set_are_named_where_they_stand() -> None:
+def test_fields_of_an_inference_set_are_named_with_their_path() -> None:
     template = {"resource": {"instanceType": "x", "count": 2}, "inference": {"preset": {"name": "none-such"}}}
     spec = {"labelSelector": {"matchLabels": {"karpenter.sh/nodepool": "a"}}, "template": template}
     manifest = {"apiVersion": "kaito.sh/v1beta1", "kind": "InferenceSet", "metadata": {"name": "it"}, "spec": spec}

@@ -1,4 +1,4 @@
-"""KAITO's manifests become Workspaces of ours, and everything that is lost is named."""
+"""KAITO's manifests become Workspaces of Plimsoll, and everything that is lost is named."""
 
 import json
 from pathlib import Path
@@ -21,7 +21,7 @@ def of_kaito(
     version: str = "v1beta1",
     **fields: Any,
 ) -> dict[str, Any]:
-    """A Workspace as KAITO has it: no `spec`."""
+    """A Workspace in KAITO's form, without `spec`."""
     selected = {"labelSelector": {"matchLabels": {"apps": "phi"}}}
     return {
         "apiVersion": f"kaito.sh/{version}",
@@ -67,7 +67,7 @@ SHAPES = {
 
 
 def losses_of(conversion: Conversion) -> dict[str, bool]:
-    """Fields that are named, and whether they are refused."""
+    """The named fields, and whether they are refused."""
     return {loss.field: loss.refused for loss in conversion.losses.found}
 
 
@@ -79,7 +79,7 @@ def converted(manifest: dict[str, Any]) -> tuple[dict[str, Any], dict[str, bool]
 
 
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
-def test_the_shapes_are_kaitos(shape: dict[str, Any]) -> None:
+def test_the_manifests_are_valid_for_kaito(shape: dict[str, Any]) -> None:
     jsonschema = pytest.importorskip("jsonschema")
     path = DEFINITIONS / f"kaito.sh_{shape['kind'].lower()}s.yaml"
     if not path.exists():
@@ -90,7 +90,7 @@ def test_the_shapes_are_kaitos(shape: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("shape", [each for name, each in SHAPES.items() if name != "tuning"])
-def test_every_shape_but_tuning_is_converted(shape: dict[str, Any]) -> None:
+def test_everything_except_tuning_is_converted(shape: dict[str, Any]) -> None:
     made, _ = converted(shape)
     assert made["apiVersion"] == "plimsoll.dev/v1alpha1"
     assert made["kind"] == "Workspace"
@@ -110,7 +110,7 @@ def test_a_plain_workspace_loses_nothing() -> None:
     }
 
 
-def test_what_the_cluster_wrote_stays_behind_without_a_word() -> None:
+def test_fields_that_the_cluster_wrote_are_omitted_without_a_warning() -> None:
     given = of_kaito(status={"workerNodes": ["n"]})
     given["metadata"] |= {"uid": "u", "resourceVersion": "1", "finalizers": ["workspace.finalizer.kaito.sh"]}
     made, losses = converted(given)
@@ -157,13 +157,13 @@ def test_each_loss_is_named(given: dict[str, Any], field: str) -> None:
         (of_kaito(inference={"preset": {"name": "phi-4"}, "template": {"spec": {"containers": [CONTAINER]}}}), ""),
     ],
 )  # fmt: skip
-def test_what_must_not_be_lost_is_refused_by_name(given: dict[str, Any], field: str) -> None:
+def test_fields_that_must_not_be_lost_are_refused_by_name(given: dict[str, Any], field: str) -> None:
     conversion = convert(given)
     assert conversion.workspace is None
     assert losses_of(conversion)[field] is True
 
 
-def test_labels_of_kaitos_own_are_dropped_by_name() -> None:
+def test_kaitos_own_labels_are_omitted_with_a_warning() -> None:
     given = of_kaito()
     given["metadata"] |= {
         "labels": {"team": "a", "kaito.sh/workspace": "w"},
@@ -175,14 +175,14 @@ def test_labels_of_kaitos_own_are_dropped_by_name() -> None:
     assert set(losses) == {"metadata.labels.kaito.sh/workspace", "metadata.annotations.kaito.sh/runtime"}
 
 
-def test_a_set_becomes_one_workspace_of_its_replicas_and_limit() -> None:
+def test_an_inference_set_becomes_one_workspace_with_its_replicas_and_limit() -> None:
     made, _ = converted(a_set(replicas=3, nodeCountLimit=4))
     assert made["spec"]["inference"]["replicas"] == 3
     assert made["spec"]["resource"]["nodeCountLimit"] == 4
     assert made["spec"]["resource"]["labelSelector"] == {"matchLabels": {"apps": "phi"}}
 
 
-def test_the_command_writes_workspaces_and_says_losses(tmp_path: Path, run: Any) -> None:
+def test_the_command_prints_workspaces_and_losses(tmp_path: Path, run: Any) -> None:
     file = tmp_path / "kaito.yaml"
     file.write_text(yaml.safe_dump_all([of_kaito({"count": 2}), a_set()]))
     done = run("import", "kaito", str(file))
@@ -216,13 +216,13 @@ def test_planning_names_the_import(tmp_path: Path, run: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["phi.v2", "4-phi", "p" * 64])
-def test_a_name_that_will_be_refused_is_told(name: str) -> None:
+def test_a_name_that_will_be_refused_is_a_warning(name: str) -> None:
     _, losses = converted(of_kaito(metadata={"name": name}))
     assert losses == {"metadata.name": False}
     assert not converted(of_kaito(inference=None) | {"metadata": {"name": "phi"}})[1]
 
 
-def test_a_gated_preset_without_a_secret_is_told() -> None:
+def test_a_gated_preset_without_a_secret_is_a_warning() -> None:
     llama: dict[str, Any] = {"name": "llama-3.1-8b-instruct"}
     assert converted(of_kaito(inference={"preset": llama}))[1] == {
         "inference.preset.presetOptions.modelAccessSecret": False

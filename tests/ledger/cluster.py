@@ -25,7 +25,7 @@ def a_share(
     selected: str = "",
     **resources: str,
 ) -> Pod:
-    """A share pod in these groups: labelled as KAI does, one way for one device and another for several."""
+    """A share pod in these groups, labelled as KAI does: one label for one device, several labels for several."""
     asked = {
         GPU_FRACTION: fraction,
         GPU_MEMORY_SHARE: memory,

@@ -64,7 +64,7 @@ def test_json_has_each_group_in_mib(folder: Path) -> None:
     assert (group["gpu"], group["pods"]) == ("GPU-1", ["team/a"])
 
 
-def test_what_contradicts_itself_is_exit_code_2(folder: Path) -> None:
+def test_a_discrepancy_is_exit_code_2(folder: Path) -> None:
     (folder / "cluster.yaml").write_text(yaml.safe_dump_all([NODE, SHARE]))
     done = CliRunner().invoke(app, ["-f", str(folder)])
     assert done.exit_code == 2

@@ -1,4 +1,4 @@
-"""The ledger of a cluster: one update after another, and what it offers to the packer."""
+"""The ledger of a cluster: incremental updates, and the free nodes for the packer."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -38,7 +38,7 @@ states = st.tuples(
 
 @settings(deadline=None)
 @given(st.lists(states, min_size=1, max_size=4))
-def test_updates_end_where_a_new_ledger_begins(rounds: list[tuple[list[Node], list[Pod]]]) -> None:
+def test_incremental_updates_give_the_same_accounts_as_a_new_ledger(rounds: list[tuple[list[Node], list[Pod]]]) -> None:
     ledger = GpuLedger()
     for some_nodes, some_pods in rounds:
         ledger.update(some_nodes, some_pods)
@@ -49,7 +49,7 @@ def test_updates_end_where_a_new_ledger_begins(rounds: list[tuple[list[Node], li
 
 @settings(deadline=None)
 @given(states)
-def test_never_more_is_free_than_there_is(state: tuple[list[Node], list[Pod]]) -> None:
+def test_no_more_is_free_than_exists(state: tuple[list[Node], list[Pod]]) -> None:
     ledger = GpuLedger()
     ledger.update(*state)
     for account in ledger.accounts():
@@ -62,7 +62,9 @@ def test_never_more_is_free_than_there_is(state: tuple[list[Node], list[Pod]]) -
 
 @settings(deadline=None)
 @given(states, pods)
-def test_one_more_pod_never_frees_anything_but_by_a_reservation(state: tuple[list[Node], list[Pod]], pod: Pod) -> None:
+def test_an_additional_pod_frees_nothing_unless_it_is_a_reservation(
+    state: tuple[list[Node], list[Pod]], pod: Pod
+) -> None:
     ledger = GpuLedger()
     ledger.update(state[0], [each for each in state[1] if each.key != pod.key])
     before = {account.node.name: sum(account.free_milli) for account in ledger.accounts()}
@@ -71,7 +73,7 @@ def test_one_more_pod_never_frees_anything_but_by_a_reservation(state: tuple[lis
         assert all(sum(account.free_milli) <= before[account.node.name] for account in ledger.accounts())
 
 
-def test_objects_that_are_gone_free_what_they_took() -> None:
+def test_deleted_objects_free_what_they_used() -> None:
     ledger = GpuLedger()
     node, share, held = a_gpu_node(), a_share("a", "n1", "g"), a_reservation("g")
     ledger.update([node], [share, held])
@@ -89,14 +91,14 @@ def test_only_usable_nodes_with_something_free_are_offered() -> None:
     assert [node.name for node in free_nodes(gpu_ledger(snapshot))] == ["free"]
 
 
-def test_contradictions_of_all_nodes_are_told() -> None:
+def test_contradictions_of_all_nodes_are_reported() -> None:
     snapshot = a_snapshot(a_gpu_node("n1"), a_gpu_node("n2"), a_share("a", "n1", "g"), a_share("b", "n2"))
     found = gpu_ledger(snapshot).discrepancies()
     assert [(each.node, each.reason.value) for each in found] == [("n1", "NoReservation"), ("n2", "NoGroup")]
 
 
 def _sorted(account: object) -> object:
-    """Equal but for the order in which contradictions were met."""
+    """The accounts without the order in which contradictions were found."""
     from dataclasses import replace
 
     from plimsoll.cluster.ledger import GpuAccount

@@ -1,4 +1,4 @@
-"""Options of `plimsoll run` that make no sense are refused by name, before anything is connected to."""
+"""Invalid combinations of options of `plimsoll run` are refused by name before it connects to anything."""
 
 from pathlib import Path
 
@@ -25,7 +25,9 @@ CASES = {
 
 
 @pytest.mark.parametrize("message", CASES)
-def test_an_option_that_makes_no_sense_is_named(message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invalid_combination_of_options_is_refused(
+    message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
     passphrase = tmp_path / "passphrase"
     passphrase.write_text("secret")
@@ -37,7 +39,7 @@ def test_an_option_that_makes_no_sense_is_named(message: str, tmp_path: Path, mo
     assert message in (error.format_message() if isinstance(error, typer.BadParameter) else str(error))
 
 
-def test_without_a_passphrase_it_says_how_to_give_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_passphrase_is_an_error_with_a_hint(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PULUMI_CONFIG_PASSPHRASE_FILE", raising=False)
     with pytest.raises(PlimsollError, match="passphrase") as refused:
         CliRunner().invoke(app, [], catch_exceptions=False, standalone_mode=False)

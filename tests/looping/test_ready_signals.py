@@ -1,4 +1,4 @@
-"""What is answered while an update runs is disarmed before the update has ended."""
+"""Trigger pods whose nodes register while an update runs are withdrawn before the update ends."""
 
 import threading
 from collections.abc import Iterable
@@ -20,7 +20,8 @@ PATIENCE = 20
 
 
 class Slow:
-    """Observer, applier and reporter in one: a node comes while `apply` runs, which ends once a signal was sent."""
+    """Observer, applier and reporter in one. A node registers while `apply` runs, which ends after a signal was
+    sent."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
@@ -62,14 +63,14 @@ class Slow:
 
 
 def waiting_for_a_node() -> Cluster:
-    """A trigger is armed, and more is to be asked for."""
+    """A trigger pod is unschedulable, and more capacity is to be requested."""
     cluster = Cluster(pool(), *(share_pod(f"first-{number}", "0.9") for number in range(8)))
     cluster.run_round(at(0))
     cluster.objects += [share_pod(f"later-{number}", "0.9") for number in range(8)]
     return cluster
 
 
-def test_a_trigger_whose_node_comes_while_an_update_runs_is_disarmed_at_once() -> None:
+def test_a_trigger_pod_whose_node_registers_during_an_update_is_withdrawn_at_once() -> None:
     slow = Slow(waiting_for_a_node())
     slow.run_round()
     [signal] = slow.sent
@@ -77,7 +78,7 @@ def test_a_trigger_whose_node_comes_while_an_update_runs_is_disarmed_at_once() -
     assert signal.message.endswith("n1")
 
 
-def test_what_cannot_be_observed_meanwhile_is_left_to_the_next_round() -> None:
+def test_errors_of_observing_during_an_update_are_left_to_the_next_round() -> None:
     class Blind(Slow):
         def apply(self, plan: Plan) -> Outcome:
             self.blind = True
@@ -97,7 +98,7 @@ def test_what_cannot_be_observed_meanwhile_is_left_to_the_next_round() -> None:
     assert not blind.sent
 
 
-def test_a_fault_is_not_swallowed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_defect_of_the_program_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
     slow = Slow(waiting_for_a_node())
 
     def fail(_: Iterable[Signal]) -> tuple[Signal, ...]:

@@ -1,4 +1,4 @@
-"""A controller that starts waits out what passes by itself, and ends with what does not."""
+"""At its start, the controller retries transient errors and ends with all others."""
 
 import time
 from pathlib import Path
@@ -21,7 +21,7 @@ from tests.observing.conftest import CORE
 
 
 class Failing:
-    """Raises the errors one after the other, and then returns."""
+    """Raises the errors one after the other, then returns."""
 
     def __init__(self, *errors: PlimsollError) -> None:
         self._errors = list(errors)
@@ -47,14 +47,14 @@ class Failing:
     ],
     ids=lambda error: f"{type(error).__name__} {getattr(error, 'code', '')}",
 )
-def test_what_passes_is_waited_out_and_told(error: PlimsollError) -> None:
+def test_transient_errors_are_retried_and_logged(error: PlimsollError) -> None:
     reported: list[PlimsollError] = []
     assert retry_transient(Failing(error), Stopping(), reported.append) == "started"
     assert reported == [error]
 
 
 @pytest.mark.parametrize("error", [PassphraseError("wrong"), RequestError(403, "Forbidden", "no")], ids=repr)
-def test_what_does_not_pass_is_raised_at_once(error: PlimsollError) -> None:
+def test_permanent_errors_are_raised_at_once(error: PlimsollError) -> None:
     reported: list[PlimsollError] = []
     with pytest.raises(type(error)):
         retry_transient(Failing(error), Stopping(), reported.append)

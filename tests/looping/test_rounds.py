@@ -1,4 +1,4 @@
-"""Rounds of the controller: a burst is one delta, and own writes are awaited before the next plan."""
+"""Rounds of the controller: a burst is one Plan, and own writes are awaited before the next plan."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,7 +19,7 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class Cluster:
-    """Observer, applier and reporter in one: what is applied is seen when the test says so."""
+    """Observer, applier and reporter in one. The test decides when applied changes are observed."""
 
     def __init__(self, *seen: Snapshot) -> None:
         self.seen = list(seen)
@@ -36,7 +36,7 @@ class Cluster:
         return self.seen[0]
 
     def pause(self, idle: float, maximum: float) -> bool:
-        """The next snapshot is the end of the burst."""
+        """The next snapshot ends the burst."""
         more = len(self.seen) > 1
         if more:
             self.seen.pop(0)
@@ -83,7 +83,7 @@ def wanting(workspaces: int) -> Snapshot:
     )
 
 
-def test_a_burst_is_awaited_to_its_end_and_is_one_delta() -> None:
+def test_a_burst_is_awaited_and_applied_as_one_plan() -> None:
     cluster = Cluster(wanting(BURST), wanting(BURST + 7))
     cluster.loop().run_round()
     [plan] = cluster.applied
@@ -91,7 +91,7 @@ def test_a_burst_is_awaited_to_its_end_and_is_one_delta() -> None:
     assert cluster.expected == [BURST]  # engines start while the end of it is awaited
 
 
-def test_a_few_are_not_kept_waiting() -> None:
+def test_a_few_creations_are_applied_at_once() -> None:
     cluster = Cluster(wanting(BURST - 1), wanting(BURST + 7))
     cluster.loop().run_round()
     [plan] = cluster.applied
@@ -99,14 +99,14 @@ def test_a_few_are_not_kept_waiting() -> None:
     assert not cluster.expected
 
 
-def test_what_was_created_is_reported_before_it_is_seen() -> None:
+def test_created_objects_are_reported_before_they_are_observed() -> None:
     cluster = Cluster(wanting(1))
     cluster.loop().run_round()
     [snapshot] = cluster.reported
     assert [claim.name for claim in snapshot.node_claims] == [cluster.applied[0].creations[0].key.name]
 
 
-def test_nothing_is_planned_until_the_last_delta_is_seen() -> None:
+def test_nothing_is_planned_until_the_last_plan_is_observed() -> None:
     before = wanting(1)
     cluster = Cluster(before)
     loop = cluster.loop()
@@ -119,7 +119,7 @@ def test_nothing_is_planned_until_the_last_delta_is_seen() -> None:
     assert result.plan.empty
 
 
-def test_states_are_compared_with_what_is_seen_once_the_last_delta_is_seen() -> None:
+def test_states_are_compared_with_the_watches_after_the_last_plan_is_observed() -> None:
     before = wanting(1)
     cluster = Cluster(before)
     loop = cluster.loop()
@@ -132,7 +132,7 @@ def test_states_are_compared_with_what_is_seen_once_the_last_delta_is_seen() -> 
     assert cluster.there == [{f"uid-{each.key.name}" for each in cluster.applied[0].creations}]
 
 
-def test_a_claim_that_came_and_went_unseen_does_not_hold_up_the_next_plan() -> None:
+def test_a_claim_that_was_deleted_before_it_was_observed_does_not_delay_the_next_plan() -> None:
     before = wanting(1)
     cluster = Cluster(before)
     loop = cluster.loop()
@@ -143,7 +143,7 @@ def test_a_claim_that_came_and_went_unseen_does_not_hold_up_the_next_plan() -> N
     assert loop.run_round().plan is not None
 
 
-def test_what_is_warned_of_is_logged_when_it_appears() -> None:
+def test_a_warning_is_logged_when_it_first_appears() -> None:
     calm = a_snapshot(nap=True)
     adjuster = a_waiting_pod("node-scale-adjuster-1", namespace="kai-scheduler", node="n", phase="Running")
     cluster = Cluster(a_snapshot(adjuster, nap=True))

@@ -1,4 +1,4 @@
-"""Wrong uses of the command line: the exit code and what standard error says."""
+"""Wrong uses of the command line: the exit code and the lines on standard error."""
 
 import contextlib
 import io

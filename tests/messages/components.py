@@ -1,4 +1,4 @@
-"""What components say of arguments that they refuse, and of training runtimes that do not fit."""
+"""Messages of components about refused arguments and training runtimes."""
 
 from typing import Any
 

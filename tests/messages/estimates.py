@@ -1,4 +1,4 @@
-"""Why a model does not fit nodes, by what is in its way."""
+"""Why a model does not fit nodes."""
 
 from collections.abc import Mapping
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""What refused capacity says of its queue, by what is wrong with the queue or the amount."""
+"""Messages of refused demand about its queue."""
 
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple

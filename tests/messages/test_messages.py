@@ -1,6 +1,6 @@
-"""What Plimsoll tells people, in one golden file: a change of a sentence is a line of its diff.
+"""Plimsoll's messages in one golden file, so that a changed sentence is a line of its diff.
 
-`PLIMSOLL_UPDATE_GOLDEN=1 pytest tests/messages` writes the file anew. Other tests assert reasons and names.
+`PLIMSOLL_UPDATE_GOLDEN=1 pytest tests/messages` rewrites the file. Other tests assert reasons and names.
 """
 
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A Prometheus that scrapes processes of the loop, and its alerts as promtool tells them."""
+"""A Prometheus that scrapes controllers, and its alerts as evaluated by promtool."""
 
 import json
 import re
@@ -19,7 +19,7 @@ _VALUE: Final = re.compile(r"\{\{ \$value \| \w+ \}\}")
 
 
 class Prometheus:
-    """What was scraped, and what is expected of the alerts; `check` asks promtool about all of it at once."""
+    """The scraped series and the expected alerts; `check` runs promtool once for all of them."""
 
     def __init__(self, promtool: Path, folder: Path) -> None:
         self._promtool = promtool
@@ -34,7 +34,7 @@ class Prometheus:
         return (self._scrapes - 1) * STEP
 
     def scrape(self, *processes: Metrics, times: int = 1) -> None:
-        """Takes every series of each process, each in a pod of its own; a process that is left out has ended."""
+        """Records every series of each process, each in its own pod; a process that is missing has ended."""
         for _ in range(times):
             found = dict(_samples(processes))
             for series in found.keys() - self._series.keys():
@@ -44,15 +44,15 @@ class Prometheus:
             self._scrapes += 1
 
     def is_silent(self) -> None:
-        """No alert is told now."""
+        """Expects no alert now."""
         self._expected.append((self.now, "", []))
 
     def tells(self, alert: str, value: str, **labels: str) -> None:
-        """This alert is told now, with this value in its summary, and no other."""
+        """Expects exactly this alert now, with this value in its summary."""
         self._expected.append((self.now, alert, [{"value": value, **labels}]))
 
     def answers(self, *expressions: str) -> None:
-        """Fails where an expression has no value now that is a number."""
+        """Expects that each expression has a numeric value now."""
         test = {
             "interval": f"{STEP}s",
             "input_series": self._input(),
@@ -69,7 +69,7 @@ class Prometheus:
         self._test({"tests": [test]})
 
     def check(self, **thresholds: Any) -> None:
-        """Fails where the alerts with these thresholds are told otherwise than expected."""
+        """Fails if the alerts with these thresholds differ from the expected ones."""
         rules = alert_rules(MonitoringSpec(**thresholds))
         (self._folder / "rules.yaml").write_text(
             yaml.safe_dump({"groups": [{"name": MONITORING_NAME, "rules": rules}]})

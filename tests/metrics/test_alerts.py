@@ -1,4 +1,4 @@
-"""Alerts are told when what they are about happens, and only then: by promtool, over what the loop really exposes."""
+"""Alerts fire when their condition holds, and only then: by promtool, over the metrics that the controller exposes."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -35,7 +35,7 @@ def prometheus(promtool: Path, tmp_path: Path) -> Prometheus:
 
 
 class Loop(Metrics):
-    """The metrics of a process that sees what a test says."""
+    """The metrics of a controller that observes what the test says."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -44,7 +44,7 @@ class Loop(Metrics):
         self.seen(a_snapshot(), at(0))
 
     def claims(self, *, ready: int = 0, failed: int = 0) -> None:
-        """So many NodeClaims came, and became that."""
+        """Records this many NodeClaims with this result."""
         names = [f"claim-{self._claims + number}" for number in range(ready + failed)]
         self._claims += len(names)
         self.seen(a_snapshot(*(a_claim(name) for name in names)), at(0))
@@ -52,14 +52,14 @@ class Loop(Metrics):
         self.seen(a_snapshot(), at(0))
 
     def scalings(self, *seconds: float) -> None:
-        """Trigger pods were answered after so long."""
+        """Records trigger pods whose nodes were ready after these times."""
         for number, taken in enumerate(seconds):
             for answered in (False, True):
                 self.seen(triggers(f"trigger-{number}", answered=answered), at(taken))
         self.seen(a_snapshot(), at(0))
 
     def deletions(self, *, failed: int) -> None:
-        """So many deletions were tried, and refused."""
+        """Records this many attempted and failed deletions."""
         keys = [
             ObjectKey(api_version="karpenter.sh/v1", kind="NodeClaim", namespace="", name=f"claim-{number}")
             for number in range(failed)
@@ -70,7 +70,7 @@ class Loop(Metrics):
 
 
 def triggers(*names: str, answered: bool = False) -> Snapshot:
-    """A cluster with trigger pods that were made at the start."""
+    """A cluster with trigger pods that were created at the start."""
     snapshot = a_snapshot()
     reason = "CapacityReady" if answered else "Unschedulable"
     metadata = {
@@ -90,7 +90,7 @@ def triggers(*names: str, answered: bool = False) -> Snapshot:
     return snapshot.model_copy(update={"pods": pods})
 
 
-def test_a_controller_that_is_dead_is_told(prometheus: Prometheus) -> None:
+def test_a_missing_controller_fires_no_controller(prometheus: Prometheus) -> None:
     loop = Loop()
     prometheus.scrape(loop, times=10 * MINUTE)
     prometheus.is_silent()
@@ -101,7 +101,7 @@ def test_a_controller_that_is_dead_is_told(prometheus: Prometheus) -> None:
     prometheus.check()
 
 
-def test_a_lease_that_nobody_takes_is_told_with_its_cluster(prometheus: Prometheus) -> None:
+def test_a_lease_without_a_holder_fires_with_its_cluster(prometheus: Prometheus) -> None:
     left, right = Loop(), Loop()
     for each in (left, right):
         each.of(cluster="uid-1")
@@ -118,7 +118,7 @@ def test_a_lease_that_nobody_takes_is_told_with_its_cluster(prometheus: Promethe
     prometheus.check()
 
 
-def test_a_controller_that_plans_no_more_is_told(prometheus: Prometheus) -> None:
+def test_a_controller_that_does_not_plan_fires_no_plan(prometheus: Prometheus) -> None:
     loop = Loop()
     loop.of(cluster="uid-1", environment="prod")
     loop.planned(Plan(), 0.1, datetime.fromtimestamp(60, UTC))
@@ -132,7 +132,7 @@ def test_a_controller_that_plans_no_more_is_told(prometheus: Prometheus) -> None
     prometheus.check()
 
 
-def test_a_state_that_cannot_be_written_is_told(prometheus: Prometheus) -> None:
+def test_failing_rounds_fire_rounds_fail(prometheus: Prometheus) -> None:
     loop = Loop()
     loop.of(cluster="uid-1", environment="prod")
     loop.round_failed("BackendUnreachableError")
@@ -151,7 +151,7 @@ def test_a_state_that_cannot_be_written_is_told(prometheus: Prometheus) -> None:
     prometheus.check()
 
 
-def test_a_demand_that_failed_is_told(prometheus: Prometheus) -> None:
+def test_a_failed_demand_fires_demand_failed(prometheus: Prometheus) -> None:
     loop = Loop()
     loop.of(cluster="uid-1", environment="prod")
     status = GPUDemandStatus(phase=DemandPhase.FAILED)
@@ -164,7 +164,7 @@ def test_a_demand_that_failed_is_told(prometheus: Prometheus) -> None:
     prometheus.check()
 
 
-def test_nothing_is_told_of_a_loop_that_has_nothing_to_do(prometheus: Prometheus) -> None:
+def test_an_idle_controller_fires_nothing(prometheus: Prometheus) -> None:
     loop, standby = Loop(), Loop()
     for _ in range(60 * MINUTE):
         prometheus.scrape(loop, standby)
@@ -172,7 +172,7 @@ def test_nothing_is_told_of_a_loop_that_has_nothing_to_do(prometheus: Prometheus
     prometheus.check()
 
 
-def test_a_trigger_that_is_not_answered_is_told_after_its_time_and_a_minute(prometheus: Prometheus) -> None:
+def test_a_pending_trigger_pod_fires_after_its_threshold_and_a_minute(prometheus: Prometheus) -> None:
     loop = Loop()
     for scrape in range(11 * MINUTE + 1):
         loop.seen(triggers("a"), at(scrape * STEP))
@@ -187,7 +187,7 @@ def test_a_trigger_that_is_not_answered_is_told_after_its_time_and_a_minute(prom
     prometheus.check(scaling_seconds=1000)
 
 
-def test_a_trigger_of_a_loop_that_ended_is_not_told(prometheus: Prometheus) -> None:
+def test_trigger_pods_of_an_ended_controller_fire_nothing(prometheus: Prometheus) -> None:
     loop, successor = Loop(), Loop()
     for scrape in range(20 * MINUTE):
         loop.seen(triggers("a"), at(scrape * STEP))
@@ -200,10 +200,10 @@ def test_a_trigger_of_a_loop_that_ended_is_not_told(prometheus: Prometheus) -> N
 
 @pytest.mark.parametrize("before", [(0, 0), (7, 0), (0, 7)])
 @pytest.mark.parametrize(("ready", "failed", "part"), [(9, 1, ""), (8, 1, "11.11%"), (0, 1, "100%"), (18, 2, "")])
-def test_failed_claims_are_told_once_they_are_more_than_that_part(
+def test_failed_claims_fire_above_the_failure_rate(
     prometheus: Prometheus, before: tuple[int, int], ready: int, failed: int, part: str
 ) -> None:
-    """Whatever there was before the half hour."""
+    """Whatever happened before the last half hour."""
     loop = Loop()
     loop.claims(ready=before[0], failed=before[1])
     prometheus.scrape(loop, times=40 * MINUTE)
@@ -225,7 +225,7 @@ def test_failed_claims_are_told_once_they_are_more_than_that_part(
 
 
 def test_claims_that_failed_count_over_a_restart(prometheus: Prometheus) -> None:
-    """In the same pod, so that the counters fall, and in another."""
+    """In the same pod, where counters are reset, and in another pod."""
     first, second, third = Loop(), Loop(), Loop()
     first.claims(ready=40)
     prometheus.scrape(first, times=40 * MINUTE)
@@ -242,7 +242,7 @@ def test_claims_that_failed_count_over_a_restart(prometheus: Prometheus) -> None
 
 @pytest.mark.parametrize("before", [(), (1000.0, 20.0)])
 @pytest.mark.parametrize(("slow", "taken"), [(1, ""), (2, "12m 30s")])
-def test_slow_scaling_is_told_when_more_than_one_in_twenty_is_slow(
+def test_slow_scaling_fires_if_more_than_one_in_twenty_is_slow(
     prometheus: Prometheus, before: tuple[float, ...], slow: int, taken: str
 ) -> None:
     loop = Loop()
@@ -264,9 +264,7 @@ def test_slow_scaling_is_told_when_more_than_one_in_twenty_is_slow(
 
 @pytest.mark.parametrize("before", [0, 5])
 @pytest.mark.parametrize("allowed", [0, 3])
-def test_deletions_that_fail_are_told_at_once_when_there_are_more_than_allowed(
-    prometheus: Prometheus, before: int, allowed: int
-) -> None:
+def test_failed_deletions_fire_above_the_threshold(prometheus: Prometheus, before: int, allowed: int) -> None:
     loop, standby = Loop(), Loop()
     loop.deletions(failed=before)
     prometheus.scrape(loop, standby, times=20 * MINUTE)

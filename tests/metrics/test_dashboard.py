@@ -1,4 +1,5 @@
-"""The Grafana dashboard: made from the metrics' definitions, and each expression has an answer in a real Prometheus."""
+"""The Grafana dashboard is generated from the metrics' definitions, and each expression has a result in a real
+Prometheus."""
 
 import json
 import os
@@ -21,7 +22,7 @@ __all__ = ["prometheus", "promtool"]
 FILE = CHECKOUT / "plimsoll" / "components" / "dashboard.json"
 
 
-def test_the_file_is_what_the_definitions_make() -> None:
+def test_the_file_is_generated_from_the_definitions() -> None:
     made = json.dumps(dashboard(Metrics().registry), indent=1) + "\n"
     if os.environ.get(UPDATE):
         FILE.write_text(made)
@@ -36,8 +37,9 @@ def test_every_metric_has_a_panel_of_its_own() -> None:
     assert len(places) == len(panels), "no panel covers another"
 
 
-def test_no_expression_is_without_an_answer(prometheus: Prometheus) -> None:
-    """A controller works for some minutes: it plans, creates, deletes, nodes come and fail, capacity is requested."""
+def test_every_expression_has_a_result(prometheus: Prometheus) -> None:
+    """A controller works for some minutes: it plans, creates and deletes objects, nodes register and fail, capacity is
+    requested."""
     loop = Loop()
     loop.of(cluster="one", environment="prod")
     prometheus.scrape(loop, times=4)
@@ -61,7 +63,7 @@ def test_no_expression_is_without_an_answer(prometheus: Prometheus) -> None:
     prometheus.answers(*found)
 
 
-def test_an_expression_without_an_answer_is_found(prometheus: Prometheus) -> None:
+def test_an_expression_without_a_result_is_detected(prometheus: Prometheus) -> None:
     prometheus.scrape(Loop(), times=3)
     for empty in (
         "max(plimsoll_unknown)",

@@ -1,4 +1,4 @@
-"""The metrics of a loop: each says what it means after a few rounds, and every one is in the reference."""
+"""The metrics of a controller after some rounds, and that the reference lists every one."""
 
 import re
 import urllib.request
@@ -55,7 +55,7 @@ def deleting(claim: NodeClaim) -> Plan:
     return Plan(deletions=(Deletion(key=key, uid=claim.uid, owner=owner, reason="not wanted"),))
 
 
-def test_claims_that_become_ready_count_with_their_time() -> None:
+def test_ready_claims_count_with_their_duration() -> None:
     metrics = Metrics()
     metrics.seen(a_snapshot(a_claim("a"), a_claim("b")), at(0))
     metrics.seen(a_snapshot(a_ready_claim("a", 90), a_claim("b")), at(95))
@@ -65,7 +65,7 @@ def test_claims_that_become_ready_count_with_their_time() -> None:
     assert value(metrics, "plimsoll_scaling_success_rate") == 1
 
 
-def test_claims_that_go_before_they_are_ready_failed() -> None:
+def test_claims_deleted_before_they_are_ready_count_as_failed() -> None:
     metrics = Metrics()
     metrics.seen(a_snapshot(a_claim("a"), a_claim("b")), at(0))
     metrics.seen(a_snapshot(a_ready_claim("a", 5)), at(10))
@@ -74,7 +74,7 @@ def test_claims_that_go_before_they_are_ready_failed() -> None:
 
 
 @pytest.mark.parametrize(("after", "result"), [(20, "withdrawn"), (400, "failed")])
-def test_claims_that_we_delete_failed_only_when_they_were_late(after: float, result: str) -> None:
+def test_claims_that_plimsoll_deletes_count_as_failed_only_if_late(after: float, result: str) -> None:
     metrics = Metrics()
     metrics.seen(a_snapshot(a_claim("a")), at(0))
     metrics.applied(deleting(a_claim("a")))
@@ -82,14 +82,14 @@ def test_claims_that_we_delete_failed_only_when_they_were_late(after: float, res
     assert value(metrics, "plimsoll_nodeclaims_finished_total", result=result) == 1
 
 
-def test_a_restart_counts_nothing_that_was_there() -> None:
+def test_objects_from_before_a_restart_do_not_count() -> None:
     metrics = Metrics()
     metrics.seen(a_snapshot(a_ready_claim("a", 5)), at(10))
     assert value(metrics, "plimsoll_nodeclaims_finished_total", result="ready") == 0
     assert value(metrics, "plimsoll_scaling_success_rate") == 1
 
 
-def test_a_claim_that_found_no_capacity_failed_though_nobody_saw_it() -> None:
+def test_an_unobserved_claim_without_capacity_counts_as_failed() -> None:
     metrics = Metrics()
     metrics.seen(a_snapshot().model_copy(update={"claim_events": (sold_out("gpu-older", at(0)),)}), at(1))
     events = (sold_out("gpu-older", at(0)), sold_out("gpu-abcde", at(2)))
@@ -99,7 +99,7 @@ def test_a_claim_that_found_no_capacity_failed_though_nobody_saw_it() -> None:
     assert value(metrics, "plimsoll_scaling_success_rate") == 0
 
 
-def test_a_claim_that_is_given_up_failed_once_whatever_becomes_of_it() -> None:
+def test_a_claim_that_is_given_up_counts_as_failed_once() -> None:
     metrics = Metrics()
     metrics.seen(a_snapshot(a_claim("a")), at(0))
     late = DemandClaim(name="a", stage=ClaimStage.FAILED, message="waits for GPUs")
@@ -112,14 +112,14 @@ def test_a_claim_that_is_given_up_failed_once_whatever_becomes_of_it() -> None:
     assert value(metrics, "plimsoll_nodeclaims_finished_total", result="ready") == 0
 
 
-def test_a_claim_that_is_ready_before_it_is_seen_counts() -> None:
+def test_a_claim_that_is_ready_when_first_observed_counts() -> None:
     metrics = Metrics()
     metrics.seen(a_snapshot(), at(0))
     metrics.seen(a_snapshot(a_ready_claim("a", 5)), at(6))
     assert value(metrics, "plimsoll_nodeclaims_finished_total", result="ready") == 1
 
 
-def test_operations_and_triggers_count_what_was_done() -> None:
+def test_operations_and_trigger_pods_are_counted() -> None:
     def a_trigger(name: str) -> Change:
         manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "plimsoll-triggers"}}
         return Change(manifest=manifest, owner=DemandRef(name="demand"), reason="demand")
@@ -152,7 +152,7 @@ def test_a_round_that_was_planned() -> None:
     assert value(metrics, "plimsoll_verdicts", reason="Accepted") is None
 
 
-def test_demand_as_the_plan_reports_it() -> None:
+def test_demand_metrics_are_those_of_the_plan() -> None:
     busy = GPUDemandStatus(phase=DemandPhase.SCHEDULED, pod_count=5, gpus=3, gpu_milli=2500, least_gpus=2)
     blocked = GPUDemandStatus(phase=DemandPhase.QUOTA_BLOCKED, pod_count=2)
     reports = [DemandReport(name="a", status=busy), DemandReport(name="b", status=blocked)]
@@ -165,7 +165,7 @@ def test_demand_as_the_plan_reports_it() -> None:
     assert (value(metrics, "plimsoll_demand_gpus"), value(metrics, "plimsoll_demand_least_gpus")) == (3, 2)
 
 
-def test_they_are_served_while_the_loop_runs() -> None:
+def test_metrics_are_served_while_the_controller_runs() -> None:
     snapshot: Snapshot = a_snapshot()
     with hold_port() as held:
         port = port_of(held)
@@ -180,7 +180,7 @@ def test_they_are_served_while_the_loop_runs() -> None:
             pass
 
 
-def test_nothing_is_served_unasked() -> None:
+def test_without_a_port_nothing_is_served() -> None:
     with serving("127.0.0.1", None) as service:
         assert service.completed(RoundResult(a_snapshot(), None, Outcome()))
 
@@ -194,7 +194,7 @@ def test_every_metric_is_in_the_reference_and_no_other() -> None:
     assert reported == _names()
 
 
-def test_alerts_ask_for_metrics_that_there_are() -> None:
+def test_alerts_use_existing_metrics() -> None:
     samples = [sample for metric in Metrics().registry.collect() for sample in metric.samples]
     output_text = {sample.name: [other.labels for other in samples if other.name == sample.name] for sample in samples}
     for rule in alert_rules(MonitoringSpec()):
@@ -206,7 +206,7 @@ def test_alerts_ask_for_metrics_that_there_are() -> None:
         assert rule["alert"] in REFERENCE.read_text()
 
 
-def test_the_longest_scaling_that_may_be_asked_for_can_be_told_from_what_is_longer() -> None:
+def test_the_histogram_has_a_bound_for_the_longest_allowed_threshold() -> None:
     bounds = [
         float(sample.labels["le"])
         for metric in Metrics().registry.collect()
@@ -218,7 +218,7 @@ def test_the_longest_scaling_that_may_be_asked_for_can_be_told_from_what_is_long
 
 
 def _selectors(expression: str) -> list[Any]:
-    """The series that an expression reads, as Prometheus would parse it."""
+    """The series that an expression reads, as Prometheus parses it."""
     found: list[Any] = []
 
     def visit(node: Any) -> bool:

@@ -1,4 +1,4 @@
-"""A small hub on this machine, with files at Hugging Face's addresses."""
+"""A small model hub on this machine, with files at the paths of Hugging Face."""
 
 import json
 import threading
@@ -23,7 +23,7 @@ INDEX = {"metadata": {"total_size": 16_060_522_496}, "weight_map": {"a": "model-
 
 
 class Hub:
-    """What it serves by path, who asks, and how it fails."""
+    """The files by path, the recorded requests, and how requests fail."""
 
     def __init__(self) -> None:
         self.files: dict[str, bytes] = {}

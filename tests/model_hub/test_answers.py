@@ -1,4 +1,5 @@
-"""Models of a hub in a snapshot: what Workspaces name is read once, kept in the cluster, and asked for again."""
+"""Models of a hub in a snapshot: those that Workspaces name are read once, stored in the cluster, and read again after
+failures."""
 
 import threading
 from collections.abc import Iterator
@@ -53,7 +54,7 @@ class Cluster(Connection):
 
 
 class Asking:
-    """Hub models with a clock that is set, and a wait for answers."""
+    """Hub models with a clock that tests set, and a wait for background requests."""
 
     def __init__(self, connection: Connection | None = None, timeout: float | None = None) -> None:
         self.now = NOW
@@ -102,7 +103,7 @@ def test_a_model_of_the_hub_is_planned_like_any_other(hub: Hub, asking: Asking) 
     assert len(hub.asked) == asked
 
 
-def test_nobody_is_asked_for_what_is_known_or_not_allowed(hub: Hub, asking: Asking) -> None:
+def test_known_and_forbidden_models_are_not_requested(hub: Hub, asking: Asking) -> None:
     given = {"sizeGiB": 1, "config": {"num_hidden_layers": 1, "num_attention_heads": 1, "hidden_size": 64}}
     seen = a_snapshot(
         a_workspace("a", preset="microsoft/phi-4"),
@@ -133,7 +134,7 @@ def test_owners_are_limited(hub: Hub, asking: Asking) -> None:
     assert hub.asked == []
 
 
-def test_a_refusal_says_why_and_the_model_is_asked_for_again(hub: Hub, asking: Asking) -> None:
+def test_a_refused_model_has_a_reason_and_is_requested_again(hub: Hub, asking: Asking) -> None:
     seen = naming(hub, NAME)
     assert f"UnknownPreset: preset '{NAME}'" in refusal(asking.models.completed(seen))
     assert "no config.json" in refusal(asking.models.completed(seen))
@@ -147,7 +148,7 @@ def test_a_refusal_says_why_and_the_model_is_asked_for_again(hub: Hub, asking: A
     assert validate(asking.models.completed(seen))[0].accepted
 
 
-def test_a_hub_that_fails_is_asked_again_soon(hub: Hub, asking: Asking) -> None:
+def test_a_failing_hub_is_requested_again_soon(hub: Hub, asking: Asking) -> None:
     hub.add(NAME)
     hub.status = 503
     seen = naming(hub, NAME)
@@ -159,7 +160,7 @@ def test_a_hub_that_fails_is_asked_again_soon(hub: Hub, asking: Asking) -> None:
     assert validate(asking.models.completed(seen))[0].accepted
 
 
-def test_another_hub_is_asked_at_once(hub: Hub, asking: Asking) -> None:
+def test_a_changed_hub_is_requested_at_once(hub: Hub, asking: Asking) -> None:
     seen = naming(hub, NAME)
     nobody = an_environment(modelHub={"endpoint": "http://127.0.0.1:1"})
     assert "127.0.0.1:1" in refusal(asking.models.completed(seen.model_copy(update={"environment": nobody})))
@@ -186,7 +187,7 @@ def test_many_models_are_read_within_one_deadline(hub: Hub, asking: Asking) -> N
     assert {each.name for each in asking.models.completed(naming(hub, *names)).hub_models} == set(names)
 
 
-def test_the_cluster_keeps_what_was_read(hub: Hub) -> None:
+def test_models_are_stored_in_the_cluster(hub: Hub) -> None:
     hub.add(NAME)
     cluster = Cluster()
     asking, reporter = Asking(cluster), Reporter(cluster)
@@ -209,7 +210,7 @@ def test_the_cluster_keeps_what_was_read(hub: Hub) -> None:
     assert cluster.kept["data"] == {}
 
 
-def test_what_the_cluster_keeps_wrongly_is_read_again(hub: Hub) -> None:
+def test_invalid_stored_models_are_read_again(hub: Hub) -> None:
     hub.add(NAME)
     cluster = Cluster()
     cluster.kept = {"data": {"acme--law-8b": '{"sizeGiB": "x"}', "else": "no JSON"}}
@@ -218,7 +219,7 @@ def test_what_the_cluster_keeps_wrongly_is_read_again(hub: Hub) -> None:
     asking.models.close()
 
 
-def test_a_cluster_that_does_not_tell_is_a_warning(hub: Hub) -> None:
+def test_an_unreadable_config_map_is_a_warning(hub: Hub) -> None:
     hub.add(NAME)
     cluster = Cluster()
     cluster.error = RequestError(403, "Forbidden", "configmaps is forbidden")
@@ -235,7 +236,7 @@ def test_the_config_map_is_read_as_it_was_written(hub: Hub, asking: Asking) -> N
     assert models_of(models_config_map(models)) == models
 
 
-def test_an_estimate_reads_it_where_a_hub_is_given(hub: Hub, tmp_path: Path) -> None:
+def test_estimate_reads_a_model_with_the_option_hub(hub: Hub, tmp_path: Path) -> None:
     hub.add(NAME)
     on = ["--instance-type", "Standard_NC24ads_A100_v4", "--output", "json"]
     reported = CliRunner().invoke(estimate, [NAME, "--hub", hub.url, *on])
@@ -250,7 +251,7 @@ def test_an_estimate_reads_it_where_a_hub_is_given(hub: Hub, tmp_path: Path) -> 
         CliRunner().invoke(estimate, [NAME, "--hub", "huggingface.co", *on], catch_exceptions=False)
 
 
-def test_a_plan_of_files_reads_it(hub: Hub, tmp_path: Path) -> None:
+def test_plan_from_files_reads_a_model(hub: Hub, tmp_path: Path) -> None:
     hub.add(NAME)
     selector = {"matchLabels": {"pool": "a"}}
     workspace = {"resource": {"labelSelector": selector}, "inference": {"preset": {"name": NAME}}}

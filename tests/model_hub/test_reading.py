@@ -1,4 +1,4 @@
-"""One model of a hub: its figures, or why they cannot be had."""
+"""Reading one model of a hub: its figures, or why they are not available."""
 
 import json
 from typing import Any
@@ -31,7 +31,7 @@ def test_figures_are_those_of_config_and_index(hub: Hub) -> None:
         {"n_layer": 32, "n_head": 71, "n_embd": 4544, "multi_query": True},
     ],
 )
-def test_what_is_kept_has_the_same_shape(hub: Hub, config: dict[str, Any]) -> None:
+def test_a_stored_model_reads_back_equal(hub: Hub, config: dict[str, Any]) -> None:
     hub.add(NAME, config)
     assert read_model_config(read_hub_model(hub.spec(), NAME).config) == read_model_config(config)
 
@@ -71,7 +71,7 @@ def test_the_token_is_used_only_where_it_is_needed(hub: Hub) -> None:
         ({**LLAMA, "num_hidden_layers": "many"}, INDEX, "num_hidden_layers must be", True),
     ],
 )
-def test_what_lacks_is_said(hub: Hub, config: Any, index: Any, text: str, lasting: bool) -> None:
+def test_missing_files_and_fields_are_named(hub: Hub, config: Any, index: Any, text: str, lasting: bool) -> None:
     hub.add(NAME, config, index)
     with pytest.raises(HubError, match=text) as raised:
         read_hub_model(hub.spec(), NAME)
@@ -80,7 +80,7 @@ def test_what_lacks_is_said(hub: Hub, config: Any, index: Any, text: str, lastin
 
 
 @pytest.mark.parametrize("token", ["", "wrong"])
-def test_a_gated_model_is_refused_with_the_hubs_word(hub: Hub, token: str) -> None:
+def test_a_gated_model_is_refused_with_the_hubs_message(hub: Hub, token: str) -> None:
     hub.add(NAME)
     hub.gated[NAME] = "secret"
     with pytest.raises(HubError, match="GatedRepo") as raised:
@@ -96,7 +96,7 @@ def test_a_failing_hub_is_asked_again(hub: Hub, status: int) -> None:
     assert not raised.value.lasting
 
 
-def test_an_answer_that_trickles_ends_at_the_deadline(hub: Hub) -> None:
+def test_a_slow_answer_ends_at_the_deadline(hub: Hub) -> None:
     hub.add(NAME)
     hub.slow.set()
     with pytest.raises(HubError, match="within 1 seconds") as raised:
@@ -104,14 +104,14 @@ def test_an_answer_that_trickles_ends_at_the_deadline(hub: Hub) -> None:
     assert not raised.value.lasting
 
 
-def test_nobody_there(hub: Hub) -> None:
+def test_an_unreachable_hub(hub: Hub) -> None:
     with pytest.raises(HubError, match=r"refused|Errno") as raised:
         read_hub_model(hub.spec(endpoint="http://127.0.0.1:1"), NAME)
     assert not raised.value.lasting
 
 
 @pytest.mark.parametrize("endpoint", ["http://[::1", "http://127.0.0.1:99999", "http://x:y"])
-def test_an_address_that_is_none_is_an_error_of_the_hub(endpoint: str) -> None:
+def test_an_invalid_address_is_an_error_of_the_hub(endpoint: str) -> None:
     with pytest.raises(HubError, match="acme/law-8b at "):
         read_hub_model(ModelHub(endpoint=endpoint), NAME)
 

@@ -1,4 +1,4 @@
-"""A small apiserver that speaks list and watch, and misbehaves when told to."""
+"""A small apiserver with list and watch, which fails on demand."""
 
 import queue
 import threading
@@ -33,7 +33,7 @@ class Request:
 
 @dataclass
 class FakeApiserver:
-    """Serves `paths`; each write gets the next resource version and goes to the open watches."""
+    """Serves `paths`. Each write gets the next resource version and is sent to the open watches."""
 
     page: int = 500
     requests: list[Request] = field(default_factory=list)
@@ -73,19 +73,19 @@ class FakeApiserver:
             self._emit(path, "DELETED", self._objects[path].pop(name))
 
     def bookmark(self, path: str) -> None:
-        """Moves the version on, as a cluster's other writes do, and says so."""
+        """Advances the resource version, as other writes to a cluster do, and sends a bookmark."""
         with self._lock:
             self.version += 1
             raw = {"kind": "X", "metadata": {"resourceVersion": str(self.version)}}
             self.say(path, orjson.dumps({"type": "BOOKMARK", "object": raw}) + b"\n")
 
     def say(self, path: str, line: bytes) -> None:
-        """Puts raw bytes into the open watches."""
+        """Writes raw bytes to the open watches."""
         for watch in self._watches.get(path, []):
             watch.put(line)
 
     def stall(self, path: str) -> None:
-        """The open watches hear nothing from now on, until they are cut."""
+        """The open watches receive nothing more until they are cut."""
         with self._lock:
             self._stalled += self._watches.pop(path, [])
 
@@ -95,7 +95,7 @@ class FakeApiserver:
             watch.put(None)
 
     def compact(self) -> None:
-        """Versions before now can no longer be watched from."""
+        """Earlier resource versions can no longer be watched."""
         self.compacted = self.version
 
     def seen(self, path: str, watch: bool) -> list[Request]:
@@ -213,7 +213,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def listening(cluster: FakeApiserver) -> Iterator[Connection]:
-    """Serves the cluster on a free port of loopback; the connection to it."""
+    """Serves the cluster on a free loopback port; yields the connection to it."""
     handler = type("Handler", (_Handler,), {"cluster": cluster})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)

@@ -48,7 +48,7 @@ def connection(cluster: FakeApiserver) -> Iterator[Connection]:
 
 @pytest.fixture
 def observer(connection: Connection) -> Iterator[Observer]:
-    """Not started: a test may prepare its cluster first."""
+    """An observer that is not started, so that a test can prepare its cluster first."""
     observer = Observer(connection)
     yield observer
     observer.stop()

@@ -1,4 +1,4 @@
-"""A burst of changes makes one round, soon after its end."""
+"""A burst of changes leads to one round, soon after its end."""
 
 import threading
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from plimsoll.observe.cluster import Batcher
 
 
 class Script:
-    """A clock on which things happen at set times; waiting moves it on."""
+    """A clock on which changes happen at set times; waiting advances it."""
 
     def __init__(self) -> None:
         self.time = 0.0
@@ -29,14 +29,14 @@ class Script:
             self.time = end
 
 
-def test_one_change_is_told_after_it_was_quiet() -> None:
+def test_one_change_ends_the_wait_after_the_idle_time() -> None:
     script = Script()
     script.at(2.0, script.batcher.note)
     assert script.batcher.wait(idle=0.5, maximum=3, timeout=60)
     assert script.time == 2.5
 
 
-def test_at_rest_a_change_is_told_at_once_and_what_follows_is_gathered() -> None:
+def test_the_first_change_ends_the_wait_at_once_and_further_ones_are_collected() -> None:
     script = Script()
     script.at(2.0, lambda: script.batcher.note(at_once=True))
     assert script.batcher.wait(idle=0.5, maximum=3, timeout=60)
@@ -47,7 +47,7 @@ def test_at_rest_a_change_is_told_at_once_and_what_follows_is_gathered() -> None
     assert script.time == 3.0
 
 
-def test_a_change_that_comes_while_nobody_waits_is_gathered() -> None:
+def test_a_change_before_the_wait_is_collected() -> None:
     script = Script()
     script.time = 5.0
     script.batcher.note(at_once=True)
@@ -65,7 +65,7 @@ def test_a_burst_is_one_round() -> None:
     assert script.time == 12.0
 
 
-def test_a_stream_without_a_pause_is_cut() -> None:
+def test_a_stream_of_changes_ends_the_wait_after_the_maximum() -> None:
     script = Script()
     for step in range(100):
         script.at(1 + step / 4, script.batcher.note)
@@ -87,7 +87,7 @@ def test_a_change_from_before_the_wait_counts() -> None:
     assert script.time == 5.0
 
 
-def test_a_burst_that_ended_while_it_was_acted_on_is_not_waited_for_again() -> None:
+def test_a_burst_that_ended_during_a_round_is_not_awaited_again() -> None:
     script = Script()
     script.batcher.note()
     script.batcher.forget()
@@ -99,7 +99,7 @@ def test_a_burst_that_ended_while_it_was_acted_on_is_not_waited_for_again() -> N
     assert script.time == 9.0
 
 
-def test_what_comes_meanwhile_makes_the_pause_longer() -> None:
+def test_further_changes_extend_the_wait() -> None:
     script = Script()
     script.batcher.note()
     script.batcher.forget()
@@ -108,7 +108,7 @@ def test_what_comes_meanwhile_makes_the_pause_longer() -> None:
     assert script.time == 0.75
 
 
-def test_what_is_forgotten_wakes_nobody() -> None:
+def test_cleared_changes_do_not_end_the_wait() -> None:
     script = Script()
     script.batcher.note()
     script.batcher.forget()

@@ -1,4 +1,4 @@
-"""What cannot be connected to is said so, with what to change."""
+"""Connection errors say what is wrong and what to change."""
 
 import re
 from pathlib import Path
@@ -38,7 +38,7 @@ users: [{name: u, user: {token: t}}]
         KUBECONFIG.replace("insecure", "proxy-url: socks5://127.0.0.1, insecure"),
     ],
 )
-def test_a_kubeconfig_that_is_none_is_named(tmp_path: Path, text: str) -> None:
+def test_an_invalid_kubeconfig_is_named(tmp_path: Path, text: str) -> None:
     path = tmp_path / "kubeconfig"
     path.write_text(text)
     with pytest.raises(ConnectionFailedError, match="cannot connect to a cluster: kubeconfig") as caught:
@@ -48,7 +48,7 @@ def test_a_kubeconfig_that_is_none_is_named(tmp_path: Path, text: str) -> None:
     assert not re.search("object (has|does)|indices", caught.value.message), "no error of Python's"
 
 
-def test_a_token_that_is_no_header_is_said(tmp_path: Path) -> None:
+def test_a_token_that_is_not_a_valid_header_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "kubeconfig"
     path.write_text(KUBECONFIG.replace("token: t", 'token: "two\\nlines"'))
     with pytest.raises(ConnectionFailedError, match="token") as caught:
@@ -56,7 +56,7 @@ def test_a_token_that_is_no_header_is_said(tmp_path: Path) -> None:
     assert "two" not in caught.value.message
 
 
-def test_a_server_that_is_not_checked_is_said_once(tmp_path: Path) -> None:
+def test_an_unverified_server_is_logged_once(tmp_path: Path) -> None:
     path = tmp_path / "kubeconfig"
     path.write_text(KUBECONFIG)
     with structlog.testing.capture_logs() as logged:
@@ -70,14 +70,14 @@ def test_an_answer_that_is_not_json_is_an_error(cluster: FakeApiserver, connecti
         connection.request("GET", NODES.path)
 
 
-def test_one_look_takes_lists_alone(cluster: FakeApiserver, connection: Connection) -> None:
+def test_reading_once_uses_lists_only(cluster: FakeApiserver, connection: Connection) -> None:
     cluster.put(NODES.path, "n")
     snapshot = read_cluster(connection)
     assert [node.name for node in snapshot.nodes] == ["n"]
     assert not any(request.watch for request in cluster.requests)
 
 
-def test_a_look_that_is_not_allowed_fails(cluster: FakeApiserver, connection: Connection) -> None:
+def test_reading_without_permission_fails(cluster: FakeApiserver, connection: Connection) -> None:
     cluster.refusals[PODS.path] = [{"code": 403, "reason": "Forbidden", "message": "pods is forbidden"}]
     with pytest.raises(RequestError, match="pods is forbidden"):
         read_cluster(connection)
@@ -90,22 +90,20 @@ def put_off(seconds: str) -> dict[str, Any]:
 
 @pytest.fixture
 def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The seconds of each wait, none of which is waited."""
+    """The seconds of each wait; no time passes."""
     waits: list[float] = []
     monkeypatch.setattr("urllib3.util.retry.time.sleep", waits.append)
     return waits
 
 
-def test_one_look_waits_as_long_as_it_is_put_off(
-    cluster: FakeApiserver, connection: Connection, slept: list[float]
-) -> None:
+def test_reading_once_waits_for_retry_after(cluster: FakeApiserver, connection: Connection, slept: list[float]) -> None:
     cluster.put(NODES.path, "n")
     cluster.refusals[NODES.path] = [put_off("1"), put_off("2"), put_off("86400")]
     assert [node.name for node in read_cluster(connection).nodes] == ["n"]
     assert slept == [1, 2, 10]
 
 
-def test_one_look_that_is_put_off_for_ever_fails(
+def test_reading_once_fails_after_too_many_retries(
     cluster: FakeApiserver, connection: Connection, slept: list[float]
 ) -> None:
     cluster.refusals[NODES.path] = [put_off("1")] * 100
@@ -115,10 +113,10 @@ def test_one_look_that_is_put_off_for_ever_fails(
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
-def test_what_tries_again_by_itself_is_told_at_once(
+def test_callers_that_retry_by_themselves_get_the_error_at_once(
     cluster: FakeApiserver, connection: Connection, slept: list[float], method: str
 ) -> None:
-    """And a write is sent once, whoever asks."""
+    """A write is sent only once in any case."""
     cluster.refusals[NODES.path] = [put_off("1")] * 100
     with pytest.raises(RequestError, match="initializing"):
         connection.request(method, NODES.path, retry_throttled=method == "POST")
@@ -132,7 +130,7 @@ def test_what_tries_again_by_itself_is_told_at_once(
 
 
 @pytest.mark.parametrize("code", [301, 403, 500, 503])
-def test_patience_is_for_what_is_put_off(
+def test_only_throttled_requests_are_retried(
     cluster: FakeApiserver, connection: Connection, slept: list[float], code: int
 ) -> None:
     cluster.refusals[NODES.path] = [{**put_off("1"), "code": code}] * 100
@@ -142,8 +140,8 @@ def test_patience_is_for_what_is_put_off(
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
-def test_nobody_there_is_said_alike(connection: Connection, slept: list[float], scheme: str) -> None:
-    """To a port where nobody listens, or where somebody speaks no TLS."""
+def test_an_unreachable_server_has_one_error(connection: Connection, slept: list[float], scheme: str) -> None:
+    """For a port without a server, and for a server without TLS."""
     host = connection.server.removeprefix("http")
     server = client.Configuration()
     server.host = f"https{host}" if scheme == "https" else "http://127.0.0.1:9"
@@ -156,7 +154,7 @@ def test_nobody_there_is_said_alike(connection: Connection, slept: list[float], 
     assert slept == []
 
 
-def test_who_asks_is_read_again_after_a_moment(
+def test_credentials_are_read_again_after_a_moment(
     cluster: FakeApiserver, connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster.put(NODES.path, "n")

@@ -1,4 +1,4 @@
-"""Credentials that a kubeconfig cannot give, or that the apiserver does not accept, are named with what to do."""
+"""Errors of missing or rejected credentials of a kubeconfig say what to do."""
 
 import ssl
 import threading
@@ -34,7 +34,7 @@ def kubeconfig(folder: Path, server: str, user: dict[str, Any], **cluster: str) 
 
 @pytest.fixture
 def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """The user of an exec plugin that does as `answers` in its folder says: an exit code of the shell."""
+    """A user with an exec plugin that does what `answers` in its folder says."""
     program = tmp_path / PLUGIN
     program.write_text(f"#!/bin/sh\n. {tmp_path / 'answers'}\n")
     program.chmod(0o755)
@@ -57,7 +57,7 @@ def assert_named(error: ConnectionFailedError, why: str) -> None:
     assert "log in again" in str(error.hint)
 
 
-def test_a_plugin_that_fails_is_named_with_what_it_said(
+def test_a_failing_plugin_is_named_with_its_output(
     tmp_path: Path, plugin: dict[str, Any], capfd: pytest.CaptureFixture[str]
 ) -> None:
     refuses(tmp_path)
@@ -102,7 +102,7 @@ def refused(cluster: FakeApiserver, path: Path) -> RequestError:
     return caught.value
 
 
-def test_credentials_that_are_not_accepted_say_whose_they_are(
+def test_rejected_credentials_are_named_with_their_context(
     cluster: FakeApiserver, connection: Connection, tmp_path: Path, plugin: dict[str, Any]
 ) -> None:
     gives(tmp_path, token="t")
@@ -112,7 +112,7 @@ def test_credentials_that_are_not_accepted_say_whose_they_are(
 
 @pytest.fixture
 def secured(tmp_path: Path) -> Iterator[str]:
-    """The address of a server whose certificate an authority of its own signed."""
+    """The address of a server whose certificate was signed by its own CA."""
     write_certificates(tmp_path / "own")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(tmp_path / "own" / CERTIFICATE, tmp_path / "own" / KEY)
@@ -126,7 +126,7 @@ def secured(tmp_path: Path) -> Iterator[str]:
     thread.join()
 
 
-def test_a_certificate_of_another_authority_is_told_from_an_outage(tmp_path: Path, secured: str) -> None:
+def test_a_certificate_of_another_ca_is_not_reported_as_an_outage(tmp_path: Path, secured: str) -> None:
     write_certificates(tmp_path / "other")
     path = kubeconfig(tmp_path, secured, {}, **{"certificate-authority": str(tmp_path / "other" / AUTHORITY)})
     with pytest.raises(ConnectionFailedError, match="certificate") as caught:

@@ -1,4 +1,4 @@
-"""Kinds that a cluster may lack are picked up when they are defined, and cost nothing until then."""
+"""Custom kinds that a cluster may lack are observed once they are defined, and cause no requests before."""
 
 from plimsoll.labels import SCHEMA, SCHEMA_VERSION
 from plimsoll.observe.cluster import DEFINITIONS, NODE_CLAIMS, NewerSchemaError, Observer
@@ -38,14 +38,14 @@ def claims(observer: Observer) -> list[str]:
     return [claim.name for claim in observer.snapshot().node_claims]
 
 
-def test_an_undefined_kind_is_empty_and_never_asked_for(cluster: FakeApiserver, observer: Observer) -> None:
+def test_an_undefined_kind_is_empty_and_never_requested(cluster: FakeApiserver, observer: Observer) -> None:
     define(cluster, "certificates.cert-manager.io")
     start(observer)
     assert claims(observer) == []
     assert not cluster.seen(CLAIMS.path, watch=False)
 
 
-def test_a_kind_is_picked_up_when_it_appears(cluster: FakeApiserver, observer: Observer) -> None:
+def test_a_kind_is_observed_when_it_is_defined(cluster: FakeApiserver, observer: Observer) -> None:
     start(observer)
     cluster.serve(CLAIMS.path)
     cluster.put(CLAIMS.path, "first")
@@ -67,9 +67,7 @@ def test_a_kind_is_awaited_until_its_definition_is_established(cluster: FakeApis
     await_condition(lambda: claims(observer) == ["first"], 10)
 
 
-def test_a_kind_defined_in_other_versions_only_is_not_asked_for_for_ever(
-    cluster: FakeApiserver, observer: Observer
-) -> None:
+def test_a_kind_without_our_version_is_not_requested(cluster: FakeApiserver, observer: Observer) -> None:
     define(cluster, CLAIMS.definition)
     observer.start()
     observer.wait_synced(30)
@@ -78,7 +76,7 @@ def test_a_kind_defined_in_other_versions_only_is_not_asked_for_for_ever(
     assert len(cluster.seen(CLAIMS.path, watch=False)) == asked
 
 
-def test_a_kind_that_disappears_is_emptied_and_comes_back(cluster: FakeApiserver, observer: Observer) -> None:
+def test_a_deleted_kind_is_empty_until_it_is_defined_again(cluster: FakeApiserver, observer: Observer) -> None:
     cluster.serve(CLAIMS.path)
     cluster.put(CLAIMS.path, "first")
     define(cluster, CLAIMS.definition)
@@ -100,8 +98,10 @@ def test_without_our_own_kinds_the_foundation_is_named(cluster: FakeApiserver, o
     assert any("apply the foundation stack" in warning for warning in observer.snapshot().warnings)
 
 
-def test_what_is_still_defined_is_not_forgotten_for_odd_answers(cluster: FakeApiserver, observer: Observer) -> None:
-    """An apiserver that starts may not serve a kind yet: its objects are not gone."""
+def test_objects_of_a_defined_kind_stay_if_the_apiserver_responds_404(
+    cluster: FakeApiserver, observer: Observer
+) -> None:
+    """A starting apiserver may not serve a kind yet; its objects still exist."""
     cluster.serve(CLAIMS.path)
     cluster.put(CLAIMS.path, "first")
     define(cluster, CLAIMS.definition)

@@ -1,4 +1,4 @@
-"""Lists and watches are followed through all that an apiserver does to them."""
+"""Lists and watches continue after every kind of interruption by an apiserver."""
 
 import threading
 from typing import Any
@@ -35,12 +35,12 @@ def refusal(code: int, reason: str) -> dict[str, Any]:
     return {"kind": "Status", "code": code, "reason": reason, "message": f"{reason} it is"}
 
 
-def test_nothing_is_told_before_every_watch_is_synced(observer: Observer) -> None:
+def test_there_is_no_snapshot_before_all_watches_are_synced(observer: Observer) -> None:
     with pytest.raises(NotSyncedError, match=r"Deployment, .*Node, .*Workspace"):
         observer.snapshot()
 
 
-def test_objects_come_change_and_go(cluster: FakeApiserver, observer: Observer) -> None:
+def test_added_changed_and_deleted_objects_are_observed(cluster: FakeApiserver, observer: Observer) -> None:
     cluster.put(NODES, "old")
     start(observer)
     assert names(observer) == ["old"]
@@ -51,7 +51,7 @@ def test_objects_come_change_and_go(cluster: FakeApiserver, observer: Observer) 
     assert observer.snapshot().nodes[0].unschedulable
 
 
-def test_a_long_list_is_read_in_pieces(cluster: FakeApiserver, observer: Observer) -> None:
+def test_a_long_list_is_read_in_chunks(cluster: FakeApiserver, observer: Observer) -> None:
     cluster.page = 2
     for number in range(5):
         cluster.put(NODES, f"n{number}")
@@ -60,7 +60,7 @@ def test_a_long_list_is_read_in_pieces(cluster: FakeApiserver, observer: Observe
     assert [each.query.get("continue") for each in cluster.seen(NODES, watch=False)] == [None, "2", "4"]
 
 
-def test_a_cut_watch_goes_on_where_it_was(cluster: FakeApiserver, observer: Observer) -> None:
+def test_a_broken_watch_resumes_at_its_resource_version(cluster: FakeApiserver, observer: Observer) -> None:
     start(observer)
     await_watch(cluster)
     cluster.put(NODES, "before")
@@ -75,7 +75,7 @@ def test_a_cut_watch_goes_on_where_it_was(cluster: FakeApiserver, observer: Obse
     assert versions[-1] >= seen  # from the bookmark on, at least
 
 
-def test_a_line_cut_in_two_is_not_taken_for_an_event(cluster: FakeApiserver, observer: Observer) -> None:
+def test_a_truncated_line_is_not_an_event(cluster: FakeApiserver, observer: Observer) -> None:
     start(observer)
     await_watch(cluster)
     cluster.put(NODES, "first")
@@ -88,7 +88,7 @@ def test_a_line_cut_in_two_is_not_taken_for_an_event(cluster: FakeApiserver, obs
 
 
 @pytest.mark.parametrize("line", [b"not json\n", b"[]\n", b'{"type":"ADDED"}\n', b'{"type":"ODD","object":{}}\n'])
-def test_what_cannot_be_followed_is_listed_anew(cluster: FakeApiserver, observer: Observer, line: bytes) -> None:
+def test_invalid_events_lead_to_a_new_list(cluster: FakeApiserver, observer: Observer, line: bytes) -> None:
     start(observer)
     await_watch(cluster)
     cluster.say(NODES, line)
@@ -97,7 +97,7 @@ def test_what_cannot_be_followed_is_listed_anew(cluster: FakeApiserver, observer
     await_names(observer, "after")
 
 
-def test_an_expired_version_is_listed_anew(cluster: FakeApiserver, observer: Observer) -> None:
+def test_an_expired_resource_version_leads_to_a_new_list(cluster: FakeApiserver, observer: Observer) -> None:
     cluster.put(NODES, "stays")
     cluster.put(NODES, "goes")
     start(observer)
@@ -112,7 +112,7 @@ def test_an_expired_version_is_listed_anew(cluster: FakeApiserver, observer: Obs
 
 
 @pytest.mark.parametrize(("code", "reason"), [(410, "Expired"), (504, "Timeout"), (400, "BadRequest")])
-def test_a_watch_refused_for_its_version_is_listed_anew(
+def test_a_watch_refused_with_410_leads_to_a_new_list(
     cluster: FakeApiserver, observer: Observer, code: int, reason: str
 ) -> None:
     start(observer)
@@ -124,7 +124,7 @@ def test_a_watch_refused_for_its_version_is_listed_anew(
     await_condition(lambda: len(cluster.seen(NODES, watch=False)) == 2, 10, "a second list")
 
 
-def test_a_busy_apiserver_is_asked_again_from_the_same_version(cluster: FakeApiserver, observer: Observer) -> None:
+def test_a_busy_apiserver_is_watched_again_from_the_same_version(cluster: FakeApiserver, observer: Observer) -> None:
     start(observer)
     await_watch(cluster)
     cluster.refusals[NODES] = [refusal(429, "TooManyRequests"), refusal(500, "InternalError")]
@@ -134,7 +134,9 @@ def test_a_busy_apiserver_is_asked_again_from_the_same_version(cluster: FakeApis
     assert len(cluster.seen(NODES, watch=False)) == 1
 
 
-def test_at_rest_nothing_is_asked(cluster: FakeApiserver, observer: Observer, connection: Connection) -> None:
+def test_without_changes_there_are_no_requests(
+    cluster: FakeApiserver, observer: Observer, connection: Connection
+) -> None:
     start(observer)
     for path in CORE:
         await_watch(cluster, path)
@@ -144,7 +146,7 @@ def test_at_rest_nothing_is_asked(cluster: FakeApiserver, observer: Observer, co
     assert before == 2 * len(CORE)  # a list and a watch for each served kind; none for those without a definition
 
 
-def test_a_watch_asks_for_bookmarks_and_a_bounded_life(cluster: FakeApiserver, observer: Observer) -> None:
+def test_a_watch_requests_bookmarks_and_a_timeout(cluster: FakeApiserver, observer: Observer) -> None:
     start(observer)
     await_watch(cluster)
     (request,) = cluster.seen(NODES, watch=True)
@@ -152,7 +154,7 @@ def test_a_watch_asks_for_bookmarks_and_a_bounded_life(cluster: FakeApiserver, o
     assert 300 <= int(request.query["timeoutSeconds"]) <= 600
 
 
-def test_only_what_can_matter_is_asked_for(cluster: FakeApiserver, observer: Observer) -> None:
+def test_only_needed_objects_are_requested(cluster: FakeApiserver, observer: Observer) -> None:
     start(observer)
     (pods,) = cluster.seen(PODS.path, watch=False)
     assert pods.query["fieldSelector"] == "status.phase!=Succeeded,status.phase!=Failed"
@@ -163,7 +165,7 @@ def test_only_what_can_matter_is_asked_for(cluster: FakeApiserver, observer: Obs
 
 
 @pytest.mark.parametrize(("code", "reason"), [(401, "Unauthorized"), (403, "Forbidden")])
-def test_an_account_without_rights_is_told_at_once(
+def test_missing_permissions_are_an_error_at_once(
     cluster: FakeApiserver, observer: Observer, code: int, reason: str
 ) -> None:
     cluster.refusals[NODES] = [refusal(code, reason)] * 100
@@ -173,7 +175,7 @@ def test_an_account_without_rights_is_told_at_once(
     assert caught.value.hint
 
 
-def test_nobody_there_is_told_at_once(connection: Connection) -> None:
+def test_an_unreachable_server_is_an_error_at_once(connection: Connection) -> None:
     connection.server = "http://127.0.0.1:9"
     observer = Observer(connection)
     observer.start()

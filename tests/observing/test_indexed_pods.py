@@ -1,4 +1,4 @@
-"""What is looked for among pods is kept while pods change, and is what a look at each of them finds."""
+"""The index of pods, updated incrementally, equals one that is built from all pods."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -16,7 +16,7 @@ NAMES = ("a", "b", "node-scale-adjuster-x", "kaito-workspace-y")
 
 @st.composite
 def changes(draw: st.DrawFn) -> tuple[str, dict[str, Any] | None]:
-    """A pod's name, and what it is now; None: gone."""
+    """A pod's name and its new value; None: it was deleted."""
     name = draw(st.sampled_from(NAMES))
     if draw(st.integers(0, 4)) == 0:
         return name, None
@@ -42,7 +42,7 @@ def by_name(pods: Iterable[Pod]) -> list[Pod]:
 
 
 @given(st.lists(st.lists(changes(), max_size=4), max_size=6))
-def test_the_index_does_not_depend_on_what_was_known_before(
+def test_the_incremental_index_equals_a_new_one(
     rounds: list[list[tuple[str, dict[str, Any] | None]]],
 ) -> None:
     stores = Stores()

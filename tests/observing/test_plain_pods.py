@@ -1,4 +1,4 @@
-"""Pods that ask for no GPU: what they take of nodes is known, and wakes the planner only where it can matter."""
+"""Pods without GPUs: what they use of nodes is summed up, and a change starts a round only if it can affect a plan."""
 
 from typing import Any
 
@@ -41,7 +41,7 @@ def load(stores: Stores, node: str = "node") -> tuple[int, int, int]:
     return found.cpu_milli, found.memory_mib, found.pods
 
 
-def test_what_plain_pods_take_is_summed_by_node() -> None:
+def test_loads_of_plain_pods_are_summed_by_node() -> None:
     stores = Stores()
     put(stores, a_plain_manifest("a", cpu="500m", memory="1Gi"))
     put(stores, a_plain_manifest("b", cpu="2", daemon_set="agent"))
@@ -54,7 +54,7 @@ def test_what_plain_pods_take_is_summed_by_node() -> None:
     assert stores.snapshot().pods == ()
 
 
-def test_pods_that_change_end_and_go_are_followed() -> None:
+def test_changed_finished_and_deleted_pods_are_subtracted() -> None:
     stores = Stores()
     put(stores, a_plain_manifest("a", cpu="1"))
     put(stores, a_plain_manifest("a", cpu="3"))
@@ -68,7 +68,7 @@ def test_pods_that_change_end_and_go_are_followed() -> None:
     assert load(stores) == (0, 0, 0)
 
 
-def test_a_pod_that_turns_out_to_share_a_gpu_counts_once() -> None:
+def test_a_pod_that_becomes_a_share_pod_counts_once() -> None:
     stores = Stores()
     put(stores, a_plain_manifest("a", cpu="1"))
     manifest = a_plain_manifest("a", cpu="1")
@@ -89,7 +89,9 @@ def test_a_pod_that_turns_out_to_share_a_gpu_counts_once() -> None:
         pytest.param({"status": {"allocatable": {"cpu": "96"}}}, True, False, id="a node without GPUs"),
     ],
 )
-def test_plain_pods_wake_the_planner_only_where_it_can_matter(node: dict[str, Any], waits: bool, woken: bool) -> None:
+def test_plain_pods_start_a_round_only_if_they_can_affect_a_plan(
+    node: dict[str, Any], waits: bool, woken: bool
+) -> None:
     stores = Stores()
     add_node(stores, **node)
     put(stores, a_share(node="" if waits else "node"))
@@ -103,7 +105,7 @@ def test_plain_pods_wake_the_planner_only_where_it_can_matter(node: dict[str, An
     assert drop(stores, manifest) is woken
 
 
-def test_what_changed_while_nobody_waited_is_known_once_somebody_does() -> None:
+def test_changes_before_the_wait_are_included() -> None:
     stores = Stores()
     add_node(stores, **GPUS)
     assert load(stores) == (0, 0, 0)
@@ -112,7 +114,7 @@ def test_what_changed_while_nobody_waited_is_known_once_somebody_does() -> None:
     assert load(stores) == (1000, 0, 1)
 
 
-def test_the_same_value_is_given_while_nothing_changes() -> None:
+def test_the_snapshot_value_is_the_same_object_without_changes() -> None:
     stores = Stores()
     put(stores, a_plain_manifest("a", "a", cpu="1"))
     put(stores, a_plain_manifest("b", "b", cpu="1"))
@@ -123,7 +125,7 @@ def test_the_same_value_is_given_while_nothing_changes() -> None:
     assert stores.pods.loads() is not first
 
 
-def test_a_list_takes_the_place_of_what_was_known(cluster: FakeApiserver, connection: Connection) -> None:
+def test_a_new_list_replaces_the_known_pods(cluster: FakeApiserver, connection: Connection) -> None:
     stores = Stores()
     add_node(stores, **GPUS)
     put(stores, a_share())
@@ -143,8 +145,8 @@ POD = st.tuples(
 
 
 @given(st.lists(st.tuples(st.sampled_from(("put", "drop")), POD), max_size=30))
-def test_any_history_ends_in_what_the_last_state_takes(history: list[tuple[str, Any]]) -> None:
-    """Names come back on other nodes after a deletion, as those of StatefulSets do."""
+def test_incremental_loads_equal_those_of_the_last_state(history: list[tuple[str, Any]]) -> None:
+    """Names may appear again on other nodes after a deletion, as those of StatefulSets do."""
     stores = Stores()
     live: dict[str, dict[str, Any]] = {}
     for what, (name, node, cpu, shares) in history:
@@ -162,7 +164,7 @@ def test_any_history_ends_in_what_the_last_state_takes(history: list[tuple[str, 
     assert {pod.name for pod in stores.pods.values()} == {pod.name for pod in fresh.pods.values()}
 
 
-def test_without_the_right_to_see_daemon_sets_the_rest_goes_on_and_says_so(
+def test_without_permission_for_daemon_sets_a_warning_is_given(
     cluster: FakeApiserver, observer: Observer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("plimsoll.observe.cluster.kind_watch.FORBIDDEN", 0.05)
@@ -182,7 +184,9 @@ def test_the_warning_says_what_is_not_counted_and_what_to_change(cluster: FakeAp
     assert len(cluster.seen(DAEMON_SETS.path, watch=False)) == 1, "nobody asks again and again"
 
 
-def test_one_look_without_that_right_says_so_too(cluster: FakeApiserver, connection: Connection) -> None:
+def test_reading_once_without_that_permission_gives_the_same_warning(
+    cluster: FakeApiserver, connection: Connection
+) -> None:
     cluster.refusals[DAEMON_SETS.path] = [refusal(403, "Forbidden")]
     assert any("what DaemonSets take" in each for each in read_cluster(connection).warnings)
     cluster.refusals[NODES.path] = [refusal(403, "Forbidden")]

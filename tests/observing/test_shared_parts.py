@@ -1,4 +1,4 @@
-"""What many objects have in common is held once, and objects read are what they were."""
+"""Equal parts of objects are stored once, and objects keep their values."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ def read(stores: Stores, name: str) -> Pod:
     return pod
 
 
-def test_equal_containers_and_texts_of_two_pods_are_one_value() -> None:
+def test_equal_containers_and_texts_of_two_pods_are_the_same_objects() -> None:
     stores = Stores()
     one, other = read(stores, "one"), read(stores, "other")
     assert one.containers is other.containers
@@ -32,7 +32,7 @@ def test_equal_containers_and_texts_of_two_pods_are_one_value() -> None:
     assert one.labels is not other.labels
 
 
-def test_a_pod_says_what_its_manifest_says() -> None:
+def test_a_pod_has_the_values_of_its_manifest() -> None:
     pod = read(Stores(), "one")
     assert pod == Pod.read(a_pod("one"))
     assert pod.model_copy(update={"node_name": "n"}).node_name == "n"

@@ -1,4 +1,4 @@
-"""The stores make one Snapshot, in which what is wrong with one object hides no other."""
+"""The stores form one Snapshot. An invalid object does not hide any other."""
 
 from typing import Any
 
@@ -40,14 +40,14 @@ def test_two_environments_are_an_error_that_names_both(stores: Stores) -> None:
         stores.snapshot()
 
 
-def test_an_environment_that_cannot_be_read_is_never_taken_for_the_defaults() -> None:
+def test_an_invalid_environment_is_an_error_instead_of_the_defaults() -> None:
     stores = Stores()
     put(stores.environments, "production", spec={"nodeAutoProvisioning": "sometimes"})
     with pytest.raises(InvalidObjectError, match=r"Environment production: spec.nodeAutoProvisioning"):
         stores.snapshot()
 
 
-def test_a_workspace_that_cannot_be_read_is_kept_by_name(stores: Stores) -> None:
+def test_an_invalid_workspace_is_kept_by_name(stores: Stores) -> None:
     put(stores.workspaces, "good", "team", spec={"inference": {"preset": {"name": "phi-4"}}})
     put(stores.workspaces, "bad", "team", spec={"inference": {"replicas": -1}})
     snapshot = stores.snapshot()
@@ -72,12 +72,12 @@ def test_a_workspace_that_cannot_be_read_is_kept_by_name(stores: Stores) -> None
         ("none", None),
     ],
 )
-def test_of_a_workspace_that_cannot_be_read_its_replicas_are_kept(stores: Stores, spec: Any, replicas: Any) -> None:
+def test_the_replicas_of_an_invalid_workspace_are_kept(stores: Stores, spec: Any, replicas: Any) -> None:
     put(stores.workspaces, "bad", "team", spec=spec)
     assert [each.replicas for each in stores.snapshot().invalid_workspaces] == [replicas]
 
 
-def test_a_status_that_cannot_be_read_hides_no_workspace(stores: Stores) -> None:
+def test_an_invalid_status_hides_no_workspace(stores: Stores) -> None:
     put(stores.workspaces, "odd", "team", spec={}, status={"targetNodeCount": "many"})
     (workspace,) = stores.snapshot().workspaces
     assert workspace.status.target_node_count is None
@@ -91,7 +91,7 @@ def test_a_status_that_cannot_be_read_hides_no_workspace(stores: Stores) -> None
         pytest.param({"spec": "x", "status": {"conditions": 5}}, id="many types"),
     ],
 )
-def test_what_cannot_be_read_is_named_and_hides_nothing(stores: Stores, fields: dict[str, Any]) -> None:
+def test_an_invalid_object_is_named_and_hides_no_other(stores: Stores, fields: dict[str, Any]) -> None:
     put(stores.nodes, "good")
     put(stores.nodes, "bad", **fields)
     snapshot = stores.snapshot()
@@ -103,13 +103,13 @@ def test_what_cannot_be_read_is_named_and_hides_nothing(stores: Stores, fields: 
 @pytest.mark.parametrize(
     "spec", [{"containers": "x"}, {"containers": [5]}, {"containers": [{"resources": {"limits": 5}}]}, "x"]
 )
-def test_an_odd_pod_is_left_out(stores: Stores, spec: Any) -> None:
+def test_an_invalid_pod_is_left_out(stores: Stores, spec: Any) -> None:
     put(stores.pods, "odd", "team", metadata={"labels": {"plimsoll.dev/workspace": "w"}}, spec=spec)
     put(stores.pods, "good", "team", metadata={"annotations": {"gpu-fraction": "0.5"}}, spec={"containers": []})
     assert [pod.name for pod in stores.snapshot().pods if pod.name != "odd"] == ["good"]
 
 
-def test_workloads_of_both_kinds_stand_together(stores: Stores) -> None:
+def test_workloads_of_all_kinds_are_in_one_list(stores: Stores) -> None:
     put(stores.deployments, "d", "team", spec={"replicas": 2})
     put(stores.stateful_sets, "s", "team")
     assert [(each.kind, each.name, each.replicas) for each in stores.snapshot().workloads] == [
@@ -118,7 +118,7 @@ def test_workloads_of_both_kinds_stand_together(stores: Stores) -> None:
     ]
 
 
-def test_values_are_made_once_until_something_changes(stores: Stores) -> None:
+def test_unchanged_values_are_the_same_objects(stores: Stores) -> None:
     put(stores.nodes, "n")
     first = stores.snapshot().nodes
     assert stores.snapshot().nodes is first
@@ -126,7 +126,7 @@ def test_values_are_made_once_until_something_changes(stores: Stores) -> None:
     assert len(stores.snapshot().nodes) == 2
 
 
-def test_what_came_and_went_between_two_snapshots_is_remembered(stores: Stores) -> None:
+def test_claims_created_and_deleted_between_two_snapshots_are_kept(stores: Stores) -> None:
     put(stores.node_claims, "brief")
     stores.node_claims.put(("", "brief"), None)
     put(stores.deployments, "lost", "team")

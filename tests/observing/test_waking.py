@@ -1,4 +1,4 @@
-"""What can matter wakes the planner; what cannot is kept and wakes nobody."""
+"""A change starts a round only if it can affect a plan; other changes are stored."""
 
 from typing import Any
 
@@ -68,7 +68,7 @@ WAKING = [
 
 
 @pytest.mark.parametrize(("kind", "old", "new"), QUIET)
-def test_what_cannot_matter_wakes_nobody(kind: Kind[Any], old: dict[str, Any], new: dict[str, Any]) -> None:
+def test_irrelevant_changes_start_no_round(kind: Kind[Any], old: dict[str, Any], new: dict[str, Any]) -> None:
     store = Store(kind)
     assert put(store, old)
     before = store.version
@@ -79,7 +79,9 @@ def test_what_cannot_matter_wakes_nobody(kind: Kind[Any], old: dict[str, Any], n
 
 
 @pytest.mark.parametrize(("kind", "old", "new"), UNCHANGED)
-def test_what_is_not_planned_on_changes_no_value(kind: Kind[Any], old: dict[str, Any], new: dict[str, Any]) -> None:
+def test_fields_that_are_not_planned_on_change_no_value(
+    kind: Kind[Any], old: dict[str, Any], new: dict[str, Any]
+) -> None:
     store = Store(kind)
     put(store, old)
     (before,), version = store.values(), store.version
@@ -100,13 +102,13 @@ def test_a_workspace_keeps_its_newest_resource_version() -> None:
 
 
 @pytest.mark.parametrize(("kind", "old", "new"), WAKING)
-def test_what_can_matter_wakes(kind: Kind[Any], old: dict[str, Any], new: dict[str, Any]) -> None:
+def test_relevant_changes_start_a_round(kind: Kind[Any], old: dict[str, Any], new: dict[str, Any]) -> None:
     store = Store(kind)
     put(store, old)
     assert put(store, new)
 
 
-def test_quiet_fields_stay_current() -> None:
+def test_fields_that_start_no_round_are_updated() -> None:
     store = Store(WORKSPACES)
     put(store, a_workspace())
     put(store, a_workspace(status={"targetNodeCount": 3}))
@@ -114,7 +116,7 @@ def test_quiet_fields_stay_current() -> None:
     assert workspace.status.target_node_count == 3
 
 
-def test_a_list_tells_what_came_and_went() -> None:
+def test_a_new_list_reports_added_and_removed_objects() -> None:
     store = Store(NODES)
     put(store, a_node())
     assert store.replace({})
@@ -143,20 +145,20 @@ NOT_ASKING = [
 
 
 @pytest.mark.parametrize("fields", ASKING)
-def test_pods_that_ask_for_gpus_and_our_own_are_kept(fields: dict[str, Any]) -> None:
+def test_pods_that_request_gpus_and_our_own_are_kept(fields: dict[str, Any]) -> None:
     store = Store(PODS)
     assert put(store, a_pod(**fields))
     assert len(store.values()) == 1
 
 
 @pytest.mark.parametrize("fields", NOT_ASKING)
-def test_other_pods_are_dropped_at_the_door(fields: dict[str, Any]) -> None:
+def test_other_pods_are_not_stored(fields: dict[str, Any]) -> None:
     store = Store(PODS)
     assert not put(store, a_pod(**fields))
     assert store.values() == ()
 
 
-def test_of_a_container_only_what_it_asks_for_is_kept() -> None:
+def test_only_the_requests_of_a_container_are_stored() -> None:
     store = Store(PODS)
     put(store, a_pod(metadata={"annotations": {LAST_APPLIED: "{}", "gpu-fraction": "0.5"}}))
     (pod,) = store.values()

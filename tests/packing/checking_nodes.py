@@ -1,4 +1,4 @@
-"""What every packing onto nodes has to keep, checked without the packer's own code."""
+"""Checks the properties of every packing onto nodes without the packer's own code."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -15,7 +15,7 @@ def check(
     free: Iterable[FreeNode] = (),
     limits: Iterable[Limit] = (),
 ) -> None:
-    """Each pod once, on its number of GPUs of one node; no more GPU, CPU, memory and pods than a node has."""
+    """Each pod is placed once, on its number of GPUs of one node; no node exceeds its GPUs, CPU, memory or pods."""
     named = {need.name: need for need in needs}
     existing = {node.name: node for node in free}
     by_name = {shape.name: shape for shape in shapes}
@@ -56,7 +56,7 @@ def empty(shape: NodeShape) -> FreeNode:
 
 
 def is_shared(need: PodNeed) -> bool:
-    """Whether its GPUs are shared: then each has a reservation pod."""
+    """Whether its GPUs are shared, so that each has a reservation pod."""
     return any(size < GPU_MILLI for size in need.milli.values())
 
 

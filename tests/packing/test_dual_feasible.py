@@ -1,4 +1,4 @@
-"""The lower bound that needs no search: never above the fewest GPUs, and tight where sizes are alike."""
+"""The lower bound without a search: never above the fewest GPUs, and tight for equal sizes."""
 
 from collections import Counter
 from fractions import Fraction
@@ -24,12 +24,12 @@ from tests.packing.exact import fewest_gpus
         ([], 0),
     ],
 )
-def test_what_shares_need(sizes: list[Milli], least: int) -> None:
+def test_known_bounds(sizes: list[Milli], least: int) -> None:
     assert least_gpus(Counter(sizes)) == least
 
 
 @given(st.lists(st.integers(1, 1000), max_size=8))
-def test_it_is_a_bound(sizes: list[int]) -> None:
+def test_it_is_never_above_the_fewest_gpus(sizes: list[int]) -> None:
     items = [Item(str(number), {"L4": size}) for number, size in enumerate(sizes)]
     fewest = fewest_gpus(items, (), ["L4"])
     assert fewest is not None

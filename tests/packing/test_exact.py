@@ -1,4 +1,4 @@
-"""Few pods beside an exact answer: the bound is never above it, the packing never below."""
+"""Compares packings of few pods with an exact solution: the bound is never above it, the packing never below."""
 
 import random
 from fractions import Fraction
@@ -120,8 +120,8 @@ def test_gpus_of_nodes(asked: Any, shaped: Any, free: Any) -> None:
 
 
 def _random_pods(generator: random.Random) -> tuple[list[PodNeed], list[NodeShape], list[FreeNode]]:
-    """Up to twelve shares, whole GPUs and several GPUs of two kinds, beside free parts; CPU is scarce in every second
-    case."""
+    """Up to twelve shares, whole GPUs and pods with several GPUs of two kinds, in addition to free parts; CPU is scarce
+    in every second case."""
     scarce = generator.random() < 0.5
     needs = [
         PodNeed(
@@ -161,7 +161,7 @@ WORSE_THAN_EXACT = CASES // 100
 
 
 def test_an_exact_packing_is_hardly_ever_better() -> None:
-    """By a pod placed or a GPU less; the bound is never above it."""
+    """Better by a placed pod or by one GPU less. The bound is never above it."""
     worse = []
     for seed in range(CASES):
         needs, shapes, nodes = _random_pods(random.Random(seed))

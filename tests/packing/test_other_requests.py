@@ -1,4 +1,5 @@
-"""Requests for parts of GPUs beside KAI's annotations: TensorFusion's, and those by container of KAI 0.18."""
+"""Requests for parts of GPUs in other forms than KAI's annotations: TensorFusion's, and KAI 0.18's requests by
+container."""
 
 from fractions import Fraction
 from typing import Any
@@ -74,7 +75,7 @@ def tf(**annotations: str) -> dict[str, str]:
         ({"mps": "false"}, None),
     ],
 )  # fmt: skip
-def test_what_is_requested(annotations: dict[str, str], share: GPUShare | None) -> None:
+def test_known_requests(annotations: dict[str, str], share: GPUShare | None) -> None:
     assert read_share(a_pod(annotations)) == share
 
 
@@ -102,24 +103,24 @@ def test_what_is_requested(annotations: dict[str, str], share: GPUShare | None) 
         ({"mps": "true"}, "mps"),
     ],
 )
-def test_what_is_not_planned_is_refused_by_name(annotations: dict[str, str], field: str) -> None:
+def test_unsupported_requests_are_refused_by_name(annotations: dict[str, str], field: str) -> None:
     with pytest.raises(UnreadableShareError) as refusal:
         read_share(a_pod(annotations))
     assert field in refusal.value.message
     assert refusal.value.hint
 
 
-def test_a_request_beside_whole_gpus_is_refused() -> None:
+def test_a_request_together_with_whole_gpus_is_refused() -> None:
     for annotations in (tf(vram_request="4Gi"), {f"{NV}request": "4Gi"}, {"mps": "true"}):
         with pytest.raises(UnreadableShareError):
             read_share(a_pod(annotations, gpus=1))
 
 
-def test_the_gpus_of_a_client_are_those_of_its_worker() -> None:
+def test_a_client_requests_no_gpus_because_its_worker_does() -> None:
     assert read_share(a_pod(tf(vram_request="4Gi"), labels={f"{TF}component": "client"})) is None
 
 
-def test_the_larger_part_counts() -> None:
+def test_the_larger_of_memory_and_tflops_counts() -> None:
     kinds = some_kinds(("Tesla-T4", 15300), ("NVIDIA-A100-SXM4-80GB", 81900), ("NVIDIA L4", 24500))
     by_memory = size_by_kind(GPUShare(memory_mib=7650, tflops_milli=6500), kinds).milli
     by_tflops = size_by_kind(GPUShare(memory_mib=100, tflops_milli=32_500), kinds).milli
@@ -136,7 +137,7 @@ def test_the_larger_part_counts() -> None:
     assert size_by_kind(GPUShare(tflops_milli=100_000), kinds).milli.keys() == {"NVIDIA-A100-SXM4-80GB", "NVIDIA L4"}
 
 
-def test_a_model_leaves_the_other_kinds_out() -> None:
+def test_a_required_model_excludes_other_kinds() -> None:
     kinds = some_kinds(("Tesla-T4", 15300), ("NVIDIA-A100-SXM4-80GB", 81900), ("NVIDIA-H100-80GB-HBM3", 81500))
     for model, kind in (
         ("T4", "Tesla-T4"),
@@ -146,8 +147,8 @@ def test_a_model_leaves_the_other_kinds_out() -> None:
         assert list(size_by_kind(GPUShare(milli=500, model=model), kinds).milli) == [kind]
 
 
-def test_a_product_that_says_less_than_the_model_is_known_by_its_memory() -> None:
-    """A catalog says `NVIDIA A100` of both."""
+def test_a_generic_product_is_matched_by_its_memory() -> None:
+    """A catalog calls both `NVIDIA A100`."""
     kinds = {
         "40": GpuKind("NVIDIA A100", 40900),
         "80": GpuKind("NVIDIA A100", 81900),
@@ -158,12 +159,12 @@ def test_a_product_that_says_less_than_the_model_is_known_by_its_memory() -> Non
     assert list(size_by_kind(GPUShare(milli=500, model="A100"), kinds).milli) == ["40", "80"]
 
 
-def test_a_model_that_no_gpu_is_of_is_told() -> None:
+def test_a_model_without_a_gpu_is_refused() -> None:
     plan = planned(a_pod(tf(vram_request="4Gi", gpu_model="H900")), a_gpu_node(product="NVIDIA L4"))
     assert "is of this model (known: NVIDIA-L4)" in refused(plan)["u1"]
 
 
-def test_tflops_are_those_of_the_environment_where_it_has_some() -> None:
+def test_tflops_of_the_environment_take_precedence() -> None:
     assert tflops_milli("NVIDIA-L40S") == 365_000
     assert tflops_milli("NVIDIA-L40S", {"NVIDIA-L40S": 362.0}) == 362_000
     assert tflops_milli("NVIDIA-A100-SXM4-40GB-MIG-1g.5gb") is None
@@ -187,7 +188,7 @@ def test_a_tensor_fusion_pod_is_demand() -> None:
     assert "150 TFLOPS" in next(iter(fits_not[0].refused.values()))
 
 
-def test_running_tensor_fusion_pods_count_on_the_gpus_that_were_chosen() -> None:
+def test_running_tensor_fusion_pods_count_on_their_gpus() -> None:
     node = a_gpu_node("n1", "NVIDIA-L4", gpus=2, memory=23034)
     running = a_pod(tf(tflops_request="60.5", gpu_ids="GPU-1"), node="n1")
     account = gpu_ledger(Snapshot(environment=Environment.default(), nodes=(node,), pods=(running,))).account("n1")

@@ -1,4 +1,4 @@
-"""How many pods a node takes, with one reservation for each GPU that is shared."""
+"""The number of pods that a node holds, including one reservation for each shared GPU."""
 
 from typing import Any
 
@@ -28,8 +28,8 @@ def shares(count: int, milli: int = 50, devices: int = 1) -> list[PodNeed]:
         pytest.param(520, 5, id="five full ones"),
     ],
 )
-def test_shares_of_five_percent_fill_nodes_by_their_number(count: int, nodes: int) -> None:
-    """20 stand on a GPU, which has one reservation: 104 on 6 GPUs are 110 pods."""
+def test_small_shares_fill_nodes_up_to_the_number_of_pods(count: int, nodes: int) -> None:
+    """20 shares fit a GPU, which has one reservation: 104 shares on 6 GPUs are 110 pods."""
     needs = shares(count)
     packing = pack_nodes(needs, [EIGHT])
     check(packing, needs, [EIGHT])
@@ -37,8 +37,8 @@ def test_shares_of_five_percent_fill_nodes_by_their_number(count: int, nodes: in
     assert (packing.gpus, packing.least) == (8 * nodes, 8 * nodes)
 
 
-def test_small_shares_and_large_ones_stand_together() -> None:
-    """Where small ones would fill a node alone, large ones take the GPUs that these leave."""
+def test_small_and_large_shares_share_nodes() -> None:
+    """Small shares alone would fill a node with pods; large ones use the GPUs that are left."""
     needs = [*shares(200, 10), *[PodNeed(f"large-{number}", {ANY: 900}, 1, 10, 10) for number in range(14)]]
     packing = pack_nodes(needs, [EIGHT])
     check(packing, needs, [EIGHT])
@@ -46,7 +46,7 @@ def test_small_shares_and_large_ones_stand_together() -> None:
     assert packing.gpus <= 24
 
 
-def test_a_node_without_room_for_a_pod_is_none() -> None:
+def test_a_node_without_room_for_a_pod_is_not_used() -> None:
     needs = shares(3)
     full = FreeNode("full", "A100", (1000,), 96_000, 1_048_576, 0)
     little = FreeNode("little", "A100", (1000,), 96_000, 1_048_576, 3)
@@ -56,7 +56,7 @@ def test_a_node_without_room_for_a_pod_is_none() -> None:
     assert [node.node for node in packing.nodes if node.node] == ["little"]
 
 
-def test_a_shape_that_takes_no_pod_is_none() -> None:
+def test_a_shape_without_room_for_a_pod_is_not_used() -> None:
     packing = pack_nodes(shares(1), [NodeShape("none", "A100", 1, 1000, 1000, pods=0)])
     assert not packing.nodes
     assert len(packing.unplaced) == 1
@@ -64,7 +64,7 @@ def test_a_shape_that_takes_no_pod_is_none() -> None:
 
 @pytest.mark.parametrize(("pods", "gpus"), [(6, 2), (5, 4), (4, 4), (3, 8)])
 def test_pods_with_several_gpus_count_once(pods: int, gpus: int) -> None:
-    """Four pods on the same two GPUs are six pods with the reservations."""
+    """Four pods on the same two GPUs are six pods together with the reservations."""
     needs = shares(4, 100, devices=2)
     two = NodeShape("a100-2", "A100", 2, 12_000, 131_072, pods=pods)
     packing = pack_nodes(needs, [two])
@@ -81,8 +81,8 @@ def test_whole_gpus_have_no_reservations() -> None:
     assert (packing.gpus, packing.unplaced) == (4, ())
 
 
-def test_a_gpu_that_is_shared_has_its_reservation() -> None:
-    """One pod more joins a shared GPU, and none a free one."""
+def test_a_shared_gpu_already_has_its_reservation() -> None:
+    """A share on a shared GPU is one pod; on a free GPU it is two."""
     joined = FreeNode("joined", "A100", (500, 0), 96_000, 1_048_576, 1)
     fresh = FreeNode("fresh", "A100", (1000, 0), 96_000, 1_048_576, 1)
     for node, unplaced in ((joined, ()), (fresh, ("pod-000",))):
@@ -91,8 +91,8 @@ def test_a_gpu_that_is_shared_has_its_reservation() -> None:
         assert packing.unplaced == unplaced
 
 
-def test_shares_move_to_fewer_gpus_where_pods_are_scarce() -> None:
-    """Three GPUs of two shares each are nine pods; all of a GPU on one, and two reservations, are eight."""
+def test_shares_use_fewer_gpus_if_pods_are_scarce() -> None:
+    """Three GPUs with two shares each are nine pods; with all shares of one GPU moved to another they are eight."""
     needs = [*shares(4, 250), *[PodNeed(f"half-{number}", {ANY: 500}, 1, 10, 10) for number in range(2)]]
     three = NodeShape("a100-3", "A100", 3, 12_000, 131_072, pods=8)
     packing = pack_nodes(needs, [three])
@@ -110,7 +110,7 @@ PODS = st.sampled_from((1, 2, 3, 5, 12))
 
 @settings(max_examples=40, deadline=None)
 @given(NEEDS, PODS, PODS, st.lists(st.tuples(st.integers(0, 1000), st.integers(0, 4)), max_size=3), st.randoms())
-def test_no_node_has_more_pods_than_it_takes(
+def test_no_node_exceeds_its_maximum_of_pods(
     asked: list[tuple[int, int, int]], many: int, few: int, there: list[tuple[int, int]], random: Any
 ) -> None:
     needs = [
@@ -135,7 +135,7 @@ def test_no_node_has_more_pods_than_it_takes(
     assert pack_nodes(needs, shapes, free) == packing
 
 
-def test_a_smaller_shape_that_takes_fewer_pods_is_not_enough() -> None:
+def test_a_smaller_shape_with_fewer_pods_is_not_chosen() -> None:
     needs = shares(9, 100)
     small = NodeShape("a100-1", "A100", 1, 12_000, 131_072, price=1.0, pods=2)
     large = NodeShape("a100-4", "A100", 4, 12_000, 131_072, price=14.0, pods=12)

@@ -1,4 +1,4 @@
-"""What holds for every packing."""
+"""Properties of every packing."""
 
 from typing import Any
 
@@ -51,7 +51,7 @@ def test_order_does_not_matter(milli: list[dict[str, int]], free: list[tuple[str
 
 @quick
 @given(st.lists(CONSTRAINED, min_size=1, max_size=30))
-def test_what_was_asked_for_is_enough(milli: list[dict[str, int]]) -> None:
+def test_a_repeated_packing_onto_its_own_gpus_needs_no_new_ones(milli: list[dict[str, int]]) -> None:
     items = some_items(*milli)
     first = pack(items)
     supply = [FreeGPU(f"new-{number}", each.kinds[0], 1000) for number, each in enumerate(first.bins)]
@@ -63,7 +63,7 @@ def test_what_was_asked_for_is_enough(milli: list[dict[str, int]]) -> None:
 
 @quick
 @given(st.lists(CONSTRAINED, max_size=25), SUPPLY)
-def test_more_supply_never_asks_for_more(milli: list[dict[str, int]], free: list[tuple[str, int]]) -> None:
+def test_more_supply_never_needs_more_new_gpus(milli: list[dict[str, int]], free: list[tuple[str, int]]) -> None:
     items = some_items(*milli)
     assert pack(items, some_gpus(*free)).gpus <= pack(items).best_fit
 
@@ -85,7 +85,7 @@ def test_only_kinds_that_may_be_new_are_new(
 
 @quick
 @given(st.lists(CONSTRAINED, max_size=40), SUPPLY)
-def test_no_time_falls_back_and_still_proves_its_bound(
+def test_without_time_the_result_is_best_fit_with_a_proven_bound(
     milli: list[dict[str, int]], free: list[tuple[str, int]]
 ) -> None:
     items, supply = some_items(*milli), some_gpus(*free)
@@ -96,7 +96,7 @@ def test_no_time_falls_back_and_still_proves_its_bound(
 @quick
 @given(st.lists(st.tuples(st.integers(1, 400), st.integers(1, 400)), min_size=1, max_size=12))
 def test_gpus_that_can_be_filled_are_filled(pairs: list[tuple[int, int]]) -> None:
-    """Each triple fills one GPU, so the fewest GPUs are known without the bound."""
+    """Each triple fills one GPU, so the fewest GPUs are known."""
     triples = [(a, b, 1000 - a - b) for a, b in pairs]
     items = [Item(f"{number}-{part}", {ANY: size}) for number, triple in enumerate(triples)
              for part, size in enumerate(triple)]  # fmt: skip

@@ -1,4 +1,4 @@
-"""What pods ask of GPUs, as people write it."""
+"""Reads the GPU requests of pods."""
 
 from fractions import Fraction
 from typing import Any
@@ -41,14 +41,14 @@ def a_share_pod(name: str = "pod", gpus: Any = None, **annotations: str) -> Pod:
         (a_share_pod(gpu_memory="2000", gpu_fraction_num_devices="3"), GPUShare(memory_mib=2000, devices=3)),
     ],
 )
-def test_what_is_asked(pod: Pod, share: GPUShare | None) -> None:
+def test_known_requests(pod: Pod, share: GPUShare | None) -> None:
     assert read_share(pod) == share
 
 
 @pytest.mark.parametrize(
     "value", ["", "half", "0", "0.0", "1", "1.5", "-0.5", "nan", "inf", "0_5", "0,5", "1e99", "½", " 0.5", "٠.٥"]
 )
-def test_a_fraction_that_is_none_is_refused(value: str) -> None:
+def test_an_invalid_fraction_is_refused(value: str) -> None:
     with pytest.raises(UnreadableShareError) as refusal:
         read_share(a_share_pod(gpu_fraction=value))
     assert f"Pod team/pod: gpu-fraction {value!r}" in refusal.value.message
@@ -56,13 +56,13 @@ def test_a_fraction_that_is_none_is_refused(value: str) -> None:
 
 
 @pytest.mark.parametrize("value", ["", "0", "-5", "2Gi", "2000.5", "٣", " 2000", "1" * 400])
-def test_a_memory_that_is_none_is_refused(value: str) -> None:
+def test_an_invalid_memory_is_refused(value: str) -> None:
     with pytest.raises(UnreadableShareError, match="Pod team/pod: gpu-memory"):
         read_share(a_share_pod(gpu_memory=value))
 
 
 @pytest.mark.parametrize("value", ["", "0", "-1", "two", "1.5", "1000000"])
-def test_devices_that_are_none_are_refused(value: str) -> None:
+def test_an_invalid_number_of_devices_is_refused(value: str) -> None:
     with pytest.raises(UnreadableShareError, match="Pod team/pod: gpu-fraction-num-devices"):
         read_share(a_share_pod(gpu_fraction="0.5", gpu_fraction_num_devices=value))
 
@@ -79,7 +79,7 @@ def test_devices_that_are_none_are_refused(value: str) -> None:
         a_share_pod(gpus="many"),
     ],
 )
-def test_requests_that_exclude_each_other_or_make_no_sense_are_refused(pod: Pod) -> None:
+def test_contradictory_requests_are_refused(pod: Pod) -> None:
     with pytest.raises(UnreadableShareError, match="Pod team/pod"):
         read_share(pod)
 
@@ -105,14 +105,14 @@ def test_the_resource_name_is_configurable() -> None:
 
 
 def test_a_fraction_just_below_a_gpu_is_a_share() -> None:
-    """No autoscaler sees it, and it leaves room for nearly nothing."""
+    """Autoscalers do not see it, and it leaves almost no room."""
     share = read_share(a_share_pod(gpu_fraction="0.9999"))
     assert share is not None
     assert (share.milli, share.whole) == (Fraction(9999, 10), False)
 
 
 def kinds(**memory_mib: int | None) -> dict[str, GpuKind]:
-    """Kinds of GPU, each of the product of its name, with MiB of the label of its nodes."""
+    """Kinds of GPU with the name as product, and the MiB of their nodes' label."""
     return {name: GpuKind(name, None if mib is None else shareable_memory_mib(mib)) for name, mib in memory_mib.items()}
 
 
@@ -147,7 +147,7 @@ def test_memory_beyond_the_whole_hundreds_fits_none() -> None:
     assert size_by_kind(GPUShare(memory_mib=81901), of).milli == {}
 
 
-def test_memory_is_assumed_only_where_nothing_is_known() -> None:
+def test_a_size_is_assumed_only_if_no_memory_is_known() -> None:
     share = GPUShare(memory_mib=20000)
     assert size_by_kind(share, kinds(new=None)).milli == {"new": 100}
     assert size_by_kind(share, kinds(new=None), assumed_milli=250).milli == {"new": 250}
@@ -170,5 +170,5 @@ def test_a_fraction_is_the_same_part_everywhere() -> None:
         (GPUShare(milli=1000, devices=8), "8 GPUs"),
     ],
 )
-def test_people_read_it(share: GPUShare, text: str) -> None:
+def test_shares_have_a_readable_text(share: GPUShare, text: str) -> None:
     assert str(share) == text

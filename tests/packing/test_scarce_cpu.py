@@ -1,4 +1,4 @@
-"""Nodes on which CPU or memory is scarce: shares are spread so that no node runs out before its GPUs are full."""
+"""Nodes with scarce CPU or memory: shares are distributed so that no node runs out of CPU before its GPUs are full."""
 
 import random
 from typing import Any
@@ -16,7 +16,7 @@ TWO = NodeShape("two", "T4", 2, 48_000, 65_536, price=1.0)
 
 
 def needs_of(*asked: tuple[int, int, int, int]) -> list[PodNeed]:
-    """So many pods of (how many, thousandths, CPU milli, memory MiB)."""
+    """Pods of (number, thousandths, CPU in millicores, memory in MiB)."""
     each = [(milli, cpu, memory) for count, milli, cpu, memory in asked for _ in range(count)]
     return [
         PodNeed(f"pod-{number:04}", {"A100": milli, "T4": milli}, 1, cpu, memory)
@@ -46,15 +46,15 @@ def needs_of(*asked: tuple[int, int, int, int]) -> list[PodNeed]:
         ([(80, 600, 100, 100), (80, 400, 100, 100)], 10),
     ],
 )
-def test_as_few_nodes_as_there_can_be(asked: list[tuple[int, int, int, int]], nodes: int) -> None:
+def test_known_minimum_of_nodes(asked: list[tuple[int, int, int, int]], nodes: int) -> None:
     needs = needs_of(*asked)
     packing = pack_nodes(needs, [EIGHT])
     check(packing, needs, [EIGHT])
     assert (len(packing.nodes), packing.least) == (nodes, 8 * nodes)
 
 
-def test_pods_as_they_come() -> None:
-    """Three quarters of the CPU is asked for, and best fit decreasing takes several nodes more."""
+def test_a_realistic_mix_of_pods() -> None:
+    """Three quarters of the CPU are requested, and best fit decreasing needs several more nodes."""
     generator = random.Random(7)
     needs = needs_of(
         *((1, generator.choice([130, 310, 460, 500, 810]), generator.choice([3_152, 4_000, 8_000, 11_908]), 1024)
@@ -67,7 +67,7 @@ def test_pods_as_they_come() -> None:
 
 
 def test_nodes_of_one_gpu() -> None:
-    """What a GPU holds is all that its node holds, so shares are chosen for their CPU, too."""
+    """A node holds only what its GPU holds, so shares are chosen by their CPU, too."""
     generator = random.Random(7)
     one = NodeShape("one", "T4", 1, 16_000, 65_536)
     needs = needs_of(
@@ -80,8 +80,8 @@ def test_nodes_of_one_gpu() -> None:
     assert best_fit_gpus(needs, [one]) > packing.gpus + 3
 
 
-def test_pods_of_a_kind_leave_room_for_those_without_a_choice() -> None:
-    """Pods that may go to both kinds go where no others have to."""
+def test_pods_with_alternatives_leave_room_for_pods_without() -> None:
+    """Pods that may use both kinds are placed where no other pod must go."""
     only = [PodNeed(f"only-{number}", {"T4": 1000}, 1, 20_000, 1024) for number in range(8)]
     both = [PodNeed(f"both-{number}", {"A100": 1000, "T4": 1000}, 1, 8_000, 1024) for number in range(8)]
     packing = pack_nodes([*only, *both], [EIGHT, TWO])
@@ -90,7 +90,7 @@ def test_pods_of_a_kind_leave_room_for_those_without_a_choice() -> None:
 
 
 def test_the_choice_of_shapes_knows_which_pods_fit_which() -> None:
-    """A cheap shape without CPU does not count for pods that it cannot take."""
+    """A cheap shape without CPU does not count for pods that do not fit it."""
     small = NodeShape("small", "A100", 1, 4_000, 65_536, price=0.1)
     needs = needs_of((16, 1000, 12_000, 1024))
     packing = pack_nodes(needs, [EIGHT, small])
@@ -128,8 +128,8 @@ def test_order_does_not_matter_where_cpu_is_scarce(asked: Any, random: Any) -> N
     assert pack_nodes(needs, shapes) == ordered
 
 
-def test_what_is_left_of_a_node_without_free_gpus_is_for_nobody() -> None:
-    """A pod of 8 GPUs takes a node's CPU with them, however little it asks for."""
+def test_cpu_of_a_node_without_free_gpus_cannot_be_used() -> None:
+    """A pod with 8 GPUs uses all of a node, however little CPU it requests."""
     eight = [PodNeed(f"eight-{number}", {"A100": 1000}, 8, 1_000, 1024) for number in range(10)]
     shares = needs_of((60, 100, 16_000, 1024))
     packing = pack_nodes([*eight, *shares], [EIGHT])
@@ -137,8 +137,8 @@ def test_what_is_left_of_a_node_without_free_gpus_is_for_nobody() -> None:
     assert (len(packing.nodes), packing.least) == (20, 160)
 
 
-def test_those_with_a_choice_make_room() -> None:
-    """As many GPUs as there are pods, of which some may be on one kind only."""
+def test_pods_with_alternatives_are_moved_to_make_room() -> None:
+    """There are as many GPUs as pods, and some pods may use one kind only."""
     one = NodeShape("one", "H100", 1, 64_000, 65_536, price=1.0)
     needs = [
         PodNeed(f"{'-'.join(kinds)}-{number}", dict.fromkeys(kinds, 1000), 1, 4_000, 1024)
@@ -152,7 +152,7 @@ def test_those_with_a_choice_make_room() -> None:
 
 @pytest.mark.parametrize("resource", ["cpu", "memory"])
 def test_free_nodes_are_filled_as_well_as_new_ones(resource: str) -> None:
-    """Ten nodes of 8 GPUs, of which a heavy and a light share fill each: best fit puts heavy ones together."""
+    """Ten nodes of 8 GPUs, each filled by one large and one small share: best fit puts the large ones together."""
     heavy, light = (11_000, 1_000), (1_000, 1_000)
     if resource == "memory":
         heavy = heavy[::-1]
@@ -163,8 +163,8 @@ def test_free_nodes_are_filled_as_well_as_new_ones(resource: str) -> None:
     assert (packing.gpus, packing.unplaced) == (0, ())
 
 
-def test_free_parts_without_new_nodes_leave_nobody_out() -> None:
-    """The same where nothing can be bought, and each GPU has a half left."""
+def test_free_parts_without_new_nodes_place_all_pods() -> None:
+    """The same without new nodes; each GPU has a half left."""
     needs = needs_of((8, 500, 20_000, 0), (8, 500, 4_000, 0))
     free = [FreeNode(f"node-{number}", "A100", (500,) * 8, 96_000, 98_304) for number in range(2)]
     packing = pack_nodes(needs, [], free)
@@ -176,7 +176,7 @@ PARTS = ((470, 530), (810, 190), (320, 320, 360), (1000,), (650, 350), (230, 230
 
 
 def _filled_nodes(generator: random.Random, shape: NodeShape, patterns: int) -> tuple[list[PodNeed], int]:
-    """Pods that take all GPUs and all CPU of some nodes, of each of some patterns."""
+    """Pods that use all GPUs and all CPU of some nodes, each with one of some patterns."""
     asked, nodes = [], 0
     for _ in range(patterns):
         count = generator.randint(1, 12)
@@ -190,7 +190,7 @@ def _filled_nodes(generator: random.Random, shape: NodeShape, patterns: int) -> 
 @pytest.mark.parametrize("gpus", [1, 2, 4, 8])
 @pytest.mark.parametrize("seed", range(6))
 def test_nodes_that_can_all_be_filled(gpus: int, seed: int) -> None:
-    """As many as the pods were cut from are enough: no bound is above it, and the packing is close."""
+    """As many nodes as the pods were cut from suffice: no bound is above that, and the packing is close."""
     generator = random.Random(seed)
     shape = NodeShape("filled", "T4", gpus, gpus * generator.choice((6_000, 9_000)), 2**20)
     needs, nodes = _filled_nodes(generator, shape, 5)

@@ -1,4 +1,4 @@
-"""Cases with a known answer: what KAI's node-scale-adjuster is asked, with the GPUs that the shares really need."""
+"""Cases with a known solution: KAI's node-scale-adjuster's requests, and the GPUs that the shares really need."""
 
 import random
 
@@ -37,7 +37,7 @@ def test_fewest_gpus(milli: tuple[int | dict[str, int], ...], gpus: int) -> None
 
 
 def test_best_fit_is_beaten() -> None:
-    """Best fit decreasing pairs the largest with the best rest at hand, and so spoils the triples."""
+    """Best fit decreasing combines the largest shares with the best available rest, and so breaks up the triples."""
     items = some_items(*[510] * 6, *[270] * 6, *[260] * 6, *[230] * 12)
     packing = pack(items)
     check(packing, items)
@@ -113,7 +113,7 @@ def test_many_different_sizes() -> None:
 
 
 def test_many_different_sizes_that_fill_gpus() -> None:
-    """Three shares fill each GPU, so nothing may be wasted."""
+    """Three shares fill each GPU exactly."""
     generator = random.Random(7)
     pairs = [(generator.randint(260, 480), generator.randint(260, 480)) for _ in range(300)]
     items = some_items(*(size for one, other in pairs for size in (one, other, 1000 - one - other)))
@@ -171,7 +171,7 @@ def test_a_solved_bound_is_tight() -> None:
     assert packing.lower_bound == pytest.approx(15)
 
 
-def test_many_free_gpus_take_little_time_to_look_at() -> None:
+def test_many_free_gpus_need_little_time() -> None:
     supply = [FreeGPU(f"{number}", "T4", 100 + number % 800) for number in range(20_000)]
     items = [Item(f"{number}", {"T4": 50 + number % 300}) for number in range(2_000)]
     packing = pack(items, supply)

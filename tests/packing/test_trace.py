@@ -1,4 +1,4 @@
-"""bench.openb: the figures of a trace, and what is said of a file that cannot be read."""
+"""bench.openb: the figures of a trace, and errors of files that cannot be read."""
 
 import json
 from pathlib import Path
@@ -56,13 +56,13 @@ def test_figures_and_bins(tmp_path: Path) -> None:
     assert figures["all_pods"]["without_gpus"] == 1
 
 
-def test_kai_asks_too_few(tmp_path: Path) -> None:
+def test_kai_requests_too_few_gpus(tmp_path: Path) -> None:
     figures = report(a_trace(tmp_path, *(f"pod-{number},1,1,1,600," for number in range(5))))
     assert (figures["kai_sum"], figures["gpus"]) == (3, 5)
     assert figures["held"] == {"kai_sum": 3, "best_fit": 5, "gpus": 5}
 
 
-def test_the_same_name_twice_is_two_pods(tmp_path: Path) -> None:
+def test_two_rows_with_the_same_name_are_two_pods(tmp_path: Path) -> None:
     figures = report(a_trace(tmp_path, "a,1,1,1,600,", "a,1,1,1,400,"))
     assert figures["bins"] == [["a", "a"]]
 
@@ -94,7 +94,7 @@ def test_on_nodes(tmp_path: Path) -> None:
 
 
 def test_on_nodes_of_one_shape(tmp_path: Path) -> None:
-    """gpu_spec does not count; a pod of more GPUs than a node has is none of the figures."""
+    """gpu_spec does not count. A pod with more GPUs than a node has is not counted."""
     rows = [f"heavy-{number},11000,1,1,500," for number in range(16)]
     rows += [f"light-{number},1000,1,1,500,T4" for number in range(16)]
     trace = a_trace(tmp_path, *rows, "whole,1000,1,8,1000,", "wide,1000,1,9,1000,")
@@ -117,7 +117,7 @@ def test_on_nodes_of_one_shape(tmp_path: Path) -> None:
         (("--shape", "8:1:1", "--nodes", "nodes.csv"), "give one of them"),
     ],
 )
-def test_what_is_wrong_with_nodes_is_said(tmp_path: Path, options: tuple[str, ...], output_text: str) -> None:
+def test_errors_of_the_nodes_file_are_reported(tmp_path: Path, options: tuple[str, ...], output_text: str) -> None:
     result = run(str(a_trace(tmp_path)), *options)
     assert result.exit_code == 1
     assert output_text in " ".join(result.stderr.split())
@@ -135,7 +135,7 @@ def test_what_is_wrong_with_nodes_is_said(tmp_path: Path, options: tuple[str, ..
         (HEADER + "a,1,1,1\n", "line 2, column gpu_milli: ''"),
     ],
 )
-def test_what_is_wrong_names_file_line_and_column(tmp_path: Path, text: str, output_text: str) -> None:
+def test_errors_name_file_line_and_column(tmp_path: Path, text: str, output_text: str) -> None:
     path = tmp_path / "pods.csv"
     path.write_text(text)
     result = run(str(path))
@@ -145,7 +145,7 @@ def test_what_is_wrong_names_file_line_and_column(tmp_path: Path, text: str, out
     assert output_text in message
 
 
-def test_a_missing_file_is_said(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported(tmp_path: Path) -> None:
     result = run(str(tmp_path / "none.csv"))
     assert result.exit_code == 1
     assert "No such file" in result.stderr

@@ -71,7 +71,7 @@ def test_missing_nodes_are_created_as_whole_manifests() -> None:
     assert [(each["apiVersion"], each["kind"]) for each in found["create"]] == [("karpenter.sh/v1", "NodeClaim")] * 2
 
 
-def test_superfluous_nodes_are_deleted_not_ready_first() -> None:
+def test_surplus_nodes_are_deleted_not_ready_first() -> None:
     code, found = planned(ENVIRONMENT, wanting(1), claim("a", True), claim("b", False), claim("c", False))
     assert code == 0
     assert [(each["kind"], each["namespace"], each["name"]) for each in found["delete"]] == [

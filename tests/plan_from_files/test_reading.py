@@ -1,4 +1,4 @@
-"""Manifests from files: what is read, and errors that name file, document and field."""
+"""Reads manifests from files; errors name file, document and field."""
 
 import io
 import json
@@ -70,7 +70,7 @@ def test_forms(tmp_path: Path, kind: str, form: str) -> None:
     assert names(read(tmp_path, text, f"file.{kind}")) == [item["metadata"]["name"] for item in items]
 
 
-def test_folders_are_read_below_and_in_order(tmp_path: Path) -> None:
+def test_folders_are_read_recursively_and_in_order(tmp_path: Path) -> None:
     (tmp_path / "b" / "c").mkdir(parents=True)
     for path, name in (("b/c/1.yml", "third"), ("b/1.json", "second"), ("a.yaml", "first"), ("b/notes.txt", "none")):
         (tmp_path / path).write_text(json.dumps(named(NODE, name)))
@@ -99,7 +99,7 @@ def test_a_workspace_without_a_namespace_is_in_default(tmp_path: Path) -> None:
     assert workspace.key == ("default", "ws")
 
 
-def test_times_stay_text_and_empty_documents_are_left_out(tmp_path: Path) -> None:
+def test_timestamps_stay_strings_and_empty_documents_are_skipped(tmp_path: Path) -> None:
     text = "---\n---\n# nothing\n---\n" + yaml.safe_dump(NODE).replace(
         "metadata:", "metadata:\n  creationTimestamp: 2026-01-01T00:00:00Z"
     )
@@ -107,7 +107,7 @@ def test_times_stay_text_and_empty_documents_are_left_out(tmp_path: Path) -> Non
     assert node.creation_timestamp == "2026-01-01T00:00:00Z"
 
 
-def test_other_kinds_are_passed_over_with_one_warning_each(tmp_path: Path) -> None:
+def test_other_kinds_are_skipped_with_one_warning_each(tmp_path: Path) -> None:
     others = [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}} for name in ("a", "b")]
     foreign = {"apiVersion": "kaito.sh/v1beta1", "kind": "Workspace", "metadata": {"name": "c"}}
     plain = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}}
@@ -177,7 +177,7 @@ def test_a_wrong_item_of_a_list_is_named_by_its_number(tmp_path: Path) -> None:
         ("a: " + "[" * 200 + "]" * 200, "nested deeper"),
     ],
 )
-def test_text_that_is_no_manifest(tmp_path: Path, text: str, reported: str) -> None:
+def test_text_that_is_not_a_manifest_is_an_error(tmp_path: Path, text: str, reported: str) -> None:
     message = refused(tmp_path, text)
     assert str(tmp_path / "file.yaml") in message
     assert reported in message
@@ -200,11 +200,11 @@ def test_aliases_that_multiply_are_refused(tmp_path: Path) -> None:
         ('{"a": "\\ud800"}', "is not a JSON value"),
     ],
 )
-def test_text_that_is_no_json(tmp_path: Path, text: str, reported: str) -> None:
+def test_invalid_json_is_an_error(tmp_path: Path, text: str, reported: str) -> None:
     assert reported in refused(tmp_path, text, "file.json")
 
 
-def test_a_file_that_is_no_text_or_not_there(tmp_path: Path) -> None:
+def test_a_binary_or_missing_file_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "binary.yaml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ManifestError, match="not UTF-8"):
         snapshot_from_files([str(tmp_path / "binary.yaml")])
@@ -249,7 +249,7 @@ def test_the_same_name_in_two_namespaces_or_kinds_is_fine(tmp_path: Path) -> Non
     assert len(snapshot.workspaces) == 2
 
 
-def test_pods_without_gpus_count_as_what_they_take_and_daemon_sets_as_what_they_will(tmp_path: Path) -> None:
+def test_pods_without_gpus_and_daemon_sets_count_with_their_requests(tmp_path: Path) -> None:
     plain = {
         "apiVersion": "v1",
         "kind": "Pod",

@@ -1,4 +1,4 @@
-"""A cluster that does what a plan says: the snapshot after it."""
+"""Applies a plan to a snapshot."""
 
 from typing import Any
 
@@ -25,7 +25,8 @@ def workload_key(workload: Workload) -> ObjectKey:
 
 
 def after(snapshot: Snapshot, plan: Plan) -> Snapshot:
-    """Every operation done; a creation over an object that is there fails, and a claim takes its node along."""
+    """The snapshot after every operation of the plan. Creating an existing object fails, and deleting a NodeClaim
+    deletes its node."""
     gone = {deletion.key for deletion in plan.deletions}
     claims = {claim_key(claim.name): claim for claim in snapshot.node_claims}
     workloads = {workload_key(workload): workload for workload in snapshot.workloads}
@@ -72,7 +73,7 @@ def created(manifest: dict[str, Any]) -> NodeClaim:
 
 
 def launched(snapshot: Snapshot) -> Snapshot:
-    """Every NodeClaim Ready, with a node that shows its GPUs."""
+    """Every NodeClaim is Ready and has a node that shows its GPUs."""
     claims, nodes = [], list(snapshot.nodes)
     there = {node.name for node in nodes}
     for claim in snapshot.node_claims:

@@ -1,4 +1,4 @@
-"""Properties are about what is planned; how long that takes is the bench's to say."""
+"""Property tests of planning have no deadline; benchmarks measure the time."""
 
 from hypothesis import settings
 

@@ -1,4 +1,4 @@
-"""Nodes that are allocated to Workspaces: to one each, whole replicas, and the same again."""
+"""Allocation of nodes to Workspaces: each node to one, for whole replicas, and stable."""
 
 import random
 from collections import Counter
@@ -21,7 +21,7 @@ def allocated(snapshot: Snapshot) -> Allocation:
 
 
 def recorded(snapshot: Snapshot) -> Snapshot:
-    """The snapshot once statuses have been written."""
+    """The snapshot after the statuses were written."""
     given_to = allocated(snapshot)
 
     def with_status(workspace: Workspace) -> Workspace:
@@ -62,20 +62,20 @@ def siblings(draw: st.DrawFn) -> Snapshot:
 
 
 @given(siblings())
-def test_no_node_is_given_to_two(snapshot: Snapshot) -> None:
+def test_no_node_is_allocated_to_two_workspaces(snapshot: Snapshot) -> None:
     given_out = Counter(name for names in allocated(snapshot).values() for name in names)
     assert all(times == 1 for times in given_out.values())
 
 
 @given(siblings())
-def test_what_is_given_is_usable_and_no_more_than_is_wanted(snapshot: Snapshot) -> None:
+def test_allocated_nodes_are_usable_and_not_more_than_needed(snapshot: Snapshot) -> None:
     for verdict in validate(snapshot):
         assert set(verdict.allocated_nodes) <= set(verdict.node_names)
         assert len(verdict.allocated_nodes) <= (verdict.target_node_count or 0)
 
 
 @given(siblings())
-def test_what_status_records_is_given_again(snapshot: Snapshot) -> None:
+def test_recorded_nodes_are_allocated_again(snapshot: Snapshot) -> None:
     once = recorded(snapshot)
     assert allocated(once) == allocated(snapshot)
     assert [each.accepted for each in validate(once)] == [each.accepted for each in validate(snapshot)]
@@ -93,7 +93,7 @@ def test_the_order_of_inputs_does_not_matter(snapshot: Snapshot, order: random.R
 
 
 @given(siblings())
-def test_free_nodes_make_replicas_whole(snapshot: Snapshot) -> None:
+def test_free_nodes_complete_replicas(snapshot: Snapshot) -> None:
     running = {(pod.labels.get("plimsoll.dev/workspace"), pod.node_name) for pod in snapshot.pods}
     for verdict in validate(snapshot):
         held = sum((verdict.workspace.name, name) in running for name in verdict.allocated_nodes)
@@ -102,7 +102,7 @@ def test_free_nodes_make_replicas_whole(snapshot: Snapshot) -> None:
         assert there == held or there % per_replica == 0 or there == verdict.target_node_count
 
 
-def test_pods_come_before_what_status_records_and_that_before_age() -> None:
+def test_pods_take_precedence_over_the_status_and_the_status_over_age() -> None:
     old = a_workspace("old", created="2026-01-01T00:00:00Z")
     young = a_workspace("young", created="2026-01-02T00:00:00Z", worker_nodes=["n-0"])
     nodes = [a_node("n-0"), a_node("n-1")]
@@ -114,7 +114,7 @@ def test_pods_come_before_what_status_records_and_that_before_age() -> None:
     }
 
 
-def test_a_node_that_comes_goes_to_who_lacks_one() -> None:
+def test_a_new_node_is_allocated_to_the_workspace_that_lacks_one() -> None:
     workspaces = [a_workspace(name) for name in ("a", "b")]
     before = recorded(a_snapshot(*workspaces, a_node("n-1")))
     after = before.model_copy(update={"nodes": (a_node("n-0"), a_node("n-1"))})

@@ -1,4 +1,5 @@
-"""Workloads whose replicas a HorizontalPodAutoscaler sets: nobody else does, and the nodes follow."""
+"""Workloads whose replicas a HorizontalPodAutoscaler sets: the plan does not change the number, and the nodes follow
+it."""
 
 from datetime import UTC, datetime
 
@@ -15,7 +16,7 @@ def of(snapshot: Snapshot) -> Plan:
 
 
 def brought(scaled_to: int | None, image: str = "example/server:1") -> Snapshot:
-    """A Workspace of two replicas, autoscaled from the first; the workload as the cluster has it."""
+    """A Workspace with two replicas that is autoscaled from the start; the live workload."""
     nodes = [a_node(f"n-{n}") for n in range(6)]
     workspace = a_workspace(replicas=2)
     [plain] = of(a_snapshot(workspace, *nodes)).creations
@@ -26,7 +27,7 @@ def brought(scaled_to: int | None, image: str = "example/server:1") -> Snapshot:
     return a_snapshot(now, *nodes, scaler, a_workload(creation.manifest, scaled_to=scaled_to))
 
 
-def test_what_an_autoscaler_changed_is_left_as_it_is() -> None:
+def test_replicas_set_by_an_autoscaler_are_not_changed() -> None:
     for replicas in (1, 2, 5):
         assert of(brought(replicas)).empty
 
@@ -37,12 +38,12 @@ def test_a_changed_template_does_not_declare_the_replicas_that_an_autoscaler_own
 
 
 def test_replicas_that_no_autoscaler_has_changed_yet_stay_declared() -> None:
-    """Left out by their only owner they would become 1."""
+    """If their only field manager left them out, they would become 1."""
     [update] = of(brought(None, "example/server:2")).updates
     assert update.manifest["spec"]["replicas"] == 2
 
 
-def test_an_autoscaler_that_comes_later_changes_nothing_of_the_pods_and_one_that_goes_gives_the_number_back() -> None:
+def test_a_deleted_autoscaler_restores_the_declared_replicas_and_a_new_one_changes_no_pods() -> None:
     with_scaler = brought(5)
     [update] = of(with_scaler.model_copy(update={"autoscalers": ()})).updates
     assert update.manifest["spec"]["replicas"] == 2
@@ -52,7 +53,7 @@ def test_an_autoscaler_that_comes_later_changes_nothing_of_the_pods_and_one_that
     assert again.manifest["spec"] == update.manifest["spec"]
 
 
-def test_an_autoscaler_of_another_workload_is_none_of_ours() -> None:
+def test_an_autoscaler_of_another_workload_is_ignored() -> None:
     snapshot = brought(None)
     [scaler] = snapshot.autoscalers
     others = [{"target_name": "other"}, {"namespace": "other"}, {"target_kind": "StatefulSet"}]

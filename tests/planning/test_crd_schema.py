@@ -1,4 +1,4 @@
-"""A planned NodeClaim fits the schema of Karpenter's CRD, at the version that `tools/karpenter` pins."""
+"""A planned NodeClaim is valid by the schema of Karpenter's CRD, at the version that `tools/karpenter` pins."""
 
 import os
 import re
@@ -20,7 +20,7 @@ CRD = "pkg/apis/crds/karpenter.sh_nodeclaims.yaml"
 
 @cache
 def schema() -> dict[str, Any]:
-    """The v1 schema out of Go's module cache."""
+    """The v1 schema from Go's module cache."""
     found = re.search(r"sigs\.k8s\.io/karpenter (v\S+)", GO_MOD.read_text())
     assert found is not None
     modules = Path(os.environ.get("GOMODCACHE") or Path(os.environ.get("GOPATH") or Path.home() / "go") / "pkg" / "mod")
@@ -34,7 +34,7 @@ def schema() -> dict[str, Any]:
 
 
 def _closed(value: Any) -> Any:
-    """The schema with unknown fields forbidden: the apiserver drops them, and what is dropped was meant."""
+    """The schema with unknown fields forbidden, because the apiserver would drop them silently."""
     if isinstance(value, list):
         return [_closed(item) for item in value]
     if not isinstance(value, dict):

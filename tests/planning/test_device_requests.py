@@ -1,4 +1,4 @@
-"""What pods ask of nodes whose GPUs are shared, or partitioned."""
+"""What pods request on nodes with shared or partitioned GPUs."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -19,7 +19,7 @@ def pod_spec(workspace: Workspace, node: Node) -> dict[str, Any]:
     return spec
 
 
-def test_pods_of_a_mig_partition_ask_for_a_slice_and_share_nodes() -> None:
+def test_pods_of_a_mig_partition_request_a_slice_and_share_nodes() -> None:
     workspace = a_workspace(partition={"mode": "mig", "profile": "2g.24gb"}, preset="phi-4-mini-instruct")
     spec = pod_spec(workspace, a_node(more_labels=SLICES))
     [container] = spec["containers"]
@@ -28,7 +28,7 @@ def test_pods_of_a_mig_partition_ask_for_a_slice_and_share_nodes() -> None:
     assert "podAntiAffinity" not in spec["affinity"]
 
 
-def test_pods_of_an_accelerator_partition_ask_for_some_gpus() -> None:
+def test_pods_of_an_accelerator_partition_request_some_gpus() -> None:
     workspace = a_workspace(partition={"mode": "accelerator", "count": 2}, preset="phi-4")
     [container] = pod_spec(workspace, a_node(count=8))["containers"]
     assert container["resources"]["limits"] == {"nvidia.com/gpu": "2"}

@@ -1,4 +1,4 @@
-"""The finalizer of a Workspace: set with its capacity, removed when that is gone, in every way that may end."""
+"""The finalizer of a Workspace: set with its capacity, and removed when the capacity is gone, in every case."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -26,7 +26,7 @@ def changes(snapshot: Snapshot, found: Plan | None = None, now: datetime = NOW, 
     return [each.wanted for each in finalizing(snapshot, found or Plan(), failures, now)]
 
 
-def test_it_is_set_when_an_instance_is_launched_and_stays() -> None:
+def test_the_finalizer_is_set_when_an_instance_is_launched() -> None:
     snapshot = a_snapshot(a_workspace(instance_type=NC24, uid="u", selector={}), nap=True)
     found = plan(snapshot, validate(snapshot), NOW)
     assert changes(snapshot, found) == []
@@ -39,53 +39,53 @@ def test_it_is_set_when_an_instance_is_launched_and_stays() -> None:
         assert changes(cluster.model_copy(update={"workspaces": (carrying(),)})) == []
 
 
-def test_it_is_set_when_a_workload_is_made() -> None:
+def test_the_finalizer_is_set_when_a_workload_is_created() -> None:
     snapshot = a_snapshot(a_workspace(uid="u", template={"spec": {"containers": [{"name": "c"}]}}), a_node("n"))
     found = plan(snapshot, validate(snapshot), NOW)
     assert changes(snapshot, found) == [True]
     assert changes(snapshot, found, failures={found.creations[0].key}) == []
 
 
-def test_without_capacity_it_is_removed() -> None:
+def test_without_capacity_the_finalizer_is_removed() -> None:
     assert changes(a_snapshot(carrying(), nap=True)) == [False]
 
 
 @pytest.mark.parametrize("left", [a_claim("c", uid="u"), a_claim("c", uid="u", deleting=True), a_claim("c")])
-def test_a_workspace_that_is_being_deleted_waits_for_what_was_made_for_it(left: Any) -> None:
+def test_a_deleted_workspace_waits_for_its_objects(left: Any) -> None:
     assert changes(a_snapshot(carrying(deleting=True), left, nap=True)) == []
     assert changes(a_snapshot(carrying(deleting=True), nap=True)) == [False]
 
 
-def test_what_was_made_for_another_of_its_name_is_not_waited_for() -> None:
+def test_objects_of_an_earlier_workspace_of_the_same_name_are_not_awaited() -> None:
     assert changes(a_snapshot(carrying(deleting=True), a_claim("c", uid="older"), nap=True)) == [False]
 
 
-def test_its_node_pool_is_waited_for() -> None:
+def test_its_node_pool_is_awaited() -> None:
     owned = a_claim("c", uid="u").labels
     pool = a_node_pool("own").model_copy(update={"labels": owned})
     assert changes(a_snapshot(carrying(deleting=True), pool, nap=True)) == []
 
 
-def test_it_is_never_set_on_what_is_being_deleted() -> None:
+def test_the_finalizer_is_never_set_on_a_deleted_workspace() -> None:
     gone = a_workspace(uid="u", instance_type=NC24, deleting=True)
     assert changes(a_snapshot(gone, a_claim("c", uid="u"), nap=True)) == []
 
 
-def test_it_ends_where_nobody_finishes_the_deletions() -> None:
+def test_the_finalizer_is_removed_if_nothing_completes_the_deletions() -> None:
     stuck = a_snapshot(carrying(deleting=True), a_claim("c", uid="u", deleting=True), nap=True)
     assert changes(stuck, now=MUCH_LATER) == [False]
     living = a_snapshot(carrying(deleting=True), a_claim("c", uid="u"), nap=True)
     assert changes(living, now=MUCH_LATER) == [], "its deletion has not even begun"
 
 
-def test_it_ends_for_a_refused_workspace_and_where_the_environment_is_gone() -> None:
+def test_the_finalizer_is_removed_from_refused_workspaces_and_without_an_environment() -> None:
     assert changes(a_snapshot(carrying(deleting=True, instance_type="nonesuch"), nap=True)) == [False]
     claim = a_claim("c", uid="u")
     foreign = claim.model_copy(update={"labels": claim.labels | {ENVIRONMENT: "gone"}})
     assert changes(a_snapshot(carrying(deleting=True), foreign, nap=True)) == [False]
 
 
-def test_it_ends_for_a_workspace_that_cannot_be_read() -> None:
+def test_the_finalizer_is_removed_from_an_invalid_workspace() -> None:
     unread = InvalidWorkspace(
         ref=a_workspace(uid="u").ref,
         message="spec.resorce: unknown field",

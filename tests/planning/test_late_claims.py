@@ -1,4 +1,4 @@
-"""NodeClaims that are late or lost: deadlines, replacement, back-off, what the status remembers."""
+"""Late and lost NodeClaims: deadlines, replacement, back-off, and what the status records."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -29,7 +29,7 @@ def wanting(nodes: int, **fields: Any) -> Workspace:
 
 
 def claim(name: str = "c", *, created: float = 0, registered: float = 0, node: str = "", **steps: str) -> NodeClaim:
-    """A claim of `wanting`, with conditions such as Launched="True"."""
+    """A NodeClaim of `wanting`, with conditions such as Launched="True"."""
     conditions = tuple(
         Condition(
             type=kind,
@@ -48,7 +48,7 @@ def _text(seconds: float) -> str:
 
 
 def round_of(snapshot: Snapshot, now: datetime) -> tuple[Plan, Snapshot]:
-    """A round: the plan, and the snapshot with the statuses that it reports."""
+    """One round: the plan, and the snapshot with the reported statuses."""
     verdicts = validate(snapshot)
     found = plan(snapshot, verdicts, now)
     holdings = WorkspaceNodes(snapshot, verdicts, AppliedClaims(found))
@@ -139,7 +139,7 @@ def test_the_back_off_doubles_up_to_its_limit_and_is_read_from_the_status() -> N
     assert pauses == [10, 20, 40, 60, 60, 60]
 
 
-def test_insufficient_capacity_is_told_in_the_providers_words_even_if_they_come_late() -> None:
+def test_insufficient_capacity_is_reported_with_the_providers_message_even_if_it_is_late() -> None:
     first, snapshot = round_of(a_cluster(wanting(2)), at(0))
     name = names(first)[0][0]
     _, snapshot = round_of(snapshot, at(1))
@@ -159,7 +159,7 @@ def test_insufficient_capacity_is_told_in_the_providers_words_even_if_they_come_
     assert snapshot.workspaces[0].status.provisioning.failures == 1, "two claims of one try are one failure"
 
 
-def test_what_fails_before_the_next_try_belongs_to_the_try_before() -> None:
+def test_failures_before_the_next_attempt_belong_to_the_previous_attempt() -> None:
     first, snapshot = round_of(a_cluster(wanting(2)), at(0))
     one, other = (claim(name, Launched="No") for name in names(first)[0])
     _, snapshot = round_of(snapshot.model_copy(update={"node_claims": (one, other)}), at(1))
@@ -170,7 +170,7 @@ def test_what_fails_before_the_next_try_belongs_to_the_try_before() -> None:
     assert other.name in left.message
 
 
-def test_nothing_has_failed_any_more_once_a_later_claim_is_ready() -> None:
+def test_failures_end_when_a_later_claim_is_ready() -> None:
     _, snapshot = round_of(a_cluster(wanting(1), claim(Launched="No")), at(301))
     assert snapshot.workspaces[0].status.provisioning.failures == 1
     served = claim("new", created=400, Launched="True", Ready="True")
@@ -181,7 +181,7 @@ def test_nothing_has_failed_any_more_once_a_later_claim_is_ready() -> None:
     assert len(missing.creations) == 1, "a Ready claim that goes is replaced at once"
 
 
-def test_a_superfluous_claim_is_no_failure() -> None:
+def test_a_surplus_claim_is_no_failure() -> None:
     young = [claim("a", Launched="No"), claim("b", Launched="No")]
     _, snapshot = round_of(a_cluster(wanting(2), *young), at(10))
     lowered = wanting(1).model_copy(update={"status": snapshot.workspaces[0].status})
@@ -191,7 +191,7 @@ def test_a_superfluous_claim_is_no_failure() -> None:
     assert snapshot.workspaces[0].status.provisioning.failures == 0
 
 
-def test_a_ready_node_without_its_gpus_is_late_since_it_was_first_seen_so() -> None:
+def test_a_ready_node_without_gpus_is_late_from_the_recorded_time() -> None:
     served = claim(node="n", Launched="True", Registered="True", Initialized="True", Ready="True")
     snapshot = a_cluster(wanting(1), served, a_node("n", None, allocatable=0, instance_type=NC24))
     day = 86_400.0
@@ -203,8 +203,8 @@ def test_a_ready_node_without_its_gpus_is_late_since_it_was_first_seen_so() -> N
     assert "shows no GPUs after 10 min (node n has no allocatable nvidia.com/gpu)" in text(seen)[1]
 
 
-def test_a_node_of_a_static_pool_without_its_gpus_is_replaced_by_its_pool_ever_less_often() -> None:
-    """The pool makes another claim as soon as one is deleted: the back-off comes before the deletion."""
+def test_a_node_without_gpus_of_a_static_pool_is_deleted_with_back_off() -> None:
+    """The NodePool creates another NodeClaim as soon as one is deleted, so the back-off precedes the deletion."""
     environment = an_environment(
         nap=True, provisioner="static-nodepool", nodeClaims={"gpuDeadlineSeconds": 10, "retrySeconds": 60}
     )
@@ -214,7 +214,8 @@ def test_a_node_of_a_static_pool_without_its_gpus_is_replaced_by_its_pool_ever_l
     [pool] = snapshot.node_pools
 
     def showing(name: str, since: float) -> Snapshot:
-        """The cluster with one claim of the pool, whose node registered then and shows no GPU."""
+        """The cluster with one NodeClaim of the static NodePool, whose node registered at that time and shows no
+        GPU."""
         blind = claim(name, created=since, registered=since, Launched="True", Registered="True", Initialized="No GPU")
         pooled = blind.model_copy(update={"labels": blind.labels | {NODEPOOL: pool.name}})
         return snapshot.model_copy(update={"node_claims": (pooled,)})
@@ -242,7 +243,7 @@ def test_a_node_of_a_static_pool_without_its_gpus_is_replaced_by_its_pool_ever_l
 
 @pytest.mark.parametrize("provisioner", ["nodeclaim", "static-nodepool"])
 @pytest.mark.parametrize("pooled", [True, False])
-def test_what_the_other_provisioner_made_is_replaced_too(provisioner: str, pooled: bool) -> None:
+def test_late_claims_of_the_other_provisioner_are_replaced_too(provisioner: str, pooled: bool) -> None:
     late = claim(Launched="No")
     if pooled:
         late = late.model_copy(update={"labels": late.labels | {NODEPOOL: "own"}})
@@ -254,7 +255,7 @@ def test_what_the_other_provisioner_made_is_replaced_too(provisioner: str, poole
     assert snapshot.workspaces[0].status.provisioning.failures == 1
 
 
-def test_a_node_that_fails_after_it_served_is_not_late() -> None:
+def test_a_node_that_fails_after_it_was_in_service_is_not_late() -> None:
     served = claim(node="n", Launched="True", Registered="True", Initialized="True", Ready="True")
     snapshot = a_cluster(wanting(1), served, a_node("n", None, ready=False, allocatable=0, instance_type=NC24))
     found, _ = round_of(snapshot, at(86_400))
@@ -262,7 +263,7 @@ def test_a_node_that_fails_after_it_served_is_not_late() -> None:
     assert found.next_deadline is None
 
 
-def test_a_refusal_does_not_forget_the_back_off() -> None:
+def test_a_refusal_keeps_the_back_off() -> None:
     _, snapshot = round_of(a_cluster(wanting(1), claim(Launched="No")), at(301))
     refused = wanting(1, instance_type="nonesuch").model_copy(update={"status": snapshot.workspaces[0].status})
     _, snapshot = round_of(snapshot.model_copy(update={"workspaces": (refused,)}), at(302))

@@ -1,4 +1,4 @@
-"""What was just created counts before the watches show it, and says then what it says once they do."""
+"""Created objects count in a status before the watches show them, so that the status does not change afterwards."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -21,7 +21,7 @@ def status(snapshot: Snapshot, made: AppliedClaims | None, now: datetime) -> dic
     return reported | {"conditions": [each | {"lastTransitionTime": ""} for each in conditions]}
 
 
-def test_a_status_that_counts_what_was_made_is_not_written_again_when_it_shows() -> None:
+def test_a_status_with_created_objects_is_not_written_again_when_they_are_observed() -> None:
     before = a_snapshot(a_workspace(instance_type=NC24, uid="u"), nap=True)
     found = plan(before, validate(before), NOW)
     reported = status(with_claims(before, found.creations, NOW), AppliedClaims(found), NOW)
@@ -38,7 +38,7 @@ def test_a_status_that_counts_what_was_made_is_not_written_again_when_it_shows()
     assert found.creations[0].key.name in str(reported)
 
 
-def test_what_is_there_is_not_counted_twice() -> None:
+def test_observed_objects_are_not_counted_twice() -> None:
     before = a_snapshot(a_workspace(instance_type=NC24, uid="u"), nap=True)
     found = plan(before, validate(before), NOW)
     shown = after(before, found)

@@ -1,4 +1,4 @@
-"""What holds of every plan, whatever the cluster holds."""
+"""Properties of every plan, for any cluster."""
 
 import random
 from datetime import UTC, datetime
@@ -106,20 +106,20 @@ def of(snapshot: Snapshot) -> Plan:
 
 
 def cut_short(found: Plan) -> bool:
-    """A limit was in the way, which deletions of this round may make room under."""
+    """Whether a limit applied, under which deletions of this round may make room."""
     limited = Reason.LIMIT_EXCEEDED
     return any(each.reason is limited for each in found.verdicts) or any(limited in each for each in found.warnings)
 
 
 @given(snapshots(MANY))
-def test_a_plan_that_was_carried_out_is_followed_by_an_empty_one(snapshot: Snapshot) -> None:
+def test_after_a_plan_is_applied_the_next_plan_is_empty(snapshot: Snapshot) -> None:
     found = of(snapshot)
     assume(not cut_short(found))
     assert of(after(snapshot, found)).empty
 
 
 @given(snapshots())
-def test_rounds_under_a_cap_come_to_rest(snapshot: Snapshot) -> None:
+def test_rounds_under_a_deletion_limit_converge(snapshot: Snapshot) -> None:
     for _ in range(20):
         found = of(snapshot)
         if found.empty:
@@ -129,7 +129,7 @@ def test_rounds_under_a_cap_come_to_rest(snapshot: Snapshot) -> None:
 
 
 @given(snapshots(MANY))
-def test_what_has_come_up_is_at_rest_once_its_workloads_are_there(snapshot: Snapshot) -> None:
+def test_ready_nodes_and_workloads_lead_to_an_empty_plan(snapshot: Snapshot) -> None:
     found = of(snapshot)
     assume(not cut_short(found))
     up = launched(after(snapshot, found))
@@ -163,7 +163,7 @@ def is_of(manifest: dict[str, Any], instance_type: str) -> bool:
 
 
 @given(snapshots())
-def test_limits_are_not_exceeded_by_what_a_plan_makes(snapshot: Snapshot) -> None:
+def test_a_plan_does_not_exceed_limits(snapshot: Snapshot) -> None:
     found = of(snapshot)
     limits = snapshot.environment.spec.limits
     made = [each for each in found.creations if each.key.kind in ("NodeClaim", "NodePool")]
@@ -185,7 +185,7 @@ def test_limits_are_not_exceeded_by_what_a_plan_makes(snapshot: Snapshot) -> Non
 
 
 @given(snapshots(MANY))
-def test_a_ready_claim_is_not_deleted_while_one_that_is_not_could_be(snapshot: Snapshot) -> None:
+def test_ready_claims_are_deleted_after_unready_ones(snapshot: Snapshot) -> None:
     gone = {deletion.key.name for deletion in of(snapshot).deletions}
     kept = {claim.name for claim in after(snapshot, of(snapshot)).node_claims}
     failed = {node.name for node in snapshot.nodes if node.ready is False}
@@ -203,7 +203,7 @@ def test_a_ready_claim_is_not_deleted_while_one_that_is_not_could_be(snapshot: S
 
 
 @given(snapshots())
-def test_what_a_refused_workspace_has_is_left_alone(snapshot: Snapshot) -> None:
+def test_objects_of_a_refused_workspace_are_not_changed(snapshot: Snapshot) -> None:
     found = of(snapshot)
     deleting = {workspace.key for workspace in snapshot.workspaces if workspace.deleting}
     refused = {(each.workspace.namespace, each.workspace.name) for each in found.refusals} - deleting
@@ -213,6 +213,6 @@ def test_what_a_refused_workspace_has_is_left_alone(snapshot: Snapshot) -> None:
 
 @given(snapshots())
 @settings(max_examples=50)
-def test_nodes_are_provisioned_only_where_that_is_enabled(snapshot: Snapshot) -> None:
+def test_nodes_are_provisioned_only_with_auto_provisioning(snapshot: Snapshot) -> None:
     if not snapshot.environment.spec.auto_provisioning:
         assert all(each.key.kind != "NodeClaim" for each in of(snapshot).creations)

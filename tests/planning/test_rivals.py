@@ -1,4 +1,4 @@
-"""Controllers that provide for the same pods are told of, in plans and in what the cluster is read to."""
+"""Other controllers that provision for the same pods cause a warning, in plans and in what is observed."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -25,16 +25,16 @@ def warnings(*objects: Any) -> tuple[str, ...]:
         ("kaito-workspace-6d9f7-x2x", "KAITO's controller runs (others/kaito-workspace-6d9f7-x2x)"),
     ],
 )
-def test_a_controller_that_runs_is_warned_of_once(name: str, words: str) -> None:
+def test_a_running_competing_controller_is_one_warning(name: str, words: str) -> None:
     [warning] = warnings(a_pod(name, node="n"), a_pod(f"{name}2", node="n"))
     assert warning.startswith(words)
 
 
-def test_one_that_has_ended_is_not() -> None:
+def test_a_finished_competing_controller_is_no_warning() -> None:
     assert warnings(a_pod("node-scale-adjuster-1", phase="Failed"), a_pod("my-node-scale-adjuster-1")) == ()
 
 
-def test_its_pods_are_observed_though_they_ask_for_no_gpu() -> None:
+def test_pods_of_competing_controllers_are_observed_although_they_request_no_gpu() -> None:
     raw = {"metadata": {"name": "node-scale-adjuster-1", "namespace": "kai-scheduler"}, "spec": {"containers": []}}
     assert PODS.read(raw) is not None
     assert PODS.read({**raw, "metadata": {"name": "web-1", "namespace": "kai-scheduler"}}) is None

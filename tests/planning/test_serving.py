@@ -1,4 +1,4 @@
-"""What a preset's pods carry beside their server: adapters, options, the token for a gated model."""
+"""The pods of a preset: server, adapters, options, and the token for a gated model."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -11,7 +11,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def pods_of(preset: dict[str, Any] | None = None, **inference: Any) -> dict[str, Any]:
-    """The pod spec of a Workspace on one brought node."""
+    """The pod spec of a Workspace on one existing node."""
     plain = a_workspace(preset="phi-4-mini-instruct")
     manifest = {
         "metadata": {"name": "ws", "namespace": "default"},
@@ -38,7 +38,7 @@ def test_a_preset_alone_has_shared_memory_and_its_weights_on_a_volume() -> None:
     assert server["env"] == [{"name": "HF_HOME", "value": "/mnt/weights"}]
 
 
-def test_weights_on_a_claim_that_is_only_read_are_not_downloaded() -> None:
+def test_weights_on_a_read_only_claim_are_not_downloaded() -> None:
     source = {"persistentVolumeClaim": {"claimName": "models", "readOnly": True}}
     spec = pods_of(weights={"volumeSource": source, "readOnly": True})
     (server,) = spec["containers"]

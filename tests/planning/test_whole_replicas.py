@@ -1,4 +1,4 @@
-"""Replicas that span nodes start whole or not at all, whoever else wants the nodes."""
+"""Replicas that span nodes start completely or not at all, whichever other Workspaces need the nodes."""
 
 import random
 from datetime import UTC, datetime
@@ -40,7 +40,7 @@ def condition_of(snapshot: Snapshot, name: str) -> tuple[str, str, str]:
     return found["status"], found["reason"], found["message"]
 
 
-def test_of_two_that_need_two_nodes_on_a_pool_of_three_one_starts_and_the_other_says_what_it_waits_for() -> None:
+def test_on_three_nodes_one_of_two_replicas_of_two_nodes_starts_and_the_other_waits_with_a_reason() -> None:
     older, younger = spanning("older"), spanning("younger", 1)
     snapshot = a_snapshot(younger, older, *pool(3))
     first = of(snapshot)
@@ -54,7 +54,7 @@ def test_of_two_that_need_two_nodes_on_a_pool_of_three_one_starts_and_the_other_
     assert message.startswith("1 replica of 1 not started: one requires 2 nodes at once, 1 of its nodes are free")
 
 
-def test_one_that_waited_starts_when_there_is_room() -> None:
+def test_a_waiting_replica_starts_when_there_is_room() -> None:
     older, younger = spanning("older"), spanning("younger", 1)
     snapshot = a_snapshot(older, younger, *pool(3))
     running = after(snapshot, of(snapshot))
@@ -63,7 +63,7 @@ def test_one_that_waited_starts_when_there_is_room() -> None:
     assert [each.key.name for each in of(grown).creations] == ["younger"]
 
 
-def test_as_many_replicas_start_as_whole_ones_fit_and_the_rest_follows() -> None:
+def test_as_many_whole_replicas_start_as_fit() -> None:
     workspace = spanning("ws", replicas=3)
     snapshot = a_snapshot(workspace, *pool(5))
     [creation] = of(snapshot).creations
@@ -75,32 +75,32 @@ def test_as_many_replicas_start_as_whole_ones_fit_and_the_rest_follows() -> None
     assert update.manifest["spec"]["replicas"] == 3
 
 
-def test_a_node_that_is_lost_takes_no_replica_back() -> None:
+def test_a_lost_node_stops_no_replica() -> None:
     snapshot = a_snapshot(spanning("ws", replicas=2), *pool(4))
     running = after(snapshot, of(snapshot))
     assert of(running.model_copy(update={"nodes": tuple(pool(3))})).empty
 
 
-def test_nodes_that_others_pods_ask_gpus_of_are_not_free() -> None:
+def test_nodes_with_gpu_pods_of_others_are_not_free() -> None:
     other = a_workspace("other", inference=False)
     snapshot = a_snapshot(spanning("ws"), *pool(2), a_pod("p", other, "n-0"))
     assert of(snapshot).empty
 
 
-def test_pods_of_one_node_replicas_that_are_to_be_placed_count_first() -> None:
+def test_pending_pods_of_single_node_replicas_count_first() -> None:
     single = a_workspace("single", created="2025-12-31T00:00:00Z", replicas=2)
     snapshot = a_snapshot(spanning("ws"), single, *pool(3))
     assert [each.key.name for each in of(snapshot).creations] == ["single"]
 
 
-def test_pods_of_one_node_replicas_take_no_nodes_of_an_older_sibling() -> None:
+def test_pods_of_single_node_replicas_use_no_nodes_of_an_older_workspace() -> None:
     single = a_workspace("single", created="2026-01-02T00:00:00Z", replicas=2)
     snapshot = a_snapshot(spanning("ws"), single, *pool(3))
     replicas = {each.key.name: each.manifest["spec"]["replicas"] for each in of(snapshot).creations}
     assert replicas == {"ws": 1, "single": 1}
 
 
-def test_an_older_one_that_does_not_fit_keeps_nobody_waiting() -> None:
+def test_an_older_workspace_that_does_not_fit_blocks_no_other() -> None:
     big, small = spanning("big", per_replica=3), spanning("small", 1)
     snapshot = a_snapshot(big, small, *pool(3), a_pod("p", a_workspace("x", inference=False), "n-0"))
     assert [each.key.name for each in of(snapshot).creations] == ["small"]
@@ -111,7 +111,7 @@ SELECTORS = [{"pool": "a"}, {"zone": "1"}, {"zone": "2"}]
 
 @st.composite
 def shared_pools(draw: st.DrawFn) -> Snapshot:
-    """Workspaces whose selectors overlap, and nodes."""
+    """Workspaces with overlapping selectors, and nodes."""
     nodes = [
         a_node(f"n-{n}", "a", more_labels={"zone": draw(st.sampled_from(["1", "2"]))})
         for n in range(draw(st.integers(1, 8)))
@@ -130,7 +130,7 @@ def shared_pools(draw: st.DrawFn) -> Snapshot:
 
 
 def scheduled(snapshot: Snapshot, chance: random.Random) -> Snapshot:
-    """Some scheduler: pods in any order, each on any free node of its Workspace's, one after the other."""
+    """Any scheduler: pods in any order, each on any free node of its Workspace, one after the other."""
     pods = list(snapshot.pods)
     waiting = []
     for workload in snapshot.workloads:
@@ -156,7 +156,7 @@ sizes: dict[str, int] = {}
 
 
 @given(shared_pools(), st.randoms(use_true_random=False))
-def test_whatever_a_scheduler_does_no_replica_is_left_in_part(snapshot: Snapshot, chance: random.Random) -> None:
+def test_no_replica_starts_partially_whatever_the_scheduler_does(snapshot: Snapshot, chance: random.Random) -> None:
     sizes.clear()
     verdicts = validate(snapshot)
     sizes.update({each.workspace.name: each.per_replica_node_count or 1 for each in verdicts})
@@ -170,7 +170,7 @@ def test_whatever_a_scheduler_does_no_replica_is_left_in_part(snapshot: Snapshot
 
 
 @given(shared_pools(), st.randoms(use_true_random=False))
-def test_the_order_of_what_is_there_does_not_matter(snapshot: Snapshot, chance: random.Random) -> None:
+def test_the_order_of_the_input_does_not_matter(snapshot: Snapshot, chance: random.Random) -> None:
     mixed = snapshot.model_copy(
         update={
             "workspaces": tuple(chance.sample(snapshot.workspaces, len(snapshot.workspaces))),
@@ -180,7 +180,7 @@ def test_the_order_of_what_is_there_does_not_matter(snapshot: Snapshot, chance: 
     assert of(mixed) == of(snapshot)
 
 
-def test_a_group_that_is_there_is_not_counted_twice() -> None:
+def test_an_existing_group_is_not_counted_twice() -> None:
     workspace = spanning("ws")
     [creation] = of(a_snapshot(workspace, *pool(2))).creations
     there = a_workload(creation.manifest)

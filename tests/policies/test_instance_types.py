@@ -47,7 +47,7 @@ def assert_message(found: list[str], words: str | None) -> None:
         assert words in found[0]
 
 
-def test_an_environment_that_says_nothing_brings_its_nodes() -> None:
+def test_an_environment_without_a_mode_uses_existing_nodes() -> None:
     found = stack_violations("workspace-instance-type", a_workspace("p5.48xlarge"), an_environment())
     assert_message(found, FORBIDDEN)
 
@@ -60,12 +60,12 @@ def test_the_configuration_comes_before_the_stacks_environment() -> None:
 
 
 @pytest.mark.parametrize("config", [None, {}])
-def test_without_a_mode_nothing_is_said(config: Any) -> None:
+def test_without_a_mode_nothing_is_reported(config: Any) -> None:
     assert violations("workspace-instance-type", a_workspace("p5.48xlarge"), config=config) == []
     assert stack_violations("workspace-instance-type", a_workspace("p5.48xlarge"), config=config) == []
 
 
-def test_other_kinds_are_none_of_its_business() -> None:
+def test_other_kinds_are_ignored() -> None:
     config = {"nodeAutoProvisioning": "enabled"}
     assert violations("workspace-instance-type", a_deployment(a_pod_template()), config=config) == []
 
@@ -77,7 +77,7 @@ def test_every_wrong_workspace_is_named() -> None:
 
 
 @pytest.mark.parametrize(("mode", "words"), [("enabled", "partition must be absent"), ("disabled", None)])
-def test_a_partition_is_for_brought_nodes(mode: str, words: str | None) -> None:
+def test_a_partition_is_for_existing_nodes(mode: str, words: str | None) -> None:
     kind, props = a_workspace("p5.48xlarge" if mode == "enabled" else None)
     props["spec"]["resource"]["partition"] = {"mode": "mig", "profile": "1g.10gb"}
     assert_message(stack_violations("workspace-partition", (kind, props), an_environment(mode)), words)

@@ -1,4 +1,4 @@
-"""NodeClaims only where the environment provisions by them."""
+"""NodeClaims are allowed only if the environment's provisioner creates them."""
 
 import pytest
 
@@ -44,6 +44,6 @@ def test_a_stack_without_an_environment_needs_the_configuration() -> None:
     assert stack_violations("node-claim-provisioner", a_node_claim()) == []
 
 
-def test_the_configuration_is_not_said_twice() -> None:
+def test_a_violation_is_reported_once() -> None:
     given = (a_node_claim(), an_environment("disabled"))
     assert stack_violations("node-claim-provisioner", *given, config={"provisioner": "trigger-pod"}) == []

@@ -1,4 +1,4 @@
-"""The pack has every rule, with what configures it: options, exemptions, and the stack's Environment."""
+"""The policy pack contains every rule with its configuration: options, exemptions, and the stack's Environment."""
 
 import datetime
 from typing import Any
@@ -28,7 +28,7 @@ def test_every_rule_is_enforced_under_its_name() -> None:
     assert {name.removesuffix(IN_STACK) for name in names} == set(RULES)
 
 
-def test_a_mode_is_judged_by_configuration_and_by_the_stack() -> None:
+def test_rules_on_the_mode_use_the_configuration_and_the_stack() -> None:
     by_name = {policy.name: policy for policy in policies()}
     assert isinstance(by_name["workspace-instance-type"], ResourceValidationPolicy)
     assert isinstance(by_name["workspace-instance-type-in-stack"], StackValidationPolicy)
@@ -59,7 +59,7 @@ def exemption(until: datetime.date, **which: str) -> dict[str, Any]:
     return {"name": "own", "reason": "moves", "until": until.isoformat(), **which}
 
 
-def test_a_resource_is_judged_with_its_rules_options_and_exemptions() -> None:
+def test_a_resource_is_checked_with_options_and_exemptions() -> None:
     (found,) = violations("image-tag-pinned", unpinned())
     assert found.startswith("Deployment own: the image is 'own:latest'")
     assert violations("image-tag-pinned", unpinned(), config={"exemptions": [exemption(TODAY)]}) == []
@@ -70,7 +70,7 @@ def test_a_resource_is_judged_with_its_rules_options_and_exemptions() -> None:
     assert violations("image-digest", pinned) == []
 
 
-def test_a_stack_is_judged_with_its_environments_settings() -> None:
+def test_a_stack_is_checked_with_the_settings_of_its_environment() -> None:
     kind, props = an_environment("disabled")
     ended = {**exemption(TODAY - DAY), "rule": "image-tag-pinned"}
     agreed = {**exemption(TODAY, name="phi"), "rule": "workspace-instance-type"}
@@ -91,7 +91,7 @@ def test_charts_of_a_program_are_pinned(version: str | None, wrong: bool) -> Non
     assert len(violations("chart-version-pinned", a_chart(version))) == wrong
 
 
-def test_a_pod_of_the_core_is_a_pod() -> None:
+def test_a_pod_of_the_core_api_group_is_checked() -> None:
     pod = {
         "metadata": {"name": "p", "annotations": {"gpu-fraction": "1.5"}},
         "spec": {"containers": [{"name": "main", "image": "own:1"}]},

@@ -1,4 +1,4 @@
-"""Every workload with GPUs names a queue that exists and schedules."""
+"""Every workload with GPUs names an existing leaf queue."""
 
 from typing import Any
 
@@ -29,14 +29,14 @@ def a_job_set(template: dict[str, Any]) -> Resource:
     return JOB_SET, {"metadata": {"name": "set"}, "spec": {"replicatedJobs": [job]}}
 
 
-def test_a_workspace_names_one() -> None:
+def test_a_workspace_names_a_queue() -> None:
     [found] = violations("gpu-workload-names-queue", a_workspace(queue=None))
     assert found.startswith("Workspace phi: spec.queue ")
     assert violations("gpu-workload-names-queue", a_workspace(queue="inference")) == []
 
 
 @pytest.mark.parametrize("wrap", [a_deployment, a_pod, a_job_set])
-def test_a_pod_with_gpus_names_one_however_deep_it_stands(wrap: Any) -> None:
+def test_a_pod_template_with_gpus_names_a_queue_at_any_depth(wrap: Any) -> None:
     assert [QUEUE in text for text in violations("gpu-workload-names-queue", wrap(a_pod_template()))] == [True]
     assert violations("gpu-workload-names-queue", wrap(a_pod_template(queue="inference"))) == []
 
@@ -81,7 +81,7 @@ def test_the_owners_label_counts_for_its_pods() -> None:
         (None, None),  # another rule says it
     ],
 )
-def test_the_queue_is_a_leaf_that_somebody_declares(queue: str | None, rule: str | None) -> None:
+def test_the_queue_is_a_declared_leaf(queue: str | None, rule: str | None) -> None:
     for each in ("queue-unknown", "queue-not-leaf"):
         found = stack_violations(each, a_workspace(queue=queue), *TREE)
         assert len(found) == (each == rule)
@@ -94,6 +94,6 @@ def test_queues_of_other_stacks_are_configured() -> None:
     assert stack_violations("queue-unknown", deployment, config={"queues": ["shared"]}) == []
 
 
-def test_resources_of_other_providers_are_left_alone() -> None:
+def test_resources_of_other_providers_are_ignored() -> None:
     _, props = a_deployment(a_pod_template())
     assert violations("gpu-workload-names-queue", ("aws:batch/jobDefinition:JobDefinition", props)) == []

@@ -1,4 +1,4 @@
-"""What the Environment lets a namespace use: the rule says what the verdict says."""
+"""The rule on `access` of the Environment agrees with the verdict."""
 
 from typing import Any
 
@@ -38,7 +38,7 @@ def a_manifest(namespace: str = "team", queue: str = "team", instance_type: str 
         ([], {"namespace": "else", "queue": "any", "instance_type": "p5.48xlarge"}, None),
     ],
 )
-def test_the_rule_is_the_verdicts(access: list[Any], fields: dict[str, str], field: str | None) -> None:
+def test_the_rule_agrees_with_the_verdict(access: list[Any], fields: dict[str, str], field: str | None) -> None:
     environment = an_environment(nodeAutoProvisioning="enabled", access=access)
     manifest = a_manifest(**fields)
     found = [each for each in findings(manifest, environment) if each.rule == "workspace-access"]
@@ -55,11 +55,11 @@ def test_the_rule_is_the_verdicts(access: list[Any], fields: dict[str, str], fie
     assert all(verdict.message in each.message for each in found)
 
 
-def test_instance_types_are_for_provisioned_nodes() -> None:
+def test_instance_types_are_checked_with_auto_provisioning_only() -> None:
     byo = an_environment(nodeAutoProvisioning="disabled", access=ONLY)
     assert "workspace-access" not in [rule for rule, _ in broken(a_manifest(instance_type=""), byo)]
 
 
-def test_an_environment_that_cannot_be_read_judges_nobody() -> None:
+def test_an_invalid_environment_causes_no_finding() -> None:
     odd = an_environment(nodeAutoProvisioning="enabled", access="everything")
     assert "workspace-access" not in [rule for rule, _ in broken(a_manifest(), odd)]

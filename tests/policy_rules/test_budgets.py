@@ -1,4 +1,4 @@
-"""GPUs and prices of the environment, of queues and of pools, over all objects together."""
+"""Budgets for GPUs and prices, of the environment, queues and NodePools, over all objects together."""
 
 import re
 from typing import Any
@@ -29,7 +29,7 @@ def over(*manifests: Manifest, rule: str = "gpu-budget", **options: Any) -> list
 
 
 def figures(message: str) -> tuple[str, list[str]]:
-    """The object of a message, and the numbers in it: amount, budget, excess."""
+    """The object of a message and its numbers: amount, budget, excess."""
     subject, _, rest = message.partition(": ")
     return subject, re.findall(r"[0-9]+(?:\.[0-9]+)?", rest)
 
@@ -46,7 +46,7 @@ def test_the_workloads_of_a_queue(budget: int, wrong: bool) -> None:
     assert [figures(each) for each in text] == ([("Queue team", ["12", "11", "1"])] if wrong else [])
 
 
-def test_shares_count_by_their_part() -> None:
+def test_shares_count_as_fractions() -> None:
     share = {"gpu-fraction": "0.25", "gpu-fraction-num-devices": "2"}
     pods = with_path(a_deployment(a_pod(share)), spec__replicas=4)
     assert over(pods, queues={"team": 2}) == []
@@ -73,7 +73,7 @@ def test_the_environments_own_limit_is_its_budget() -> None:
     assert over(environment, demand, environment=16) == []
 
 
-def test_nodes_and_what_runs_on_them_are_not_added_up() -> None:
+def test_nodes_and_their_pods_are_not_added() -> None:
     static = with_path(a_node_pool(TYPE), spec__replicas=2, spec__limits={"nodes": 2}, spec__disruption=None)
     assert over(static, serving(16), environment=16) == []
     assert len(over(static, serving(16), environment=15)) == 1
@@ -87,7 +87,7 @@ def test_pods_that_stand_for_capacity_do_not_count() -> None:
     ("limit", "expected"),
     [(16, []), (24, [("NodePool gpu", ["24", "16", "8"])]), (None, [("NodePool gpu", ["16", "16"])])],
 )
-def test_a_pool_may_hold_no_more_than_its_budget(limit: int | None, expected: list[tuple[str, list[str]]]) -> None:
+def test_the_nodes_of_a_pool_stay_within_its_budget(limit: int | None, expected: list[tuple[str, list[str]]]) -> None:
     pool = with_path(a_node_pool(TYPE), spec__limits={GPU: limit} if limit else None)
     assert [figures(each) for each in over(pool, pools={"gpu": 16})] == expected
 
@@ -109,6 +109,6 @@ def test_prices_come_from_the_environment_too() -> None:
     assert len(over(environment, demand, rule="price-budget", environment=64)) == 1
 
 
-def test_a_price_that_nobody_knows_is_said() -> None:
+def test_an_unknown_price_is_a_finding() -> None:
     (text,) = over(an_inference_set(TYPE), rule="price-budget", environment=64)
     assert "without a known price" in text

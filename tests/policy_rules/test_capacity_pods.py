@@ -1,4 +1,4 @@
-"""Trigger pods are never bound and end; reservations hold one GPU under the names that KAI looks for."""
+"""Rules on trigger pods, which are never bound, and on reservations, which hold one GPU under KAI's names."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from tests.policy_rules.manifests import GPU, a_pod, a_reservation, a_trigger, a
 DISRUPT = "karpenter.sh/do-not-disrupt"
 
 
-def test_sound_ones_keep_every_rule() -> None:
+def test_valid_capacity_pods_violate_no_rule() -> None:
     assert broken(a_trigger(), a_reservation()) == []
 
 
@@ -30,7 +30,7 @@ def test_a_trigger_pod(changes: dict[str, Any], expected: tuple[str, str]) -> No
     assert broken(a_trigger(**changes)) == [expected]
 
 
-def test_tensor_fusions_trigger_pods_are_judged_too() -> None:
+def test_tensor_fusions_trigger_pods_are_checked_too() -> None:
     labels = {"tensor-fusion.ai/trigger-type": "smart-scheduling"}
     assert broken(a_trigger(metadata__labels=labels, spec__activeDeadlineSeconds=None)) == [
         ("trigger-pod-deadline", "spec.activeDeadlineSeconds")
@@ -66,7 +66,7 @@ def test_a_reservation(changes: dict[str, Any], expected: tuple[str, str]) -> No
     assert broken(a_reservation(**changes)) == [expected]
 
 
-def test_the_names_of_before_are_read() -> None:
+def test_former_names_of_kai_are_accepted() -> None:
     labels = {
         "app": "runai-reservation",
         "runai-gpu-group": "gpu-group-xyz",
@@ -81,11 +81,11 @@ def test_the_names_of_before_are_read() -> None:
 
 
 @pytest.mark.parametrize("namespace", ["kai-scale-adjust", "kai-resource-reservation", "runai-reservation"])
-def test_nobody_else_is_in_kais_namespaces(namespace: str) -> None:
+def test_other_pods_in_kais_namespaces_are_a_finding(namespace: str) -> None:
     assert broken(a_pod(namespace=namespace)) == [("kai-namespace", "metadata.namespace")]
 
 
-def test_a_share_pod_of_a_group_is_no_reservation() -> None:
+def test_a_share_pod_is_not_a_reservation() -> None:
     labels = {"runai-gpu-group": "group", "kai.scheduler/queue": "team"}
     assert broken(a_pod({"gpu-fraction": "0.5"}, labels=labels)) == []
 
@@ -96,7 +96,7 @@ def test_kais_scaling_pods_need_no_queue() -> None:
     assert broken(pod) == []
 
 
-def test_the_environments_scheduler_of_queues_would_bind_a_trigger() -> None:
+def test_a_trigger_pod_must_not_use_the_queue_scheduler() -> None:
     environment = an_environment(queueScheduler="own-scheduler")
     trigger = with_path(a_trigger(), spec__schedulerName="own-scheduler")
     assert broken(trigger, environment) == [("trigger-pod-never-bound", "spec.schedulerName")]

@@ -53,7 +53,7 @@ def test_lists_and_several_documents_are_read(tmp_path: Path) -> None:
     ]
 
 
-def test_kinds_that_no_rule_reads_are_passed_over_and_counted() -> None:
+def test_kinds_without_a_rule_are_skipped_and_counted() -> None:
     done = plimsoll("policy", "check", "-", given=yaml.safe_dump_all([SERVICE, SERVICE, a_pod()]))
     assert done.returncode == 0
     assert "nothing found" in done.stdout
@@ -72,7 +72,7 @@ def test_kinds_that_no_rule_reads_are_passed_over_and_counted() -> None:
         ("kind: List\napiVersion: v1\nitems:\n- kind: Pod\n", ["document 1, item 1, line 4", "apiVersion"]),
     ],
 )
-def test_what_is_no_manifest_is_exit_code_1_with_file_and_line(text: str, words: list[str], tmp_path: Path) -> None:
+def test_an_invalid_file_is_exit_code_1_with_file_and_line(text: str, words: list[str], tmp_path: Path) -> None:
     file = tmp_path / "bad.yaml"
     file.write_text(text)
     done = plimsoll("policy", "check", str(file), "--output", "json")
@@ -95,7 +95,7 @@ def test_the_environment_comes_from_the_configuration(tmp_path: Path) -> None:
     assert checked("-", given=given) == (0, [])
 
 
-def test_exemptions_are_judged_on_a_day(tmp_path: Path) -> None:
+def test_exemptions_are_evaluated_at_the_given_date(tmp_path: Path) -> None:
     exemption = {"rule": "image-tag-pinned", "name": "train", "reason": "moves", "until": "2027-01-31"}
     config = configured(tmp_path, {"rules": ASKED, "exemptions": [exemption]})
     given = yaml.safe_dump(a_pod(image="a"))
@@ -119,7 +119,7 @@ def test_a_wrong_configuration_is_exit_code_1(config: dict[str, Any], words: str
     assert words in done.stderr
 
 
-def test_values_and_chart_files_are_known_by_their_names(tmp_path: Path) -> None:
+def test_values_and_chart_files_are_detected_by_their_names(tmp_path: Path) -> None:
     (tmp_path / "values-prod.yaml").write_text("image: {repository: a, tag: latest}\n")
     dependencies = [{"name": "gfd", "version": "^0.17.2", "repository": "https://charts.example"}]
     chart = {"apiVersion": "v2", "name": "stack", "version": "1.0.0", "dependencies": dependencies}
@@ -151,7 +151,7 @@ def test_junit_has_a_case_for_each_object(tmp_path: Path) -> None:
     assert f"{file}:{line}" in (failure.text or "")
 
 
-def test_the_page_of_the_reference_is_what_the_rules_say() -> None:
+def test_the_reference_page_is_up_to_date() -> None:
     page = Path(__file__).parents[2] / "docs" / "reference" / "policies.md"
     assert page.read_text() == markdown(), "write it anew: plimsoll policy list --output markdown"
 

@@ -1,4 +1,4 @@
-"""KAI's sharing annotations: each fault once, with its field."""
+"""KAI's sharing annotations: each violation is reported once, with its field."""
 
 from typing import Any
 
@@ -52,7 +52,7 @@ def test_shares_of_a_pod(annotations: dict[str, str], gpus: Any, expected: list[
     assert broken(a_pod(annotations, gpus)) == expected
 
 
-def test_a_template_is_judged_as_its_pods_are() -> None:
+def test_a_template_is_checked_like_its_pods() -> None:
     assert broken(a_deployment(a_pod({"gpu-fraction": "1.5"}))) == [
         ("gpu-share-fraction", f"spec.template.{FRACTION}"),
     ]
@@ -64,7 +64,7 @@ def test_the_message_names_object_field_value_and_what_to_change() -> None:
     assert GPU in found.message
 
 
-def test_a_whole_gpu_in_requests_and_limits_is_one_fault() -> None:
+def test_a_whole_gpu_in_requests_and_limits_is_one_finding() -> None:
     pod = a_pod({"gpu-fraction": "0.5"}, 1)
     resources = pod["spec"]["containers"][0]["resources"]
     resources["requests"] = dict(resources["limits"])

@@ -1,4 +1,4 @@
-"""Workspaces, of KAITO and of ours, and NodeClaims in each provisioning mode."""
+"""Workspaces of KAITO and of Plimsoll, and NodeClaims, in each provisioning mode."""
 
 from typing import Any
 
@@ -68,7 +68,7 @@ def test_provisioned_nodes_need_no_selector() -> None:
     assert broken(a_kaito_workspace(TYPE, resource__labelSelector={}), NAP) == []
 
 
-def test_a_partition_is_for_brought_nodes() -> None:
+def test_a_partition_is_for_existing_nodes() -> None:
     workspace = a_kaito_workspace(TYPE, resource__partition={"mode": "mig", "profile": "1g.10gb"})
     assert broken(workspace, NAP) == [("workspace-partition", "resource.partition")]
     assert broken(with_path(workspace, resource__instanceType=None), BYO) == []
@@ -82,12 +82,12 @@ def test_a_partition_is_for_brought_nodes() -> None:
         ({"resource__count": 2, "inference": None, "tuning": {"preset": {"name": "a"}}}, "resource.count"),
     ],
 )
-def test_what_nobody_reads_is_a_warning(changes: dict[str, Any], field: str) -> None:
+def test_ignored_fields_are_a_warning(changes: dict[str, Any], field: str) -> None:
     (found,) = findings(a_kaito_workspace(**changes))
     assert (found.rule, found.severity, found.field) == ("workspace-ignored-field", "warning", field)
 
 
-def test_reserved_labels_are_the_environments() -> None:
+def test_reserved_labels_are_those_of_the_environment() -> None:
     workspace = a_kaito_workspace(resource__labelSelector={"matchLabels": {"kaito.sh/workspace": "a"}})
     assert broken(workspace) == [("workspace-reserved-labels", "resource.labelSelector")]
     assert broken(workspace, an_environment(reservedLabelPrefixes=["own/"])) == []
@@ -110,6 +110,6 @@ def test_a_node_claim_fits_the_provisioner(environment: Manifest | None, wrong: 
     assert broken(*given) == ([("node-claim-provisioner", "kind")] if wrong else [])
 
 
-def test_karpenters_own_claims_are_left_alone() -> None:
+def test_node_claims_of_karpenter_are_ignored() -> None:
     owned = with_path(CLAIM, metadata__ownerReferences=[{"kind": "NodePool", "name": "gpu"}])
     assert broken(owned, BYO) == []

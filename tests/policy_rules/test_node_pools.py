@@ -1,4 +1,4 @@
-"""NodePools of GPU nodes: lasting templates, time for discovery, limits that fit, taints."""
+"""NodePools of GPU nodes: stable templates, time for discovery, consistent limits, taints."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ AFTER = "spec.disruption.consolidateAfter"
 LIMIT = f"spec.limits[{GPU}]"
 
 
-def test_a_sound_pool_keeps_every_rule() -> None:
+def test_a_valid_pool_violates_no_rule() -> None:
     assert broken(a_node_pool()) == []
 
 
@@ -48,7 +48,9 @@ def test_pools_without_gpus_and_static_ones_are_not_consolidated_too_early() -> 
         (("p4d.24xlarge",), 0, []),
     ],
 )
-def test_limits_fit_the_nodes(types: tuple[str, ...], limit: Any, expected: list[tuple[str, str]]) -> None:
+def test_limits_are_checked_against_the_gpus_of_a_node(
+    types: tuple[str, ...], limit: Any, expected: list[tuple[str, str]]
+) -> None:
     assert broken(a_node_pool(*types, gpu_limit=limit)) == expected
 
 
@@ -87,7 +89,7 @@ def test_a_static_pools_limit_is_no_less_than_its_replicas() -> None:
         ("word", "deadbeefdeadbeefcafe", False),
     ],
 )
-def test_templates_hold_nothing_that_changes_by_itself(part: str, key: str, value: str, wrong: bool) -> None:
+def test_templates_have_no_values_that_change(part: str, key: str, value: str, wrong: bool) -> None:
     pool = a_node_pool()
     pool["spec"]["template"]["metadata"][part] = {key: value}
     assert [rule for rule, _ in broken(pool)] == ["node-pool-template-lasting"] * wrong
@@ -131,7 +133,7 @@ def test_which_taints_count_is_an_option() -> None:
         ("nvidia.com/gpu.product", ["NVIDIA-A100-SXM4-80GB"]),
     ],
 )
-def test_a_gpu_pool_is_known_by_what_it_requires(key: str, values: list[str]) -> None:
+def test_a_gpu_pool_is_detected_by_its_requirements(key: str, values: list[str]) -> None:
     requirements = [{"key": key, "operator": "In", "values": values}]
     pool = a_node_pool(spec__limits=None, spec__template__spec={"requirements": requirements})
     assert [rule for rule, _ in broken(pool)] == ["node-pool-gpu-taint"]

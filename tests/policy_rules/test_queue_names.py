@@ -1,4 +1,4 @@
-"""Pods with GPUs name a queue that schedules, and a scheduler that reads it."""
+"""Pods with GPUs name a leaf queue, and a scheduler that supports queues."""
 
 from typing import Any
 
@@ -31,11 +31,11 @@ def test_a_pod_of_kai_with_gpus_names_a_queue(pod: Manifest) -> None:
 @pytest.mark.parametrize(
     "pod", [a_pod(labels={}), a_pod(gpus=1, labels={"project": "a"}), a_pod(gpus=1, labels={}, scheduler=None)]
 )
-def test_others_need_not(pod: Manifest) -> None:
+def test_other_pods_need_no_queue(pod: Manifest) -> None:
     assert broken(pod) == []
 
 
-def test_where_queues_are_declared_every_gpu_workload_names_one() -> None:
+def test_if_queues_are_declared_every_gpu_workload_names_one() -> None:
     pod = a_pod(gpus=1, labels={}, scheduler=None)
     assert broken(pod, a_queue("team")) == [("gpu-workload-names-queue", LABEL)]
     workspace = with_path(a_kaito_workspace(), apiVersion="plimsoll.dev/v1alpha1", spec={"resource": {
@@ -95,7 +95,7 @@ def test_the_queue_is_a_declared_leaf(queue: str, expected: list[str]) -> None:
     assert [rule for rule, _ in broken(pod, *TREE)] == expected
 
 
-def test_where_no_queue_is_known_a_name_is_believed() -> None:
+def test_without_known_queues_names_are_not_checked() -> None:
     pod = a_pod(gpus=1, labels={"kai.scheduler/queue": "nobody"})
     assert broken(pod) == []
     rules = {"queue-unknown": {"options": {"queues": ["shared"]}}}
@@ -103,7 +103,7 @@ def test_where_no_queue_is_known_a_name_is_believed() -> None:
     assert broken(a_pod(gpus=1, labels={"kai.scheduler/queue": "shared"}), rules=rules) == []
 
 
-def test_a_queue_by_itself_is_checked_once() -> None:
+def test_each_queue_is_checked_once() -> None:
     wrong = with_path(a_queue("team"), spec__resources__gpu={"quota": 8, "limit": 4, "overQuotaWeight": 1})
     assert broken(wrong) == [("queue-limit-below-quota", "spec.resources.gpu.limit")]
 

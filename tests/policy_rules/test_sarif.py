@@ -22,7 +22,7 @@ def report(file: Path) -> dict[str, Any]:
 
 
 def _checked(log: dict[str, Any]) -> dict[str, Any]:
-    """The properties that the standard requires, with what they refer to (OASIS SARIF 2.1.0, sections 3.13 to 3.49)."""
+    """The properties that the standard requires, with their references (OASIS SARIF 2.1.0, sections 3.13 to 3.49)."""
     assert log["version"] == "2.1.0"
     assert log["$schema"].endswith("sarif-2.1.0.json")
     for run in log["runs"]:

@@ -1,4 +1,5 @@
-"""What the model says of Workspaces is a rule too, with the model's words; of KAITO's, what excludes each other."""
+"""Violations of the Workspace model are findings with the model's messages; for KAITO's Workspaces, so are fields that
+exclude each other."""
 
 from typing import Any
 
@@ -37,7 +38,7 @@ def shape(manifest: Manifest) -> list[tuple[str, str]]:
         ({"inference": {"preset": PRESET}, "tuning": {"preset": PRESET}}, "spec.tuning.input"),
     ],
 )
-def test_what_the_model_refuses_is_a_finding_in_its_words(spec: dict[str, Any], field: str) -> None:
+def test_values_that_the_model_refuses_are_findings_with_its_messages(spec: dict[str, Any], field: str) -> None:
     manifest = a_workspace(spec)
     found = shape(manifest)
     assert field in [each for each, _ in found]
@@ -46,7 +47,7 @@ def test_what_the_model_refuses_is_a_finding_in_its_words(spec: dict[str, Any], 
     assert all(message.split(": ", 2)[-1] in refused.value.message for _, message in found)
 
 
-def test_what_the_model_takes_is_none() -> None:
+def test_valid_workspaces_have_no_findings() -> None:
     assert [shape(each) for each in (a_workspace(), a_kaito_workspace(), an_inference_set())] == [[], [], []]
 
 

@@ -37,7 +37,7 @@ def test_an_image_has_a_version_or_a_digest(image: str, pinned: bool) -> None:
     assert broken(a_pod(image=image)) == ([] if pinned else [("image-tag-pinned", "spec.containers[0].image")])
 
 
-def test_every_container_and_template_is_looked_at() -> None:
+def test_every_container_and_template_is_checked() -> None:
     pod = a_pod(image="a")
     pod["spec"]["initContainers"] = [{"name": "init", "image": "b:latest"}]
     assert [field for _, field in broken(a_deployment(pod))] == [
@@ -74,7 +74,7 @@ def test_the_image_of_the_environment() -> None:
     ]
 
 
-def test_a_digest_is_asked_for_where_the_option_says() -> None:
+def test_a_digest_is_required_by_the_option() -> None:
     everywhere = {"image-digest": {"options": {"required": True}}}
     there = {"image-digest": {"options": {"required": True, "namespaces": ["production"]}}}
     pod = a_pod(image="nginx:1.2.3")
@@ -83,7 +83,7 @@ def test_a_digest_is_asked_for_where_the_option_says() -> None:
     assert broken(a_pod(image=f"nginx{DIGEST}"), rules=everywhere) == []
 
 
-def test_an_image_without_a_version_is_one_fault_also_where_digests_are_asked_for() -> None:
+def test_an_image_without_a_version_is_one_finding_even_if_digests_are_required() -> None:
     rules = {"image-digest": {"options": {"required": True}}}
     assert [rule for rule, _ in broken(a_pod(image="nginx"), rules=rules)] == ["image-tag-pinned"]
 
@@ -105,7 +105,7 @@ def test_images_of_a_charts_values(given: Manifest, field: str) -> None:
     assert broken(given) == [("image-tag-pinned", field)]
 
 
-def test_a_chart_brings_its_own_version_where_its_values_say_none() -> None:
+def test_without_a_tag_in_the_values_the_chart_version_counts() -> None:
     assert broken(values(image={"repository": "nvcr.io/nvidia/k8s-device-plugin", "tag": ""})) == []
 
 
@@ -127,12 +127,12 @@ def a_helm_release(version: str | None) -> Manifest:
 
 
 @pytest.mark.parametrize("version", ["0.17.2", "v25.3.4", "1.0.0-rc.1", "1.2.3+build.5"])
-def test_an_exact_version_is_fine(version: str) -> None:
+def test_an_exact_version_is_valid(version: str) -> None:
     assert broken(a_chart_file(version), an_application(version), a_helm_release(version)) == []
 
 
 @pytest.mark.parametrize("version", ["^0.17.2", "~1.2", "1.x", "*", ">=1.0.0", "1.2", "latest", "0.17.2 - 0.18.0"])
-def test_a_range_is_not(version: str) -> None:
+def test_a_version_range_is_a_finding(version: str) -> None:
     assert broken(a_chart_file(version), an_application(version), a_helm_release(version)) == [
         ("chart-version-pinned", "dependencies[0].version"),
         ("chart-version-pinned", "spec.source.targetRevision"),
@@ -145,5 +145,5 @@ def test_a_missing_version_is_named_with_its_chart() -> None:
     assert "the version of chart a is not set" in found.message
 
 
-def test_a_chart_of_the_same_repository_needs_none() -> None:
+def test_a_chart_of_the_same_repository_needs_no_version() -> None:
     assert broken(a_chart_file(None, "file://../common")) == []

@@ -1,4 +1,4 @@
-"""Kubeflow Trainer: a TrainJob has a queue, its nodes' GPUs count, and fields that nobody reads are named."""
+"""Kubeflow Trainer: a TrainJob has a queue, the GPUs of its nodes count, and ignored fields are named."""
 
 import pytest
 
@@ -30,7 +30,7 @@ def broken(*manifests: Manifest, rule: str) -> list[str]:
         ([a_job(kind="ClusterTrainingRuntime"), a_runtime("ClusterTrainingRuntime", policy=KAI), a_queue()], False),
     ],
 )
-def test_a_train_job_has_a_queue_where_queues_are_declared(manifests: list[Manifest], wrong: bool) -> None:
+def test_a_train_job_has_a_queue_if_queues_are_declared(manifests: list[Manifest], wrong: bool) -> None:
     text = broken(*manifests, rule="train-job-names-queue")
     assert len(text) == wrong
     assert all("TrainJob vision/segment has no queue: set the label kai.scheduler/queue" in each for each in text)

@@ -1,4 +1,4 @@
-"""The loop applies no planned object that breaks a rule, says so, and goes on with the rest."""
+"""The controller does not apply a planned object that violates a rule, reports it, and applies the rest."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -26,12 +26,12 @@ GOOD = creation(a_deployment(a_pod()))
 BAD = creation(with_path(a_deployment(a_pod(image="own:latest")), metadata__name="bad"))
 
 
-def test_a_plan_that_keeps_the_rules_is_left_as_it_is() -> None:
+def test_a_plan_without_violations_is_not_changed() -> None:
     plan = Plan(creations=(GOOD, creation(a_node_pool()), creation(a_trigger())))
     assert withheld(plan) is plan
 
 
-def test_what_breaks_a_rule_is_withheld_and_the_rest_goes_on() -> None:
+def test_an_object_that_violates_a_rule_is_withheld_and_the_rest_is_applied() -> None:
     changed = Change(manifest=a_node_pool(spec__disruption__consolidateAfter="0s"), owner=OWNER, reason="a")
     plan = withheld(Plan(creations=(BAD, GOOD), updates=(changed,)))
     assert (plan.creations, plan.updates) == ((GOOD,), ())
@@ -50,7 +50,7 @@ def test_a_warning_and_a_rule_that_is_off_withhold_nothing() -> None:
     assert (plan.creations, plan.warnings) == ((BAD,), ())
 
 
-def test_an_exemption_holds_until_its_day_is_over() -> None:
+def test_an_exemption_holds_until_the_end_of_its_last_day() -> None:
     exemption = {"rule": "image-tag-pinned", "name": "bad", "reason": "moves", "until": NOW.date().isoformat()}
     assert withheld(Plan(creations=(BAD,)), exemptions=[exemption]).creations == (BAD,)
     after = withheld(Plan(creations=(BAD,)), NOW + timedelta(days=1), exemptions=[exemption])
@@ -59,13 +59,13 @@ def test_an_exemption_holds_until_its_day_is_over() -> None:
     assert warning.startswith("the exemption from image-tag-pinned ")
 
 
-def test_no_signal_is_for_a_pod_that_is_not_made() -> None:
+def test_there_is_no_signal_for_a_withheld_pod() -> None:
     trigger = creation(a_trigger(spec__activeDeadlineSeconds=None))
     signal = Signal(key=trigger.key, uid="", reason=SignalReason.UNSCHEDULABLE, message="a")
     assert withheld(Plan(creations=(trigger,), signals=(signal,))).signals == ()
 
 
-def test_settings_that_fit_no_rule_stop_nothing_and_are_told() -> None:
+def test_settings_of_an_unknown_rule_are_reported_and_stop_nothing() -> None:
     wrong = creation(a_node_pool(spec__disruption__consolidateAfter="0s"))
     plan = withheld(Plan(creations=(wrong, GOOD)), rules={"no-such-rule": {}})
     assert plan.creations == (GOOD,)

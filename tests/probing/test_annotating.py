@@ -1,4 +1,4 @@
-"""The probe writes the UUID on its own pod, whatever the apiserver says at first."""
+"""The probe writes the UUID to its own pod and retries transient errors of the apiserver."""
 
 import json
 import os
@@ -20,7 +20,7 @@ from tests.probing.driver_files import UUID, a_gpu
 
 
 class Apiserver:
-    """Answers with the statuses it is given, then with 200; keeps what it was asked."""
+    """Responds with the given statuses, then with 200. Records the requests."""
 
     def __init__(self, folder: Path) -> None:
         write_certificates(folder)
@@ -71,7 +71,7 @@ def apiserver(tmp_path: Path) -> Iterator[Apiserver]:
     apiserver.server.server_close()
 
 
-def test_its_own_pod_alone_is_patched(apiserver: Apiserver) -> None:
+def test_only_its_own_pod_is_patched(apiserver: Apiserver) -> None:
     apiserver.pod().reserve(UUID)
     assert apiserver.requests == [
         (
@@ -82,27 +82,27 @@ def test_its_own_pod_alone_is_patched(apiserver: Apiserver) -> None:
     ]
 
 
-def test_what_may_pass_is_tried_again(apiserver: Apiserver) -> None:
+def test_transient_errors_are_retried(apiserver: Apiserver) -> None:
     apiserver.statuses = [500, 429, 409, 401]
     apiserver.pod().reserve(UUID)
     assert len(apiserver.requests) == 5
 
 
 @pytest.mark.parametrize("status", [403, 404, 422])
-def test_a_refusal_ends_it(apiserver: Apiserver, status: int) -> None:
+def test_a_refusal_ends_the_probe(apiserver: Apiserver, status: int) -> None:
     apiserver.statuses = [status]
     with pytest.raises(ProbeError, match=rf"gpu-reservation-1: {status} answer {status}"):
         apiserver.pod().reserve(UUID)
     assert len(apiserver.requests) == 1
 
 
-def test_nobody_there_is_told_when_the_patience_ends(apiserver: Apiserver) -> None:
+def test_an_unreachable_apiserver_is_an_error_after_the_patience(apiserver: Apiserver) -> None:
     pod = OwnPod.from_environment({**apiserver.environ, "KUBERNETES_SERVICE_PORT": "1"}, apiserver.account)
     with pytest.raises(ProbeError, match="cannot be reached"):
         pod.reserve(UUID, timeout=0.0)
 
 
-def test_another_authority_s_server_is_not_spoken_to(apiserver: Apiserver, tmp_path: Path) -> None:
+def test_a_server_with_a_certificate_of_another_ca_is_refused(apiserver: Apiserver, tmp_path: Path) -> None:
     write_certificates(tmp_path / "other")
     (tmp_path / "other/token").write_text("secret")
     with pytest.raises(ProbeError, match="cannot be reached"):
@@ -110,18 +110,18 @@ def test_another_authority_s_server_is_not_spoken_to(apiserver: Apiserver, tmp_p
     assert not apiserver.requests
 
 
-def test_a_missing_token_is_told(apiserver: Apiserver) -> None:
+def test_a_missing_token_is_reported(apiserver: Apiserver) -> None:
     (apiserver.account / "token").unlink()
     with pytest.raises(ProbeError, match="no token"):
         apiserver.pod().reserve(UUID)
 
 
-def test_an_address_of_version_6_is_bracketed() -> None:
+def test_an_ipv6_address_is_in_brackets() -> None:
     environ = {"POD_NAME": "p", "POD_NAMESPACE": "n", "KUBERNETES_SERVICE_HOST": "::1", "KUBERNETES_SERVICE_PORT": "6"}
     assert OwnPod.from_environment(environ).server == "https://[::1]:6"
 
 
-def test_it_holds_the_gpu_until_it_is_told_to_end(apiserver: Apiserver, tmp_path: Path) -> None:
+def test_it_holds_the_gpu_until_it_is_terminated(apiserver: Apiserver, tmp_path: Path) -> None:
     a_gpu(tmp_path)
     command = [sys.executable, "-m", "plimsoll.probe", "--root", str(tmp_path), "--account", str(apiserver.account)]
     process = subprocess.Popen(command, env={**os.environ, **apiserver.environ}, stderr=subprocess.PIPE, text=True)

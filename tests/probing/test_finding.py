@@ -1,4 +1,4 @@
-"""Which GPU a probe finds, and how it ends where it finds none or several."""
+"""The GPU that a probe finds, and its exit code if there are none or several."""
 
 import os
 import subprocess
@@ -18,7 +18,7 @@ def find(root: Path, timeout: float = 0.0) -> str:
 
 
 class Nvml(types.ModuleType):
-    """NVML's bindings, with GPUs that a test names."""
+    """NVML's bindings, with the GPUs of the test."""
 
     NVML_DEVICE_MIG_ENABLE = 1
 
@@ -55,7 +55,7 @@ class Nvml(types.ModuleType):
 
 @pytest.fixture(autouse=True)
 def no_nvml(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine with a GPU must not change what these tests see."""
+    """Disables NVML, so that a GPU of the machine does not affect these tests."""
     monkeypatch.setitem(sys.modules, "pynvml", Nvml([], there=False))
 
 
@@ -65,7 +65,7 @@ def test_the_files_of_every_driver_name_the_gpu(tmp_path: Path, release: str) ->
     assert find(tmp_path) == UUID
 
 
-def test_none_is_told_with_what_was_looked_at(tmp_path: Path) -> None:
+def test_without_a_gpu_the_error_names_the_searched_paths(tmp_path: Path) -> None:
     with pytest.raises(NoGPUError, match=r"files: none; nvml: not available"):
         find(tmp_path)
 
@@ -95,14 +95,14 @@ def test_a_second_gpu_counts_even_if_it_cannot_be_read(tmp_path: Path) -> None:
         ("\x00\xff garbage \n\n", "no line"),
     ],
 )
-def test_what_cannot_be_read_is_told(tmp_path: Path, text: str, problem: str) -> None:
+def test_an_unreadable_file_is_reported(tmp_path: Path, text: str, problem: str) -> None:
     a_gpu(tmp_path, release=text)
     with pytest.raises(NoGPUError) as raised:
         find(tmp_path)
     assert problem in raised.value.message
 
 
-def test_a_file_that_may_not_be_read_is_told(tmp_path: Path) -> None:
+def test_a_file_without_permission_is_reported(tmp_path: Path) -> None:
     file = a_gpu(tmp_path)
     file.unlink()
     file.mkdir()
@@ -119,7 +119,7 @@ def test_a_slice_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("as_bytes", [False, True])
 @pytest.mark.parametrize("mig", [0, None])
-def test_nvml_is_asked_where_files_do_not_tell(
+def test_nvml_is_used_if_the_files_have_no_uuid(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mig: int | None, as_bytes: bool
 ) -> None:
     a_gpu(tmp_path, UNOPENED)
@@ -129,7 +129,7 @@ def test_nvml_is_asked_where_files_do_not_tell(
     assert nvml.open == 0
 
 
-def test_nvml_s_several_and_slices_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_several_gpus_and_slices_of_nvml_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pynvml", Nvml([UUID, OTHER]))
     with pytest.raises(SeveralGPUsError):
         find(tmp_path)
@@ -180,7 +180,7 @@ def test_outside_of_a_pod_it_says_what_is_missing(capsys: pytest.CaptureFixture[
     assert "POD_NAMESPACE, POD_NAME" in capsys.readouterr().err
 
 
-def test_the_command_line_has_it(tmp_path: Path) -> None:
+def test_the_command_line_has_the_probe(tmp_path: Path) -> None:
     a_gpu(tmp_path)
     done = subprocess.run(
         [sys.executable, "-m", "plimsoll", "probe", "--print", "--root", str(tmp_path)],

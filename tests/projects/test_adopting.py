@@ -1,4 +1,4 @@
-"""What a cluster has becomes the settings of a stack, or is left out by name."""
+"""`plimsoll adopt`: objects of a cluster become settings of a stack, or are left out with a message."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,7 +16,7 @@ from tests.components.declaring import declared, manifest
 
 
 def pool(node: dict[str, Any] | None = None, labels: dict[str, str] | None = None, **spec: Any) -> dict[str, Any]:
-    """As the apiserver returns it, with its defaults; `node` and `labels` are those of the template."""
+    """A NodePool as the apiserver returns it, with its defaults; `node` and `labels` are those of the template."""
     of_node = {"nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}}
     defaults = {"disruption": {"consolidateAfter": "0s", "consolidationPolicy": "WhenEmptyOrUnderutilized"}}
     template = {"metadata": {"labels": labels or {}}, "spec": {**of_node, "requirements": [], **(node or {})}}
@@ -33,7 +33,7 @@ def kaito(namespace: str) -> dict[str, Any]:
     }
 
 
-def test_the_settings_are_those_of_a_stack() -> None:
+def test_the_written_settings_are_valid() -> None:
     queue = {"kind": "Queue", "metadata": {"name": "research"}, "spec": {"resources": {"gpu": {"quota": 4}}}}
     found = adopt([pool(weight=5), queue, kaito("a"), kaito("b")])
     assert found.left_out == []
@@ -44,7 +44,7 @@ def test_the_settings_are_those_of_a_stack() -> None:
     assert all(each.import_ for each in every)
 
 
-def test_no_workspace_takes_the_place_of_another() -> None:
+def test_workspaces_of_the_same_name_are_all_written() -> None:
     joined = kaito("a")
     joined["metadata"]["name"] = "b-phi"
     found = adopt([kaito("a"), kaito("b"), joined])
@@ -85,13 +85,13 @@ def test_a_node_pool_that_a_stack_would_refuse_or_change_is_left_out(field: str,
     assert found.left_out[0].startswith(f"NodePool gpu: {field}")
 
 
-def test_what_is_not_declared_of_a_node_pool_stays() -> None:
+def test_undeclared_fields_of_a_node_pool_stay() -> None:
     found = adopt([pool(replicas=2, limits={"nodes": "4"}), pool(limits={}, labels={"team": "ml"})])
     assert found.left_out == []
 
 
 @pytest.mark.parametrize("text", ["1e3", "16e0", "0o7", "1000m", ".5", "-1", "text", "true", ""])
-def test_texts_stay_texts_to_readers_of_either_yaml(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_strings_stay_strings_in_yaml_1_1_and_1_2(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     queue = {"metadata": {"name": "q"}, "spec": {"displayName": text}}
     monkeypatch.setattr(command, "_listed", lambda _, group, plural, kind: [queue | {"kind": kind}][: kind == "Queue"])
     monkeypatch.setattr(Connection, "open", lambda *_: SimpleNamespace(close=lambda: None))
@@ -103,7 +103,7 @@ def test_texts_stay_texts_to_readers_of_either_yaml(text: str, tmp_path: Path, m
     assert (f"displayName: '{text}'" in written) == (text != "text")
 
 
-def test_an_object_with_a_field_that_the_stack_has_not_is_left_out_by_name() -> None:
+def test_an_object_with_an_unsupported_field_is_left_out_by_name() -> None:
     found = adopt([pool(novelty=1), {"kind": "Queue", "metadata": {"name": "q"}, "spec": {"share": 1}}])
     assert found.settings == {}
     assert [line.partition(": not")[0] for line in found.left_out] == [

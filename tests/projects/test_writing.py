@@ -1,4 +1,4 @@
-"""What `plimsoll init` writes."""
+"""The projects that `plimsoll init` writes."""
 
 from pathlib import Path
 from typing import Any
@@ -20,14 +20,14 @@ def config(files: dict[str, str]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("kind", ClusterKind)
-def test_the_settings_of_every_kind_are_understood(kind: ClusterKind) -> None:
+def test_the_settings_of_every_kind_are_valid(kind: ClusterKind) -> None:
     settings = settings_of(config(project_files(kind, "gpu-capacity")))
     assert settings.environment.auto_provisioning == (kind is not ClusterKind.BYO)
     assert bool(settings.node_pools) == (kind is not ClusterKind.BYO)
 
 
 @pytest.mark.parametrize("kind", ClusterKind)
-def test_nothing_is_left_to_fill_in(kind: ClusterKind) -> None:
+def test_there_are_no_placeholders(kind: ClusterKind) -> None:
     for path, text in project_files(kind, "gpu-capacity").items():
         assert not {"PROJECT_NAME", "PROJECT_DESCRIPTION", "PLIMSOLL_VERSION", "KIND_SUMMARY"} & set(text.split()), path
 
@@ -42,7 +42,7 @@ def test_a_project_is_written_and_never_over_another(tmp_path: Path) -> None:
     assert "these files exist already" in str(again.exception)
 
 
-def test_a_kind_must_be_named_where_nobody_can_be_asked(tmp_path: Path) -> None:
+def test_without_a_terminal_the_kind_is_required(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, [str(tmp_path / "gpu-capacity")])
     assert "--on is missing" in str(done.exception)
 
@@ -54,14 +54,14 @@ def test_a_name_that_pulumi_or_kubernetes_would_refuse_is_refused(name: str) -> 
 
 
 @pytest.mark.parametrize("name", ["true", "123", "1e3", "null"])
-def test_a_name_that_yaml_would_read_as_something_else_stays_a_name(name: str) -> None:
+def test_a_name_that_looks_like_another_yaml_type_stays_a_string(name: str) -> None:
     files = project_files(ClusterKind.BYO, name)
     assert yaml.safe_load(files["Pulumi.yaml"])["name"] == name
     assert yaml.safe_load(files["policies/PulumiPolicy.yaml"])["name"] == name
     assert settings_of(config(files)).environment.name == name
 
 
-def test_a_file_in_the_place_of_the_folder_is_named(tmp_path: Path) -> None:
+def test_a_file_at_the_path_of_the_folder_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     for folder in (tmp_path / "file", tmp_path / "file" / "within"):
         with pytest.raises(PlimsollError, match="file: is not a folder"):
@@ -76,7 +76,7 @@ def test_the_committed_template_is_the_one_that_is_written() -> None:
     assert all((folder / path).read_text() == text for path, text in written.items())
 
 
-def test_replacing_must_be_asked_for(tmp_path: Path) -> None:
+def test_replacing_files_requires_force(tmp_path: Path) -> None:
     write_project(tmp_path, {"a": "1"})
     with pytest.raises(PlimsollError):
         write_project(tmp_path, {"a": "2"})

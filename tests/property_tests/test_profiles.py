@@ -1,4 +1,4 @@
-"""Which examples property tests take: the same in every run, or new ones and many."""
+"""Profiles of the property tests: the same examples in every run, or many new ones."""
 
 import importlib.util
 import os
@@ -32,7 +32,7 @@ def load(path: Path) -> None:
     spec.loader.exec_module(module)
 
 
-def test_examples_are_the_same_whatever_else_a_process_has_loaded(tmp_path: Path) -> None:
+def test_examples_are_the_same_in_every_process(tmp_path: Path) -> None:
     before = examples()
     (tmp_path / "full_of_numbers.py").write_text(f"NUMBERS = {[*range(10**6, 10**6 + 1000)]}")
     load(tmp_path / "full_of_numbers.py")
@@ -42,7 +42,7 @@ def test_examples_are_the_same_whatever_else_a_process_has_loaded(tmp_path: Path
         del sys.modules["full_of_numbers"]
 
 
-def test_fuzzing_takes_more_examples_than_a_test_names_and_others_by_another_seed(tmp_path: Path) -> None:
+def test_the_fuzzing_profile_has_more_examples_and_depends_on_the_seed(tmp_path: Path) -> None:
     (tmp_path / "test_one.py").write_text(
         "from hypothesis import given, settings, strategies as st\n"
         "@settings(max_examples=2, derandomize=True)\n"

@@ -1,4 +1,4 @@
-"""An apiserver in a few lines: discovery, objects, watches, and failures on demand. No admission, no controllers."""
+"""A small apiserver: discovery, objects, watches, and failures on demand. It has no admission and no controllers."""
 
 import threading
 import uuid
@@ -42,11 +42,11 @@ class Apiserver:
         self._version = 0
 
     def fail(self, method: str, failure: Failure) -> None:
-        """The next request by `method` fails so; after several calls, one after the other."""
+        """The next requests with `method` fail in this way, one for each call."""
         self.failures.append((method, failure))
 
     def change(self, path: str, obj: dict[str, Any] | None) -> None:
-        """Puts an object, or removes it, as another client would."""
+        """Creates, replaces or removes an object, as another client would."""
         with self._changed:
             self._version += 1
             if obj is None:
@@ -105,7 +105,7 @@ class Apiserver:
         return 200, live or body
 
     def events(self, path: str, query: dict[str, str]) -> Iterator[bytes]:
-        """Later changes of one object; ends when it is deleted, or after the seconds asked for without a change."""
+        """Later changes of one object. Ends when it is deleted, or after the requested seconds without a change."""
         key = f"{path}/{query['fieldSelector'].removeprefix('metadata.name=')}"
         version = self._version_of(key)
         self.watched.set()
@@ -179,7 +179,7 @@ def apiserver() -> Iterator[Apiserver]:
         do_GET = do_POST = do_PATCH = do_PUT = do_DELETE = _handle  # noqa: N815
 
         def log_message(self, format: str, *args: Any) -> None:
-            """Nothing on the screen."""
+            """Prints nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True

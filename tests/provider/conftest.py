@@ -20,7 +20,7 @@ def cluster() -> Iterator[Apiserver]:
 
 @pytest.fixture
 def sessions(cluster: Apiserver, tmp_path: Path) -> Iterator[Sessions]:
-    """`sessions(setting="value")`: a session as an engine would configure it."""
+    """`sessions(setting="value")`: a session with the settings of an engine."""
     kubeconfig = Kubeconfig.read(str(cluster.kubeconfig(tmp_path)))
     connection = kubeconfig.connect()
     yield lambda **settings: Session(Objects(connection), kubeconfig, Settings(settings))

@@ -1,4 +1,4 @@
-"""What the official plugin recorded of a few objects, and the program that it was given."""
+"""Recordings of the official plugin for a few objects, and the program that it ran."""
 
 import copy
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ class Recorded:
         return self.plain if creation == "plain" else self.upsert
 
     def program(self, cpu: str | float = "1000m") -> Properties:
-        """What the program declares, with the CPU spelled in some way."""
+        """The program's resources; `cpu` is the spelling of the CPU quantity."""
         given = copy.deepcopy(self.inputs)
         if self.type.endswith(":Secret"):
             del given["data"]
@@ -48,7 +48,7 @@ class Recorded:
         return given
 
     def object(self, creation: Creation) -> Properties:
-        """The live object as the apiserver had it."""
+        """The live object at the apiserver."""
         metadata = {
             **self.live["metadata"],
             "managedFields": [self.owner(creation)],
@@ -67,6 +67,6 @@ class Recorded:
 
 
 def recorded() -> list[Recorded]:
-    """In the order in which Pulumi may create them."""
+    """The resources in the order in which Pulumi may create them."""
     entries: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("recorded_by_plugin.yaml").read_text())
     return [Recorded(**entry) for entry in entries]

@@ -52,12 +52,12 @@ def test_children_are_named_as_the_plugin_names_them() -> None:
         ({"chart": "./not-here"}, "./not-here"),
     ],
 )
-def test_what_is_not_covered_is_refused_by_name(sessions: Sessions, inputs: dict[str, Any], message: str) -> None:
+def test_unsupported_features_are_refused_by_name(sessions: Sessions, inputs: dict[str, Any], message: str) -> None:
     with pytest.raises(ChartError, match=message):
         Chart.of("shop", inputs, sessions())
 
 
-def test_a_missing_helm_is_said(sessions: Sessions, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_missing_helm_is_an_error(sessions: Sessions, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(ChartError, match="helm is not on PATH"):
         Chart.of("shop", {"chart": str(tmp_path)}, sessions()).render(sessions())
@@ -72,7 +72,7 @@ def a_helm(folder: Path, script: str) -> None:
 
 @pytest.fixture
 def rendering(sessions: Sessions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Renders a chart with `script` in helm's place."""
+    """Renders a chart with `script` instead of helm."""
 
     def render(script: str, **inputs: Any) -> list[dict[str, Any]]:
         a_helm(tmp_path, script)
@@ -112,12 +112,12 @@ echo "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: say $word
     assert objects[0]["data"] == {"a": Secret("say hush"), "b": "open"}
 
 
-def test_what_helm_says_is_passed_on_without_secrets(rendering: Any) -> None:
+def test_errors_of_helm_are_passed_on_without_secrets(rendering: Any) -> None:
     with pytest.raises(ChartError, match=r"bad value \[secret\]"):
         rendering("cat > /dev/null; echo 'Error: bad value hush' >&2; exit 1", values={"word": Secret("hush")})
 
 
-def test_the_wanted_version_and_crds_are_asked_for(rendering: Any, tmp_path: Path) -> None:
+def test_the_version_and_crds_are_passed_to_helm(rendering: Any, tmp_path: Path) -> None:
     rendering(f'cat > /dev/null; echo "$*" > {tmp_path}/asked', version="1.2.3", skipCrds=True)
     asked = (tmp_path / "asked").read_text()
     assert "template shop oci://example.com/shop --namespace default --no-hooks" in asked

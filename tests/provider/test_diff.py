@@ -17,17 +17,17 @@ trees = st.recursive(
 
 
 @given(trees)
-def test_nothing_differs_from_itself(tree: Any) -> None:
+def test_a_value_does_not_differ_from_itself(tree: Any) -> None:
     assert changes(tree, tree) == []
     assert prune(tree, tree) == tree
 
 
 @given(st.dictionaries(st.text(), trees), st.dictionaries(st.text(), trees))
-def test_whatever_differs_is_a_change(old: dict[str, Any], new: dict[str, Any]) -> None:
+def test_every_difference_is_a_change(old: dict[str, Any], new: dict[str, Any]) -> None:
     assert (changes(old, new) == []) == (json.dumps(old, sort_keys=True) == json.dumps(new, sort_keys=True))
 
 
-def test_what_the_server_adds_is_cut_away() -> None:
+def test_fields_that_the_server_adds_are_ignored() -> None:
     live = {"spec": {"replicas": 1, "strategy": "Rolling", "containers": [{"image": "a", "pull": "Always"}, {}]}}
     shape = {"spec": {"replicas": 2, "containers": [{"image": "b"}]}}
     assert prune(live, shape) == {"spec": {"replicas": 1, "containers": [{"image": "a"}]}}
@@ -43,11 +43,11 @@ def test_what_the_server_adds_is_cut_away() -> None:
         ({}, {"annotations": {"a": "1"}}, {}),
     ],
 )
-def test_other_spellings_of_the_same_are_no_drift(live: Any, shape: Any, kept: Any) -> None:
+def test_other_spellings_of_a_quantity_are_no_drift(live: Any, shape: Any, kept: Any) -> None:
     assert prune(live, shape) == kept
 
 
-def test_changes_say_what_came_went_and_differs() -> None:
+def test_changes_are_added_deleted_or_updated() -> None:
     old = {"a": 1, "b": {"c": [1, 2, 3]}, "gone": "x"}
     new = {"a": 1, "b": {"c": [1, 5], "d": "y"}}
     assert set(changes(old, new)) == {
@@ -58,7 +58,7 @@ def test_changes_say_what_came_went_and_differs() -> None:
     }
 
 
-def test_true_is_not_one() -> None:
+def test_true_differs_from_1() -> None:
     assert changes({"a": True}, {"a": 1}) == [Change(("a",), "update", 1)]
 
 
@@ -84,7 +84,7 @@ def test_property_paths_look_as_the_engine_writes_them() -> None:
         (("spec", "replicas"), 1, False),
     ],
 )
-def test_a_change_touches_a_field_from_above_and_from_below(path: Any, value: Any, hit: bool) -> None:
+def test_a_change_of_a_parent_or_a_child_changes_a_field(path: Any, value: Any, hit: bool) -> None:
     assert touches(("spec", "selector"), Change(path, "update", value)) is hit
 
 

@@ -45,7 +45,7 @@ def test_files_are_looked_up_beside_the_kubeconfig(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["a: b\n", "- a\n", "{", "\n", "{clusters: 1}\n"])
-def test_what_is_no_kubeconfig_is_refused(text: str) -> None:
+def test_an_invalid_kubeconfig_is_refused(text: str) -> None:
     with pytest.raises(SettingsError):
         Kubeconfig.read(text)
 
@@ -59,7 +59,7 @@ def test_it_hides_its_credentials() -> None:
     assert "token" not in repr(Kubeconfig.read(a_kubeconfig()))
 
 
-def test_the_ambient_one_is_that_of_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_default_kubeconfig_is_that_of_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "kubeconfig"
     path.write_text(a_kubeconfig())
     monkeypatch.setenv("KUBECONFIG", str(path))

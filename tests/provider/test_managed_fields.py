@@ -4,7 +4,7 @@ from plimsoll.kube import Connection, Objects, owned_by_apply, take_over
 
 
 class Patches(Objects):
-    """Keeps the patches instead of sending them."""
+    """Records the patches instead of sending them."""
 
     def __init__(self) -> None:
         super().__init__(Connection.__new__(Connection))
@@ -39,19 +39,19 @@ def test_fields_of_create_and_apply_are_joined() -> None:
     assert taken(live) == [{**entry("me", "Apply"), "fieldsV1": {"f:data": {"f:b": {}, "f:c": {}, "f:a": {}}}}]
 
 
-def test_another_manager_of_ours_hands_over() -> None:
+def test_fields_of_our_former_manager_are_taken_over() -> None:
     assert taken(an_object(entry("old", "Update", "a")), "old", "new") == [entry("new", "Apply", "a")]
 
 
-def test_subresources_are_left_alone() -> None:
+def test_subresources_are_not_changed() -> None:
     assert taken(an_object(entry("me", "Update", "a", subresource="status"))) is None
 
 
-def test_nothing_is_asked_where_nothing_is_to_turn() -> None:
+def test_without_fields_to_convert_there_is_no_request() -> None:
     assert taken(an_object(entry("me", "Apply", "a"))) is None
 
 
-def test_only_applied_fields_may_be_dropped_by_the_next_apply() -> None:
+def test_only_applied_fields_are_removed_by_the_next_apply() -> None:
     assert owned_by_apply(an_object(entry("me", "Apply", "a"), entry("kubelet", "Update", "b")), "me")
     assert not owned_by_apply(an_object(entry("me", "Update", "a")), "me")
     assert not owned_by_apply(an_object(entry("me", "Apply", "a"), entry("me", "Update", "b")), "me")

@@ -21,7 +21,7 @@ def test_an_object_without_a_name_gets_one_from_the_seed() -> None:
     assert first["metadata"]["annotations"] == {"pulumi.com/autonamed": "true"}
 
 
-def test_a_proposed_name_is_taken() -> None:
+def test_a_proposed_name_is_used() -> None:
     obj: dict[str, Any] = {"metadata": {"labels": {"a": "b"}}}
     autoname(obj, "web", b"seed", "prod-web")
     assert obj["metadata"]["name"] == "prod-web"
@@ -30,7 +30,7 @@ def test_a_proposed_name_is_taken() -> None:
 @pytest.mark.parametrize(
     "obj", [{"metadata": {"name": "mine"}}, {"metadata": {"name": UNKNOWN}}, {"metadata": UNKNOWN}]
 )
-def test_a_name_that_is_given_or_not_yet_known_is_left_alone(obj: dict[str, Any]) -> None:
+def test_an_explicit_or_unknown_name_is_not_changed(obj: dict[str, Any]) -> None:
     before = repr(obj)
     autoname(obj, "web", b"seed")
     assert repr(obj) == before

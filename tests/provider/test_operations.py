@@ -52,7 +52,7 @@ def test_an_update_is_one_request_once_the_fields_are_applied(call: Call, cluste
     assert state.properties[FIELD_MANAGER] == made.properties[FIELD_MANAGER]
 
 
-def test_another_field_manager_takes_over_and_the_former_lets_go(call: Call, cluster: Apiserver) -> None:
+def test_a_changed_field_manager_takes_over_all_fields(call: Call, cluster: Apiserver) -> None:
     made = create(call, a_config_map(a="1"))
     cluster.requests.clear()
     pinned = a_config_map(a="2")
@@ -62,7 +62,7 @@ def test_another_field_manager_takes_over_and_the_former_lets_go(call: Call, clu
     assert cluster.applied_by == ["plimsoll", made.properties[FIELD_MANAGER]]
 
 
-def test_an_update_that_a_controller_overtakes_looks_again(call: Call, cluster: Apiserver) -> None:
+def test_an_update_retries_after_a_concurrent_change(call: Call, cluster: Apiserver) -> None:
     made = create(call, a_config_map(a="1"))
     cluster.fail("PATCH", (409, "the object has been modified; please apply your changes to the latest version"))
     assert update(call, made.properties, a_config_map(a="2"), []).properties["data"] == {"a": "2"}
@@ -76,7 +76,7 @@ def test_a_field_that_others_own_is_a_conflict_with_a_hint(call: Call, cluster: 
         update(call, made.properties, a_config_map(a="3"), [])
 
 
-def test_an_object_that_was_made_anew_is_updated_all_the_same(call: Call, cluster: Apiserver) -> None:
+def test_an_object_that_was_created_again_is_updated(call: Call, cluster: Apiserver) -> None:
     made = create(call, a_config_map(a="1"))
     made = update(call, made.properties, a_config_map(a="2"), [])
     repacked = a_config_map(a="2")
@@ -93,7 +93,7 @@ def test_managed_fields_that_are_ignored_are_not_applied(call: Call, cluster: Ap
     assert applied.properties["data"] == {"a": "2"}
 
 
-def test_an_object_that_has_gone_is_not_brought_back_by_an_update(call: Call, cluster: Apiserver) -> None:
+def test_an_update_does_not_create_a_deleted_object(call: Call, cluster: Apiserver) -> None:
     made = create(call, a_config_map(a="1"))
     made = update(call, made.properties, a_config_map(a="2"), [])
     cluster.change(f"{PATH}/one", None)
@@ -102,7 +102,7 @@ def test_an_object_that_has_gone_is_not_brought_back_by_an_update(call: Call, cl
     assert cluster.objects == {}
 
 
-def test_a_secret_goes_out_plain_and_comes_back_hidden(call: Call, cluster: Apiserver) -> None:
+def test_a_secret_is_sent_in_plain_and_recorded_as_secret(call: Call, cluster: Apiserver) -> None:
     state = create(call, a_config_map(a=Secret("hush")))
     assert cluster.objects[f"{PATH}/one"]["data"] == {"a": "hush"}
     assert state.properties["data"] == {"a": Secret("hush")}
@@ -110,18 +110,18 @@ def test_a_secret_goes_out_plain_and_comes_back_hidden(call: Call, cluster: Apis
 
 
 @pytest.mark.parametrize("failure", [429, 503, "drop before"])
-def test_a_create_that_did_not_happen_is_tried_again(call: Call, cluster: Apiserver, failure: Any) -> None:
+def test_a_create_that_did_not_happen_is_retried(call: Call, cluster: Apiserver, failure: Any) -> None:
     cluster.fail("POST", failure)
     assert create(call, a_config_map()).id == "default/one"
 
 
-def test_a_create_whose_answer_is_lost_is_not_made_twice(call: Call, cluster: Apiserver) -> None:
+def test_a_create_with_a_lost_response_is_not_repeated(call: Call, cluster: Apiserver) -> None:
     cluster.fail("POST", "drop after")
     assert create(call, a_config_map()).id == "default/one"
     assert cluster.requests.count(f"POST {PATH}") == 1
 
 
-def test_an_object_of_others_is_not_taken_over_when_an_answer_is_lost(call: Call, cluster: Apiserver) -> None:
+def test_an_object_of_others_is_not_adopted_after_a_lost_response(call: Call, cluster: Apiserver) -> None:
     create(call, a_config_map(theirs="1"))
     cluster.fail("POST", "drop before")
     with pytest.raises(RequestError, match="already exists"):
@@ -129,14 +129,14 @@ def test_an_object_of_others_is_not_taken_over_when_an_answer_is_lost(call: Call
     assert cluster.objects[f"{PATH}/one"]["data"] == {"theirs": "1"}
 
 
-def test_an_upsert_applies_over_what_is_there(sessions: Sessions, cluster: Apiserver) -> None:
+def test_an_upsert_applies_over_an_existing_object(sessions: Sessions, cluster: Apiserver) -> None:
     cluster.change(f"{PATH}/one", a_config_map(a="1"))
     upserting = Call(sessions(upsertExistingObjects="true"), Interruption())
     assert create(upserting, a_config_map(a="2")).id == "default/one"
     assert cluster.objects[f"{PATH}/one"]["data"] == {"a": "2"}
 
 
-def test_an_object_that_is_still_leaving_is_waited_for(call: Call, cluster: Apiserver) -> None:
+def test_an_object_that_is_being_deleted_is_awaited(call: Call, cluster: Apiserver) -> None:
     leaving = a_config_map(a="1")
     leaving["metadata"] |= {"uid": "old", "deletionTimestamp": "now", "finalizers": ["x"]}
     cluster.change(f"{PATH}/one", leaving)
@@ -162,7 +162,7 @@ def test_a_preview_changes_nothing(sessions: Sessions, cluster: Apiserver) -> No
     assert cluster.objects == {}
 
 
-def test_a_pod_is_waited_for_until_it_is_ready(call: Call, cluster: Apiserver) -> None:
+def test_a_pod_is_awaited_until_it_is_ready(call: Call, cluster: Apiserver) -> None:
     def become_ready() -> None:
         assert cluster.watched.wait(10)
         pod = cluster.objects[f"{PODS}/pod"]
@@ -182,7 +182,7 @@ def test_skip_await_waits_for_nothing(call: Call, cluster: Apiserver) -> None:
     assert not any("GET" in request and request.endswith("pods") for request in cluster.requests)
 
 
-def test_waiting_ends_with_the_time_allowed_and_the_state_is_kept(sessions: Sessions, cluster: Apiserver) -> None:
+def test_waiting_ends_at_the_timeout_and_the_state_is_kept(sessions: Sessions, cluster: Apiserver) -> None:
     with pytest.raises(InitializationFailedError, match="not Ready") as caught:
         create(Call(sessions(), Interruption(), seconds=0.05), a_pod())
     assert caught.value.state.id == "default/pod"
@@ -203,7 +203,7 @@ def test_cancel_ends_the_waiting(sessions: Sessions, cluster: Apiserver) -> None
     user.join()
 
 
-def test_deleting_waits_for_the_object_to_go(call: Call, cluster: Apiserver) -> None:
+def test_deleting_waits_until_the_object_is_gone(call: Call, cluster: Apiserver) -> None:
     state = create(call, a_config_map())
     cluster.objects[f"{PATH}/one"]["metadata"]["finalizers"] = ["x"]
 
@@ -218,12 +218,12 @@ def test_deleting_waits_for_the_object_to_go(call: Call, cluster: Apiserver) -> 
     assert cluster.objects == {}
 
 
-def test_what_has_gone_already_is_deleted(call: Call) -> None:
+def test_deleting_a_missing_object_succeeds(call: Call) -> None:
     delete(call, TOKEN, "default/one", a_config_map())
     delete(call, "kubernetes:nobody/v1:Thing", "default/x", {"apiVersion": "nobody/v1", "kind": "Thing"})
 
 
-def test_a_refresh_brings_the_declared_fields_as_they_are_now(call: Call, cluster: Apiserver) -> None:
+def test_a_refresh_reads_the_declared_fields(call: Call, cluster: Apiserver) -> None:
     inputs = a_config_map(a=Secret("1"))
     made = create(call, inputs)
     live = cluster.objects[f"{PATH}/one"]
@@ -234,11 +234,11 @@ def test_a_refresh_brings_the_declared_fields_as_they_are_now(call: Call, cluste
     assert state.properties[FIELD_MANAGER] == made.properties[FIELD_MANAGER]
 
 
-def test_a_refresh_drops_what_has_gone(call: Call) -> None:
+def test_a_refresh_removes_missing_objects(call: Call) -> None:
     assert read(call.session, TOKEN, "default/one", a_config_map(), {}).id == ""
 
 
-def test_an_import_takes_the_whole_object_but_what_the_server_sets(call: Call, cluster: Apiserver) -> None:
+def test_an_import_reads_all_fields_except_those_of_the_server(call: Call, cluster: Apiserver) -> None:
     live = a_config_map(a="1")
     live["metadata"] |= {"uid": "u", "creationTimestamp": "t"}
     cluster.change(f"{PATH}/one", live | {"status": {}})

@@ -24,7 +24,7 @@ def condition(name: str, status: str = "True", **more: str) -> dict[str, str]:
     return {"type": name, "status": status, **more}
 
 
-def test_a_pod_is_ready_when_it_says_so_or_has_succeeded() -> None:
+def test_a_pod_is_ready_by_its_condition_or_if_it_succeeded() -> None:
     assert ready("Pod", {"conditions": [condition("Ready")]}, "v1")
     assert ready("Pod", {"phase": "Succeeded"}, "v1")
     assert not ready("Pod", {"conditions": [condition("Ready", "False")]}, "v1")
@@ -33,7 +33,7 @@ def test_a_pod_is_ready_when_it_says_so_or_has_succeeded() -> None:
         ready("Pod", {"phase": "Failed", "reason": "Evicted"}, "v1")
 
 
-def test_a_deployment_is_ready_when_its_new_pods_are_and_the_old_have_gone() -> None:
+def test_a_deployment_is_ready_when_its_rollout_is_complete() -> None:
     done = {"observedGeneration": 2, "replicas": 3, "updatedReplicas": 3, "availableReplicas": 3}
     assert ready("Deployment", done, replicas=3)
     assert not ready("Deployment", done | {"observedGeneration": 1}, replicas=3)
@@ -71,7 +71,7 @@ def test_a_definition_is_ready_when_established() -> None:
         ready("CustomResourceDefinition", {"conditions": [refused]}, group)
 
 
-def test_only_a_load_balancer_service_is_waited_for() -> None:
+def test_only_a_load_balancer_service_is_awaited() -> None:
     assert ready("Service", {}, "v1", type="ClusterIP")
     assert not ready("Service", {}, "v1", type="LoadBalancer")
     assert ready("Service", {"loadBalancer": {"ingress": [{"ip": "1"}]}}, "v1", type="LoadBalancer")

@@ -1,4 +1,4 @@
-"""What the official plugin recorded is what is recorded here, and a stack that comes from it changes nothing."""
+"""The provider records the same as the official plugin, and a stack of the plugin is unchanged."""
 
 from typing import Any, get_args
 
@@ -80,7 +80,7 @@ def test_a_refresh_leaves_the_plugins_state_as_it_is(
 
 @both_ways
 @each
-def test_a_creation_is_recorded_with_the_owner_that_the_plugin_has(
+def test_a_creation_is_recorded_with_the_field_manager_of_the_plugin(
     engine: Engine, it: Recorded, creation: Creation
 ) -> None:
     upsert = {"kubernetes:config:upsertExistingObjects": str(creation == "upsert").lower()}
@@ -137,7 +137,7 @@ def test_a_secret_whose_text_is_not_known_yet_stays_unknown(engine: Engine) -> N
         ({"kind": "NodeClaim", "apiVersion": "karpenter.sh/v1"}, "spec.resources.requests.x", False),
     ],
 )  # fmt: skip
-def test_quantities_are_spelled_where_kubernetes_has_them(obj: dict[str, Any], path: str, spelled: bool) -> None:
+def test_quantities_are_canonical_in_kubernetes_kinds(obj: dict[str, Any], path: str, spelled: bool) -> None:
     def with_value(value: str) -> dict[str, Any]:
         nested: Any = value
         for step in reversed(path.split(".")):
@@ -163,14 +163,14 @@ def test_a_custom_resource_is_recorded_as_given_and_compared_by_value(sessions: 
     assert [change.path for change in found.changed] == [("metadata", "labels", "capacity")]
 
 
-def test_a_definition_keeps_nothing_that_the_apiserver_drops() -> None:
+def test_fields_of_a_crd_that_the_apiserver_drops_are_omitted() -> None:
     crd = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "spec": {"group": "g"}}
     given = crd | {"spec": {"group": "g", "preserveUnknownFields": False}, "status": {"conditions": []}}
     assert declared(given) == crd
     assert given["spec"] == {"group": "g", "preserveUnknownFields": False}
 
 
-def test_no_labels_are_no_field_of_ours() -> None:
+def test_empty_labels_are_omitted() -> None:
     made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "labels": {}, "annotations": {}}}
     assert declared(made)["metadata"] == {"name": "x"}
     assert id_of(declared(made)) == "x"

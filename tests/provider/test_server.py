@@ -28,7 +28,7 @@ def configured(engine: Engine, **settings: str) -> None:
     engine.Configure(provider_pb2.ConfigureRequest(variables=variables))
 
 
-def test_it_listens_on_loopback_and_tells_the_engine_where(cluster: Apiserver, tmp_path: Path) -> None:
+def test_it_listens_on_loopback_and_its_environment_has_the_port(cluster: Apiserver, tmp_path: Path) -> None:
     with serve(cluster.kubeconfig(tmp_path)) as served:
         assert served.environment == {"PULUMI_DEBUG_PROVIDERS": f"kubernetes:{served.port}"}
     assert cluster.requests == []
@@ -59,12 +59,12 @@ def test_check_keeps_secrets_secret(engine: Engine) -> None:
         "kubernetes:helm.sh/v3:Release",
     ],
 )
-def test_types_that_are_not_covered_are_refused_by_name(engine: Engine, token: str) -> None:
+def test_unsupported_types_are_refused_by_name(engine: Engine, token: str) -> None:
     with pytest.raises(grpc.RpcError, match=f"{token}.*not supported"):
         checked(engine, token, news=encode(a_config_map()))
 
 
-def test_functions_and_components_that_are_not_covered_are_refused_by_name(engine: Engine) -> None:
+def test_unsupported_functions_and_components_are_refused_by_name(engine: Engine) -> None:
     with pytest.raises(grpc.RpcError, match="kubernetes:yaml:decode is not supported"):
         engine.Invoke(provider_pb2.InvokeRequest(tok="kubernetes:yaml:decode"))
     with pytest.raises(grpc.RpcError, match="kubernetes:yaml/v2:ConfigGroup is not supported"):
@@ -80,9 +80,7 @@ def test_functions_and_components_that_are_not_covered_are_refused_by_name(engin
         ({"context": "missing"}, "missing"),
     ],
 )
-def test_settings_that_are_not_covered_are_refused_by_name(
-    engine: Engine, settings: dict[str, str], message: str
-) -> None:
+def test_unsupported_settings_are_refused_by_name(engine: Engine, settings: dict[str, str], message: str) -> None:
     with pytest.raises(grpc.RpcError, match=message):
         configured(engine, **settings)
 
@@ -101,7 +99,7 @@ def test_the_provider_resource_is_checked_before_it_is_used(engine: Engine) -> N
     assert not engine.CheckConfig(provider_pb2.CheckRequest(news=encode({"namespace": "a"}))).failures
 
 
-def test_another_cluster_replaces_the_provider_and_another_token_does_not(
+def test_a_changed_cluster_replaces_the_provider_and_a_changed_token_does_not(
     engine: Engine, cluster: Apiserver, tmp_path: Path
 ) -> None:
     text = cluster.kubeconfig(tmp_path).read_text()
@@ -128,7 +126,7 @@ def test_each_connection_has_its_own_settings(cluster: Apiserver, tmp_path: Path
                 assert inputs["metadata"]["namespace"] == namespace
 
 
-def test_a_new_connection_of_the_only_engine_goes_on_with_its_settings(cluster: Apiserver, tmp_path: Path) -> None:
+def test_a_reconnecting_engine_keeps_its_settings(cluster: Apiserver, tmp_path: Path) -> None:
     with serve(cluster.kubeconfig(tmp_path)) as served:
         target = f"127.0.0.1:{served.port}"
         with grpc.insecure_channel(target, [("grpc.use_local_subchannel_pool", 1)]) as channel:
@@ -139,7 +137,7 @@ def test_a_new_connection_of_the_only_engine_goes_on_with_its_settings(cluster: 
     assert inputs["metadata"]["namespace"] == "team"
 
 
-def test_the_whole_life_of_an_object(engine: Engine, cluster: Apiserver) -> None:
+def test_the_life_cycle_of_an_object(engine: Engine, cluster: Apiserver) -> None:
     made = engine.Create(provider_pb2.CreateRequest(properties=encode(a_config_map(a="1"))))
     assert made.id == "default/one"
     news = encode(a_config_map(a="1") | {"immutable": False})
@@ -154,7 +152,7 @@ def test_the_whole_life_of_an_object(engine: Engine, cluster: Apiserver) -> None
     assert cluster.objects == {}
 
 
-def test_an_object_that_is_made_but_not_ready_is_handed_to_the_engine(engine: Engine) -> None:
+def test_a_created_object_that_is_not_ready_is_recorded(engine: Engine) -> None:
     with pytest.raises(grpc.RpcError) as caught:
         engine.Create(provider_pb2.CreateRequest(properties=encode(a_pod()), timeout=0.05))
     details = dict(caught.value.trailing_metadata())["grpc-status-details-bin"]
@@ -175,9 +173,7 @@ def test_cancel_ends_a_waiting_create(engine: Engine, cluster: Apiserver) -> Non
     assert f"{PODS}/pod" in cluster.objects
 
 
-def test_an_engine_that_goes_ends_its_waiting(
-    engine: Engine, cluster: Apiserver, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_waiting_ends_when_the_engine_ends(engine: Engine, cluster: Apiserver, monkeypatch: pytest.MonkeyPatch) -> None:
     stopped = threading.Event()
     stop = Interruption.stop
 
@@ -192,7 +188,7 @@ def test_an_engine_that_goes_ends_its_waiting(
     assert stopped.wait(10)
 
 
-def test_the_kubeconfig_must_be_there(tmp_path: Path) -> None:
+def test_a_missing_kubeconfig_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(PlimsollError, match="nowhere"):
         serve(tmp_path / "nowhere")
 

@@ -27,7 +27,7 @@ values = st.recursive(
 
 
 @given(st.dictionaries(st.text(), values))
-def test_what_is_encoded_decodes_to_the_same(properties: dict[str, object]) -> None:
+def test_encoded_values_decode_to_the_same(properties: dict[str, object]) -> None:
     assert decode(encode(properties)) == properties
 
 
@@ -36,7 +36,7 @@ def test_plain_values_hold_no_secret_mark(properties: dict[str, object]) -> None
     assert not has_secrets(plain(properties))
 
 
-def test_whole_numbers_are_int_so_that_the_apiserver_takes_them() -> None:
+def test_whole_numbers_become_integers() -> None:
     struct = struct_pb2.Struct()
     struct.update({"replicas": 3.0, "share": 0.5, "on": True})
     decoded = decode(struct)
@@ -51,7 +51,7 @@ def test_nulls_of_objects_are_left_out() -> None:
     assert decode(struct) == {"kept": [None]}
 
 
-def test_schema_extensions_are_dashed_for_the_apiserver_and_underscored_for_the_sdk() -> None:
+def test_schema_extensions_have_dashes_for_the_apiserver_and_underscores_for_the_sdk() -> None:
     schema = {"x_kubernetes_preserve_unknown_fields": True}
     decoded = decode(encode(schema))
     assert decoded == {"x-kubernetes-preserve-unknown-fields": True}
@@ -63,7 +63,7 @@ def test_unknowns_are_found_inside_secrets_and_lists() -> None:
     assert not has_unknowns({"a": [{"b": Secret("known")}]})
 
 
-def test_secrets_are_marked_in_place() -> None:
+def test_secrets_are_marked_at_their_own_path() -> None:
     live = {"spec": {"open": "1", "hidden": "2", "list": ["3", "4"]}, "status": {"hidden": "5"}}
     source = {"spec": {"hidden": Secret("2"), "list": ["3", Secret("4")]}}
     assert mark_secrets(live, source) == {
@@ -72,7 +72,7 @@ def test_secrets_are_marked_in_place() -> None:
     }
 
 
-def test_a_list_in_which_a_secret_has_moved_is_secret_as_a_whole() -> None:
+def test_a_list_with_a_moved_secret_is_secret_as_a_whole() -> None:
     source = {"list": [{"name": "a", "value": Secret("x")}, {"name": "b"}]}
     defaulted = {"list": [{"name": "a", "value": "x", "kept": True}, {"name": "b"}, {"name": "added"}]}
     assert mark_secrets(defaulted, source)["list"] == [
@@ -91,11 +91,11 @@ def test_data_of_a_secret_is_always_secret() -> None:
     assert marked["stringData"] == Secret({"b": "y"})
 
 
-def test_a_secret_does_not_show_itself() -> None:
+def test_the_repr_of_a_secret_hides_its_value() -> None:
     assert "hunter" not in repr(Secret("hunter"))
 
 
-def test_texts_of_secrets_are_found_however_deep() -> None:
+def test_strings_of_secrets_are_found_at_any_depth() -> None:
     assert set(secret_texts({"a": Secret({"b": ["x", 1]}), "c": "y", "d": [Secret("z")]})) == {"x", "z"}
 
 

@@ -37,7 +37,7 @@ from plimsoll.quantity import canonical_quantity, parse_quantity
         ("+5", "5"),
     ],
 )
-def test_as_apimachinery_has_it(given: str | float, written: str) -> None:
+def test_canonical_forms_are_those_of_apimachinery(given: str | float, written: str) -> None:
     assert canonical_quantity(given) == written
 
 
@@ -45,7 +45,7 @@ def test_as_apimachinery_has_it(given: str | float, written: str) -> None:
     number=st.decimals(min_value=-(10**6), max_value=10**6, places=3),
     suffix=st.sampled_from(["", "m", "k", "M", "G", "Ki", "Mi", "Gi", "Ti", "e3", "E-2", "E"]),
 )
-def test_it_is_the_same_number_and_changes_no_more(number: object, suffix: str) -> None:
+def test_the_canonical_form_has_the_same_value_and_is_stable(number: object, suffix: str) -> None:
     text = f"{number}{suffix}"
     written = canonical_quantity(text)
     assert parse_quantity(written) == parse_quantity(text)
@@ -53,6 +53,6 @@ def test_it_is_the_same_number_and_changes_no_more(number: object, suffix: str) 
 
 
 @pytest.mark.parametrize("text", ["", "many", "1Kb", "--1", "1 Gi"])
-def test_what_is_none(text: str) -> None:
+def test_invalid_quantities_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match="is not a Kubernetes quantity"):
         canonical_quantity(text)

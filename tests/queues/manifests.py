@@ -1,4 +1,4 @@
-"""Manifests of Queues and of what names them."""
+"""Manifests of Queues and of objects that name them."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ def amounts(quota: float, limit: float = -1, weight: float = 1) -> dict[str, flo
 
 
 def queue(name: str, parent: str | None = None, gpu: Any = None, deleting: bool = False, **spec: Any) -> dict[str, Any]:
-    """A Queue whose CPU and memory are unlimited, and whose GPUs are where nothing else is said."""
+    """A Queue with unlimited CPU and memory, and unlimited GPUs unless set."""
     resources = {"gpu": UNLIMITED if gpu is None else gpu, "cpu": UNLIMITED, "memory": UNLIMITED}
     return {
         "apiVersion": "scheduling.run.ai/v2",

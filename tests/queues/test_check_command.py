@@ -46,7 +46,7 @@ def test_the_items_of_a_list_are_checked_with_the_other_files(tmp_path: Path) ->
     assert [each["rule"] for each in checked("-f", str(tmp_path / "list.yaml"))[1]] == ["queue-parent-missing"]
 
 
-def test_a_deletion_is_judged_before_it_is_made() -> None:
+def test_a_planned_deletion_is_checked() -> None:
     given = yaml.safe_dump_all([queue("a"), queue("b", "a")])
     assert [each["rule"] for each in checked("-f", "-", "--delete", "a", given=given)[1]] == [
         "queue-deleted-with-children"
@@ -63,7 +63,7 @@ def test_a_deletion_is_judged_before_it_is_made() -> None:
         ("kind: List\nitems: 5", "items"),
     ],
 )
-def test_what_is_no_manifest_is_exit_code_1_with_its_place(text: str, words: str, tmp_path: Path) -> None:
+def test_an_invalid_manifest_is_exit_code_1_with_its_place(text: str, words: str, tmp_path: Path) -> None:
     file = tmp_path / "bad.yaml"
     file.write_text(text)
     done = plimsoll("queues", "check", "-f", str(file), "--output", "json")
@@ -73,7 +73,7 @@ def test_what_is_no_manifest_is_exit_code_1_with_its_place(text: str, words: str
     assert "Traceback" not in done.stderr
 
 
-def test_people_read_lines(tmp_path: Path) -> None:
+def test_the_text_output_has_one_line_for_each_finding(tmp_path: Path) -> None:
     file = tmp_path / "queues.yaml"
     given: list[Any] = [queue("a", "b"), queue("b", "a")]
     file.write_text(yaml.safe_dump_all(given))

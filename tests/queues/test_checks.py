@@ -1,4 +1,4 @@
-"""Queues and what names them are checked as a whole, and each finding names the queues."""
+"""Queues and the objects that name them are checked together, and each finding names the queues."""
 
 import random
 from typing import Any
@@ -29,7 +29,7 @@ def only(*manifests: dict[str, Any], **options: Any) -> Finding:
     return finding
 
 
-def test_a_sound_tree_and_its_work() -> None:
+def test_a_valid_tree_has_no_findings() -> None:
     work = (
         pod("p", "training"),
         job_set("j", "notebooks"),
@@ -114,7 +114,7 @@ def test_fields(spec: dict[str, Any], rule: str, field: str) -> None:
 
 
 @pytest.mark.parametrize("duration", ["0", "30s", "1.5h", "1h30m", "100ms", "+5m", "1µs"])
-def test_durations_that_go_reads(duration: str) -> None:
+def test_durations_in_the_format_of_go(duration: str) -> None:
     assert found(queue("a", preemptMinRuntime=duration)) == []
 
 
@@ -185,11 +185,11 @@ def test_a_parent_may_go_together_with_its_children() -> None:
     assert found(queue("p", deleting=True), queue("c", "p", deleting=True)) == []
 
 
-def test_a_queue_that_stands_there_twice() -> None:
+def test_a_queue_that_is_declared_twice() -> None:
     assert found(queue("a"), queue("a")) == [("queue-duplicate", "a", "metadata.name")]
 
 
-def test_queues_of_other_schedulers_are_left_alone() -> None:
+def test_queues_of_other_schedulers_are_ignored() -> None:
     other = {
         "apiVersion": "scheduling.volcano.sh/v1beta1",
         "kind": "Queue",
@@ -209,7 +209,7 @@ def test_queues_of_other_schedulers_are_left_alone() -> None:
         (queue("a") | {"spec": []}, "spec: must be an object"),
     ],
 )
-def test_what_is_no_object_is_an_error(manifest: dict[str, Any], words: str) -> None:
+def test_values_that_are_not_objects_are_an_error(manifest: dict[str, Any], words: str) -> None:
     with pytest.raises(InvalidObjectError, match=words):
         check_queues([manifest])
 
@@ -228,7 +228,7 @@ QUEUES = st.lists(
 
 
 @given(QUEUES, st.lists(st.builds(pod, st.sampled_from(["p", "q"]), NAMES), max_size=3), st.randoms())
-def test_any_tree_is_judged_the_same_in_any_order(
+def test_findings_do_not_depend_on_the_order_of_queues(
     queues: list[dict[str, Any]], pods: list[dict[str, Any]], shuffle: random.Random
 ) -> None:
     manifests = [*queues, *pods]
@@ -238,7 +238,7 @@ def test_any_tree_is_judged_the_same_in_any_order(
 
 
 @given(QUEUES)
-def test_exactly_the_queues_that_reach_no_root_are_named_as_cycles_or_below_a_missing_parent(
+def test_queues_that_reach_no_root_are_in_a_cycle_or_below_a_missing_parent(
     queues: list[dict[str, Any]],
 ) -> None:
     parents = {each["metadata"]["name"]: each["spec"].get("parentQueue") for each in queues}

@@ -35,7 +35,7 @@ def stands(*objects: Any, gpus: int = 8) -> QueueUsage:
 
 
 def following(*objects: Any, gpus: int = 8) -> tuple[str, bool, list[str]] | None:
-    """The queue, whether the GPUs are free, and the names of the victims."""
+    """The next queue, whether GPUs are free, and the names of the victims."""
     found: NextGpu | None = next_gpu(stands(*objects, gpus=gpus))
     return None if found is None else (found.pod.queue, found.free, [each.pod.name for each in found.victims])
 
@@ -45,7 +45,7 @@ def q(name: str, parent: str | None = None, *, priority: int = 100, created: str
     return read.model_copy(update={"creation_timestamp": created})
 
 
-def test_without_demand_nobody_is_next() -> None:
+def test_without_pending_pods_no_queue_is_next() -> None:
     assert following(q("a", quota=4), a_pod("p", "a", node="n")) is None
 
 
@@ -80,7 +80,7 @@ def test_the_dominant_share_may_be_another_resource() -> None:
     assert found.pod.queue == "b"
 
 
-def test_a_parent_is_judged_before_its_children() -> None:
+def test_a_parent_is_compared_before_its_children() -> None:
     tree = (q("a", quota=4), q("a1", "a", quota=4), q("b", quota=4), q("b1", "b", quota=1), q("b2", "b", quota=0))
     objects = (*tree, a_pod("x", "a1", 2, node="n"), a_pod("y", "b1", node="n"), a_pod("p", "a1"), a_pod("r", "b2"))
     assert following(*objects) == ("b2", True, [])
@@ -98,7 +98,7 @@ def test_within_a_queue_the_highest_priority_then_the_oldest() -> None:
         assert found.pod.pod.name == name
 
 
-def test_a_pod_that_its_queue_would_not_admit_is_passed_over() -> None:
+def test_a_pod_that_its_queue_would_not_admit_is_skipped() -> None:
     objects = (q("a", quota=1, limit=1), q("b", quota=0), a_pod("p", "a", 2), a_pod("r", "b"))
     assert following(*objects) == ("b", True, [])
 
@@ -115,13 +115,13 @@ def test_work_over_its_fair_share_is_reclaimed_lowest_priority_and_newest_first(
     assert following(*tree, *running, a_pod("p", "a", 2), gpus=4) == ("a", False, ["newest", "kept-2"])
 
 
-def test_work_that_is_not_preemptible_is_left() -> None:
+def test_non_preemptible_work_is_not_reclaimed() -> None:
     tree = (q("a", quota=2), q("b", quota=2))
     running = [a_pod(f"r{number}", "b", node="n", priority=125) for number in range(4)]
     assert following(*tree, *running, a_pod("p", "a"), gpus=4) == ("a", False, [])
 
 
-def test_nobody_reclaims_beyond_the_fair_share() -> None:
+def test_no_queue_reclaims_beyond_its_fair_share() -> None:
     tree = (q("a", quota=2), q("b", quota=2))
     running = (*(a_pod(f"a{number}", "a", node="n") for number in range(2)), a_pod("b", "b", 2, node="n"))
     assert following(*tree, *running, a_pod("p", "a"), gpus=4) == ("a", False, [])
@@ -133,7 +133,7 @@ def test_parents_reclaim_from_each_other() -> None:
     assert following(*tree, *running, a_pod("p", "a1"), gpus=4) == ("a1", False, ["r3"])
 
 
-def test_a_queue_that_hangs_nowhere_has_no_share_and_breaks_nothing() -> None:
+def test_a_queue_without_a_root_has_no_share_and_causes_no_error() -> None:
     objects = (
         q("a", quota=4),
         q("lost", "gone", quota=4),
@@ -146,7 +146,7 @@ def test_a_queue_that_hangs_nowhere_has_no_share_and_breaks_nothing() -> None:
     assert following(*objects) == ("a", True, [])
 
 
-def test_what_pods_of_no_queue_take_is_not_divided_and_reservations_count_once() -> None:
+def test_pods_without_a_queue_reduce_the_total_and_reservations_count_once() -> None:
     reservation = a_pod("g", "", node="n", namespace="kai-resource-reservation", labels={"runai-gpu-group": "g"})
     found = stands(q("a", quota=-1), a_pod("other", "", 3, node="n"), reservation, a_pod("p", "a", 9))
     assert found.total.gpu == 5000

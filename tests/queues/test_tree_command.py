@@ -1,4 +1,4 @@
-"""`plimsoll queues`: the tree with what queues have and ask, and which is next."""
+"""`plimsoll queues`: the tree with usage and requests, and the queue that gets the next GPU."""
 
 import json
 from typing import Any
@@ -81,7 +81,7 @@ def test_the_tree_for_people() -> None:
     assert "reclaimed from research/a of Queue training" in done.stdout
 
 
-def test_without_queues_it_says_so() -> None:
+def test_without_queues_the_output_says_so() -> None:
     done = plimsoll("queues", "-f", "-", given=yaml.safe_dump(NODE))
     assert (done.returncode, done.stdout) == (0, "there are no Queues\n")
 

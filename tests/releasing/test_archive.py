@@ -1,4 +1,4 @@
-"""The archive of an image says of which version it is, and what is in it."""
+"""The archive of an image contains its version, and its contents are counted."""
 
 import hashlib
 import io
@@ -46,7 +46,7 @@ def an_archive(folder: Path, version: str = "1.2.3", user: str = "65532:65532", 
     return file
 
 
-def test_what_is_in_it_is_counted(tmp_path: Path) -> None:
+def test_its_packages_are_counted(tmp_path: Path) -> None:
     assert verify(an_archive(tmp_path), "1.2.3") == 2
 
 

@@ -1,4 +1,4 @@
-"""A Workspace's status says how far its capacity has come, and what holds it up."""
+"""The conditions of a Workspace: how far its capacity has progressed, and what blocks it."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -48,7 +48,7 @@ def of(status: dict[str, Any], kind: str) -> tuple[str, str, str]:
 
 
 def step(claim: NodeClaim, **steps: str) -> NodeClaim:
-    """The claim with conditions such as Launched="True", and a word of Karpenter on those that are not."""
+    """A NodeClaim with conditions such as Launched="True", and Karpenter's message on those that are not."""
     conditions = tuple(
         Condition.model_validate({"type": kind, "status": value, "reason": "" if value == "True" else f"No{kind}"})
         for kind, value in steps.items()
@@ -79,12 +79,12 @@ def test_a_refused_workspace_says_why_and_nothing_about_nodes() -> None:
     assert "targetNodeCount" not in text
 
 
-def test_a_refused_workspace_that_still_serves_says_so() -> None:
+def test_a_refused_workspace_that_still_serves_has_a_condition() -> None:
     text = status(WS, refused(WS), serving(WS, 2, 2))
     assert of(text, "WorkloadReady") == ("True", "Ready", "StatefulSet ws: 2 of 2 pods ready")
 
 
-def test_brought_nodes_need_no_claims() -> None:
+def test_existing_nodes_need_no_claims() -> None:
     text = status(WS, accepted(WS, 2, ("a", "b")), a_node("a"), a_node("b"), serving(WS, 2, 2))
     assert of(text, "NodeClaimsReady")[:2] == ("True", "NotNeeded")
     assert [of(text, kind)[0] for kind in TYPES] == ["True"] * 4
@@ -92,7 +92,7 @@ def test_brought_nodes_need_no_claims() -> None:
     assert (text["perReplicaNodeCount"], text["targetNodeCount"]) == (1, 2)
 
 
-def test_too_few_brought_nodes_are_counted() -> None:
+def test_too_few_existing_nodes_are_counted() -> None:
     text = status(WS, accepted(WS, 3, ("a", "b")), a_node("a"), a_node("b"))
     assert of(text, "NodesReady") == ("False", "NodesNotReady", "2 of 3 nodes ready")
     assert of(text, "ResourceReady") == of(text, "NodesReady")
@@ -148,7 +148,7 @@ def test_interrupted_spot_nodes_are_named_until_others_are_ready(replacement: tu
     assert of(text, "NodeClaimsReady")[:2] == ("True", "Ready")
 
 
-def test_other_nodes_that_go_are_no_interruption() -> None:
+def test_other_deleted_nodes_are_no_interruption() -> None:
     launching = a_claim("c1", NAP, deleting=True)
     launching = launching.model_copy(update={"labels": {**launching.labels, "karpenter.sh/capacity-type": "spot"}})
     bought = spot(a_claim("c2", NAP, ready=True, deleting=True), "on-demand")
@@ -165,7 +165,7 @@ def test_provisioned_nodes_count_once_they_are_ready() -> None:
     assert text["workerNodes"] == ["n1"]
 
 
-def test_nodes_that_were_there_before_save_claims() -> None:
+def test_existing_nodes_replace_claims() -> None:
     workspace = NAP.model_copy(update={"spec": a_workspace(instance_type=NC24).spec})
     node = a_node("brought", instance_type=NC24)
     text = status(workspace, accepted(workspace, 1), node, nap=True)
@@ -189,7 +189,7 @@ def test_the_workload_is_ready_with_all_its_pods(
     assert named in message
 
 
-def test_a_workspace_without_a_workload_waits_for_none() -> None:
+def test_a_workspace_without_a_workload_awaits_none() -> None:
     bare = a_workspace(inference=False)
     assert of(status(bare, accepted(bare, 1, ("n",)), a_node("n")), "WorkloadReady")[:2] == ("True", "NotNeeded")
 
@@ -227,7 +227,7 @@ def test_conditions_of_others_and_their_order_make_no_difference() -> None:
     assert differs(held.model_copy(update={"conditions": held.conditions[1:]}), text)
 
 
-def test_what_others_say_at_length_is_cut() -> None:
+def test_long_messages_of_others_are_truncated() -> None:
     verdict = refused(WS).model_copy(update={"message": "x" * 100_000})
     text = refused_status(verdict, None, NOW, WorkspaceStatus())
     assert len(of(text, "ResourceReady")[2]) == 2000

@@ -1,4 +1,4 @@
-"""The history of deltas in the Environment's status: what, when, why, by which stacks; bounded."""
+"""The history of deltas in the Environment's status: what, when, why, and by which stacks; its size is limited."""
 
 from datetime import UTC, datetime
 
@@ -15,7 +15,7 @@ def creating(*names: str, reason: str = "2 of 2 nodes are missing") -> Plan:
     return Plan(creations=tuple(Change(manifest=claim, owner=WS, reason=reason) for claim in claims))
 
 
-def test_operations_that_are_alike_are_one_change_with_some_names() -> None:
+def test_equal_operations_are_one_change_with_some_names() -> None:
     record = delta_record(creating(*(f"c{number}" for number in range(8))), {}, {"shard-0": 0.25, "shard-1": 0.5}, NOW)
     (change,) = record.changes
     assert (change.operation, change.kind, change.owner, change.count) == (
@@ -29,13 +29,13 @@ def test_operations_that_are_alike_are_one_change_with_some_names() -> None:
     assert (record.time, record.seconds, record.stacks) == ("2026-01-01T00:00:00Z", 0.5, ("shard-0", "shard-1"))
 
 
-def test_what_failed_is_told_apart_with_its_reason() -> None:
+def test_failures_are_listed_separately_with_their_reason() -> None:
     plan = creating("good", "bad")
     record = delta_record(plan, {plan.creations[1].key: "Refused: quota"}, {"shard-0": 1.0}, NOW)
     assert [(each.names, each.failure) for each in record.changes] == [(("good",), ""), (("bad",), "Refused: quota")]
 
 
-def test_a_record_has_a_bound_and_counts_what_it_leaves_out() -> None:
+def test_a_record_is_limited_and_counts_what_it_leaves_out() -> None:
     key = ObjectKey(api_version="v1", kind="Pod", namespace="triggers", name="p")
     deletions = tuple(
         Deletion(key=key, uid=str(number), owner=DemandRef(name="d"), reason=f"reason {number}") for number in range(14)

@@ -1,4 +1,4 @@
-"""An event for each change of a verdict and of capacity, none for what stays as it is."""
+"""One event for each change of a verdict and of capacity, and none without a change."""
 
 from datetime import UTC, datetime
 
@@ -67,7 +67,7 @@ def a_creation(name: str) -> Change:
     return Change(manifest=manifest, owner=WS, reason="missing")
 
 
-def test_capacity_is_told_once_for_each_workspace_and_kind() -> None:
+def test_capacity_is_one_event_for_each_workspace_and_kind() -> None:
     gone = ObjectKey(api_version="karpenter.sh/v1", kind="NodeClaim", namespace="", name="old")
     plan = Plan(
         creations=(a_creation("a"), a_creation("b")),
@@ -79,7 +79,7 @@ def test_capacity_is_told_once_for_each_workspace_and_kind() -> None:
     assert deleted.note.endswith("1 NodeClaim (superfluous): old")
 
 
-def test_what_failed_is_told_apart() -> None:
+def test_failures_are_separate_events() -> None:
     plan = Plan(creations=(a_creation("a"), a_creation("b")))
     events = list(capacity_events(plan, {a_creation("b").key: "no such class"}))
     assert [(event.type, event.reason) for event in events] == [
@@ -101,7 +101,7 @@ def test_the_same_event_has_the_same_name() -> None:
     assert all(name.startswith("ws.") for name in others)
 
 
-def test_names_and_notes_hold_the_limits_of_the_apiserver() -> None:
+def test_names_and_notes_respect_the_limits_of_the_apiserver() -> None:
     long = WorkspaceRef(namespace="team", name="w" * 229 + "." + "x" * 23, uid="u")
     manifest = Event(long, "Warning", "Refused", "Validate", "ü" * 5000).manifest(NOW, "i" * 500)
     assert len(manifest["metadata"]["name"]) <= 253
@@ -135,7 +135,7 @@ LATE = provisioning(failures=1, claim="a", reason="NodeClaimLate", message="a is
         pytest.param(LATE, provisioning(tries=1), None, id="ready"),
     ],
 )
-def test_what_comes_of_a_claim_is_told_once(
+def test_the_result_of_a_claim_is_one_event(
     previous: WorkspaceStatus, status: WorkspaceStatus, expected: str | None
 ) -> None:
     event = provisioning_event(WS, previous, status)
@@ -143,7 +143,7 @@ def test_what_comes_of_a_claim_is_told_once(
     assert event is None or (event.type, event.note) == ("Warning", "all")
 
 
-def test_an_interruption_is_told_once() -> None:
+def test_an_interruption_is_one_event() -> None:
     def claims(reason: str) -> WorkspaceStatus:
         condition = {"type": "NodeClaimsReady", "status": "False", "reason": reason, "message": "n1 goes"}
         return WorkspaceStatus.model_validate({"conditions": [condition]})
@@ -167,7 +167,7 @@ def fine(number: int, reason: str = "CapacityCreated") -> list[Event]:
     return [Event(named(f"ws{n:03}"), "Normal", reason, "Create", f"n{n}") for n in range(number)]
 
 
-def test_many_alike_are_told_as_one_about_the_environment() -> None:
+def test_many_equal_events_are_one_event_of_the_environment() -> None:
     environment = an_environment(nap=True).model_copy(update={"uid": "e", "name": "env"})
     refused = [Event(named(f"no{n}"), "Warning", "Refused", "Validate", "why") for n in range(CROWD)]
     alone = fine(2, "Accepted")
@@ -177,7 +177,7 @@ def test_many_alike_are_told_as_one_about_the_environment() -> None:
     assert one.note.startswith(f"for {CROWD} objects: team/ws000, team/ws001, ")
 
 
-def test_few_and_those_without_an_environment_are_told_one_by_one() -> None:
+def test_few_events_and_those_without_an_environment_are_separate() -> None:
     environment = an_environment(nap=True).model_copy(update={"uid": "e", "name": "env"})
     assert list(combined(fine(CROWD - 1), environment)) == fine(CROWD - 1)
     assert list(combined(fine(CROWD), environment.model_copy(update={"uid": ""}))) == fine(CROWD)

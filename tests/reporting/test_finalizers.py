@@ -1,4 +1,4 @@
-"""The finalizer as it is written: nobody else's is touched, no other object is, and nothing is written twice."""
+"""Writing the finalizer: other finalizers and objects are not changed, and nothing is written twice."""
 
 from collections.abc import Iterator
 
@@ -27,7 +27,7 @@ def writer(connection: Recording) -> Iterator[FinalizerWriter]:
 
 
 def holding(connection: Recording, uid: str = "u") -> None:
-    """The cluster has the Workspace, with a finalizer of somebody else's beside ours."""
+    """The cluster has the Workspace, with another finalizer besides ours."""
     metadata = {"uid": uid, "resourceVersion": "7", "finalizers": ["other.example/kept", CAPACITY_FINALIZER]}
     connection.answers[f"GET {PATH}"] = {"metadata": metadata}
 
@@ -36,7 +36,7 @@ def patches(connection: Recording) -> list[dict[str, object]]:
     return [body["metadata"] for method, path, body in connection.calls if (method, path) == ("PATCH", PATH)]
 
 
-def test_it_is_set_once_on_the_object_of_that_uid(connection: Recording, writer: FinalizerWriter) -> None:
+def test_the_finalizer_is_set_once_on_the_object_with_that_uid(connection: Recording, writer: FinalizerWriter) -> None:
     for _ in range(2):
         writer.write(writer.due([Finalizing(REF, True)]))
         writer.flush()
@@ -45,21 +45,21 @@ def test_it_is_set_once_on_the_object_of_that_uid(connection: Recording, writer:
     ]
 
 
-def test_others_stay_when_it_is_removed(connection: Recording, writer: FinalizerWriter) -> None:
+def test_other_finalizers_stay_when_ours_is_removed(connection: Recording, writer: FinalizerWriter) -> None:
     holding(connection)
     writer.write([Finalizing(REF, False)])
     writer.flush()
     assert patches(connection) == [{"uid": "u", "resourceVersion": "7", "finalizers": ["other.example/kept"]}]
 
 
-def test_another_object_of_the_name_is_left_alone(connection: Recording, writer: FinalizerWriter) -> None:
+def test_another_object_of_the_name_is_not_changed(connection: Recording, writer: FinalizerWriter) -> None:
     holding(connection, uid="another")
     writer.write([Finalizing(REF, False)])
     writer.flush()
     assert patches(connection) == []
 
 
-def test_a_change_in_between_is_read_again_and_a_failure_is_tried_at_the_next_report(
+def test_a_conflict_is_retried_and_a_failure_is_left_to_the_next_report(
     connection: Recording, writer: FinalizerWriter
 ) -> None:
     holding(connection)

@@ -1,4 +1,4 @@
-"""`plimsoll status --fleet` over clusters that nobody can reach: each is a row that says why."""
+"""`plimsoll status --fleet` with unreachable clusters: each is a row with the error."""
 
 import json
 from pathlib import Path
@@ -48,7 +48,7 @@ def test_each_cluster_that_cannot_be_read_is_a_row_that_says_why(tmp_path: Path)
 
 
 @pytest.mark.parametrize("more", [["--watch"], ["--kubeconfig", "x"], ["--context", "x"], ["--namespace", "x"]])
-def test_options_of_one_cluster_are_none_of_a_fleet(tmp_path: Path, more: list[str]) -> None:
+def test_options_of_a_single_cluster_are_refused_with_a_fleet(tmp_path: Path, more: list[str]) -> None:
     with pytest.raises(PlimsollError, match=f"{more[0]} .* --fleet"):
         CliRunner().invoke(
             app, ["--fleet", str(tmp_path / "fleet.yaml"), *more], catch_exceptions=False, standalone_mode=False
@@ -65,7 +65,7 @@ def test_options_of_one_cluster_are_none_of_a_fleet(tmp_path: Path, more: list[s
         ("clusters: [", "fleet.yaml"),
     ],
 )
-def test_a_file_that_is_none_is_an_error_that_names_the_field(tmp_path: Path, content: str, message: str) -> None:
+def test_an_invalid_file_is_an_error_that_names_the_field(tmp_path: Path, content: str, message: str) -> None:
     file = tmp_path / "fleet.yaml"
     file.write_text(content)
     with pytest.raises(PlimsollError) as refused:

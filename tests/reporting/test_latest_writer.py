@@ -1,4 +1,4 @@
-"""Writing beside the loop: the latest of each key, one at a time, several keys side by side."""
+"""Writing in the background: the latest value of each key, one at a time for a key, several keys in parallel."""
 
 import threading
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ SECONDS = 30
 
 
 class Held(LatestWriter[str, str]):
-    """Writes `key number`; the first one is under way until it is let go."""
+    """Writes `key number`; the first write waits until the test releases it."""
 
     def __init__(self) -> None:
         super().__init__(3, "held")
@@ -46,7 +46,7 @@ def writer() -> Iterator[Held]:
     writer.close()
 
 
-def test_the_latest_of_a_key_is_written_after_the_one_under_way(writer: Held) -> None:
+def test_the_latest_value_of_a_key_is_written_after_the_running_write(writer: Held) -> None:
     writer.take("a", 1)
     assert writer.begun.wait(SECONDS)
     writer.take("a", 2)
@@ -60,7 +60,7 @@ def test_the_latest_of_a_key_is_written_after_the_one_under_way(writer: Held) ->
     assert writer.received == [("b", "B 1"), ("a", "A 1"), ("a", "A 3")]
 
 
-def test_one_that_breaks_is_not_heard_of_and_holds_nothing_up(writer: Held) -> None:
+def test_a_failing_write_is_ignored_and_does_not_block_others(writer: Held) -> None:
     writer.take("broken", 1)
     writer.flush()
     writer.take("broken", 2)
@@ -68,7 +68,7 @@ def test_one_that_breaks_is_not_heard_of_and_holds_nothing_up(writer: Held) -> N
     assert writer.received == [("broken", "BROKEN 2")]
 
 
-def test_what_was_taken_is_written_before_close_returns(writer: Held) -> None:
+def test_accepted_values_are_written_before_close_returns(writer: Held) -> None:
     for number in range(20):
         writer.take(str(number), number)
     writer.close()

@@ -1,4 +1,4 @@
-"""The log goes to what standard error is when a line is written."""
+"""The log is written to what standard error is at that moment."""
 
 from collections.abc import Iterator
 
@@ -26,7 +26,7 @@ def settings() -> Iterator[None]:
     structlog.configure(**before)
 
 
-def test_a_line_after_standard_error_was_another(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_replaced_standard_error_is_followed(capsys: pytest.CaptureFixture[str]) -> None:
     assert '"event": "within"' in CliRunner().invoke(app, []).stderr
     log.info("after")
     assert '"event": "after"' in capsys.readouterr().err

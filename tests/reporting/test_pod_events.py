@@ -1,4 +1,4 @@
-"""Events on the pods that wait: what is done for each, once for each state."""
+"""Events on pending pods: one for each pod and state."""
 
 from plimsoll.report import Event, PodEvents
 from tests.builders import a_queue
@@ -6,7 +6,7 @@ from tests.capacity_requests.cluster import Cluster, at, demand_environment, poo
 
 
 def message(events: PodEvents, cluster: Cluster, seconds: float) -> dict[str, Event]:
-    """By pod."""
+    """The messages by pod."""
     return {event.regarding.name: event for event in events.of(cluster.run_round(at(seconds)).demands)}
 
 

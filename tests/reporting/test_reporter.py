@@ -1,4 +1,4 @@
-"""Statuses are written when they differ, and what cannot be written never stops the loop."""
+"""Statuses are written when they change, and failed writes never stop the controller."""
 
 import threading
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"
 
 
 class Recording(Connection):
-    """Keeps what is asked, and answers as the test says."""
+    """Records the requests, and responds as the test says."""
 
     def __init__(self) -> None:
         super().__init__(client.Configuration())
@@ -41,7 +41,7 @@ class Recording(Connection):
         return self.answers.get(key, {"metadata": {"resourceVersion": "9"}})
 
     def statuses(self) -> dict[str, Any]:
-        """Written statuses by name; these calls are forgotten."""
+        """The written statuses by name; clears the recorded calls."""
         found = {body["metadata"]["name"]: body for method, path, body in self.calls if path.endswith("/status")}
         self.calls = [call for call in self.calls if not call[1].endswith("/status")]
         return found
@@ -91,7 +91,7 @@ def with_status(workspace: Workspace, written: dict[str, Any], version: str) -> 
     return workspace.model_copy(update={"status": status, "resource_version": version})
 
 
-def test_a_status_is_written_for_the_version_that_was_seen(connection: Recording, reporter: Reporter) -> None:
+def test_a_status_is_written_with_the_observed_version(connection: Recording, reporter: Reporter) -> None:
     ws = a_seen("ws")
     reporter.report(seen(ws), verdicts(ws), NOW)
     reporter.flush()
@@ -101,7 +101,7 @@ def test_a_status_is_written_for_the_version_that_was_seen(connection: Recording
     assert "spec" not in body
 
 
-def test_what_the_cluster_holds_is_not_written_again(connection: Recording, reporter: Reporter) -> None:
+def test_an_unchanged_status_is_not_written_again(connection: Recording, reporter: Reporter) -> None:
     ws = a_seen("ws")
     reporter.report(seen(ws), verdicts(ws), NOW)
     reporter.flush()
@@ -115,7 +115,7 @@ def test_what_the_cluster_holds_is_not_written_again(connection: Recording, repo
     assert not connection.statuses()
 
 
-def test_a_restart_writes_nothing_that_is_there(connection: Recording, reporter: Reporter) -> None:
+def test_a_restart_writes_no_unchanged_status(connection: Recording, reporter: Reporter) -> None:
     ws = a_seen("ws")
     reporter.report(seen(ws), verdicts(ws), NOW)
     reporter.flush()
@@ -129,7 +129,7 @@ def test_a_restart_writes_nothing_that_is_there(connection: Recording, reporter:
     assert connection.calls == []
 
 
-def test_what_somebody_else_changed_is_set_right(connection: Recording, reporter: Reporter) -> None:
+def test_a_status_that_others_changed_is_restored(connection: Recording, reporter: Reporter) -> None:
     ws = a_seen("ws")
     reporter.report(seen(ws), verdicts(ws), NOW)
     reporter.flush()
@@ -147,9 +147,7 @@ def test_what_somebody_else_changed_is_set_right(connection: Recording, reporter
         RequestError(403, "Forbidden", "not allowed"),
     ],
 )
-def test_one_that_cannot_be_written_hinders_no_other(
-    connection: Recording, reporter: Reporter, error: PlimsollError
-) -> None:
+def test_a_failed_write_does_not_block_others(connection: Recording, reporter: Reporter, error: PlimsollError) -> None:
     bad, good = a_seen("bad"), a_seen("good")
     connection.errors["PATCH " + STATUS.format("bad")] = error
     reporter.report(seen(bad, good), verdicts(bad, good), NOW)
@@ -161,7 +159,7 @@ def test_one_that_cannot_be_written_hinders_no_other(
     assert set(connection.statuses()) == {"bad"}, "tried again, the other one not"
 
 
-def test_one_that_changed_meanwhile_is_written_if_it_is_the_same(connection: Recording, reporter: Reporter) -> None:
+def test_after_a_conflict_the_status_is_written_to_the_same_object(connection: Recording, reporter: Reporter) -> None:
     same, other = a_seen("same"), a_seen("other")
     for ws, uid in ((same, "uid-same"), (other, "uid-of-another")):
         path = STATUS.format(ws.name).removesuffix("/status")
@@ -177,7 +175,7 @@ def test_one_that_changed_meanwhile_is_written_if_it_is_the_same(connection: Rec
     assert sorted(tried) == [("other", "1"), ("same", "1"), ("same", "5")]
 
 
-def test_an_unreachable_cluster_is_not_asked_for_each_of_a_thousand(connection: Recording, reporter: Reporter) -> None:
+def test_an_unreachable_cluster_is_not_requested_for_each_object(connection: Recording, reporter: Reporter) -> None:
     workspaces = [a_seen(f"ws{number}") for number in range(1000)]
     for ws in workspaces:
         connection.errors["PATCH " + STATUS.format(ws.name)] = ConnectionFailedError("nobody there")
@@ -186,7 +184,7 @@ def test_an_unreachable_cluster_is_not_asked_for_each_of_a_thousand(connection: 
     assert len(connection.statuses()) < 100
 
 
-def test_a_verdict_is_told_once(connection: Recording, reporter: Reporter) -> None:
+def test_a_verdict_is_one_event(connection: Recording, reporter: Reporter) -> None:
     ws = a_seen("ws")
     refusal = verdicts(ws, accepted=False, message="no node matches")
     reporter.report(seen(ws), refusal, NOW)
@@ -197,7 +195,7 @@ def test_a_verdict_is_told_once(connection: Recording, reporter: Reporter) -> No
     assert connection.event_notes() == ["NoMatchingNodes: no node matches"]
 
 
-def test_an_event_that_is_there_counts_up(connection: Recording, reporter: Reporter) -> None:
+def test_the_count_of_an_existing_event_increases(connection: Recording, reporter: Reporter) -> None:
     ws = a_seen("ws")
     connection.errors["POST " + EVENTS] = RequestError(409, "AlreadyExists", "there")
     reporter.report(seen(ws), verdicts(ws), NOW)
@@ -207,7 +205,7 @@ def test_an_event_that_is_there_counts_up(connection: Recording, reporter: Repor
     assert body == {"series": {"count": 2, "lastObservedTime": "2026-01-01T12:00:00.000000Z"}}
 
 
-def test_one_that_cannot_be_read_is_refused_in_its_status(connection: Recording, reporter: Reporter) -> None:
+def test_an_invalid_workspace_is_refused_in_its_status(connection: Recording, reporter: Reporter) -> None:
     ref = WorkspaceRef(namespace="default", name="bad", uid="uid-bad")
     snapshot = a_snapshot().model_copy(update={"invalid_workspaces": (InvalidWorkspace(ref=ref, message="spec: x"),)})
     verdict = Verdict(workspace=ref, accepted=False, reason=Reason.INVALID_SPEC, message="spec: x")
@@ -222,7 +220,7 @@ def test_one_that_cannot_be_read_is_refused_in_its_status(connection: Recording,
     assert not connection.statuses()
 
 
-def test_one_that_cannot_be_read_and_says_so_already_is_left_alone(connection: Recording, reporter: Reporter) -> None:
+def test_the_status_of_an_invalid_workspace_is_written_once(connection: Recording, reporter: Reporter) -> None:
     ref = WorkspaceRef(namespace="default", name="bad", uid="uid-bad")
     snapshot = a_snapshot().model_copy(update={"invalid_workspaces": (InvalidWorkspace(ref=ref, message="spec: x"),)})
     verdict = Verdict(workspace=ref, accepted=False, reason=Reason.INVALID_SPEC, message="spec: x")
@@ -237,7 +235,7 @@ def test_one_that_cannot_be_read_and_says_so_already_is_left_alone(connection: R
     assert not connection.statuses()
 
 
-def test_the_environment_counts_what_it_has(connection: Recording, reporter: Reporter) -> None:
+def test_the_status_of_the_environment_counts_its_objects(connection: Recording, reporter: Reporter) -> None:
     ws = a_seen("ws")
     environment = an_environment(nap=True).model_copy(update={"uid": "uid-env"})
     claims = [a_claim("c1", ws), a_claim("c2", ws, deleting=True), a_claim("foreign", ("", ""))]
@@ -252,13 +250,15 @@ def test_the_environment_counts_what_it_has(connection: Recording, reporter: Rep
     assert not connection.statuses()
 
 
-def test_the_defaults_have_no_status(connection: Recording, reporter: Reporter) -> None:
+def test_without_an_environment_no_status_is_written(connection: Recording, reporter: Reporter) -> None:
     reporter.report(a_snapshot(a_claim("c"), environment=Environment.default()), Plan(), NOW)
     reporter.flush()
     assert not connection.statuses()
 
 
-def test_the_loop_is_not_held_up_and_the_last_status_wins(connection: Recording, reporter: Reporter) -> None:
+def test_writes_do_not_block_the_controller_and_the_last_status_is_written(
+    connection: Recording, reporter: Reporter
+) -> None:
     ws = a_seen("ws")
     connection.gate.clear()
     for message in ("first", "second", "third"):
@@ -273,10 +273,10 @@ def test_the_loop_is_not_held_up_and_the_last_status_wins(connection: Recording,
 
 
 @pytest.mark.parametrize("error", [None, RequestError(403, "Forbidden", "no")])
-def test_a_status_goes_after_the_finalizer_at_the_version_that_made(
+def test_a_status_is_written_after_the_finalizer_with_its_version(
     connection: Recording, reporter: Reporter, error: PlimsollError | None
 ) -> None:
-    """Else each would meet the other's version, and cost two requests more."""
+    """Otherwise each would conflict with the other's version and cost two more requests."""
     ws = a_seen("ws")
     if error is not None:
         connection.errors["PATCH " + STATUS.format("ws").removesuffix("/status")] = error

@@ -1,4 +1,5 @@
-"""Statuses are written at the version that an object has, also before a watch shows it: none meets a conflict."""
+"""Statuses are written with the current version of an object, even before a watch shows it, so that no write
+conflicts."""
 
 import threading
 from collections.abc import Iterator
@@ -20,7 +21,7 @@ UIDS = {"ws": "uid-ws", "test": "uid-env"}
 
 
 class Versioned(Connection):
-    """An apiserver that gives each object a new version with each write, and takes no write of an older one."""
+    """An apiserver that gives each object a new version with each write, and refuses writes with an older one."""
 
     def __init__(self) -> None:
         super().__init__(client.Configuration())
@@ -104,7 +105,7 @@ def test_a_snapshot_that_shows_the_status_before_the_last_causes_no_write(
     assert (apiserver.written, apiserver.conflicts) == (["ws", "ws"], 0)
 
 
-def test_a_status_that_is_taken_while_another_is_written_follows_it(apiserver: Versioned, reporter: Reporter) -> None:
+def test_a_status_during_another_write_is_written_afterwards(apiserver: Versioned, reporter: Reporter) -> None:
     apiserver.gate.clear()
     reporter.report(*refused("first"), NOW)
     assert apiserver.begun.wait(10)

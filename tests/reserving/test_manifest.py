@@ -15,7 +15,7 @@ SETTINGS = ReservationSettings(image="example/plimsoll:1")
 TOLERATION = {"key": "sku", "operator": "Equal", "value": "gpu", "effect": "NoSchedule"}
 
 
-def test_it_is_what_kai_makes_today() -> None:
+def test_the_manifest_equals_that_of_kai() -> None:
     manifest = reservation_manifest(SETTINGS, "node-1", "group-xyz", [Toleration.read(TOLERATION)])
     assert manifest == {
         "apiVersion": "v1",
@@ -88,7 +88,7 @@ def test_every_name_of_the_former_manifest_has_a_setting() -> None:
     assert "tolerations" not in spec
 
 
-def test_the_ledger_reads_what_is_made() -> None:
+def test_the_ledger_reads_the_reservation() -> None:
     pod = Pod.read(reservation_manifest(SETTINGS, "node-1", "g"))
     assert is_reservation(pod, NAMESPACES)
     assert (gpu_groups(pod), pod.node_name, pod.devices("nvidia.com/gpu")) == (("g",), "node-1", 1)
@@ -100,7 +100,7 @@ def test_names_are_functions_of_node_group_and_attempt() -> None:
     assert reservation_name(SETTINGS, "n", "g") == reservation_name(SETTINGS, "n", "g")
 
 
-def test_tolerations_stand_once() -> None:
+def test_tolerations_are_not_repeated() -> None:
     settings = SETTINGS.model_copy(update={"tolerations": (TOLERATION,)})
     assert reservation_manifest(settings, "n", "g", [Toleration.read(TOLERATION)])["spec"]["tolerations"] == [
         TOLERATION

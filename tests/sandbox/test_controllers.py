@@ -1,4 +1,4 @@
-"""The controllers of a sandbox: which run, what their configuration says, whom the apiserver calls."""
+"""The controllers of a sandbox: which run, their configuration, and the webhooks that the apiserver calls."""
 
 from pathlib import Path
 from typing import Any
@@ -55,7 +55,7 @@ def webhooks_of(controller: Controller, folder: Folder) -> dict[str, dict[str, A
     return {each["name"].partition(".")[0]: each for each in written["webhooks"]}
 
 
-def test_trainer_and_jobset_run_where_they_are_asked_for() -> None:
+def test_trainer_and_jobset_run_if_they_are_requested() -> None:
     assert wanted(Settings()) == (LEADER_WORKER_SET,)
     assert wanted(Settings(lws=False)) == ()
     assert CONTROLLERS == (LEADER_WORKER_SET, JOB_SET, TRAINER)
@@ -67,7 +67,7 @@ def test_no_two_controllers_share_a_port() -> None:
 
 
 @pytest.mark.parametrize("controller", CONTROLLERS, ids=lambda each: each.name)
-def test_a_controller_serves_with_the_sandboxs_pair_on_loopback(controller: Controller, folder: Folder) -> None:
+def test_a_controller_serves_with_the_sandboxs_certificate_on_loopback(controller: Controller, folder: Folder) -> None:
     configuration, process = configuration_of(controller, folder), controller.process(folder, ports_of(controller))
     assert configuration["webhook"]["port"] == process.port == 7001
     assert configuration["webhook"]["host"] == "127.0.0.1"
@@ -94,6 +94,6 @@ def test_webhooks_for_pods_see_only_the_controllers_own(folder: Folder) -> None:
     assert "objectSelector" not in webhooks["jobsets"]
 
 
-def test_a_controller_without_webhooks_for_pods_is_asked_about_all_its_objects(folder: Folder) -> None:
+def test_a_controller_without_pod_webhooks_is_called_for_all_its_objects(folder: Folder) -> None:
     declare_webhooks(TRAINER, "trainjobs")
     assert "objectSelector" not in webhooks_of(TRAINER, folder)["trainjobs"]

@@ -20,7 +20,7 @@ def test_a_name_that_would_not_be_one_folder_is_refused(name: str) -> None:
         Sandbox.named(name)
 
 
-def test_state_goes_below_plimsoll_home_else_xdg_else_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_state_is_below_plimsoll_home_else_xdg_else_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert home.sandboxes() == tmp_path / "home" / "sandboxes"
     monkeypatch.delenv("PLIMSOLL_HOME")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
@@ -37,7 +37,7 @@ def test_a_folder_that_cannot_be_written_is_named_with_what_to_set(sandbox_home:
         Folder("one").create()
 
 
-def test_a_full_disk_is_said_and_nothing_is_left(sandbox_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_an_error_and_nothing_is_left(sandbox_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _: type("Usage", (), {"free": 10 * 1024**2})())
 
     with pytest.raises(PlimsollError, match="has 10 MiB of free disk; a sandbox needs 512"):
@@ -46,7 +46,7 @@ def test_a_full_disk_is_said_and_nothing_is_left(sandbox_home: Path, monkeypatch
     assert not sandbox_home.exists()
 
 
-def test_a_sandbox_that_never_was_is_not_up_and_goes_down_without_a_word() -> None:
+def test_a_sandbox_that_does_not_exist_is_not_up_and_down_does_nothing() -> None:
     sandbox = Sandbox.named("none")
 
     assert not sandbox.is_up()

@@ -35,14 +35,14 @@ Script = Callable[[str, str], Path]
 
 @pytest.fixture(autouse=True)
 def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No part is in the cache, and nothing is on PATH but what a test puts there."""
+    """An empty cache of parts, and only the programs of the test on PATH."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("PATH", str(tmp_path / "path"))
 
 
 @pytest.fixture
 def script(tmp_path: Path) -> Script:
-    """Puts a program on PATH that is a shell script."""
+    """Puts a shell script on PATH as a program."""
 
     def write(name: str, body: str) -> Path:
         path = tmp_path / "path" / name
@@ -62,26 +62,26 @@ def source_of(name: str, program: str) -> str:
     ("prints", "source"),
     [("etcd Version: 3.6.9", "path"), ("etcd Version: 3.5.1", "build"), ("etcd Version: unknown", "build")],
 )
-def test_a_program_on_path_is_taken_only_if_its_minor_version_fits(script: Script, prints: str, source: str) -> None:
+def test_a_program_on_path_is_used_only_if_its_minor_version_fits(script: Script, prints: str, source: str) -> None:
     script("etcd", f"echo '{prints}'")
 
     assert source_of("etcd", "etcd") == source
 
 
 @pytest.mark.parametrize(("version", "source"), [("v1.31.0", "path"), ("v1.40.2", "path"), ("v1.29.9", "build")])
-def test_any_recent_kubectl_will_do(script: Script, version: str, source: str) -> None:
+def test_any_recent_kubectl_is_accepted(script: Script, version: str, source: str) -> None:
     script("kubectl", f"echo 'Client Version: {version}'")
 
     assert source_of("kubernetes", "kubectl") == source
 
 
-def test_a_program_on_path_that_fails_is_not_taken(script: Script) -> None:
+def test_a_failing_program_on_path_is_not_used(script: Script) -> None:
     script("etcd", "echo 'etcd Version: 3.6.9'; exit 3")
 
     assert source_of("etcd", "etcd") == "build"
 
 
-def test_a_program_in_the_cache_is_taken() -> None:
+def test_a_program_in_the_cache_is_used() -> None:
     cached = part("etcd").cached / "etcd"
     cached.parent.mkdir(parents=True)
     cached.touch()
@@ -89,7 +89,7 @@ def test_a_program_in_the_cache_is_taken() -> None:
     assert source_of("etcd", "etcd") == "cache"
 
 
-def test_trainer_is_installed_where_it_is_asked_for() -> None:
+def test_trainer_is_installed_if_requested() -> None:
     assert {"jobset", "trainer"}.isdisjoint({found.part.name for found in find_programs()})
     assert {"jobset", "trainer"} <= {found.part.name for found in find_programs(part_names(trainer=True))}
 
@@ -99,7 +99,7 @@ def test_an_unknown_part_is_named_with_those_that_exist() -> None:
         find_programs(["minio"])
 
 
-def test_without_go_it_says_so_before_a_build() -> None:
+def test_a_missing_go_is_an_error_before_a_build() -> None:
     with pytest.raises(PlimsollError, match="Go is not on PATH") as refused:
         missing_programs(find_programs(["etcd"]))
 
@@ -120,7 +120,7 @@ def test_an_older_go_is_named_with_the_version_that_is_needed(script: Script, bo
         missing_programs(find_programs(["karpenter"]))
 
 
-def test_too_little_memory_is_said_before_a_build(script: Script, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_little_memory_is_an_error_before_a_build(script: Script, monkeypatch: pytest.MonkeyPatch) -> None:
     script("go", "echo 'go version go1.26.8 linux/amd64'")
     monkeypatch.setattr("plimsoll.sandbox.parts.toolchain.available_memory", lambda: 1024**3)
 
@@ -128,7 +128,7 @@ def test_too_little_memory_is_said_before_a_build(script: Script, monkeypatch: p
         missing_programs(find_programs(["etcd"]))
 
 
-def test_too_little_disk_is_said_before_a_build(
+def test_too_little_disk_is_an_error_before_a_build(
     script: Script, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     script("go", f"[ $1 = env ] && echo {tmp_path} && echo {tmp_path} || echo 'go version go1.26.8 linux/amd64'")
@@ -154,7 +154,7 @@ def a_build(one: Part, program: Program, steps: list[str]) -> None:
     build_part(one, [program], 1, steps.append, GoCommands())
 
 
-def test_a_failed_build_shows_the_compilers_words_and_leaves_no_program(script: Script) -> None:
+def test_a_failed_build_shows_the_output_of_the_compiler_and_leaves_no_program(script: Script) -> None:
     script("go", "echo 'undefined: thing' >&2; exit 2")
     etcd = part("etcd")
 
@@ -188,7 +188,7 @@ def test_a_failed_build_names_part_command_and_log_and_what_to_do(script: Script
     assert advice in (refused.value.hint or "")
 
 
-def test_a_disk_that_is_full_is_told_without_a_traceback(script: Script, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_an_error_without_a_traceback(script: Script, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -201,7 +201,9 @@ def test_a_disk_that_is_full_is_told_without_a_traceback(script: Script, monkeyp
     assert "XDG_CACHE_HOME" in (refused.value.hint or "")
 
 
-def test_what_is_needed_first_is_waited_for_alone_and_leaving_ends_the_others(script: Script, tmp_path: Path) -> None:
+def test_only_the_first_parts_are_awaited_and_leaving_the_context_ends_the_other_builds(
+    script: Script, tmp_path: Path
+) -> None:
     gate, started = tmp_path / "gate", tmp_path / "started"
     os.mkfifo(gate)
     os.mkfifo(started)
@@ -240,7 +242,7 @@ def test_an_install_that_waits_for_another_can_be_stopped(script: Script) -> Non
             second.result(timeout=30)
 
 
-def test_no_command_begins_after_a_stop(script: Script, tmp_path: Path) -> None:
+def test_no_command_starts_after_a_stop(script: Script, tmp_path: Path) -> None:
     script("go", f"echo ran > {tmp_path / 'ran'}")
     go = GoCommands()
     go.stop()

@@ -14,7 +14,7 @@ def test_a_gpu_type_offers_the_labels_of_its_gpus_in_each_zone() -> None:
     assert first["topology.kubernetes.io/zone"] != second["topology.kubernetes.io/zone"]
 
 
-def test_a_type_without_gpus_cannot_pass_for_a_product() -> None:
+def test_a_type_without_gpus_has_no_product() -> None:
     [entry] = [e for e in instance_types() if e["name"] == "m5.xlarge"]
 
     assert "nvidia.com/gpu" not in entry["resources"]
@@ -22,7 +22,7 @@ def test_a_type_without_gpus_cannot_pass_for_a_product() -> None:
         assert {"key": "nvidia.com/gpu.product", "operator": "DoesNotExist"} in offering["Requirements"]
 
 
-def test_every_type_is_sold_once() -> None:
+def test_every_type_has_a_unique_name() -> None:
     names = [e["name"] for e in instance_types()]
 
     assert len(names) == len(set(names))

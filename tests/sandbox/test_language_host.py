@@ -1,4 +1,4 @@
-"""What the language host is told of a plugin that the engine names in the new way only."""
+"""The language host's request for a plugin that the engine names only in the new field."""
 
 import subprocess
 import sys
@@ -40,7 +40,7 @@ def test_a_program_that_the_engine_names_is_left_as_it_is() -> None:
     assert message.pwd == "/project"
 
 
-def test_the_host_ends_with_the_process_before_it_however_that_ends(tmp_path: Path) -> None:
+def test_the_host_ends_with_its_parent_process(tmp_path: Path) -> None:
     host = tmp_path / "host"
     host.write_text(f"#!/bin/sh\necho $$ > {tmp_path}/pid\nexec sleep 60\n")
     host.chmod(0o755)

@@ -74,7 +74,7 @@ def test_columns_may_come_in_any_order_and_with_others() -> None:
         ("n-2,1000,1024,1,T4,more", "line 3"),
     ],
 )
-def test_a_bad_row_is_named_by_line_and_column(row: str, place: str) -> None:
+def test_an_invalid_row_is_named_by_line_and_column(row: str, place: str) -> None:
     with pytest.raises(PlimsollError, match=f"^nodes.csv, {place}:"):
         parsed("good,1000,1024,1,T4", row)
 
@@ -98,7 +98,7 @@ def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
         read_node_list(tmp_path / "none.csv")
 
 
-def test_each_stand_in_says_that_it_is_one() -> None:
+def test_each_substitute_model_is_marked() -> None:
     table = (resources.files("plimsoll.sandbox.nodes") / "gpu_models.csv").read_text().splitlines()
 
     stand_ins = [line for line in table if line.split(",")[0] in ("G1", "G2", "G3")]

@@ -1,4 +1,4 @@
-"""Nodes of a list are made and awaited: as long as they come, and with progress that is shown."""
+"""Nodes of a list are created and awaited as long as there is progress, which is shown."""
 
 import io
 import threading
@@ -22,10 +22,8 @@ WATCH_SECONDS = 50.0
 
 
 class SlowCluster:
-    """The apiserver's side of a Connection. In each watch as many nodes become Ready as `comes` says next, then none.
-
-    It is patient with its creators: a watch shows nothing before all `number` nodes were made or one was refused.
-    """
+    """The apiserver of a Connection. In each watch, as many nodes become Ready as the next number of `comes`, then
+    none. A watch shows nothing before all `number` nodes were created or one was refused."""
 
     def __init__(self, number: int, comes: list[int], *, present: int = 0, refused: str = "") -> None:
         self.seconds = 0.0
@@ -79,7 +77,7 @@ def make(
     return make_nodes_with(cast(Connection, cluster), listed(number), on_progress, lambda: cluster.seconds)
 
 
-def test_nodes_may_take_longer_than_the_deadline_as_long_as_they_come() -> None:
+def test_nodes_are_awaited_as_long_as_there_is_progress() -> None:
     cluster = SlowCluster(20, [1] * 20)
 
     assert make(cluster, 20) == NodeCounts(20, 0)
@@ -87,7 +85,7 @@ def test_nodes_may_take_longer_than_the_deadline_as_long_as_they_come() -> None:
     assert cluster.seconds == 20 * WATCH_SECONDS > 5 * STALL_SECONDS
 
 
-def test_where_nothing_comes_the_wait_ends_and_says_how_many_are_late() -> None:
+def test_without_progress_the_wait_ends_with_the_number_of_missing_nodes() -> None:
     cluster = SlowCluster(20, [1, 0, 2])
 
     with pytest.raises(PlimsollError, match=r"17 of 20 nodes are not Ready, such as n-10, .* in 120 s") as ended:
@@ -98,13 +96,13 @@ def test_where_nothing_comes_the_wait_ends_and_says_how_many_are_late() -> None:
     assert 3 * WATCH_SECONDS + STALL_SECONDS <= cluster.seconds < 4 * WATCH_SECONDS + STALL_SECONDS
 
 
-def test_nodes_that_exist_are_awaited_and_not_made() -> None:
+def test_existing_nodes_are_awaited_and_not_created() -> None:
     cluster = SlowCluster(5, [2, 3], present=3)
 
     assert make(cluster, 5) == NodeCounts(2, 3)
 
 
-def test_a_watch_that_begins_too_early_begins_anew() -> None:
+def test_a_watch_from_an_expired_version_starts_again() -> None:
     cluster = SlowCluster(5, [2, 3])
     cluster.expired = 2
 
@@ -127,7 +125,7 @@ def test_progress_counts_up_to_the_end() -> None:
 
 
 def shown(console: Console, *moments: tuple[float, int, int]) -> str:
-    """What is shown of 1,000 nodes where at each of some seconds so many are made and Ready."""
+    """The progress that is shown for 1,000 nodes, if this many are created and Ready at these seconds."""
     now = 0.0
     with making_nodes(console, 1000, lambda: now) as on_progress:
         for second, made, ready in moments:
@@ -137,13 +135,13 @@ def shown(console: Console, *moments: tuple[float, int, int]) -> str:
 
 
 @pytest.mark.parametrize("terminal", [True, False])
-def test_what_takes_no_two_seconds_shows_nothing(terminal: bool) -> None:
+def test_less_than_two_seconds_show_no_progress(terminal: bool) -> None:
     console = Console(file=io.StringIO(), force_terminal=terminal)
 
     assert shown(console, (0.0, 1000, 3), (1.9, 1000, 1000)) == ""
 
 
-def test_a_line_now_and_then_where_there_is_no_terminal() -> None:
+def test_without_a_terminal_a_line_is_printed_at_intervals() -> None:
     console = Console(file=io.StringIO(), force_terminal=False)
 
     lines = shown(console, *((second, 1000, second) for second in range(30))).splitlines()
@@ -151,7 +149,7 @@ def test_a_line_now_and_then_where_there_is_no_terminal() -> None:
     assert lines == [f"1000 of 1000 nodes created, {number} Ready" for number in (2, 12, 22)]
 
 
-def test_bars_on_a_terminal() -> None:
+def test_a_terminal_shows_progress_bars() -> None:
     text = shown(Console(file=io.StringIO(), force_terminal=True, width=100), (2.0, 700, 300))
 
     assert "700/1000" in text

@@ -1,4 +1,4 @@
-"""Ports of a sandbox's processes: nobody else gets one between its choice and the start of its server."""
+"""Ports of a sandbox's processes: no other process gets a port between its choice and the start of its server."""
 
 import socket
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ def opened() -> Iterator[ExitStack]:
 
 
 def serve(stack: ExitStack, port: int) -> socket.socket:
-    """A server as Go's: with SO_REUSEADDR."""
+    """A server like Go's, with SO_REUSEADDR."""
     server = stack.enter_context(socket.socket())
     server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     server.bind((LOOPBACK, port))
@@ -25,14 +25,14 @@ def serve(stack: ExitStack, port: int) -> socket.socket:
     return server
 
 
-def test_a_server_listens_on_the_port_that_is_held_for_it(opened: ExitStack) -> None:
+def test_a_server_listens_on_its_reserved_port(opened: ExitStack) -> None:
     port = port_of(opened.enter_context(hold_port()))
     server = serve(opened, port)
     client = opened.enter_context(socket.create_connection((LOOPBACK, port)))
     assert server.accept()[0].getpeername() == client.getsockname()
 
 
-def test_nobody_else_gets_a_port_that_is_held(opened: ExitStack) -> None:
+def test_a_reserved_port_is_not_assigned_to_others(opened: ExitStack) -> None:
     held = {port_of(opened.enter_context(hold_port())) for _ in range(500)}
     others = [opened.enter_context(hold_port()) for _ in range(200)]
     server = serve(opened, port_of(others[0]))
@@ -45,7 +45,7 @@ def test_nobody_else_gets_a_port_that_is_held(opened: ExitStack) -> None:
         plain.bind((LOOPBACK, min(held)))
 
 
-def test_a_port_that_is_listened_on_is_refused_by_its_number(opened: ExitStack) -> None:
+def test_a_port_in_use_is_refused_by_its_number(opened: ExitStack) -> None:
     port = port_of(opened.enter_context(hold_port()))
     serve(opened, port)
 
@@ -53,7 +53,7 @@ def test_a_port_that_is_listened_on_is_refused_by_its_number(opened: ExitStack) 
         hold_port(port)
 
 
-def test_the_port_of_a_server_that_has_just_ended_can_be_held(opened: ExitStack) -> None:
+def test_the_port_of_an_ended_server_can_be_reserved(opened: ExitStack) -> None:
     with hold_port() as held, ExitStack() as serving:
         port = port_of(held)
         server = serve(serving, port)

@@ -1,4 +1,4 @@
-"""What the committed stack files declare."""
+"""The objects that the committed stack files declare."""
 
 import json
 from pathlib import Path
@@ -23,7 +23,7 @@ def declare(stack: str) -> dict[tuple[str, str], dict[str, Any]]:
 
 
 @pytest.mark.parametrize("stack", STACKS)
-def test_every_stack_file_is_understood(stack: str) -> None:
+def test_every_stack_file_is_valid(stack: str) -> None:
     assert declare(stack)
 
 
@@ -34,7 +34,7 @@ def test_no_stack_file_holds_a_secret_or_a_salt(stack: str) -> None:
     assert "encryptionsalt" not in text
 
 
-def test_brought_nodes() -> None:
+def test_existing_nodes() -> None:
     made = declare("sandbox")
     assert made["Environment", "sandbox"]["spec"]["nodeAutoProvisioning"] == "disabled"
     policy = {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
@@ -56,7 +56,7 @@ def test_provisioned_nodes() -> None:
 
 
 @pytest.mark.parametrize("stack", ["sandbox", "sandbox-nap"])
-def test_each_stack_holds_its_guard(stack: str) -> None:
+def test_each_stack_contains_its_deletion_protection(stack: str) -> None:
     made = declare(stack)
     assert made["ConfigMap", f"plimsoll-environment-{stack}"]["metadata"]["labels"] == {
         "plimsoll.dev/guard": "environment"

@@ -1,4 +1,4 @@
-"""What a cluster already runs is told from its DaemonSets; what this stack installed does not count."""
+"""GPU software of a cluster is detected by its DaemonSets; what the stack itself installed does not count."""
 
 from typing import Any
 
@@ -38,7 +38,7 @@ def found(*daemons: dict[str, Any], operators: tuple[dict[str, Any], ...] = ()) 
         (a_daemon("gpu-feature-discovery", ownerReferences=[{"kind": "ClusterPolicy"}]), "gpu_operator"),
     ],
 )
-def test_each_is_recognised(daemon: dict[str, Any], what: str) -> None:
+def test_each_software_is_detected(daemon: dict[str, Any], what: str) -> None:
     existing = found(daemon)
     expected = f"kube-system/{daemon['metadata']['name']}"
     assert existing == ExistingGpuSoftware(**{what: (expected,)})
@@ -54,7 +54,7 @@ def test_other_daemons_do_not_count() -> None:
     assert found(*daemons) == ExistingGpuSoftware()
 
 
-def test_our_own_release_does_not_count() -> None:
+def test_software_of_the_stack_itself_does_not_count() -> None:
     labels = {"app.kubernetes.io/instance": "gpu-discovery"}
     ours = a_daemon("a-nvidia-device-plugin", namespace="gpu-discovery", labels=labels)
     theirs = a_daemon("b-nvidia-device-plugin", namespace="other", labels=labels)

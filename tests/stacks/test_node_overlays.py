@@ -1,4 +1,4 @@
-"""NodeOverlays of a stack: what the declared sharing of GPUs will give each instance type."""
+"""NodeOverlays of a stack: the devices of each instance type with the declared sharing of GPUs."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ def gpu(replicas: int, **more: Any) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("way", ["timeSlicing", "mps"])
-def test_each_number_of_gpus_has_its_overlay(way: str) -> None:
+def test_each_number_of_gpus_has_an_overlay(way: str) -> None:
     discovery = a_discovery(way=way, renameByDefault=True, resources=gpu(4))
     found = node_overlays(discovery, {"pool": a_pool(EIGHT, ONE, FOUR)})
     capacities = {
@@ -43,7 +43,7 @@ def test_each_number_of_gpus_has_its_overlay(way: str) -> None:
     assert not found.warnings
 
 
-def test_a_name_of_its_own_counts() -> None:
+def test_a_renamed_resource_counts() -> None:
     discovery = a_discovery(resources=gpu(2, rename="nvidia.com/slice"))
     [spec] = node_overlays(discovery, {"pool": a_pool(ONE)}).specs.values()
     assert spec["capacity"] == {"nvidia.com/slice": "2"}
@@ -57,7 +57,9 @@ def test_a_name_of_its_own_counts() -> None:
     ],
     ids=["replicas", "slices"],
 )
-def test_parts_under_the_name_of_whole_gpus_are_told(discovery: GpuDiscoverySpec, labels: dict[str, str]) -> None:
+def test_replicas_with_the_name_of_whole_gpus_are_a_warning(
+    discovery: GpuDiscoverySpec, labels: dict[str, str]
+) -> None:
     found = node_overlays(discovery, {"pool": a_pool(EIGHT, **labels)})
     assert not found.specs
     assert "nvidia.com/gpu" in found.warnings[0]
@@ -71,7 +73,7 @@ def test_replicas_of_slices() -> None:
 
 
 @pytest.mark.parametrize("devices", [2, [0, 1]])
-def test_replicas_of_some_devices_of_a_node_are_told(devices: Any) -> None:
+def test_replicas_of_some_devices_of_a_node_are_a_warning(devices: Any) -> None:
     found = node_overlays(a_discovery(resources=gpu(4, devices=devices)), {"pool": a_pool(FOUR)})
     assert not found.specs
     assert "some devices" in found.warnings[0]
@@ -82,7 +84,7 @@ def test_a_pool_chooses_its_configuration() -> None:
     assert not node_overlays(discovery, {"pool": a_pool(ONE, **{"nvidia.com/device-plugin.config": "plain"})}).specs
 
 
-def test_a_type_that_is_not_known_is_told() -> None:
+def test_an_unknown_type_is_a_warning() -> None:
     found = node_overlays(a_discovery(renameByDefault=True, resources=gpu(4)), {"pool": a_pool("own.large")})
     assert not found.specs
     assert "catalog" in found.warnings[0]
@@ -108,7 +110,7 @@ def test_mig_profiles_of_a_pool(instance_type: str, profile: str, resource: str,
     assert not node_overlays(GpuDiscoverySpec(mig_strategy="none"), {"pool": pool}).specs
 
 
-def test_the_stack_declares_them_unless_it_is_told_not_to(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_stack_declares_overlays_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("plimsoll.stacks.environment.find_gpu_software", lambda **_: ExistingGpuSoftware())
     for wanted, names in ((True, ["plimsoll-gpu-0"]), (False, [])):
         discovery = a_discovery(renameByDefault=True, resources=gpu(4)).manifest() | {"nodeOverlays": wanted}

@@ -1,4 +1,4 @@
-"""A stack's configuration is checked as a whole, and errors name the stack's file and the field."""
+"""A stack's configuration is validated as a whole; errors name the stack's file and the field."""
 
 import json
 from typing import Any
@@ -70,7 +70,7 @@ def test_errors_name_the_file_and_the_field(values: dict[str, Any], words: str) 
     assert words in text
 
 
-def test_all_errors_are_said_at_once() -> None:
+def test_all_errors_are_reported_at_once() -> None:
     text = refusal(workspaces={"a": {}, "b": {"x": 1}}, extra=1)
     assert "workspaces.b.x: unknown field" in text
     assert "extra: unknown field" in text
@@ -96,7 +96,7 @@ def test_the_program_ends_with_the_message_alone() -> None:
     assert caught.value.__cause__ is None
 
 
-def test_a_text_where_an_object_belongs() -> None:
+def test_a_string_instead_of_an_object_is_an_error() -> None:
     with pytest.raises(pulumi.RunError, match="queues: 'all of them' is "):
         run_stack("prod", layer="environment", queues="all of them")
 
@@ -106,7 +106,7 @@ def test_empty_defaults_of_the_project_count_as_absent() -> None:
     assert any(each["type"].endswith(":CustomResourceDefinition") for each in made)
 
 
-def test_a_foundation_guards_the_namespace_of_triggers_that_it_makes() -> None:
+def test_a_foundation_protects_its_trigger_namespace() -> None:
     made = run_stack("foundation", layer="foundation", triggerNamespace="calls")
     policy = manifest(made, "ValidatingAdmissionPolicy", "plimsoll-trigger-namespace")
     selector = policy["spec"]["matchConstraints"]["namespaceSelector"]
@@ -114,7 +114,7 @@ def test_a_foundation_guards_the_namespace_of_triggers_that_it_makes() -> None:
     assert manifest(made, "Namespace", "calls")
 
 
-def test_alerts_are_declared_where_they_are_asked_for() -> None:
+def test_alerts_are_declared_if_monitoring_is_set() -> None:
     asked = {"labels": {"release": "prometheus"}, "cleanupFailures": 2}
     rule = manifest(run_stack("prod", layer="environment", monitoring=asked), "PrometheusRule")
     assert rule["metadata"]["labels"]["release"] == "prometheus"

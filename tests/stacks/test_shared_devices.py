@@ -35,7 +35,7 @@ def test_slices_depend_on_the_memory_of_the_type() -> None:
     assert "not in the catalog" in found.warnings[0]
 
 
-def test_replicas_under_the_same_name_are_told() -> None:
+def test_replicas_with_the_same_name_are_a_warning() -> None:
     found = shared_devices(a_discovery(resources=gpu(4)), {"pool": a_pool(ONE)})
     assert not found.entries
     assert "nvidia.com/gpu" in found.warnings[0]
@@ -45,7 +45,7 @@ def test_replicas_under_the_same_name_are_told() -> None:
     ("overlays", "provisioner", "requested"),
     [(False, "trigger-pod", True), (True, "trigger-pod", False), (False, "none", False)],
 )
-def test_the_stack_says_both_where_trigger_pods_request_them(
+def test_the_stack_sets_both_for_trigger_pods(
     monkeypatch: pytest.MonkeyPatch, overlays: bool, provisioner: str, requested: bool
 ) -> None:
     monkeypatch.setattr("plimsoll.stacks.environment.find_gpu_software", lambda **_: ExistingGpuSoftware())

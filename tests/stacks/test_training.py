@@ -1,4 +1,4 @@
-"""What a stack declares for Kubeflow Trainer."""
+"""The objects that a stack declares for Kubeflow Trainer."""
 
 import json
 from typing import Any
@@ -30,7 +30,7 @@ def definition(*fields: str) -> dict[str, Any]:
 
 @pytest.fixture(params=[True, False])
 def has_field(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
-    """What the cluster's Trainer says."""
+    """Whether the cluster's Trainer has the field."""
     monkeypatch.setattr("plimsoll.stacks.training.find_kai_scheduler_field", lambda: request.param)
     return bool(request.param)
 
@@ -41,7 +41,7 @@ def test_the_field_is_found_in_the_definition() -> None:
     assert not has_kai_scheduler_field({"spec": {"versions": [{"name": "v1alpha1"}]}})
 
 
-def test_runtimes_are_written_as_the_clusters_trainer_takes_them(has_field: bool) -> None:
+def test_runtimes_have_the_fields_of_the_clusters_trainer(has_field: bool) -> None:
     made = declare(queues=QUEUES, trainingRuntimes={"torch": RUNTIME | {"namespace": "a"}})
     runtime = manifest(made, "TrainingRuntime", "torch")
     assert runtime["metadata"]["namespace"] == "a"
@@ -51,7 +51,7 @@ def test_runtimes_are_written_as_the_clusters_trainer_takes_them(has_field: bool
     assert pods["spec"]["schedulerName"] == "kai-scheduler"
 
 
-def test_a_runtime_that_says_it_needs_no_look_at_the_cluster() -> None:
+def test_a_runtime_with_the_setting_does_not_read_the_cluster() -> None:
     made = declare(queues=QUEUES, clusterTrainingRuntimes={"torch": RUNTIME | {"kaiSchedulerField": True}})
     assert "podGroupPolicy" in manifest(made, "ClusterTrainingRuntime", "torch")["spec"]
 
@@ -68,7 +68,7 @@ def test_pods_of_runtimes_are_scheduled_as_those_of_workspaces(has_field: bool) 
     )
 
 
-def test_the_policy_knows_leaves_and_parents() -> None:
+def test_the_policy_contains_leaves_and_parents() -> None:
     made = declare(queues=QUEUES, clusterQueues=["default-queue"])
     variables = {
         each["name"]: each["expression"]
@@ -88,6 +88,6 @@ def test_the_policy_knows_leaves_and_parents() -> None:
         ({}, None),
     ],
 )
-def test_the_environment_says_what_the_policy_does(config: dict[str, Any], actions: list[str] | None) -> None:
+def test_the_environment_sets_the_action_of_the_policy(config: dict[str, Any], actions: list[str] | None) -> None:
     made = [each for each in declare(**config) if each["inputs"]["metadata"]["name"] == POLICY]
     assert [each["inputs"]["spec"].get("validationActions") for each in made] == ([None, actions] if actions else [])

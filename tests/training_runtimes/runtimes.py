@@ -1,4 +1,4 @@
-"""Runtimes as people declare them, and those that are refused."""
+"""Training runtimes as users declare them, and invalid ones."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -35,7 +35,7 @@ def _limited(resources: dict[str, Any]) -> dict[str, Any]:
 
 
 def _step(container: str = "node", **more: Any) -> dict[str, Any]:
-    """A Job that Trainer takes for the training itself."""
+    """A Job that Trainer uses for the training itself."""
     step = {**job(spec={"containers": [{"name": container}]}), **more}
     step["template"]["metadata"] = {"labels": {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}}
     return step

@@ -1,4 +1,4 @@
-"""The examples are what the kinds of their real controllers take, and say what their pages say."""
+"""The examples are valid by the CRDs of their controllers and agree with their pages."""
 
 from pathlib import Path
 from typing import Any
@@ -35,17 +35,17 @@ TRAINER, CACHE = documents("trainer"), documents("data-cache")
 
 
 @pytest.mark.parametrize(("kind", "name"), [key for key in (*TRAINER, *CACHE) if key[0] in _DEFINITIONS])
-def test_it_fits_its_kind(kind: str, name: str) -> None:
+def test_each_object_is_valid_by_its_crd(kind: str, name: str) -> None:
     of, file = _DEFINITIONS[kind]
     assert_valid(part(of).cached / "crds" / file, {**TRAINER, **CACHE}[kind, name])
 
 
-def test_queues_that_are_named_exist() -> None:
+def test_named_queues_exist() -> None:
     assert check_queues([*TRAINER.values(), *CACHE.values()]) == ()
 
 
 @pytest.mark.parametrize("kind", ["TrainingRuntime", "ClusterTrainingRuntime"])
-def test_the_runtimes_are_what_the_stack_makes(kind: str) -> None:
+def test_the_runtimes_equal_those_of_the_stack(kind: str) -> None:
     written = {name: (each["metadata"]["labels"], each["spec"]) for (of, name), each in TRAINER.items() if of == kind}
     made = {
         name: (each["metadata"]["labels"], each["spec"])
@@ -62,7 +62,7 @@ def test_the_queues_are_those_of_the_stack() -> None:
             assert made[key]["spec"] == queue["spec"]
 
 
-def test_the_training_follows_the_cache_into_its_rack() -> None:
+def test_the_training_has_an_affinity_to_its_cache() -> None:
     levels = [level["nodeLabel"] for level in CACHE["Topology", "cluster"]["spec"]["levels"]]
     cache = CACHE["LeaderWorkerSet", "images-cache"]
     for gang in (cache, CACHE["TrainJob", "segment-images"]):

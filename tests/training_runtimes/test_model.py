@@ -1,4 +1,4 @@
-"""What a runtime with a queue becomes, and what contradicts it."""
+"""The effect of a queue on a runtime, and what contradicts it."""
 
 from copy import deepcopy
 from typing import Any
@@ -22,7 +22,7 @@ def test_every_pod_template_gets_the_queue_and_the_scheduler_and_nothing_else_ch
     assert TrainingRuntimeSpec.model_validate(declared).trainer_manifest() == {"template": expected}
 
 
-def test_a_trainer_with_the_field_gets_it_too() -> None:
+def test_a_trainer_with_the_field_gets_the_field_too() -> None:
     manifests = {
         field: TrainingRuntimeSpec.model_validate(runtime(policy=KAI, kaiSchedulerField=field)).trainer_manifest()
         for field in (True, False)
@@ -31,7 +31,7 @@ def test_a_trainer_with_the_field_gets_it_too() -> None:
     assert manifests[True] == manifests[False]
 
 
-def test_what_was_declared_is_left_as_it_was() -> None:
+def test_the_declared_runtime_is_not_modified() -> None:
     declared = runtime(job(metadata={"labels": {"team": "a"}}), policy=KAI)
     before = deepcopy(declared)
     spec = TrainingRuntimeSpec.model_validate(declared)
@@ -59,7 +59,7 @@ def test_without_a_queue_of_kai_nothing_is_added() -> None:
     assert TrainingRuntimeSpec.model_validate(declared).trainer_manifest() == declared
 
 
-def test_what_says_the_same_is_no_conflict() -> None:
+def test_equal_values_are_no_conflict() -> None:
     same = job(
         metadata={"labels": {QUEUE: "research"}},
         spec={"schedulerName": "kai-scheduler", "containers": [{"name": "node", "image": "torch:1"}]},
@@ -74,18 +74,18 @@ def test_the_scheduler_may_have_another_name() -> None:
 
 
 @pytest.mark.parametrize("queue", ["", "Research", "a_b", "-a", "a-", "a..b", "a/b", "a" * 64, "research\n", "ä"])
-def test_what_cannot_be_a_queue_is_refused(queue: str) -> None:
+def test_an_invalid_queue_is_refused(queue: str) -> None:
     declared = runtime(policy={"kaiScheduler": {"queue": queue}})
     assert refusal(declared).startswith("podGroupPolicy.kaiScheduler.queue:")
 
 
 @pytest.mark.parametrize("queue", ["a", "research", "team-a.vision", "0", "a" * 63])
-def test_queues_names(queue: str) -> None:
+def test_valid_queue_names(queue: str) -> None:
     assert TrainingRuntimeSpec.model_validate(runtime(policy={"kaiScheduler": {"queue": queue}})).queue == queue
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_does_not_fit_is_refused_with_its_field(name: str) -> None:
+def test_contradictions_are_refused_with_their_field(name: str) -> None:
     declared, field = REFUSED[name]
     assert refusal(declared).startswith(f"{field}:")
 
@@ -98,6 +98,6 @@ def test_the_scheduler_of_pods_is_that_of_their_queue() -> None:
 
 
 @pytest.mark.parametrize("processes", [0, "all"])
-def test_what_cannot_be_a_number_of_processes_is_refused(processes: Any) -> None:
+def test_an_invalid_number_of_processes_is_refused(processes: Any) -> None:
     declared = runtime(mlPolicy={"torch": {"numProcPerNode": processes}})
     assert refusal(declared).startswith("mlPolicy.torch.numProcPerNode")

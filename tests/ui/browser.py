@@ -1,4 +1,4 @@
-"""A headless Chromium, and what its pages are held against."""
+"""A headless Chromium, and checks of its pages."""
 
 import shutil
 import time
@@ -14,12 +14,12 @@ SERIOUS: Final = ("serious", "critical")
 
 
 def chromium() -> str | None:
-    """The system's Chromium: nothing is downloaded."""
+    """The system's Chromium; nothing is downloaded."""
     return next((found for name in CHROMIUM if (found := shutil.which(name))), None)
 
 
 def accessibility_findings(page: Page) -> list[str]:
-    """What axe finds serious, with the elements."""
+    """Serious findings of axe, with the elements."""
     found = Axe().run(page).response["violations"]
     return [
         f"{each['id']}: {each['help']}: {[node['html'][:120] for node in each['nodes'][:3]]}"
@@ -29,7 +29,7 @@ def accessibility_findings(page: Page) -> list[str]:
 
 
 class Console:
-    """Errors of a page: messages, exceptions and requests that failed."""
+    """Errors of a page: console messages, exceptions and failed requests."""
 
     def __init__(self, page: Page) -> None:
         self.errors: list[str] = []
@@ -46,7 +46,7 @@ class Console:
 
 
 def tab_bytes() -> int:
-    """Memory of the largest renderer below this process, shared pages not counted: one process for each tab."""
+    """Memory of the largest renderer process below this process, without shared pages. Each tab has one process."""
     renderers = [
         child for child in psutil.Process().children(recursive=True) if "--type=renderer" in " ".join(child.cmdline())
     ]
@@ -54,14 +54,15 @@ def tab_bytes() -> int:
 
 
 def seconds_until_shown(page: Page, condition: str, argument: str) -> float:
-    """How long it took until the function of JavaScript was true; the browser asks, so the server has this process."""
+    """Seconds until the JavaScript function returned true. The browser polls, because the server runs in this
+    process."""
     began = time.monotonic()
     page.wait_for_function(condition, arg=argument)
     return time.monotonic() - began
 
 
 def seconds_until(done: Callable[[], bool], most: float) -> float:
-    """How long something took; AssertionError after `most`."""
+    """Seconds that something took; AssertionError after `most`."""
     began = time.monotonic()
     while not done():
         assert time.monotonic() - began < most, f"not within {most} s"

@@ -1,4 +1,4 @@
-"""Pages that are served, and a browser to look at them."""
+"""A server for the pages, and a browser."""
 
 import os
 from collections.abc import Iterator

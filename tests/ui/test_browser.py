@@ -1,4 +1,4 @@
-"""The pages in a real browser: every view, live, with keys, in light and dark, for screen readers, at ten thousand
+"""The pages in a real browser: every view, live updates, keys, light and dark themes, screen readers, ten thousand
 nodes."""
 
 import os
@@ -53,7 +53,7 @@ def opened(page: Page, address: str, view: str = "") -> Page:
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("view", VIEWS)
-def test_a_view_is_shown_without_an_error_and_can_be_used_by_all(
+def test_a_view_has_no_errors_and_no_accessibility_findings(
     browser: Browser, address: str, view: str, theme: str, tmp_path: Path
 ) -> None:
     context = browser.new_context(viewport={"width": 1200, "height": 860}, color_scheme=theme, reduced_motion="reduce")
@@ -85,7 +85,7 @@ def test_a_change_is_shown_within_a_second_and_the_focus_stays(
     assert console.errors == []
 
 
-def test_what_is_opened_stays_open(page: Page, feed: Feed, example: Snapshot, address: str) -> None:
+def test_opened_details_stay_open(page: Page, feed: Feed, example: Snapshot, address: str) -> None:
     opened(page, address, "plan")
     details = page.locator("details").first
     details.locator("summary").click()
@@ -96,7 +96,7 @@ def test_what_is_opened_stays_open(page: Page, feed: Feed, example: Snapshot, ad
     assert "instance-type" in details.locator("pre").inner_text()
 
 
-def test_search_and_filter_narrow_every_view_and_go_with_the_reader(page: Page, address: str) -> None:
+def test_search_and_filter_apply_to_every_view_and_are_kept(page: Page, address: str) -> None:
     opened(page, address)
     page.keyboard.press("/")
     page.keyboard.type("p5-3")
@@ -154,7 +154,7 @@ def test_the_keyboard_reaches_everything(page: Page, address: str) -> None:
     assert page.locator("html").get_attribute("data-theme") == "dark"
 
 
-def test_a_lost_connection_is_told_and_found_again(page: Page, example: Snapshot) -> None:
+def test_a_lost_connection_is_shown_and_restored(page: Page, example: Snapshot) -> None:
     feed = Feed(example)
     with serve(create_app(feed), "127.0.0.1", 0) as address:
         opened(page, address)
@@ -190,7 +190,7 @@ def large_address(large_feed: Feed) -> Iterator[str]:
 def test_ten_thousand_nodes_are_shown_in_groups_first(
     page: Page, console: Console, large_feed: Feed, large_address: str
 ) -> None:
-    """Seconds are the best of some: other processes of a test run may take the processor meanwhile."""
+    """The best of several measurements, because other processes of a test run may use the processor."""
     first = min(_seconds_of_first_view(page, large_address) for _ in range(3))
     assert page.locator("dl.figures dd").first.inner_text() == "10,000"
     assert page.locator("table.nodes").count() == 0

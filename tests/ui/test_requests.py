@@ -1,4 +1,4 @@
-"""What the pages answer, without a browser: to whom, with which headers, and what stands in them."""
+"""Responses of the pages without a browser: allowed hosts, headers, and contents."""
 
 import urllib.error
 import urllib.request
@@ -27,19 +27,19 @@ def get(address: str, path: str = "", method: str = "GET", **headers: str) -> An
         return Answer(error.code, error.read().decode(), {k.lower(): v for k, v in error.headers.items()})
 
 
-def test_other_sites_cannot_read_it_through_a_name_of_their_own(address: str) -> None:
+def test_dns_rebinding_is_refused(address: str) -> None:
     assert get(address, Host="evil.example").code == 400
     assert get(address, Host="localhost:1234").code == 200
 
 
-def test_every_answer_forbids_other_sources_and_frames(address: str) -> None:
+def test_every_response_forbids_other_sources_and_frames(address: str) -> None:
     for path in ("", "static/ui.js", "nodes/none", "healthz"):
         headers = get(address, path).headers
         assert "default-src 'none'" in headers["content-security-policy"], path
         assert "frame-ancestors 'none'" in headers["content-security-policy"], path
 
 
-def test_proxies_are_told_to_pass_events_on_at_once(address: str) -> None:
+def test_proxies_are_reported_to_pass_events_on_at_once(address: str) -> None:
     with urllib.request.urlopen(f"{address}events", timeout=10) as events:
         assert events.headers["x-accel-buffering"] == "no"
         assert events.headers["cache-control"] == "no-store"
@@ -61,7 +61,7 @@ def test_nothing_can_be_changed(address: str, method: str) -> None:
         ("else", "Not Found"),
     ],
 )
-def test_what_is_not_there_is_told(address: str, path: str, message: str) -> None:
+def test_an_unknown_page_is_an_error(address: str, path: str, message: str) -> None:
     answer = get(address, path)
     assert (answer.code, message in answer.text) == (404, True)
 
@@ -69,7 +69,7 @@ def test_what_is_not_there_is_told(address: str, path: str, message: str) -> Non
 @pytest.mark.parametrize(
     "query", ["?page=x&open=%00", "?page=-1", "?open=" + "a" * 3000, "?q=%3Cscript%3E", "?type=%FF"]
 )
-def test_any_query_is_answered(address: str, query: str) -> None:
+def test_every_query_has_a_response(address: str, query: str) -> None:
     answer = get(address, query)
     assert answer.code == 200
     assert "<script>" not in answer.text
@@ -91,7 +91,7 @@ def test_an_address_in_use_is_an_error_for_people(address: str, feed: Feed) -> N
         pass
 
 
-def test_a_view_that_fails_says_why(example: Snapshot, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failing_view_shows_the_error(example: Snapshot, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise PlimsollError("the plan failed", "change this field")
 

@@ -1,4 +1,5 @@
-"""Savings: which nodes could go if pods moved, and what the same demand costs packed anew, beside a bound."""
+"""Savings: the nodes that could be removed if pods moved, and the cost of a new packing of the same demand with a lower
+bound."""
 
 import json
 import random
@@ -86,12 +87,12 @@ def test_two_half_used_nodes_become_one() -> None:
     assert (found.moving.gpus, found.moving.without_controller) == (0.4, 1)
 
 
-def test_an_empty_node_goes_without_a_move() -> None:
+def test_an_empty_node_is_removable_without_moves() -> None:
     found = of(Machine("a").node(), Machine("b").node(), *a_share("x", "a", 0.5))
     assert (leaving(found), found.moving.moves) == (["b"], ())
 
 
-def test_what_does_not_fit_together_stays() -> None:
+def test_nodes_whose_pods_do_not_fit_elsewhere_stay() -> None:
     found = of(*(Machine(each).node() for each in "abc"), *(p for each in "abc" for p in a_share(each, each, 0.6)))
     assert (leaving(found), figures(found)) == ([], (2.4, 0, 2.4, 2.4))
 
@@ -105,7 +106,7 @@ def test_pods_move_to_other_instance_types_with_the_same_gpus() -> None:
     assert (leaving(found), found.moving.moves[0].target) == (["a"], "c")
 
 
-def test_pods_stay_on_their_gpus_unless_any_will_do() -> None:
+def test_pods_keep_their_gpu_product_unless_any_gpu_is_set() -> None:
     objects = [Machine("a").node(), Machine("b", A100, type="other").node(), *a_share("x", "b", 0.5)]
     assert leaving(of(*objects)) == ["a"]
     found = of(*objects, any_gpu=True)
@@ -114,7 +115,7 @@ def test_pods_stay_on_their_gpus_unless_any_will_do() -> None:
 
 
 @pytest.mark.parametrize("spec", [{"nodeSelector": {"zone": "z"}}, {}])
-def test_selectors_and_taints_are_kept_to(spec: dict[str, Any]) -> None:
+def test_selectors_and_taints_are_respected(spec: dict[str, Any]) -> None:
     labels = {"zone": "z"} if spec else {}
     nodes = [Machine("a").node(taints=[] if spec else ["dedicated"]), Machine("b").node(more_labels=labels)]
     found = of(*nodes, *a_share("x", "b", 0.5, **spec), *a_share("y", "b", 0.4, **spec))
@@ -123,7 +124,7 @@ def test_selectors_and_taints_are_kept_to(spec: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("by", ["workspace", "annotation", "discrepancy"])
-def test_nodes_of_workspaces_and_those_that_must_not_be_touched_stay(by: str) -> None:
+def test_nodes_of_workspaces_and_protected_nodes_stay(by: str) -> None:
     annotations = {"karpenter.sh/do-not-disrupt": "true"} if by == "annotation" else {}
     owner = [a_workspace(worker_nodes=["b"])] if by == "workspace" else []
     reservation, pod = a_share("y", "b", 0.4, annotations=annotations)
@@ -139,7 +140,7 @@ def test_free_gpus_of_a_workspaces_nodes_take_no_pods_of_others() -> None:
     assert (leaving(found), figures(found)) == ([], (1.6, 0, 1.6, 1.6))
 
 
-def test_gpus_stand_in_for_prices_that_are_not_known() -> None:
+def test_gpus_are_counted_if_prices_are_not_known() -> None:
     nodes = [Machine("a").node(), Machine("b", gpus=2, type="unheard-of").node()]
     found = of(*nodes, *a_share("x", "a", 0.5))
     assert (found.priced, figures(found)) == (False, (3, 2, 1, 1))
@@ -166,7 +167,7 @@ def found_for(machines: Sequence[Machine], shares: Sequence[Share]) -> Savings:
 
 
 def fits(sizes: Sequence[float], rooms: Sequence[float]) -> bool:
-    """Whether all of these find a place, by trying everything."""
+    """Whether all of these have a place, by exhaustive search."""
     if not sizes:
         return True
     return any(
@@ -201,7 +202,7 @@ def exact_saved(machines: Sequence[Machine], shares: Sequence[Share]) -> float:
 
 
 @given(clusters())
-def test_the_bound_holds_and_what_is_proposed_is_possible(cluster: tuple[list[Machine], list[Share]]) -> None:
+def test_the_bound_holds_and_the_proposed_moves_are_possible(cluster: tuple[list[Machine], list[Share]]) -> None:
     machines, shares = cluster
     found = found_for(machines, shares)
     exact = exact_repacked(machines, shares)
@@ -217,7 +218,7 @@ def test_the_bound_holds_and_what_is_proposed_is_possible(cluster: tuple[list[Ma
 
 
 def test_most_small_clusters_are_packed_as_the_exact_search_does() -> None:
-    """Of 150: both figures and the bound are exact in all but a few."""
+    """For 150 clusters, both figures and the bound are exact in all but a few."""
     rng = random.Random(7)
     exact = [0, 0, 0]
     for _ in range(150):
@@ -234,7 +235,7 @@ def test_most_small_clusters_are_packed_as_the_exact_search_does() -> None:
     assert min(exact) >= 140, exact
 
 
-def test_nodes_and_pods_that_are_not_counted_are_told() -> None:
+def test_nodes_and_pods_that_are_not_counted_are_listed() -> None:
     waiting = a_waiting_pod("w", gpu_fraction="0.5")
     own = {ENVIRONMENT: a_snapshot().environment.name, DEMAND: "d"}
     request = a_waiting_pod("r", gpus=1, namespace=TRIGGER_NAMESPACE, more_labels=own)
@@ -249,7 +250,7 @@ def test_a_cluster_without_usable_nodes_saves_nothing() -> None:
     assert (found.groups, figures(found)) == ((), (0, 0, 0, 0))
 
 
-def test_the_command_says_what_goes_what_moves_and_the_bound() -> None:
+def test_the_command_prints_removable_nodes_moves_and_the_bound() -> None:
     arguments = ["-f", str(CHECKOUT / "examples" / "cluster"), "--output", "json"]
     done = CliRunner().invoke(app, arguments)
     reported = json.loads(done.stdout)

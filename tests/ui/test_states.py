@@ -1,4 +1,4 @@
-"""The data of the pages: computed once for each version of the cluster, however many browsers show it."""
+"""The data of the pages is computed once for each version of the cluster, for any number of browsers."""
 
 import time
 from datetime import UTC, datetime, timedelta
@@ -30,7 +30,7 @@ def test_a_page_is_rendered_once_for_each_version(example: Snapshot) -> None:
     assert rendered == ["/?", "/?q=p5", "/?"]
 
 
-def test_a_plan_is_made_again_at_its_deadline_although_the_cluster_did_not_change() -> None:
+def test_a_plan_is_computed_again_at_its_deadline_without_a_change() -> None:
     workspace = a_workspace(selector={}, instance_type=NC24)
     snapshot = a_snapshot(workspace, a_claim("c", workspace, created="2026-11-22T09:12:30Z"), nap=True)
     now = [NOW]
@@ -46,7 +46,7 @@ def test_a_plan_is_made_again_at_its_deadline_although_the_cluster_did_not_chang
 
 
 def test_a_change_among_ten_thousand_nodes_costs_a_part_of_a_second() -> None:
-    """Of the processor, which other processes do not change, for each part that a view may need."""
+    """Processor time, which does not depend on other processes, of each part that a view may need."""
     snapshot = a_cluster(10_000, 30_000, 500, Situation(products=3, queue_limit=100))
     feed = Feed(snapshot.model_copy(update={"pods": IndexedPods.of(snapshot.pods)}))
     states = States(feed, lambda: NOW)

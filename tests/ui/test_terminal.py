@@ -1,4 +1,4 @@
-"""What the terminal shows of the example: `top`, prices in `plan`, documents, and the plugin of kubectl."""
+"""Terminal output for the example: `top`, prices in `plan`, YAML documents, and the kubectl plugin."""
 
 import json
 import subprocess
@@ -32,13 +32,13 @@ def test_top_shows_nodes_queues_requests_and_deltas() -> None:
     assert any("not done: Refused: NodeClaim quota exceeded" in line for line in lines)
 
 
-def test_a_plan_tells_what_it_costs() -> None:
+def test_a_plan_shows_its_cost() -> None:
     plan = json.loads(run("plan", "-f", EXAMPLE, "--output", "json", code=2))
     assert plan["cost"] == {"added": pytest.approx(55.04 + 4.602 + 6 * 0.805), "removed": 0, "unpriced": 0}
     assert "+64.47 an hour: 64.47 added, 0.00 released" in run("plan", "-f", EXAMPLE)
 
 
-def test_a_plan_without_prices_tells_no_cost() -> None:
+def test_a_plan_without_prices_shows_no_cost() -> None:
     plan = json.loads(run("plan", "-f", str(CHECKOUT / "examples" / "demand"), "--output", "json"))
     assert plan["cost"] is None
 
@@ -49,7 +49,7 @@ def test_yaml_is_the_same_document_as_json(words: tuple[str, ...]) -> None:
     assert yaml.safe_load(run(*given, "-o", "yaml")) == json.loads(run(*given, "-o", "json"))
 
 
-def test_it_is_a_plugin_of_kubectl_and_is_completed_there() -> None:
+def test_the_kubectl_plugin_and_its_completion() -> None:
     assert run("--version", program="kubectl-plimsoll") == run("--version")
     words, directive = run("expl", program="kubectl_complete-plimsoll", code=0).split()
     assert (words, directive) == ("explain", ":4")

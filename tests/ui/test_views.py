@@ -1,4 +1,4 @@
-"""What the pages show, as values."""
+"""The values that the pages show."""
 
 from datetime import UTC, datetime
 
@@ -43,7 +43,7 @@ def test_a_gpu_is_divided_by_queue_and_adds_up(example: Snapshot) -> None:
         assert all(sum(segment.milli for segment in bar) == 1000 for bar in row.bars), row.name
 
 
-def test_states_of_nodes_are_told_apart(example: Snapshot) -> None:
+def test_states_of_nodes_are_distinguished(example: Snapshot) -> None:
     found = rows(example)
     assert [found[name].state for name in ("g6-1", "p5-4", "p4d-3")] == ["Ready", "NotReady", "Cordoned"]
 
@@ -54,7 +54,7 @@ def test_free_gpus_of_a_workspaces_nodes_are_reserved_for_it() -> None:
     assert rows(snapshot)["n"].workspaces == ("team/ws",)
 
 
-def test_rows_of_unchanged_nodes_are_the_same_values(example: Snapshot) -> None:
+def test_rows_of_unchanged_nodes_are_the_same_objects(example: Snapshot) -> None:
     kept = NodeRows()
     before = {row.name: row for row in kept.update(example, NONE)}
     pods = tuple(pod for pod in example.pods if pod.name != "notebook-1")
@@ -122,31 +122,31 @@ def test_queues_are_filtered_by_their_pods(example: Snapshot, wanted: Filter, le
         (Filter(queue="training"), set()),
     ],
 )
-def test_operations_are_filtered_by_whom_they_are_for(example: Snapshot, wanted: Filter, owners: set[str]) -> None:
+def test_operations_are_filtered_by_their_owner(example: Snapshot, wanted: Filter, owners: set[str]) -> None:
     page = plan_page(plan(example, validate(example), NOW), example, NONE, wanted)
     assert {row.owner.partition(" serving-")[0] for row in page.rows} == owners
 
 
-def test_choices_name_what_has_no_node_yet() -> None:
+def test_filter_choices_include_values_without_nodes() -> None:
     snapshot = a_snapshot(a_workspace(selector={}, instance_type=NC24), a_waiting_pod("p", gpus=1, namespace="waiting"))
     assert choices(snapshot, ()).types == (NC24,)
     assert choices(snapshot, ()).namespaces == ("default", "waiting")
 
 
-def test_requested_nodes_are_filtered_by_whom_they_are_for() -> None:
+def test_requested_nodes_are_filtered_by_their_owner() -> None:
     workspace = a_workspace(selector={}, instance_type=NC24, queue="research")
     snapshot = a_snapshot(workspace, a_claim("c", workspace), nap=True)
     for wanted, count in ((Filter(queue="research"), 1), (Filter(queue="other"), 0), (Filter(type=NC24), 1)):
         assert len(cluster_page((), snapshot, NONE, wanted).requested) == count, wanted
 
 
-def test_workspaces_have_the_verdict_of_now(example: Snapshot) -> None:
+def test_workspaces_have_the_current_verdict(example: Snapshot) -> None:
     found = {row.name: row for row in workspace_rows(example, validate(example), Filter())}
     assert found["assistant"].accepted
     assert (found["embeddings"].reason, found["assistant"].target) == ("UnsupportedInstanceType", 2)
 
 
-def test_demand_has_the_bound_beside_what_is_planned() -> None:
+def test_demand_has_the_planned_gpus_and_the_bound() -> None:
     snapshot = a_snapshot(
         a_gpu_node("n", gpus=1), a_queue("q", parent=""), *(a_waiting_pod(f"p{n}", queue="q", gpus=0) for n in range(2))
     )
@@ -181,7 +181,7 @@ def test_a_plan_is_a_diff_with_reasons_and_prices(example: Snapshot) -> None:
     assert {reason for _, reason, _ in page.refusals} == {"InstanceTypeRequired", "UnsupportedInstanceType"}
 
 
-def test_the_history_tells_what_failed(example: Snapshot) -> None:
+def test_the_history_shows_failures(example: Snapshot) -> None:
     found = delta_rows(example, Filter())
     assert [row.time for row in found] == sorted((row.time for row in found), reverse=True)
     assert found[1].changes[0].what == "4 x Pod gpu-l4-0a1b, gpu-l4-0c2d, gpu-l4-1e3f and 1 more"

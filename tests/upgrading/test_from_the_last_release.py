@@ -1,4 +1,4 @@
-"""Objects and a state as release 0.1 has them are read by this one; a state of a newer format is refused by name."""
+"""This release reads objects and states of release 0.1, and refuses a state of a newer format by name."""
 
 import copy
 from datetime import UTC, datetime
@@ -30,7 +30,7 @@ def read(content: dict[str, Any]) -> State:
     return State.read("capacity-prod-0", orjson.dumps(content), "tag")
 
 
-def test_a_state_without_a_cluster_is_whoevers_comes_first(checkpoint: dict[str, Any]) -> None:
+def test_a_state_without_a_cluster_is_adopted_by_the_first_writer(checkpoint: dict[str, Any]) -> None:
     state = read(checkpoint)
     assert [key.kind for key in state.resources] == ["NodeClaim"]
     assert state.foreign == ()
@@ -55,7 +55,7 @@ def test_objects_of_the_kinds_are_read_and_planned_on() -> None:
     assert not make_plan(view, verdicts, NOW).deletions
 
 
-def test_what_a_newer_format_says_is_refused_with_both_formats(checkpoint: dict[str, Any]) -> None:
+def test_a_newer_format_is_refused_with_both_versions(checkpoint: dict[str, Any]) -> None:
     stack = "urn:pulumi:capacity-prod-0::plimsoll"
     record = {
         "urn": f"{stack}::plimsoll:index:Cluster::cluster",

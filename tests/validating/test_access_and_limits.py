@@ -1,4 +1,4 @@
-"""What an environment allows its namespaces, and its limits over all."""
+"""What an environment allows its namespaces, and its limits."""
 
 import re
 from typing import Any
@@ -38,7 +38,7 @@ def test_instance_types(types: list[str], reason: Reason) -> None:
 
 
 @pytest.mark.parametrize(("pools", "reason"), [(["mine"], Reason.ACCEPTED), (["other"], Reason.NOT_ALLOWED)])
-def test_node_pools_of_brought_nodes(pools: list[str], reason: Reason) -> None:
+def test_node_pools_of_existing_nodes(pools: list[str], reason: Reason) -> None:
     node = a_node(more_labels={"karpenter.sh/nodepool": "mine"})
     assert reasons(a_workspace(), node, **only(nodePools=pools)) == [reason]
 
@@ -75,31 +75,31 @@ def test_gpus_of_a_namespace_go_to_the_oldest() -> None:
         ({"nodes": 0}, Reason.LIMIT_EXCEEDED),
     ],
 )
-def test_limits_over_all_that_is_provisioned(limits: dict[str, int], reason: Reason) -> None:
+def test_limits_of_all_provisioned_capacity(limits: dict[str, int], reason: Reason) -> None:
     assert reasons(a_workspace(instance_type=ND96, replicas=3), nap=True, limits=limits) == [reason]
 
 
-def test_what_runs_counts_before_what_would_grow() -> None:
+def test_running_capacity_counts_before_growth() -> None:
     old = a_workspace("a", instance_type=NC24, replicas=2, created="2026-01-01T00:00:00Z")
     young = a_workspace("b", instance_type=NC24, created="2026-01-02T00:00:00Z")
     running = a_claim("running", young)
     assert reasons(old, young, running, nap=True, limits={"nodes": 2}) == [Reason.LIMIT_EXCEEDED, Reason.ACCEPTED]
 
 
-def test_two_that_would_grow_share_what_is_left() -> None:
+def test_two_growing_workspaces_share_the_remaining_room() -> None:
     old = a_workspace("old", instance_type=NC24, replicas=2, created="2026-01-01T00:00:00Z")
     young = a_workspace("young", instance_type=NC24, replicas=2, created="2026-01-02T00:00:00Z")
     assert reasons(young, old, nap=True, limits={"nodes": 3}) == [Reason.ACCEPTED, Reason.LIMIT_EXCEEDED]
 
 
-def test_a_limit_lowered_below_what_runs_refuses_nobody_who_does_not_grow() -> None:
+def test_a_limit_below_the_running_capacity_refuses_only_growth() -> None:
     running = [a_claim(f"c-{number}") for number in range(4)]
     assert reasons(a_workspace(instance_type=NC24, replicas=3), *running, nap=True, limits={"nodes": 1}) == [
         Reason.ACCEPTED
     ]
 
 
-def test_brought_nodes_need_no_room_under_the_limit() -> None:
+def test_existing_nodes_need_no_room_under_the_limit() -> None:
     node = a_node(instance_type=NC24)
     assert reasons(a_workspace(instance_type=NC24), node, nap=True, limits={"nodes": 0}) == [Reason.ACCEPTED]
 
@@ -111,5 +111,5 @@ def test_the_limit_is_named_with_its_figures() -> None:
     assert [int(each) for each in re.findall("[0-9]+", verdict.message)] == [2, 0, 3]
 
 
-def test_limits_of_provisioning_do_not_bind_brought_nodes() -> None:
+def test_limits_of_provisioning_do_not_apply_to_existing_nodes() -> None:
     assert reasons(a_workspace(), a_node(), limits={"nodes": 0, "gpus": 0}) == [Reason.ACCEPTED]

@@ -1,4 +1,5 @@
-"""The Environment's estimator settings, and a Workspace's own context, count in verdicts as in `plimsoll estimate`."""
+"""Verdicts use the Environment's estimator settings and a Workspace's own context length, as `plimsoll estimate`
+does."""
 
 import json
 from datetime import UTC, datetime
@@ -37,7 +38,7 @@ def with_context(tokens: int, **fields: Any) -> Workspace:
 
 
 @pytest.mark.parametrize(("declared", "flags", "nodes"), SETTINGS)
-def test_one_rule_for_the_flags_the_verdict_and_its_story(
+def test_flags_verdict_and_explanation_use_the_same_estimate(
     declared: dict[str, Any], flags: list[str], nodes: int, tmp_path: Path
 ) -> None:
     file = tmp_path / "environment.yaml"
@@ -57,7 +58,7 @@ def test_one_rule_for_the_flags_the_verdict_and_its_story(
 
 
 @pytest.mark.parametrize(("declared", "_", "nodes"), SETTINGS)
-def test_brought_nodes_have_the_same_number(declared: dict[str, Any], _: object, nodes: int) -> None:
+def test_existing_nodes_have_the_same_number(declared: dict[str, Any], _: object, nodes: int) -> None:
     brought = [a_node(f"n{number}") for number in range(6)]
     snapshot = a_snapshot(a_workspace(preset=LLAMA), *brought, environment=an_environment(estimator=declared))
     assert validate(snapshot)[0].per_replica_node_count == nodes
@@ -67,13 +68,13 @@ def test_brought_nodes_have_the_same_number(declared: dict[str, Any], _: object,
 @pytest.mark.parametrize(
     "instance_type", [NC24, "Standard_NC80adis_H100_v5", "Standard_NV36ads_A10_v5", "Standard_ND96isr_H200_v5"]
 )
-def test_provisioned_nodes_are_the_estimates(name: str, instance_type: str) -> None:
+def test_the_number_of_provisioned_nodes_is_the_estimate(name: str, instance_type: str) -> None:
     reported = json.loads(CliRunner().invoke(app, [name, "-t", instance_type, "--output", "json"]).stdout)
     [verdict] = validate(a_snapshot(a_workspace(preset=name, instance_type=instance_type), nap=True))
     assert (verdict.accepted, verdict.per_replica_node_count) == (True, reported["nodes"])
 
 
-def test_a_workspaces_own_context_wins_and_is_served() -> None:
+def test_a_workspaces_own_context_takes_precedence_and_is_served() -> None:
     workspace = with_context(60_000, preset=LLAMA, instance_type=NC24)
     environment = an_environment(nap=True, estimator={"contextLength": 200_000})
     [verdict] = validate(a_snapshot(workspace, environment=environment))

@@ -1,4 +1,4 @@
-"""Labels of GPU Feature Discovery, read without rounding."""
+"""Labels of GPU Feature Discovery are read without rounding."""
 
 import pytest
 
@@ -33,7 +33,7 @@ def test_a_missing_label_is_named(label: str) -> None:
 
 @pytest.mark.parametrize("label", [GPU_COUNT, GPU_MEMORY])
 @pytest.mark.parametrize("value", ["0", "-1", "many", "", "1.5", "80GB", " 8", "٣", "1e3", "0x10"])
-def test_a_number_that_is_none_is_named_with_its_value(label: str, value: str) -> None:
+def test_an_invalid_number_is_named_with_its_value(label: str, value: str) -> None:
     found = parse_gpu_labels(gpu_labels() | {label: value})
     assert isinstance(found, InvalidGpuLabel)
     assert (found.label, found.value) == (label, value)
@@ -62,13 +62,13 @@ def test_memory_may_have_a_unit(text: str, mib: int) -> None:
 
 
 @pytest.mark.parametrize("value", ["-80Gi", "0Gi", "1Ki", "80G", "Gi", "17Ti", str(2**24 + 1), str(2**45), "9" * 60])
-def test_memory_that_no_gpu_has_is_refused(value: str) -> None:
+def test_impossible_memory_is_refused(value: str) -> None:
     found = parse_gpu_labels(gpu_labels(memory=value))
     assert isinstance(found, InvalidGpuLabel)
     assert (found.label, found.value) == (GPU_MEMORY, value)
 
 
-def test_a_count_that_no_node_has_is_refused() -> None:
+def test_an_impossible_count_is_refused() -> None:
     found = parse_gpu_labels(gpu_labels(count="9" * 60))
     assert isinstance(found, InvalidGpuLabel)
     assert "no node has more than 1024" in str(found)
@@ -86,6 +86,6 @@ def test_wrong_replicas_are_refused(replicas: str) -> None:
     assert found.label == GPU_REPLICAS
 
 
-def test_labels_are_said_as_they_stand_on_the_node() -> None:
+def test_messages_show_labels_as_on_the_node() -> None:
     message = str(parsed(gpu_labels(A100, 2, 81920)))
     assert message == f"{GPU_PRODUCT}={A100}, {GPU_COUNT}=2, {GPU_MEMORY}=81920 MiB"

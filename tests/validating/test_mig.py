@@ -1,4 +1,4 @@
-"""Brought nodes whose GPUs are partitioned by MIG: their labels, and who may use the slices."""
+"""Existing nodes with MIG partitions: their labels, and the Workspaces that may use the slices."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ SINGLE = "NVIDIA-A100-SXM4-80GB-MIG-1g.10gb"
 
 
 def slices(profile: str, count: int, memory: int | None = None) -> dict[str, str]:
-    """Labels of slices under strategy `mixed`, with a configuration in place."""
+    """Labels of slices with the strategy `mixed` and an applied configuration."""
     found = {
         STRATEGY: "mixed",
         CONFIG: f"all-{profile}",
@@ -64,12 +64,12 @@ def verdict_of(workspace: Workspace, *nodes: Node) -> Verdict:
         ({}, False, False),
     ],
 )
-def test_mig_is_active_where_slices_are_there(labels: dict[str, str], active: bool, changing: bool) -> None:
+def test_mig_is_active_if_slices_are_labelled(labels: dict[str, str], active: bool, changing: bool) -> None:
     found = parse_mig_labels(gpu_labels() | labels)
     assert (found.active, found.changing) == (active, changing)
 
 
-def test_slices_have_their_labelled_memory_else_that_of_their_name() -> None:
+def test_slices_have_their_labelled_memory_else_that_of_the_profile() -> None:
     [labelled] = parse_mig_labels(slices("1g.10gb", 7, 9856)).slices
     [named] = parse_mig_labels(slices("1g.10gb", 7)).slices
     assert (labelled.count, labelled.memory_mib, named.memory_mib) == (7, 9856, 10240)
@@ -84,7 +84,7 @@ def test_a_profile_with_a_plus_is_labelled_with_a_dot() -> None:
 
 
 @pytest.mark.parametrize("node", [mixed(), a_node(more_labels={CONFIG: "all-2g.24gb", STATE: "success"})])
-def test_a_replica_takes_one_slice_that_it_fits(node: Node) -> None:
+def test_a_replica_uses_one_slice_that_it_fits(node: Node) -> None:
     verdict = verdict_of(on_slices("2g.24gb", preset="phi-4-mini-instruct"), node)
     assert verdict.accepted, verdict.message
     assert (verdict.per_replica_node_count, verdict.target_node_count) == (1, 1)
@@ -108,7 +108,7 @@ def test_replicas_share_a_node_of_slices() -> None:
     assert (verdict.target_node_count, verdict.allocated_nodes) == (2, ("a", "b"))
 
 
-def test_slices_of_strategy_single_are_asked_for_as_gpus() -> None:
+def test_slices_of_strategy_single_are_requested_as_gpus() -> None:
     verdict = verdict_of(on_slices("1g.10gb", 8), single())
     assert verdict.accepted, verdict.message
     assert (verdict.device_resource, verdict.gpus_per_node) == (None, 1)
@@ -129,7 +129,7 @@ def test_without_a_partition_a_node_of_slices_is_refused_with_what_to_change() -
         assert reported in refused.message
 
 
-def test_a_node_of_slices_beside_whole_ones_is_left_out() -> None:
+def test_a_node_of_slices_among_whole_ones_is_skipped() -> None:
     verdict = verdict_of(a_workspace(), mixed("cut"), a_node("whole"))
     assert verdict.node_names == ("whole",)
     assert any("cut (partitioned by MIG" in warning for warning in verdict.warnings)
@@ -137,13 +137,13 @@ def test_a_node_of_slices_beside_whole_ones_is_left_out() -> None:
 
 @pytest.mark.parametrize("state", ["pending", "rebooting", "failed"])
 @pytest.mark.parametrize("workspace", [a_workspace(), on_slices("2g.24gb")], ids=["whole", "slices"])
-def test_a_configuration_that_is_not_in_place_makes_a_node_unusable(state: str, workspace: Workspace) -> None:
+def test_a_pending_mig_configuration_makes_a_node_unusable(state: str, workspace: Workspace) -> None:
     refused = verdict_of(workspace, a_node(more_labels=slices("2g.24gb", 2) | {STATE: state}))
     assert refused.reason is Reason.NO_USABLE_NODES
     assert f"{STATE} is {state!r}" in refused.message
 
 
-def test_another_profile_is_refused_with_those_that_are_there() -> None:
+def test_another_profile_is_refused_with_the_existing_ones() -> None:
     refused = verdict_of(on_slices("3g.40gb"), mixed())
     assert refused.reason is Reason.NO_USABLE_NODES
     assert "no 3g.40gb slices" in refused.message
@@ -156,13 +156,13 @@ def test_slices_of_nodes_without_mig_are_refused_by_the_label_that_is_missing() 
     assert "label nvidia.com/mig-1g.10gb.me.count is missing" in refused.message
 
 
-def test_a_partition_takes_no_several_nodes() -> None:
+def test_a_partition_with_several_nodes_per_replica_is_refused() -> None:
     refused = verdict_of(on_slices("2g.24gb", 16, per_replica=2), mixed())
     assert refused.reason is Reason.INVALID_SPEC
     assert "perReplicaNodeCount" in refused.message
 
 
-def test_an_accelerator_partition_has_some_of_the_gpus() -> None:
+def test_an_accelerator_partition_uses_some_of_the_gpus() -> None:
     workspace = a_workspace(partition={"mode": "accelerator", "count": 2}, gpu_memory_gib=160, replicas=3)
     verdict = verdict_of(workspace, *(a_node(f"n-{n}", count=4) for n in range(3)))
     assert verdict.accepted, verdict.message

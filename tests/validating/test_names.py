@@ -1,4 +1,4 @@
-"""Two Workspaces never need an object of the same name."""
+"""Two Workspaces never need objects of the same name."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -39,7 +39,7 @@ LATER = "2026-01-02T00:00:00Z"
         ({"per_replica": 2}, {"per_replica": 2}, "needs a StatefulSet named 'chat-0'"),
     ],
 )
-def test_the_later_one_is_refused_with_what_to_change(first: Any, second: Any, text: str) -> None:
+def test_the_newer_workspace_is_refused_with_what_to_change(first: Any, second: Any, text: str) -> None:
     chat, numbered = wanting("chat", **first), wanting("chat-0", LATER, **second)
     [(name, message)] = refused(chat, numbered).items()
     assert name == "chat-0" and text in message and "Workspace default/chat has" in message
@@ -57,7 +57,7 @@ def test_the_later_one_is_refused_with_what_to_change(first: Any, second: Any, t
         ({"per_replica": 2, "name": "chart"}, {"per_replica": 2}),
     ],
 )
-def test_names_that_only_look_alike_are_no_conflict(fields: Any) -> None:
+def test_similar_names_are_no_conflict(fields: Any) -> None:
     first, second = ({"name": "chat"} | fields[0], {"name": "chat-0"} | fields[1])
     assert not refused(wanting(**first), wanting(**second))
 
@@ -76,8 +76,9 @@ def test_a_service_may_not_have_the_name_of_groups_of_a_template() -> None:
     assert name == "other" and message.startswith("inference.service.name is 'chat'")
 
 
-def test_a_name_belongs_to_what_runs() -> None:
-    """One that grows into the names of another is refused, with the number that it may have."""
+def test_a_name_belongs_to_the_running_workspace() -> None:
+    """A Workspace whose added replicas would need a name of another one is refused, with the number of replicas that it
+    may have."""
     small = wanting("chat", uid="1", per_replica=2, replicas=2)
     numbered = wanting("chat-2", LATER, uid="2", per_replica=2)
     snapshot = a_snapshot(small, numbered, nap=True)

@@ -1,4 +1,4 @@
-"""A Workspace without an instance type is refused with the cheapest type that fits, and why it is that one."""
+"""A Workspace without an instance type is refused, and the cheapest type that fits is proposed with reasons."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -29,7 +29,7 @@ def proposed(workspace: Workspace, *objects: Any, **environment: Any) -> str:
     return message.split(", for example ")[1].split(",")[0]
 
 
-def test_the_reasons_are_told() -> None:
+def test_the_reasons_are_reported() -> None:
     prices = {"catalog": {"prices": {NC24: 3.5, NC48: 6}}}
     qwen = a_workspace(preset="qwen2.5-coder-32b-instruct", replicas=2)
     pool = a_node_pool("gpus", [NC24, NC48, NC40])
@@ -75,13 +75,15 @@ def test_prices_decide_and_count_for_all_nodes_of_a_replica(prices: dict[str, fl
         pytest.param([], {"limits": {"gpus": 1}, "catalog": {"prices": {NC48: 0.1}}}, NC24, id="within limits"),
     ],
 )
-def test_what_the_environment_allows(objects: list[Any], environment: dict[str, Any], best: str) -> None:
+def test_only_types_that_the_environment_allows_are_proposed(
+    objects: list[Any], environment: dict[str, Any], best: str
+) -> None:
     if best == "metal-8":
         environment = {**environment, "access": [{"namespaces": ["*"], "instanceTypes": ["metal-8"]}]}
     assert proposed(a_workspace(preset="phi-4"), *objects, **environment) == best
 
 
-def test_where_none_fits_that_is_said() -> None:
+def test_if_no_type_fits_the_message_says_so() -> None:
     small = a_node_pool("small", ["Standard_NV36ads_A10_v5"])
     message = refused(a_workspace(preset="phi-4"), small)
     assert "for example" not in message
@@ -91,11 +93,11 @@ def test_where_none_fits_that_is_said() -> None:
     assert all(each in limited for each in ("preset 'phi-4'", "limits", "Environment", "Workspace"))
 
 
-def test_without_a_stated_need_nothing_is_proposed() -> None:
+def test_without_a_declared_need_nothing_is_proposed() -> None:
     assert "for example" not in refused(a_workspace())
 
 
-def test_a_price_for_a_type_that_nobody_knows_is_warned_of() -> None:
+def test_a_price_for_an_unknown_type_is_a_warning() -> None:
     snapshot = a_snapshot(environment=an_environment(nap=True, catalog={"prices": {"g6.xlarg": 1, "metal-8": 2}}))
     node = a_node(instance_type="metal-8")
     [warning] = plan(snapshot.model_copy(update={"nodes": (node,)}), [], NOW).warnings

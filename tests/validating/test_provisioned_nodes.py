@@ -1,4 +1,4 @@
-"""Verdicts where nodes are provisioned: the instance type, and how many of it."""
+"""Verdicts with node auto-provisioning: the instance type, and the number of nodes."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -32,18 +32,18 @@ def test_instance_type_and_mode(nap: bool, instance_type: str | None, reason: Re
     assert verdict.reason is reason
 
 
-def test_a_missing_instance_type_is_answered_with_a_feasible_one() -> None:
+def test_a_missing_instance_type_is_refused_with_a_proposal() -> None:
     verdict = verdict_of(a_workspace(preset="phi-4"))
     assert verdict.message.startswith("instanceType is required when node auto-provisioning is enabled")
     assert "for example " in verdict.message
 
 
-def test_a_proposal_is_one_that_the_environment_has() -> None:
+def test_proposed_types_are_available_in_the_environment() -> None:
     pool = a_node_pool("gpus", ["Standard_ND96isr_H200_v5"])
     assert "for example Standard_ND96isr_H200_v5" in verdict_of(a_workspace(preset="phi-4"), pool).message
 
 
-def test_an_unknown_instance_type_is_answered_with_near_ones() -> None:
+def test_an_unknown_instance_type_is_refused_with_similar_names() -> None:
     verdict = verdict_of(a_workspace(instance_type="Standard_NC24ads_A100_v3"))
     assert verdict.reason is Reason.UNSUPPORTED_INSTANCE_TYPE
     assert verdict.message.startswith("Unsupported instance type 'Standard_NC24ads_A100_v3'")
@@ -83,13 +83,13 @@ def test_a_type_that_a_live_node_has_is_known_but_needs_a_node_class() -> None:
         pytest.param({"preset": "llama-3.3-70b-instruct", "per_replica": 4}, NC24, 4, 4, id="the spec overrides"),
     ],
 )
-def test_nodes_wanted(fields: dict[str, Any], instance_type: str, per_replica: int, target: int) -> None:
+def test_the_number_of_nodes(fields: dict[str, Any], instance_type: str, per_replica: int, target: int) -> None:
     verdict = verdict_of(a_workspace(instance_type=instance_type, **fields))
     assert verdict.accepted, verdict.message
     assert (verdict.per_replica_node_count, verdict.target_node_count) == (per_replica, target)
 
 
-def test_fewer_nodes_for_a_replica_than_estimated_are_warned_of() -> None:
+def test_fewer_nodes_per_replica_than_estimated_are_a_warning() -> None:
     verdict = verdict_of(a_workspace(instance_type=NC24, preset="llama-3.3-70b-instruct", per_replica=2))
     assert verdict.accepted
     assert any("perReplicaNodeCount is 2" in warning for warning in verdict.warnings)
@@ -106,7 +106,7 @@ def test_a_model_that_cannot_span_must_fit_one_node() -> None:
     assert "Standard_NV36ads_A10_v5" in verdict.message
 
 
-def test_live_labels_win_over_the_catalog_and_the_difference_is_told() -> None:
+def test_live_labels_override_the_catalog_with_a_warning() -> None:
     verdict = verdict_of(a_workspace(instance_type=NC24), a_node(instance_type=NC24, memory=40960))
     assert "40960 MiB" in verdict.message
     assert any(NC24 in warning for warning in verdict.warnings)
@@ -120,7 +120,7 @@ def test_a_type_of_unknown_gpus_needs_nodes_per_replica_for_a_model() -> None:
     assert verdict_of(a_workspace(instance_type="metal-8", preset="phi-4", per_replica=1), pool).accepted
 
 
-def test_an_empty_selector_is_fine() -> None:
+def test_an_empty_selector_is_accepted() -> None:
     assert verdict_of(a_workspace(instance_type=NC24, selector={})).accepted
 
 
@@ -181,7 +181,7 @@ def test_unknown_names_of_azure_are_accepted_where_a_node_pool_allows_every_type
     assert alone.reason is Reason.UNSUPPORTED_INSTANCE_TYPE
 
 
-def test_a_server_on_gpus_that_are_not_known_requests_those_that_it_counts_on() -> None:
+def test_a_server_on_unknown_gpus_requests_its_estimated_gpus() -> None:
     name = "Standard_ND99_new_v9"
     workspace = a_workspace(instance_type=name, preset="phi-4", selector={})
     claim = a_claim("own", workspace, ready=True, node="new", instance_type=name)

@@ -1,4 +1,4 @@
-"""Brought nodes whose GPUs are offered as several devices each, by time-slicing or MPS."""
+"""Existing nodes whose GPUs are shared as several devices each, by time-slicing or MPS."""
 
 from plimsoll.model import Reason, Verdict
 from plimsoll.model.api import Workspace
@@ -42,7 +42,7 @@ def test_shared_and_whole_gpus_are_not_uniform() -> None:
     )
 
 
-def test_some_gpus_of_a_node_are_not_to_be_had_where_they_are_shared() -> None:
+def test_an_accelerator_partition_is_refused_on_shared_gpus() -> None:
     verdict = verdict_of(a_workspace(partition={"mode": "accelerator", "count": 1}), shared("time-slicing"))
     assert verdict.reason is Reason.NO_USABLE_NODES
     assert "its GPUs are shared" in verdict.message

@@ -1,4 +1,4 @@
-"""A refused Workspace can always shrink, and without replicas nothing else matters."""
+"""A refused Workspace can always be scaled down, and without replicas nothing else is checked."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -25,7 +25,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def a_running(workspace: Workspace) -> Any:
-    """The workload that a plan made for the Workspace on six nodes."""
+    """The workload that a plan created for the Workspace on six nodes."""
     snapshot = a_snapshot(workspace, *(a_node(f"n{number}") for number in range(6)))
     [creation] = [each for each in plan(snapshot, validate(snapshot), NOW).creations if each.key.kind != "Service"]
     return a_workload(creation.manifest)
@@ -41,7 +41,7 @@ def a_running(workspace: Workspace) -> Any:
         {"name": "Not-A-Label".lower() + ".x"},
     ],
 )
-def test_without_replicas_everything_of_it_goes(fields: dict[str, Any]) -> None:
+def test_without_replicas_all_objects_are_deleted(fields: dict[str, Any]) -> None:
     workspace = a_workspace(**fields, replicas=0)
     claim = a_claim("own", workspace, ready=True)
     snapshot = a_snapshot(workspace, claim, nap=True)
@@ -71,7 +71,7 @@ def scaled(replicas: int, **more: Any) -> dict[str, list[str]]:
         ({"nodes": []}, Reason.NO_MATCHING_NODES),
     ],
 )
-def test_a_refused_workspace_takes_fewer_replicas_and_no_more(now: dict[str, Any], reason: Reason) -> None:
+def test_a_refused_workspace_can_be_scaled_down_but_not_up(now: dict[str, Any], reason: Reason) -> None:
     running = a_running(a_workspace(replicas=4))
     nodes = now.get("nodes", [a_node(f"n{number}") for number in range(6)])
 
@@ -112,7 +112,7 @@ def unreadable(snapshot: Snapshot, replicas: int | None) -> Snapshot:
         (0, {"create": [], "update": [], "delete": ["Deployment", *["NodeClaim"] * 4]}),
     ],
 )
-def test_a_workspace_that_cannot_be_read_shrinks_too(replicas: int | None, done: dict[str, list[str]]) -> None:
+def test_an_invalid_workspace_can_be_scaled_down_too(replicas: int | None, done: dict[str, list[str]]) -> None:
     snapshot = unreadable(cluster_of("nodeclaim", replicas=4), replicas)
     found = plan(snapshot, validate(snapshot), NOW)
     assert operations(found) == done
@@ -121,14 +121,14 @@ def test_a_workspace_that_cannot_be_read_shrinks_too(replicas: int | None, done:
     assert plan(left, validate(left), NOW).empty, "it is done once"
 
 
-def test_its_replicas_on_several_nodes_take_all_of_them_along() -> None:
+def test_replicas_on_several_nodes_release_all_of_them() -> None:
     snapshot = unreadable(cluster_of("nodeclaim", replicas=3, per_replica=2), 1)
     found = plan(snapshot, validate(snapshot), NOW)
     assert operations(found) == scaled(1, update=["LeaderWorkerSet 1"], delete=["NodeClaim"] * 4)
 
 
 @pytest.mark.parametrize(("replicas", "left"), [(1, 2), (2, 4), (3, 6), (9, 6)])
-def test_it_shrinks_before_its_workload_exists(replicas: int, left: int) -> None:
+def test_it_can_be_scaled_down_before_its_workload_exists(replicas: int, left: int) -> None:
     environment = an_environment(nap=True, provisioner="nodeclaim")
     wanted = a_workspace(uid="u", instance_type=NC24, selector={}, replicas=3, per_replica=2)
     seen = a_snapshot(wanted, environment=environment)
@@ -145,7 +145,7 @@ def test_it_shrinks_before_its_workload_exists(replicas: int, left: int) -> None
     assert len(after(broken, plan(broken, validate(broken), NOW)).node_claims) == left
 
 
-def test_its_static_node_pool_shrinks_too() -> None:
+def test_its_static_node_pool_is_scaled_down_too() -> None:
     environment = "static-nodepool"
     wanted = cluster_of(environment, replicas=4)
     running = a_running(a_workspace(uid="u", replicas=4))
@@ -156,7 +156,7 @@ def test_its_static_node_pool_shrinks_too() -> None:
     assert plan(left, validate(left), NOW).empty
 
 
-def test_once_it_can_be_read_again_it_is_declared_as_a_whole() -> None:
+def test_a_corrected_workspace_is_declared_completely_again() -> None:
     running = cluster_of("nodeclaim", replicas=4)
     left = unreadable(running, 2)
     left = after(left, plan(left, validate(left), NOW))
@@ -183,7 +183,7 @@ def test_an_autoscaler_decides_where_it_sets_the_replicas() -> None:
     assert plan(followed, validate(followed), NOW).empty
 
 
-def test_a_typo_never_plans_a_hundred_thousand_nodes() -> None:
+def test_a_typo_in_the_replicas_is_limited() -> None:
     one = a_workspace(instance_type=NC24, replicas=2_000)
     [verdict] = validate(a_snapshot(one, nap=True))
     assert (

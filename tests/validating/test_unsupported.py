@@ -1,4 +1,4 @@
-"""What is declared and not scheduled is refused by name; deprecated fields are warned of; nothing is ignored."""
+"""Unsupported fields are refused by name, deprecated fields are warnings, and no field is ignored."""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ def test_tuning_is_refused_by_name(nap: bool) -> None:
     assert verdict.message.startswith("tuning is not implemented")
 
 
-def test_tuning_on_two_nodes_is_an_error_of_its_own() -> None:
+def test_tuning_on_two_nodes_has_its_own_message() -> None:
     verdict = verdict_on(True, {"count": 2}, tuning=TUNING)
     assert verdict.reason is Reason.INVALID_SPEC
     assert "resource.count is 2" in verdict.message
@@ -70,7 +70,7 @@ def test_deprecated_fields_are_accepted_with_a_warning(nap: bool) -> None:
 
 
 @pytest.mark.parametrize(("limit", "accepted"), [(2, False), (3, True)])
-def test_a_workspace_holds_its_own_limit(limit: int, accepted: bool) -> None:
+def test_a_workspace_respects_its_own_node_count_limit(limit: int, accepted: bool) -> None:
     verdict = verdict_on(True, {"nodeCountLimit": limit}, inference=served(replicas=3))
     assert verdict.accepted is accepted
     if not accepted:

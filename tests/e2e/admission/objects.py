@@ -1,4 +1,4 @@
-"""A cluster that judges objects: the policies of admission, and the kinds that they are about."""
+"""A cluster with the admission policies and the kinds that they check."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ KINDS = (
 
 
 def prepare_admission(cluster: Kube) -> None:
-    """The kinds are served, and the policies are there."""
+    """Creates the CRDs and the policies."""
     for definition in definitions():
         cluster.apply(definition)
     for path in sorted((part("karpenter").cached / "crds/karpenter").glob("*.yaml")):
@@ -47,7 +47,7 @@ def _served(cluster: Kube) -> bool:
 
 
 def _of_kaito(kind: str) -> dict[str, Any]:
-    """A kind of KAITO's group that takes any field: its own definition is not ours to carry."""
+    """The CRD of a KAITO kind that accepts any field, because its own definition is not part of this repository."""
     plural = f"{kind.lower()}s"
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     version = {"name": "v1beta1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}

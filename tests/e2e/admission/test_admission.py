@@ -1,4 +1,4 @@
-"""Admission of Workspaces by a real apiserver: its CEL says what the engine's Python says."""
+"""Admission of Workspaces by a real apiserver: CEL and Python have the same results."""
 
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -44,7 +44,7 @@ def workspace(name: str, spec: dict[str, Any]) -> dict[str, Any]:
 
 
 def text(call: Callable[[], Any]) -> str:
-    """What the cluster refuses with; empty where it does not."""
+    """The message of the refusal; empty if the cluster accepts the object."""
     try:
         call()
     except RequestError as error:
@@ -53,7 +53,7 @@ def text(call: Callable[[], Any]) -> str:
 
 
 def environment(cluster: Kube, mode: str, admission: str | None = None) -> None:
-    """Declares the mode, and waits until the policies know it."""
+    """Declares the mode, and waits until the policies use it."""
     spec = {"nodeAutoProvisioning": mode} | ({"admission": admission} if admission else {})
     cluster.apply({"apiVersion": API, "kind": "Environment", "metadata": {"name": "test"}, "spec": spec})
     probe = workspace("probe", on() if mode == "enabled" else on(instanceType="a"))
@@ -68,7 +68,7 @@ def environment(cluster: Kube, mode: str, admission: str | None = None) -> None:
 
 @pytest.fixture(scope="module")
 def before(cluster: Kube) -> list[Change]:
-    """Every Workspace before its change, made while nothing is refused."""
+    """Every Workspace before its change, created while nothing is refused."""
     environment(cluster, "disabled", "off")
     for change in CHANGES:
         cluster.apply(workspace(change.name, change.before))
@@ -76,7 +76,7 @@ def before(cluster: Kube) -> list[Change]:
 
 
 @pytest.mark.parametrize("mode", ["disabled", "enabled"])
-def test_the_cluster_and_the_engine_agree_on_changes(cluster: Kube, before: list[Change], mode: str) -> None:
+def test_cel_and_python_agree_on_changes(cluster: Kube, before: list[Change], mode: str) -> None:
     environment(cluster, mode)
     differing = {}
     for change in before:
@@ -134,7 +134,7 @@ def test_the_cluster_and_the_engine_agree_on_changes(cluster: Kube, before: list
         ("disabled", template("own:1"), ""),
     ],
 )
-def test_what_may_be_made_in_a_mode(cluster: Kube, mode: str, spec: dict[str, Any], message: str) -> None:
+def test_creations_that_a_mode_allows(cluster: Kube, mode: str, spec: dict[str, Any], message: str) -> None:
     environment(cluster, mode)
     try:
         reported = text(lambda: cluster.apply(workspace("made", spec)))
@@ -145,7 +145,7 @@ def test_what_may_be_made_in_a_mode(cluster: Kube, mode: str, spec: dict[str, An
 
 
 @pytest.mark.parametrize("setting", ["audit", "off"])
-def test_a_setting_lets_it_pass(cluster: Kube, setting: str) -> None:
+def test_the_setting_admission_allows_violations(cluster: Kube, setting: str) -> None:
     environment(cluster, "enabled", setting)
     try:
         assert text(lambda: cluster.apply(workspace("passes", on()))) == ""
@@ -164,7 +164,7 @@ def test_an_instance_type_may_narrow_existing_nodes(cluster: Kube) -> None:
         environment(cluster, "disabled")
 
 
-def test_what_was_wrong_before_can_be_scaled_and_deleted(cluster: Kube) -> None:
+def test_an_existing_violation_can_be_scaled_and_deleted(cluster: Kube) -> None:
     environment(cluster, "disabled", "off")
     wrong = on(instanceType="a")
     cluster.apply(workspace("wrong", wrong))
@@ -193,7 +193,7 @@ def test_what_was_wrong_before_can_be_scaled_and_deleted(cluster: Kube) -> None:
         ({"tuning": {"method": "full", "input": {"image": "a"}, "output": {"image": "b"}}}, "spec.tuning.method"),
     ],
 )
-def test_the_kind_and_the_model_refuse_the_same_shapes(cluster: Kube, spec: dict[str, Any], words: str) -> None:
+def test_the_crd_and_the_model_refuse_the_same_specs(cluster: Kube, spec: dict[str, Any], words: str) -> None:
     environment(cluster, "disabled", "off")
     with pytest.raises(ValueError):
         WorkspaceSpec.model_validate(spec)

@@ -1,4 +1,4 @@
-"""The policy pack refuses a wrong program, by the pulumi command and by the Automation API."""
+"""The policy pack refuses an invalid program, with the pulumi command and with the Automation API."""
 
 import json
 from pathlib import Path
@@ -41,7 +41,7 @@ def _claim() -> None:
     CustomResource("claim", api_version="karpenter.sh/v1", kind="NodeClaim", metadata={"name": "claim"}, spec={})
 
 
-def test_the_automation_api_runs_the_pack_and_creates_nothing_that_it_refuses(
+def test_the_automation_api_runs_the_pack_and_creates_no_refused_object(
     byo_sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     environ = byo_sandbox.environ()

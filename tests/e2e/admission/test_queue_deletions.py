@@ -1,4 +1,4 @@
-"""Deleting a queue in use, by a real apiserver: what KAI's controller wrote into its status says whether it is."""
+"""Deletion of a queue in use, by a real apiserver: use is read from the status that KAI's controller writes."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -31,7 +31,7 @@ def declare(cluster: Kube, **policies: Any) -> None:
 
 
 def a_queue(cluster: Kube, name: str, **status: Any) -> None:
-    """With the status that KAI's queue controller would write."""
+    """A queue with the status that KAI's queue controller would write."""
     amount = {"quota": 1, "limit": 1, "overQuotaWeight": 1}
     spec = {"resources": {"gpu": amount, "cpu": amount, "memory": amount}}
     cluster.apply({"apiVersion": QUEUE[0], "kind": QUEUE[1], "metadata": {"name": name}, "spec": spec})
@@ -40,7 +40,7 @@ def a_queue(cluster: Kube, name: str, **status: Any) -> None:
 
 
 def refusal(cluster: Kube, name: str) -> str:
-    """What the cluster answers to a deletion; empty where it is done."""
+    """The message of the refused deletion; empty if it is allowed."""
     try:
         cluster.delete(*QUEUE, name)
     except RequestError as error:
@@ -48,14 +48,15 @@ def refusal(cluster: Kube, name: str) -> str:
     return ""
 
 
-def test_a_queue_in_use_stays(cluster: Kube) -> None:
+def test_a_queue_in_use_cannot_be_deleted(cluster: Kube) -> None:
     declare(cluster, admission="deny")
     a_queue(cluster, "research", childQueues=["vision", "language"])
     a_queue(cluster, "vision", requested={"nvidia.com/gpu": "1500m", "cpu": 0})
     a_queue(cluster, "language", childQueues=[], requested={"nvidia.com/gpu": "0", "cpu": 0})
 
     def refused() -> str:
-        """The policy may be a moment behind the Environment: the queue is made again until it is refused."""
+        """The policy may be slightly behind the Environment, so the queue is created and deleted again until the
+        deletion is refused."""
         a_queue(cluster, "research", childQueues=["vision", "language"])
         return refusal(cluster, "research")
 
@@ -73,7 +74,7 @@ def test_a_queue_in_use_stays(cluster: Kube) -> None:
     assert refusal(cluster, "research") == ""
 
 
-def test_an_exemption_lets_one_go(cluster: Kube) -> None:
+def test_an_exempt_queue_can_be_deleted(cluster: Kube) -> None:
     exemption = {"rule": "queue-deleted-with-children", "kind": "Queue", "name": "old-*", "reason": "a move"}
     declare(cluster, admission="deny", exemptions=[{**exemption, "until": "2100-01-01"}])
 
@@ -88,7 +89,7 @@ def test_an_exemption_lets_one_go(cluster: Kube) -> None:
     assert refusal(cluster, "research") == ""
 
 
-def test_where_rules_are_only_told_nothing_is_refused(cluster: Kube) -> None:
+def test_with_audit_nothing_is_refused(cluster: Kube) -> None:
     declare(cluster, admission="audit")
 
     def gone() -> bool:

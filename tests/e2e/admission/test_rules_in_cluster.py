@@ -1,4 +1,4 @@
-"""The rules in CEL and in Python say the same of the same objects, asked of a real apiserver."""
+"""The rules in CEL and in Python have the same results for the same objects, on a real apiserver."""
 
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -52,7 +52,7 @@ def cluster(admission_sandbox: Sandbox) -> Iterator[Kube]:
 
 
 def refused(cluster: Kube, manifest: Manifest) -> str:
-    """What the cluster's rules say; empty where it takes the object."""
+    """The messages of the cluster's rules; empty if it accepts the object."""
     try:
         cluster.apply(manifest, dry_run=True)
     except RequestError as error:
@@ -62,7 +62,7 @@ def refused(cluster: Kube, manifest: Manifest) -> str:
 
 
 def declare(cluster: Kube, **spec: Any) -> dict[str, Any]:
-    """Declares an Environment, and waits until the policies know it."""
+    """Declares an Environment, and waits until the policies use it."""
     environment = an_environment(**spec)
     environment["metadata"]["name"] = "test"
     generation = cluster.apply(environment)["metadata"]["generation"]
@@ -80,13 +80,13 @@ def declare(cluster: Kube, **spec: Any) -> dict[str, Any]:
 
 
 def _known(cluster: Kube, probe: Manifest) -> bool:
-    """The exemption of a mark holds, and the same object without it is refused."""
+    """Whether the exemption of a marker object is in effect, and the same object without it is refused."""
     other = with_path(probe, metadata__name="unmarked")
     return not refused(cluster, probe) and bool(refused(cluster, other))
 
 
 def agree(cluster: Kube, spec: dict[str, Any], manifest: Manifest) -> None:
-    """The cluster refuses exactly what the rules in Python find, for a reason that they find too."""
+    """The cluster refuses exactly the objects with findings in Python, for a reason that is among the findings."""
     policies = Policies.model_validate(spec.get("policies", {}))
     checker = Checker(PolicyContext.of(spec), policies, TODAY)
     found = {each.rule for each in checker.broken_by(manifest) if each.severity == "error"} & IN_CLUSTER
@@ -96,7 +96,7 @@ def agree(cluster: Kube, spec: dict[str, Any], manifest: Manifest) -> None:
 
 
 def mostly(usual: Any, *others: Any) -> st.SearchStrategy[Any]:
-    """Usually the one that keeps the rules, so that an object seldom breaks several at once."""
+    """Usually the valid value, so that an object rarely violates several rules at once."""
     return st.one_of(st.just(usual), st.just(usual), st.just(usual), st.sampled_from(others))
 
 
@@ -255,7 +255,7 @@ def workspaces(draw: Callable[[st.SearchStrategy[Any]], Any]) -> Manifest:
 
 @pytest.fixture(scope="module")
 def plain(cluster: Kube) -> dict[str, Any]:
-    """Rules as they are, where nodes are brought."""
+    """The default rules, with existing nodes."""
     return declare(cluster, nodeAutoProvisioning="disabled", policies=DENY)
 
 
@@ -300,7 +300,7 @@ def set_otherwise(cluster: Kube, plain: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("objects", [pods, capacity_pods, node_pools, workspaces])
-def test_they_agree_on_settings_too(cluster: Kube, set_otherwise: dict[str, Any], objects: Any) -> None:
+def test_python_and_cel_agree_with_other_settings(cluster: Kube, set_otherwise: dict[str, Any], objects: Any) -> None:
     @settings(EXAMPLES, max_examples=60)
     @given(manifest=objects())
     def verdict_of(manifest: Manifest) -> None:
@@ -309,7 +309,7 @@ def test_they_agree_on_settings_too(cluster: Kube, set_otherwise: dict[str, Any]
     verdict_of()
 
 
-def test_a_claim_of_hand_is_refused_where_others_provision(cluster: Kube, set_otherwise: dict[str, Any]) -> None:
+def test_a_manual_node_claim_is_refused_with_another_provisioner(cluster: Kube, set_otherwise: dict[str, Any]) -> None:
     claim = {
         "apiVersion": "karpenter.sh/v1",
         "kind": "NodeClaim",
@@ -324,7 +324,7 @@ def test_a_claim_of_hand_is_refused_where_others_provision(cluster: Kube, set_ot
     agree(cluster, set_otherwise, with_path(claim, metadata__ownerReferences=[owner]))
 
 
-def test_what_was_wrong_before_may_be_changed_elsewhere(cluster: Kube, plain: dict[str, Any]) -> None:
+def test_other_fields_of_an_existing_violation_may_be_changed(cluster: Kube, plain: dict[str, Any]) -> None:
     declare(cluster, policies={"admission": "off"})
     pod = with_path(a_pod({"gpu-fraction": "1.5"}, name="before"), spec__schedulerName="kai-scheduler")
     cluster.apply(pod)

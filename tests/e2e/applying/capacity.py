@@ -1,4 +1,4 @@
-"""Capacity as tests of applying speak of it: Plans by names, an Applier on a sandbox, what its stacks hold."""
+"""Helpers for tests of applying: Plans by names, an Applier on a sandbox, and the contents of its stacks."""
 
 import shutil
 from collections.abc import Iterable, Iterator
@@ -53,7 +53,7 @@ def a_deployment(name: str, workspace: str = "ws", image: str = "registry.exampl
 
 
 def clearing_claims(cluster: Kube) -> Iterator[Kube]:
-    """The cluster, whose NodeClaims are deleted afterwards."""
+    """The cluster; its NodeClaims are deleted afterwards."""
     yield cluster
     for claim in cluster.list(*NODE_CLAIM):
         cluster.delete(*NODE_CLAIM, claim["metadata"]["name"])
@@ -98,7 +98,8 @@ def _owner_of(manifest: dict[str, Any]) -> WorkspaceRef:
 
 
 def settings_for(sandbox: Sandbox, folder: Path, **changes: Any) -> ApplySettings:
-    """Settings of a writer on the sandbox with its state below `folder`; a file backend shared by all its writers."""
+    """Settings of a writer on the sandbox, with its state below `folder`; all writers of the folder share the
+    backend."""
     folder.mkdir(parents=True, exist_ok=True)
     passphrase = folder / "passphrase"
     passphrase.write_text("open sesame")
@@ -120,7 +121,7 @@ def settings_for(sandbox: Sandbox, folder: Path, **changes: Any) -> ApplySetting
 
 @contextmanager
 def a_writer(settings: ApplySettings, *, started: bool = True) -> Iterator[Applier]:
-    """A writer that is stopped on leaving."""
+    """An Applier that is stopped when the context ends."""
     assert settings.kubeconfig is not None
     with closing(Connection.open(settings.kubeconfig)) as connection, Applier(settings, connection) as applier:
         if started:

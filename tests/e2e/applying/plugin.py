@@ -1,8 +1,8 @@
-"""A kubernetes plugin as a process of its own, which the engine starts and ends as it does the official one.
+"""A kubernetes plugin as a process of its own, which the engine starts and ends like the official one.
 
-`python -m tests.e2e.applying.plugin` serves by the built-in provider. Like the official plugin it breaks off what it
-has begun when it is cancelled, and does not look whether its engine is there. From the creation on that `HOLDS_FROM`
-numbers, it holds each until then, so that a test meets a delta in its middle.
+`python -m tests.e2e.applying.plugin` serves with the built-in provider. Like the official plugin, it aborts running
+requests when it is cancelled, and does not check whether its engine is running. From the creation with the number
+`HOLDS_FROM` on, it delays each creation until it is cancelled, so that a test can interrupt an update in the middle.
 """
 
 import itertools
@@ -24,7 +24,7 @@ _POLL_SECONDS: Final = 0.01
 
 
 def install_plugin(pulumi_home: Path) -> None:
-    """Puts it where an engine with this home finds the kubernetes plugin."""
+    """Installs it where an engine with this home finds the kubernetes plugin."""
     folder = pulumi_home / "plugins" / f"resource-kubernetes-v{plugin_version()}"
     folder.mkdir(parents=True)
     program = folder / "pulumi-resource-kubernetes"

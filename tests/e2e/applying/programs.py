@@ -1,4 +1,4 @@
-"""Small Pulumi programs, run through one Kubernetes provider or another, and what they leave in the cluster."""
+"""Small Pulumi programs that run with either Kubernetes provider, and their effects on the cluster."""
 
 import json
 import os
@@ -22,7 +22,7 @@ PLUGIN = "pulumi-resource-kubernetes"
 
 
 class Deployment:
-    """A stack of its own whose program may be exchanged between updates."""
+    """A stack whose program can be exchanged between updates."""
 
     def __init__(self, folder: Path, environment: dict[str, str], config: dict[str, str] | None = None) -> None:
         self._program: Program = lambda: None
@@ -60,12 +60,12 @@ class Deployment:
         return _counted(self.stack.destroy(on_event=_ignore).summary.resource_changes)
 
     def attach(self, environment: dict[str, str]) -> None:
-        """From now on through another provider."""
+        """Uses another provider from now on."""
         self.stack.workspace.env_vars = environment | {"PULUMI_BACKEND_URL": f"file://{self.state}"}
 
     def bring(self, content: tuple[dict[str, Any], list[dict[str, Any]]]) -> None:
-        """Takes resources of a provider as the stack's own: (the provider, its resources), as another engine's state
-        has them but for what names the stack."""
+        """Imports resources of a provider into the stack: (the provider, its resources), from another engine's
+        state."""
         provider, resources = content
         name = self.stack.name
         self.up(lambda: None)  # only then its state names what encrypts it
@@ -88,7 +88,7 @@ class Deployment:
         return {key: output.value for key, output in self.stack.outputs().items()}
 
     def kept(self) -> str:
-        """The whole state as it lies on disk."""
+        """The complete state as stored on disk."""
         return "".join(path.read_text() for path in self.state.rglob("*.json"))
 
     def resource(self, name: str) -> dict[str, Any]:
@@ -99,7 +99,7 @@ class Deployment:
 
 
 def _ignore(_event: automation.EngineEvent) -> None:
-    """Reading events makes the engine's errors typed."""
+    """Does nothing: reading events makes the engine's errors typed."""
 
 
 def _counted(changes: Any) -> dict[str, int]:
@@ -108,7 +108,7 @@ def _counted(changes: Any) -> dict[str, int]:
 
 @contextmanager
 def deployment(folder: Path, environment: dict[str, str], config: dict[str, str] | None = None) -> Iterator[Deployment]:
-    """A deployment that is destroyed in the end, whatever it holds."""
+    """A deployment that is destroyed at the end."""
     made = Deployment(folder, environment, config)
     try:
         yield made
@@ -127,7 +127,7 @@ def plugin_is_here(environment: dict[str, str]) -> bool:
 
 @contextmanager
 def through(provider: str, sandbox: Sandbox) -> Iterator[dict[str, str]]:
-    """What an engine needs to reach the sandbox through one provider or the other."""
+    """The variables with which an engine reaches the sandbox through the provider."""
     variables = sandbox.environ()
     variables.pop("PULUMI_DEBUG_PROVIDERS", None)
     if provider == "plugin":
@@ -140,7 +140,7 @@ def through(provider: str, sandbox: Sandbox) -> Iterator[dict[str, str]]:
 
 
 def unawaited(name: str, namespace: str | None = None, **annotations: str) -> dict[str, Any]:
-    """Metadata of an object that no update waits for: no node of a test need run it."""
+    """Metadata of an object that no update waits for, so that no node has to run it."""
     metadata: dict[str, Any] = {"name": name, "annotations": {"pulumi.com/skipAwait": "true", **annotations}}
     return metadata | ({"namespace": namespace} if namespace else {})
 

@@ -1,4 +1,4 @@
-"""A Plan and nothing but the Plan happens in the cluster."""
+"""Applying a Plan changes exactly the objects of the Plan in the cluster."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -53,7 +53,7 @@ def uid(cluster: Kube, name: str) -> str:
     return str(found["metadata"]["uid"])
 
 
-def test_creates_what_is_planned_and_records_its_shard(writer: Applier, cluster: Kube) -> None:
+def test_creations_are_applied_and_labelled_with_their_shard(writer: Applier, cluster: Kube) -> None:
     outcome = writer.apply(creating(a_claim("made-0"), a_deployment("made")))
 
     assert names(outcome.created) == ["made", "made-0"]
@@ -66,7 +66,7 @@ def test_creates_what_is_planned_and_records_its_shard(writer: Applier, cluster:
     assert {claim["metadata"]["labels"][SHARD], workload["metadata"]["labels"][SHARD]} == {owned["made"].stack}
 
 
-def test_a_pre_started_update_does_it_without_starting_an_engine(writer: Applier, cluster: Kube) -> None:
+def test_a_pre_started_update_applies_a_plan_without_starting_an_engine(writer: Applier, cluster: Kube) -> None:
     pre_started(writer)
     engine = writer.engines
 
@@ -79,7 +79,7 @@ def test_a_pre_started_update_does_it_without_starting_an_engine(writer: Applier
     assert len(writer.engines) <= 2
 
 
-def test_a_plan_that_comes_twice_is_done_once(writer: Applier, cluster: Kube) -> None:
+def test_a_repeated_plan_is_applied_once(writer: Applier, cluster: Kube) -> None:
     writer.apply(creating(a_claim("twice-0")))
     before = cluster.get(*NODE_CLAIM, "twice-0")
 
@@ -110,7 +110,7 @@ def _spec(found: dict[str, Any] | None) -> tuple[str, int]:
     return found["metadata"]["uid"], found["metadata"]["generation"]
 
 
-def test_an_update_that_would_replace_the_object_is_refused_before_it_begins(writer: Applier, cluster: Kube) -> None:
+def test_an_update_that_would_replace_the_object_is_refused_before_it_starts(writer: Applier, cluster: Kube) -> None:
     writer.apply(creating(a_deployment("fixed")))
     before = cluster.get("apps/v1", "Deployment", "fixed")
     other = a_deployment("fixed")
@@ -123,7 +123,7 @@ def test_an_update_that_would_replace_the_object_is_refused_before_it_begins(wri
     assert _spec(cluster.get("apps/v1", "Deployment", "fixed")) == _spec(before)
 
 
-def test_deletes_what_is_planned_and_no_more(writer: Applier, cluster: Kube) -> None:
+def test_only_planned_deletions_are_applied(writer: Applier, cluster: Kube) -> None:
     writer.apply(creating(a_claim("gone-0"), a_claim("gone-1")))
 
     outcome = writer.apply(deleting(a_claim("gone-1"), uid=uid(cluster, "gone-1")))
@@ -134,7 +134,7 @@ def test_deletes_what_is_planned_and_no_more(writer: Applier, cluster: Kube) -> 
     await_condition(lambda: [each.key.name for each in writer.resources()] == ["gone-0"])
 
 
-def test_an_object_that_was_made_anew_is_not_deleted_in_the_place_of_the_old(writer: Applier, cluster: Kube) -> None:
+def test_a_new_object_with_the_name_of_a_deleted_one_is_not_deleted(writer: Applier, cluster: Kube) -> None:
     writer.apply(creating(a_claim("renewed-0")))
     old = uid(cluster, "renewed-0")
     cluster.delete(*NODE_CLAIM, "renewed-0")
@@ -149,7 +149,7 @@ def test_an_object_that_was_made_anew_is_not_deleted_in_the_place_of_the_old(wri
     cluster.delete(*NODE_CLAIM, "renewed-0")
 
 
-def test_an_object_that_others_removed_is_made_again(writer: Applier, cluster: Kube) -> None:
+def test_an_object_that_others_deleted_is_created_again(writer: Applier, cluster: Kube) -> None:
     writer.apply(creating(a_claim("back-0"), a_claim("back-1")))
     other = cluster.get(*NODE_CLAIM, "back-1")
     cluster.delete(*NODE_CLAIM, "back-0")
@@ -164,7 +164,7 @@ def test_an_object_that_others_removed_is_made_again(writer: Applier, cluster: K
     assert cluster.get(*NODE_CLAIM, "back-1") == other
 
 
-def test_objects_that_others_removed_leave_the_state(writer: Applier, cluster: Kube) -> None:
+def test_objects_that_others_deleted_are_removed_from_the_state(writer: Applier, cluster: Kube) -> None:
     writer.apply(creating(a_claim("left-0"), a_claim("left-1")))
     cluster.delete(*NODE_CLAIM, "left-0")
     await_condition(lambda: cluster.get(*NODE_CLAIM, "left-0") is None)
@@ -175,7 +175,7 @@ def test_objects_that_others_removed_leave_the_state(writer: Applier, cluster: K
     await_condition(lambda: [each.key.name for each in writer.resources()] == ["left-1", "left-2"])
 
 
-def test_an_object_of_somebody_else_is_left_alone(writer: Applier, cluster: Kube) -> None:
+def test_an_object_of_another_owner_is_not_changed(writer: Applier, cluster: Kube) -> None:
     cluster.apply(a_deployment("theirs"))
     before = cluster.get("apps/v1", "Deployment", "theirs")
     ours = a_deployment("theirs", image="registry.example/ours:1")
@@ -188,7 +188,7 @@ def test_an_object_of_somebody_else_is_left_alone(writer: Applier, cluster: Kube
     cluster.delete("apps/v1", "Deployment", "theirs")
 
 
-def test_what_the_apiserver_refuses_is_said_of_that_object_alone(writer: Applier, cluster: Kube) -> None:
+def test_an_object_that_the_apiserver_refuses_fails_alone(writer: Applier, cluster: Kube) -> None:
     bad = a_claim("bad-0")
     bad["spec"]["requirements"] = [{"key": "x", "operator": "Never"}]
 
@@ -222,7 +222,7 @@ def test_a_burst_goes_through_several_shards_and_another_number_of_shards_moves_
         assert len(writer.drain()) == 130
 
 
-def test_engines_start_for_a_burst_that_is_awaited_and_end_where_it_does_not_come(
+def test_engines_start_for_an_expected_burst_and_end_if_it_does_not_come(
     settings: ApplySettings, cluster: Kube
 ) -> None:
     with a_writer(settings) as writer:

@@ -1,4 +1,4 @@
-"""A stack whose secrets are encrypted by a key of AWS KMS (moto's): no passphrase, also on another host."""
+"""A stack whose secrets are encrypted with a key of AWS KMS (moto), without a passphrase, also on another host."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -54,7 +54,7 @@ def stack_of(given: ApplySettings) -> CapacityStack:
 
 
 def secret(plain: str) -> dict[str, Any]:
-    """As the engine takes it in an import; it is encrypted in the state."""
+    """A secret in the form in which the engine imports it; it is encrypted in the state."""
     return {
         "4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270",
         "plaintext": orjson.dumps(plain).decode(),

@@ -1,4 +1,4 @@
-"""What is planned is what Karpenter launches and the scheduler places."""
+"""Karpenter launches planned NodeClaims, and the scheduler places planned pods."""
 
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -55,7 +55,7 @@ def carry_out(found: Plan, cluster: Kube) -> None:
     ],
     ids=lambda workspace: workspace.name,
 )
-def test_claims_are_launched_and_pods_placed_one_a_node(
+def test_claims_are_launched_and_each_node_gets_one_pod(
     wanted: Workspace, connection: Connection, nap_sandbox: Sandbox, kube: Callable[..., Kube]
 ) -> None:
     cluster = kube(nap_sandbox)
@@ -86,7 +86,7 @@ def test_claims_are_launched_and_pods_placed_one_a_node(
     assert len(nodes) == len(pods) == target
 
     def nodes_of_claims() -> bool:
-        """Karpenter may write a node's name into its claim once pods are there already."""
+        """The nodes of the NodeClaims. Karpenter may write a node's name into its NodeClaim after pods are placed."""
         return {claim.node_name for claim in now().node_claims if claim.owner[1] == wanted.name} == nodes
 
     await_condition(nodes_of_claims, 30, "pods on the nodes of the claims")

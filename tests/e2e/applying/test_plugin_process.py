@@ -1,4 +1,4 @@
-"""With the plugin as a process below the engine: an interrupted delta is told by its writer, and no plugin stays."""
+"""With the plugin as a process of the engine: the writer reports its interrupt, and no plugin process remains."""
 
 import os
 import signal
@@ -51,7 +51,7 @@ def claims(cluster: Kube, prefix: str) -> set[str]:
 
 
 def plugin_of(engine: int) -> int:
-    """The process that the engine has below it, once it runs the plugin: there is no other."""
+    """The plugin process of the engine, once it runs."""
 
     def found() -> list[psutil.Process]:
         below = psutil.Process(engine).children(recursive=True)
@@ -61,7 +61,9 @@ def plugin_of(engine: int) -> int:
     return int(plugin.pid)
 
 
-def test_objects_are_made_through_it_and_it_ends_with_its_engine(settings: ApplySettings, cluster: Kube) -> None:
+def test_objects_are_created_through_the_plugin_which_ends_with_its_engine(
+    settings: ApplySettings, cluster: Kube
+) -> None:
     with a_writer(settings) as writer:
         pre_started(writer)
         (engine,) = writer.engines
@@ -77,7 +79,7 @@ def test_objects_are_made_through_it_and_it_ends_with_its_engine(settings: Apply
 def cut_short(
     settings: ApplySettings, cluster: Kube, prefix: str, cut: Callable[[Applier], None]
 ) -> Callable[[], Outcome]:
-    """Cuts a delta of ten short when four of it are made, and returns what became of it."""
+    """Interrupts a Plan of ten creations after four of them, and returns the outcome."""
     plan = creating(*(a_claim(f"{prefix}{index}") for index in range(10)))
     with a_writer(settings) as writer, ThreadPoolExecutor(1) as thread:
         pre_started(writer)
@@ -89,7 +91,7 @@ def cut_short(
     return applying.result
 
 
-def test_an_interrupted_delta_is_told_though_its_requests_were_broken_off(
+def test_an_interrupt_is_reported_even_if_the_plugin_aborted_requests(
     settings: ApplySettings, cluster: Kube, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(HOLDS_FROM, "5")
@@ -103,7 +105,7 @@ def test_an_interrupted_delta_is_told_though_its_requests_were_broken_off(
         writer.drain()
 
 
-def test_a_lost_lease_is_told_though_requests_were_broken_off(
+def test_a_lost_lease_is_reported_even_if_the_plugin_aborted_requests(
     settings: ApplySettings, cluster: Kube, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(HOLDS_FROM, "5")
@@ -129,11 +131,11 @@ def test_a_killed_engine_leaves_no_plugin(settings: ApplySettings) -> None:
         await_condition(lambda: not is_running(plugin), message="no plugin without its engine")
 
 
-def test_what_a_killed_writer_and_its_engine_left_is_ended_by_the_next(
+def test_the_next_writer_ends_plugins_of_a_killed_writer_and_engine(
     settings: ApplySettings, cluster: Kube, tmp_path: Path
 ) -> None:
     def engines_of(writer: int) -> list[int]:
-        """Those with a plugin below them. Others come and go."""
+        """Engines that have a plugin process."""
         found = []
         for each in psutil.Process(writer).children():
             with suppress(psutil.NoSuchProcess):

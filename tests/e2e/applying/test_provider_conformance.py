@@ -1,7 +1,5 @@
-"""The same programs through the built-in provider and, where it is present, the official plugin: same objects.
-
-Where it is not, what it recorded stands in for it.
-"""
+"""The same programs with the built-in provider and, if it is installed, the official plugin create the same objects. If
+it is not, recordings of it are used."""
 
 import importlib.metadata
 import json
@@ -173,7 +171,7 @@ def test_an_automatic_name_is_kept_until_the_object_is_replaced(deploy: Deployme
     assert cluster.get("v1", "ConfigMap", second, NAMESPACE) is not None
 
 
-def test_a_rename_makes_the_new_object_and_deletes_the_old(deploy: Deployment, cluster: Kube) -> None:
+def test_a_rename_creates_the_new_object_and_deletes_the_old(deploy: Deployment, cluster: Kube) -> None:
     old, new = named("old"), named("new")
     deploy.up(config_map(old, a="1"))
     assert deploy.up(config_map(new, a="1"))["replace"] == 1
@@ -281,7 +279,7 @@ def test_pods_and_stateful_sets(deploy: Deployment, cluster: Kube) -> None:
     assert live["spec"]["containers"][0]["image"] == "registry.k8s.io/pause:3.10"
 
 
-def test_drift_is_seen_by_a_refresh_and_mended_by_the_next_update(deploy: Deployment, cluster: Kube) -> None:
+def test_drift_is_detected_by_a_refresh_and_corrected_by_the_next_update(deploy: Deployment, cluster: Kube) -> None:
     name = named("drift")
     labels = {"tier": "gold"}
 
@@ -304,7 +302,7 @@ def test_drift_is_seen_by_a_refresh_and_mended_by_the_next_update(deploy: Deploy
     assert live["metadata"]["labels"] == {"tier": "gold", "theirs": "kept"}
 
 
-def test_a_field_that_leaves_the_program_leaves_the_object(deploy: Deployment, cluster: Kube) -> None:
+def test_a_field_removed_from_the_program_is_removed_from_the_object(deploy: Deployment, cluster: Kube) -> None:
     name = named("fields")
     labels = {"a": "1", "b": "1"}
 
@@ -322,7 +320,7 @@ def test_a_field_that_leaves_the_program_leaves_the_object(deploy: Deployment, c
         assert {operation for _, operation in managers(live)} == ({"Apply"} if labels else set())
 
 
-def test_an_object_deleted_by_others_leaves_the_state_and_comes_back(deploy: Deployment, cluster: Kube) -> None:
+def test_an_object_deleted_by_others_leaves_the_state_and_is_created_again(deploy: Deployment, cluster: Kube) -> None:
     name = named("lost")
     deploy.up(config_map(name, a="1"))
     cluster.delete("v1", "ConfigMap", name, NAMESPACE)
@@ -383,7 +381,7 @@ def test_secrets_stay_out_of_the_state(deploy: Deployment, cluster: Kube) -> Non
     assert live["data"] == {"password": "b3BlbiBzZXNhbWU="}
 
 
-def test_an_existing_object_is_an_error_unless_it_is_to_be_taken_over(
+def test_an_existing_object_is_an_error_without_upsert(
     deploy: Deployment, cluster: Kube, environment: dict[str, str], tmp_path: Path
 ) -> None:
     name = named("existing")
@@ -525,7 +523,7 @@ metadata: {{name: hook, annotations: {{"helm.sh/hook": post-install}}}}
 
 
 @pytest.mark.parametrize("creation", get_args(Creation))
-def test_both_providers_make_the_same_objects_and_read_each_others_state(
+def test_both_providers_create_the_same_objects_and_read_each_others_state(
     byo_sandbox: Sandbox, cluster: Kube, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, creation: Creation
 ) -> None:
     def objects() -> list[dict[str, Any]]:
@@ -546,7 +544,7 @@ def test_both_providers_make_the_same_objects_and_read_each_others_state(
 
 
 @pytest.mark.parametrize("creation", get_args(Creation))
-def test_what_the_plugin_recorded_is_made_and_recorded(
+def test_objects_and_states_equal_those_that_the_plugin_recorded(
     byo_sandbox: Sandbox, cluster: Kube, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, creation: Creation
 ) -> None:
     with through("attached", byo_sandbox) as attached:
@@ -567,7 +565,7 @@ def test_what_the_plugin_recorded_is_made_and_recorded(
 
 @pytest.mark.parametrize("cpu", ["1000m", 1])
 @pytest.mark.parametrize("creation", get_args(Creation))
-def test_a_stack_that_comes_from_the_plugin_changes_nothing(
+def test_a_stack_of_the_plugin_is_unchanged(
     byo_sandbox: Sandbox,
     cluster: Kube,
     tmp_path: Path,
@@ -602,7 +600,7 @@ def test_a_stack_that_comes_from_the_plugin_changes_nothing(
 
 
 def program_of(creation: Creation, cpu: str | int = "1000m") -> Callable[[], None]:
-    """The program of which the plugin's states were recorded."""
+    """The program whose states the plugin recorded."""
 
     def program() -> None:
         provider = k8s.Provider("provider", upsert_existing_objects=True) if creation == "upsert" else None
@@ -644,7 +642,7 @@ def uid_of(cluster: Kube, it: Recorded) -> str:
 
 
 def as_the_plugin_left_it(objects: Objects, creation: Creation) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Makes the objects by the plugin's requests: its provider and resources, as its states have them."""
+    """Creates the objects with the plugin's requests, and imports its provider and resources as in its states."""
     version = importlib.metadata.version("pulumi-kubernetes")
     settings = {"version": version} | ({"upsertExistingObjects": "true"} if creation == "upsert" else {})
     provider = {
@@ -666,7 +664,7 @@ def as_the_plugin_left_it(objects: Objects, creation: Creation) -> tuple[dict[st
 
 
 def hidden(value: Any) -> Any:
-    """Property values as a state has them that is to be imported."""
+    """Property values in the form of a state that can be imported."""
     if isinstance(value, Secret):
         return {SECRET: "1b47061264138c4ac30d75fd1eb44270", "plaintext": json.dumps(plain(value))}
     if isinstance(value, dict):
@@ -685,7 +683,7 @@ def revealed(value: Any) -> Any:
 
 
 def without_chance(obj: dict[str, Any] | None) -> dict[str, Any]:
-    """An object without what differs from one creation to the next, or what controllers make of it."""
+    """An object without values that differ between two creations, or that controllers set."""
     assert obj is not None
     metadata = {k: v for k, v in obj["metadata"].items() if k not in ("uid", "resourceVersion", "creationTimestamp")}
     metadata["annotations"] = {k: v for k, v in metadata["annotations"].items() if k.startswith("pulumi.com/")}

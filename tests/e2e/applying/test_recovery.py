@@ -1,4 +1,4 @@
-"""A writer that dies loses nothing and makes nothing twice; there is never a second one beside it."""
+"""A killed writer loses nothing and creates nothing twice, and there is never a second writer at the same time."""
 
 import contextlib
 import json
@@ -52,13 +52,13 @@ def cluster(claims_sandbox: Sandbox, kube: Callable[..., Kube]) -> Iterator[Kube
 
 
 def claims(cluster: Kube, prefix: str) -> dict[str, str]:
-    """Live NodeClaims: UID by name."""
+    """NodeClaims that are not being deleted: UID by name."""
     found = (each["metadata"] for each in cluster.list(*NODE_CLAIM))
     return {each["name"]: each["uid"] for each in found if each["name"].startswith(prefix)}
 
 
 def engines_of(settings: ApplySettings) -> list[psutil.Process]:
-    """Processes of the engine that work on these stacks."""
+    """Engine processes of these stacks."""
     found = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
@@ -68,7 +68,7 @@ def engines_of(settings: ApplySettings) -> list[psutil.Process]:
 
 
 @pytest.mark.parametrize("engine_too", [False, True], ids=["writer", "writer and engine"])
-def test_a_writer_killed_in_the_middle_of_an_update_loses_and_doubles_nothing(
+def test_a_writer_killed_during_an_update_loses_nothing_and_creates_nothing_twice(
     settings: ApplySettings, cluster: Kube, tmp_path: Path, engine_too: bool
 ) -> None:
     prefix = f"mid-{engine_too}-".lower()
@@ -100,7 +100,7 @@ def test_a_writer_killed_in_the_middle_of_an_update_loses_and_doubles_nothing(
     assert locks(settings) == []
 
 
-def test_the_engine_of_a_dead_writer_ends(settings: ApplySettings, tmp_path: Path) -> None:
+def test_the_engine_of_a_killed_writer_ends(settings: ApplySettings, tmp_path: Path) -> None:
     with writer_process(settings, creating(), tmp_path / "victim") as victim:
         await_condition(lambda: engines_of(settings) and locks(settings), message="a pre-started engine")
         victim.send_signal(signal.SIGKILL)
@@ -126,7 +126,7 @@ def test_a_terminated_writer_ends_its_update_and_leaves_no_lock(
         assert known
 
 
-def test_stopping_leaves_the_stack_as_it_was(settings: ApplySettings, cluster: Kube) -> None:
+def test_stopping_does_not_change_the_stack(settings: ApplySettings, cluster: Kube) -> None:
     with a_writer(settings) as writer:
         writer.apply(creating(a_claim("still-0")))
         pre_started(writer)
@@ -138,7 +138,7 @@ def test_stopping_leaves_the_stack_as_it_was(settings: ApplySettings, cluster: K
     assert engines_of(settings) == []
 
 
-def test_a_second_writer_is_told_who_is_first(settings: ApplySettings, tmp_path: Path) -> None:
+def test_a_second_writer_gets_an_error_that_names_the_holder(settings: ApplySettings, tmp_path: Path) -> None:
     second = settings.model_copy(update={"work_folder": tmp_path / "second"})
     with a_writer(settings) as first:
         with pytest.raises(LeaseHeldError, match=first.identity), a_writer(second):
@@ -149,7 +149,7 @@ def test_a_second_writer_is_told_who_is_first(settings: ApplySettings, tmp_path:
         assert other.held
 
 
-def test_a_lost_lease_ends_the_pre_started_update_untouched(settings: ApplySettings, cluster: Kube) -> None:
+def test_a_lost_lease_ends_the_pre_started_update_without_changes(settings: ApplySettings, cluster: Kube) -> None:
     with a_writer(settings) as writer:
         writer.apply(creating(a_claim("lost-0")))
         pre_started(writer)
@@ -167,9 +167,7 @@ def test_a_lost_lease_ends_the_pre_started_update_untouched(settings: ApplySetti
     _free_lease(cluster, settings)
 
 
-def test_a_lease_lost_in_the_middle_interrupts_the_update(
-    settings: ApplySettings, cluster: Kube, tmp_path: Path
-) -> None:
+def test_a_lease_lost_during_an_update_interrupts_it(settings: ApplySettings, cluster: Kube, tmp_path: Path) -> None:
     plan = creating(*(a_claim(f"cut-{index}") for index in range(600)))  # more than are made before it is noticed
     with writer_process(settings, plan, tmp_path / "victim") as victim:
         await_condition(lambda: len(claims(cluster, "cut-")) >= 5, message="an update in the middle")
@@ -184,7 +182,7 @@ def test_a_lease_lost_in_the_middle_interrupts_the_update(
         writer.drain()
 
 
-def test_a_lock_of_a_living_stranger_is_respected(settings: ApplySettings, cluster: Kube) -> None:
+def test_the_lock_of_a_running_process_of_others_is_kept(settings: ApplySettings, cluster: Kube) -> None:
     with a_writer(settings) as writer:
         writer.apply(creating(a_claim("locked-0")))
         stack = writer.resources()[0].stack
@@ -199,7 +197,7 @@ def test_a_lock_of_a_living_stranger_is_respected(settings: ApplySettings, clust
         assert names(writer.apply(creating(a_claim("locked-1"))).created) == ["locked-1"]
 
 
-def test_a_lock_of_a_dead_process_of_this_host_is_broken(settings: ApplySettings) -> None:
+def test_the_lock_of_an_ended_process_of_this_host_is_broken(settings: ApplySettings) -> None:
     with a_writer(settings) as writer:
         writer.apply(creating(a_claim("dead-0")))
         stack = writer.resources()[0].stack
@@ -209,8 +207,8 @@ def test_a_lock_of_a_dead_process_of_this_host_is_broken(settings: ApplySettings
         assert names(writer.apply(creating(a_claim("dead-1"))).created) == ["dead-1"]
 
 
-def test_attributes_of_the_state_that_were_cut_short_keep_nobody_out(settings: ApplySettings) -> None:
-    """An engine that is killed while it writes leaves them so."""
+def test_truncated_attributes_of_the_state_do_not_block_a_writer(settings: ApplySettings) -> None:
+    """An engine that is killed while it writes leaves such files."""
     with a_writer(settings) as writer:
         writer.apply(creating(a_claim("cut-0")))
         path = checkpoint_path(settings, writer.resources()[0].stack)
@@ -222,7 +220,7 @@ def test_attributes_of_the_state_that_were_cut_short_keep_nobody_out(settings: A
         assert names(writer.apply(creating(a_claim("cut-1"))).created) == ["cut-1"]
 
 
-def test_a_state_changed_under_a_pre_started_update_is_read_anew(settings: ApplySettings, cluster: Kube) -> None:
+def test_a_state_changed_during_a_pre_started_update_is_read_again(settings: ApplySettings, cluster: Kube) -> None:
     with a_writer(settings) as writer:
         writer.apply(creating(a_claim("under-0"), a_claim("under-1")))
         pre_started(writer)
@@ -240,7 +238,7 @@ def test_a_state_changed_under_a_pre_started_update_is_read_anew(settings: Apply
         await_condition(lambda: [each.key.name for each in writer.resources()] == ["under-0", "under-2"])
 
 
-def test_objects_that_the_state_has_lost_are_adopted(settings: ApplySettings, cluster: Kube) -> None:
+def test_objects_that_are_missing_in_the_state_are_adopted(settings: ApplySettings, cluster: Kube) -> None:
     with a_writer(settings) as writer:
         writer.apply(creating(a_claim("found-0"), a_claim("found-1")))
         before = claims(cluster, "found-")
@@ -254,7 +252,7 @@ def test_objects_that_the_state_has_lost_are_adopted(settings: ApplySettings, cl
         assert set(names(writer.drain())) == {"found-0", "found-1", "found-2"}
 
 
-def test_what_others_removed_leaves_the_state_without_a_delta(settings: ApplySettings, cluster: Kube) -> None:
+def test_objects_that_others_deleted_leave_the_state_without_a_plan(settings: ApplySettings, cluster: Kube) -> None:
     with a_writer(settings) as writer:
         writer.apply(creating(a_claim("others-0"), a_claim("others-1")))
         pre_started(writer)
@@ -271,7 +269,7 @@ def test_what_others_removed_leaves_the_state_without_a_delta(settings: ApplySet
         assert names(writer.apply(creating(a_claim("others-2"))).created) == ["others-2"]
 
 
-def test_an_interrupt_from_a_handler_ends_a_running_delta(settings: ApplySettings, cluster: Kube) -> None:
+def test_an_interrupt_from_a_signal_handler_ends_a_running_update(settings: ApplySettings, cluster: Kube) -> None:
     with a_writer(settings) as writer:
         pre_started(writer)
         writer.interrupt()

@@ -1,4 +1,4 @@
-"""What cannot be applied is said clearly, before anything is touched."""
+"""Plans that cannot be applied raise a clear error before anything is changed."""
 
 import json
 import os
@@ -86,7 +86,7 @@ def test_no_pulumi(settings: ApplySettings) -> None:
     assert "/nowhere/pulumi" in str(caught.value)
 
 
-def test_the_plugin_is_wanted_and_cannot_be_had(settings: ApplySettings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_requested_plugin_is_not_available(settings: ApplySettings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
     caught = refused(settings.model_copy(update={"provider": "plugin"}))
     assert caught.type is ProviderMissingError
@@ -120,7 +120,7 @@ def _elsewhere(line: str) -> str:
     return f"{head}{colon} https://127.0.0.1:9\n" if colon else line
 
 
-def test_a_cluster_that_goes_away_under_a_pre_started_update(settings: ApplySettings, cluster: Kube) -> None:
+def test_a_cluster_that_becomes_unreachable_during_a_pre_started_update(settings: ApplySettings, cluster: Kube) -> None:
     with a_writer(settings) as writer:
         await_condition(lambda: writer.pre_started)
         writer._stacks._reviewer._objects.connection.server = "https://127.0.0.1:9"  # the review's connection alone
@@ -143,7 +143,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
-def test_a_full_disk_under_the_state(settings: ApplySettings, cluster: Kube, small_disk: Path) -> None:
+def test_a_full_disk_for_the_state(settings: ApplySettings, cluster: Kube, small_disk: Path) -> None:
     with a_writer(settings.model_copy(update={"backend": f"file://{small_disk}"})) as writer:
         writer.apply(creating(a_claim("full-0")))
         (small_disk / "ballast").write_bytes(os.urandom(5 * 1024 * 1024))
@@ -157,7 +157,7 @@ def test_a_full_disk_under_the_state(settings: ApplySettings, cluster: Kube, sma
         writer.drain()
 
 
-def test_plans_that_no_update_may_equal(settings: ApplySettings, cluster: Kube) -> None:
+def test_plans_that_an_update_must_not_execute(settings: ApplySettings, cluster: Kube) -> None:
     with a_writer(settings) as writer:
         writer.apply(creating(a_claim("plan-0")))
         with pytest.raises(PlanMismatchError, match="NodeClaim plan-0"):
@@ -168,7 +168,7 @@ def test_plans_that_no_update_may_equal(settings: ApplySettings, cluster: Kube) 
         writer.drain()
 
 
-def test_a_resource_of_somebody_else_in_the_stack_is_not_deleted(settings: ApplySettings, cluster: Kube) -> None:
+def test_a_resource_of_another_owner_in_the_stack_is_not_deleted(settings: ApplySettings, cluster: Kube) -> None:
     with a_writer(settings) as writer:
         writer.apply(creating(a_claim("host-0")))
         await_condition(lambda: writer.pre_started)
@@ -196,7 +196,7 @@ def _replace_state(settings: ApplySettings, stack: str, deployment: dict[str, ob
     path.write_text(json.dumps(content))
 
 
-def test_a_policy_violation_is_said_of_its_object(
+def test_a_policy_violation_fails_its_object(
     claims_sandbox: Sandbox, tmp_path: Path, cluster: Kube, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pack = tmp_path / "pack"
@@ -228,7 +228,7 @@ PolicyPack("names", policies=[ResourceValidationPolicy(
 """
 
 
-def test_the_workload_of_a_kind_that_the_cluster_lacks(settings: ApplySettings) -> None:
+def test_a_workload_of_an_undefined_kind_fails(settings: ApplySettings) -> None:
     odd = a_deployment("odd") | {"apiVersion": "example.com/v1", "kind": "Widget"}
     with a_writer(settings) as writer:
         outcome = writer.apply(creating(odd, a_claim("even-0")))
@@ -237,7 +237,7 @@ def test_the_workload_of_a_kind_that_the_cluster_lacks(settings: ApplySettings) 
         writer.drain()
 
 
-def test_what_is_read_only_needs_no_lease(settings: ApplySettings) -> None:
+def test_reading_needs_no_lease(settings: ApplySettings) -> None:
     with a_writer(settings) as writer:
         writer.apply(creating(a_claim("read-0")))
         await_condition(lambda: writer.pre_started)

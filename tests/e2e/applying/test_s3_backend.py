@@ -1,4 +1,4 @@
-"""The same on state in a bucket (moto's server)."""
+"""The same with the states in an S3 bucket (moto's server)."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -36,7 +36,7 @@ def keys(endpoint: str) -> list[str]:
     return [each["Key"] for each in listed.get("Contents", [])]
 
 
-def test_states_lie_in_the_bucket_and_another_host_goes_on_with_them(
+def test_states_are_in_the_bucket_and_another_host_continues_with_them(
     settings: ApplySettings, endpoint: str, tmp_path: Path
 ) -> None:
     with a_writer(settings) as writer:
@@ -57,7 +57,7 @@ def test_states_lie_in_the_bucket_and_another_host_goes_on_with_them(
     assert not [key for key in keys(endpoint) if "/stacks/" in key and key.endswith(".json")]
 
 
-def test_a_bucket_that_is_not_there(settings: ApplySettings, endpoint: str) -> None:
+def test_a_missing_bucket_is_an_error(settings: ApplySettings, endpoint: str) -> None:
     with (
         pytest.raises(BackendUnreachableError, match="nobucket"),
         a_writer(settings.model_copy(update={"backend": bucket_url(endpoint, "nobucket/plimsoll")})),

@@ -1,4 +1,4 @@
-"""A writer as a process of its own, which a test may kill.
+"""A writer as a separate process, which a test can kill.
 
 `python -m tests.e2e.applying.writer SETTINGS.json PLAN.json` applies the plan once.
 """
@@ -20,7 +20,7 @@ from plimsoll.model import Plan
 def writer_process(
     settings: ApplySettings, plan: Plan, folder: Path, hostname: str = ""
 ) -> Iterator["subprocess.Popen[bytes]"]:
-    """Starts it; it is killed on leaving. `hostname` is what it takes itself to run on."""
+    """Starts the process; it is killed when the context ends. `hostname` is the host name that it uses."""
     folder.mkdir(exist_ok=True)
     (folder / "settings.json").write_text(settings.model_dump_json(by_alias=True, exclude_none=True))
     (folder / "plan.json").write_text(plan.model_dump_json())

@@ -1,4 +1,4 @@
-"""Random changes to Workspaces, share pods and nodes, made beside everything else, and what they amount to."""
+"""Random changes to Workspaces, share pods and nodes during a chaos run, and the expected state."""
 
 import random
 import threading
@@ -35,10 +35,10 @@ def workspace(name: str, replicas: int) -> Manifest:
 
 
 class Changes:
-    """Made on a thread of its own between `start` and `stop`, straight at the apiserver, one after the other.
+    """Makes changes on its own thread between `start` and `stop`, directly at the apiserver, one after the other.
 
-    `replicas` is what each Workspace is declared with now; `most_replicas`, by UID, the most that it ever was: what is
-    called steady keeps its number for life.
+    `replicas` are the declared replicas of each Workspace; `most_replicas`, by UID, the highest number that was ever
+    declared. The Workspace `steady` never changes.
     """
 
     def __init__(self, cluster: Kube, seed: int) -> None:
@@ -137,7 +137,7 @@ class Changes:
         return f"{name}: removed"
 
     def _delete_node(self) -> str:
-        """As a cloud takes a node away; its NodeClaim goes with it."""
+        """Deletes a node and its NodeClaim, as when a cloud removes the instance."""
         found = self._nodes()
         if not found or self._random.random() < 0.6:
             return ""
@@ -160,7 +160,7 @@ class Changes:
         return sorted(each["metadata"]["name"] for each in found if each["metadata"]["name"].startswith("share-"))
 
     def _nodes(self) -> list[str]:
-        """Nodes of Workspaces that are not going."""
+        """Nodes of Workspaces that are not being deleted."""
         found = self._cluster.list("v1", "Node", selector="node.kubernetes.io/instance-type=" + TYPE)
         return sorted(each["metadata"]["name"] for each in found if "deletionTimestamp" not in each["metadata"])
 
@@ -170,6 +170,6 @@ class Changes:
 
 
 def claims_of(cluster: Kube, name: str) -> list[dict[str, Any]]:
-    """NodeClaims of a Workspace that are not going."""
+    """NodeClaims of a Workspace that are not being deleted."""
     found = cluster.list(*CLAIM, selector=f"plimsoll.dev/workspace={name}")
     return [claim for claim in found if "deletionTimestamp" not in claim["metadata"]]

@@ -1,4 +1,4 @@
-"""What goes wrong: each disturbance lasts as long as its context, and is over when that ends."""
+"""The disturbances of a chaos run. Each lasts as long as its context."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -22,7 +22,7 @@ _START_SECONDS = 60.0
 
 @dataclass
 class Stage:
-    """What can be disturbed."""
+    """The parts that can be disturbed."""
 
     loops: Loops
     proxy: Proxy
@@ -44,7 +44,7 @@ def loop_killed(stage: Stage) -> Iterator[None]:
 
 @contextmanager
 def group_killed(stage: Stage) -> Iterator[None]:
-    """The loop and its engines at once, as with a container."""
+    """Kills the controller and its engines together, as when a container is killed."""
     stage.loops.kill(group=True)
     yield
 
@@ -60,7 +60,7 @@ def engine_killed(stage: Stage) -> Iterator[None]:
 
 @contextmanager
 def second_writer(stage: Stage) -> Iterator[None]:
-    """One that waits, and then goes; or that takes over from the first, which is killed."""
+    """A second writer that waits and is stopped, or that takes over after the first is killed."""
     second = stage.loops.beside()
     await_condition(
         lambda: (
@@ -99,7 +99,7 @@ def network_cut(stage: Stage) -> Iterator[None]:
 
 @contextmanager
 def network_silent(stage: Stage) -> Iterator[None]:
-    """Packets are lost: nobody is told. What was held back comes late."""
+    """Packets are lost without an error, and delivered late."""
     stage.proxy.silent = True
     try:
         yield
@@ -118,7 +118,7 @@ def network_slow(stage: Stage) -> Iterator[None]:
 
 @contextmanager
 def connections_reset(stage: Stage) -> Iterator[None]:
-    """Answers on their way are lost, of requests that were done."""
+    """Responses are lost, although the requests were executed."""
     stage.proxy.cut()
     yield
     stage.proxy.cut()
@@ -139,7 +139,7 @@ def disk_full(stage: Stage) -> Iterator[None]:
 
 
 def answering(code: int, share: float, which: Callable[[Request], bool]) -> Disturbance:
-    """A share of these requests is refused."""
+    """A fraction of these requests is refused."""
 
     @contextmanager
     def refused(stage: Stage) -> Iterator[None]:
@@ -157,7 +157,8 @@ def answering(code: int, share: float, which: Callable[[Request], bool]) -> Dist
 
 @contextmanager
 def clock_moved(stage: Stage) -> Iterator[None]:
-    """The time in the Lease, as a holder with another clock writes it. Clocks of processes cannot be moved here."""
+    """Changes the time in the Lease, as a holder with another clock would write it. The clocks of processes cannot be
+    changed here."""
     by = timedelta(hours=stage.random.choice([-2, -1, 1, 2]))
     moved = (datetime.now(UTC) + by).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     api_version, kind, name, namespace = LEASE
@@ -186,7 +187,7 @@ DISTURBANCES: dict[str, Disturbance] = {
 
 
 def schedule(number: int, random: Random, possible: list[str]) -> list[str]:
-    """Every kind before any comes again."""
+    """Every kind of disturbance once before any is repeated."""
     drawn: list[str] = []
     while len(drawn) < number:
         drawn += random.sample(possible, len(possible))
@@ -194,5 +195,5 @@ def schedule(number: int, random: Random, possible: list[str]) -> list[str]:
 
 
 def hold(random: Random) -> None:
-    """From shorter than a request takes to longer than the Lease lasts."""
+    """Seconds, from shorter than a request to longer than the Lease duration."""
     time.sleep(random.choice([0.3, 1.0, 2.5, 5.0, 8.0]))

@@ -1,4 +1,5 @@
-"""The controllers of a run: started again where they end, as a kubelet does, and every process that they started."""
+"""The controllers of a chaos run: they are restarted when they end, as by a kubelet, and all of their processes are
+tracked."""
 
 import contextlib
 import os
@@ -18,7 +19,7 @@ _LAST = 1000
 
 
 class Loop:
-    """One `plimsoll run`, with a work folder of its own, and its log where the disk is never full."""
+    """One `plimsoll run` with its own work folder. Its log is on a disk that is never full."""
 
     def __init__(self, command: list[str], environ: Mapping[str, str], folder: Path, log: Path) -> None:
         folder.mkdir(exist_ok=True)
@@ -39,7 +40,7 @@ class Loop:
         return []
 
     def kill(self, *, group: bool = False) -> None:
-        """SIGKILL to the process alone, or with its engines, as when a container is ended."""
+        """Sends SIGKILL to the process alone, or also to its engines, as when a container is killed."""
         engines = self.engines() if group else []
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL) if group else self.process.kill()
@@ -49,16 +50,16 @@ class Loop:
         self.process.wait(_END_SECONDS)
 
     def stop(self) -> int:
-        """SIGTERM, and the exit code."""
+        """Sends SIGTERM and returns the exit code."""
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(_END_SECONDS)
 
 
 class Loops:
-    """At most two at a time: the first, and a second writer beside it."""
+    """At most two controllers: the first, and a second writer."""
 
     def __init__(self, options: list[str], environ: Mapping[str, str], folder: Path, state: Path) -> None:
-        """`state` is where the work folders are."""
+        """`state` is the folder of the work folders."""
         self._command = [sys.executable, "-m", "plimsoll", "run", *options]
         self._environ, self._folder, self._state = environ, folder, state
         self._number = 0
@@ -74,12 +75,12 @@ class Loops:
         return Loop(self._command, self._environ, self._state / f"loop-{name}", self._folder / f"loop-{name}.log")
 
     def beside(self) -> Loop:
-        """A second writer, which is the caller's."""
+        """A second writer, which the caller manages."""
         self._number += 1
         return self._start(str(self._number))
 
     def replace(self, by: Loop) -> None:
-        """The second becomes the first, once that has been killed."""
+        """The second writer becomes the first, after that was killed."""
         with self._lock:
             self.first.kill()
             self.first = by
@@ -95,7 +96,7 @@ class Loops:
         return self.first.stop()
 
     def end(self) -> None:
-        """Whatever happened: nothing of them is left."""
+        """Kills everything that is left."""
         self._stopped.set()
         for process in self.processes():
             with contextlib.suppress(psutil.NoSuchProcess):
@@ -105,7 +106,7 @@ class Loops:
         return {path.stem: path.read_text(errors="replace") for path in self._folder.glob("loop-*.log")}
 
     def processes(self) -> list[psutil.Process]:
-        """Controllers and what they started, by the state that they work on."""
+        """Controllers and their child processes, by the state that they use."""
         backend, found = self._environ["PULUMI_BACKEND_URL"], []
         for process in psutil.process_iter():
             with contextlib.suppress(psutil.Error):
@@ -114,7 +115,7 @@ class Loops:
         return found
 
     def _again(self) -> Loop:
-        """In the same work folder, as a container of the same pod."""
+        """Restarts in the same work folder, like a container of the same pod."""
         return self._start(self.first.name.removeprefix("loop-"))
 
     def _keep(self) -> None:

@@ -1,7 +1,7 @@
-"""A proxy between a controller and the apiserver that can cut, delay and silence the network, and refuse requests.
+"""A proxy between a controller and the apiserver that can cut, delay and silence connections, and refuse requests.
 
-It ends TLS with the sandbox's own certificate and passes requests on one by one, so that it can answer in place of the
-apiserver. Answers are passed on as they come: a watch is an answer without end.
+It terminates TLS with the sandbox's own certificate and forwards requests one by one, so that it can respond in place
+of the apiserver. Responses are streamed, because a watch does not end.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ _REASONS = {409: "Conflict", 410: "Expired", 429: "TooManyRequests", 500: "Inter
 
 @dataclass(frozen=True)
 class Request:
-    """As far as a refusal depends on it."""
+    """The parts of a request that a refusal depends on."""
 
     method: str
     path: str
@@ -48,7 +48,7 @@ Refuse = Callable[[Request], int]
 
 
 class Proxy:
-    """What it does is set by its fields, from any thread, and holds for connections that are open already."""
+    """Its fields set its behaviour. They may be set from any thread and apply to open connections."""
 
     def __init__(self, port: int, certificates: Path) -> None:
         self.refuse: Refuse = lambda _: 0
@@ -72,7 +72,7 @@ class Proxy:
         self.port: int = self._server.sockets[0].getsockname()[1]
 
     def cut(self) -> None:
-        """Ends every connection, whatever is under way on it."""
+        """Closes every connection, including those with running requests."""
 
         def end() -> None:
             for writer in list(self._writers):
@@ -155,7 +155,7 @@ async def _read(reader: asyncio.StreamReader) -> Request:
 
 
 def _refusal(code: int) -> bytes:
-    """As an apiserver words it."""
+    """A Status as an apiserver would return it."""
     status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "code": code}
     body = orjson.dumps({**status, "reason": _REASONS[code], "message": f"{_TEXTS[code]}, by the test's proxy"})
     head = [f"HTTP/1.1 {code} {_TEXTS[code]}", "Content-Type: application/json", f"Content-Length: {len(body)}"]

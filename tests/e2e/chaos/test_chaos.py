@@ -1,6 +1,7 @@
-"""Whatever is killed, frozen, cut, filled or refused: nothing is doubled, nothing is lost, and it all comes to rest.
+"""Processes are killed and frozen, connections cut, disks filled and requests refused: nothing is created twice,
+nothing is lost, and the state converges.
 
-`make chaos` is the full size. What happened is printed, with the seed that makes it happen again.
+`make chaos` is the full size. The events are printed with the seed that repeats them.
 """
 
 import os
@@ -52,7 +53,7 @@ def sandbox(audited_sandbox: Sandbox) -> Sandbox:
 
 @pytest.fixture
 def cluster(sandbox: Sandbox) -> Iterator[Kube]:
-    """An environment with a Workspace that nobody changes, and a pool for pods that share GPUs."""
+    """An environment with a Workspace that is never changed, and a NodePool for pods that share GPUs."""
     with closing(Kube(sandbox.kubeconfig)) as cluster:
         declare_demand(cluster, "trigger-pod")
         add_pool(cluster, POOL, EIGHT_GPUS, tier=POOL)
@@ -63,7 +64,7 @@ def cluster(sandbox: Sandbox) -> Iterator[Kube]:
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path | None]:
-    """A file system that is quickly full, where one may be mounted."""
+    """A file system that fills up quickly, if one can be mounted."""
     place = tmp_path / "disk"
     place.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", f"size={DISK_MIB}m,mode=0700", "chaos", str(place)]
@@ -83,7 +84,7 @@ def proxy(sandbox: Sandbox) -> Iterator[Proxy]:
 
 @pytest.fixture
 def loops(sandbox: Sandbox, cluster: Kube, proxy: Proxy, disk: Path | None, tmp_path: Path) -> Iterator[Loops]:
-    """One controller to begin with, whose every request goes through the proxy."""
+    """One controller at first. All of its requests go through the proxy."""
     content = yaml.safe_load(sandbox.controller_kubeconfig.read_text())
     content["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{proxy.port}"
     kubeconfig = tmp_path / "kubeconfig"
@@ -108,7 +109,7 @@ def witness(sandbox: Sandbox, cluster: Kube) -> Iterator[Witness]:
 
 
 @pytest.mark.timeout(300 + 60 * NUMBER)
-def test_nothing_is_doubled_or_lost(
+def test_nothing_is_created_twice_or_lost(
     sandbox: Sandbox, cluster: Kube, loops: Loops, proxy: Proxy, disk: Path | None, witness: Witness, tmp_path: Path
 ) -> None:
     random = Random(SEED)
@@ -186,7 +187,7 @@ def workspaces(cluster: Kube) -> set[str]:
 
 
 def at_rest(cluster: Kube, changes: Changes) -> None:
-    """Awaits that the cluster has what is declared, all of it ready."""
+    """Waits until the cluster has exactly the declared objects, all of them ready."""
     changes.uncordon()
     wanted = DECLARED | changes.replicas
 
@@ -213,7 +214,7 @@ def at_rest(cluster: Kube, changes: Changes) -> None:
 
 
 def drift(sandbox: Sandbox, backend: Path) -> list[dict[str, Any]]:
-    """What `plimsoll drift` tells beside the controller: nothing once each state has forgotten what others deleted."""
+    """The differences that `plimsoll drift` reports; none once each state has dropped objects that others deleted."""
     options = ["--backend", f"file://{backend}", "--provider", "attached", "--output", "json"]
     command = [sys.executable, "-m", "plimsoll", "drift", *options]
     found: list[dict[str, Any]] = []
@@ -243,7 +244,7 @@ def is_object(resource: dict[str, Any]) -> bool:
 
 
 def owned(cluster: Kube) -> set[tuple[str, ...]]:
-    """What carries the label of a capacity stack and is not on its way out, which a state has forgotten already."""
+    """Objects with the label of a capacity stack that are not being deleted."""
     found: set[tuple[str, ...]] = set()
     for kind in OWNED_KINDS:
         objects = (each for each in labelled(cluster, kind) if "deletionTimestamp" not in each["metadata"])

@@ -1,4 +1,4 @@
-"""Watches a cluster during a whole run, without the proxy, and remembers how many of each there were at once."""
+"""Watches a cluster during a whole chaos run, without the proxy, and records the maximum number of objects at once."""
 
 import threading
 import time
@@ -20,8 +20,8 @@ _AGAIN_SECONDS = 0.2
 
 
 class Witness:
-    """`most_claims` is, by UID of a Workspace, the most NodeClaims that were there for it at once; `most_triggers` the
-    most trigger pods that asked for nodes at once. What is under deletion does not count."""
+    """`most_claims` is, by UID of a Workspace, the maximum number of its NodeClaims at once; `most_triggers` the
+    maximum number of trigger pods at once. Objects being deleted do not count."""
 
     def __init__(self, kubeconfig: Path) -> None:
         self.most_claims: Counter[str] = Counter()
@@ -49,7 +49,7 @@ class Witness:
             thread.join()
 
     def _watch(self, path: str, see: Any) -> None:
-        """Goes on from the last event after each interruption, so that it misses none."""
+        """Resumes from the last event after each interruption, so that no event is missed."""
         with closing(Connection.open(self._kubeconfig)) as connection:
             version = ""
             while not self._stopped.is_set():
@@ -67,7 +67,7 @@ class Witness:
                     time.sleep(_AGAIN_SECONDS)
 
     def _follow(self, connection: Connection, path: str, version: str, see: Any) -> str:
-        """One watch of some seconds; the version to go on from."""
+        """One watch of some seconds; returns the resource version to resume from."""
         query = {"watch": "1", "resourceVersion": version, "allowWatchBookmarks": "true", "timeoutSeconds": "5"}
         with connection.stream(path, query=query, read_timeout=30) as lines:
             pending = b""

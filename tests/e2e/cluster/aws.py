@@ -1,4 +1,4 @@
-"""Services of AWS on a loopback address, by moto."""
+"""AWS services on a loopback address, by moto."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +13,7 @@ KEYS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
 
 @contextmanager
 def serving_aws() -> Iterator[str]:
-    """The address of the services, which are there until the context is left."""
+    """Yields the address of the services, which run until the context ends."""
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()
@@ -25,7 +25,7 @@ def serving_aws() -> Iterator[str]:
 
 @contextmanager
 def serving_bucket(name: str) -> Iterator[str]:
-    """The address of services that have the bucket."""
+    """Yields the address of services that have the bucket."""
     with serving_aws() as endpoint:
         keys = {variable.lower(): value for variable, value in KEYS.items()}
         boto3.client("s3", endpoint_url=endpoint, region_name=REGION, **keys).create_bucket(Bucket=name)

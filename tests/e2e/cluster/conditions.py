@@ -1,4 +1,4 @@
-"""What a Workspace's status says."""
+"""Conditions of a Workspace's status."""
 
 from typing import Any
 

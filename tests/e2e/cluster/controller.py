@@ -1,4 +1,4 @@
-"""`plimsoll run` as a process of its own, as a controller's account."""
+"""`plimsoll run` as a separate process with the account of a controller."""
 
 import os
 import signal
@@ -12,7 +12,7 @@ from plimsoll.sandbox import Sandbox
 
 
 class Controller:
-    """A running loop; its log is in `log`."""
+    """A running controller; its log is in `log`."""
 
     def __init__(self, sandbox: Sandbox, folder: Path, *options: str, hostname: str = "") -> None:
         self.log = folder / f"controller-{os.urandom(3).hex()}.log"
@@ -29,12 +29,12 @@ class Controller:
         return self.log.read_text()
 
     def kill(self) -> None:
-        """SIGKILL, as a node that loses power: nothing is tidied."""
+        """Sends SIGKILL, as when a node loses power."""
         self.process.kill()
         self.process.wait(timeout=30)
 
     def stop(self) -> int:
-        """SIGTERM, and the exit code."""
+        """Sends SIGTERM and returns the exit code."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
         return self.process.wait(timeout=60)
@@ -42,7 +42,7 @@ class Controller:
 
 @contextmanager
 def controller(sandbox: Sandbox, folder: Path, *options: str, hostname: str = "") -> Iterator[Controller]:
-    """A controller that is stopped on leaving; what it logged is printed, for a test that fails."""
+    """A controller that is stopped when the context ends. Its log is printed if the test fails."""
     running = Controller(sandbox, folder, *options, hostname=hostname)
     try:
         yield running

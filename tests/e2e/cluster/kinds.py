@@ -1,4 +1,4 @@
-"""The kinds of Plimsoll in a cluster without the foundation's other objects."""
+"""Plimsoll's CRDs in a cluster, without the foundation's other objects."""
 
 from plimsoll.components.specs import definitions
 from plimsoll.kube import RequestError
@@ -9,7 +9,7 @@ _API = "plimsoll.dev/v1alpha1"
 
 
 def define_kinds(cluster: Kube) -> None:
-    """Returns once they are served."""
+    """Creates the CRDs, and returns when they are served."""
     for definition in definitions():
         cluster.apply(definition)
     await_condition(lambda: _served(cluster), message="the kinds are served")

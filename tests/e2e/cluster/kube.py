@@ -1,4 +1,5 @@
-"""A cluster as tests speak to it: plain manifests in, plain dicts out, a few milliseconds a call."""
+"""A Kubernetes client for tests: plain manifests as arguments, plain dicts as results, a few milliseconds for each
+call."""
 
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ Manifest = dict[str, Any]
 
 
 class Kube:
-    """Calls the apiserver of `kubeconfig`. Kinds are given with their group and version, as in a manifest."""
+    """A client of the cluster in `kubeconfig`. Kinds are given with group and version, as in a manifest."""
 
     def __init__(self, kubeconfig: Path) -> None:
         self._connection = Connection.open(kubeconfig)
@@ -30,14 +31,14 @@ class Kube:
         return self._connection.server
 
     def token(self, namespace: str, account: str) -> str:
-        """A token of a service account, as a pod of it would have."""
+        """A token of a service account, as a pod would have."""
         path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token"
         request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
         token: str = self._connection.request("POST", path, request)["status"]["token"]
         return token
 
     def get(self, api_version: str, kind: str, name: str, namespace: str = "default") -> Manifest | None:
-        """The object, or None where there is none."""
+        """The object; None if it does not exist."""
         try:
             return self._connection.request("GET", _path(api_version, kind, namespace, name))
         except RequestError as error:
@@ -46,14 +47,14 @@ class Kube:
             raise
 
     def list(self, api_version: str, kind: str, namespace: str | None = None, selector: str = "") -> list[Manifest]:
-        """The objects of a namespace, or of all."""
+        """The objects of a namespace, or of all namespaces."""
         query = {"labelSelector": selector}
         found = self._connection.request("GET", _path(api_version, kind, namespace), query=query, retry_throttled=True)
         items: list[Manifest] = found["items"]
         return items
 
     def apply(self, manifest: Manifest, manager: str = "test", *, dry_run: bool = False) -> Manifest:
-        """Server-side apply, by force; a dry run is admitted or refused as it would be, and writes nothing."""
+        """Server-side apply with force. A dry run is admitted or refused in the same way and writes nothing."""
         metadata = manifest["metadata"]
         path = _path(manifest["apiVersion"], manifest["kind"], metadata.get("namespace", "default"), metadata["name"])
         query = {"fieldManager": manager, "force": "true"} | ({"dryRun": "All"} if dry_run else {})
@@ -62,12 +63,12 @@ class Kube:
     def patch(
         self, api_version: str, kind: str, name: str, patch: Manifest, namespace: str = "default", subresource: str = ""
     ) -> Manifest:
-        """A merge patch, of a subresource such as `status` where one is given."""
+        """A merge patch, of a subresource such as `status` if one is given."""
         path = _path(api_version, kind, namespace, name) + (f"/{subresource}" if subresource else "")
         return self._connection.request("PATCH", path, patch, content_type=MERGE_PATCH)
 
     def create(self, manifest: Manifest, subresource: str = "") -> Manifest:
-        """A new object, or one below another, such as the `binding` of a pod."""
+        """Creates an object, or a subresource such as the `binding` of a pod."""
         metadata = manifest["metadata"]
         kind = "Pod" if subresource else manifest["kind"]
         version = "v1" if subresource else manifest["apiVersion"]
@@ -75,7 +76,7 @@ class Kube:
         return self._connection.request("POST", path + (f"/{subresource}" if subresource else ""), manifest)
 
     def delete(self, api_version: str, kind: str, name: str, namespace: str = "default") -> None:
-        """Asks for deletion; the object may go later. None there is no error."""
+        """Requests the deletion; the object may disappear later. A missing object is not an error."""
         try:
             self._connection.request("DELETE", _path(api_version, kind, namespace, name))
         except RequestError as error:

@@ -1,8 +1,8 @@
-"""Runs the containers of the controller's pods, as a kubelet does: one process for each pod that is there.
+"""Runs the containers of the controller's pods like a kubelet: one process for each existing pod.
 
-A sandbox has no kubelet; KWOK says of each pod that it is Ready. What a process gets is what its pod describes: the
-arguments, the variables, its host name, the files of its Secret, and a token of its service account. Only what one host
-cannot have twice is its own: the port, and folders.
+A sandbox has no kubelet; KWOK reports each pod as Ready. A process gets what its pod describes: arguments, variables,
+host name, the files of its Secret, and a token of its service account. Only the port and the folders differ, because
+one host cannot have them twice.
 """
 
 import base64
@@ -29,7 +29,7 @@ _GRACE_SECONDS = 60
 
 
 class Kubelet:
-    """The processes by the names of their pods; those whose pod has gone are stopped."""
+    """The processes by the names of their pods. The process of a deleted pod is stopped."""
 
     def __init__(self, sandbox: Sandbox, folder: Path, **environ: str) -> None:
         self.running: dict[str, subprocess.Popen[bytes]] = {}
@@ -106,7 +106,7 @@ def _is_going(pod: dict[str, Any]) -> bool:
 
 @contextmanager
 def a_kubelet(sandbox: Sandbox, folder: Path, **environ: str) -> Iterator[Kubelet]:
-    """`environ` is for every process, such as credentials of a cloud."""
+    """`environ` are variables of every process, such as credentials of a cloud."""
     folder.mkdir()
     kubelet = Kubelet(sandbox, folder, **environ)
     kubelet.start()

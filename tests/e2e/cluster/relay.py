@@ -1,4 +1,4 @@
-"""A relay between a client and the apiserver that a test can cut, as a network does."""
+"""A TCP relay between a client and the apiserver that a test can cut, like a network failure."""
 
 import contextlib
 import socket
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 
 class Relay:
-    """Passes bytes on from a free port of loopback. `cut` ends all connections, `closed` lets no new one through."""
+    """Forwards bytes from a free loopback port. `cut` closes all connections, `closed` refuses new ones."""
 
     def __init__(self, host: str, port: int) -> None:
         self.closed = False

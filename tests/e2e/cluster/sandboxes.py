@@ -1,4 +1,4 @@
-"""Sandboxes of a test run, which go down with it."""
+"""Sandboxes of a test run, which are removed at its end."""
 
 import uuid
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ _up: list[Sandbox] = []
 
 
 def up_sandbox(name: str, *, karpenter: bool, trainer: bool = False, audit: bool = False) -> Iterator[Sandbox]:
-    """A sandbox of its own, for tests whose objects would be in the way of others."""
+    """A separate sandbox, for tests whose objects would disturb other tests."""
     sandbox = Sandbox.named(f"{name}-{uuid.uuid4().hex[:6]}")
     sandbox.up(karpenter=karpenter, trainer=trainer, audit=audit, stop_with_caller=True)
     _up.append(sandbox)
@@ -20,6 +20,6 @@ def up_sandbox(name: str, *, karpenter: bool, trainer: bool = False, audit: bool
 
 
 def take_down_sandboxes() -> None:
-    """Takes down those that are up; the fixtures that made them find nothing left to do."""
+    """Takes down all running sandboxes; the fixtures that started them then have nothing left to do."""
     while _up:
         _up.pop().down()

@@ -1,4 +1,5 @@
-"""Demand as its end-to-end tests make it: share pods that no scheduler takes, NodePools for them, and what asks."""
+"""Demand in end-to-end tests: share pods that no scheduler places, NodePools for them, and the objects that request
+capacity."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -31,14 +32,15 @@ RULES = {
 
 
 def declare_demand(cluster: Kube, provisioner: str, **rules: Any) -> None:
-    """What the Environment says of demand."""
+    """Sets `spec.demand` of the Environment."""
     deadlines = {"launchDeadlineSeconds": 300, "registrationDeadlineSeconds": 300, "gpuDeadlineSeconds": 4}
     spec = {"demand": {**RULES, **rules, "provisioner": provisioner}, "nodeClaims": deadlines}
     cluster.patch(API, "Environment", ENVIRONMENT, {"spec": spec})
 
 
 def add_pool(cluster: Kube, name: str, instance_types: str, delay: str = "", **labels: str) -> None:
-    """A NodePool of these instance types (words), whose nodes join after a while and are never consolidated."""
+    """A NodePool with these instance types (separated by spaces), whose nodes register after a while and are never
+    consolidated."""
     reference = {"group": "karpenter.kwok.sh", "kind": NODE_CLASS[1], "name": name}
     spec = {"nodeRegistrationDelay": delay} if delay else {}
     cluster.apply({"apiVersion": NODE_CLASS[0], "kind": NODE_CLASS[1], "metadata": {"name": name}, "spec": spec})
@@ -64,7 +66,8 @@ def add_pool(cluster: Kube, name: str, instance_types: str, delay: str = "", **l
 
 
 def add_shares(cluster: Kube, names: Iterable[str], fraction: str = "0.5", cpu: str = "1", **selector: str) -> None:
-    """Pods of KAI under the capacity gate: ungated, Karpenter would take them for pods without GPUs, and serve them."""
+    """Creates pods of KAI with the capacity gate. Without it, Karpenter would treat them as pods without GPUs and serve
+    them."""
     for name in names:
         resources = {"requests": {"cpu": cpu, "memory": "1Gi"}}
         cluster.create(
@@ -85,14 +88,14 @@ def add_shares(cluster: Kube, names: Iterable[str], fraction: str = "0.5", cpu: 
 
 
 def gated(cluster: Kube) -> list[str]:
-    """Pods whose gate has not been lifted."""
+    """Pods that still have the gate."""
     return [
         pod["metadata"]["name"] for pod in cluster.list("v1", "Pod", NAMESPACE) if pod["spec"].get("schedulingGates")
     ]
 
 
 def bind(cluster: Kube, pod: str, node: str) -> None:
-    """What KAI's binder does once there is room."""
+    """Binds pods as KAI's binder does once there is room."""
     target = {"apiVersion": "v1", "kind": "Node", "name": node}
     metadata = {"name": pod, "namespace": NAMESPACE}
     cluster.create({"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": target}, "binding")
@@ -104,13 +107,13 @@ def remove_shares(cluster: Kube, names: Iterable[str]) -> None:
 
 
 def triggers(cluster: Kube) -> list[dict[str, Any]]:
-    """Trigger pods that are not going."""
+    """Trigger pods that are not being deleted."""
     found = cluster.list("v1", "Pod", TRIGGERS, selector="plimsoll.dev/demand")
     return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
 
 
 def reasons(cluster: Kube) -> list[str]:
-    """What the triggers say to the autoscaler."""
+    """The reasons of the condition PodScheduled of the trigger pods."""
     return [
         condition["reason"]
         for pod in triggers(cluster)
@@ -120,7 +123,7 @@ def reasons(cluster: Kube) -> list[str]:
 
 
 def claims_of(cluster: Kube, pool: str) -> set[str]:
-    """NodeClaims that Karpenter has made for a NodePool."""
+    """NodeClaims that Karpenter created for a NodePool."""
     return {each["metadata"]["name"] for each in cluster.list(*CLAIM, selector=f"karpenter.sh/nodepool={pool}")}
 
 
@@ -135,8 +138,11 @@ def nodes_of(cluster: Kube, pool: str) -> list[str]:
 
 
 def await_another_look(cluster: Kube) -> None:
-    """Karpenter looks at all that is to be provisioned at once: when it has made a NodeClaim for a pod that comes now,
-    it has looked again at everything else."""
+    """Waits until Karpenter has checked all pending pods again.
+
+    Karpenter checks all pods at once: when it has created a NodeClaim for a pod that is created now, it has checked
+    everything else again.
+    """
     add_pool(cluster, "look", "g5.12xlarge", tier="look")
     spec = {
         "nodeSelector": {"tier": "look"},
@@ -153,7 +159,8 @@ def await_another_look(cluster: Kube) -> None:
 
 
 def asked(cluster: Kube, provisioner: str) -> list[dict[str, Any]]:
-    """What asks for the nodes of demand, of either provisioner that Karpenter serves, with its PodTemplates."""
+    """The objects that request nodes for demand, of either provisioner that Karpenter serves, with their
+    PodTemplates."""
     if provisioner == "trigger-pod":
         return triggers(cluster)
     made = cluster.list(*BUFFER, TRIGGERS)
@@ -161,15 +168,15 @@ def asked(cluster: Kube, provisioner: str) -> list[dict[str, Any]]:
 
 
 def wanted(cluster: Kube, provisioner: str) -> list[int]:
-    """Nodes that each trigger pod or each buffer asks for now."""
+    """The number of nodes that each trigger pod or buffer requests now."""
     if provisioner == "trigger-pod":
         return [int(reason == "Unschedulable") for reason in reasons(cluster)]
     return [each["spec"]["replicas"] for each in cluster.list(*BUFFER, TRIGGERS)]
 
 
 def sell_out(cluster: Kube, pool: str) -> None:
-    """From now on Karpenter's provider has no capacity for the NodePool: the class that its claims name is not there,
-    which the KWOK provider calls insufficient capacity."""
+    """From now on Karpenter's provider has no capacity for the NodePool: the node class of its NodeClaims does not
+    exist, which the KWOK provider reports as insufficient capacity."""
     rules = [
         {"apiGroups": ["karpenter.sh"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["nodeclaims"]}
     ]
@@ -200,13 +207,13 @@ def sell_out(cluster: Kube, pool: str) -> None:
 
 
 def supply_again(cluster: Kube) -> None:
-    """Takes the policy of `sell_out` away."""
+    """Removes the policy of `sell_out`."""
     for kind in (BINDING, POLICY):
         cluster.delete(*kind, SOLD_OUT)
 
 
 def events_of(cluster: Kube, pool: str) -> list[dict[str, Any]]:
-    """What Karpenter says of claims of the NodePool that found no capacity."""
+    """Karpenter's events about NodeClaims of the NodePool that found no capacity."""
     return [
         event
         for event in cluster.list("v1", "Event", NAMESPACE)

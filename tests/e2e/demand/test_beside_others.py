@@ -1,4 +1,5 @@
-"""Demand beside DaemonSets and pods without GPUs, on real parts: Karpenter makes the planned nodes, and no more."""
+"""Demand together with DaemonSets and pods without GPUs, on real components: Karpenter creates exactly the planned
+nodes."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -82,7 +83,7 @@ def add_daemon_set(cluster: Kube, cpu: str, **selector: str) -> None:
 
 
 def types_of(cluster: Kube, pool: str) -> list[str]:
-    """What Karpenter has launched for a NodePool."""
+    """The instance types that Karpenter launched for a NodePool."""
     claims = cluster.list(*CLAIM, selector=f"karpenter.sh/nodepool={pool}")
     return sorted(each["metadata"]["labels"].get("node.kubernetes.io/instance-type", "") for each in claims)
 
@@ -93,13 +94,13 @@ def agents_on(cluster: Kube, node: str) -> list[str]:
 
 
 def untainted(cluster: Kube, pool: str) -> bool:
-    """Whether pods that tolerate nothing may stay on the nodes."""
+    """Whether pods without tolerations may stay on the nodes."""
     nodes = cluster.list("v1", "Node", selector=f"karpenter.sh/nodepool={pool}")
     return not any(node["spec"].get("taints") for node in nodes)
 
 
 def serve(cluster: Kube, pool: str, share: str, nodes: int) -> str:
-    """Waits until the pool has so many nodes, and binds the share to the one that has none; its name."""
+    """Waits until the pool has this many nodes, and binds the share to the node without a share; returns its name."""
     taken = {pod["spec"].get("nodeName") for pod in cluster.list("v1", "Pod", "default")}
     await_condition(lambda: len(nodes_of(cluster, pool)) == nodes, 120, f"{nodes} nodes of {pool}")
     await_condition(lambda: not gated(cluster), 60, "the pod is let go")
@@ -110,11 +111,11 @@ def serve(cluster: Kube, pool: str, share: str, nodes: int) -> str:
     return node
 
 
-def test_nodes_have_room_beside_daemon_sets_and_pods_without_gpus(
+def test_nodes_have_room_for_daemon_sets_and_pods_without_gpus(
     cluster: Kube, demand_sandbox: Sandbox, tmp_path: Path
 ) -> None:
-    """What a small node could take beside nobody needs a large one beside an agent of 10 CPUs; and where others fill a
-    node that has GPUs left, another one is asked for."""
+    """A share that would fit a small node alone needs a large one together with an agent of 10 CPUs. If other pods fill
+    a node that has free GPUs, another node is requested."""
     declare_demand(cluster, "trigger-pod")
     add_daemon_set(cluster, "10", tier="watched")
     add_pool(cluster, "watched", f"{SMALL} {LARGE}", tier="watched")
@@ -142,8 +143,8 @@ def test_nodes_have_room_beside_daemon_sets_and_pods_without_gpus(
     remove_shares(cluster, shares)
 
 
-def test_fewer_pods_go_onto_a_node_beside_a_daemon_set(cluster: Kube, demand_sandbox: Sandbox, tmp_path: Path) -> None:
-    """Two pods of 20 CPUs fit 48 CPUs, and one beside an agent of 10."""
+def test_a_daemon_set_leaves_room_for_fewer_pods(cluster: Kube, demand_sandbox: Sandbox, tmp_path: Path) -> None:
+    """Two pods of 20 CPUs fit 48 CPUs; with an agent of 10 CPUs only one fits."""
     declare_demand(cluster, "trigger-pod")
     add_daemon_set(cluster, "10", tier="agents")
     add_pool(cluster, "agents", SMALL, tier="agents")
@@ -171,10 +172,10 @@ def test_fewer_pods_go_onto_a_node_beside_a_daemon_set(cluster: Kube, demand_san
         ("nvidia.com/mig-1g.10gb", "p4de.24xlarge", {"nvidia.com/mig.config": "all-1g.10gb"}),
     ],
 )
-def test_karpenter_makes_nodes_for_shared_devices_and_mig_slices(
+def test_karpenter_creates_nodes_for_shared_devices_and_mig_slices(
     cluster: Kube, resource: str, instance_type: str, labels: dict[str, str]
 ) -> None:
-    """Without the NodeOverlay no instance type lists the resource, and no node is made."""
+    """Without the NodeOverlay no instance type lists the resource, and no node is created."""
     config = "sharing: {timeSlicing: {renameByDefault: true, resources: [{name: nvidia.com/gpu, replicas: 4}]}}"
     discovery = GpuDiscoverySpec.model_validate(
         {"migStrategy": "mixed", "config": {"map": {"shared": config}, "default": "shared"}}
@@ -207,7 +208,7 @@ def unschedulable(cluster: Kube, pod: str) -> bool:
 
 
 def bound_to(cluster: Kube, pod: str, pool: str) -> bool:
-    """Whether the pod runs on a node of the NodePool."""
+    """Whether the pod is bound to a node of the NodePool."""
     nodes = {each["metadata"]["name"] for each in cluster.list("v1", "Node", selector=f"karpenter.sh/nodepool={pool}")}
     return ((cluster.get("v1", "Pod", pod) or {}).get("spec") or {}).get("nodeName") in nodes
 
@@ -215,8 +216,8 @@ def bound_to(cluster: Kube, pod: str, pool: str) -> bool:
 def test_trigger_pods_request_nodes_for_shared_devices_and_mig_slices(
     cluster: Kube, demand_sandbox: Sandbox, tmp_path: Path
 ) -> None:
-    """Without NodeOverlays. Three pods of 8 devices need two nodes of 16; the test plays the device plugin, which
-    announces the devices in place of whole GPUs."""
+    """Without NodeOverlays. Three pods of 8 devices need two nodes of 16. The test simulates the device plugin, which
+    announces the devices instead of whole GPUs."""
     config = "sharing: {timeSlicing: {renameByDefault: true, resources: [{name: nvidia.com/gpu, replicas: 4}]}}"
     discovery = GpuDiscoverySpec.model_validate(
         {"migStrategy": "mixed", "config": {"map": {"shared": config}, "default": "shared"}}

@@ -1,4 +1,4 @@
-"""Demand on real parts: Karpenter makes exactly the planned nodes, once, whichever way it is asked."""
+"""Demand on real components: Karpenter creates exactly the planned nodes, once, with every provisioner."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -50,7 +50,7 @@ def cluster(kube: Callable[..., Kube], demand_sandbox: Sandbox) -> Iterator[Kube
 def test_a_burst_becomes_exactly_the_planned_nodes(
     cluster: Kube, demand_sandbox: Sandbox, tmp_path: Path, provisioner: str, halves: int, number: int
 ) -> None:
-    """The loop is killed while the nodes of 8 GPUs boot; another one goes on as if nothing had been."""
+    """The controller is killed while the nodes of 8 GPUs boot; another one continues."""
     triggers = number if provisioner == "trigger-pod" else 0
     declare_demand(cluster, provisioner)
     add_pool(cluster, provisioner, EIGHT_GPUS, delay="10s", tier=provisioner)

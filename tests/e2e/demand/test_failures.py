@@ -1,4 +1,4 @@
-"""Demand that something stands in the way of, on real parts, by every provisioner that Karpenter serves."""
+"""Demand whose capacity fails, on real components, with every provisioner that Karpenter serves."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -47,7 +47,7 @@ def cluster(kube: Callable[..., Kube], demand_sandbox: Sandbox) -> Iterator[Kube
 
 
 @PROVISIONERS
-def test_a_type_that_does_not_come_gives_way_to_the_next(
+def test_a_type_that_fails_is_replaced_by_the_next(
     cluster: Kube, demand_sandbox: Sandbox, tmp_path: Path, provisioner: str
 ) -> None:
     """For one demand the GPUs of the node never appear, for another the provider has no capacity."""
@@ -78,7 +78,7 @@ def test_a_type_that_does_not_come_gives_way_to_the_next(
 
 
 @PROVISIONERS
-def test_what_does_not_come_expires_and_demand_that_goes_leaves_nothing(
+def test_requests_expire_and_deleted_demand_leaves_no_objects(
     cluster: Kube, demand_sandbox: Sandbox, tmp_path: Path, provisioner: str
 ) -> None:
     declare_demand(cluster, provisioner, deadlineSeconds=8)
@@ -110,7 +110,7 @@ def _attempts(cluster: Kube, provisioner: str) -> set[str]:
 
 
 def _blocked(status: dict[str, object]) -> list[str]:
-    """NodePools of the instance types that are not asked for."""
+    """NodePools of the instance types that are skipped."""
     blocked = status.get("blocked", ())
     assert isinstance(blocked, list | tuple)
     return [each["nodePool"] for each in blocked]

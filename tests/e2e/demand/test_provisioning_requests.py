@@ -1,4 +1,4 @@
-"""Demand by ProvisioningRequests: a real apiserver takes them by Cluster Autoscaler's own definition."""
+"""Demand by ProvisioningRequests: a real apiserver accepts them by Cluster Autoscaler's own CRD."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.e2e
 REQUEST = ("autoscaling.x-k8s.io/v1", "ProvisioningRequest")
 
 
-def test_a_request_is_made_and_goes_with_its_demand(
+def test_a_request_is_created_and_deleted_with_its_demand(
     kube: Callable[..., Kube], demand_sandbox: Sandbox, tmp_path: Path
 ) -> None:
     Installation(missing_programs(find_programs(["cluster-autoscaler"]))).run()

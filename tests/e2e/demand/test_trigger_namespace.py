@@ -1,4 +1,4 @@
-"""Who may ask for capacity in the namespace of triggers, by a real apiserver, with the foundation's own objects."""
+"""Who may request capacity in the trigger namespace, by a real apiserver with the foundation's own objects."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -31,7 +31,8 @@ RBAC = "rbac.authorization.k8s.io/v1"
 
 @pytest.fixture(scope="module")
 def sandbox(sandbox_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
-    """A foundation, and a tenant with the role `admin` and rights on every kind of capacity in the namespace."""
+    """A foundation, and a tenant with the role `admin` and permissions on every kind of capacity request in the
+    namespace."""
     for sandbox in up_sandbox("triggers", karpenter=True):
         with closing(Kube(sandbox.kubeconfig)) as admin:
             resources = list(yaml.safe_load_all((GOLDEN / "foundation.yaml").read_text()))
@@ -47,7 +48,7 @@ def sandbox(sandbox_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 
 def _give_rights(admin: Kube) -> None:
-    """Everything in the namespace of triggers, also on Plimsoll's kinds, but nothing in the whole cluster."""
+    """Grants everything in the trigger namespace, also on Plimsoll's kinds, but nothing at cluster scope."""
     rules = [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]
     admin.apply({"apiVersion": RBAC, "kind": "Role", "metadata": _in("everything"), "rules": rules})
     subjects = []
@@ -101,7 +102,7 @@ def buffer(name: str) -> Manifest:
 
 
 def text(cluster: Kube, manifest: Manifest) -> str:
-    """What the cluster answers to a trial write; empty where it would be done."""
+    """The message of the refused dry run; empty if the cluster would accept it."""
     try:
         cluster.apply(manifest, dry_run=True)
     except RequestError as error:
@@ -109,19 +110,19 @@ def text(cluster: Kube, manifest: Manifest) -> str:
     return ""
 
 
-def test_a_tenant_asks_for_no_capacity_there(tenant: Kube) -> None:
+def test_a_tenant_cannot_request_capacity_there(tenant: Kube) -> None:
     for manifest in (trigger("a"), template("a"), buffer("a")):
         answer = text(tenant, manifest)
         assert "system:serviceaccount:default:tenant may not write" in answer, manifest["kind"]
         assert "where only Plimsoll asks for capacity" in answer
 
 
-def test_a_controller_that_makes_pods_for_a_tenant_does_not_either(sandbox: Sandbox, tmp_path: Path) -> None:
+def test_a_controller_that_creates_pods_for_a_tenant_cannot_either(sandbox: Sandbox, tmp_path: Path) -> None:
     with closing(acting_as(sandbox, tmp_path, REPLICA_SETS)) as controller:
         assert "may not write pods in" in text(controller, trigger("a"))
 
 
-def test_the_loop_asks_for_it_and_a_tenant_changes_nothing_of_it(sandbox: Sandbox, tenant: Kube) -> None:
+def test_the_controller_requests_capacity_and_a_tenant_cannot_change_it(sandbox: Sandbox, tenant: Kube) -> None:
     with (
         closing(Kube(sandbox.folder.kubeconfig("controller"))) as loop,
         closing(Kube(sandbox.folder.kubeconfig("scheduler"))) as scheduler,
@@ -152,7 +153,7 @@ def test_the_loop_asks_for_it_and_a_tenant_changes_nothing_of_it(sandbox: Sandbo
         await_condition(lambda: not loop.list("v1", "Pod", TRIGGERS), message="the loop takes back what it asked for")
 
 
-def test_elsewhere_the_cluster_s_roles_decide_alone(sandbox: Sandbox, tenant: Kube) -> None:
+def test_in_other_namespaces_only_rbac_decides(sandbox: Sandbox, tenant: Kube) -> None:
     with closing(Kube(sandbox.kubeconfig)) as admin:
         reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "edit"}
         subjects = [{"kind": "ServiceAccount", "namespace": TENANT[0], "name": TENANT[1]}]

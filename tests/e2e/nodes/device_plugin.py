@@ -1,4 +1,5 @@
-"""Plays the nodes of a cluster to reservations: gives each a GPU, and runs the real probe on files like a driver's."""
+"""Simulates the device plugin for reservations: assigns each a GPU, and runs the real probe on files like those of a
+driver."""
 
 import os
 import subprocess
@@ -18,7 +19,7 @@ PLAYED = "sandbox.plimsoll.dev/probe"
 
 
 class DevicePlugin:
-    """The GPUs of each node, and which reservation has which."""
+    """The GPUs of each node, and the reservation that has each."""
 
     def __init__(self, sandbox: Sandbox, cluster: Kube, folder: Path, gpus: dict[str, int]) -> None:
         self._cluster = cluster
@@ -34,7 +35,8 @@ class DevicePlugin:
         """GPU by the reservation's UID."""
 
     def play(self) -> bool:
-        """Gives GPUs to the reservations that have none, as far as there are any; always true, to be awaited with."""
+        """Assigns GPUs to the reservations that have none, as far as there are any. Always returns True, so that it can
+        be used in a condition."""
         pods = self._cluster.list("v1", "Pod", NAMESPACE)
         there = {pod["metadata"]["uid"] for pod in pods}
         for pod in pods:

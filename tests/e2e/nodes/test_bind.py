@@ -1,6 +1,7 @@
-"""`plimsoll bind` on a real control plane, with the rights of its component: shares run, and are looked after.
+"""`plimsoll bind` on a real control plane, with the permissions of its component: shares are bound and maintained.
 
-KWOK has no GPUs, so the test plays the device plugin; the probe is the real one, with the account of reservations.
+KWOK nodes have no GPUs, so the test simulates the device plugin. The probe is the real one, with the account of
+reservations.
 """
 
 import os
@@ -30,7 +31,7 @@ NODE = "sharing-0"
 
 @pytest.fixture(scope="module")
 def cluster(byo_sandbox: Sandbox) -> Iterator[Kube]:
-    """A node of two GPUs for this module's pods, and the rights of the component."""
+    """A node with two GPUs for this module's pods, and the permissions of the component."""
     cluster = Kube(byo_sandbox.kubeconfig)
     for name in (TEAM, "plimsoll-system"):
         cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
@@ -69,7 +70,7 @@ def plugin(byo_sandbox: Sandbox, cluster: Kube, tmp_path_factory: pytest.TempPat
 
 @contextmanager
 def binder(sandbox: Sandbox, folder: Path) -> Iterator["subprocess.Popen[bytes]"]:
-    """`plimsoll bind` as its own account; what it logged is printed, for a test that fails."""
+    """`plimsoll bind` with its own account. Its log is printed if the test fails."""
     settings = folder / "settings.yaml"
     reservation = {"image": "example/plimsoll:1", "graceSeconds": 1, "annotations": {PLAYED: "process"}}
     settings.write_text(yaml.safe_dump({"reservation": reservation}))
@@ -95,7 +96,7 @@ def binding(
 
 
 def share(name: str, fraction: str, config_map: str = "") -> dict[str, Any]:
-    """A pod that says no more than its annotation, or takes its GPU from the ConfigMap whose names begin like that."""
+    """A pod with only its annotation, or one that takes its GPU from the ConfigMaps with this name prefix."""
     annotations = {"gpu-fraction": fraction} | ({"runai/shared-gpu-configmap": config_map} if config_map else {})
     source = {"configMapKeyRef": {"name": f"{config_map}-0", "key": "NVIDIA_VISIBLE_DEVICES"}}
     env = [{"name": "NVIDIA_VISIBLE_DEVICES", "valueFrom": source}] if config_map else []
@@ -114,7 +115,7 @@ def share(name: str, fraction: str, config_map: str = "") -> dict[str, Any]:
 
 
 def devices(pod: dict[str, Any]) -> dict[str, list[Any]]:
-    """Where each container that says so takes its devices from: a value, or a source."""
+    """The source of the visible devices of each container that has one: a value or a reference."""
     found = {}
     for container in [*pod["spec"].get("initContainers", []), *pod["spec"]["containers"]]:
         text = [each for each in container.get("env", []) if each["name"] == "NVIDIA_VISIBLE_DEVICES"]
@@ -123,7 +124,7 @@ def devices(pod: dict[str, Any]) -> dict[str, list[Any]]:
     return found
 
 
-def test_containers_that_do_not_say_which_gpus_they_see_are_told(cluster: Kube) -> None:
+def test_containers_get_their_visible_devices_at_admission(cluster: Kube) -> None:
     pod = share("told", "0.5")
     (main,) = pod["spec"]["containers"]
     variables = [{"name": "MODEL", "value": "phi"}, {"name": "NVIDIA_DRIVER_CAPABILITIES", "value": "compute"}]
@@ -155,7 +156,7 @@ def test_containers_that_do_not_say_which_gpus_they_see_are_told(cluster: Kube) 
 
 
 @pytest.mark.parametrize("change", ["scheduler", "annotation", "prepared"])
-def test_other_pods_are_left_alone(cluster: Kube, change: str) -> None:
+def test_other_pods_are_not_changed(cluster: Kube, change: str) -> None:
     pod = share("other", "0.5")
     if change == "scheduler":
         pod["spec"]["schedulerName"] = "kai-scheduler"
@@ -167,7 +168,7 @@ def test_other_pods_are_left_alone(cluster: Kube, change: str) -> None:
 
 
 def gpu_of(cluster: Kube, name: str) -> str:
-    """Where a pod runs; empty while it does not."""
+    """The GPU of a bound pod; empty while it is not bound."""
     pod = cluster.get("v1", "Pod", name, TEAM)
     if pod is None or pod["status"].get("phase") != "Running":
         return ""
@@ -178,7 +179,7 @@ def reservations(cluster: Kube) -> list[dict[str, Any]]:
     return cluster.list("v1", "Pod", NAMESPACE)
 
 
-def test_shares_run_are_looked_after_and_are_collected(
+def test_shares_are_bound_repaired_and_their_reservations_deleted(
     cluster: Kube, plugin: DevicePlugin, binding: "subprocess.Popen[bytes]"
 ) -> None:
     for name in ("a", "b"):
@@ -222,7 +223,7 @@ def test_shares_run_are_looked_after_and_are_collected(
     assert binding.poll() is None
 
 
-def test_beside_kai_s_binder_it_refuses(byo_sandbox: Sandbox, cluster: Kube, tmp_path: Path) -> None:
+def test_it_refuses_to_run_beside_kais_binder(byo_sandbox: Sandbox, cluster: Kube, tmp_path: Path) -> None:
     cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kai-scheduler"}})
     labels = {"app": "binder"}
     template = {

@@ -1,4 +1,5 @@
-"""GPU discovery on a real apiserver: a chart from a local path, rendered and applied; what is there is left alone."""
+"""GPU discovery on a real apiserver: a chart from a local path is rendered and applied; existing software is not
+changed."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -54,7 +55,7 @@ def admin(sandbox: Sandbox, kube: Callable[..., Kube]) -> Kube:
 
 @pytest.fixture
 def declare(project: Project) -> Iterator[Callable[[str], str]]:
-    """Brings the stack up in a mode; it is destroyed after the test."""
+    """Deploys the stack in a mode; it is destroyed after the test."""
 
     def up(mode: str) -> str:
         project.declare(
@@ -75,7 +76,7 @@ def daemons(admin: Kube) -> dict[str, dict[str, Any]]:
     return {each["metadata"]["name"]: each for each in found}
 
 
-def test_brought_nodes_get_plugin_and_discovery_with_the_values_declared(
+def test_existing_nodes_get_plugin_and_discovery_with_the_declared_values(
     declare: Callable[[str], str], admin: Kube
 ) -> None:
     declare("disabled")
@@ -96,12 +97,12 @@ def test_brought_nodes_get_plugin_and_discovery_with_the_values_declared(
     assert config["data"] == {"shared": "version: v1\n"}
 
 
-def test_provisioned_nodes_get_the_plugin_alone(declare: Callable[[str], str], admin: Kube) -> None:
+def test_provisioned_nodes_get_only_the_plugin(declare: Callable[[str], str], admin: Kube) -> None:
     declare("enabled")
     assert set(daemons(admin)) == {PLUGIN}
 
 
-def test_a_second_update_does_not_take_its_own_for_somebody_elses(declare: Callable[[str], str], admin: Kube) -> None:
+def test_a_second_update_recognizes_its_own_software(declare: Callable[[str], str], admin: Kube) -> None:
     declare("disabled")
     before = daemons(admin)
     output = declare("disabled")
@@ -111,7 +112,7 @@ def test_a_second_update_does_not_take_its_own_for_somebody_elses(declare: Calla
     }
 
 
-def test_an_existing_device_plugin_is_left_alone(declare: Callable[[str], str], admin: Kube) -> None:
+def test_an_existing_device_plugin_is_not_changed(declare: Callable[[str], str], admin: Kube) -> None:
     labels = {"name": "theirs"}
     theirs = {
         "apiVersion": "apps/v1",
@@ -134,7 +135,9 @@ def test_an_existing_device_plugin_is_left_alone(declare: Callable[[str], str], 
         admin.delete("apps/v1", "DaemonSet", "nvidia-device-plugin-daemonset", "kube-system")
 
 
-def test_the_guard_holds_the_charts_objects_too(declare: Callable[[str], str], project: Project, admin: Kube) -> None:
+def test_the_deletion_protection_covers_the_charts_objects(
+    declare: Callable[[str], str], project: Project, admin: Kube
+) -> None:
     declare("disabled")
     api = "plimsoll.dev/v1alpha1"
     admin.patch(api, "Environment", STACK, {"status": {"nodeClaims": 1}}, subresource="status")

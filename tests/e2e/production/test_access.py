@@ -1,4 +1,4 @@
-"""What namespaces may use, and who may do what with our kinds, by a real apiserver."""
+"""What namespaces may use, and the permissions of users on our kinds, by a real apiserver."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -25,7 +25,7 @@ NC24 = "Standard_NC24ads_A100_v4"
 
 @pytest.fixture(scope="module")
 def cluster(sandbox_home: Any) -> Iterator[Kube]:
-    """The kinds, and the one rule as a policy."""
+    """The CRDs, and the rule as a policy."""
     for sandbox in up_sandbox("access", karpenter=False):
         with closing(Kube(sandbox.kubeconfig)) as kube:
             define_kinds(kube)
@@ -63,7 +63,7 @@ def output_text(kube: Kube, manifest: Manifest) -> str:
     return ""
 
 
-def test_the_clusters_rule_says_what_the_engine_says(cluster: Kube) -> None:
+def test_the_policy_agrees_with_the_verdict(cluster: Kube) -> None:
     entries = [
         {"namespaces": ["default"], "queues": ["team"], "instanceTypes": [NC24.lower()]},
         {"namespaces": ["kube-public"], "queues": []},
@@ -99,7 +99,7 @@ def test_the_clusters_rule_says_what_the_engine_says(cluster: Kube) -> None:
         assert violation is None or violation.message in answer
 
 
-def test_users_get_our_kinds_with_the_clusters_own_roles(cluster: Kube) -> None:
+def test_the_clusters_roles_include_our_kinds(cluster: Kube) -> None:
     for role, rules in AGGREGATED.items():
         labels = {f"rbac.authorization.k8s.io/aggregate-to-{role}": "true"}
         metadata = {"name": f"plimsoll-{role}", "labels": labels}

@@ -1,4 +1,4 @@
-"""Two controllers of one cluster: they wait for the Environment, one works, and the other takes over in time."""
+"""Two controllers of one cluster: they wait for the Environment, one is active, and the other takes over in time."""
 
 import json
 import subprocess
@@ -38,7 +38,7 @@ class Served(Controller):
         super().__init__(sandbox, folder, "--metrics-port", str(self.port), *TIMES, *options, hostname=hostname)
 
     def get(self, path: str) -> tuple[int, str]:
-        """Status and body; 0 while nobody answers."""
+        """Status and body of a response; status 0 if there is no response."""
         try:
             with urllib.request.urlopen(f"http://{LOOPBACK}:{self.port}{path}", timeout=5) as answer:
                 return answer.status, answer.read().decode()
@@ -65,7 +65,7 @@ def sandbox(sandbox_home: Path) -> Iterator[Sandbox]:
 
 @pytest.fixture(scope="module")
 def stage(sandbox: Sandbox, folder: Path) -> Stage:
-    """A cluster with the foundation alone."""
+    """A cluster with only the foundation."""
     stage = Stage.on(sandbox, folder)
     stage.run("pulumi", "stack", "init", "sandbox-foundation")
     stage.run("pulumi", "up", "--yes", "--skip-preview", "--stack", "sandbox-foundation")
@@ -116,7 +116,7 @@ def holder(cluster: Kube) -> str:
 
 
 def roles(pair: list[Served]) -> dict[str, Served]:
-    """The controllers by what they are about."""
+    """The controllers by their role: active or standby."""
     return {each.state: each for each in pair}
 
 
@@ -147,7 +147,7 @@ def test_metrics_name_the_environment_and_the_cluster(pair: list[Served], cluste
     assert f'plimsoll_lease_held{{cluster="{uid}"}} 0.0' in roles(pair)["Standby"].get("/metrics")[1]
 
 
-def test_another_environment_is_noticed(pair: list[Served], cluster: Kube) -> None:
+def test_a_replaced_environment_restarts_the_controller(pair: list[Served], cluster: Kube) -> None:
     cluster.delete(API, "Environment", "prod")
     cluster.apply(environment("renamed"))
     active = await_condition(
@@ -179,7 +179,7 @@ def test_the_standby_acts_within_the_lease_duration_and_two_seconds(pair: list[S
     assert found["Standby"].state == "Active"
 
 
-def test_a_stopped_controller_ends_well_and_gives_the_lease_back(pair: list[Served], cluster: Kube) -> None:
+def test_a_stopped_controller_exits_with_0_and_releases_the_lease(pair: list[Served], cluster: Kube) -> None:
     active = roles(pair)["Active"]
     assert active.stop() == 0
     assert holder(cluster) == ""
@@ -194,14 +194,14 @@ def test_a_controller_that_waits_for_an_environment_ends_at_once(cluster: Kube, 
 
 
 def run(stage: Stage, *command: str, **variables: str) -> "subprocess.CompletedProcess[str]":
-    """As the admin, whose variables name another backend and no cluster of use."""
+    """Runs as the admin, with variables that name another backend and no usable cluster."""
     environ: dict[str, Any] = {**stage.environs["admin"], "PULUMI_BACKEND_URL": "file:///nowhere", **variables}
     return subprocess.run(
         command, cwd=stage.project, env=environ, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
     )
 
 
-def test_destroy_says_what_it_does_not_find_and_touches_nothing(
+def test_destroy_names_missing_stacks_and_changes_nothing(
     stage: Stage, sandbox: Sandbox, cluster: Kube, tmp_path: Path
 ) -> None:
     (tmp_path / "empty").mkdir()
@@ -213,7 +213,7 @@ def test_destroy_says_what_it_does_not_find_and_touches_nothing(
     assert cluster.get("apiextensions.k8s.io/v1", "CustomResourceDefinition", "workspaces.plimsoll.dev")
 
 
-def test_destroy_reaches_what_its_options_name_and_verifies_it(
+def test_destroy_uses_the_cluster_and_backend_of_its_options_and_verifies_the_result(
     stage: Stage, sandbox: Sandbox, cluster: Kube, tmp_path: Path
 ) -> None:
     for name in ("first", "second", "third", "fourth"):

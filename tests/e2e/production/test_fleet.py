@@ -1,4 +1,5 @@
-"""Four clusters on one backend: each knows its own state; they are shown side by side, and each tells its drift."""
+"""Four clusters with one backend: each uses only its own state, `status --fleet` lists them, and `drift` reports
+each."""
 
 import json
 import os
@@ -38,7 +39,7 @@ def backend() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def clusters(sandbox_home: Path) -> Iterator[list[Sandbox]]:
-    """Four, with our kinds and an Environment each; the last one's is called as the first one's."""
+    """Four clusters with our CRDs and an Environment each; the last one has the Environment name of the first."""
     with ExitStack() as stack:
         found = []
         for number in range(4):
@@ -63,7 +64,7 @@ def settings_of(clusters: list[Sandbox], number: int, backend: str, folder: Path
 
 @pytest.fixture(scope="module")
 def written(clusters: list[Sandbox], backend: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Capacity of the first three, in their states."""
+    """Capacity of the first three clusters in their states."""
     folder = tmp_path_factory.mktemp("fleet")
     for number in range(3):
         with a_writer(settings_of(clusters, number, backend, folder)) as writer:
@@ -77,7 +78,7 @@ def plimsoll(clusters: list[Sandbox], number: int, *arguments: str, backend: str
     return subprocess.run(command, env=environ, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
 
 
-def test_a_state_is_its_clusters_alone(clusters: list[Sandbox], written: Path, backend: str) -> None:
+def test_a_state_is_used_by_its_own_cluster_only(clusters: list[Sandbox], written: Path, backend: str) -> None:
     with pytest.raises(OtherClusterError) as refused, a_writer(settings_of(clusters, 3, backend, written)):
         pass
     uids = []
@@ -114,7 +115,7 @@ def test_a_fleet_is_one_table(clusters: list[Sandbox], written: Path, backend: s
     assert rows["away"]["error"] in text.stdout, "below the table, whole"
 
 
-def test_drift_is_told_and_nothing_is_written(clusters: list[Sandbox], written: Path, backend: str) -> None:
+def test_drift_is_reported_and_nothing_is_written(clusters: list[Sandbox], written: Path, backend: str) -> None:
     def drift() -> tuple[int, dict[str, dict[str, Any]]]:
         done = plimsoll(clusters, 1, "drift", "-o", "json", backend=backend)
         assert done.returncode in (0, 2), done.stderr

@@ -1,4 +1,4 @@
-"""The guide's manifests for GitOps tools on a real cluster: each part by its own account, with its own rights."""
+"""The manifests of the GitOps guide on a real cluster: each part with its own account and permissions."""
 
 import json
 import os
@@ -35,7 +35,8 @@ def sandbox(sandbox_home: Path) -> Iterator[Sandbox]:
 
 @pytest.fixture(scope="module")
 def stage(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Stage:
-    """The foundation, and the kinds of the GitOps tools; an environment's stack without Workspaces waits to be made."""
+    """The foundation and the CRDs of the GitOps tools; an environment's stack without Workspaces is ready to be
+    deployed."""
     folder = tmp_path_factory.mktemp("gitops")
     stage = Stage.on(sandbox, folder)
     file = stage.project / "stacks" / "Pulumi.sandbox-nap.yaml"
@@ -57,7 +58,7 @@ def cluster(kube: Callable[..., Kube], sandbox: Sandbox, stage: Stage) -> Kube:
 
 
 def manifests(name: str, *, without: tuple[str, ...] = ()) -> str:
-    """The documents of an example as one text, but for some kinds."""
+    """The documents of an example as one text, without some kinds."""
     found = yaml.safe_load_all((EXAMPLES / name).read_text())
     return yaml.safe_dump_all(each for each in found if each["kind"] not in without)
 
@@ -70,7 +71,7 @@ def applied(stage: Stage, text: str, *options: str) -> None:
 
 
 def kubeconfig_of(cluster: Kube, sandbox: Sandbox, namespace: str, account: str, folder: Path) -> Path:
-    """As the files in a pod of that account: its token, and the cluster's certificate."""
+    """A kubeconfig as from the files in a pod of that account: its token, and the cluster's certificate."""
     config = yaml.safe_load(sandbox.kubeconfig.read_text())
     config["users"][0]["user"] = {"token": cluster.token(namespace, account)}
     path = folder / f"{account}.yaml"
@@ -85,7 +86,7 @@ def run(command: list[str], folder: Path, **environ: str) -> "subprocess.Complet
     )  # fmt: skip
 
 
-def test_the_operators_account_brings_the_environment_and_can_do_nothing_else(
+def test_the_operators_account_can_deploy_the_environment_and_nothing_else(
     stage: Stage, cluster: Kube, sandbox: Sandbox, tmp_path: Path
 ) -> None:
     applied(stage, manifests("pulumi-operator.yaml", without=("Stack",)))
@@ -105,7 +106,7 @@ def test_the_operators_account_brings_the_environment_and_can_do_nothing_else(
         )
 
 
-def test_the_manifests_are_what_their_controllers_take(stage: Stage) -> None:
+def test_the_manifests_are_valid_by_their_crds(stage: Stage) -> None:
     stage.run("kubectl", "create", "namespace", "argocd")
     applied(stage, manifests("argo-cd.yaml"), "--dry-run=server")
     applied(stage, manifests("flux.yaml"))
@@ -114,7 +115,7 @@ def test_the_manifests_are_what_their_controllers_take(stage: Stage) -> None:
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
-    """A checkout of the repository of Workspaces."""
+    """A checkout of the repository with the Workspaces."""
     shutil.copytree(EXAMPLES / "workspaces", tmp_path / "workspaces")
     shutil.copy(EXAMPLES / "policies.yaml", tmp_path)
     return tmp_path
@@ -132,7 +133,7 @@ def ci(stage: Stage, step: str, repository: Path) -> int:
     return done.returncode
 
 
-def test_the_ci_job_stops_at_a_finding_and_shows_it(stage: Stage, repository: Path) -> None:
+def test_the_ci_job_fails_at_a_finding_and_shows_it(stage: Stage, repository: Path) -> None:
     wrong: dict[str, Any] = yaml.safe_load((repository / "workspaces" / "phi.yaml").read_text())
     wrong["metadata"]["name"] = "Phi"
     wrong["spec"]["tuning"] = {"preset": {"name": "phi-4"}}
@@ -144,7 +145,7 @@ def test_the_ci_job_stops_at_a_finding_and_shows_it(stage: Stage, repository: Pa
     }
 
 
-def test_what_is_synced_gets_its_capacity_and_stays_in_sync(stage: Stage, cluster: Kube, repository: Path) -> None:
+def test_a_synced_workspace_gets_capacity_and_stays_in_sync(stage: Stage, cluster: Kube, repository: Path) -> None:
     file = repository / "workspaces" / "phi.yaml"
     synced = yaml.safe_load(file.read_text())
     synced["metadata"]["annotations"] = {TRACKING: "inference:plimsoll.dev/Workspace:inference/phi"}
@@ -163,7 +164,9 @@ def test_what_is_synced_gets_its_capacity_and_stays_in_sync(stage: Stage, cluste
     assert all(TRACKING not in (each["metadata"].get("annotations") or {}) for each in made), "no tool prunes them"
 
 
-def test_the_drift_job_tells_by_its_exit_code(stage: Stage, cluster: Kube, sandbox: Sandbox, tmp_path: Path) -> None:
+def test_the_drift_job_reports_drift_by_its_exit_code(
+    stage: Stage, cluster: Kube, sandbox: Sandbox, tmp_path: Path
+) -> None:
     (job,) = (each for each in yaml.safe_load_all((EXAMPLES / "drift.yaml").read_text()) if each["kind"] == "CronJob")
     (container,) = job["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"]
     kubeconfig = kubeconfig_of(cluster, sandbox, "plimsoll-system", "plimsoll-drift", tmp_path)
@@ -185,7 +188,7 @@ def test_the_drift_job_tells_by_its_exit_code(stage: Stage, cluster: Kube, sandb
     assert "spec.template.spec.containers[0].image" in message
 
 
-def test_what_is_pruned_gives_its_capacity_back(stage: Stage, cluster: Kube, repository: Path) -> None:
+def test_a_pruned_workspace_releases_its_capacity(stage: Stage, cluster: Kube, repository: Path) -> None:
     stage.run("kubectl", "delete", "workspace.plimsoll.dev", "phi", "-n", "inference", "--wait=false", f"--as={FLUX}")
     assert ci(stage, "Bring the capacity", repository) == 0
     assert cluster.get("plimsoll.dev/v1alpha1", "Workspace", "phi", "inference") is None

@@ -1,4 +1,5 @@
-"""The image that is built is the controller: isolated, with the account, settings and rights of its Deployment."""
+"""The image that is built runs as the controller: isolated, with the account, settings and permissions of its
+Deployment."""
 
 import json
 import os
@@ -43,7 +44,7 @@ def buildah(*arguments: str) -> str:
 
 @pytest.fixture(scope="module")
 def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Its name in buildah's store. What was downloaded for an image before is used again."""
+    """The image's name in buildah's store. Earlier downloads are used again."""
     out = CHECKOUT / "build" / "image"
     tag = "localhost/plimsoll-tested:latest"
     command = [sys.executable, "-m", "image", "--provider", "attached", "--tag", tag, "--out", str(out)]
@@ -60,7 +61,7 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def root(image: str) -> Iterator[Path]:
-    """Its file system."""
+    """The image's root file system."""
     container = buildah("from", image).strip()
     yield Path(buildah("mount", container).strip())
     buildah("rm", container)
@@ -73,7 +74,7 @@ def sandbox(sandbox_home: Path) -> Iterator[Sandbox]:
 
 @pytest.fixture(scope="module")
 def stage(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Stage:
-    """The foundation with the controller's Deployment, and a node of one's own."""
+    """The foundation with the controller's Deployment, and one existing node."""
     folder = tmp_path_factory.mktemp("image")
     stage = Stage.on(sandbox, folder)
     settings = {
@@ -105,7 +106,7 @@ def cluster(kube: Callable[..., Kube], sandbox: Sandbox, stage: Stage) -> Kube:
 
 
 class Container:
-    """The controller's container, as the Deployment describes it, in namespaces of its own."""
+    """The controller's container, as described by the Deployment, in its own namespaces."""
 
     def __init__(self, image: str, root: Path, template: dict[str, Any], cluster: Kube, sandbox: Sandbox, folder: Path):
         config = json.loads(buildah("inspect", image))["OCIv1"]["config"]
@@ -150,7 +151,7 @@ class Container:
         yield from self._bind(source, ACCOUNT, read_only=True)
 
     def _bind(self, source: Path, target: str, *, read_only: bool) -> Iterator[str]:
-        """A mount point is made in the image's file system, as container runtimes do."""
+        """Creates a mount point in the image's file system, as container runtimes do."""
         place = self._root / target.lstrip("/")
         if (run := self._root / "var/run").is_symlink() and target.startswith("/var/run/"):
             place = self._root / str(run.readlink()).lstrip("/") / target.removeprefix("/var/run/")
@@ -171,7 +172,7 @@ class Container:
             return 0
 
     def stop(self) -> int:
-        """SIGTERM to the container's process 1, and the exit code."""
+        """Sends SIGTERM to the container's process 1 and returns the exit code."""
         if self.process.poll() is None:
             children = f"/proc/{self.process.pid}/task/{self.process.pid}/children"
             for child in Path(children).read_text().split():
@@ -201,7 +202,7 @@ def test_pods_of_the_controller_are_admitted_under_pod_security_restricted(clust
     assert cluster.get("policy/v1", "PodDisruptionBudget", "plimsoll-controller", "plimsoll-system")
 
 
-def test_it_says_what_is_in_it(root: Path) -> None:
+def test_it_contains_its_sbom_and_labels(root: Path) -> None:
     bill = json.loads((root / "opt/plimsoll/sbom.cdx.json").read_text())
     found = {each["name"]: each["version"] for each in bill["components"]}
     assert {"plimsoll", "pulumi", "kubernetes", "github.com/pulumi/pulumi/pkg/v3"} <= found.keys()
@@ -209,7 +210,7 @@ def test_it_says_what_is_in_it(root: Path) -> None:
     assert len(installed) <= len(bill["components"])
 
 
-def test_it_takes_a_workspace_from_nothing_to_its_workload(container: Container, cluster: Kube) -> None:
+def test_it_provisions_the_workload_of_a_workspace(container: Container, cluster: Kube) -> None:
     began = time.monotonic()
     await_condition(lambda: container.get("/readyz") == 200, 60, "a controller that is ready")
     print(f"ready after {time.monotonic() - began:.1f} s")  # noqa: T201

@@ -1,5 +1,7 @@
-"""The foundation's roles are the least that works: nothing that the controller asks for is refused, and it uses each
-right. What was asked is read in the audit log of the kube-apiserver."""
+"""The foundation's roles are least privilege: no request of the controller is refused, and it uses every permission.
+
+The requests are read from the audit log of the kube-apiserver.
+"""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -53,7 +55,7 @@ class Right(NamedTuple):
 
 
 def granted() -> set[Right]:
-    """By the roles of the foundation."""
+    """Permissions from the roles of the foundation."""
     roles = {"": CONTROLLER, NAMESPACE: CONTROLLER_IN_ITS_NAMESPACE, TRIGGERS: CONTROLLER_FOR_DEMAND}
     return {
         Right(namespace, group, resource, verb)
@@ -66,7 +68,7 @@ def granted() -> set[Right]:
 
 
 def requests_of(sandbox: Sandbox) -> Iterator[dict[str, Any]]:
-    """What the controller's account has asked for, and been answered."""
+    """Requests of the controller's account in the audit log, with their results."""
     with sandbox.folder.audit_log.open("rb") as lines:
         for event in map(orjson.loads, lines):
             ours = event["user"]["username"] == IDENTITIES["controller"].user
@@ -75,7 +77,7 @@ def requests_of(sandbox: Sandbox) -> Iterator[dict[str, Any]]:
 
 
 def used(event: dict[str, Any], rights: set[Right]) -> set[Right]:
-    """The rights behind a request; one that holds in the object's namespace alone goes before one of the cluster."""
+    """The permissions that a request needs. One in the object's namespace takes precedence over one for the cluster."""
     about = event["objectRef"]
     resource = "/".join(filter(None, (about["resource"], about.get("subresource"))))
     # An apply that creates is asked as a patch, and needs both.
@@ -92,7 +94,7 @@ def used(event: dict[str, Any], rights: set[Right]) -> set[Right]:
 
 @pytest.fixture(scope="module")
 def worked(audited_sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Sandbox:
-    """The sandbox, once the controller has done everything that it can be asked to do."""
+    """The sandbox after the controller has done everything that it can do."""
     Installation(missing_programs(find_programs(["cluster-autoscaler"]))).run()
     with closing(Kube(audited_sandbox.kubeconfig)) as cluster:
         for path in sorted((part("cluster-autoscaler").cached / "crds").glob("*.yaml")):
@@ -105,7 +107,7 @@ def worked(audited_sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -
 
 
 def serve(cluster: Kube) -> None:
-    """Workspaces of every workload and provisioner, changed and removed."""
+    """Creates, changes and deletes Workspaces with every workload and provisioner."""
     cluster.apply(workspace("served", 3, preset={"name": "phi-4-mini-instruct"}))
     cluster.apply(workspace("named", 1, stableIdentity=True, template={"spec": {"containers": [CONTAINER]}}))
     cluster.apply(workspace("spanning", 1, perReplicaNodeCount=2, template={"spec": {"containers": [CONTAINER]}}))
@@ -132,7 +134,7 @@ def serve(cluster: Kube) -> None:
 
 
 def request_nodes(cluster: Kube, provisioner: str) -> None:
-    """Nodes for pods that share GPUs, by one of the ways to ask an autoscaler; and the request withdrawn."""
+    """Requests nodes for pods that share GPUs with one provisioner, and withdraws the request."""
     declare_demand(cluster, provisioner, retentionSeconds=1)
     add_pool(cluster, provisioner, EIGHT_GPUS, tier=provisioner)
     shares = [f"{provisioner}-{number}" for number in range(3)]
@@ -177,7 +179,7 @@ def test_nothing_is_refused(worked: Sandbox) -> None:
     assert refused == set()
 
 
-def test_every_right_is_used(worked: Sandbox) -> None:
+def test_every_permission_is_used(worked: Sandbox) -> None:
     rights = granted()
     found: set[Right] = set()
     for event in requests_of(worked):

@@ -1,7 +1,8 @@
-"""The production guide, word by word: from an empty cluster to a running controller, a takeover, an upgrade, a removal.
+"""The commands of the production guide: from an empty cluster to a running controller, a takeover, an upgrade and a
+removal.
 
 The commands are those of docs/guides/production.md, section by section in one shell session. The bucket is moto's, and
-the pods' containers are run by tests/e2e/cluster/kubelet.py.
+tests/e2e/cluster/kubelet.py runs the containers of the pods.
 """
 
 import os
@@ -46,7 +47,7 @@ def commands(section: str) -> str:
 
 
 class Reader:
-    """One who types the commands of the guide: variables and the folder stay from one section to the next."""
+    """Runs the commands of the guide; variables and the working directory persist between sections."""
 
     def __init__(self, folder: Path, sandbox: Sandbox, url: str) -> None:
         self._folder, self._url = folder, url
@@ -55,7 +56,7 @@ class Reader:
         self._environ = {**os.environ, **sandbox.environ(), **CREDENTIALS}
 
     def follow(self, section: str) -> str:
-        """Types a section's commands and returns what they print; each must succeed."""
+        """Runs the commands of a section and returns their output; each must succeed."""
         typed = commands(section).replace(BUCKET, self._url).replace(INSTALL[0], INSTALL[1].format(prefix=sys.prefix))
         kept = f'{{ export -p; echo "cd $PWD"; }} > {self._session}'
         done = subprocess.run(
@@ -75,7 +76,7 @@ def bucket() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def sandbox(sandbox_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
-    """An empty cluster with nodes of one's own."""
+    """An empty cluster with existing nodes."""
     table = tmp_path_factory.mktemp("nodes") / "nodes.csv"
     table.write_text(NODES)
     for sandbox in up_sandbox("production", karpenter=False):

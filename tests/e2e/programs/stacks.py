@@ -1,4 +1,4 @@
-"""The project's stacks as a user applies them: the pulumi command, in a working copy of the project."""
+"""The project's stacks as users deploy them: the pulumi command in a working copy of the project."""
 
 import json
 import os
@@ -18,7 +18,7 @@ _SECONDS = 240
 
 
 def component_package(folder: Path) -> Path:
-    """A copy of the component package below `folder`: hosts of Pulumi write a cache of its schema beside it."""
+    """A copy of the component package below `folder`, because Pulumi's hosts write a cache of its schema next to it."""
     copied = folder / "components"
     shutil.copytree(CHECKOUT / "components", copied, ignore=shutil.ignore_patterns("__pycache__"))
     (folder / ".venv").symlink_to(sys.prefix)
@@ -26,7 +26,7 @@ def component_package(folder: Path) -> Path:
 
 
 class CommandFailedError(AssertionError):
-    """A command failed, or did not where it should; carries all that it said."""
+    """A command failed, or succeeded where it should fail; contains its complete output."""
 
 
 class PulumiFolder:
@@ -37,7 +37,8 @@ class PulumiFolder:
         self._environ = {**os.environ, **sandbox.environ(), **environ}
 
     def pulumi(self, *arguments: str, fails: bool = False) -> str:
-        """Runs pulumi and returns its whole output; CommandFailedError where it fails, or does not where it should."""
+        """Runs pulumi and returns its complete output. CommandFailedError if it fails, or does not fail although it
+        should."""
         done = subprocess.run(
             ["pulumi", "--cwd", str(self.folder), "--non-interactive", "--color", "never", *arguments],
             env=self._environ,
@@ -59,7 +60,7 @@ class PulumiFolder:
         return self.pulumi("up", "--yes", "--stack", stack, *options, fails=fails)
 
     def apply(self, stack: str) -> str:
-        """A stack of its own, made and brought up."""
+        """Creates a stack and deploys it."""
         self.init(stack)
         return self.up(stack, "--skip-preview")
 
@@ -85,6 +86,6 @@ class Project(PulumiFolder):
         super().__init__(sandbox, make(folder))
 
     def declare(self, stack: str, **config: Any) -> None:
-        """Writes the stack's file, in place of a committed one of that name."""
+        """Writes the stack's file, which replaces a committed one of that name."""
         path = self.folder / "stacks" / f"Pulumi.{stack}.yaml"
         path.write_text(yaml.safe_dump({"config": {f"plimsoll:{key}": value for key, value in config.items()}}))

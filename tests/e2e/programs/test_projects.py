@@ -1,4 +1,4 @@
-"""Projects that `plimsoll init`, `pulumi new` and `plimsoll adopt` write, by the pulumi command on a real cluster."""
+"""Projects that `plimsoll init`, `pulumi new` and `plimsoll adopt` write, with the pulumi command on a real cluster."""
 
 import json
 import subprocess
@@ -28,7 +28,7 @@ def written(sandbox: Sandbox, folder: Path, kind: ClusterKind) -> PulumiFolder:
 
 
 def in_this_environment(sandbox: Sandbox, folder: Path) -> PulumiFolder:
-    """The project as its user has it, with the environment of these tests for its own."""
+    """The user's project, with the virtual environment of these tests."""
     (folder / ".venv").symlink_to(sys.prefix)
     state = folder / "state"
     state.mkdir()
@@ -60,7 +60,7 @@ def test_pulumi_new_takes_the_template(nap_sandbox: Sandbox, tmp_path: Path) -> 
 
 @pytest.fixture
 def made_by_others(nap_sandbox: Sandbox, kube: Any) -> Any:
-    """A NodePool, two Queues and a Workspace of KAITO, as kubectl and charts leave them; removed afterwards."""
+    """A NodePool, two Queues and a Workspace of KAITO as kubectl and charts create them; removed afterwards."""
     admin: Kube = kube(nap_sandbox)
     definition = yaml.safe_load(KAITO.read_text())
     admin.apply(definition)
@@ -92,7 +92,7 @@ def made_by_others(nap_sandbox: Sandbox, kube: Any) -> Any:
         admin.delete(each["apiVersion"], each["kind"], metadata["name"], metadata.get("namespace", ""))
 
 
-def test_what_others_have_made_is_adopted_without_a_change(
+def test_objects_of_others_are_adopted_without_a_change(
     nap_sandbox: Sandbox, tmp_path: Path, made_by_others: Any
 ) -> None:
     project = written(nap_sandbox, tmp_path / "gpu-capacity", ClusterKind.BYO)

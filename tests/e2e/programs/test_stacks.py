@@ -1,4 +1,4 @@
-"""The stacks on a real apiserver, by the pulumi command."""
+"""The stacks on a real apiserver, with the pulumi command."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -39,7 +39,7 @@ def sandbox(sandbox_home: Path) -> Iterator[Sandbox]:
 
 @pytest.fixture(scope="module")
 def project(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """Foundation and environment, applied."""
+    """The deployed foundation and environment."""
     made = Project(sandbox, tmp_path_factory.mktemp("project"))
     made.apply(FOUNDATION)
     made.apply(ENVIRONMENT)
@@ -69,7 +69,7 @@ def refusal(call: Callable[[], Any]) -> RequestError:
 
 @pytest.fixture
 def made(admin: Kube) -> Iterator[Callable[..., dict[str, Any]]]:
-    """Applies a Workspace, and removes it after the test."""
+    """Creates a Workspace and deletes it after the test."""
     names: list[str] = []
 
     def make(name: str = "w", **spec: Any) -> dict[str, Any]:
@@ -81,8 +81,8 @@ def made(admin: Kube) -> Iterator[Callable[..., dict[str, Any]]]:
         admin.delete(API, "Workspace", name, "inference")
 
 
-def test_pods_are_held_from_the_moment_that_the_stack_is_up(project: Project, admin: Kube) -> None:
-    """A namespace that is gated later: the cluster takes up to a second to read a policy that was changed."""
+def test_pods_are_gated_as_soon_as_the_stack_is_deployed(project: Project, admin: Kube) -> None:
+    """A namespace is added to the gate later; the cluster takes up to a second to use a changed policy."""
     project.set(ENVIRONMENT, "plimsoll:namespaces[2]", "late")
     project.set(ENVIRONMENT, "plimsoll:capacityGate.namespaces[1]", "late")
     project.up(ENVIRONMENT, "--skip-preview")
@@ -93,14 +93,14 @@ def test_pods_are_held_from_the_moment_that_the_stack_is_up(project: Project, ad
     assert [each["name"] for each in made["spec"]["schedulingGates"]] == [CAPACITY_GATE]
 
 
-def test_a_mutation_that_is_not_there_has_no_effect(sandbox: Sandbox) -> None:
+def test_a_missing_mutating_policy_has_no_effect(sandbox: Sandbox) -> None:
     connection = Connection.open(sandbox.kubeconfig)
     absent = gate_policies(CapacityGateSpec(namespaces=("kube-public",)))[f"{GATE_NAME}-namespaces"]
     assert not until_effective(connection, absent, seconds=0.5)
     connection.close()
 
 
-def test_what_the_stack_file_declares_is_there(admin: Kube) -> None:
+def test_the_objects_of_the_stack_file_exist(admin: Kube) -> None:
     assert {item["metadata"]["name"] for item in admin.list(API, "Workspace")} >= {"phi", "mixed"}
     environment = admin.get(API, "Environment", ENVIRONMENT)
     assert environment is not None
@@ -115,13 +115,13 @@ def test_a_second_update_changes_nothing(project: Project) -> None:
     assert "unchanged" in output
 
 
-def test_trying_the_stacks_leaves_the_checkout_alone(project: Project) -> None:
+def test_trying_the_stacks_does_not_change_the_checkout(project: Project) -> None:
     for stack in (FOUNDATION, ENVIRONMENT):
         assert "encryptionsalt" not in (CHECKOUT / "stacks" / f"Pulumi.{stack}.yaml").read_text()
         assert "encryptionsalt" in (project.folder / "stacks" / f"Pulumi.{stack}.yaml").read_text()
 
 
-def test_replicas_are_changed_by_configuration(project: Project, admin: Kube) -> None:
+def test_the_configuration_changes_replicas(project: Project, admin: Kube) -> None:
     project.set(ENVIRONMENT, "plimsoll:workspaces.phi.inference.replicas", "2")
     project.up(ENVIRONMENT, "--skip-preview")
     workspace = admin.get(API, "Workspace", "phi", "inference")
@@ -142,7 +142,7 @@ def test_a_wrong_configuration_names_its_file_and_field_and_changes_nothing(proj
     assert "Traceback" not in output
 
 
-def test_the_controller_may_do_its_work_and_nothing_else(
+def test_the_controller_has_only_the_permissions_that_it_needs(
     sandbox: Sandbox, project: Project, kube: Connect, admin: Kube
 ) -> None:
     controller = kube(sandbox, "controller")
@@ -160,7 +160,7 @@ def test_the_controller_may_do_its_work_and_nothing_else(
     admin.delete("coordination.k8s.io/v1", "Lease", "a", "plimsoll-system")
 
 
-def test_roles_of_the_cluster_know_workspaces(admin: Kube) -> None:
+def test_the_clusters_roles_include_workspaces(admin: Kube) -> None:
     def verbs(role: str) -> set[str]:
         found = admin.get("rbac.authorization.k8s.io/v1", "ClusterRole", role) or {}
         rules = [rule for rule in found.get("rules") or () if "workspaces" in rule.get("resources", ())]
@@ -191,11 +191,11 @@ def test_the_cluster_refuses_a_wrong_workspace(admin: Kube, spec: dict[str, Any]
     assert words in error.message
 
 
-def test_the_cluster_knows_no_unknown_field(admin: Kube) -> None:
+def test_the_cluster_refuses_unknown_fields(admin: Kube) -> None:
     assert "replica" in refusal(lambda: admin.apply(a_workspace(inference={"replica": 1}))).message
 
 
-def test_a_template_is_kept_whole(made: Callable[..., dict[str, Any]]) -> None:
+def test_a_template_is_stored_completely(made: Callable[..., dict[str, Any]]) -> None:
     template = {"spec": {"containers": [{"name": "main", "image": "own:1", "futureField": {"a": [1]}}]}}
     assert made(inference={"template": template})["spec"]["inference"]["template"] == template
 
@@ -220,7 +220,7 @@ OTHERS = {"labelSelector": {"matchLabels": {"pool": "b"}}}
         ({"resource": SELECTED}, {"resource": SELECTED, "queue": "inference"}, None),
     ],
 )
-def test_what_may_change_and_what_may_not(
+def test_immutable_and_mutable_fields(
     made: Callable[..., dict[str, Any]], before: dict[str, Any], after: dict[str, Any], message: str | None
 ) -> None:
     made(**before)
@@ -237,7 +237,7 @@ def test_the_cluster_refuses_an_environment_whose_mode_does_not_fit(admin: Kube)
     assert words in refusal(lambda: admin.apply(manifest)).message
 
 
-def test_conditions_are_kept_by_type(made: Callable[..., dict[str, Any]], sandbox: Sandbox, admin: Kube) -> None:
+def test_conditions_are_merged_by_type(made: Callable[..., dict[str, Any]], sandbox: Sandbox, admin: Kube) -> None:
     made()
     path = f"/apis/{API}/namespaces/inference/workspaces/w/status"
     identity = {"apiVersion": API, "kind": "Workspace", "metadata": {"name": "w", "namespace": "inference"}}
@@ -253,7 +253,8 @@ def test_conditions_are_kept_by_type(made: Callable[..., dict[str, Any]], sandbo
 
 
 class TestGuards:
-    """Nothing is deleted under what lives; the reason is said; what is free goes."""
+    """Deletion protection: objects in use cannot be deleted, the reason is reported, and other objects can be
+    deleted."""
 
     def test_the_foundation_stays_while_an_environment_exists(self, project: Project, admin: Kube) -> None:
         before = project.resources(FOUNDATION)
@@ -262,14 +263,14 @@ class TestGuards:
         assert project.resources(FOUNDATION) == before
         assert admin.get("apiextensions.k8s.io/v1", "CustomResourceDefinition", "workspaces.plimsoll.dev")
 
-    def test_the_kinds_stay_for_kubectl_too(self, admin: Kube) -> None:
+    def test_kubectl_cannot_delete_the_crds_either(self, admin: Kube) -> None:
         error = refusal(
             lambda: admin.delete("apiextensions.k8s.io/v1", "CustomResourceDefinition", "environments.plimsoll.dev")
         )
         assert (error.code, "Environment sandbox still exists" in error.message) == (403, True)
 
     @pytest.mark.parametrize("living", [{"nodeClaims": 3}, {"workloads": 1}])
-    def test_the_environment_stays_while_its_capacity_lives(
+    def test_the_environment_stays_while_it_has_capacity(
         self, project: Project, admin: Kube, living: dict[str, int]
     ) -> None:
         before = project.resources(ENVIRONMENT)
@@ -286,7 +287,7 @@ class TestGuards:
             free = {"status": {"nodeClaims": 0, "workloads": 0}}
             admin.patch(API, "Environment", ENVIRONMENT, free, subresource="status")
 
-    def test_what_is_free_goes_and_comes_again(self, project: Project, admin: Kube) -> None:
+    def test_unused_objects_can_be_deleted_and_created_again(self, project: Project, admin: Kube) -> None:
         project.destroy(ENVIRONMENT)
         assert admin.list("v1", "ConfigMap", "plimsoll-system", "plimsoll.dev/guard=environment") == []
         project.destroy(FOUNDATION)

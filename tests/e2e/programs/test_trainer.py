@@ -1,4 +1,4 @@
-"""From a TrainJob to its Pods by the real Trainer and the real JobSet controller, in queues of KAI."""
+"""From a TrainJob to its Pods with the real Trainer and the real JobSet controller, in queues of KAI."""
 
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -34,7 +34,7 @@ PARENTS = {"research": "", "vision": "research", "language": "research"}
 
 @pytest.fixture(scope="module")
 def sandbox(sandbox_home: Path) -> Iterator[Sandbox]:
-    """The one that the guide starts, by its name and with its settings."""
+    """The sandbox that the guide starts, with its name and settings."""
     made = Sandbox.named("default")
     made.up(karpenter=False, trainer=True, stop_with_caller=True)
     try:
@@ -48,7 +48,7 @@ def sandbox(sandbox_home: Path) -> Iterator[Sandbox]:
 
 @pytest.fixture(scope="module")
 def project(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """What the guide's commands make; its sandbox is up."""
+    """The objects that the guide's commands create; its sandbox runs."""
     made = Project(sandbox, copy_of_checkout(tmp_path_factory.mktemp("training") / "plimsoll"))
     page("docs/guides/trainer.md").run(made.folder, timeout=300)
     return made
@@ -63,7 +63,7 @@ def cluster(sandbox: Sandbox, project: Project) -> Iterator[Kube]:
 
 
 def a_runtime(name: str, queue: str, **more: Any) -> dict[str, Any]:
-    """As somebody writes it without Plimsoll."""
+    """A runtime as it is written without Plimsoll."""
     pods = {"metadata": {"labels": {QUEUE: queue}}, "spec": {"containers": [{"name": "main", "image": "torch:1"}]}}
     jobs = [{"name": "node", "template": {"spec": {"template": pods}}}]
     return {
@@ -84,7 +84,7 @@ def a_train_job(
 
 
 def refusal(cluster: Kube, manifest: dict[str, Any]) -> str:
-    """What the cluster refuses it with; empty where it does not. Nothing is made."""
+    """The message of the refusal; empty if the cluster accepts the object. Nothing is created."""
     try:
         cluster.apply(manifest, dry_run=True)
     except RequestError as error:
@@ -117,7 +117,7 @@ def test_every_pod_of_a_train_job_is_in_the_queue_of_its_runtime(cluster: Kube) 
     assert owner(job_set) == ("TrainJob", "segment")
 
 
-def test_nothing_but_label_and_scheduler_is_made_for_kai(cluster: Kube) -> None:
+def test_only_label_and_scheduler_are_added_for_kai(cluster: Kube) -> None:
     cluster.apply(a_train_job("plain", trainer={"numNodes": 2}))
     await_condition(lambda: len(pods_of(cluster, "plain")) == 2, message="two nodes")
     assert {pod["metadata"]["labels"][QUEUE] for pod in pods_of(cluster, "plain")} == {"language"}
@@ -135,7 +135,7 @@ def test_nothing_but_label_and_scheduler_is_made_for_kai(cluster: Kube) -> None:
         ("research", "TrainJob refused names Queue research, which has child queues and schedules nothing itself"),
     ],
 )
-def test_a_train_job_of_no_queue_is_refused_before_it_runs(cluster: Kube, queue: str, words: str) -> None:
+def test_a_train_job_of_an_undeclared_queue_is_refused_at_admission(cluster: Kube, queue: str, words: str) -> None:
     with pytest.raises(RequestError) as caught:
         cluster.apply(a_train_job("refused", queue=queue))
     assert words in caught.value.message
@@ -143,7 +143,7 @@ def test_a_train_job_of_no_queue_is_refused_before_it_runs(cluster: Kube, queue:
     assert cluster.get(TRAINER, "TrainJob", "refused", NAMESPACE) is None
 
 
-def test_a_train_job_of_an_older_runtime_whose_queue_is_gone_gets_no_pods(cluster: Kube) -> None:
+def test_a_train_job_of_a_runtime_with_a_deleted_queue_gets_no_pods(cluster: Kube) -> None:
     cluster.apply(a_train_job("older", "ClusterTrainingRuntime/by-hand"))
 
     def reported() -> list[str]:
@@ -158,7 +158,7 @@ def test_a_train_job_of_an_older_runtime_whose_queue_is_gone_gets_no_pods(cluste
     assert "names Queue other" in refusal(cluster, a_runtime("by-hand", "other"))
 
 
-def test_a_runtime_of_no_queue_is_refused_in_preview(project: Project) -> None:
+def test_a_runtime_of_an_undeclared_queue_is_refused_in_a_preview(project: Project) -> None:
     file = project.folder / "stacks" / f"Pulumi.{STACK}.yaml"
     declared = file.read_text()
     try:
@@ -196,7 +196,7 @@ def job_sets(draw: Callable[[st.SearchStrategy[str | None]], str | None]) -> lis
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(train_job=train_jobs(), jobs=job_sets(), queue=named)
-def test_the_cluster_and_python_agree_on_who_names_a_queue(
+def test_cel_and_python_agree_on_objects_that_name_a_queue(
     cluster: Kube, train_job: dict[str, Any], jobs: list[dict[str, Any]], queue: str | None
 ) -> None:
     runtime = a_runtime("generated", "vision")
@@ -212,7 +212,7 @@ def test_the_cluster_and_python_agree_on_who_names_a_queue(
         assert not reported or any(f"names Queue {each}" in reported for each in wrong)
 
 
-def test_a_data_cache_is_in_the_queue_of_the_training_that_follows_it(cluster: Kube) -> None:
+def test_a_data_cache_is_in_the_queue_of_its_training(cluster: Kube) -> None:
     for file in ("topology", "cache", "training"):
         for manifest in yaml.safe_load_all((CHECKOUT / "examples" / "data-cache" / f"{file}.yaml").read_text()):
             if manifest["kind"] == "TrainJob":

@@ -1,4 +1,5 @@
-"""A Pulumi program in TypeScript uses the component package on a real cluster, through the SDK of its schema."""
+"""A Pulumi program in TypeScript uses the component package on a real cluster, with the SDK generated from its
+schema."""
 
 import json
 import os
@@ -26,7 +27,7 @@ SECRET = "4dabf18193072939515e22adb298388d"
 
 @pytest.fixture(scope="module")
 def example(sandbox_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The example as `pulumi package add ../../components` leaves it, whose part here is done by the same generator."""
+    """The example after `pulumi package add ../../components`; the same generator creates the SDK here."""
     Installation(missing_programs(find_programs(PARTS))).run()
     folder = tmp_path_factory.mktemp("typescript")
     example = folder / "plimsoll" / "examples" / "typescript"
@@ -60,7 +61,9 @@ def run(*command: str | Path, folder: Path | None = None, fails: bool = False) -
     return done
 
 
-def test_a_program_in_typescript(project: PulumiFolder, admission_sandbox: Sandbox, kube: Callable[..., Kube]) -> None:
+def test_a_typescript_program_is_deployed(
+    project: PulumiFolder, admission_sandbox: Sandbox, kube: Callable[..., Kube]
+) -> None:
     project.init("dev")
     try:
         project.up("dev", "--skip-preview")
@@ -83,7 +86,7 @@ def test_a_program_in_typescript(project: PulumiFolder, admission_sandbox: Sandb
         project.destroy("dev")
 
 
-def test_the_compiler_names_what_does_not_fit(example: Path) -> None:
+def test_the_compiler_reports_wrong_types(example: Path) -> None:
     program = example / "wrong.ts"
     program.write_text((example / "index.ts").read_text().replace("quota: 8", "qouta: 8"))
     command = ["node_modules/.bin/tsc", "--noEmit", "--strict", "--module", "nodenext", "--skipLibCheck", program.name]

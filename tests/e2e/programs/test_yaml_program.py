@@ -64,7 +64,7 @@ def project(nap_sandbox: Sandbox, tmp_path: Path) -> PulumiFolder:
     return PulumiFolder(nap_sandbox, tmp_path, PATH=path, PULUMI_BACKEND_URL=f"file://{state}")
 
 
-def test_a_program_in_yaml(project: PulumiFolder, nap_sandbox: Sandbox, kube: Callable[..., Kube]) -> None:
+def test_a_yaml_program_is_deployed(project: PulumiFolder, nap_sandbox: Sandbox, kube: Callable[..., Kube]) -> None:
     project.init("dev")
     project.up("dev", "--skip-preview")
     cluster = kube(nap_sandbox)
@@ -88,7 +88,7 @@ def test_a_program_in_yaml(project: PulumiFolder, nap_sandbox: Sandbox, kube: Ca
         project.destroy("dev")
 
 
-def test_what_does_not_fit_is_named(project: PulumiFolder) -> None:
+def test_invalid_properties_are_named(project: PulumiFolder) -> None:
     program = yaml.safe_load((project.folder / "Pulumi.yaml").read_text())
     program["resources"]["yaml-research"]["properties"]["resources"]["gpu"]["limit"] = 2
     del program["resources"]["yaml-research"]["properties"]["displayName"]
@@ -100,7 +100,8 @@ def test_what_does_not_fit_is_named(project: PulumiFolder) -> None:
 
 
 def test_the_committed_schema_is_the_one_that_pulumi_prints(project: PulumiFolder, tmp_path: Path) -> None:
-    """From the package as an executable: for its folder pulumi first downloads the plugins of what it imports."""
+    """From the package as an executable, because for its folder pulumi would first download the plugins of what it
+    imports."""
     plugin = tmp_path / "pulumi-resource-plimsoll"
     plugin.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{CHECKOUT}/components/__main__.py" "$@"\n')
     plugin.chmod(0o755)
@@ -110,7 +111,7 @@ def test_the_committed_schema_is_the_one_that_pulumi_prints(project: PulumiFolde
 
 
 def in_state(project: PulumiFolder, name: str) -> dict[str, Any]:
-    """`spec` of an object as the state has it, by the end of its URN."""
+    """`spec` of an object in the state, by the end of its URN."""
     exported = json.loads(project.pulumi("stack", "export", "--stack", "dev"))["deployment"]["resources"]
     (found,) = (each for each in exported if each["urn"].endswith(name))
     spec: dict[str, Any] = found["inputs"]["spec"]

@@ -1,4 +1,5 @@
-"""What can be wrong around the loop: each a clear error, exit code 1, nothing half-applied."""
+"""Invalid settings and environments of the controller: each is a clear error with exit code 1, and nothing is applied
+partially."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -28,7 +29,7 @@ def stage(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Stage:
 
 
 def message(stage: Stage, *command: str, **environ: str) -> str:
-    """What a command says that ends with 1, without a traceback."""
+    """The error message of a command that exits with 1, without a traceback."""
     users = {user: {**variables, **environ} for user, variables in stage.environs.items()}
     text = Stage(stage.sandbox, stage.project, users, stage.log).run(*command, expect=1)
     assert "Traceback" not in text
@@ -36,7 +37,7 @@ def message(stage: Stage, *command: str, **environ: str) -> str:
 
 
 def test_a_missing_definition_names_the_foundation(stage: Stage) -> None:
-    """The first of this file: nothing is declared in the cluster yet."""
+    """The first test of this file, because nothing is declared in the cluster yet."""
     assert "foundation" in message(stage, "plimsoll", "status")
 
 

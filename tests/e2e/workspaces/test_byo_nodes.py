@@ -1,4 +1,5 @@
-"""BYO on real parts: stacks by `pulumi up`, verdicts by a running loop, a node that changes, policies, status."""
+"""Existing nodes (BYO) on real components: stacks by `pulumi up`, verdicts of a running controller, a changed node,
+policies, status."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -94,7 +95,7 @@ def test_the_workload_runs_with_the_selector_as_node_affinity(cluster: Kube) -> 
     assert pod["spec"]["nodeName"].startswith("a100-")
 
 
-def test_a_relabelled_node_turns_the_verdict_within_one_tick(cluster: Kube) -> None:
+def test_a_relabelled_node_changes_the_verdict_within_one_round(cluster: Kube) -> None:
     await_condition(lambda: resource_ready(cluster, "phi").get("reason") == "Accepted", 30)
     label = {"nvidia.com/gpu.memory": "40960"}
     cluster.patch("v1", "Node", "a100-1", {"metadata": {"labels": label}})
@@ -119,7 +120,7 @@ def test_replicas_by_kubectl_scale_the_workload(stage: Stage, cluster: Kube) -> 
         await_condition(lambda wanted=count: replicas() == wanted, 30, f"{count} replicas")
 
 
-def test_the_cluster_refuses_an_instance_type_where_nodes_are_brought(cluster: Kube) -> None:
+def test_the_cluster_refuses_an_instance_type_with_existing_nodes(cluster: Kube) -> None:
     spec = {
         "resource": {"instanceType": "Standard_NC24ads_A100_v4"},
         "inference": {"preset": {"name": "phi-4-mini-instruct"}},
@@ -129,7 +130,7 @@ def test_the_cluster_refuses_an_instance_type_where_nodes_are_brought(cluster: K
         cluster.apply({**wrong, "spec": spec})
 
 
-def test_status_and_plan_show_it(stage: Stage, cluster: Kube) -> None:
+def test_status_and_plan_show_the_verdicts(stage: Stage, cluster: Kube) -> None:
     await_condition(lambda: resource_ready(cluster, "mixed").get("reason") == "NonUniformNodes", 30)
     status = orjson.loads(stage.run("plimsoll", "status", "--output", "json"))
     assert {each["name"] for each in status["workspaces"]} >= {"phi", "mixed"}
@@ -139,7 +140,7 @@ def test_status_and_plan_show_it(stage: Stage, cluster: Kube) -> None:
 
 
 def a_share(name: str) -> dict[str, Any]:
-    """More than half a GPU, so that each of the four T4 holds one."""
+    """A share of more than half a GPU, so that each of the four T4 holds one."""
     metadata = {"name": name, "namespace": "research", "annotations": {"gpu-fraction": "0.6"}}
     spec = {
         "nodeSelector": {"nvidia.com/gpu.product": "Tesla-T4"},
@@ -149,7 +150,7 @@ def a_share(name: str) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
-def test_share_pods_are_held_at_admission_until_their_gpus_are_there(cluster: Kube) -> None:
+def test_share_pods_are_gated_at_admission_until_their_gpus_are_available(cluster: Kube) -> None:
     names = [f"share-{number}" for number in range(5)]
 
     def bound() -> dict[str, bool]:
@@ -170,7 +171,7 @@ def test_share_pods_are_held_at_admission_until_their_gpus_are_there(cluster: Ku
         cluster.delete("v1", "Pod", name, "research")
 
 
-def test_other_pods_are_not_held(cluster: Kube) -> None:
+def test_other_pods_are_not_gated(cluster: Kube) -> None:
     whole = a_share("whole")
     del whole["metadata"]["annotations"]
     elsewhere = a_share("elsewhere")
@@ -180,7 +181,7 @@ def test_other_pods_are_not_held(cluster: Kube) -> None:
         cluster.delete("v1", "Pod", pod["metadata"]["name"], pod["metadata"]["namespace"])
 
 
-def test_a_model_of_a_hub_is_read_once_and_kept(stage: Stage, cluster: Kube) -> None:
+def test_a_model_of_a_hub_is_read_once_and_stored(stage: Stage, cluster: Kube) -> None:
     (environment,) = cluster.list(API, "Environment")
 
     def set_hub(hub: dict[str, Any] | None) -> None:

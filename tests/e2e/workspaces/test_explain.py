@@ -1,4 +1,4 @@
-"""Commands that look at a real apiserver: `explain`, `status --watch`, `ui`, and the completion of names."""
+"""Commands that read a real apiserver: `explain`, `status --watch`, `ui`, and the completion of names."""
 
 import json
 import os
@@ -35,7 +35,7 @@ API = "plimsoll.dev/v1alpha1"
 
 @pytest.fixture(scope="module")
 def sandbox(sandbox_home: Any) -> Iterator[Sandbox]:
-    """The kinds, one node and one Workspace with a condition and an event."""
+    """The CRDs, one node, and one Workspace with a condition and an event."""
     for sandbox in up_sandbox("explain", karpenter=False):
         with closing(Kube(sandbox.kubeconfig)) as cluster:
             define_kinds(cluster)
@@ -65,7 +65,7 @@ def fill(cluster: Kube) -> None:
     cluster.apply(Event(ref, "Warning", "NodesNotReady", "Judge", "0 of 1 node ready").manifest(now, "test"))
 
 
-def test_the_story_is_read_from_the_cluster(sandbox: Sandbox) -> None:
+def test_explain_reads_the_cluster(sandbox: Sandbox) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "plimsoll", "explain", "workspace", "phi", "-n", "default", "--output", "json",
          "--kubeconfig", str(sandbox.kubeconfig)],
@@ -128,7 +128,7 @@ def test_the_pages_show_a_change_of_the_cluster_within_a_second(sandbox: Sandbox
 def test_the_deployment_of_the_pages_has_the_arguments_and_rights_that_they_need(
     sandbox: Sandbox, tmp_path: Path
 ) -> None:
-    """Its container's command runs with the token of its account."""
+    """The command of its container runs with the token of its account."""
     settings = {"image": "a:1", "backend": "s3://states", "passphrase": {"name": "plimsoll"}, "ui": {}}
     made = declared(lambda: Controller("controller", settings))  # type: ignore[arg-type]
     with closing(Kube(sandbox.kubeconfig)) as cluster:
@@ -155,7 +155,7 @@ def test_the_deployment_of_the_pages_has_the_arguments_and_rights_that_they_need
 
 
 def page(address: str) -> str:
-    """Empty while there is none."""
+    """The page; empty while there is none."""
     try:
         with urllib.request.urlopen(address, timeout=30) as answer:
             text: str = answer.read().decode()

@@ -1,4 +1,4 @@
-"""NodeClaims on real parts that fail in every way: late, sold out, without GPUs; deletion; a NodePool of replicas."""
+"""Failing NodeClaims on real components: late, without capacity, without GPUs; deletion; a NodePool with replicas."""
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -47,7 +47,7 @@ def declared(sandbox: Sandbox, folder: Path) -> None:
 
 @pytest.fixture
 def cluster(kube: Callable[..., Kube], sandbox: Sandbox, declared: None) -> Kube:
-    """Deadlines of seconds, and NodePools that lend a slow node class and one that does not exist."""
+    """Deadlines of seconds, and NodePools with a slow node class and with one that does not exist."""
     cluster = kube(sandbox)
     cluster.delete(API, "Workspace", "chat", "inference")
     deadlines = {
@@ -74,7 +74,7 @@ def cluster(kube: Callable[..., Kube], sandbox: Sandbox, declared: None) -> Kube
 
 
 def node_pool(name: str, instance_type: str) -> dict[str, Any]:
-    """A NodePool that allows one instance type and lends the node class of its own name."""
+    """A NodePool that allows one instance type and has the node class of its own name."""
     is_type = {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": [instance_type]}
     reference = {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": name}
     template = {"spec": {"nodeClassRef": reference, "requirements": [is_type]}}
@@ -99,7 +99,7 @@ def workspace(name: str, replicas: int, instance_type: str = TYPE, **match_label
 
 
 def claims_of(cluster: Kube, name: str) -> list[dict[str, Any]]:
-    """NodeClaims of a Workspace that are not going."""
+    """NodeClaims of a Workspace that are not being deleted."""
     found = cluster.list(*CLAIM, selector=f"plimsoll.dev/workspace={name}")
     return [claim for claim in found if "deletionTimestamp" not in claim["metadata"]]
 
@@ -129,7 +129,7 @@ def failures(cluster: Kube, name: str) -> int:
 
 
 def warnings_of(cluster: Kube, name: str) -> list[tuple[str, str]]:
-    """Reason and note of the warnings about a Workspace, one for each time that it was told."""
+    """Reason and note of the warning events of a Workspace, one for each occurrence."""
     found = cluster.list("events.k8s.io/v1", "Event", "inference")
     return [
         (event["reason"], event["note"])
@@ -143,7 +143,7 @@ def scale(cluster: Kube, name: str, replicas: int) -> None:
 
 
 def remove(cluster: Kube, name: str, *, launched: bool = True) -> None:
-    """Ends it; a NodeClaim holds its Workspace from when an instance was launched for it."""
+    """Deletes the Workspace. Its finalizer waits for NodeClaims with a launched instance."""
     cluster.delete(API, "Workspace", name, "inference")
     await_condition(lambda: cluster.get(API, "Workspace", name, "inference") is None, 120, f"{name} ends")
     seconds = 0 if launched else 30
@@ -152,8 +152,8 @@ def remove(cluster: Kube, name: str, *, launched: bool = True) -> None:
     )
 
 
-def test_up_down_and_the_end(cluster: Kube, sandbox: Sandbox, folder: Path) -> None:
-    """1, 3, 2 nodes: the one whose node fails goes first. The Workspace stays until its capacity is gone."""
+def test_scale_up_scale_down_and_delete(cluster: Kube, sandbox: Sandbox, folder: Path) -> None:
+    """1, 3, 2 nodes: the one whose node fails is deleted first. The Workspace stays until its capacity is deleted."""
     with controller(sandbox, folder):
         cluster.apply(workspace("scaled", 1))
         await_condition(lambda: ready_claims(cluster, "scaled") == 1, 60, "one NodeClaim ready")
@@ -180,7 +180,9 @@ def test_up_down_and_the_end(cluster: Kube, sandbox: Sandbox, folder: Path) -> N
         remove(cluster, "scaled")
 
 
-def test_a_refused_workspace_shrinks_before_its_nodes_join(cluster: Kube, sandbox: Sandbox, folder: Path) -> None:
+def test_a_refused_workspace_is_scaled_down_before_its_nodes_register(
+    cluster: Kube, sandbox: Sandbox, folder: Path
+) -> None:
     with controller(sandbox, folder):
         cluster.apply(workspace("shrinking", 3, SLOW_TYPE))
         await_condition(lambda: status_of(cluster, "shrinking").get("perReplicaNodeCount") == 1, 30, "it is accepted")
@@ -198,7 +200,7 @@ def test_a_refused_workspace_shrinks_before_its_nodes_join(cluster: Kube, sandbo
         remove(cluster, "shrinking")
 
 
-def test_a_node_that_never_joins_is_replaced(cluster: Kube, sandbox: Sandbox, folder: Path) -> None:
+def test_a_node_that_never_registers_is_replaced(cluster: Kube, sandbox: Sandbox, folder: Path) -> None:
     with controller(sandbox, folder):
         cluster.apply(workspace("slow", 1, SLOW_TYPE))
         await_condition(lambda: claims_of(cluster, "slow"), 30)
@@ -229,7 +231,9 @@ def test_a_node_without_its_gpus_is_replaced(cluster: Kube, sandbox: Sandbox, fo
         remove(cluster, "blind")
 
 
-def test_what_is_sold_out_is_told_and_tried_less_and_less_often(cluster: Kube, sandbox: Sandbox, folder: Path) -> None:
+def test_insufficient_capacity_is_reported_and_retried_with_back_off(
+    cluster: Kube, sandbox: Sandbox, folder: Path
+) -> None:
     with controller(sandbox, folder) as first:
         cluster.apply(workspace("wanted", 2, SOLD_OUT_TYPE))
         message = await_condition(
@@ -252,8 +256,8 @@ def test_what_is_sold_out_is_told_and_tried_less_and_less_often(cluster: Kube, s
         remove(cluster, "wanted", launched=False)
 
 
-def test_a_node_pool_of_replicas(cluster: Kube, sandbox: Sandbox, folder: Path) -> None:
-    """The Workspace's own NodePool; nodes carry the ownership labels, and go with it."""
+def test_a_static_node_pool(cluster: Kube, sandbox: Sandbox, folder: Path) -> None:
+    """The Workspace's own NodePool; its nodes have the ownership labels and are deleted with it."""
     cluster.patch(API, "Environment", ENVIRONMENT, {"spec": {"provisioner": "static-nodepool"}})
     with controller(sandbox, folder):
         cluster.apply(workspace("pooled", 2))
@@ -279,7 +283,7 @@ def test_a_node_pool_of_replicas(cluster: Kube, sandbox: Sandbox, folder: Path) 
 
 
 def test_a_node_of_a_node_pool_without_its_gpus_is_replaced(cluster: Kube, sandbox: Sandbox, folder: Path) -> None:
-    """Karpenter has no deadline for it: the loop deletes its NodeClaim, and the NodePool makes another."""
+    """Karpenter has no deadline for GPUs, so the controller deletes its NodeClaim, and the NodePool creates another."""
     cluster.patch(API, "Environment", ENVIRONMENT, {"spec": {"provisioner": "static-nodepool"}})
     with controller(sandbox, folder):
         cluster.apply(workspace("pool-blind", 1, **{WITHOUT_GPUS: "true"}))

@@ -1,4 +1,5 @@
-"""The 1,213 nodes of a production cluster: Workspaces on homogeneous and on mixed selectors get the right verdicts."""
+"""The 1,213 nodes of a production cluster: Workspaces with uniform and with mixed selectors get the correct
+verdicts."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -1,4 +1,5 @@
-"""Auto-provisioning on real parts: NodeClaims as stack updates, Karpenter's nodes, scale-down, kills, destroy."""
+"""Node auto-provisioning on real components: NodeClaims by stack updates, Karpenter's nodes, scale-down, kills,
+destroy."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -60,7 +61,7 @@ def workspace(name: str, replicas: int) -> dict[str, Any]:
 
 
 def claims_of(cluster: Kube, name: str) -> list[dict[str, Any]]:
-    """NodeClaims of a Workspace that are not going."""
+    """NodeClaims of a Workspace that are not being deleted."""
     found = cluster.list(*CLAIM, selector=f"plimsoll.dev/workspace={name}")
     return [claim for claim in found if "deletionTimestamp" not in claim["metadata"]]
 
@@ -81,8 +82,8 @@ def remove(cluster: Kube, name: str) -> None:
     await_condition(lambda: cluster.get("apps/v1", "Deployment", name, "inference") is None, 150)
 
 
-def test_the_main_job(stage: Stage, cluster: Kube, sandbox: Sandbox, folder: Path) -> None:
-    """3 NodeClaims of the instance type, nodes with GFD labels, the workload; then 3 to 1 by `pulumi up`."""
+def test_provision_and_scale_down(stage: Stage, cluster: Kube, sandbox: Sandbox, folder: Path) -> None:
+    """3 NodeClaims of the instance type, nodes with GFD labels, the workload; then 3 to 1 replicas with `pulumi up`."""
     with controller(sandbox, folder):
         await_condition(lambda: len(claims_of(cluster, "chat")) == 3, 30, "three NodeClaims")
         for claim in claims_of(cluster, "chat"):
@@ -118,7 +119,7 @@ def test_the_main_job(stage: Stage, cluster: Kube, sandbox: Sandbox, folder: Pat
         assert pod["metadata"]["uid"] == placed[claim["status"]["nodeName"]], "the pod of the node that stays, stays"
 
 
-def test_scale_down_by_kubectl_takes_the_not_ready_first(
+def test_scale_down_by_kubectl_deletes_unready_nodes_first(
     stage: Stage, cluster: Kube, sandbox: Sandbox, folder: Path
 ) -> None:
     with controller(sandbox, folder):
@@ -140,7 +141,9 @@ def test_scale_down_by_kubectl_takes_the_not_ready_first(
         remove(cluster, "pick")
 
 
-def test_a_killed_loop_leaves_nothing_doubled_or_lost(cluster: Kube, sandbox: Sandbox, folder: Path) -> None:
+def test_a_killed_controller_loses_nothing_and_creates_nothing_twice(
+    cluster: Kube, sandbox: Sandbox, folder: Path
+) -> None:
     """SIGKILL while the update runs; the next run, as another host, converges."""
     with controller(sandbox, folder) as first:
         await_condition(lambda: claims_of(cluster, "chat"), 60)
@@ -157,7 +160,7 @@ def test_a_killed_loop_leaves_nothing_doubled_or_lost(cluster: Kube, sandbox: Sa
         remove(cluster, "killed")
 
 
-def test_two_loops_are_one_writer(cluster: Kube, sandbox: Sandbox, folder: Path) -> None:
+def test_two_controllers_have_one_writer(cluster: Kube, sandbox: Sandbox, folder: Path) -> None:
     with controller(sandbox, folder) as first, controller(sandbox, folder) as second:
         cluster.apply(workspace("twice", 2))
         await_condition(lambda: len(claims_of(cluster, "twice")) == 2, 60)
@@ -172,13 +175,13 @@ def test_two_loops_are_one_writer(cluster: Kube, sandbox: Sandbox, folder: Path)
         remove(cluster, "twice")
 
 
-def test_a_job_settles(stage: Stage, cluster: Kube) -> None:
+def test_run_once_settles(stage: Stage, cluster: Kube) -> None:
     stage.run("plimsoll", "run", "--once", user="controller")
     plan = orjson.loads(stage.run("plimsoll", "plan", "--output", "json"))
     assert not plan["create"] and not plan["delete"] and not plan["update"]
 
 
-def test_destroy_drains_everything_and_the_foundation_guards_itself(stage: Stage, cluster: Kube) -> None:
+def test_destroy_deletes_everything_and_the_foundation_is_protected(stage: Stage, cluster: Kube) -> None:
     message = stage.run(
         "pulumi", "destroy", "--yes", "--skip-preview", "--stack", "sandbox-nap-foundation", expect=None
     )

@@ -1,4 +1,4 @@
-"""Workspaces that share a pool of brought nodes: each has nodes of its own, also after the loop was killed."""
+"""Workspaces that share a pool of existing nodes: each gets its own nodes, also after the controller was killed."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -45,7 +45,7 @@ def stage(sandbox: Sandbox, folder: Path) -> Stage:
 
 @pytest.fixture(scope="module")
 def running(stage: Stage, sandbox: Sandbox, folder: Path) -> Iterator[list[Controller]]:
-    """The loop that runs, last in the list: a test may put another in its place."""
+    """The running controller is the last in the list, so that a test can replace it."""
     with controller(sandbox, folder) as first:
         loops = [first]
         yield loops
@@ -86,13 +86,13 @@ def nodes_of(cluster: Kube, name: str) -> list[str]:
 
 
 def placed(cluster: Kube, name: str) -> dict[str, str]:
-    """The Workspace's pods that are on a node: UID to node."""
+    """The Workspace's placed pods: node by UID."""
     pods = cluster.list("v1", "Pod", NAMESPACE, f"plimsoll.dev/workspace={name}")
     return {pod["metadata"]["uid"]: pod["spec"]["nodeName"] for pod in pods if pod["spec"].get("nodeName")}
 
 
 def at_rest(cluster: Kube, name: str, nodes: int) -> list[str]:
-    """The Workspace's nodes, once there are so many and its pods are on them."""
+    """The Workspace's nodes, once there are this many and its pods run on them."""
 
     def settled() -> list[str]:
         found = nodes_of(cluster, name)
@@ -101,7 +101,7 @@ def at_rest(cluster: Kube, name: str, nodes: int) -> list[str]:
     return await_condition(settled, 60, f"{name} on {nodes} nodes")
 
 
-def test_siblings_on_one_pool_have_nodes_of_their_own(cluster: Kube) -> None:
+def test_workspaces_on_one_pool_have_different_nodes(cluster: Kube) -> None:
     cluster.apply(workspace("older", 2))
     older = at_rest(cluster, "older", 2)
     cluster.apply(workspace("younger", 2))
@@ -116,7 +116,7 @@ def test_siblings_on_one_pool_have_nodes_of_their_own(cluster: Kube) -> None:
     assert "inference/older" in nodes_ready["message"]
 
 
-def test_one_that_no_node_is_left_for_is_refused_with_who_has_them(cluster: Kube) -> None:
+def test_a_workspace_without_a_free_node_is_refused_with_the_users_of_the_nodes(cluster: Kube) -> None:
     cluster.apply(workspace("youngest", 1))
 
     def refused() -> str:
@@ -129,7 +129,7 @@ def test_one_that_no_node_is_left_for_is_refused_with_who_has_them(cluster: Kube
     assert cluster.get("apps/v1", "Deployment", "youngest", NAMESPACE) is None
 
 
-def test_a_loop_that_takes_over_finds_the_allocation_again(
+def test_a_controller_that_takes_over_computes_the_same_allocation(
     cluster: Kube, running: list[Controller], sandbox: Sandbox, folder: Path
 ) -> None:
     before = {name: (nodes_of(cluster, name), placed(cluster, name)) for name in ("older", "younger")}
@@ -149,14 +149,14 @@ def test_a_loop_that_takes_over_finds_the_allocation_again(
     assert {name: (nodes_of(cluster, name), placed(cluster, name)) for name in before} == before
 
 
-def test_a_node_that_comes_goes_to_the_one_that_lacks_it(cluster: Kube, stage: Stage, folder: Path) -> None:
+def test_a_new_node_is_allocated_to_the_workspace_that_lacks_one(cluster: Kube, stage: Stage, folder: Path) -> None:
     older = nodes_of(cluster, "older")
     bring(stage, folder, 3)
     assert "v100-3" in at_rest(cluster, "younger", 2)
     assert at_rest(cluster, "older", 2) == older
 
 
-def test_nodes_that_are_given_up_go_to_the_one_that_was_refused(cluster: Kube) -> None:
+def test_released_nodes_are_allocated_to_the_refused_workspace(cluster: Kube) -> None:
     older = nodes_of(cluster, "older")
     cluster.delete(API, "Workspace", "older", NAMESPACE)
     assert set(at_rest(cluster, "youngest", 1)) <= set(older)

@@ -1,4 +1,4 @@
-"""Workloads on real parts: groups of LeaderWorkerSet's own controller, replicas of a HorizontalPodAutoscaler."""
+"""Workloads on real components: groups of LeaderWorkerSet's own controller, replicas of a HorizontalPodAutoscaler."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -37,7 +37,7 @@ def sandbox(sandbox_home: Path) -> Iterator[Sandbox]:
 
 @pytest.fixture(scope="module")
 def running(sandbox: Sandbox, folder: Path) -> Iterator[Controller]:
-    """The loop, on an environment with a pool of three nodes."""
+    """The controller, on an environment with a pool of three nodes."""
     stage = Stage.on(sandbox, folder)
     (folder / "nodes.csv").write_text(NODES)
     stage.run("plimsoll", "sandbox", "nodes", "--name", stage.sandbox, "--from", str(folder / "nodes.csv"))
@@ -86,7 +86,7 @@ def remove(cluster: Kube, name: str) -> None:
     await_condition(lambda: not pods_of(cluster, name), 60, f"the pods of {name} are gone")
 
 
-def test_a_replica_over_two_nodes_is_a_group_that_starts_whole_while_another_waits(cluster: Kube) -> None:
+def test_a_replica_on_two_nodes_starts_as_a_whole_group_while_another_waits(cluster: Kube) -> None:
     cluster.apply(spanning("first"))
     ready = await_condition(lambda: _true(workload_ready(cluster, "first")), 60, "the first group is ready")
     assert ready["message"] == "LeaderWorkerSet first: 1 of 1 replica ready"
@@ -112,7 +112,7 @@ def test_a_replica_over_two_nodes_is_a_group_that_starts_whole_while_another_wai
     remove(cluster, "second")
 
 
-def test_the_replicas_of_an_autoscaler_are_left_to_it(cluster: Kube) -> None:
+def test_the_replicas_of_an_autoscaler_are_not_changed(cluster: Kube) -> None:
     container = {"name": "server", "image": "registry.k8s.io/pause:3.10"}
     cluster.apply(workspace("scaled", template={"spec": {"containers": [container]}}))
 
@@ -148,7 +148,7 @@ def test_the_replicas_of_an_autoscaler_are_left_to_it(cluster: Kube) -> None:
 
 
 def test_a_served_preset_goes_through_a_rollout_and_is_scaled_by_an_autoscaler(cluster: Kube) -> None:
-    """KWOK runs the pods: they become Ready as the server's readiness probe would make them."""
+    """KWOK runs the pods; they become Ready as by the server's readiness probe."""
     preset = {"preset": {"name": "phi-4-mini-instruct"}, "contextLength": 4096}
     cluster.apply(workspace("served", **preset))
 
