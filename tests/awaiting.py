@@ -1,24 +1,26 @@
 """Waits for what a cluster does in its own time."""
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 T = TypeVar("T")
 
 
-def await_condition(predicate: Callable[[], T], timeout: float = 30, message: str = "") -> T:
+def await_condition(predicate: Callable[[], T | Literal[False] | None], timeout: float = 30, message: str = "") -> T:
     """The first true value of `predicate`, asked ten times a second; AssertionError after `timeout` s."""
-    last: list[T] = []
+    last: list[T | Literal[False] | None] = []
 
-    def ask() -> T:
+    def ask() -> T | Literal[False] | None:
         last[:] = [predicate()]
         return last[0]
 
     try:
-        return Retrying(
+        found = Retrying(
             stop=stop_after_delay(timeout), wait=wait_fixed(0.1), retry=retry_if_result(lambda value: not value)
         )(ask)
     except RetryError:
         raise AssertionError(f"not within {timeout} s: {message or predicate}; last seen: {last[0]!r}") from None
+    assert found
+    return found

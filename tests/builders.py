@@ -1,6 +1,6 @@
 """Builders of what a cluster holds: each takes what a test is about and fills in the rest."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from plimsoll import labels
@@ -380,8 +380,8 @@ def a_node_pool(
     *,
     weight: int = 0,
     node_class: str = "pool",
-    limits: dict[str, str | int] | None = None,
-    used: dict[str, str | int] | None = None,
+    limits: Mapping[str, str | int] | None = None,
+    used: Mapping[str, str | int] | None = None,
     requirements: Iterable[dict[str, Any]] = (),
     taints: Iterable[dict[str, str]] = (),
     more_labels: dict[str, str] | None = None,

@@ -1,5 +1,7 @@
 """Pending shares get a place, a reservation, their GPU, and are bound."""
 
+from typing import Any
+
 import pytest
 
 from plimsoll.bind.planning import Bind, Claim, Reserve, UnscheduledReason
@@ -98,8 +100,8 @@ def test_memory_is_a_part_of_the_node_s_gpus() -> None:
         ({"more_labels": {"nvidia.com/gpu.replicas": "4"}}, "1 with devices that are not whole GPUs"),
     ],
 )
-def test_what_keeps_a_pod_away_is_said(fields: dict[str, object], message: str) -> None:
-    cluster = Cluster([a_gpu_node(**fields)])  # type: ignore[arg-type]
+def test_what_keeps_a_pod_away_is_said(fields: dict[str, Any], message: str) -> None:
+    cluster = Cluster([a_gpu_node(**fields)])
     cluster.add(a_share("a", cpu="4", selector={"pool": "a"}))
     cluster.settle()
     assert cluster.messages == {"a": f"0/1 nodes are available: {message}"}

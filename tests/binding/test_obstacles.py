@@ -75,7 +75,7 @@ def test_what_needs_a_scheduler_is_refused(spec: dict[str, Any], message: str) -
 
 
 def test_what_is_only_preferred_is_no_obstacle() -> None:
-    preferred = {"preferredDuringSchedulingIgnoredDuringExecution": [{}]}
+    preferred: dict[str, Any] = {"preferredDuringSchedulingIgnoredDuringExecution": [{}]}
     spread = [{"whenUnsatisfiable": "ScheduleAnyway"}]
     manifest = a_manifest(affinity={"podAntiAffinity": preferred}, topologySpreadConstraints=spread)
     assert obstacle_of(manifest) == ""

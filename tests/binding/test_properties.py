@@ -1,12 +1,13 @@
 """Whatever happens in whatever order, and wherever a binder is killed: no GPU is given out twice."""
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plimsoll.cluster.pods import gpu_groups, read_share
 from plimsoll.labels import RESERVED_GPU
+from plimsoll.packing import Milli
 from tests.binding.cluster import Cluster, a_gpu_node, a_share
 
 FRACTIONS = ("0.2", "0.3", "0.5", "0.7", "0.9")
@@ -42,7 +43,7 @@ def happen(cluster: Cluster, event: tuple[object, ...], number: int) -> None:
 
 def assert_sound(cluster: Cluster) -> None:
     """Shares of one GPU are at most the GPU, and one GPU is of one group."""
-    taken: Counter[tuple[str, str]] = Counter()
+    taken: dict[tuple[str, str], Milli] = defaultdict(int)
     groups: dict[tuple[str, str], set[str]] = defaultdict(set)
     for pod in cluster.pods.values():
         if pod.namespace != "team" or not pod.node_name:

@@ -28,7 +28,7 @@ def a_cluster(*pools: object, count: int = 1, provisioner: str = "trigger-pod", 
 
 
 def requested_types(cluster: Cluster) -> list[str]:
-    found = []
+    found: list[str] = []
     for manifest in cluster.requested():
         spec = manifest["spec"]
         terms = spec.get("affinity", {}).get("nodeAffinity", {}).get("requiredDuringSchedulingIgnoredDuringExecution")

@@ -83,7 +83,7 @@ def test_gpu_types_by_the_hour_on_demand_from_every_page() -> None:
     second = [a_product("g6.xlarge", "0.8982000000"), a_product("g6f.large", "0.0000000000")]
     with answered(first, second) as regions:
         found = ec2_prices("eu-west-1")
-    assert found == ("eu-west-1", "USD", {"g6.xlarge": 0.8982, "p5.48xlarge": 60.54})
+    assert tuple(found) == ("eu-west-1", "USD", {"g6.xlarge": 0.8982, "p5.48xlarge": 60.54})
     assert list(found.prices) == ["g6.xlarge", "p5.48xlarge"]
     assert regions == ["us-east-1"], "where the API is served"
 

@@ -1,5 +1,7 @@
 """Which types a replica fits, and in which order."""
 
+from typing import Any
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,8 +12,8 @@ from plimsoll.model.cluster import InstanceType
 PHI_4 = ModelNeed(27.31, 204800, spans_nodes=False)
 
 
-def names(catalog: Catalog, need: ModelNeed | MemoryNeed, **limits: object) -> list[str]:
-    return [each.type.name for each in catalog.feasible(need, **limits)]  # type: ignore[arg-type]
+def names(catalog: Catalog, need: ModelNeed | MemoryNeed, **limits: Any) -> list[str]:
+    return [each.type.name for each in catalog.feasible(need, **limits)]
 
 
 def test_fewest_gpus_then_least_memory_where_no_price_is_known() -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from importlib import resources
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -140,9 +141,9 @@ def test_prices_for_an_unknown_type_are_refused_with_the_near_one() -> None:
     ],
 )
 def test_figures_that_no_type_has_are_refused(bad: dict[str, float | str]) -> None:
-    fields = {"name": "t", "cloud": "", "gpus": 1, "gpu_memory_mib": 1024, "product": "NVIDIA L4"} | bad
+    fields: dict[str, Any] = {"name": "t", "cloud": "", "gpus": 1, "gpu_memory_mib": 1024, "product": "NVIDIA L4"} | bad
     with pytest.raises(InvalidFigureError):
-        InstanceType(**fields)  # type: ignore[arg-type]
+        InstanceType(**fields)
 
 
 def test_any_source_may_be_merged_lazily() -> None:

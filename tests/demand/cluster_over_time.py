@@ -104,6 +104,6 @@ class Cluster:
         """Whether labels allow it, and the CPU of the others on the node."""
         used = sum(each.host.cpu_milli for each in self.bound if each.node_name == node)
         there = self.nodes[node]
-        cpu = there.allocatable["cpu"]
+        cpu = str(there.allocatable["cpu"])
         room = int(cpu[:-1]) if cpu.endswith("m") else 1000 * int(cpu)
         return pod.placement.allows(there.labels, node) and used + pod.host.cpu_milli <= room

@@ -67,7 +67,7 @@ def test_free_and_requested_nodes_come_before_preferred_ones() -> None:
     assert on_nodes(planned(pod, there, POOL)) == {"uid-pod": "there"}
     requested = requests_of(planned(a_waiting_pod("other", gpu_fraction="0.1", selector={TYPE: L4}), POOL).nodes)
     plan = planned(pod, POOL, requested=requested)
-    assert (plan.nodes, plan.needed) == ((), {requested[0].name})
+    assert (plan.nodes, plan.needed) == ((), frozenset({requested[0].name}))
 
 
 def test_a_plan_by_preference_that_is_fed_back_asks_for_nothing() -> None:

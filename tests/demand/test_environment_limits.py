@@ -22,7 +22,7 @@ def a_cluster(*objects: Any, count: int = 33, environment: Environment) -> Clust
 
 @pytest.mark.parametrize("provisioner", ["trigger-pod", "capacity-buffer"])
 @pytest.mark.parametrize("limits", [{"gpus": 20}, {"nodes": 2}])
-def test_demand_stops_at_the_limit_and_says_so(provisioner: str, limits: dict[str, int]) -> None:
+def test_demand_stops_at_the_limit_and_says_so(provisioner: str, limits: dict[str, Any]) -> None:
     cluster = a_cluster(environment=bounded(provisioner=provisioner, **limits))
     cluster.run_round(at(0))
     objects = [*cluster.requested("Pod"), *cluster.requested("CapacityBuffer")]

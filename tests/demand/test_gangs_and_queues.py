@@ -156,7 +156,7 @@ def test_classes_of_one_queue_share_what_it_may_have() -> None:
         ({"gpu_memory": "11501"}, 1),
     ],
 )
-def test_a_queue_counts_fractions_exactly(asked: dict[str, str], admitted: int) -> None:
+def test_a_queue_counts_fractions_exactly(asked: dict[str, Any], admitted: int) -> None:
     """A limit of one GPU; an A10G has 23000 MiB to share."""
     pods = [a_waiting_pod(f"pod-{n:02}", queue="team", **asked) for n in range(admitted + 1)]
     plan = planned(*pods, a_queue("team", limit=1), ROOT, a_node_pool("pool", ("g5.xlarge",)))

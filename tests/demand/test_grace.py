@@ -51,7 +51,7 @@ def test_free_and_requested_nodes_serve_a_pod_in_its_grace() -> None:
     assert only(there).on_nodes == {"node": ("uid-pod",)}
     requested = requests_of(planned(unschedulable("other", 0), POOL).nodes)
     plan = planned(unschedulable("pod", 0), POOL, requested=requested, environment=environment, now=at(1))
-    assert (plan.nodes, plan.needed) == ((), {requested[0].name})
+    assert (plan.nodes, plan.needed) == ((), frozenset({requested[0].name}))
     assert not only(plan).in_grace
 
 

@@ -1,5 +1,7 @@
 """KAI's cases of unschedulable shares, with the right answers where KAI's are wrong."""
 
+from typing import Any
+
 import pytest
 
 from plimsoll.model.cluster import Pod
@@ -18,7 +20,7 @@ L4_4 = "g6.12xlarge"
 
 
 def shares(*fractions: str, devices: str = "") -> list[Pod]:
-    more = {"gpu_fraction_num_devices": devices} if devices else {}
+    more: dict[str, Any] = {"gpu_fraction_num_devices": devices} if devices else {}
     return [a_waiting_pod(f"pod-{n:03}-{devices}", gpu_fraction=each, **more) for n, each in enumerate(fractions)]
 
 

@@ -1,7 +1,9 @@
 """What every plan of demand keeps, whatever the cluster holds."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
+from random import Random
+from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -27,7 +29,7 @@ TOLERATIONS = ((), ({"key": "needless", "operator": "Exists"},))
 def pods(draw: st.DrawFn, most: int = 14) -> list[Pod]:
     found = []
     for number in range(draw(st.integers(0, most))):
-        asked = draw(
+        asked: dict[str, Any] = draw(
             st.sampled_from([{"gpu_fraction": f"0.{n}"} for n in (1, 2, 25, 3, 3333, 4, 5, 6, 7, 9)])
             | st.sampled_from([{"gpu_memory": "2000"}, {"gpu_memory": "13000"}])
         )
@@ -84,7 +86,7 @@ def check(
     """Each pod in one place, none over what there is; `free` are thousandths of GPUs by node."""
     by_uid = {pod.uid: pod for pod in given_pods}
     gpus = {node.name: node.gpus for node in requested}
-    there: Counter[str] = Counter()
+    there: defaultdict[str, Milli] = defaultdict(int)
     seen: Counter[str] = Counter()
     on_new: dict[str, tuple[int, str]] = {}
     for demand in plan.demands:
@@ -97,9 +99,9 @@ def check(
         for pod in (by_uid[uid] for uid in demand.pods):
             assert DemandClass(pod.placement, demand.demand_class.queue, pod.scheduler_name) == demand.demand_class
         for name, uids in demand.on_nodes.items():
-            there[name] += sum(milli_of(by_uid[uid]) * devices_of(by_uid[uid]) for uid in uids)  # type: ignore[assignment]
+            there[name] += sum(milli_of(by_uid[uid]) * devices_of(by_uid[uid]) for uid in uids)
         for name, uids in demand.on_requested.items():
-            there[name] += sum(milli_of(by_uid[uid]) * devices_of(by_uid[uid]) for uid in uids)  # type: ignore[assignment]
+            there[name] += sum(milli_of(by_uid[uid]) * devices_of(by_uid[uid]) for uid in uids)
     assert seen == Counter(dict.fromkeys(by_uid, 1))
     for name, milli in there.items():
         assert milli <= (1000 * gpus[name] if name in gpus else free[name])
@@ -119,8 +121,8 @@ def check(
         for number in set(demand.on_new.values()):
             assert demand.name in plan.nodes[number].demands
         if not demand.awaiting:
-            held = sum(plan.nodes[number].gpus for number in set(demand.on_new.values()))
-            assert demand.least_gpus <= held + sum(gpus[name] for name in demand.on_requested), "a bound that holds"
+            new = sum(plan.nodes[number].gpus for number in set(demand.on_new.values()))
+            assert demand.least_gpus <= new + sum(gpus[name] for name in demand.on_requested), "a bound that holds"
     if not any(demand.awaiting for demand in plan.demands):
         assert plan.least_requested_gpus <= plan.gpus + sum(gpus.values())
     assert plan.lower_bound <= plan.least_gpus + 1e-6
@@ -141,9 +143,9 @@ def test_every_pod_has_one_place_or_a_reason_and_no_gpu_is_over_full(found: list
 
 @settings(max_examples=40, deadline=None)
 @given(pods(), nodes(), st.randoms(use_true_random=False))
-def test_order_does_not_matter(found: list[Pod], there: list[Node], random: st.DataObject) -> None:
+def test_order_does_not_matter(found: list[Pod], there: list[Node], random: Random) -> None:
     shuffled = [*found, *there]
-    random.shuffle(shuffled)  # type: ignore[attr-defined]
+    random.shuffle(shuffled)
     assert plan_demand(a_snapshot(*found, *there, POOL)) == plan_demand(a_snapshot(*shuffled, POOL))
 
 

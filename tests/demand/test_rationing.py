@@ -153,6 +153,6 @@ def test_what_a_request_that_is_withdrawn_held_of_a_limit_is_free_at_once() -> N
     requested = requests_of(planned(first, pool).nodes)
     second = a_waiting_pod("second", gpu_fraction="0.1", gpu_fraction_num_devices="2", more_labels=gang)
     plan = planned(first, second, pool, requested=requested)
-    assert (types(plan), plan.needed) == ([L4_4], set())
+    assert (types(plan), plan.needed) == ([L4_4], frozenset())
     claimed = [replace(each, claimed=True) for each in requested]
     assert not types(planned(first, second, pool, requested=claimed)), "its node comes all the same"

@@ -117,7 +117,7 @@ def test_103_shares_of_a_twentieth_fit_one_node() -> None:
         pytest.param(3, {"gpu_memory": "7601"}, 2, id="one MiB more"),
     ],
 )
-def test_fractions_are_exact(count: int, annotations: dict[str, str], gpus: int) -> None:
+def test_fractions_are_exact(count: int, annotations: dict[str, Any], gpus: int) -> None:
     live = a_gpu_node("live", "NVIDIA-L4", memory=22850, instance_type="g6.xlarge", taints=["full"])
     pods = [a_waiting_pod(f"pod-{n:02}", **annotations) for n in range(count)]
     plan = planned(*pods, live, a_node_pool("pool", ("g6.xlarge",)))

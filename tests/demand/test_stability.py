@@ -10,8 +10,8 @@ from tests.demand.test_properties import nodes, pods
 
 
 def a_queue(name: str, parent: str, limit: float) -> Queue:
-    resources = {key: {"quota": -1, "limit": -1} for key in ("cpu", "memory")}
-    resources["gpu"] = {"quota": -1, "limit": limit}  # type: ignore[dict-item]
+    resources: dict[str, dict[str, float]] = {key: {"quota": -1, "limit": -1} for key in ("cpu", "memory")}
+    resources["gpu"] = {"quota": -1, "limit": limit}
     return Queue.read({"metadata": {"name": name}, "spec": {"parentQueue": parent, "resources": resources}})
 
 
@@ -42,8 +42,8 @@ def step(cluster: Cluster, data: st.DataObject, number: int) -> str:
             for uid, node in data.draw(st.lists(anywhere, max_size=3, unique_by=lambda each: each[0]), "bound"):
                 cluster.bind(uid, node)
         case "came" if cluster.requested:
-            node = data.draw(st.sampled_from(cluster.requested), "came")
-            cluster.come(node, data.draw(st.sampled_from(node.instance_types), "as"))
+            came = data.draw(st.sampled_from(cluster.requested), "came")
+            cluster.come(came, data.draw(st.sampled_from(came.instance_types), "as"))
         case "claimed" if cluster.requested:
             cluster.claim(data.draw(st.sampled_from(cluster.requested), "claimed"))
         case "failed" if cluster.requested:

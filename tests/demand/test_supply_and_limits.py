@@ -113,7 +113,10 @@ def test_blocked_types_are_the_reason_whatever_else_there_is() -> None:
 def test_a_blocked_type_is_the_reason_where_it_alone_is_large_enough() -> None:
     """By GPU memory, GPUs of one node, or the memory of the host."""
     pool = a_node_pool("pool", (L4, "p4de.24xlarge"))
-    large = {"gpu_memory": "60000"}, {"gpu_fraction": "0.5", "gpu_fraction_num_devices": "8"}
+    large: tuple[dict[str, Any], ...] = (
+        {"gpu_memory": "60000"},
+        {"gpu_fraction": "0.5", "gpu_fraction_num_devices": "8"},
+    )
     for pod in (*(a_waiting_pod(**each) for each in large), share(memory="900Gi")):
         assert types(planned(pod, pool)) == ["p4de.24xlarge"]
         plan = planned(pod, pool, blocked=[("p4de.24xlarge", "pool")])

@@ -2,6 +2,7 @@
 
 import math
 from fractions import Fraction
+from typing import Any
 
 import pytest
 
@@ -192,7 +193,7 @@ def test_a_node_that_cannot_be_read_has_no_gpus(gpus: str) -> None:
 @pytest.mark.parametrize(
     "fields", [{"product": f"{A100}-MIG-1g.10gb"}, {"more_labels": {"nvidia.com/gpu.replicas": "4"}}]
 )
-def test_devices_that_are_no_whole_gpus_are_not_shared(fields: dict[str, object]) -> None:
+def test_devices_that_are_no_whole_gpus_are_not_shared(fields: dict[str, Any]) -> None:
     node = a_gpu_node(**fields)
     assert not account(node).shareable
     assert "NotShareable" in reasons(account(node, a_reservation("g"), a_share("a", "n1", "g")))

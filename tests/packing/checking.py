@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from plimsoll.packing import Milli
 from plimsoll.packing.gpus import ANY, Bin, FreeGPU, Item, Packing
 
 
@@ -18,7 +19,7 @@ def some_gpus(*free: tuple[str, int]) -> list[FreeGPU]:
     return [FreeGPU(f"gpu-{number:04}", kind, milli) for number, (kind, milli) in enumerate(free)]
 
 
-def taken(item: Item, kind: str) -> int | None:
+def taken(item: Item, kind: str) -> Milli | None:
     return item.milli.get(kind, item.milli.get(ANY))
 
 
@@ -47,7 +48,7 @@ def check(
     check_proof(packing, named.values(), new)
 
 
-def _check_bin(each: Bin, kind: str, named: Mapping[str, Item], capacity: int) -> None:
+def _check_bin(each: Bin, kind: str, named: Mapping[str, Item], capacity: Milli) -> None:
     sizes = [taken(named[name], kind) for name in each.items]
     assert None not in sizes, f"{each} holds what may not be on {kind!r}"
     assert sum(size or 0 for size in sizes) <= capacity
@@ -65,16 +66,22 @@ def check_proof(packing: Packing, items: Iterable[Item], new: Collection[str] | 
         assert worth[1000] <= 1 + 1e-6 or (new is not None and kind not in new)
         for supply in packing.supply_prices:
             if supply.kind == kind:
-                assert worth[supply.free] <= supply.dual + 1e-6
+                assert worth[_whole(supply.free)] <= supply.dual + 1e-6
 
 
 def _most_worth(packing: Packing, kind: str) -> list[float]:
     """The highest worth of what each capacity of a GPU of that kind can hold, however often."""
     prices = [(dict(price.milli), price.dual) for price in packing.prices]
-    sized = [(milli.get(kind, milli.get(ANY, 0)), dual) for milli, dual in prices]
+    sized = [(_whole(milli.get(kind, milli.get(ANY, 0))), dual) for milli, dual in prices]
     sized = [(size, dual) for size, dual in sized if size and dual > 0]
     worth = [0.0] * 1001
     for capacity in range(1, 1001):
         best = max((worth[capacity - size] + dual for size, dual in sized if size <= capacity), default=0.0)
         worth[capacity] = max(worth[capacity - 1], best)
     return worth
+
+
+def _whole(milli: Milli) -> int:
+    """A number of thousandths without a fraction, as all are that are checked so."""
+    assert isinstance(milli, int)
+    return milli

@@ -52,7 +52,7 @@ def _maximal(masks: Iterable[int]) -> Masks:
     return kept
 
 
-def _on_gpu(items: Sequence[Item], kind: str, free: int) -> Masks:
+def _on_gpu(items: Sequence[Item], kind: str, free: Milli) -> Masks:
     sizes = [taken(item, kind) or 0 for item in items]
     fitting = []
     for mask in range(1, 1 << len(items)):

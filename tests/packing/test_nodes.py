@@ -1,5 +1,6 @@
 """Pods on nodes: free parts first, then the fewest GPUs of new nodes, with CPU and memory."""
 
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -19,13 +20,13 @@ SHAPES = (T4, T4X4, A100X8)
 
 
 def a_need(
-    name: str, milli: Milli | dict[str, Milli], devices: int = 1, cpu: int = 1000, memory: int = 1024
+    name: str, milli: Milli | Mapping[str, Milli], devices: int = 1, cpu: int = 1000, memory: int = 1024
 ) -> PodNeed:
     """A pod; a number of thousandths is the same on every kind."""
-    return PodNeed(name, milli if isinstance(milli, dict) else {ANY: milli}, devices, cpu, memory)
+    return PodNeed(name, milli if isinstance(milli, Mapping) else {ANY: milli}, devices, cpu, memory)
 
 
-def needs_of(*asked: tuple[Milli | dict[str, Milli], int]) -> list[PodNeed]:
+def needs_of(*asked: tuple[Milli | Mapping[str, Milli], int]) -> list[PodNeed]:
     return [a_need(f"pod-{number}", milli, devices) for number, (milli, devices) in enumerate(asked)]
 
 

@@ -77,17 +77,22 @@ def allocatable(amount: Any, resource: str = GPU) -> dict[str, Any]:
     return {**ready("True"), "allocatable": {resource: str(amount)}}
 
 
-TAINT = {"taints": [{"key": "team", "value": "red", "effect": "NoSchedule"}]}
-SOFT = {"taints": [{"key": "team", "effect": "PreferNoSchedule"}]}
-MIXED = {"gpu_product": A100, "mig_strategy": "mixed", "mig_config": "mine", "mig_config_state": "success"}
-SLICES = {**MIXED, "nvidia.com/mig-2g.24gb.count": 2, "nvidia.com/mig-2g.24gb.memory": 24448}
-SINGLE = {
+TAINT: dict[str, Any] = {"taints": [{"key": "team", "value": "red", "effect": "NoSchedule"}]}
+SOFT: dict[str, Any] = {"taints": [{"key": "team", "effect": "PreferNoSchedule"}]}
+MIXED: dict[str, Any] = {
+    "gpu_product": A100,
+    "mig_strategy": "mixed",
+    "mig_config": "mine",
+    "mig_config_state": "success",
+}
+SLICES: dict[str, Any] = {**MIXED, "nvidia.com/mig-2g.24gb.count": 2, "nvidia.com/mig-2g.24gb.memory": 24448}
+SINGLE: dict[str, Any] = {
     "gpu_product": "NVIDIA-A100-SXM4-80GB-MIG-1g.10gb",
     "gpu_count": 7,
     "gpu_memory": 9856,
     "mig_strategy": "single",
 }
-SHARED = {"gpu_product": f"{A100}-SHARED", "gpu_replicas": 4, "gpu_sharing-strategy": "time-slicing"}
+SHARED: dict[str, Any] = {"gpu_product": f"{A100}-SHARED", "gpu_replicas": 4, "gpu_sharing-strategy": "time-slicing"}
 NO_NODES = "No nodes found matching the specified label selector"
 LABELS = "Failed to get GPU config from nvidia labels on node n1: label nvidia.com/gpu."
 MIX = "Non-uniform GPU product/count/memory: "
@@ -167,7 +172,7 @@ REFUSED: dict[str, tuple[list[Any], str, list[str]]] = {
     ),
     "a slice of 10 GB for 8 GiB and what it runs with": (
         [
-            node(**MIXED, **{"nvidia.com/mig-1g.10gb.count": 7}),
+            node(**{**MIXED, "nvidia.com/mig-1g.10gb.count": 7}),
             workspace(
                 resource={"partition": {"mode": "mig", "profile": "1g.10gb"}}, preset={"name": "phi-4-mini-instruct"}
             ),

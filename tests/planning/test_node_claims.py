@@ -35,7 +35,8 @@ def deleted(found: Plan) -> list[str]:
 
 
 def wanting(nodes: int, **fields: Any) -> Any:
-    return a_workspace(**({"instance_type": NC24, "replicas": nodes} | fields))
+    given: dict[str, Any] = {"instance_type": NC24, "replicas": nodes} | fields
+    return a_workspace(**given)
 
 
 @pytest.mark.parametrize(

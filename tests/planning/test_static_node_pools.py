@@ -23,7 +23,8 @@ def a_cluster(*objects: Any, **environment: Any) -> Snapshot:
 
 
 def wanting(nodes: int, **fields: Any) -> Any:
-    return a_workspace(**({"instance_type": NC24, "replicas": nodes, "uid": "u"} | fields))
+    given: dict[str, Any] = {"instance_type": NC24, "replicas": nodes, "uid": "u"} | fields
+    return a_workspace(**given)
 
 
 def pools(found: Plan) -> list[dict[str, Any]]:

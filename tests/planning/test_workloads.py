@@ -71,7 +71,10 @@ VALIDATED = [
 
 
 def test_every_requirement_of_the_selector_is_required_of_nodes() -> None:
-    expressions = [{"key": "zone", "operator": "NotIn", "values": ["z"]}, {"key": "pool", "operator": "Exists"}]
+    expressions: list[dict[str, Any]] = [
+        {"key": "zone", "operator": "NotIn", "values": ["z"]},
+        {"key": "pool", "operator": "Exists"},
+    ]
     spec = pod_spec(a_workspace(expressions=expressions), a_node())
     assert terms(spec) == [[("pool", "In", ("a",)), ("zone", "NotIn", ("z",)), ("pool", "Exists", ()), *VALIDATED]]
 

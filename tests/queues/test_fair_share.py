@@ -138,7 +138,7 @@ def gpus(tree: Iterable[Queue], total: float, requested: dict[str, float]) -> di
         return Amount(round(value * G))
 
     shares = fair_shares(QueueTree(tree), amount(total), {name: amount(value) for name, value in requested.items()})
-    return {name: share.gpu / G for name, share in shares.items()}
+    return {name: float(share.gpu / G) for name, share in shares.items()}
 
 
 def test_the_share_of_a_parent_is_divided_over_its_children() -> None:

@@ -212,7 +212,7 @@ def test_the_default_scheduler_puts_no_pod_into_a_queue() -> None:
 
 
 def test_the_load_of_queues_is_what_bound_pods_take() -> None:
-    in_leaf = {"labels": {QUEUE: "leaf"}}
+    in_leaf: dict[str, Any] = {"labels": {QUEUE: "leaf"}}
     pods = [
         a_bound_pod("whole", devices=2, **in_leaf),
         a_bound_pod("half", annotations={"gpu-fraction": "0.5", "gpu-fraction-num-devices": "2"}, **in_leaf),

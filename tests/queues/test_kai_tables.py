@@ -37,8 +37,9 @@ def milli(*amounts_of: float) -> Amount:
 @pytest.mark.parametrize("case", cases("division"))
 def test_resource_division(case: dict[str, Any]) -> None:
     claims = []
-    for name, (quota, requested, *more) in case["queues"].items():
-        weight, limit, priority = [*more, *(1, -1, 100)[len(more) :]]
+    for name, given in case["queues"].items():
+        whole = [*given, *(1, -1, 100)[len(given) - 2 :]]
+        quota, requested, weight, limit, priority = whole
         wanted = requested if limit == -1 else min(requested, limit)
         claims.append(Claim(name, round(min(quota, wanted) * G), round(wanted * G), weight, priority))
     shares = divide(round(case["total"] * G), claims)

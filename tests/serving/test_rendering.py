@@ -96,9 +96,9 @@ class Parser(argparse.ArgumentParser):
             if row["values"] == "0":
                 self.add_argument(row["flag"], action="store_true")
                 continue
-            several = {"nargs": "+"} if row["values"] == "+" else {}
+            nargs = "+" if row["values"] == "+" else None
             kind = {"int": int, "float": float, "text": str}[row["type"]]
-            self.add_argument(row["flag"], type=kind, choices=row["choices"].split() or None, **several)
+            self.add_argument(row["flag"], type=kind, choices=row["choices"].split() or None, nargs=nargs)
 
     def error(self, message: str) -> NoReturn:
         raise AssertionError(message)

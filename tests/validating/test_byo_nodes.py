@@ -118,7 +118,7 @@ def test_an_instance_type_is_refused() -> None:
     assert "Standard_NC24ads_A100_v4" in verdict.message
 
 
-SMALL = {"product": "NVIDIA-L4", "memory": 23034}
+SMALL: dict[str, Any] = {"product": "NVIDIA-L4", "memory": 23034}
 
 
 def test_without_a_selector_the_smallest_group_that_serves_is_chosen() -> None:
@@ -512,9 +512,9 @@ def test_advice_on_a_partition_mends_it(partition: dict[str, Any], advice: str) 
 
 
 def test_a_gated_model_needs_no_token_where_its_files_are_there() -> None:
-    llama = {"preset": {"name": "llama-3.1-8b-instruct"}}
-    held = {"weights": {"volumeSource": {"hostPath": {"path": "/models"}}, "readOnly": True}}
-    empty = {"weights": {"volumeSource": {"hostPath": {"path": "/models"}}}}
+    llama: dict[str, Any] = {"preset": {"name": "llama-3.1-8b-instruct"}}
+    held: dict[str, Any] = {"weights": {"volumeSource": {"hostPath": {"path": "/models"}}, "readOnly": True}}
+    empty: dict[str, Any] = {"weights": {"volumeSource": {"hostPath": {"path": "/models"}}}}
     assert "gated" in verdict_of(reading(**llama), a_node()).message
     assert "gated" in verdict_of(reading(**llama, **empty), a_node()).message
     assert verdict_of(reading(**llama, **held), a_node()).accepted

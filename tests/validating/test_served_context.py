@@ -150,7 +150,7 @@ def test_what_the_estimate_recommends_is_accepted_and_served_as_it_says(preset: 
     need = ModelNeed(known.size_gib, known.bytes_per_token, known.spans_nodes, known.shape)
     found = Catalog.builtin().feasible(need, Settings(), context_length=asked, clouds={"aws", "azure"})
     for candidate in (found[0], found[len(found) // 2], found[-1]):
-        inference = {"preset": {"name": preset, "presetOptions": {"modelAccessSecret": "token"}}}
+        inference: dict[str, Any] = {"preset": {"name": preset, "presetOptions": {"modelAccessSecret": "token"}}}
         inference |= {"contextLength": asked} if asked is not None else {}
         spec = {"resource": {"instanceType": candidate.type.name}, "inference": inference}
         workspace = Workspace.read({"metadata": {"name": "ws", "namespace": "default"}, "spec": spec})

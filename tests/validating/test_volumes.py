@@ -68,7 +68,7 @@ def test_weights_that_it_can_have_are_accepted(weights: dict[str, Any]) -> None:
 @pytest.mark.parametrize("nap", [False, True])
 def test_a_claim_on_several_nodes_needs_an_access_mode_for_it(nap: bool) -> None:
     adapters = [{"source": {"name": "law", "volumeSource": {"azureDisk": {"diskName": "d", "diskURI": "u"}}}}]
-    fields = {"weights": {"volumeSource": CLAIM}, "adapters": adapters}
+    fields: dict[str, Any] = {"weights": {"volumeSource": CLAIM}, "adapters": adapters}
     assert not judged(nap=nap, **fields).warnings, "one node can have any claim"
     first, second = judged(nap=nap, replicas=2, **fields).warnings
     assert "ReadWriteMany" in first and "ephemeral" in first
