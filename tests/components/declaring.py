@@ -26,8 +26,8 @@ class _Recorder(pulumi.runtime.Mocks):
             self.resources.append({"type": args.typ, "name": args.name, "inputs": _whole(args.inputs)})
         return (f"{args.name}-id", args.inputs)
 
-    def call(self, args: pulumi.runtime.MockCallArgs) -> dict[str, Any]:
-        return {}
+    def call(self, args: pulumi.runtime.MockCallArgs) -> tuple[dict[str, Any], list[tuple[str, str]]]:
+        return {}, []
 
 
 def declared(
@@ -55,7 +55,8 @@ class _Requests(MockMonitor):
     def RegisterResource(self, request: resource_pb2.RegisterResourceRequest) -> Any:
         package = request.type.partition(":")[0]
         self.requests[f"{package}:{request.type.rpartition(':')[2]}::{request.name}"] = request
-        return super().RegisterResource(request)
+        register: Callable[[resource_pb2.RegisterResourceRequest], Any] = super().RegisterResource
+        return register(request)
 
 
 def _run(
@@ -64,7 +65,8 @@ def _run(
     def run() -> None:
         pulumi.runtime.set_mocks(recorder, project="plimsoll", stack=stack, preview=True, monitor=monitor)
         pulumi.runtime.set_all_config(config)
-        pulumi.runtime.test(program)()
+        test: Callable[[Callable[[], Any]], Callable[[], None]] = pulumi.runtime.test
+        test(program)()
 
     # The settings of Pulumi are context variables: those of this run end with its context.
     copy_context().run(run)
@@ -94,6 +96,8 @@ def manifest(resources: list[dict[str, Any]], kind: str, name: str | None = None
     def names(each: dict[str, Any]) -> tuple[Any, ...]:
         return (None, each["name"], (each["inputs"].get("metadata") or {}).get("name"))
 
-    found = [each["inputs"] for each in resources if each["type"].endswith(f":{kind}") and name in names(each)]
+    found: list[dict[str, Any]] = [
+        each["inputs"] for each in resources if each["type"].endswith(f":{kind}") and name in names(each)
+    ]
     assert len(found) == 1, f"{len(found)} of {kind} {name or ''}"
     return found[0]

@@ -1,6 +1,6 @@
 """The controller's Deployment by its settings: what replaces a pod, and what its container's variables are."""
 
-from typing import Any
+from typing import Any, Unpack
 
 import pytest
 
@@ -12,8 +12,8 @@ ON_A_BUCKET: dict[str, Any] = {"backend": "s3://states", "passphrase": {"name": 
 ON_A_VOLUME: dict[str, Any] = {"state_claim": "states", "passphrase": {"name": "plimsoll"}}
 
 
-def deployment(**args: Any) -> dict[str, Any]:
-    given: ControllerArgs = {"image": "a:1", **args}  # type: ignore[typeddict-item]
+def deployment(**args: Unpack[ControllerArgs]) -> dict[str, Any]:
+    given: ControllerArgs = {"image": "a:1", **args}
     made = manifest(declared(lambda: Controller("controller", given)), "Deployment")
     found: dict[str, Any] = made["spec"]
     return found
@@ -38,7 +38,7 @@ def test_variables_that_fields_set_are_those_that_env_may_not_have() -> None:
 
 
 def test_a_toleration_may_have_seconds() -> None:
-    toleration = {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute"}
-    given = [{**toleration, "toleration_seconds": 30}]
+    toleration: dict[str, Any] = {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute"}
+    given: Any = [{**toleration, "toleration_seconds": 30}]
     pod = deployment(**ON_A_BUCKET, tolerations=given)["template"]["spec"]
     assert pod["tolerations"] == [{**toleration, "tolerationSeconds": 30}]

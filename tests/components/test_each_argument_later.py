@@ -25,7 +25,7 @@ from plimsoll.components import (
     Workspace,
 )
 from tests.components.declaring import HIDDEN, declared
-from tests.components.templates import TORCH
+from tests.components.templates import REPLICATED_JOBS
 
 Path = tuple[str | int, ...]
 
@@ -171,7 +171,7 @@ SAMPLES: dict[Callable[..., Any], dict[str, Any]] = {
         "labels": {"framework": "torch"},
         "ml_policy": {"num_nodes": 2, "torch": {"num_proc_per_node": "4"}},
         "pod_group_policy": {"kai_scheduler": {"queue": "research"}},
-        "template": {"spec": {"replicated_jobs": TORCH["spec"]["replicated_jobs"][1:]}},  # type: ignore[typeddict-item]
+        "template": {"spec": {"replicated_jobs": REPLICATED_JOBS[1:]}},
         "near": {"match_labels": {"app": "cache"}, "topology_key": "rack", "required": False},
         "scheduler_name": "own-kai",
         "kai_scheduler_field": True,
@@ -219,7 +219,7 @@ CASES = [Case(component, path) for component, args in SAMPLES.items() for path i
 def _replaced(value: Any, path: Path, wrap: Callable[[Any], Any]) -> Any:
     if not path:
         return wrap(value)
-    copied = dict(value) if isinstance(value, dict) else list(value)
+    copied: Any = dict(value) if isinstance(value, dict) else list(value)
     copied[path[0]] = _replaced(copied[path[0]], path[1:], wrap)
     return copied
 

@@ -15,6 +15,7 @@ from plimsoll.components import (
     GpuDiscovery,
     Monitoring,
     NodePool,
+    NodePoolArgs,
     PlacementArgs,
     Queue,
     QueueAdmission,
@@ -28,7 +29,7 @@ from tests.components.declaring import assert_golden, declared, manifest
 from tests.components.templates import TORCH
 
 RACK = "cloud.provider.com/topology-rack"
-KWOK = {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass"}
+KWOK: NodePoolArgs = {"node_class_ref": {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass"}}
 
 
 def _foundation() -> None:
@@ -56,7 +57,7 @@ def _node_pool() -> None:
     NodePool(
         "gpu",
         {
-            "node_class_ref": KWOK,
+            **KWOK,
             "requirements": [
                 {"key": "nvidia.com/gpu.product", "operator": "Exists"},
                 {"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["on-demand"], "min_values": 1},
@@ -73,7 +74,7 @@ def _node_pool() -> None:
 
 
 def _static_node_pool() -> None:
-    NodePool("fixed", {"node_class_ref": KWOK, "replicas": 3, "limits": {"nodes": "4"}})
+    NodePool("fixed", {**KWOK, "replicas": 3, "limits": {"nodes": "4"}})
 
 
 def _capacity_gate() -> None:

@@ -1,6 +1,6 @@
 """Which parts of the chart are installed: what is asked for, less what the cluster has."""
 
-from typing import Any
+from typing import Any, Unpack
 
 import pytest
 
@@ -10,10 +10,9 @@ from tests.components.declaring import declared, manifest
 CHART = "Chart"
 
 
-def parts(**args: Any) -> tuple[bool, bool, bool] | None:
+def parts(**args: Unpack[GpuDiscoveryArgs]) -> tuple[bool, bool, bool] | None:
     """Device plugin, GFD, NFD, as the chart's values have them; None where there is no chart."""
-    given: GpuDiscoveryArgs = {**args}
-    resources = declared(lambda: GpuDiscovery("gpu-discovery", given))
+    resources = declared(lambda: GpuDiscovery("gpu-discovery", args))
     if not any(each["type"].endswith(":Chart") for each in resources):
         assert resources == [], "a namespace without a chart"
         return None
@@ -63,8 +62,10 @@ def test_nothing_asked_for_is_no_chart() -> None:
 
 
 def test_taints_of_the_pools_are_tolerated_beside_the_charts_own() -> None:
-    taints = [{"key": "sku", "value": "gpu"}, {"key": "nvidia.com/gpu"}, {"key": "sku", "value": "big"}]
-    resources = declared(lambda: GpuDiscovery("gpu-discovery", {"pool_taints": taints}))
+    args: GpuDiscoveryArgs = {
+        "pool_taints": [{"key": "sku", "value": "gpu"}, {"key": "nvidia.com/gpu"}, {"key": "sku", "value": "big"}]
+    }
+    resources = declared(lambda: GpuDiscovery("gpu-discovery", args))
     values = manifest(resources, CHART)["values"]
     tolerations = [
         {"key": "CriticalAddonsOnly", "operator": "Exists"},

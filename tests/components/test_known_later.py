@@ -44,7 +44,7 @@ def test_an_unknown_amount_of_a_queue() -> None:
 
 
 def test_a_whole_part_that_is_known_is_converted_as_if_it_was_given() -> None:
-    late = pulumi.Output.from_input({"gpu": {"quota": 2, "over_quota_weight": 3}})
+    late: pulumi.Output[Any] = pulumi.Output.from_input({"gpu": {"quota": 2, "over_quota_weight": 3}})
     plain = of("Queue", lambda: Queue("q", {"resources": {"gpu": {"quota": 2, "over_quota_weight": 3}}}))
     assert of("Queue", lambda: Queue("q", {"resources": late})) == plain
 
@@ -60,7 +60,8 @@ def test_a_whole_part_that_is_known_is_converted_as_if_it_was_given() -> None:
 )
 def test_nothing_in_the_place_of_a_value_is_an_absent_one(resources: Any) -> None:
     plain = of("Queue", lambda: Queue("q", {"resources": {"gpu": {"quota": 2}}}))
-    made = of("Queue", lambda: Queue("q", {"resources": resources, "display_name": pulumi.Output.from_input(None)}))
+    nothing: pulumi.Output[Any] = pulumi.Output.from_input(None)
+    made = of("Queue", lambda: Queue("q", {"resources": resources, "display_name": nothing}))
     assert {key: value for key, value in made["spec"].items() if value is not None} == plain["spec"]
 
 
@@ -126,7 +127,8 @@ def test_what_is_wrong_beside_an_unknown_value_is_refused_in_the_preview() -> No
     with pytest.raises(InvalidArgumentError, match=r"Queue q: resources.cpu.quota: must be at least 0"):
         declared(lambda: Queue("q", {"resources": {"gpu": {"quota": unknown()}, "cpu": {"quota": -3}}}))
     with pytest.raises(InvalidArgumentError, match=r"Workspace w: inference.replica: unknown field"):
-        declared(lambda: Workspace("w", {"inference": {"config": unknown(), "replica": 1}}))  # type: ignore[typeddict-unknown-key]
+        misspelled: Any = {"config": unknown(), "replica": 1}
+        declared(lambda: Workspace("w", {"inference": misspelled}))
 
 
 def test_a_known_output_is_checked_beside_an_unknown_one() -> None:
@@ -139,15 +141,15 @@ def test_a_known_output_is_checked_beside_an_unknown_one() -> None:
 @pytest.mark.parametrize(
     ("program", "field"),
     [
-        (lambda: CapacityGate("gate", {"namespaces": ["a", unknown()]}), "namespaces"),
-        (lambda: ShareBinder("binder", {"scheduler_name": unknown()}), "scheduler_name"),
-        (lambda: GpuDiscovery("gpu", {"gfd": {"mode": unknown()}}), "gfd.mode"),
-        (lambda: GpuDiscovery("gpu", {"namespace": unknown()}), "namespace"),
+        (lambda later: CapacityGate("gate", {"namespaces": ["a", later]}), "namespaces"),
+        (lambda later: ShareBinder("binder", {"scheduler_name": later}), "scheduler_name"),
+        (lambda later: GpuDiscovery("gpu", {"gfd": {"mode": later}}), "gfd.mode"),
+        (lambda later: GpuDiscovery("gpu", {"namespace": later}), "namespace"),
     ],
 )
-def test_what_decides_which_objects_there_are_is_refused_by_name(program: Callable[[], Any], field: str) -> None:
+def test_what_decides_which_objects_there_are_is_refused_by_name(program: Callable[[Any], Any], field: str) -> None:
     with pytest.raises(InvalidArgumentError) as caught:
-        declared(program)
+        declared(lambda: program(unknown()))
     assert f"{field}: is an Output, and which objects there are depends on it" in str(caught.value)
 
 

@@ -1,5 +1,6 @@
 """Resource options reach the objects of a component, and its arguments are its inputs."""
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pulumi
@@ -7,17 +8,26 @@ import pytest
 from google.protobuf.json_format import MessageToDict
 from pulumi_kubernetes import Provider
 
-from plimsoll.components import Environment, Foundation, Monitoring, NodePool, Queue, TrainingRuntime, Workspace
+from plimsoll.components import (
+    Environment,
+    Foundation,
+    Monitoring,
+    NodePool,
+    NodePoolArgs,
+    Queue,
+    TrainingRuntime,
+    Workspace,
+)
 from tests.components.declaring import declared, manifest, requests
 from tests.components.templates import TORCH
 
-KWOK = {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass"}
+KWOK: NodePoolArgs = {"node_class_ref": {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass"}}
 SECRET = "4dabf18193072939515e22adb298388d"
 
-Of = tuple[type[pulumi.ComponentResource], dict[str, Any]]
+Of = tuple[Callable[..., pulumi.ComponentResource], Mapping[str, Any]]
 SINGLE: dict[str, Of] = {
     "Queue": (Queue, {"display_name": "q"}),
-    "NodePool": (NodePool, {"node_class_ref": KWOK}),
+    "NodePool": (NodePool, {**KWOK}),
     "Workspace": (Workspace, {"inference": {"preset": {"name": "phi-4"}}}),
     "Environment": (Environment, {"limits": {"gpus": 3}}),
     "TrainingRuntime": (TrainingRuntime, {"template": TORCH}),
@@ -40,7 +50,7 @@ def test_options_for_an_object_go_to_it_and_the_others_to_both(kind: str) -> Non
             aliases=[pulumi.Alias(name="former")],
             retain_on_delete=True,
         )
-        component("x", args, options)  # type: ignore[call-arg, arg-type]
+        component("x", args, options)
 
     asked = requests(program)
     own, child = asked[f"plimsoll:{kind}::x"], asked[f"kubernetes:{kind}::x"]
@@ -58,7 +68,7 @@ def test_a_transformation_changes_the_object() -> None:
     def relabelled(args: pulumi.ResourceTransformationArgs) -> pulumi.ResourceTransformationResult | None:
         if args.type_ != "kubernetes:scheduling.run.ai/v2:Queue":
             return None
-        props = dict(args.props)
+        props: dict[str, Any] = dict(args.props)
         props["metadata"] = {**props["metadata"], "labels": {"team": "ml"}}
         return pulumi.ResourceTransformationResult(props, args.opts)
 
@@ -93,7 +103,7 @@ def test_a_secret_makes_its_own_place_secret() -> None:
 
 def test_a_secret_item_of_a_list_is_secret_alone() -> None:
     args: Any = {
-        "node_class_ref": KWOK,
+        **KWOK,
         "requirements": [{"key": "zone", "operator": "In", "values": ["a", pulumi.Output.secret("b")]}],
     }
     spec = MessageToDict(requests(lambda: NodePool("gpu", args))["kubernetes:NodePool::gpu"].object)["spec"]
@@ -134,7 +144,7 @@ def test_arguments_of_none_are_absent_and_may_be_spelled_as_in_a_stack_file() ->
 def test_objects_and_names_are_there_for_the_rest_of_the_program() -> None:
     def program() -> Any:
         queue = Queue("research", {"name": "of-research"})
-        pool = NodePool("gpu", {"node_class_ref": KWOK})  # type: ignore[typeddict-item]
+        pool = NodePool("gpu", KWOK)
         workspace = Workspace("w", {"inference": {"preset": {"name": "phi-4"}}, "namespace": "serving"})
 
         def look(known: list[Any]) -> None:

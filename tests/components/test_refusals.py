@@ -1,16 +1,17 @@
 """A component refuses what its kind cannot take, before anything is declared, and names the field."""
 
 import re
+from typing import Any
 
 import pulumi
 import pytest
 
-from plimsoll.components import NodePool, Queue
+from plimsoll.components import NodePool, NodePoolArgs, Queue
 from plimsoll.errors import InvalidObjectError
 from tests.components.declaring import declared
 from tests.components.refused import NAME, REFUSED, Refused
 
-KWOK = {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass"}
+KWOK: NodePoolArgs = {"node_class_ref": {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass"}}
 
 
 @pytest.mark.parametrize("refused", REFUSED, ids=lambda each: f"{each.kind}: {each.field}")
@@ -20,10 +21,10 @@ def test_a_refusal_names_the_object_and_the_field(refused: Refused) -> None:
 
 @pytest.mark.parametrize("value", ["a100-80gb", "v2", "2026", "team-1", "deadbeef"])
 def test_node_pool_takes_labels_that_last(value: str) -> None:
-    declared(lambda: NodePool("gpu", {"node_class_ref": KWOK, "labels": {"class": value}}))
+    declared(lambda: NodePool("gpu", {**KWOK, "labels": {"class": value}}))
 
 
 def test_values_that_are_known_late_are_checked_when_they_are() -> None:
-    late = pulumi.Output.from_input({"gpu": {"quota": 2, "limit": 1}})
+    late: pulumi.Output[Any] = pulumi.Output.from_input({"gpu": {"quota": 2, "limit": 1}})
     with pytest.raises(InvalidObjectError, match=r"^Queue q: resources\.gpu: "):
         declared(lambda: Queue("q", {"resources": late}))

@@ -13,6 +13,7 @@ import yaml
 from plimsoll.components import (
     CapacityGate,
     Controller,
+    ControllerArgs,
     Environment,
     Foundation,
     Monitoring,
@@ -35,14 +36,14 @@ def both(declare: Callable[[str, pulumi.ResourceOptions], Any]) -> Callable[[], 
     return program
 
 
-CONTROLLER: dict[str, Any] = {"image": "a:1", "backend": "s3://states", "passphrase": {"name": "plimsoll"}}
+CONTROLLER: ControllerArgs = {"image": "a:1", "backend": "s3://states", "passphrase": {"name": "plimsoll"}}
 
 
 @pytest.mark.parametrize(
     "declare",
     [
         lambda name, opts: Foundation(name, {}, opts),
-        lambda name, opts: Controller(name, CONTROLLER, opts),  # type: ignore[arg-type]
+        lambda name, opts: Controller(name, CONTROLLER, opts),
         lambda name, opts: Environment(name, {"name": "prod"}, opts),
         lambda name, opts: Queue(name, {"name": "research"}, opts),
         lambda name, opts: Workspace(name, {"name": "phi", "inference": {"preset": {"name": "phi-4"}}}, opts),

@@ -1,18 +1,18 @@
 """The pages as a Deployment: an account that reads what is observed and writes nothing, and who reaches them."""
 
-from typing import Any
+from typing import Any, Unpack
 
 import pytest
 
-from plimsoll.components import UI, Controller, ControllerArgs, InvalidArgumentError
+from plimsoll.components import UI, Controller, ControllerArgs, InvalidArgumentError, UiArgs
 from plimsoll.observe.cluster import DEFINITIONS, Store, Stores
 from tests.components.declaring import declared, manifest
 
 GIVEN: ControllerArgs = {"image": "a:1", "backend": "s3://states", "passphrase": {"name": "plimsoll"}}
 
 
-def made(**ui: Any) -> list[dict[str, Any]]:
-    args: ControllerArgs = {**GIVEN, "ui": ui}  # type: ignore[typeddict-item]
+def made(**ui: Unpack[UiArgs]) -> list[dict[str, Any]]:
+    args: ControllerArgs = {**GIVEN, "ui": ui}
     return [each for each in declared(lambda: Controller("controller", args)) if "plimsoll-ui" in each["name"]]
 
 

@@ -23,7 +23,7 @@ from tests.components.declaring import declared, manifest
 from tests.components.templates import TORCH
 from tests.pages import CHECKOUT
 
-NODE_CLASS = {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}
+POOL: NodePoolArgs = {"node_class_ref": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}}
 
 
 def assert_valid(definition: Path, resource: dict[str, Any]) -> None:
@@ -92,7 +92,7 @@ def test_training_runtime_fits_trainer(more: ClusterTrainingRuntimeArgs) -> None
     ],
 )
 def test_node_pool_fits_karpenter(more: NodePoolArgs) -> None:
-    resources = declared(lambda: NodePool("gpu", {"node_class_ref": NODE_CLASS, **more}))
+    resources = declared(lambda: NodePool("gpu", {**POOL, **more}))
     assert_valid(
         part("karpenter").cached / "crds" / "karpenter" / "karpenter.sh_nodepools.yaml", manifest(resources, "NodePool")
     )

@@ -59,7 +59,7 @@ def _remembering(**provisioning: Any) -> WorkspaceStatus:
     return WorkspaceStatus.model_validate({"provisioning": provisioning})
 
 
-_READY: Final = dict.fromkeys(("Launched", "Registered", "Initialized", "Ready"), "True")
+_READY: Final[dict[str, Any]] = dict.fromkeys(("Launched", "Registered", "Initialized", "Ready"), "True")
 _SPOT: Final = {"karpenter.sh/capacity-type": "spot"}
 _LOST: Final = _remembering(pending=[{"name": "c", "step": "Launched"}])
 _OUT_OF_STOCK: Final = ClaimEvent.read(

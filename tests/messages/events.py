@@ -89,8 +89,9 @@ def _events() -> Iterator[tuple[str, Event | None]]:
     yield "provisioning: SpotInterrupted", interruption_event(WS, WorkspaceStatus(), _interrupted())
     for each in capacity_events(_plan(), {}):
         yield f"applied: {each.action}", each
-    everything = {each.key: "no such class" for each in (*_plan().creations, *_plan().updates, *_plan().deletions)}
-    for each in capacity_events(_plan(), everything):
+    plan = _plan()
+    keys = [each.key for each in (*plan.creations, *plan.updates)] + [each.key for each in plan.deletions]
+    for each in capacity_events(plan, dict.fromkeys(keys, "no such class")):
         yield f"not applied: {each.action}", each
     reports = _demands()
     for report, each in zip(reports, demand_events(reports, {}), strict=True):

@@ -4,13 +4,20 @@ import datetime
 from collections.abc import Mapping
 from typing import Any
 
-from pulumi_policy import PolicyResource, PolicyResourceOptions, ResourceValidationArgs, StackValidationArgs
+from pulumi_policy import (
+    PolicyCustomTimeouts,
+    PolicyResource,
+    PolicyResourceOptions,
+    ReportViolation,
+    ResourceValidationArgs,
+    StackValidationArgs,
+)
 
 from plimsoll.labels import QUEUE
 from plimsoll.policy import RULES
 from plimsoll.policy_pack import check_resource, check_stack
 
-OPTIONS: Any = PolicyResourceOptions(False, [], False, None, [], None, [])
+OPTIONS = PolicyResourceOptions(False, [], False, [], PolicyCustomTimeouts(0, 0, 0), [])
 WORKSPACE = "kubernetes:plimsoll.dev/v1alpha1:Workspace"
 ENVIRONMENT = "kubernetes:plimsoll.dev/v1alpha1:Environment"
 QUEUE_TYPE = "kubernetes:scheduling.run.ai/v2:Queue"
@@ -62,7 +69,7 @@ def violations(rule: str, *given: Resource, config: Mapping[str, Any] | None = N
     found: list[str] = []
     for number, (resource_type, props) in enumerate(given):
         args = ResourceValidationArgs(resource_type, props, f"urn:{number}", f"r{number}", OPTIONS, None, config)
-        check_resource(RULES[rule], lambda: TODAY)(args, lambda message, urn=None: found.append(message))
+        check_resource(RULES[rule], lambda: TODAY)(args, _noted_in(found))
     return found
 
 
@@ -73,7 +80,12 @@ def stack_violations(rule: str, *given: Resource, config: Mapping[str, Any] | No
         PolicyResource(resource_type, props, f"urn:{number}", f"r{number}", OPTIONS, None, None, [], {})
         for number, (resource_type, props) in enumerate(given)
     ]
-    check_stack(RULES[rule], lambda: TODAY)(
-        StackValidationArgs(resources, config), lambda message, urn=None: found.append(message)
-    )
+    check_stack(RULES[rule], lambda: TODAY)(StackValidationArgs(resources, config), _noted_in(found))
     return found
+
+
+def _noted_in(found: list[str]) -> ReportViolation:
+    def report(message: str, urn: str | None = None) -> None:
+        found.append(message)
+
+    return report

@@ -33,7 +33,7 @@ def with_path(manifest: Manifest, **changes: Any) -> Manifest:
 
 
 def a_pod(
-    annotations: dict[str, str] | None = None,
+    annotations: Mapping[str, Any] | None = None,
     gpus: Any = None,
     labels: dict[str, str] | None = None,
     scheduler: str | None = "kai-scheduler",

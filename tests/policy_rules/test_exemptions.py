@@ -30,7 +30,7 @@ def exempt(until: datetime.date = TODAY, **which: str) -> dict[str, Any]:
         ({"namespace": "production"}, False),
     ],
 )
-def test_an_exemption_covers_the_objects_that_it_names(which: dict[str, str], covers: bool) -> None:
+def test_an_exemption_covers_the_objects_that_it_names(which: dict[str, Any], covers: bool) -> None:
     assert (broken(a_pod(image="a"), exemptions=[exempt(**which)]) == []) == covers
 
 

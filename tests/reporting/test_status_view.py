@@ -2,10 +2,11 @@
 
 import pytest
 
-from plimsoll.cli.status import as_json, phase_of
+from plimsoll.cli.status import as_json
 from plimsoll.model import InvalidWorkspace
 from plimsoll.model.api import Workspace, WorkspaceRef, WorkspaceStatus
 from plimsoll.model.meta import Condition
+from plimsoll.plan.owned import phase_of
 from tests.builders import NC24, a_claim, a_snapshot, a_workspace
 
 
