@@ -1,13 +1,13 @@
-"""GPUs that a trace's shares take: KAI's formula, best fit decreasing, ours, and the lower bound.
+"""GPUs that a trace's shares need: by KAI's formula, by best fit decreasing, by Plimsoll, and the lower bound.
 
     python -m bench.openb [PODS.csv ...] [--nodes NODES.csv | --shape GPUS:CPU_MILLI:MEMORY_MIB]
         [--output json] [--duals]
 
-Without PODS.csv it is the default trace of openb, where that lies in ../shared/data/openb.
+Without PODS.csv, the default trace of openb is used if it is in ../shared/data/openb.
 
 A share is a row with num_gpu 1 and gpu_milli from 1 to 999. The figures of a file and its bins are about the shares
 without gpu_spec; `constrained` is about all shares, each on a model that it allows; `all_pods` adds the pods that ask
-for whole GPUs. Rows without GPUs are counted and take none.
+for whole GPUs. Rows without GPUs are counted and not packed.
 
 With `--nodes`, pods go onto new nodes of the shapes of that file, with their CPU and memory: all shares in
 `shares_on_nodes`, all pods with GPUs in `on_nodes`. `--shape` does the same with one shape, and without gpu_spec.

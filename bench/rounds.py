@@ -175,7 +175,7 @@ def burst(connection: Connection, loop: psutil.Process, log: Path) -> dict[str, 
     while time.monotonic() - began < PATIENCE_SECONDS:
         triggers = connection.request("GET", TRIGGERS)["items"]
         planned = sum(demand["status"].get("objectCount", 0) for demand in demands(connection))
-        if triggers and len(triggers) >= planned > 0 and all(map(armed, triggers)):
+        if triggers and len(triggers) >= planned > 0 and all(map(is_unschedulable, triggers)):
             seconds = time.monotonic() - began
             break
         time.sleep(0.2)
@@ -219,7 +219,7 @@ def demands(connection: Connection) -> list[dict[str, Any]]:
     return [each for each in found if each.get("status")]
 
 
-def armed(trigger: dict[str, Any]) -> bool:
+def is_unschedulable(trigger: dict[str, Any]) -> bool:
     conditions = trigger["status"].get("conditions") or ()
     return any(each["reason"] == "Unschedulable" for each in conditions)
 

@@ -2,11 +2,11 @@
 
     python -m bench.tick [--nodes 10000] [--pods 100000] [--waiting 5000] [--workspaces 500] [--output json]
 
-The cluster is made, as pages of JSON that the observer's own code reads: nodes of 8 GPUs with 10 pods each, pods that
-wait for shares, a PodGroup for each pod, a tree of Queues, Workspaces with their nodes. The first rounds request all
-missing capacity; then one pod at a time is created, bound and deleted, again and again. `planner` is the part of
-DemandPlanner, `other` everything beside it that is done between a watch's event and the next wait: snapshot,
-validating, planning, rules, reports, metrics. Nothing is sent anywhere.
+The cluster is generated as JSON lists, which the observer's own code reads: nodes of 8 GPUs with 10 pods each, pods
+that wait for shares, a PodGroup for each pod, a tree of Queues, Workspaces with their nodes. The first rounds request
+all missing capacity; then one pod at a time is created, bound and deleted, again and again. `planner` is the part of
+DemandPlanner, `other` everything else that is done between a watch's event and the next wait: snapshot, validating,
+planning, rules, reports, metrics. No request is sent.
 """
 
 import cProfile

@@ -27,7 +27,7 @@ class UsedNode:
     price: float | None
     """Hourly price; None if not known."""
     free: FreeNode
-    """Its kind stands for the GPUs and for the pods that may be placed there."""
+    """Its kind identifies the GPUs and the pods that may be placed there."""
     needs: tuple[PodNeed, ...]
     pods: tuple[Pod, ...]
     """In the order of `needs`."""

@@ -49,7 +49,7 @@ class Fit:
         )
 
     def tokens(self, tensor: int, pipeline: int = 1) -> int:
-        """Tokens whose KV cache fits beside the weights; 0 or less if not even the weights fit."""
+        """Tokens whose KV cache fits in addition to the weights; 0 or less if not even the weights fit."""
         settings = self._settings
         weights = self._size * settings.weight_factor * settings.activation_factor / (tensor * pipeline)
         left = self._gpus.memory_gib * settings.utilization - settings.overhead_gib - weights

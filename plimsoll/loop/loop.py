@@ -152,7 +152,7 @@ class Loop:
     ) -> None:
         """Runs a round after each change until `stop` is called, or until `on_round` returns False.
 
-        `on_begin` is told that a round begins, `on_failure` that one failed and is tried again.
+        `on_begin` is called when a round begins, `on_failure` when one failed and will be retried.
 
         If `retry`, temporary errors are logged and retried with back-off, and only a lost Lease ends the loop;
         otherwise the first error does.

@@ -21,7 +21,7 @@ T = TypeVar("T")
 def retried(call: Callable[[], T], stopping: Event, on_failure: Callable[[PlimsollError], None]) -> T | None:
     """Returns the result of `call` once it succeeds; None if the loop was stopped meanwhile.
 
-    `on_failure` is told of each error that is followed by another try.
+    `on_failure` is called with each error that is followed by another attempt.
 
     Raises errors that a retry cannot fix: a lost Lease, another Environment, and defects of the program.
     """

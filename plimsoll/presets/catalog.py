@@ -94,7 +94,7 @@ class ModelCatalog:
         return None if wanted in self._refused else self._by_name.get(wanted)
 
     def why_not(self, name: str) -> str:
-        """Why the model of that name cannot be had, as the end of a sentence; empty where nobody said."""
+        """Why the model of that name is not available, as the end of a sentence; empty if there is no known reason."""
         return self._refused.get(name.strip().casefold(), "")
 
     def near(self, name: str) -> tuple[str, ...]:

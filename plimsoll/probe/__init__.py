@@ -1,6 +1,6 @@
-"""What runs in a reservation: finds the one GPU that its pod was given, and writes the UUID on the pod.
+"""The program in a reservation pod: it finds the one GPU of its pod, and writes the UUID to the pod.
 
-Imports little, so that it starts at once on any node: no Kubernetes client, no models.
+It imports little, so that it starts quickly on any node: no Kubernetes client, no models.
 """
 
 from plimsoll.probe.errors import NoGPUError, PartitionedGPUError, ProbeError, SeveralGPUsError

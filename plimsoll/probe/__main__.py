@@ -1,4 +1,4 @@
-"""`python -m plimsoll.probe`: the same as `plimsoll probe`, without the imports of the whole command line."""
+"""`python -m plimsoll.probe`: the same as `plimsoll probe`, without importing the whole command line."""
 
 import argparse
 import sys
@@ -10,7 +10,7 @@ from plimsoll.probe.running import run
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The exit code, as `run` gives it."""
+    """Runs the probe and returns its exit code; see `run`."""
     parser = argparse.ArgumentParser(prog="python -m plimsoll.probe", description=__doc__)
     parser.add_argument("--print", action="store_true", help="print the UUID; needs no cluster")
     parser.add_argument(

@@ -1,8 +1,8 @@
-"""GPUs as the files of NVIDIA's driver show them, which the container runtime mounts for those that a container has.
+"""GPUs by the files of NVIDIA's driver, which the container runtime mounts for the GPUs of a container.
 
-`/proc/driver/nvidia/gpus/<PCI address>/information` has a line `GPU UUID`; the UUID of a GPU that nobody has opened
-since the driver was loaded is made of question marks. `/proc/driver/nvidia/capabilities/gpu<minor>/mig/gi<n>` is there
-for each GPU instance of MIG. See the driver's README, "The /proc filesystem".
+`/proc/driver/nvidia/gpus/<PCI address>/information` has a line `GPU UUID`; the UUID consists of question marks until
+the GPU is first opened after the driver was loaded. `/proc/driver/nvidia/capabilities/gpu<minor>/mig/gi<n>` exists for
+each GPU instance of MIG. See the driver's README, "The /proc filesystem".
 """
 
 import re
@@ -14,18 +14,18 @@ _UUID = re.compile(r"GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class DriverGPUs(NamedTuple):
-    """What a source shows of GPUs."""
+    """The GPUs that a source shows."""
 
     uuids: tuple[str, ...] = ()
     """Sorted."""
     unreadable: tuple[str, ...] = ()
-    """GPUs without a readable UUID, with what is wrong."""
+    """Problems of GPUs whose UUID cannot be read."""
     partitioned: bool = False
-    """Whether any of them is cut by MIG."""
+    """Whether any of them is partitioned by MIG."""
 
 
 def look_in_files(root: Path = Path("/")) -> DriverGPUs:
-    """What the driver's files below `root` show; nothing where there are none."""
+    """The GPUs that the driver's files below `root` show; none if there are no such files."""
     folder = root / "proc/driver/nvidia"
     uuids, unreadable = set(), []
     for gpu in sorted((folder / "gpus").glob("*/information")):
@@ -44,7 +44,7 @@ def look_in_files(root: Path = Path("/")) -> DriverGPUs:
 
 
 def parse_uuid(text: str) -> str | None:
-    """The UUID in an `information` file; None where it has none, or one that is not known yet."""
+    """The UUID in an `information` file; None if there is none, or if it is not known yet."""
     match = _UUID_LINE.search(text)
     return match[1] if match and _UUID.fullmatch(match[1]) else None
 

@@ -1,4 +1,4 @@
-"""Why a probe ends: each with an exit code of its own, which the pod's status shows."""
+"""Errors of the probe. Each has its own exit code, which the pod's status shows."""
 
 from typing import Final
 
@@ -11,13 +11,13 @@ PARTITIONED_GPU: Final = 5
 
 
 class ProbeError(PlimsollError):
-    """The pod or the cluster is not as it has to be."""
+    """The environment in the pod, or the cluster, is not as required."""
 
     exit_code = FAILED
 
 
 class NoGPUError(ProbeError):
-    """No GPU is seen, or none whose UUID can be read."""
+    """No GPU is visible, or none whose UUID can be read."""
 
     exit_code = NO_GPU
 
@@ -29,6 +29,6 @@ class SeveralGPUsError(ProbeError):
 
 
 class PartitionedGPUError(ProbeError):
-    """The GPU is cut by MIG: its UUID would give the whole of it to shares of one slice."""
+    """The GPU is partitioned by MIG. Shares of one slice would get the whole GPU by its UUID."""
 
     exit_code = PARTITIONED_GPU

@@ -1,4 +1,4 @@
-"""GPUs as NVML shows them (the extra `nvml`: nvidia-ml-py). Opening it makes the driver fill its files in, too."""
+"""GPUs by NVML (the extra `nvml`: nvidia-ml-py). Opening NVML also makes the driver write the UUIDs to its files."""
 
 import importlib
 from typing import Any
@@ -7,7 +7,7 @@ from plimsoll.probe.driver import DriverGPUs
 
 
 def look_by_nvml() -> DriverGPUs | None:
-    """What NVML shows; None where the bindings or the library are not there."""
+    """The GPUs that NVML shows; None if the bindings or the library are missing."""
     try:
         nvml: Any = importlib.import_module("pynvml")
     except ImportError:
@@ -37,11 +37,11 @@ def _look(nvml: Any) -> DriverGPUs:
 def _is_partitioned(nvml: Any, device: Any) -> bool:
     try:
         current, _pending = nvml.nvmlDeviceGetMigMode(device)
-    except nvml.NVMLError:  # GPUs that know no MIG
+    except nvml.NVMLError:  # GPUs without MIG support
         return False
     return bool(current == nvml.NVML_DEVICE_MIG_ENABLE)
 
 
 def _text(value: Any) -> str:
-    """Old releases of the bindings give bytes."""
+    """Old releases of the bindings return bytes."""
     return value.decode() if isinstance(value, bytes) else str(value)

@@ -1,5 +1,5 @@
-"""This pod, as its service account reaches it from inside: a few lines of HTTP, as the Kubernetes client takes half a
-second to import."""
+"""Access to the probe's own pod with its service account. It uses plain HTTP, because importing the Kubernetes client
+takes half a second."""
 
 import json
 import os
@@ -18,12 +18,12 @@ ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
 class _PassingError(ProbeError):
-    """May be gone with the next try."""
+    """A transient error; the next attempt may succeed."""
 
 
 @dataclass(frozen=True)
 class OwnPod:
-    """The pod that the process runs in."""
+    """The pod in which the process runs."""
 
     namespace: str
     name: str
@@ -33,7 +33,7 @@ class OwnPod:
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] = os.environ, account: Path = ACCOUNT) -> "OwnPod":
-        """Raises ProbeError naming what the pod's manifest lacks."""
+        """Raises ProbeError, which names what the pod's manifest lacks."""
         names = ("POD_NAMESPACE", "POD_NAME", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT")
         missing = [name for name in names if not environ.get(name)]
         if missing:
@@ -51,10 +51,8 @@ class OwnPod:
         )
 
     def reserve(self, uuid: str, timeout: float = 60.0) -> None:
-        """Writes the UUID on the pod; the same value again changes nothing.
-
-        What may pass is tried again for `timeout` seconds. Raises ProbeError.
-        """
+        """Writes the UUID to the pod; writing the same value again changes nothing. Transient errors are retried for
+        `timeout` seconds. Raises ProbeError."""
         retrying = Retrying(
             retry=retry_if_exception_type(_PassingError),
             stop=stop_after_delay(timeout),

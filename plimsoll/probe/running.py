@@ -1,4 +1,4 @@
-"""The probe from start to end."""
+"""Runs the probe."""
 
 import signal
 import sys
@@ -12,9 +12,10 @@ from plimsoll.probe.pod import OwnPod
 
 
 def run(*, show: bool, once: bool, root: Path, account: Path, timeout: float) -> int:
-    """Finds the GPU, then prints its UUID (`show`), or writes it on the pod and holds the GPU until it is told to end.
+    """Finds the GPU, then prints its UUID (`show`), or writes it to the pod and holds the GPU until the process is
+    terminated.
 
-    The exit code is 0, or that of the error, which stands on standard error.
+    Returns the exit code: 0, or that of the error, which is printed on standard error.
     """
     try:
         if show:
@@ -35,7 +36,7 @@ def run(*, show: bool, once: bool, root: Path, account: Path, timeout: float) ->
 
 
 def _end_on_signal() -> threading.Event:
-    """The first process of a container is not ended by a signal that it does not handle."""
+    """Installs signal handlers, because signals without a handler do not end the first process of a container."""
     ended = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ended.set())

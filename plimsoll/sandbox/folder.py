@@ -81,7 +81,8 @@ class Folder:
         return self.path / ("kubeconfig" if user == "admin" else f"kubeconfig-{user}")
 
     def bin(self, folder: str = "bin") -> Path:
-        """`bin`, `bin-python` (Pulumi's language host) or `bin-policy` (its policy analyzer; never beside the host)."""
+        """`bin`, `bin-python` (Pulumi's language host) or `bin-policy` (its policy analyzer); host and analyzer must
+        not be in one folder."""
         return self.path / folder
 
     def create(self) -> None:

@@ -1,4 +1,4 @@
-"""The cluster of a stack: the one of its provider, whatever the shell has."""
+"""The cluster of a stack: that of its provider settings, whatever the shell's kubeconfig is."""
 
 from collections.abc import Callable
 
@@ -8,10 +8,8 @@ from plimsoll.kube import Connection, Kubeconfig
 
 
 def stack_cluster() -> Callable[[], Connection]:
-    """Opens connections to it, on any thread: by `kubernetes:kubeconfig` and `kubernetes:context` of the stack.
-
-    Raises SettingsError and ConnectionFailedError where these are none.
-    """
+    """A function that opens connections to the stack's cluster, from any thread, by `kubernetes:kubeconfig` and
+    `kubernetes:context` of the stack. Raises SettingsError and ConnectionFailedError if these are invalid."""
     config = pulumi.Config("kubernetes")
     kubeconfig, context = config.get("kubeconfig"), config.get("context")
     if kubeconfig:

@@ -14,10 +14,8 @@ _OPERATOR: Final = "app.kubernetes.io/component=gpu-operator"
 
 
 def find_gpu_software(release: str, namespace: str) -> ExistingGpuSoftware:
-    """Asks the cluster; what `release` in `namespace` installed is ours and does not count.
-
-    Raises PlimsollError where the cluster does not answer.
-    """
+    """Reads the cluster. Software that `release` in `namespace` installed is the stack's own and does not count. Raises
+    PlimsollError if the cluster does not answer."""
     with closing(stack_cluster()()) as connection:
         daemons = connection.request("GET", _DAEMON_SETS)["items"]
         operators = connection.request("GET", _DEPLOYMENTS, query={"labelSelector": _OPERATOR})
@@ -27,7 +25,7 @@ def find_gpu_software(release: str, namespace: str) -> ExistingGpuSoftware:
 def classify(
     daemons: Iterable[Mapping[str, Any]], operators: Iterable[Mapping[str, Any]], release: str, namespace: str
 ) -> ExistingGpuSoftware:
-    """Sorts DaemonSets by name, image and command, and operators by their label; both are named in the result."""
+    """Classifies DaemonSets by name, image and command, and operators by their label. The result names the objects."""
     found: dict[str, list[str]] = {"device_plugin": [], "gfd": [], "nfd": [], "gpu_operator": []}
     for operator in operators:
         found["gpu_operator"].append(_name(operator))
@@ -54,7 +52,7 @@ def _name(manifest: Mapping[str, Any]) -> str:
 
 
 def _words(daemon: Mapping[str, Any]) -> Iterable[str]:
-    """What tells a DaemonSet's purpose: its name, and each container's name, image and command."""
+    """The texts that show a DaemonSet's purpose: its name, and each container's name, image and command."""
     yield daemon["metadata"]["name"]
     for container in daemon["spec"]["template"]["spec"].get("containers") or ():
         yield container.get("name", "")

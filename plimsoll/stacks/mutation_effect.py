@@ -1,7 +1,8 @@
-"""From when on new pods are changed: `pulumi up` ends only when what it declared holds for the next pod.
+"""Waits until MutatingAdmissionPolicies are in effect, so that `pulumi up` ends only when new pods are mutated.
 
-A pod cannot be changed afterwards, so one that a pipeline makes too early would lack its gate, or its GPUs' variable,
-for good. Neither a MutatingAdmissionPolicy nor its binding has a status: what tells is a pod that is sent and not kept.
+A pod cannot be mutated after its creation, so a pod that a pipeline creates too early would never get its gate, or the
+variable for its GPUs. Neither a MutatingAdmissionPolicy nor its binding has a status, so sample pods are sent as dry
+runs.
 """
 
 import asyncio
@@ -23,7 +24,7 @@ SECONDS: Final = 30.0
 """Maximum wait for the effect."""
 _POLL_SECONDS: Final = 0.2
 _REFRESH_SECONDS: Final = 1.0
-"""How often each apiserver reads its policies anew (k8s.io/apiserver): the others follow the one that answers."""
+"""Interval in which each apiserver reads its policies (k8s.io/apiserver): others may be this much later."""
 
 
 def await_effect(mutations: Iterable[Mutation]) -> None:
@@ -60,10 +61,8 @@ def _seen(policy: MutationPolicy, cluster: Callable[[], Connection]) -> bool:
 
 
 def until_effective(connection: Connection, policy: MutationPolicy, seconds: float = SECONDS) -> bool:
-    """Whether the samples are changed within so many seconds. None is kept: these are dry runs.
-
-    Raises RequestError where the cluster refuses a sample, ConnectionFailedError.
-    """
+    """Whether the sample pods are mutated within this many seconds. None is stored: they are dry runs. Raises
+    RequestError if the cluster refuses a sample, and ConnectionFailedError."""
     if _changes(connection, policy):
         return True
     looks = tenacity.Retrying(
@@ -83,6 +82,6 @@ def _changes(connection: Connection, policy: MutationPolicy) -> bool:
 
 
 def _admitted(connection: Connection, pod: dict[str, Any]) -> dict[str, Any]:
-    """The pod as the cluster would keep it."""
+    """The pod as the cluster would store it."""
     path = f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods"
     return connection.request("POST", path, pod, query={"dryRun": "All"})

@@ -2,7 +2,7 @@
 
 Karpenter launches no node for a resource that an instance type does not list, such as `nvidia.com/gpu.shared` or
 `nvidia.com/mig-1g.10gb` (its issue 729). A NodeOverlay (karpenter.sh/v1alpha1, feature gate `NodeOverlay`) lists it.
-It must be what the configuration gives: a NodeClaim is initialized only once the node has it.
+The amount must match the device plugin's configuration: a NodeClaim is initialized only when its node has the resource.
 """
 
 import re
@@ -21,7 +21,7 @@ from plimsoll.model.cluster import InstanceType
 from plimsoll.model.karpenter import NodePoolSpec
 
 PLUGIN_CONFIG: Final = "nvidia.com/device-plugin.config"
-"""Label of nodes that chooses one of the device plugin's configurations."""
+"""Label of nodes that selects one of the device plugin's configurations."""
 _MIG: Final = re.compile(r"all-(([1-7])g\.([1-9][0-9]{0,3})gb(?:\.(me|gfx))?)")
 _SMALL_GIB: Final = 24
 """Nominal memory of an A30, which has 4 slices; larger GPUs have 7 compute and 8 memory slices."""
@@ -42,8 +42,8 @@ def node_overlays(
 ) -> Overlays:
     """The NodeOverlays of the pools, by NodePool name: one for each number of GPUs among its instance types.
 
-    Sharing that keeps the name `nvidia.com/gpu` gives none: Karpenter would plan new nodes with the overlay's amount,
-    count the type's own while they start, and launch one node after the other for the same pod.
+    For sharing that keeps the name `nvidia.com/gpu` there is none: Karpenter would plan new nodes with the amount of
+    the overlay, count the type's own amount while they start, and launch one node after the other for the same pod.
     """
     known = catalog or Catalog.builtin()
     specs: dict[str, dict[str, Any]] = {}
@@ -92,7 +92,7 @@ def types_of(pool: NodePoolSpec) -> tuple[str, ...]:
 def _capacity(
     discovery: GpuDiscoverySpec, pool: NodePoolSpec, found: InstanceType | None
 ) -> tuple[dict[str, int], list[str]]:
-    """Devices of a node beyond those that its type lists, by resource; and what is left out."""
+    """Devices of a node in addition to those that its type lists, by resource; and warnings on what is left out."""
     devices, pool_warnings = per_gpu(discovery, pool, found)
     if devices and found is None:
         return {}, [*pool_warnings, "an instance type is not in the catalog, so its shared GPUs are not declared"]
@@ -104,7 +104,8 @@ def _capacity(
 def per_gpu(
     discovery: GpuDiscoverySpec, pool: NodePoolSpec, found: InstanceType | None
 ) -> tuple[dict[str, int], list[str]]:
-    """Devices that one GPU is announced as, by resource, where these are not whole GPUs; and what is left out."""
+    """Devices that one GPU is announced as, by resource, if these are not whole GPUs; and warnings on what is left
+    out."""
     devices, pool_warnings = {GPU_RESOURCE: 1}, list[str]()
     strategy = discovery.mig_strategy
     mig = _MIG.fullmatch(pool.labels.get(MIG_CONFIG, "")) if strategy in ("mixed", "single") else None
@@ -140,7 +141,7 @@ def _replicated(discovery: GpuDiscoverySpec, pool: NodePoolSpec) -> Iterator[tup
 
 
 def _announced(name: str, replicated: Mapping[str, Any]) -> str:
-    """The resource that the replicas of one are announced as."""
+    """The resource as which replicas of a resource are announced."""
     return replicated.get("rename") or (f"{name}.shared" if replicated["renameByDefault"] else name)
 
 

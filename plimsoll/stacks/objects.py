@@ -1,4 +1,4 @@
-"""The objects of an environment that need no Environment: NodePools, queues, namespaces, KAITO's Workspaces."""
+"""Objects that need no Environment: NodePools, queues, namespaces, KAITO's Workspaces."""
 
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
@@ -12,11 +12,11 @@ from plimsoll.stacks.settings import OF_STACK, KaitoWorkspaceSettings, ObjectSet
 _LEFT_TO_OTHERS: Final = [
     f"metadata.{part}" for part in ("annotations", "labels", "finalizers", "ownerReferences", "managedFields")
 ]
-"""Of an object that was there before: whoever wrote it goes on writing these."""
+"""Fields of imported objects that are not declared, because other field managers continue to write them."""
 
 
 class Declared(NamedTuple):
-    """By the names of the objects."""
+    """The declared components, by the names of the objects."""
 
     node_pools: Mapping[str, NodePool]
     queues: Mapping[str, Queue]
@@ -28,7 +28,7 @@ class Declared(NamedTuple):
 
 
 def declare(settings: Settings, values: Mapping[str, Any]) -> Declared:
-    """Declares and exports them: what a stack that refers to this one needs to know of them."""
+    """Declares the objects, and exports what stacks that refer to this one need."""
     pools = {
         pool.name or key: NodePool(key, arguments(values["nodePools"][key]), options(pool, key))
         for key, pool in settings.node_pools.items()
@@ -49,7 +49,7 @@ def declare(settings: Settings, values: Mapping[str, Any]) -> Declared:
 
 
 def _export(settings: Settings, declared: Declared) -> None:
-    """For the StackReferences of others."""
+    """Exports outputs for StackReferences of other stacks."""
     pulumi.export("namespaces", list(declared.namespaces))
     pulumi.export("nodePools", {name: {"labels": pool.node_labels} for name, pool in declared.node_pools.items()})
     quotas = {queue.name or key: queue for key, queue in settings.queues.items()}
@@ -71,14 +71,14 @@ def _amounts(queue: QueueSettings) -> dict[str, Any]:
 
 
 def arguments(values: Mapping[str, Any]) -> Any:
-    """A component's arguments, without the settings that are the stack's."""
+    """The arguments of a component, without the settings that the stack itself uses."""
     return {key: value for key, value in values.items() if key not in OF_STACK}
 
 
 def options(
     settings: ObjectSettings, key: str, *needs: pulumi.Resource | None, namespaced: bool = False
 ) -> pulumi.ResourceOptions:
-    """After what it needs; and where the object is to be taken into the stack, with its id."""
+    """Resource options: the dependencies, and the id of an existing object that is imported."""
     name = settings.name or key
     known = f"{getattr(settings, 'namespace', 'default')}/{name}" if namespaced else name
     return pulumi.ResourceOptions(
@@ -93,7 +93,7 @@ def after(*resources: pulumi.Resource | None) -> pulumi.ResourceOptions:
 
 
 def _kaito(key: str, workspace: KaitoWorkspaceSettings, namespace: pulumi.Resource | None) -> pulumi.Resource:
-    """As it is: its fields stand beside `metadata`, not in a `spec`."""
+    """A Workspace of KAITO unchanged; its fields are next to `metadata`, not in a `spec`."""
     return pulumi.CustomResource(
         f"kubernetes:{workspace.api_version}:Workspace",
         f"kaito-{key}",

@@ -1,4 +1,4 @@
-"""The program of every stack: the configuration says which layer it declares."""
+"""The Pulumi program of every stack; the configuration selects the layer."""
 
 import pulumi
 
@@ -8,7 +8,7 @@ from plimsoll.stacks.settings import given, settings_of, with_secrets
 
 
 def run() -> None:
-    """Declares the stack's layer. An error of the configuration ends the program with its message alone."""
+    """Declares the stack's layer. A configuration error ends the program with its message, without a traceback."""
     try:
         values = given()
         settings = settings_of(values)

@@ -1,4 +1,4 @@
-"""Settings: the configuration of a stack, checked as a whole before anything is declared."""
+"""The configuration of a stack, validated as a whole before anything is declared."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -31,18 +31,18 @@ from plimsoll.model.meta import Declared, Severity, describe_errors
 
 _TEXTS = ("layer", "triggerNamespace")
 OF_STACK = ("import", "import_")
-"""Settings of an object that are the stack's, not a component's arguments."""
+"""Settings of an object that the stack itself uses; they are not arguments of the component."""
 
 
 class ObjectSettings(Declared):
-    """Of every setting that is one object."""
+    """Settings of one declared object."""
 
     name: str | None = None
-    """Absent: the key; of the Environment: the stack's name."""
+    """Absent: the key; for the Environment, the stack's name."""
     patch_force: bool | None = None
-    """Whether updates take back what others have changed."""
+    """Whether updates overwrite fields that others have changed."""
     import_: bool = Field(default=False, alias="import")
-    """The object exists: the first update takes it into the stack as it is."""
+    """Whether the object exists: the first update imports it into the stack unchanged."""
 
 
 class EnvironmentSettings(EnvironmentSpec, ObjectSettings):
@@ -55,7 +55,7 @@ class NodePoolSettings(NodePoolSpec, ObjectSettings):
 
 class QueueSettings(QueueSpec, ObjectSettings):
     write_all_amounts: bool = True
-    """Whether amounts that are not given are written, with their defaults."""
+    """Whether amounts that are not set are written with their defaults."""
 
 
 class WorkspaceSettings(WorkspaceSpec, ObjectSettings):
@@ -64,7 +64,7 @@ class WorkspaceSettings(WorkspaceSpec, ObjectSettings):
 
 
 class KaitoWorkspaceSettings(ObjectSettings):
-    """A Workspace of KAITO, as it is."""
+    """A Workspace of KAITO, passed unchanged."""
 
     api_version: str = Field(default="kaito.sh/v1beta1", pattern=r"^kaito\.sh/v1[a-z0-9]*$")
     namespace: str = "default"
@@ -84,18 +84,18 @@ class Settings(Declared):
     """The configuration of a stack under its project's name."""
 
     layer: Literal["foundation", "environment", "objects"]
-    """`objects`: NodePools, queues, namespaces and KAITO's Workspaces alone, without an Environment."""
+    """`objects`: only NodePools, queues, namespaces and KAITO's Workspaces, without an Environment."""
     trigger_namespace: TriggerNamespace = TRIGGER_NAMESPACE
-    """Of a foundation: `spec.demand.namespace` of the Environment, made there."""
+    """For a foundation: `spec.demand.namespace` of the Environment; the foundation creates the namespace."""
     controller: ControllerSpec | None = None
-    """Of a foundation. Absent or empty: the controller runs elsewhere."""
+    """For a foundation. Absent or empty: no controller is deployed."""
     environment: EnvironmentSettings = EnvironmentSettings()
     namespaces: tuple[str, ...] = ()
     capacity_gate: CapacityGateSpec | None = None
     gpu_discovery: GpuDiscoverySpec | None = None
     node_pools: dict[str, NodePoolSettings] = Field(default_factory=dict)
     share_binder: ShareBinderSpec | None = None
-    """Absent or empty: `plimsoll bind` gets no rights."""
+    """Absent or empty: `plimsoll bind` has no permissions."""
     monitoring: MonitoringSpec | None = None
     """Absent or empty: no alerts."""
     queues: dict[str, QueueSettings] = Field(default_factory=dict)
@@ -103,7 +103,7 @@ class Settings(Declared):
     """Leaf queues of the cluster that are declared elsewhere; TrainJobs may use them too."""
     workspaces: dict[str, WorkspaceSettings] = Field(default_factory=dict)
     kaito_workspaces: dict[str, KaitoWorkspaceSettings] = Field(default_factory=dict)
-    """Workspaces of KAITO that KAITO's controller keeps serving."""
+    """Workspaces of KAITO; KAITO's controller still serves them."""
     training_runtimes: dict[str, TrainingRuntimeSettings] = Field(default_factory=dict)
     cluster_training_runtimes: dict[str, ClusterTrainingRuntimeSettings] = Field(default_factory=dict)
 
@@ -182,7 +182,7 @@ class Settings(Declared):
 
 
 def _ancestors(name: str, parents: Mapping[str, str | None]) -> list[str]:
-    """Parents of a queue, the nearest first, as far as they are declared and no name comes twice."""
+    """The declared ancestors of a queue, nearest first; in a cycle, each name once."""
     found: list[str] = []
     parent = parents.get(name)
     while parent is not None:
@@ -197,7 +197,7 @@ _OBJECTS = {"namespaces", "node_pools", "queues", "cluster_queues", "kaito_works
 
 
 def given() -> dict[str, Any]:
-    """The stack's configuration as it was written, without the empty defaults of Pulumi.yaml."""
+    """The stack's configuration as written, without the empty defaults of Pulumi.yaml."""
     prefix = f"{pulumi.get_project()}:"
     known = {field.alias for field in Settings.model_fields.values()}
     config = pulumi.Config()
@@ -214,9 +214,9 @@ def given() -> dict[str, Any]:
 
 
 def with_secrets(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values with every text of a key that holds a secret marked as one.
+    """The values, in which every string below a secret key is marked as a secret.
 
-    Pulumi tells a program which keys hold secrets (`pulumi config set --secret --path`), not which values of theirs.
+    Pulumi tells a program which keys contain secrets (`pulumi config set --secret --path`), not which of their values.
     """
     project = pulumi.get_project()
     return {name: _marked(value) if is_config_secret(f"{project}:{name}") else value for name, value in values.items()}
@@ -231,7 +231,7 @@ def _marked(value: Any) -> Any:
 
 
 def settings_of(values: Mapping[str, Any]) -> Settings:
-    """Raises PlimsollError that names the stack's file and each invalid field."""
+    """Parses the configuration. Raises PlimsollError, which names the stack's file and each invalid field."""
     try:
         return Settings.model_validate(values)
     except ValidationError as error:

@@ -1,4 +1,5 @@
-"""Shared devices without NodeOverlays: what the Environment and NodePools say for trigger pods to request nodes."""
+"""Shared devices without NodeOverlays: the settings of the Environment and of NodePools with which trigger pods request
+nodes."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -21,7 +22,7 @@ class Devices(NamedTuple):
 def shared_devices(
     discovery: GpuDiscoverySpec, pools: Mapping[str, NodePoolSpec], catalog: Catalog | None = None
 ) -> Devices:
-    """What the GPUs of each NodePool's types are announced as, by the declared sharing."""
+    """The devices as which the GPUs of each NodePool's types are announced, by the declared sharing."""
     known = catalog or Catalog.builtin()
     entries: list[dict[str, Any]] = []
     warnings: list[str] = []
@@ -40,10 +41,8 @@ def shared_devices(
 
 
 def with_shared_devices(settings: Settings, values: Mapping[str, Any]) -> tuple[Mapping[str, Any], tuple[str, ...]]:
-    """The values of a stack with the devices and the label by which trigger pods request them; and warnings.
-
-    As they are where NodeOverlays are declared, nothing is shared, or capacity is requested in another way.
-    """
+    """The values of a stack with the shared devices and with the label that trigger pods select; and warnings.
+    Unchanged if NodeOverlays are declared, nothing is shared, or capacity is requested in another way."""
     discovery, demand = settings.gpu_discovery, settings.environment.demand
     if (
         discovery is None
@@ -68,7 +67,8 @@ def with_shared_devices(settings: Settings, values: Mapping[str, Any]) -> tuple[
 
 
 def _with_request(pool: Mapping[str, Any]) -> dict[str, Any]:
-    """With a label that it leaves open: each trigger pod has a node of its own by its value."""
+    """The NodePool with a label that it leaves open. Each trigger pod selects a value of its own, so that it gets a
+    node of its own."""
     declared = [*pool.get("requirements", ())]
     if any(each.get("key") == REQUEST for each in declared):
         return dict(pool)

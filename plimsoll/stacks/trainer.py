@@ -1,4 +1,4 @@
-"""Which fields the Kubeflow Trainer of a cluster supports."""
+"""Detects which fields the cluster's Kubeflow Trainer supports."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -12,10 +12,8 @@ _DEFINITION: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/tr
 
 
 def find_kai_scheduler_field() -> bool:
-    """Whether the cluster's Trainer has the field `podGroupPolicy.kaiScheduler`.
-
-    Raises PlimsollError where the cluster does not answer, or has no Trainer.
-    """
+    """Whether the cluster's Trainer has the field `podGroupPolicy.kaiScheduler`. Raises PlimsollError if the cluster
+    does not answer, or has no Trainer."""
     connection = stack_cluster()()
     try:
         definition = connection.request("GET", _DEFINITION)
@@ -32,7 +30,7 @@ def find_kai_scheduler_field() -> bool:
 
 
 def has_kai_scheduler_field(definition: Mapping[str, Any]) -> bool:
-    """From the CustomResourceDefinition of TrainingRuntime."""
+    """Whether the CustomResourceDefinition of TrainingRuntime has the field."""
     path = "schema.openAPIV3Schema.properties.spec.properties.podGroupPolicy.properties.kaiScheduler"
     versions = dig(definition, "spec.versions") or ()
     return any(version.get("name") == "v1alpha1" and dig(version, path) is not None for version in versions)

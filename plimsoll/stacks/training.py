@@ -1,4 +1,4 @@
-"""What an environment declares for Kubeflow Trainer: runtimes, and admission of TrainJobs by their queue."""
+"""The objects of an environment for Kubeflow Trainer: runtimes, and admission of TrainJobs by their queue."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -24,10 +24,8 @@ def declare_runtimes(
     queues: Mapping[str, pulumi.Resource],
     namespaces: Mapping[str, pulumi.Resource],
 ) -> list[pulumi.Resource]:
-    """Each runtime after its queue and its namespace.
-
-    Raises PlimsollError where the cluster must say whether its Trainer has the field for KAI, and does not.
-    """
+    """Declares each runtime after its queue and its namespace. Raises PlimsollError if the cluster must be read to find
+    out whether its Trainer has the field for KAI, and does not answer."""
     has_field = cache(find_kai_scheduler_field)
     made: list[pulumi.Resource] = []
 
@@ -53,7 +51,7 @@ def declare_runtimes(
 
 
 def declare_admission(settings: Settings) -> list[pulumi.Resource]:
-    """The policy on TrainJobs, where the environment knows queues or declares runtimes and refuses or warns at all."""
+    """Declares the policy on TrainJobs, if the environment has queues or runtimes and its setting is not `off`."""
     action = settings.environment.admission
     leaves = settings.leaf_queues()
     if action == "off" or not (leaves or settings.training_runtimes or settings.cluster_training_runtimes):

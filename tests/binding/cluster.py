@@ -97,7 +97,7 @@ class Cluster:
     evicted: list[str] = field(default_factory=list)
     now: float = 0.0
     lost: set[tuple[str, str]] = field(default_factory=set)
-    """(node, GPU) that the device plugin gives to nobody any more."""
+    """(node, GPU) that the device plugin no longer assigns."""
     _versions: Any = field(default_factory=lambda: itertools.count(1))
 
     def __post_init__(self) -> None:

@@ -316,7 +316,7 @@ def test_a_node_is_reserved_while_karpenter_would_count_it_for_another_trigger_p
     assert len(triggers(cluster)) == 2
     cluster.objects += [claim("gpu-1", at(2), nodeName="n1"), node("n1", at(4))]
     plan = cluster.run_round(at(5))
-    assert not plan.signals, "both stay armed"
+    assert not plan.signals, "both stay unschedulable"
     assert not plan.gate_removals, "nothing is let go to the node meanwhile"
     assert plan.next_deadline == at(30)
     cluster.objects.append(claim("gpu-2", at(6)))

@@ -61,7 +61,7 @@ def test_a_created_trigger_pod_is_marked_unschedulable_once() -> None:
         signals.created(a.key)
         signals.created(a.key)
         signals.created(signal("foreign").key)
-        # What an earlier delta had made is told only at the end; what was not made is not armed.
+        # Pods of an earlier plan are reported only at the end; pods that were not created get no condition.
         assert signals.finish([a.key, b.key, c.key]) == (a, b)
     signals.created(d.key)
     assert sorted(path.split("/")[-2] for _, path, _ in apiserver.requests) == ["a", "b", "c"]

@@ -34,7 +34,7 @@ def test_incremental_classes_equal_newly_computed_ones(rounds: list[tuple[list[P
     held_pods: dict[str, Pod] = {}
     held_groups: dict[str, PodGroup] = {}
     for changed_pods, changed_groups in rounds:
-        # What is given again goes and comes.
+        # Values that exist are replaced, others are added or removed.
         for pod in changed_pods:
             held_pods.pop(pod.name, None) or held_pods.update({pod.name: pod})
         for group in changed_groups:

@@ -37,7 +37,7 @@ metadata: {name: chat, namespace: team, annotations: {tensor-fusion.ai/tflops-re
 spec: {schedulerName: tensor-fusion-scheduler, containers: [{name: main}]}
 status: {phase: Pending, conditions: [{type: PodScheduled, status: "False", reason: Unschedulable}]}
 """
-"""A price that nobody offers, and a pod of TensorFusion."""
+"""A price of an unknown instance type, and a pod of TensorFusion."""
 
 
 def run(*arguments: object) -> tuple[int, str]:

@@ -23,7 +23,7 @@ class Change(NamedTuple):
     before: Spec
     after: Spec
     brought: tuple[str, ...] = ()
-    """Messages where nodes are brought."""
+    """Messages with existing nodes."""
     provisioned: tuple[str, ...] = ()
     """Messages where nodes are provisioned."""
 

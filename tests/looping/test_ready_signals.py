@@ -58,7 +58,7 @@ class Slow:
         assert plan.creations
         self.cluster.objects += [claim("gpu-1", at(2), nodeName="n1"), node("n1", at(4))]
         self.seen = self.cluster.snapshot()
-        assert self.signalled.wait(PATIENCE), "not disarmed while the update ran"
+        assert self.signalled.wait(PATIENCE), "not withdrawn while the update ran"
         return Outcome()
 
 

@@ -152,7 +152,7 @@ def scheduled(snapshot: Snapshot, chance: random.Random) -> Snapshot:
 
 
 sizes: dict[str, int] = {}
-"""Pods of a group, by the Workspace's name: the simulated scheduler is told by the plan."""
+"""Pods of a group by the Workspace's name, from the plan, for the simulated scheduler."""
 
 
 @given(shared_pools(), st.randoms(use_true_random=False))

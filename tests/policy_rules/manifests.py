@@ -14,7 +14,7 @@ TODAY = datetime.date(2026, 7, 1)
 IMAGE = "registry.example/team/main:1.2.3"
 GPU = "nvidia.com/gpu"
 ASKED: dict[str, Any] = {"image-tag-pinned": {}, "node-pool-gpu-taint": {}}
-"""Settings that name the rules which are off where nobody does."""
+"""Settings that enable the rules that are off by default."""
 
 
 def with_path(manifest: Manifest, **changes: Any) -> Manifest:

@@ -23,7 +23,7 @@ def claim(name: str, quota: float, wanted: float, weight: float = 1, priority: i
 @pytest.mark.parametrize(
     ("total", "claims", "shares"),
     [
-        # Quota first, and no more than is asked for.
+        # Quota first, and not more than is requested.
         (10, [claim("a", 4, 10), claim("b", 2, 10)], {"a": 6, "b": 4}),
         (10, [claim("a", 4, 3), claim("b", 2, 10)], {"a": 3, "b": 7}),
         (10, [claim("a", 4, 1), claim("b", 2, 2)], {"a": 1, "b": 2}),
@@ -56,9 +56,9 @@ def claim(name: str, quota: float, wanted: float, weight: float = 1, priority: i
         (5, [claim("a", 0, 9), claim("b", 0, 9)], {"a": 3, "b": 2}),
         (5, [claim("a", 0, 9, created="2"), claim("b", 0, 9, created="1")], {"a": 2, "b": 3}),
         (5, [claim("a", 0, 9, 2), claim("b", 0, 9, 1)], {"a": 3, "b": 2}),
-        # Fractions are given where they are asked.
+        # Fractions are given if they are requested.
         (1, [claim("a", 0, 0.3), claim("b", 0, 0.9)], {"a": 0.3, "b": 0.7}),
-        # The last unit is given whole, though less of it is asked.
+        # The last unit is given completely, although less is requested.
         (3, [claim("a", 0, 1.6), claim("b", 0, 9)], {"a": 2, "b": 1}),
         # Quotas that promise more than there is are kept.
         (4, [claim("a", 4, 4), claim("b", 4, 4)], {"a": 4, "b": 4}),

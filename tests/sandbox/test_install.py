@@ -208,7 +208,7 @@ def test_only_the_first_parts_are_awaited_and_leaving_the_context_ends_the_other
     os.mkfifo(gate)
     os.mkfifo(started)
     cat = shutil.which("cat", path="/usr/bin:/bin")
-    # etcd is built at once; kwok says which process waits for a gate that nobody opens.
+    # etcd is built at once; kwok writes its process id and waits for a pipe that is never opened.
     script(
         "go",
         'last() { for l; do :; done; echo "$l"; }\n'

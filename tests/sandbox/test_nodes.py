@@ -18,7 +18,7 @@ from plimsoll.sandbox.nodes import STALL_SECONDS, ListedNode, NodeCounts, make_n
 
 READY = {"conditions": [{"type": "Ready", "status": "True"}]}
 WATCH_SECONDS = 50.0
-"""What the slow cluster's clock goes on by in a watch; less than a deadline."""
+"""Seconds by which a watch of the slow cluster advances its clock; less than a deadline."""
 
 
 class SlowCluster:
@@ -92,7 +92,7 @@ def test_without_progress_the_wait_ends_with_the_number_of_missing_nodes() -> No
         make(cluster, 20)
 
     assert "plimsoll sandbox logs kwok" in str(ended.value)
-    # Two came in the third watch; the deadline counts from there.
+    # Two nodes became Ready in the third watch; the deadline counts from there.
     assert 3 * WATCH_SECONDS + STALL_SECONDS <= cluster.seconds < 4 * WATCH_SECONDS + STALL_SECONDS
 
 

@@ -33,7 +33,7 @@ VIEWS = {
 }
 PICTURES = CHECKOUT / "docs" / "pictures"
 SHOWN = {"cluster": "light", "queues": "light", "workspace": "light", "plan": "dark", "demand": "light"}
-"""Pictures of the documentation, with their theme; PLIMSOLL_UPDATE_PICTURES=1 writes them anew."""
+"""Pictures of the documentation, with their theme; PLIMSOLL_UPDATE_PICTURES=1 updates them."""
 
 
 def changed(snapshot: Snapshot, node: str) -> Snapshot:

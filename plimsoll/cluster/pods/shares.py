@@ -156,7 +156,7 @@ def _shared_devices(pod: Pod, resources: Iterable[str]) -> GPUShare | None:
 
 
 def _check_alone(pod: Pod) -> None:
-    """Raises UnreadableShareError for an annotation that needs a share beside it."""
+    """Raises UnreadableShareError for an annotation that requires a share."""
     for key in (GPU_FRACTION_DEVICES, MPS):
         value = pod.annotations.get(key)
         if value is not None and (key != MPS or value == "true"):

@@ -13,7 +13,8 @@ from plimsoll.quantity import parse_memory_mib, parse_quantity
 def tensor_fusion_share(pod: Pod) -> GPUShare | None:
     """None if the pod requests nothing of TensorFusion, or its GPUs are in other pods (the workers).
 
-    A limit without a request counts as the request; beside one it does not count. Raises UnreadableShareError.
+    A limit without a request counts as the request; together with a request it does not count. Raises
+    UnreadableShareError.
     """
     given = pod.annotations
     if not any(key in given for key in tf.REQUESTS) or pod.labels.get(tf.COMPONENT) == "client":

@@ -94,7 +94,7 @@ class Reclaim:
         return self._within(with_ours, self._quota(ours)) and not self._within(left[theirs], self._quota(theirs))
 
     def _stays_below(self, ours: str, theirs: str, left: dict[str, Amount], involved: set[Resource]) -> bool:
-        """Whether our queue, if it goes above its fair share, stays relatively below the one that gives."""
+        """Whether our queue, if it exceeds its fair share, stays relatively below the queue that loses resources."""
         with_ours = left[ours] + self._wanted.requests
         for resource in involved | _requested(self._wanted.requests):
             share, other = self._usage.fair[ours][resource], self._usage.fair[theirs][resource]

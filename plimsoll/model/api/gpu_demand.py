@@ -13,7 +13,7 @@ from pydantic.alias_generators import to_camel
 from plimsoll.model.meta import Observed, ObservedObject
 
 MAX_LISTED: Final = 500
-"""Maximum number of pods and objects in a status; the counts beside them are complete. Limits the status to 200 kB."""
+"""Maximum number of pods and objects in a status; the counts are complete. Limits the status to 200 kB."""
 
 
 class _Written(BaseModel):

@@ -43,7 +43,7 @@ class Workload(ObservedObject):
 
     @property
     def owner(self) -> tuple[str, str, str]:
-        """(namespace, name, UID) of the Workspace that the labels name, each empty where not said."""
+        """(namespace, name, UID) of the Workspace in the labels; each empty if missing."""
         labels = self.labels
         return (labels.get(WORKSPACE_NAMESPACE, ""), labels.get(WORKSPACE, ""), labels.get(WORKSPACE_UID, ""))
 

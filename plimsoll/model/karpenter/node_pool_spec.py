@@ -1,4 +1,4 @@
-"""NodePoolSpec: what people declare of a Karpenter NodePool (karpenter.sh/v1)."""
+"""NodePoolSpec: the declared fields of a Karpenter NodePool (karpenter.sh/v1)."""
 
 from typing import Annotated, Any, Final, Literal
 
@@ -29,7 +29,7 @@ class NodeRequirement(Declared):
     operator: Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "Gte", "Lte"]
     values: tuple[str, ...] = ()
     min_values: Annotated[int, Field(ge=1, le=50)] | None = None
-    """Different values that a launch must leave open, for flexibility."""
+    """Minimum number of different values among which Karpenter must be able to choose."""
 
     @model_validator(mode="after")
     def _values_fit(self) -> "NodeRequirement":
@@ -52,7 +52,7 @@ class Budget(Declared):
     """A number, or a share such as `10%`."""
     reasons: tuple[Literal["Underutilized", "Empty", "Drifted"], ...] = ()
     schedule: str | None = None
-    """When it holds, as in a crontab; needs `duration`."""
+    """When the budget applies, in crontab format; requires `duration`."""
     duration: Annotated[str, Field(pattern=r"^((([0-9]+(h|m))|([0-9]+h[0-9]+m))(0s)?)$")] | None = None
 
     @model_validator(mode="after")
@@ -63,20 +63,20 @@ class Budget(Declared):
 
 
 class Disruption(Declared):
-    """When Karpenter may take a node away."""
+    """When Karpenter may disrupt a node."""
 
     consolidation_policy: Literal["WhenEmpty", "WhenEmptyOrUnderutilized", "Balanced"] = "WhenEmpty"
     consolidate_after: DurationOrNever = "15m"
-    """Time without a pod that comes or goes. A new node is empty until its driver is up and its GPUs are discovered,
-    which takes minutes: a shorter time takes it away before that."""
+    """Time without added or removed pods after which a node may be consolidated. A new node is empty until its driver
+    is installed and its GPUs are discovered, which takes minutes; with a shorter time Karpenter deletes it before."""
     budgets: tuple[Budget, ...] = ()
 
 
 class NodePoolSpec(Declared):
     """A pool of nodes that Karpenter may launch.
 
-    What stands in the template is compared with each node: a change replaces every node of the pool. So labels and
-    annotations that change by themselves (times, hashes) are refused.
+    Karpenter compares the template with each node: a change replaces every node of the pool. Labels and annotations
+    whose values change by themselves (times, hashes) are therefore refused.
     """
 
     requirements: tuple[NodeRequirement, ...] = Field(default=(), max_length=100)
@@ -87,15 +87,15 @@ class NodePoolSpec(Declared):
     """Annotations of the nodes."""
     taints: tuple[DeclaredTaint, ...] = ()
     startup_taints: tuple[DeclaredTaint, ...] = ()
-    """Taints that somebody else removes once the node is prepared."""
+    """Taints that are removed, for example by a DaemonSet, when the node is prepared."""
     limits: dict[str, str | int] = Field(default_factory=dict)
     """Quantity of each resource that the pool may hold at most, such as `nvidia.com/gpu: 16`, and `nodes`."""
     disruption: Disruption = Disruption()
     expire_after: DurationOrNever | None = None
-    """Age at which a node is replaced; Karpenter takes 720h where nothing is said."""
+    """Age at which a node is replaced; absent: Karpenter's default, 720h."""
     termination_grace_period: Duration | None = None
     weight: Annotated[int, Field(ge=1, le=100)] | None = None
-    """Pools of a higher weight are tried first."""
+    """NodePools with a higher weight are tried first."""
     replicas: Annotated[int, Field(ge=0)] | None = None
     """Makes the pool a static one that always holds this many nodes (Karpenter's gate StaticCapacity)."""
 

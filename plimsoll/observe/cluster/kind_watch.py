@@ -74,7 +74,7 @@ class KindWatch(Generic[T]):
         """The resource version to resume from; None where the kind must be listed."""
         self._listed = False
         self._awaited = presence is not None
-        """Whether the kind may well not be served: a definition comes before what it defines."""
+        """Whether the kind may not be served yet: a definition exists before its kind is served."""
         self._definition: str | None = None
         self._refused = 0
         """Attempts in a row that found the kind defined and not served."""

@@ -40,7 +40,7 @@ class Store(Generic[T]):
         self.kind = kind
         self._served = True
         self.version = 0
-        """Grows with every change, also those that wake nobody."""
+        """Increases with every change, including those that start no round."""
         self._lock = threading.Lock()
         self._objects: dict[Key, T] = {}
         self._unreadable: dict[Key, Unreadable] = {}

@@ -149,7 +149,7 @@ class ClaimMonitor:
 
     Karpenter does not record for which pod it creates a NodeClaim. A NodeClaim of the same NodePool and instance types,
     created after a request, is assigned to the oldest outstanding request. NodeClaims that missed their deadline are
-    assigned last; each stands for one node that fails, whatever else is outstanding.
+    assigned last; each counts as one failed node, whatever else is outstanding.
     """
 
     def __init__(self, snapshot: Snapshot, requests: Sequence[CapacityRequest], now: datetime) -> None:

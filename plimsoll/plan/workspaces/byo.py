@@ -233,7 +233,7 @@ class ByoNodes:
 
 
 def _gpu_labels(nodes: list[Node]) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """The GPU labels of the nodes: pods require them, so that none is placed on GPUs that nobody validated."""
+    """The GPU labels of the nodes: pods require them, so that none is placed on GPUs that were not validated."""
     found = ((key, [node.labels.get(key) for node in nodes]) for key in (GPU_PRODUCT, GPU_COUNT, GPU_MEMORY))
     return tuple((key, tuple(sorted({value for value in values if value}))) for key, values in found if all(values))
 

@@ -44,7 +44,7 @@ class Startup:
         self.children: list[Child] = []
         self.ports: dict[str, int] = {}
         self._held: list[socket.socket] = []
-        """Keep the ports for as long as the sandbox lives: what starts late finds its port free."""
+        """Keeps the ports reserved while the sandbox runs, so that the port of a late process is free."""
         self._folder, self._settings, self._on_event = folder, settings, on_event
         self._tls = ssl.create_default_context(cafile=str(folder.certificates / AUTHORITY))
         self._tls.load_cert_chain(folder.certificates / CERTIFICATE, folder.certificates / KEY)

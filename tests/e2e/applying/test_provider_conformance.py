@@ -242,7 +242,7 @@ def test_a_custom_resource_without_its_definition_is_deleted_without_an_error(
 def test_pods_and_stateful_sets(deploy: Deployment, cluster: Kube) -> None:
     pod, stateful = named("pod"), named("set")
     chosen: dict[str, Any] = {"image": "registry.k8s.io/pause:3.9", "replicas": 1, "service": "one"}
-    # In the foreground the plugin, told not to wait, would make the new object while the old one is still going.
+    # With foreground deletion and skipAwait, the plugin would create the new object while the old one is being deleted.
     in_background = {"pulumi.com/deletionPropagationPolicy": "background"}
 
     def program() -> None:

@@ -17,7 +17,7 @@ POOL = "shares"
 NAMES = ("steady-0", "steady-1", "varied-0", "varied-1")
 MOST_REPLICAS = 3
 MOST_SHARES = 16
-"""Halves of a GPU: one node of 8 GPUs holds them all, so that never more than one is asked for."""
+"""Shares of half a GPU: one node of 8 GPUs holds them all, so at most one node is requested."""
 
 
 def workspace(name: str, replicas: int) -> Manifest:
@@ -51,7 +51,7 @@ class Changes:
         self._thread = threading.Thread(target=self._run, name="changes", daemon=True)
         self._shares = 0
         self.paused = threading.Lock()
-        """While somebody holds it, nothing is changed."""
+        """While it is held, nothing is changed."""
         self.failure: BaseException | None = None
 
     def start(self) -> None:

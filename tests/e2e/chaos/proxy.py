@@ -55,9 +55,9 @@ class Proxy:
         self.delay = 0.0
         """Seconds that each piece is held back, in both directions."""
         self.silent = False
-        """Nothing passes, and nobody is told."""
+        """Nothing is forwarded, and there is no error."""
         self.closed = False
-        """Connections are ended as soon as they are made."""
+        """Connections are closed as soon as they are opened."""
         self.refused = 0
         """Requests answered here."""
         self._upstream = port

@@ -130,11 +130,15 @@ def test_the_controller_requests_capacity_and_a_tenant_cannot_change_it(sandbox:
     ):
         for manifest in (trigger("ours"), template("ours"), buffer("ours")):
             loop.apply(manifest)
-        disarmed = {"status": {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "CapacityReady"}]}}
-        loop.patch("v1", "Pod", "ours", disarmed, TRIGGERS, "status")
-        armed = {"status": {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]}}
+        capacity_ready = {
+            "status": {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "CapacityReady"}]}
+        }
+        loop.patch("v1", "Pod", "ours", capacity_ready, TRIGGERS, "status")
+        unschedulable = {
+            "status": {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]}
+        }
         with pytest.raises(RequestError, match="may not write pods/status"):
-            tenant.patch("v1", "Pod", "ours", armed, TRIGGERS, "status")
+            tenant.patch("v1", "Pod", "ours", unschedulable, TRIGGERS, "status")
         with pytest.raises(RequestError, match="may not write pods in"):
             tenant.patch("v1", "Pod", "ours", {"metadata": {"labels": {"plimsoll.dev/demand": "e"}}}, TRIGGERS)
         bound = {
@@ -146,7 +150,7 @@ def test_the_controller_requests_capacity_and_a_tenant_cannot_change_it(sandbox:
         with pytest.raises(RequestError, match="may not write pods/binding"):
             tenant.create(bound, "binding")
         assert text(admin, trigger("by-hand")) == ""
-        scheduler.patch("v1", "Pod", "ours", disarmed, TRIGGERS, "status")
+        scheduler.patch("v1", "Pod", "ours", capacity_ready, TRIGGERS, "status")
         for kind in ("CapacityBuffer", "PodTemplate", "Pod"):
             version = "autoscaling.x-k8s.io/v1beta1" if kind == "CapacityBuffer" else "v1"
             loop.delete(version, kind, "ours", TRIGGERS)

@@ -200,7 +200,7 @@ def test_shares_are_bound_repaired_and_their_reservations_deleted(
     assert config_map is not None
     assert (config_map["data"]["NVIDIA_VISIBLE_DEVICES"], config_map["data"]["GPU_PORTION"]) == (c, "0.5")
 
-    # A full node is told, so that whoever makes nodes sees it.
+    # A full cluster is reported in the pod's condition, so that an autoscaler sees it.
     cluster.apply(share("d", "0.9"))
     await_condition(lambda: _message(cluster, "d") == "Unschedulable", message="d fits nowhere")
 
@@ -214,7 +214,7 @@ def test_shares_are_bound_repaired_and_their_reservations_deleted(
     )
     assert gpu_of(cluster, "a") == a
 
-    # What nobody needs any more is collected, and makes room.
+    # Reservations that no pod needs are deleted, which frees GPUs.
     for name in "abc":
         cluster.delete("v1", "Pod", name, TEAM)
     await_condition(lambda: plugin.play() and gpu_of(cluster, "d"), timeout=60, message="d runs")

@@ -80,7 +80,7 @@ def used(event: dict[str, Any], rights: set[Right]) -> set[Right]:
     """The permissions that a request needs. One in the object's namespace takes precedence over one for the cluster."""
     about = event["objectRef"]
     resource = "/".join(filter(None, (about["resource"], about.get("subresource"))))
-    # An apply that creates is asked as a patch, and needs both.
+    # A server-side apply that creates is a patch request, and needs both permissions.
     made = event["verb"] == "patch" and event["responseStatus"]["code"] == 201
     found = set()
     for verb in {event["verb"], *(["create"] if made else [])}:
