@@ -186,7 +186,7 @@ def test_nothing_is_requested_while_its_nodes_come(found: list[Pod], there: list
     assert again.needed == {node.name for node in coming}
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(pods(), nodes(), pods(4), st.booleans())
 def test_a_planner_that_has_planned_before_plans_as_a_new_one(
     found: list[Pod], there: list[Node], more: list[Pod], request: bool

@@ -53,7 +53,7 @@ def step(cluster: Cluster, data: st.DataObject, number: int) -> str:
     return what
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(clusters(), st.data())
 def test_a_plan_that_was_applied_asks_for_nothing(cluster: Cluster, data: st.DataObject) -> None:
     """At each step, while pods are bound anywhere they fit, and nodes come in any order or fail; `planned` compares
@@ -67,7 +67,7 @@ def test_a_plan_that_was_applied_asks_for_nothing(cluster: Cluster, data: st.Dat
         assert again.needed == {node.name for node in cluster.requested}
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(clusters(), st.data())
 def test_nothing_is_requested_as_nodes_come_and_pods_go(cluster: Cluster, data: st.DataObject) -> None:
     for number in range(data.draw(st.integers(2, 6), "steps")):

@@ -27,7 +27,7 @@ def pods(draw: st.DrawFn) -> dict[str, PodShare]:
     return {each.pod.uid: each for each in read_shares(waiting).found}
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(pods(), st.data())
 def test_checking_only_tight_queues_gives_the_same_result(found: dict[str, PodShare], data: st.DataObject) -> None:
     limits = st.sampled_from([-1, 1, 2, 3])

@@ -190,7 +190,7 @@ def test_no_node_is_overloaded(asked: Any, free: Any) -> None:
     check(pack_nodes(needs, SHAPES, nodes), needs, SHAPES, nodes)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(NEEDS, FREE, st.randoms(use_true_random=False))
 def test_order_does_not_matter(asked: Any, free: Any, random: Any) -> None:
     needs, nodes = _built(asked, free)
@@ -201,7 +201,7 @@ def test_order_does_not_matter(asked: Any, free: Any, random: Any) -> None:
     assert pack_nodes(needs, shapes, nodes) == ordered
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(NEEDS)
 def test_only_what_fits_an_empty_node_is_placed(asked: Any) -> None:
     needs, _ = _built(asked, [])

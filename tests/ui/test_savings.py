@@ -218,10 +218,10 @@ def test_the_bound_holds_and_the_proposed_moves_are_possible(cluster: tuple[list
 
 
 def test_most_small_clusters_are_packed_as_the_exact_search_does() -> None:
-    """For 150 clusters, both figures and the bound are exact in all but a few."""
+    """For 60 clusters, both figures and the bound are exact in all but a few."""
     rng = random.Random(7)
     exact = [0, 0, 0]
-    for _ in range(150):
+    for _ in range(60):
         machines = [Machine(f"n{n}", L4, *rng.choice([(1, "small"), (2, "large")])) for n in range(rng.randint(2, 4))]
         slots = [machine.name for machine in machines for _ in range(machine.gpus)]
         shares = [
@@ -232,7 +232,7 @@ def test_most_small_clusters_are_packed_as_the_exact_search_does() -> None:
         exact[0] += abs(found.repacked - best) < 1e-6
         exact[1] += abs(found.least - best) < 1e-6
         exact[2] += abs(found.saved - exact_saved(machines, shares)) < 1e-6
-    assert min(exact) >= 140, exact
+    assert min(exact) >= 56, exact
 
 
 def test_nodes_and_pods_that_are_not_counted_are_listed() -> None:
