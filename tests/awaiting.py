@@ -1,4 +1,4 @@
-"""Waits for what a cluster does in its own time."""
+"""Waits for conditions of a cluster."""
 
 from collections.abc import Callable
 from typing import Literal, TypeVar
@@ -9,7 +9,8 @@ T = TypeVar("T")
 
 
 def await_condition(predicate: Callable[[], T | Literal[False] | None], timeout: float = 30, message: str = "") -> T:
-    """The first true value of `predicate`, asked ten times a second; AssertionError after `timeout` s."""
+    """Returns the first true value of `predicate`, which is called ten times a second. AssertionError after `timeout`
+    s."""
     last: list[T | Literal[False] | None] = []
 
     def ask() -> T | Literal[False] | None:

@@ -1,4 +1,4 @@
-"""Builders of what a cluster holds: each takes what a test is about and fills in the rest."""
+"""Builders of the objects of a cluster. A test sets the fields that it is about; the rest have defaults."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -20,7 +20,7 @@ NC24 = "Standard_NC24ads_A100_v4"
 
 
 def metadata(name: str, namespace: str = "", **fields: Any) -> dict[str, Any]:
-    """Metadata without what is None or empty."""
+    """Metadata without fields that are None or empty."""
     given = {"name": name, "namespace": namespace, **fields}
     return {key: value for key, value in given.items() if value}
 
@@ -28,7 +28,7 @@ def metadata(name: str, namespace: str = "", **fields: Any) -> dict[str, Any]:
 def gpu_labels(
     product: str | None = A100, count: int | str | None = 1, memory: int | str | None = A100_MIB
 ) -> dict[str, str]:
-    """GFD's labels; one that is None is left out."""
+    """GFD's labels; those that are None are left out."""
     values = {labels.GPU_PRODUCT: product, labels.GPU_COUNT: count, labels.GPU_MEMORY: memory}
     return {key: str(value) for key, value in values.items() if value is not None}
 
@@ -115,7 +115,7 @@ def a_workspace(
     partition: dict[str, Any] | None = None,
     worker_nodes: Iterable[str] = (),
 ) -> Workspace:
-    """A Workspace that selects `pool=a` and runs a template, unless it is told otherwise."""
+    """A Workspace that selects `pool=a` and runs a template, unless the arguments say otherwise."""
     asked: dict[str, Any] | None = None
     if inference:
         asked = {
@@ -156,7 +156,7 @@ def a_workspace(
 
 
 def _a_preset(name: str) -> dict[str, Any]:
-    """With a token where Hugging Face asks for one."""
+    """The preset, with a token Secret if its model is gated."""
     known = ModelCatalog.builtin().find(name)
     secret = {"presetOptions": {"modelAccessSecret": "token"}} if known is not None and known.gated else {}
     return {"name": name, **secret}
@@ -179,7 +179,7 @@ def a_claim(
     instance_type: str = NC24,
     gpus: int = 1,
 ) -> NodeClaim:
-    """A NodeClaim of a Workspace, of this Workspace or of (namespace, name)."""
+    """A NodeClaim of a Workspace, given as the Workspace or as (namespace, name)."""
     namespace, workspace = owner.key if isinstance(owner, Workspace) else owner
     owner_uid = owner.uid if isinstance(owner, Workspace) else uid
     owned = {
@@ -207,7 +207,8 @@ def a_claim(
 
 
 def a_workload(manifest: dict[str, Any], *, deleting: bool = False, scaled_to: int | None = None) -> Workload:
-    """The workload that the cluster holds once a plan's manifest has been applied; `scaled_to` by an autoscaler."""
+    """The live workload after a plan's manifest has been applied. `scaled_to` is the number that an autoscaler has
+    set."""
     name = manifest["metadata"]["name"]
     ours = scaled_to is None and "replicas" in manifest["spec"]
     fields = {
@@ -242,7 +243,7 @@ def a_pod(
     phase: str = "",
     annotations: dict[str, str] | None = None,
 ) -> Pod:
-    """A pod, of a Workspace where one is given, on a node or still to be placed."""
+    """A pod, of a Workspace if one is given, on a node or not placed yet."""
     owned = {labels.WORKSPACE: owner.name, labels.WORKSPACE_NAMESPACE: owner.namespace} if owner else {}
     namespace = owner.namespace if owner else "others"
     asked = {"resources": {"limits": {resource: str(devices)}}} if devices else {}
@@ -316,7 +317,7 @@ def a_waiting_pod(
 
 
 def a_plain_pod(*names: str, **asked: str) -> PlainPod:
-    """A pod that asks for no GPU; the arguments are those of `a_plain_manifest`."""
+    """A pod that requests no GPU; the arguments are those of `a_plain_manifest`."""
     read = PlainPod.read(a_plain_manifest(*names, **asked))
     assert read is not None
     return read
@@ -387,10 +388,8 @@ def a_node_pool(
     more_labels: dict[str, str] | None = None,
     group: str = "example.com",
 ) -> NodePool:
-    """A NodePool that allows these instance types, and every one where none is named.
-
-    `used` is Karpenter's count, `group` the API group of the node class.
-    """
+    """A NodePool that allows these instance types; without any, it allows every type. `used` are the resources that
+    Karpenter counts against its limits, `group` is the API group of the node class."""
     types = list(instance_types)
     by_type = [{"key": labels.INSTANCE_TYPE, "operator": "In", "values": types}] if types else []
     manifest = {
@@ -415,20 +414,20 @@ def a_node_pool(
 
 
 def a_queue(name: str, *, quota: float = -1, limit: float = -1, parent: str = "root") -> Queue:
-    """A Queue of KAI; GPUs, -1 for no bound. CPU and memory are unlimited."""
+    """A Queue of KAI. GPUs: -1 is unlimited. CPU and memory are unlimited."""
     host = {"quota": -1, "limit": -1}
     resources = {"gpu": {"quota": quota, "limit": limit}, "cpu": host, "memory": host}
     return Queue.read({"metadata": {"name": name}, "spec": {"parentQueue": parent, "resources": resources}})
 
 
 def an_environment(nap: bool = False, **spec: Any) -> Environment:
-    """An Environment; further fields of its spec by their names in YAML."""
+    """An Environment; further fields of its spec are keyword arguments with their names in YAML."""
     spec["nodeAutoProvisioning"] = "enabled" if nap else "disabled"
     return Environment.read({"metadata": {"name": "test"}, "spec": spec})
 
 
 def a_snapshot(*objects: Any, environment: Environment | None = None, nap: bool = False) -> Snapshot:
-    """A snapshot of these objects, in the order given."""
+    """A snapshot of these objects, in the given order."""
 
     def of(kind: type[Any]) -> tuple[Any, ...]:
         return tuple(each for each in objects if isinstance(each, kind))

@@ -1,4 +1,4 @@
-"""Pending shares get a place, a reservation, their GPU, and are bound."""
+"""Pending shares get a place, a reservation and a GPU, and are bound."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ def test_two_halves_share_a_gpu_and_a_third_gets_another() -> None:
     assert len(cluster.reservations()) == 2
 
 
-def test_steps_come_in_the_order_that_a_kill_does_not_hurt() -> None:
+def test_steps_are_in_an_order_that_survives_a_kill() -> None:
     cluster = Cluster([a_gpu_node()])
     cluster.add(a_share("a"))
     order = []
@@ -34,7 +34,7 @@ def test_steps_come_in_the_order_that_a_kill_does_not_hurt() -> None:
     assert cluster.gpus_of("a") == reservation.annotations[RESERVED_GPU]
 
 
-def test_the_uuid_is_waited_for() -> None:
+def test_the_uuid_is_awaited() -> None:
     cluster = Cluster([a_gpu_node()])
     cluster.add(a_share("a"))
     cluster.settle(kubelet=False)
@@ -58,7 +58,7 @@ def test_an_existing_reservation_that_is_not_annotated_yet_is_awaited_and_joined
     assert cluster.gpus_of("a") == cluster.gpus_of("b")
 
 
-def test_best_fit_leaves_the_least() -> None:
+def test_best_fit_chooses_the_gpu_with_the_least_left() -> None:
     cluster = Cluster([a_gpu_node(gpus=3)])
     cluster.add(a_share("a", "0.6"))
     cluster.settle()
@@ -81,7 +81,7 @@ def test_shares_of_several_gpus_get_as_many_reservations() -> None:
     assert len(gpu_groups(cluster.pod("a"))) == 2
 
 
-def test_memory_is_a_part_of_the_node_s_gpus() -> None:
+def test_a_share_in_mib_is_a_part_of_the_node_s_gpus() -> None:
     cluster = Cluster([a_gpu_node(gpus=1, memory=20480), a_gpu_node("n2", gpus=1, memory=81920)])
     cluster.add(a_share("a", None, memory="40960"))
     cluster.settle()
@@ -100,7 +100,7 @@ def test_memory_is_a_part_of_the_node_s_gpus() -> None:
         ({"more_labels": {"nvidia.com/gpu.replicas": "4"}}, "1 with devices that are not whole GPUs"),
     ],
 )
-def test_what_keeps_a_pod_away_is_said(fields: dict[str, Any], message: str) -> None:
+def test_the_message_says_what_nodes_lack(fields: dict[str, Any], message: str) -> None:
     cluster = Cluster([a_gpu_node(**fields)])
     cluster.add(a_share("a", cpu="4", selector={"pool": "a"}))
     cluster.settle()
@@ -108,21 +108,21 @@ def test_what_keeps_a_pod_away_is_said(fields: dict[str, Any], message: str) -> 
     assert cluster.pod("a").unschedulable
 
 
-def test_a_pod_goes_where_it_and_its_reservation_have_a_place() -> None:
+def test_a_node_needs_room_for_the_pod_and_its_reservation() -> None:
     cluster = Cluster([a_gpu_node("n1", pods=3), a_gpu_node("n2", gpus=4, pods=3)])
     cluster.add(a_plain_pod("plain"), a_plain_pod("other"), a_share("a"))
     cluster.settle()
     assert cluster.pod("a").node_name == "n2"
 
 
-def test_pods_that_have_ended_take_no_place() -> None:
+def test_finished_pods_do_not_count() -> None:
     cluster = Cluster([a_gpu_node(pods=2)])
     cluster.add(a_plain_pod("plain", phase="Succeeded"), a_plain_pod("other", phase="Failed"), a_share("a"))
     cluster.settle()
     assert cluster.bound == ["a"]
 
 
-def test_a_share_that_joins_a_group_needs_one_place() -> None:
+def test_a_share_that_joins_a_group_needs_no_second_pod() -> None:
     cluster = Cluster([a_gpu_node(pods=3)])
     cluster.add(a_share("a"), a_share("b"), a_share("c"))
     cluster.settle()
@@ -131,8 +131,8 @@ def test_a_share_that_joins_a_group_needs_one_place() -> None:
 
 
 @pytest.mark.parametrize("later", [False, True])
-def test_a_reservation_has_its_place_before_it_is_made(later: bool) -> None:
-    """Also where another share comes, or a binder is killed, in between."""
+def test_a_planned_reservation_counts_as_a_pod(later: bool) -> None:
+    """Also if another share comes, or a binder is killed, in between."""
     cluster = Cluster([a_gpu_node(pods=3)])
     cluster.add(a_share("a", "0.8"))
     if later:
@@ -145,7 +145,7 @@ def test_a_reservation_has_its_place_before_it_is_made(later: bool) -> None:
     assert len(cluster.pods) - 1 == 2
 
 
-def test_a_reservation_has_its_cpu_before_it_is_made() -> None:
+def test_a_planned_reservation_counts_its_cpu() -> None:
     reservation = ReservationSettings(image="example/plimsoll:1", requests={"cpu": "1"})
     cluster = Cluster([a_gpu_node(cpu="1")], BinderSettings(reservation=reservation))
     cluster.add(a_share("a", "0.8"), a_share("b", "0.8"), a_share("c", "0.2"))
@@ -154,7 +154,7 @@ def test_a_reservation_has_its_cpu_before_it_is_made() -> None:
     assert cluster.messages == {"b": "0/1 nodes are available: 1 without enough CPU"}
 
 
-def test_a_claim_on_a_node_that_others_have_filled_is_taken_off() -> None:
+def test_a_claim_on_a_node_that_others_have_filled_is_removed() -> None:
     cluster = Cluster([a_gpu_node("n1", pods=2), a_gpu_node("n2", gpus=4, pods=2)])
     cluster.add(a_share("a"))
     cluster.round()
@@ -163,7 +163,7 @@ def test_a_claim_on_a_node_that_others_have_filled_is_taken_off() -> None:
     assert cluster.pod("a").node_name == "n2"
 
 
-def test_a_full_node_is_said_once() -> None:
+def test_a_full_node_is_reported_once() -> None:
     cluster = Cluster([a_gpu_node(gpus=1)])
     cluster.add(a_share("a", "0.8"), a_share("b", "0.8"))
     cluster.settle()
@@ -172,7 +172,7 @@ def test_a_full_node_is_said_once() -> None:
     assert cluster.plan().steps == ()
 
 
-def test_what_no_node_would_help_is_refused_and_is_no_demand() -> None:
+def test_pods_that_no_node_could_serve_are_refused_and_are_not_demand() -> None:
     cluster = Cluster([a_gpu_node()])
     cluster.add(a_share("a", obstacle="it uses a port"), a_share("b", "2"), a_share("c", None))
     cluster.settle()
@@ -183,7 +183,7 @@ def test_what_no_node_would_help_is_refused_and_is_no_demand() -> None:
     assert not any(cluster.pod(name).unschedulable for name in "abc")
 
 
-def test_a_place_found_is_no_demand_any_more() -> None:
+def test_a_placed_pod_is_not_demand_any_more() -> None:
     cluster = Cluster([])
     cluster.add(a_share("a"))
     cluster.settle()
@@ -194,20 +194,20 @@ def test_a_place_found_is_no_demand_any_more() -> None:
     assert not cluster.pod("a").unschedulable
 
 
-def test_other_schedulers_pods_are_left_alone() -> None:
+def test_pods_of_other_schedulers_are_not_changed() -> None:
     cluster = Cluster([a_gpu_node()])
     cluster.add(a_share("a", scheduler="kai-scheduler"))
     assert cluster.plan().steps == ()
 
 
-def test_priority_goes_first() -> None:
+def test_pods_with_higher_priority_go_first() -> None:
     cluster = Cluster([a_gpu_node(gpus=1)])
     cluster.add(a_share("a", "0.8"), a_share("b", "0.8", priority=100))
     cluster.settle()
     assert cluster.bound == ["b"]
 
 
-def test_a_copy_of_a_bound_pod_gets_a_place_of_its_own() -> None:
+def test_a_copy_of_a_bound_pod_gets_its_own_place() -> None:
     cluster = Cluster([a_gpu_node(gpus=1)])
     cluster.add(a_share("a", "0.8"))
     cluster.settle()
@@ -220,7 +220,7 @@ def test_a_copy_of_a_bound_pod_gets_a_place_of_its_own() -> None:
     assert cluster.pod("copy").annotations[SELECTED_NODE].endswith("/uid-copy")
 
 
-def test_a_forged_claim_that_does_not_fit_is_taken_off() -> None:
+def test_a_forged_claim_that_does_not_fit_is_removed() -> None:
     cluster = Cluster([a_gpu_node(gpus=2)])
     cluster.add(a_share("a", "0.8"))
     cluster.settle()
@@ -232,7 +232,7 @@ def test_a_forged_claim_that_does_not_fit_is_taken_off() -> None:
     assert not cluster.evicted
 
 
-def test_a_claim_on_a_node_that_went_is_taken_off() -> None:
+def test_a_claim_on_a_deleted_node_is_removed() -> None:
     cluster = Cluster([a_gpu_node()])
     cluster.add(a_share("a"))
     cluster.round()
@@ -241,7 +241,7 @@ def test_a_claim_on_a_node_that_went_is_taken_off() -> None:
     assert cluster.pod("a").node_name == "n2"
 
 
-def test_a_pod_that_cannot_be_given_its_gpu_gives_its_place_back() -> None:
+def test_a_pod_that_cannot_get_its_gpu_loses_its_claim() -> None:
     cluster = Cluster([a_gpu_node(gpus=1)])
     cluster.add(a_share("a", "0.8"), a_share("b", "0.8"))
     cluster.settle(kubelet=False)

@@ -1,4 +1,4 @@
-"""What the binder does not do is refused by name."""
+"""Pods with features that the binder does not support are refused by name."""
 
 from typing import Any
 
@@ -38,7 +38,7 @@ def from_config_map(name: str) -> dict[str, Any]:
         {"envFrom": [{"configMapRef": {"name": "a-shared-gpu-0-evar", "optional": False}}]},
     ],
 )
-def test_each_way_to_take_a_gpu_is_known(container: dict[str, Any] | None) -> None:
+def test_each_supported_source_of_the_visible_devices_is_accepted(container: dict[str, Any] | None) -> None:
     assert obstacle_of(a_manifest(container)) == ""
 
 
@@ -52,7 +52,7 @@ def test_each_way_to_take_a_gpu_is_known(container: dict[str, Any] | None) -> No
         {"envFrom": [{"configMapRef": {"name": "another"}}]},
     ],
 )
-def test_a_pod_that_takes_its_gpu_from_nowhere_is_refused(container: dict[str, Any]) -> None:
+def test_a_pod_without_a_source_of_its_visible_devices_is_refused(container: dict[str, Any]) -> None:
     assert "no container takes NVIDIA_VISIBLE_DEVICES" in obstacle_of(a_manifest(container))
 
 
@@ -70,22 +70,22 @@ REQUIRED = {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "
         ({"resourceClaims": [{"name": "x"}]}, "spec.resourceClaims"),
     ],
 )
-def test_what_needs_a_scheduler_is_refused(spec: dict[str, Any], message: str) -> None:
+def test_features_that_need_a_full_scheduler_are_refused(spec: dict[str, Any], message: str) -> None:
     assert message in obstacle_of(a_manifest(**spec))
 
 
-def test_what_is_only_preferred_is_no_obstacle() -> None:
+def test_preferences_are_accepted() -> None:
     preferred: dict[str, Any] = {"preferredDuringSchedulingIgnoredDuringExecution": [{}]}
     spread = [{"whenUnsatisfiable": "ScheduleAnyway"}]
     manifest = a_manifest(affinity={"podAntiAffinity": preferred}, topologySpreadConstraints=spread)
     assert obstacle_of(manifest) == ""
 
 
-def test_a_port_of_the_node_is_refused() -> None:
+def test_a_host_port_is_refused() -> None:
     assert "hostPort" in obstacle_of(a_manifest({"env": [FROM_ANNOTATION], "ports": [{"hostPort": 80}]}))
 
 
-def test_pods_are_read_with_their_obstacle_and_finished_ones_only_as_reservations() -> None:
+def test_pods_are_read_with_their_reason_and_finished_ones_only_as_reservations() -> None:
     read = pods_of(SETTINGS).read
     waiting = read(a_manifest({}))
     assert isinstance(waiting, SharePod)

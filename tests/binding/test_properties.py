@@ -1,4 +1,4 @@
-"""Whatever happens in whatever order, and wherever a binder is killed: no GPU is given out twice."""
+"""For any order of events and any kill of a binder, no GPU is assigned twice."""
 
 from collections import defaultdict
 
@@ -42,7 +42,7 @@ def happen(cluster: Cluster, event: tuple[object, ...], number: int) -> None:
 
 
 def assert_sound(cluster: Cluster) -> None:
-    """Shares of one GPU are at most the GPU, and one GPU is of one group."""
+    """Shares of one GPU are at most the whole GPU, and one GPU belongs to one group."""
     taken: dict[tuple[str, str], Milli] = defaultdict(int)
     groups: dict[tuple[str, str], set[str]] = defaultdict(set)
     for pod in cluster.pods.values():
@@ -68,7 +68,7 @@ def a_cluster(pods: int = 110) -> Cluster:
 
 @settings(max_examples=200, deadline=None)
 @given(events, st.sampled_from([2, 4, 110]))
-def test_no_gpu_and_no_place_is_given_out_twice(happening: list[tuple[object, ...]], pods: int) -> None:
+def test_no_gpu_and_no_room_for_a_pod_is_assigned_twice(happening: list[tuple[object, ...]], pods: int) -> None:
     cluster = a_cluster(pods)
     for number, event in enumerate(happening):
         happen(cluster, event, number)
@@ -82,7 +82,7 @@ def test_no_gpu_and_no_place_is_given_out_twice(happening: list[tuple[object, ..
 
 @settings(max_examples=200, deadline=None)
 @given(losses)
-def test_what_is_lost_ends_repaired_or_evicted(happening: list[tuple[object, ...]]) -> None:
+def test_lost_reservations_are_repaired_or_their_pods_evicted(happening: list[tuple[object, ...]]) -> None:
     cluster = a_cluster()
     for number, event in enumerate(happening):
         happen(cluster, event, number)
@@ -99,7 +99,7 @@ def test_what_is_lost_ends_repaired_or_evicted(happening: list[tuple[object, ...
 
 @settings(deadline=None)
 @given(st.lists(st.sampled_from(FRACTIONS), max_size=8))
-def test_a_killed_binder_s_next_makes_nothing_twice(fractions: list[str]) -> None:
+def test_a_binder_after_a_kill_creates_nothing_twice(fractions: list[str]) -> None:
     whole, killed = a_cluster(), a_cluster()
     for cluster in (whole, killed):
         cluster.add(*(a_share(f"p{number}", fraction) for number, fraction in enumerate(fractions)))
@@ -115,7 +115,7 @@ def test_a_killed_binder_s_next_makes_nothing_twice(fractions: list[str]) -> Non
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(FRACTIONS), st.integers(1, 2)), max_size=8), st.lists(st.integers(0, 5)))
-def test_reservations_that_are_lost_alone_cost_no_pod(shares: list[tuple[str, int]], lost: list[int]) -> None:
+def test_lost_reservations_alone_evict_no_pod(shares: list[tuple[str, int]], lost: list[int]) -> None:
     cluster = Cluster([a_gpu_node("n1", gpus=4)])
     cluster.add(
         *(a_share(f"p{number}", fraction, devices=devices) for number, (fraction, devices) in enumerate(shares))

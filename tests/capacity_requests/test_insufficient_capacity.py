@@ -1,4 +1,4 @@
-"""A provider without capacity: Karpenter deletes the NodeClaim at once, and an event is all that is left of it."""
+"""A provider without capacity: Karpenter deletes the NodeClaim at once, and only an event remains."""
 
 import pytest
 
@@ -41,7 +41,7 @@ def blocked(cluster: Cluster) -> list[str]:
     return [each.instance_type for each in cluster.status().blocked]
 
 
-def test_the_next_type_is_asked_for_once_karpenter_has_had_time_to_look_elsewhere() -> None:
+def test_the_next_type_is_requested_after_karpenter_had_time_to_try_other_offerings() -> None:
     cluster = a_cluster(pool("gpu", TYPE), pool("more", OTHER))
     cluster.run_round(at(0))
     assert requested_types(cluster) == [TYPE]
@@ -61,7 +61,7 @@ def test_the_next_type_is_asked_for_once_karpenter_has_had_time_to_look_elsewher
     assert cluster.status().failures == 1
 
 
-def test_another_product_is_the_next_where_the_pods_may_use_it() -> None:
+def test_the_next_type_may_have_another_gpu_product() -> None:
     cluster = a_cluster(pool("gpu", TYPE, L4))
     cluster.run_round(at(0))
     first, *_ = requested_types(cluster)
@@ -71,7 +71,7 @@ def test_another_product_is_the_next_where_the_pods_may_use_it() -> None:
     assert requested_types(cluster) == [next(each for each in (TYPE, L4) if each != first)]
 
 
-def test_a_claim_that_karpenter_made_elsewhere_is_awaited() -> None:
+def test_another_node_claim_of_karpenter_for_the_request_is_awaited() -> None:
     cluster = a_cluster(pool("gpu", TYPE))
     cluster.run_round(at(0))
     cluster.objects += [sold_out("gpu-abcde", at(2)), claim("gpu-fghij", at(12))]
@@ -79,7 +79,7 @@ def test_a_claim_that_karpenter_made_elsewhere_is_awaited() -> None:
     assert cluster.status().failures == 0
 
 
-def test_only_the_types_that_the_claim_could_have_been_are_left_out() -> None:
+def test_only_the_instance_types_of_the_node_claim_are_skipped() -> None:
     cluster = a_cluster(pool("gpu", TYPE, OTHER))
     cluster.run_round(at(0))
     assert requested_types(cluster) == [TYPE, OTHER], "one trigger may become either"
@@ -90,7 +90,7 @@ def test_only_the_types_that_the_claim_could_have_been_are_left_out() -> None:
     assert requested_types(cluster) == [OTHER]
 
 
-def test_the_provider_may_name_the_type_of_a_claim_that_nobody_saw() -> None:
+def test_the_event_message_may_name_the_type_of_an_unobserved_node_claim() -> None:
     cluster = a_cluster(pool("gpu", TYPE, OTHER))
     cluster.run_round(at(0))
     cluster.objects.append(sold_out("gpu-abcde", at(2), f"we have no sufficient {OTHER} capacity."))
@@ -107,11 +107,11 @@ def test_the_provider_may_name_the_type_of_a_claim_that_nobody_saw() -> None:
         (("a" * 60 + "-")[:58] + "abcde", "a" * 60, True),
     ],
 )
-def test_a_claim_tells_its_pool_by_its_name(name: str, pool_name: str, made: bool) -> None:
+def test_the_node_pool_follows_from_the_name_of_a_node_claim(name: str, pool_name: str, made: bool) -> None:
     assert named_after_pool(name, pool_name) is made
 
 
-def test_an_event_of_another_pool_or_from_before_is_no_failure() -> None:
+def test_events_of_another_pool_or_from_before_the_request_are_ignored() -> None:
     cluster = a_cluster(pool("gpu", TYPE))
     cluster.objects.append(sold_out("gpu-older", at(-10)))
     cluster.run_round(at(0))
@@ -120,7 +120,7 @@ def test_an_event_of_another_pool_or_from_before_is_no_failure() -> None:
     assert not blocked(cluster)
 
 
-def test_it_is_not_tried_without_end() -> None:
+def test_retries_are_limited() -> None:
     cluster = a_cluster(pool("gpu", TYPE), retries=1)
     cluster.run_round(at(0))
     cluster.objects.append(sold_out("gpu-first", at(2)))
@@ -137,7 +137,7 @@ def test_it_is_not_tried_without_end() -> None:
 
 
 def test_a_restart_before_the_update_counts_no_failure_twice() -> None:
-    """The status was written, the update was not: the trigger that failed is still there."""
+    """The status was written and the update was not, so the failed trigger pod still exists."""
     cluster = a_cluster(pool("gpu", TYPE), retries=1, retrySeconds=5)
     cluster.run_round(at(0))
     before = dict(cluster.requests)
@@ -149,7 +149,7 @@ def test_a_restart_before_the_update_counts_no_failure_twice() -> None:
     assert not cluster.requested()
 
 
-def test_of_several_triggers_those_whose_claims_live_are_awaited() -> None:
+def test_trigger_pods_with_existing_node_claims_are_awaited() -> None:
     cluster = a_cluster(pool("gpu", TYPE), pool("more", OTHER), count=33)
     cluster.run_round(at(0))
     assert requested_types(cluster) == [TYPE] * 3
@@ -164,7 +164,7 @@ def test_of_several_triggers_those_whose_claims_live_are_awaited() -> None:
     assert cluster.status().failures == 0, "something came since"
 
 
-def test_without_another_type_the_rest_is_awaited_all_the_same() -> None:
+def test_without_another_type_the_remaining_nodes_are_awaited() -> None:
     cluster = a_cluster(pool("gpu", TYPE), count=33)
     cluster.run_round(at(0))
     cluster.objects += [claim("gpu-aaaaa", at(1)), claim("gpu-bbbbb", at(1)), sold_out("gpu-ccccc", at(1))]
@@ -175,8 +175,8 @@ def test_without_another_type_the_rest_is_awaited_all_the_same() -> None:
     assert cluster.run_round(at(41)).empty
 
 
-def test_a_claim_that_is_late_is_the_failure_of_one_trigger_alone() -> None:
-    """Also where the claims of the others are younger: each has its own, and the late one has had its own."""
+def test_a_late_node_claim_fails_one_trigger_pod_only() -> None:
+    """Also if the NodeClaims of the other trigger pods are younger."""
     cluster = a_cluster(pool("gpu", TYPE), pool("more", OTHER), count=33)
     cluster.run_round(at(0))
     launched = {"type": "Launched", "status": "True"}
@@ -187,7 +187,7 @@ def test_a_claim_that_is_late_is_the_failure_of_one_trigger_alone() -> None:
         assert requested_types(cluster) == [TYPE, TYPE, OTHER]
 
 
-def test_what_nobody_has_taken_up_yet_is_asked_of_other_types_at_once() -> None:
+def test_requests_without_a_node_claim_move_to_other_types_at_once() -> None:
     cluster = a_cluster(pool("gpu", TYPE), pool("more", OTHER), count=33)
     cluster.run_round(at(0))
     cluster.objects.append(sold_out("gpu-ccccc", at(1)))
@@ -196,8 +196,8 @@ def test_what_nobody_has_taken_up_yet_is_asked_of_other_types_at_once() -> None:
     assert cluster.status().failures == 1
 
 
-def test_one_late_claim_is_one_trigger() -> None:
-    """The others keep their claims, in this round and in the next."""
+def test_one_late_node_claim_gives_up_one_trigger_pod() -> None:
+    """The others keep their NodeClaims, in this round and in the next."""
     cluster = a_cluster(pool("gpu", TYPE), pool("more", OTHER), count=33)
     cluster.run_round(at(0))
     launched = {"type": "Launched", "status": "True"}
@@ -213,7 +213,7 @@ def test_one_late_claim_is_one_trigger() -> None:
 
 
 @pytest.mark.parametrize("provisioner", ["trigger-pod", "capacity-buffer"])
-def test_the_next_type_comes_with_the_same_pods(provisioner: str) -> None:
+def test_the_next_type_is_requested_for_the_same_pods(provisioner: str) -> None:
     cluster = a_cluster(pool("gpu", TYPE), pool("more", OTHER), count=16, provisioner=provisioner)
     cluster.run_round(at(0))
     cluster.objects.append(sold_out("gpu-abcde", at(2)))

@@ -1,6 +1,7 @@
 """Prices from the AWS Price List, and the command that prints them for an Environment.
 
-moto has no Price List: botocore's Stubber answers, and holds questions and answers against botocore's model of the API.
+moto does not simulate the Price List, so botocore's Stubber responds, and validates requests and responses with
+botocore's model of the API.
 """
 
 import json
@@ -33,7 +34,7 @@ FIELDS = {
 
 
 def a_product(name: str, price: str, currency: str = "USD", unit: str = "Hrs") -> str:
-    """As the API has it: a text of JSON, with a term for each way to pay."""
+    """A product as the API returns it: a JSON text, with a term for each way to pay."""
     dimension = {"unit": unit, "pricePerUnit": {currency: price}, "beginRange": "0", "endRange": "Inf"}
     upfront = {"unit": "Quantity", "pricePerUnit": {currency: "12000"}}
     return json.dumps(
@@ -50,7 +51,7 @@ def a_product(name: str, price: str, currency: str = "USD", unit: str = "Hrs") -
 
 @contextmanager
 def answered(*pages: list[str], region: str = "eu-west-1", error: str = "") -> Iterator[list[str | None]]:
-    """The Price List answers with these pages; yields the region of each client."""
+    """The Price List responds with these pages; yields the region of each client."""
     regions: list[str | None] = []
     make = boto3.Session.client
 
@@ -88,7 +89,7 @@ def test_gpu_types_by_the_hour_on_demand_from_every_page() -> None:
     assert regions == ["us-east-1"], "where the API is served"
 
 
-def test_china_is_asked_in_china() -> None:
+def test_prices_of_chinese_regions_are_requested_in_china() -> None:
     with answered([a_product("p3.2xlarge", "22.5", "CNY")], region="cn-north-1") as regions:
         assert ec2_prices("cn-north-1").currency == "CNY"
     assert regions == ["cn-northwest-1"]
@@ -105,17 +106,17 @@ def test_china_is_asked_in_china() -> None:
         ([[a_product("g6.xlarge", "1"), a_product("g5.xlarge", "1", "EUR")]], "", "in EUR and USD"),
     ],
 )
-def test_an_answer_that_cannot_be_used_is_an_error_for_people(pages: list[list[str]], error: str, message: str) -> None:
+def test_an_unusable_answer_is_an_error_without_a_traceback(pages: list[list[str]], error: str, message: str) -> None:
     with answered(*pages, error=error), pytest.raises(AwsError, match=message):
         ec2_prices("eu-west-1")
 
 
-def test_what_is_no_region_is_refused() -> None:
+def test_an_invalid_region_is_refused() -> None:
     with pytest.raises(AwsError, match="'europe' is not an AWS region"):
         ec2_prices("europe")
 
 
-def test_the_command_prints_what_an_environment_takes(tmp_path: Path) -> None:
+def test_the_command_prints_prices_for_an_environment(tmp_path: Path) -> None:
     own = tmp_path / "own.csv"
     own.write_text("name,price_per_hour\ng6.xlarge,0.5\nStandard_NC24ads_A100_v4,3.67\n")
     listed = [a_product("g6.xlarge", "0.8982"), a_product("p5.48xlarge", "60.54"), a_product("p9.large", "1")]

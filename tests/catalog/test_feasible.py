@@ -1,4 +1,4 @@
-"""Which types a replica fits, and in which order."""
+"""The instance types that a replica fits, and their order."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ def names(catalog: Catalog, need: ModelNeed | MemoryNeed, **limits: Any) -> list
     return [each.type.name for each in catalog.feasible(need, **limits)]
 
 
-def test_fewest_gpus_then_least_memory_where_no_price_is_known() -> None:
+def test_without_prices_the_order_is_fewest_gpus_then_least_memory() -> None:
     found = Catalog.builtin().feasible(PHI_4, clouds={"azure"})
     order = [(each.type.gpus * each.estimate.nodes, each.type.gpus * each.type.gpu_memory_mib) for each in found]
     assert found[0].type.name == "Standard_NC24ads_A100_v4"
@@ -42,7 +42,7 @@ def test_a_known_price_counts_for_all_nodes_of_a_replica() -> None:
     assert "price not known" in found[2].reasons[-1]
 
 
-def test_only_nvidia_and_only_what_is_asked_for() -> None:
+def test_only_nvidia_types_that_match_the_restrictions() -> None:
     assert all(each.type.nvidia for each in Catalog.builtin().feasible(MemoryNeed(1)))
     assert names(Catalog.builtin(), PHI_4, names=["P5.48XLARGE", "g6.xlarge", "nothing"]) == ["p5.48xlarge"]
     assert names(Catalog.builtin(), PHI_4, names=[]) == []
@@ -76,7 +76,7 @@ types = st.builds(
 
 
 @given(st.lists(types, max_size=8, unique_by=lambda each: each.name), st.floats(1, 500), st.booleans(), st.randoms())
-def test_exactly_those_that_fit_in_an_order_that_the_input_does_not_change(
+def test_exactly_the_types_that_fit_for_any_order_of_the_input(
     given_types: list[InstanceType], gib: float, spans: bool, random: object
 ) -> None:
     need = ModelNeed(gib, 100_000, spans)

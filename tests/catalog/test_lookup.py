@@ -1,4 +1,4 @@
-"""Instance types by name, and what a live source changes."""
+"""Instance types by name, and the effect of live sources."""
 
 from collections.abc import Iterator
 from importlib import resources
@@ -29,19 +29,19 @@ def a_type(name: str = "own.large", gpus: int = 1, mib: int = 24576, product: st
         ("g6.12xlarge", "aws", 4, 24576),
     ],
 )
-def test_a_type_is_found_case_aside_with_the_memory_of_one_gpu(name: str, cloud: str, gpus: int, mib: int) -> None:
+def test_a_type_is_found_ignoring_case_with_the_memory_of_one_gpu(name: str, cloud: str, gpus: int, mib: int) -> None:
     found = Catalog.builtin().lookup(name)
     assert found is not None
     assert (found.cloud, found.gpus, found.gpu_memory_mib) == (cloud, gpus, mib)
 
 
-def test_the_table_holds_each_type_once() -> None:
+def test_the_table_has_each_type_once() -> None:
     text = resources.files("plimsoll.cluster.catalog").joinpath("instance_types.csv").read_text("utf-8")
     assert len(Catalog.builtin().types) == len(text.splitlines()) - 1 == 57
     assert {each.cloud for each in Catalog.builtin().types} == {"azure", "arc", "aws"}
 
 
-def test_other_accelerators_are_told_from_nvidias() -> None:
+def test_types_of_other_vendors_are_detected() -> None:
     found = {name: Catalog.builtin().lookup(name) for name in ("trn1.2xlarge", "g4ad.xlarge", "g6.xlarge")}
     assert [each.nvidia for each in found.values() if each] == [False, False, True]
 
@@ -56,14 +56,14 @@ def test_other_accelerators_are_told_from_nvidias() -> None:
         ("H200", "Standard_ND96isr_H200_v5"),
     ],
 )
-def test_near_misses_are_suggested(name: str, meant: str) -> None:
+def test_similar_names_are_suggested(name: str, meant: str) -> None:
     assert Catalog.builtin().lookup(name) is None
     assert meant in Catalog.builtin().near(name)
     assert len(Catalog.builtin().near(name)) <= 3
 
 
 @pytest.mark.parametrize("name", ["", "x", "zzzzzzzzzz"])
-def test_nothing_is_suggested_for_what_is_near_nothing(name: str) -> None:
+def test_nothing_is_suggested_without_a_similar_name(name: str) -> None:
     assert Catalog.builtin().near(name) == ()
 
 
@@ -72,7 +72,7 @@ def test_any_text_can_be_looked_up(name: str) -> None:
     assert all(Catalog.builtin().lookup(near) for near in Catalog.builtin().near(name))
 
 
-def test_a_live_type_wins_and_what_it_does_not_say_stays() -> None:
+def test_live_figures_take_precedence_and_missing_ones_stay() -> None:
     live = a_type("STANDARD_NC24ADS_A100_V4", mib=81559, product="NVIDIA-A100-SXM4-80GB")
     merged = Catalog.builtin().with_types([live])
     found = merged.lookup("standard_nc24ads_a100_v4")
@@ -87,7 +87,7 @@ def test_a_live_type_wins_and_what_it_does_not_say_stays() -> None:
     assert Catalog.builtin().lookup("Standard_NC24ads_A100_v4") != found
 
 
-def test_a_little_less_than_nominal_is_no_contradiction() -> None:
+def test_slightly_less_than_nominal_memory_is_no_contradiction() -> None:
     for name, mib, product in (
         ("Standard_NV36ads_A10_v5", 23028, "NVIDIA-A10-24Q"),
         ("Standard_ND96isr_H200_v5", 143771, "NVIDIA-H200"),
@@ -107,7 +107,7 @@ def test_a_little_less_than_nominal_is_no_contradiction() -> None:
         a_type("Standard_NV36ads_A10_v5", product="NVIDIA A100"),
     ],
 )
-def test_a_contradiction_is_told_with_both_sides(live: InstanceType) -> None:
+def test_a_contradiction_is_reported_with_both_sides(live: InstanceType) -> None:
     merged = Catalog.builtin().with_types([live])
     [difference] = map(str, merged.differences)
     assert live.describe_gpus() + " by a node" in difference
@@ -115,14 +115,14 @@ def test_a_contradiction_is_told_with_both_sides(live: InstanceType) -> None:
     assert merged.lookup(live.name) == merged.differences[0].live or merged.differences
 
 
-def test_a_type_that_only_the_cluster_knows() -> None:
+def test_a_type_that_is_known_from_the_cluster_only() -> None:
     merged = Catalog.builtin().with_types([a_type()])
     assert merged.lookup("OWN.LARGE") == a_type()
     assert merged.differences == ()
     assert "own.large" in merged.near("own.larg")
 
 
-def test_prices_for_an_unknown_type_are_refused_with_the_near_one() -> None:
+def test_prices_for_an_unknown_type_are_refused_with_a_similar_name() -> None:
     with pytest.raises(UnknownInstanceTypeError) as error:
         Catalog.builtin().with_prices({"g6.xlarg": 1})
     assert "g6.xlarge" in str(error.value)
@@ -140,13 +140,13 @@ def test_prices_for_an_unknown_type_are_refused_with_the_near_one() -> None:
         {"price_per_hour": float("nan")},
     ],
 )
-def test_figures_that_no_type_has_are_refused(bad: dict[str, float | str]) -> None:
+def test_impossible_figures_are_refused(bad: dict[str, float | str]) -> None:
     fields: dict[str, Any] = {"name": "t", "cloud": "", "gpus": 1, "gpu_memory_mib": 1024, "product": "NVIDIA L4"} | bad
     with pytest.raises(InvalidFigureError):
         InstanceType(**fields)
 
 
-def test_any_source_may_be_merged_lazily() -> None:
+def test_live_types_may_be_an_iterator() -> None:
     def source() -> Iterator[InstanceType]:
         yield a_type()
 

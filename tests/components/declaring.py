@@ -1,4 +1,4 @@
-"""Runs a Pulumi program with mocks, in a context of its own, and shows what it declared."""
+"""Runs a Pulumi program with mocks in its own context, and returns what it declared."""
 
 from collections.abc import Callable
 from contextvars import copy_context
@@ -40,7 +40,7 @@ def declared(
 
 
 def requests(program: Callable[[], Any]) -> dict[str, resource_pb2.RegisterResourceRequest]:
-    """What the engine is asked for, by `type::name` with the kind alone as the type: options and all."""
+    """The registration requests of the engine, with options, by `type::name`; the type is the kind alone."""
     recorder = _Recorder()
     monitor = _Requests(recorder)
     _run(program, recorder, monitor, "test", {})
@@ -73,12 +73,12 @@ def _run(
 
 
 def assert_golden(name: str, resources: list[dict[str, Any]]) -> None:
-    """Compares with the file of that name; `PLIMSOLL_UPDATE_GOLDEN=1 pytest tests/components` writes it anew."""
+    """Compares with the golden file of that name. `PLIMSOLL_UPDATE_GOLDEN=1 pytest tests/components` writes it."""
     golden.assert_golden(GOLDEN / f"{name}.yaml", resources)
 
 
 def _whole(value: Any) -> Any:
-    """The wire of Pulumi has no whole numbers; the engine's providers take them back to integers."""
+    """Pulumi's protocol has no integers; the engine's providers convert whole numbers back."""
     if isinstance(value, Unknown):
         return HIDDEN
     if isinstance(value, dict):
@@ -91,7 +91,7 @@ def _whole(value: Any) -> Any:
 
 
 def manifest(resources: list[dict[str, Any]], kind: str, name: str | None = None) -> dict[str, Any]:
-    """The inputs of the only resource of that kind, and name, its object's or its own, where one is given."""
+    """The inputs of the only resource of that kind; with `name`, of the one with this object or resource name."""
 
     def names(each: dict[str, Any]) -> tuple[Any, ...]:
         return (None, each["name"], (each["inputs"].get("metadata") or {}).get("name"))

@@ -1,4 +1,4 @@
-"""The controller's Deployment by its settings: what replaces a pod, and what its container's variables are."""
+"""The controller's Deployment by its settings: the update strategy and the container's variables."""
 
 from typing import Any, Unpack
 
@@ -28,11 +28,11 @@ def deployment(**args: Unpack[ControllerArgs]) -> dict[str, Any]:
     ],
 )
 def test_a_single_pod_on_a_volume_ends_before_the_next_one_starts(args: dict[str, Any], strategy: str) -> None:
-    """A volume that is ReadWriteOnce is mounted on one node: the next pod would wait for the end of the first."""
+    """A ReadWriteOnce volume is mounted on one node only, so the next pod would wait for the end of the first."""
     assert deployment(**args)["strategy"]["type"] == strategy
 
 
-def test_variables_that_fields_set_are_those_that_env_may_not_have() -> None:
+def test_variables_that_fields_set_are_refused_in_env() -> None:
     (container,) = deployment(**ON_A_BUCKET)["template"]["spec"]["containers"]
     assert {each["name"] for each in container["env"]} == set(SETTINGS)
 

@@ -230,7 +230,7 @@ def plain(component: Callable[..., Any]) -> list[Any]:
 
 
 def objects(component: Callable[..., Any], args: dict[str, Any]) -> list[Any]:
-    """What is declared, without the resources' own names and without what is empty."""
+    """The declared objects, without the resources' own names and without empty fields."""
     found = [without_empty(each["inputs"]) for each in declared(lambda: component("it", args))]
     return sorted(found, key=lambda each: str(sorted(each.get("metadata", each).items())))
 
@@ -251,7 +251,7 @@ def without_empty(value: Any) -> Any:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.component.__name__}.{'.'.join(map(str, case.path))}")
-def test_an_output_is_as_good_as_its_value_or_refused_by_name(case: Case) -> None:
+def test_an_output_has_the_effect_of_its_value_or_is_refused_by_name(case: Case) -> None:
     secret = outcome(case.component, case.with_output(pulumi.Output.secret))
     unknown = outcome(case.component, case.with_output(lambda _: pulumi.Output.from_input(pulumi.UNKNOWN)))
     if isinstance(secret, str):

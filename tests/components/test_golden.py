@@ -1,4 +1,4 @@
-"""What each component declares, whole: a change of a golden file is a change for every user."""
+"""The complete objects that each component declares. A change of a golden file is a change for every user."""
 
 from typing import Any, cast
 
@@ -256,7 +256,7 @@ def _gpu_discovery_with_everything() -> None:
         _gpu_discovery_with_everything,
     ],
 )
-def test_component_declares_what_its_golden_file_says(program: Any) -> None:
+def test_component_declares_the_objects_of_its_golden_file(program: Any) -> None:
     assert_golden(program.__name__.strip("_"), declared(program))
 
 

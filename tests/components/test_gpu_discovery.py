@@ -1,4 +1,4 @@
-"""Which parts of the chart are installed: what is asked for, less what the cluster has."""
+"""Which parts of the chart are installed: those that are requested and that the cluster lacks."""
 
 from typing import Any, Unpack
 
@@ -11,7 +11,7 @@ CHART = "Chart"
 
 
 def parts(**args: Unpack[GpuDiscoveryArgs]) -> tuple[bool, bool, bool] | None:
-    """Device plugin, GFD, NFD, as the chart's values have them; None where there is no chart."""
+    """Device plugin, GFD and NFD in the chart's values; None if there is no chart."""
     resources = declared(lambda: GpuDiscovery("gpu-discovery", args))
     if not any(each["type"].endswith(":Chart") for each in resources):
         assert resources == [], "a namespace without a chart"
@@ -31,7 +31,7 @@ def parts(**args: Unpack[GpuDiscoveryArgs]) -> tuple[bool, bool, bool] | None:
         (False, False, False),
     ],
 )
-def test_gfd_is_on_by_itself_exactly_where_nodes_are_brought(auto_provisioning: bool, mode: Any, gfd: bool) -> None:
+def test_gfd_is_on_by_default_only_for_existing_nodes(auto_provisioning: bool, mode: Any, gfd: bool) -> None:
     assert parts(auto_provisioning=auto_provisioning, gfd={"mode": mode}) == (True, gfd, gfd)
 
 
@@ -50,18 +50,18 @@ def test_device_plugin_is_installed_unless_switched_off() -> None:
         ({"device_plugin": ["a/b"], "gfd": ["a/c"]}, None),
     ],
 )
-def test_what_is_there_is_left_alone(
+def test_existing_parts_are_not_installed(
     existing: ExistingGpuSoftwareArgs, installed: tuple[bool, bool, bool] | None
 ) -> None:
     assert parts(existing=existing) == installed
 
 
-def test_nothing_asked_for_is_no_chart() -> None:
+def test_without_parts_there_is_no_chart() -> None:
     assert parts(enabled=False) is None
     assert parts(auto_provisioning=True, nvidia_device_plugin={"enabled": False}) is None
 
 
-def test_taints_of_the_pools_are_tolerated_beside_the_charts_own() -> None:
+def test_taints_of_node_pools_are_tolerated_in_addition_to_the_charts() -> None:
     args: GpuDiscoveryArgs = {
         "pool_taints": [{"key": "sku", "value": "gpu"}, {"key": "nvidia.com/gpu"}, {"key": "sku", "value": "big"}]
     }

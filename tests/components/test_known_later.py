@@ -1,4 +1,4 @@
-"""A value that is known later, or secret, hides its own place, and everything else is there at once."""
+"""A value that is unknown in a preview, or secret, hides only its own field; the rest is known at once."""
 
 from collections.abc import Callable
 from typing import Any
@@ -25,7 +25,7 @@ from tests.components.templates import TORCH
 
 
 def unknown() -> pulumi.Output[Any]:
-    """What a resource says only after the update."""
+    """An output of a resource that is known only after the update."""
     return pulumi.Output.from_input(pulumi.UNKNOWN)
 
 
@@ -43,7 +43,7 @@ def test_an_unknown_amount_of_a_queue() -> None:
     assert spec["resources"]["cpu"]["limit"] == -1
 
 
-def test_a_whole_part_that_is_known_is_converted_as_if_it_was_given() -> None:
+def test_a_known_output_is_converted_like_a_plain_value() -> None:
     late: pulumi.Output[Any] = pulumi.Output.from_input({"gpu": {"quota": 2, "over_quota_weight": 3}})
     plain = of("Queue", lambda: Queue("q", {"resources": {"gpu": {"quota": 2, "over_quota_weight": 3}}}))
     assert of("Queue", lambda: Queue("q", {"resources": late})) == plain
@@ -58,14 +58,14 @@ def test_a_whole_part_that_is_known_is_converted_as_if_it_was_given() -> None:
         {"gpu": {"quota": 2, "limit": None}},
     ],
 )
-def test_nothing_in_the_place_of_a_value_is_an_absent_one(resources: Any) -> None:
+def test_an_output_of_none_is_an_absent_value(resources: Any) -> None:
     plain = of("Queue", lambda: Queue("q", {"resources": {"gpu": {"quota": 2}}}))
     nothing: pulumi.Output[Any] = pulumi.Output.from_input(None)
     made = of("Queue", lambda: Queue("q", {"resources": resources, "display_name": nothing}))
     assert {key: value for key, value in made["spec"].items() if value is not None} == plain["spec"]
 
 
-def test_unknown_places_within_lists_and_texts() -> None:
+def test_unknown_values_within_lists_and_texts() -> None:
     pool = of(
         "NodePool",
         lambda: NodePool(
@@ -91,7 +91,7 @@ def test_a_known_output_is_written_into_the_text() -> None:
     assert of("PrometheusRule", lambda: Monitoring("alerts", {"scaling_seconds": late})) == plain
 
 
-def test_an_unknown_queue_of_a_runtime_stands_on_every_pod_template() -> None:
+def test_an_unknown_queue_of_a_runtime_is_on_every_pod_template() -> None:
     args: Any = {"pod_group_policy": {"kai_scheduler": {"queue": unknown()}}, "template": TORCH}
     spec = of("TrainingRuntime", lambda: TrainingRuntime("torch", args))["spec"]
     pods = [job["template"]["spec"]["template"] for job in spec["template"]["spec"]["replicatedJobs"]]
@@ -99,7 +99,7 @@ def test_an_unknown_queue_of_a_runtime_stands_on_every_pod_template() -> None:
     assert all(each["spec"]["schedulerName"] == "kai-scheduler" for each in pods)
 
 
-def test_a_part_into_which_the_component_must_look_hides_the_whole() -> None:
+def test_an_unknown_part_that_the_component_must_read_hides_the_whole() -> None:
     args: Any = {"pod_group_policy": unknown(), "template": TORCH}
     assert of("TrainingRuntime", lambda: TrainingRuntime("torch", args))["spec"] == HIDDEN
 
@@ -123,7 +123,7 @@ def test_the_namespace_of_triggers_may_be_known_later() -> None:
     assert policy["matchConstraints"]["namespaceSelector"]["matchLabels"]["kubernetes.io/metadata.name"] == HIDDEN
 
 
-def test_what_is_wrong_beside_an_unknown_value_is_refused_in_the_preview() -> None:
+def test_errors_besides_an_unknown_value_are_refused_in_the_preview() -> None:
     with pytest.raises(InvalidArgumentError, match=r"Queue q: resources.cpu.quota: must be at least 0"):
         declared(lambda: Queue("q", {"resources": {"gpu": {"quota": unknown()}, "cpu": {"quota": -3}}}))
     with pytest.raises(InvalidArgumentError, match=r"Workspace w: inference.replica: unknown field"):
@@ -131,7 +131,7 @@ def test_what_is_wrong_beside_an_unknown_value_is_refused_in_the_preview() -> No
         declared(lambda: Workspace("w", {"inference": misspelled}))
 
 
-def test_a_known_output_is_checked_beside_an_unknown_one() -> None:
+def test_a_known_output_is_checked_besides_an_unknown_one() -> None:
     late = pulumi.Output.from_input(-3)
     args: Any = {"resources": {"gpu": {"quota": unknown()}, "cpu": {"quota": late}}}
     with pytest.raises(InvalidArgumentError, match=r"resources.cpu.quota: must be at least 0"):
@@ -147,7 +147,9 @@ def test_a_known_output_is_checked_beside_an_unknown_one() -> None:
         (lambda later: GpuDiscovery("gpu", {"namespace": later}), "namespace"),
     ],
 )
-def test_what_decides_which_objects_there_are_is_refused_by_name(program: Callable[[Any], Any], field: str) -> None:
+def test_outputs_that_determine_the_number_of_objects_are_refused_by_name(
+    program: Callable[[Any], Any], field: str
+) -> None:
     with pytest.raises(InvalidArgumentError) as caught:
         declared(lambda: program(unknown()))
     assert f"{field}: is an Output, and which objects there are depends on it" in str(caught.value)

@@ -36,7 +36,7 @@ SINGLE: dict[str, Of] = {
 
 
 @pytest.mark.parametrize("kind", SINGLE)
-def test_options_for_an_object_go_to_it_and_the_others_to_both(kind: str) -> None:
+def test_options_for_objects_reach_the_object_and_the_others_both(kind: str) -> None:
     component, args = SINGLE[kind]
 
     def program() -> None:
@@ -92,7 +92,7 @@ def test_the_arguments_are_the_inputs_of_the_component() -> None:
     assert inputs == {"resources": {"gpu": {"quota": 2.0}}, "priority": 7.0}
 
 
-def test_a_secret_makes_its_own_place_secret() -> None:
+def test_a_secret_makes_only_its_own_field_secret() -> None:
     inference: Any = {"preset": {"name": "phi-4"}, "config": pulumi.Output.secret("tuned"), "replicas": 2}
     spec = MessageToDict(requests(lambda: Workspace("w", {"inference": inference}))["kubernetes:Workspace::w"].object)[
         "spec"
@@ -101,7 +101,7 @@ def test_a_secret_makes_its_own_place_secret() -> None:
     assert spec == {"inference": {"preset": {"name": "phi-4"}, "replicas": 2.0}}
 
 
-def test_a_secret_item_of_a_list_is_secret_alone() -> None:
+def test_a_secret_item_of_a_list_makes_only_this_item_secret() -> None:
     args: Any = {
         **KWOK,
         "requirements": [{"key": "zone", "operator": "In", "values": ["a", pulumi.Output.secret("b")]}],
@@ -132,7 +132,7 @@ def test_a_secret_label_hides_no_output() -> None:
     declared(program)
 
 
-def test_arguments_of_none_are_absent_and_may_be_spelled_as_in_a_stack_file() -> None:
+def test_arguments_of_none_are_absent_and_names_may_be_those_of_a_stack_file() -> None:
     queue = manifest(declared(lambda: Queue("q", {"name": None, "patch_force": None})), "Queue")  # type: ignore[typeddict-item]
     assert queue["metadata"]["name"] == "q"
     args: Any = {"podMonitor": False, "dashboardLabels": {"grafana": "1"}}
@@ -141,7 +141,7 @@ def test_arguments_of_none_are_absent_and_may_be_spelled_as_in_a_stack_file() ->
     assert manifest(resources, "ConfigMap")["metadata"]["labels"] == {"grafana": "1"}
 
 
-def test_objects_and_names_are_there_for_the_rest_of_the_program() -> None:
+def test_objects_and_names_are_available_to_the_rest_of_the_program() -> None:
     def program() -> Any:
         queue = Queue("research", {"name": "of-research"})
         pool = NodePool("gpu", KWOK)
@@ -163,7 +163,7 @@ def test_objects_and_names_are_there_for_the_rest_of_the_program() -> None:
     declared(program)
 
 
-def test_taking_fields_back_from_others_is_a_setting() -> None:
+def test_overwriting_fields_of_others_is_a_setting() -> None:
     by_default = manifest(declared(lambda: Queue("q", {})), "Queue")["metadata"]["annotations"]
     assert "pulumi.com/patchForce" not in by_default
     forced = manifest(declared(lambda: Queue("q", {"patch_force": True})), "Queue")["metadata"]["annotations"]

@@ -1,4 +1,4 @@
-"""A component refuses what its kind cannot take, before anything is declared, and names the field."""
+"""A component refuses invalid values before anything is declared, and names the field."""
 
 import re
 from typing import Any
@@ -20,11 +20,11 @@ def test_a_refusal_names_the_object_and_the_field(refused: Refused) -> None:
 
 
 @pytest.mark.parametrize("value", ["a100-80gb", "v2", "2026", "team-1", "deadbeef"])
-def test_node_pool_takes_labels_that_last(value: str) -> None:
+def test_node_pool_accepts_labels_that_do_not_change(value: str) -> None:
     declared(lambda: NodePool("gpu", {**KWOK, "labels": {"class": value}}))
 
 
-def test_values_that_are_known_late_are_checked_when_they_are() -> None:
+def test_unknown_values_are_checked_when_they_are_known() -> None:
     late: pulumi.Output[Any] = pulumi.Output.from_input({"gpu": {"quota": 2, "limit": 1}})
     with pytest.raises(InvalidObjectError, match=r"^Queue q: resources\.gpu: "):
         declared(lambda: Queue("q", {"resources": late}))

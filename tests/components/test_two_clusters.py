@@ -1,4 +1,4 @@
-"""One program declares two clusters by two providers: no two resources have the same URN, and old names are aliases."""
+"""One program declares two clusters with two providers: URNs are unique, and former names are aliases."""
 
 import json
 from collections import Counter
@@ -66,7 +66,7 @@ CONTROLLER: ControllerArgs = {"image": "a:1", "backend": "s3://states", "passphr
         "Admission",
     ],
 )
-def test_two_of_them_share_no_urn_and_declare_the_same_objects(
+def test_two_of_each_component_have_different_urns_and_the_same_objects(
     declare: Callable[[str, pulumi.ResourceOptions], Any],
 ) -> None:
     made = [each for each in declared(both(declare)) if not each["type"].startswith("pulumi:")]

@@ -1,4 +1,4 @@
-"""The pages as a Deployment: an account that reads what is observed and writes nothing, and who reaches them."""
+"""The Deployment of the web pages: a read-only account, and who may connect."""
 
 from typing import Any, Unpack
 
@@ -16,7 +16,7 @@ def made(**ui: Unpack[UiArgs]) -> list[dict[str, Any]]:
     return [each for each in declared(lambda: Controller("controller", args)) if "plimsoll-ui" in each["name"]]
 
 
-def test_its_role_reads_every_kind_that_is_observed_and_writes_none() -> None:
+def test_its_role_reads_every_observed_kind_and_writes_none() -> None:
     allowed = {(group, resource) for rule in UI for group in rule["apiGroups"] for resource in rule["resources"]}
     for store in (*Stores(), Store(DEFINITIONS)):
         group = store.kind.api_version.rpartition("/")[0]
@@ -25,18 +25,18 @@ def test_its_role_reads_every_kind_that_is_observed_and_writes_none() -> None:
     assert not {"secrets", "configmaps", "*"} & {resource for _, resource in allowed}
 
 
-def test_without_a_proxy_nobody_is_let_in() -> None:
+def test_without_a_proxy_no_connection_is_admitted() -> None:
     policy = manifest(made(), "NetworkPolicy")["spec"]
     assert policy["ingress"] == []
     assert policy["policyTypes"] == ["Ingress", "Egress"]
 
 
-def test_all_pods_of_the_proxys_namespace_may_ask_where_none_is_named() -> None:
+def test_without_labels_all_pods_of_the_proxys_namespace_are_admitted() -> None:
     (rule,) = manifest(made(proxy={"namespace": "ingress"}), "NetworkPolicy")["spec"]["ingress"]
     assert rule["from"] == [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "ingress"}}}]
 
 
-def test_the_controllers_pods_are_not_those_of_the_pages() -> None:
+def test_the_selectors_of_controller_and_pages_do_not_overlap() -> None:
     everything = declared(lambda: Controller("controller", {**GIVEN, "ui": {}}))
     selectors = [
         each["inputs"]["spec"]["selector"]["matchLabels"] for each in everything if each["type"].endswith(":Deployment")

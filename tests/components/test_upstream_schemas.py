@@ -1,4 +1,5 @@
-"""What the components declare of others' kinds fits those kinds' own definitions, from their Go modules."""
+"""Objects of other projects' kinds that the components declare are valid by those kinds' definitions, from their Go
+modules."""
 
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ POOL: NodePoolArgs = {"node_class_ref": {"group": "karpenter.k8s.aws", "kind": "
 
 
 def assert_valid(definition: Path, resource: dict[str, Any]) -> None:
-    """Against the schema of the object's version, with unknown fields refused."""
+    """Validates against the schema of the object's version; unknown fields are refused."""
     if not definition.exists():
         pytest.skip(f"{definition.name} is not installed: plimsoll sandbox install --trainer")
     versions = yaml.safe_load(definition.read_text())["spec"]["versions"]
@@ -36,7 +37,7 @@ def assert_valid(definition: Path, resource: dict[str, Any]) -> None:
 
 
 def _closed(schema: Any) -> Any:
-    """With `additionalProperties: false` where the apiserver would drop a field."""
+    """The schema with `additionalProperties: false` where the apiserver would drop a field."""
     if isinstance(schema, list):
         return [_closed(item) for item in schema]
     if not isinstance(schema, dict):

@@ -1,4 +1,4 @@
-"""A cluster as a provisioner and a scheduler change it: pods come, are bound and go, nodes come or fail to."""
+"""A cluster that a provisioner and a scheduler change: pods are created, bound and deleted, nodes register or fail."""
 
 from dataclasses import replace
 
@@ -16,7 +16,7 @@ VCPUS = {"g6.xlarge": 4, "g6.12xlarge": 48, "g5.xlarge": 4, "g5.48xlarge": 192}
 
 
 class Cluster:
-    """`roomy` nodes have more CPU than was assumed of their type."""
+    """A simulated cluster. Nodes in `roomy` have more CPU than was assumed for their instance type."""
 
     def __init__(self, nodes: list[Node], limit: int | None, queues: list[Queue], roomy: bool) -> None:
         self.nodes = {node.name: node for node in nodes}
@@ -41,7 +41,7 @@ class Cluster:
         return a_snapshot(*self.waiting.values(), *self.bound, *self.nodes.values(), *self._queues, pool)
 
     def planned(self) -> DemandPlan:
-        """The plan of the cluster as it is: the same of an engine that lived on and of one that starts anew."""
+        """The plan of the current cluster; asserts that a planner with caches and a new one have the same plan."""
         plan = self.planner.plan(self.snapshot, self.requested, self.blocked)
         assert plan == plan_demand(self.snapshot, self.requested, self.blocked)
         check(plan, self.waiting.values(), self.free, self.requested)
@@ -53,7 +53,7 @@ class Cluster:
         return {name: sum(1000 - taken for taken in gpus) for name, gpus in self._taken.items()}
 
     def plan(self) -> list[RequestedNode]:
-        """Plans, withdraws requests that nobody needs, and requests new nodes, which it gives."""
+        """Plans, withdraws requests that no pod needs, and requests new nodes, which it returns."""
         self.found = self.planned()
         self.requested = [node for node in self.requested if node.name in self.found.needed]
         self._made += 1
@@ -76,7 +76,7 @@ class Cluster:
         self._taken[name] = [0] * node.gpus
 
     def claim(self, node: RequestedNode) -> None:
-        """The autoscaler has a NodeClaim for it."""
+        """The autoscaler creates a NodeClaim for the request."""
         self.requested[self.requested.index(node)] = replace(node, claimed=True)
 
     def fail(self, node: RequestedNode) -> None:
@@ -84,7 +84,7 @@ class Cluster:
         self.blocked |= {(each, node.node_pool) for each in node.instance_types}
 
     def bind(self, uid: str, node: str) -> bool:
-        """Onto the first GPUs that have room, as a scheduler might; False where there are not enough."""
+        """Binds the pod to the first GPUs with room, as a scheduler might. Returns False if there are not enough."""
         pod, taken = self.waiting[uid], self._taken[node]
         milli = milli_of(pod)
         gpus = [gpu for gpu, used in enumerate(taken) if used + milli <= 1000][: devices_of(pod)]
@@ -101,7 +101,7 @@ class Cluster:
         return True
 
     def _allows(self, pod: Pod, node: str) -> bool:
-        """Whether labels allow it, and the CPU of the others on the node."""
+        """Whether labels and CPU allow the pod on the node."""
         used = sum(each.host.cpu_milli for each in self.bound if each.node_name == node)
         there = self.nodes[node]
         cpu = str(there.allocatable["cpu"])

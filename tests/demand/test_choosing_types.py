@@ -1,4 +1,5 @@
-"""Which type is chosen: preferences of pods first, then the fewest GPUs, then the price; surplus is bounded."""
+"""The choice of instance types: preferences of pods first, then the fewest GPUs, then the price; surplus GPUs are
+limited."""
 
 from typing import Any
 
@@ -43,19 +44,19 @@ def preferring(name: str, *weighted: tuple[int, str], fraction: str = "0.5", **m
 POOL = a_node_pool("pool", (L4, A10G, A100))
 
 
-def test_what_pods_prefer_is_chosen_by_weight() -> None:
+def test_the_preferred_type_with_the_highest_weight_is_chosen() -> None:
     assert types(planned(preferring("pod", (10, A10G), (20, A100)), POOL)) == [A100]
     assert types(planned(preferring("pod", (20, A10G), (10, A100)), POOL)) == [A10G]
 
 
-def test_a_preference_is_no_filter() -> None:
+def test_a_preference_excludes_no_type() -> None:
     pod = preferring("pod", (20, "no-such-type"), (10, A10G))
     assert types(planned(pod, POOL)) == [A10G]
     assert types(planned(pod, POOL, blocked=[(A10G, "pool")])) == [L4]
     assert types(planned(pod, a_node_pool("pool", (L4,)))) == [L4]
 
 
-def test_the_next_one_serves_those_that_a_limit_keeps_from_the_first() -> None:
+def test_the_next_type_serves_pods_beyond_the_limit_of_the_first() -> None:
     pods = [preferring(f"pod-{n}", (10, A10G), fraction="0.9") for n in range(3)]
     first = a_node_pool("first", (A10G,), limits={"nvidia.com/gpu": 1})
     assert types(planned(*pods, first, a_node_pool("second", (L4,)))) == [A10G, L4, L4]
@@ -70,7 +71,7 @@ def test_free_and_requested_nodes_come_before_preferred_ones() -> None:
     assert (plan.nodes, plan.needed) == ((), frozenset({requested[0].name}))
 
 
-def test_a_plan_by_preference_that_is_fed_back_asks_for_nothing() -> None:
+def test_a_repeated_plan_with_preferences_requests_nothing() -> None:
     pods = [preferring(f"pod-{n}", (10, A10G), (20, A100), fraction="0.7") for n in range(4)]
     plan = planned(*pods, POOL)
     again = planned(*pods, POOL, requested=requests_of(plan.nodes))
@@ -79,7 +80,7 @@ def test_a_plan_by_preference_that_is_fed_back_asks_for_nothing() -> None:
 
 
 def test_shares_in_mib_choose_by_gpus_and_then_by_price() -> None:
-    """Two of 20000 MiB fit one GPU of either type, however much of it is left."""
+    """Two shares of 20000 MiB fit one GPU of either type, however much of it is left."""
     small, large = "Standard_NC24ads_A100_v4", "Standard_NC40ads_H100_v5"
     pool = a_node_pool("pool", (small, large))
     pods = [a_waiting_pod(f"pod-{n}", gpu_memory="20000") for n in range(2)]
@@ -88,7 +89,7 @@ def test_shares_in_mib_choose_by_gpus_and_then_by_price() -> None:
         assert types(planned(*pods, pool, environment=environment)) == [cheap]
 
 
-def test_a_price_that_nobody_offers_is_told_and_one_of_live_nodes_counts() -> None:
+def test_a_price_of_an_unknown_type_is_a_warning_and_one_of_live_nodes_counts() -> None:
     """Without NodePools the types are those of live nodes."""
     pod = a_waiting_pod(gpu_fraction="0.5")
     full = [a_waiting_pod(f"full-{name}", gpus=1, node=name, reason=None, phase="Running") for name in ("one", "two")]
@@ -106,7 +107,7 @@ def test_a_price_that_nobody_offers_is_told_and_one_of_live_nodes_counts() -> No
 
 @pytest.mark.parametrize(("surplus", "bought"), [(0, []), (2, []), (3, [L4_4]), (7, [L4_4])])
 def test_surplus_beyond_a_blocked_small_type_is_bounded(surplus: int, bought: list[str]) -> None:
-    """Half a GPU does not become a node of four unless that is allowed."""
+    """Half a GPU does not lead to a node of four GPUs unless `surplusGpus` allows it."""
     environment = an_environment(demand={"surplusGpus": surplus})
     pool = a_node_pool("pool", (L4, L4_4))
     pod = a_waiting_pod(gpu_fraction="0.5")
@@ -116,7 +117,7 @@ def test_surplus_beyond_a_blocked_small_type_is_bounded(surplus: int, bought: li
         assert "spec.demand.surplusGpus" in refused(plan)["uid-pod"]
 
 
-def test_the_smallest_type_that_there_is_has_no_surplus() -> None:
+def test_the_smallest_available_type_is_no_surplus() -> None:
     pod = a_waiting_pod(gpu_fraction="0.5")
     assert types(planned(pod, a_node_pool("pool", (A100,)))) == [A100]
     large = a_waiting_pod("large", gpu_fraction="0.5", gpu_fraction_num_devices="4")

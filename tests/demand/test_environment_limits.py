@@ -1,4 +1,4 @@
-"""The Environment's limits bound what demand asks for, beside the Workspaces' nodes."""
+"""The Environment's limits apply to demand and to the Workspaces' nodes together."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ def a_cluster(*objects: Any, count: int = 33, environment: Environment) -> Clust
 
 @pytest.mark.parametrize("provisioner", ["trigger-pod", "capacity-buffer"])
 @pytest.mark.parametrize("limits", [{"gpus": 20}, {"nodes": 2}])
-def test_demand_stops_at_the_limit_and_says_so(provisioner: str, limits: dict[str, Any]) -> None:
+def test_demand_stops_at_the_limit_with_a_reason(provisioner: str, limits: dict[str, Any]) -> None:
     cluster = a_cluster(environment=bounded(provisioner=provisioner, **limits))
     cluster.run_round(at(0))
     objects = [*cluster.requested("Pod"), *cluster.requested("CapacityBuffer")]
@@ -33,8 +33,8 @@ def test_demand_stops_at_the_limit_and_says_so(provisioner: str, limits: dict[st
     assert cluster.run_round(at(1)).empty
 
 
-def test_what_was_asked_for_counts_as_long_as_its_nodes_are_there() -> None:
-    """Also when its pods are bound, and nothing asks any more."""
+def test_nodes_for_demand_count_as_long_as_they_exist() -> None:
+    """Also when its pods are bound and nothing is requested any more."""
     cluster = a_cluster(environment=bounded(gpus=8), count=16)
     cluster.run_round(at(0))
     cluster.objects += [claim("gpu-aaaaa", at(1), nodeName="n1"), node("n1", at(1))]
@@ -63,7 +63,7 @@ def test_workspaces_and_demand_share_the_limit() -> None:
     assert [each.key.kind for each in made.creations] == ["Pod"], "8 GPUs are left"
 
 
-def test_workspaces_cannot_take_what_demand_has_asked_for() -> None:
+def test_workspaces_cannot_use_the_room_that_demand_has_requested() -> None:
     environment = bounded(nap=True, gpus=8)
     cluster = a_cluster(environment=environment, count=1)
     cluster.run_round(at(0))

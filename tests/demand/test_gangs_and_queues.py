@@ -1,4 +1,4 @@
-"""Gangs start whole or not at all; a queue that admits nothing is asked for nothing."""
+"""Gangs start completely or not at all, and nothing is requested for pods that their queue does not admit."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ ROOT = a_queue("root", parent="")
     ("pods", "least", "nodes"),
     [(3, 3, 3), (4, 4, 0), (4, 3, 3), (4, 2, 3), (2, 4, 2), (4, 1, 3)],
 )
-def test_a_pod_group_has_its_least_or_nothing(pods: int, least: int, nodes: int) -> None:
+def test_a_pod_group_gets_at_least_its_minimum_or_nothing(pods: int, least: int, nodes: int) -> None:
     plan = planned(*members(pods), a_group(least), POOL)
     demand = only(plan)
     assert len(plan.nodes) == nodes
@@ -40,7 +40,7 @@ def test_a_pod_group_has_its_least_or_nothing(pods: int, least: int, nodes: int)
         assert "team/job" not in str(demand.reasons)
 
 
-def test_members_that_run_count() -> None:
+def test_running_members_count() -> None:
     running = a_waiting_pod("running", gpu_fraction="0.9", pod_group_name="job", node="elsewhere")
     assert len(planned(*members(4), running, a_group(4), POOL).nodes) == 3
     assert not planned(*members(4), running, a_group(5), POOL).nodes
@@ -59,7 +59,7 @@ def test_a_member_whose_request_cannot_be_read_has_no_place(least: int, asked: i
         assert "team" not in "".join(demand.reasons)
 
 
-def test_a_gang_that_cannot_start_leaves_what_its_queue_may_have() -> None:
+def test_a_gang_that_cannot_start_uses_nothing_of_its_queue() -> None:
     typo = a_waiting_pod("typo", gpu_fraction="half", pod_group_name="job", queue="team")
     alone = a_waiting_pod("alone", gpu_fraction="0.9", queue="team", priority=-1)
     gang = members(1, queue="team")
@@ -68,7 +68,7 @@ def test_a_gang_that_cannot_start_leaves_what_its_queue_may_have() -> None:
 
 
 @pytest.mark.parametrize(("least", "asked"), [(2, 2), (3, 0), (1, 2)])
-def test_a_queue_admits_as_many_of_a_gang_as_it_may_have_from_its_least_on(least: int, asked: int) -> None:
+def test_a_queue_admits_the_minimum_of_a_gang_and_then_single_pods(least: int, asked: int) -> None:
     queue = a_queue("team", limit=2)
     plan = planned(*members(3, queue="team"), a_group(least), queue, ROOT, POOL)
     assert len(plan.nodes) == asked
@@ -81,7 +81,7 @@ def test_a_gang_that_cannot_start_leaves_room_for_others() -> None:
     assert on_new(planned(*members(4), a_group(4), alone, POOL)) == {"uid-alone"}
 
 
-def test_of_two_gangs_that_do_not_both_fit_one_starts() -> None:
+def test_one_of_two_gangs_starts_if_only_one_fits() -> None:
     plan = planned(*members(2, "one"), *members(2, "two"), a_group(2, "one"), a_group(2, "two"), POOL)
     assert len(plan.nodes) == 2
     assert len({node.pods[0].rsplit("-", 1)[0] for node in plan.nodes}) == 1
@@ -101,15 +101,15 @@ def test_labels_of_workloads_make_gangs(labels: dict[str, str]) -> None:
     assert len(planned(*pods[:3], POOL).nodes) == 3
 
 
-def test_a_gang_over_several_classes_is_one() -> None:
+def test_a_gang_may_have_pods_of_several_classes() -> None:
     pods = [*members(2), a_waiting_pod("other", gpu_fraction="0.9", pod_group_name="job", selector={"no": "where"})]
     plan = planned(*pods, a_group(3), POOL)
     assert not plan.nodes
     assert len(refused(plan)) == 3
 
 
-def test_a_gang_over_several_classes_that_share_a_node_is_one_too() -> None:
-    """The one that selects the type is of another class, and of the same nodes."""
+def test_a_gang_may_have_pods_of_several_classes_on_one_node() -> None:
+    """The pods that select the type are of another class, and use the same nodes."""
     type_of = {"node.kubernetes.io/instance-type": L4}
     pods = [*members(3), a_waiting_pod("other", gpu_fraction="0.1", pod_group_name="job", selector=type_of)]
     assert len(planned(*pods, a_group(4), POOL).nodes) == 3
@@ -123,7 +123,7 @@ def test_demand_over_the_limit_of_its_queue_is_blocked() -> None:
     assert not plan.nodes
 
 
-def test_the_part_that_a_queue_admits_is_asked_for() -> None:
+def test_the_pods_that_a_queue_admits_are_requested() -> None:
     queue = a_queue("team", limit=1)
     pods = [a_waiting_pod(f"pod-{n}", gpu_fraction="0.4", queue="team", priority=n) for n in range(3)]
     plan = planned(*pods, queue, ROOT, POOL)
@@ -132,14 +132,14 @@ def test_the_part_that_a_queue_admits_is_asked_for() -> None:
     assert "OverLimit" in refused(plan)["uid-pod-0"]
 
 
-def test_work_that_is_not_preemptible_must_fit_the_quota() -> None:
+def test_non_preemptible_work_must_fit_the_quota() -> None:
     queue = a_queue("team", quota=0.5)
     firm = planned(a_waiting_pod(gpu_fraction="0.6", queue="team", priority=125), queue, ROOT, POOL)
     assert only(firm).blocked
     assert planned(a_waiting_pod(gpu_fraction="0.6", queue="team", priority=50), queue, ROOT, POOL).nodes
 
 
-def test_classes_of_one_queue_share_what_it_may_have() -> None:
+def test_classes_of_one_queue_share_its_limit() -> None:
     queue = a_queue("team", limit=1)
     pods = [a_waiting_pod("a", gpu_fraction="0.7", queue="team"), a_waiting_pod("b", gpu_fraction="0.7", queue="team")]
     other = pods[1].model_copy(update={"scheduler_name": "default-scheduler"})
@@ -157,7 +157,7 @@ def test_classes_of_one_queue_share_what_it_may_have() -> None:
     ],
 )
 def test_a_queue_counts_fractions_exactly(asked: dict[str, Any], admitted: int) -> None:
-    """A limit of one GPU; an A10G has 23000 MiB to share."""
+    """The limit is one GPU; an A10G has 23000 MiB to share."""
     pods = [a_waiting_pod(f"pod-{n:02}", queue="team", **asked) for n in range(admitted + 1)]
     plan = planned(*pods, a_queue("team", limit=1), ROOT, a_node_pool("pool", ("g5.xlarge",)))
     (left,) = refused(plan).values()

@@ -1,4 +1,4 @@
-"""Nothing is requested for a pod before its grace is over, and for one that outwaited requests it is."""
+"""No node is requested for a pod before its grace period has passed, or after `waitSeconds` one is requested anyway."""
 
 import random
 from dataclasses import replace
@@ -18,7 +18,7 @@ def at(seconds: int) -> datetime:
 
 
 def unschedulable(name: str, since: int, fraction: str = "0.9", **more: Any) -> Pod:
-    """A pod that the scheduler has said to be unschedulable so many seconds after the start."""
+    """A pod that became unschedulable this many seconds after the start."""
     pod = a_waiting_pod(name, gpu_fraction=fraction, **more)
     (condition,) = pod.conditions
     time = at(since).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -26,7 +26,7 @@ def unschedulable(name: str, since: int, fraction: str = "0.9", **more: Any) -> 
     return pod.model_copy(update={"conditions": (message,), "creation_timestamp": time})
 
 
-def test_a_pod_waits_for_its_grace() -> None:
+def test_no_node_is_requested_in_the_grace_period() -> None:
     environment = an_environment(demand={"graceSeconds": 60})
     pods = [unschedulable("early", 0), unschedulable("late", 30)]
     plan = planned(*pods, POOL, environment=environment, now=at(59))
@@ -41,11 +41,11 @@ def test_a_pod_waits_for_its_grace() -> None:
     assert (len(plan.nodes), plan.next_deadline) == (2, "")
 
 
-def test_without_the_setting_there_is_none() -> None:
+def test_without_the_setting_there_is_no_grace_period() -> None:
     assert planned(unschedulable("pod", 0), POOL, now=at(0)).nodes
 
 
-def test_free_and_requested_nodes_serve_a_pod_in_its_grace() -> None:
+def test_free_and_requested_nodes_serve_pods_in_the_grace_period() -> None:
     environment = an_environment(demand={"graceSeconds": 60})
     there = planned(unschedulable("pod", 0), a_gpu_node(), POOL, environment=environment, now=at(1))
     assert only(there).on_nodes == {"node": ("uid-pod",)}
@@ -55,8 +55,8 @@ def test_free_and_requested_nodes_serve_a_pod_in_its_grace() -> None:
     assert not only(plan).in_grace
 
 
-def test_what_is_planned_anyway_takes_pods_in_their_grace_along_or_leaves_them() -> None:
-    """A node for others may serve them; none is bought for them."""
+def test_nodes_for_other_pods_may_serve_pods_in_the_grace_period() -> None:
+    """A node for other pods may serve them; no node is requested for them."""
     environment = an_environment(demand={"graceSeconds": 60})
     pods = [unschedulable("over", 0, "0.5"), unschedulable("within", 50, "0.5")]
     plan = planned(*pods, POOL, environment=environment, now=at(61))
@@ -64,7 +64,7 @@ def test_what_is_planned_anyway_takes_pods_in_their_grace_along_or_leaves_them()
 
 
 def hard_to_pack(seed: int = 33) -> list[Pod]:
-    """Shares of several GPUs with so much CPU that packing takes a node more than the bound proves."""
+    """Shares of several GPUs with so much CPU that the packing needs one node more than the bound proves."""
     generator = random.Random(seed)
     return [
         unschedulable(
@@ -78,9 +78,9 @@ def hard_to_pack(seed: int = 33) -> list[Pod]:
     ]
 
 
-def test_pods_wait_for_requested_nodes_of_which_the_bound_says_that_they_suffice_but_not_for_ever() -> None:
-    """KAI places the pods, so what the plan could not place may well fit; a pod that is older than all requests that it
-    could use, and for which they were there longer than is set, gets a node of its own."""
+def test_pods_wait_at_most_wait_seconds_for_nodes_that_suffice_by_the_bound() -> None:
+    """KAI places the pods, so a pod without a place in the plan may still fit. A pod that is older than all requests
+    that it could use gets its own node when the requests are older than `waitSeconds`."""
     pods, pool = hard_to_pack(), a_node_pool("pool", ("g6.12xlarge",))
     first = planned(*pods, pool)
     assert first.gpus > first.least_gpus, "else this shows nothing"
@@ -100,7 +100,7 @@ def test_pods_wait_for_requested_nodes_of_which_the_bound_says_that_they_suffice
     assert not planned(*younger, pool, requested=requested, environment=environment, now=at(10_000)).nodes
 
 
-def test_what_the_bound_proves_to_be_missing_is_requested_at_once() -> None:
+def test_nodes_that_are_missing_by_the_bound_are_requested_at_once() -> None:
     pods, pool = hard_to_pack(), a_node_pool("pool", ("g6.12xlarge",))
     first = planned(*pods, pool)
     requested = [

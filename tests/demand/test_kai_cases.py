@@ -1,4 +1,4 @@
-"""KAI's cases of unschedulable shares, with the right answers where KAI's are wrong."""
+"""KAI's test cases for unschedulable shares, with the correct answers where KAI's differ."""
 
 from typing import Any
 
@@ -69,7 +69,7 @@ def test_shares_of_different_products_never_share_a_gpu() -> None:
     assert [len(node.demands) for node in found.nodes] == [1, 1]
 
 
-def test_an_unreadable_annotation_is_told_with_pod_and_value() -> None:
+def test_an_invalid_annotation_is_reported_with_pod_and_value() -> None:
     plan = plan_of(a_waiting_pod("bad", gpu_fraction="much"), a_waiting_pod("good", gpu_fraction="0.5"))
     demand = only(plan)
     assert "team/bad" in demand.refused["uid-bad"]
@@ -79,7 +79,7 @@ def test_an_unreadable_annotation_is_told_with_pod_and_value() -> None:
     assert [node.pods for node in plan.nodes] == [("uid-good",)]
 
 
-def test_pods_with_whole_gpus_are_listed_apart() -> None:
+def test_pods_with_whole_gpus_are_listed_separately() -> None:
     plan = plan_of(a_waiting_pod("whole", gpus=2, scheduler="default-scheduler"))
     demand = only(plan)
     assert list(demand.whole_gpu_pods) == ["uid-whole"]
@@ -87,6 +87,6 @@ def test_pods_with_whole_gpus_are_listed_apart() -> None:
     assert not demand.pods
 
 
-def test_eight_shares_of_one_gpu_each_are_one_node_where_only_large_ones_are_sold() -> None:
+def test_eight_shares_fill_one_node_of_eight_gpus() -> None:
     found = plan_of(*shares(*["0.9"] * 8), offered=(A100,))
     assert [(node.gpus, len(node.held)) for node in found.nodes] == [(8, 8)]

@@ -1,4 +1,4 @@
-"""What every plan of demand keeps, whatever the cluster holds."""
+"""Properties of every demand plan, for any cluster."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
@@ -72,7 +72,7 @@ def devices_of(pod: Pod) -> int:
 
 
 def places(demand: Demand) -> Counter[str]:
-    """How often each pod has a place, or waits."""
+    """How often each pod has a place or waits."""
     lists = [demand.on_new, demand.awaiting, demand.in_grace, *demand.on_nodes.values(), *demand.on_requested.values()]
     return Counter(uid for uids in lists for uid in uids)
 
@@ -83,7 +83,7 @@ def check(
     free: Mapping[str, Milli],
     requested: Iterable[RequestedNode] = (),
 ) -> None:
-    """Each pod in one place, none over what there is; `free` are thousandths of GPUs by node."""
+    """Each pod has one place, and no node is overcommitted. `free` are thousandths of GPUs by node."""
     by_uid = {pod.uid: pod for pod in given_pods}
     gpus = {node.name: node.gpus for node in requested}
     there: defaultdict[str, Milli] = defaultdict(int)
@@ -135,7 +135,7 @@ def free_of(there: Iterable[Node]) -> dict[str, Milli]:
 
 @settings(max_examples=60, deadline=None)
 @given(pods(), nodes())
-def test_every_pod_has_one_place_or_a_reason_and_no_gpu_is_over_full(found: list[Pod], there: list[Node]) -> None:
+def test_every_pod_has_one_place_or_a_reason_and_no_gpu_is_overcommitted(found: list[Pod], there: list[Node]) -> None:
     plan = plan_demand(a_snapshot(*found, *there, POOL))
     check(plan, found, free_of(there))
     assert plan.least_gpus <= plan.gpus
@@ -143,7 +143,7 @@ def test_every_pod_has_one_place_or_a_reason_and_no_gpu_is_over_full(found: list
 
 @settings(max_examples=40, deadline=None)
 @given(pods(), nodes(), st.randoms(use_true_random=False))
-def test_order_does_not_matter(found: list[Pod], there: list[Node], random: Random) -> None:
+def test_the_order_of_the_input_does_not_matter(found: list[Pod], there: list[Node], random: Random) -> None:
     shuffled = [*found, *there]
     random.shuffle(shuffled)
     assert plan_demand(a_snapshot(*found, *there, POOL)) == plan_demand(a_snapshot(*shuffled, POOL))
@@ -164,7 +164,9 @@ def test_what_is_requested_is_not_requested_again(found: list[Pod], there: list[
 
 @settings(max_examples=60, deadline=None)
 @given(pods(), nodes(), st.data())
-def test_nothing_is_requested_while_its_nodes_come(found: list[Pod], there: list[Node], data: st.DataObject) -> None:
+def test_nothing_is_requested_while_requested_nodes_register(
+    found: list[Pod], there: list[Node], data: st.DataObject
+) -> None:
     requested = requests_of(plan_demand(a_snapshot(*found, *there, POOL)).nodes)
     come = [node for node in requested if data.draw(st.booleans(), label=f"{node.name} has come")]
     new = [
@@ -188,10 +190,10 @@ def test_nothing_is_requested_while_its_nodes_come(found: list[Pod], there: list
 
 @settings(max_examples=15, deadline=None)
 @given(pods(), nodes(), pods(4), st.booleans())
-def test_a_planner_that_has_planned_before_plans_as_a_new_one(
+def test_a_planner_with_caches_has_the_same_plan_as_a_new_one(
     found: list[Pod], there: list[Node], more: list[Pod], request: bool
 ) -> None:
-    """What it keeps of the plans before decides nothing."""
+    """Cached results of earlier plans change nothing."""
     planner = DemandPlanner()
     others = [pod.model_copy(update={"uid": f"more-{pod.uid}"}) for pod in more]
     requested: list[RequestedNode] = []

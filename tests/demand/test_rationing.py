@@ -1,4 +1,5 @@
-"""Room under a limit goes by priority, then by age, whatever packs best; what is left goes to those that need less."""
+"""Limits: pods get the room under a limit by priority, then by age, whatever would pack best. The rest goes to pods
+that need less."""
 
 from collections import Counter
 from dataclasses import replace
@@ -24,7 +25,7 @@ def a_pool(gpus: int, *types: str, **more: Any) -> Any:
 
 
 def share(name: str, fraction: str, *, priority: int = 0, age: int = 0, **more: Any) -> Pod:
-    """`age`: the greater, the older."""
+    """A share; a pod with a greater `age` is older."""
     created = f"2026-01-01T00:{59 - age:02}:00Z"
     pod = a_waiting_pod(name, priority=priority, gpu_fraction=fraction, **more)
     return pod.model_copy(update={"creation_timestamp": created})
@@ -34,32 +35,32 @@ def served(plan: DemandPlan) -> set[str]:
     return {uid.removeprefix("uid-") for uid in on_new(plan)}
 
 
-def test_the_most_urgent_go_first() -> None:
+def test_higher_priority_goes_first() -> None:
     pods = [share(f"low-{n}", "0.9") for n in range(4)] + [share(f"high-{n}", "0.6", priority=10) for n in range(2)]
     found = planned(*pods, a_pool(2))
     assert served(found) == {"high-0", "high-1"}
     assert {"limits.nvidia.com/gpu of NodePool pool is 2" in why for why in refused(found).values()} == {True}
 
 
-def test_then_the_oldest() -> None:
+def test_of_equal_priority_the_oldest_goes_first() -> None:
     pods = [share(f"pod-{n}", "0.6", age=n) for n in range(5)]
     assert served(planned(*pods, a_pool(2))) == {"pod-3", "pod-4"}
 
 
-def test_between_classes_too() -> None:
-    """The class of the most urgent pod is packed first: its other pods are not more urgent for that."""
+def test_priority_counts_across_classes() -> None:
+    """The class of the pod with the highest priority goes first, but its other pods do not."""
     pods = [share("a-high", "0.6", priority=10, queue="a")]
     pods += [share(f"a-low-{n}", "0.6", queue="a") for n in range(3)]
     pods += [share(f"b-{n}", "0.6", priority=5, queue="b") for n in range(2)]
     assert served(planned(*pods, a_pool(3))) == {"a-high", "b-0", "b-1"}
 
 
-def test_what_is_left_goes_to_those_that_need_less() -> None:
+def test_remaining_room_goes_to_pods_that_need_less() -> None:
     pods = [share("first", "0.6", age=3), share("too-large", "0.5", age=2), share("small", "0.4", age=1)]
     assert served(planned(*pods, a_pool(1))) == {"first", "small"}
 
 
-def test_the_limit_of_the_environment_is_rationed_alike() -> None:
+def test_the_limit_of_the_environment_is_divided_by_priority_too() -> None:
     pods = [share(f"low-{n}", "0.9") for n in range(4)] + [share("high", "0.2", priority=1)]
     room = Room({"gpus": 5}, {"gpus": 1})
     found = planned(*pods, a_node_pool("pool", (L4,)), room=room)
@@ -67,12 +68,12 @@ def test_the_limit_of_the_environment_is_rationed_alike() -> None:
     assert "limits.gpus of the Environment is 5" in next(iter(refused(found).values()))
 
 
-def test_pools_without_a_limit_serve_the_rest() -> None:
+def test_node_pools_without_a_limit_serve_the_rest() -> None:
     pods = [share(f"pod-{n}", "0.9", age=n) for n in range(4)]
     assert len(served(planned(*pods, a_pool(1), a_node_pool("free", (L4,))))) == 4
 
 
-def test_a_gang_goes_as_a_whole_or_not_at_all() -> None:
+def test_a_gang_gets_room_completely_or_not_at_all() -> None:
     jobset = {"jobset.sigs.k8s.io/jobset-name": "train"}
     gang = [share(f"gang-{n}", "0.9", priority=5, more_labels=jobset) for n in range(3)]
     found = planned(*gang, share("single", "0.9"), a_pool(2))
@@ -85,7 +86,7 @@ def test_a_gang_goes_as_a_whole_or_not_at_all() -> None:
     gpus=st.integers(0, 6),
     queues=st.integers(1, 2),
 )
-def test_nobody_goes_before_a_more_urgent_pod_that_needs_no_more(
+def test_no_pod_goes_before_one_of_higher_priority_that_needs_no_more(
     sizes: list[tuple[int, int]], gpus: int, queues: int
 ) -> None:
     pods = [
@@ -102,8 +103,8 @@ def test_nobody_goes_before_a_more_urgent_pod_that_needs_no_more(
         assert not [each for each in later if by_name[each][0] >= size], (name, later)
 
 
-def test_three_hundred_pods_are_rationed_alike() -> None:
-    """Of so many, who has room is found pod by pod."""
+def test_three_hundred_pods_are_ordered_by_priority() -> None:
+    """With this many pods, room is decided pod by pod with best fit."""
     pods = [share(f"pod-{n:03}", "0.5", priority=n % 3, age=n % 50, queue=f"q{n % 4}") for n in range(300)]
     going = served(planned(*pods, a_pool(40)))
     assert len(going) == 80
@@ -111,7 +112,7 @@ def test_three_hundred_pods_are_rationed_alike() -> None:
     assert going == {pod.name for pod in order[:80]}
 
 
-def test_an_elastic_gang_has_its_least_before_others_and_the_rest_after_them() -> None:
+def test_an_elastic_gang_gets_its_minimum_before_others_and_the_rest_after_them() -> None:
     group = PodGroup.read({"metadata": {"name": "job", "namespace": "team"}, "spec": {"minMember": 2}})
     gang = [share(f"gang-{n}", "0.9", pod_group_name="job", age=9) for n in range(4)]
     pods = [*gang, *(share(f"single-{n}", "0.9", age=5) for n in range(2))]
@@ -124,8 +125,8 @@ def test_an_elastic_gang_has_its_least_before_others_and_the_rest_after_them() -
     gangs=st.lists(st.tuples(st.integers(1, 4), st.integers(1, 4), st.integers(0, 2)), min_size=1, max_size=4),
     gpus=st.integers(0, 8),
 )
-def test_no_gang_has_a_part_of_its_least(gangs: list[tuple[int, int, int]], gpus: int) -> None:
-    """Gangs of (pods, least, priority)."""
+def test_no_gang_gets_a_part_of_its_minimum(gangs: list[tuple[int, int, int]], gpus: int) -> None:
+    """Gangs of (pods, minimum, priority)."""
     objects: list[Any] = [a_pool(gpus)]
     for number, (count, least, priority) in enumerate(gangs):
         spec = {"minMember": least}
@@ -145,7 +146,7 @@ def test_no_gang_has_a_part_of_its_least(gangs: list[tuple[int, int, int]], gpus
             assert spare + less_urgent < least, "its least would have had room"
 
 
-def test_what_a_request_that_is_withdrawn_held_of_a_limit_is_free_at_once() -> None:
+def test_the_room_of_a_withdrawn_request_is_available_at_once() -> None:
     """The gang had a node of one GPU; a member that needs two GPUs of one node joins it."""
     gang = {"jobset.sigs.k8s.io/jobset-name": "set"}
     first = a_waiting_pod("first", gpu_fraction="0.1", more_labels=gang)

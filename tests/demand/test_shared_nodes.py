@@ -1,4 +1,4 @@
-"""Pods of all classes share a new node wherever each of them could run there."""
+"""Pods of all classes share a new node if each of them could run there."""
 
 from fractions import Fraction
 from typing import Any
@@ -47,7 +47,7 @@ SELECTORS = (
     ],
 )
 def test_five_classes_share_one_node(unlike: list[dict[str, Any]]) -> None:
-    """0.5 of a GPU in all, which five nodes of 8 would be too much for."""
+    """Half a GPU in total; five nodes of 8 GPUs would be far too much."""
     pods = [tenth(f"pod-{n}", **each) for n, each in enumerate(unlike)]
     plan = planned(*pods, a_node_pool("pool", (A100,), group="karpenter.k8s.aws"))
     assert len(plan.demands) == 5
@@ -61,19 +61,19 @@ def test_five_classes_share_one_node(unlike: list[dict[str, Any]]) -> None:
 
 
 def test_a_queue_counts_its_share_and_not_the_node() -> None:
-    """A budget of 0.1 of a GPU is enough for a share of 0.1 on a node of eight."""
+    """A limit of 0.1 GPU is enough for a share of 0.1 on a node of eight GPUs."""
     queues = [a_queue("root", parent=""), *(a_queue(f"queue-{n}", limit=0.1) for n in range(5))]
     plan = planned(*(tenth(f"pod-{n}", queue=f"queue-{n}") for n in range(5)), *queues, EIGHT)
     assert (len(plan.nodes), refused(plan)) == (1, {})
 
 
-def test_classes_of_different_products_do_not() -> None:
+def test_classes_of_different_products_share_no_node() -> None:
     pods = [tenth(product, selector={"nvidia.com/gpu.product": product}) for product in ("NVIDIA-L4", "NVIDIA-A10G")]
     plan = planned(*pods, a_node_pool("pool", ("g6.xlarge", "g5.xlarge")))
     assert sorted(node.demands for node in plan.nodes) == [(each.name,) for each in plan.demands]
 
 
-def test_pods_of_different_zones_do_not_and_pods_of_any_zone_join_one() -> None:
+def test_pods_of_different_zones_share_no_node_and_pods_of_any_zone_join_one() -> None:
     zone = "topology.kubernetes.io/zone"
     pods = [tenth("a", selector={zone: "a"}), tenth("b", selector={zone: "b"}), tenth("any")]
     plan = planned(*pods, EIGHT)
@@ -85,7 +85,7 @@ def test_pods_of_different_zones_do_not_and_pods_of_any_zone_join_one() -> None:
     assert not elsewhere.needed
 
 
-def test_pods_of_a_tainted_pool_share_nodes_with_those_that_tolerate_it_alone() -> None:
+def test_nodes_of_a_tainted_pool_are_shared_only_by_pods_that_tolerate_it() -> None:
     taint = {"key": "dedicated", "value": "gpu", "effect": "NoSchedule"}
     tainted = a_node_pool("tainted", (A100,), taints=[taint])
     inside = [
@@ -101,7 +101,7 @@ def test_pods_of_a_tainted_pool_share_nodes_with_those_that_tolerate_it_alone() 
 
 
 def test_103_shares_of_a_twentieth_fit_one_node() -> None:
-    """Six GPUs are shared, so there are six reservations beside them, and a node takes 110 pods."""
+    """They share six GPUs, so there are six reservation pods in addition, and a node holds 110 pods."""
     pods = [a_waiting_pod(f"pod-{n:03}", gpu_fraction="0.05") for n in range(103)]
     assert types(planned(*pods, EIGHT)) == [A100]
 
@@ -155,7 +155,7 @@ def mixed(draw: st.DrawFn) -> list[Pod]:
 
 
 def _need(pod: Pod, offered: list[NodeShape], free: list[FreeNode]) -> PodNeed:
-    """Kinds are instance types here, those of free nodes `free`."""
+    """Needs by instance type; those of free nodes are in `free`."""
     able = [each.kind for each in offered if _runs(pod, each.kind)]
     able += ["free"] if not pod.placement.node_selector else []
     digits = pod.annotations["gpu-fraction"][2:]
@@ -184,7 +184,7 @@ PRODUCT_OF = {"l4": "NVIDIA-L4", "a10g": "NVIDIA-A10G"}
 def test_no_more_is_requested_than_an_exact_packing_needs(
     pods: list[Pod], gpus: int, partly: bool, coming: list[str]
 ) -> None:
-    """Beside a free node of so many GPUs, of the first of which half is in use, and requested nodes of these types."""
+    """In addition to a free node with this many GPUs, half of the first in use, and requested nodes of these types."""
     objects: list[Any] = [a_gpu_node("free", "NVIDIA-H100", gpus=gpus)] if gpus else []
     gpus_free: tuple[int, ...] = (1000,) * gpus
     if gpus and partly:
@@ -209,7 +209,7 @@ def test_no_more_is_requested_than_an_exact_packing_needs(
     assert on_new(plan) == {uid for node in plan.nodes for uid in node.pods}
 
 
-def test_a_demand_says_where_its_pods_are() -> None:
+def test_a_demand_has_the_place_of_each_pod() -> None:
     requested = requests_of(planned(tenth("first"), EIGHT).nodes)
     nodes = [a_gpu_node("there", "NVIDIA-L4", gpus=1)]
     of_l4 = a_waiting_pod("on-node", gpu_fraction="0.9", selector={"nvidia.com/gpu.product": "NVIDIA-L4"})

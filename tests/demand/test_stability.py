@@ -1,4 +1,4 @@
-"""Plans over time: what was requested stays in use, nothing is requested twice, and a restart changes nothing."""
+"""Plans over time: requests stay in use, nothing is requested twice, and a restart changes nothing."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -27,7 +27,7 @@ WHAT = ("more", "more", "gone", "bound", "bound", "came", "came", "claimed", "fa
 
 
 def step(cluster: Cluster, data: st.DataObject, number: int) -> str:
-    """One change; what it was."""
+    """Makes one change and returns its description."""
     what = data.draw(st.sampled_from(WHAT), "what")
     match what:
         case "more":
@@ -55,9 +55,9 @@ def step(cluster: Cluster, data: st.DataObject, number: int) -> str:
 
 @settings(max_examples=25, deadline=None)
 @given(clusters(), st.data())
-def test_a_plan_that_was_applied_asks_for_nothing(cluster: Cluster, data: st.DataObject) -> None:
-    """At each step, while pods are bound anywhere they fit, and nodes come in any order or fail; `planned` compares
-    with an engine that starts anew."""
+def test_after_a_plan_is_applied_the_next_plan_requests_nothing(cluster: Cluster, data: st.DataObject) -> None:
+    """At each step, while pods are bound anywhere they fit, and nodes register in any order or fail. `planned` compares
+    with a new planner."""
     for number in range(data.draw(st.integers(2, 8), "steps")):
         step(cluster, data, number)
         cluster.plan()
@@ -69,7 +69,7 @@ def test_a_plan_that_was_applied_asks_for_nothing(cluster: Cluster, data: st.Dat
 
 @settings(max_examples=25, deadline=None)
 @given(clusters(), st.data())
-def test_nothing_is_requested_as_nodes_come_and_pods_go(cluster: Cluster, data: st.DataObject) -> None:
+def test_nothing_is_requested_while_nodes_register_and_pods_are_deleted(cluster: Cluster, data: st.DataObject) -> None:
     for number in range(data.draw(st.integers(2, 6), "steps")):
         lacking = bool(refused(cluster.found)) or any(each.awaiting for each in cluster.found.demands)
         before = {node.name for node in cluster.requested}

@@ -1,4 +1,4 @@
-"""What demand is met with: free parts of GPUs, claims on their way, NodePools with their limits, taints and weights."""
+"""What serves demand: free parts of GPUs, pending NodeClaims, and NodePools with their limits, taints and weights."""
 
 from typing import Any
 
@@ -38,7 +38,7 @@ def test_free_gpus_come_before_new_ones() -> None:
     assert types(plan) == [L4]
 
 
-def test_the_free_part_of_a_gpu_in_use_is_taken() -> None:
+def test_the_free_part_of_a_gpu_in_use_is_used() -> None:
     group = {"runai-gpu-group": "g"}
     reservation = a_waiting_pod("r", namespace="kai-resource-reservation", gpus=1, node="node", more_labels=group)
     running = share("running", "0.6", node="node", phase="Running", more_labels=group)
@@ -48,14 +48,14 @@ def test_the_free_part_of_a_gpu_in_use_is_taken() -> None:
     assert [node.pods for node in plan.nodes] == [("uid-does-not",)]
 
 
-def test_two_classes_do_not_take_the_same_free_gpu() -> None:
+def test_two_classes_do_not_use_the_same_free_gpu() -> None:
     plan = planned(share("a", "0.8", queue="a"), share("b", "0.8", queue="b"), a_gpu_node(), POOL)
     assert sorted(len(each.on_nodes) for each in plan.demands) == [0, 1]
     assert types(plan) == [L4]
 
 
 @pytest.mark.parametrize("product", ["NVIDIA-A10G", "NVIDIA-L4"])
-def test_who_has_a_choice_leaves_the_gpu_to_those_who_have_none(product: str) -> None:
+def test_pods_with_alternatives_leave_a_gpu_to_pods_without(product: str) -> None:
     nodes = [a_gpu_node("a", "NVIDIA-A10G"), a_gpu_node("z", "NVIDIA-L4")]
     choosy = share("choosy", "0.5", selector={"nvidia.com/gpu.product": product})
     plan = planned(choosy, share("anywhere", "0.7"), POOL, *nodes)
@@ -63,7 +63,7 @@ def test_who_has_a_choice_leaves_the_gpu_to_those_who_have_none(product: str) ->
     assert len(on_nodes(plan)) == 2
 
 
-def test_a_node_that_is_tainted_or_not_selected_is_no_supply() -> None:
+def test_tainted_and_unselected_nodes_are_not_used() -> None:
     nodes = [a_gpu_node("tainted", taints=["dedicated"]), a_gpu_node("other", more_labels={"rack": "b"})]
     demand = only(planned(share(selector={"rack": "a"}), *nodes, a_node_pool("pool", (L4,))))
     assert not demand.on_nodes
@@ -72,11 +72,11 @@ def test_a_node_that_is_tainted_or_not_selected_is_no_supply() -> None:
     assert only(planned(tolerant, *nodes)).on_nodes == {"other": ("uid-pod",)}
 
 
-def test_whole_gpus_that_are_free_go_to_those_who_ask_for_them() -> None:
+def test_free_whole_gpus_go_to_pods_that_request_whole_gpus() -> None:
     assert types(planned(share("a"), a_waiting_pod("whole", gpus=1), a_gpu_node(), POOL)) == [L4]
 
 
-def test_what_a_claim_leaves_free_is_on_its_way() -> None:
+def test_free_resources_of_a_pending_node_claim_are_supply() -> None:
     claim = a_karpenter_claim(L4_4, gpus=3)
     assert only(planned(share(), claim, POOL)).on_nodes == {"claim": ("uid-pod",)}
     assert planned(share(), claim, POOL, failed_claims=["claim"]).nodes
@@ -86,7 +86,7 @@ def test_what_a_claim_leaves_free_is_on_its_way() -> None:
     assert types(planned(share(), a_karpenter_claim(L4_4, 3, "there"), there, full, POOL)) == [L4]
 
 
-def test_a_pool_without_room_under_its_limits_is_left_out() -> None:
+def test_a_node_pool_without_room_under_its_limits_is_not_used() -> None:
     pool = a_node_pool("pool", (L4, L4_4), limits={"nvidia.com/gpu": 3}, used={"nvidia.com/gpu": 1})
     plan = planned(*(share(f"pod-{number}", "0.9") for number in range(4)), pool)
     assert types(plan) == [L4, L4]
@@ -94,14 +94,14 @@ def test_a_pool_without_room_under_its_limits_is_left_out() -> None:
     assert "limits.nvidia.com/gpu of NodePool pool is 3" in next(iter(refused(plan).values()))
 
 
-def test_the_heavier_pool_comes_first_and_the_other_takes_what_is_left() -> None:
+def test_the_node_pool_with_the_higher_weight_is_used_first() -> None:
     heavy = a_node_pool("heavy", (L4,), weight=10, limits={"nodes": 1})
     plan = planned(share("a", "0.9"), share("b", "0.9"), heavy, a_node_pool("light", (L4,)))
     assert sorted(node.node_pool for node in plan.nodes) == ["heavy", "light"]
 
 
-def test_blocked_types_are_the_reason_whatever_else_there_is() -> None:
-    """Not the selector, because of NodePools that serve others; nor the size of the pod, because of full nodes."""
+def test_blocked_types_are_the_reason_before_others() -> None:
+    """Not the selector, because of NodePools that serve others, and not the size of the pod, because of full nodes."""
     pod = share(selector={"karpenter.sh/nodepool": "pool"})
     blocked = [(L4, "pool"), (L4_4, "pool")]
     there = a_gpu_node("there", more_labels={"karpenter.sh/nodepool": "pool"})
@@ -110,8 +110,8 @@ def test_blocked_types_are_the_reason_whatever_else_there_is() -> None:
         assert "recently failed to launch" in refused(planned(pod, POOL, *more, blocked=blocked))["uid-pod"]
 
 
-def test_a_blocked_type_is_the_reason_where_it_alone_is_large_enough() -> None:
-    """By GPU memory, GPUs of one node, or the memory of the host."""
+def test_a_blocked_type_is_the_reason_if_only_it_is_large_enough() -> None:
+    """By GPU memory, by the GPUs of one node, or by the node's memory."""
     pool = a_node_pool("pool", (L4, "p4de.24xlarge"))
     large: tuple[dict[str, Any], ...] = (
         {"gpu_memory": "60000"},
@@ -126,19 +126,19 @@ def test_a_blocked_type_is_the_reason_where_it_alone_is_large_enough() -> None:
         assert "failed to launch" not in refused(plan)["uid-pod"]
 
 
-def test_taints_of_a_pool_are_told() -> None:
+def test_taints_of_a_pool_are_reported() -> None:
     pool = a_node_pool("pool", (L4,), taints=[{"key": "dedicated", "effect": "NoSchedule"}])
     assert "dedicated:NoSchedule" in refused(planned(share(), pool))["uid-pod"]
     assert types(planned(share(tolerations=[{"key": "dedicated", "operator": "Exists"}]), pool)) == [L4]
 
 
-def test_taints_are_the_reason_where_only_they_keep_pods_from_the_pool_that_they_select() -> None:
+def test_taints_are_the_reason_if_only_they_exclude_the_selected_node_pool() -> None:
     tainted = a_node_pool("large", (A100,), taints=[{"key": "dedicated", "effect": "NoSchedule"}])
     selecting = share(selector={"node.kubernetes.io/instance-type": A100})
     assert "(dedicated:NoSchedule): add tolerations" in refused(planned(selecting, tainted, POOL))["uid-pod"]
 
 
-def test_memory_is_a_part_of_the_memory_that_nodes_of_the_type_report() -> None:
+def test_shares_in_mib_are_parts_of_the_memory_that_live_nodes_report() -> None:
     pods = [a_waiting_pod(f"pod-{n}", gpu_memory="11600") for n in range(2)]
     pool = a_node_pool("pool", (L4,))
     assert len(planned(*pods, pool).nodes) == 2  # 24576 MiB by the catalog, of which an L4 reports 23034
@@ -148,24 +148,24 @@ def test_memory_is_a_part_of_the_memory_that_nodes_of_the_type_report() -> None:
     assert "99999 MiB" in refused(planned(a_waiting_pod(gpu_memory="99999"), POOL))["uid-pod"]
 
 
-def test_cpu_of_the_host_counts() -> None:
+def test_cpu_of_the_node_counts() -> None:
     pods = [share(f"pod-{n}", "0.1", cpu="3") for n in range(4)]
     assert planned(*pods, a_node_pool("pool", (L4,))).gpus == 4
 
 
-def test_an_affinity_to_types_is_kept() -> None:
+def test_node_affinity_to_instance_types_is_respected() -> None:
     key = "node.kubernetes.io/instance-type"
     pod = share(affinity=[{"key": key, "operator": "NotIn", "values": [L4]}])
     assert types(planned(pod, POOL)) == [L4_4]
 
 
-def test_without_pools_nodes_are_those_that_there_are() -> None:
+def test_without_node_pools_new_nodes_are_like_existing_ones() -> None:
     full = [a_gpu_node("full", instance_type="own-type", gpus=2), a_waiting_pod("all", gpus=2, node="full")]
     assert [(node.instance_type, node.node_pool) for node in planned(share(), *full).nodes] == [("own-type", "")]
     assert "NodePool" in refused(planned(share()))["uid-pod"]
 
 
-def test_alternatives_hold_the_same_pods() -> None:
+def test_alternative_types_fit_the_same_pods() -> None:
     pool = a_node_pool("pool", (L4, "g6.2xlarge", "g5.xlarge", L4_4))
     (node,) = planned(share(cpu="3500m"), pool).nodes
     assert node.instance_type in {L4, "g5.xlarge", "g6.2xlarge"}
@@ -174,15 +174,15 @@ def test_alternatives_hold_the_same_pods() -> None:
     assert (large.instance_type, large.alternatives) == ("g6.2xlarge", ())
 
 
-def test_pods_of_ours_and_of_kai_are_no_demand() -> None:
+def test_pods_of_plimsoll_and_of_kai_are_not_demand() -> None:
     ours = share("ours", namespace="plimsoll-triggers")
     workspace = share("workspace", more_labels={"plimsoll.dev/workspace": "ws"})
     scaling = a_waiting_pod("scaling", gpus=1, namespace="kai-scale-adjust", scheduler="default-scheduler")
     assert planned(ours, workspace, scaling, POOL).demands == ()
 
 
-def test_a_node_that_came_serves_whichever_demand_needs_it() -> None:
-    """Schedulers do not know for whom a node came."""
+def test_a_registered_node_serves_any_demand() -> None:
+    """Schedulers do not know for which demand a node was requested."""
     pods = [share("a", "0.6", queue="a"), share("b", "0.6", queue="b")]
     assert types(planned(*pods, a_gpu_node(), POOL)) == [L4]
     for pod in pods:

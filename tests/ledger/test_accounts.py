@@ -1,4 +1,4 @@
-"""What is taken and free of the GPUs of one node."""
+"""Used and free parts of the GPUs of one node."""
 
 import math
 from fractions import Fraction
@@ -36,7 +36,7 @@ def test_an_empty_node_is_wholly_free() -> None:
     assert (found.kind, found.gpus, found.free_milli, found.discrepancies) == (A100, 2, (1000, 1000), ())
 
 
-def test_shares_of_one_group_lie_on_one_gpu() -> None:
+def test_shares_of_one_group_use_one_gpu() -> None:
     found = account(a_reservation("g"), a_share("a", "n1", "g"), a_share("b", "n1", "g", fraction="0.25"))
     assert found.free_milli == (250, 1000)
     (group,) = found.groups
@@ -47,13 +47,13 @@ def test_shares_of_one_group_lie_on_one_gpu() -> None:
     assert not found.discrepancies
 
 
-def test_mib_are_a_part_of_the_memory_in_whole_hundreds_of_mib() -> None:
+def test_shares_in_mib_are_parts_of_the_memory_in_whole_hundreds_of_mib() -> None:
     found = account(a_reservation("g"), a_share("a", "n1", "g", fraction=None, memory="20480"))
     assert found.free_milli == (1000 - Fraction(20480 * 1000, SHAREABLE_MIB), 1000)
     assert found.groups[0].used_mib == 20480
 
 
-def test_what_terminates_is_releasing_and_not_free() -> None:
+def test_terminating_pods_are_releasing_and_not_free() -> None:
     found = account(
         a_reservation("g"), a_share("a", "n1", "g"), a_share("b", "n1", "g", fraction="0.25", deleting=True)
     )
@@ -79,45 +79,45 @@ def test_the_former_namespace_s_reservations_count_and_others_do_not() -> None:
     assert reasons(forged) == {"NoReservation"}
 
 
-def test_whole_gpus_are_taken() -> None:
+def test_whole_gpus_count_as_used() -> None:
     found = account(a_gpu_node(gpus=8), a_whole("w", gpus=3), a_whole("v", gpus=2, deleting=True))
     assert (found.whole, found.releasing_whole, found.free_milli) == (5, 2, (1000,) * 3 + (0,) * 5)
 
 
-def test_finished_pods_and_pods_without_a_node_take_nothing() -> None:
+def test_finished_and_unbound_pods_use_nothing() -> None:
     found = account(a_share("a", "n1", phase="Succeeded"), a_share("b", ""), a_whole("w", ""))
     assert found.free_milli == (1000, 1000)
     assert not found.discrepancies
 
 
-def test_a_share_about_to_be_bound_counts_where_its_reservation_is() -> None:
+def test_a_share_that_is_being_bound_counts_on_the_node_of_its_reservation() -> None:
     assert account(a_reservation("g"), a_share("a", "", "g")).free_milli == (500, 1000)
 
 
-def test_a_share_about_to_be_bound_counts_where_it_says() -> None:
+def test_a_share_that_is_being_bound_counts_on_its_selected_node() -> None:
     found = account(a_share("a", "", "g", selected="n1"))
     assert (found.free_milli, found.discrepancies) == ((500, 1000), ())
 
 
-def test_a_copy_of_a_pod_claims_nothing() -> None:
+def test_the_selected_node_of_a_copied_pod_does_not_count() -> None:
     pod = a_share("a", "", "g", selected="n1").model_copy(update={"uid": "another"})
     assert account(pod).free_milli == (1000, 1000)
 
 
-def test_an_empty_reservation_may_be_joined_unless_it_goes() -> None:
+def test_an_empty_reservation_is_joinable_unless_it_terminates() -> None:
     assert account(a_reservation("g", gpu=None)).free_milli == (1000, 1000)
     assert account(a_reservation("g", deleting=True)).free_milli == (0, 1000)
     assert account(a_reservation("g", gpu=UNKNOWN_GPU)).free_milli == (0, 1000)
 
 
-def test_cpu_and_memory_of_pods_are_taken() -> None:
+def test_cpu_and_memory_of_pods_count() -> None:
     node = a_gpu_node()
     node = node.model_copy(update={"allocatable": {**node.allocatable, "cpu": "8", "memory": "64Gi"}})
     found = account(node, a_reservation("g"), a_share("a", "n1", "g", cpu="1500m"))
     assert (found.cpu_milli, found.host_memory_mib) == (8000 - 1 - 1500, 65536 - 10)
 
 
-def test_pods_take_places_and_so_will_reservations_that_are_to_come() -> None:
+def test_pods_and_missing_reservations_count_as_pods() -> None:
     assert account(a_gpu_node(), a_share("a", "n1")).pod_room >= UNBOUNDED
     node = a_gpu_node()
     node = node.model_copy(update={"allocatable": {**node.allocatable, "pods": "3"}})
@@ -169,7 +169,7 @@ def test_pods_take_places_and_so_will_reservations_that_are_to_come() -> None:
         ),
     ],
 )
-def test_contradictions_are_told_and_count_as_taken(
+def test_contradictions_are_reported_and_count_as_used(
     pods: list[Pod], free: tuple[int, ...], reason: DiscrepancyReason
 ) -> None:
     found = account(*pods)
@@ -178,14 +178,14 @@ def test_contradictions_are_told_and_count_as_taken(
     assert all(each.node == "n1" and each.message for each in found.discrepancies)
 
 
-def test_mib_of_a_gpu_of_unknown_memory_may_be_all_of_it() -> None:
+def test_a_share_in_mib_of_a_gpu_with_unknown_memory_counts_as_all_of_it() -> None:
     node = a_gpu_node(memory=None)
     assert account(node, a_reservation("g"), a_share("a", "n1", "g", fraction=None, memory="1")).free_milli == (0, 1000)
     assert account(node, a_reservation("g"), a_share("a", "n1", "g")).free_milli == (500, 1000)
 
 
 @pytest.mark.parametrize("gpus", ["many", "-3", "1000000000"])
-def test_a_node_that_cannot_be_read_has_no_gpus(gpus: str) -> None:
+def test_a_node_with_invalid_quantities_has_no_gpus(gpus: str) -> None:
     found = account(a_gpu_node(gpus=gpus))
     assert (found.free_milli, reasons(found)) == ((), {"UnreadableNode"})
 
@@ -193,18 +193,18 @@ def test_a_node_that_cannot_be_read_has_no_gpus(gpus: str) -> None:
 @pytest.mark.parametrize(
     "fields", [{"product": f"{A100}-MIG-1g.10gb"}, {"more_labels": {"nvidia.com/gpu.replicas": "4"}}]
 )
-def test_devices_that_are_no_whole_gpus_are_not_shared(fields: dict[str, Any]) -> None:
+def test_devices_that_are_not_whole_gpus_are_not_shareable(fields: dict[str, Any]) -> None:
     node = a_gpu_node(**fields)
     assert not account(node).shareable
     assert "NotShareable" in reasons(account(node, a_reservation("g"), a_share("a", "n1", "g")))
 
 
-def test_pods_that_ask_for_other_things_take_no_gpu() -> None:
+def test_pods_with_other_requests_use_no_gpu() -> None:
     assert account(a_pod("p", node="n1", devices=1, resource="example.com/nic")).free_milli == (1000, 1000)
 
 
-def test_shares_that_say_no_gpu_likely_lie_together() -> None:
-    """A binder must know a GPU to be free; who asks for nodes goes by what is likely."""
+def test_shares_without_a_gpu_group_likely_share_gpus() -> None:
+    """A binder must know that a GPU is free; the demand planner uses the likely amount."""
     found = account(a_gpu_node(gpus=4), a_share("a"), a_share("b"), a_share("c", fraction="0.3", devices=2))
     assert found.free_milli == (0, 0, 0, 0)
     assert found.likely_free_milli == (0, 700, 700, 1000)
@@ -212,7 +212,7 @@ def test_shares_that_say_no_gpu_likely_lie_together() -> None:
     assert (held.free_milli, held.likely_free_milli) == ((0, 1000), (500, 1000))
 
 
-def test_two_groups_with_one_gpu_are_told() -> None:
+def test_two_groups_on_one_gpu_are_reported() -> None:
     pods = (a_reservation("g"), a_reservation("h"), a_share("a", "n1", "g"), a_share("b", "n1", "h"))
     assert [each.reason for each in account(*pods).discrepancies] == [DiscrepancyReason.SHARED_GPU]
     apart = (a_reservation("g"), a_reservation("h", gpu="GPU-2"), *pods[2:])
@@ -237,7 +237,7 @@ def test_fractions_are_exact(fraction: str, count: int, free: Fraction | int) ->
 
 
 def test_more_than_the_whole_hundreds_of_mib_is_too_much() -> None:
-    """Two of 40960 are more than 81900 MiB, and two of 40950 are not."""
+    """Two shares of 40960 MiB exceed 81900 MiB, and two of 40950 do not."""
     for mib, overbooked in (("40960", True), ("40950", False)):
         shares = [a_share(name, "n1", "g", fraction=None, memory=mib) for name in "ab"]
         found = account(a_reservation("g"), *shares)

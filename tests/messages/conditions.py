@@ -1,4 +1,4 @@
-"""Workspaces on their way to capacity, whose statuses show each reason of a condition."""
+"""Workspaces at each step of provisioning, whose statuses show each reason of a condition."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -33,7 +33,7 @@ def _workload(replicas: int, ready: int, kind: str = "StatefulSet") -> Workload:
 
 
 def _claim(name: str, labels: Mapping[str, str] | None = None, **steps: str) -> NodeClaim:
-    """With conditions such as Launched="True"; another value is Karpenter's reason for False."""
+    """A NodeClaim with conditions such as Launched="True"; another value is Karpenter's reason for False."""
     conditions = tuple(
         Condition(
             type=step,
@@ -148,7 +148,7 @@ def reasons() -> set[str]:
 
 
 def conditions(case: Case) -> list[dict[str, Any]]:
-    """Of the status that the controller would write."""
+    """The conditions of the status that the controller would write."""
     (workspace,) = case.snapshot.workspaces
     verdicts = validate(case.snapshot)
     status = status_of(workspace, verdicts[0], WorkspaceNodes(case.snapshot, verdicts), case.now, case.previous)

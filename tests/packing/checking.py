@@ -1,4 +1,4 @@
-"""What every packing has to keep, checked without the packer's own code."""
+"""Checks the properties of every packing without the packer's own code."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -8,7 +8,7 @@ from plimsoll.packing.gpus import ANY, Bin, FreeGPU, Item, Packing
 
 
 def some_items(*milli: int | Mapping[str, int]) -> list[Item]:
-    """Items a, b, ... of these thousandths, on every kind where only a number is given."""
+    """Items a, b, ... of these thousandths; a plain number holds for every kind."""
     return [
         Item(f"item-{number:04}", {ANY: each} if isinstance(each, int) else each) for number, each in enumerate(milli)
     ]
@@ -26,10 +26,8 @@ def taken(item: Item, kind: str) -> Milli | None:
 def check(
     packing: Packing, items: Sequence[Item], supply: Iterable[FreeGPU] = (), new: Collection[str] | None = None
 ) -> None:
-    """Each item once; nothing over a GPU's capacity; no item where it may not be; the figures in their order.
-
-    `new` are the kinds that may be new; None: every one.
-    """
+    """Each item is placed once, no GPU exceeds its capacity, no item is on a kind that it does not allow, and the
+    figures are consistent. `new` are the kinds that may be new; None: every kind."""
     named = {item.name: item for item in items}
     free = {gpu.name: gpu for gpu in supply}
     placed = [name for each in packing.bins for name in each.items] + [name for name, _ in packing.unplaced]
@@ -55,7 +53,7 @@ def _check_bin(each: Bin, kind: str, named: Mapping[str, Item], capacity: Milli)
 
 
 def check_proof(packing: Packing, items: Iterable[Item], new: Collection[str] | None = None) -> None:
-    """The duals prove the bound: nothing that a new GPU can hold is worth more than 1."""
+    """The duals prove the bound: nothing that fits a new GPU is worth more than 1."""
     value = sum(price.count * price.dual for price in packing.prices)
     value -= sum(price.count * price.dual for price in packing.supply_prices)
     assert abs(value - packing.lower_bound) <= 1e-6 * max(1.0, value)
@@ -70,7 +68,7 @@ def check_proof(packing: Packing, items: Iterable[Item], new: Collection[str] | 
 
 
 def _most_worth(packing: Packing, kind: str) -> list[float]:
-    """The highest worth of what each capacity of a GPU of that kind can hold, however often."""
+    """The highest worth of any set of items for each capacity of a GPU of that kind."""
     prices = [(dict(price.milli), price.dual) for price in packing.prices]
     sized = [(_whole(milli.get(kind, milli.get(ANY, 0))), dual) for milli, dual in prices]
     sized = [(size, dual) for size, dual in sized if size and dual > 0]

@@ -1,4 +1,4 @@
-"""The fewest GPUs of few pods, by trying every way: it shares no code with the packer."""
+"""The fewest GPUs of a few pods by exhaustive search, without the packer's code."""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,7 +14,7 @@ Masks = list[int]
 
 
 def fewest_gpus(items: Sequence[Item], supply: Iterable[FreeGPU], new: Iterable[str]) -> int | None:
-    """New GPUs of the kinds `new` that the items need beside the supply; None: they cannot all be placed."""
+    """New GPUs of the kinds `new` that the items need in addition to the supply; None if they cannot all be placed."""
     opened = _maximal(mask for kind in new for mask in _on_gpu(items, kind, 1000))
     return _fewest(len(items), [(1, opened)], [_on_gpu(items, gpu.kind, gpu.free) for gpu in supply])
 
@@ -22,13 +22,13 @@ def fewest_gpus(items: Sequence[Item], supply: Iterable[FreeGPU], new: Iterable[
 def fewest_gpus_of_nodes(
     needs: Sequence[PodNeed], shapes: Sequence[NodeShape], nodes: Iterable[FreeNode] = ()
 ) -> int | None:
-    """GPUs of new nodes that the pods need beside the free ones; None: they cannot all be placed."""
+    """GPUs of new nodes that the pods need in addition to the free ones; None if they cannot all be placed."""
     opened = [(shape.gpus, _on_node(needs, empty(shape))) for shape in shapes]
     return _fewest(len(needs), opened, [_on_node(needs, node) for node in nodes])
 
 
 def _fewest(count: int, opened: Sequence[tuple[int, Masks]], free: Iterable[Masks]) -> int | None:
-    """The least sum of costs of opened holders such that each of so many is in one of them or in a free one."""
+    """The lowest total cost of opened holders such that each item is in one of them or in a free one."""
     covered = {0}
     for masks in free:
         covered |= {held | mask for held in covered for mask in masks}
@@ -44,7 +44,7 @@ def _fewest(count: int, opened: Sequence[tuple[int, Masks]], free: Iterable[Mask
 
 
 def _maximal(masks: Iterable[int]) -> Masks:
-    """Those that are part of no other; what a holder takes, it takes without some of it, too."""
+    """The sets that are not part of another one; a holder that can hold a set can also hold its subsets."""
     kept: Masks = []
     for mask in sorted(set(masks), key=lambda mask: (-mask.bit_count(), mask)):
         if not any(mask & other == mask for other in kept):
@@ -87,8 +87,8 @@ _State = tuple[tuple[Milli, bool], ...]
 
 
 def _on_gpus(asked: Sequence[tuple[Milli, int, bool]], free: Sequence[Milli], reservations: int) -> bool:
-    """Whether pods of (thousandths, devices, shared) can all stand on GPUs with so much free, beside so many
-    reservations at most."""
+    """Whether pods of (thousandths, devices, shared) all fit on GPUs with these free parts, with at most this many
+    reservations."""
     states: set[_State] = {tuple(sorted((each, False) for each in free))}
     for size, devices, shared in sorted(asked, reverse=True):
         states = {tuple(sorted(left)) for gpus in states for left in _without(gpus, size, devices, shared)}
@@ -96,7 +96,7 @@ def _on_gpus(asked: Sequence[tuple[Milli, int, bool]], free: Sequence[Milli], re
 
 
 def _without(gpus: _State, size: Milli, devices: int, shared: bool) -> Iterator[_State]:
-    """What can be left of GPUs after one share of a size on so many different ones of them."""
+    """The free parts that can remain after one share of a size was placed on this many different GPUs."""
     if not devices:
         yield gpus
     elif len(gpus) >= devices:

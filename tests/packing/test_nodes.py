@@ -1,4 +1,4 @@
-"""Pods on nodes: free parts first, then the fewest GPUs of new nodes, with CPU and memory."""
+"""Pods on nodes: free parts are used first, then the fewest GPUs of new nodes, with CPU and memory."""
 
 from collections.abc import Mapping
 from fractions import Fraction
@@ -22,7 +22,7 @@ SHAPES = (T4, T4X4, A100X8)
 def a_need(
     name: str, milli: Milli | Mapping[str, Milli], devices: int = 1, cpu: int = 1000, memory: int = 1024
 ) -> PodNeed:
-    """A pod; a number of thousandths is the same on every kind."""
+    """A pod; a plain number of thousandths holds for every kind."""
     return PodNeed(name, milli if isinstance(milli, Mapping) else {ANY: milli}, devices, cpu, memory)
 
 
@@ -94,7 +94,7 @@ def test_shares_of_other_sizes_on_each_kind_choose_by_gpus_then_price() -> None:
     assert [node.shape for node in packing.new_nodes] == ["large"], "one GPU rather than two"
 
 
-def test_gpus_of_a_node_of_its_size() -> None:
+def test_a_pod_with_all_gpus_of_a_node() -> None:
     two = NodeShape("t4-2", "T4", 2, 32_000, 131_072)
     needs = needs_of((200, 2), (200, 2), (600, 1))
     packing = pack_nodes(needs, [two])
@@ -102,7 +102,7 @@ def test_gpus_of_a_node_of_its_size() -> None:
     assert (packing.gpus, packing.least) == (2, 2)
 
 
-def test_price_decides_between_as_few_gpus() -> None:
+def test_price_decides_between_equal_numbers_of_gpus() -> None:
     needs = needs_of(*[({"T4": 1000}, 1)] * 4)
     packing = pack_nodes(needs, SHAPES)
     assert [node.shape for node in packing.new_nodes] == ["t4-4"]
@@ -139,14 +139,14 @@ def test_an_existing_node_without_cpu_is_not_used() -> None:
     assert packing.nodes[0].shape == "t4-1"
 
 
-def test_what_no_node_can_take_is_said_and_hides_no_other() -> None:
+def test_a_pod_that_fits_no_node_is_unplaced_and_hides_no_other() -> None:
     needs = [a_need("huge", 1000, devices=1024), a_need("heavy", 500, cpu=10**6), a_need("other", {"H100": 500})]
     packing = pack_nodes([*needs, a_need("good", 500)], SHAPES)
     assert packing.unplaced == ("heavy", "huge", "other")
     assert packing.gpus == 1
 
 
-def test_nothing_to_buy() -> None:
+def test_without_shapes_only_free_nodes_are_used() -> None:
     free = [FreeNode("node-a", "T4", (300,), 8_000, 32_768)]
     packing = pack_nodes(needs_of((300, 1), (300, 1)), [], free)
     check(packing, needs_of((300, 1), (300, 1)), [], free)
@@ -185,7 +185,7 @@ def _built(asked: Any, free: Any) -> tuple[list[PodNeed], list[FreeNode]]:
 @settings(max_examples=50, deadline=None)
 @given(NEEDS, FREE)
 @example([({ANY: 1000}, 1, 0, 0), ({ANY: 500}, 2, 0, 1), ({"T4": 1, "A100": 1}, 1, 0, 1)], [])
-def test_no_node_is_overloaded(asked: Any, free: Any) -> None:
+def test_no_node_is_overcommitted(asked: Any, free: Any) -> None:
     needs, nodes = _built(asked, free)
     check(pack_nodes(needs, SHAPES, nodes), needs, SHAPES, nodes)
 
@@ -242,7 +242,7 @@ def test_limits_bind_all_shapes_together() -> None:
 
 
 def test_a_limit_of_one_resource_leads_to_another_shape() -> None:
-    """Four nodes of one GPU would be as few GPUs, and their price is higher."""
+    """Four nodes of one GPU would have as few GPUs, but a higher price."""
     needs = needs_of(*[({"T4": 1000}, 1)] * 4)
     limits = [Limit(63_999, {"t4-4": 64_000, "t4-1": 15_000})]
     packing = pack_nodes(needs, SHAPES, limits=limits)
@@ -250,7 +250,7 @@ def test_a_limit_of_one_resource_leads_to_another_shape() -> None:
     assert [node.shape for node in packing.new_nodes] == ["t4-1"] * 4
 
 
-def test_a_limit_of_nothing_leaves_free_nodes() -> None:
+def test_a_limit_of_zero_allows_free_nodes_only() -> None:
     free = [FreeNode("node-a", "T4", (500,), 8_000, 32_768)]
     needs, limits = needs_of((500, 1), (500, 1)), [Limit(-3, dict.fromkeys(("t4-1", "t4-4", "a100-8"), 1))]
     packing = pack_nodes(needs, SHAPES, free, limits=limits)
@@ -273,7 +273,7 @@ LIMITS = st.lists(
 
 @settings(max_examples=50, deadline=None)
 @given(NEEDS, FREE, LIMITS, st.randoms(use_true_random=False))
-def test_limits_are_kept(asked: Any, free: Any, limits: list[Limit], random: Any) -> None:
+def test_limits_are_not_exceeded(asked: Any, free: Any, limits: list[Limit], random: Any) -> None:
     needs, nodes = _built(asked, free)
     packing = pack_nodes(needs, SHAPES, nodes, limits=limits)
     check(packing, needs, SHAPES, nodes, limits)
@@ -282,7 +282,7 @@ def test_limits_are_kept(asked: Any, free: Any, limits: list[Limit], random: Any
     assert pack_nodes(needs, SHAPES, nodes, limits=limits) == packing
 
 
-def test_pods_in_order_are_left_out_beside_those_before_them_alone() -> None:
+def test_room_for_a_pod_depends_only_on_the_pods_before_it() -> None:
     free = [FreeNode("node-a", "T4", (1000,), 8_000, 32_768)]
     first, large, second = needs_of((400, 1), (700, 1), (600, 1))
     assert left_out_in_order([Unit([first]), Unit([large]), Unit([second])], [], free) == {"pod-1"}

@@ -1,4 +1,4 @@
-"""Workspaces on brought nodes, as somebody tries them from outside: manifests in, a verdict out."""
+"""Workspaces on existing nodes, as users try them: manifests are the input, a verdict is the output."""
 
 import json
 from pathlib import Path
@@ -253,9 +253,7 @@ def test_refused(documents: list[Any], reason: str, reported: list[str], tmp_pat
 
 
 @pytest.mark.parametrize("operator", ["Gt", "Lt", "in", "NotExists"])
-def test_operators_that_selectors_do_not_have_are_an_error_with_field_and_what_there_is(
-    operator: str, tmp_path: Path
-) -> None:
+def test_an_unknown_selector_operator_is_an_error_with_the_known_ones(operator: str, tmp_path: Path) -> None:
     file = tmp_path / "cluster.yaml"
     file.write_text(yaml.safe_dump_all([node(), workspace(selector=expression(operator, "1"))]), "utf-8")
     error = CliRunner().invoke(app, ["-f", str(file)]).exception
@@ -263,7 +261,7 @@ def test_operators_that_selectors_do_not_have_are_an_error_with_field_and_what_t
     assert "'In', 'NotIn', 'Exists' or 'DoesNotExist'" in str(error)
 
 
-def test_gpus_in_use_make_a_node_not_free(tmp_path: Path) -> None:
+def test_a_node_with_used_gpus_is_not_free(tmp_path: Path) -> None:
     pod = {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -278,7 +276,7 @@ def test_gpus_in_use_make_a_node_not_free(tmp_path: Path) -> None:
     assert verdict_of(tmp_path, node(gpu_count=8), finished, workspace()).reason == "Accepted"
 
 
-def test_overlapping_selectors_go_to_what_status_records_then_to_age_and_it_is_told(tmp_path: Path) -> None:
+def test_nodes_of_overlapping_selectors_go_to_the_recorded_workspace_then_to_the_oldest(tmp_path: Path) -> None:
     nodes = [node("n1", zone="x"), node("n2", zone="x")]
     older, younger = workspace("older"), workspace("younger", selector={"matchLabels": {"zone": "x"}})
     for number, each in enumerate((older, younger)):

@@ -1,4 +1,4 @@
-"""NodeClaims of Workspaces: the missing created, the superfluous deleted, each by the right name."""
+"""NodeClaims of Workspaces: missing ones are created and surplus ones deleted, by name."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -53,7 +53,7 @@ def wanting(nodes: int, **fields: Any) -> Any:
         (2, 0, 5, 0, 0),
     ],
 )
-def test_delta(target: int, claims: int, brought: int, creations: int, deletions: int) -> None:
+def test_claims_are_created_and_deleted(target: int, claims: int, brought: int, creations: int, deletions: int) -> None:
     found = planned(
         wanting(target),
         *(a_claim(f"claim-{n}") for n in range(claims)),
@@ -62,14 +62,14 @@ def test_delta(target: int, claims: int, brought: int, creations: int, deletions
     assert (len(created(found)), len(found.deletions)) == (creations, deletions)
 
 
-def test_claims_under_deletion_are_no_supply_and_are_not_deleted_again() -> None:
+def test_claims_being_deleted_do_not_count_and_are_not_deleted_again() -> None:
     found = planned(wanting(2), a_claim("going", deleting=True, ready=True), a_claim("stays"))
     assert len(created(found)) == 1
     assert found.deletions == ()
     assert planned(wanting(0), a_claim("going", deleting=True)).empty
 
 
-def test_one_of_two_creations_failed_and_is_tried_again_under_its_name() -> None:
+def test_a_failed_creation_is_repeated_with_the_same_name() -> None:
     snapshot = a_snapshot(wanting(2), nap=True)
     first = of(snapshot)
     kept, lost = first.creations
@@ -86,7 +86,7 @@ def test_names_follow_from_the_workspace_and_the_smallest_free_ordinals() -> Non
     assert not set(names) & set(other)
 
 
-def test_the_name_of_a_claim_under_deletion_is_not_used_again() -> None:
+def test_the_name_of_a_claim_being_deleted_is_not_used_again() -> None:
     [manifest] = created(planned(wanting(1)))
     going = a_claim(manifest["metadata"]["name"], deleting=True)
     [second] = created(planned(wanting(1), going))
@@ -94,7 +94,7 @@ def test_the_name_of_a_claim_under_deletion_is_not_used_again() -> None:
 
 
 @pytest.mark.parametrize("name", ["w" * 253, "a" * 51 + ".b" * 20])
-def test_long_names_are_cut_to_a_label_value(name: str) -> None:
+def test_long_names_are_truncated_to_a_label_value(name: str) -> None:
     [manifest] = created(planned(wanting(1, name=name, inference=False)))
     assert labels.is_label_value(manifest["metadata"]["name"])
     assert all(labels.is_label_value(value) for value in manifest["metadata"]["labels"].values())
@@ -105,7 +105,7 @@ def victims_of(target: int, claims: Iterable[Any]) -> list[str]:
     return deleted(planned(wanting(target), *claims))
 
 
-def test_not_ready_claims_go_first_then_the_newest_then_by_name() -> None:
+def test_unready_claims_are_deleted_first_then_the_newest_then_by_name() -> None:
     claims = [
         a_claim("ready-old", ready=True, created="2026-01-01T00:00:00Z"),
         a_claim("ready-new", ready=True, created="2026-01-01T00:02:00Z"),
@@ -125,14 +125,14 @@ def test_a_claim_whose_node_failed_after_it_was_ready_is_not_ready() -> None:
     assert deleted(planned(wanting(1), old, new, *nodes)) == ["old"]
 
 
-def test_failed_claims_go_before_those_that_are_not_ready_yet() -> None:
+def test_failed_claims_are_deleted_before_those_that_are_not_ready_yet() -> None:
     old = a_claim("old", created="2026-01-01T00:00:00Z")
     failed = old.model_copy(update={"conditions": (Condition(type="Launched", status="False"),)})
     assert victims_of(1, [failed, a_claim("new", created="2026-01-01T00:02:00Z")]) == ["old"]
 
 
 def as_made(name: str, created_at: str, **fields: Any) -> Any:
-    """A Ready claim of what would be made for `wanting` now, but for `fields`."""
+    """A Ready NodeClaim as it would be created for `wanting` now, except for `fields`."""
     [manifest] = created(planned(wanting(1)))
     claim = a_claim(name, ready=True, created=created_at)
     return claim.model_copy(update={"annotations": manifest["metadata"]["annotations"], **fields})
@@ -147,7 +147,7 @@ def as_made(name: str, created_at: str, **fields: Any) -> Any:
         {"annotations": {}, "spec": {"requirements": []}, "labels_type": "Standard_NC48ads_A100_v4"},
     ],
 )
-def test_outdated_claims_go_before_newer_ones(outdated: dict[str, Any]) -> None:
+def test_outdated_claims_are_deleted_before_newer_ones(outdated: dict[str, Any]) -> None:
     old = as_made("old", "2026-01-01T00:00:00Z")
     if (other := outdated.pop("labels_type", None)) is not None:
         outdated["labels"] = old.labels | {labels.INSTANCE_TYPE: other}
@@ -156,7 +156,7 @@ def test_outdated_claims_go_before_newer_ones(outdated: dict[str, Any]) -> None:
     assert victims_of(1, [*claims, a_claim("booting", created="2026-01-01T00:01:00Z")]) == ["booting", "old"]
 
 
-def test_claims_that_are_what_would_be_made_now_are_not_outdated() -> None:
+def test_claims_equal_to_new_ones_are_not_outdated() -> None:
     claims = [as_made("old", "2026-01-01T00:00:00Z"), as_made("new", "2026-01-01T00:02:00Z")]
     assert victims_of(1, claims) == ["new"]
 
@@ -182,7 +182,7 @@ def test_limits_of_the_node_pool_that_allows_the_type_hold(
     assert accepted or "of NodePool gpu is" in found.verdicts[0].message
 
 
-def test_claims_count_against_the_limits_of_the_node_pool_while_they_are_going() -> None:
+def test_claims_being_deleted_count_against_the_limits_of_the_node_pool() -> None:
     pool = a_node_pool("gpu", [NC24], limits={"nodes": 2})
     assert len(created(planned(wanting(2), a_claim("going", deleting=True), pool))) == 1
     elsewhere = a_node_pool("other", ["Standard_NC48ads_A100_v4"], limits={"nodes": 0})
@@ -208,7 +208,7 @@ def test_replicas_from_three_to_one_delete_two() -> None:
         {"more_labels": {labels.WORKSPACE: "other"}},
     ],
 )
-def test_brought_nodes_that_do_not_count(fields: dict[str, Any]) -> None:
+def test_existing_nodes_that_do_not_count(fields: dict[str, Any]) -> None:
     node = a_node(**({"instance_type": NC24} | fields))
     assert len(created(planned(wanting(1), node))) == 1
 
@@ -218,13 +218,13 @@ def test_a_node_of_any_claim_does_not_count_as_brought() -> None:
     assert len(created(planned(wanting(1), node, a_claim("c", ("other", "x"), node="taken")))) == 1
 
 
-def test_brought_nodes_count_only_for_a_selector_that_is_not_empty() -> None:
+def test_existing_nodes_count_only_for_a_selector_that_is_not_empty() -> None:
     node = a_node(instance_type=NC24)
     assert len(created(planned(wanting(1, selector={}), node))) == 1
     assert created(planned(wanting(1), node)) == []
 
 
-def test_a_brought_node_counts_once_and_for_the_oldest() -> None:
+def test_a_existing_node_counts_once_and_for_the_oldest() -> None:
     node = a_node(instance_type=NC24.lower())
     old = wanting(1, name="z-old", created="2026-01-01T00:00:00Z")
     young = wanting(1, name="a-young", created="2026-01-01T00:01:00Z")
@@ -232,35 +232,35 @@ def test_a_brought_node_counts_once_and_for_the_oldest() -> None:
     assert creation.owner.name == "a-young"
 
 
-def test_a_brought_node_that_two_selectors_match_counts_once() -> None:
+def test_a_existing_node_that_two_selectors_match_counts_once() -> None:
     node = a_node(instance_type=NC24, more_labels={"zone": "z"})
     assert len(created(planned(wanting(1, name="a"), wanting(1, name="b", selector={"zone": "z"}), node))) == 1
 
 
-def test_what_a_claim_requires_anyway_is_not_said_twice() -> None:
+def test_a_requirement_is_not_repeated() -> None:
     own = {"key": labels.INSTANCE_TYPE, "operator": "In", "values": [NC24, "other"]}
     [manifest] = created(planned(wanting(1, expressions=[own])))
     assert [each["values"] for each in manifest["spec"]["requirements"] if each["key"] == own["key"]] == [[NC24]]
 
 
-def test_siblings_do_not_count_each_others_claims() -> None:
+def test_workspaces_do_not_count_each_others_claims() -> None:
     found = planned(wanting(1, name="a"), wanting(1, name="b"), a_claim("of-a", ("default", "a")))
     assert [each.owner.name for each in found.creations] == ["b"]
     elsewhere = planned(wanting(1, namespace="one"), a_claim("of-two", ("two", "ws")), wanting(1, namespace="two"))
     assert [each.owner.namespace for each in elsewhere.creations] == ["one"]
 
 
-def test_brought_nodes_environment_has_no_node_claims() -> None:
+def test_existing_nodes_environment_has_no_node_claims() -> None:
     assert created(planned(a_workspace(), a_node(), nap=False)) == []
 
 
-def test_claims_from_before_the_mode_changed_are_left_alone_and_told() -> None:
+def test_claims_of_a_former_mode_are_kept_with_a_warning() -> None:
     found = planned(a_workspace(), a_node(), a_claim("from-before"), nap=False)
     assert found.deletions == ()
     assert any("from-before" in warning for warning in found.warnings)
 
 
-def test_a_refused_workspace_keeps_what_it_has() -> None:
+def test_a_refused_workspace_keeps_its_capacity() -> None:
     found = planned(a_workspace(instance_type="nonesuch", replicas=1), *(a_claim(f"c-{n}") for n in range(3)))
     assert found.empty
     assert len(found.refusals) == 1
@@ -279,18 +279,18 @@ def test_claims_without_their_workspace_are_deleted(workspaces: list[Any]) -> No
     assert deleted(found) == ["orphan"]
 
 
-def test_claims_without_ownership_labels_are_nobodys() -> None:
+def test_claims_without_ownership_labels_are_ignored() -> None:
     foreign = a_claim("foreign").model_copy(update={"labels": {}})
     assert planned(foreign).empty
 
 
-def test_claims_of_another_environment_are_not_looked_at() -> None:
+def test_claims_of_another_environment_are_ignored() -> None:
     claim = a_claim("c")
     foreign = claim.model_copy(update={"labels": claim.labels | {labels.ENVIRONMENT: "other"}})
     assert planned(foreign).empty
 
 
-def test_deletions_in_one_round_are_capped_and_told() -> None:
+def test_deletions_in_one_round_are_limited_with_a_warning() -> None:
     claims = [a_claim(f"c-{n}") for n in range(5)]
     found = planned(*claims, limits={"deletionsPerTick": 2})
     assert len(found.deletions) == 2
@@ -298,7 +298,7 @@ def test_deletions_in_one_round_are_capped_and_told() -> None:
 
 
 @pytest.mark.parametrize(("limits", "made"), [({"nodes": 3}, 1), ({"gpus": 2}, 0), ({"nodes": 4}, 2)])
-def test_creations_stop_at_the_limit_that_claims_under_deletion_still_fill(limits: dict[str, int], made: int) -> None:
+def test_claims_being_deleted_count_against_the_limit_for_creations(limits: dict[str, int], made: int) -> None:
     going = [a_claim(f"going-{n}", deleting=True) for n in range(2)]
     found = planned(wanting(2), *going, limits=limits)
     assert len(created(found)) == made
@@ -309,7 +309,7 @@ def requirement(manifest: dict[str, Any], key: str) -> Any:
     return next((each for each in manifest["spec"]["requirements"] if each["key"] == key), None)
 
 
-def test_what_a_claim_says() -> None:
+def test_the_manifest_of_a_claim() -> None:
     workspace = wanting(
         1,
         uid="u",
@@ -335,7 +335,7 @@ def test_what_a_claim_says() -> None:
     assert manifest["spec"]["nodeClassRef"] == {"group": "kaito.sh", "kind": "KaitoNodeClass", "name": "default"}
 
 
-def test_aws_asks_for_gpus_and_a_preset_for_its_disk() -> None:
+def test_claims_request_gpus_and_the_disk_of_a_preset() -> None:
     [manifest] = created(planned(wanting(1, instance_type="p5.48xlarge", preset="phi-4")))
     assert requirement(manifest, "karpenter.k8s.aws/instance-gpu-count")["operator"] == "Gt"
     assert manifest["spec"]["resources"]["requests"] == {"nvidia.com/gpu": "8", "ephemeral-storage": "107Gi"}
@@ -357,13 +357,13 @@ def test_the_node_class_is_the_environments_then_that_of_the_pool_that_names_the
     assert by_environment["spec"]["nodeClassRef"] == own
 
 
-def test_a_claim_asks_for_whole_gpus_where_live_nodes_share_theirs() -> None:
+def test_a_claim_requests_whole_gpus_even_if_live_nodes_share_theirs() -> None:
     sharing = a_node(instance_type=NC24, pool="other", more_labels={"nvidia.com/gpu.replicas": "4"})
     [manifest] = created(planned(wanting(1), sharing))
     assert manifest["spec"]["resources"]["requests"] == {"nvidia.com/gpu": "1"}
 
 
-def test_a_workspace_that_cannot_be_read_is_refused_by_name_and_keeps_what_it_has() -> None:
+def test_an_invalid_workspace_is_refused_by_name_and_keeps_its_capacity() -> None:
     unread = InvalidWorkspace(ref=WorkspaceRef(namespace="default", name="ws"), message="spec.resorce: unknown field")
     snapshot = a_snapshot(a_claim("c"), nap=True).model_copy(update={"invalid_workspaces": (unread,)})
     found = of(snapshot)

@@ -1,4 +1,4 @@
-"""The provisioner static-nodepool: a Workspace's own NodePool, by its replicas."""
+"""The provisioner static-nodepool: a NodePool with replicas for each Workspace."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -32,18 +32,18 @@ def pools(found: Plan) -> list[dict[str, Any]]:
 
 
 def with_pool(replicas: int, *objects: Any, **environment: Any) -> Snapshot:
-    """A cluster where a Workspace has its NodePool of so many replicas."""
+    """A cluster in which a Workspace has its NodePool with this many replicas."""
     snapshot = a_cluster(wanting(replicas), *objects, **environment)
     return after(snapshot, of(snapshot))
 
 
 def pooled(snapshot: Snapshot, name: str = "pooled") -> NodeClaim:
-    """A NodeClaim as Karpenter makes it from the Workspace's NodePool."""
+    """A NodeClaim as Karpenter creates it from the Workspace's NodePool."""
     claim = a_claim(name, wanting(1))
     return claim.model_copy(update={"labels": claim.labels | {labels.NODEPOOL: snapshot.node_pools[-1].name}})
 
 
-def test_what_provisioning_has_left_is_named_where_nodes_are_brought() -> None:
+def test_node_pools_of_a_former_mode_are_named() -> None:
     claimed = a_claim("claim-1", wanting(1))
     snapshot = with_pool(2, claimed)
     name = snapshot.node_pools[0].name
@@ -56,7 +56,7 @@ def test_what_provisioning_has_left_is_named_where_nodes_are_brought() -> None:
     )
 
 
-def test_what_the_node_pool_says() -> None:
+def test_the_manifest_of_the_node_pool() -> None:
     [manifest] = pools(of(a_cluster(wanting(2, selector={"team": "red"}))))
     spec = manifest["spec"]
     assert (spec["replicas"], spec["limits"]) == (2, {"nodes": "2"})
@@ -84,7 +84,7 @@ def test_replicas_follow_the_workspace_and_nothing_else_changes() -> None:
         assert of(after(changed, found)).empty
 
 
-def test_its_claims_are_karpenters_to_delete() -> None:
+def test_its_claims_are_left_to_karpenter_to_delete() -> None:
     snapshot = with_pool(1)
     claims = (pooled(snapshot, "a"), pooled(snapshot, "b"))
     assert of(snapshot.model_copy(update={"node_claims": claims})).empty
@@ -92,7 +92,7 @@ def test_its_claims_are_karpenters_to_delete() -> None:
     assert [str(each.key) for each in of(gone).deletions] == [f"NodePool {snapshot.node_pools[0].name}"]
 
 
-def test_brought_nodes_are_taken_off() -> None:
+def test_existing_nodes_reduce_the_replicas() -> None:
     [manifest] = pools(of(a_cluster(wanting(3), a_node(instance_type=NC24))))
     assert manifest["spec"]["replicas"] == 2
 
@@ -104,7 +104,7 @@ def test_limits_hold_for_replicas() -> None:
     assert of(grown).empty, "its replicas count before they are nodes"
 
 
-def test_nodes_that_are_going_still_count_for_the_limits() -> None:
+def test_nodes_being_deleted_count_against_the_limits() -> None:
     snapshot = with_pool(1, limits={"nodes": 2})
     going = pooled(snapshot, "b").model_copy(update={"deletion_timestamp": "2026-01-01T00:00:00Z"})
     grown = snapshot.model_copy(update={"node_claims": (pooled(snapshot, "a"), going), "workspaces": (wanting(2),)})
@@ -115,20 +115,20 @@ def test_nodes_that_are_going_still_count_for_the_limits() -> None:
     assert manifest["spec"]["replicas"] == 2
 
 
-def test_the_workspaces_own_node_pool_lends_nothing_to_others() -> None:
+def test_other_workspaces_do_not_use_the_workspaces_own_node_pool() -> None:
     snapshot = with_pool(1, a_node_pool("lender", [NC24], node_class="lent"))
     other = wanting(1, name="other", uid="o")
     [manifest] = pools(of(snapshot.model_copy(update={"workspaces": (*snapshot.workspaces, other)})))
     assert manifest["spec"]["template"]["spec"]["nodeClassRef"]["name"] == "lent"
 
 
-def test_claims_from_before_count_and_the_pool_makes_the_rest() -> None:
+def test_claims_of_the_former_provisioner_count() -> None:
     found = of(a_cluster(wanting(3), a_claim("before", wanting(1))))
     assert [manifest["spec"]["replicas"] for manifest in pools(found)] == [2]
     assert found.deletions == ()
 
 
-def test_another_provisioner_keeps_the_nodes_and_lets_the_pool_go_with_them() -> None:
+def test_a_changed_provisioner_keeps_the_nodes_and_deletes_the_pool_with_the_last_one() -> None:
     snapshot = with_pool(2).model_copy(update={"environment": an_environment(nap=True)})
     assert of(snapshot).empty
     raised = of(snapshot.model_copy(update={"workspaces": (wanting(3),)}))

@@ -1,4 +1,4 @@
-"""Workloads of Workspaces: when they are made and changed, and what their pods ask for."""
+"""Workloads of Workspaces: when they are created and changed, and what their pods request."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -49,7 +49,7 @@ def terms(spec: dict[str, Any]) -> list[list[tuple[str, str, tuple[str, ...]]]]:
     ]
 
 
-def test_brought_nodes_get_a_deployment_of_one_pod_a_replica() -> None:
+def test_existing_nodes_get_a_deployment_with_one_pod_for_each_replica() -> None:
     manifest = workload_of(a_snapshot(a_workspace(replicas=2, uid="u"), a_node()))
     assert (manifest["kind"], manifest["metadata"]["name"], manifest["metadata"]["namespace"]) == (
         "Deployment",
@@ -70,7 +70,7 @@ VALIDATED = [
 """What was validated is required too: a pod that is rescheduled lands on such GPUs alone."""
 
 
-def test_every_requirement_of_the_selector_is_required_of_nodes() -> None:
+def test_every_requirement_of_the_selector_becomes_node_affinity() -> None:
     expressions: list[dict[str, Any]] = [
         {"key": "zone", "operator": "NotIn", "values": ["z"]},
         {"key": "pool", "operator": "Exists"},
@@ -79,14 +79,14 @@ def test_every_requirement_of_the_selector_is_required_of_nodes() -> None:
     assert terms(spec) == [[("pool", "In", ("a",)), ("zone", "NotIn", ("z",)), ("pool", "Exists", ()), *VALIDATED]]
 
 
-def test_provisioned_nodes_are_required_by_owner() -> None:
+def test_provisioned_nodes_are_required_by_ownership_labels() -> None:
     workspace = a_workspace(instance_type=NC24.lower(), selector={})
     snapshot = launched(a_snapshot(workspace, a_claim("c"), nap=True))
     spec = workload_of(snapshot)["spec"]["template"]["spec"]
     assert terms(spec) == [[(labels.WORKSPACE, "In", ("ws",)), (labels.WORKSPACE_NAMESPACE, "In", ("default",))]]
 
 
-def test_with_a_selector_brought_nodes_of_the_type_are_allowed_too() -> None:
+def test_with_a_selector_existing_nodes_of_the_type_are_allowed_too() -> None:
     snapshot = a_snapshot(a_workspace(instance_type=NC24), a_node(instance_type=NC24), nap=True)
     spec = workload_of(snapshot)["spec"]["template"]["spec"]
     assert (terms(spec)[1][:3]) == [
@@ -96,7 +96,7 @@ def test_with_a_selector_brought_nodes_of_the_type_are_allowed_too() -> None:
     ]
 
 
-def test_what_pods_require_does_not_change_with_how_nodes_spell_their_type() -> None:
+def test_spellings_of_the_instance_type_on_nodes_do_not_change_the_pods() -> None:
     workspace = a_workspace(instance_type=NC24, replicas=2)
     one, other = a_node("one", instance_type=NC24), a_node("other", instance_type=NC24.lower())
     both = a_snapshot(workspace, one, other, nap=True)
@@ -117,7 +117,7 @@ def test_a_templates_own_affinity_stays_required() -> None:
     ]
 
 
-def test_a_preset_asks_for_all_gpus_of_a_node() -> None:
+def test_a_preset_requests_all_gpus_of_a_node() -> None:
     [container] = pod_spec(a_workspace(preset="phi-4"), a_node(count=4))["containers"]
     assert container["resources"]["limits"] == {"nvidia.com/gpu": "4"}
     assert container["resources"]["requests"] == {"cpu": "4", "memory": "16Gi", "nvidia.com/gpu": "4"}
@@ -125,19 +125,19 @@ def test_a_preset_asks_for_all_gpus_of_a_node() -> None:
     assert container["args"][container["args"].index("--data-parallel-size") + 1] == "4"
 
 
-def test_shared_gpus_are_asked_for_as_devices() -> None:
+def test_shared_gpus_are_requested_as_devices() -> None:
     node = a_node(count=2, more_labels={"nvidia.com/gpu.replicas": "4"})
     [container] = pod_spec(a_workspace(), node)["containers"]
     assert container["resources"]["limits"] == {"nvidia.com/gpu": "8"}
 
 
-def test_a_template_that_asks_for_gpus_is_left_as_it_is() -> None:
+def test_a_template_that_requests_gpus_is_not_changed() -> None:
     asked = {"limits": {"nvidia.com/gpu": 1}}
     [container] = pod_spec(a_workspace(template=a_template(resources=asked)), a_node(count=4))["containers"]
     assert container["resources"] == asked
 
 
-def test_the_environments_resource_is_asked_for() -> None:
+def test_the_gpu_resource_of_the_environment_is_requested() -> None:
     [container] = pod_spec(a_workspace(), a_node(count=2), gpuResource="example.com/gpu")["containers"]
     assert container["resources"]["requests"] == {"example.com/gpu": "2"}
 
@@ -170,7 +170,7 @@ def test_two_pods_of_workspaces_never_share_a_node() -> None:
     assert rule["namespaceSelector"] == {}, "of every namespace"
 
 
-def test_replicas_that_span_nodes_become_groups_of_a_pod_a_node() -> None:
+def test_replicas_that_span_nodes_become_groups_with_one_pod_for_each_node() -> None:
     nodes = [a_node(f"n-{n}", memory=16384) for n in range(6)]
     manifest = workload_of(a_snapshot(a_workspace(gpu_memory_gib=32, per_replica=2, replicas=3), *nodes))
     assert (manifest["apiVersion"], manifest["kind"]) == ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet")
@@ -198,7 +198,7 @@ def test_a_preset_that_spans_nodes_is_served_by_a_leader_that_its_workers_join()
     assert "ports" not in worker
 
 
-def test_a_stable_identity_asks_for_a_stateful_set() -> None:
+def test_a_stable_identity_leads_to_a_stateful_set() -> None:
     workspace = a_workspace()
     inference = workspace.spec.inference
     assert inference is not None
@@ -243,11 +243,11 @@ def test_a_refused_workspace_gets_no_workload_and_keeps_the_one_it_has() -> None
     assert of(a_snapshot(workspace, a_node(product=None), a_workload(manifest))).empty
 
 
-def test_no_replicas_make_no_workload() -> None:
+def test_without_replicas_there_is_no_workload() -> None:
     assert of(a_snapshot(a_workspace(replicas=0), a_node())).empty
 
 
-def test_fewer_replicas_change_the_workload_in_the_plan_that_deletes_claims() -> None:
+def test_the_workload_is_scaled_down_in_the_plan_that_deletes_claims() -> None:
     before = launched(
         a_snapshot(
             a_workspace(instance_type=NC24, replicas=3), *(a_claim(f"c-{n}", ready=True) for n in range(3)), nap=True
@@ -264,7 +264,7 @@ def test_fewer_replicas_change_the_workload_in_the_plan_that_deletes_claims() ->
     assert of(after(lowered, found)).empty
 
 
-def test_pods_on_the_nodes_that_go_are_the_first_to_end() -> None:
+def test_pods_on_deleted_nodes_get_a_lower_deletion_cost() -> None:
     workspace = a_workspace(instance_type=NC24, replicas=3)
     claims = [a_claim(f"c-{n}", ready=True, created=f"2026-01-0{n + 1}T00:00:00Z") for n in range(3)]
     before = launched(a_snapshot(workspace, *claims, nap=True))
@@ -282,7 +282,7 @@ def test_pods_on_the_nodes_that_go_are_the_first_to_end() -> None:
     assert of(running.model_copy(update={"pods": tuple(pods)})).preferred_deletions == ()
 
 
-def test_a_node_whose_pod_an_autoscaler_has_taken_goes_before_those_that_serve() -> None:
+def test_a_node_without_a_pod_is_deleted_before_those_that_serve() -> None:
     workspace = a_workspace(instance_type=NC24, replicas=2)
     claims = [a_claim(f"c-{n}", ready=True, node=f"n-{n}", created=f"2026-01-0{n + 1}T00:00:00Z") for n in range(3)]
     nodes = [a_node(f"n-{n}", None, allocatable=1, instance_type=NC24) for n in range(3)]
@@ -295,7 +295,7 @@ def test_a_node_whose_pod_an_autoscaler_has_taken_goes_before_those_that_serve()
 
 
 @pytest.mark.parametrize("label", ["apps.kubernetes.io/pod-index", "leaderworkerset.sigs.k8s.io/group-index"])
-def test_the_nodes_of_the_last_numbered_pods_go(label: str) -> None:
+def test_the_nodes_of_the_pods_with_the_highest_ordinals_are_deleted(label: str) -> None:
     workspace = a_workspace(instance_type=NC24, replicas=2)
     claims = [a_claim(f"c-{n}", ready=True, node=f"n-{n}", created=f"2026-01-0{n + 1}T00:00:00Z") for n in range(3)]
     nodes = [a_node(f"n-{n}", None, allocatable=1, instance_type=NC24) for n in range(3)]
@@ -318,7 +318,7 @@ def test_more_replicas_change_the_workload_at_once() -> None:
     assert len(found.creations) == 1
 
 
-def test_a_changed_template_changes_the_workload_and_nothing_else_does() -> None:
+def test_only_a_changed_template_changes_the_workload() -> None:
     before = a_snapshot(a_workspace(), a_node())
     running = after(before, of(before))
     assert of(running).empty
@@ -327,7 +327,7 @@ def test_a_changed_template_changes_the_workload_and_nothing_else_does() -> None
     assert update.manifest["spec"]["template"]["spec"]["containers"][0]["image"] == "example/server:2"
 
 
-def test_another_kind_takes_the_place_of_the_old_workload_once_that_is_gone() -> None:
+def test_a_workload_of_another_kind_is_created_after_the_old_one_is_deleted() -> None:
     nodes = [a_node(f"n-{n}") for n in range(2)]
     before = a_snapshot(a_workspace(), *nodes)
     running = after(before, of(before))
@@ -339,7 +339,7 @@ def test_another_kind_takes_the_place_of_the_old_workload_once_that_is_gone() ->
     assert creation.key.kind == "LeaderWorkerSet"
 
 
-def test_the_workload_of_a_workspace_that_is_gone_or_infers_nothing_is_deleted() -> None:
+def test_the_workload_of_a_deleted_workspace_or_one_without_inference_is_deleted() -> None:
     manifest = workload_of(a_snapshot(a_workspace(), a_node()))
     for workspaces in ([], [a_workspace(deleting=True)], [a_workspace(inference=False)]):
         found = of(a_snapshot(*workspaces, a_node(), a_workload(manifest)))
@@ -347,7 +347,7 @@ def test_the_workload_of_a_workspace_that_is_gone_or_infers_nothing_is_deleted()
         assert of(a_snapshot(*workspaces, a_node(), a_workload(manifest, deleting=True))).empty
 
 
-def test_a_workload_is_kept_while_a_node_of_its_is_away() -> None:
+def test_a_workload_is_kept_while_one_of_its_nodes_is_missing() -> None:
     before = launched(a_snapshot(a_workspace(instance_type=NC24), a_claim("c"), nap=True))
     running = after(before, of(before))
     away = running.model_copy(
@@ -362,7 +362,7 @@ def test_a_template_is_not_changed_by_planning() -> None:
     assert template == a_template()
 
 
-def test_a_brought_node_that_spells_its_type_otherwise_may_be_used() -> None:
+def test_an_existing_node_with_another_spelling_of_its_type_is_used() -> None:
     snapshot = a_snapshot(a_workspace(instance_type=NC24), a_node(instance_type=NC24.lower()), nap=True)
     spec = workload_of(snapshot)["spec"]["template"]["spec"]
     assert terms(spec)[1][-1] == (labels.INSTANCE_TYPE, "In", (NC24, NC24.lower()))

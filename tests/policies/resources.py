@@ -1,4 +1,4 @@
-"""Resources as the engine hands them to a policy, and a rule's violations."""
+"""Resources as the engine passes them to a policy, and the violations of a rule."""
 
 import datetime
 from collections.abc import Mapping
@@ -65,7 +65,7 @@ def a_deployment(template: dict[str, Any], labels: dict[str, str] | None = None)
 
 
 def violations(rule: str, *given: Resource, config: Mapping[str, Any] | None = None) -> list[str]:
-    """What a rule on one resource reports, over all that are given."""
+    """The violations that a rule reports for one resource."""
     found: list[str] = []
     for number, (resource_type, props) in enumerate(given):
         args = ResourceValidationArgs(resource_type, props, f"urn:{number}", f"r{number}", OPTIONS, None, config)
@@ -74,7 +74,7 @@ def violations(rule: str, *given: Resource, config: Mapping[str, Any] | None = N
 
 
 def stack_violations(rule: str, *given: Resource, config: Mapping[str, Any] | None = None) -> list[str]:
-    """What a rule on a whole stack reports."""
+    """The violations that a rule reports for a whole stack."""
     found: list[str] = []
     resources = [
         PolicyResource(resource_type, props, f"urn:{number}", f"r{number}", OPTIONS, None, None, [], {})

@@ -1,4 +1,4 @@
-"""Manifests that keep every rule, with what a test changes of them, and what the rules say."""
+"""Manifests that violate no rule, the changes that tests make to them, and the findings."""
 
 import copy
 import datetime
@@ -18,7 +18,7 @@ ASKED: dict[str, Any] = {"image-tag-pinned": {}, "node-pool-gpu-taint": {}}
 
 
 def with_path(manifest: Manifest, **changes: Any) -> Manifest:
-    """A copy with values set at paths, whose steps are parted by two underscores; None removes."""
+    """A copy with values set at paths, whose parts are separated by two underscores; None removes a field."""
     changed = copy.deepcopy(manifest)
     for path, value in changes.items():
         *steps, last = path.split("__")
@@ -144,7 +144,7 @@ def a_queue(name: str, parent: str | None = None) -> Manifest:
 def findings(
     *manifests: Manifest, rules: Mapping[str, Any] | None = None, exemptions: list[Any] | None = None
 ) -> list[Finding]:
-    """What the rules say of objects that are checked together."""
+    """The findings on objects that are checked together."""
     config = PolicyConfig.model_validate({"rules": {**ASKED, **(rules or {})}, "exemptions": exemptions or []})
     report = Checker(context_of(manifests, config), config, TODAY).check(manifests)
     return [finding for _, finding in report.findings]

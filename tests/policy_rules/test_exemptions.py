@@ -1,4 +1,4 @@
-"""Exemptions end, and cover what they say; severities and options are settings."""
+"""Exemptions expire and cover only what they name; severities and options are settings."""
 
 import datetime
 from typing import Any
@@ -34,7 +34,7 @@ def test_an_exemption_covers_the_objects_that_it_names(which: dict[str, Any], co
     assert (broken(a_pod(image="a"), exemptions=[exempt(**which)]) == []) == covers
 
 
-def test_an_exemption_covers_its_rule_alone() -> None:
+def test_an_exemption_covers_only_its_rule() -> None:
     pod = a_pod({"gpu-fraction": "1.5"}, image="a")
     assert [rule for rule, _ in broken(pod, exemptions=[exempt(name="train")])] == ["gpu-share-fraction"]
 
@@ -50,7 +50,7 @@ def test_an_exemption_past_its_date_is_a_finding_and_covers_nothing() -> None:
     assert all(each in found.message for each in ("image-tag-pinned", "2026-06-30", "(until the registry moves)"))
 
 
-def test_what_is_exempted_is_told() -> None:
+def test_exempted_findings_are_reported() -> None:
     policies = Policies.model_validate({"rules": ASKED, "exemptions": [exempt(name="train")]})
     report = Checker(PolicyContext(), policies, TODAY).check([a_pod(image="a")])
     assert [(each.finding.rule, each.exemption.reason) for each in report.exempted] == [
@@ -91,6 +91,6 @@ def test_a_severity_is_a_setting() -> None:
         ({"rules": {"image-digest": {"options": {"required": "perhaps"}}}}, "image-digest: required"),
     ],
 )
-def test_settings_that_fit_no_rule_are_an_error_that_names_it(settings: dict[str, Any], words: str) -> None:
+def test_settings_of_an_unknown_rule_are_an_error(settings: dict[str, Any], words: str) -> None:
     with pytest.raises(PlimsollError, match=words):
         settled(Policies.model_validate(settings))

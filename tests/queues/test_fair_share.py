@@ -85,25 +85,25 @@ TOTALS = st.integers(0, 40_000)
 
 
 @given(TOTALS, CLAIMS)
-def test_no_more_is_given_than_there_is_or_is_promised(total: int, claims: list[Claim]) -> None:
+def test_shares_do_not_exceed_the_total_or_the_quotas(total: int, claims: list[Claim]) -> None:
     assert sum(divide(total, claims).values()) <= max(total, sum(each.guaranteed for each in claims))
 
 
 @given(TOTALS, CLAIMS)
-def test_everyone_has_the_quota_and_nobody_a_gpu_more_than_is_wanted(total: int, claims: list[Claim]) -> None:
+def test_each_queue_gets_its_quota_and_at_most_what_it_requests(total: int, claims: list[Claim]) -> None:
     shares = divide(total, claims)
     assert all(each.guaranteed <= shares[each.name] < each.wanted + G for each in claims)
 
 
 @given(TOTALS, CLAIMS)
-def test_nothing_is_left_while_somebody_with_a_weight_wants_more(total: int, claims: list[Claim]) -> None:
+def test_nothing_is_left_while_a_queue_with_a_weight_requests_more(total: int, claims: list[Claim]) -> None:
     shares = divide(total, claims)
     hungry = [each for each in claims if each.weight and shares[each.name] < each.wanted]
     assert not hungry or sum(shares.values()) >= total
 
 
 @given(TOTALS, CLAIMS)
-def test_a_lower_priority_gets_only_what_was_lost_by_rounding_while_a_higher_one_wants_more(
+def test_a_lower_priority_gets_only_rounding_losses_while_a_higher_one_requests_more(
     total: int, claims: list[Claim]
 ) -> None:
     shares = divide(total, claims)
@@ -115,7 +115,7 @@ def test_a_lower_priority_gets_only_what_was_lost_by_rounding_while_a_higher_one
 
 
 @given(TOTALS, CLAIMS)
-def test_of_one_priority_the_hungry_ones_share_by_weight_but_for_one_gpu(total: int, claims: list[Claim]) -> None:
+def test_queues_of_one_priority_share_by_weight_up_to_one_gpu(total: int, claims: list[Claim]) -> None:
     shares = divide(total, claims)
     hungry = [each for each in claims if each.weight and shares[each.name] < each.wanted]
     for one in hungry:

@@ -36,7 +36,7 @@ _REFUSAL = re.compile(r"(\w+): Queue ([^ ,]+)")
 
 
 def refused(why: str) -> tuple[str, ...]:
-    """KAI's reason and the queue that it is about; empty where nothing is refused."""
+    """KAI's reason and the queue that it names; empty if nothing is refused."""
     if not why:
         return ()
     found = _REFUSAL.match(why)
@@ -77,7 +77,7 @@ def a_bound_pod(
         (1000, True, {"other": QueueLoad(Amount(3500), Amount(3500))}, ()),
     ],
 )
-def test_limits_hold_for_all_work_and_quotas_for_what_is_not_preemptible(
+def test_limits_apply_to_all_work_and_quotas_to_non_preemptible_work(
     requested: int, preemptible: bool, loads: dict[str, QueueLoad], expected: tuple[str, ...]
 ) -> None:
     assert refused(QueueGate(TREE, loads).why_not("leaf", Amount(requested), preemptible)) == expected
@@ -86,7 +86,7 @@ def test_limits_hold_for_all_work_and_quotas_for_what_is_not_preemptible(
 @pytest.mark.parametrize(
     ("name", "expected"), [("nobody", (NO_QUEUE, "nobody")), ("team", (NO_QUEUE, "team")), ("", ())]
 )
-def test_work_names_a_leaf_that_is_there(name: str, expected: tuple[str, ...]) -> None:
+def test_work_needs_an_existing_leaf_queue(name: str, expected: tuple[str, ...]) -> None:
     assert refused(QueueGate(TREE).why_not(name, Amount(100), True)) == expected
 
 
@@ -96,15 +96,15 @@ def test_a_queue_that_reaches_no_root_admits_nothing(name: str) -> None:
     assert refused(QueueGate(lost).why_not(name, Amount(100), True)) == (NO_QUEUE, name)
 
 
-def test_without_any_queue_nothing_is_judged() -> None:
+def test_without_queues_all_work_is_admitted() -> None:
     assert QueueGate(()).why_not("research", Amount(100_000), False) == ""
 
 
-def test_an_amount_that_is_absent_is_nothing() -> None:
+def test_an_absent_amount_is_zero() -> None:
     assert refused(QueueGate(queues(queue("a", gpu={"quota": 8}))).why_not("a", Amount(1), True)) == (OVER_LIMIT, "a")
 
 
-def test_what_is_admitted_counts_for_the_next() -> None:
+def test_admitted_work_counts_for_later_work() -> None:
     gate = QueueGate(TREE)
     assert gate.admit("leaf", Amount(4000), True) == ""
     assert gate.why_not("other", Amount(4000), True) == ""
@@ -114,7 +114,7 @@ def test_what_is_admitted_counts_for_the_next() -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from(["leaf", "other"]), st.integers(1, 4000), st.booleans())))
-def test_no_limit_and_no_quota_is_ever_passed(asked: list[tuple[str, int, bool]]) -> None:
+def test_no_limit_and_no_quota_is_ever_exceeded(asked: list[tuple[str, int, bool]]) -> None:
     gate = QueueGate(TREE)
     admitted = [each for each in asked if not gate.admit(each[0], Amount(each[1]), each[2])]
     leaf = [milli for name, milli, _ in admitted if name == "leaf"]
@@ -211,7 +211,7 @@ def test_the_default_scheduler_puts_no_pod_into_a_queue() -> None:
     assert queue_of(pod, "default-scheduler") == ""
 
 
-def test_the_load_of_queues_is_what_bound_pods_take() -> None:
+def test_the_load_of_queues_is_that_of_bound_pods() -> None:
     in_leaf: dict[str, Any] = {"labels": {QUEUE: "leaf"}}
     pods = [
         a_bound_pod("whole", devices=2, **in_leaf),

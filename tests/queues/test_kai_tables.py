@@ -1,4 +1,4 @@
-"""KAI's own tables: what its tests expect of resource division, capacity policy and reclaim, ours do too."""
+"""Test tables of KAI for resource division, capacity policy and reclaim hold for Plimsoll, too."""
 
 from pathlib import Path
 from typing import Any
@@ -55,7 +55,7 @@ def test_limits(case: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("case", cases("quotas"))
-def test_quotas_of_work_that_is_not_preemptible(case: dict[str, Any]) -> None:
+def test_quotas_of_non_preemptible_work(case: dict[str, Any]) -> None:
     resources = {each: amounts(case["quota"][at]) for at, each in enumerate(Resource)}
     used = milli(*case["allocated"])
     gate = QueueGate([Queue.read(queue("q", resources=resources))], {"q": QueueLoad(used, used)})
@@ -72,7 +72,7 @@ def test_reclaim(case: dict[str, Any]) -> None:
     assert Reclaim(usage, wanted).allows(victims) is case["reclaimed"]
 
 
-def test_a_second_victim_is_found_where_one_does_not_do() -> None:
+def test_a_second_victim_is_added_if_one_does_not_suffice() -> None:
     case = next(each for each in TABLES["reclaim"] if "second victim" in each["name"])
     usage, victims = _usage_and_victims(case)
     wanted = QueuedPod(a_waiting_pod("wanted"), case["reclaimer"], milli(1), preemptible=True)
@@ -84,7 +84,7 @@ def test_a_second_victim_is_found_where_one_does_not_do() -> None:
 
 
 def _usage_and_victims(case: dict[str, Any]) -> tuple[QueueUsage, list[QueuedPod]]:
-    """The queues as the case has them, with no GPU free, and the pods that it would reclaim."""
+    """The queues of the case without free GPUs, and the pods that would be reclaimed."""
     given = {name: (*each, 0)[:5] for name, each in case["queues"].items()}
     nothing = amounts(0)
     tree = QueueTree(

@@ -1,4 +1,4 @@
-"""What pods use of their queues is kept while pods and nodes change, and is what a fresh look finds."""
+"""Loads and usage of queues, updated incrementally as pods and nodes change, equal those of a new computation."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -49,7 +49,7 @@ def nodes() -> st.SearchStrategy[Node]:
 
 
 @given(st.lists(st.tuples(st.lists(pods(), max_size=4), st.lists(nodes(), max_size=2)), min_size=2, max_size=5))
-def test_loads_do_not_depend_on_what_was_known_before(rounds: list[tuple[list[Pod], list[Node]]]) -> None:
+def test_incremental_loads_equal_newly_computed_ones(rounds: list[tuple[list[Pod], list[Node]]]) -> None:
     kept, before = QueueLoads(), None
     held_pods: dict[str, Pod] = {}
     held_nodes: dict[str, Node] = {}
@@ -66,7 +66,7 @@ def test_loads_do_not_depend_on_what_was_known_before(rounds: list[tuple[list[Po
 
 
 @given(st.lists(st.tuples(st.lists(pods(), max_size=4), st.lists(nodes(), max_size=2)), min_size=2, max_size=5))
-def test_usage_does_not_depend_on_what_was_known_before(rounds: list[tuple[list[Pod], list[Node]]]) -> None:
+def test_incremental_usage_equals_newly_computed_usage(rounds: list[tuple[list[Pod], list[Node]]]) -> None:
     followed = IncrementalUsage()
     held_pods: dict[str, Pod] = {}
     held_nodes: dict[str, Node] = {}

@@ -1,4 +1,4 @@
-"""`plimsoll status` shows what the cluster has, in words and as JSON."""
+"""`plimsoll status` shows the state of the cluster, as text and as JSON."""
 
 import pytest
 
@@ -33,14 +33,14 @@ def test_a_workspace_is_shown_as_its_conditions_say(
     assert (shown["accepted"], shown["outdated"]) == (accepted, outdated)
 
 
-def test_one_that_cannot_be_read_is_shown_as_refused() -> None:
+def test_an_invalid_workspace_is_shown_as_refused() -> None:
     invalid = InvalidWorkspace(ref=WorkspaceRef(namespace="team", name="bad"), message="spec.replicas: too small")
     snapshot = a_snapshot().model_copy(update={"invalid_workspaces": (invalid,)})
     (shown,) = as_json(snapshot)["workspaces"]
     assert (shown["reason"], shown["message"]) == ("InvalidSpec", "spec.replicas: too small")
 
 
-def test_a_namespace_is_shown_alone() -> None:
+def test_a_namespace_can_be_selected() -> None:
     here, there = a_workspace("here", namespace="a"), a_workspace("there", namespace="b")
     snapshot = a_snapshot(here, there, a_claim("c1", here), a_claim("c2", there))
     shown = as_json(snapshot, "b")
@@ -65,7 +65,7 @@ def test_only_claims_of_workspaces_are_shown() -> None:
         (["Launched", "Registered", "Initialized", "Ready"], "Ready"),
     ],
 )
-def test_the_phase_is_the_last_step_that_was_done(steps: list[str], phase: str) -> None:
+def test_the_phase_is_the_last_completed_step(steps: list[str], phase: str) -> None:
     conditions = tuple(Condition(type=step, status="True") for step in steps)
     claim = a_claim("c").model_copy(update={"conditions": conditions})
     assert phase_of(claim) == phase

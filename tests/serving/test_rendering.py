@@ -1,7 +1,7 @@
-"""The objects that serve a preset, whole, for each tier and kind; and their arguments against vLLM's options.
+"""The complete objects that serve a preset, for each tier and kind, and their arguments checked against vLLM's options.
 
-`vllm_flags.csv` has the options of `vllm serve` that are used: how many values each takes, of which type and out of
-which choice, by vLLM's documentation (Engine Arguments and OpenAI-Compatible Server, v0.11).
+`vllm_flags.csv` has the options of `vllm serve` that are used, with number, type and choice of their values, from
+vLLM's documentation (Engine Arguments and OpenAI-Compatible Server, v0.11).
 """
 
 import argparse
@@ -77,7 +77,8 @@ def test_rendered_objects_are_those_of_the_golden_files(case: str) -> None:
 
 
 def arguments(manifest: dict[str, Any]) -> list[str]:
-    """The arguments of vLLM in a workload: of its container, or in the shell of a group's leader."""
+    """The arguments of vLLM in a workload: those of its container, or those in the shell command of a group's
+    leader."""
     spec = manifest["spec"]
     template = spec["leaderWorkerTemplate"]["leaderTemplate"] if "leaderWorkerTemplate" in spec else spec["template"]
     [server] = template["spec"]["containers"]
@@ -88,7 +89,7 @@ def arguments(manifest: dict[str, Any]) -> list[str]:
 
 
 class Parser(argparse.ArgumentParser):
-    """vLLM's, as far as the table has it."""
+    """vLLM's argument parser, for the options of the table."""
 
     def __init__(self) -> None:
         super().__init__(allow_abbrev=False, add_help=False)
@@ -105,7 +106,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def parsed(given: list[str]) -> dict[str, Any]:
-    """The options that are given, with their values; fails where vLLM would refuse one."""
+    """The options with their values; fails if vLLM would refuse one."""
     flags = [part for part in given if part.startswith("--")]
     assert len(flags) == len(set(flags)), "vLLM takes the last one, silently"
     return {name: value for name, value in vars(Parser().parse_args(given)).items() if value not in (None, False)}
@@ -116,7 +117,7 @@ def arguments_of(case: str) -> list[str]:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_vllm_takes_the_arguments(case: str) -> None:
+def test_vllm_accepts_the_arguments(case: str) -> None:
     found = parsed(arguments_of(case))
     assert {"model", "served_model_name", "max_model_len", "gpu_memory_utilization", "port"} <= found.keys()
     assert 0 < found["gpu_memory_utilization"] <= 1
@@ -130,7 +131,7 @@ def test_every_option_of_the_table_is_rendered_by_a_case_or_a_preset() -> None:
 
 @pytest.mark.parametrize("preset", [each.name for each in ModelCatalog.builtin().presets])
 @pytest.mark.parametrize("nodes", [{"count": 8, "memory": 143771}, {"count": 1, "memory": 143771}])
-def test_vllm_takes_the_arguments_of_every_preset(preset: str, nodes: dict[str, Any]) -> None:
+def test_vllm_accepts_the_arguments_of_every_preset(preset: str, nodes: dict[str, Any]) -> None:
     adapters = [{"source": IMAGE}, {"source": CLAIM}]
     options = {"adapters": adapters, "config": "options", "contextLength": 2048}
     manifest = {
@@ -176,7 +177,7 @@ def snapshot_of(preset: str, gpus: int, memory: int) -> Snapshot:
     return a_snapshot(workspace, a_node(count=gpus, memory=memory))
 
 
-def test_gpus_that_stay_unused_are_told_and_not_requested() -> None:
+def test_unused_gpus_are_reported_and_not_requested() -> None:
     seen = snapshot_of("phi-4", 4, 24576)
     [verdict] = validate(seen)
     assert verdict.serving is not None and (verdict.serving.tensor, verdict.serving.unused) == (2, 2)
@@ -192,7 +193,7 @@ def test_gpus_that_stay_unused_are_told_and_not_requested() -> None:
 @pytest.mark.parametrize(
     "preset", ["phi-4", "Qwen/Qwen2.5-Coder-7B-Instruct", "falcon-7b", "gpt-oss-20b", "gemma-3-27b-it"]
 )
-def test_what_is_accepted_without_a_warning_is_what_vllm_accepts(preset: str, memory: int, gpus: int) -> None:
+def test_workspaces_accepted_without_a_warning_have_valid_vllm_arguments(preset: str, memory: int, gpus: int) -> None:
     [verdict] = validate(snapshot_of(preset, gpus, memory))
     if not verdict.accepted or any("may run out" in warning for warning in verdict.warnings):
         return

@@ -218,7 +218,7 @@ def test_the_bound_holds_and_the_proposed_moves_are_possible(cluster: tuple[list
 
 
 def test_most_small_clusters_are_packed_as_the_exact_search_does() -> None:
-    """For 60 clusters, both figures and the bound are exact in all but a few."""
+    """For 150 clusters, both figures and the bound are exact in all but a few."""
     rng = random.Random(7)
     exact = [0, 0, 0]
     for _ in range(60):

@@ -1,4 +1,4 @@
-"""Verdicts where nodes are brought: selector, labels, uniformity, usability, GPU memory."""
+"""Verdicts on existing nodes (BYO): selector, labels, uniformity, usability, GPU memory."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -65,7 +65,7 @@ def test_accepted(workspace: Workspace, brought: list[Node]) -> None:
         ),
     ],
 )
-def test_what_the_estimate_says_beyond_raw_sums_is_warned_of(
+def test_a_higher_estimate_is_a_warning(
     workspace: Workspace, brought: list[Node], per_replica: int, reported: str
 ) -> None:
     verdict = verdict_of(workspace, *brought)
@@ -141,7 +141,7 @@ def test_all_replicas_count_where_a_group_is_chosen() -> None:
     assert chosen.node_names == ("large-1", "large-2")
 
 
-def test_without_a_group_that_serves_the_reasons_are_told() -> None:
+def test_without_a_suitable_group_the_reasons_are_reported() -> None:
     refused = verdict_of(a_workspace(selector={}, preset="phi-4"), a_node("small", **SMALL))
     assert refused.reason is Reason.NO_MATCHING_NODES
     assert "NVIDIA-L4" in refused.message and "Insufficient total GPU memory" in refused.message
@@ -155,7 +155,7 @@ def test_a_node_with_conditions_but_none_of_them_ready_is_not_usable() -> None:
     assert verdict.reason is Reason.NO_USABLE_NODES
 
 
-def test_that_not_all_replicas_can_start_is_told_and_refused_where_the_environment_says_so() -> None:
+def test_too_few_nodes_for_all_replicas_are_a_warning_or_refused_by_setting() -> None:
     workspace, nodes = a_workspace(replicas=3), [a_node("a"), a_node("b")]
     assert any("2 of 3 replicas can start" in warning for warning in verdict_of(workspace, *nodes).warnings)
     strict = a_snapshot(workspace, *nodes, environment=an_environment(partialReplicas="refuse"))
@@ -183,7 +183,7 @@ def test_that_not_all_replicas_can_start_is_told_and_refused_where_the_environme
         (a_workspace(), a_node(ready=False), "Ready"),
     ],
 )
-def test_advice_is_what_would_mend_it(workspace: Workspace, node: Node, reported: str) -> None:
+def test_the_advice_says_what_would_fix_it(workspace: Workspace, node: Node, reported: str) -> None:
     verdict = verdict_of(workspace, node)
     assert verdict.reason is Reason.NO_USABLE_NODES, verdict.message
     assert reported in verdict.message.partition("; ")[2], verdict.message
@@ -207,7 +207,7 @@ def test_no_node_matches() -> None:
     assert verdict.message.startswith("No nodes found matching the specified label selector 'pool=a'")
 
 
-def test_nodes_under_deletion_do_not_match_and_are_named() -> None:
+def test_nodes_being_deleted_do_not_match_and_are_named() -> None:
     verdict = verdict_of(a_workspace(), a_node("leaving", deleting=True))
     assert verdict.reason is Reason.NO_MATCHING_NODES
     assert "leaving" in verdict.message
@@ -223,7 +223,7 @@ def test_nodes_under_deletion_do_not_match_and_are_named() -> None:
         ({"key": "gone", "operator": "DoesNotExist"}, Reason.ACCEPTED),
     ],
 )
-def test_match_expressions_are_honoured(expression: dict[str, Any], reason: Reason) -> None:
+def test_match_expressions_are_applied(expression: dict[str, Any], reason: Reason) -> None:
     verdict = verdict_of(a_workspace(selector={}, expressions=[expression]), a_node())
     assert verdict.reason is reason
 
@@ -246,7 +246,7 @@ def test_wrong_labels_name_node_and_label(labels: dict[str, Any], named: str) ->
     assert named in verdict.message
 
 
-def test_a_node_that_the_charts_pass_over_is_told_why() -> None:
+def test_a_node_that_nvidias_charts_skip_is_explained() -> None:
     verdict = verdict_of(a_workspace(), a_node(product=None))
     assert "feature.node.kubernetes.io/pci-10de.present" in verdict.message
     present = verdict_of(a_workspace(), a_node(product=None, more_labels={"nvidia.com/gpu.present": "true"}))
@@ -262,7 +262,7 @@ def test_a_node_that_the_charts_pass_over_is_told_why() -> None:
     ],
 )
 @pytest.mark.parametrize("state", [{}, {"ready": False}, {"cordoned": True}])
-def test_nodes_that_differ_are_named_with_their_values(
+def test_non_uniform_nodes_are_named_with_their_values(
     other: dict[str, Any], differing: str, state: dict[str, Any]
 ) -> None:
     verdict = verdict_of(a_workspace(), a_node("one"), a_node("two"), a_node("other", **other, **state))
@@ -274,7 +274,7 @@ def test_nodes_that_differ_are_named_with_their_values(
     assert A100 in verdict.message
 
 
-def test_long_lists_of_nodes_are_cut() -> None:
+def test_long_lists_of_nodes_are_shortened() -> None:
     brought = [a_node(f"node-{n:04}") for n in range(1000)]
     verdict = verdict_of(a_workspace(), *brought, a_node("other", count=2))
     assert "and 995 more" in verdict.message
@@ -290,20 +290,22 @@ def test_long_lists_of_nodes_are_cut() -> None:
         ({"taints": ["own"]}, "tainted own:NoSchedule"),
     ],
 )
-def test_unusable_nodes_alone_are_refused_with_why(state: dict[str, Any], reported: str) -> None:
+def test_a_workspace_with_only_unusable_nodes_is_refused_with_their_problems(
+    state: dict[str, Any], reported: str
+) -> None:
     verdict = verdict_of(a_workspace(), a_node("down", **state))
     assert verdict.reason is Reason.NO_USABLE_NODES
     assert f"down ({reported}" in verdict.message
 
 
-def test_an_unusable_node_without_labels_is_left_out_and_told() -> None:
+def test_an_unusable_node_without_labels_is_skipped_with_a_warning() -> None:
     verdict = verdict_of(a_workspace(), a_node("up"), a_node("booting", ready=False, product=None, count=None))
     assert verdict.accepted
     assert verdict.node_names == ("up",)
     assert any("booting" in warning for warning in verdict.warnings)
 
 
-def test_taints_that_the_pods_tolerate_keep_nobody_away() -> None:
+def test_tolerated_taints_do_not_exclude_a_node() -> None:
     tolerant = a_template()
     tolerant["spec"]["tolerations"] = [{"key": "own", "operator": "Exists"}]
     assert verdict_of(a_workspace(template=tolerant), a_node(taints=["own", "nvidia.com/gpu"])).accepted
@@ -312,7 +314,7 @@ def test_taints_that_the_pods_tolerate_keep_nobody_away() -> None:
     assert verdict_of(a_workspace(), a_node(taints=["own"]), **taints).accepted
 
 
-def test_a_toleration_that_is_none_tolerates_nothing() -> None:
+def test_an_invalid_toleration_tolerates_nothing() -> None:
     wrong = a_template()
     wrong["spec"]["tolerations"] = [{"operator": "Perhaps"}, "all"]
     assert verdict_of(a_workspace(template=wrong), a_node(taints=["own"])).reason is Reason.NO_USABLE_NODES
@@ -324,7 +326,7 @@ def test_bytes_are_read_as_mib_with_a_warning() -> None:
     assert any("in bytes" in warning for warning in verdict.warnings)
 
 
-def test_a_node_with_fewer_allocatable_devices_than_a_pod_asks_for_is_not_used() -> None:
+def test_a_node_with_fewer_allocatable_devices_than_a_pod_requests_is_not_used() -> None:
     worn = a_node("worn", count=8, allocatable=7)
     refused = verdict_of(a_workspace(), worn)
     assert refused.reason is Reason.NO_USABLE_NODES
@@ -336,25 +338,25 @@ def test_a_node_with_fewer_allocatable_devices_than_a_pod_asks_for_is_not_used()
     assert verdict_of(modest, worn).accepted
 
 
-def test_an_unknown_preset_is_refused_with_near_ones() -> None:
+def test_an_unknown_preset_is_refused_with_similar_names() -> None:
     verdict = verdict_of(a_workspace(preset="phi-4-mini-instuct"), a_node())
     assert verdict.reason is Reason.UNKNOWN_PRESET
     assert "phi-4-mini-instruct" in verdict.message
 
 
-def test_an_unknown_preset_with_a_stated_need_is_judged_by_it() -> None:
+def test_an_unknown_preset_with_a_declared_need_is_checked_by_it() -> None:
     assert verdict_of(a_workspace(preset="our-own-model", gpu_memory_gib=80), a_node()).accepted
     refused = verdict_of(a_workspace(preset="our-own-model", gpu_memory_gib=81), a_node())
     assert refused.reason is Reason.INSUFFICIENT_GPU_MEMORY
 
 
-def test_nodes_per_replica_are_refused_where_a_model_cannot_span() -> None:
+def test_several_nodes_per_replica_are_refused_for_a_model_that_cannot_span() -> None:
     verdict = verdict_of(a_workspace(preset="phi-4", per_replica=2), a_node())
     assert verdict.reason is Reason.INVALID_SPEC
     assert "perReplicaNodeCount" in verdict.message
 
 
-def test_verdicts_are_sorted_and_one_refusal_leaves_the_others() -> None:
+def test_verdicts_are_sorted_and_independent() -> None:
     snapshot = a_snapshot(
         a_workspace("b"),
         a_workspace("a", selector={"pool": "none"}),
@@ -376,7 +378,7 @@ def test_a_relabelled_node_changes_the_verdict() -> None:
     assert not verdict_of(workspace, a_node("one"), a_node("two", product=V100)).accepted
 
 
-def test_a_deprecated_count_is_said() -> None:
+def test_a_deprecated_count_is_a_warning() -> None:
     ignored = verdict_of(a_workspace(count=4), a_node())
     assert (ignored.target_node_count, len([w for w in ignored.warnings if "resource.count" in w])) == (1, 1)
     used = verdict_of(a_workspace(count=3, inference=False), a_node())
@@ -401,7 +403,7 @@ def test_an_instance_type_narrows_where_the_environment_allows_it() -> None:
     assert {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": [P5]} in term["matchExpressions"]
 
 
-def test_kaitos_spelling_narrows_to_the_clouds_own_name() -> None:
+def test_kaitos_spelling_of_a_type_matches_the_clouds_name() -> None:
     brought = a_node("old", instance_type="Standard_ND96asr_v4")
     assert verdict_of(a_workspace(instance_type="standard_nd96asr_a100_v4"), brought, **NARROWED).accepted
 
@@ -432,7 +434,7 @@ def serving_context(tokens: int | None, **node: Any) -> Verdict:
     )
 
 
-def test_a_context_that_cannot_fit_is_refused_with_the_one_that_can() -> None:
+def test_a_context_that_does_not_fit_is_refused_with_the_longest_that_does() -> None:
     longest = serving_context(None, memory=24576).serving
     assert longest is not None and longest.context_length < 131072
     refused = serving_context(131072, memory=24576)
@@ -460,7 +462,7 @@ def test_a_context_that_cannot_fit_is_refused_with_the_one_that_can() -> None:
         ({"ephemeral": {}}, "accessModes"),
     ],
 )
-def test_a_volume_that_no_pod_can_have_is_refused(source: dict[str, Any], text: str) -> None:
+def test_an_unusable_volume_is_refused(source: dict[str, Any], text: str) -> None:
     weights = {"weights": {"volumeSource": source}}
     adapters = {"adapters": [{"source": {"name": "law", "volumeSource": source}}]}
     for inference, environment in ((weights, {}), (adapters, {}), ({}, weights)):
@@ -487,7 +489,7 @@ def test_two_workspaces_have_two_services() -> None:
     assert all(each.accepted for each in verdicts)
 
 
-def test_an_adapter_may_not_have_the_name_of_the_preset() -> None:
+def test_an_adapter_with_the_name_of_the_preset_is_refused() -> None:
     adapters = [{"source": {"name": "phi-4", "image": "registry/law:1"}}]
     spec = {
         "resource": {"labelSelector": {"matchLabels": {"pool": "a"}}},
@@ -505,13 +507,13 @@ def test_an_adapter_may_not_have_the_name_of_the_preset() -> None:
         ({"mode": "mig", "profile": "1g.10gb"}, "remove resource.partition"),
     ],
 )
-def test_advice_on_a_partition_mends_it(partition: dict[str, Any], advice: str) -> None:
+def test_the_advice_on_a_partition_fixes_it(partition: dict[str, Any], advice: str) -> None:
     verdict = verdict_of(a_workspace(partition=partition), a_node(count=2))
     assert not verdict.accepted and advice in verdict.message
     assert "MIG configuration" not in verdict.message and "GPU Feature Discovery" not in verdict.message
 
 
-def test_a_gated_model_needs_no_token_where_its_files_are_there() -> None:
+def test_a_gated_model_needs_no_token_if_its_files_exist() -> None:
     llama: dict[str, Any] = {"preset": {"name": "llama-3.1-8b-instruct"}}
     held: dict[str, Any] = {"weights": {"volumeSource": {"hostPath": {"path": "/models"}}, "readOnly": True}}
     empty: dict[str, Any] = {"weights": {"volumeSource": {"hostPath": {"path": "/models"}}}}

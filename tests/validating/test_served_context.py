@@ -1,4 +1,4 @@
-"""The context that is served, and the memory that is declared for a model, are judged by what the server can use."""
+"""The served context length and the declared memory of a model are checked by what the server can use."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ CONFIG = {"num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_hea
 
 
 def judged(preset: dict[str, Any], *, nap: bool = False, **inference: Any) -> Verdict:
-    """The verdict on existing nodes with 4 GPUs of 24 GiB, or on an instance type with the same."""
+    """The verdict on existing nodes with 4 GPUs of 24 GiB, or on an instance type with the same GPUs."""
     resource = {"instanceType": TYPE} if nap else {"labelSelector": {"matchLabels": {"pool": "a"}}}
     spec = {"resource": resource, "inference": {"preset": preset, **inference}}
     workspace = Workspace.read({"metadata": {"name": "ws", "namespace": "default"}, "spec": spec})
@@ -34,7 +34,7 @@ def unlisted(**config: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("nap", [False, True])
-def test_without_a_known_maximum_only_the_counted_context_is_served_and_that_is_told(nap: bool) -> None:
+def test_without_a_known_maximum_only_the_counted_context_is_served_and_that_is_reported(nap: bool) -> None:
     verdict = judged(unlisted(), nap=nap)
     assert verdict.serving is not None and verdict.serving.context_length == 2048
     assert any("max_position_embeddings" in warning for warning in verdict.warnings)
@@ -44,7 +44,7 @@ def test_without_a_known_maximum_only_the_counted_context_is_served_and_that_is_
 
 
 @pytest.mark.parametrize("nap", [False, True])
-def test_declared_memory_is_that_of_the_gpus_that_the_heads_allow(nap: bool) -> None:
+def test_declared_memory_counts_on_gpus_that_the_heads_allow(nap: bool) -> None:
     # 40 heads and 10 KV heads: of 4 GPUs, 2 are used.
     assert judged({"name": "phi-4"}, nap=nap, gpuMemoryGiB=48).accepted
     refused = judged({"name": "phi-4"}, nap=nap, gpuMemoryGiB=64)
@@ -54,7 +54,7 @@ def test_declared_memory_is_that_of_the_gpus_that_the_heads_allow(nap: bool) -> 
 
 
 @pytest.mark.parametrize("nap", [False, True])
-def test_declared_memory_that_cannot_hold_the_model_is_told(nap: bool) -> None:
+def test_declared_memory_that_cannot_hold_the_model_is_reported(nap: bool) -> None:
     verdict = judged({"name": "qwen2.5-coder-32b"}, nap=nap, gpuMemoryGiB=24)
     assert verdict.accepted and not any("run out" in warning for warning in verdict.warnings)
     verdict = judged({"name": "deepseek-r1-0528"}, nap=nap, gpuMemoryGiB=24)
@@ -62,7 +62,7 @@ def test_declared_memory_that_cannot_hold_the_model_is_told(nap: bool) -> None:
 
 
 @pytest.mark.parametrize("nap", [False, True])
-def test_a_context_is_judged_with_declared_memory_too(nap: bool) -> None:
+def test_a_context_is_checked_with_declared_memory_too(nap: bool) -> None:
     assert judged({"name": "phi-4"}, nap=nap, gpuMemoryGiB=40, contextLength=4096).accepted
     refused = judged({"name": "qwen3.6-27b"}, nap=nap, gpuMemoryGiB=60, contextLength=262144)
     assert refused.reason is Reason.INSUFFICIENT_GPU_MEMORY and "contextLength" in refused.message
@@ -75,13 +75,13 @@ def test_each_node_of_a_replica_needs_a_layer(nap: bool) -> None:
 
 
 @pytest.mark.parametrize("nap", [False, True])
-def test_a_model_without_figures_is_not_split_in_silence(nap: bool) -> None:
+def test_a_model_without_figures_is_split_with_a_warning(nap: bool) -> None:
     verdict = judged({"name": "own/model"}, nap=nap, gpuMemoryGiB=48)
     assert verdict.accepted
     assert any("layers and heads" in warning and "parameters" in warning for warning in verdict.warnings)
 
 
-def test_a_declared_preset_that_cannot_be_read_is_told_and_hides_the_known_one() -> None:
+def test_an_invalid_declared_preset_is_refused_and_hides_the_built_in_one() -> None:
     entry = {"name": "phi-4", "repository": "o/phi", "sizeGiB": 3, "config": {"num_attention_heads": 4}}
     workspace = Workspace.read(
         {
@@ -97,7 +97,7 @@ def test_a_declared_preset_that_cannot_be_read_is_told_and_hides_the_known_one()
     assert "num_hidden_layers is missing" in verdict.message
 
 
-def test_a_part_of_a_node_is_told_with_what_it_serves() -> None:
+def test_a_partition_is_reported_with_what_it_serves() -> None:
     spec = {
         "resource": {
             "labelSelector": {"matchLabels": {"pool": "a"}},
@@ -112,7 +112,7 @@ def test_a_part_of_a_node_is_told_with_what_it_serves() -> None:
     assert "resource.partition.count to 2" in warning
 
 
-def test_nodes_without_inference_have_no_replicas() -> None:
+def test_a_workspace_without_inference_has_no_replicas() -> None:
     spec = {"resource": {"labelSelector": {"matchLabels": {"pool": "a"}}, "count": 3}}
     workspace = Workspace.read({"metadata": {"name": "ws", "namespace": "default"}, "spec": spec})
     [verdict] = validate(a_snapshot(workspace, a_node("m"), a_node("n")))
@@ -125,12 +125,12 @@ def test_a_name_that_the_server_would_take_for_an_option_is_refused() -> None:
     assert judged(unlisted() | {"name": "--model"}).reason is Reason.INVALID_SPEC
 
 
-def test_on_nodes_of_one_gpu_the_layers_bound_a_replica() -> None:
+def test_on_nodes_with_one_gpu_the_layers_limit_a_replica() -> None:
     outcome = estimate(ModelNeed(641.3, 70272, shape=CATALOG["deepseek-r1-0528"]), NodeGpus(1, 8192))
     assert isinstance(outcome, Infeasible) and "61 layers" in outcome.reason
 
 
-def test_of_gpus_that_the_heads_exclude_the_warning_says_so() -> None:
+def test_gpus_that_the_heads_exclude_are_a_warning() -> None:
     spec = {
         "resource": {"labelSelector": {"matchLabels": {"pool": "a"}}},
         "inference": {"preset": {"name": "falcon-7b"}},
@@ -142,7 +142,7 @@ def test_of_gpus_that_the_heads_exclude_the_warning_says_so() -> None:
 
 @pytest.mark.parametrize("asked", [None, 32768])
 @pytest.mark.parametrize("preset", [each.name for each in ModelCatalog.builtin().presets])
-def test_what_the_estimate_recommends_is_accepted_and_served_as_it_says(preset: str, asked: int | None) -> None:
+def test_estimated_types_are_accepted_and_served_as_estimated(preset: str, asked: int | None) -> None:
     known = ModelCatalog.builtin().find(preset)
     assert known is not None
     if asked is not None and (known.context_limit or asked) < asked:

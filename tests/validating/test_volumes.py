@@ -1,4 +1,5 @@
-"""Volumes with which a preset's server could not start are refused, and those that not every pod can have are told."""
+"""Volumes with which a preset's server could not start are refused; volumes that not every pod can mount are
+warnings."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -44,7 +45,7 @@ def ephemeral(storage: str, **more: Any) -> dict[str, Any]:
         ({"volumeSource": {"nfs": {"server": "s", "path": "/", "readOnly": True}}}, "weights.readOnly"),
     ],
 )
-def test_weights_that_the_server_could_not_have_are_refused(nap: bool, weights: dict[str, Any], field: str) -> None:
+def test_unusable_volumes_for_weights_are_refused(nap: bool, weights: dict[str, Any], field: str) -> None:
     for verdict in (judged(nap=nap, weights=weights), judged(nap=nap, environment={"weights": weights})):
         assert verdict.reason is Reason.INVALID_SPEC and field in verdict.message
 
@@ -60,13 +61,13 @@ def test_weights_that_the_server_could_not_have_are_refused(nap: bool, weights: 
         {"volumeSource": {"persistentVolumeClaim": {"claimName": "m", "readOnly": True}}, "readOnly": True},
     ],
 )
-def test_weights_that_it_can_have_are_accepted(weights: dict[str, Any]) -> None:
+def test_usable_volumes_for_weights_are_accepted(weights: dict[str, Any]) -> None:
     assert judged(weights=weights).accepted
     assert not judged(weights=weights).warnings
 
 
 @pytest.mark.parametrize("nap", [False, True])
-def test_a_claim_on_several_nodes_needs_an_access_mode_for_it(nap: bool) -> None:
+def test_a_claim_for_several_nodes_needs_a_shared_access_mode(nap: bool) -> None:
     adapters = [{"source": {"name": "law", "volumeSource": {"azureDisk": {"diskName": "d", "diskURI": "u"}}}}]
     fields: dict[str, Any] = {"weights": {"volumeSource": CLAIM}, "adapters": adapters}
     assert not judged(nap=nap, **fields).warnings, "one node can have any claim"
@@ -80,13 +81,13 @@ def test_a_claim_on_several_nodes_needs_an_access_mode_for_it(nap: bool) -> None
     assert "of the Environment" in warning
 
 
-def test_a_capacity_type_on_existing_nodes_is_told() -> None:
+def test_a_capacity_type_on_existing_nodes_is_a_warning() -> None:
     [warning] = judged(capacity_type="on-demand").warnings
     assert "resource.capacityType" in warning and "labelSelector" in warning
     assert not judged(nap=True, capacity_type="on-demand").warnings
 
 
-def test_a_capacity_type_beside_existing_nodes_that_count_is_told() -> None:
+def test_a_capacity_type_with_existing_nodes_that_count_is_a_warning() -> None:
     resource = {"instanceType": NC24, "labelSelector": {"matchLabels": {"pool": "a"}}}
 
     def warnings(**more: Any) -> tuple[str, ...]:
