@@ -38,7 +38,7 @@ log = structlog.get_logger(__name__)
 _WRITERS: Final = 16
 _STATUS_PATCH: Final = "application/strategic-merge-patch+json"
 """Merges conditions by type, so that those of other writers are kept."""
-_OVERTAKEN: Final = (404, 409)
+_CHANGED_MEANWHILE: Final = (404, 409)
 """Responses to a step that is no longer valid. The next round plans again."""
 
 
@@ -77,8 +77,8 @@ class StepWriter:
             self._do(step)
         except RequestError as error:
             missing = isinstance(step, Reserve) and error.code == 404  # the namespace is missing
-            if error.code in _OVERTAKEN and not missing:
-                log.debug("overtaken", step=type(step).__name__, answer=error.message)
+            if error.code in _CHANGED_MEANWHILE and not missing:
+                log.debug("the object changed meanwhile", step=type(step).__name__, answer=error.message)
                 return
             log.warning("refused by the cluster", step=type(step).__name__, answer=error.message)
             if isinstance(step, Reserve):
@@ -93,7 +93,7 @@ class StepWriter:
                 log.info("claimed", pod=_name(step.pod), node=step.assignment.node, groups=step.assignment.groups)
             case Unclaim():
                 self._patch(step.pod, unclaim_patch(step.pod))
-                log.info("claim released", pod=_name(step.pod), why=step.why)
+                log.info("claim removed", pod=_name(step.pod), why=step.why)
             case Reserve():
                 self._reserve(step)
             case MarkUnknown():
@@ -112,7 +112,7 @@ class StepWriter:
         manifest = reservation_manifest(settings, step.node, step.group, step.pod.placement.tolerations, step.attempt)
         made = self._connection.request("POST", f"/api/v1/namespaces/{settings.namespace}/pods", manifest)
         self._cluster.note(Pod.read(made), new=True)
-        log.info("reserved", reservation=manifest["metadata"]["name"], node=step.node, group=step.group)
+        log.info("reservation created", reservation=manifest["metadata"]["name"], node=step.node, group=step.group)
 
     def _mark_unknown(self, reservation: Pod) -> None:
         """Fails if the probe has written meanwhile, because the resource version is then another."""
@@ -153,14 +153,14 @@ class StepWriter:
         }
         body = {"metadata": {"uid": step.pod.uid}, "status": {"conditions": [condition]}}
         self._connection.request("PATCH", f"{_path(step.pod)}/status", body, content_type=_STATUS_PATCH)
-        log.info("said", pod=_name(step.pod), reason=step.reason.value, message=step.message)
+        log.info("condition PodScheduled written", pod=_name(step.pod), reason=step.reason.value, message=step.message)
 
     def _delete_reservation(self, step: DeleteReservation) -> None:
         pod = step.reservation
         unchanged = {"uid": pod.uid, "resourceVersion": pod.resource_version}
         options = {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": unchanged}
         self._connection.request("DELETE", _path(pod), options)
-        log.info("collected", reservation=_name(pod), node=pod.node_name, why=step.why)
+        log.info("reservation deleted", reservation=_name(pod), node=pod.node_name, why=step.why)
 
     def _evict(self, step: Evict) -> None:
         pod = step.pod

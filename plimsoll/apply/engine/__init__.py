@@ -9,7 +9,7 @@ from plimsoll.apply.engine.environment import (
     make_work_folder,
 )
 from plimsoll.apply.engine.language import InlineLanguage
-from plimsoll.apply.engine.orphans import end_orphans, lives
+from plimsoll.apply.engine.orphans import end_orphans, is_writer_running
 from plimsoll.apply.engine.process import HOLDER, Engine, end_session, find_pulumi, is_running
 from plimsoll.apply.engine.program import (
     CLUSTER_TYPE,
@@ -51,7 +51,7 @@ __all__ = [
     "engine_home",
     "find_pulumi",
     "is_running",
-    "lives",
+    "is_writer_running",
     "make_engine_home",
     "make_work_folder",
     "open_provider",

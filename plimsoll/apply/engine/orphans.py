@@ -21,12 +21,12 @@ def end_orphans(engine_home: Path) -> None:
             if not is_running(os.getsid(process.pid)):
                 variables = process.environ()
                 writer = variables.get(HOLDER)
-                if writer and variables.get("PULUMI_HOME") == str(engine_home) and not lives(writer):
+                if writer and variables.get("PULUMI_HOME") == str(engine_home) and not is_writer_running(writer):
                     orphans.append(process)
     end_processes(orphans)
 
 
-def lives(writer: str) -> bool:
+def is_writer_running(writer: str) -> bool:
     """Whether the process of an identity `hostname_pid_random` of this host is still running."""
     parts = writer.rsplit("_", 2)
     return len(parts) == 3 and parts[1].isdecimal() and psutil.pid_exists(int(parts[1]))

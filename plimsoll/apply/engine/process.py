@@ -159,7 +159,7 @@ def end_processes(processes: Iterable[psutil.Process]) -> None:
     """Ends plugins. Those that do not end by themselves at once get SIGTERM, then SIGKILL."""
     left = _left_of(processes, _PARTING_SECONDS)
     if left:
-        log.warning("ending plugins whose engine is dead", pids=[process.pid for process in left])
+        log.warning("ending plugins whose engine has ended", pids=[process.pid for process in left])
     for end in (psutil.Process.terminate, psutil.Process.kill):
         for process in left:
             with contextlib.suppress(psutil.Error):

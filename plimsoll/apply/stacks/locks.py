@@ -9,7 +9,7 @@ from typing import Final
 import psutil
 import structlog
 
-from plimsoll.apply.engine import HOLDER, CapacityStack, end_session, lives
+from plimsoll.apply.engine import HOLDER, CapacityStack, end_session, is_writer_running
 from plimsoll.apply.errors import LockedError, LockHolder
 
 _END_SECONDS: Final = 20.0
@@ -33,7 +33,9 @@ def break_stale(stack: CapacityStack, error: LockedError, identity: str, expired
             raise error
     if not error.holders:
         raise error
-    log.warning("breaking the lock of a dead update", stack=stack.name, holders=[str(each) for each in error.holders])
+    log.warning(
+        "breaking the lock of an ended process", stack=stack.name, holders=[str(each) for each in error.holders]
+    )
     stack.break_lock()
 
 
@@ -48,9 +50,9 @@ def _ended_here(holder: LockHolder, identity: str) -> bool:
         return True
     except psutil.Error:
         return False
-    if not writer or writer == identity or lives(writer):
+    if not writer or writer == identity or is_writer_running(writer):
         return False
-    log.warning("ending an engine whose writer is dead", pid=holder.pid, writer=writer)
+    log.warning("ending an engine whose writer has ended", pid=holder.pid, writer=writer)
     with contextlib.suppress(psutil.NoSuchProcess):
         process.send_signal(signal.SIGINT)
         try:

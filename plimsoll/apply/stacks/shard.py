@@ -296,7 +296,7 @@ class Shard:
             self._lease.require()
             self._recover()
         except (LeaseLostError, UpdateInterruptedError) as error:
-            log.debug("left as it is", stack=self.name, reason=error.message)
+            log.debug("the state is not repaired", stack=self.name, reason=error.message)
         except PlimsollError as error:
             log.warning("cannot repair the stack", stack=self.name, error=error.message)
         else:

@@ -24,7 +24,7 @@ class NewNodes:
         self._needs = needs
         self._kept: list[FilledNode] = []
 
-    def kept(
+    def to_request(
         self, part: Part, requested: Collection[str], may_wait: Callable[[str], bool]
     ) -> tuple[list[FilledNode], set[str]]:
         """The new nodes of a part to request, and the UIDs of the pods that wait for nodes that were requested before.
@@ -73,7 +73,7 @@ class NewNodes:
             and other.packed.cpu_milli >= cpu_milli
             and other.packed.memory_mib >= memory_mib
             and other.packed.pods >= len(pods) + len(node.gpus)
-            and self._hold(node, other.kind.name)
+            and self._gpus_fit(node, other.kind.name)
         }
         return PlannedNode(
             instance_type=offer.shape.instance_type,
@@ -90,7 +90,7 @@ class NewNodes:
             resource=offer.shape.sharing.resource,
         )
 
-    def _hold(self, node: FilledNode, kind: str) -> bool:
+    def _gpus_fit(self, node: FilledNode, kind: str) -> bool:
         """Whether GPUs of that kind fit the pods that are planned on each GPU of the node."""
         return all(
             all(kind in self._needs[name].milli for name in held)

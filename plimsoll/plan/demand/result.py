@@ -48,7 +48,7 @@ class Result:
         places: dict[str, _Place] = {}
         least, lower_bound = 0, 0.0
         for part in parts:
-            kept, waiting = new.kept(part, self._usable.requested, self._may_wait)
+            kept, waiting = new.to_request(part, self._usable.requested, self._may_wait)
             awaiting |= waiting
             least, lower_bound = least + part.packing.least, lower_bound + part.packing.lower_bound
             for node in part.packing.nodes:

@@ -25,9 +25,9 @@ from plimsoll.plan.requests.node_request import (
     REGISTERED,
     NodeRequest,
     demand_names,
-    marks,
-    placing,
-    serving,
+    demands_annotation,
+    ownership_labels,
+    pod_placement,
 )
 from plimsoll.plan.requests.provisioner import Names
 from plimsoll.text import counted
@@ -71,8 +71,8 @@ def of_demands(
     environment: Environment, demands: Sequence[str], node_request: NodeRequest, name: str, attempt: int
 ) -> Manifest:
     """Metadata of an object that requests nodes for these demands."""
-    labels = marks(DemandRef(name=demands[0]), environment.name)
-    annotations = {NODE: node_request.text, ATTEMPT: str(attempt), **serving(demands)}
+    labels = ownership_labels(DemandRef(name=demands[0]), environment.name)
+    annotations = {NODE: node_request.text, ATTEMPT: str(attempt), **demands_annotation(demands)}
     return _metadata(environment, name, labels, annotations)
 
 
@@ -96,7 +96,7 @@ def pod_template(
         "image": environment.spec.demand.image,
         "resources": {"requests": requests, "limits": requests},
     }
-    spec = {"containers": [container], "restartPolicy": "Never", **placing(node_request, placement)}
+    spec = {"containers": [container], "restartPolicy": "Never", **pod_placement(node_request, placement)}
     return {"apiVersion": "v1", "kind": "PodTemplate", "metadata": metadata, "template": {"spec": spec}}
 
 

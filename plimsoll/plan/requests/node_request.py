@@ -129,7 +129,7 @@ _read_cached = lru_cache(maxsize=1024)(_read)
 """Cached, because thousands of requests have few different annotations."""
 
 
-def placing(node_request: NodeRequest, placement: Placement) -> dict[str, Any]:
+def pod_placement(node_request: NodeRequest, placement: Placement) -> dict[str, Any]:
     """Node selector, affinity and tolerations of a pod that requests the node.
 
     NodePool and instance types decide most of what the pods require; `placement` is that of one of them, which
@@ -166,7 +166,7 @@ def demand_names(demands: Sequence[str]) -> str:
     return f"demand{'s' if len(demands) > 1 else ''} {shortlist(demands)}"
 
 
-def serving(demands: Iterable[str]) -> dict[str, str]:
+def demands_annotation(demands: Iterable[str]) -> dict[str, str]:
     """The annotation that names the demands of a request."""
     kept: list[str] = []
     for name in demands:
@@ -176,7 +176,7 @@ def serving(demands: Iterable[str]) -> dict[str, str]:
     return {DEMANDS: orjson.dumps(kept).decode()}
 
 
-def marks(owner: DemandRef, environment: str) -> dict[str, str]:
+def ownership_labels(owner: DemandRef, environment: str) -> dict[str, str]:
     """Labels that identify the object's demand and environment."""
     return {DEMAND: as_label_value(owner.name), ENVIRONMENT: as_label_value(environment)}
 

@@ -15,7 +15,15 @@ from plimsoll.model.cluster import Pod
 from plimsoll.plan.demand import Demand, DemandPlan, PlannedNode
 from plimsoll.plan.owned import PlanBuilder, RequestObject, key_of, signalled
 from plimsoll.plan.requests.capacity_request import READY_MESSAGE, CapacityRequest
-from plimsoll.plan.requests.node_request import ATTEMPT, NODE, NodeRequest, demand_names, marks, placing, serving
+from plimsoll.plan.requests.node_request import (
+    ATTEMPT,
+    NODE,
+    NodeRequest,
+    demand_names,
+    demands_annotation,
+    ownership_labels,
+    pod_placement,
+)
 from plimsoll.plan.requests.provisioner import Names
 from plimsoll.text import counted
 
@@ -36,7 +44,7 @@ def trigger_pod(
     node_request = NodeRequest.of(node)
     prefix = settings.label_prefix
     requests = node_request.requests(environment.spec.gpu_resource)
-    placed = placing(node_request, first.demand_class.placement)
+    placed = pod_placement(node_request, first.demand_class.placement)
     if node_request.resource:
         # Its own value for a label that the NodePool leaves open: no other pod shares the node that Karpenter plans.
         placed["nodeSelector"][REQUEST] = name
@@ -63,7 +71,7 @@ def trigger_pod(
                 f"{prefix}/gpu-model": as_label_value(re.sub(r"[^-A-Za-z0-9_.]+", "-", node_request.kind)),
                 f"{prefix}/pool": as_label_value(node_request.node_pool),
                 f"{prefix}/trigger-type": TYPE,
-                **marks(DemandRef(name=first.name), environment.name),
+                **ownership_labels(DemandRef(name=first.name), environment.name),
             },
             "annotations": {
                 f"{prefix}/created-by": "plimsoll",
@@ -72,7 +80,7 @@ def trigger_pod(
                 f"{prefix}/cleanup-after": "pods-bound",
                 NODE: node_request.text,
                 ATTEMPT: str(attempt),
-                **serving(node.demands),
+                **demands_annotation(node.demands),
                 **BACKGROUND,
             },
         },

@@ -21,7 +21,7 @@ from plimsoll.presets import ModelCatalog
 from plimsoll.text import counted, did_you_mean, shortlist
 
 
-class _Field(NamedTuple):
+class _Candidates(NamedTuple):
     """Instance types to choose from, reduced to those that fit, cheapest first."""
 
     candidates: tuple[Candidate, ...]
@@ -36,30 +36,30 @@ class Proposals:
         self._types = types
         self._environment = environment
         self._estimates = estimates
-        self._fields: dict[object, _Field] = {}
+        self._cached: dict[object, _Candidates] = {}
 
     def of(self, workspace: Workspace, need: ReplicaNeed | None, access: NamespaceAccess | None) -> str:
         """The end of a sentence; empty where the need of a replica is not known."""
         if need is None or need.need is None:
             return ""
-        field = self._field(need, access)
-        within = [each for each in field.candidates if self._within_limits(workspace, each)]
+        candidates = self._candidates(need, access)
+        within = [each for each in candidates.candidates if self._within_limits(workspace, each)]
         if not within:
-            over = " within the limits of the Environment and the Workspace" if field.candidates else ""
-            return f"; none of {field.where} fits {need.subject}{over}"
+            over = " within the limits of the Environment and the Workspace" if candidates.candidates else ""
+            return f"; none of {candidates.where} fits {need.subject}{over}"
         best = within[0]
         reasons = "; ".join((*best.reasons, *self._for_all(workspace, best)))
         fitting = f"the cheapest of {len(within)} that fit" if len(within) > 1 else "the only one that fits"
-        return f", for example {best.type.name}, {fitting}, of {field.where}: {reasons}"
+        return f", for example {best.type.name}, {fitting}, of {candidates.where}: {reasons}"
 
-    def _field(self, need: ReplicaNeed, access: NamespaceAccess | None) -> _Field:
+    def _candidates(self, need: ReplicaNeed, access: NamespaceAccess | None) -> _Candidates:
         key = (need.need, need.context_length, access)
-        found = self._fields.get(key)
+        found = self._cached.get(key)
         if found is None:
-            found = self._fields[key] = self._look(need, access)
+            found = self._cached[key] = self._find_candidates(need, access)
         return found
 
-    def _look(self, need: ReplicaNeed, access: NamespaceAccess | None) -> _Field:
+    def _find_candidates(self, need: ReplicaNeed, access: NamespaceAccess | None) -> _Candidates:
         assert need.need is not None
         named = self._types.named_for(access)
         clouds = self._types.clouds(self._environment)
@@ -83,7 +83,7 @@ class Proposals:
         where = "the types that NodePools and nodes here name" if named is not None else "the known types"
         where += f" of {' and '.join(sorted(clouds))}" if named is None and clouds else ""
         where += f" and the namespace may use ({shortlist(allowed) or 'none'})" if allowed is not None else ""
-        return _Field(candidates, where)
+        return _Candidates(candidates, where)
 
     def _within_limits(self, workspace: Workspace, candidate: Candidate) -> bool:
         nodes = candidate.estimate.nodes * workspace.replicas

@@ -77,7 +77,7 @@ def demand_rows(snapshot: Snapshot, plan: Plan, wanted: Filter) -> tuple[DemandR
 def _shown(row: DemandRow, wanted: Filter) -> bool:
     namespaces = {each.namespace for each in row.waiting}
     names = (f"{each.namespace}/{each.name}" for each in row.waiting)
-    return wanted.takes(namespaces=namespaces, queues=row.queues, types=row.types) and wanted.finds(
+    return wanted.matches(namespaces=namespaces, queues=row.queues, types=row.types) and wanted.matches_text(
         row.name, row.phase, *row.queues, *row.types, *row.reasons, *names
     )
 

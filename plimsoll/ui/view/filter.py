@@ -21,12 +21,12 @@ class Filter:
     def __bool__(self) -> bool:
         return bool(self.text or self.namespace or self.queue or self.type)
 
-    def finds(self, *words: str) -> bool:
+    def matches_text(self, *words: str) -> bool:
         """Whether one of the words contains the search text, without regard to case."""
         text = self.text.casefold()
         return not text or any(text in word.casefold() for word in words)
 
-    def takes(
+    def matches(
         self, *, namespaces: Collection[str] = (), queues: Collection[str] = (), types: Collection[str] = ()
     ) -> bool:
         """Whether an object of these namespaces, queues and instance types is shown."""

@@ -53,6 +53,6 @@ def _change(change: DeltaChange) -> ChangeRow:
 
 def _shown(change: DeltaChange, wanted: Filter, facts: Mapping[str, OwnerFacts]) -> bool:
     namespace = change.owner.partition(" ")[2].partition("/")[0] if "/" in change.owner else ""
-    return owner_shown(change.owner, namespace, wanted, facts) and wanted.finds(
+    return owner_shown(change.owner, namespace, wanted, facts) and wanted.matches_text(
         *change.names, change.kind, change.owner, change.reason
     )

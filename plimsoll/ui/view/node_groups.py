@@ -237,7 +237,9 @@ def _group_key(row: NodeRow) -> tuple[str, str, str]:
 
 
 def _shown(row: NodeRow, wanted: Filter) -> bool:
-    return wanted.takes(namespaces=row.namespaces, queues=row.queues, types=(row.instance_type,)) and wanted.finds(
+    return wanted.matches(
+        namespaces=row.namespaces, queues=row.queues, types=(row.instance_type,)
+    ) and wanted.matches_text(
         row.name, row.pool, row.instance_type, row.product, *row.workspaces, *_pod_names(row, wanted)
     )
 
@@ -248,6 +250,6 @@ def _pod_names(row: NodeRow, wanted: Filter) -> list[str]:
 
 def _requested_shown(row: RequestedRow, wanted: Filter, facts: Mapping[str, OwnerFacts]) -> bool:
     found = facts.get(row.owner, NO_FACTS)
-    return wanted.takes(namespaces=found.namespaces, queues=found.queues, types=row.instance_types) and wanted.finds(
-        row.name, row.owner, row.pool, *row.instance_types
-    )
+    return wanted.matches(
+        namespaces=found.namespaces, queues=found.queues, types=row.instance_types
+    ) and wanted.matches_text(row.name, row.owner, row.pool, *row.instance_types)

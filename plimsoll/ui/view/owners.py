@@ -53,4 +53,4 @@ def owner_shown(
 ) -> bool:
     """Whether the filter takes what is done for that owner, in that namespace and with these instance types."""
     found = facts.get(owner, NO_FACTS)
-    return wanted.takes(namespaces={namespace, *found.namespaces}, queues=found.queues, types={*found.types, *types})
+    return wanted.matches(namespaces={namespace, *found.namespaces}, queues=found.queues, types={*found.types, *types})

@@ -58,7 +58,7 @@ def plan_page(plan: Plan, snapshot: Snapshot, prices: Prices, wanted: Filter) ->
             (str(each.workspace), each.reason.value, each.message)
             for each in plan.refusals
             if owner_shown(f"Workspace {each.workspace}", each.workspace.namespace, wanted, facts)
-            and wanted.finds(str(each.workspace), each.reason.value)
+            and wanted.matches_text(str(each.workspace), each.reason.value)
         ),
         warnings=tuple(dict.fromkeys(plan.warnings)),
         deadline="" if plan.next_deadline is None else plan.next_deadline.strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -87,6 +87,6 @@ def _shown(operation: Change | Deletion, wanted: Filter, facts: Mapping[str, Own
     annotations = operation.manifest["metadata"].get("annotations") if isinstance(operation, Change) else None
     request = NodeRequest.from_annotations(annotations or {})
     types = request.instance_types if request is not None else ()
-    return owner_shown(owner, operation.owner.namespace or key.namespace, wanted, facts, types) and wanted.finds(
+    return owner_shown(owner, operation.owner.namespace or key.namespace, wanted, facts, types) and wanted.matches_text(
         str(key), operation.reason, owner
     )

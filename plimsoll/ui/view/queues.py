@@ -43,7 +43,7 @@ def queue_rows(usage: QueueUsage, nodes: Iterable[NodeRow], wanted: Filter) -> t
     found = {
         row.name
         for row in rows
-        if wanted.finds(row.name) and wanted.queue in ("", row.name) and (users is None or row.name in users)
+        if wanted.matches_text(row.name) and wanted.queue in ("", row.name) and (users is None or row.name in users)
     }
     kept = {above for name in found for above in (name, *usage.tree.path_to_root(name))}
     return tuple(row for row in rows if row.name in kept)

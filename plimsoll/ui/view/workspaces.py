@@ -37,8 +37,8 @@ def workspace_rows(snapshot: Snapshot, verdicts: Iterable[Verdict], wanted: Filt
     return tuple(
         row
         for row in rows
-        if wanted.takes(namespaces=(row.namespace,), queues=(row.queue,), types=(row.instance_type,))
-        and wanted.finds(f"{row.namespace}/{row.name}", row.reason, row.instance_type, row.queue)
+        if wanted.matches(namespaces=(row.namespace,), queues=(row.queue,), types=(row.instance_type,))
+        and wanted.matches_text(f"{row.namespace}/{row.name}", row.reason, row.instance_type, row.queue)
     )
 
 
