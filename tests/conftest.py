@@ -34,7 +34,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if settings.get_current_profile_name() == "fixed":
         # Hypothesis also takes constants of the modules that are loaded just then, which depends on the tests that a
         # process has run before.
-        providers._get_local_constants = lambda: providers._local_constants  # type: ignore[assignment]
+        providers._get_local_constants = lambda: providers._local_constants
 
 
 def pytest_xdist_auto_num_workers() -> int:
@@ -43,11 +43,12 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    if settings.get_current_profile_name() == "fuzz":
+    default = settings.default
+    if settings.get_current_profile_name() == "fuzz" and default is not None:
         for item in items:
             if isinstance(item, pytest.Function) and is_hypothesis_test(item.obj):
                 # Instead of the number that the test names for every other run.
                 named = item.obj._hypothesis_internal_use_settings
                 item.obj._hypothesis_internal_use_settings = settings(
-                    named, max_examples=settings.default.max_examples, derandomize=False
+                    named, max_examples=default.max_examples, derandomize=False
                 )

@@ -77,7 +77,9 @@ def test_every_operation_has_one_stack_and_existing_objects_never_move(
     parts = assign(plan, before, ready, 15)
 
     assigned = [key for part in parts.values() for key in part.keys]
-    assert sorted(map(str, assigned)) == sorted(str(each.key) for each in (*plan.creations, *plan.deletions))
+    assert sorted(map(str, assigned)) == sorted(
+        [str(each.key) for each in plan.creations] + [str(each.key) for each in plan.deletions]
+    )
     for stack, part in parts.items():
         assert all(each.key in before[stack].resources for each in part.deletions)
         assert stack in ready or not part.creations or len(before[stack].resources) < 15

@@ -14,7 +14,7 @@ import pytest
 from pulumi.automation.errors import CommandError
 from semver import VersionInfo
 
-from plimsoll.apply import UpdateFailedError, UpdateInterruptedError
+from plimsoll.apply import ApplyError, UpdateFailedError, UpdateInterruptedError
 from plimsoll.apply.engine import HOLDER, CapacityStack, Engine, end_orphans, end_session, is_running
 from tests.awaiting import await_condition
 
@@ -126,7 +126,7 @@ def test_processes_of_another_engine_are_left_alone(
     assert not is_running(plugin)
 
 
-def run_to_its_error(stack: CapacityStack) -> UpdateFailedError | UpdateInterruptedError:
+def run_to_its_error(stack: CapacityStack) -> ApplyError:
     with pytest.raises((UpdateFailedError, UpdateInterruptedError)) as caught:
         stack.break_lock()
     return caught.value

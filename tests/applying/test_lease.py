@@ -110,9 +110,9 @@ def test_an_expired_lease_is_taken_over_and_its_holder_is_recorded(server: FakeA
     with acquired(a_lease(server, clock=clock)) as lease:
         assert clock.now > SETTINGS.duration
         assert server.holder == "here_1_a"
-        assert lease.expired_holders == ("there_1_b",)
+        assert list(lease.expired_holders) == ["there_1_b"]
         lease.settle()
-        assert lease.expired_holders == ()
+        assert list(lease.expired_holders) == []
         assert server.lease is not None
         assert EXPIRED_HOLDERS not in server.lease["metadata"]["annotations"]
 

@@ -20,6 +20,7 @@ class Monitor(resource_pb2_grpc.ResourceMonitorServicer):
     fail."""
 
     def __init__(self) -> None:
+        self.port = 0
         self.taken: list[Any] = []
         self.refused: set[str] = set()
         self.failing: set[str] = set()
@@ -46,7 +47,7 @@ def monitor() -> Iterator[Monitor]:
     monitor = Monitor()
     server = grpc.server(futures.ThreadPoolExecutor(8))
     resource_pb2_grpc.add_ResourceMonitorServicer_to_server(monitor, server)
-    monitor.port = server.add_insecure_port("127.0.0.1:0")  # type: ignore[attr-defined]
+    monitor.port = server.add_insecure_port("127.0.0.1:0")
     server.start()
     yield monitor
     server.stop(None).wait()
@@ -64,7 +65,7 @@ def run(monitor: Monitor, order: Order) -> str:
     request = language_pb2.RunRequest(
         project="p",
         stack="s",
-        monitor_address=f"127.0.0.1:{monitor.port}",  # type: ignore[attr-defined]
+        monitor_address=f"127.0.0.1:{monitor.port}",
         parallel=8,
     )
     answer = InlineLanguage(program).Run(request, None)

@@ -199,6 +199,7 @@ def test_an_update_of_a_missing_object_fails() -> None:
 
 @pytest.mark.parametrize("mark", ["taint", "delete", "pendingReplacement"])
 def test_a_resource_that_the_engine_would_replace_is_a_plan_mismatch(mark: str) -> None:
-    state = a_state(live(CLAIM), **{mark: True})
+    marked: dict[str, Any] = {mark: True}
+    state = a_state(live(CLAIM), **marked)
     with pytest.raises(PlanMismatchError, match="NodeClaim claim"):
         reviewed(Part(creations=[change(a_claim("new"))]), state, live(CLAIM))

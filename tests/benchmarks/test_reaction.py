@@ -25,7 +25,7 @@ def test_no_limit_is_below_the_number_of_workspaces(tmp_path: Path, workspaces: 
 
     limits = settings.environment.limits
     assert limits is not None
-    found = [limits.nodes, limits.gpus]
+    found: list[float | None] = [limits.nodes, limits.gpus]
     found += [int(pool.limits["nvidia.com/gpu"]) for pool in settings.node_pools.values() if pool.limits]
     found += [queue.resources.gpu.limit for queue in settings.queues.values()]
     assert found == [workspaces] * len(found)

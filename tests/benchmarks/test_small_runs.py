@@ -15,14 +15,14 @@ from plimsoll.packing.nodes import Heuristic
 Main = Callable[..., None]
 SHARES = "name,cpu_milli,memory_mib,num_gpu,gpu_milli\n" + "".join(f"pod-{n},1000,1024,1,{n}00\n" for n in range(1, 10))
 LARGE = ("--nodes", "60", "--pods", "600", "--waiting", "60", "--classes", "3")
-SMALL = {
-    "plan": (plan.main, "--nodes", "20", "--workspaces", "4", "--rounds", "1"),
-    "ledger": (ledger.main, "--nodes", "3", "--rounds", "1"),
-    "scale": (scale.main, *LARGE, "--changes", "14"),
-    "scale of several products": (scale.main, *LARGE, "--products", "3", "--free", "300", "--changes", "14"),
-    "scale of limited queues": (scale.main, *LARGE, "--queue-limit", "4", "--changes", "14"),
-    "plain_pods": (plain_pods.main, "--plain", "100", "--nodes", "60", "--pods", "600", "--waiting", "60"),
-    "tick": (tick.main, *LARGE, "--workspaces", "4", "--changes", "3"),
+SMALL: dict[str, tuple[Main, tuple[str, ...]]] = {
+    "plan": (plan.main, ("--nodes", "20", "--workspaces", "4", "--rounds", "1")),
+    "ledger": (ledger.main, ("--nodes", "3", "--rounds", "1")),
+    "scale": (scale.main, (*LARGE, "--changes", "14")),
+    "scale of several products": (scale.main, (*LARGE, "--products", "3", "--free", "300", "--changes", "14")),
+    "scale of limited queues": (scale.main, (*LARGE, "--queue-limit", "4", "--changes", "14")),
+    "plain_pods": (plain_pods.main, ("--plain", "100", "--nodes", "60", "--pods", "600", "--waiting", "60")),
+    "tick": (tick.main, (*LARGE, "--workspaces", "4", "--changes", "3")),
 }
 
 
@@ -47,7 +47,7 @@ def no_traces(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("name", SMALL)
 def test_a_small_run_prints_a_table(name: str) -> None:
-    main, *arguments = SMALL[name]
+    main, arguments = SMALL[name]
 
     result = run(main, *arguments)
 
@@ -56,7 +56,7 @@ def test_a_small_run_prints_a_table(name: str) -> None:
 
 
 def test_bench_plan_measures_each_case_and_number_of_nodes() -> None:
-    main, *arguments = SMALL["plan"]
+    main, arguments = SMALL["plan"]
 
     rows = figures(main, *arguments)
 
@@ -75,7 +75,7 @@ def test_bench_ledger_measures_each_way_to_compute_it() -> None:
 
 @pytest.mark.parametrize("name", ["scale", "scale of several products", "scale of limited queues"])
 def test_bench_scale_plans_each_kind_of_change_before_and_after_the_request(name: str) -> None:
-    main, *arguments = SMALL[name]
+    main, arguments = SMALL[name]
 
     found = figures(main, *arguments)
 
@@ -100,7 +100,7 @@ def test_more_pending_pods_than_pods_are_refused(main: Main) -> None:
 
 
 def test_bench_plain_pods_measures_memory() -> None:
-    main, *arguments = SMALL["plain_pods"]
+    main, arguments = SMALL["plain_pods"]
 
     found = figures(main, *arguments)
 
@@ -109,7 +109,7 @@ def test_bench_plain_pods_measures_memory() -> None:
 
 
 def test_bench_tick_measures_each_part_of_a_round() -> None:
-    main, *arguments = SMALL["tick"]
+    main, arguments = SMALL["tick"]
 
     found = figures(main, *arguments)
 

@@ -46,7 +46,7 @@ def paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 @st.composite
 def damaged(draw: st.DrawFn, sources: list[dict[str, Any]]) -> dict[str, Any]:
     """A copy of one of the sources in which up to three values are replaced, removed or added."""
-    obj = copy.deepcopy(draw(st.sampled_from(sources)))
+    obj: dict[str, Any] = copy.deepcopy(draw(st.sampled_from(sources)))
     for _ in range(draw(st.integers(1, 3))):
         if not obj:
             break

@@ -6,18 +6,17 @@ from tests.awaiting import await_condition
 from tests.observing.apiserver import FakeApiserver
 
 CLAIMS = NODE_CLAIMS
-DEFINITIONS = DEFINITIONS.path
 
 
 def define(cluster: FakeApiserver, definition: str | None, revision: int = 1) -> None:
-    cluster.put(DEFINITIONS, str(definition), metadata={"generation": revision})
+    cluster.put(DEFINITIONS.path, str(definition), metadata={"generation": revision})
 
 
 def test_kinds_of_a_newer_release_are_not_planned_on(cluster: FakeApiserver, observer: Observer) -> None:
-    cluster.put(DEFINITIONS, "workspaces.plimsoll.dev", metadata={"labels": {SCHEMA: str(SCHEMA_VERSION)}})
+    cluster.put(DEFINITIONS.path, "workspaces.plimsoll.dev", metadata={"labels": {SCHEMA: str(SCHEMA_VERSION)}})
     start(observer)
     observer.snapshot()
-    cluster.put(DEFINITIONS, "workspaces.plimsoll.dev", metadata={"labels": {SCHEMA: str(SCHEMA_VERSION + 1)}})
+    cluster.put(DEFINITIONS.path, "workspaces.plimsoll.dev", metadata={"labels": {SCHEMA: str(SCHEMA_VERSION + 1)}})
 
     def refusal() -> str:
         try:
@@ -83,7 +82,7 @@ def test_a_deleted_kind_is_empty_until_it_is_defined_again(cluster: FakeApiserve
     start(observer)
     assert claims(observer) == ["first"]
     cluster.unserve(CLAIMS.path)
-    cluster.delete(DEFINITIONS, str(CLAIMS.definition))
+    cluster.delete(DEFINITIONS.path, str(CLAIMS.definition))
     await_condition(lambda: claims(observer) == [], 10)
     asked = len(cluster.requests)
     assert not observer.wait(0.0, 0.0, timeout=0.3) or len(cluster.requests) == asked

@@ -11,8 +11,6 @@ from tests.awaiting import await_condition
 from tests.observing.apiserver import END, FakeApiserver
 from tests.observing.conftest import CORE
 
-NODES = NODES.path
-
 
 def names(observer: Observer) -> list[str]:
     return sorted(node.name for node in observer.snapshot().nodes)
@@ -27,7 +25,7 @@ def await_names(observer: Observer, *expected: str) -> None:
     await_condition(lambda: names(observer) == sorted(expected), 10, f"nodes {expected}")
 
 
-def await_watch(cluster: FakeApiserver, path: str = NODES) -> None:
+def await_watch(cluster: FakeApiserver, path: str = NODES.path) -> None:
     await_condition(lambda: cluster.watching(path), 10, f"a watch of {path}")
 
 
@@ -41,12 +39,12 @@ def test_there_is_no_snapshot_before_all_watches_are_synced(observer: Observer) 
 
 
 def test_added_changed_and_deleted_objects_are_observed(cluster: FakeApiserver, observer: Observer) -> None:
-    cluster.put(NODES, "old")
+    cluster.put(NODES.path, "old")
     start(observer)
     assert names(observer) == ["old"]
     await_watch(cluster)
-    cluster.put(NODES, "new", spec={"unschedulable": True})
-    cluster.delete(NODES, "old")
+    cluster.put(NODES.path, "new", spec={"unschedulable": True})
+    cluster.delete(NODES.path, "old")
     await_names(observer, "new")
     assert observer.snapshot().nodes[0].unschedulable
 
@@ -54,61 +52,61 @@ def test_added_changed_and_deleted_objects_are_observed(cluster: FakeApiserver, 
 def test_a_long_list_is_read_in_chunks(cluster: FakeApiserver, observer: Observer) -> None:
     cluster.page = 2
     for number in range(5):
-        cluster.put(NODES, f"n{number}")
+        cluster.put(NODES.path, f"n{number}")
     start(observer)
     assert names(observer) == ["n0", "n1", "n2", "n3", "n4"]
-    assert [each.query.get("continue") for each in cluster.seen(NODES, watch=False)] == [None, "2", "4"]
+    assert [each.query.get("continue") for each in cluster.seen(NODES.path, watch=False)] == [None, "2", "4"]
 
 
 def test_a_broken_watch_resumes_at_its_resource_version(cluster: FakeApiserver, observer: Observer) -> None:
     start(observer)
     await_watch(cluster)
-    cluster.put(NODES, "before")
+    cluster.put(NODES.path, "before")
     await_names(observer, "before")
-    cluster.bookmark(NODES)
+    cluster.bookmark(NODES.path)
     seen = cluster.version
-    cluster.cut(NODES)
-    cluster.put(NODES, "meanwhile")
+    cluster.cut(NODES.path)
+    cluster.put(NODES.path, "meanwhile")
     await_names(observer, "before", "meanwhile")
-    assert len(cluster.seen(NODES, watch=False)) == 1
-    versions = [int(each.query["resourceVersion"]) for each in cluster.seen(NODES, watch=True)]
+    assert len(cluster.seen(NODES.path, watch=False)) == 1
+    versions = [int(each.query["resourceVersion"]) for each in cluster.seen(NODES.path, watch=True)]
     assert versions[-1] >= seen  # from the bookmark on, at least
 
 
 def test_a_truncated_line_is_not_an_event(cluster: FakeApiserver, observer: Observer) -> None:
     start(observer)
     await_watch(cluster)
-    cluster.put(NODES, "first")
+    cluster.put(NODES.path, "first")
     await_names(observer, "first")
-    cluster.say(NODES, b'{"type":"ADDED","object":{"metadata":{"name":"half"')
-    cluster.cut(NODES)
-    cluster.put(NODES, "second")
+    cluster.say(NODES.path, b'{"type":"ADDED","object":{"metadata":{"name":"half"')
+    cluster.cut(NODES.path)
+    cluster.put(NODES.path, "second")
     await_names(observer, "first", "second")
-    assert len(cluster.seen(NODES, watch=False)) == 1
+    assert len(cluster.seen(NODES.path, watch=False)) == 1
 
 
 @pytest.mark.parametrize("line", [b"not json\n", b"[]\n", b'{"type":"ADDED"}\n', b'{"type":"ODD","object":{}}\n'])
 def test_invalid_events_lead_to_a_new_list(cluster: FakeApiserver, observer: Observer, line: bytes) -> None:
     start(observer)
     await_watch(cluster)
-    cluster.say(NODES, line)
-    await_condition(lambda: len(cluster.seen(NODES, watch=False)) == 2, 10, "a second list")
-    cluster.put(NODES, "after")
+    cluster.say(NODES.path, line)
+    await_condition(lambda: len(cluster.seen(NODES.path, watch=False)) == 2, 10, "a second list")
+    cluster.put(NODES.path, "after")
     await_names(observer, "after")
 
 
 def test_an_expired_resource_version_leads_to_a_new_list(cluster: FakeApiserver, observer: Observer) -> None:
-    cluster.put(NODES, "stays")
-    cluster.put(NODES, "goes")
+    cluster.put(NODES.path, "stays")
+    cluster.put(NODES.path, "goes")
     start(observer)
     await_watch(cluster)
-    cluster.stall(NODES)
-    cluster.delete(NODES, "goes")
-    cluster.put(NODES, "comes")
+    cluster.stall(NODES.path)
+    cluster.delete(NODES.path, "goes")
+    cluster.put(NODES.path, "comes")
     cluster.compact()
-    cluster.cut(NODES)
+    cluster.cut(NODES.path)
     await_names(observer, "stays", "comes")
-    assert len(cluster.seen(NODES, watch=False)) == 2
+    assert len(cluster.seen(NODES.path, watch=False)) == 2
 
 
 @pytest.mark.parametrize(("code", "reason"), [(410, "Expired"), (504, "Timeout"), (400, "BadRequest")])
@@ -117,21 +115,21 @@ def test_a_watch_refused_with_410_leads_to_a_new_list(
 ) -> None:
     start(observer)
     await_watch(cluster)
-    cluster.refusals[NODES] = [refusal(code, reason)]
-    cluster.say(NODES, END)
-    cluster.put(NODES, "after")
+    cluster.refusals[NODES.path] = [refusal(code, reason)]
+    cluster.say(NODES.path, END)
+    cluster.put(NODES.path, "after")
     await_names(observer, "after")
-    await_condition(lambda: len(cluster.seen(NODES, watch=False)) == 2, 10, "a second list")
+    await_condition(lambda: len(cluster.seen(NODES.path, watch=False)) == 2, 10, "a second list")
 
 
 def test_a_busy_apiserver_is_watched_again_from_the_same_version(cluster: FakeApiserver, observer: Observer) -> None:
     start(observer)
     await_watch(cluster)
-    cluster.refusals[NODES] = [refusal(429, "TooManyRequests"), refusal(500, "InternalError")]
-    cluster.cut(NODES)
-    cluster.put(NODES, "after")
+    cluster.refusals[NODES.path] = [refusal(429, "TooManyRequests"), refusal(500, "InternalError")]
+    cluster.cut(NODES.path)
+    cluster.put(NODES.path, "after")
     await_names(observer, "after")
-    assert len(cluster.seen(NODES, watch=False)) == 1
+    assert len(cluster.seen(NODES.path, watch=False)) == 1
 
 
 def test_without_changes_there_are_no_requests(
@@ -149,7 +147,7 @@ def test_without_changes_there_are_no_requests(
 def test_a_watch_requests_bookmarks_and_a_timeout(cluster: FakeApiserver, observer: Observer) -> None:
     start(observer)
     await_watch(cluster)
-    (request,) = cluster.seen(NODES, watch=True)
+    (request,) = cluster.seen(NODES.path, watch=True)
     assert request.query["allowWatchBookmarks"] == "true"
     assert 300 <= int(request.query["timeoutSeconds"]) <= 600
 
@@ -168,7 +166,7 @@ def test_only_needed_objects_are_requested(cluster: FakeApiserver, observer: Obs
 def test_missing_permissions_are_an_error_at_once(
     cluster: FakeApiserver, observer: Observer, code: int, reason: str
 ) -> None:
-    cluster.refusals[NODES] = [refusal(code, reason)] * 100
+    cluster.refusals[NODES.path] = [refusal(code, reason)] * 100
     observer.start()
     with pytest.raises(RequestError, match=reason) as caught:
         observer.wait_synced(10)
@@ -187,11 +185,11 @@ def test_an_unreachable_server_is_an_error_at_once(connection: Connection) -> No
 
 
 def test_the_last_known_state_stays_in_use_with_a_warning(cluster: FakeApiserver, observer: Observer) -> None:
-    cluster.put(NODES, "n")
+    cluster.put(NODES.path, "n")
     start(observer)
     await_watch(cluster)
-    cluster.refusals[NODES] = [refusal(403, "Forbidden")] * 3
-    cluster.cut(NODES)
+    cluster.refusals[NODES.path] = [refusal(403, "Forbidden")] * 3
+    cluster.cut(NODES.path)
     await_condition(lambda: any("Node: the watch is broken" in each for each in observer.snapshot().warnings), 10)
     assert names(observer) == ["n"]
     await_condition(lambda: not any("broken" in each for each in observer.snapshot().warnings), 30)

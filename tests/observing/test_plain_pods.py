@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 from plimsoll.kube import Connection, RequestError
 from plimsoll.model.cluster import HostLoad
 from plimsoll.observe.cluster import DAEMON_SETS, NODES, PODS, Observer, Stores, list_objects, read_cluster
+from tests.awaiting import await_condition
 from tests.builders import a_plain_manifest
 from tests.observing.apiserver import FakeApiserver
-from tests.observing.test_following import await_condition, refusal, start
+from tests.observing.test_following import refusal, start
 
-GPUS = {"status": {"allocatable": {"nvidia.com/gpu": "8", "cpu": "96"}}}
+GPUS: dict[str, Any] = {"status": {"allocatable": {"nvidia.com/gpu": "8", "cpu": "96"}}}
 
 
 def put(stores: Stores, manifest: dict[str, Any]) -> bool:

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import types
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -142,13 +143,13 @@ def test_a_gpu_that_appears_in_time_is_found(tmp_path: Path) -> None:
     looks = sources(tmp_path)
     files, asked = looks["files"], []
 
-    def late() -> object:
+    def late() -> Any:
         asked.append(1)
         if len(asked) == 3:
             a_gpu(tmp_path)
         return files()
 
-    assert find_gpu({**looks, "files": late}, timeout=30.0) == UUID  # type: ignore[dict-item]
+    assert find_gpu({**looks, "files": late}, timeout=30.0) == UUID
 
 
 def test_printing_needs_no_cluster(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,7 +17,10 @@ def asked(kind: str, program: str = "", arguments: Sequence[str] = ("127.0.0.1:1
     request = language_pb2.RunPluginRequest(
         pwd="/project", program=program, args=arguments, env=["A=b"], kind=kind, info=info
     )
-    return language_pb2.RunPluginRequest.FromString(with_program(request.SerializeToString()))
+    made: language_pb2.RunPluginRequest = language_pb2.RunPluginRequest.FromString(
+        with_program(request.SerializeToString())
+    )
+    return made
 
 
 def test_a_policy_pack_is_run_by_the_sdk_in_its_own_folder() -> None:

@@ -53,7 +53,7 @@ def tab_bytes() -> int:
     return max(child.memory_full_info().uss for child in renderers)
 
 
-def seconds_until_shown(page: Page, condition: str, argument: str) -> float:
+def seconds_until_shown(page: Page, condition: str, argument: str | None) -> float:
     """Seconds until the JavaScript function returned true. The browser polls, because the server runs in this
     process."""
     began = time.monotonic()

@@ -5,6 +5,7 @@ import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from playwright.sync_api import Browser, Page
@@ -54,7 +55,7 @@ def opened(page: Page, address: str, view: str = "") -> Page:
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("view", VIEWS)
 def test_a_view_has_no_errors_and_no_accessibility_findings(
-    browser: Browser, address: str, view: str, theme: str, tmp_path: Path
+    browser: Browser, address: str, view: str, theme: Literal["light", "dark"], tmp_path: Path
 ) -> None:
     context = browser.new_context(viewport={"width": 1200, "height": 860}, color_scheme=theme, reduced_motion="reduce")
     page = context.new_page()
@@ -204,13 +205,6 @@ def test_ten_thousand_nodes_are_shown_in_groups_first(
     taken = min(_seconds_of_a_change(page, large_feed, number) for number in range(3))
     assert (first < 2, taken < 1, memory < 300 * 2**20) == (True, True, True), (first, taken, memory)
     assert console.errors == []
-
-
-def _seconds_of_first_view(page: Page, address: str) -> float:
-    began = time.monotonic()
-    page.goto(address)
-    page.locator("main h3").first.wait_for()
-    return time.monotonic() - began
 
 
 def _seconds_of_first_view(page: Page, address: str) -> float:

@@ -92,7 +92,7 @@ def test_a_filter_restricts_nodes_by_everything_on_them(example: Snapshot, wante
 def test_a_queue_keeps_its_parents(example: Snapshot) -> None:
     found = queue_rows(queue_usage(example), (), Filter(text="serving"))
     assert [(row.name, row.depth) for row in found] == [("company", 0), ("product", 1), ("serving", 2)]
-    assert (found[2].allocated, found[2].pending, found[2].quota) == (pytest.approx(3.1), pytest.approx(4.2), 8)
+    assert (found[2].allocated, found[2].pending, found[2].quota) == pytest.approx((3.1, 4.2, 8))
 
 
 @pytest.mark.parametrize(
