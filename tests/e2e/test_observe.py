@@ -4,6 +4,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -56,7 +57,7 @@ def kinds_of_ours(admin: Kube) -> None:
     for definition in definitions():
         admin.apply(definition)
         name = definition["metadata"]["name"]
-        await_condition(lambda name=name: is_established(admin, name), 30, name)
+        await_condition(partial(is_established, admin, name), 30, name)
 
 
 @contextmanager

@@ -7,6 +7,7 @@ import sys
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -52,9 +53,9 @@ def a_config_map(name: str) -> Manifest:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"kept": "yes"}}
 
 
-def cli(*arguments: str, **options: object) -> "subprocess.Popen[str]":
+def cli(*arguments: str, **options: Any) -> "subprocess.Popen[str]":
     command = [sys.executable, "-c", "from plimsoll.cli import main; main()", "sandbox", *arguments]
-    return subprocess.Popen(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)  # type: ignore[call-overload,no-any-return]
+    return subprocess.Popen(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
 
 
 def test_two_sandboxes_run_side_by_side(byo_sandbox: Sandbox, nap_sandbox: Sandbox, kube: Connect) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from functools import partial
 from typing import Any
 
 import pytest
@@ -80,7 +81,7 @@ def test_cel_and_python_agree_on_changes(cluster: Kube, before: list[Change], mo
     environment(cluster, mode)
     differing = {}
     for change in before:
-        message = text(lambda change=change: cluster.apply(workspace(change.name, change.after)))  # type: ignore[misc]
+        message = text(partial(cluster.apply, workspace(change.name, change.after)))
         old, new = WorkspaceSpec.model_validate(change.before), WorkspaceSpec.model_validate(change.after)
         expected = changes_refused(old, new, auto_provisioning=mode == "enabled")
         if bool(message) != bool(expected) or not all(each in message for each in expected):

@@ -71,6 +71,7 @@ def test_no_passphrase_file(settings: ApplySettings) -> None:
 def test_a_wrong_passphrase(settings: ApplySettings, cluster: Kube) -> None:
     with a_writer(settings) as writer:
         writer.apply(creating(a_claim("sealed-0")))
+    assert settings.passphrase_file is not None
     settings.passphrase_file.write_text("open barley")
 
     with a_writer(settings) as writer, pytest.raises(PassphraseError) as caught:

@@ -7,7 +7,8 @@ import boto3
 from moto.server import ThreadedMotoServer
 
 REGION = "us-east-1"
-KEYS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
+_KEY = "test"
+KEYS = {"AWS_ACCESS_KEY_ID": _KEY, "AWS_SECRET_ACCESS_KEY": _KEY}
 """Environment variables with credentials; moto takes any."""
 
 
@@ -27,8 +28,10 @@ def serving_aws() -> Iterator[str]:
 def serving_bucket(name: str) -> Iterator[str]:
     """Yields the address of services that have the bucket."""
     with serving_aws() as endpoint:
-        keys = {variable.lower(): value for variable, value in KEYS.items()}
-        boto3.client("s3", endpoint_url=endpoint, region_name=REGION, **keys).create_bucket(Bucket=name)
+        client = boto3.client(
+            "s3", endpoint_url=endpoint, region_name=REGION, aws_access_key_id=_KEY, aws_secret_access_key=_KEY
+        )
+        client.create_bucket(Bucket=name)
         yield endpoint
 
 

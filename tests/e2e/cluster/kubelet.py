@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from socket import socket
 from threading import Event, Thread
 from typing import Any
 
@@ -35,7 +36,7 @@ class Kubelet:
         self.running: dict[str, subprocess.Popen[bytes]] = {}
         self.images: dict[str, str] = {}
         self._sandbox, self._folder, self._environ = sandbox, folder, environ
-        self._ports = []
+        self._ports: list[socket] = []
         self._stopping = Event()
         self._thread = Thread(target=self._follow, daemon=True)
 

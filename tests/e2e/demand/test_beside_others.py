@@ -128,7 +128,7 @@ def test_nodes_have_room_for_daemon_sets_and_pods_without_gpus(
         await_condition(lambda: agents_on(cluster, first), 60, "the agent runs there")
         batch = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "batch", "namespace": "default"}}
         cluster.create(batch | {"spec": pod_spec("100", tier="watched")})
-        await_condition(lambda: cluster.get("v1", "Pod", "batch")["spec"].get("nodeName") == first, 60)  # type: ignore[index]
+        await_condition(lambda: node_of(cluster, "batch") == first, 60)
         add_shares(cluster, ["watched-1"], cpu="45", tier="watched")
         second = serve(cluster, "watched", "watched-1", 2)
         await_condition(lambda: agents_on(cluster, second), 60)
@@ -207,10 +207,16 @@ def unschedulable(cluster: Kube, pod: str) -> bool:
     return any(each.get("reason") == "Unschedulable" for each in found.get("status", {}).get("conditions", ()))
 
 
+def node_of(cluster: Kube, pod: str) -> str | None:
+    """The node of a pod of the namespace default; None while it has none."""
+    node: str | None = ((cluster.get("v1", "Pod", pod) or {}).get("spec") or {}).get("nodeName")
+    return node
+
+
 def bound_to(cluster: Kube, pod: str, pool: str) -> bool:
     """Whether the pod is bound to a node of the NodePool."""
     nodes = {each["metadata"]["name"] for each in cluster.list("v1", "Node", selector=f"karpenter.sh/nodepool={pool}")}
-    return ((cluster.get("v1", "Pod", pod) or {}).get("spec") or {}).get("nodeName") in nodes
+    return node_of(cluster, pod) in nodes
 
 
 def test_trigger_pods_request_nodes_for_shared_devices_and_mig_slices(

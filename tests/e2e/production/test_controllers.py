@@ -7,6 +7,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -120,9 +121,13 @@ def roles(pair: list[Served]) -> dict[str, Served]:
     return {each.state: each for each in pair}
 
 
+def _without_environment(one: Served) -> bool:
+    return one.state == "NoEnvironment"
+
+
 def test_without_an_environment_they_wait_ready_and_take_no_lease(pair: list[Served], cluster: Kube) -> None:
     for each in pair:
-        await_condition(lambda each=each: each.state == "NoEnvironment", 60, "a controller without an Environment")
+        await_condition(partial(_without_environment, each), 60, "a controller without an Environment")
         assert each.get("/readyz")[0] == each.get("/healthz")[0] == 200
         assert "waiting for the Environment" in each.text()
     assert cluster.get(*LEASE) is None

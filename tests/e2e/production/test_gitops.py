@@ -173,9 +173,8 @@ def test_the_drift_job_reports_drift_by_its_exit_code(
 
     def drift() -> tuple[int, str]:
         # The image's entry point, with the job's arguments; where the state lies is the sandbox's.
-        done = run(
-            ["plimsoll", *container["args"]], tmp_path, **stage.environs["controller"] | {"KUBECONFIG": str(kubeconfig)}
-        )
+        environ = {**stage.environs["controller"], "KUBECONFIG": str(kubeconfig)}
+        done = run(["plimsoll", *container["args"]], tmp_path, **environ)
         assert "forbidden" not in done.stderr
         return done.returncode, done.stdout + done.stderr
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +91,10 @@ def refusal(cluster: Kube, manifest: dict[str, Any]) -> str:
     except RequestError as error:
         return error.message
     return ""
+
+
+def allowed(cluster: Kube, manifest: dict[str, Any]) -> bool:
+    return not refusal(cluster, manifest)
 
 
 def pods_of(cluster: Kube, name: str) -> list[dict[str, Any]]:
@@ -217,7 +222,7 @@ def test_a_data_cache_is_in_the_queue_of_its_training(cluster: Kube) -> None:
         for manifest in yaml.safe_load_all((CHECKOUT / "examples" / "data-cache" / f"{file}.yaml").read_text()):
             if manifest["kind"] == "TrainJob":
                 # Trainer's webhook looks for the runtime in a cache that a watch fills.
-                await_condition(lambda job=manifest: not refusal(cluster, job), message="Trainer knows the runtime")
+                await_condition(partial(allowed, cluster, manifest), message="Trainer knows the runtime")
             cluster.apply(manifest)
 
     def cache() -> list[dict[str, Any]]:

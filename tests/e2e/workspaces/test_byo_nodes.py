@@ -2,6 +2,7 @@
 policies, status."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -113,11 +114,14 @@ def test_replicas_by_kubectl_scale_the_workload(stage: Stage, cluster: Kube) -> 
         found = cluster.get("apps/v1", "Deployment", "phi", "inference")
         return found["spec"]["replicas"] if found else None
 
-    await_condition(lambda: replicas() == 1, 60)
+    def scaled(count: int) -> bool:
+        return replicas() == count
+
+    await_condition(partial(scaled, 1), 60)
     for count in (2, 1):
         patch = orjson.dumps({"spec": {"inference": {"replicas": count}}}).decode()
         stage.run("kubectl", "patch", "workspace", "phi", "-n", "inference", "--type", "merge", "-p", patch)
-        await_condition(lambda wanted=count: replicas() == wanted, 30, f"{count} replicas")
+        await_condition(partial(scaled, count), 30, f"{count} replicas")
 
 
 def test_the_cluster_refuses_an_instance_type_with_existing_nodes(cluster: Kube) -> None:

@@ -17,7 +17,7 @@ from typing import IO, Any
 import pytest
 import yaml
 
-from plimsoll.components import NAMESPACE, UI_NAME, Controller
+from plimsoll.components import NAMESPACE, UI_NAME, Controller, ControllerArgs
 from plimsoll.model.api import WorkspaceRef
 from plimsoll.report import Event
 from plimsoll.sandbox import Sandbox
@@ -129,8 +129,8 @@ def test_the_deployment_of_the_pages_has_the_arguments_and_rights_that_they_need
     sandbox: Sandbox, tmp_path: Path
 ) -> None:
     """The command of its container runs with the token of its account."""
-    settings = {"image": "a:1", "backend": "s3://states", "passphrase": {"name": "plimsoll"}, "ui": {}}
-    made = declared(lambda: Controller("controller", settings))  # type: ignore[arg-type]
+    settings: ControllerArgs = {"image": "a:1", "backend": "s3://states", "passphrase": {"name": "plimsoll"}, "ui": {}}
+    made = declared(lambda: Controller("controller", settings))
     with closing(Kube(sandbox.kubeconfig)) as cluster:
         cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
         for kind in ("ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Service", "NetworkPolicy", "Deployment"):

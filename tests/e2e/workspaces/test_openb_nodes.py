@@ -2,6 +2,7 @@
 verdicts."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +68,7 @@ def workspace(name: str, selector: dict[str, Any], preset: str) -> dict[str, Any
 def test_verdicts_on_1213_nodes(stage: Stage, sandbox: Sandbox, kube: Callable[..., Kube], tmp_path: Path) -> None:
     cluster = kube(sandbox)
     assert len(cluster.list("v1", "Node")) == 1213
-    expected = {
+    expected: dict[str, tuple[dict[str, Any], str, str]] = {
         "uniform": (TWO_T4, "phi-4-mini-instruct", "Accepted"),
         "expressions": (EIGHT_V100, "phi-4-mini-instruct", "Accepted"),
         "mixed-products": (EVERY, "phi-4-mini-instruct", "NonUniformNodes"),
@@ -84,7 +85,7 @@ def test_verdicts_on_1213_nodes(stage: Stage, sandbox: Sandbox, kube: Callable[.
             return condition(cluster.get(API, "Workspace", name, "inference"), "ResourceReady")
 
         for name, (_, _, reason) in expected.items():
-            found = await_condition(lambda wanted=name: verdict(wanted), 60, f"a verdict on {name}")
+            found = await_condition(partial(verdict, name), 60, f"a verdict on {name}")
             assert found["reason"] == reason, (name, found)
         message = verdict("mixed-products")["message"]
         assert "Tesla-T4" in message and "openb-node-" in message

@@ -159,7 +159,8 @@ def test_a_served_preset_goes_through_a_rollout_and_is_scaled_by_an_autoscaler(c
     await_condition(lambda: contexts() == ["4096"], 60, "the server is ready")
 
     def status() -> dict[str, Any]:
-        return (cluster.get(API, "Workspace", "served", NAMESPACE) or {}).get("status", {})
+        found: dict[str, Any] = (cluster.get(API, "Workspace", "served", NAMESPACE) or {}).get("status", {})
+        return found
 
     await_condition(lambda: (status().get("contextLength"), status().get("replicas")) == (4096, 1), 30, "the status")
     service = cluster.get("v1", "Service", "served", NAMESPACE) or {}
