@@ -30,7 +30,7 @@ help:
 	@echo "make fuzz       property tests with new examples; EXAMPLES=20000 SEED=... TESTS=..."
 	@echo "make chaos      kills, cuts, freezes and fills while a cluster changes; DISTURBANCES=100 SEED=..."
 	@echo "make image      the container image; BASE=debian PYTHON=3.11 PROVIDER=plugin|attached BUILDER=buildah"
-	@echo "make check      format, lint, strict types, import layers"
+	@echo "make check      format, lint, strict types (tests too), import layers"
 	@echo "make format     write the format and the fixes of the linter"
 	@echo "make install    the virtual environment alone: source .venv/bin/activate"
 	@echo "make hooks      run make check before each commit, with pre-commit"
