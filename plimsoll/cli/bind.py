@@ -1,6 +1,7 @@
 """`plimsoll bind`: binds pods with GPU shares, in a cluster without KAI."""
 
 import signal
+from contextlib import closing
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
@@ -40,8 +41,7 @@ def bind(  # noqa: PLR0917 - options of a command, each given by name
 
     log_to_stderr()
     chosen = read_settings(settings, image, scheduler_name)
-    connection = Connection.open(kubeconfig, context)
-    try:
+    with closing(Connection.open(kubeconfig, context)) as connection:
         refuse_beside_kai(connection)
         binder = ShareBinder(connection, chosen)
         lease = Lease(connection, LeaseSettings(name=LEASE, namespace=namespace), binder.stop)
@@ -51,8 +51,6 @@ def bind(  # noqa: PLR0917 - options of a command, each given by name
             binder.run()
         finally:
             lease.release()
-    finally:
-        connection.close()
 
 
 def read_settings(file: Path | None, image: str | None, scheduler_name: str | None) -> "BinderSettings":

@@ -6,20 +6,24 @@ from typing import Annotated, Final
 
 import typer
 
-from plimsoll.cli.shared import REFUSED, SETTLED, Context, Format, Kubeconfig, Output, only_without, print_document
+from plimsoll.cli.shared import (
+    REFUSED,
+    SETTLED,
+    Context,
+    Files,
+    Format,
+    Kubeconfig,
+    Output,
+    only_without,
+    print_document,
+    read_snapshot,
+)
 from plimsoll.errors import PlimsollError
-from plimsoll.model import Snapshot
 
 app = typer.Typer(add_completion=False)
 
 _DRAWN: Final = (".html", ".svg")
 
-Files = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--file", "-f", metavar="FILE_OR_DIR", help="Plan from manifests instead of a cluster; - is standard input."
-    ),
-]
 Plot = Annotated[bool, typer.Option("--plot", help="draw GPUs as bars filled with shares, before and after")]
 PlotTo = Annotated[
     Path | None, typer.Option("--plot-to", metavar="PATH", help="write the same drawing to an .html or .svg file")
@@ -55,7 +59,7 @@ def demand(
         raise PlimsollError(f"--plot has no effect with --output {output.value}", "write the drawing with --plot-to")
     if plot_to is not None and plot_to.suffix not in _DRAWN:
         raise PlimsollError(f"--plot-to {plot_to}: is not an .html or .svg file", "use one of these file extensions")
-    view = ClusterView(_snapshot(file, kubeconfig, context))
+    view = ClusterView(read_snapshot(file, kubeconfig, context))
     snapshot = view.observed
     requesting = RequestRound(
         snapshot,
@@ -81,17 +85,6 @@ def demand(
             _write(plot_to, drawing)
     kept_out = any(each.kept_out for each in found.demands)
     raise typer.Exit(REFUSED if found.refused or kept_out else SETTLED)
-
-
-def _snapshot(file: list[str] | None, kubeconfig: Path | None, context: str | None) -> Snapshot:
-    if file:
-        from plimsoll.observe.files import snapshot_from_files
-
-        return snapshot_from_files(file)
-    from plimsoll.kube import Connection
-    from plimsoll.observe.cluster import read_cluster
-
-    return read_cluster(Connection.open(kubeconfig, context))
 
 
 def _write(path: Path, text: str) -> None:

@@ -1,5 +1,6 @@
 """`plimsoll explain workspace NAME`: the whole story of one decision."""
 
+from contextlib import closing
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -9,6 +10,7 @@ from plimsoll.cli.shared import (
     REFUSED,
     SETTLED,
     Context,
+    Files,
     Format,
     Kubeconfig,
     Output,
@@ -31,12 +33,6 @@ Namespace = Annotated[
         "-n",
         help="namespace of the Workspace [needed if several have the name]",
         autocompletion=namespaces,
-    ),
-]
-Files = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--file", "-f", metavar="FILE_OR_DIR", help="Explain from manifests instead of a cluster; - is standard input."
     ),
 ]
 
@@ -79,14 +75,11 @@ def workspace(
         from plimsoll.kube import Connection
         from plimsoll.observe.cluster import events_about, read_cluster
 
-        connection = Connection.open(kubeconfig, context)
-        try:
+        with closing(Connection.open(kubeconfig, context)) as connection:
             snapshot = read_cluster(connection, required=("Workspace",))
             ref = _find(snapshot, name, namespace)
             snapshot = with_hub_models(snapshot, connection)
             events = events_about(connection, ref)
-        finally:
-            connection.close()
     explanation = explain(with_cloud_types(snapshot), ref, datetime.now(UTC))
     if output.document:
         print_document(as_json(explanation, events), output)

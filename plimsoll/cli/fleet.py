@@ -2,6 +2,7 @@
 
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
@@ -76,11 +77,8 @@ def fleet_status(fleet: Fleet, folder: Path) -> list[dict[str, Any]]:
 def _row(cluster: FleetCluster, folder: Path) -> dict[str, Any]:
     try:
         kubeconfig = folder / cluster.kubeconfig if cluster.kubeconfig is not None else None
-        connection = Connection.open(kubeconfig, cluster.context)
-        try:
+        with closing(Connection.open(kubeconfig, cluster.context)) as connection:
             return {"cluster": cluster.name, **_state(read_cluster(connection, SHOWN), _lease(connection)), "error": ""}
-        finally:
-            connection.close()
     except PlimsollError as error:
         return {"cluster": cluster.name, "error": error.message, "hint": error.hint or ""}
 

@@ -1,7 +1,7 @@
 """`plimsoll plan`: a preview of the next Plan; nothing is applied."""
 
 from datetime import UTC, datetime
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
 import typer
 import yaml
@@ -13,12 +13,14 @@ from plimsoll.cli.shared import (
     REFUSED,
     SETTLED,
     Context,
+    Files,
     Format,
     Kubeconfig,
     Output,
     log_to_stderr,
     only_without,
     print_document,
+    read_files,
 )
 from plimsoll.cli.tables.queues import next_as_json, next_line
 from plimsoll.cluster.queues import NextGpu, next_gpu, queue_usage
@@ -37,13 +39,6 @@ _SIGNS: Final = {"In": "", "NotIn": "not ", "Gt": "> ", "Gte": ">= ", "Lt": "< "
 
 app = typer.Typer(add_completion=False)
 
-Files = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--file", "-f", metavar="FILE_OR_DIR", help="Plan from manifests instead of a cluster; - is standard input."
-    ),
-]
-
 
 @app.command()
 def plan(
@@ -60,11 +55,7 @@ def plan(
     only_without(ctx, "file", "kubeconfig", "context")
     log_to_stderr()
     if file:
-        from plimsoll.observe.cloud_types import with_cloud_types
-        from plimsoll.observe.files import snapshot_from_files
-        from plimsoll.observe.hub_models import with_hub_models
-
-        snapshot = with_hub_models(with_cloud_types(snapshot_from_files(file)))
+        snapshot = read_files(file)
     else:
         from plimsoll.observe.cluster import open_observer
 

@@ -1,13 +1,15 @@
 """`plimsoll queues`: the tree of KAI's Queues; `plimsoll queues check`: checks of Queues."""
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from plimsoll.cli.shared import (
     Context,
+    Files,
     Format,
     Kubeconfig,
     Output,
@@ -15,6 +17,7 @@ from plimsoll.cli.shared import (
     only_with,
     only_without,
     print_document,
+    read_snapshot,
 )
 from plimsoll.errors import InvalidObjectError, PlimsollError
 
@@ -23,10 +26,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(add_completion=False)
 
-Files = Annotated[
-    list[str] | None,
-    typer.Option("--file", "-f", metavar="FILE_OR_DIR", help="Manifests instead of a cluster; - is standard input."),
-]
+_READ: Final = ("Environment", "Queue", "Pod", "PodGroup", "Node")
 
 
 @app.callback(invoke_without_command=True)
@@ -56,21 +56,7 @@ def queues(  # noqa: PLR0917 - options of a command, each given by name
     from plimsoll.cli.tables.queues import as_json, print_tree
     from plimsoll.cluster.queues import PastUsage, next_gpu, queue_usage
 
-    if file:
-        from plimsoll.observe.files import snapshot_from_files
-
-        snapshot = snapshot_from_files(file)
-    else:
-        from plimsoll.kube import Connection
-        from plimsoll.observe.cluster import read_cluster
-
-        connection = Connection.open(kubeconfig, context)
-        try:
-            snapshot = read_cluster(
-                connection, only=("Environment", "Queue", "Pod", "PodGroup", "Node"), required=("Queue",)
-            )
-        finally:
-            connection.close()
+    snapshot = read_snapshot(file, kubeconfig, context, _READ, required=("Queue",))
     found = queue_usage(snapshot, PastUsage(k_value, _past_usage(usage)))
     following = next_gpu(found)
     if output.document:
@@ -126,11 +112,8 @@ def _from_cluster(kubeconfig: Any, context: str | None) -> list[dict[str, Any]]:
     from plimsoll.kube import Connection
     from plimsoll.observe.cluster import queue_objects
 
-    connection = Connection.open(kubeconfig, context)
-    try:
+    with closing(Connection.open(kubeconfig, context)) as connection:
         return list(queue_objects(connection))
-    finally:
-        connection.close()
 
 
 def _past_usage(path: Path | None) -> "UsageByQueue | None":

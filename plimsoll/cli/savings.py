@@ -2,13 +2,23 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 from rich.table import Table
 from rich.text import Text
 
-from plimsoll.cli.shared import OUT, Context, Format, Kubeconfig, Output, only_without, print_document
+from plimsoll.cli.shared import (
+    OUT,
+    Context,
+    Files,
+    Format,
+    Kubeconfig,
+    Output,
+    only_without,
+    print_document,
+    read_snapshot,
+)
 from plimsoll.text import counted, shortlist
 
 if TYPE_CHECKING:
@@ -16,14 +26,13 @@ if TYPE_CHECKING:
 
 app = typer.Typer(add_completion=False)
 
+_READ: Final = ("Environment", "Node", "Pod", "DaemonSet", "Workspace", "PodGroup")
+
 
 @app.command()
 def savings(
     ctx: typer.Context,
-    file: Annotated[
-        list[str] | None,
-        typer.Option("--file", "-f", metavar="FILE_OR_DIR", help="manifests instead of a cluster; - is standard input"),
-    ] = None,
+    file: Files = None,
     *,
     any_gpu: Annotated[
         bool, typer.Option("--any-gpu", help="let pods move to any GPU product that their selectors allow")
@@ -40,21 +49,7 @@ def savings(
     from plimsoll.cost import savings as possible_savings
 
     only_without(ctx, "file", "kubeconfig", "context")
-    if file:
-        from plimsoll.observe.files import snapshot_from_files
-
-        snapshot = snapshot_from_files(file)
-    else:
-        from plimsoll.kube import Connection
-        from plimsoll.observe.cluster import read_cluster
-
-        connection = Connection.open(kubeconfig, context)
-        try:
-            snapshot = read_cluster(
-                connection, only=("Environment", "Node", "Pod", "DaemonSet", "Workspace", "PodGroup")
-            )
-        finally:
-            connection.close()
+    snapshot = read_snapshot(file, kubeconfig, context, _READ)
     found = possible_savings(snapshot, Prices.of(snapshot), any_gpu=any_gpu)
     if output.document:
         print_document(_as_json(found), output)

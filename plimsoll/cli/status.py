@@ -1,5 +1,6 @@
 """`plimsoll status`: Workspaces and the objects that Plimsoll created for them, as the cluster reports them."""
 
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -82,15 +83,12 @@ def _read(kubeconfig: Path | None, context: str | None) -> Snapshot:
     from plimsoll.kube import Connection
     from plimsoll.observe.cluster import read_cluster
 
-    connection = Connection.open(kubeconfig, context)
-    try:
+    with closing(Connection.open(kubeconfig, context)) as connection:
         snapshot = read_cluster(connection, only=SHOWN, required=("Workspace",))
         if not Prices.of(snapshot):
             return snapshot
         more = read_cluster(connection, only=("Environment", "Node", "Pod"))
         return snapshot.model_copy(update={"nodes": more.nodes, "pods": more.pods})
-    finally:
-        connection.close()
 
 
 def _show(shown: dict[str, Any], output: Format) -> None:

@@ -7,17 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from plimsoll.cli.shared import OUT, Context, Kubeconfig, log_to_stderr, only_without, snapshots
+from plimsoll.cli.shared import OUT, Context, Files, Kubeconfig, log_to_stderr, only_without, read_files, snapshots
 
 if TYPE_CHECKING:
     from plimsoll.model import Snapshot
 
 app = typer.Typer(add_completion=False)
-
-Files = Annotated[
-    list[str] | None,
-    typer.Option("--file", "-f", metavar="FILE_OR_DIR", help="manifests instead of a cluster; - is standard input"),
-]
 
 
 @app.command()
@@ -51,11 +46,7 @@ def top(
 def _snapshots(file: list[str] | None, kubeconfig: Path | None, context: str | None) -> "Iterator[Iterator[Snapshot]]":
     """The current Snapshot, then one for each change; of files only one."""
     if file:
-        from plimsoll.observe.cloud_types import with_cloud_types
-        from plimsoll.observe.files import snapshot_from_files
-        from plimsoll.observe.hub_models import with_hub_models
-
-        yield iter([with_hub_models(with_cloud_types(snapshot_from_files(file)))])
+        yield iter([read_files(file)])
         return
     from plimsoll.observe.cluster import open_observer
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from plimsoll.cli.shared import ERR, Context, Kubeconfig, log_to_stderr, only_without, snapshots
+from plimsoll.cli.shared import ERR, Context, Files, Kubeconfig, log_to_stderr, only_without, read_files, snapshots
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -20,13 +20,6 @@ if TYPE_CHECKING:
 
 LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 app = typer.Typer(add_completion=False)
-
-Files = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--file", "-f", metavar="FILE_OR_DIR", help="Show manifests instead of a cluster; - is standard input."
-    ),
-]
 
 
 @app.command()
@@ -69,11 +62,7 @@ def _application(
     from plimsoll.ui import Feed, create_app
 
     if file:
-        from plimsoll.observe.cloud_types import with_cloud_types
-        from plimsoll.observe.files import snapshot_from_files
-        from plimsoll.observe.hub_models import with_hub_models
-
-        feed = Feed(with_hub_models(with_cloud_types(snapshot_from_files(file))))
+        feed = Feed(read_files(file))
         yield create_app(feed, hosts)
         feed.close()
         return

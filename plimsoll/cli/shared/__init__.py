@@ -9,6 +9,7 @@ from plimsoll.cli.shared.options import (
     Backend,
     Context,
     EnvironmentName,
+    Files,
     Kubeconfig,
     LeaseDuration,
     LeaseRenewDeadline,
@@ -32,6 +33,7 @@ from plimsoll.cli.shared.output import (
     print_error,
     print_json,
 )
+from plimsoll.cli.shared.reading import read_files, read_snapshot
 
 __all__ = [
     "ERR",
@@ -43,6 +45,7 @@ __all__ = [
     "Backend",
     "Context",
     "EnvironmentName",
+    "Files",
     "Format",
     "Kubeconfig",
     "LeaseDuration",
@@ -63,6 +66,8 @@ __all__ = [
     "print_error",
     "print_findings",
     "print_json",
+    "read_files",
+    "read_snapshot",
     "snapshots",
     "workspaces",
 ]

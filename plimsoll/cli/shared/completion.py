@@ -1,5 +1,6 @@
 """Completes names from the cluster, in a moment or not at all."""
 
+from contextlib import closing
 from typing import Any
 
 import typer
@@ -29,11 +30,8 @@ def _refs(ctx: Any) -> list[tuple[str, str]]:
     from plimsoll.observe.cluster import WORKSPACES, Store, list_objects
 
     try:
-        connection = Connection.open(ctx.params.get("kubeconfig"), ctx.params.get("context"))
-        try:
+        with closing(Connection.open(ctx.params.get("kubeconfig"), ctx.params.get("context"))) as connection:
             found, _ = list_objects(connection, Store(WORKSPACES))
-        finally:
-            connection.close()
     except PlimsollError:
         return []
     return list(found)

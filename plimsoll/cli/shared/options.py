@@ -22,6 +22,10 @@ def contexts(ctx: typer.Context, incomplete: str) -> list[str]:
 Kubeconfig = Annotated[
     Path | None, typer.Option(help="kubeconfig file [KUBECONFIG, ~/.kube/config, or the pod's service account]")
 ]
+Files = Annotated[
+    list[str] | None,
+    typer.Option("--file", "-f", metavar="FILE_OR_DIR", help="manifests instead of a cluster; - is standard input"),
+]
 Context = Annotated[str | None, typer.Option(help="context of the kubeconfig", autocompletion=contexts)]
 EnvironmentName = Annotated[
     str | None, typer.Option("--environment", "-e", help="name of the Environment [the only one of the cluster]")

@@ -1,7 +1,7 @@
 """Watches for the duration of one command."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from plimsoll import home
@@ -22,12 +22,11 @@ def open_observer(
 
     `awaited` is given the wait for that state, which raises the errors of `Observer.wait_synced` and may be repeated.
     """
-    connection = Connection.open(kubeconfig, context)
-    observer = Observer(connection, cloud_types=home.instance_types(), hub_timeout=hub_timeout)
-    observer.start()
-    try:
-        awaited(lambda: observer.wait_synced(SYNC_SECONDS))
-        yield connection, observer
-    finally:
-        observer.stop()
-        connection.close()
+    with closing(Connection.open(kubeconfig, context)) as connection:
+        observer = Observer(connection, cloud_types=home.instance_types(), hub_timeout=hub_timeout)
+        observer.start()
+        try:
+            awaited(lambda: observer.wait_synced(SYNC_SECONDS))
+            yield connection, observer
+        finally:
+            observer.stop()

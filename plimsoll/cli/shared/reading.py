@@ -1,0 +1,37 @@
+"""Reads the state that a command shows, of files or of a cluster."""
+
+from collections.abc import Collection
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from plimsoll.model import Snapshot
+
+
+def read_snapshot(
+    files: list[str] | None,
+    kubeconfig: Path | None,
+    context: str | None,
+    only: Collection[str] | None = None,
+    required: Collection[str] = (),
+) -> "Snapshot":
+    """Of the files where there are any, else of the cluster: `only` and `required` are names of kinds."""
+    if files:
+        from plimsoll.observe.files import snapshot_from_files
+
+        return snapshot_from_files(files)
+    from plimsoll.kube import Connection
+    from plimsoll.observe.cluster import read_cluster
+
+    with closing(Connection.open(kubeconfig, context)) as connection:
+        return read_cluster(connection, only, required)
+
+
+def read_files(files: list[str]) -> "Snapshot":
+    """Of the files, with the instance types and models that they name."""
+    from plimsoll.observe.cloud_types import with_cloud_types
+    from plimsoll.observe.files import snapshot_from_files
+    from plimsoll.observe.hub_models import with_hub_models
+
+    return with_hub_models(with_cloud_types(snapshot_from_files(files)))
