@@ -133,8 +133,7 @@ def deployment_spec(spec: ControllerSpec) -> Object:
         "containers": [_container(spec)],
         "volumes": [volume for volume, _ in _volumes(spec)],
         **({"priorityClassName": spec.priority_class_name} if spec.priority_class_name else {}),
-        **({"nodeSelector": spec.node_selector} if spec.node_selector else {}),
-        **({"tolerations": [each.complete_manifest() for each in spec.tolerations]} if spec.tolerations else {}),
+        **spec.scheduling,
     }
     return {
         "replicas": spec.replicas,
@@ -163,12 +162,11 @@ def _strategy(spec: ControllerSpec) -> Object:
 
 def network_policy_spec(spec: ControllerSpec) -> Object:
     """Admits connections to the metrics port only; the pods may connect to DNS and the given ports."""
-    dns = [{"protocol": protocol, "port": 53} for protocol in ("UDP", "TCP")]
     return {
         "podSelector": {"matchLabels": LABELS},
         "policyTypes": ["Ingress", "Egress"],
         "ingress": [{"ports": [{"protocol": "TCP", "port": spec.metrics_port}]}],
-        "egress": [{"ports": dns}, {"ports": [{"protocol": "TCP", "port": port} for port in spec.egress_ports]}],
+        "egress": spec.egress,
     }
 
 
@@ -186,10 +184,7 @@ def _container(spec: ControllerSpec) -> Object:
         "startupProbe": probe("/healthz", 2, 60),
         "livenessProbe": probe("/healthz", 20, 3),
         "readinessProbe": probe("/readyz", 5, 2),
-        "resources": {
-            "requests": {"cpu": spec.resources.cpu, "memory": spec.resources.memory},
-            "limits": {"memory": spec.resources.memory_limit},
-        },
+        "resources": spec.resources.requirements,
         "securityContext": container_security(),
         "volumeMounts": [mount for _, mount in _volumes(spec)],
     }

@@ -57,7 +57,6 @@ def declare_ui(parent: Component, name: str, fields: Mapping[str, Any]) -> None:
 
         return object_of(fields, made)
 
-    around = metadata(UI_NAME, NAMESPACE, _LABELS)
     account = ServiceAccount(
         parent.named(UI_NAME),
         metadata=metadata(
@@ -89,7 +88,12 @@ def declare_ui(parent: Component, name: str, fields: Mapping[str, Any]) -> None:
         opts=child_of(parent),
     )
     if parent.given("network_policy", True):
-        NetworkPolicy(parent.named(UI_NAME), metadata=around, spec=of(_network_policy_spec), opts=child_of(parent))
+        NetworkPolicy(
+            parent.named(UI_NAME),
+            metadata=metadata(UI_NAME, NAMESPACE, _LABELS),
+            spec=of(_network_policy_spec),
+            opts=child_of(parent),
+        )
 
 
 def _deployment_spec(spec: ControllerSpec, ui: UiSpec) -> Object:
@@ -99,8 +103,7 @@ def _deployment_spec(spec: ControllerSpec, ui: UiSpec) -> Object:
         "securityContext": pod_security(),
         "containers": [_container(spec, ui)],
         "volumes": [{"name": name, "emptyDir": {"sizeLimit": "64Mi"}} for name in ("home", "tmp")],
-        **({"nodeSelector": spec.node_selector} if spec.node_selector else {}),
-        **({"tolerations": [each.complete_manifest() for each in spec.tolerations]} if spec.tolerations else {}),
+        **spec.scheduling,
     }
     return {
         "replicas": ui.replicas,
@@ -124,10 +127,7 @@ def _container(spec: ControllerSpec, ui: UiSpec) -> Object:
         "startupProbe": probe(2, 60),
         "livenessProbe": probe(20, 3),
         "readinessProbe": probe(5, 2),
-        "resources": {
-            "requests": {"cpu": ui.resources.cpu, "memory": ui.resources.memory},
-            "limits": {"memory": ui.resources.memory_limit},
-        },
+        "resources": ui.resources.requirements,
         "securityContext": container_security(),
         "volumeMounts": [{"name": "home", "mountPath": _HOME}, {"name": "tmp", "mountPath": "/tmp"}],
     }
@@ -135,7 +135,6 @@ def _container(spec: ControllerSpec, ui: UiSpec) -> Object:
 
 def _network_policy_spec(spec: ControllerSpec, ui: UiSpec) -> Object:
     """Only the proxy reaches the pages, which have no login; they reach DNS and the given ports."""
-    dns = [{"protocol": protocol, "port": 53} for protocol in ("UDP", "TCP")]
     allowed: list[Object] = []
     if ui.proxy is not None:
         proxy: Object = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": ui.proxy.namespace}}}
@@ -146,5 +145,5 @@ def _network_policy_spec(spec: ControllerSpec, ui: UiSpec) -> Object:
         "podSelector": {"matchLabels": _LABELS},
         "policyTypes": ["Ingress", "Egress"],
         "ingress": allowed,
-        "egress": [{"ports": dns}, {"ports": [{"protocol": "TCP", "port": port} for port in spec.egress_ports]}],
+        "egress": spec.egress,
     }

@@ -1,6 +1,6 @@
 """The controller in a cluster: its image, its state and what its pods get."""
 
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
@@ -43,13 +43,18 @@ class SecretStore(Declared):
 
 
 class ControllerResources(Declared):
-    """Requests and limits of its container, as quantities."""
+    """Requests and limits of a container, as quantities."""
 
     cpu: str = "250m"
     memory: str = "640Mi"
     """Measured: 200 MiB at 5,000 nodes, and 110 MiB for each pre-started update."""
     memory_limit: str = "1536Mi"
     """A burst of 500 objects runs four updates side by side."""
+
+    @property
+    def requirements(self) -> dict[str, Any]:
+        """`resources` of the container."""
+        return {"requests": {"cpu": self.cpu, "memory": self.memory}, "limits": {"memory": self.memory_limit}}
 
 
 class UiProxy(Declared):
@@ -60,12 +65,11 @@ class UiProxy(Declared):
     """Absent: all pods of the namespace."""
 
 
-class UiResources(Declared):
-    """Requests and limits of the container of the pages, as quantities."""
+class UiResources(ControllerResources):
+    """Of the container of the pages."""
 
     cpu: str = "100m"
     memory: str = "512Mi"
-    memory_limit: str = "1536Mi"
 
 
 class UiSpec(Declared):
@@ -120,6 +124,19 @@ class ControllerSpec(Declared):
     metrics_port: int = Field(default=9464, ge=1024, le=65535)
     ui: UiSpec | None = None
     """Absent: no pages."""
+
+    @property
+    def scheduling(self) -> dict[str, Any]:
+        """Fields of its pods and of those of the pages."""
+        tolerations = [each.complete_manifest() for each in self.tolerations]
+        fields = {"nodeSelector": self.node_selector, "tolerations": tolerations}
+        return {name: value for name, value in fields.items() if value}
+
+    @property
+    def egress(self) -> list[dict[str, Any]]:
+        """Rules of both NetworkPolicies: to DNS and to the given ports."""
+        dns = [{"protocol": protocol, "port": 53} for protocol in ("UDP", "TCP")]
+        return [{"ports": dns}, {"ports": [{"protocol": "TCP", "port": port} for port in self.egress_ports]}]
 
     @field_validator("secrets_provider")
     @classmethod
