@@ -1,10 +1,12 @@
 """Loads and usage of queues, updated incrementally as pods and nodes change, equal those of a new computation."""
 
+import gc
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.cluster.pods import pod_changes
-from plimsoll.cluster.queues import IncrementalUsage, QueueLoads, queue_usage
+from plimsoll.cluster.queues import Amount, IncrementalUsage, QueueLoads, queue_usage
 from plimsoll.labels import QUEUE
 from plimsoll.model.cluster import Node, Pod
 from tests.builders import A100_MIB, V100_MIB, a_node, a_queue, a_snapshot, a_waiting_pod
@@ -88,3 +90,15 @@ def test_pods_that_did_not_change_are_not_read_again() -> None:
     assert after[0] is before[0]
     larger = followed.of(a_snapshot(a_node("n", memory=2 * A100_MIB), queue, pods[0])).running
     assert larger[0].gpu_milli < before[0].gpu_milli, "a share in MiB depends on its node"
+
+
+def test_requests_of_pods_that_are_gone_are_forgotten() -> None:
+    followed, queue, node = IncrementalUsage(), a_queue("q", parent=""), a_node("n")
+    before = amounts_in_memory()
+    for each in range(1, 200):
+        followed.of(a_snapshot(node, queue, a_waiting_pod("a", queue="q", gpu_memory=str(each * 100))))
+    assert amounts_in_memory() - before < 10
+
+
+def amounts_in_memory() -> int:
+    return sum(isinstance(each, Amount) for each in gc.get_objects())

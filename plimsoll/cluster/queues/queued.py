@@ -82,6 +82,8 @@ class QueuedPods:
         smallest = min(figures, default=GpuFigures(), key=lambda gpu: gpu.memory_mib or 0)
         groups = {group.key: group for group in snapshot.pod_groups}
         self._pods = {id(pod): self._pod(pod, spec, smallest, groups) for pod in snapshot.pods}
+        if len(self._requests) > len(self._pods):  # some are of pods that are gone
+            self._requests = {each.requests: each.requests for read in self._pods.values() for each in read.queued}
         counted = (each.capacity for each in self._nodes.values() if each.node.usable and not each.node.memory_pressure)
         return Queued(
             pods=tuple(queued for each in self._pods.values() for queued in each.queued),
