@@ -5,16 +5,12 @@ from typing import Any
 import yaml
 
 from plimsoll.components import rule_policies
-from plimsoll.components.specs import definitions
-from plimsoll.kube import RequestError
 from plimsoll.sandbox.parts import part
-from tests.awaiting import await_condition
+from tests.e2e.cluster.kinds import await_served, define_kinds
 from tests.e2e.cluster.kube import Kube
 
 ADMISSION = "admissionregistration.k8s.io/v1"
 KINDS = (
-    ("plimsoll.dev/v1alpha1", "Workspace"),
-    ("plimsoll.dev/v1alpha1", "Environment"),
     ("karpenter.sh/v1", "NodePool"),
     ("karpenter.sh/v1", "NodeClaim"),
     ("kaito.sh/v1beta1", "Workspace"),
@@ -24,26 +20,18 @@ KINDS = (
 
 def prepare_admission(cluster: Kube) -> None:
     """Creates the CRDs and the policies."""
-    for definition in definitions():
-        cluster.apply(definition)
+    define_kinds(cluster)
     for path in sorted((part("karpenter").cached / "crds/karpenter").glob("*.yaml")):
         cluster.apply(yaml.safe_load(path.read_text()))
     for kind in ("Workspace", "InferenceSet"):
         cluster.apply(_of_kaito(kind))
-    await_condition(lambda: _served(cluster), message="the kinds are served")
+    await_served(cluster, KINDS)
     for name, admission in rule_policies().items():
         metadata = {"name": name}
         policy = {"apiVersion": ADMISSION, "kind": "ValidatingAdmissionPolicy", "metadata": metadata}
         cluster.apply(policy | {"spec": admission["policy"]})
         binding = {"apiVersion": ADMISSION, "kind": "ValidatingAdmissionPolicyBinding", "metadata": metadata}
         cluster.apply(binding | {"spec": {"policyName": name, **admission["binding"]}})
-
-
-def _served(cluster: Kube) -> bool:
-    try:
-        return all(cluster.list(version, kind) == [] for version, kind in KINDS)
-    except RequestError:
-        return False
 
 
 def _of_kaito(kind: str) -> dict[str, Any]:

@@ -1,5 +1,8 @@
 """Plimsoll's CRDs in a cluster, without the foundation's other objects."""
 
+from collections.abc import Iterable
+from functools import partial
+
 from plimsoll.components.specs import definitions
 from plimsoll.kube import RequestError
 from tests.awaiting import await_condition
@@ -12,11 +15,17 @@ def define_kinds(cluster: Kube) -> None:
     """Creates the CRDs, and returns when they are served."""
     for definition in definitions():
         cluster.apply(definition)
-    await_condition(lambda: _served(cluster), message="the kinds are served")
+    await_served(cluster, ((_API, "Workspace"), (_API, "Environment")))
 
 
-def _served(cluster: Kube) -> bool:
+def await_served(cluster: Kube, kinds: Iterable[tuple[str, str]]) -> None:
+    """Kinds that were just defined, each with its API version, have no objects yet."""
+    for version, kind in kinds:
+        await_condition(partial(_empty, cluster, version, kind), message=f"{version} {kind} is served")
+
+
+def _empty(cluster: Kube, version: str, kind: str) -> bool:
     try:
-        return cluster.list(_API, "Workspace") == cluster.list(_API, "Environment") == []
+        return cluster.list(version, kind) == []
     except RequestError:
         return False
