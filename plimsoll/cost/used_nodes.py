@@ -67,8 +67,8 @@ def gpu_accounts(snapshot: Snapshot) -> tuple[GpuAccount, ...]:
 def used_nodes(
     snapshot: Snapshot, all_accounts: Iterable[GpuAccount], prices: Prices, *, any_gpu: bool
 ) -> tuple[UsedNode, ...]:
-    """The nodes of these accounts that are examined, by name. Unless `any_gpu`, pods need GPUs of the product that they
-    have now."""
+    """The nodes of these accounts that are examined, in their order. Unless `any_gpu`, pods need GPUs of the product
+    that they have now."""
     resource = snapshot.environment.spec.gpu_resource
     pods = bound_pods(snapshot.pods)
     accounts = [account for account in all_accounts if not _why_left_out(account)]
@@ -81,7 +81,7 @@ def used_nodes(
     kinds = _Kinds(accounts, {each.pod.placement for found in shares.values() for each in found.found})
     owned = {name for each in snapshot.workspaces for name in each.status.worker_nodes}
     found = []
-    for account in sorted(accounts, key=lambda each: each.node.name):
+    for account in accounts:
         node, of = account.node, shares[account.node.name]
         needs = tuple(kinds.need(each, account, any_gpu=any_gpu) for each in of.found)
         stays = _stays(account, [each.pod for each in of.found], needs, kinds.of(account), owned)

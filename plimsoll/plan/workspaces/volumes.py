@@ -31,11 +31,6 @@ class _Volume(NamedTuple):
     read_only: bool = False
     adapter: bool = False
 
-    @property
-    def written(self) -> bool:
-        """Whether each pod writes its own files to it, so that it may start empty."""
-        return not self.read_only and not self.adapter
-
 
 def refused_volume(workspace: Workspace, environment: EnvironmentSpec, models: ModelCatalog) -> Refusal | None:
     """A refusal of the first volume with which the pods could not be created, or the server could not start."""
@@ -81,7 +76,7 @@ def shared_volumes(workspace: Workspace, environment: EnvironmentSpec, nodes: in
         [(kind, fields)] = volume.source.items()
         read_only = volume.read_only or fields.get("readOnly") is True
         own = "use a claim that several nodes can have"
-        if volume.written:
+        if not (volume.read_only or volume.adapter):  # the server downloads the model there, so it may start empty
             own = "use ephemeral.volumeClaimTemplate, which makes a claim for each pod"
         if kind == _CLAIM:
             modes = "ReadOnlyMany or ReadWriteMany" if read_only else "ReadWriteMany"

@@ -1,7 +1,7 @@
 """Rows of nodes: each with its GPUs as bars, its state, owners and price."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from plimsoll.cluster.ledger import GpuAccount, IncrementalLedger
@@ -27,6 +27,8 @@ class NodeRow:
     bars: tuple[Bar, ...]
     amounts: Mapping[tuple[Use, str], int]
     """Thousandths of GPUs by use and queue."""
+    used: float
+    """GPUs in use by pods."""
     pods: tuple[PodShare, ...]
     """Bound pods that request GPUs."""
     queues: frozenset[str]
@@ -36,12 +38,6 @@ class NodeRow:
     cost: NodeCost | None
     problems: tuple[str, ...] = ()
     """Contradictions between the objects on the node."""
-    used: float = field(init=False)
-    """GPUs in use by pods."""
-
-    def __post_init__(self) -> None:
-        used = sum(milli for (use, _), milli in self.amounts.items() if use in (Use.QUEUE, Use.OTHER))
-        object.__setattr__(self, "used", used / GPU_MILLI)
 
     @property
     def usable(self) -> bool:
@@ -105,6 +101,7 @@ def _row(
     using = [pod for pod in pods if not is_reservation(pod, NAMESPACES)]
     shares = read_shares(using, environment.gpu_resource).found
     bars = gpu_bars(account, shares, environment.queue_scheduler, bool(owners))
+    amounts = summed(bars)
     return NodeRow(
         name=node.name,
         pool=node.labels.get(NODEPOOL, ""),
@@ -112,7 +109,8 @@ def _row(
         product=account.kind,
         state=_state(node),
         bars=bars,
-        amounts=summed(bars),
+        amounts=amounts,
+        used=sum(milli for (use, _), milli in amounts.items() if use in (Use.QUEUE, Use.OTHER)) / GPU_MILLI,
         pods=shares,
         queues=frozenset(segment.queue for bar in bars for segment in bar if segment.queue),
         namespaces=frozenset(each.pod.namespace for each in shares) | {owner.partition("/")[0] for owner in owners},
