@@ -7,9 +7,8 @@ from plimsoll.kube.connection import (
     MERGE_PATCH,
     STRATEGIC_MERGE_PATCH,
     Connection,
-    ConnectionFailedError,
-    RequestError,
 )
+from plimsoll.kube.errors import ConnectionFailedError, RequestError
 from plimsoll.kube.identity import (
     Kind,
     annotation,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from plimsoll.kube.connection import ConnectionFailedError, RequestError
+from plimsoll.kube.errors import ConnectionFailedError, RequestError
 from plimsoll.kube.identity import annotation, kind_of, metadata_of, name_of, namespace_of
 from plimsoll.kube.objects import Object, Objects, Watch
 from plimsoll.kube.ready import NotReadyError, readiness

@@ -16,8 +16,9 @@ import yaml
 from kubernetes import client, config
 from kubernetes.config.config_exception import ConfigException
 
-from plimsoll.errors import PlimsollError
-from plimsoll.kube.account import Account, plugin_failures
+from plimsoll.kube.account import Account
+from plimsoll.kube.credentials import load_file
+from plimsoll.kube.errors import ConnectionFailedError, RequestError
 
 log = structlog.get_logger(__name__)
 
@@ -34,22 +35,6 @@ _PATIENCE: Final = urllib3.Retry(
 )  # fmt: skip
 """Retries of throttled requests, as often as client-go, each after the seconds of its Retry-After header. A kind that
 was just defined returns such a header."""
-
-
-class ConnectionFailedError(PlimsollError):
-    """There is no usable response: no kubeconfig, no server, or a broken connection."""
-
-
-class RequestError(PlimsollError):
-    """An error response of the apiserver.
-
-    `code` is the HTTP status; `reason` is that of metav1.Status, such as `AlreadyExists`.
-    """
-
-    def __init__(self, code: int, reason: str, message: str, hint: str | None = None) -> None:
-        super().__init__(message, hint)
-        self.code = code
-        self.reason = reason
 
 
 class Connection:
@@ -81,15 +66,7 @@ class Connection:
                 config.load_incluster_config(client_configuration=configuration)
                 account = Account.of_pod()
             else:
-                with plugin_failures() as failures:
-                    config.load_kube_config(
-                        config_file=str(kubeconfig) if kubeconfig else None,
-                        context=context,
-                        client_configuration=configuration,
-                    )
-                account = Account.of_file(kubeconfig, context)
-                if failures:
-                    raise no_credentials(account, failures)
+                account = load_file(configuration, kubeconfig, context)
             if not configuration.host:
                 raise ValueError("its cluster has no server")
             connection = cls(configuration, account)
@@ -164,10 +141,7 @@ class Connection:
         """Authorization headers. They are read again after a short time, because service account tokens rotate."""
         headers, until = self._known
         if time.monotonic() >= until:
-            with plugin_failures() as failures:
-                settings: dict[str, Any] = dict(self._configuration.auth_settings())
-            if failures:
-                raise no_credentials(self._account, failures)
+            settings: dict[str, Any] = dict(self._configuration.auth_settings())
             headers = {setting["key"]: setting["value"] for setting in settings.values()}
             if not all(value.isprintable() for value in headers.values()):
                 raise ConnectionFailedError(
@@ -248,14 +222,6 @@ class Connection:
         elif response.status == 403 and "denied request" not in said:  # a policy's refusal says what to change
             hint = "the account lacks this permission: deploy the foundation stack, or use another account"
         return RequestError(response.status, str(status.get("reason") or ""), message, hint)
-
-
-def no_credentials(account: Account, failures: list[str]) -> ConnectionFailedError:
-    """The error for an exec plugin that failed. `failures` is what it said."""
-    return ConnectionFailedError(
-        f"{account.name}: its exec plugin {account.plugin!r} gives no credentials: {'; '.join(failures)}",
-        "run the plugin's command by hand, and install it or log in again where it says so",
-    )
 
 
 def _unusable(kubeconfig: Path | None, why: str) -> ConnectionFailedError:

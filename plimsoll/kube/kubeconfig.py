@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any, Final
 
 import yaml
-from kubernetes import client, config
-from kubernetes.config.config_exception import ConfigException
+from kubernetes import client
+from kubernetes.config import ConfigException
 
 from plimsoll.errors import PlimsollError
-from plimsoll.kube.account import Account, plugin_failures
-from plimsoll.kube.connection import Connection, no_credentials
+from plimsoll.kube.connection import Connection
+from plimsoll.kube.credentials import load_content
 
 _FILES: Final = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
 """Fields with a path relative to the folder of the kubeconfig."""
@@ -101,12 +101,8 @@ class Kubeconfig:
         if self.in_cluster:
             return Connection.open()
         configuration = client.Configuration()
-        account = Account.of_content(self.content, self.context)
         try:
-            with plugin_failures() as failures:
-                config.load_kube_config_from_dict(self.content, self.context, client_configuration=configuration)
+            account = load_content(configuration, self.content, self.context)
         except (ConfigException, OSError, ValueError) as error:
             raise SettingsError(f"kubeconfig: {error}", "renew the credentials of its user") from None
-        if failures:
-            raise no_credentials(account, failures)
         return Connection(configuration, account)

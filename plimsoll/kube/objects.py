@@ -14,7 +14,8 @@ import tenacity
 import urllib3
 
 from plimsoll.errors import PlimsollError
-from plimsoll.kube.connection import APPLY_PATCH, Connection, ConnectionFailedError, RequestError
+from plimsoll.kube.connection import APPLY_PATCH, Connection
+from plimsoll.kube.errors import ConnectionFailedError, RequestError
 from plimsoll.kube.identity import Kind, kind_of, metadata_of, name_of, namespace_of
 
 Object = dict[str, Any]

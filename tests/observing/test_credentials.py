@@ -48,7 +48,7 @@ def refuses(folder: Path) -> None:
 
 def gives(folder: Path, **status: str) -> None:
     credential = orjson.dumps({"apiVersion": API, "kind": "ExecCredential", "status": status}).decode()
-    (folder / "answers").write_text(f"echo '{credential}'\n")
+    (folder / "answers").write_text(f"printf %s '{credential}'\n")
 
 
 def assert_named(error: ConnectionFailedError, why: str) -> None:
@@ -92,6 +92,27 @@ def test_a_plugin_that_fails_later_is_named(
     assert_named(caught.value, "the session has expired")
 
 
+def test_a_plugin_that_hangs_is_ended(tmp_path: Path, plugin: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("plimsoll.kube.exec_plugin.SECONDS", 0.2)
+    (tmp_path / "answers").write_text("exec sleep 600\n")
+    with pytest.raises(ConnectionFailedError) as caught:
+        Connection.open(kubeconfig(tmp_path, "http://127.0.0.1:9", plugin))
+    assert_named(caught.value, "user 'u'")
+    assert "0.2 s" in caught.value.message
+
+
+def test_a_token_is_renewed_before_it_expires(
+    tmp_path: Path, plugin: dict[str, Any], cluster: FakeApiserver, connection: Connection
+) -> None:
+    gives(tmp_path, token="first", expirationTimestamp="2020-01-01T00:00:00Z")
+    opened = Connection.open(kubeconfig(tmp_path, connection.server, plugin))
+    gives(tmp_path, token="second", expirationTimestamp="2100-01-01T00:00:00Z")
+    opened.request("GET", NODES.path, query={"limit": "1"})
+    refuses(tmp_path)
+    opened.request("GET", NODES.path, query={"limit": "1"})
+    assert [each.authorization for each in cluster.requests] == ["Bearer second", "Bearer second"]
+
+
 def refused(cluster: FakeApiserver, path: Path) -> RequestError:
     cluster.refusals[NODES.path] = [{"code": 401, "reason": "Unauthorized", "message": "Unauthorized"}]
     opened = Connection.open(path)
@@ -110,13 +131,25 @@ def test_rejected_credentials_are_named_with_their_context(
     assert "kubeconfig" in str(refused(cluster, kubeconfig(tmp_path, connection.server, {"token": "t"})).hint)
 
 
+class _ForCertificates(BaseHTTPRequestHandler):
+    """Lets in who has a certificate."""
+
+    connection: ssl.SSLSocket
+
+    def do_GET(self) -> None:
+        self.send_response(200 if self.connection.getpeercert() else 401)
+        self.end_headers()
+
+
 @pytest.fixture
 def secured(tmp_path: Path) -> Iterator[str]:
     """The address of a server whose certificate was signed by its own CA."""
     write_certificates(tmp_path / "own")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.verify_mode = ssl.CERT_OPTIONAL
+    context.load_verify_locations(tmp_path / "own" / AUTHORITY)
     context.load_cert_chain(tmp_path / "own" / CERTIFICATE, tmp_path / "own" / KEY)
-    server = HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler)
+    server = HTTPServer(("127.0.0.1", 0), _ForCertificates)
     server.socket = context.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
     thread.start()
@@ -133,3 +166,38 @@ def test_a_certificate_of_another_ca_is_not_reported_as_an_outage(tmp_path: Path
         Connection.open(path).request("GET", NODES.path)
     assert "'prod'" in caught.value.message
     assert "certificate-authority-data" in str(caught.value.hint)
+
+
+def test_a_certificate_of_a_plugin_is_used(tmp_path: Path, plugin: dict[str, Any], secured: str) -> None:
+    own = tmp_path / "own"
+    gives(
+        tmp_path,
+        clientCertificateData=(own / CERTIFICATE).read_text(),
+        clientKeyData=(own / KEY).read_text(),
+    )
+    path = kubeconfig(tmp_path, secured, plugin, **{"certificate-authority": str(own / AUTHORITY)})
+    assert Connection.open(path).request("GET", NODES.path) == {}
+    path = kubeconfig(tmp_path, secured, {}, **{"certificate-authority": str(own / AUTHORITY)})
+    with pytest.raises(RequestError) as caught:
+        Connection.open(path).request("GET", NODES.path)
+    assert caught.value.code == 401
+
+
+@pytest.mark.parametrize(
+    ("settings", "answer", "why"),
+    [
+        ({"args": [1]}, None, "args.0"),
+        ({}, "secret", "object"),
+        ({}, {"apiVersion": "v2", "status": {"token": "secret"}}, "v2"),
+        ({}, {"apiVersion": API, "status": {}}, "neither"),
+        ({}, {"apiVersion": API, "status": {"token": ["secret"]}}, "status.token"),
+    ],
+)
+def test_a_plugin_that_breaks_the_contract_is_named(
+    tmp_path: Path, plugin: dict[str, Any], settings: dict[str, Any], answer: Any, why: str
+) -> None:
+    (tmp_path / "answers").write_text(f"printf %s '{orjson.dumps(answer).decode()}'\n")
+    with pytest.raises(ConnectionFailedError) as caught:
+        Connection.open(kubeconfig(tmp_path, "http://127.0.0.1:9", {"exec": plugin["exec"] | settings}))
+    assert_named(caught.value, why)
+    assert "secret" not in caught.value.message

@@ -1,0 +1,66 @@
+"""Loads the cluster and the credentials of a kubeconfig's context."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from kubernetes import client
+from kubernetes.config import ConfigException
+from kubernetes.config.kube_config import (
+    KUBE_CONFIG_DEFAULT_LOCATION,
+    ConfigNode,
+    KubeConfigLoader,
+    KubeConfigMerger,
+)
+
+from plimsoll.kube.account import Account
+from plimsoll.kube.exec_plugin import ExecPlugin
+
+
+def load_file(configuration: client.Configuration, kubeconfig: Path | None, context: str | None) -> Account:
+    """As `load_content`, of a file, or of those that the client library reads by default."""
+    files = KubeConfigMerger(str(kubeconfig) if kubeconfig else KUBE_CONFIG_DEFAULT_LOCATION)
+    if files.config is None:
+        raise ConfigException("there is no such file")
+    return load_content(configuration, files.config, context, files.save_changes)
+
+
+def load_content(
+    configuration: client.Configuration, content: Any, context: str | None, save: Callable[[], None] | None = None
+) -> Account:
+    """Sets the server and the credentials of `configuration`; a token of an exec plugin is renewed before it expires.
+
+    `content` has mappings, or the client library's ConfigNodes; `save` is called when that library changes them. Raises
+    ConnectionFailedError if an exec plugin returns no credentials, and the errors of the client library.
+    """
+    config = content if isinstance(content, ConfigNode) else ConfigNode("kubeconfig", content)
+    name = context or config["current-context"]
+    entry = config["contexts"].get_with_name(name)
+    cluster = config["clusters"].get_with_name(entry["context"]["cluster"])
+    user = entry["context"].safe_get("user") or ""
+    settings = _exec_of(config, user)
+    if settings is None:
+        KubeConfigLoader(config, name, config_base_path=None, config_persister=save).load_and_set(configuration)
+        return Account(f"context {name!r}", user)
+    account = Account(f"context {name!r}", user, settings["command"])
+    folder = Path(cluster.path).absolute().parent if cluster.path else None
+    plugin = ExecPlugin(account, settings.value, cluster["cluster"].value, folder)
+
+    def renew(configuration: client.Configuration) -> None:
+        if plugin.due:
+            users = [{"name": user, "user": plugin.credentials()}]
+            given = ConfigNode("kubeconfig", {"contexts": [entry], "clusters": [cluster], "users": users})
+            KubeConfigLoader(given, name, config_base_path=None).load_and_set(configuration)
+            configuration.refresh_api_key_hook = renew  # type: ignore[assignment]  # its type is None
+
+    renew(configuration)
+    return account
+
+
+def _exec_of(config: ConfigNode, user: str) -> ConfigNode | None:
+    """Settings of the user's exec plugin; None where there is none, or a token is used in its place."""
+    entry = config["users"].get_with_name(user, safe=True) if user and config.safe_get("users") else None
+    if entry is None or "exec" not in entry["user"] or any(map(entry["user"].safe_get, ("token", "tokenFile"))):
+        return None
+    settings: ConfigNode = entry["user"]["exec"]
+    return settings
