@@ -113,14 +113,7 @@ class Objects:
 
     def get(self, kind: Kind, namespace: str, name: str) -> Object | None:
         """The live object; None if it, or its kind, does not exist."""
-        try:
-            return self._retried(lambda: self.connection.request("GET", self.mapping(kind).path(namespace, name)))
-        except NoSuchKindError:
-            return None
-        except RequestError as error:
-            if error.code == 404:
-                return None
-            raise
+        return self._existing(lambda: self.connection.request("GET", self.mapping(kind).path(namespace, name)))
 
     def labelled(self, kind: Kind, selector: str) -> list[Object]:
         """The objects of a kind, in all namespaces, that match a label selector; none if the kind is not served."""
@@ -191,9 +184,15 @@ class Objects:
 
     def delete(self, kind: Kind, namespace: str, name: str, propagation: str) -> Object | None:
         """Deletes an object. None if it, or its kind, does not exist. `propagation` is that of DeleteOptions."""
+        options = {"propagationPolicy": propagation}
+        return self._existing(
+            lambda: self.connection.request("DELETE", self.mapping(kind).path(namespace, name), options)
+        )
+
+    def _existing(self, ask: Callable[[], Object]) -> Object | None:
+        """The answer; None if the object, or its kind, does not exist."""
         try:
-            path = self.mapping(kind).path(namespace, name)
-            return self._retried(lambda: self.connection.request("DELETE", path, {"propagationPolicy": propagation}))
+            return self._retried(ask)
         except NoSuchKindError:
             return None
         except RequestError as error:
