@@ -2,7 +2,7 @@
 
 from plimsoll.plan.classes.admission import refused_by_queues
 from plimsoll.plan.classes.demand_class import DemandClass
-from plimsoll.plan.classes.gang import Gang, gangs
+from plimsoll.plan.classes.gang import Gang, gangs, in_order
 from plimsoll.plan.classes.members import Classes, ClassMembers
 from plimsoll.plan.classes.needs import Kinds, KnownNeeds, class_needs, milli_of, queue_milli, share_milli
 from plimsoll.plan.classes.pods import gated, is_ours, recently_ungated, uid_of, waits
@@ -17,6 +17,7 @@ __all__ = [
     "class_needs",
     "gangs",
     "gated",
+    "in_order",
     "is_ours",
     "milli_of",
     "queue_milli",

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from plimsoll.cluster.pods import PodShare
 from plimsoll.cluster.queues import NOTHING, Amount, QueueGate
-from plimsoll.plan.classes.gang import Gang
+from plimsoll.plan.classes.gang import Gang, in_order
 
 QueueRequest = tuple[str, Amount, bool]
 """(queue, what the pod takes of it, whether it is preemptible)"""
@@ -18,9 +18,7 @@ def refused_by_queues(
     Order: priority, then age, then UID, as KAI orders the work of one queue. Of a gang that can start without some of
     its pods, the minimum is admitted as a whole, and the others one by one.
     """
-    in_gangs = {uid: gang for gang in gangs for uid in gang.pods}
     refused: dict[str, str] = {}
-    seen: set[str] = set()
 
     def rank(uid: str) -> tuple[int, str, str]:
         known = pods.get(uid)
@@ -29,19 +27,11 @@ def refused_by_queues(
     def others_last(uid: str) -> tuple[bool, tuple[int, str, str]]:
         return uid not in requested, rank(uid)
 
-    for uid in sorted(requested, key=rank):
-        if uid in seen:
-            continue
-        gang = in_gangs.get(uid)
-        members = [uid] if gang is None else [each for each in gang.pods if each in requested]
-        first = [uid] if gang is None else [each for each in gang.first_to_start(others_last) if each in requested]
-        seen.update(members)
-        why = _admit(gate, first, requested) if first else ""
-        if why:
-            refused |= dict.fromkeys(members, why)
-            continue
-        others = sorted(set(members) - set(first), key=rank)
-        refused |= {each: why for each in others if (why := _admit(gate, [each], requested))}
+    for first, others in in_order(requested, gangs, rank, others_last):
+        if first and (why := _admit(gate, first, requested)):
+            refused |= dict.fromkeys((*first, *others), why)
+        else:
+            refused |= {each: why for each in others if (why := _admit(gate, [each], requested))}
     return refused
 
 

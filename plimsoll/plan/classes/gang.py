@@ -1,7 +1,7 @@
 """Gangs: pods that start together or not at all, by KAI's PodGroups, else by labels of their workloads."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final
@@ -62,6 +62,23 @@ class Gang:
 
 def _without_place(_: str) -> bool:
     return False
+
+
+def in_order(
+    uids: Collection[str], gangs: Iterable[Gang], order: Callable[[str], Any], starting: Callable[[str], Any]
+) -> Iterator[tuple[list[str], list[str]]]:
+    """Pods that start together, and those of their gang that may follow one by one; each without those that are not in
+    `uids`. `starting` orders the pods of a gang for its start, `order` all others."""
+    gang_of = {uid: gang for gang in gangs for uid in gang.pods}
+    seen: set[str] = set()
+    for uid in sorted(uids, key=order):
+        if uid in seen:
+            continue
+        gang = gang_of.get(uid)
+        members = [uid] if gang is None else [each for each in gang.pods if each in uids]
+        first = [uid] if gang is None else [each for each in gang.first_to_start(starting) if each in uids]
+        seen.update(members)
+        yield first, sorted(set(members) - set(first), key=order)
 
 
 def gang_key(pod: Pod, groups: Mapping[tuple[str, str], PodGroup]) -> GangKey | None:

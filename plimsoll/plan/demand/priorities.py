@@ -4,7 +4,7 @@ oldest."""
 from collections.abc import Callable, Sequence
 
 from plimsoll.packing.nodes import PodNeed, Unit
-from plimsoll.plan.classes import Gang
+from plimsoll.plan.classes import Gang, in_order
 
 Order = Callable[[str], tuple[int, str, str]]
 """Sort key of a pod by its UID; the smallest is served first."""
@@ -13,19 +13,11 @@ Order = Callable[[str], tuple[int, str, str]]
 def units_in_order(needs: Sequence[PodNeed], order: Order, gangs: Sequence[Gang]) -> list[Unit]:
     """Pods that get capacity together or not at all, in order: single pods, and the minimum of each gang."""
     by_name = {need.name: need for need in needs}
-    gang_of = {uid: gang for gang in gangs for uid in gang.pods}
     units: list[Unit] = []
-    seen: set[str] = set()
-    for uid in sorted(by_name, key=order):
-        if uid in seen:
-            continue
-        gang = gang_of.get(uid)
-        members = [uid] if gang is None else [each for each in gang.pods if each in by_name]
-        first = [uid] if gang is None else [each for each in gang.first_to_start(order) if each in by_name]
-        seen.update(members)
+    for first, others in in_order(by_name, gangs, order, order):
         units += [Unit([by_name[each] for each in first])] if first else []
         after = first[0] if first else ""
-        units += [Unit([by_name[each]], after) for each in sorted(set(members) - set(first), key=order)]
+        units += [Unit([by_name[each]], after) for each in others]
     return units
 
 
