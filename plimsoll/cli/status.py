@@ -23,7 +23,7 @@ from plimsoll.cli.shared import (
 from plimsoll.cluster.ledger import gpu_ledger
 from plimsoll.cluster.pods import competing_warnings
 from plimsoll.cost import Prices, cluster_cost
-from plimsoll.model import InvalidWorkspace, Reason, Snapshot
+from plimsoll.model import InvalidObject, Reason, Snapshot
 from plimsoll.model.api import ConditionType, Environment, GPUDemand, Workspace
 from plimsoll.model.cluster import SERVICE, Workload
 from plimsoll.model.karpenter import NodeClaim
@@ -174,7 +174,7 @@ def _workspace(workspace: Workspace) -> dict[str, Any]:
     }
 
 
-def _invalid(invalid: InvalidWorkspace) -> dict[str, Any]:
+def _invalid(invalid: InvalidObject) -> dict[str, Any]:
     return {
         "namespace": invalid.ref.namespace,
         "name": invalid.ref.name,

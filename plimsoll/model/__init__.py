@@ -17,7 +17,7 @@ from plimsoll.model.plan import (
 )
 from plimsoll.model.refusal import Refusal
 from plimsoll.model.serving import Serving, Tier
-from plimsoll.model.snapshot import InvalidWorkspace, Snapshot
+from plimsoll.model.snapshot import InvalidObject, Snapshot
 from plimsoll.model.verdict import Reason, Verdict
 
 __all__ = [
@@ -25,7 +25,7 @@ __all__ = [
     "Deletion",
     "DemandRef",
     "GateRemoval",
-    "InvalidWorkspace",
+    "InvalidObject",
     "ObjectKey",
     "Owner",
     "Plan",

@@ -11,15 +11,18 @@ from plimsoll.model.karpenter import CapacityBuffer, ClaimEvent, NodeClaim, Node
 from plimsoll.model.meta import Observed
 
 
-class InvalidWorkspace(Observed):
-    """A Workspace that cannot be read (created before its CRD forbade it, or from a file); it is refused by name."""
+class InvalidObject(Observed):
+    """An object that cannot be read (created before its CRD forbade it, or from a file): a Workspace is refused by
+    name, others are skipped with a warning."""
 
     ref: WorkspaceRef
+    """Identity of the object, of whichever kind."""
     message: str
     deletion_timestamp: str | None = None
     finalizers: tuple[str, ...] = ()
     replicas: int | None = None
-    """`inference.replicas`, 1 if `inference` has none, None if it is no number; fewer replicas than run are applied."""
+    """`inference.replicas` of a Workspace, 1 if `inference` has none, None if it is no number; fewer replicas than run
+    are applied."""
     per_replica_node_count: int | None = None
     """Nodes of one replica, by its status."""
 
@@ -33,7 +36,7 @@ class Snapshot(Observed):
 
     environment: Environment
     workspaces: tuple[Workspace, ...] = ()
-    invalid_workspaces: tuple[InvalidWorkspace, ...] = ()
+    invalid_workspaces: tuple[InvalidObject, ...] = ()
     nodes: tuple[Node, ...] = ()
     node_claims: tuple[NodeClaim, ...] = ()
     node_pools: tuple[NodePool, ...] = ()

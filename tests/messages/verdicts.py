@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from plimsoll.model import InvalidWorkspace, Snapshot, Verdict
+from plimsoll.model import InvalidObject, Snapshot, Verdict
 from plimsoll.model.api import Workspace, WorkspaceRef
 from plimsoll.plan import validate
 from tests.builders import (
@@ -101,9 +101,7 @@ SNAPSHOTS: Final[Mapping[str, Snapshot]] = {
     "a Workspace that cannot be read": _byo().model_copy(
         update={
             "invalid_workspaces": (
-                InvalidWorkspace(
-                    ref=WorkspaceRef(namespace="default", name="ws"), message="spec.resorce: unknown field"
-                ),
+                InvalidObject(ref=WorkspaceRef(namespace="default", name="ws"), message="spec.resorce: unknown field"),
             )
         }
     ),

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from plimsoll.labels import CAPACITY_FINALIZER, ENVIRONMENT
-from plimsoll.model import InvalidWorkspace, Plan, Snapshot
+from plimsoll.model import InvalidObject, Plan, Snapshot
 from plimsoll.plan import plan, validate
 from plimsoll.report import finalizing
 from tests.builders import NC24, a_claim, a_node, a_node_pool, a_snapshot, a_workspace
@@ -86,7 +86,7 @@ def test_the_finalizer_is_removed_from_refused_workspaces_and_without_an_environ
 
 
 def test_the_finalizer_is_removed_from_an_invalid_workspace() -> None:
-    unread = InvalidWorkspace(
+    unread = InvalidObject(
         ref=a_workspace(uid="u").ref,
         message="spec.resorce: unknown field",
         deletion_timestamp="2026-01-01T02:00:00Z",

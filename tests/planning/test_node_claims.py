@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from plimsoll import labels
-from plimsoll.model import InvalidWorkspace, Plan, Reason, Snapshot
+from plimsoll.model import InvalidObject, Plan, Reason, Snapshot
 from plimsoll.model.api import WorkspaceRef
 from plimsoll.model.meta import Condition
 from plimsoll.plan import plan, validate
@@ -364,7 +364,7 @@ def test_a_claim_requests_whole_gpus_even_if_live_nodes_share_theirs() -> None:
 
 
 def test_an_invalid_workspace_is_refused_by_name_and_keeps_its_capacity() -> None:
-    unread = InvalidWorkspace(ref=WorkspaceRef(namespace="default", name="ws"), message="spec.resorce: unknown field")
+    unread = InvalidObject(ref=WorkspaceRef(namespace="default", name="ws"), message="spec.resorce: unknown field")
     snapshot = a_snapshot(a_claim("c"), nap=True).model_copy(update={"invalid_workspaces": (unread,)})
     found = of(snapshot)
     [verdict] = found.verdicts

@@ -10,7 +10,7 @@ from kubernetes import client
 
 from plimsoll.errors import PlimsollError
 from plimsoll.kube import Connection, ConnectionFailedError, RequestError
-from plimsoll.model import InvalidWorkspace, Plan, Reason, Snapshot, Verdict
+from plimsoll.model import InvalidObject, Plan, Reason, Snapshot, Verdict
 from plimsoll.model.api import Environment, EnvironmentStatus, Workspace, WorkspaceRef, WorkspaceStatus
 from plimsoll.report import Reporter
 from tests.builders import a_claim, a_node, a_snapshot, a_workspace, an_environment
@@ -207,7 +207,7 @@ def test_the_count_of_an_existing_event_increases(connection: Recording, reporte
 
 def test_an_invalid_workspace_is_refused_in_its_status(connection: Recording, reporter: Reporter) -> None:
     ref = WorkspaceRef(namespace="default", name="bad", uid="uid-bad")
-    snapshot = a_snapshot().model_copy(update={"invalid_workspaces": (InvalidWorkspace(ref=ref, message="spec: x"),)})
+    snapshot = a_snapshot().model_copy(update={"invalid_workspaces": (InvalidObject(ref=ref, message="spec: x"),)})
     verdict = Verdict(workspace=ref, accepted=False, reason=Reason.INVALID_SPEC, message="spec: x")
     reporter.report(snapshot, Plan(verdicts=(verdict,)), NOW)
     reporter.flush()
@@ -222,7 +222,7 @@ def test_an_invalid_workspace_is_refused_in_its_status(connection: Recording, re
 
 def test_the_status_of_an_invalid_workspace_is_written_once(connection: Recording, reporter: Reporter) -> None:
     ref = WorkspaceRef(namespace="default", name="bad", uid="uid-bad")
-    snapshot = a_snapshot().model_copy(update={"invalid_workspaces": (InvalidWorkspace(ref=ref, message="spec: x"),)})
+    snapshot = a_snapshot().model_copy(update={"invalid_workspaces": (InvalidObject(ref=ref, message="spec: x"),)})
     verdict = Verdict(workspace=ref, accepted=False, reason=Reason.INVALID_SPEC, message="spec: x")
     reporter.report(snapshot, Plan(verdicts=(verdict,)), NOW)
     reporter.flush()

@@ -3,7 +3,7 @@
 import pytest
 
 from plimsoll.cli.status import as_json
-from plimsoll.model import InvalidWorkspace
+from plimsoll.model import InvalidObject
 from plimsoll.model.api import Workspace, WorkspaceRef, WorkspaceStatus
 from plimsoll.model.meta import Condition
 from plimsoll.plan.owned import phase_of
@@ -34,7 +34,7 @@ def test_a_workspace_is_shown_as_its_conditions_say(
 
 
 def test_an_invalid_workspace_is_shown_as_refused() -> None:
-    invalid = InvalidWorkspace(ref=WorkspaceRef(namespace="team", name="bad"), message="spec.replicas: too small")
+    invalid = InvalidObject(ref=WorkspaceRef(namespace="team", name="bad"), message="spec.replicas: too small")
     snapshot = a_snapshot().model_copy(update={"invalid_workspaces": (invalid,)})
     (shown,) = as_json(snapshot)["workspaces"]
     assert (shown["reason"], shown["message"]) == ("InvalidSpec", "spec.replicas: too small")

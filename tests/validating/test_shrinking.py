@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from plimsoll.labels import SPEC_HASH
-from plimsoll.model import InvalidWorkspace, Plan, Reason, Snapshot
+from plimsoll.model import InvalidObject, Plan, Reason, Snapshot
 from plimsoll.model.api import Workspace
 from plimsoll.plan import plan, validate
 from tests.builders import (
@@ -97,7 +97,7 @@ def cluster_of(provisioner: str, **fields: Any) -> Snapshot:
 
 
 def unreadable(snapshot: Snapshot, replicas: int | None) -> Snapshot:
-    invalid = InvalidWorkspace(ref=snapshot.workspaces[0].ref, message="spec.resorce: unknown field", replicas=replicas)
+    invalid = InvalidObject(ref=snapshot.workspaces[0].ref, message="spec.resorce: unknown field", replicas=replicas)
     return snapshot.model_copy(update={"workspaces": (), "invalid_workspaces": (invalid,)})
 
 
@@ -134,7 +134,7 @@ def test_it_can_be_scaled_down_before_its_workload_exists(replicas: int, left: i
     seen = a_snapshot(wanted, environment=environment)
     seen = after(seen, plan(seen, validate(seen), NOW))
     assert (len(seen.node_claims), seen.workloads) == (6, ())
-    invalid = InvalidWorkspace(ref=wanted.ref, message="x", replicas=replicas, per_replica_node_count=2)
+    invalid = InvalidObject(ref=wanted.ref, message="x", replicas=replicas, per_replica_node_count=2)
     broken = seen.model_copy(update={"workspaces": (), "invalid_workspaces": (invalid,)})
     shrunk = after(broken, plan(broken, validate(broken), NOW))
     assert len(shrunk.node_claims) == left

@@ -19,11 +19,12 @@ from tenacity.nap import sleep_using_event
 
 from plimsoll.errors import PlimsollError
 from plimsoll.kube import Connection, ConnectionFailedError, RequestError
+from plimsoll.model import InvalidObject
 from plimsoll.model.meta import ObservedObject
 from plimsoll.observe.cluster.health import Health
 from plimsoll.observe.cluster.listing import list_objects
 from plimsoll.observe.cluster.presence import ABSENT, Presence
-from plimsoll.observe.cluster.store import Key, Store, Unreadable
+from plimsoll.observe.cluster.store import Key, Store
 
 T = TypeVar("T", bound=ObservedObject)
 
@@ -179,7 +180,7 @@ class KindWatch(Generic[T]):
         presence.wait_other_than(definition)
         return False
 
-    def _replace(self, entries: Mapping[Key, T | Unreadable], served: bool, warning: str = "") -> None:
+    def _replace(self, entries: Mapping[Key, T | InvalidObject], served: bool, warning: str = "") -> None:
         turned = self._store.served != served
         self._store.served = served
         # The first state is reported even if it is empty, because others wait for it.

@@ -3,8 +3,9 @@
 from typing import Any, Final, TypeVar
 
 from plimsoll.kube import Connection
+from plimsoll.model import InvalidObject
 from plimsoll.model.meta import ObservedObject
-from plimsoll.observe.cluster.store import Key, Store, Unreadable
+from plimsoll.observe.cluster.store import Key, Store
 
 T = TypeVar("T", bound=ObservedObject)
 
@@ -15,7 +16,7 @@ TIMEOUT: Final = 60.0
 
 def list_objects(
     connection: Connection, store: Store[T], *, retry_throttled: bool = False
-) -> tuple[dict[Key, T | Unreadable], str]:
+) -> tuple[dict[Key, T | InvalidObject], str]:
     """All objects of the store's kind, and the resource version from which to watch.
 
     No resource version is requested, which returns the most recent state. `retry_throttled` is that of

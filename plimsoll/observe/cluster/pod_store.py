@@ -3,9 +3,10 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from plimsoll.model import InvalidObject
 from plimsoll.model.cluster import HostLoad, PlainPod, Pod
 from plimsoll.observe.cluster.kinds import Kind
-from plimsoll.observe.cluster.store import Key, Store, Unreadable
+from plimsoll.observe.cluster.store import Key, Store
 from plimsoll.observe.pods import PlainPods, is_plain
 
 
@@ -88,5 +89,5 @@ class PodStore(Store[Pod]):
         return True
 
 
-def _waits(entry: Pod | Unreadable | None) -> bool:
+def _waits(entry: Pod | InvalidObject | None) -> bool:
     return isinstance(entry, Pod) and not entry.node_name

@@ -7,7 +7,7 @@ from plimsoll.cluster.nodes import IndexedNodes
 from plimsoll.cluster.pods import IndexedPods
 from plimsoll.errors import InvalidObjectError, PlimsollError
 from plimsoll.labels import GROUP, is_device
-from plimsoll.model import InvalidWorkspace, Snapshot
+from plimsoll.model import Snapshot
 from plimsoll.model.api import Environment
 from plimsoll.model.cluster import Node, Pod
 from plimsoll.observe.cluster import kinds
@@ -67,7 +67,7 @@ class Stores:
         return Snapshot.model_construct(
             environment=environment,
             workspaces=self.workspaces.values(),
-            invalid_workspaces=tuple(InvalidWorkspace(**item._asdict()) for item in self.workspaces.unreadable()),
+            invalid_workspaces=self.workspaces.unreadable(),
             nodes=self._indexed_nodes(self.nodes.values()),
             node_claims=self.node_claims.values(),
             node_pools=self.node_pools.values(),

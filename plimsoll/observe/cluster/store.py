@@ -3,9 +3,10 @@
 import threading
 from collections import deque
 from collections.abc import Mapping
-from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from plimsoll.errors import InvalidObjectError
+from plimsoll.model import InvalidObject
 from plimsoll.model.api import WorkspaceRef
 from plimsoll.model.meta import ObservedObject, dig, identify
 from plimsoll.observe.cluster.kinds import LAST_APPLIED, Kind
@@ -16,20 +17,6 @@ Key: TypeAlias = tuple[str, str]
 """(namespace, name)"""
 REMEMBERED: Final = 10_000
 """Number of UIDs of deleted objects that are kept; more than one Plan creates."""
-
-
-class Unreadable(NamedTuple):
-    """An object that is invalid for its kind."""
-
-    ref: WorkspaceRef
-    """Identity of the object, of whichever kind."""
-    message: str
-    deletion_timestamp: str | None = None
-    finalizers: tuple[str, ...] = ()
-    replicas: int | None = None
-    """`spec.inference.replicas` of a Workspace, if it is a number; 1 if its `inference` has none."""
-    per_replica_node_count: int | None = None
-    """`status.perReplicaNodeCount` of a Workspace."""
 
 
 class Store(Generic[T]):
@@ -43,7 +30,7 @@ class Store(Generic[T]):
         """Increases with every change, including those that start no round."""
         self._lock = threading.Lock()
         self._objects: dict[Key, T] = {}
-        self._unreadable: dict[Key, Unreadable] = {}
+        self._unreadable: dict[Key, InvalidObject] = {}
         self._values: tuple[T, ...] | None = ()
         self._gone: deque[str] = deque(maxlen=REMEMBERED)
         self._gone_uids: frozenset[str] | None = frozenset()
@@ -60,7 +47,7 @@ class Store(Generic[T]):
             self.version += served != self._served
             self._served = served
 
-    def read(self, raw: dict[str, Any]) -> tuple[Key, T | Unreadable | None]:
+    def read(self, raw: dict[str, Any]) -> tuple[Key, T | InvalidObject | None]:
         """The key of an object and the value to store; None if the object is not needed."""
         metadata = raw.get("metadata") or {}
         key = (str(metadata.get("namespace") or ""), str(metadata.get("name") or ""))
@@ -78,13 +65,20 @@ class Store(Generic[T]):
         ref = WorkspaceRef(namespace=key[0], name=key[1], uid=str(metadata.get("uid") or ""))
         finalizers = tuple(map(str, metadata.get("finalizers") or ()))
         per_replica = _number(dig(raw, "status.perReplicaNodeCount"))
-        return key, Unreadable(ref, message, metadata.get("deletionTimestamp"), finalizers, _replicas(raw), per_replica)
+        return key, InvalidObject.model_construct(
+            ref=ref,
+            message=message,
+            deletion_timestamp=metadata.get("deletionTimestamp"),
+            finalizers=finalizers,
+            replicas=_replicas(raw),
+            per_replica_node_count=per_replica,
+        )
 
-    def empty(self) -> dict[Key, T | Unreadable]:
+    def empty(self) -> dict[Key, T | InvalidObject]:
         """An empty collection for the objects of a list, to be passed to `replace`."""
         return {}
 
-    def replace(self, entries: Mapping[Key, T | Unreadable]) -> bool:
+    def replace(self, entries: Mapping[Key, T | InvalidObject]) -> bool:
         """Replaces the contents with those of a list. Returns whether anything relevant changed."""
         with self._lock:
             gone = (self._objects.keys() | self._unreadable.keys()) - entries.keys()
@@ -93,12 +87,12 @@ class Store(Generic[T]):
             # Every entry must be stored, even after one changed.
             return bool(sum([self._store(key, entry) for key, entry in entries.items()]) or gone)
 
-    def put(self, key: Key, entry: T | Unreadable | None) -> bool:
+    def put(self, key: Key, entry: T | InvalidObject | None) -> bool:
         """Stores one object; None removes it. Returns whether the change is relevant."""
         with self._lock:
             return self._drop(key) if entry is None else self._store(key, entry)
 
-    def remove(self, key: Key, entry: T | Unreadable | None) -> bool:
+    def remove(self, key: Key, entry: T | InvalidObject | None) -> bool:
         """Removes an object that was last seen as `entry`. Returns whether the change is relevant."""
         return self.put(key, None)
 
@@ -114,7 +108,7 @@ class Store(Generic[T]):
                 self._values = tuple(self._objects.values())
             return self._values
 
-    def unreadable(self) -> tuple[Unreadable, ...]:
+    def unreadable(self) -> tuple[InvalidObject, ...]:
         with self._lock:
             return tuple(self._unreadable.values())
 
@@ -136,18 +130,18 @@ class Store(Generic[T]):
             return False
         self._objects.pop(key, None)
         self._unreadable.pop(key, None)
-        self._gone.append(old.ref.uid if isinstance(old, Unreadable) else old.uid)
+        self._gone.append(old.ref.uid if isinstance(old, InvalidObject) else old.uid)
         self._gone_uids = None
-        if not isinstance(old, Unreadable):
+        if not isinstance(old, InvalidObject):
             self._removed.append(old)
         self._changed()
         return True
 
-    def _store(self, key: Key, entry: T | Unreadable) -> bool:
+    def _store(self, key: Key, entry: T | InvalidObject) -> bool:
         old = self._known(key)
         if old is not None and self._same(old, entry):
             return False
-        if isinstance(entry, Unreadable):
+        if isinstance(entry, InvalidObject):
             self._objects.pop(key, None)
             self._unreadable[key] = entry
         else:
@@ -156,7 +150,7 @@ class Store(Generic[T]):
         self._changed()
         return old is None or self._matters(old, entry)
 
-    def _known(self, key: Key) -> T | Unreadable | None:
+    def _known(self, key: Key) -> T | InvalidObject | None:
         return self._objects.get(key) or self._unreadable.get(key)
 
     def _value(self, raw: dict[str, Any]) -> T | None:
@@ -167,13 +161,13 @@ class Store(Generic[T]):
         self.version += 1
         self._values = None
 
-    def _same(self, old: T | Unreadable, new: T | Unreadable) -> bool:
-        if isinstance(old, Unreadable) or isinstance(new, Unreadable):
+    def _same(self, old: T | InvalidObject, new: T | InvalidObject) -> bool:
+        if isinstance(old, InvalidObject) or isinstance(new, InvalidObject):
             return old == new
         return self.kind.same(old, new)
 
-    def _matters(self, old: T | Unreadable, new: T | Unreadable) -> bool:
-        if isinstance(old, Unreadable) or isinstance(new, Unreadable):
+    def _matters(self, old: T | InvalidObject, new: T | InvalidObject) -> bool:
+        if isinstance(old, InvalidObject) or isinstance(new, InvalidObject):
             return old != new
         return self.kind.differ(old, new)
 
