@@ -22,7 +22,7 @@ _KEPT = (
     *("HOME", "LANG", "TMPDIR", "PLIMSOLL_HOME", "XDG_CACHE_HOME", "GOPATH", "GOCACHE", "GOMODCACHE"),
     *("PIP_CERT", "PIP_INDEX_URL", "SSL_CERT_FILE", "HTTPS_PROXY", "https_proxy"),
 )
-"""Variables of the test run that a reader has too: where things are, not what is found on PATH."""
+"""Variables of the test run that a reader has too: folders and addresses, but not PATH."""
 
 
 @dataclass(frozen=True)

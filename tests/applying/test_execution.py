@@ -14,7 +14,7 @@ from tests.applying.states import FakeLease
 from tests.e2e.applying.capacity import a_claim, creating, names
 
 MANY = creating(*(a_claim(f"c-{number}", workspace=f"w-{number}") for number in range(250)))
-"""So many that they are spread over two stacks."""
+"""So many creations that they are divided over two stacks."""
 
 
 class FakeShard:

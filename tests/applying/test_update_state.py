@@ -7,7 +7,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from plimsoll.apply.stacks import TRANSITIONS, Act, Event, Phase, UpdateState
 
 ENGINE_SAYS = (Event.READY, Event.CONFIRMED, Event.ENDED)
-"""Only where there is an engine; a called-off one may have got ready a moment before."""
+"""Events of an engine, valid only while there is one. One that is called off may have become ready just before."""
 
 
 class Stack(RuleBasedStateMachine):

@@ -41,7 +41,7 @@ class Refused(NamedTuple):
     args: Mapping[str, Any]
     field: str
     given: Mapping[str, Any] = {}
-    """Further arguments, which have no part in it."""
+    """Further arguments, which do not affect the result."""
 
     @property
     def kind(self) -> str:

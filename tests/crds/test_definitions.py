@@ -11,7 +11,7 @@ from plimsoll.model.meta import Declared
 
 FORBIDDEN = {"$ref", "$defs", "definitions", "anyOf", "oneOf", "allOf", "const", "title", "default", "examples"}
 DEFAULTED = ".spec.inference.replicas"
-"""The one field with a default in the schema: the scale subresource fails where it is absent."""
+"""The only field with a default in the schema, because the scale subresource fails without it."""
 
 
 def schema_of(definition: dict[str, Any]) -> dict[str, Any]:

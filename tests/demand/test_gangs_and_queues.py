@@ -11,7 +11,7 @@ from tests.demand.plans import on_new, only, planned, refused
 
 L4 = "g6.xlarge"
 POOL = a_node_pool("pool", (L4,), limits={"nvidia.com/gpu": 3})
-"""Room for three GPUs."""
+"""A NodePool with room for three GPUs."""
 
 
 def members(count: int, name: str = "job", **more: Any) -> list[Pod]:

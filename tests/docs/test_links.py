@@ -12,7 +12,7 @@ PAGES = sorted(page for pattern in ("*.md", "docs/**/*.md", "examples/**/*.md") 
 MOST_WORDS = 1500
 ACTIVATE = "source .venv/bin/activate"
 OWN = "python3 -m venv "
-"""Of a reader who makes an environment of their own."""
+"""Stacks of readers who create their own environment."""
 
 _CODE = re.compile(r"^( *)```.*?^ *```$", re.DOTALL | re.MULTILINE)
 _LINK = re.compile(r"\]\(([^)\s]+)\)")

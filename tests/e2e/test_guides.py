@@ -80,7 +80,7 @@ SAY: dict[str, Callable[[Done], None]] = {
     "docs/guides/sharing.md": of_sharing,
 }
 PAGES = {str(page): page for page in pages() if page.needs_sandbox and str(page) != "docs/guides/trainer.md"}
-"""All but the one of whose cluster more is known: test_trainer.py."""
+"""All pages except the one that test_trainer.py runs."""
 
 
 @pytest.fixture

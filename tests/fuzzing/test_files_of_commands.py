@@ -18,7 +18,7 @@ from plimsoll.sandbox.nodes import read_node_list
 from tests.fuzzing.damage import OBJECTS, damaged, damaged_text
 
 EXAMPLES = 20
-"""Of each property in `make test`: a command takes tens of milliseconds."""
+"""Examples of each property in `make test`; a command takes tens of milliseconds."""
 RUNNER = CliRunner()
 
 KAITO = {

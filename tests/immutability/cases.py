@@ -22,7 +22,7 @@ class Change(NamedTuple):
     name: str
     before: Spec
     after: Spec
-    brought: tuple[str, ...] = ()
+    existing: tuple[str, ...] = ()
     """Messages with existing nodes."""
     provisioned: tuple[str, ...] = ()
     """Messages where nodes are provisioned."""

@@ -6,11 +6,11 @@ from plimsoll.model.api import WorkspaceSpec, changes_refused
 from tests.immutability.cases import CHANGES, Change
 
 
-@pytest.mark.parametrize("auto_provisioning", [False, True], ids=["brought", "provisioned"])
+@pytest.mark.parametrize("auto_provisioning", [False, True], ids=["existing", "provisioned"])
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.name)
 def test_changes_are_refused(change: Change, auto_provisioning: bool) -> None:
     old, new = WorkspaceSpec.model_validate(change.before), WorkspaceSpec.model_validate(change.after)
-    expected = change.provisioned if auto_provisioning else change.brought
+    expected = change.provisioned if auto_provisioning else change.existing
     assert changes_refused(old, new, auto_provisioning=auto_provisioning) == list(expected)
 
 

@@ -11,7 +11,7 @@ from plimsoll.kaito import convert
 
 DEFINITIONS = Path(__file__).resolve().parents[3] / "shared" / "crds"
 OPAQUE = ("template.spec", "template.metadata", "volumeSource")
-"""Kubernetes' own shapes, taken as they are; filled in by `GIVEN`."""
+"""Fields with Kubernetes' own types, which are not compared; `GIVEN` has their values."""
 GIVEN: dict[str, Any] = {
     "metadata": {"name": "it", "namespace": "team"},
     "inference.template": {"metadata": {"labels": {"app": "x"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}},

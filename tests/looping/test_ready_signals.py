@@ -16,7 +16,7 @@ from plimsoll.report import Reporter
 from tests.capacity_requests.cluster import Cluster, at, claim, node, pool, share_pod
 
 PATIENCE = 20
-"""Seconds; only a failure takes them."""
+"""Maximum seconds to wait; only a failing test waits that long."""
 
 
 class Slow:

@@ -132,7 +132,7 @@ CASES: Final[Mapping[str, Case]] = {
         _nap().model_copy(update={"claim_events": (_OUT_OF_STOCK,)}), previous=_LOST
     ),
 }
-"""By what the cluster shows; the conditions of the Workspace `ws`."""
+"""Snapshots by scenario; the messages are those of the Workspace `ws`."""
 
 
 def messages() -> dict[str, dict[str, str]]:

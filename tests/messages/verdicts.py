@@ -215,7 +215,7 @@ SNAPSHOTS: Final[Mapping[str, Snapshot]] = {
     ),
     "the GPUs of a namespace": _byo(a_workspace(), a_node("n", count=4), **_only(gpus=2)),
 }
-"""By what the snapshot shows; the messages of the Workspace `ws`."""
+"""Snapshots by scenario; the messages are those of the Workspace `ws`."""
 
 
 def messages() -> dict[str, dict[str, Any]]:

@@ -14,7 +14,7 @@ from plimsoll.components.specs import MonitoringSpec
 from plimsoll.report import Metrics
 
 STEP: Final = 30
-"""Seconds between scrapes, and between evaluations."""
+"""Seconds between two scrapes, and between two evaluations."""
 _VALUE: Final = re.compile(r"\{\{ \$value \| \w+ \}\}")
 
 

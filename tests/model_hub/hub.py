@@ -31,9 +31,9 @@ class Hub:
         """The token that a model needs, by name."""
         self.redirects: dict[str, str] = {}
         self.status = 0
-        """Answer to everything, where it is not 0."""
+        """Status of every response, unless it is 0."""
         self.slow = threading.Event()
-        """Set: bodies come in small parts, and never end."""
+        """If set, response bodies are sent in small parts without an end."""
         self.ended = threading.Event()
         self.asked: list[tuple[str, str, str]] = []
         """Method, path, and the Authorization header."""

@@ -16,7 +16,7 @@ from plimsoll.kube import Connection
 
 Raw = dict[str, Any]
 END = b""
-"""Ends a watch in order."""
+"""Ends a watch regularly."""
 
 
 @dataclass
@@ -38,9 +38,9 @@ class FakeApiserver:
     page: int = 500
     requests: list[Request] = field(default_factory=list)
     refusals: dict[str, list[Raw]] = field(default_factory=dict)
-    """Answers to give instead, in order, by path; `retryAfter` becomes the header."""
+    """Error responses by path, in order; `retryAfter` becomes the header."""
     raw: dict[str, bytes] = field(default_factory=dict)
-    """What to send instead of any answer, by path."""
+    """Raw bytes to send instead of a response, by path."""
     version: int = 100
     compacted: int = 0
     _objects: dict[str, dict[str, Raw]] = field(default_factory=dict)

@@ -83,7 +83,7 @@ def _on_node(needs: Sequence[PodNeed], node: FreeNode) -> Masks:
 
 
 _State = tuple[tuple[Milli, bool], ...]
-"""Of each GPU: what is left, and whether it was wholly free and is shared now."""
+"""State of each GPU: the free part, and whether it was entirely free and is shared now."""
 
 
 def _on_gpus(asked: Sequence[tuple[Milli, int, bool]], free: Sequence[Milli], reservations: int) -> bool:

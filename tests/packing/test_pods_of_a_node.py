@@ -105,7 +105,7 @@ NEEDS = st.lists(
     max_size=30,
 )
 PODS = st.sampled_from((1, 2, 3, 5, 12))
-"""Of which one is too few for a share and its reservation."""
+"""Numbers of pods; 1 is too few for a share and its reservation."""
 
 
 @settings(max_examples=15, deadline=None)

@@ -15,7 +15,7 @@ def of(snapshot: Snapshot) -> Plan:
     return plan(snapshot, validate(snapshot), NOW)
 
 
-def brought(scaled_to: int | None, image: str = "example/server:1") -> Snapshot:
+def autoscaled_cluster(scaled_to: int | None, image: str = "example/server:1") -> Snapshot:
     """A Workspace with two replicas that is autoscaled from the start; the live workload."""
     nodes = [a_node(f"n-{n}") for n in range(6)]
     workspace = a_workspace(replicas=2)
@@ -29,22 +29,22 @@ def brought(scaled_to: int | None, image: str = "example/server:1") -> Snapshot:
 
 def test_replicas_set_by_an_autoscaler_are_not_changed() -> None:
     for replicas in (1, 2, 5):
-        assert of(brought(replicas)).empty
+        assert of(autoscaled_cluster(replicas)).empty
 
 
 def test_a_changed_template_does_not_declare_the_replicas_that_an_autoscaler_owns() -> None:
-    [update] = of(brought(5, "example/server:2")).updates
+    [update] = of(autoscaled_cluster(5, "example/server:2")).updates
     assert "replicas" not in update.manifest["spec"]
 
 
 def test_replicas_that_no_autoscaler_has_changed_yet_stay_declared() -> None:
     """If their only field manager left them out, they would become 1."""
-    [update] = of(brought(None, "example/server:2")).updates
+    [update] = of(autoscaled_cluster(None, "example/server:2")).updates
     assert update.manifest["spec"]["replicas"] == 2
 
 
 def test_a_deleted_autoscaler_restores_the_declared_replicas_and_a_new_one_changes_no_pods() -> None:
-    with_scaler = brought(5)
+    with_scaler = autoscaled_cluster(5)
     [update] = of(with_scaler.model_copy(update={"autoscalers": ()})).updates
     assert update.manifest["spec"]["replicas"] == 2
     without = with_scaler.model_copy(update={"workloads": (a_workload(update.manifest),), "autoscalers": ()})
@@ -54,7 +54,7 @@ def test_a_deleted_autoscaler_restores_the_declared_replicas_and_a_new_one_chang
 
 
 def test_an_autoscaler_of_another_workload_is_ignored() -> None:
-    snapshot = brought(None)
+    snapshot = autoscaled_cluster(None)
     [scaler] = snapshot.autoscalers
     others = [{"target_name": "other"}, {"namespace": "other"}, {"target_kind": "StatefulSet"}]
     for other in others:

@@ -40,7 +40,7 @@ def wanting(nodes: int, **fields: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("target", "claims", "brought", "creations", "deletions"),
+    ("target", "claims", "existing", "creations", "deletions"),
     [
         (3, 1, 0, 2, 0),
         (2, 2, 0, 0, 0),
@@ -53,11 +53,11 @@ def wanting(nodes: int, **fields: Any) -> Any:
         (2, 0, 5, 0, 0),
     ],
 )
-def test_claims_are_created_and_deleted(target: int, claims: int, brought: int, creations: int, deletions: int) -> None:
+def test_claims_follow_the_target(target: int, claims: int, existing: int, creations: int, deletions: int) -> None:
     found = planned(
         wanting(target),
         *(a_claim(f"claim-{n}") for n in range(claims)),
-        *(a_node(f"brought-{n}", instance_type=NC24) for n in range(brought)),
+        *(a_node(f"existing-{n}", instance_type=NC24) for n in range(existing)),
     )
     assert (len(created(found)), len(found.deletions)) == (creations, deletions)
 
@@ -213,7 +213,7 @@ def test_existing_nodes_that_do_not_count(fields: dict[str, Any]) -> None:
     assert len(created(planned(wanting(1), node))) == 1
 
 
-def test_a_node_of_any_claim_does_not_count_as_brought() -> None:
+def test_a_node_of_any_claim_does_not_count_as_an_existing_node() -> None:
     node = a_node("taken", instance_type=NC24)
     assert len(created(planned(wanting(1), node, a_claim("c", ("other", "x"), node="taken")))) == 1
 
@@ -224,7 +224,7 @@ def test_existing_nodes_count_only_for_a_selector_that_is_not_empty() -> None:
     assert created(planned(wanting(1), node)) == []
 
 
-def test_a_existing_node_counts_once_and_for_the_oldest() -> None:
+def test_an_existing_node_counts_once_and_for_the_oldest() -> None:
     node = a_node(instance_type=NC24.lower())
     old = wanting(1, name="z-old", created="2026-01-01T00:00:00Z")
     young = wanting(1, name="a-young", created="2026-01-01T00:01:00Z")
@@ -232,7 +232,7 @@ def test_a_existing_node_counts_once_and_for_the_oldest() -> None:
     assert creation.owner.name == "a-young"
 
 
-def test_a_existing_node_that_two_selectors_match_counts_once() -> None:
+def test_an_existing_node_that_two_selectors_match_counts_once() -> None:
     node = a_node(instance_type=NC24, more_labels={"zone": "z"})
     assert len(created(planned(wanting(1, name="a"), wanting(1, name="b", selector={"zone": "z"}), node))) == 1
 

@@ -18,7 +18,7 @@ GPU = "nvidia.com/gpu"
 NC48 = "Standard_NC48ads_A100_v4"
 GPUS = {NC24.casefold(): 1, NC48.casefold(): 2}
 MANY = 10_000
-"""More deletions in one round than there are things."""
+"""More deletions in one round than there are objects."""
 
 names = st.sampled_from(["a", "b", "c"])
 namespaces = st.sampled_from(["one", "two"])

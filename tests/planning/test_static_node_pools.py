@@ -47,9 +47,9 @@ def test_node_pools_of_a_former_mode_are_named() -> None:
     claimed = a_claim("claim-1", wanting(1))
     snapshot = with_pool(2, claimed)
     name = snapshot.node_pools[0].name
-    brought = snapshot.model_copy(update={"environment": an_environment()})
-    assert of(brought).empty
-    assert of(brought).warnings == (
+    without_provisioning = snapshot.model_copy(update={"environment": an_environment()})
+    assert of(without_provisioning).empty
+    assert of(without_provisioning).warnings == (
         "Workspace default/ws: 1 NodeClaim from when node auto-provisioning was enabled, not deleted: claim-1",
         f"Workspace default/ws: 1 static NodePool from when node auto-provisioning was enabled, not deleted: {name} "
         "(replicas: 1)",

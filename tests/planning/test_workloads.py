@@ -67,7 +67,7 @@ VALIDATED = [
     (labels.GPU_COUNT, "In", ("1",)),
     (labels.GPU_MEMORY, "In", (str(A100_MIB),)),
 ]
-"""What was validated is required too: a pod that is rescheduled lands on such GPUs alone."""
+"""Pods require the validated labels, so that a rescheduled pod runs only on such GPUs."""
 
 
 def test_every_requirement_of_the_selector_becomes_node_affinity() -> None:

@@ -13,7 +13,7 @@ import orjson
 import yaml
 
 Failure = int | Literal["drop before", "drop after"] | tuple[int, str]
-"""A status to answer, its message, or a connection that breaks before or after the request has had its effect."""
+"""A status with its message, or a connection that breaks before or after the request has taken effect."""
 
 _RESOURCES = {
     "/api/v1": [

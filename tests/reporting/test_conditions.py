@@ -167,10 +167,10 @@ def test_provisioned_nodes_count_once_they_are_ready() -> None:
 
 def test_existing_nodes_replace_claims() -> None:
     workspace = NAP.model_copy(update={"spec": a_workspace(instance_type=NC24).spec})
-    node = a_node("brought", instance_type=NC24)
+    node = a_node("existing", instance_type=NC24)
     text = status(workspace, accepted(workspace, 1), node, nap=True)
     assert of(text, "NodeClaimsReady")[:2] == ("True", "NotNeeded")
-    assert text["workerNodes"] == ["brought"]
+    assert text["workerNodes"] == ["existing"]
 
 
 @pytest.mark.parametrize(

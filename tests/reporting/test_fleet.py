@@ -17,7 +17,7 @@ SOUND = {
     "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:9"}}],
     "users": [{"name": "u", "user": {"token": "t"}}],
 }
-"""Nobody listens there."""
+"""An address without a server."""
 BROKEN: dict[str, tuple[Any, str]] = {
     "nobody": (SOUND, "cannot be reached"),
     "text": ("text", "not a kubeconfig"),

@@ -29,7 +29,7 @@ class Recording(Connection):
         self.errors: dict[str, PlimsollError] = {}
         self.answers: dict[str, dict[str, Any]] = {}
         self.gate = threading.Event()
-        """Closed, no request is answered."""
+        """While it is closed, no request gets a response."""
         self.gate.set()
 
     def request(self, method: str, path: str, body: Any = None, **options: Any) -> dict[str, Any]:

@@ -30,7 +30,7 @@ class Versioned(Connection):
         self.written: list[str] = []
         self.conflicts = 0
         self.begun, self.gate = threading.Event(), threading.Event()
-        """A write of a status has begun; closed, none ends."""
+        """Whether a write of a status has begun; while the gate is closed, no write ends."""
         self.gate.set()
         self._lock = threading.Lock()
 

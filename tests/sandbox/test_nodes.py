@@ -29,7 +29,7 @@ class SlowCluster:
         self.seconds = 0.0
         self.watches = 0
         self.expired = 0
-        """How many watches are refused because they begin too early."""
+        """Number of watches that are refused because their version has expired."""
         self._number, self._comes, self._refused = number, iter(comes), refused
         self._nodes = {each.name: node_manifest(each) for each in listed(present)}
         self._all_asked = threading.Event()

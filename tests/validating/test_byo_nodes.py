@@ -28,7 +28,7 @@ def nodes(number: int, **fields: Any) -> list[Node]:
 
 
 @pytest.mark.parametrize(
-    ("workspace", "brought"),
+    ("workspace", "existing"),
     [
         pytest.param(needing(16), nodes(1), id="one node of 80 GiB"),
         pytest.param(needing(16), nodes(2, count=2, memory=94 * 1024), id="two like nodes of 2 x 94 GiB"),
@@ -43,14 +43,14 @@ def nodes(number: int, **fields: Any) -> list[Node]:
         pytest.param(a_workspace(preset="phi-4"), nodes(1, memory=28 * 1024), id="raw weights on one node"),
     ],
 )
-def test_accepted(workspace: Workspace, brought: list[Node]) -> None:
-    verdict = verdict_of(workspace, *brought)
+def test_accepted(workspace: Workspace, existing: list[Node]) -> None:
+    verdict = verdict_of(workspace, *existing)
     assert (verdict.reason, verdict.accepted) == (Reason.ACCEPTED, True), verdict.message
-    assert verdict.node_names == tuple(node.name for node in brought)
+    assert verdict.node_names == tuple(node.name for node in existing)
 
 
 @pytest.mark.parametrize(
-    ("workspace", "brought", "per_replica", "reported"),
+    ("workspace", "existing", "per_replica", "reported"),
     [
         pytest.param(a_workspace(preset="phi-4"), nodes(1, memory=28 * 1024), 1, "2 GPUs, 2 nodes", id="on one node"),
         pytest.param(
@@ -66,15 +66,15 @@ def test_accepted(workspace: Workspace, brought: list[Node]) -> None:
     ],
 )
 def test_a_higher_estimate_is_a_warning(
-    workspace: Workspace, brought: list[Node], per_replica: int, reported: str
+    workspace: Workspace, existing: list[Node], per_replica: int, reported: str
 ) -> None:
-    verdict = verdict_of(workspace, *brought)
+    verdict = verdict_of(workspace, *existing)
     assert (verdict.accepted, verdict.per_replica_node_count) == (True, per_replica), verdict.message
     assert any(reported in warning for warning in verdict.warnings), verdict.warnings
 
 
 @pytest.mark.parametrize(
-    ("workspace", "brought", "reported"),
+    ("workspace", "existing", "reported"),
     [
         pytest.param(needing(16), nodes(1, memory=8192), ["node-0", "8192", "16384"], id="one GPU of 8 GiB"),
         pytest.param(needing(80.5), nodes(4), ["node-0", "81920", "82432"], id="a template cannot span nodes"),
@@ -103,8 +103,8 @@ def test_a_higher_estimate_is_a_warning(
         ),
     ],
 )
-def test_too_little_gpu_memory(workspace: Workspace, brought: list[Node], reported: list[str]) -> None:
-    verdict = verdict_of(workspace, *brought)
+def test_too_little_gpu_memory(workspace: Workspace, existing: list[Node], reported: list[str]) -> None:
+    verdict = verdict_of(workspace, *existing)
     assert verdict.reason is Reason.INSUFFICIENT_GPU_MEMORY, verdict.message
     assert verdict.message.startswith("Insufficient total GPU memory: ")
     assert all(each in verdict.message for each in reported), verdict.message
@@ -275,8 +275,8 @@ def test_non_uniform_nodes_are_named_with_their_values(
 
 
 def test_long_lists_of_nodes_are_shortened() -> None:
-    brought = [a_node(f"node-{n:04}") for n in range(1000)]
-    verdict = verdict_of(a_workspace(), *brought, a_node("other", count=2))
+    existing = [a_node(f"node-{n:04}") for n in range(1000)]
+    verdict = verdict_of(a_workspace(), *existing, a_node("other", count=2))
     assert "and 995 more" in verdict.message
     assert len(verdict.message) < 1000
 
@@ -390,13 +390,13 @@ P4D, P5 = "p4d.24xlarge", "p5.48xlarge"
 
 
 def test_an_instance_type_narrows_where_the_environment_allows_it() -> None:
-    brought = [a_node("old", instance_type=P4D), a_node("new", instance_type=P5, product="NVIDIA-H100-80GB-HBM3")]
+    existing = [a_node("old", instance_type=P4D), a_node("new", instance_type=P5, product="NVIDIA-H100-80GB-HBM3")]
     workspace = a_workspace(instance_type="P5.48xlarge")
-    assert verdict_of(workspace, *brought).reason is Reason.INSTANCE_TYPE_FORBIDDEN
-    assert verdict_of(a_workspace(), *brought).reason is Reason.NON_UNIFORM_NODES
-    verdict = verdict_of(workspace, *brought, **NARROWED)
+    assert verdict_of(workspace, *existing).reason is Reason.INSTANCE_TYPE_FORBIDDEN
+    assert verdict_of(a_workspace(), *existing).reason is Reason.NON_UNIFORM_NODES
+    verdict = verdict_of(workspace, *existing, **NARROWED)
     assert verdict.accepted and verdict.node_names == ("new",)
-    snapshot = a_snapshot(workspace, *brought, environment=an_environment(**NARROWED))
+    snapshot = a_snapshot(workspace, *existing, environment=an_environment(**NARROWED))
     [workload, *_] = plan(snapshot, [verdict], datetime(2026, 1, 1, tzinfo=UTC)).creations
     affinity = workload.manifest["spec"]["template"]["spec"]["affinity"]["nodeAffinity"]
     [term] = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
@@ -404,13 +404,13 @@ def test_an_instance_type_narrows_where_the_environment_allows_it() -> None:
 
 
 def test_kaitos_spelling_of_a_type_matches_the_clouds_name() -> None:
-    brought = a_node("old", instance_type="Standard_ND96asr_v4")
-    assert verdict_of(a_workspace(instance_type="standard_nd96asr_a100_v4"), brought, **NARROWED).accepted
+    existing = a_node("old", instance_type="Standard_ND96asr_v4")
+    assert verdict_of(a_workspace(instance_type="standard_nd96asr_a100_v4"), existing, **NARROWED).accepted
 
 
 def test_an_instance_type_alone_narrows_all_nodes() -> None:
-    brought = [a_node("old", instance_type=P4D), a_node("new", instance_type=P5)]
-    assert verdict_of(a_workspace(instance_type=P4D, selector={}), *brought, **NARROWED).node_names == ("old",)
+    existing = [a_node("old", instance_type=P4D), a_node("new", instance_type=P5)]
+    assert verdict_of(a_workspace(instance_type=P4D, selector={}), *existing, **NARROWED).node_names == ("old",)
 
 
 def test_a_type_that_no_node_has_matches_none() -> None:

@@ -59,8 +59,8 @@ def test_flags_verdict_and_explanation_use_the_same_estimate(
 
 @pytest.mark.parametrize(("declared", "_", "nodes"), SETTINGS)
 def test_existing_nodes_have_the_same_number(declared: dict[str, Any], _: object, nodes: int) -> None:
-    brought = [a_node(f"n{number}") for number in range(6)]
-    snapshot = a_snapshot(a_workspace(preset=LLAMA), *brought, environment=an_environment(estimator=declared))
+    existing = [a_node(f"n{number}") for number in range(6)]
+    snapshot = a_snapshot(a_workspace(preset=LLAMA), *existing, environment=an_environment(estimator=declared))
     assert validate(snapshot)[0].per_replica_node_count == nodes
 
 

@@ -13,7 +13,7 @@ from tests.planning.cluster import after, launched
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 LLAMA = "llama-3.3-70b-instruct"
-"""On such nodes a replica takes several, so that it is a group of a LeaderWorkerSet."""
+"""A model of which a replica needs several such nodes, so that it is a group of a LeaderWorkerSet."""
 
 
 def wanting(name: str, created: str = "2026-01-01T00:00:00Z", **fields: Any) -> Workspace:

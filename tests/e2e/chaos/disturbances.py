@@ -29,7 +29,7 @@ class Stage:
     cluster: Kube
     apiserver: psutil.Process
     disk: Path | None
-    """A small file system of its own that holds the states; None where none can be mounted."""
+    """A small file system for the states; None if none can be mounted."""
     random: Random
 
 

@@ -66,7 +66,7 @@ class Loops:
         self._lock = threading.Lock()
         self._stopped = threading.Event()
         self.ended: list[str] = []
-        """Exit code and last lines of those that ended by themselves."""
+        """Exit code and last log lines of the processes that ended by themselves."""
         self.first = self._start("0")
         self._keeping = threading.Thread(target=self._keep, name="kubelet", daemon=True)
         self._keeping.start()

@@ -53,13 +53,13 @@ class Proxy:
     def __init__(self, port: int, certificates: Path) -> None:
         self.refuse: Refuse = lambda _: 0
         self.delay = 0.0
-        """Seconds that each piece is held back, in both directions."""
+        """Seconds by which each part is delayed, in both directions."""
         self.silent = False
         """Nothing is forwarded, and there is no error."""
         self.closed = False
         """Connections are closed as soon as they are opened."""
         self.refused = 0
-        """Requests answered here."""
+        """Requests that the proxy refused."""
         self._upstream = port
         self._server_tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self._server_tls.load_cert_chain(certificates / CERTIFICATE, certificates / KEY)

@@ -40,7 +40,7 @@ SEED = int(os.environ.get("CHAOS_SEED") or 1)
 SETTLE_EVERY = 20
 SETTLE_SECONDS = 240.0
 FORGET_SECONDS = 90.0
-"""A state forgets what others deleted twice a minute, when the controller looks."""
+"""The controller removes objects that others deleted from the states twice a minute."""
 DISK_MIB = 160
 TIMES = ["--lease-duration", "4", "--lease-renew-deadline", "3", "--lease-retry-period", "1"]
 DECLARED = {"unchanged": 3}

@@ -28,7 +28,7 @@ class Witness:
         self.most_triggers = 0
         self.events = 0
         self.blind: list[str] = []
-        """What it could not see: a run with any of these proves nothing."""
+        """Watches that failed: a run with any of these proves nothing."""
         self._kubeconfig = kubeconfig
         self._claims: dict[str, str] = {}
         """Workspace's UID by the claim's."""

@@ -15,7 +15,7 @@ from tests.e2e.cluster.kube import Kube
 from tests.probing.driver_files import a_gpu
 
 PLAYED = "sandbox.plimsoll.dev/probe"
-"""Annotation by which the sandbox's own stand-in for the probe leaves a reservation alone."""
+"""Annotation with which the sandbox does not simulate the probe of a reservation."""
 
 
 class DevicePlugin:

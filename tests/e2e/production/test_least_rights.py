@@ -39,7 +39,7 @@ ASKS = ("trigger-pod", "capacity-buffer", "provisioning-request")
 ON_CONFLICT = {
     "environments.plimsoll.dev get": "a status that somebody else has changed is read before it is written",
 }
-"""Rights that are used only where two writers meet, which a test cannot bring about at will."""
+"""Permissions that are used only in a conflict of two writers, which a test cannot cause reliably."""
 
 
 class Right(NamedTuple):

@@ -32,7 +32,7 @@ INSTALL: Final = (
     "python3 -m venv .venv\n.venv/bin/pip install --quiet -r requirements.txt\n",
     "ln -s {prefix} .venv\n",
 )
-"""Of this release there is nothing in a registry: the project runs in the environment of this Python."""
+"""This release is in no registry, so the project runs in the environment of this Python."""
 NODES: Final = "sn,cpu_milli,memory_mib,gpu,model\n" + "".join(
     f"a100-{n},96000,1179648,8,A100-80GB\n" for n in range(2)
 )
