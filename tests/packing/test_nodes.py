@@ -184,6 +184,7 @@ def _built(asked: Any, free: Any) -> tuple[list[PodNeed], list[FreeNode]]:
 
 @settings(max_examples=50, deadline=None)
 @given(NEEDS, FREE)
+@example([*[({ANY: 1000}, 1, 0, 0)] * 10, ({ANY: 1000}, 1, 3531, 1), ({"T4": 1}, 1, 0, 65537)], [("T4", (1,), 0, 0)])
 @example([({ANY: 1000}, 1, 0, 0), ({ANY: 500}, 2, 0, 1), ({"T4": 1, "A100": 1}, 1, 0, 1)], [])
 def test_no_node_is_overcommitted(asked: Any, free: Any) -> None:
     needs, nodes = _built(asked, free)

@@ -50,7 +50,13 @@ class Program:
         integer = set(self.integers)
         kinds = highspy.HighsVarType
         lp.integrality_ = [kinds.kInteger if column in integer else kinds.kContinuous for column in range(self.columns)]
-        highs = solver(time_limit=_SECONDS, mip_max_nodes=nodes, mip_rel_gap=0.0)
+        highs = solver(
+            time_limit=_SECONDS,
+            mip_max_nodes=nodes,
+            mip_rel_gap=0.0,
+            # This heuristic takes five times as long as the rest of the solution of a small program.
+            mip_heuristic_run_feasibility_jump=False,
+        )
         highs.passModel(lp)
         highs.run()
         info = highs.getInfo()

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from plimsoll.packing.gpus import Program
 from plimsoll.packing.nodes.need import UNBOUNDED
 from plimsoll.packing.nodes.placing import NodeProblem, Placing
+from plimsoll.packing.nodes.scale import Scale
 
 _MOST_COLUMNS = 1500
 """Maximum number of columns; larger programs take too long."""
@@ -113,7 +114,7 @@ class _Exact:
         for at, slot in enumerate(self._slots):
             size = request.sizes[slot.kind]
             gpus = [gpu for gpu, free in enumerate(slot.gpus) if 0 < size <= free]
-            if len(gpus) < item.devices:
+            if len(gpus) < item.devices or item.cpu_milli > slot.cpu_milli or item.memory_mib > slot.memory_mib:
                 continue
             copies = self._copies[number, at] = self._program.column(integer=True)
             everywhere[copies] = 1.0
@@ -132,33 +133,30 @@ class _Exact:
         slot, items, whole = self._slots[at], self._problem.items, self._problem.grid.gpu
         here = {number: column for (number, on), column in self._copies.items() if on == at}
         requests = self._problem.requests
-        pods = dict.fromkeys(here.values(), 1.0)
+        pods = dict.fromkeys(here.values(), 1)
         for gpu, free in enumerate(slot.gpus):
             held = {number: self._shares[number, at, gpu] for number in here if (number, at, gpu) in self._shares}
-            self._row(
-                at, {column: requests[number].sizes[slot.kind] / whole for number, column in held.items()}, free / whole
-            )
+            self._row(at, {column: requests[number].sizes[slot.kind] for number, column in held.items()}, free)
             sharing = {column: 1.0 for number, column in held.items() if requests[number].shares}
             if free == whole and slot.pods < UNBOUNDED and sharing:
                 reservation = self._program.column(integer=True)
-                pods[reservation] = 1.0
+                pods[reservation] = 1
                 count = float(sum(item.count for item in items))
                 self._program.rows.append((-float("inf"), 0.0, {**sharing, reservation: -count}))
         for resource in ("cpu_milli", "memory_mib"):
-            available = getattr(slot, resource) or 1
-            self._row(
-                at,
-                {c: getattr(items[n], resource) / available for n, c in here.items()},
-                getattr(slot, resource) / available,
-            )
+            amounts = {column: getattr(items[number], resource) for number, column in here.items()}
+            self._row(at, amounts, getattr(slot, resource))
         if slot.pods < UNBOUNDED:
-            self._row(at, pods, float(slot.pods))
+            self._row(at, pods, slot.pods)
 
-    def _row(self, at: int, entries: Mapping[int, float], most: float) -> None:
+    def _row(self, at: int, amounts: Mapping[int, int], most: int) -> None:
+        """Constraint: what the columns use of the slot, in sum at most `most`."""
+        scale = Scale(most)
+        entries = {column: scale.down(amount) for column, amount in amounts.items()}
         if at in self._open:
-            self._program.rows.append((-float("inf"), 0.0, {**entries, self._open[at]: -most}))
+            self._program.rows.append((-float("inf"), 0.0, {**entries, self._open[at]: -scale.up(most)}))
         else:
-            self._program.rows.append((-float("inf"), most, dict(entries)))
+            self._program.rows.append((-float("inf"), scale.up(most), entries))
 
     def _limit(self) -> None:
         for limit in self._problem.limits:

@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 
 from plimsoll.packing.gpus import Program
 from plimsoll.packing.nodes.need import UNBOUNDED, FreeNode, NodeShape
+from plimsoll.packing.nodes.scale import Scale
 from plimsoll.packing.units import GPU_MILLI
 
 _ROUNDING = 1e-6
-_STEPS = 2**16
-"""Number of steps of the largest amount of a node. Amounts are rounded to whole steps."""
 _WORTH = 1.001
 """Factor by which a count of parts must exceed the plain sum to be added as a constraint."""
 _PARTS = 200
@@ -197,7 +196,7 @@ class ShapeChoice:
     ) -> None:
         """Constraints: the load of each class is divided over its kinds, and the shapes of each kind offer enough for
         what fits no other shape."""
-        scale = _Scale(max((offered(shape) for shape in self._shapes), default=0))
+        scale = Scale(max((offered(shape) for shape in self._shapes), default=0))
         flows: dict[str, dict[frozenset[str], list[tuple[int, float]]]] = {
             kind: defaultdict(list) for kind in self._kinds
         }
@@ -225,25 +224,6 @@ class ShapeChoice:
                     if shape.name in fitting:
                         entries[self._count[shape.name]] = -scale.up(offered(shape))
                 self._program.rows.append((-math.inf, room, entries))
-
-
-class _Scale:
-    """Scales amounts for the solver, which ignores or exaggerates differences below 1e-6.
-
-    Amounts are whole numbers of steps, and a step is well above that tolerance. Requested amounts are rounded down and
-    offered ones up, so that the program stays a relaxation.
-    """
-
-    def __init__(self, most: int) -> None:
-        self._step = -(-most // _STEPS) or 1
-        # A power of two keeps numbers exact: the largest amount becomes 1 to 2, a step at least 1.5e-5.
-        self._size = 2.0 ** max(0, (most // self._step).bit_length() - 1)
-
-    def down(self, amount: int) -> float:
-        return amount // self._step / self._size
-
-    def up(self, amount: int) -> float:
-        return -(-amount // self._step) / self._size
 
 
 def _free_pod_milli(node: FreeNode) -> int:
