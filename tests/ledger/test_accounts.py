@@ -128,6 +128,13 @@ def test_pods_and_missing_reservations_count_as_pods() -> None:
     assert account(node, claimed, *more).pod_room == -2
 
 
+def test_groups_without_a_reservation_are_reported_together() -> None:
+    found = account(a_share("a", "n1", "g"), a_share("b", "n1", "h"))
+    (discrepancy,) = found.discrepancies
+    assert discrepancy.reason == DiscrepancyReason.NO_RESERVATION
+    assert "groups g, h" in discrepancy.message
+
+
 @pytest.mark.parametrize(
     ("pods", "free", "reason"),
     [

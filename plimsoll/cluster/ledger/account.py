@@ -7,6 +7,7 @@ other, the larger amount counts as used, and a Discrepancy reports it.
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from typing import NamedTuple
 
 from plimsoll.model.cluster import Node, Pod
@@ -123,7 +124,7 @@ class GpuGroup:
 
     @property
     def _left(self) -> Milli:
-        return 0 if exceeds_gpu(self.used_milli) else GPU_MILLI - self.used_milli
+        return _left_of(self.used_milli)
 
 
 def summed_milli(members: Iterable[GroupMember]) -> Milli:
@@ -133,6 +134,12 @@ def summed_milli(members: Iterable[GroupMember]) -> Milli:
         # Most GPUs have one pod, and to add a fraction to zero costs as much as to add it to another.
         found = found + member.milli if found else member.milli
     return found
+
+
+@lru_cache(maxsize=4096)
+def _left_of(used: Milli) -> Milli:
+    """Cached, because many groups use as much, and to subtract fractions takes long."""
+    return 0 if exceeds_gpu(used) else GPU_MILLI - used
 
 
 def exceeds_gpu(milli: Milli) -> bool:

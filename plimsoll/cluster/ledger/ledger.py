@@ -61,10 +61,8 @@ class GpuLedger:
             if self._nodes.get(node.name) is not node:
                 self.put_node(node)
         for pod in pods:
-            key = (pod.namespace, pod.name)
-            gone_pods.discard(key)
-            if self._pods.get(key) is not pod:
-                self.put_pod(pod)
+            gone_pods.discard(pod.key)
+            self.put_pod(pod)
         for name in gone_nodes:
             self.drop_node(name)
         for key in gone_pods:
@@ -80,8 +78,10 @@ class GpuLedger:
 
     def put_pod(self, pod: Pod) -> None:
         """Adds a pod, or replaces the one of the same name."""
-        key = (pod.namespace, pod.name)
+        key = pod.key
         old = self._pods.get(key)
+        if old is pod:
+            return
         if old is not None:
             self._place(key, old, None)
         self._pods[key] = pod

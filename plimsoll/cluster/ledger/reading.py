@@ -89,6 +89,8 @@ class _Reading:
         self._pods = sum(each.pods for each in other_loads)
         self._devices = {name: _allocatable(node, name) for name in accounting.device_resources}
         """Free devices that are parts of GPUs, by resource."""
+        self._unheld: list[str] = []
+        """Names of groups that need a reservation and have none."""
         self._discrepancies: list[Discrepancy] = []
 
     def account(self, pods: Iterable[Pod]) -> GpuAccount:
@@ -101,6 +103,13 @@ class _Reading:
                 "its devices are shared or partitioned, and pods with GPU shares run on them",
             )
         groups = tuple(self._group(name, group) for name, group in sorted(self._groups.items()))
+        if self._unheld:
+            which = (
+                f"GPUs of groups {', '.join(self._unheld)}"
+                if len(self._unheld) > 1
+                else f"GPU of group {self._unheld[0]}"
+            )
+            self._report(DiscrepancyReason.NO_RESERVATION, f"no reservation pod holds the {which}")
         for gpu, several in Counter(group.gpu for group in groups if group.gpu).items():
             if several > 1:
                 names = ", ".join(group.name for group in groups if group.gpu == gpu)
@@ -192,7 +201,7 @@ class _Reading:
             # TensorFusion needs no reservations.
             unreserved = unreserved or GPU_IDS in member.pod.annotations
         if not held and bound and not unreserved:
-            self._report(DiscrepancyReason.NO_RESERVATION, f"no reservation pod holds the GPU of group {name}")
+            self._unheld.append(name)
         elif len(held) > 1:
             self._report(
                 DiscrepancyReason.SEVERAL_RESERVATIONS, f"{len(held)} reservation pods hold GPUs for group {name}"
@@ -206,8 +215,8 @@ class _Reading:
         return GpuGroup(
             name=name,
             members=tuple(sorted(members, key=lambda member: member.pod.key)) if len(members) > 1 else tuple(members),
-            holders=tuple(sorted(held, key=lambda pod: pod.key)),
-            gpu=name if unreserved else _reserved_gpu(held),
+            holders=tuple(sorted(held, key=lambda pod: pod.key)) if held else (),
+            gpu=name if unreserved else _reserved_gpu(held) if held else "",
             memory_mib=self._memory,
             used_milli=used,
             joinable=self._shareable and _joinable(held, bound),
