@@ -5,7 +5,7 @@ export UV_PYTHON_DOWNLOADS := never
 export UV_SYSTEM_CERTS := 1
 UV ?= $(shell command -v uv || echo $(CURDIR)/.uv/bin/uv)
 RUN := source .venv/bin/activate &&
-# Three processes for two cores, as far as the memory goes (tests/conftest.py).
+# As many processes as there are cores, as far as the memory goes (tests/conftest.py).
 PYTEST := $(RUN) pytest --numprocesses auto --dist loadgroup
 # Limits `make test`, `make test-unit` and `make fuzz`, as in `make test TESTS=tests/packing`.
 TESTS ?=

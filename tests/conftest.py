@@ -38,9 +38,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """Processes for `--numprocesses auto`, as far as the memory allows: three for two cores, because the tests on
-    sandboxes wait for half of their time."""
-    return max(1, min((os.cpu_count() or 1) * 3 // 2, available_memory() // (_MEMORY_PER_PROCESS_GIB * _GIB)))
+    """Processes for `--numprocesses auto`: one for each core, as far as the memory allows."""
+    return max(1, min(os.cpu_count() or 1, available_memory() // (_MEMORY_PER_PROCESS_GIB * _GIB)))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

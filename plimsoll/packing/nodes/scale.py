@@ -2,8 +2,8 @@
 
 from typing import Final
 
-_STEPS: Final = 2**16
-"""Number of steps of the largest amount. Amounts are rounded to whole steps."""
+_BITS: Final = 16
+"""The largest amount is at most 2^16 steps. Amounts are rounded to whole steps."""
 
 
 class Scale:
@@ -14,7 +14,8 @@ class Scale:
     """
 
     def __init__(self, most: int) -> None:
-        self._step = -(-most // _STEPS) or 1
+        # A power of two, so that whole GiB are whole steps.
+        self._step = 1 << max(0, (most - 1).bit_length() - _BITS)
         # A power of two keeps numbers exact: the largest amount becomes 1 to 2, a step at least 1.5e-5.
         self._size = 2.0 ** max(0, (most // self._step).bit_length() - 1)
 
