@@ -227,7 +227,7 @@ def test_a_change_among_ten_thousand_nodes_is_shown_within_a_second(
             page, "version => document.getElementById('main').dataset.version !== version", version
         )
 
-    assert min(map(seconds, range(6))) < 1
+    assert min(map(seconds, range(3))) < 1
 
 
 def _seconds_of_a_change(page: Page, feed: Feed, number: int) -> float:

@@ -115,16 +115,12 @@ class GpuGroup:
 
     @property
     def free_milli(self) -> Milli:
-        return self._left if self.joinable else 0
+        return _left_of(self.used_milli) if self.joinable else 0
 
     @property
     def likely_free_milli(self) -> Milli:
         """As `free_milli`, also if no reservation holds it yet."""
-        return self._left if self.joinable or not self.holders else 0
-
-    @property
-    def _left(self) -> Milli:
-        return _left_of(self.used_milli)
+        return _left_of(self.used_milli) if self.joinable or not self.holders else 0
 
 
 def summed_milli(members: Iterable[GroupMember]) -> Milli:

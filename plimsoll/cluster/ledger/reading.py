@@ -215,8 +215,8 @@ class _Reading:
         return GpuGroup(
             name=name,
             members=tuple(sorted(members, key=lambda member: member.pod.key)) if len(members) > 1 else tuple(members),
-            holders=tuple(sorted(held, key=lambda pod: pod.key)) if held else (),
-            gpu=name if unreserved else _reserved_gpu(held) if held else "",
+            holders=tuple(sorted(held, key=lambda pod: pod.key)),
+            gpu=name if unreserved else _reserved_gpu(held),
             memory_mib=self._memory,
             used_milli=used,
             joinable=self._shareable and _joinable(held, bound),
