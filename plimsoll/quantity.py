@@ -14,6 +14,8 @@ _SUFFIX: Final[dict[str, Decimal]] = {
 }  # fmt: skip
 _DECIMAL: Final = ("n", "u", "m", "", "k", "M", "G", "T", "P", "E")
 _BINARY: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
+_MOST_TEXTS: Final = 4096
+"""Of one cache: anyone may write requests."""
 _QUANTITY = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))(?:([eE][+-]?\d{1,2})|(Ki|Mi|Gi|Ti|Pi|Ei|n|u|m|k|M|G|T|P|E))?")
 
 
@@ -22,17 +24,9 @@ def parse_quantity(text: str | int | float) -> Decimal:
 
     Raises ValueError, naming the text, where it is no quantity.
     """
-    found = _parsed(str(text).strip())
-    if found is None:
-        raise ValueError(f"{text!r} is not a Kubernetes quantity such as 8, 500m or 64Gi")
-    return found
-
-
-@lru_cache(maxsize=16_384)
-def _parsed(text: str) -> Decimal | None:
-    match = _QUANTITY.fullmatch(text)
+    match = _QUANTITY.fullmatch(str(text).strip())
     if match is None:
-        return None
+        raise ValueError(f"{text!r} is not a Kubernetes quantity such as 8, 500m or 64Gi")
     number, exponent, suffix = match.groups()
     return Decimal(number + (exponent or "")) * _SUFFIX[suffix or ""]
 
@@ -57,16 +51,32 @@ def canonical_quantity(text: str | int | float) -> str:
 
 def parse_cpu_milli(text: str | int | float) -> int:
     """Thousandths of a CPU, rounded up as the scheduler does."""
-    return _ceil(parse_quantity(text) * 1000)
+    return _cpu_milli(str(text))
 
 
 def parse_memory_mib(text: str | int | float) -> int:
     """MiB, rounded up."""
-    return _ceil(parse_quantity(text) / 2**20)
+    return _memory_mib(str(text))
 
 
 def parse_devices(text: str | int | float) -> int:
     """Whole devices of an extended resource; raises ValueError where the number is not whole."""
+    return _devices(str(text))
+
+
+# Cached by their text, because the objects of a cluster repeat few amounts.
+@lru_cache(maxsize=_MOST_TEXTS)
+def _cpu_milli(text: str) -> int:
+    return _ceil(parse_quantity(text) * 1000)
+
+
+@lru_cache(maxsize=_MOST_TEXTS)
+def _memory_mib(text: str) -> int:
+    return _ceil(parse_quantity(text) / 2**20)
+
+
+@lru_cache(maxsize=_MOST_TEXTS)
+def _devices(text: str) -> int:
     value = parse_quantity(text)
     if value != int(value):
         raise ValueError(f"{text!r} is not a whole number of devices")

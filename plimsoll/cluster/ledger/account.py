@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from plimsoll.model.cluster import Node, Pod
-from plimsoll.packing import GPU_MILLI, Milli
+from plimsoll.packing import GPU_MILLI, Milli, exact_milli
 from plimsoll.packing.nodes import UNBOUNDED
 
 
@@ -61,8 +61,7 @@ class GroupMember(NamedTuple):
     """Whether its request can be read."""
 
 
-@dataclass(frozen=True, slots=True)
-class GpuGroup:
+class GpuGroup(NamedTuple):
     """One GPU of a node that shares run on, or will run on."""
 
     name: str
@@ -132,10 +131,14 @@ def summed_milli(members: Iterable[GroupMember]) -> Milli:
     return found
 
 
-@lru_cache(maxsize=4096)
 def _left_of(used: Milli) -> Milli:
-    """Cached, because many groups use as much, and to subtract fractions takes long."""
-    return 0 if exceeds_gpu(used) else GPU_MILLI - used
+    return _left(used.numerator, used.denominator)
+
+
+@lru_cache(maxsize=4096)
+def _left(numerator: int, denominator: int) -> Milli:
+    """Cached, because many groups use as much, and by two numbers: fractions take long to subtract and to hash."""
+    return max(0, exact_milli(denominator * GPU_MILLI - numerator, denominator * GPU_MILLI))
 
 
 def exceeds_gpu(milli: Milli) -> bool:

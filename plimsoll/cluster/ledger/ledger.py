@@ -7,8 +7,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import TypeVar
 
 from plimsoll.cluster.ledger.account import Discrepancy, GpuAccount
+from plimsoll.cluster.ledger.pod_use import PodReader, PodUse
 from plimsoll.cluster.ledger.reading import Accounting
-from plimsoll.cluster.pods import PodChanges, gpu_groups, is_reservation, node_of
+from plimsoll.cluster.pods import PodChanges
 from plimsoll.cluster.pools import DaemonOverhead
 from plimsoll.labels import GPU_RESOURCE
 from plimsoll.model import Snapshot
@@ -39,12 +40,13 @@ class GpuLedger:
         device_resources: Collection[str] = (),
     ) -> None:
         """`device_resources` are those of devices that are parts of GPUs."""
-        self._accounting = Accounting(gpu_resource, reservation_namespaces, tflops, device_resources)
+        self._reader = PodReader(gpu_resource, reservation_namespaces)
+        self._accounting = Accounting(gpu_resource, tflops, device_resources)
         self._waits = waits
         self._nodes: dict[str, Node] = {}
-        self._pods: dict[Key, Pod] = {}
-        self._placed: dict[str, dict[Key, Pod]] = {}
-        self._unplaced: dict[str, dict[Key, Pod]] = {}
+        self._pods: dict[Key, PodUse] = {}
+        self._placed: dict[str, dict[Key, PodUse]] = {}
+        self._unplaced: dict[str, dict[Key, PodUse]] = {}
         """Pods with a group and without a node, by group."""
         self._reserved_on: dict[str, dict[Key, str]] = {}
         """Nodes of the reservations of each group."""
@@ -80,12 +82,13 @@ class GpuLedger:
         """Adds a pod, or replaces the one of the same name."""
         key = pod.key
         old = self._pods.get(key)
-        if old is pod:
-            return
         if old is not None:
-            self._place(key, old, None)
-        self._pods[key] = pod
-        self._place(key, pod, pod)
+            if old.pod is pod:
+                return
+            self.drop_pod(key)
+        if not pod.finished:
+            self._pods[key] = use = self._reader.use(pod)
+            self._place(key, use, use)
 
     def apply_changes(self, changes: PodChanges) -> None:
         """Applies the changes between two snapshots."""
@@ -97,9 +100,9 @@ class GpuLedger:
             self.put_pod(pod)
 
     def drop_pod(self, key: Key) -> None:
-        pod = self._pods.pop(key, None)
-        if pod is not None:
-            self._place(key, pod, None)
+        use = self._pods.pop(key, None)
+        if use is not None:
+            self._place(key, use, None)
 
     def set_other_loads(self, loads: Mapping[str, HostLoad], daemons: DaemonOverhead) -> None:
         """Sets what pods without GPUs use of nodes, by node name, and the DaemonSets that will add pods."""
@@ -142,31 +145,27 @@ class GpuLedger:
     def _read(self, name: str) -> GpuAccount:
         pods = self._placed.get(name, {})
         if self._unplaced:
-            held = {group for pod in pods.values() if self._reserves(pod) for group in gpu_groups(pod)}
-            unbound = {key: pod for group in held for key, pod in self._unplaced.get(group, {}).items()}
+            held = {group for use in pods.values() if use.reserves for group in use.groups}
+            unbound = {key: use for group in held for key, use in self._unplaced.get(group, {}).items()}
             pods = pods | unbound if unbound else pods
         node, load = self._nodes[name], self._loads.get(name, IDLE)
         return self._accounting.account(node, pods.values(), (load, self._daemons.missing_from(node, load)))
 
-    def _place(self, key: Key, pod: Pod, entry: Pod | None) -> None:
+    def _place(self, key: Key, use: PodUse, entry: PodUse | None) -> None:
         """Adds the pod where it counts, or removes it (None)."""
-        if pod.finished:
-            return
-        node = node_of(pod)
-        reserves = self._reserves(pod)
+        node = use.node
         if node:
             _set(self._placed, node, key, entry)
             self._accounts.pop(node, None)
-        for group in gpu_groups(pod) if reserves or not node else ():
-            if reserves and node:
+            if not use.reserves:
+                return
+        for group in use.groups:
+            if node:
                 _set(self._reserved_on, group, key, node if entry else None)
-            elif not self._waits(pod):
+            elif not self._waits(use.pod):
                 _set(self._unplaced, group, key, entry)
             for node_name in self._reserved_on.get(group, {}).values():
                 self._accounts.pop(node_name, None)
-
-    def _reserves(self, pod: Pod) -> bool:
-        return is_reservation(pod, self._accounting.namespaces)
 
 
 def gpu_ledger(snapshot: Snapshot) -> GpuLedger:
@@ -205,11 +204,13 @@ def free_node(account: GpuAccount, milli: tuple[Milli, ...]) -> FreeNode:
 
 def _set(table: dict[str, dict[Key, V]], name: str, key: Key, value: V | None) -> None:
     """Sets a value in the table's entry of that name, or removes it (None); an empty entry is removed."""
-    if value is not None:
-        table.setdefault(name, {})[key] = value
-        return
     entry = table.get(name)
-    if entry is not None:
-        entry.pop(key, None)
-        if not entry:
-            del table[name]
+    if value is None:
+        if entry is not None:
+            entry.pop(key, None)
+            if not entry:
+                del table[name]
+    elif entry is None:
+        table[name] = {key: value}
+    else:
+        entry[key] = value

@@ -2,7 +2,6 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 
 from plimsoll.cluster.ledger.account import (
     Discrepancy,
@@ -13,62 +12,31 @@ from plimsoll.cluster.ledger.account import (
     exceeds_gpu,
     summed_milli,
 )
+from plimsoll.cluster.ledger.pod_use import PodUse, devices_of
 from plimsoll.cluster.nodes import GpuLabels, InvalidGpuLabel, parse_gpu_labels, single_profile
-from plimsoll.cluster.pods import UnreadableShareError, gpu_groups, is_reservation, read_share, tflops_milli
+from plimsoll.cluster.pods import UnreadableShareError, tflops_milli
 from plimsoll.labels import GPU_PRODUCT, RESERVED_GPU, UNKNOWN_GPU
 from plimsoll.model.cluster import HostLoad, Node, Pod
-from plimsoll.model.kai import MAX_DEVICES, NAMESPACES, GPUShare, is_share_annotation, shareable_memory_mib
-from plimsoll.model.tensor_fusion import GPU_IDS
+from plimsoll.model.kai import MAX_DEVICES, GPUShare, shareable_memory_mib
 from plimsoll.packing import GPU_MILLI, Milli
 from plimsoll.packing.nodes import UNBOUNDED
 from plimsoll.quantity import parse_cpu_milli, parse_devices, parse_memory_mib
 
-_MOST_KINDS = 4096
-"""Number of different requests in the cache: anyone may write annotations."""
-
-_Request = tuple[object, ...]
-
-
-@dataclass(slots=True)
-class _Group:
-    """A group while the pods of its node are read."""
-
-    members: list[GroupMember] = field(default_factory=list)
-    reservations: list[Pod] = field(default_factory=list)
-
 
 class Accounting:
-    """Reads accounts; equal requests are parsed once."""
+    """Reads accounts of nodes."""
 
     def __init__(
-        self,
-        gpu_resource: str,
-        reservation_namespaces: Collection[str] = NAMESPACES,
-        tflops: Mapping[str, float] | None = None,
-        device_resources: Collection[str] = (),
+        self, gpu_resource: str, tflops: Mapping[str, float] | None = None, device_resources: Collection[str] = ()
     ) -> None:
         self.gpu_resource = gpu_resource
         self.device_resources = device_resources
         self.tflops = tflops or {}
-        self.namespaces = frozenset(reservation_namespaces)
-        self._shares: dict[_Request, GPUShare | None] = {}
 
-    def account(self, node: Node, pods: Iterable[Pod], other_loads: Iterable[HostLoad] = ()) -> GpuAccount:
+    def account(self, node: Node, pods: Iterable[PodUse], other_loads: Iterable[HostLoad] = ()) -> GpuAccount:
         """`pods` are unfinished pods that are bound to the node, or being bound; `other_loads` is what other pods use,
         or will use."""
         return _Reading(self, node, other_loads).account(pods)
-
-    def share(self, pod: Pod) -> GPUShare | None:
-        """As `read_share`, cached."""
-        annotations = [item for item in pod.annotations.items() if is_share_annotation(item[0])]
-        annotations.sort()
-        request = (_devices(pod, self.gpu_resource), *annotations)
-        if request not in self._shares:
-            share = read_share(pod, self.gpu_resource)
-            if len(self._shares) >= _MOST_KINDS:
-                self._shares.clear()
-            self._shares[request] = share
-        return self._shares[request]
 
 
 class _Reading:
@@ -80,7 +48,14 @@ class _Reading:
         labels = parse_gpu_labels(node.labels)
         self._memory = None if isinstance(labels, InvalidGpuLabel) else shareable_memory_mib(labels.memory_mib)
         self._shareable = _shareable(labels)
-        self._groups: defaultdict[str, _Group] = defaultdict(_Group)
+        self._members: defaultdict[str, list[GroupMember]] = defaultdict(list)
+        """Pods with a share, by group."""
+        self._unreserved: set[str] = set()
+        """Groups that need no reservation."""
+        self._bound: set[str] = set()
+        """Groups with a bound pod that has a share."""
+        self._holders: defaultdict[str, list[Pod]] = defaultdict(list)
+        """Reservation pods, by group."""
         self._whole = 0
         self._ungrouped: list[tuple[Milli, int]] = []
         self._releasing_whole = 0
@@ -93,16 +68,17 @@ class _Reading:
         """Names of groups that need a reservation and have none."""
         self._discrepancies: list[Discrepancy] = []
 
-    def account(self, pods: Iterable[Pod]) -> GpuAccount:
+    def account(self, pods: Iterable[PodUse]) -> GpuAccount:
         for pod in pods:
             self._read(pod)
         gpus = self._gpus()
-        if self._groups and not self._shareable:
+        groups_found = sorted({*self._members, *self._holders})
+        if groups_found and not self._shareable:
             self._report(
                 DiscrepancyReason.NOT_SHAREABLE,
                 "its devices are shared or partitioned, and pods with GPU shares run on them",
             )
-        groups = tuple(self._group(name, group) for name, group in sorted(self._groups.items()))
+        groups = tuple([self._group(name) for name in groups_found])
         if self._unheld:
             which = (
                 f"GPUs of groups {', '.join(self._unheld)}"
@@ -136,38 +112,34 @@ class _Reading:
             discrepancies=tuple(self._discrepancies),
         )
 
-    def _read(self, pod: Pod) -> None:
-        self._cpu += pod.host.cpu_milli
-        self._host_memory += pod.host.memory_mib
+    def _read(self, use: PodUse) -> None:
+        self._cpu += use.host.cpu_milli
+        self._host_memory += use.host.memory_mib
         self._pods += 1
         for resource in self._devices:
-            self._devices[resource] -= _devices(pod, resource) or 0
-        if is_reservation(pod, self._accounting.namespaces):
-            self._reserve(pod)
-            return
-        groups = gpu_groups(pod)
-        try:
-            share = self._accounting.share(pod)
-        except UnreadableShareError as error:
-            self._report(DiscrepancyReason.UNREADABLE_SHARE, error.message)
-            self._count_unreadable(pod, groups)
-            return
-        if share is None:
-            return
-        if share.whole:
-            self._count_whole(pod, share.devices)
+            self._devices[resource] -= devices_of(use.pod, resource) or 0
+        if use.unreserved:
+            self._unreserved.update(use.groups)
+        share = use.share
+        if use.reserves:
+            self._holders[use.groups[0]].append(use.pod)
+        elif isinstance(share, UnreadableShareError):
+            self._report(DiscrepancyReason.UNREADABLE_SHARE, share.message)
+            self._count_unreadable(use)
+        elif share is None:
+            pass
+        elif share.whole:
+            self._count_whole(use.pod, share.devices)
         else:
-            self._count_share(pod, share, groups)
-
-    def _reserve(self, pod: Pod) -> None:
-        self._groups[gpu_groups(pod)[0]].reservations.append(pod)
+            self._count_share(use, share)
 
     def _count_whole(self, pod: Pod, devices: int) -> None:
         self._whole += devices
         if pod.deletion_timestamp is not None:
             self._releasing_whole += devices
 
-    def _count_share(self, pod: Pod, share: GPUShare, groups: tuple[str, ...]) -> None:
+    def _count_share(self, use: PodUse, share: GPUShare) -> None:
+        pod, groups = use.pod, use.groups
         milli = self._milli(share) if share.milli is None else share.milli
         if len(groups) != share.devices:
             reason = DiscrepancyReason.WRONG_GROUPS if groups else DiscrepancyReason.NO_GROUP
@@ -176,7 +148,9 @@ class _Reading:
                 self._count_whole(pod, ungrouped)
                 self._ungrouped.append((min(milli, GPU_MILLI), ungrouped))
         for name in groups:
-            self._groups[name].members.append(GroupMember(pod, milli, share.memory_mib))
+            self._members[name].append(GroupMember(pod, milli, share.memory_mib))
+        if use.bound:
+            self._bound.update(groups)
 
     def _milli(self, share: GPUShare) -> Milli:
         """Thousandths of one of the node's GPUs. If its memory or TFLOPS are not known, the share may be all of it."""
@@ -186,40 +160,41 @@ class _Reading:
         known = (share.memory_mib is None or memory) and (share.tflops_milli is None or speed)
         return share.milli_of(memory or 0, speed or 0) if known else GPU_MILLI
 
-    def _count_unreadable(self, pod: Pod, groups: tuple[str, ...]) -> None:
+    def _count_unreadable(self, use: PodUse) -> None:
         """A pod whose request cannot be read gets the GPUs of its groups, at least one GPU."""
-        for name in groups:
-            self._groups[name].members.append(GroupMember(pod, GPU_MILLI, readable=False))
-        if not groups:
-            self._count_whole(pod, 1)
+        for name in use.groups:
+            self._members[name].append(GroupMember(use.pod, GPU_MILLI, readable=False))
+        if use.bound:
+            self._bound.update(use.groups)
+        if not use.groups:
+            self._count_whole(use.pod, 1)
 
-    def _group(self, name: str, group: _Group) -> GpuGroup:
-        held, members = group.reservations, group.members
-        bound = unreserved = False
-        for member in members:
-            bound = bound or bool(member.pod.node_name)
-            # TensorFusion needs no reservations.
-            unreserved = unreserved or GPU_IDS in member.pod.annotations
-        if not held and bound and not unreserved:
+    def _group(self, name: str) -> GpuGroup:
+        members, holders = self._members.get(name, []), self._holders.get(name, [])
+        bound, unreserved = name in self._bound, name in self._unreserved
+        if not holders and bound and not unreserved:
             self._unheld.append(name)
-        elif len(held) > 1:
+        elif len(holders) > 1:
             self._report(
-                DiscrepancyReason.SEVERAL_RESERVATIONS, f"{len(held)} reservation pods hold GPUs for group {name}"
+                DiscrepancyReason.SEVERAL_RESERVATIONS, f"{len(holders)} reservation pods hold GPUs for group {name}"
             )
-            self._whole += len(held) - 1
+            self._whole += len(holders) - 1
         used = summed_milli(members)
         if exceeds_gpu(used):
             self._report(
                 DiscrepancyReason.OVERBOOKED, f"the shares of group {name} are {float(used) / GPU_MILLI:g} of one GPU"
             )
+        if len(members) > 1:
+            members.sort(key=lambda member: member.pod.key)
+        holders.sort(key=lambda pod: pod.key)
         return GpuGroup(
             name=name,
-            members=tuple(sorted(members, key=lambda member: member.pod.key)) if len(members) > 1 else tuple(members),
-            holders=tuple(sorted(held, key=lambda pod: pod.key)),
-            gpu=name if unreserved else _reserved_gpu(held),
+            members=tuple(members),
+            holders=tuple(holders),
+            gpu=name if unreserved else _reserved_gpu(holders),
             memory_mib=self._memory,
             used_milli=used,
-            joinable=self._shareable and _joinable(held, bound),
+            joinable=self._shareable and _joinable(holders, bound),
         )
 
     def _gpus(self) -> int:
@@ -256,16 +231,10 @@ def _allocatable(node: Node, resource: str) -> int:
         return 0
 
 
-def _devices(pod: Pod, resource: str) -> int | None:
-    """None if it cannot be read; `read_share` has the reason."""
-    try:
-        return pod.devices(resource)
-    except (ValueError, AttributeError, TypeError):
-        return None
-
-
-def _reserved_gpu(reservations: Iterable[Pod]) -> str:
+def _reserved_gpu(reservations: Collection[Pod]) -> str:
     """UUID of the GPU that the reservations hold; empty if they hold none that is known, or several."""
+    if not reservations:
+        return ""
     found = {pod.annotations.get(RESERVED_GPU, "") for pod in reservations} - {"", UNKNOWN_GPU}
     return found.pop() if len(found) == 1 else ""
 

@@ -7,6 +7,7 @@ GPU; old releases wrote bytes, and labels that people write may have a unit.
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from plimsoll.labels import GPU_COUNT, GPU_MEMORY, GPU_PRODUCT
@@ -100,6 +101,13 @@ class InvalidGpuLabel:
 
 def parse_gpu_labels(labels: Mapping[str, str]) -> GpuLabels | InvalidGpuLabel:
     """The GPUs that the labels of a node describe, or the label that is missing or invalid."""
+    return _parsed(tuple([labels.get(label) for label in READ]))
+
+
+@lru_cache(maxsize=4096)
+def _parsed(values: tuple[str | None, ...]) -> GpuLabels | InvalidGpuLabel:
+    """Cached, because most nodes of a cluster have the GPUs of others."""
+    labels = {label: value for label, value in zip(READ, values, strict=True) if value is not None}
     product = labels.get(GPU_PRODUCT)
     if not product:
         return InvalidGpuLabel(GPU_PRODUCT, product, "a product name is needed")

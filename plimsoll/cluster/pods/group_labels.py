@@ -16,10 +16,15 @@ def gpu_groups(pod: Pod) -> tuple[str, ...]:
     if chosen := pod.annotations.get(GPU_IDS):
         return tuple(sorted({*chosen.split(",")} - {""}))
     single = labels.get(GPU_GROUP, "")
-    several = [key for key in labels if key.startswith(GPU_GROUP_PREFIX)]
-    if not several:
+    for key in labels:
+        if key.startswith(GPU_GROUP_PREFIX):
+            break
+    else:
         return (single,) if single else ()
-    return tuple(sorted({single, *(labels[key] or key.removeprefix(GPU_GROUP_PREFIX) for key in several)} - {""}))
+    several = (
+        name or key.removeprefix(GPU_GROUP_PREFIX) for key, name in labels.items() if key.startswith(GPU_GROUP_PREFIX)
+    )
+    return tuple(sorted({single, *several} - {""}))
 
 
 def is_reservation(pod: Pod, namespaces: Collection[str]) -> bool:

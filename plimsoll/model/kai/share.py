@@ -65,7 +65,8 @@ class GPUShare:
     @property
     def whole(self) -> bool:
         """Whether an autoscaler sees the request by itself."""
-        return self.milli == GPU_MILLI and not self.by_annotation
+        # Whole thousandths are an int, and a fraction takes long to compare.
+        return isinstance(self.milli, int) and self.milli == GPU_MILLI and not self.by_annotation
 
     def milli_of(self, gpu_memory_mib: int, gpu_tflops_milli: int = 0) -> Milli:
         """Thousandths of a GPU with that shareable memory and that many thousandths of a TFLOPS; above 1000 if it does

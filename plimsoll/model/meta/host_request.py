@@ -23,7 +23,7 @@ class HostRequest:
         Pod-level requests (KEP-2837) replace those of its containers.
         """
         try:
-            return _shared(_total(spec, "cpu", _cpu), _total(spec, "memory", _memory))
+            return _shared(_total(spec, "cpu", parse_cpu_milli), _total(spec, "memory", parse_memory_mib))
         except (AttributeError, TypeError) as error:
             raise ValueError(f"containers or resources have other types than those of a pod: {error}") from None
 
@@ -37,8 +37,7 @@ def counted(
     The larger of the sum over containers and sidecars, and of any init container with the sidecars that started before
     it (KEP-753). Raises the errors of `parse`.
     """
-    sidecars = 0
-    peak = 0
+    sidecars = peak = 0
     for container in init_containers:
         amount = _requested(container, resource, parse)
         if container.get("restartPolicy") == "Always":
@@ -62,14 +61,10 @@ def _requested(holder: Mapping[str, Any], resource: str, parse: Callable[[Amount
     """The request of a container, or of a pod as a whole; a limit without a request counts as one."""
     resources = holder.get("resources") or {}
     for part in ("requests", "limits"):
-        amounts = resources.get(part) or {}
-        if resource in amounts:
+        amounts = resources.get(part)
+        if amounts and resource in amounts:
             return parse(amounts[resource])
     return 0
-
-
-_cpu = lru_cache(maxsize=4096)(parse_cpu_milli)
-_memory = lru_cache(maxsize=4096)(parse_memory_mib)
 
 
 @lru_cache(maxsize=16_384)
