@@ -8,7 +8,7 @@ import asyncio
 import re
 import types
 import warnings
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, Final, NamedTuple, NoReturn, TypeVar
 
@@ -70,6 +70,17 @@ class _Settled(NamedTuple):
     known: bool
     secret: bool
     resources: set[pulumi.Resource]
+
+
+class _WhenAwaited(Awaitable[Any]):
+    """A coroutine that is made when it is awaited: Python warns of each one that nobody has awaited, and a program may
+    end while an Output has awaited only the first of its four."""
+
+    def __init__(self, make: Callable[[], Awaitable[Any]]) -> None:
+        self._make = make
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        return self._make().__await__()
 
 
 def is_later(value: Any) -> bool:
@@ -135,10 +146,10 @@ def object_of(
             return _at((await outcome)[1], path)
 
         return pulumi.Output(
-            of_all(lambda them: set[pulumi.Resource]().union(*(each.resources for each in them))),
-            value(),
-            of_all(lambda them: all(each.known for each in them)),
-            of_all(lambda them: any(each.secret for each in them)),
+            _WhenAwaited(lambda: of_all(lambda them: set[pulumi.Resource]().union(*(each.resources for each in them)))),
+            _WhenAwaited(value),
+            _WhenAwaited(lambda: of_all(lambda them: all(each.known for each in them))),
+            _WhenAwaited(lambda: of_all(lambda them: any(each.secret for each in them))),
         )
 
     made: dict[str, Any] = _with_places(skeleton, (), place)
