@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Final, TypedDict
 
 import pulumi
-from pulumi_kubernetes.rbac.v1 import ClusterRole, ClusterRoleBinding, RoleBinding
+import pulumi_kubernetes as k8s
 
 from plimsoll.components.access import NAMESPACE, Rule, controller_subject
 from plimsoll.components.admission import SHARED, MutationPolicy, declare_mutation, sample_pod
@@ -88,16 +88,21 @@ class CapacityGate(Component):
 
     def _access(self, spec: CapacityGateSpec) -> list[pulumi.Resource]:
         """In the namespaces alone; pods of a queue may be in any."""
-        role = ClusterRole(
+        role = k8s.rbac.v1.ClusterRole(
             self.named(GATE_NAME), metadata=metadata(GATE_NAME), rules=LIFTING, opts=self.child(GATE_NAME)
         )
         reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": GATE_NAME}
         fields: dict[str, Any] = {"role_ref": reference, "subjects": [controller_subject()]}
         if spec.queues:
             opts = self.child(GATE_NAME, role)
-            return [role, ClusterRoleBinding(self.named(GATE_NAME), metadata=metadata(GATE_NAME), opts=opts, **fields)]
+            return [
+                role,
+                k8s.rbac.v1.ClusterRoleBinding(
+                    self.named(GATE_NAME), metadata=metadata(GATE_NAME), opts=opts, **fields
+                ),
+            ]
         bindings = [
-            RoleBinding(
+            k8s.rbac.v1.RoleBinding(
                 self.named(name), metadata=metadata(GATE_NAME, namespace), opts=self.child(name, role), **fields
             )
             for namespace, name in ((each, f"{GATE_NAME}-{each}") for each in spec.namespaces)

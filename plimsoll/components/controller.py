@@ -4,9 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final, TypedDict
 
 import pulumi
-from pulumi_kubernetes.apps.v1 import Deployment
-from pulumi_kubernetes.networking.v1 import NetworkPolicy
-from pulumi_kubernetes.policy.v1 import PodDisruptionBudget
+import pulumi_kubernetes as k8s
 
 from plimsoll.components.access import NAMESPACE, SERVICE_ACCOUNT
 from plimsoll.components.declaring import Component, checked, child_of, known, metadata, name_of, namespace_of
@@ -89,20 +87,20 @@ class Controller(Component):
         known("Controller", name, args, "network_policy", "passphrase", "passphrase_store", "state_claim", "ui")
         fields = self._args
         # Not awaited: its Secret can only be made once the namespace is there.
-        self.deployment = Deployment(
+        self.deployment = k8s.apps.v1.Deployment(
             self.named(CONTROLLER_NAME),
             metadata=metadata(CONTROLLER_NAME, NAMESPACE, LABELS, skip_await=True),
             spec=checked(ControllerSpec, "Controller", name, fields, deployment_spec),
             opts=child_of(self),
         )
-        self.budget = PodDisruptionBudget(
+        self.budget = k8s.policy.v1.PodDisruptionBudget(
             self.named(CONTROLLER_NAME),
             metadata=metadata(CONTROLLER_NAME, NAMESPACE, LABELS),
             spec={"maxUnavailable": 1, "selector": {"matchLabels": LABELS}},
             opts=child_of(self),
         )
         if self.given("network_policy", True):
-            self.network_policy = NetworkPolicy(
+            self.network_policy = k8s.networking.v1.NetworkPolicy(
                 self.named(CONTROLLER_NAME),
                 metadata=metadata(CONTROLLER_NAME, NAMESPACE, LABELS),
                 spec=checked(ControllerSpec, "Controller", name, fields, network_policy_spec),

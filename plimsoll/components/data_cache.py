@@ -3,7 +3,7 @@
 from typing import Any, TypedDict
 
 import pulumi
-from pulumi_kubernetes.core.v1 import Service
+import pulumi_kubernetes as k8s
 
 from plimsoll.components.declaring import (
     Component,
@@ -90,7 +90,7 @@ class DataCache(Component):
             annotations=annotations,
         )
         set_name = name_of(self.leader_worker_set, args.get("name"))
-        self.service = Service(
+        self.service = k8s.core.v1.Service(
             name,
             metadata=metadata(set_name, namespace),
             spec={

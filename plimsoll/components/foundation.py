@@ -3,13 +3,7 @@
 from typing import Any, Final, TypedDict
 
 import pulumi
-from pulumi_kubernetes.admissionregistration.v1 import (
-    ValidatingAdmissionPolicy,
-    ValidatingAdmissionPolicyBinding,
-)
-from pulumi_kubernetes.apiextensions.v1 import CustomResourceDefinition
-from pulumi_kubernetes.core.v1 import Namespace, ServiceAccount
-from pulumi_kubernetes.rbac.v1 import ClusterRole, ClusterRoleBinding, Role, RoleBinding
+import pulumi_kubernetes as k8s
 
 from plimsoll.components.access import (
     AGGREGATED,
@@ -68,10 +62,10 @@ class Foundation(Component):
     def __init__(self, name: str, args: FoundationArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("Foundation", name, args, opts)
         given: Any = checked(FoundationSpec, "Foundation", name, fields_of(args), FoundationSpec.complete_manifest)
-        namespace = Namespace(
+        namespace = k8s.core.v1.Namespace(
             self.named(NAMESPACE), metadata=metadata(NAMESPACE, labels=given.get("labels")), opts=self.child(NAMESPACE)
         )
-        account = ServiceAccount(
+        account = k8s.core.v1.ServiceAccount(
             self.named(SERVICE_ACCOUNT),
             metadata=metadata(SERVICE_ACCOUNT, NAMESPACE, annotations=given.get("serviceAccountAnnotations")),
             opts=self.child(SERVICE_ACCOUNT, namespace),
@@ -107,7 +101,7 @@ class Foundation(Component):
             # Environment first, so that it goes last: the policies ask for it.
             name = definition["metadata"]["name"]
             made.append(
-                CustomResourceDefinition(
+                k8s.apiextensions.v1.CustomResourceDefinition(
                     self.named(name),
                     metadata=metadata(name, labels={**guarded("foundation"), SCHEMA: str(SCHEMA_VERSION)}),
                     spec=definition["spec"],
@@ -117,11 +111,11 @@ class Foundation(Component):
         return made
 
     def _access(self, namespace: pulumi.Resource, account: pulumi.Resource) -> list[pulumi.Resource]:
-        role = ClusterRole(
+        role = k8s.rbac.v1.ClusterRole(
             self.named(_CONTROLLER), metadata=metadata(_CONTROLLER), rules=CONTROLLER, opts=self.child(_CONTROLLER)
         )
         bindings = [
-            ClusterRoleBinding(
+            k8s.rbac.v1.ClusterRoleBinding(
                 self.named(_CONTROLLER),
                 metadata=metadata(_CONTROLLER),
                 role_ref=_reference("ClusterRole"),
@@ -131,7 +125,7 @@ class Foundation(Component):
             *self._within(_CONTROLLER, NAMESPACE, CONTROLLER_IN_ITS_NAMESPACE, namespace, account),
         ]
         users = [
-            ClusterRole(
+            k8s.rbac.v1.ClusterRole(
                 self.named(f"plimsoll-{role_name}"),
                 metadata=metadata(
                     f"plimsoll-{role_name}",
@@ -144,12 +138,14 @@ class Foundation(Component):
         ]
         return [role, *bindings, *users]
 
-    def _trigger_namespace(self, name: pulumi.Input[str]) -> Namespace:
+    def _trigger_namespace(self, name: pulumi.Input[str]) -> "k8s.core.v1.Namespace":
         labels = {f"{GROUP}/component": "demand"}
         resource = name if isinstance(name, str) else TRIGGER_NAMESPACE
-        return Namespace(self.named(resource), metadata=metadata(name, labels=labels), opts=self.child(resource))
+        return k8s.core.v1.Namespace(
+            self.named(resource), metadata=metadata(name, labels=labels), opts=self.child(resource)
+        )
 
-    def _demand(self, namespace: Namespace, account: pulumi.Resource) -> list[pulumi.Resource]:
+    def _demand(self, namespace: "k8s.core.v1.Namespace", account: pulumi.Resource) -> list[pulumi.Resource]:
         """In the namespace of trigger pods and the like: the only rights on pods that the controller has, and that
         nobody else asks there."""
         name = namespace.metadata["name"]
@@ -167,10 +163,10 @@ class Foundation(Component):
         account: pulumi.Resource,
     ) -> list[pulumi.Resource]:
         """A Role of the controller in one namespace, and its binding."""
-        role = Role(
+        role = k8s.rbac.v1.Role(
             self.named(name), metadata=metadata(_CONTROLLER, namespace), rules=rules, opts=self.child(name, place)
         )
-        binding = RoleBinding(
+        binding = k8s.rbac.v1.RoleBinding(
             self.named(name),
             metadata=metadata(_CONTROLLER, namespace),
             role_ref=_reference("Role"),
@@ -187,10 +183,10 @@ class Foundation(Component):
         ]
 
     def _policy(self, name: str, admission: AdmissionPolicy, *after: pulumi.Resource) -> list[pulumi.Resource]:
-        policy = ValidatingAdmissionPolicy(
+        policy = k8s.admissionregistration.v1.ValidatingAdmissionPolicy(
             self.named(name), metadata=metadata(name), spec=admission["policy"], opts=self.child(name, *after)
         )
-        binding = ValidatingAdmissionPolicyBinding(
+        binding = k8s.admissionregistration.v1.ValidatingAdmissionPolicyBinding(
             self.named(name),
             metadata=metadata(name),
             spec={"policyName": name, **admission["binding"]},

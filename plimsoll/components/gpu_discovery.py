@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final, TypedDict
 
 import pulumi
-from pulumi_kubernetes.core.v1 import Namespace
-from pulumi_kubernetes.helm.v4 import Chart
+import pulumi_kubernetes as k8s
 
 from plimsoll.components.declaring import Component, child_of, fields_of, known, metadata, object_of, valid, with_later
 from plimsoll.components.node_pool import TaintArgs
@@ -168,18 +167,18 @@ class GpuDiscovery(Component):
             }
         )
 
-    def _chart(self, name: str, spec: GpuDiscoverySpec, values: pulumi.Input[dict[str, Any]]) -> Chart:
+    def _chart(self, name: str, spec: GpuDiscoverySpec, values: pulumi.Input[dict[str, Any]]) -> "k8s.helm.v4.Chart":
         namespaces = []
         if spec.create_namespace:
             labels: dict[str, pulumi.Input[str]] = {"pod-security.kubernetes.io/enforce": "privileged"}
             namespaces.append(
-                Namespace(
+                k8s.core.v1.Namespace(
                     self.named(spec.namespace),
                     metadata=metadata(spec.namespace, labels=labels),
                     opts=self.child(spec.namespace),
                 )
             )
-        return Chart(
+        return k8s.helm.v4.Chart(
             name,
             name=name,
             chart=spec.chart,

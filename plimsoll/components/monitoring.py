@@ -4,8 +4,7 @@ from importlib import resources
 from typing import Any, Final, TypedDict
 
 import pulumi
-from pulumi_kubernetes.apiextensions import CustomResource
-from pulumi_kubernetes.core.v1 import ConfigMap
+import pulumi_kubernetes as k8s
 
 from plimsoll.components.access import NAMESPACE
 from plimsoll.components.declaring import Component, ObjectType, checked, known, metadata, name_of, namespace_of
@@ -74,9 +73,9 @@ class Monitoring(Component):
         self.namespace = namespace_of(self.prometheus_rule, args.get("namespace"))
         self.register_outputs({"ruleName": self.rule_name, "namespace": self.namespace})
 
-    def _pod_monitor(self, name: str) -> CustomResource:
+    def _pod_monitor(self, name: str) -> "k8s.apiextensions.CustomResource":
         spec = checked(MonitoringSpec, "PodMonitor", name, self._args, pod_monitor_spec)
-        return CustomResource(
+        return k8s.apiextensions.CustomResource(
             f"{name}-pods",
             api_version="monitoring.coreos.com/v1",
             kind="PodMonitor",
@@ -87,9 +86,9 @@ class Monitoring(Component):
             opts=pulumi.ResourceOptions(parent=self),
         )
 
-    def _dashboard(self, name: str) -> ConfigMap:
+    def _dashboard(self, name: str) -> "k8s.core.v1.ConfigMap":
         labels = self.given("dashboard_labels", MonitoringSpec().dashboard_labels)
-        return ConfigMap(
+        return k8s.core.v1.ConfigMap(
             f"{name}-dashboard",
             metadata=metadata(f"{MONITORING_NAME}-dashboard", self.given("namespace", NAMESPACE), labels),
             data={"plimsoll.json": dashboard_json()},

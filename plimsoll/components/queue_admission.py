@@ -10,10 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final, Literal, TypedDict
 
 import pulumi
-from pulumi_kubernetes.admissionregistration.v1 import (
-    ValidatingAdmissionPolicy,
-    ValidatingAdmissionPolicyBinding,
-)
+import pulumi_kubernetes as k8s
 
 from plimsoll.components.admission import ACTIONS, AdmissionPolicy
 from plimsoll.components.declaring import Component, checked, fields_of, metadata, name_of
@@ -58,10 +55,10 @@ class QueueAdmission(Component):
 
             return checked(QueueAdmissionSpec, "QueueAdmission", name, fields_of(args), of_spec)
 
-        self.policy = ValidatingAdmissionPolicy(
+        self.policy = k8s.admissionregistration.v1.ValidatingAdmissionPolicy(
             self.named(NAME), metadata=metadata(NAME), spec=part(lambda made: made["policy"]), opts=self.child(NAME)
         )
-        self.binding = ValidatingAdmissionPolicyBinding(
+        self.binding = k8s.admissionregistration.v1.ValidatingAdmissionPolicyBinding(
             self.named(NAME),
             metadata=metadata(NAME),
             spec=part(lambda made: {"policyName": NAME, **made["binding"]}),

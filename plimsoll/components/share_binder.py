@@ -3,8 +3,7 @@
 from typing import Any, Final, TypedDict
 
 import pulumi
-from pulumi_kubernetes.core.v1 import Namespace, ServiceAccount
-from pulumi_kubernetes.rbac.v1 import ClusterRole, ClusterRoleBinding, Role, RoleBinding
+import pulumi_kubernetes as k8s
 
 from plimsoll.components.access import NAMESPACE as SYSTEM
 from plimsoll.components.access import Rule
@@ -68,12 +67,16 @@ class ShareBinder(Component):
         known("ShareBinder", name, args, *ShareBinderArgs.__annotations__)
         spec = valid(ShareBinderSpec, "ShareBinder", name, fields_of(args))
         namespace, account = spec.namespace, spec.service_account
-        home = Namespace(self.named(namespace), metadata=metadata(namespace), opts=self.child(namespace))
+        home = k8s.core.v1.Namespace(self.named(namespace), metadata=metadata(namespace), opts=self.child(namespace))
         holder, own = f"{namespace}/{account}", f"{SYSTEM}/{BINDER}"
-        ServiceAccount(self.named(holder), metadata=metadata(account, namespace), opts=self.child(holder, home))
-        binder = ServiceAccount(self.named(own), metadata=metadata(BINDER, SYSTEM), opts=self.child(own))
-        role = ClusterRole(self.named(BINDER), metadata=metadata(BINDER), rules=BINDING, opts=self.child(BINDER))
-        ClusterRoleBinding(
+        k8s.core.v1.ServiceAccount(
+            self.named(holder), metadata=metadata(account, namespace), opts=self.child(holder, home)
+        )
+        binder = k8s.core.v1.ServiceAccount(self.named(own), metadata=metadata(BINDER, SYSTEM), opts=self.child(own))
+        role = k8s.rbac.v1.ClusterRole(
+            self.named(BINDER), metadata=metadata(BINDER), rules=BINDING, opts=self.child(BINDER)
+        )
+        k8s.rbac.v1.ClusterRoleBinding(
             self.named(BINDER),
             metadata=metadata(BINDER),
             role_ref=_reference("ClusterRole", BINDER),
@@ -94,10 +97,10 @@ class ShareBinder(Component):
         self, name: str, namespace: str, rules: list[Rule], subject: dict[str, Any], *after: pulumi.Resource
     ) -> None:
         within = f"{namespace}/{name}"
-        role = Role(
+        role = k8s.rbac.v1.Role(
             self.named(within), metadata=metadata(name, namespace), rules=rules, opts=self.child(within, *after)
         )
-        RoleBinding(
+        k8s.rbac.v1.RoleBinding(
             self.named(within),
             metadata=metadata(name, namespace),
             role_ref=_reference("Role", name),

@@ -4,10 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final, TypedDict
 
 import pulumi
-from pulumi_kubernetes.apps.v1 import Deployment
-from pulumi_kubernetes.core.v1 import Service, ServiceAccount
-from pulumi_kubernetes.networking.v1 import NetworkPolicy
-from pulumi_kubernetes.rbac.v1 import ClusterRole, ClusterRoleBinding
+import pulumi_kubernetes as k8s
 
 from plimsoll.components.access import NAMESPACE, UI
 from plimsoll.components.declaring import Component, child_of, metadata, object_of, valid
@@ -57,38 +54,38 @@ def declare_ui(parent: Component, name: str, fields: Mapping[str, Any]) -> None:
 
         return object_of(fields, made)
 
-    account = ServiceAccount(
+    account = k8s.core.v1.ServiceAccount(
         parent.named(UI_NAME),
         metadata=metadata(
             UI_NAME, NAMESPACE, _LABELS, annotations=of(lambda _, ui: {**ui.service_account_annotations})
         ),
         opts=child_of(parent),
     )
-    role = ClusterRole(
+    role = k8s.rbac.v1.ClusterRole(
         parent.named(UI_NAME), metadata=metadata(UI_NAME, labels=_LABELS), rules=UI, opts=child_of(parent)
     )
-    binding = ClusterRoleBinding(
+    binding = k8s.rbac.v1.ClusterRoleBinding(
         parent.named(UI_NAME),
         metadata=metadata(UI_NAME, labels=_LABELS),
         role_ref={"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": UI_NAME},
         subjects=[{"kind": "ServiceAccount", "name": UI_NAME, "namespace": NAMESPACE}],
         opts=child_of(parent, role, account),
     )
-    Deployment(
+    k8s.apps.v1.Deployment(
         parent.named(UI_NAME),
         metadata=metadata(UI_NAME, NAMESPACE, _LABELS, skip_await=True),
         spec=of(_deployment_spec),
         opts=child_of(parent, binding),
     )
     # Not awaited: it has no endpoints before the image is there.
-    Service(
+    k8s.core.v1.Service(
         parent.named(UI_NAME),
         metadata=metadata(UI_NAME, NAMESPACE, _LABELS, skip_await=True),
         spec={"selector": _LABELS, "ports": [{"name": "http", "port": _SERVICE_PORT, "targetPort": "http"}]},
         opts=child_of(parent),
     )
     if parent.given("network_policy", True):
-        NetworkPolicy(
+        k8s.networking.v1.NetworkPolicy(
             parent.named(UI_NAME),
             metadata=metadata(UI_NAME, NAMESPACE, _LABELS),
             spec=of(_network_policy_spec),

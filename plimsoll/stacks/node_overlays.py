@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 import pulumi
+import pulumi_kubernetes as k8s
 import yaml
-from pulumi_kubernetes.apiextensions import CustomResource
 
 from plimsoll.cluster.catalog import Catalog
 from plimsoll.cluster.nodes import MIG_CONFIG
@@ -72,7 +72,7 @@ def declare_overlays(overlays: Overlays, pools: Iterable[pulumi.Resource]) -> li
         pulumi.log.warn(line)
     needed = pulumi.ResourceOptions(depends_on=list(pools))
     return [
-        CustomResource(
+        k8s.apiextensions.CustomResource(
             name,
             api_version="karpenter.sh/v1alpha1",
             kind="NodeOverlay",

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 import pulumi
-from pulumi_kubernetes.core.v1 import Namespace
+import pulumi_kubernetes as k8s
 
 from plimsoll.components import NodePool, Queue, metadata
 from plimsoll.stacks.settings import OF_STACK, KaitoWorkspaceSettings, ObjectSettings, QueueSettings, Settings
@@ -20,7 +20,7 @@ class Declared(NamedTuple):
 
     node_pools: Mapping[str, NodePool]
     queues: Mapping[str, Queue]
-    namespaces: Mapping[str, Namespace]
+    namespaces: "Mapping[str, k8s.core.v1.Namespace]"
     kaito_workspaces: Mapping[str, pulumi.Resource]
 
     def all(self) -> list[pulumi.Resource]:
@@ -38,7 +38,7 @@ def declare(settings: Settings, values: Mapping[str, Any]) -> Declared:
         queue = settings.queues[key]
         parent = queues.get(queue.parent_queue or "")
         queues[queue.name or key] = Queue(key, arguments(values["queues"][key]), options(queue, key, parent))
-    namespaces = {each: Namespace(each, metadata=metadata(each)) for each in settings.namespaces}
+    namespaces = {each: k8s.core.v1.Namespace(each, metadata=metadata(each)) for each in settings.namespaces}
     workspaces = {
         key: _kaito(key, workspace, namespaces.get(workspace.namespace))
         for key, workspace in settings.kaito_workspaces.items()

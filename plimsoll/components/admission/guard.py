@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, Final, NotRequired, TypedDict
 
 import pulumi
-from pulumi_kubernetes.core.v1 import ConfigMap
+import pulumi_kubernetes as k8s
 
 from plimsoll.components.access import NAMESPACE
 from plimsoll.components.declaring import Component, checked, fields_of, metadata, name_of
@@ -47,7 +47,7 @@ class Guard(Component):
         super().__init__("Guard", name, args, opts)
         depends_on = opts.depends_on if opts is not None else None
         given: Any = checked(GuardSpec, "Guard", name, fields_of(args, "name"), GuardSpec.manifest)
-        self.config_map = ConfigMap(
+        self.config_map = k8s.core.v1.ConfigMap(
             name,
             metadata=metadata(self.given("name", name), NAMESPACE, {GUARD_LABEL: given["layer"]}),
             data={"explanation": given["explanation"]},

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 import pulumi
-from pulumi_kubernetes.admissionregistration.v1 import MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding
+import pulumi_kubernetes as k8s
 
 from plimsoll.components.declaring import Component, metadata
 from plimsoll.model.kai import GPU_FRACTION, GPU_MEMORY_SHARE
@@ -31,15 +31,15 @@ class Mutation(NamedTuple):
     """What is declared. The cluster takes a moment longer: pods made in it are not changed."""
 
     policy: MutationPolicy
-    binding: MutatingAdmissionPolicyBinding
+    binding: "k8s.admissionregistration.v1.MutatingAdmissionPolicyBinding"
 
 
 def declare_mutation(name: str, made: MutationPolicy, parent: Component, *after: pulumi.Resource) -> Mutation:
     """The policy, and then its binding."""
-    policy = MutatingAdmissionPolicy(
+    policy = k8s.admissionregistration.v1.MutatingAdmissionPolicy(
         parent.named(name), metadata=metadata(name), spec=made.policy, opts=parent.child(name, *after)
     )
-    binding = MutatingAdmissionPolicyBinding(
+    binding = k8s.admissionregistration.v1.MutatingAdmissionPolicyBinding(
         parent.named(name), metadata=metadata(name), spec=made.binding, opts=parent.child(name, policy)
     )
     return Mutation(made, binding)

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple, TypedDict
 
 import pulumi
+import pulumi_kubernetes as k8s
 from pulumi.runtime.settings import get_engine
-from pulumi_kubernetes.apiextensions import CustomResource
 from pydantic.alias_generators import to_snake
 
 from plimsoll.components.declaring.declaration import Model, checked, fields_of, metadata
@@ -84,7 +84,7 @@ class Component(pulumi.ComponentResource):
         labels: pulumi.Input[Mapping[str, pulumi.Input[str]]] | None = None,
         annotations: pulumi.Input[dict[str, Any]] | None = None,
         others: tuple[str, ...] = (),
-    ) -> CustomResource:
+    ) -> "k8s.apiextensions.CustomResource":
         """The component's one object. `others` of the arguments are none of the model's fields; `name` is for a
         component whose arguments have none.
 
@@ -102,7 +102,7 @@ class Component(pulumi.ComponentResource):
             skip_await=True,
             patch_force=self.given("patch_force"),
         )
-        return CustomResource(
+        return k8s.apiextensions.CustomResource(
             self._name_given,
             api_version=kind.api_version,
             kind=kind.kind,
