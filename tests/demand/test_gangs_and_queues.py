@@ -6,8 +6,8 @@ import pytest
 
 from plimsoll.model.cluster import Pod
 from plimsoll.model.kai import PodGroup
-from tests.builders import a_node_pool, a_queue, a_waiting_pod
-from tests.demand.plans import on_new, only, planned, refused
+from tests.builders import a_gpu_node, a_node_pool, a_queue, a_waiting_pod
+from tests.demand.plans import on_new, on_nodes, only, planned, refused
 
 L4 = "g6.xlarge"
 POOL = a_node_pool("pool", (L4,), limits={"nvidia.com/gpu": 3})
@@ -65,6 +65,59 @@ def test_a_gang_that_cannot_start_uses_nothing_of_its_queue() -> None:
     gang = members(1, queue="team")
     plan = planned(*gang, typo, a_group(2), alone, a_queue("team", limit=1), ROOT, POOL)
     assert on_new(plan) == {"uid-alone"}
+
+
+CLOSED = a_node_pool("closed", (L4,), limits={"nvidia.com/gpu": 0}, more_labels={"pool": "closed"})
+IN_CLOSED = {"pool": "closed"}
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        pytest.param({"gpu_fraction": "0.5", "gpu_fraction_num_devices": "2"}, id="more GPUs than a node has"),
+        pytest.param({"gpu_fraction": "0.5", "cpu": "64"}, id="more CPU than a node has"),
+        pytest.param({"gpu_fraction": "0.5", "selector": IN_CLOSED}, id="a NodePool whose limit is reached"),
+        pytest.param({"gpu_fraction": "0.5", "cpu": "64", "pod_group_name": "job"}, id="a gang with such a pod"),
+    ],
+)
+def test_a_pod_that_can_have_no_place_uses_nothing_of_its_queue(first: dict[str, Any]) -> None:
+    pods = [a_waiting_pod(f"pod-{n}", gpu_fraction="0.5", queue="team") for n in range(2)]
+    never = [a_waiting_pod("first", queue="team", priority=9, **first)]
+    if "pod_group_name" in first:
+        never += members(1, queue="team", priority=9)
+    plan = planned(*never, *pods, a_group(2), a_queue("team", limit=1), ROOT, POOL, CLOSED)
+    assert on_new(plan) == {"uid-pod-0", "uid-pod-1"}
+    assert "OverLimit" not in str(refused(plan))
+
+
+def test_pods_without_a_place_beside_others_use_nothing_of_their_queue() -> None:
+    """Two pods of the queue fit the limit of their NodePool one by one, but not together."""
+    narrow = a_node_pool("narrow", (L4,), limits={"nvidia.com/gpu": 1}, more_labels={"pool": "narrow"})
+    pods = [
+        a_waiting_pod(f"narrow-{n}", gpu_fraction="0.9", queue="team", priority=9, selector={"pool": "narrow"})
+        for n in range(2)
+    ]
+    other = a_waiting_pod("other", gpu_fraction="0.9", queue="team", selector={"node.kubernetes.io/instance-type": L4})
+    plan = planned(*pods, other, a_queue("team", limit=2), ROOT, POOL, narrow)
+    assert on_new(plan) == {"uid-narrow-0", "uid-other"}
+    assert set(refused(plan)) == {"uid-narrow-1"}
+    assert "limits.nvidia.com/gpu of NodePool narrow" in refused(plan)["uid-narrow-1"]
+
+
+@pytest.mark.parametrize("name", ["a", "z"])
+@pytest.mark.parametrize("fraction", ["0.8", "0.9"])
+def test_a_gang_that_cannot_start_leaves_free_gpus_to_others(name: str, fraction: str) -> None:
+    single = a_waiting_pod(name, gpu_fraction=fraction)
+    plan = planned(*members(3), a_group(3), single, a_gpu_node(gpus=2))
+    assert on_nodes(plan) == {f"uid-{name}": "node"}
+    assert set(refused(plan)) == {"uid-job-0", "uid-job-1", "uid-job-2"}
+
+
+@pytest.mark.parametrize("high", ["a", "z"])
+def test_a_free_gpu_is_for_the_pod_of_the_highest_priority(high: str) -> None:
+    pods = [a_waiting_pod(name, gpu_fraction="0.9", priority=100 if name == high else 1) for name in ("a", "m", "z")]
+    plan = planned(*pods, a_gpu_node(gpus=1))
+    assert on_nodes(plan) == {f"uid-{high}": "node"}
 
 
 @pytest.mark.parametrize(("least", "asked"), [(2, 2), (3, 0), (1, 2)])

@@ -5,7 +5,10 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pytest
+
 from plimsoll.model.cluster import Pod
+from plimsoll.model.kai import PodGroup
 from tests.builders import a_gpu_node, a_node_pool, a_waiting_pod, an_environment
 from tests.demand.plans import only, planned, requests_of
 
@@ -61,6 +64,24 @@ def test_nodes_for_other_pods_may_serve_pods_in_the_grace_period() -> None:
     pods = [unschedulable("over", 0, "0.5"), unschedulable("within", 50, "0.5")]
     plan = planned(*pods, POOL, environment=environment, now=at(61))
     assert len(plan.nodes) == 1
+
+
+@pytest.mark.parametrize("more", [{}, {"cpu": "64"}])
+def test_a_gang_that_can_start_only_with_pods_in_their_grace_period_waits(more: dict[str, str]) -> None:
+    """Even if the others would have a node each."""
+    environment = an_environment(demand={"graceSeconds": 60})
+    group = PodGroup.read({"metadata": {"name": "job", "namespace": "team"}, "spec": {"minMember": 2}})
+    early = unschedulable("early", 0, pod_group_name="job")
+    late = unschedulable("late", 50, pod_group_name="job", **more)
+    plan = planned(early, late, group, POOL, environment=environment, now=at(61))
+    assert not plan.nodes
+    assert set(only(plan).in_grace) == {"uid-early", "uid-late"}
+    other = unschedulable("other", 0, pod_group_name="job")
+    plan = planned(early, late, other, group, POOL, environment=environment, now=at(61))
+    assert {uid for node in plan.nodes for uid in node.pods} == {"uid-early", "uid-other"}
+    free = planned(early, unschedulable("late", 50, "0.5", pod_group_name="job"), group, POOL,
+                   a_gpu_node(instance_type="own"), environment=environment, now=at(61))  # fmt: skip
+    assert len(free.nodes) == 1, "the pod in its grace period has a free GPU"
 
 
 def hard_to_pack(seed: int = 33) -> list[Pod]:

@@ -146,6 +146,9 @@ class DemandPlan:
     """Lower bound of the new GPUs by the linear program over patterns of GPUs, which ignores CPU, memory and nodes."""
     next_deadline: str = ""
     """When the first grace period ends (RFC 3339); empty if there is none."""
+    without_place: frozenset[tuple[str, str, str]] = frozenset()
+    """Pods that find no place, though a queue that refuses others admits them, as (UID, reason, reason without names of
+    pods)."""
 
     @cached_property
     def least_requested_gpus(self) -> int:

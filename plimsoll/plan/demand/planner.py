@@ -103,14 +103,15 @@ class DemandPlanner:
         )
         found = self._round(inputs)
         while found.refused:
-            # Requests that will be withdrawn no longer count against the limits, so other nodes may be requested
-            # instead.
+            # Requests that will be withdrawn no longer count against the limits, and pods without a place not in their
+            # queues, so that others may have both.
             kept = tuple(each for each in inputs.requested if each.claimed or each.name in found.needed)
-            if len(kept) == len(inputs.requested):
+            if len(kept) == len(inputs.requested) and not found.without_place:
                 break
             inputs = replace(
                 inputs,
                 requested=kept,
+                without_place=inputs.without_place | found.without_place,
                 limits=PoolLimits(snapshot.node_pools, snapshot.environment.spec.gpu_resource, room),
                 gate=QueueGate(snapshot.queues, self._loads) if snapshot.queues else None,
             )

@@ -1,7 +1,9 @@
 """One round of demand planning: from the classes of waiting pods to the capacity that each class lacks."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import chain
 from typing import Final
 
@@ -18,7 +20,7 @@ from plimsoll.plan.demand.joint import JointPacking, Part, binds, filled
 from plimsoll.plan.demand.priorities import left_out, units_in_order
 from plimsoll.plan.demand.reasons import BLOCKED, NO_ROOM, SURPLUS, why_unserved
 from plimsoll.plan.demand.result import Result
-from plimsoll.plan.demand.usable import DemandInputs, Usable
+from plimsoll.plan.demand.usable import DemandInputs, Usable, could_take
 from plimsoll.plan.owned import parse_time
 
 _FEW_PODS: Final = 200
@@ -39,6 +41,8 @@ class DemandRound:
         self._usable = Usable(inputs, hosts, self._classes)
         self._deadlines: list[datetime] = []
         self._in_grace: set[str] = set()
+        self._admitted: set[str] = set()
+        """Pods that count in a queue that does not admit all."""
 
     def plan(self) -> DemandPlan:
         for each in self._classes:
@@ -50,7 +54,15 @@ class DemandRound:
         self._place_whole()
         parts = self._pack(found)
         result = Result(self._inputs, self._usable, self._classes, self._class_of, self._in_grace)
-        return result.plan(parts, min(self._deadlines, default=None))
+        return replace(
+            result.plan(parts, min(self._deadlines, default=None)), without_place=frozenset(self._without_place())
+        )
+
+    def _without_place(self) -> Iterator[tuple[str, str, str]]:
+        for uid in sorted(self._admitted):
+            each = self._class_of.get(uid)
+            if each is not None and (why := each.refused.get(uid)):
+                yield uid, why, each.redacted.get(uid, why)
 
     def _place_whole(self) -> None:
         """Assigns free whole GPUs to the pods that request them and that their queues admit. An autoscaler provides the
@@ -72,6 +84,9 @@ class DemandRound:
         placement, usable = each.demand_class.placement, self._usable
         each.refused |= each.members.unreadable
         each.redacted |= each.members.redacted
+        for uid, why, redacted in self._inputs.without_place:
+            if uid in each.members.shares:
+                each.refused[uid], each.redacted[uid] = why, redacted
         offers = [offer for offer in usable.offers.values() if placement in offer.kind.placements]
         each.levels = [usable.existing_kinds(each.demand_class, usable.kinds.keys())]
         for rank in sorted({_rank(offer, each) for offer in offers}):
@@ -112,7 +127,7 @@ class DemandRound:
         kinds = {offer.kind.name: offer.kind.gpus for offer in offers}
         share = {uid: each.members.shares[uid]}
         need = class_needs(share, kinds, self._settings).needs.get(uid)
-        return BLOCKED if need is not None and any(_could_take(offer, need) for offer in offers) else why
+        return BLOCKED if need is not None and any(could_take(offer, need) for offer in offers) else why
 
     def _gangs(self) -> tuple[Gang, ...]:
         may_be = (each.members.shares for each in self._classes if each.members.may_be_in_gangs)
@@ -127,7 +142,7 @@ class DemandRound:
 
     def _check_queues(self, found: tuple[Gang, ...], unstartable: Collection[str]) -> None:
         """Refuses the pods that their queue does not admit. Pods are checked one by one only in queues that do not
-        admit all."""
+        admit all. Pods that can have no place count for nothing there."""
         gate = self._inputs.gate
         if gate is None:
             return
@@ -136,9 +151,11 @@ class DemandRound:
         tight = gate.tight([*((each.demand_class.queue, each.load) for each in self._classes), *loads])
         uids = {uid for each in self._classes if each.demand_class.queue in tight for uid in each.needs}
         uids |= {uid for gang in found if not uids.isdisjoint(gang.pods) for uid in gang.pods}
-        requesting = {
-            uid: each for uid in uids if uid not in unstartable and uid in (each := self._class_of[uid]).needs
-        }
+        uids = {uid for uid in uids if self._may_have_place(uid)}
+        placeable = {uid for uid in uids if self._usable.has_room(self._class_of[uid].needs[uid])}
+        lacking = (gang for gang in found if not uids.isdisjoint(gang.pods) and gang.lacking(placeable.__contains__))
+        placeable -= {uid for gang in lacking for uid in gang.pods}
+        requesting = {uid: self._class_of[uid] for uid in placeable if uid not in unstartable}
         requested = {uid: _queue_amount(each, uid) for uid, each in requesting.items()}
         requesting |= {uid: each for uid, each in whole if each.demand_class.queue in tight}
         requested |= {uid: _whole(each, uid) for uid, each in whole if uid in requesting}
@@ -147,7 +164,9 @@ class DemandRound:
             uid: (each.demand_class.queue, requested[uid], self._inputs.preemptible(pods[uid].pod))
             for uid, each in requesting.items()
         }
-        for uid, why in refused_by_queues(gate, pods, requests, found).items():
+        refused = refused_by_queues(gate, pods, requests, found)
+        self._admitted = requesting.keys() - refused.keys()
+        for uid, why in refused.items():
             each = requesting[uid]
             if uid in each.members.whole:
                 each.kept_out[uid] = why
@@ -165,27 +184,60 @@ class DemandRound:
                 for need in each.current_needs(self._known, self._settings, self._in_grace)
             ]
             parts = self._packing.pack(needs, self._usable.free, self._usable.shapes, self._usable.limits)
-            unplaced = {uid for part in parts for uid in part.packing.unplaced} - self._in_grace
+            without_place = {uid for part in parts for uid in part.packing.unplaced}
+            unplaced = without_place - self._in_grace
             if sum(self._class_of[uid].raise_level(uid) for uid in unplaced):
+                continue
+            without_place |= self._in_grace.difference(need.name for need in needs)
+            if self._hold_back(found, unplaced, without_place):
                 continue
             if self._refuse_surplus(parts):
                 continue
-            if unplaced and not limited and any(binds(limit, parts) for limit in self._usable.limits):
+            binding = any(binds(limit, parts) for limit in self._usable.limits)
+            if unplaced and not limited and (binding or self._passed_over(unplaced, needs)):
                 limited = True
                 self._refuse_by_limits(needs, found)
                 continue
-            for uid in unplaced:
-                why = self._why_limited(uid) if limited else NO_ROOM
-                self._refuse(uid, self._blocked_for(self._class_of[uid], uid, why))
             broken = [
                 gang
                 for gang in found
                 if any(uid not in self._class_of[uid].refused for uid in gang.pods)
-                and gang.lacking(self._may_have_place)
+                and gang.lacking(partial(self._may_have_place, without=unplaced))
             ]
+            # Others may have the room of a gang that cannot start, so they are refused when no such gang is left.
+            broken = broken[len(broken) // 2 :]
+            for uid in unplaced & {uid for gang in broken for uid in gang.pods} if broken else unplaced:
+                why = self._why_limited(uid) if limited else NO_ROOM
+                self._refuse(uid, self._blocked_for(self._class_of[uid], uid, why))
             if not broken:
                 return parts
-            self._leave_out(broken[len(broken) // 2 :])
+            self._leave_out(broken)
+
+    def _hold_back(self, found: Iterable[Gang], unplaced: Collection[str], without_place: Collection[str]) -> bool:
+        """Gives a grace period to all pods of each gang that can start only with pods that are still in theirs. Returns
+        whether there was one."""
+        gangs_in_grace = [
+            gang
+            for gang in found
+            if not self._in_grace.issuperset(gang.pods)
+            and not gang.lacking(partial(self._may_have_place, without=unplaced))
+            and gang.lacking(partial(self._may_have_place, without=without_place))
+        ]
+        for uid in {uid for gang in gangs_in_grace for uid in gang.pods}:
+            self._class_of[uid].level[uid] = 0
+            self._in_grace.add(uid)
+        return bool(gangs_in_grace)
+
+    def _passed_over(self, unplaced: Collection[str], needs: Iterable[PodNeed]) -> bool:
+        """Whether a pod of a lower priority has a place, perhaps instead of one of these."""
+        able = (uid for uid in unplaced if self._usable.has_room(self._class_of[uid].needs[uid]))
+        highest = max((self._priority(uid) for uid in able), default=None)
+        return highest is not None and any(
+            need.name not in unplaced and self._priority(need.name) < highest for need in needs
+        )
+
+    def _priority(self, uid: str) -> int:
+        return self._class_of[uid].members.shares[uid].pod.priority
 
     def _refuse_surplus(self, parts: Iterable[Part]) -> bool:
         """Refuses pods on new nodes that exceed, by more than `surplusGpus`, the nodes that blocked instance types
@@ -238,7 +290,7 @@ class DemandRound:
 
     def _why_limited(self, uid: str) -> str:
         each = self._class_of[uid]
-        able = [offer for offer in self._usable.offers.values() if _could_take(offer, each.needs[uid])]
+        able = [offer for offer in self._usable.offers.values() if could_take(offer, each.needs[uid])]
         limits = self._inputs.limits
         why = next((str(excess) for offer in able if (excess := limits.excess(offer.shape)) is not None), "")
         tightest = (str(limits.tightest(offer.shape) or "") for offer in able)
@@ -262,8 +314,8 @@ class DemandRound:
                     each.refused[uid] = f"{gang.name} {problem}: {why}"
                     each.redacted[uid] = f"a gang {problem}: {redacted}"
 
-    def _may_have_place(self, uid: str) -> bool:
-        return self._class_of[uid].has_place(uid)
+    def _may_have_place(self, uid: str, without: Collection[str] = ()) -> bool:
+        return uid not in without and self._class_of[uid].has_place(uid)
 
 
 def _queue_amount(each: ClassPlan, uid: str) -> Amount:
@@ -281,15 +333,3 @@ def _whole(each: ClassPlan, uid: str) -> Amount:
 def _rank(offer: ShapeOffer, each: ClassPlan) -> tuple[int, int]:
     """Sort key of new nodes, smallest first: the preference of the pods, then the weight of the NodePool."""
     return -preference(each.demand_class.placement, offer.shape), -offer.shape.weight
-
-
-def _could_take(offer: ShapeOffer, need: PodNeed) -> bool:
-    """Whether the pod fits an empty node of the shape."""
-    shape = offer.packed
-    return (
-        shape.kind in need.milli
-        and shape.gpus >= need.devices
-        and shape.cpu_milli >= need.cpu_milli
-        and shape.memory_mib >= need.memory_mib
-        and shape.pods > 0
-    )

@@ -40,6 +40,8 @@ class DemandInputs:
     """Whether KAI may preempt a pod."""
     now: datetime | None
     warnings: tuple[str, ...]
+    without_place: frozenset[tuple[str, str, str]] = frozenset()
+    """Pods that found no place before, as in DemandPlan: they are refused and use nothing of their queue."""
 
     def is_blocked(self, shape: PoolShape) -> bool:
         return (shape.instance_type, shape.node_pool) in self.blocked
@@ -58,6 +60,7 @@ class Usable:
         self.free: list[FreeNode] = []
         """Free resources of existing and requested nodes."""
         self._kinds: set[Kind] = set()
+        self._rooms: dict[tuple[int, ...], bool] = {}
         self._add_free(_least_milli([each.members for each in classes], inputs.supply))
         self._add_requested()
         self.limits = inputs.limits.packing_limits({name: offer.shape for name, offer in self.offers.items()})
@@ -83,6 +86,17 @@ class Usable:
         taken = {node.node: node for node in nodes if node.node is not None}
         if taken:
             self.free = [_without(node, taken.get(node.name), needs) for node in self.free]
+
+    def has_room(self, need: PodNeed) -> bool:
+        """Whether the pod would have a place if no other pod waited."""
+        # The amounts of a class are one mapping for all pods that request as much.
+        key = (id(need.milli), need.devices, need.cpu_milli, need.memory_mib)
+        if key not in self._rooms:
+            self._rooms[key] = any(
+                could_take(offer, need) and self._inputs.limits.excess(offer.shape) is None
+                for offer in self.offers.values()
+            ) or any(_fits(node, need) for node in self.free)
+        return self._rooms[key]
 
     def _add_free(self, least: int) -> None:
         for host in self._inputs.supply.values():
@@ -110,6 +124,30 @@ class Usable:
                 self._kinds.add(kind)
                 self.requested[node.name] = node
                 self.free.append(requested_of(node, kind, shapes))
+
+
+def could_take(offer: ShapeOffer, need: PodNeed) -> bool:
+    """Whether the pod fits an empty node of the shape."""
+    shape = offer.packed
+    return (
+        shape.kind in need.milli
+        and shape.gpus >= need.devices
+        and shape.cpu_milli >= need.cpu_milli
+        and shape.memory_mib >= need.memory_mib
+        and shape.pods > 0
+    )
+
+
+def _fits(node: FreeNode, need: PodNeed) -> bool:
+    """Whether the pod fits what is free of the node."""
+    milli = need.milli.get(node.kind)
+    return (
+        milli is not None
+        and sum(free >= milli for free in node.gpus) >= need.devices
+        and node.cpu_milli >= need.cpu_milli
+        and node.memory_mib >= need.memory_mib
+        and node.pods > 0
+    )
 
 
 def _by_name(offers: Iterable[ShapeOffer]) -> dict[str, ShapeOffer]:
