@@ -49,6 +49,8 @@ GPU_MEMORY: Final = "nvidia.com/gpu.memory"
 GPU_PRESENT: Final = "nvidia.com/gpu.present"
 GPU_TIMESTAMP: Final = "nvidia.com/gfd.timestamp"
 """Changes at every run of GPU Feature Discovery; ignored in planning."""
+MIG_PREFIX: Final = "nvidia.com/mig-"
+"""Of the labels and extended resources of MIG devices; a profile such as `1g.10gb` follows."""
 
 GPU_GROUP: Final = "runai-gpu-group"
 """Label of a share pod and of the reservation of its GPU: the group's name."""

@@ -100,6 +100,8 @@ def test_pods_with_fractions_and_whole_gpus_use_other_nodes() -> None:
         (asking("pod", beside={"nvidia.com/gpu": "1"}), SHARED),
         (asking("pod", gpu_fraction="0.5"), SHARED),
         (asking("pod", count="half"), SHARED),
+        (asking("pod", count=-1), SHARED),
+        (asking("pod", "nvidia.com/gpu", count=-1), "nvidia.com/gpu"),
     ],
 )
 def test_two_requests_and_invalid_numbers_are_refused_by_name(pod: Pod, field: str) -> None:
@@ -114,8 +116,38 @@ def test_without_the_open_request_label_no_node_is_requested() -> None:
     assert "{key: plimsoll.dev/request, operator: Exists}" in only(found).warnings[0]
 
 
-def test_undeclared_devices_are_not_demand() -> None:
-    assert not planned(*several(1), HALVES, environment=an_environment()).demands
+@pytest.mark.parametrize("count", [1, "half", -1])
+@pytest.mark.parametrize("resource", [SHARED, SLICE, "nvidia.com/mig-3g.40gb.shared"])
+def test_undeclared_devices_are_refused_by_name(resource: str, count: int | str) -> None:
+    share = a_waiting_pod("share", gpu_fraction="0.5")
+    undeclared = asking("pod", resource, count=count)
+    found = planned(undeclared, share, a_node_pool("plain", ("g5.xlarge",)), environment=an_environment())
+    assert refused(found).keys() == {"uid-pod"}
+    assert f"{resource} is not declared in spec.demand.sharedDevices" in refused(found)["uid-pod"]
+    assert on_new(found) == {"uid-share"}
+    assert types(found) == ["g5.xlarge"]
+
+
+@pytest.mark.parametrize(
+    "pod",
+    [
+        asking("pod", count=0),
+        asking("pod", "example.com/nic"),
+        asking("pod", reason="SchedulingGated"),
+        asking("pod", node="node", reason=None, phase="Running"),
+    ],
+)
+def test_no_other_pod_is_refused_for_undeclared_devices(pod: Pod) -> None:
+    assert not planned(pod, HALVES, environment=an_environment()).demands
+
+
+def test_whole_gpus_beside_undeclared_devices_are_read() -> None:
+    found = planned(asking("pod", beside={"nvidia.com/gpu": "1"}), HALVES, environment=an_environment())
+    assert only(found).whole_gpu_pods.keys() == {"uid-pod"}
+
+
+def test_a_declared_device_beside_an_undeclared_one_is_planned() -> None:
+    assert types(plan(asking("pod", beside={"nvidia.com/mig-3g.40gb": "1"}))) == [A10G_4]
 
 
 @pytest.mark.parametrize(("resource", "blocked"), [(SHARED, False), (SLICE, True)])

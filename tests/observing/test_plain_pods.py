@@ -193,3 +193,13 @@ def test_reading_once_without_that_permission_gives_the_same_warning(
     cluster.refusals[NODES.path] = [refusal(403, "Forbidden")]
     with pytest.raises(RequestError):
         read_cluster(connection)
+
+
+@pytest.mark.parametrize("resource", ["nvidia.com/mig-1g.10gb", "nvidia.com/gpu.shared"])
+def test_pods_that_request_undeclared_parts_of_gpus_are_kept(resource: str) -> None:
+    """The plan refuses them by name."""
+    stores = Stores()
+    container = {"name": "main", "resources": {"limits": {resource: "1"}}}
+    put(stores, {"metadata": {"name": "slice", "namespace": "team"}, "spec": {"containers": [container]}})
+    [pod] = stores.snapshot().pods
+    assert pod.devices(resource) == 1

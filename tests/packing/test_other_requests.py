@@ -58,8 +58,9 @@ def tf(**annotations: str) -> dict[str, str]:
         (tf(vram_request="4Gi", gpu_count="3"), GPUShare(memory_mib=4096, devices=3)),
         (tf(vram_request="4Gi", gpu_model="A100_SXM_80G"), GPUShare(memory_mib=4096, model="A100_SXM_80G")),
         (tf(dedicated_gpu="true", gpu_count="2"), GPUShare(milli=1000, devices=2, by_annotation=True)),
-        (tf(vram_request="0"), None),
-        (tf(gpu_count="2"), None),
+        (tf(dedicated_gpu="false"), None),
+        (tf(gpu_ids="GPU-1"), None),
+        (tf(vram_request="0", tflops_request="1"), GPUShare(tflops_milli=1000)),
         ({f"{NV}request": "4Gi"}, GPUShare(memory_mib=4096)),
         ({f"{NV}limit": "4Gi"}, GPUShare(memory_mib=4096)),
         ({f"{NV}request": "4Gi", f"{NV}limit": "8Gi"}, GPUShare(memory_mib=4096)),
@@ -85,6 +86,12 @@ def test_known_requests(annotations: dict[str, str], share: GPUShare | None) -> 
         (tf(vram_request="four"), "vram-request"),
         (tf(tflops_request="-1"), "tflops-request"),
         (tf(vram_request="4Gi", gpu_count="0"), "gpu-count"),
+        (tf(gpu_count="2"), "gpu-count"),
+        (tf(gpu_model="A100"), "gpu-model"),
+        (tf(gpu_count="2", dedicated_gpu="false"), "gpu-count"),
+        (tf(gpu_count="2") | {"gpu-fraction": "0.5"}, "gpu-count"),
+        (tf(vram_request="0"), "vram-request"),
+        (tf(tflops_limit="0", gpu_count="2"), "tflops-limit"),
         (tf(compute_percent_request="20"), "compute-percent-request"),
         (tf(vram_request="4Gi", workload_profile="default"), "workload-profile"),
         (tf(vram_request="4Gi") | {"gpu-fraction": "0.5"}, "gpu-fraction"),
@@ -111,13 +118,14 @@ def test_unsupported_requests_are_refused_by_name(annotations: dict[str, str], f
 
 
 def test_a_request_together_with_whole_gpus_is_refused() -> None:
-    for annotations in (tf(vram_request="4Gi"), {f"{NV}request": "4Gi"}, {"mps": "true"}):
+    for annotations in (tf(vram_request="4Gi"), tf(gpu_model="A100"), {f"{NV}request": "4Gi"}, {"mps": "true"}):
         with pytest.raises(UnreadableShareError):
             read_share(a_pod(annotations, gpus=1))
 
 
 def test_a_client_requests_no_gpus_because_its_worker_does() -> None:
-    assert read_share(a_pod(tf(vram_request="4Gi"), labels={f"{TF}component": "client"})) is None
+    for annotations in (tf(vram_request="4Gi"), tf(gpu_count="2")):
+        assert read_share(a_pod(annotations, labels={f"{TF}component": "client"})) is None
 
 
 def test_the_larger_of_memory_and_tflops_counts() -> None:

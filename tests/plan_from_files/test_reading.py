@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 import yaml
 
+from plimsoll.labels import INSTANCE_TYPE
 from plimsoll.model import Snapshot
 from plimsoll.observe.files import ManifestError, snapshot_from_files
+from plimsoll.plan.demand import plan_demand
 
 NODE: dict[str, Any] = {
     "apiVersion": "v1",
@@ -283,3 +285,57 @@ def test_a_pod_without_gpus_that_cannot_be_read_is_named(tmp_path: Path) -> None
     spec = {"nodeName": "n1", "containers": [{"name": "main", "resources": {"requests": {"cpu": "much"}}}]}
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"}, "spec": spec}
     assert "Pod default/web" in refused(tmp_path, json.dumps(pod), "file.json")
+
+
+TERMS = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"nodeSelector": [1]},
+        {"tolerations": -1},
+        {"affinity": {"nodeAffinity": -1}},
+        {"affinity": {"nodeAffinity": {TERMS: {"nodeSelectorTerms": [1]}}}},
+        {"affinity": {"nodeAffinity": {TERMS: {"nodeSelectorTerms": [{"matchExpressions": -1}]}}}},
+        {"affinity": {"nodeAffinity": {TERMS: {"nodeSelectorTerms": [{"matchFields": [
+            {"key": "metadata.name", "operator": "In", "values": -1}]}]}}}},
+    ],
+)  # fmt: skip
+def test_a_pod_with_a_wrong_placement_is_named_with_the_fields(tmp_path: Path, spec: dict[str, Any]) -> None:
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"}, "spec": spec}
+    message = refused(tmp_path, json.dumps(pod), "file.json")
+    assert "Pod default/web: spec: nodeSelector, affinity or tolerations" in message
+
+
+@pytest.mark.parametrize("owners", [[-1], ["DaemonSet"], [["kind"]]])
+def test_owners_of_another_type_are_none(tmp_path: Path, owners: Any) -> None:
+    metadata = {"name": "web", "ownerReferences": owners}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"nodeName": "n1"}}
+    [load] = read(tmp_path, json.dumps(pod), "file.json").host_loads.values()
+    assert load.pods == 1
+    assert not load.daemon_sets
+
+
+@pytest.mark.parametrize(
+    "requirements", [-1, [-1], [[1]], [{"key": [1]}], *([{"key": INSTANCE_TYPE, "operator": "In", "values": each}]
+    for each in (-1, True, "g6.xlarge", {"a": 1}, None))],
+)  # fmt: skip
+def test_requirements_of_another_type_name_no_instance_type(tmp_path: Path, requirements: Any) -> None:
+    node_class = {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}
+    spec = {"nodeClassRef": node_class, "requirements": requirements}
+    api = {"apiVersion": "karpenter.sh/v1"}
+    claim = {**api, "kind": "NodeClaim", "metadata": {"name": "c"}, "spec": spec}
+    pool = {**api, "kind": "NodePool", "metadata": {"name": "p"}, "spec": {"template": {"spec": spec}}}
+    snapshot = read(tmp_path, yaml.safe_dump_all([claim, pool]))
+    assert [each.instance_types for each in snapshot.node_claims] == [()]
+    assert [each.instance_types for each in snapshot.node_pools] == [()]
+    assert not plan_demand(snapshot).demands
+
+
+@pytest.mark.parametrize("replicas", [-1, 2**31])
+def test_a_number_of_replicas_that_cannot_be_is_named(tmp_path: Path, replicas: int) -> None:
+    metadata = {"name": "web", "labels": {"plimsoll.dev/workspace": "web"}}
+    workload = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": {"replicas": replicas}}
+    message = refused(tmp_path, json.dumps(workload), "file.json")
+    assert "Deployment default/web: spec.replicas" in message

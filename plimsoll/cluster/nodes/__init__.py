@@ -5,7 +5,6 @@ from plimsoll.cluster.nodes.gpu_offer import Offer, Offers, Unusable
 from plimsoll.cluster.nodes.index import IndexedNodes, NodeIndex, gpu_devices, index_of
 from plimsoll.cluster.nodes.mig import (
     ALL_DISABLED,
-    MIG_PREFIX,
     label_form,
     mig_gpus,
     mig_slice,
@@ -25,7 +24,6 @@ __all__ = [
     "ALL_DISABLED",
     "GPU_REPLICAS",
     "MIG_CONFIG",
-    "MIG_PREFIX",
     "GpuLabels",
     "IndexedNodes",
     "InvalidGpuLabel",

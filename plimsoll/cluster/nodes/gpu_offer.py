@@ -12,7 +12,8 @@ from plimsoll.cluster.nodes.gpu_labels import (
     parse_gpu_labels,
 )
 from plimsoll.cluster.nodes.index import gpu_values
-from plimsoll.cluster.nodes.mig import MIG_PREFIX, MigLabels, MigSlices, label_form, parse_mig_labels
+from plimsoll.cluster.nodes.mig import MigLabels, MigSlices, label_form, parse_mig_labels
+from plimsoll.labels import MIG_PREFIX
 from plimsoll.model.api import Partition
 from plimsoll.model.cluster import Node, NodeGpus
 

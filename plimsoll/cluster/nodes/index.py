@@ -12,7 +12,7 @@ from plimsoll.cluster.nodes.gpu_labels import (
     InvalidGpuLabel,
     parse_gpu_labels,
 )
-from plimsoll.cluster.nodes.mig import MIG_PREFIX
+from plimsoll.labels import MIG_PREFIX
 from plimsoll.model.cluster import Node
 from plimsoll.model.meta import LabelSelector
 

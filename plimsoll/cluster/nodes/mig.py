@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from plimsoll.cluster.nodes.gpu_labels import MIG_CONFIG, MIG_CONFIG_STATE, MIG_STRATEGY
-from plimsoll.labels import GPU_COUNT, GPU_MEMORY, GPU_PRODUCT
+from plimsoll.labels import GPU_COUNT, GPU_MEMORY, GPU_PRODUCT, MIG_PREFIX
 from plimsoll.model.cluster import MIB_PER_GIB, InvalidFigureError, NodeGpus
 
-MIG_PREFIX: Final = "nvidia.com/mig-"
 ALL_DISABLED: Final = "all-disabled"
 CHANGING: Final = ("pending", "rebooting", "failed")
 """Values of `mig.config.state` while a node's devices are not as configured."""

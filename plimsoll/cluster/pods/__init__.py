@@ -16,6 +16,7 @@ from plimsoll.cluster.pods.shares import (
     read_shares,
     size_by_kind,
 )
+from plimsoll.cluster.pods.undeclared import check_declared
 from plimsoll.cluster.pods.unreadable import UnreadableShareError
 from plimsoll.cluster.pods.usage import NodeUsage, Owner, PodPlaces, nodes_in_use, owner_of
 
@@ -32,6 +33,7 @@ __all__ = [
     "ShareRefusal",
     "UnreadableShareError",
     "bound_pods",
+    "check_declared",
     "competing_warnings",
     "gpu_groups",
     "is_competing",

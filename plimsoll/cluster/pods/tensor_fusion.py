@@ -17,7 +17,7 @@ def tensor_fusion_share(pod: Pod) -> GPUShare | None:
     UnreadableShareError.
     """
     given = pod.annotations
-    if not any(key in given for key in tf.REQUESTS) or pod.labels.get(tf.COMPONENT) == "client":
+    if not any(key in given for key in tf.ANNOTATIONS) or pod.labels.get(tf.COMPONENT) == "client":
         return None
     refused = next((key for key in tf.REFUSED if key in given), None)
     if refused is not None:
@@ -29,6 +29,7 @@ def tensor_fusion_share(pod: Pod) -> GPUShare | None:
         return GPUShare(milli=GPU_MILLI, devices=devices, model=model, by_annotation=True)
     vram, tflops = _requested(pod, tf.VRAM_REQUEST, tf.VRAM_LIMIT), _requested(pod, tf.TFLOPS_REQUEST, tf.TFLOPS_LIMIT)
     if vram is None and tflops is None:
+        _check_alone(pod)
         return None
     return GPUShare(
         memory_mib=None if vram is None else parse_memory_mib(str(vram)),
@@ -36,6 +37,21 @@ def tensor_fusion_share(pod: Pod) -> GPUShare | None:
         devices=devices,
         model=model,
     )
+
+
+def _check_alone(pod: Pod) -> None:
+    """Raises UnreadableShareError for an annotation that has no effect because nothing is requested of a GPU.
+
+    TensorFusion would take the amounts from defaults of its own objects (GPUResourceQuota), which are not read.
+    """
+    hint = f"set {tf.VRAM_REQUEST} or {tf.TFLOPS_REQUEST} above 0, or remove it and request whole GPUs"
+    for key in (tf.VRAM_REQUEST, tf.VRAM_LIMIT, tf.TFLOPS_REQUEST, tf.TFLOPS_LIMIT):
+        if key in pod.annotations:
+            raise unreadable(pod, key, pod.annotations[key], "requests no part of a GPU", hint)
+    for key in (tf.GPU_COUNT, tf.GPU_MODEL):
+        if key in pod.annotations:
+            problem = f"is set without {tf.VRAM_REQUEST} or {tf.TFLOPS_REQUEST}"
+            raise unreadable(pod, key, pod.annotations[key], problem, hint)
 
 
 def _requested(pod: Pod, request: str, limit: str) -> Decimal | None:

@@ -50,8 +50,9 @@ def _names_device(container: Any) -> bool:
 
 
 def _daemon_set(metadata: Mapping[str, Any]) -> str:
-    for owner in metadata.get("ownerReferences") or ():
-        if owner.get("kind") == "DaemonSet" and owner.get("controller", True):
+    owners = metadata.get("ownerReferences")
+    for owner in owners if isinstance(owners, list) else ():
+        if isinstance(owner, Mapping) and owner.get("kind") == "DaemonSet" and owner.get("controller", True):
             return f"{metadata.get('namespace') or ''}/{owner.get('name') or ''}"
     return ""
 

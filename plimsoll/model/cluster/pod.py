@@ -30,6 +30,13 @@ def _with_resources(containers: tuple[dict[str, Any], ...]) -> tuple[dict[str, A
     return containers
 
 
+def _devices(amount: str | int | float) -> int:
+    count = parse_devices(amount)
+    if count < 0:
+        raise ValueError(f"{str(amount)!r} is less than 0")
+    return count
+
+
 def _gates(gates: Any) -> Any:
     if not isinstance(gates, list):
         return gates
@@ -90,6 +97,6 @@ class Pod(ObservedObject):
     def devices(self, resource: str) -> int:
         """Devices of an extended resource that the scheduler counts for the pod, without overhead.
 
-        Raises ValueError on a quantity that is not a whole number.
+        Raises ValueError on a quantity that is not a whole number of 0 or more.
         """
-        return counted(self.containers, self.init_containers, resource, parse_devices)
+        return counted(self.containers, self.init_containers, resource, _devices)

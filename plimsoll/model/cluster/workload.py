@@ -27,7 +27,7 @@ def _ours_to_set(managed_fields: Any) -> bool:
 class Workload(ObservedObject):
     api_version: str = Field(validation_alias="apiVersion")
     kind: str
-    replicas: int = Field(default=1, validation_alias=AliasPath("spec", "replicas"))
+    replicas: int = Field(default=1, ge=0, le=2**31 - 1, validation_alias=AliasPath("spec", "replicas"))
     """Pods, or groups of pods of a LeaderWorkerSet."""
     size: int = Field(default=1, validation_alias=AliasPath("spec", "leaderWorkerTemplate", "size"))
     """Pods of one replica, each on a node of its own."""

@@ -5,7 +5,8 @@ from typing import Any
 from pydantic import Field
 from pydantic.aliases import AliasPath
 
-from plimsoll.labels import CAPACITY_TYPE, INSTANCE_TYPE, WORKSPACE, WORKSPACE_NAMESPACE, WORKSPACE_UID
+from plimsoll.labels import CAPACITY_TYPE, WORKSPACE, WORKSPACE_NAMESPACE, WORKSPACE_UID
+from plimsoll.model.karpenter.requirements import allowed_types
 from plimsoll.model.meta import Condition, ObservedObject, condition_of
 
 
@@ -50,8 +51,4 @@ class NodeClaim(ObservedObject):
     @property
     def instance_types(self) -> tuple[str, ...]:
         """Instance types that the requirements allow by `In`; empty if they name none."""
-        requirements = self.spec.get("requirements")
-        for item in requirements if isinstance(requirements, list) else ():
-            if isinstance(item, dict) and item.get("key") == INSTANCE_TYPE and item.get("operator") == "In":
-                return tuple(str(value) for value in item.get("values") or ())
-        return ()
+        return allowed_types(self.spec)

@@ -5,7 +5,8 @@ from typing import Any
 from pydantic import Field
 from pydantic.aliases import AliasPath
 
-from plimsoll.labels import INSTANCE_TYPE, SPEC_HASH, WORKSPACE, WORKSPACE_NAMESPACE, WORKSPACE_UID
+from plimsoll.labels import SPEC_HASH, WORKSPACE, WORKSPACE_NAMESPACE, WORKSPACE_UID
+from plimsoll.model.karpenter.requirements import allowed_types, requirements_of
 from plimsoll.model.meta import Condition, ObservedObject
 
 
@@ -33,16 +34,12 @@ class NodePool(ObservedObject):
 
     @property
     def requirements(self) -> list[dict[str, Any]]:
-        items = self.template_spec.get("requirements")
-        return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
+        return requirements_of(self.template_spec)
 
     @property
     def instance_types(self) -> tuple[str, ...]:
         """Instance types that the requirements allow by `In`; empty if they name none."""
-        for item in self.requirements:
-            if item.get("key") == INSTANCE_TYPE and item.get("operator") == "In":
-                return tuple(str(value) for value in item.get("values") or ())
-        return ()
+        return allowed_types(self.template_spec)
 
     @property
     def node_class_group(self) -> str:

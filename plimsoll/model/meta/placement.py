@@ -64,6 +64,15 @@ class Placement:
     @classmethod
     def read(cls, spec: Mapping[str, Any]) -> "Placement":
         """Reads a pod's spec. Raises ValueError, which names the field that cannot be read."""
+        try:
+            return cls._read(spec)
+        except (AttributeError, OverflowError, TypeError) as error:
+            raise ValueError(
+                f"nodeSelector, affinity or tolerations have other types than those of a pod: {error}"
+            ) from None
+
+    @classmethod
+    def _read(cls, spec: Mapping[str, Any]) -> "Placement":
         affinity = spec.get("affinity") or {}
         node_affinity = (affinity.get("nodeAffinity") if isinstance(affinity, Mapping) else None) or {}
         stated = [

@@ -3,7 +3,14 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from plimsoll.cluster.pods import PodShare, ShareRefusal, UnreadableShareError, read_share, selected_node
+from plimsoll.cluster.pods import (
+    PodShare,
+    ShareRefusal,
+    UnreadableShareError,
+    check_declared,
+    read_share,
+    selected_node,
+)
 from plimsoll.labels import WORKSPACE
 from plimsoll.model.api import CAPACITY_GATE, KAI_NAMESPACES, LIFTED, DemandSettings
 from plimsoll.model.cluster import Pod
@@ -32,7 +39,7 @@ class DemandPods:
     whole: tuple[PodShare, ...] = ()
     """Pods that request whole devices, for which autoscalers provide nodes by themselves."""
     refused: tuple[ShareRefusal, ...] = ()
-    """Pods whose request cannot be read."""
+    """Pods whose request cannot be read, or is for parts of GPUs that are not declared."""
 
 
 def demand_pods(pods: Iterable[Pod], settings: DemandSettings, gpu_resource: str) -> DemandPods:
@@ -44,6 +51,8 @@ def demand_pods(pods: Iterable[Pod], settings: DemandSettings, gpu_resource: str
         if not pod.node_name and waits(pod, settings):
             try:
                 share = read_share(pod, gpu_resource, settings.device_resources)
+                if share is None and pod.unschedulable:
+                    check_declared(pod)
             except UnreadableShareError as error:
                 refused.append(ShareRefusal(pod, error.message, error.hint or ""))
                 continue

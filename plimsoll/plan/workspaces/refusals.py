@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from plimsoll.cluster.nodes import ALL_DISABLED, MIG_CONFIG, MIG_PREFIX, InvalidGpuLabel, Offer, Unusable
-from plimsoll.labels import GPU_COUNT, GPU_MEMORY, GPU_PRESENT, GPU_PRODUCT
+from plimsoll.cluster.nodes import ALL_DISABLED, MIG_CONFIG, InvalidGpuLabel, Offer, Unusable
+from plimsoll.labels import GPU_COUNT, GPU_MEMORY, GPU_PRESENT, GPU_PRODUCT, MIG_PREFIX
 from plimsoll.model import Reason, Refusal
 from plimsoll.model.cluster import Node
 from plimsoll.text import SHOWN, counted, shortlist
