@@ -193,8 +193,7 @@ class DemandRound:
                 continue
             if self._refuse_surplus(parts):
                 continue
-            binding = any(binds(limit, parts) for limit in self._usable.limits)
-            if unplaced and not limited and (binding or self._passed_over(unplaced, needs)):
+            if unplaced and not limited and self._is_contested(unplaced, needs, parts):
                 limited = True
                 self._refuse_by_limits(needs, found)
                 continue
@@ -228,13 +227,15 @@ class DemandRound:
             self._in_grace.add(uid)
         return bool(gangs_in_grace)
 
-    def _passed_over(self, unplaced: Collection[str], needs: Iterable[PodNeed]) -> bool:
-        """Whether a pod of a lower priority has a place, perhaps instead of one of these."""
-        able = (uid for uid in unplaced if self._usable.has_room(self._class_of[uid].needs[uid]))
-        highest = max((self._priority(uid) for uid in able), default=None)
-        return highest is not None and any(
-            need.name not in unplaced and self._priority(need.name) < highest for need in needs
-        )
+    def _is_contested(self, unplaced: Collection[str], needs: Iterable[PodNeed], parts: Iterable[Part]) -> bool:
+        """Whether limits leave these pods without a place, or a pod of a lower priority has the place of one."""
+        if any(binds(limit, parts) for limit in self._usable.limits):
+            return True
+        without = {uid: self._class_of[uid].needs[uid] for uid in unplaced}
+        if any(map(self._usable.has_new_node, without.values())):
+            return True
+        able = [self._priority(uid) for uid, need in without.items() if self._usable.has_room(need)]
+        return any(need.name not in unplaced and self._priority(need.name) < max(able) for need in needs if able)
 
     def _priority(self, uid: str) -> int:
         return self._class_of[uid].members.shares[uid].pod.priority

@@ -60,7 +60,7 @@ class Usable:
         self.free: list[FreeNode] = []
         """Free resources of existing and requested nodes."""
         self._kinds: set[Kind] = set()
-        self._rooms: dict[tuple[int, ...], bool] = {}
+        self._answers: dict[tuple[object, ...], bool] = {}
         self._add_free(_least_milli([each.members for each in classes], inputs.supply))
         self._add_requested()
         self.limits = inputs.limits.packing_limits({name: offer.shape for name, offer in self.offers.items()})
@@ -89,14 +89,25 @@ class Usable:
 
     def has_room(self, need: PodNeed) -> bool:
         """Whether the pod would have a place if no other pod waited."""
+        return self.has_new_node(need) or self._known(self._has_free, need)
+
+    def has_new_node(self, need: PodNeed) -> bool:
+        """Whether limits allow a new node that the pod fits, if no other pod waited."""
+        return self._known(self._has_offer, need)
+
+    def _known(self, check: Callable[[PodNeed], bool], need: PodNeed) -> bool:
         # The amounts of a class are one mapping for all pods that request as much.
-        key = (id(need.milli), need.devices, need.cpu_milli, need.memory_mib)
-        if key not in self._rooms:
-            self._rooms[key] = any(
-                could_take(offer, need) and self._inputs.limits.excess(offer.shape) is None
-                for offer in self.offers.values()
-            ) or any(_fits(node, need) for node in self.free)
-        return self._rooms[key]
+        key = (check, id(need.milli), need.devices, need.cpu_milli, need.memory_mib)
+        if key not in self._answers:
+            self._answers[key] = check(need)
+        return self._answers[key]
+
+    def _has_offer(self, need: PodNeed) -> bool:
+        limits = self._inputs.limits
+        return any(could_take(each, need) and limits.excess(each.shape) is None for each in self.offers.values())
+
+    def _has_free(self, need: PodNeed) -> bool:
+        return any(_fits(node, need) for node in self.free)
 
     def _add_free(self, least: int) -> None:
         for host in self._inputs.supply.values():
