@@ -115,6 +115,9 @@ def test_103_shares_of_a_twentieth_fit_one_node() -> None:
         pytest.param(3, {"gpu_fraction": "0.33334"}, 2, id="more than a third"),
         pytest.param(3, {"gpu_memory": "7600"}, 1, id="thirds of 22800 MiB"),
         pytest.param(3, {"gpu_memory": "7601"}, 2, id="one MiB more"),
+        pytest.param(3, {"gpu_fraction": "0.3333333333333333"}, 1, id="a third in 16 digits"),
+        pytest.param(3, {"gpu_fraction": "0.3333333333333334"}, 2, id="more than a third in 16 digits"),
+        pytest.param(7, {"gpu_fraction": "0.14285714285714285"}, 1, id="a seventh in 17 digits"),
     ],
 )
 def test_fractions_are_exact(count: int, annotations: dict[str, Any], gpus: int) -> None:
@@ -122,6 +125,27 @@ def test_fractions_are_exact(count: int, annotations: dict[str, Any], gpus: int)
     pods = [a_waiting_pod(f"pod-{n:02}", **annotations) for n in range(count)]
     plan = planned(*pods, live, a_node_pool("pool", ("g6.xlarge",)))
     assert (plan.gpus, refused(plan)) == (gpus, {})
+
+
+def test_shares_in_mib_of_six_models_of_gpu_are_exact() -> None:
+    """Three pods need an L4 together, exactly. The other two share a GPU of any model, of which each has other MiB."""
+    models = {
+        "g6.xlarge": ("NVIDIA-L4", 22850),
+        "g5.xlarge": ("NVIDIA-A10G", 22731),
+        "g4dn.xlarge": ("Tesla-T4", 15360),
+        "g6e.xlarge": ("NVIDIA-L40S", 46068),
+        "p4de.24xlarge": ("NVIDIA-A100-SXM4-80GB", 81920),
+        "p5.48xlarge": ("NVIDIA-H100-80GB-HBM3", 81559),
+    }
+    live = [
+        a_gpu_node(f"live-{name}", product, memory=memory, instance_type=name, taints=["full"])
+        for name, (product, memory) in models.items()
+    ]
+    on_l4 = {"nvidia.com/gpu.product": "NVIDIA-L4"}
+    pods = [a_waiting_pod(f"third-{n}", gpu_memory="7600", selector=on_l4) for n in range(3)]
+    pods += [a_waiting_pod(f"any-{mib}", gpu_memory=mib) for mib in ("13001", "12007")]
+    plan = planned(*pods, *live, a_node_pool("pool", tuple(models)))
+    assert (plan.gpus, plan.least_gpus, refused(plan)) == (2, 2, {})
 
 
 SIZES = ("0.1", "0.25", "0.3", "0.3333", "0.5", "0.6", "0.7", "0.9")

@@ -62,6 +62,11 @@ def test_fewest_gpus_of_shapes(asked: tuple[tuple[Milli | dict[str, Milli], int]
         pytest.param(3, exact_milli(27300, 81900), 1, id="thirds of the MiB of a GPU"),
         pytest.param(7, Fraction(1000, 7), 1, id="sevenths"),
         pytest.param(8, Fraction(1000, 7), 2, id="one seventh more"),
+        pytest.param(3, exact_milli(Fraction("0.3333333333333333")), 1, id="a third in 16 digits"),
+        pytest.param(7, exact_milli(Fraction("0.14285714285714285")), 1, id="a seventh in 17 digits"),
+        pytest.param(3, exact_milli(Fraction("0.333333333333333333")), 1, id="a third in 18 digits"),
+        pytest.param(3, exact_milli(Fraction("0." + 30 * "3")), 1, id="a third in 30 digits"),
+        pytest.param(13, Fraction(1000, 13) - Fraction(1, 10**40), 1, id="just below a 13th"),
     ],
 )
 def test_fractions_are_exact(count: int, milli: Milli, gpus: int) -> None:
@@ -69,6 +74,39 @@ def test_fractions_are_exact(count: int, milli: Milli, gpus: int) -> None:
     packing = pack_nodes(needs, [T4])
     check(packing, needs, [T4])
     assert (packing.gpus, packing.least) == (gpus, gpus)
+
+
+@pytest.mark.parametrize("digits", [16, 17, 18])
+def test_decimal_fractions_that_add_up_to_a_gpu_share_it(digits: int) -> None:
+    part = Fraction("0.123456789123456789"[: 2 + digits])
+    for more, gpus in ((0, 1), (Fraction(1, 10**digits), 2), (Fraction(1, 10**30), 2)):
+        needs = needs_of(*[({"T4": exact_milli(share)}, 1) for share in (part, 1 - part + more)])
+        packing = pack_nodes(needs, [T4])
+        check(packing, needs, [T4])
+        assert packing.gpus == gpus
+
+
+def test_fractions_of_18_digits_choose_between_nodes_with_many_gpus() -> None:
+    """The units of all GPUs of the wide node together exceed 64 bits."""
+    free = [FreeNode(name, "T4", (1000,) * gpus, 8_000, 32_768) for name, gpus in (("a-wide", 16), ("narrow", 1))]
+    needs = needs_of(*[({"T4": exact_milli(Fraction("0.333333333333333333"))}, 1)] * 3)
+    packing = pack_nodes(needs, [], free)
+    check(packing, needs, [], free)
+    assert [node.node for node in packing.nodes] == ["narrow"], "what is left is least there"
+
+
+def test_sizes_that_differ_on_many_kinds_are_exact_on_each() -> None:
+    """Shares in MiB: two are exactly an A10G, and the other two share a GPU of any kind. The common
+    denominator of the sizes on all kinds exceeds 64 bits."""
+    shares = {"L4": 22800, "A10G": 22700, "T4": 15300, "L40S": 46000, "A100": 81900, "H100": 81500, "B200": 183300}
+    shares |= {"H200": 143700, "A6000": 49100}
+    shapes = [NodeShape(f"{kind}-1", kind, 1, 16_000, 65_536) for kind in shares]
+    exactly = [{"A10G": exact_milli(mib, shares["A10G"])} for mib in (10_001, 12_699)]
+    anywhere = [{kind: exact_milli(mib, of) for kind, of in shares.items()} for mib in (13_001, 12_007)]
+    needs = needs_of(*[(milli, 1) for milli in (*exactly, *anywhere)])
+    packing = pack_nodes(needs, shapes)
+    check(packing, needs, shapes)
+    assert (packing.gpus, packing.least) == (2, 2)
 
 
 def test_fractions_fill_what_is_left_exactly() -> None:
@@ -186,6 +224,7 @@ def _built(asked: Any, free: Any) -> tuple[list[PodNeed], list[FreeNode]]:
 @given(NEEDS, FREE)
 @example([*[({ANY: 1000}, 1, 0, 0)] * 10, ({ANY: 1000}, 1, 3531, 1), ({"T4": 1}, 1, 0, 65537)], [("T4", (1,), 0, 0)])
 @example([({ANY: 1000}, 1, 0, 0), ({ANY: 500}, 2, 0, 1), ({"T4": 1, "A100": 1}, 1, 0, 1)], [])
+@example([({"T4": Fraction(1, 10**n + 1), "A100": Fraction(999 * 10**n + n, 10**n)}, 2, 1, 1) for n in range(25)], [])
 def test_no_node_is_overcommitted(asked: Any, free: Any) -> None:
     needs, nodes = _built(asked, free)
     check(pack_nodes(needs, SHAPES, nodes), needs, SHAPES, nodes)

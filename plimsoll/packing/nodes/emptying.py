@@ -18,11 +18,12 @@ def emptied(problem: NodeProblem, placing: Placing) -> Placing:
 
 
 def _least_used(problem: NodeProblem, placing: Placing) -> Sequence[int]:
-    """Rows of new nodes, least used first."""
+    """Rows of new nodes, least used first: by the GPUs that their pods take in sum."""
     used = {}
     for at in placing.shapes:
         row = placing.filling.row(at)
-        used[at] = sum(problem.grid.gpu - free for free in row.gpus)
+        whole = problem.grids[row.kind].gpu
+        used[at] = sum(whole - free for free in row.gpus) / whole
     return sorted(used, key=lambda at: (used[at], at))[:_TRIES]
 
 

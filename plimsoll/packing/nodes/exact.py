@@ -57,8 +57,9 @@ def _slots(problem: NodeProblem, best: Placing) -> Iterator[_Slot]:
         # If all pods have a place, only fewer GPUs are an improvement.
         most = min(most, pods if best.unplaced else best.cost[1] // shape.gpus)
         for _ in range(min(most, pods)):
-            gpus = (problem.grid.gpu,) * shape.gpus
-            yield _Slot(problem.kind[shape.kind], gpus, shape.cpu_milli, shape.memory_mib, shape.pods, shape=number)
+            kind = problem.kind[shape.kind]
+            gpus = (problem.grids[kind].gpu,) * shape.gpus
+            yield _Slot(kind, gpus, shape.cpu_milli, shape.memory_mib, shape.pods, shape=number)
 
 
 class _Exact:
@@ -88,7 +89,8 @@ class _Exact:
         placing = self._read(columns)
         # The maximum cost of a GPU in a node, as a part of the cost of the cheapest and of the most expensive node.
         gpu = 1 + 1.1 * _PRICE
-        least = math.ceil(cost / gpu - _ROUNDING) if self._problem.grid.exact and 0 < cost < _UNPLACED else 0
+        exact = all(grid.exact for grid in self._problem.grids)
+        least = math.ceil(cost / gpu - _ROUNDING) if exact and 0 < cost < _UNPLACED else 0
         return least, [] if placing is None else [placing]
 
     def _open_nodes(self) -> None:
@@ -130,7 +132,8 @@ class _Exact:
     def _fill(self, at: int) -> None:
         """Constraints: a slot's GPUs, CPU, memory and number of pods are not exceeded, and are 0 if the node is not
         used."""
-        slot, items, whole = self._slots[at], self._problem.items, self._problem.grid.gpu
+        slot, items = self._slots[at], self._problem.items
+        whole = self._problem.grids[slot.kind].gpu
         here = {number: column for (number, on), column in self._copies.items() if on == at}
         requests = self._problem.requests
         pods = dict.fromkeys(here.values(), 1)

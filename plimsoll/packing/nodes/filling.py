@@ -6,8 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from plimsoll.packing.nodes.need import UNBOUNDED
-
 _FEW_ROWS = 64
 _Column = NDArray[np.int64]
 
@@ -46,10 +44,10 @@ class Row:
 
 
 class Filling:
-    """Nodes with their free resources. `whole` is the number of units of a whole GPU."""
+    """Nodes with their free resources. `whole` has the units of a whole GPU by kind."""
 
-    def __init__(self, whole: int) -> None:
-        self.whole = whole
+    def __init__(self, whole: Sequence[int]) -> None:
+        self._whole = np.array(whole, dtype=np.int64)
         self._rows = 0
         self._width = 1
         self._table = np.zeros((6, _FEW_ROWS), dtype=np.int64)
@@ -57,16 +55,15 @@ class Filling:
         self._gpus = np.full((_FEW_ROWS, 1), -1, dtype=np.int64)
         self._labels: list[int] = []
         self._held: list[tuple[tuple[int, ...], ...]] = []
-        self._counts_pods = False
         self._most = np.ones(2)
         """Maximum CPU and memory of any row, to which those of a row are relative."""
 
     def copy(self) -> "Filling":
-        other = Filling(self.whole)
+        other = Filling(self._whole.tolist())
         other._rows, other._width = self._rows, self._width
         other._table, other._gpus = self._table.copy(), self._gpus.copy()
         other._labels, other._held = self._labels.copy(), self._held.copy()
-        other._most, other._counts_pods = self._most.copy(), self._counts_pods
+        other._most = self._most.copy()
         return other
 
     def __len__(self) -> int:
@@ -83,7 +80,6 @@ class Filling:
         self._labels.append(row.label)
         self._held.append(row.held)
         np.maximum(self._most, (row.cpu_milli, row.memory_mib), out=self._most)
-        self._counts_pods |= row.pods < UNBOUNDED
         self._rows += 1
         return at
 
@@ -120,9 +116,8 @@ class Filling:
             rows = self._able(request, sizes)
             if not len(rows):
                 break
-            free = np.maximum(self._gpus[rows], 0).sum(axis=1)
             _, cpu, memory, _, _, tier = self._table[:, rows]
-            left = free / (self.whole * self._width) + cpu / self._most[0] + memory / self._most[1]
+            left = self._free_part(rows, self._width) + cpu / self._most[0] + memory / self._most[1]
             count -= self._put(int(rows[np.argmin(left + 4.0 * tier)]), request, count, count)
         return count
 
@@ -136,7 +131,7 @@ class Filling:
             rows = self._able(request, sizes)
             if not len(rows):
                 break
-            free = np.maximum(self._gpus[rows], 0).sum(axis=1) / self.whole
+            free = self._free_part(rows, 1)
             if np.count_nonzero(sizes) > 1:
                 # On the kind with the most free GPUs; kinds with few free GPUs are left for requests that can use no
                 # other.
@@ -153,9 +148,10 @@ class Filling:
 
     def put_on(self, at: int, gpus: Sequence[int], request: PlacementRequest) -> bool:
         """Places one pod on these GPUs of a row with one node. Returns whether it fits."""
-        size = request.sizes[int(self._table[0, at])]
+        kind = int(self._table[0, at])
+        size, whole = request.sizes[kind], int(self._whole[kind])
         free = [int(self._gpus[at, gpu]) for gpu in gpus]
-        fresh = sum(each == self.whole for each in free) if request.shares else 0
+        fresh = sum(each == whole for each in free) if request.shares else 0
         taken = (request.cpu_milli, request.memory_mib, request.pods + fresh)
         if not size or min(free) < size or (self._table[1:4, at] < taken).any():
             return False
@@ -179,6 +175,13 @@ class Filling:
             placed += 1
         return placed
 
+    def _free_part(self, rows: _Column, gpus: int) -> NDArray[np.float64]:
+        """What is free on all GPUs of a node of each row, as a part of this number of GPUs. The units of several GPUs
+        can exceed int64, so they are summed as floating-point numbers."""
+        units = np.einsum("ij->i", np.maximum(self._gpus[rows], 0).astype(np.float64))
+        part: NDArray[np.float64] = units / (self._whole[self._table[0, rows]] * float(gpus))
+        return part
+
     def _able(self, request: PlacementRequest, sizes: _Column) -> _Column:
         """The rows with nodes that the request fits."""
         kind, cpu, memory, pods, count, _ = self._table[:, : self._rows]
@@ -197,8 +200,8 @@ class Filling:
         enough = free >= size[rows, None]
         devices = len(request.held)
         good = enough.sum(axis=1) >= devices
-        if request.shares and self._counts_pods:
-            joined = (enough & (free < self.whole)).sum(axis=1)
+        if request.shares and (pods[rows] < request.pods + devices).any():
+            joined = (enough & (free < self._whole[kind[rows], None])).sum(axis=1)
             good &= pods[rows] >= request.pods + np.maximum(0, devices - joined)
         able: _Column = rows[good]
         return able
@@ -207,13 +210,13 @@ class Filling:
         """Places a request at most `most` times on one node of the row, and the same on further nodes of the row, up to
         `count` in total. Returns how many were placed."""
         row = self.row(at)
-        size, devices = request.sizes[row.kind], len(request.held)
+        size, whole, devices = request.sizes[row.kind], int(self._whole[row.kind]), len(request.held)
         gpus, held = list(row.gpus), list(row.held)
         cpu, memory, pods = row.cpu_milli, row.memory_mib, row.pods
         copies = 0
         while copies < most and cpu >= request.cpu_milli and memory >= request.memory_mib:
             tight = sorted((free, gpu) for gpu, free in enumerate(gpus) if free >= size)[:devices]
-            taken = request.pods + (sum(free == self.whole for free, _ in tight) if request.shares else 0)
+            taken = request.pods + (sum(free == whole for free, _ in tight) if request.shares else 0)
             if len(tight) < devices or pods < taken:
                 break
             for (free, gpu), items in zip(tight, request.held, strict=True):

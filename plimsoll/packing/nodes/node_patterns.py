@@ -137,7 +137,7 @@ class _Search:
             gpus = (GPU_MILLI,) * shape.gpus
             yield _Nodes(problem.kind[shape.kind], gpus, getattr(shape, self._host), shape=number, cost=cost)
         for at, row in self._base.filling.rows():
-            free = tuple(exact_milli(units, problem.grid.gpu) for units in row.gpus)
+            free = tuple(exact_milli(units, problem.grids[row.kind].gpu) for units in row.gpus)
             yield _Nodes(row.kind, free, getattr(row, self._host), row=at, count=row.count)
 
     def _grid(self, kind: int) -> Grid:

@@ -62,8 +62,7 @@ def _unit(problem: NodeProblem, gpus: Sequence[tuple[int, ...]], count: int) -> 
     """The unit of these items, listed by GPU. An item that uses several GPUs is listed on each and counts once."""
     copies = Counter(item for items in gpus for item in items)
     pods = {item: number // problem.items[item].devices for item, number in copies.items()}
-    whole = problem.grid.gpu
-    sizes = tuple(whole if problem.holds(kind, gpus) else 0 for kind in range(len(problem.kinds)))
+    sizes = tuple(grid.gpu if problem.holds(kind, gpus) else 0 for kind, grid in enumerate(problem.grids))
     reserved = sum(any(not problem.items[item].whole for item in items) for items in gpus)
     request = PlacementRequest(
         sizes,
@@ -120,7 +119,7 @@ class _Shared:
             for free, items in zip(row.gpus, row.held, strict=True):
                 if free > 0 and (items or at not in self._base.shapes):
                     units[row.kind, free] += row.count
-        supply = {(kind, exact_milli(free, problem.grid.gpu)): count for (kind, free), count in units.items()}
+        supply = {(kind, exact_milli(free, problem.grids[kind].gpu)): count for (kind, free), count in units.items()}
         counts = ShareCounts(
             items=tuple(
                 ({problem.kind[kind]: size for kind, size in sizes}, sum(self._left[n] for n in self._of_size[sizes]))
@@ -170,7 +169,7 @@ class _Shared:
                 self._free[row.kind, self._units_of(row.kind, free)].append((at, gpu))
 
     def _units_of(self, kind: int, free: int) -> int:
-        return free * self._grids[kind] // self._problem.grid.gpu
+        return free * self._grids[kind] // self._problem.grids[kind].gpu
 
     def _take(self, key: _FreePart) -> tuple[int, int]:
         """The row and the index of such a free GPU. The node is alone in its row."""
@@ -343,7 +342,7 @@ class _OntoShapes:
         ]
         free = []
         for _, row in base.filling.rows():
-            gpus = (GPU_MILLI,) * row.gpus.count(problem.grid.gpu)
+            gpus = (GPU_MILLI,) * row.gpus.count(problem.grids[row.kind].gpu)
             if gpus:
                 node = FreeNode("", problem.kinds[row.kind], gpus, row.cpu_milli, row.memory_mib, row.pods)
                 free.append((node, row.count))

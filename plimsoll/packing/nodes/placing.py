@@ -1,8 +1,10 @@
 """NodeProblem and Placing: the packing problem in numbers, and a solution with its cost."""
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 from plimsoll.packing.nodes.filling import Filling, PlacementRequest, Row
 from plimsoll.packing.nodes.need import FilledNode, FreeNode, Item, Limit, NodeShape
@@ -10,8 +12,14 @@ from plimsoll.packing.units import Grid, Milli
 
 _OVER_LIMIT = 10**9
 """Cost of exceeding a limit, relative to a pod without a place."""
-_FINEST = 10**12
-"""Maximum units of a GPU in which sizes are counted."""
+_FINEST = math.lcm(10**9, *range(1, 31))
+"""Maximum units of a GPU in which sizes are counted: 5.8 * 10^18, below the maximum of int64 of 9.2 * 10^18.
+
+`Filling` keeps the units of a GPU as int64, and sums those of several GPUs as floating-point numbers, so that a node
+may have any number of GPUs. Decimal fractions of up to 18 digits are exact. If sizes need more units, a GPU has this
+number and sizes are rounded up. It is a multiple of 10^9 and of 1 to 30: decimal fractions of up to 9 digits stay exact
+then, and n shares of a long decimal fraction just below 1/n still fit one GPU.
+"""
 
 _Alike = tuple[int, str, tuple[Milli, ...], int, int, int]
 """Key of equal nodes: all but their names and the order of their GPUs."""
@@ -56,14 +64,27 @@ class NodeProblem:
         kinds = {kind for item in items for kind, _ in item.milli}
         self.kinds = sorted(kinds | {shape.kind for shape in shapes} | {group[0].kind for group in self._groups})
         self.kind = {kind: number for number, kind in enumerate(self.kinds)}
-        self.grid = Grid((size for item in items for _, size in item.milli), _FINEST)
+        self.grids = self._grids()
+        """The units of sizes on a GPU, by kind."""
         self.requests = [self._request(number, item) for number, item in enumerate(items)]
         self.fitting = [self._fitting(item) for item in items]
         """For each item, the numbers of the shapes of which an empty node takes it."""
 
+    def _grids(self) -> tuple[Grid, ...]:
+        """One grid for all kinds. If sizes are not exact on it, one for each kind: a size is only compared with GPUs of
+        its own kind, and the sizes of pods in MiB have a denominator for each kind."""
+        sizes: list[list[Milli]] = [[] for _ in self.kinds]
+        for item in self.items:
+            for kind, size in item.milli:
+                sizes[self.kind[kind]].append(size)
+        common = Grid(chain.from_iterable(sizes), _FINEST)
+        return tuple(common if common.exact else Grid(of_kind, _FINEST) for of_kind in sizes)
+
     def _request(self, number: int, item: Item) -> PlacementRequest:
         milli = dict(item.milli)
-        sizes = tuple(self.grid.size(milli[kind]) if kind in milli else 0 for kind in self.kinds)
+        sizes = tuple(
+            grid.size(milli[kind]) if kind in milli else 0 for kind, grid in zip(self.kinds, self.grids, strict=True)
+        )
         return PlacementRequest(sizes, ((number,),) * item.devices, item.cpu_milli, item.memory_mib, 1, not item.whole)
 
     def _fitting(self, item: Item) -> tuple[int, ...]:
@@ -109,12 +130,12 @@ class NodeProblem:
 
     def empty(self) -> Filling:
         """The free nodes without pods."""
-        filling = Filling(self.grid.gpu)
+        filling = Filling([grid.gpu for grid in self.grids])
         for label, group in enumerate(self._groups):
-            node = group[0]
-            gpus = tuple(self.grid.free(free) for free in sorted(node.gpus))
+            node, kind = group[0], self.kind[group[0].kind]
+            gpus = tuple(self.grids[kind].free(free) for free in sorted(node.gpus))
             filling.add(
-                Row(label, self.kind[node.kind], gpus, ((),) * len(gpus), node.cpu_milli, node.memory_mib, node.pods,
+                Row(label, kind, gpus, ((),) * len(gpus), node.cpu_milli, node.memory_mib, node.pods,
                     len(group), node.tier)
             )  # fmt: skip
         return filling
@@ -160,9 +181,9 @@ class NodeProblem:
 
     def add_new(self, placing: Placing, shape: int, count: int) -> int:
         """Adds empty nodes of a shape. Returns their row."""
-        of = self.shapes[shape]
-        gpus = (self.grid.gpu,) * of.gpus
-        row = Row(-1 - shape, self.kind[of.kind], gpus, ((),) * of.gpus, of.cpu_milli, of.memory_mib, of.pods, count, 9)
+        of, kind = self.shapes[shape], self.kind[self.shapes[shape].kind]
+        gpus = (self.grids[kind].gpu,) * of.gpus
+        row = Row(-1 - shape, kind, gpus, ((),) * of.gpus, of.cpu_milli, of.memory_mib, of.pods, count, 9)
         at = placing.filling.add(row)
         placing.shapes[at] = shape
         return at
@@ -230,7 +251,7 @@ class NodeProblem:
         """Whether each GPU of the kind can hold its items."""
         for items in gpus:
             sizes = [self.requests[item].sizes[kind] for item in items]
-            if not all(sizes) or sum(sizes) > self.grid.gpu:
+            if not all(sizes) or sum(sizes) > self.grids[kind].gpu:
                 return False
         return True
 
