@@ -4,6 +4,7 @@ import random
 from fractions import Fraction
 from typing import Any
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -176,3 +177,36 @@ def test_an_exact_packing_is_hardly_ever_better() -> None:
         if more or packing.gpus > fewest:
             worse.append((seed, packing.gpus, fewest, len(left)))
     assert len(worse) <= WORSE_THAN_EXACT, worse
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_few_pods_on_many_kinds_of_node_reach_the_bound(seed: int) -> None:
+    """Whatever the kinds are named: four instance types in four zones, and pods that differ in which they can use."""
+    kinds = list("abcdefghijklmnop")
+    named = dict(zip(kinds, random.Random(seed).sample(kinds, len(kinds)), strict=True))
+    shapes = [
+        NodeShape(named[kind], named[kind], gpus, cpu, memory, None, 110)
+        for of_type, gpus, cpu, memory in (
+            ("abcd", 8, 95_690, 1_088_069), ("ehij", 4, 47_810, 178_757),
+            ("fgkl", 1, 7_910, 28_745), ("mnop", 1, 15_890, 59_055),
+        )
+        for kind in of_type
+    ]  # fmt: skip
+
+    def of(able: str, large: int | Fraction, other: int | Fraction, devices: int, cpu: int, memory: int) -> PodNeed:
+        """A pod with that share of the GPUs of the largest type, and of those of the others."""
+        milli = {named[kind]: large if kind in "abcd" else other for kind in able}
+        return PodNeed(f"pod-{able}-{other}", milli, devices, cpu, memory)
+
+    everywhere = "abcdefghijklmnop"
+    third, part = Fraction(300_000, 409), (Fraction(20_000, 409), Fraction(2_000, 23))
+    pods = [
+        of("abcd", third, third, 1, 0, 0), of("bekn", *part, 1, 3000, 9216), of("abcdefghijkl", *part, 1, 0, 0),
+        of("abcdefghijkl", 300, 300, 2, 500, 0), of("fgkl", 600, 600, 1, 0, 1024),
+        of(everywhere, 900, 900, 1, 0, 1024), of(everywhere, 400, 400, 1, 0, 1024), of("bekn", 900, 900, 1, 0, 1024),
+        of("fgkl", 250, 250, 1, 0, 1024), of("aghp", 900, 900, 1, 0, 1024), of(everywhere, 200, 200, 1, 3000, 1024),
+        of("djlo", 100, 100, 1, 500, 1024),
+        of(everywhere, Fraction(76_000, 409), Fraction(7_600, 23), 4, 0, 0), of("a", third, third, 1, 500, 0),
+    ]  # fmt: skip
+    found = pack_nodes(pods, shapes)
+    assert (found.unplaced, found.gpus, found.least) == ((), 10, 10)

@@ -2,16 +2,17 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from plimsoll.packing.gpus import Program
-from plimsoll.packing.nodes.need import UNBOUNDED
+from plimsoll.packing.nodes.filling import PlacementRequest
+from plimsoll.packing.nodes.need import UNBOUNDED, Item
 from plimsoll.packing.nodes.placing import NodeProblem, Placing
 from plimsoll.packing.nodes.scale import Scale
 
-_MOST_COLUMNS = 1500
-"""Maximum number of columns; larger programs take too long."""
+_MOST_COLUMNS = 2500
+"""Maximum number of columns for pods on nodes and GPUs; larger programs take over a second."""
 _NODES = 100
 """Maximum number of nodes of the search tree."""
 _UNPLACED = 1000.0
@@ -34,6 +35,13 @@ class _Slot:
     row: int = -1
     shape: int = -1
 
+    def gpus_for(self, item: Item, request: PlacementRequest) -> list[int]:
+        """The GPUs that a pod of the item could use; none if it does not fit the node."""
+        size = request.sizes[self.kind]
+        gpus = [gpu for gpu, free in enumerate(self.gpus) if 0 < size <= free]
+        fits = len(gpus) >= item.devices and item.cpu_milli <= self.cpu_milli and item.memory_mib <= self.memory_mib
+        return gpus if fits else []
+
 
 def exact_placing(problem: NodeProblem, best: Placing) -> tuple[int, list[Placing]]:
     """A lower bound of the GPUs of new nodes, and placings of all pods that are better than `best`, if any are found.
@@ -41,10 +49,19 @@ def exact_placing(problem: NodeProblem, best: Placing) -> tuple[int, list[Placin
     (0, []) if there are too many pods and nodes.
     """
     slots = list(_slots(problem, best))
-    columns = sum(len(slot.gpus) + 1 for slot in slots) * len(problem.items)
-    if not slots or columns > _MOST_COLUMNS:
+    if not slots or not _is_small(problem, slots):
         return 0, []
     return _Exact(problem, slots).solved()
+
+
+def _is_small(problem: NodeProblem, slots: Iterable[_Slot]) -> bool:
+    columns = 0
+    for slot, count in Counter(slots).items():
+        usable = (len(slot.gpus_for(*each)) for each in zip(problem.items, problem.requests, strict=True))
+        columns += count * sum(1 + gpus for gpus in usable if gpus)
+        if columns > _MOST_COLUMNS:
+            return False
+    return True
 
 
 def _slots(problem: NodeProblem, best: Placing) -> Iterator[_Slot]:
@@ -114,9 +131,8 @@ class _Exact:
         self._cost[unplaced] = _UNPLACED
         everywhere = {unplaced: 1.0}
         for at, slot in enumerate(self._slots):
-            size = request.sizes[slot.kind]
-            gpus = [gpu for gpu, free in enumerate(slot.gpus) if 0 < size <= free]
-            if len(gpus) < item.devices or item.cpu_milli > slot.cpu_milli or item.memory_mib > slot.memory_mib:
+            gpus = slot.gpus_for(item, request)
+            if not gpus:
                 continue
             copies = self._copies[number, at] = self._program.column(integer=True)
             everywhere[copies] = 1.0
