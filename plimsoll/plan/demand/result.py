@@ -6,13 +6,13 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from plimsoll.packing import GPU_MILLI, Milli
-from plimsoll.packing.nodes import FreeNode, PodNeed
+from plimsoll.packing.nodes import PodNeed
 from plimsoll.plan.classes import milli_of, share_milli
 from plimsoll.plan.demand.class_plan import ClassPlan
 from plimsoll.plan.demand.demand import Demand, DemandPlan, PlannedNode
 from plimsoll.plan.demand.joint import Part, filled
 from plimsoll.plan.demand.new_nodes import NewNodes
-from plimsoll.plan.demand.usable import DemandInputs, Usable
+from plimsoll.plan.demand.usable import DemandInputs, Usable, fits
 from plimsoll.plan.owned import parse_time
 
 
@@ -91,7 +91,7 @@ class Result:
         usable = [
             self._usable.requested[node.name]
             for node in self._usable.free
-            if node.name in self._usable.requested and _is_usable(node, need)
+            if node.name in self._usable.requested and fits(node, need)
         ]
         if not usable:
             return False
@@ -165,13 +165,3 @@ def _sizes(needs: Iterable[PodNeed]) -> Mapping[Milli, int]:
     for need in needs:
         found[share_milli(need)] += need.devices
     return found
-
-
-def _is_usable(node: FreeNode, need: PodNeed) -> bool:
-    """Whether the pod fits the requested node while no other pod uses it."""
-    return (
-        node.kind in need.milli
-        and len(node.gpus) >= need.devices
-        and node.cpu_milli >= need.cpu_milli
-        and node.memory_mib >= need.memory_mib
-    )

@@ -47,6 +47,8 @@ class DemandRound:
     def plan(self) -> DemandPlan:
         for each in self._classes:
             self._prepare(each)
+        for uid, why, redacted in self._inputs.without_place:
+            self._class_of[uid].refused[uid], self._class_of[uid].redacted[uid] = why, redacted
         found = self._gangs()
         unstartable = [gang for gang in found if gang.lacking(lambda uid: uid in self._class_of[uid].needs)]
         self._leave_out(unstartable)
@@ -84,9 +86,6 @@ class DemandRound:
         placement, usable = each.demand_class.placement, self._usable
         each.refused |= each.members.unreadable
         each.redacted |= each.members.redacted
-        for uid, why, redacted in self._inputs.without_place:
-            if uid in each.members.shares:
-                each.refused[uid], each.redacted[uid] = why, redacted
         offers = [offer for offer in usable.offers.values() if placement in offer.kind.placements]
         each.levels = [usable.existing_kinds(each.demand_class, usable.kinds.keys())]
         for rank in sorted({_rank(offer, each) for offer in offers}):
@@ -215,6 +214,8 @@ class DemandRound:
     def _hold_back(self, found: Iterable[Gang], unplaced: Collection[str], without_place: Collection[str]) -> bool:
         """Gives a grace period to all pods of each gang that can start only with pods that are still in theirs. Returns
         whether there was one."""
+        if not self._in_grace:
+            return False
         gangs_in_grace = [
             gang
             for gang in found

@@ -107,7 +107,7 @@ class Usable:
         return any(could_take(each, need) and limits.excess(each.shape) is None for each in self.offers.values())
 
     def _has_free(self, need: PodNeed) -> bool:
-        return any(_fits(node, need) for node in self.free)
+        return any(fits(node, need) for node in self.free)
 
     def _add_free(self, least: int) -> None:
         for host in self._inputs.supply.values():
@@ -149,7 +149,7 @@ def could_take(offer: ShapeOffer, need: PodNeed) -> bool:
     )
 
 
-def _fits(node: FreeNode, need: PodNeed) -> bool:
+def fits(node: FreeNode, need: PodNeed) -> bool:
     """Whether the pod fits what is free of the node."""
     milli = need.milli.get(node.kind)
     return (
