@@ -58,7 +58,7 @@ def main(
     ledger.update(some_nodes, pods)
     list(ledger.accounts())
     seconds = {"build": built, "pod": _median(pod, 20 * rounds), "snapshot": _median(snapshot, rounds)}
-    free = sum(milli for node in free_nodes(ledger) for milli in node.gpus)
+    free = sum(milli for node in free_nodes(ledger) for milli in node.devices)
     figures = {
         "nodes": nodes,
         "pods": len(pods),

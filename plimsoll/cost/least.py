@@ -76,7 +76,7 @@ def least_weight(needs: Sequence[PodNeed], groups: Sequence[Alike], fixed: Seque
             _row(program, taken, sum(map(room, members)), {})
     for kinds, gpus in _least_gpus(needs, groups, fixed):
         of = {
-            column: float(len(group.node.gpus))
+            column: float(len(group.node.devices))
             for column, group in zip(kept, groups, strict=True)
             if group.node.kind in kinds
         }
@@ -95,7 +95,7 @@ def _least_gpus(
     """GPUs that the pods of some kinds need on nodes of the groups, where none of them fits a GPU of other kinds."""
     for kinds in _apart({frozenset(need.milli) for need in needs}):
         shapes = [
-            NodeShape(str(number), node.kind, len(node.gpus), node.cpu_milli, node.memory_mib, pods=node.pods)
+            NodeShape(str(number), node.kind, len(node.devices), node.cpu_milli, node.memory_mib, pods=node.pods)
             for number, node in enumerate(group.node for group in groups)
             if node.kind in kinds
         ]
@@ -132,7 +132,7 @@ def _floor(amount: int) -> int:
 def _takes(node: FreeNode, item: _Item) -> bool:
     milli, devices, cpu, memory = item
     able = dict(milli).get(node.kind)
-    return able is not None and len(node.gpus) >= devices and node.cpu_milli >= cpu and node.memory_mib >= memory
+    return able is not None and len(node.devices) >= devices and node.cpu_milli >= cpu and node.memory_mib >= memory
 
 
 def _resources(items: Mapping[_Item, int]) -> list[tuple[_Amount, _Room]]:
@@ -141,19 +141,19 @@ def _resources(items: Mapping[_Item, int]) -> list[tuple[_Amount, _Room]]:
     def parts(size: int) -> tuple[_Amount, _Room]:
         return (
             lambda item, kind: float(item[1] * (dict(item[0])[kind] // size)),
-            lambda node: float(sum(free // size for free in node.gpus)),
+            lambda node: float(sum(free // size for free in node.devices)),
         )
 
     def together(devices: int) -> tuple[_Amount, _Room]:
         return (
             lambda item, kind: float(item[1] >= devices and dict(item[0])[kind] == GPU_MILLI),
-            lambda node: float(sum(free == GPU_MILLI for free in node.gpus) // devices),
+            lambda node: float(sum(free == GPU_MILLI for free in node.devices) // devices),
         )
 
     return [
         (
             lambda item, kind: item[1] * float(dict(item[0])[kind]) / GPU_MILLI,
-            lambda node: float(sum(node.gpus)) / GPU_MILLI,
+            lambda node: float(sum(node.devices)) / GPU_MILLI,
         ),
         (lambda item, _: item[2] / 1000, lambda node: _amount(node.cpu_milli) / 1000),
         (lambda item, _: item[3] / 1024, lambda node: _amount(node.memory_mib) / 1024),

@@ -169,7 +169,7 @@ def _smallest(name: str, group: Sequence[UsedNode]) -> NodeShape:
     return NodeShape(
         name=name,
         kind=every[0].kind,
-        gpus=len(every[0].gpus),
+        gpus=len(every[0].devices),
         cpu_milli=min(each.cpu_milli for each in every),
         memory_mib=min(each.memory_mib for each in every),
         price=group[0].price,

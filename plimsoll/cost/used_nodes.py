@@ -38,11 +38,11 @@ class UsedNode:
 
     @property
     def gpus(self) -> int:
-        return len(self.free.gpus)
+        return len(self.free.devices)
 
     @property
     def used_milli(self) -> Milli:
-        return self.gpus * GPU_MILLI - sum(self.free.gpus)
+        return self.gpus * GPU_MILLI - sum(self.free.devices)
 
     @property
     def emptied(self) -> FreeNode:
@@ -167,7 +167,7 @@ class _Kinds:
 
     def renamed(self, account: GpuAccount) -> FreeNode:
         free = free_node(account, account.free_milli)
-        return FreeNode(free.name, self.of(account), free.gpus, free.cpu_milli, free.memory_mib, free.pods)
+        return FreeNode(free.name, self.of(account), free.devices, free.cpu_milli, free.memory_mib, free.pods)
 
     def need(self, each: PodShare, account: GpuAccount, *, any_gpu: bool) -> PodNeed:
         share, pod = each.share, each.pod

@@ -58,9 +58,15 @@ def test_a_pod_counts_as_a_part_of_a_gpu_on_nodes_with_the_devices(resource: str
     assert len(on_new(found)) == pods
 
 
-@pytest.mark.parametrize(("each", "pods", "nodes"), [(6, 2, 1), (8, 2, 1), (8, 3, 2), (16, 1, 1)])
-def test_a_pod_may_request_more_than_one_gpu_has(each: int, pods: int, nodes: int) -> None:
-    assert len(plan(*[asking(f"pod-{n}", count=each) for n in range(pods)]).nodes) == nodes
+@pytest.mark.parametrize(
+    ("each", "pods", "nodes"), [(6, 2, 1), (8, 2, 1), (8, 3, 2), (16, 1, 1), (3, 5, 1), (5, 3, 1), (3, 6, 2), (5, 4, 2)]
+)
+def test_devices_of_a_pod_may_be_of_different_gpus(each: int, pods: int, nodes: int) -> None:
+    found = plan(*[asking(f"pod-{n}", count=each) for n in range(pods)])
+    assert len(found.nodes) == nodes
+    assert found.least_gpus == 4 * nodes
+    assert only(found).least_gpus == -(-pods * each // 4)
+    assert all(len(node.held) <= node.gpus for node in found.nodes)
 
 
 def test_more_devices_than_any_node_has_are_refused() -> None:
@@ -74,6 +80,13 @@ def test_free_devices_are_used_first_and_running_pods_count() -> None:
     found = plan(a_shared_node("node", 16), *running, *several(3))
     assert len(on_nodes(found)) == 2
     assert types(found) == [A10G_4]
+
+
+def test_free_devices_of_different_gpus_serve_one_pod() -> None:
+    running = [asking(f"running-{n}", node="node", reason=None, phase="Running", count=3) for n in range(3)]
+    found = plan(a_shared_node("node", 16), *running, asking("pod", count=5), asking("late", count=2))
+    assert on_nodes(found) == {"uid-pod": "node", "uid-late": "node"}
+    assert not found.nodes
 
 
 def test_what_is_requested_is_not_requested_again() -> None:

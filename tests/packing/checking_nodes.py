@@ -34,16 +34,16 @@ def check(
 
 def _check_node(filled: FilledNode, named: dict[str, PodNeed], node: FreeNode) -> None:
     assert filled.kind == node.kind
-    assert len(filled.gpus) == len(node.gpus)
+    assert len(filled.devices) == len(node.devices)
     assert filled.pods
-    for held, most in zip(filled.gpus, node.gpus, strict=True):
+    for held, most in zip(filled.devices, node.devices, strict=True):
         assert len(held) == len(set(held))
         assert sum(size_on(named[name], node.kind) for name in held) <= most
     for name in filled.pods:
-        assert sum(name in held for held in filled.gpus) == named[name].devices
+        assert sum(name in held for held in filled.devices) == named[name].devices
     reservations = sum(
         free == GPU_MILLI and any(is_shared(named[name]) for name in held)
-        for held, free in zip(filled.gpus, node.gpus, strict=True)
+        for held, free in zip(filled.devices, node.devices, strict=True)
     )
     assert len(filled.pods) + reservations <= node.pods
     assert sum(named[name].cpu_milli for name in filled.pods) <= node.cpu_milli
@@ -52,7 +52,7 @@ def _check_node(filled: FilledNode, named: dict[str, PodNeed], node: FreeNode) -
 
 def empty(shape: NodeShape) -> FreeNode:
     """A new node of the shape."""
-    return FreeNode("", shape.kind, (GPU_MILLI,) * shape.gpus, shape.cpu_milli, shape.memory_mib, shape.pods)
+    return FreeNode("", shape.kind, (GPU_MILLI,) * shape.devices, shape.cpu_milli, shape.memory_mib, shape.pods)
 
 
 def is_shared(need: PodNeed) -> bool:

@@ -74,7 +74,7 @@ def _on_node(needs: Sequence[PodNeed], node: FreeNode) -> Masks:
             and sum(needs[number].memory_mib for number in held) <= node.memory_mib
             and _on_gpus(
                 [(sizes[number], needs[number].devices, is_shared(needs[number])) for number in held],
-                node.gpus,
+                node.devices,
                 node.pods - len(held),
             )
         ):

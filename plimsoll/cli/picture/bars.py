@@ -61,7 +61,7 @@ class NodeBars:
 def gpu_picture(ledger: GpuLedger, plan: DemandPlan) -> tuple[NodeBars, ...]:
     """Nodes that get pods first, then those in use, then new ones; without nodes that are entirely free."""
     pods = {uid: each for demand in plan.demands for uid, each in demand.pods.items()}
-    placed = {node.node: node.gpus for node in plan.places}
+    placed = {node.node: node.devices for node in plan.places}
     existing = [
         _of_account(account, placed.get(account.node.name, ()), pods) for account in ledger.accounts() if account.gpus
     ]

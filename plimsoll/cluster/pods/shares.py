@@ -71,11 +71,12 @@ class GpuKind(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class KindSizes:
-    """Thousandths of one GPU that a share uses, by kind of GPU; kinds that it does not fit are left out."""
+    """Thousandths of one device that a share uses, by kind of GPU; kinds that it does not fit are left out. The devices
+    are those of the kind's `sharing`: GPUs, or what pods request instead."""
 
     milli: Mapping[str, Milli]
     devices: int = 1
-    """Number of GPUs of one node that it uses so much of."""
+    """Number of devices of one node that it uses so much of."""
     assumed: tuple[str, ...] = ()
     """GPU products whose memory or TFLOPS are not known; their thousandths are an assumption to report."""
 
@@ -180,7 +181,7 @@ def size_by_kind(
     """
     able = sorted(name for name, kind in kinds.items() if is_of_model(share, kind))
     if share.resource:
-        return _size_of_devices(share, {name: kinds[name].sharing.per_gpu for name in able})
+        return KindSizes(dict.fromkeys(able, GPU_MILLI), share.devices)
     if share.milli is not None:
         return KindSizes(dict.fromkeys(able, share.milli), share.devices)
     known: dict[str, Milli] = {}
@@ -195,13 +196,6 @@ def size_by_kind(
     unknown = tuple(name for name in able if name not in known)
     products = tuple(sorted({kinds[name].product for name in unknown}))
     return KindSizes(dict.fromkeys(unknown, assumed_milli), share.devices, products)
-
-
-def _size_of_devices(share: GPUShare, per_gpu: Mapping[str, int]) -> KindSizes:
-    """Size of a share that requests devices that are parts of GPUs: the fewest GPUs that have so many devices, with the
-    same part of each."""
-    gpus = max((-(-share.devices // each) for each in per_gpu.values()), default=1)
-    return KindSizes({name: exact_milli(share.devices, each * gpus) for name, each in per_gpu.items()}, gpus)
 
 
 def is_of_model(share: GPUShare, kind: GpuKind) -> bool:

@@ -52,7 +52,7 @@ def bounds(problem: NodeProblem, without: Mapping[int, int], effort: Effort, fou
     else:
         bound, shares = prove(_share_counts(problem, counts), Counter(), effort)
         lower_bound = bound.value
-    choice.require(shares)
+    choice.require_devices(shares)
     least = choice.least_gpus()
     choice.require(least)
     prices = {shape.name: shape.price or 0.0 for shape in problem.shapes}
@@ -109,7 +109,7 @@ def _share_counts(problem: NodeProblem, counts: dict[int, int]) -> ShareCounts:
             devices[item.milli] += count * item.devices
     supply: Counter[tuple[int, Milli]] = Counter()
     for node, count in problem.free:
-        for free in node.gpus:
+        for free in node.devices:
             if free > 0:
                 supply[problem.kind[node.kind], free] += count
     return ShareCounts(

@@ -75,7 +75,7 @@ def _slots(problem: NodeProblem, best: Placing) -> Iterator[_Slot]:
         most = min(most, pods if best.unplaced else best.cost[1] // shape.gpus)
         for _ in range(min(most, pods)):
             kind = problem.kind[shape.kind]
-            gpus = (problem.grids[kind].gpu,) * shape.gpus
+            gpus = (problem.grids[kind].gpu,) * shape.devices
             yield _Slot(kind, gpus, shape.cpu_milli, shape.memory_mib, shape.pods, shape=number)
 
 

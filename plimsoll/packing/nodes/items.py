@@ -32,7 +32,7 @@ def items_of(
             kind: size
             for kind, rooms in holders.items()
             if 0 < (size := size_on(wanted[number], kind)) <= GPU_MILLI
-            and any(gpus >= devices and cpu >= cpu_milli and memory >= memory_mib for gpus, cpu, memory in rooms)
+            and any(most >= devices and cpu >= cpu_milli and memory >= memory_mib for most, cpu, memory in rooms)
         }
         if able:
             items.append(Item(tuple(sorted(able.items())), devices, cpu_milli, memory_mib, tuple(sorted(names))))
@@ -42,21 +42,21 @@ def items_of(
 
 
 def _roomiest(shapes: Sequence[NodeShape], nodes: Sequence[FreeNode]) -> Mapping[str, set[tuple[int, int, int]]]:
-    """The largest amounts that a node of each kind has, as (GPUs, CPU, memory): those of each shape, and the maximum of
-    each resource over free nodes."""
+    """The largest amounts that a node of each kind has, as (devices, CPU, memory): those of each shape, and the maximum
+    of each resource over free nodes."""
     found: defaultdict[str, set[tuple[int, int, int]]] = defaultdict(set)
     most: dict[str, tuple[int, int, int]] = {}
     for node in nodes:
-        gpus, cpu, memory = most.get(node.kind, (0, 0, 0))
+        devices, cpu, memory = most.get(node.kind, (0, 0, 0))
         most[node.kind] = (
-            max(gpus, len(node.gpus)),
+            max(devices, len(node.devices)),
             max(cpu, node.cpu_milli),
             max(memory, node.memory_mib),
         )
     for kind, room in most.items():
         found[kind].add(room)
     for shape in shapes:
-        found[shape.kind].add((shape.gpus, shape.cpu_milli, shape.memory_mib))
+        found[shape.kind].add((shape.devices, shape.cpu_milli, shape.memory_mib))
     return found
 
 
@@ -70,5 +70,5 @@ def useful(items: Sequence[Item], nodes: Iterable[FreeNode]) -> Iterator[FreeNod
     memory = min((item.memory_mib for item in items), default=0)
     for node in nodes:
         roomy = node.cpu_milli >= cpu and node.memory_mib >= memory
-        if roomy and node.kind in least and max(node.gpus, default=0) >= least[node.kind]:
+        if roomy and node.kind in least and max(node.devices, default=0) >= least[node.kind]:
             yield node

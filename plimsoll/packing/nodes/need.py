@@ -22,10 +22,10 @@ class PodNeed:
 
     name: str
     milli: Mapping[str, Milli]
-    """Thousandths that it takes of each of its GPUs, by kind of GPU; 1000 for whole GPUs, `{ANY: n}` if every kind can
-    hold it."""
+    """Thousandths that it takes of each of its devices, by kind; 1000 for whole ones, `{ANY: n}` if every kind can hold
+    it."""
     devices: int = 1
-    """Number of different GPUs of one node."""
+    """Number of different devices of one node: GPUs, or what pods request instead (`NodeShape.per_gpu`)."""
     cpu_milli: int = 0
     memory_mib: int = 0
     """Memory of the node, in MiB."""
@@ -44,6 +44,13 @@ class NodeShape:
     """Price of one node, in the same unit for all shapes; None if it is not known."""
     pods: int = UNBOUNDED
     """Maximum number of pods. Each shared GPU uses one more, for its reservation pod."""
+    per_gpu: int = 1
+    """Number of devices that pods can request of each GPU. All devices of a node are alike: a pod may use those of
+    different GPUs."""
+
+    @property
+    def devices(self) -> int:
+        return self.gpus * self.per_gpu
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +59,8 @@ class FreeNode:
 
     name: str
     kind: str
-    gpus: tuple[Milli, ...]
-    """Free thousandths of each GPU."""
+    devices: tuple[Milli, ...]
+    """Free thousandths of each device."""
     cpu_milli: int
     memory_mib: int
     pods: int = UNBOUNDED
@@ -76,8 +83,8 @@ class FilledNode:
     """A node with the pods that are planned on it. Either `node`, the name of an existing node, or `shape`, the name of
     a new node's shape, is set."""
 
-    gpus: tuple[tuple[str, ...], ...]
-    """Names of the pods on each GPU, by the GPU's index on the node. A pod that uses several GPUs is on each."""
+    devices: tuple[tuple[str, ...], ...]
+    """Names of the pods on each device, by the device's index on the node. A pod that uses several is on each."""
     kind: str
     node: str | None = None
     shape: str | None = None
@@ -85,7 +92,7 @@ class FilledNode:
     @cached_property
     def pods(self) -> tuple[str, ...]:
         """Names of its pods, sorted, without duplicates."""
-        return tuple(sorted({name for held in self.gpus for name in held}))
+        return tuple(sorted({name for held in self.devices for name in held}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,15 +107,12 @@ class NodePacking:
     """Lower bound of the GPUs of new nodes for the placed pods, by shares, CPU, memory and shapes together."""
     lower_bound: float = 0.0
     """Lower bound of the new GPUs by the linear program over patterns alone, which ignores nodes; at most `least`."""
+    gpus: int = 0
+    """GPUs of new nodes, including unused ones."""
 
     @property
     def new_nodes(self) -> tuple[FilledNode, ...]:
         return tuple(each for each in self.nodes if each.shape is not None)
-
-    @property
-    def gpus(self) -> int:
-        """GPUs of new nodes, including unused ones."""
-        return sum(len(each.gpus) for each in self.new_nodes)
 
     @property
     def gap(self) -> int:

@@ -134,7 +134,7 @@ class _Search:
         dearest = max((shape.price or 0.0 for shape in problem.shapes), default=0.0) or 1.0
         for number, shape in enumerate(problem.shapes):
             cost = shape.gpus * (1 + _PRICE_WEIGHT * (shape.price or 0.0) / dearest)
-            gpus = (GPU_MILLI,) * shape.gpus
+            gpus = (GPU_MILLI,) * shape.devices
             yield _Nodes(problem.kind[shape.kind], gpus, getattr(shape, self._host), shape=number, cost=cost)
         for at, row in self._base.filling.rows():
             free = tuple(exact_milli(units, problem.grids[row.kind].gpu) for units in row.gpus)
@@ -288,6 +288,8 @@ def _scarcer(problem: NodeProblem) -> str:
     """Whichever of CPU and memory is scarcer: the pods need more of it, relative to the amount for each GPU of a
     node."""
     names = ("cpu_milli", "memory_mib")
-    offered = {name: max((getattr(each, name) / each.gpus for each in problem.shapes), default=0.0) for name in names}
+    offered = {
+        name: max((getattr(each, name) / each.devices for each in problem.shapes), default=0.0) for name in names
+    }
     needed = {name: sum(getattr(item, name) * item.count for item in problem.items) for name in names}
     return max(names, key=lambda name: needed[name] / (offered[name] or 1.0))

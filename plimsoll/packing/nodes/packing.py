@@ -53,7 +53,7 @@ def pack_nodes(
     unplaced = sorted(
         [*unfit, *(name for number, left in best.unplaced.items() for name in items[number].names[-left:])]
     )
-    return NodePacking(tuple(problem.named(best)), tuple(unplaced), bound.least, bound.lower_bound)
+    return NodePacking(tuple(problem.named(best)), tuple(unplaced), bound.least, bound.lower_bound, best.cost[1])
 
 
 def best_fit_gpus(needs: Iterable[PodNeed], shapes: Iterable[NodeShape]) -> int:

@@ -238,8 +238,8 @@ class _Shared:
         The load is the pod's CPU and memory as fractions of what the largest shape has for each GPU.
         """
         problem = self._problem
-        cpu = max((shape.cpu_milli / shape.gpus for shape in problem.shapes), default=1) or 1
-        memory = max((shape.memory_mib / shape.gpus for shape in problem.shapes), default=1) or 1
+        cpu = max((shape.cpu_milli / shape.devices for shape in problem.shapes), default=1) or 1
+        memory = max((shape.memory_mib / shape.devices for shape in problem.shapes), default=1) or 1
         bins = [held for held, count in new for _ in range(count)]
         load, assigned = [0.0] * len(bins), [list[int]() for _ in bins]
         slots: dict[int, dict[int, int]] = defaultdict(dict)
@@ -266,7 +266,7 @@ class _Shared:
 def _fits_node(problem: NodeProblem, unit: _Unit, node: NodeShape | FreeNode) -> bool:
     """Whether the unit fits the entirely free GPUs of the node, and its CPU, memory and number of pods."""
     request = unit.request
-    whole = node.gpus if isinstance(node, NodeShape) else node.gpus.count(GPU_MILLI)
+    whole = node.devices if isinstance(node, NodeShape) else node.devices.count(GPU_MILLI)
     return (
         bool(request.sizes[problem.kind[node.kind]])
         and whole >= len(request.held)

@@ -58,7 +58,7 @@ class NodeProblem:
         self.limits = limits
         alike: defaultdict[_Alike, list[FreeNode]] = defaultdict(list)
         for node in nodes:
-            gpus = tuple(sorted(node.gpus))
+            gpus = tuple(sorted(node.devices))
             alike[node.tier, node.kind, gpus, node.cpu_milli, node.memory_mib, node.pods].append(node)
         self._groups = [sorted(group, key=lambda node: node.name) for _, group in sorted(alike.items())]
         kinds = {kind for item in items for kind, _ in item.milli}
@@ -93,7 +93,7 @@ class NodeProblem:
             number
             for number, shape in enumerate(self.shapes)
             if shape.kind in kinds
-            and shape.gpus >= item.devices
+            and shape.devices >= item.devices
             and shape.cpu_milli >= item.cpu_milli
             and shape.memory_mib >= item.memory_mib
             and shape.pods >= 1 + (0 if item.whole else item.devices)
@@ -133,7 +133,7 @@ class NodeProblem:
         filling = Filling([grid.gpu for grid in self.grids])
         for label, group in enumerate(self._groups):
             node, kind = group[0], self.kind[group[0].kind]
-            gpus = tuple(self.grids[kind].free(free) for free in sorted(node.gpus))
+            gpus = tuple(self.grids[kind].free(free) for free in sorted(node.devices))
             filling.add(
                 Row(label, kind, gpus, ((),) * len(gpus), node.cpu_milli, node.memory_mib, node.pods,
                     len(group), node.tier)
@@ -182,8 +182,8 @@ class NodeProblem:
     def add_new(self, placing: Placing, shape: int, count: int) -> int:
         """Adds empty nodes of a shape. Returns their row."""
         of, kind = self.shapes[shape], self.kind[self.shapes[shape].kind]
-        gpus = (self.grids[kind].gpu,) * of.gpus
-        row = Row(-1 - shape, kind, gpus, ((),) * of.gpus, of.cpu_milli, of.memory_mib, of.pods, count, 9)
+        gpus = (self.grids[kind].gpu,) * of.devices
+        row = Row(-1 - shape, kind, gpus, ((),) * of.devices, of.cpu_milli, of.memory_mib, of.pods, count, 9)
         at = placing.filling.add(row)
         placing.shapes[at] = shape
         return at
@@ -236,7 +236,7 @@ class NodeProblem:
         enough = [
             number
             for number, each in enumerate(self.shapes)
-            if each.gpus >= len(used)
+            if each.devices >= len(used)
             and each.cpu_milli >= cpu_milli
             and each.memory_mib >= memory_mib
             and each.pods >= pods
@@ -268,18 +268,18 @@ class NodeProblem:
                 gpus = self._name_gpus(row.held, names)
                 if shape is not None:
                     used = sorted((held for held in gpus if held), key=lambda held: (-len(held), held))
-                    padded = (*used, *((),) * (shape.gpus - len(used)))
+                    padded = (*used, *((),) * (shape.devices - len(used)))
                     new.append(FilledNode(padded, shape.kind, shape=shape.name))
                 else:
                     node = next(groups[row.label])
-                    order = sorted(range(len(node.gpus)), key=lambda gpu: (node.gpus[gpu], gpu))
-                    placed: list[tuple[str, ...]] = [()] * len(node.gpus)
+                    order = sorted(range(len(node.devices)), key=lambda gpu: (node.devices[gpu], gpu))
+                    placed: list[tuple[str, ...]] = [()] * len(node.devices)
                     for gpu, held in zip(order, gpus, strict=True):
                         placed[gpu] = held
                     existing.append(FilledNode(tuple(placed), node.kind, node=node.name))
         return [
             *sorted(existing, key=lambda node: node.node or ""),
-            *sorted(new, key=lambda node: (node.shape or "", node.gpus)),
+            *sorted(new, key=lambda node: (node.shape or "", node.devices)),
         ]
 
     def _name_gpus(self, held: Sequence[Sequence[int]], names: Sequence[Iterator[str]]) -> list[tuple[str, ...]]:

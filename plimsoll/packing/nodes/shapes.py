@@ -80,7 +80,7 @@ class ShapeChoice:
             self._classes[of].append(load.at_least(cpu_milli, memory_mib) if more else load)
         classes = self._classes
         self._resource(
-            classes, lambda load: load.gpu_milli, lambda shape: GPU_MILLI * shape.gpus, _free_gpu_milli, by_kind=True
+            classes, lambda load: load.gpu_milli, lambda shape: GPU_MILLI * shape.devices, _free_gpu_milli, by_kind=True
         )
         self._resource(classes, lambda load: load.cpu_milli, lambda shape: shape.cpu_milli, lambda node: node.cpu_milli)
         self._resource(
@@ -106,7 +106,7 @@ class ShapeChoice:
     def _taken_by(self, load: Load) -> tuple[int, int]:
         """CPU and memory that no other load can use: all of a node whose GPUs the load uses entirely."""
         fitting = [shape for shape in self._shapes if shape.name in load.shapes]
-        shared = any(shape.gpus != load.devices for shape in fitting)
+        shared = any(shape.devices != load.devices for shape in fitting)
         if not fitting or shared or any(_free_places(1, node) for kind in load.kinds for node, _ in self._free[kind]):
             return 0, 0
         return min(shape.cpu_milli for shape in fitting), min(shape.memory_mib for shape in fitting)
@@ -141,6 +141,13 @@ class ShapeChoice:
         """Constraint: new nodes have at least this many GPUs."""
         self._required = max(gpus, self._required)
         self._program.rows.append((gpus, math.inf, self._gpus()))
+
+    def require_devices(self, devices: int) -> None:
+        """Constraint: new nodes have at least this many devices."""
+        most = max((shape.per_gpu for shape in self._shapes), default=1)
+        self._required = max(-(-devices // most), self._required)
+        columns = {self._count[shape.name]: float(shape.devices) for shape in self._shapes}
+        self._program.rows.append((devices, math.inf, columns))
 
     def limit(self, left: int, uses: Mapping[str, int]) -> None:
         """Constraint: new nodes use at most `left`."""
@@ -228,11 +235,11 @@ class ShapeChoice:
 
 def _free_pod_milli(node: FreeNode) -> int:
     """Free thousandths of pods. Shares on a GPU that is shared already need no part of a reservation pod."""
-    return 1000 * node.pods + math.ceil(sum(free for free in node.gpus if free < GPU_MILLI))
+    return 1000 * node.pods + math.ceil(sum(free for free in node.devices if free < GPU_MILLI))
 
 
 def _free_gpu_milli(node: FreeNode) -> int:
-    return math.ceil(sum(node.gpus))
+    return math.ceil(sum(node.devices))
 
 
 def _parts_of(resource: str, part: int, of: Load | NodeShape | FreeNode) -> int:
@@ -244,8 +251,8 @@ def _reaches(devices: int, load: Load) -> int:
 
 
 def _places(devices: int, shape: NodeShape) -> int:
-    return shape.gpus // devices
+    return shape.devices // devices
 
 
 def _free_places(devices: int, node: FreeNode) -> int:
-    return sum(free == GPU_MILLI for free in node.gpus) // devices
+    return sum(free == GPU_MILLI for free in node.devices) // devices

@@ -8,7 +8,7 @@ from plimsoll.cluster.nodes import mig_gpus
 from plimsoll.cluster.pods import GpuKind, KindSizes, PodShare, is_of_model, size_by_kind, tflops_milli
 from plimsoll.cluster.queues import NO_LOAD, NOTHING, Amount, QueueLoad
 from plimsoll.model.api import DemandSettings
-from plimsoll.packing import GPU_MILLI, Milli
+from plimsoll.packing import GPU_MILLI, Milli, exact_milli
 from plimsoll.packing.nodes import PodNeed
 from plimsoll.plan.classes.demand_class import DemandClass
 from plimsoll.text import shortlist
@@ -100,14 +100,16 @@ def class_needs(
     return found
 
 
-def share_milli(need: PodNeed) -> Milli:
-    """Thousandths of each of its GPUs that a pod takes, on the kind where that is the least."""
+def share_milli(pod: PodShare, need: PodNeed, kinds: Kinds) -> Milli:
+    """Thousandths of a GPU that a pod takes of each of its devices, on the kind where that is the least."""
+    if pod.share.resource:
+        return exact_milli(1, max(kinds[kind].sharing.per_gpu for kind in need.milli))
     return min(need.milli.values())
 
 
 def milli_of(need: PodNeed) -> Milli:
-    """As `share_milli`, in total for all GPUs of the pod."""
-    return need.devices * share_milli(need)
+    """Thousandths of its devices that a pod takes in total, on the kind where that is the least."""
+    return need.devices * min(need.milli.values())
 
 
 def queue_milli(pod: PodShare, need: PodNeed) -> Milli:

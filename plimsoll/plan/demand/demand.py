@@ -27,7 +27,8 @@ class PlannedNode:
     kind: str
     """GPU product: as GPU Feature Discovery will label it if that is known, else as in the catalog."""
     held: tuple[tuple[str, ...], ...]
-    """UIDs of the pods on each GPU that is used. A pod that uses several GPUs is listed on each."""
+    """UIDs of the pods on each GPU that is used. A pod that uses several GPUs is listed on each. Which GPU a
+    shared device belongs to is not known: the plan counts those of one GPU before those of the next."""
     cpu_milli: int
     """Sum of the pods' CPU requests, in millicores."""
     memory_mib: int

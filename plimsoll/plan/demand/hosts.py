@@ -116,6 +116,7 @@ class Hosts:
                 packed = NodeShape(
                     f"{shape.name}/{number}" if requires else shape.name,
                     kind.name, shape.gpus, shape.cpu_milli, shape.memory_mib, shape.price, shape.pods,
+                    shape.sharing.per_gpu,
                 )  # fmt: skip
                 yield ShapeOffer(shape, kind, requires, packed)
 
@@ -150,7 +151,7 @@ def requested_of(node: RequestedNode, kind: Kind, shapes: Sequence[PoolShape]) -
     return FreeNode(
         node.name,
         kind.name,
-        (GPU_MILLI,) * node.gpus,
+        (GPU_MILLI,) * (node.gpus * min(each.sharing.per_gpu for each in shapes)),
         min(each.cpu_milli for each in shapes),
         min(each.memory_mib for each in shapes),
         min(each.pods for each in shapes),

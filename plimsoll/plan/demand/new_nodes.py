@@ -1,6 +1,6 @@
 """NewNodes: which of the new nodes of a packing are requested now, and for which pods."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from plimsoll.packing import GPU_MILLI
@@ -44,7 +44,7 @@ class NewNodes:
                 waiting.update(node.pods)
             else:
                 kept.append(node)
-                gpus += len(node.gpus)
+                gpus += self._offers[node.shape or ""].shape.gpus
         return kept, waiting
 
     def add(self, nodes: Iterable[FilledNode]) -> None:
@@ -56,44 +56,53 @@ class NewNodes:
         return tuple(sorted(found, key=lambda node: (node.node_pool, node.instance_type, node.held)))
 
     def _use(self, node: FilledNode) -> float:
-        """Used fraction of the node's GPUs."""
-        used = sum(self._needs[name].milli[node.kind] for held in node.gpus for name in held)
-        return float(used) / GPU_MILLI / len(node.gpus)
+        """Used fraction of the node's devices."""
+        used = sum(self._needs[name].milli[node.kind] for held in node.devices for name in held)
+        return float(used) / GPU_MILLI / len(node.devices)
 
     def _planned(self, node: FilledNode) -> PlannedNode:
         offer, pods = self._offers[node.shape or ""], [self._needs[name] for name in node.pods]
         cpu_milli, memory_mib = sum(each.cpu_milli for each in pods), sum(each.memory_mib for each in pods)
+        sharing = offer.shape.sharing
+        reservations = 0 if sharing.resource else len(node.devices)
         others = {
             other.shape.instance_type
             for other in self._offers.values()
             if other.shape.node_pool == offer.shape.node_pool
             and other.shape.instance_type != offer.shape.instance_type
             and other.shape.gpus == offer.shape.gpus
+            and other.shape.sharing == sharing
             and other.requires == offer.requires
             and other.packed.cpu_milli >= cpu_milli
             and other.packed.memory_mib >= memory_mib
-            and other.packed.pods >= len(pods) + len(node.gpus)
-            and self._gpus_fit(node, other.kind.name)
+            and other.packed.pods >= len(pods) + reservations
+            and self._devices_fit(node, other.kind.name)
         }
         return PlannedNode(
             instance_type=offer.shape.instance_type,
             node_pool=offer.shape.node_pool,
             gpus=offer.shape.gpus,
             kind=offer.shape.kind,
-            held=tuple(sorted((held for held in node.gpus if held), key=lambda held: (-len(held), held))),
+            held=_by_gpu(node.devices, sharing.per_gpu),
             cpu_milli=cpu_milli,
             memory_mib=memory_mib,
             alternatives=tuple(sorted(others)),
             demands=tuple(sorted({self._class_of[name].demand_class.name for name in node.pods})),
             gpu_memory_mib=offer.kind.gpus.memory_mib,
             requires=offer.requires,
-            resource=offer.shape.sharing.resource,
+            resource=sharing.resource,
         )
 
-    def _gpus_fit(self, node: FilledNode, kind: str) -> bool:
-        """Whether GPUs of that kind fit the pods that are planned on each GPU of the node."""
+    def _devices_fit(self, node: FilledNode, kind: str) -> bool:
+        """Whether devices of that kind fit the pods that are planned on each device of the node."""
         return all(
             all(kind in self._needs[name].milli for name in held)
             and sum(self._needs[name].milli[kind] for name in held) <= GPU_MILLI
-            for held in node.gpus
+            for held in node.devices
         )
+
+
+def _by_gpu(devices: Sequence[tuple[str, ...]], per_gpu: int) -> tuple[tuple[str, ...], ...]:
+    """The pods on each GPU that is used, as if devices were taken from one GPU after the other."""
+    gpus = [{name for held in devices[at : at + per_gpu] for name in held} for at in range(0, len(devices), per_gpu)]
+    return tuple(sorted((tuple(sorted(held)) for held in gpus if held), key=lambda held: (-len(held), held)))

@@ -112,7 +112,8 @@ class Result:
         UID."""
         found: dict[str, float] = {}
         nodes = [(node.pods, node.gpus) for node in planned]
-        nodes += [(node.pods, len(node.gpus)) for node in filled(parts) if node.node in self._usable.requested]
+        requested = self._usable.requested
+        nodes += [(node.pods, requested[node.node].gpus) for node in filled(parts) if node.node in requested]
         for pods, gpus in nodes:
             sizes = {uid: milli_of(needs[uid]) for uid in pods}
             total = sum(sizes.values())
@@ -154,14 +155,15 @@ class Result:
             whole_gpu_pods=each.members.whole,
             kept_out=each.kept_out,
             gpu_milli=round(sum(weights.get(uid, 0.0) for uid in requested_pods)),
-            requested_shares=_sizes(each.needs[uid] for uid in (*requested_pods, *waiting)),
+            requested_shares=_sizes(each, (*requested_pods, *waiting)),
             warnings=(*self._inputs.warnings, *each.warnings),
         )
 
 
-def _sizes(needs: Iterable[PodNeed]) -> Mapping[Milli, int]:
-    """Number of shares by size, in thousandths of a GPU on the kind where a share is smallest."""
+def _sizes(each: ClassPlan, uids: Iterable[str]) -> Mapping[Milli, int]:
+    """Number of shares of these pods by size, in thousandths of a GPU on the kind where a share is smallest."""
     found = Counter[Milli]()
-    for need in needs:
-        found[share_milli(need)] += need.devices
+    for uid in uids:
+        need = each.needs[uid]
+        found[share_milli(each.members.shares[uid], need, each.levels[-1])] += need.devices
     return found

@@ -72,7 +72,7 @@ class DemandRound:
         if not any(each.members.whole for each in self._classes):
             return
         usable = self._usable
-        existing = [node for node in usable.free if node.name not in usable.requested and GPU_MILLI in node.gpus]
+        existing = [node for node in usable.free if node.name not in usable.requested and GPU_MILLI in node.devices]
         names = {node.kind for node in existing}
         needs: list[PodNeed] = []
         for each in self._classes:
@@ -258,10 +258,11 @@ class DemandRound:
             kinds = {offer.kind.name: offer.kind.gpus for offer in offers}
             needs = class_needs(pods, kinds, self._settings).needs
             enough = self._whole.fewest_gpus(list(needs.values()), [offer.packed for offer in offers])
-            if len(node.gpus) - enough > self._settings.surplus_gpus:
+            gpus = self._usable.offers[node.shape or ""].shape.gpus
+            if gpus - enough > self._settings.surplus_gpus:
                 found = True
                 for uid in node.pods:
-                    self._refuse(uid, SURPLUS.format(gpus=len(node.gpus), enough=enough))
+                    self._refuse(uid, SURPLUS.format(gpus=gpus, enough=enough))
         return found
 
     def _refuse_by_limits(self, needs: Sequence[PodNeed], found: Sequence[Gang]) -> None:

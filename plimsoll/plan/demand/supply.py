@@ -11,7 +11,7 @@ from plimsoll.model import Snapshot
 from plimsoll.model.api import NOT_SHARED, DemandSettings, DeviceSharing
 from plimsoll.model.cluster import Node
 from plimsoll.model.kai import shareable_memory_mib
-from plimsoll.packing import GPU_MILLI, Milli, exact_milli
+from plimsoll.packing import GPU_MILLI
 from plimsoll.packing.nodes import FreeNode
 
 
@@ -26,7 +26,7 @@ class FreeHost:
     gpu_memory_mib: int | None
     """MiB of one GPU that shares can use; None if it is not known."""
     largest: int
-    """Whole thousandths of the GPU with the most free."""
+    """Whole thousandths of the device with the most free."""
     sharing: DeviceSharing = NOT_SHARED
     """How its GPUs are allocatable: as whole GPUs or as several devices each."""
 
@@ -81,14 +81,12 @@ def _of_node(account: GpuAccount | None, settings: DemandSettings) -> FreeHost |
 
 
 def _of_shared(account: GpuAccount, sharing: DeviceSharing) -> FreeHost | None:
-    """Supply of a node whose GPUs are allocatable as several devices each. Which GPU a free device belongs to does not
-    matter."""
-    whole, rest = divmod(dict(account.free_devices).get(sharing.resource, 0), sharing.per_gpu)
-    free: tuple[Milli, ...] = (GPU_MILLI,) * whole
-    free += (exact_milli(rest, sharing.per_gpu),) if rest else ()
-    if not free:
+    """Supply of a node whose GPUs are allocatable as several devices each. As in the scheduler, the devices of the node
+    count together."""
+    free = dict(account.free_devices).get(sharing.resource, 0)
+    if free <= 0:
         return None
-    return FreeHost(free_node(account, free), account.node, account.memory_mib, int(max(free)), sharing)
+    return FreeHost(free_node(account, (GPU_MILLI,) * free), account.node, account.memory_mib, GPU_MILLI, sharing)
 
 
 def _shareable(memory_mib: int | None) -> int | None:

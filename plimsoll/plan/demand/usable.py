@@ -142,7 +142,7 @@ def could_take(offer: ShapeOffer, need: PodNeed) -> bool:
     shape = offer.packed
     return (
         shape.kind in need.milli
-        and shape.gpus >= need.devices
+        and shape.devices >= need.devices
         and shape.cpu_milli >= need.cpu_milli
         and shape.memory_mib >= need.memory_mib
         and shape.pods > 0
@@ -154,7 +154,7 @@ def fits(node: FreeNode, need: PodNeed) -> bool:
     milli = need.milli.get(node.kind)
     return (
         milli is not None
-        and sum(free >= milli for free in node.gpus) >= need.devices
+        and sum(free >= milli for free in node.devices) >= need.devices
         and node.cpu_milli >= need.cpu_milli
         and node.memory_mib >= need.memory_mib
         and node.pods > 0
@@ -183,7 +183,7 @@ def _without(node: FreeNode, taken: FilledNode | None, needs: Mapping[str, PodNe
     pods = [needs[name] for name in taken.pods]
     return replace(
         node,
-        gpus=tuple(0 if held else free for free, held in zip(node.gpus, taken.gpus, strict=True)),
+        devices=tuple(0 if held else free for free, held in zip(node.devices, taken.devices, strict=True)),
         cpu_milli=node.cpu_milli - sum(each.cpu_milli for each in pods),
         memory_mib=node.memory_mib - sum(each.memory_mib for each in pods),
         pods=node.pods - len(pods),
