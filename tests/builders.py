@@ -8,7 +8,7 @@ from plimsoll.model import Snapshot
 from plimsoll.model.api import Environment, GPUDemand, Workspace
 from plimsoll.model.cluster import Autoscaler, DaemonSet, HostLoad, Node, PlainPod, Pod, PodLoad, Workload
 from plimsoll.model.kai import PodGroup, Queue
-from plimsoll.model.karpenter import NodeClaim, NodePool
+from plimsoll.model.karpenter import NodeClaim, NodeOverlay, NodePool
 from plimsoll.presets import ModelCatalog
 
 A100 = "NVIDIA-A100-SXM4-80GB"
@@ -441,6 +441,7 @@ def a_snapshot(*objects: Any, environment: Environment | None = None, nap: bool 
         nodes=of(Node),
         node_claims=of(NodeClaim),
         node_pools=of(NodePool),
+        node_overlays=of(NodeOverlay),
         pods=of(Pod),
         host_loads={node: HostLoad.of(takes) for node, takes in plain.items()},
         daemon_sets=of(DaemonSet),

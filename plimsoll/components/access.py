@@ -27,6 +27,8 @@ CONTROLLER: Final[list[Rule]] = [
     _rule("scheduling.run.ai", ["queues", "podgroups"], _SEE),
     _rule("apiextensions.k8s.io", ["customresourcedefinitions"], _SEE),
     _rule("karpenter.sh", ["nodepools", "nodeclaims"], _OWN),
+    # For pods that request the devices which they list.
+    _rule("karpenter.sh", ["nodeoverlays"], _SEE),
     _rule("apps", ["deployments", "statefulsets"], _OWN),
     _rule("", ["services"], _OWN),
     # For the resources that DaemonSets request on each new node.
@@ -67,7 +69,7 @@ UI: Final[list[Rule]] = [
     _rule("leaderworkerset.x-k8s.io", ["leaderworkersets"], _READ),
     _rule("autoscaling", ["horizontalpodautoscalers"], _READ),
     _rule("scheduling.run.ai", ["queues", "podgroups"], _READ),
-    _rule("karpenter.sh", ["nodepools", "nodeclaims"], _READ),
+    _rule("karpenter.sh", ["nodepools", "nodeclaims", "nodeoverlays"], _READ),
     _rule(_AUTOSCALING, ["capacitybuffers", "provisioningrequests"], _READ),
     _rule("apiextensions.k8s.io", ["customresourcedefinitions"], _READ),
     _rule("events.k8s.io", ["events"], ["list"]),

@@ -7,7 +7,15 @@ from pydantic import Field
 from plimsoll.model.api import DeclaredPreset, Environment, GPUDemand, Workspace, WorkspaceRef
 from plimsoll.model.cluster import Autoscaler, DaemonSet, HostLoad, InstanceType, Node, Pod, Workload
 from plimsoll.model.kai import PodGroup, Queue
-from plimsoll.model.karpenter import CapacityBuffer, ClaimEvent, NodeClaim, NodePool, PodTemplate, ProvisioningRequest
+from plimsoll.model.karpenter import (
+    CapacityBuffer,
+    ClaimEvent,
+    NodeClaim,
+    NodeOverlay,
+    NodePool,
+    PodTemplate,
+    ProvisioningRequest,
+)
 from plimsoll.model.meta import Observed
 
 
@@ -40,6 +48,7 @@ class Snapshot(Observed):
     nodes: tuple[Node, ...] = ()
     node_claims: tuple[NodeClaim, ...] = ()
     node_pools: tuple[NodePool, ...] = ()
+    node_overlays: tuple[NodeOverlay, ...] = ()
     claim_events: tuple[ClaimEvent, ...] = ()
     """Messages of providers on NodeClaims that they could not launch."""
     gone_claims: tuple[NodeClaim, ...] = ()

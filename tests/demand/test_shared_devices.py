@@ -7,8 +7,9 @@ import pytest
 from plimsoll.errors import PlimsollError
 from plimsoll.model.api import Environment
 from plimsoll.model.cluster import Node, Pod
-from plimsoll.plan.demand import DemandPlan
-from tests.builders import a_gpu_node, a_node_pool, a_queue, a_waiting_pod, an_environment
+from plimsoll.model.karpenter import NodeOverlay
+from plimsoll.plan.demand import DemandPlan, DemandPlanner
+from tests.builders import a_gpu_node, a_node_pool, a_queue, a_snapshot, a_waiting_pod, an_environment
 from tests.demand.plans import on_new, on_nodes, only, planned, refused, requests_of, types
 
 SHARED, SLICE = "nvidia.com/gpu.shared", "nvidia.com/mig-1g.10gb"
@@ -136,9 +137,25 @@ def test_undeclared_devices_are_refused_by_name(resource: str, count: int | str)
     undeclared = asking("pod", resource, count=count)
     found = planned(undeclared, share, a_node_pool("plain", ("g5.xlarge",)), environment=an_environment())
     assert refused(found).keys() == {"uid-pod"}
-    assert f"{resource} is not declared in spec.demand.sharedDevices" in refused(found)["uid-pod"]
+    assert f"{resource} is neither declared in spec.demand.sharedDevices" in refused(found)["uid-pod"]
     assert on_new(found) == {"uid-share"}
     assert types(found) == ["g5.xlarge"]
+
+
+def test_devices_that_a_node_overlay_lists_are_left_to_karpenter() -> None:
+    overlay = NodeOverlay(name="shared", capacity={SHARED: "16"})
+    assert not planned(asking("pod"), overlay, HALVES, environment=an_environment()).demands
+    other = planned(asking("pod", SLICE), overlay, HALVES, environment=an_environment())
+    assert refused(other).keys() == {"uid-pod"}
+
+
+def test_a_node_overlay_that_comes_or_goes_counts_at_once() -> None:
+    planner = DemandPlanner()
+    bare = a_snapshot(asking("pod"), environment=an_environment())
+    overlay = NodeOverlay(name="shared", capacity={SHARED: "16"})
+    assert refused(planner.plan(bare))
+    assert not planner.plan(bare.model_copy(update={"node_overlays": (overlay,)})).demands
+    assert refused(planner.plan(bare))
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Requests of devices that are parts of GPUs (time-slicing, MPS, MIG) and that the Environment does not declare."""
 
+from collections.abc import Collection
 from typing import Final
 
 from plimsoll.cluster.pods.unreadable import UnreadableShareError, name_of
@@ -9,15 +10,15 @@ from plimsoll.model.cluster import Pod
 _SHARED: Final = f"{GPU_RESOURCE}.shared"
 
 
-def check_declared(pod: Pod) -> None:
+def check_declared(pod: Pod, overlaid: Collection[str]) -> None:
     """Raises UnreadableShareError if a pod without a known request for GPUs requests such devices, by the names that
-    NVIDIA's device plugin gives them."""
-    for resource in sorted(_resources(pod)):
+    NVIDIA's device plugin gives them, and they are not in `overlaid`, the resources that NodeOverlays list."""
+    for resource in sorted(_resources(pod) - set(overlaid)):
         if (resource == _SHARED or resource.startswith(MIG_PREFIX)) and _requests(pod, resource):
             raise UnreadableShareError(
-                f"Pod {name_of(pod)}: {resource} is not declared in spec.demand.sharedDevices of the Environment, so "
-                "no capacity is requested for the pod",
-                "declare it there, unless a NodeOverlay lists it for Karpenter",
+                f"Pod {name_of(pod)}: {resource} is neither declared in spec.demand.sharedDevices of the Environment "
+                "nor listed by a NodeOverlay, so no node is requested for the pod",
+                "declare it in either",
             )
 
 

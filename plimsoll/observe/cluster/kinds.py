@@ -13,7 +13,15 @@ from plimsoll.labels import API_VERSION, GROUP, SHARD, WORKSPACE
 from plimsoll.model.api import Environment, GPUDemand, Workspace
 from plimsoll.model.cluster import Autoscaler, DaemonSet, Node, Workload
 from plimsoll.model.kai import PodGroup, Queue
-from plimsoll.model.karpenter import CapacityBuffer, ClaimEvent, NodeClaim, NodePool, PodTemplate, ProvisioningRequest
+from plimsoll.model.karpenter import (
+    CapacityBuffer,
+    ClaimEvent,
+    NodeClaim,
+    NodeOverlay,
+    NodePool,
+    PodTemplate,
+    ProvisioningRequest,
+)
 from plimsoll.model.meta import ObservedObject
 from plimsoll.observe.pods import read_pod
 
@@ -109,6 +117,16 @@ NODE_CLAIMS: Final = Kind(
 )
 NODE_POOLS: Final = Kind(
     "NodePool", "karpenter.sh/v1", "/apis/karpenter.sh/v1/nodepools", NodePool.read, "nodepools.karpenter.sh"
+)
+NODE_OVERLAYS: Final = Kind(
+    "NodeOverlay",
+    "karpenter.sh/v1alpha1",
+    "/apis/karpenter.sh/v1alpha1/nodeoverlays",
+    NodeOverlay.read,
+    "nodeoverlays.karpenter.sh",
+    if_forbidden="pods that request devices of a NodeOverlay are reported as refused: apply the foundation stack, "
+    "which brings the right to list and watch NodeOverlays",
+    quiet=frozenset({"labels", "annotations"}),
 )
 CLAIM_EVENTS: Final = Kind(
     "Event",
@@ -217,6 +235,7 @@ CUSTOM: Final[frozenset[str | None]] = frozenset(
     for kind in (
         NODE_CLAIMS,
         NODE_POOLS,
+        NODE_OVERLAYS,
         QUEUES,
         POD_GROUPS,
         WORKSPACES,

@@ -28,6 +28,7 @@ class Stores:
         self.nodes = Store(kinds.NODES)
         self.node_claims = Store(kinds.NODE_CLAIMS, removed=CLAIMS_KEPT)
         self.node_pools = Store(kinds.NODE_POOLS)
+        self.node_overlays = Store(kinds.NODE_OVERLAYS)
         self.claim_events = Store(kinds.CLAIM_EVENTS)
         self.pods = PodStore(kinds.PODS, self._has_devices)
         self.daemon_sets = Store(kinds.DAEMON_SETS)
@@ -71,6 +72,7 @@ class Stores:
             nodes=self._indexed_nodes(self.nodes.values()),
             node_claims=self.node_claims.values(),
             node_pools=self.node_pools.values(),
+            node_overlays=self.node_overlays.values(),
             claim_events=self.claim_events.values(),
             gone_claims=self.node_claims.removed(),
             pods=self._indexed_pods(self.pods.values()),

@@ -11,7 +11,7 @@ from plimsoll.model import Snapshot
 from plimsoll.model.api import Environment, GPUDemand, Workspace
 from plimsoll.model.cluster import Autoscaler, DaemonSet, Node, PlainPod, Pod, Workload
 from plimsoll.model.kai import PodGroup, Queue
-from plimsoll.model.karpenter import CapacityBuffer, NodeClaim, NodePool, PodTemplate, ProvisioningRequest
+from plimsoll.model.karpenter import CapacityBuffer, NodeClaim, NodeOverlay, NodePool, PodTemplate, ProvisioningRequest
 from plimsoll.model.meta import ObservedObject, identify
 from plimsoll.observe.files.documents import Document, ManifestError, Place, read_documents
 from plimsoll.observe.pods import PlainPods, is_plain
@@ -21,6 +21,7 @@ READ: Final[dict[tuple[str, str], type[ObservedObject]]] = {
     ("v1", "Pod"): Pod,
     ("karpenter.sh/v1", "NodeClaim"): NodeClaim,
     ("karpenter.sh/v1", "NodePool"): NodePool,
+    ("karpenter.sh/v1alpha1", "NodeOverlay"): NodeOverlay,
     ("scheduling.run.ai/v2", "Queue"): Queue,
     ("scheduling.run.ai/v2alpha2", "PodGroup"): PodGroup,
     (API_VERSION, "Workspace"): Workspace,
@@ -88,6 +89,7 @@ class _Reading:
             nodes=tuple(self._objects[Node]),
             node_claims=tuple(self._objects[NodeClaim]),
             node_pools=tuple(self._objects[NodePool]),
+            node_overlays=tuple(self._objects[NodeOverlay]),
             pods=tuple(self._objects[Pod]),
             host_loads=self._plain.loads(),
             daemon_sets=tuple(self._objects[DaemonSet]),

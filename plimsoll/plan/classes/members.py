@@ -58,14 +58,15 @@ class Classes:
     def update(self, snapshot: Snapshot, changes: PodChanges | None) -> Mapping[DemandClass, ClassMembers]:
         """The classes, highest priority first, then by name. `changes` None: reads all pods."""
         environment = snapshot.environment.spec
-        depends = (environment.demand, environment.gpu_resource, environment.queue_scheduler)
+        overlaid = frozenset(resource for overlay in snapshot.node_overlays for resource in overlay.capacity)
+        depends = (environment.demand, environment.gpu_resource, environment.queue_scheduler, overlaid)
         if changes is None or depends != self._depends:
             changes = PodChanges((), snapshot.pods)
             self._members, self._sorted, self._class_of, self._depends = {}, {}, {}, depends
         for pod in changes.gone:
             self._leave(uid_of(pod))
         self._regroup(snapshot.pod_groups, environment)
-        waiting = demand_pods(changes.new, environment.demand, environment.gpu_resource)
+        waiting = demand_pods(changes.new, environment.demand, environment.gpu_resource, overlaid)
         found: list[PodShare | ShareRefusal] = [*waiting.shares, *waiting.whole, *waiting.refused]
         for each in found:
             self._enter(each, environment)

@@ -1,6 +1,6 @@
 """Which pods need capacity, by their conditions, scheduling gates and requests."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from plimsoll.cluster.pods import (
@@ -42,8 +42,11 @@ class DemandPods:
     """Pods whose request cannot be read, or is for parts of GPUs that are not declared."""
 
 
-def demand_pods(pods: Iterable[Pod], settings: DemandSettings, gpu_resource: str) -> DemandPods:
-    """The pods that wait for GPUs."""
+def demand_pods(
+    pods: Iterable[Pod], settings: DemandSettings, gpu_resource: str, overlaid: Collection[str]
+) -> DemandPods:
+    """The pods that wait for GPUs. For those that request resources in `overlaid`, which NodeOverlays list, Karpenter
+    provides nodes by itself."""
     shares: list[PodShare] = []
     whole: list[PodShare] = []
     refused: list[ShareRefusal] = []
@@ -52,7 +55,7 @@ def demand_pods(pods: Iterable[Pod], settings: DemandSettings, gpu_resource: str
             try:
                 share = read_share(pod, gpu_resource, settings.device_resources)
                 if share is None and pod.unschedulable:
-                    check_declared(pod)
+                    check_declared(pod, overlaid)
             except UnreadableShareError as error:
                 refused.append(ShareRefusal(pod, error.message, error.hint or ""))
                 continue
