@@ -224,9 +224,8 @@ class NodeProblem:
                 limit.uses.get(self.shapes[shape].name, 0) * placing.filling.row(at).count
                 for at, shape in shapes.items()
             )
-            <= limit.left
+            <= max(0, limit.left)
             for limit in self.limits
-            if limit.left >= 0
         )
 
     def _smallest(self, row: Row, shape: int) -> int:
