@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from fractions import Fraction
+from random import Random
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from plimsoll.packing import Milli, exact_milli
 from plimsoll.packing.gpus import ANY
-from plimsoll.packing.nodes import FreeNode, Limit, NodeShape, PodNeed, Unit, left_out_in_order, pack_nodes
+from plimsoll.packing.nodes import FreeNode, Limit, NodeShape, PodNeed, Unit, all_fit, left_out_in_order, pack_nodes
 from tests.packing.checking_nodes import check
 
 T4 = NodeShape("t4-1", "T4", 1, 16_000, 65_536, price=1.0)
@@ -313,6 +314,9 @@ LIMITS = st.lists(
 
 @settings(max_examples=50, deadline=None)
 @given(NEEDS, FREE, LIMITS, st.randoms(use_true_random=False))
+@example(  # The smallest shape is of a NodePool that exceeds its limit already.
+    [({ANY: 1000}, 1, 0, 0), ({ANY: 1000}, 2, 0, 0)], [], [Limit(-1, {"t4-4": 1})], Random(0)
+)
 def test_limits_are_not_exceeded(asked: Any, free: Any, limits: list[Limit], random: Any) -> None:
     needs, nodes = _built(asked, free)
     packing = pack_nodes(needs, SHAPES, nodes, limits=limits)
@@ -320,6 +324,7 @@ def test_limits_are_not_exceeded(asked: Any, free: Any, limits: list[Limit], ran
     random.shuffle(needs)
     random.shuffle(limits)
     assert pack_nodes(needs, SHAPES, nodes, limits=limits) == packing
+    assert all_fit(needs, SHAPES, nodes, limits=limits) == (not packing.unplaced)
 
 
 def test_room_for_a_pod_depends_only_on_the_pods_before_it() -> None:

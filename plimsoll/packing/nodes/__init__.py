@@ -12,7 +12,7 @@ from plimsoll.packing.nodes.need import (
     PodNeed,
     less,
 )
-from plimsoll.packing.nodes.packing import best_fit_gpus, pack_nodes
+from plimsoll.packing.nodes.packing import all_fit, best_fit_gpus, pack_nodes
 
 __all__ = [
     "UNBOUNDED",
@@ -24,6 +24,7 @@ __all__ = [
     "NodeShape",
     "PodNeed",
     "Unit",
+    "all_fit",
     "best_fit_gpus",
     "left_out_in_order",
     "less",

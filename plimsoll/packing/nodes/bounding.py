@@ -61,6 +61,14 @@ def bounds(problem: NodeProblem, without: Mapping[int, int], effort: Effort, fou
     return Bounds(least, min(lower_bound, float(least)), round(price, 9), chosen)
 
 
+def exceeds_limits(problem: NodeProblem, effort: Effort) -> bool:
+    """Whether a lower bound shows that the new nodes for all pods exceed a limit."""
+    counts = {number: item.count for number, item in enumerate(problem.items)}
+    choice = _choice(problem, counts)
+    choice.require_devices(prove(_share_counts(problem, counts), Counter(), effort)[1])
+    return choice.exceeds(problem.limits)
+
+
 def _choice(problem: NodeProblem, counts: dict[int, int]) -> ShapeChoice:
     loads = []
     for number, count in counts.items():

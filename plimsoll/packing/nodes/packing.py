@@ -6,17 +6,18 @@ program chooses the shapes of nodes for them. If CPU or memory prevents reaching
 follow, and for few pods an integer program over all of them.
 """
 
+import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from itertools import chain, islice
 
 from plimsoll.packing.gpus import Clock, Effort
-from plimsoll.packing.nodes.bounding import Bounds, bounds
+from plimsoll.packing.nodes.bounding import Bounds, bounds, exceeds_limits
 from plimsoll.packing.nodes.emptying import emptied
 from plimsoll.packing.nodes.exact import exact_placing
 from plimsoll.packing.nodes.heuristic import Heuristic
 from plimsoll.packing.nodes.items import items_of, useful
-from plimsoll.packing.nodes.need import FreeNode, Item, Limit, NodePacking, NodeShape, PodNeed
+from plimsoll.packing.nodes.need import UNBOUNDED, FreeNode, Item, Limit, NodePacking, NodeShape, PodNeed
 from plimsoll.packing.nodes.node_patterns import by_node_patterns
 from plimsoll.packing.nodes.patterns import by_patterns
 from plimsoll.packing.nodes.placing import Cost, NodeProblem, Placing
@@ -25,6 +26,8 @@ _TRIES_FOR_NODES = 3
 """Number of ways to try if only the number of nodes could still improve."""
 _WAYS = 2
 """Number of ways by patterns of GPUs before those by patterns of nodes."""
+_ANY_PLACING = Bounds(least=UNBOUNDED, price=math.inf)
+"""What every placing of all pods meets."""
 _FEW_ITEMS = 300
 """Maximum number of different pods for which best fit runs first."""
 
@@ -44,16 +47,32 @@ def pack_nodes(
 
     `seconds` and `clock` are those of `packing.pack`. Heuristics in `without` are left out, to measure what they gain.
     """
-    effort = Effort(seconds, clock)
-    shapes = sorted((shape for shape in shapes if shape.gpus > 0 and shape.pods > 0), key=lambda shape: shape.name)
-    nodes = [node for node in nodes if node.pods > 0]
-    items, unfit = items_of(needs, shapes, nodes)
-    problem = NodeProblem(items, shapes, useful(items, nodes), limits)
-    best, bound = _search(problem, effort, without)
+    problem, unfit = _problem(needs, shapes, nodes, limits)
+    best, bound = _search(problem, Effort(seconds, clock), without)
     unplaced = sorted(
-        [*unfit, *(name for number, left in best.unplaced.items() for name in items[number].names[-left:])]
+        [*unfit, *(name for number, left in best.unplaced.items() for name in problem.items[number].names[-left:])]
     )
     return NodePacking(tuple(problem.named(best)), tuple(unplaced), bound.least, bound.lower_bound, best.cost[1])
+
+
+def all_fit(
+    needs: Iterable[PodNeed],
+    shapes: Iterable[NodeShape],
+    nodes: Iterable[FreeNode] = (),
+    *,
+    limits: Sequence[Limit] = (),
+    seconds: float = 2.0,
+) -> bool:
+    """Whether `pack_nodes` places all of these pods. This takes less time, because any placing will do."""
+    problem, unfit = _problem(needs, shapes, nodes, limits)
+    if unfit:
+        return False
+    if not problem.opened(problem.on_nodes(_large_first)).cost[0]:
+        return True
+    if exceeds_limits(problem, Effort(seconds)):
+        return False
+    best, _ = _search(problem, Effort(seconds), (), _ANY_PLACING)
+    return not best.cost[0]
 
 
 def best_fit_gpus(needs: Iterable[PodNeed], shapes: Iterable[NodeShape]) -> int:
@@ -64,13 +83,26 @@ def best_fit_gpus(needs: Iterable[PodNeed], shapes: Iterable[NodeShape]) -> int:
     return problem.opened(problem.on_nodes(_large_first)).cost[1]
 
 
-def _search(problem: NodeProblem, effort: Effort, without: Collection[Heuristic]) -> tuple[Placing, Bounds]:
+def _problem(
+    needs: Iterable[PodNeed], shapes: Iterable[NodeShape], nodes: Iterable[FreeNode], limits: Sequence[Limit]
+) -> tuple[NodeProblem, list[str]]:
+    """The problem in numbers, and the names of pods that fit no node even if it were empty."""
+    shapes = sorted((shape for shape in shapes if shape.gpus > 0 and shape.pods > 0), key=lambda shape: shape.name)
+    nodes = [node for node in nodes if node.pods > 0]
+    items, unfit = items_of(needs, shapes, nodes)
+    return NodeProblem(items, shapes, useful(items, nodes), limits), unfit
+
+
+def _search(
+    problem: NodeProblem, effort: Effort, without: Collection[Heuristic], enough: Bounds | None = None
+) -> tuple[Placing, Bounds]:
     """The best placing that was found, with its bounds. Stops when all pods have a place on the fewest GPUs at the
-    lowest price."""
+    lowest price, or on as many GPUs and at such a price as `enough` says."""
     first = problem.on_nodes(_large_first)
     if not first.left:
         return first, Bounds()
     bound, ways = by_patterns(problem, effort, without)
+    bound = enough or bound
     ways = iter(()) if Heuristic.PATTERNS in without else ways
     early = [problem.opened(first)] if len(problem.items) < _FEW_ITEMS else []
     late = (problem.opened(problem.on_nodes(_large_first)) for _ in range(not early))

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plimsoll.packing.gpus import Program
-from plimsoll.packing.nodes.need import UNBOUNDED, FreeNode, NodeShape
+from plimsoll.packing.nodes.need import UNBOUNDED, FreeNode, Limit, NodeShape
 from plimsoll.packing.nodes.scale import Scale
 from plimsoll.packing.units import GPU_MILLI
 
@@ -154,6 +154,19 @@ class ShapeChoice:
         entries = {self._count[name]: float(amount) for name, amount in uses.items() if name in self._count and amount}
         if entries:
             self._program.rows.append((-math.inf, float(max(0, left)), entries))
+
+    def exceeds(self, limits: Iterable[Limit]) -> bool:
+        """Whether new nodes that offer enough exceed one of the limits."""
+        over: dict[int, float] = {}
+        for limit in limits:
+            uses = {self._count[name]: amount for name, amount in limit.uses.items() if name in self._count and amount}
+            if uses:
+                most, column = max(uses.values()), self._program.column()
+                over[column] = 1.0
+                entries = {each: amount / most for each, amount in uses.items()}
+                self._program.rows.append((-math.inf, max(0, limit.left) / most, {**entries, column: -1.0}))
+        found = self._program.minimise(over)
+        return found is not None and found[1] > _ROUNDING
 
     def require_one_of(self, shapes: Iterable[str]) -> None:
         """Constraint: at least one new node has one of these shapes."""

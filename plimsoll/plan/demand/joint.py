@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from plimsoll.packing.nodes import FilledNode, FreeNode, Limit, NodePacking, NodeShape, PodNeed, pack_nodes
+from plimsoll.packing.nodes import FilledNode, FreeNode, Limit, NodePacking, NodeShape, PodNeed, all_fit, pack_nodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +52,12 @@ class JointPacking:
             kinds = frozenset({kind for need in needs for kind in need.milli})
             parts = [self._packed(kinds, Part(needs, free, shapes, limits), known)]
         return parts
+
+    def all_fit(
+        self, needs: Sequence[PodNeed], free: Sequence[FreeNode], shapes: Sequence[NodeShape], limits: Sequence[Limit]
+    ) -> bool:
+        """Whether all of these pods have a place."""
+        return all_fit(needs, shapes, free, limits=limits, seconds=self._seconds)
 
     def fewest_gpus(self, needs: Sequence[PodNeed], shapes: Sequence[NodeShape]) -> int:
         """Number of GPUs of the new nodes that these pods need if no other node is available."""

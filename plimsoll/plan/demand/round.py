@@ -269,8 +269,7 @@ class DemandRound:
         """Refuses the pods for which limits leave no room, lowest priority and newest first."""
 
         def fits(chosen: Sequence[PodNeed]) -> bool:
-            parts = self._packing.pack(chosen, self._usable.free, self._usable.shapes, self._usable.limits)
-            return not any(part.packing.unplaced for part in parts)
+            return self._packing.all_fit(chosen, self._usable.free, self._usable.shapes, self._usable.limits)
 
         units = units_in_order([need for need in needs if need.name not in self._in_grace], self._order, found)
         if len(needs) <= _FEW_PODS:
