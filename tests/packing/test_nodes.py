@@ -327,6 +327,13 @@ def test_limits_are_not_exceeded(asked: Any, free: Any, limits: list[Limit], ran
     assert all_fit(needs, SHAPES, nodes, limits=limits) == (not packing.unplaced)
 
 
+def test_pods_that_fit_no_shape_are_not_limited() -> None:
+    free = [FreeNode("node", "K80", (1000,), 8_000, 32_768)]
+    limits = [Limit(4, {"t4-1": 1})]
+    assert all_fit(needs_of(({"K80": 500}, 1), ({"K80": 500}, 1)), SHAPES, free, limits=limits)
+    assert not all_fit(needs_of(({"K80": 600}, 1), ({"K80": 600}, 1)), SHAPES, free, limits=limits)
+
+
 def test_room_for_a_pod_depends_only_on_the_pods_before_it() -> None:
     free = [FreeNode("node-a", "T4", (1000,), 8_000, 32_768)]
     first, large, second = needs_of((400, 1), (700, 1), (600, 1))

@@ -63,6 +63,8 @@ def bounds(problem: NodeProblem, without: Mapping[int, int], effort: Effort, fou
 
 def exceeds_limits(problem: NodeProblem, effort: Effort) -> bool:
     """Whether a lower bound shows that the new nodes for all pods exceed a limit."""
+    if not any(problem.fitting):
+        return False
     counts = {number: item.count for number, item in enumerate(problem.items)}
     choice = _choice(problem, counts)
     choice.require_devices(prove(_share_counts(problem, counts), Counter(), effort)[1])
