@@ -117,6 +117,17 @@ def test_surplus_beyond_a_blocked_small_type_is_bounded(surplus: int, bought: li
         assert "spec.demand.surplusGpus" in refused(plan)["uid-pod"]
 
 
+def test_only_pods_that_need_the_blocked_type_are_refused_for_surplus() -> None:
+    """On one node of four GPUs all would have a place, and without the first the others fit the small type that is
+    left."""
+    bound = a_waiting_pod("bound", gpu_fraction="0.6", selector={"karpenter.sh/nodepool": "pool"})
+    others = [a_waiting_pod(f"other-{n}", gpu_fraction="0.6") for n in range(2)]
+    plan = planned(
+        bound, *others, a_node_pool("pool", (L4, L4_4)), a_node_pool("small", (A10G,)), blocked=[(L4, "pool")]
+    )
+    assert (types(plan), set(refused(plan))) == ([A10G, A10G], {"uid-bound"})
+
+
 def test_the_smallest_available_type_is_no_surplus() -> None:
     pod = a_waiting_pod(gpu_fraction="0.5")
     assert types(planned(pod, a_node_pool("pool", (A100,)))) == [A100]

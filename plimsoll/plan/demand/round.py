@@ -1,6 +1,6 @@
 """One round of demand planning: from the classes of waiting pods to the capacity that each class lacks."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -246,24 +246,32 @@ class DemandRound:
         would need. Returns whether any pod was refused."""
         if not self._usable.blocked:
             return False
-        found = False
-        everything = {**self._usable.offers, **self._usable.blocked}
+        found, most = False, self._settings.surplus_gpus
+        offers = self._usable.offers
+        everything = {**offers, **self._usable.blocked}
         for node in (node for part in parts for node in part.packing.new_nodes):
-            each = [self._class_of[uid] for uid in node.pods]
-            pods = {uid: of.members.shares[uid] for uid, of in zip(node.pods, each, strict=True)}
-            offers = [
-                offer for offer in everything.values()
-                if all(of.demand_class.placement in offer.kind.placements for of in each)
-            ]  # fmt: skip
-            kinds = {offer.kind.name: offer.kind.gpus for offer in offers}
-            needs = class_needs(pods, kinds, self._settings).needs
-            enough = self._whole.fewest_gpus(list(needs.values()), [offer.packed for offer in offers])
-            gpus = self._usable.offers[node.shape or ""].shape.gpus
-            if gpus - enough > self._settings.surplus_gpus:
+            gpus, enough = offers[node.shape or ""].shape.gpus, self._fewest_gpus(node.pods, everything)
+            if gpus - enough > most:
                 found = True
-                for uid in node.pods:
+                # Other pods of the node may do with the types that are left.
+                alone = (
+                    uid for uid in node.pods
+                    if self._fewest_gpus((uid,), offers) - self._fewest_gpus((uid,), everything) > most
+                )  # fmt: skip
+                for uid in tuple(alone) or node.pods:
                     self._refuse(uid, SURPLUS.format(gpus=gpus, enough=enough))
         return found
+
+    def _fewest_gpus(self, uids: Sequence[str], offers: Mapping[str, ShapeOffer]) -> int:
+        """GPUs of the new nodes that these pods need, of those offers that all of them can use."""
+        each = [self._class_of[uid] for uid in uids]
+        able = [
+            offer for offer in offers.values() if all(of.demand_class.placement in offer.kind.placements for of in each)
+        ]
+        kinds = {offer.kind.name: offer.kind.gpus for offer in able}
+        pods = {uid: of.members.shares[uid] for uid, of in zip(uids, each, strict=True)}
+        needs = class_needs(pods, kinds, self._settings).needs
+        return self._whole.fewest_gpus(list(needs.values()), [offer.packed for offer in able])
 
     def _refuse_by_limits(self, needs: Sequence[PodNeed], found: Sequence[Gang]) -> None:
         """Refuses the pods for which limits leave no room, lowest priority and newest first."""
