@@ -9,7 +9,7 @@ import pytest
 from plimsoll.cluster.ledger import DiscrepancyReason, GpuAccount, GpuLedger
 from plimsoll.labels import UNKNOWN_GPU
 from plimsoll.model.cluster import Node, Pod
-from plimsoll.model.kai import FORMER_NAMESPACE
+from plimsoll.model.kai import FORMER_NAMESPACE, shareable_memory_mib
 from plimsoll.packing.nodes import UNBOUNDED
 from tests.builders import A100, a_pod
 from tests.ledger.cluster import a_gpu_node, a_reservation, a_share, a_whole
@@ -239,7 +239,7 @@ def test_fractions_are_exact(fraction: str, count: int, free: Fraction | int) ->
     found = account(a_reservation("g"), *shares)
     assert found.free_milli == (free, 1000)
     assert not found.discrepancies
-    used = (1000 - free) * (found.memory_mib or 0) / 1000
+    used = (1000 - free) * shareable_memory_mib(found.memory_mib or 0) / 1000
     assert found.groups[0].used_mib == math.ceil(used), "not rounded for each share"
 
 

@@ -39,7 +39,7 @@ def a_pod(annotations: dict[str, str], *, gpus: int = 0, node: str = "", **more:
 
 
 def some_kinds(*of: tuple[str, int]) -> dict[str, GpuKind]:
-    """Kinds of (GPU product, shareable MiB)."""
+    """Kinds of (GPU product, MiB)."""
     return {product: GpuKind(product, memory) for product, memory in of}
 
 
@@ -47,20 +47,24 @@ def tf(**annotations: str) -> dict[str, str]:
     return {f"{TF}{key.replace('_', '-')}": value for key, value in annotations.items()}
 
 
+def a_tf_share(**fields: Any) -> GPUShare:
+    return GPUShare(by_tensor_fusion=True, **fields)
+
+
 @pytest.mark.parametrize(
     ("annotations", "share"),
     [
-        (tf(vram_request="4Gi", tflops_request="10"), GPUShare(memory_mib=4096, tflops_milli=10_000)),
-        (tf(vram_request="4Gi", tflops_request="5000m"), GPUShare(memory_mib=4096, tflops_milli=5000)),
-        (tf(vram_limit="4Gi", tflops_limit="20"), GPUShare(memory_mib=4096, tflops_milli=20_000)),
-        (tf(vram_request="4Gi", vram_limit="8Gi"), GPUShare(memory_mib=4096)),
-        (tf(tflops_request="1"), GPUShare(tflops_milli=1000)),
-        (tf(vram_request="4Gi", gpu_count="3"), GPUShare(memory_mib=4096, devices=3)),
-        (tf(vram_request="4Gi", gpu_model="A100_SXM_80G"), GPUShare(memory_mib=4096, model="A100_SXM_80G")),
+        (tf(vram_request="4Gi", tflops_request="10"), a_tf_share(memory_mib=4096, tflops_milli=10_000)),
+        (tf(vram_request="4Gi", tflops_request="5000m"), a_tf_share(memory_mib=4096, tflops_milli=5000)),
+        (tf(vram_limit="4Gi", tflops_limit="20"), a_tf_share(memory_mib=4096, tflops_milli=20_000)),
+        (tf(vram_request="4Gi", vram_limit="8Gi"), a_tf_share(memory_mib=4096)),
+        (tf(tflops_request="1"), a_tf_share(tflops_milli=1000)),
+        (tf(vram_request="4Gi", gpu_count="3"), a_tf_share(memory_mib=4096, devices=3)),
+        (tf(vram_request="4Gi", gpu_model="A100_SXM_80G"), a_tf_share(memory_mib=4096, model="A100_SXM_80G")),
         (tf(dedicated_gpu="true", gpu_count="2"), GPUShare(milli=1000, devices=2, by_annotation=True)),
         (tf(dedicated_gpu="false"), None),
         (tf(gpu_ids="GPU-1"), None),
-        (tf(vram_request="0", tflops_request="1"), GPUShare(tflops_milli=1000)),
+        (tf(vram_request="0", tflops_request="1"), a_tf_share(tflops_milli=1000)),
         ({f"{NV}request": "4Gi"}, GPUShare(memory_mib=4096)),
         ({f"{NV}limit": "4Gi"}, GPUShare(memory_mib=4096)),
         ({f"{NV}request": "4Gi", f"{NV}limit": "8Gi"}, GPUShare(memory_mib=4096)),
@@ -204,3 +208,20 @@ def test_running_tensor_fusion_pods_count_on_their_gpus() -> None:
     assert [(each.gpu, each.used_milli) for each in account.groups] == [("GPU-1", 500)]
     assert account.likely_free_milli == (500, 1000)
     assert not account.discrepancies
+
+
+@pytest.mark.parametrize(("vram", "free"), [("20Gi", 1), ("40Gi", 0)])
+def test_running_tensor_fusion_pods_use_all_memory_of_a_gpu(vram: str, free: int) -> None:
+    """Two halves of 80 GiB fill a GPU, though KAI would divide 81900 MiB only."""
+    node = a_gpu_node("n1", "NVIDIA-A100-SXM4-80GB", gpus=1, memory=81920)
+    running = [
+        a_pod(tf(vram_request=vram, gpu_ids="GPU-1"), node="n1", name=f"pod-{number}", uid=f"u{number}")
+        for number in range(2)
+    ]
+    waiting = a_pod(tf(vram_request="40Gi"), name="waiting", uid="waiting")
+    snapshot = Snapshot(environment=Environment.default(), nodes=(node,), pods=(*running, waiting))
+    account = gpu_ledger(snapshot).account("n1")
+    assert account is not None
+    assert not account.discrepancies
+    assert account.groups[0].used_milli == (1000 if not free else 500)
+    assert sum(map(len, (each.on_nodes for each in plan_demand(snapshot).demands))) == free

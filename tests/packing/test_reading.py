@@ -113,7 +113,7 @@ def test_a_fraction_just_below_a_gpu_is_a_share() -> None:
 
 def kinds(**memory_mib: int | None) -> dict[str, GpuKind]:
     """Kinds of GPU with the name as product, and the MiB of their nodes' label."""
-    return {name: GpuKind(name, None if mib is None else shareable_memory_mib(mib)) for name, mib in memory_mib.items()}
+    return {name: GpuKind(name, mib) for name, mib in memory_mib.items()}
 
 
 def test_memory_is_an_exact_part_of_the_memory_that_is_shared() -> None:
@@ -145,6 +145,13 @@ def test_memory_beyond_the_whole_hundreds_fits_none() -> None:
     of = kinds(H100=81920)
     assert size_by_kind(GPUShare(memory_mib=81900), of).milli == {"H100": 1000}
     assert size_by_kind(GPUShare(memory_mib=81901), of).milli == {}
+
+
+def test_tensor_fusion_divides_all_memory() -> None:
+    """Its discovery reports the memory of NVML in whole MiB as the capacity of a GPU."""
+    of = kinds(H100=81920, old=80 * 2**30)
+    assert size_by_kind(GPUShare(memory_mib=20480, by_tensor_fusion=True), of).milli == {"H100": 250, "old": 250}
+    assert size_by_kind(GPUShare(memory_mib=81921, by_tensor_fusion=True), of).milli == {}
 
 
 def test_a_size_is_assumed_only_if_no_memory_is_known() -> None:

@@ -8,6 +8,7 @@ from rich.table import Table
 
 from plimsoll.cli.shared import OUT
 from plimsoll.cluster.ledger import GpuAccount, GpuGroup
+from plimsoll.model.kai import shareable_memory_mib
 from plimsoll.packing import GPU_MILLI, Milli
 
 
@@ -21,7 +22,7 @@ def _node(account: GpuAccount) -> dict[str, Any]:
         "name": account.node.name,
         "product": account.kind,
         "gpus": account.gpus,
-        "memoryMiB": account.memory_mib,
+        "memoryMiB": None if account.memory_mib is None else shareable_memory_mib(account.memory_mib),
         "shareable": account.shareable,
         "groups": [_group(group) for group in account.groups],
         "wholeGPUs": account.whole,

@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from plimsoll.model.cluster import Node, Pod
+from plimsoll.model.kai import shareable_memory_mib
 from plimsoll.packing import GPU_MILLI, Milli, exact_milli
 from plimsoll.packing.nodes import UNBOUNDED
 
@@ -72,7 +73,7 @@ class GpuGroup(NamedTuple):
     gpu: str = ""
     """UUID; empty where it is not known."""
     memory_mib: int | None = None
-    """Shareable MiB of the GPU; None if it is not labelled."""
+    """MiB of the GPU; None if it is not labelled."""
     used_milli: Milli = 0
     """Thousandths of all its pods, as in KAI; terminating ones included."""
     joinable: bool = True
@@ -151,7 +152,7 @@ def _names(pods: Iterable[Pod]) -> tuple[str, ...]:
 
 
 def _mib(members: Iterable[GroupMember], memory_mib: int | None) -> int | None:
-    """MiB that they have together of a GPU with that shareable memory, rounded up; None if one cannot be converted."""
+    """MiB that they have together of a GPU with that memory, rounded up; None if one cannot be converted."""
     mib, converted = 0, list[GroupMember]()
     for member in members:
         if not member.readable:
@@ -165,7 +166,7 @@ def _mib(members: Iterable[GroupMember], memory_mib: int | None) -> int | None:
     if memory_mib is None:
         return None
     milli = summed_milli(converted)
-    return mib - (-milli.numerator * memory_mib // (milli.denominator * GPU_MILLI))
+    return mib - (-milli.numerator * shareable_memory_mib(memory_mib) // (milli.denominator * GPU_MILLI))
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +179,7 @@ class GpuAccount:
     gpus: int
     """Allocatable devices."""
     memory_mib: int | None
-    """Shareable MiB of one GPU; None if it is not labelled."""
+    """MiB of one GPU; None if it is not labelled."""
     groups: tuple[GpuGroup, ...] = ()
     """Sorted by name."""
     whole: int = 0

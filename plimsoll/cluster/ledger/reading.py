@@ -17,7 +17,7 @@ from plimsoll.cluster.nodes import GpuLabels, InvalidGpuLabel, parse_gpu_labels,
 from plimsoll.cluster.pods import UnreadableShareError, tflops_milli
 from plimsoll.labels import GPU_PRODUCT, RESERVED_GPU, UNKNOWN_GPU
 from plimsoll.model.cluster import HostLoad, Node, Pod
-from plimsoll.model.kai import MAX_DEVICES, GPUShare, shareable_memory_mib
+from plimsoll.model.kai import MAX_DEVICES, GPUShare
 from plimsoll.packing import GPU_MILLI, Milli
 from plimsoll.packing.nodes import UNBOUNDED
 from plimsoll.quantity import parse_cpu_milli, parse_devices, parse_memory_mib
@@ -46,7 +46,7 @@ class _Reading:
         self._accounting = accounting
         self._node = node
         labels = parse_gpu_labels(node.labels)
-        self._memory = None if isinstance(labels, InvalidGpuLabel) else shareable_memory_mib(labels.memory_mib)
+        self._memory = None if isinstance(labels, InvalidGpuLabel) else labels.memory_mib
         self._shareable = _shareable(labels)
         self._members: defaultdict[str, list[GroupMember]] = defaultdict(list)
         """Pods with a share, by group."""
@@ -154,11 +154,11 @@ class _Reading:
 
     def _milli(self, share: GPUShare) -> Milli:
         """Thousandths of one of the node's GPUs. If its memory or TFLOPS are not known, the share may be all of it."""
-        memory = self._memory
+        memory = share.divided_mib(self._memory or 0)
         product = self._node.labels.get(GPU_PRODUCT, "")
         speed = tflops_milli(product, self._accounting.tflops) if share.tflops_milli is not None else None
         known = (share.memory_mib is None or memory) and (share.tflops_milli is None or speed)
-        return share.milli_of(memory or 0, speed or 0) if known else GPU_MILLI
+        return share.milli_of(memory, speed or 0) if known else GPU_MILLI
 
     def _count_unreadable(self, use: PodUse) -> None:
         """A pod whose request cannot be read gets the GPUs of its groups, at least one GPU."""

@@ -65,7 +65,7 @@ class GpuKind(NamedTuple):
 
     product: str
     memory_mib: int | None
-    """Shareable MiB of one; None where it is not known."""
+    """MiB of one; None where it is not known."""
     sharing: DeviceSharing = NOT_SHARED
 
 
@@ -187,6 +187,7 @@ def size_by_kind(
     known: dict[str, Milli] = {}
     for name in able:
         memory = kinds[name].memory_mib if share.memory_mib is not None else 0
+        memory = memory and share.divided_mib(memory)
         speed = tflops_milli(kinds[name].product, tflops) if share.tflops_milli is not None else 0
         if memory is not None and speed is not None and (memory or not share.memory_mib):
             known[name] = share.milli_of(memory, speed)

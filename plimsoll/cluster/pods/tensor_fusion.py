@@ -34,6 +34,7 @@ def tensor_fusion_share(pod: Pod) -> GPUShare | None:
     return GPUShare(
         memory_mib=None if vram is None else parse_memory_mib(str(vram)),
         tflops_milli=None if tflops is None else max(1, int((tflops * 1000).to_integral_value("ROUND_CEILING"))),
+        by_tensor_fusion=True,
         devices=devices,
         model=model,
     )

@@ -10,7 +10,7 @@ from plimsoll.cluster.queues.amount import NOTHING, Amount
 from plimsoll.cluster.queues.preemptibility import is_preemptible, queue_of
 from plimsoll.model import Snapshot
 from plimsoll.model.cluster import Node, Pod
-from plimsoll.model.kai import POD_GROUP_NAME, GPUShare, PodGroup, shareable_memory_mib
+from plimsoll.model.kai import POD_GROUP_NAME, GPUShare, PodGroup
 from plimsoll.packing import Milli
 
 
@@ -48,13 +48,14 @@ class GpuFigures(NamedTuple):
         known = parse_gpu_labels(node.labels) if node is not None else None
         if not isinstance(known, GpuLabels):
             return cls()
-        return cls(shareable_memory_mib(known.memory_mib), tflops_milli(known.product, tflops))
+        return cls(known.memory_mib, tflops_milli(known.product, tflops))
 
 
 def gpu_milli(share: GPUShare, gpu: GpuFigures) -> Milli:
     """Thousandths of GPUs that a share uses in total."""
-    known = (gpu.memory_mib or share.memory_mib is None) and (gpu.tflops_milli or share.tflops_milli is None)
-    return (share.milli_of(gpu.memory_mib or 0, gpu.tflops_milli or 0) if known else ASSUMED_MILLI) * share.devices
+    memory = share.divided_mib(gpu.memory_mib or 0)
+    known = (memory or share.memory_mib is None) and (gpu.tflops_milli or share.tflops_milli is None)
+    return (share.milli_of(memory, gpu.tflops_milli or 0) if known else ASSUMED_MILLI) * share.devices
 
 
 Key = tuple[str, str]

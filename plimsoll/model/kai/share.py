@@ -39,8 +39,11 @@ def shareable_memory_mib(memory: int) -> int:
 
     KAI reads a label of 2^20 or more as bytes. So two pods with `gpu-memory: 40960` do not fit a GPU of 81920 MiB.
     """
-    mib = memory // 2**20 if memory >= _BYTES_FROM else memory
-    return mib // _STEP_MIB * _STEP_MIB
+    return _label_mib(memory) // _STEP_MIB * _STEP_MIB
+
+
+def _label_mib(memory: int) -> int:
+    return memory // 2**20 if memory >= _BYTES_FROM else memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,9 @@ class GPUShare:
     """Thousandths of one GPU; 1000: whole GPUs, which are not shared."""
     memory_mib: int | None = None
     """MiB of one GPU."""
+    by_tensor_fusion: bool = False
+    """Whether TensorFusion's scheduler, which divides all MiB of a GPU, places the pod, not KAI's, which divides whole
+    hundreds."""
     tflops_milli: int | None = None
     """Thousandths of a TFLOPS (FP16, dense) of one GPU."""
     model: str = ""
@@ -68,12 +74,16 @@ class GPUShare:
         # Whole thousandths are an int, and a fraction takes long to compare.
         return isinstance(self.milli, int) and self.milli == GPU_MILLI and not self.by_annotation
 
+    def divided_mib(self, gpu_memory_mib: int) -> int:
+        """MiB that the pod's scheduler divides into shares, of a GPU with that memory by its label."""
+        return _label_mib(gpu_memory_mib) if self.by_tensor_fusion else shareable_memory_mib(gpu_memory_mib)
+
     def milli_of(self, gpu_memory_mib: int, gpu_tflops_milli: int = 0) -> Milli:
-        """Thousandths of a GPU with that shareable memory and that many thousandths of a TFLOPS; above 1000 if it does
-        not fit. What the share does not request is not read; an unknown figure (0) counts as unlimited."""
+        """Thousandths of a GPU with that memory by its label and that many thousandths of a TFLOPS; above 1000 if it
+        does not fit. What the share does not request is not read; an unknown figure (0) counts as unlimited."""
         if self.milli is not None:
             return self.milli
-        requests = ((self.memory_mib, gpu_memory_mib), (self.tflops_milli, gpu_tflops_milli))
+        requests = ((self.memory_mib, self.divided_mib(gpu_memory_mib)), (self.tflops_milli, gpu_tflops_milli))
         return max((exact_milli(amount, total) for amount, total in requests if amount and total), default=1)
 
     def __str__(self) -> str:

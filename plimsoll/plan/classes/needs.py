@@ -80,7 +80,15 @@ def class_needs(
     assumed: set[str] = set()
     for uid, each in pods.items():
         share, host = each.share, each.pod.host
-        key = (share.milli, share.memory_mib, share.tflops_milli, share.model, share.resource, share.devices)
+        key = (
+            share.milli,
+            share.memory_mib,
+            share.tflops_milli,
+            share.by_tensor_fusion,
+            share.model,
+            share.resource,
+            share.devices,
+        )
         size = found.sizes.get(key)
         if size is None:
             size = found.sizes[key] = size_by_kind(share, kinds, settings.assumed_share_milli, settings.gpu_tflops)
@@ -133,10 +141,11 @@ def _too_large(pod: PodShare, kinds: Kinds, settings: DemandSettings) -> str:
             f"requests {pod.share}, but none that could serve it is of this model (known: {products}): correct "
             "the model, or declare a NodePool with such GPUs"
         )
-    largest = max((kind.memory_mib for kind in of_model if kind.memory_mib), default=0)
+    largest = max((pod.share.divided_mib(kind.memory_mib or 0) for kind in of_model), default=0)
     speeds = (tflops_milli(kind.product, settings.gpu_tflops) or 0 for kind in of_model)
     speed = f" and {max(speeds, default=0) / 1000:g} TFLOPS" if pod.share.tflops_milli else ""
+    rounded = "" if pod.share.by_tensor_fusion else " (KAI counts whole hundreds of MiB)"
     return (
-        f"requests {pod.share}, but the largest GPU that could serve it has {largest} MiB{speed} to share (KAI counts "
-        "whole hundreds of MiB): request less, or declare a NodePool with larger GPUs"
+        f"requests {pod.share}, but the largest GPU that could serve it has {largest} MiB{speed} to share{rounded}: "
+        "request less, or declare a NodePool with larger GPUs"
     )

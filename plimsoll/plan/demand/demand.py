@@ -38,7 +38,7 @@ class PlannedNode:
     demands: tuple[str, ...] = ()
     """Names of the demands whose pods it serves, sorted."""
     gpu_memory_mib: int | None = None
-    """MiB of one GPU that shares can use; None if it is not known."""
+    """MiB of one GPU; None if it is not known."""
     requires: Terms = ()
     """Conditions on labels that the NodePool leaves open, such as a zone: alternatives, each a set of conditions."""
     resource: str = ""

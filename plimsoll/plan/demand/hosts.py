@@ -13,7 +13,6 @@ from plimsoll.cluster.pods import GpuKind
 from plimsoll.cluster.pools import PoolShape
 from plimsoll.labels import GPU_COUNT, GPU_MEMORY, GPU_PRODUCT
 from plimsoll.model.cluster import Node
-from plimsoll.model.kai import shareable_memory_mib
 from plimsoll.model.meta import NodeRequirement, Placement, Taint, Terms
 from plimsoll.packing import GPU_MILLI
 from plimsoll.packing.nodes import FreeNode, NodeShape
@@ -96,7 +95,7 @@ class Hosts:
         able = [each for each in self._placements if all(shape.serves(each) for shape in shapes)]
         able = [each for each in able if all(open_terms(each, shape) in ((), node.requires) for shape in shapes)]
         memory = [shape.gpu_memory_mib for shape in shapes]
-        least = min((shareable_memory_mib(each) for each in memory if each), default=None)
+        least = min((each for each in memory if each), default=None)
         sharing = min((shape.sharing for shape in shapes), key=lambda each: each.per_gpu)
         gpus = GpuKind(node.kind, least if all(memory) else None, sharing)
         return self._kind(gpus, frozenset(able)) if able else None
@@ -107,11 +106,10 @@ class Hosts:
         for shape in shapes:
             able = self._on_shape(shape)
             terms = {placement: open_terms(placement, shape) for placement in able}
-            memory = shareable_memory_mib(shape.gpu_memory_mib) if shape.gpu_memory_mib else None
             for number, requires in enumerate(sorted(set(terms.values()), key=repr)):
                 served = frozenset(each for each, own in terms.items() if own in ((), requires))
                 ranks = tuple(sorted((_digest(each), preference(each, shape)) for each in served if each.preferred))
-                gpus = GpuKind(shape.kind, memory, shape.sharing)
+                gpus = GpuKind(shape.kind, shape.gpu_memory_mib or None, shape.sharing)
                 kind = self._kind(gpus, served, ("new", shape.weight, requires, ranks))
                 packed = NodeShape(
                     f"{shape.name}/{number}" if requires else shape.name,

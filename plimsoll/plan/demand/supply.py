@@ -10,7 +10,6 @@ from plimsoll.labels import NODEPOOL, WORKSPACE
 from plimsoll.model import Snapshot
 from plimsoll.model.api import NOT_SHARED, DemandSettings, DeviceSharing
 from plimsoll.model.cluster import Node
-from plimsoll.model.kai import shareable_memory_mib
 from plimsoll.packing import GPU_MILLI
 from plimsoll.packing.nodes import FreeNode
 
@@ -24,7 +23,7 @@ class FreeHost:
     source: Node | PoolShape
     """The node or shape whose labels and taints decide which pods can run there."""
     gpu_memory_mib: int | None
-    """MiB of one GPU that shares can use; None if it is not known."""
+    """MiB of one GPU; None if it is not known."""
     largest: int
     """Whole thousandths of the device with the most free."""
     sharing: DeviceSharing = NOT_SHARED
@@ -62,9 +61,7 @@ class Supply:
         nodes, spec = {node.name: node for node in snapshot.nodes}, snapshot.environment.spec
         in_flight = [claim for claim in claims if not _devices(nodes.get(claim.node_name), spec.gpu_resource)]
         spares = free_on_claims(in_flight, shapes, spec.gpu_resource)
-        in_flight_free = {
-            free.name: FreeHost(free, of, _shareable(of.gpu_memory_mib), GPU_MILLI) for free, of in spares
-        }
+        in_flight_free = {free.name: FreeHost(free, of, of.gpu_memory_mib or None, GPU_MILLI) for free, of in spares}
         return in_flight_free | self._nodes
 
 
@@ -87,10 +84,6 @@ def _of_shared(account: GpuAccount, sharing: DeviceSharing) -> FreeHost | None:
     if free <= 0:
         return None
     return FreeHost(free_node(account, (GPU_MILLI,) * free), account.node, account.memory_mib, GPU_MILLI, sharing)
-
-
-def _shareable(memory_mib: int | None) -> int | None:
-    return shareable_memory_mib(memory_mib) if memory_mib else None
 
 
 def _devices(node: Node | None, resource: str) -> int:
