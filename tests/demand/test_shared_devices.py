@@ -187,6 +187,13 @@ def test_queues_count_only_mig_slices(resource: str, blocked: bool) -> None:
     assert bool(only(found).blocked) == blocked
 
 
+def test_running_mig_slices_count_in_their_queue() -> None:
+    running = [asking(f"running-{n}", SLICE, node="node", reason=None, phase="Running", queue="team") for n in range(2)]
+    pods = several(2, SLICE, queue="team")
+    found = plan(*running, *pods, a_queue("root", parent=""), a_queue("team", limit=3))
+    assert (len(on_new(found)), len(refused(found))) == (1, 1)
+
+
 def test_limits_count_whole_gpus() -> None:
     pool = a_node_pool("halves", (A10G_4,), requirements=[OPEN], limits={"nvidia.com/gpu": 4})
     assert len(refused(planned(*several(17), pool, environment=declared()))) == 1

@@ -1,17 +1,18 @@
 """What pods use of their queues: allocated GPUs, CPU and memory, and the part that KAI may not reclaim."""
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from plimsoll.cluster.nodes import GpuLabels, parse_gpu_labels
-from plimsoll.cluster.pods import ASSUMED_MILLI, PodChanges, PodShare, node_of, read_shares, tflops_milli, value_changes
+from plimsoll.cluster.nodes import GpuLabels, mig_gpus, parse_gpu_labels
+from plimsoll.cluster.pods import ASSUMED_MILLI, PodChanges, node_of, read_shares, tflops_milli, value_changes
 from plimsoll.cluster.queues.amount import NOTHING, Amount
 from plimsoll.cluster.queues.preemptibility import is_preemptible, queue_of
 from plimsoll.model import Snapshot
 from plimsoll.model.cluster import Node, Pod
 from plimsoll.model.kai import POD_GROUP_NAME, GPUShare, PodGroup
-from plimsoll.packing import Milli
+from plimsoll.packing import GPU_MILLI, Milli
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +59,24 @@ def gpu_milli(share: GPUShare, gpu: GpuFigures) -> Milli:
     return (share.milli_of(memory, gpu.tflops_milli or 0) if known else ASSUMED_MILLI) * share.devices
 
 
+def mig_milli(pod: Pod) -> int:
+    """What KAI counts for the MIG devices that a pod requests, in thousandths of a GPU."""
+    requested: defaultdict[str, int] = defaultdict(int)
+    for container in pod.containers:
+        resources = container.get("resources") or {}
+        for resource, amount in ((resources.get("limits") or {}) | (resources.get("requests") or {})).items():
+            requested[resource] += int(amount) if str(amount).isdecimal() else 0
+    return mig_gpus(requested) * GPU_MILLI
+
+
 Key = tuple[str, str]
 """(namespace, name)"""
 
 
 class _Counted(NamedTuple):
-    share: PodShare
+    pod: Pod
+    share: GPUShare | None
+    """None: it requests MIG devices."""
     queue: str
     load: QueueLoad
 
@@ -103,14 +116,15 @@ class QueueLoads:
         again = self._update_nodes(snapshot.nodes) | self._update_groups(snapshot.pod_groups)
         for pod in changes.gone:
             self._leave(pod.key)
-        bound = (pod for pod in changes.new if node_of(pod) and not pod.finished)
-        for each in read_shares(bound, spec.gpu_resource).found:
-            self._enter(each)
+        bound = [pod for pod in changes.new if node_of(pod) and not pod.finished]
+        shares = {each.pod.key: each.share for each in read_shares(bound, spec.gpu_resource).found}
+        for pod in bound:
+            self._enter(pod, shares.get(pod.key))
         for key in again:
             counted = self._counted.get(key)
             if counted is not None:
                 self._leave(key)
-                self._enter(counted.share)
+                self._enter(counted.pod, counted.share)
         return {name: load for name, load in self._sums.items() if load != NO_LOAD}
 
     def _update_nodes(self, nodes: tuple[Node, ...]) -> set[Key]:
@@ -131,19 +145,22 @@ class QueueLoads:
         self._given_groups, self._groups = groups, {group.key: group for group in groups}
         return {key for group in (*gone, *new) for key in self._by_group.get(group.key, ())}
 
-    def _enter(self, each: PodShare) -> None:
-        pod = each.pod
+    def _enter(self, pod: Pod, share: GPUShare | None) -> None:
+        milli: Milli = 0
+        if share is None and not (milli := mig_milli(pod)):
+            return
         group = self._groups.get(_group_key(pod))
         queue = queue_of(pod, self._scheduler, group)
         if POD_GROUP_NAME in pod.annotations:
             self._by_group.setdefault(_group_key(pod), set()).add(pod.key)
-        gpu = GpuFigures()
-        if each.share.milli is None:
-            self._by_node.setdefault(node_of(pod), set()).add(pod.key)
-            gpu = GpuFigures.of(self._nodes.get(node_of(pod)), self._tflops)
-        amount = Amount.of(gpu_milli(each.share, gpu), pod.host)
-        load = QueueLoad.of(amount, preemptible=is_preemptible(pod, group))
-        self._counted[pod.key] = _Counted(each, queue, load)
+        if share is not None:
+            gpu = GpuFigures()
+            if share.milli is None:
+                self._by_node.setdefault(node_of(pod), set()).add(pod.key)
+                gpu = GpuFigures.of(self._nodes.get(node_of(pod)), self._tflops)
+            milli = gpu_milli(share, gpu)
+        load = QueueLoad.of(Amount.of(milli, pod.host), preemptible=is_preemptible(pod, group))
+        self._counted[pod.key] = _Counted(pod, share, queue, load)
         if queue:
             self._sums[queue] = self._sums.get(queue, NO_LOAD) + load
 
@@ -153,7 +170,7 @@ class QueueLoads:
             return
         if counted.queue:
             self._sums[counted.queue] -= counted.load
-        pod = counted.share.pod
+        pod = counted.pod
         self._by_node.get(node_of(pod), set()).discard(key)
         self._by_group.get(_group_key(pod), set()).discard(key)
 

@@ -1,7 +1,6 @@
 """Pods with their queues, and the capacity that queues divide. What did not change since the last snapshot is not read
 again."""
 
-from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -9,7 +8,7 @@ from typing import NamedTuple
 from plimsoll.cluster.nodes import GpuLabels, gpu_devices, mig_gpus, parse_gpu_labels
 from plimsoll.cluster.pods import ShareRefusal, is_reservation, read_shares
 from plimsoll.cluster.queues.amount import MILLI, Amount, total
-from plimsoll.cluster.queues.load import GpuFigures, gpu_milli
+from plimsoll.cluster.queues.load import GpuFigures, gpu_milli, mig_milli
 from plimsoll.cluster.queues.preemptibility import is_preemptible, queue_of
 from plimsoll.model import Snapshot
 from plimsoll.model.api import EnvironmentSpec
@@ -110,22 +109,12 @@ class QueuedPods:
             return _ReadPod(pod, gpu, group, (), ())
         shares = read_shares((pod,), spec.gpu_resource)
         requested = [gpu_milli(each.share, gpu) for each in shares.found]
-        if mig := _mig_of(pod):
-            requested.append(mig * MILLI)
+        if mig := mig_milli(pod):
+            requested.append(mig)
         queue, preemptible = queue_of(pod, spec.queue_scheduler, group), is_preemptible(pod, group)
         amounts = (Amount.of(milli, pod.host) for milli in requested)
         queued = tuple(QueuedPod(pod, queue, self._requests.setdefault(each, each), preemptible) for each in amounts)
         return _ReadPod(pod, gpu, group, queued, shares.refused)
-
-
-def _mig_of(pod: Pod) -> int:
-    """What KAI counts for the MIG devices that a pod requests."""
-    requested: dict[str, int] = defaultdict(int)
-    for container in pod.containers:
-        resources = container.get("resources") or {}
-        for resource, amount in ((resources.get("limits") or {}) | (resources.get("requests") or {})).items():
-            requested[resource] += int(amount) if str(amount).isdecimal() else 0
-    return mig_gpus(requested)
 
 
 def _capacity(node: Node, gpu_resource: str) -> Amount:
