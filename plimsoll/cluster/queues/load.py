@@ -117,9 +117,14 @@ class QueueLoads:
         for pod in changes.gone:
             self._leave(pod.key)
         bound = [pod for pod in changes.new if node_of(pod) and not pod.finished]
-        shares = {each.pod.key: each.share for each in read_shares(bound, spec.gpu_resource).found}
-        for pod in bound:
-            self._enter(pod, shares.get(pod.key))
+        found = read_shares(bound, spec.gpu_resource).found
+        for each in found:
+            self._enter(each.pod, each.share)
+        if len(found) < len(bound):
+            entered = {id(each.pod) for each in found}
+            for pod in bound:
+                if id(pod) not in entered:
+                    self._enter(pod, None)
         for key in again:
             counted = self._counted.get(key)
             if counted is not None:
