@@ -117,6 +117,13 @@ def test_surplus_beyond_a_blocked_small_type_is_bounded(surplus: int, bought: li
         assert "spec.demand.surplusGpus" in refused(plan)["uid-pod"]
 
 
+def test_limits_refuse_no_pod_that_fits_a_type_that_it_prefers_less() -> None:
+    several = a_waiting_pod("several", priority=10, gpu_fraction="0.1", gpu_fraction_num_devices="2")
+    others = [preferring(f"other-{n}", (1, L4), fraction="0.9") for n in range(2)]
+    plan = planned(several, *others, a_node_pool("pool", (L4, L4_4), limits={"nvidia.com/gpu": 4}))
+    assert (types(plan), refused(plan)) == ([L4_4], {})
+
+
 def test_only_pods_that_need_the_blocked_type_are_refused_for_surplus() -> None:
     """On one node of four GPUs all would have a place, and without the first the others fit the small type that is
     left."""

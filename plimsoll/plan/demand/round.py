@@ -193,8 +193,7 @@ class DemandRound:
             if self._refuse_surplus(parts):
                 continue
             if unplaced and not limited and self._is_contested(unplaced, needs, parts):
-                limited = True
-                self._refuse_by_limits(needs, found)
+                limited = self._refuse_by_limits(needs, found)
                 continue
             broken = [
                 gang
@@ -273,8 +272,9 @@ class DemandRound:
         needs = class_needs(pods, kinds, self._settings).needs
         return self._whole.fewest_gpus(list(needs.values()), [offer.packed for offer in able])
 
-    def _refuse_by_limits(self, needs: Sequence[PodNeed], found: Sequence[Gang]) -> None:
-        """Refuses the pods for which limits leave no room, lowest priority and newest first."""
+    def _refuse_by_limits(self, needs: Sequence[PodNeed], found: Sequence[Gang]) -> bool:
+        """Refuses the pods for which limits leave no room, lowest priority and newest first. Returns False, and refuses
+        none, if some of them can use nodes that they prefer less."""
 
         def fits(chosen: Sequence[PodNeed]) -> bool:
             return self._packing.all_fit(chosen, self._usable.free, self._usable.shapes, self._usable.limits)
@@ -284,6 +284,8 @@ class DemandRound:
             out = left_out(units, fits)
         else:
             out = left_out_in_order(units, self._usable.shapes, self._usable.free, self._usable.limits)
+        if sum(self._class_of[uid].raise_level(uid) for uid in out):
+            return False
         broken = [gang for gang in found if gang.lacking(lambda uid: uid not in out and self._may_have_place(uid))]
         gang_of = {uid: gang for gang in broken for uid in gang.pods}
         for uid in sorted(out):
@@ -293,6 +295,7 @@ class DemandRound:
                 self._class_of[uid].redacted[uid] = f"a gang {problem}: {why}"
                 why = f"{gang_of[uid].name} {problem}: {why}"
             self._refuse(uid, why)
+        return True
 
     def _order(self, uid: str) -> tuple[int, str, str]:
         pod = self._class_of[uid].members.shares[uid].pod
