@@ -16,6 +16,8 @@ _DECIMAL: Final = ("n", "u", "m", "", "k", "M", "G", "T", "P", "E")
 _BINARY: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 _MOST_TEXTS: Final = 4096
 """Of one cache: anyone may write requests."""
+_LARGEST: Final = 2**63 - 1
+"""Larger amounts of CPU and memory count as this: anyone may write requests."""
 _QUANTITY = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))(?:([eE][+-]?\d{1,2})|(Ki|Mi|Gi|Ti|Pi|Ei|n|u|m|k|M|G|T|P|E))?")
 
 
@@ -56,7 +58,17 @@ def parse_cpu_milli(text: str | int | float) -> int:
 
 def parse_memory_mib(text: str | int | float) -> int:
     """MiB, rounded up."""
-    return _memory_mib(str(text))
+    return mib_of(parse_bytes(text))
+
+
+def parse_bytes(text: str | int | float) -> int:
+    """Bytes, rounded up."""
+    return _bytes(str(text))
+
+
+def mib_of(number: int) -> int:
+    """MiB of that many bytes, rounded up."""
+    return -(-number // 2**20)
 
 
 def parse_devices(text: str | int | float) -> int:
@@ -67,12 +79,12 @@ def parse_devices(text: str | int | float) -> int:
 # Cached by their text, because the objects of a cluster repeat few amounts.
 @lru_cache(maxsize=_MOST_TEXTS)
 def _cpu_milli(text: str) -> int:
-    return _ceil(parse_quantity(text) * 1000)
+    return min(_ceil(parse_quantity(text) * 1000), _LARGEST)
 
 
 @lru_cache(maxsize=_MOST_TEXTS)
-def _memory_mib(text: str) -> int:
-    return _ceil(parse_quantity(text) / 2**20)
+def _bytes(text: str) -> int:
+    return min(_ceil(parse_quantity(text)), _LARGEST)
 
 
 @lru_cache(maxsize=_MOST_TEXTS)

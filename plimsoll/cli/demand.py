@@ -77,7 +77,7 @@ def demand(
     else:
         print_demands(found, phases, warnings)
     if plot or plot_to is not None:
-        picture = gpu_picture(view.ledger, found)
+        picture = gpu_picture(view.ledger, found, snapshot.environment.spec.demand)
         if plot:
             print_picture(picture)
         if plot_to is not None:

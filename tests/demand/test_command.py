@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -38,6 +39,43 @@ spec: {schedulerName: tensor-fusion-scheduler, containers: [{name: main}]}
 status: {phase: Pending, conditions: [{type: PodScheduled, status: "False", reason: Unschedulable}]}
 """
 """A price of an unknown instance type, and a pod of TensorFusion."""
+
+IMMENSE_NODE = """
+---
+apiVersion: v1
+kind: Node
+metadata:
+  name: n
+  labels: {nvidia.com/gpu.product: NVIDIA-L4, nvidia.com/gpu.count: "1", nvidia.com/gpu.memory: "23034"}
+status: {allocatable: {nvidia.com/gpu: "1", cpu: "1e99", memory: "1e99", pods: "110"}}
+"""
+
+SHARED_CASE = """
+apiVersion: plimsoll.dev/v1alpha1
+kind: Environment
+metadata: {name: test}
+spec:
+  demand:
+    provisioner: trigger-pod
+    sharedDevices: [{nodePool: halves, resource: nvidia.com/gpu.shared, perGpu: 4}]
+---
+apiVersion: v1
+kind: Node
+metadata: {name: n, labels: {karpenter.sh/nodepool: halves, node.kubernetes.io/instance-type: g5.12xlarge}}
+status: {allocatable: {nvidia.com/gpu: "0", nvidia.com/gpu.shared: "16", cpu: "8", memory: 64Gi, pods: "110"}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: running, namespace: team}
+spec: {nodeName: n, containers: [{name: main, resources: {limits: {nvidia.com/gpu.shared: 10}}}]}
+status: {phase: Running}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: waiting, namespace: team}
+spec: {containers: [{name: main, resources: {limits: {nvidia.com/gpu.shared: 4}}}]}
+status: {phase: Pending, conditions: [{type: PodScheduled, status: "False", reason: Unschedulable}]}
+"""
 
 
 def run(*arguments: object) -> tuple[int, str]:
@@ -78,6 +116,46 @@ def test_json_has_every_warning_and_what_a_pod_requests(tmp_path: Path) -> None:
     assert found["warnings"] == found["demands"][0]["warnings"] != []
     (asked,) = found["demands"][0]["pods"]
     assert (asked["tflops"], "memoryMib" in asked, "milli" in asked) == (10, False, False)
+
+
+@pytest.mark.parametrize("command", ["demand", "gpus"])
+@pytest.mark.parametrize(
+    "annotation", ["tensor-fusion.ai/vram-request", "nvidia.com/container.main.gpu-memory.request"]
+)
+@pytest.mark.parametrize("node", ["", "n"])
+def test_an_immense_amount_is_no_traceback(tmp_path: Path, command: str, annotation: str, node: str) -> None:
+    case = CASE.replace('tensor-fusion.ai/tflops-request: "10"', f'{annotation}: "1e99"') + IMMENSE_NODE
+    case = case.replace("containers: [{name: main}]", f"nodeName: '{node}', containers: [{{name: main}}]")
+    (tmp_path / "case.yaml").write_text(case)
+    result = CliRunner().invoke(app, [command, "-f", str(tmp_path), "-o", "json"])
+    assert result.exit_code in (SETTLED, REFUSED), result.exception
+    assert json.loads(result.output)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "drawn"),
+    [
+        ('tensor-fusion.ai/tflops-request: "60.5"', "0.5"),
+        ('tensor-fusion.ai/vram-request: 1Mi, tensor-fusion.ai/tflops-request: "30.25"', "0.25"),
+        ('tensor-fusion.ai/tflops-request: "60.5", tensor-fusion.ai/vram-request: 17275.5Mi', "0.75"),
+    ],
+)
+def test_shares_of_tensor_fusion_are_drawn_in_their_size(tmp_path: Path, annotation: str, drawn: str) -> None:
+    (tmp_path / "case.yaml").write_text(CASE.replace('tensor-fusion.ai/tflops-request: "10"', annotation))
+    code, output = run("-f", tmp_path, "--plot")
+    assert code == SETTLED
+    assert re.search(rf"new l4/g6.xlarge .* {drawn}\s*$", output, re.MULTILINE)
+
+
+def test_shared_devices_are_drawn_as_parts_of_gpus(tmp_path: Path) -> None:
+    """10 of 16 devices are in use: two GPUs and a half. Six are free for the pod, which requests four of them."""
+    (tmp_path / "case.yaml").write_text(SHARED_CASE)
+    code, output = run("-f", tmp_path, "--plot-to", tmp_path / "gpus.svg")
+    assert code == SETTLED
+    svg = ElementTree.parse(tmp_path / "gpus.svg")
+    titles = Counter(each.text or "" for each in svg.iter() if each.tag.endswith("title"))
+    assert titles["team/waiting: 0.5"] == 2, output
+    assert titles["nvidia.com/gpu.shared: 1"] >= 1
 
 
 def test_text_names_nodes_and_refusals() -> None:

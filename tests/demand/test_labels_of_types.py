@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.builders import a_node_pool, a_waiting_pod
+from tests.builders import a_gpu_node, a_node_pool, a_waiting_pod
 from tests.demand.plans import planned
 
 AWS = "karpenter.k8s.aws"
@@ -68,3 +68,10 @@ def test_a_node_pool_that_requires_a_family_allows_its_types() -> None:
 def test_unknown_provider_labels_may_have_any_value() -> None:
     pod = a_waiting_pod(gpu_fraction="0.5", selector={f"{AWS}/instance-hypervisor": "nitro"})
     assert types(pod, a_node_pool("pool", ("g6.xlarge",), group=AWS)) == {"g6.xlarge"}
+
+
+def test_time_slicing_of_one_node_does_not_name_the_gpus_of_others() -> None:
+    """GFD adds -SHARED to the product of a node whose GPUs it shares; new nodes of other NodePools have whole GPUs."""
+    shared = a_gpu_node("n1", "NVIDIA-A10G-SHARED", gpus=4, instance_type="g5.12xlarge")
+    pod = a_waiting_pod(gpu_fraction="0.5", selector={"nvidia.com/gpu.product": "NVIDIA-A10G"})
+    assert types(pod, shared, a_node_pool("pool", ["g5.12xlarge"])) == {"g5.12xlarge"}

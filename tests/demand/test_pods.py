@@ -6,7 +6,6 @@ import pytest
 
 from plimsoll.errors import InvalidObjectError
 from plimsoll.model.cluster import Pod
-from plimsoll.model.meta import HostRequest
 from tests.builders import a_waiting_pod
 
 
@@ -33,7 +32,8 @@ def asks(cpu: str | None = None, memory: str | None = None, **more: Any) -> dict
     ],
 )
 def test_cpu_and_memory_are_counted_as_by_the_scheduler(spec: dict[str, Any], cpu_milli: int, memory_mib: int) -> None:
-    assert of_spec(**spec).host == HostRequest(cpu_milli, memory_mib)
+    host = of_spec(**spec).host
+    assert (host.cpu_milli, host.memory_mib) == (cpu_milli, memory_mib)
 
 
 def test_equal_placements_are_the_same_object() -> None:

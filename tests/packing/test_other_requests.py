@@ -206,7 +206,7 @@ def test_running_tensor_fusion_pods_count_on_their_gpus() -> None:
     account = gpu_ledger(Snapshot(environment=Environment.default(), nodes=(node,), pods=(running,))).account("n1")
     assert account is not None
     assert [(each.gpu, each.used_milli) for each in account.groups] == [("GPU-1", 500)]
-    assert account.likely_free_milli == (500, 1000)
+    assert account.likely_free_milli == account.free_milli == (500, 1000)
     assert not account.discrepancies
 
 

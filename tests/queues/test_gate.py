@@ -179,6 +179,16 @@ def test_cpu_and_memory_gate_as_gpus_do() -> None:
     assert gate.why_not("c", Amount(1000), preemptible=True) == ""  # what is not requested is not compared
 
 
+@pytest.mark.parametrize(("memory", "admitted"), [("16G", True), ("16001M", False), ("15Gi", False), ("14Gi", True)])
+def test_memory_counts_in_bytes(memory: str, admitted: bool) -> None:
+    """A limit is in MB of 10^6 bytes: 16G are 16000 MB, though no whole number of MiB."""
+    resources = {"gpu": amounts(8), "cpu": amounts(8), "memory": amounts(0, 16000)}
+    containers = [{"name": "c", "resources": {"requests": {"memory": memory}}}]
+    requested = Amount.of(1000, a_bound_pod(containers=containers).host)
+    why = QueueGate(queues(queue("a", resources=resources))).why_not("a", requested, preemptible=True)
+    assert ("spec.resources.memory.limit" in why) is not admitted
+
+
 def test_a_pod_group_says_the_queue_and_the_preemptibility_of_a_load() -> None:
     pod = a_bound_pod(devices=1, labels={QUEUE: "leaf"}, annotations={"pod-group-name": "g"})
     loads, nothing = QueueLoads(), a_snapshot(a_node("n"), pod)

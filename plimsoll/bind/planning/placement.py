@@ -83,7 +83,7 @@ class SharePlacer:
         joined = sorted(
             (group.free_milli, group.name)
             for group in account.groups
-            if group.free_milli >= milli and (node, group.name) not in self._closed
+            if group.joinable and group.free_milli >= milli and (node, group.name) not in self._closed
         )[: share.devices]
         new = share.devices - len(joined)
         if new > (0 if node in self._paused else account.free_gpus):

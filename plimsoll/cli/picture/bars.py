@@ -1,13 +1,17 @@
 """GPUs as bars filled with shares, before and after the demand is met; equal ones as one row."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from plimsoll.cluster.ledger import GpuAccount, GpuLedger
-from plimsoll.cluster.pods import PodShare
-from plimsoll.packing import GPU_MILLI, Milli
-from plimsoll.plan.demand import DemandPlan
+from plimsoll.cluster.pods import GpuKind, PodShare, size_by_kind
+from plimsoll.labels import NODEPOOL
+from plimsoll.model.api import DemandSettings
+from plimsoll.model.kai import MAX_DEVICES
+from plimsoll.packing import GPU_MILLI, Milli, exact_milli
+from plimsoll.plan.demand import DemandPlan, PlannedNode
 from plimsoll.text import counted, shortlist
 
 
@@ -58,40 +62,90 @@ class NodeBars:
         return any(bar.changed for bar in self.bars)
 
 
-def gpu_picture(ledger: GpuLedger, plan: DemandPlan) -> tuple[NodeBars, ...]:
+def gpu_picture(ledger: GpuLedger, plan: DemandPlan, settings: DemandSettings) -> tuple[NodeBars, ...]:
     """Nodes that get pods first, then those in use, then new ones; without nodes that are entirely free."""
-    pods = {uid: each for demand in plan.demands for uid, each in demand.pods.items()}
-    placed = {node.node: node.devices for node in plan.places}
-    existing = [
-        _of_account(account, placed.get(account.node.name, ()), pods) for account in ledger.accounts() if account.gpus
-    ]
-    shown = [each for each in existing if each.changed or any(bar.before for bar in each.bars)]
-    new = []
-    for number, node in enumerate(plan.nodes, start=1):
-        held = [*node.held, *[()] * (node.gpus - len(node.held))]
-        bars = tuple(GpuBar((), tuple(_planned(pods[uid], node.gpu_memory_mib) for uid in uids)) for uids in held)
+    return _Picture(plan, settings).nodes(ledger)
+
+
+class _Picture:
+    def __init__(self, plan: DemandPlan, settings: DemandSettings) -> None:
+        self._plan = plan
+        self._settings = settings
+        self._pods: Mapping[str, PodShare] = {uid: each for of in plan.demands for uid, each in of.pods.items()}
+
+    def nodes(self, ledger: GpuLedger) -> tuple[NodeBars, ...]:
+        placed = {node.node: node.devices for node in self._plan.places}
+        existing = [self._of_account(each, placed.get(each.node.name, ())) for each in ledger.accounts()]
+        shown = [each for each in existing if each.changed or any(bar.before for bar in each.bars)]
+        new = [self._of_planned(number, node) for number, node in enumerate(self._plan.nodes, start=1)]
+        return (*sorted(shown, key=lambda each: (not each.changed, each.name)), *new)
+
+    def _of_planned(self, number: int, node: PlannedNode) -> NodeBars:
         shape = f"{node.node_pool}/{node.instance_type}"
-        new.append(NodeBars(f"new {number}", node.kind, bars, shape))
-    return (*sorted(shown, key=lambda each: (not each.changed, each.name)), *new)
+        if node.resource:
+            per_gpu = self._settings.sharing_of(node.node_pool, node.instance_type).per_gpu
+            after = _in_turn(self._devices(node.pods), per_gpu, node.gpus)
+        else:
+            gpus = GpuKind(node.kind, node.gpu_memory_mib)
+            held = [*node.held, *[()] * (node.gpus - len(node.held))]
+            after = [tuple(self._planned(uid, gpus) for uid in uids) for uids in held]
+        return NodeBars(f"new {number}", node.kind, tuple(GpuBar((), each) for each in after), shape)
+
+    def _of_account(self, account: GpuAccount, placed: Sequence[Sequence[str]]) -> NodeBars:
+        """In the order of the account's free thousandths: GPU groups, free GPUs, allocated whole GPUs."""
+        node = account.node
+        sharing = self._settings.sharing_of(node.labels.get(NODEPOOL, ""), node.instance_type)
+        if sharing.resource:
+            uids = sorted({uid for held in placed for uid in held})
+            bars = self._of_shared(account, sharing.resource, sharing.per_gpu, uids)
+            return NodeBars(node.name, account.kind, bars)
+        before: list[tuple[Segment, ...]] = [
+            (Segment(group.used_milli, Part.USED, ", ".join(group.pods) or f"group {group.name}"),)
+            for group in account.groups
+        ]
+        before += [()] * account.free_gpus
+        before += [(Segment(GPU_MILLI, Part.USED, "whole"),)] * account.whole
+        gpus = GpuKind(account.kind, account.memory_mib)
+        planned = [[self._planned(uid, gpus) for uid in uids if uid in self._pods] for uids in placed]
+        added = planned or [[] for _ in before]
+        bars = tuple(GpuBar(was, (*was, *more)) for was, more in zip(before, added, strict=False))
+        return NodeBars(node.name, account.kind, bars)
+
+    def _of_shared(self, account: GpuAccount, resource: str, per_gpu: int, uids: Sequence[str]) -> tuple[GpuBar, ...]:
+        try:
+            devices = min(account.node.allocatable_devices(resource) or 0, MAX_DEVICES)
+        except ValueError:
+            devices = 0
+        used = [(Part.USED, resource, max(0, devices - dict(account.free_devices).get(resource, 0)))]
+        gpus = -(-devices // per_gpu)
+        after = _in_turn([*used, *self._devices(uids)], per_gpu, gpus)
+        return tuple(GpuBar(*each) for each in zip(_in_turn(used, per_gpu, gpus), after, strict=True))
+
+    def _devices(self, uids: Iterable[str]) -> list[tuple[Part, str, int]]:
+        """Shared devices of planned pods."""
+        pods = [self._pods[uid] for uid in uids if uid in self._pods]
+        return [(Part.PLANNED, _label(each), each.share.devices) for each in pods]
+
+    def _planned(self, uid: str, gpus: GpuKind) -> Segment:
+        """The part of such a GPU that the plan counts for the pod."""
+        each, settings = self._pods[uid], self._settings
+        sizes = size_by_kind(each.share, {"": gpus}, settings.assumed_share_milli, settings.gpu_tflops)
+        return Segment(sizes.milli.get("", 0), Part.PLANNED, _label(each))
 
 
-def _planned(each: PodShare, memory_mib: int | None) -> Segment:
-    milli = each.share.milli_of(memory_mib) if memory_mib else each.share.milli
-    return Segment(milli or 0, Part.PLANNED, f"{each.pod.namespace}/{each.pod.name}")
-
-
-def _of_account(account: GpuAccount, placed: Sequence[Sequence[str]], pods: Mapping[str, PodShare]) -> NodeBars:
-    """In the order of the account's free thousandths: GPU groups, free GPUs, allocated whole GPUs."""
-    before: list[tuple[Segment, ...]] = [
-        (Segment(group.used_milli, Part.USED, ", ".join(group.pods) or f"group {group.name}"),)
-        for group in account.groups
+def _in_turn(held: Iterable[tuple[Part, str, int]], per_gpu: int, gpus: int) -> list[tuple[Segment, ...]]:
+    """Segments of each GPU for devices that each are one of `per_gpu` parts of a GPU, as (what, label, number): those
+    of one GPU are taken before those of the next, because it is not known which GPU a device belongs to."""
+    taken = [(what, label) for what, label, devices in held for _ in range(devices)]
+    counted_by_gpu = [Counter(taken[at : at + per_gpu]) for at in range(0, gpus * per_gpu, per_gpu)]
+    return [
+        tuple(Segment(exact_milli(number, per_gpu), what, label) for (what, label), number in each.items())
+        for each in counted_by_gpu
     ]
-    before += [()] * account.free_gpus
-    before += [(Segment(GPU_MILLI, Part.USED, "whole"),)] * account.whole
-    planned = [[_planned(pods[uid], account.memory_mib) for uid in uids if uid in pods] for uids in placed]
-    added = planned or [[] for _ in before]
-    bars = tuple(GpuBar(was, (*was, *more)) for was, more in zip(before, added, strict=False))
-    return NodeBars(account.node.name, account.kind, bars)
+
+
+def _label(each: PodShare) -> str:
+    return f"{each.pod.namespace}/{each.pod.name}"
 
 
 def summary(nodes: Iterable[NodeBars]) -> str:

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Final, NamedTuple
 
 from plimsoll.cluster.catalog.catalog import Catalog, Difference
-from plimsoll.cluster.nodes import GpuLabels, NodeIndex, parse_gpu_labels, parse_mig_labels
+from plimsoll.cluster.nodes import SHARED_PRODUCT, GpuLabels, NodeIndex, parse_gpu_labels, parse_mig_labels
 from plimsoll.labels import INSTANCE_TYPE, WORKSPACE
 from plimsoll.model import Snapshot
 from plimsoll.model.api import EnvironmentSpec, NamespaceAccess, NodeClassRef
@@ -151,8 +151,8 @@ class OfferedTypes:
         labels = self._discovered(folded)
         if labels is None:
             return None
-        name = self._on_nodes[folded][0]
-        return InstanceType(name, "", labels.count, labels.memory_mib, labels.product, source=NODES)
+        name, product = self._on_nodes[folded][0], labels.product.removesuffix(SHARED_PRODUCT)
+        return InstanceType(name, "", labels.count, labels.memory_mib, product, source=NODES)
 
     def _by_pools(self, folded: str) -> InstanceType | None:
         """The GPUs that the labels of a NodePool's template declare."""

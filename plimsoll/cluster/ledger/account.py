@@ -115,7 +115,9 @@ class GpuGroup(NamedTuple):
 
     @property
     def free_milli(self) -> Milli:
-        return _left_of(self.used_milli) if self.joinable else 0
+        """For shares of its pods' scheduler: a GPU that TensorFusion chose has no reservation and serves its pods."""
+        chosen = self.gpu and not self.holders
+        return _left_of(self.used_milli) if self.joinable or chosen else 0
 
     @property
     def likely_free_milli(self) -> Milli:

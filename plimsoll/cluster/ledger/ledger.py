@@ -171,7 +171,7 @@ class GpuLedger:
 def gpu_ledger(snapshot: Snapshot) -> GpuLedger:
     """The ledger of one snapshot."""
     spec = snapshot.environment.spec
-    ledger = GpuLedger(spec.gpu_resource, tflops=spec.demand.gpu_tflops)
+    ledger = GpuLedger(spec.gpu_resource, tflops=spec.demand.gpu_tflops, device_resources=spec.demand.device_resources)
     ledger.update(snapshot.nodes, snapshot.pods)
     ledger.set_other_loads(snapshot.host_loads, DaemonOverhead(snapshot.daemon_sets))
     return ledger

@@ -1,6 +1,13 @@
 """What nodes offer: GFD labels, MIG, selectors, taints."""
 
-from plimsoll.cluster.nodes.gpu_labels import GPU_REPLICAS, MIG_CONFIG, GpuLabels, InvalidGpuLabel, parse_gpu_labels
+from plimsoll.cluster.nodes.gpu_labels import (
+    GPU_REPLICAS,
+    MIG_CONFIG,
+    SHARED_PRODUCT,
+    GpuLabels,
+    InvalidGpuLabel,
+    parse_gpu_labels,
+)
 from plimsoll.cluster.nodes.gpu_offer import Offer, Offers, Unusable
 from plimsoll.cluster.nodes.index import IndexedNodes, NodeIndex, gpu_devices, index_of
 from plimsoll.cluster.nodes.mig import (
@@ -24,6 +31,7 @@ __all__ = [
     "ALL_DISABLED",
     "GPU_REPLICAS",
     "MIG_CONFIG",
+    "SHARED_PRODUCT",
     "GpuLabels",
     "IndexedNodes",
     "InvalidGpuLabel",

@@ -11,8 +11,6 @@ from plimsoll.packing import Milli
 
 MILLI: Final = 1000
 """Amounts are thousandths, whole or as fractions, so that sums are exact."""
-MB_MILLI_OF_MIB: Final = 2**20 / 1000
-"""Thousandths of a MB (10^6 bytes) in a MiB."""
 
 
 class Resource(StrEnum):
@@ -37,7 +35,7 @@ class Amount:
     @classmethod
     def of(cls, gpu_milli: Milli, host: HostRequest) -> "Amount":
         """What a pod requests."""
-        return cls(gpu_milli, host.cpu_milli * MILLI, round(host.memory_mib * MB_MILLI_OF_MIB))
+        return cls(gpu_milli, host.cpu_milli * MILLI, round(host.memory_bytes / 1000))
 
     def __getitem__(self, resource: Resource) -> Milli:
         found: Milli = getattr(self, resource.value)

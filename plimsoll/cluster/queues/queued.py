@@ -16,7 +16,7 @@ from plimsoll.model.cluster import Node, Pod
 from plimsoll.model.kai import NAMESPACES, POD_GROUP_NAME, PodGroup
 from plimsoll.model.meta import HostRequest
 from plimsoll.packing import Milli
-from plimsoll.quantity import parse_cpu_milli, parse_memory_mib
+from plimsoll.quantity import parse_bytes, parse_cpu_milli
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ def _capacity(node: Node, gpu_resource: str) -> Amount:
     labelled = known.devices if isinstance(known, GpuLabels) else 0
     devices = gpu_devices(node, gpu_resource)
     gpus = (labelled if devices is None else devices) + mig_gpus(node.allocatable)
-    host = HostRequest(_amount(node, "cpu", parse_cpu_milli), _amount(node, "memory", parse_memory_mib))
+    host = HostRequest(_amount(node, "cpu", parse_cpu_milli), _amount(node, "memory", parse_bytes))
     return Amount.of(gpus * MILLI, host)
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from plimsoll.quantity import parse_cpu_milli, parse_memory_mib
+from plimsoll.quantity import mib_of, parse_bytes, parse_cpu_milli
 
 Amount = str | int | float
 
@@ -13,7 +13,12 @@ Amount = str | int | float
 @dataclass(frozen=True, slots=True)
 class HostRequest:
     cpu_milli: int = 0
-    memory_mib: int = 0
+    memory_bytes: int = 0
+
+    @property
+    def memory_mib(self) -> int:
+        """Rounded up."""
+        return mib_of(self.memory_bytes)
 
     @classmethod
     def read(cls, spec: Mapping[str, Any]) -> "HostRequest":
@@ -23,7 +28,7 @@ class HostRequest:
         Pod-level requests (KEP-2837) replace those of its containers.
         """
         try:
-            return _shared(_total(spec, "cpu", parse_cpu_milli), _total(spec, "memory", parse_memory_mib))
+            return _shared(_total(spec, "cpu", parse_cpu_milli), _total(spec, "memory", parse_bytes))
         except (AttributeError, TypeError) as error:
             raise ValueError(f"containers or resources have other types than those of a pod: {error}") from None
 
@@ -68,6 +73,6 @@ def _requested(holder: Mapping[str, Any], resource: str, parse: Callable[[Amount
 
 
 @lru_cache(maxsize=16_384)
-def _shared(cpu_milli: int, memory_mib: int) -> HostRequest:
+def _shared(cpu_milli: int, memory_bytes: int) -> HostRequest:
     """One object for equal requests."""
-    return HostRequest(cpu_milli, memory_mib)
+    return HostRequest(cpu_milli, memory_bytes)
