@@ -147,3 +147,12 @@ def test_pods_that_fill_a_larger_node_are_no_surplus() -> None:
     pods = [a_waiting_pod(f"pod-{n}", gpu_fraction="0.9") for n in range(4)]
     plan = planned(*pods, a_node_pool("pool", (L4, L4_4)), blocked=[(L4, "pool")])
     assert (types(plan), len(on_new(plan))) == ([L4_4], 4)
+
+
+@pytest.mark.parametrize(("pods", "bought"), [(3, 0), (4, 4), (5, 4), (7, 4), (8, 8), (12, 12)])
+def test_surplus_refuses_no_more_pods_than_it_must(pods: int, bought: int) -> None:
+    """Each needs a GPU of its own. Nodes of four and of eight GPUs are left, which must be full; the first pods go."""
+    several = [a_waiting_pod(f"pod-{n:02}", gpu_fraction="0.9", priority=50 - n) for n in range(pods)]
+    plan = planned(*several, a_node_pool("pool", (L4, L4_4, "p4d.24xlarge")), blocked=[(L4, "pool")])
+    assert sum(node.gpus for node in plan.nodes) == bought
+    assert sorted(refused(plan)) == [f"uid-pod-{n:02}" for n in range(bought, pods)]

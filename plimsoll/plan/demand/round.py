@@ -252,14 +252,23 @@ class DemandRound:
             gpus, enough = offers[node.shape or ""].shape.gpus, self._fewest_gpus(node.pods, everything)
             if gpus - enough > most:
                 found = True
-                # Other pods of the node may do with the types that are left.
-                alone = (
-                    uid for uid in node.pods
-                    if self._fewest_gpus((uid,), offers) - self._fewest_gpus((uid,), everything) > most
-                )  # fmt: skip
-                for uid in tuple(alone) or node.pods:
+                for uid in self._beyond_surplus(node.pods, everything):
                     self._refuse(uid, SURPLUS.format(gpus=gpus, enough=enough))
         return found
+
+    def _beyond_surplus(self, pods: Sequence[str], everything: Mapping[str, ShapeOffer]) -> Sequence[str]:
+        """Which pods of a new node with too many GPUs to refuse, so that the others may do with the types that are
+        left."""
+
+        def admitted(uids: Sequence[str]) -> bool:
+            surplus = self._fewest_gpus(uids, self._usable.offers) - self._fewest_gpus(uids, everything)
+            return surplus <= self._settings.surplus_gpus
+
+        alone = [uid for uid in pods if not admitted((uid,))]
+        if 0 < len(alone) < len(pods) or len(pods) > _FEW_PODS:
+            return alone or pods
+        in_order = sorted(pods, key=self._order)
+        return next((in_order[kept:] for kept in range(len(pods) - 1, 0, -1) if admitted(in_order[:kept])), pods)
 
     def _fewest_gpus(self, uids: Sequence[str], offers: Mapping[str, ShapeOffer]) -> int:
         """GPUs of the new nodes that these pods need, of those offers that all of them can use."""
