@@ -225,3 +225,8 @@ def test_running_tensor_fusion_pods_use_all_memory_of_a_gpu(vram: str, free: int
     assert not account.discrepancies
     assert account.groups[0].used_milli == (1000 if not free else 500)
     assert sum(map(len, (each.on_nodes for each in plan_demand(snapshot).demands))) == free
+
+
+@pytest.mark.parametrize("product", ["Tesla-T4", "NVIDIA-T4", "NVIDIA T4", "Tesla-T4-SHARED"])
+def test_a_product_is_known_with_and_without_its_brand(product: str) -> None:
+    assert tflops_milli(product) == 65_000
