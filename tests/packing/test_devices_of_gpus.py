@@ -5,8 +5,7 @@ import random
 import pytest
 
 from plimsoll.packing.nodes import FreeNode, NodeShape, PodNeed, pack_nodes
-from tests.packing import checking_nodes
-from tests.packing.exact import fewest_gpus_of_nodes
+from tests.packing.comparing import worse_than_exact
 
 CASES = 150
 WORSE_THAN_EXACT = CASES // 100
@@ -69,18 +68,5 @@ def _random_case(generator: random.Random) -> tuple[list[PodNeed], list[NodeShap
 
 
 def test_an_exact_packing_is_hardly_ever_better() -> None:
-    """Better by a placed pod or by one GPU less. The bound is never above it."""
-    worse = []
-    for seed in range(CASES):
-        needs, shapes, nodes = _random_case(random.Random(seed))
-        packing = pack_nodes(needs, shapes, nodes)
-        checking_nodes.check(packing, needs, shapes, nodes)
-        left = [need for need in needs if need.name in packing.unplaced]
-        placed = [need for need in needs if need.name not in packing.unplaced]
-        fewest = fewest_gpus_of_nodes(placed, shapes, nodes)
-        assert fewest is not None
-        assert packing.least <= fewest
-        more = any(fewest_gpus_of_nodes([*placed, need], shapes, nodes) is not None for need in left)
-        if more or packing.gpus > fewest:
-            worse.append((seed, packing.gpus, fewest, len(left)))
+    worse = {seed: how for seed in range(CASES) if (how := worse_than_exact(*_random_case(random.Random(seed))))}
     assert len(worse) <= WORSE_THAN_EXACT, worse
