@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from plimsoll.cluster.ledger import GpuAccount, GpuLedger
+from plimsoll.cluster.nodes import gpu_devices
 from plimsoll.cluster.pods import GpuKind, PodShare, size_by_kind
 from plimsoll.labels import NODEPOOL
 from plimsoll.model.api import DemandSettings
@@ -112,10 +113,7 @@ class _Picture:
         return NodeBars(node.name, account.kind, bars)
 
     def _of_shared(self, account: GpuAccount, resource: str, per_gpu: int, uids: Sequence[str]) -> tuple[GpuBar, ...]:
-        try:
-            devices = min(account.node.allocatable_devices(resource) or 0, MAX_DEVICES)
-        except ValueError:
-            devices = 0
+        devices = min(gpu_devices(account.node, resource) or 0, MAX_DEVICES)
         used = [(Part.USED, resource, max(0, devices - dict(account.free_devices).get(resource, 0)))]
         gpus = -(-devices // per_gpu)
         after = _in_turn([*used, *self._devices(uids)], per_gpu, gpus)

@@ -3,9 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from plimsoll.packing.nodes.items import items_of, useful
 from plimsoll.packing.nodes.need import FreeNode, Limit, NodeShape, PodNeed
-from plimsoll.packing.nodes.placing import NodeProblem, Placing
+from plimsoll.packing.nodes.placing import Placing, problem_of
 
 
 class Unit(NamedTuple):
@@ -23,11 +22,8 @@ def left_out_in_order(
     limits: Sequence[Limit] = (),
 ) -> set[str]:
     """Names of the pods for which there is no room in addition to those before them. `units` are in order."""
-    shapes = sorted((shape for shape in shapes if shape.gpus > 0 and shape.pods > 0), key=lambda shape: shape.name)
-    nodes = [node for node in nodes if node.pods > 0]
-    items, unfit = items_of((need for unit in units for need in unit.pods), shapes, nodes)
-    problem = NodeProblem(items, shapes, useful(items, nodes), limits)
-    number_of = {name: number for number, item in enumerate(items) for name in item.names}
+    problem, unfit = problem_of((need for unit in units for need in unit.pods), shapes, nodes, limits)
+    number_of = {name: number for number, item in enumerate(problem.items) for name in item.names}
     out = set(unfit)
     placing = Placing(problem.empty())
     full: set[int] = set()

@@ -16,11 +16,10 @@ from plimsoll.packing.nodes.bounding import Bounds, bounds, exceeds_limits
 from plimsoll.packing.nodes.emptying import emptied
 from plimsoll.packing.nodes.exact import exact_placing
 from plimsoll.packing.nodes.heuristic import Heuristic
-from plimsoll.packing.nodes.items import items_of, useful
 from plimsoll.packing.nodes.need import UNBOUNDED, FreeNode, Item, Limit, NodePacking, NodeShape, PodNeed
 from plimsoll.packing.nodes.node_patterns import by_node_patterns
 from plimsoll.packing.nodes.patterns import by_patterns
-from plimsoll.packing.nodes.placing import Cost, NodeProblem, Placing
+from plimsoll.packing.nodes.placing import Cost, NodeProblem, Placing, problem_of
 
 _TRIES_FOR_NODES = 3
 """Number of ways to try if only the number of nodes could still improve."""
@@ -47,7 +46,7 @@ def pack_nodes(
 
     `seconds` and `clock` are those of `packing.pack`. Heuristics in `without` are left out, to measure what they gain.
     """
-    problem, unfit = _problem(needs, shapes, nodes, limits)
+    problem, unfit = problem_of(needs, shapes, nodes, limits)
     best, bound = _search(problem, Effort(seconds, clock), without)
     unplaced = sorted(
         [*unfit, *(name for number, left in best.unplaced.items() for name in problem.items[number].names[-left:])]
@@ -64,7 +63,7 @@ def all_fit(
     seconds: float = 2.0,
 ) -> bool:
     """Whether `pack_nodes` places all of these pods. This takes less time, because any placing will do."""
-    problem, unfit = _problem(needs, shapes, nodes, limits)
+    problem, unfit = problem_of(needs, shapes, nodes, limits)
     if unfit:
         return False
     if not problem.opened(problem.on_nodes(_large_first)).cost[0]:
@@ -77,20 +76,8 @@ def all_fit(
 
 def best_fit_gpus(needs: Iterable[PodNeed], shapes: Iterable[NodeShape]) -> int:
     """GPUs of new nodes by best fit decreasing alone, for comparison."""
-    shapes = sorted(shapes, key=lambda shape: shape.name)
-    items, _ = items_of(needs, shapes, ())
-    problem = NodeProblem(items, shapes, (), ())
+    problem, _ = problem_of(needs, shapes, (), ())
     return problem.opened(problem.on_nodes(_large_first)).cost[1]
-
-
-def _problem(
-    needs: Iterable[PodNeed], shapes: Iterable[NodeShape], nodes: Iterable[FreeNode], limits: Sequence[Limit]
-) -> tuple[NodeProblem, list[str]]:
-    """The problem in numbers, and the names of pods that fit no node even if it were empty."""
-    shapes = sorted((shape for shape in shapes if shape.gpus > 0 and shape.pods > 0), key=lambda shape: shape.name)
-    nodes = [node for node in nodes if node.pods > 0]
-    items, unfit = items_of(needs, shapes, nodes)
-    return NodeProblem(items, shapes, useful(items, nodes), limits), unfit
 
 
 def _search(

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from plimsoll.packing.nodes.filling import Filling, PlacementRequest, Row
-from plimsoll.packing.nodes.need import FilledNode, FreeNode, Item, Limit, NodeShape
+from plimsoll.packing.nodes.items import items_of, useful
+from plimsoll.packing.nodes.need import FilledNode, FreeNode, Item, Limit, NodeShape, PodNeed
 from plimsoll.packing.units import Grid, Milli
 
 _OVER_LIMIT = 10**9
@@ -45,6 +46,16 @@ class Placing:
         for at in range(len(self.filling)):
             if (label := self.filling.row(at).label) < 0:
                 self.shapes[at] = -1 - label
+
+
+def problem_of(
+    needs: Iterable[PodNeed], shapes: Iterable[NodeShape], nodes: Iterable[FreeNode], limits: Sequence[Limit]
+) -> "tuple[NodeProblem, list[str]]":
+    """The problem in numbers, and the names of pods that fit no node even if it were empty."""
+    shapes = sorted((shape for shape in shapes if shape.gpus > 0 and shape.pods > 0), key=lambda shape: shape.name)
+    nodes = [node for node in nodes if node.pods > 0]
+    items, unfit = items_of(needs, shapes, nodes)
+    return NodeProblem(items, shapes, useful(items, nodes), limits), unfit
 
 
 class NodeProblem:

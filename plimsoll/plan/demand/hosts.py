@@ -149,7 +149,7 @@ def requested_of(node: RequestedNode, kind: Kind, shapes: Sequence[PoolShape]) -
     return FreeNode(
         node.name,
         kind.name,
-        (GPU_MILLI,) * (node.gpus * min(each.sharing.per_gpu for each in shapes)),
+        (GPU_MILLI,) * (node.gpus * kind.gpus.sharing.per_gpu),
         min(each.cpu_milli for each in shapes),
         min(each.memory_mib for each in shapes),
         min(each.pods for each in shapes),
