@@ -4,6 +4,8 @@ limited."""
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from plimsoll.model.cluster import Pod
 from tests.builders import a_gpu_node, a_node_pool, a_waiting_pod, an_environment
@@ -11,6 +13,7 @@ from tests.demand.plans import on_new, on_nodes, only, planned, refused, request
 
 TYPE = "node.kubernetes.io/instance-type"
 L4, L4_4, A10G, A100 = "g6.xlarge", "g6.12xlarge", "g5.xlarge", "p4d.24xlarge"
+L4_8 = "g6.48xlarge"
 
 
 def preferring(name: str, *weighted: tuple[int, str], fraction: str = "0.5", **more: Any) -> Pod:
@@ -124,6 +127,21 @@ def test_limits_refuse_no_pod_that_fits_a_type_that_it_prefers_less() -> None:
     assert (types(plan), refused(plan)) == ([L4_4], {})
 
 
+@given(
+    pods=st.lists(
+        st.tuples(st.integers(1, 9), st.lists(st.sampled_from((L4, L4_4, A10G)), unique=True)), min_size=1, max_size=7
+    ),
+    gpus=st.integers(1, 7),
+)
+def test_preferences_do_not_change_which_pods_limits_leave_out(pods: list[tuple[int, list[str]]], gpus: int) -> None:
+    pool = a_node_pool("pool", (L4, L4_4, A10G), limits={"nvidia.com/gpu": gpus})
+    fractions = [(f"pod-{n}", f"0.{size}", tuple(enumerate(wanted, 1))) for n, (size, wanted) in enumerate(pods)]
+    plan = planned(*(preferring(name, *weighted, fraction=size) for name, size, weighted in fractions), pool)
+    without = planned(*(preferring(name, fraction=size) for name, size, _ in fractions), pool)
+    assert set(refused(plan)) == set(refused(without))
+    assert plan.gpus <= gpus
+
+
 def test_only_pods_that_need_the_blocked_type_are_refused_for_surplus() -> None:
     """On one node of four GPUs all would have a place, and without the first the others fit the small type that is
     left."""
@@ -133,6 +151,14 @@ def test_only_pods_that_need_the_blocked_type_are_refused_for_surplus() -> None:
         bound, *others, a_node_pool("pool", (L4, L4_4)), a_node_pool("small", (A10G,)), blocked=[(L4, "pool")]
     )
     assert (types(plan), set(refused(plan))) == ([A10G, A10G], {"uid-bound"})
+
+
+def test_pods_that_would_fill_one_larger_node_together_are_no_surplus() -> None:
+    """Nine pods on nodes of eight and four GPUs leave some of both unused, eight fill one node or two."""
+    pods = [a_waiting_pod(f"pod-{n}", gpu_fraction="0.9", created=f"2026-11-01T00:00:0{n}Z") for n in range(9)]
+    for others in ((L4_4, L4_8), (L4_8,)):
+        plan = planned(*pods, a_node_pool("pool", (L4, *others)), blocked=[(L4, "pool")])
+        assert (len(on_new(plan)), set(refused(plan))) == (8, {"uid-pod-8"})
 
 
 def test_the_smallest_available_type_is_no_surplus() -> None:

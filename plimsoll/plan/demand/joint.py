@@ -1,5 +1,6 @@
 """Packs the pods of all classes together where they can share nodes."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -42,26 +43,24 @@ class JointPacking:
         needs: Sequence[PodNeed],
         free: Sequence[FreeNode],
         shapes: Sequence[NodeShape] = (),
-        limits: Sequence[Limit] = (),
     ) -> list[Part]:
-        """Packs all parts. If the parts together exceed a limit, everything is packed again as one part within the
-        limits."""
+        """Packs all parts without limits."""
         known, self._known = self._known, {}
-        parts = [self._packed(kinds, part, known) for kinds, part in _parts(needs, free, shapes).items()]
-        if limits and not all(_within(limit, parts) for limit in limits):
-            kinds = frozenset({kind for need in needs for kind in need.milli})
-            parts = [self._packed(kinds, Part(needs, free, shapes, limits), known)]
-        return parts
+        return [self._packed(kinds, part, known) for kinds, part in _parts(needs, free, shapes).items()]
 
-    def all_fit(
-        self, needs: Sequence[PodNeed], free: Sequence[FreeNode], shapes: Sequence[NodeShape], limits: Sequence[Limit]
-    ) -> bool:
-        """Whether all of these pods have a place."""
-        return all_fit(needs, shapes, free, limits=limits, seconds=self._seconds)
+    def pack_within(self, part: Part) -> Part:
+        """Packs everything as one part within its limits."""
+        return self._packed(frozenset({kind for need in part.needs for kind in need.milli}), part, self._known)
 
-    def fewest_gpus(self, needs: Sequence[PodNeed], shapes: Sequence[NodeShape]) -> int:
-        """Number of GPUs of the new nodes that these pods need if no other node is available."""
-        return pack_nodes(needs, shapes, seconds=self._seconds).gpus
+    def all_fit(self, part: Part) -> bool:
+        """Whether all pods have a place within the limits."""
+        return all_fit(part.needs, part.shapes, part.free, limits=part.limits, seconds=self._seconds)
+
+    def fewest_gpus(self, needs: Sequence[PodNeed], shapes: Sequence[NodeShape]) -> float:
+        """Number of GPUs of the new nodes that these pods need if no other node is available. Infinite if some fit
+        none."""
+        packing = pack_nodes(needs, shapes, seconds=self._seconds)
+        return math.inf if packing.unplaced else packing.gpus
 
     def _packed(self, kinds: frozenset[str], part: Part, known: Mapping[frozenset[str], Part]) -> Part:
         before = known.get(kinds)
@@ -77,7 +76,7 @@ def binds(limit: Limit, parts: Iterable[Part]) -> bool:
     return _used(limit, parts) + max(limit.uses.values(), default=0) > limit.left
 
 
-def _within(limit: Limit, parts: Iterable[Part]) -> bool:
+def within(limit: Limit, parts: Iterable[Part]) -> bool:
     return _used(limit, parts) <= max(0, limit.left)
 
 

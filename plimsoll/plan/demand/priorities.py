@@ -50,19 +50,20 @@ class _Choice:
             self._kept += wanted
         elif len(units) == 1:
             self.out.update(need.name for need in wanted)
-            self._too_much.update(_key(need) for need in wanted if len(wanted) == 1)
+            self._too_much.update(need_key(need) for need in wanted if len(wanted) == 1)
         else:
             middle = len(units) // 2
             self.choose(units[:middle])
             self.choose(units[middle:])
 
     def _never_fits(self, unit: Unit) -> bool:
-        too_much = len(unit.pods) == 1 and _key(unit.pods[0]) in self._too_much
+        too_much = len(unit.pods) == 1 and need_key(unit.pods[0]) in self._too_much
         if too_much or unit.after in self.out:
             self.out.update(need.name for need in unit.pods)
             return True
         return False
 
 
-def _key(need: PodNeed) -> tuple[object, ...]:
+def need_key(need: PodNeed) -> tuple[object, ...]:
+    """Equal for pods that need the same."""
     return (tuple(sorted(need.milli.items())), need.devices, need.cpu_milli, need.memory_mib)

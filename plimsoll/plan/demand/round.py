@@ -1,5 +1,7 @@
 """One round of demand planning: from the classes of waiting pods to the capacity that each class lacks."""
 
+import math
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -11,13 +13,13 @@ from plimsoll.cluster.pods import node_of
 from plimsoll.cluster.queues import Amount, QueueLoad
 from plimsoll.model.meta import condition_of
 from plimsoll.packing import GPU_MILLI
-from plimsoll.packing.nodes import PodNeed, left_out_in_order
+from plimsoll.packing.nodes import FilledNode, PodNeed, left_out_in_order
 from plimsoll.plan.classes import Gang, KnownNeeds, class_needs, gangs, queue_milli, refused_by_queues
 from plimsoll.plan.demand.class_plan import ClassPlan
 from plimsoll.plan.demand.demand import DemandPlan
 from plimsoll.plan.demand.hosts import Hosts, ShapeOffer, preference
-from plimsoll.plan.demand.joint import JointPacking, Part, binds, filled
-from plimsoll.plan.demand.priorities import left_out, units_in_order
+from plimsoll.plan.demand.joint import JointPacking, Part, binds, filled, within
+from plimsoll.plan.demand.priorities import left_out, need_key, units_in_order
 from plimsoll.plan.demand.reasons import BLOCKED, NO_ROOM, SURPLUS, why_unserved
 from plimsoll.plan.demand.result import Result
 from plimsoll.plan.demand.usable import DemandInputs, Usable, could_take
@@ -182,7 +184,14 @@ class DemandRound:
                 for each in self._classes
                 for need in each.current_needs(self._known, self._settings, self._in_grace)
             ]
-            parts = self._packing.pack(needs, self._usable.free, self._usable.shapes, self._usable.limits)
+            parts = self._packing.pack(needs, self._usable.free, self._usable.shapes)
+            exceeded = not all(within(limit, parts) for limit in self._usable.limits)
+            if exceeded:
+                fit = len(needs) > _FEW_PODS or self._all_fit(needs)
+                if limited and not fit and self._relax(needs, found):
+                    continue
+                if limited or fit:
+                    parts, exceeded = [self._packing.pack_within(self._part(needs))], False
             without_place = {uid for part in parts for uid in part.packing.unplaced}
             unplaced = without_place - self._in_grace
             if sum(self._class_of[uid].raise_level(uid) for uid in unplaced):
@@ -192,8 +201,9 @@ class DemandRound:
                 continue
             if self._refuse_surplus(parts):
                 continue
-            if unplaced and not limited and self._is_contested(unplaced, needs, parts):
-                limited = self._refuse_by_limits(needs, found)
+            if not limited and (exceeded or (unplaced and self._is_contested(unplaced, needs, parts))):
+                limited = True
+                self._refuse_by_limits(found)
                 continue
             broken = [
                 gang
@@ -245,24 +255,47 @@ class DemandRound:
         would need. Returns whether any pod was refused."""
         if not self._usable.blocked:
             return False
-        found, most = False, self._settings.surplus_gpus
-        offers = self._usable.offers
-        everything = {**offers, **self._usable.blocked}
-        for node in (node for part in parts for node in part.packing.new_nodes):
-            gpus, enough = offers[node.shape or ""].shape.gpus, self._fewest_gpus(node.pods, everything)
-            if gpus - enough > most:
+        found = False
+        everything = {**self._usable.offers, **self._usable.blocked}
+        for part in parts:
+            why: dict[str, str] = {}
+            by_node: list[str] = []
+            for node in part.packing.new_nodes:
+                gpus, enough = (
+                    self._usable.offers[node.shape or ""].shape.gpus,
+                    self._fewest_gpus(node.pods, everything),
+                )
+                if gpus - enough > self._settings.surplus_gpus:
+                    why |= dict.fromkeys(node.pods, SURPLUS.format(gpus=gpus, enough=enough))
+                    by_node += self._beyond_surplus(node.pods, everything)
+            if why:
                 found = True
-                for uid in self._beyond_surplus(node.pods, everything):
-                    self._refuse(uid, SURPLUS.format(gpus=gpus, enough=enough))
+                # Without a few of its pods, one node of several may take the pods of another.
+                beyond = min(self._beyond_surplus(tuple(why), everything), by_node, key=len)
+                self._refuse_last({uid: why[uid] for uid in beyond}, part.packing.new_nodes)
         return found
 
+    def _refuse_last(self, why: Mapping[str, str], nodes: Iterable[FilledNode]) -> None:
+        """Refuses as many pods for these reasons: of all on the nodes that request the same, the last in order."""
+        reasons: defaultdict[tuple[object, ...], list[str]] = defaultdict(list)
+        for uid, reason in why.items():
+            reasons[self._request(uid)].append(reason)
+        for uid in sorted((uid for node in nodes for uid in node.pods), key=self._order, reverse=True):
+            if of_request := reasons.get(self._request(uid)):
+                self._refuse(uid, of_request.pop())
+
+    def _request(self, uid: str) -> tuple[object, ...]:
+        """Equal for pods of one class that request the same."""
+        each = self._class_of[uid]
+        return id(each), need_key(each.needs[uid])
+
     def _beyond_surplus(self, pods: Sequence[str], everything: Mapping[str, ShapeOffer]) -> Sequence[str]:
-        """Which pods of a new node with too many GPUs to refuse, so that the others may do with the types that are
-        left."""
+        """Which of the pods on new nodes with too many GPUs to refuse, so that the others may do with the types that
+        are left."""
 
         def admitted(uids: Sequence[str]) -> bool:
             surplus = self._fewest_gpus(uids, self._usable.offers) - self._fewest_gpus(uids, everything)
-            return surplus <= self._settings.surplus_gpus
+            return surplus <= self._settings.surplus_gpus  # False if no type takes all of them
 
         alone = [uid for uid in pods if not admitted((uid,))]
         if 0 < len(alone) < len(pods) or len(pods) > _FEW_PODS:
@@ -270,8 +303,9 @@ class DemandRound:
         in_order = sorted(pods, key=self._order)
         return next((in_order[kept:] for kept in range(len(pods) - 1, 0, -1) if admitted(in_order[:kept])), pods)
 
-    def _fewest_gpus(self, uids: Sequence[str], offers: Mapping[str, ShapeOffer]) -> int:
-        """GPUs of the new nodes that these pods need, of those offers that all of them can use."""
+    def _fewest_gpus(self, uids: Sequence[str], offers: Mapping[str, ShapeOffer]) -> float:
+        """GPUs of the new nodes that these pods need, of those offers that all of them can use. Infinite if some fit
+        none of these."""
         each = [self._class_of[uid] for uid in uids]
         able = [
             offer for offer in offers.values() if all(of.demand_class.placement in offer.kind.placements for of in each)
@@ -279,22 +313,29 @@ class DemandRound:
         kinds = {offer.kind.name: offer.kind.gpus for offer in able}
         pods = {uid: of.members.shares[uid] for uid, of in zip(uids, each, strict=True)}
         needs = class_needs(pods, kinds, self._settings).needs
+        if len(needs) < len(pods):
+            return math.inf
         return self._whole.fewest_gpus(list(needs.values()), [offer.packed for offer in able])
 
-    def _refuse_by_limits(self, needs: Sequence[PodNeed], found: Sequence[Gang]) -> bool:
-        """Refuses the pods for which limits leave no room, lowest priority and newest first. Returns False, and refuses
-        none, if some of them can use nodes that they prefer less."""
+    def _relax(self, needs: Iterable[PodNeed], found: Sequence[Gang]) -> bool:
+        """Lets the pods for which limits leave no room use nodes that they prefer less, lowest priority and newest
+        first; if they use all, the other pods. Returns False if all use all."""
+        out = self._beyond_limits(needs, found)
+        others = (need.name for need in needs if need.name not in self._in_grace)
+        return any(sum(self._class_of[uid].raise_level(uid) for uid in uids) for uids in (out, others))
 
-        def fits(chosen: Sequence[PodNeed]) -> bool:
-            return self._packing.all_fit(chosen, self._usable.free, self._usable.shapes, self._usable.limits)
+    def _beyond_limits(self, needs: Iterable[PodNeed], found: Sequence[Gang]) -> set[str]:
+        """The pods for which limits leave no room, lowest priority and newest first."""
+        able = [need for need in needs if need.name not in self._in_grace]
+        units = units_in_order(able, self._order, found)
+        if len(able) <= _FEW_PODS:
+            return left_out(units, self._all_fit)
+        return left_out_in_order(units, self._usable.shapes, self._usable.free, self._usable.limits)
 
-        units = units_in_order([need for need in needs if need.name not in self._in_grace], self._order, found)
-        if len(needs) <= _FEW_PODS:
-            out = left_out(units, fits)
-        else:
-            out = left_out_in_order(units, self._usable.shapes, self._usable.free, self._usable.limits)
-        if sum(self._class_of[uid].raise_level(uid) for uid in out):
-            return False
+    def _refuse_by_limits(self, found: Sequence[Gang]) -> None:
+        """Refuses the pods for which limits leave no room, on whatever nodes pods prefer."""
+        needs = (need for each in self._classes for uid, need in each.needs.items() if uid not in each.refused)
+        out = self._beyond_limits(needs, found)
         broken = [gang for gang in found if gang.lacking(lambda uid: uid not in out and self._may_have_place(uid))]
         gang_of = {uid: gang for gang in broken for uid in gang.pods}
         for uid in sorted(out):
@@ -304,7 +345,12 @@ class DemandRound:
                 self._class_of[uid].redacted[uid] = f"a gang {problem}: {why}"
                 why = f"{gang_of[uid].name} {problem}: {why}"
             self._refuse(uid, why)
-        return True
+
+    def _all_fit(self, needs: Sequence[PodNeed]) -> bool:
+        return self._packing.all_fit(self._part(needs))
+
+    def _part(self, needs: Sequence[PodNeed]) -> Part:
+        return Part(needs, self._usable.free, self._usable.shapes, self._usable.limits)
 
     def _order(self, uid: str) -> tuple[int, str, str]:
         pod = self._class_of[uid].members.shares[uid].pod
