@@ -166,8 +166,8 @@ class Applier:
         self._stacks.stop(error)
 
     def _close(self) -> None:
-        self._stacks.close(WriterStoppingError())
-        self._lease.release()
+        unlocked = self._stacks.close(WriterStoppingError())
+        self._lease.release(settled=unlocked)
 
     def __enter__(self) -> Self:
         return self

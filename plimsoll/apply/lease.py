@@ -106,7 +106,7 @@ class Lease:
 
     @property
     def expired_holders(self) -> tuple[str, ...]:
-        """Identities of writers that ended without releasing the Lease, and were not settled since."""
+        """Identities of writers that ended and may have left locks, and were not settled since."""
         annotations = (self._lease.get("metadata") or {}).get("annotations") or {}
         return tuple(filter(None, str(annotations.get(EXPIRED_HOLDERS, "")).split(",")))
 
@@ -150,9 +150,9 @@ class Lease:
             with self._writing:
                 self._write(holder=self.identity, expired=())
 
-    def release(self) -> None:
+    def release(self, settled: bool = True) -> None:
         """Releases the Lease, or stops waiting for it. Never raises: if the cluster is unreachable, the Lease
-        expires."""
+        expires. If this writer may have left locks, it is not `settled`, and is recorded as an expired holder."""
         self._released.set()
         thread, self._thread = self._thread, None
         if thread is not None and thread is not threading.current_thread():
@@ -162,7 +162,8 @@ class Lease:
         self._holding = False
         try:
             with self._writing:
-                self._write(holder="", expired=self.expired_holders)
+                left = () if settled else (self.identity,)
+                self._write(holder="", expired=(*self.expired_holders, *left)[-_MOST_HOLDERS:])
             log.info("released the Lease", lease=self.name)
         except PlimsollError as error:
             log.warning("the Lease could not be released and will expire", lease=self.name, error=error.message)

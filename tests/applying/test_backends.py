@@ -173,3 +173,5 @@ def test_a_truncated_lock_file_is_removed(tmp_path: Path) -> None:
     cut.write_text('{"user.')
     FolderBackend(tmp_path).repair(STACK)
     assert sorted(folder.iterdir()) == [held]
+    assert FolderBackend(tmp_path).may_be_locked(STACK)
+    assert not FolderBackend(tmp_path).may_be_locked(f"{STACK}0")

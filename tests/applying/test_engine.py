@@ -107,6 +107,7 @@ def test_a_plugin_ends_with_an_engine_that_is_killed(engine: Engine, reported: P
     assert len(ended) == 1
     assert not is_running(plugin)
     assert not engine.interrupted, "somebody else killed it"
+    assert engine.ended_by_signal
 
 
 def test_processes_of_another_engine_are_left_alone(

@@ -125,6 +125,15 @@ def test_expired_holders_that_were_not_settled_stay_recorded(server: FakeApiserv
         assert lease.expired_holders == ("far_1_c", "there_1_b")
 
 
+def test_a_writer_that_may_have_left_locks_is_recorded_when_it_releases_the_lease(server: FakeApiserver) -> None:
+    for settled, recorded in ((True, ()), (False, ("here_1_a",))):
+        lease = a_lease(server)
+        lease.acquire()
+        lease.release(settled=settled)
+        with acquired(a_lease(server)) as another:
+            assert another.expired_holders == recorded
+
+
 def test_a_held_lease_is_an_error_that_names_the_holder(server: FakeApiserver) -> None:
     server.held_by("there_1_b")
 

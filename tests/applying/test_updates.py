@@ -28,6 +28,7 @@ from plimsoll.apply.engine import (
 )
 from plimsoll.apply.stacks import Phase, Updates
 from tests.applying.states import CLUSTER, STACK
+from tests.awaiting import await_condition
 
 A, B, C = (f"urn:pulumi:s::p::kubernetes:x:Y::{name}" for name in "abc")
 NOTHING = Order((), ())
@@ -108,6 +109,21 @@ def execute(
     assert updates.phase is Phase.READY
     stack.released.set()
     return updates.execute(NOTHING, expected, gone)
+
+
+def test_only_an_engine_that_changes_objects_is_interrupted(updates: Updates, stack: FakeStack) -> None:
+    updates.start()
+    updates.interrupt()
+    assert not stack.engine.interrupted.is_set(), "it would leave its lock; calling it off is enough"
+    updates.end()
+
+    def script(_: Callable[[EngineEvent], None]) -> None:
+        await_condition(lambda: updates.phase is Phase.RUNNING, message="the order of the program")
+        updates.interrupt()
+
+    stack.script = script
+    execute(updates, stack, {A: Operation.CREATE})
+    assert stack.engine.interrupted.is_set()
 
 
 def test_execute_returns_when_every_operation_is_confirmed_not_when_the_engine_ends(

@@ -76,11 +76,17 @@ class Engine(PulumiCommand):
         self._lock = threading.Lock()
         self._process: subprocess.Popen[str] | None = None
         self._interrupted = False
+        self._killed = False
 
     @property
     def interrupted(self) -> bool:
         """Whether the running process, or else the last one, was interrupted or killed by this object."""
         return self._interrupted
+
+    @property
+    def ended_by_signal(self) -> bool:
+        """Whether a signal ended the last process, whoever sent it. It may have left its lock."""
+        return self._interrupted or self._killed
 
     @property
     def pid(self) -> int | None:
@@ -119,6 +125,7 @@ class Engine(PulumiCommand):
             with self._lock:
                 self._process = None
             end_session(process.pid)
+        self._killed = process.returncode < 0
         result = CommandResult(stdout, stderr, process.returncode)
         if process.returncode != 0:
             raise create_command_error(result)

@@ -59,7 +59,8 @@ class StateKeeper:
             self._stack.remember_secrets(state.secrets)
 
     def recover(self) -> None:
-        """Clears pending operations, and removes entries of objects that others deleted."""
+        """Clears pending operations and the lock of a writer that has ended, and removes entries of objects that others
+        deleted."""
         self._backend.repair(self._stack.name)
         if self.read().interrupted:
             self.clear_pending()
@@ -69,7 +70,9 @@ class StateKeeper:
             log.info(
                 "removing objects from the state that no longer exist", stack=stack, objects=[str(key) for key in stale]
             )
-            self.repair(stale, ())
+        ended_writers = self._lease.expired_holders and self.state.deployment
+        if stale or (ended_writers and self._backend.may_be_locked(self._stack.name)):
+            self.repair(stale, ())  # breaks the lock
 
     def clear_pending(self) -> None:
         """Clears the pending operations of a killed engine, and adopts the objects that it had created."""

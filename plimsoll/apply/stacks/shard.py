@@ -164,8 +164,13 @@ class Shard:
         self._updates.stop(error)
 
     def interrupt(self) -> None:
-        """Sends SIGINT to the engine, unless it is about to end. Takes no lock."""
+        """Sends SIGINT to the engine if it changes objects. Takes no lock."""
         self._updates.interrupt()
+
+    @property
+    def may_be_locked(self) -> bool:
+        """Whether a signal ended its last engine, which may have left its lock."""
+        return self._stack.engine.ended_by_signal
 
     def close(self) -> None:
         """Waits for the tasks and the end of the update."""

@@ -81,15 +81,18 @@ class Stacks:
             )
         self._resting = False
 
-    def close(self, error: ApplyError) -> None:
-        """Ends every update: pre-started ones without changes, running ones by an interrupt. Waits for them."""
+    def close(self, error: ApplyError) -> bool:
+        """Ends every update: pre-started ones without changes, running ones by an interrupt. Waits for them. Returns
+        whether all stacks are certainly unlocked."""
         self.stop(error)
         for shard in self:
             shard.close()
+        unlocked = not any(shard.may_be_locked for shard in self)
         self._shards = {}
         if self._provider is not None:
             self._provider.close()
             self._provider = None
+        return unlocked
 
     def stop(self, error: ApplyError) -> None:
         """Starts nothing more, and ends running updates; the rest of a Plan fails with the error."""
@@ -97,7 +100,7 @@ class Stacks:
             shard.stop(error)
 
     def interrupt(self) -> None:
-        """Sends SIGINT to every engine that is not about to end. Takes no lock."""
+        """Sends SIGINT to every engine that changes objects. Takes no lock."""
         for shard in self:
             shard.interrupt()
 

@@ -161,8 +161,12 @@ class Updates:
             self._on(Event.STOP)
 
     def interrupt(self) -> None:
-        """Sends SIGINT to the stack's engine, unless it is about to end. Takes no lock."""
-        if self.phase is not Phase.WRITING:
+        """Sends SIGINT to the stack's engine if it changes objects. Takes no lock.
+
+        In other phases it would leave its lock, and ends soon anyway once the program is called off. Without an update,
+        it may be a `pulumi destroy`.
+        """
+        if self.phase in (Phase.IDLE, Phase.RUNNING):
             self._stack.engine.interrupt()
 
     def _handle(self, event: Event) -> None:

@@ -3,7 +3,7 @@
 import contextlib
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -48,6 +48,10 @@ class Backend:
 
     def repair(self, stack: str) -> None:
         """Removes incomplete files of a killed engine, which no engine can read. Nothing may be writing."""
+
+    def may_be_locked(self, stack: str) -> bool:
+        """Whether the stack has a lock; True if the backend does not tell."""
+        return True
 
     def check_room(self) -> None:
         """Raises StateFolderFullError if there is no space for the next states."""
@@ -121,11 +125,13 @@ class FolderBackend(Backend):
         """Removes truncated files. The engine stores the attributes of a file in a second file; if that is truncated,
         the engine cannot read the state, but without it, it can. It also takes a truncated lock, left by a kill or a
         full disk, for a lock that it cannot read."""
-        for folder, pattern in ((_STACKS, f"{stack}.json*.attrs"), (_LOCKS, f"**/{stack}/*")):
-            for path in (self._folder / folder).glob(pattern):
-                with contextlib.suppress(FileNotFoundError):
-                    if not _is_json(path.read_bytes()):
-                        path.unlink()
+        for path in (*(self._folder / _STACKS).glob(f"{stack}.json*.attrs"), *self._locks(stack)):
+            with contextlib.suppress(FileNotFoundError):
+                if not _is_json(path.read_bytes()):
+                    path.unlink()
+
+    def may_be_locked(self, stack: str) -> bool:
+        return any(self._locks(stack))
 
     def check_room(self) -> None:
         states = sum(path.stat().st_size for path in (self._folder / _STACKS).glob("*.json"))
@@ -135,6 +141,9 @@ class FolderBackend(Backend):
                 f"{self._folder}: {free >> 20} MiB of free disk is not enough for the states of the capacity stacks",
                 f"free {(_ROOM + 3 * states) >> 20} MiB of disk, or move the backend; nothing was changed",
             )
+
+    def _locks(self, stack: str) -> Iterator[Path]:
+        return (self._folder / _LOCKS).glob(f"**/{stack}/*")
 
     def _path(self, stack: str) -> Path:
         return self._folder / _STACKS / f"{stack}.json"
@@ -174,6 +183,9 @@ class S3Backend(Backend):
         for name in _outdated((key.rpartition("/")[2] for key in self._keys(folder)), keep):
             key = f"{self._prefix}{folder}{name}"
             self._call(partial(self._client.delete_object, Bucket=self._bucket, Key=key))
+
+    def may_be_locked(self, stack: str) -> bool:
+        return any(f"/{stack}/" in key for key in self._keys(_LOCKS))
 
     def _key(self, stack: str) -> str:
         return f"{self._prefix}{_STACKS}{stack}.json"

@@ -261,10 +261,8 @@ class DemandRound:
             why: dict[str, str] = {}
             by_node: list[str] = []
             for node in part.packing.new_nodes:
-                gpus, enough = (
-                    self._usable.offers[node.shape or ""].shape.gpus,
-                    self._fewest_gpus(node.pods, everything),
-                )
+                gpus = self._usable.offers[node.shape or ""].shape.gpus
+                enough = self._fewest_gpus(node.pods, everything)
                 if gpus - enough > self._settings.surplus_gpus:
                     why |= dict.fromkeys(node.pods, SURPLUS.format(gpus=gpus, enough=enough))
                     by_node += self._beyond_surplus(node.pods, everything)

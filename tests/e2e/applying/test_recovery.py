@@ -40,6 +40,9 @@ from tests.e2e.cluster.kube import Kube
 
 pytestmark = pytest.mark.e2e
 
+_MANY = 300
+"""NodeClaims; more than an engine creates before it is killed."""
+
 
 @pytest.fixture
 def settings(claims_sandbox: Sandbox, tmp_path: Path) -> ApplySettings:
@@ -72,7 +75,7 @@ def test_a_writer_killed_during_an_update_loses_nothing_and_creates_nothing_twic
     settings: ApplySettings, cluster: Kube, tmp_path: Path, engine_too: bool
 ) -> None:
     prefix = f"mid-{engine_too}-".lower()
-    plan = creating(*(a_claim(f"{prefix}{index}") for index in range(60)))
+    plan = creating(*(a_claim(f"{prefix}{index}") for index in range(_MANY)))
     with writer_process(settings, plan, tmp_path / "victim", hostname="elsewhere") as victim:
         await_condition(lambda: len(claims(cluster, prefix)) >= 5, message="an update in the middle")
         if engine_too:
@@ -81,7 +84,7 @@ def test_a_writer_killed_during_an_update_loses_nothing_and_creates_nothing_twic
         victim.kill()
         victim.wait()
     made = claims(cluster, prefix)
-    assert len(made) < 60
+    assert len(made) < _MANY
     if engine_too:
         assert locks(settings)
 
@@ -89,14 +92,49 @@ def test_a_writer_killed_during_an_update_loses_nothing_and_creates_nothing_twic
     with a_writer(elsewhere) as writer:
         outcome = writer.apply(plan)
 
-        assert len(outcome.created) == 60
+        assert len(outcome.created) == _MANY
         assert not outcome.failed
         after = claims(cluster, prefix)
-        assert len(after) == 60
+        assert len(after) == _MANY
         assert after.items() >= made.items()
         assert {each.key.name: each.uid for each in writer.resources()} == after
         await_condition(lambda: not checkpoint(settings, writer.resources()[0].stack).get("pending_operations"))
         assert set(names(writer.drain())) == after.keys()
+    assert locks(settings) == []
+
+
+def test_the_lock_of_a_pre_started_update_is_broken_after_its_host_was_lost(
+    settings: ApplySettings, tmp_path: Path
+) -> None:
+    with a_writer(settings) as writer:
+        writer.apply(creating(a_claim("host-0")))
+    with writer_process(settings, creating(), tmp_path / "victim", hostname="elsewhere") as victim:
+        await_condition(lambda: engines_of(settings) and locks(settings), message="a pre-started engine")
+        for engine in engines_of(settings):
+            engine.kill()
+        victim.kill()
+        victim.wait()
+    assert locks(settings)
+
+    with a_writer(settings.model_copy(update={"work_folder": tmp_path / "other host"})) as writer:
+        assert names(writer.apply(creating(a_claim("host-1"))).created) == ["host-1"]
+        writer.drain()
+    assert locks(settings) == []
+
+
+def test_a_lock_that_a_terminated_writer_left_is_broken(settings: ApplySettings, cluster: Kube, tmp_path: Path) -> None:
+    """An engine that does not end in time is interrupted twice, and then killed."""
+    plan = creating(*(a_claim(f"left-{index}") for index in range(60)))
+    with writer_process(settings, plan, tmp_path / "victim", hostname="elsewhere") as victim:
+        await_condition(lambda: len(claims(cluster, "left-")) >= 5, message="an update in the middle")
+        victim.send_signal(signal.SIGTERM)
+        victim.wait(timeout=60)
+    for path in (tmp_path / "states/.pulumi/stacks/plimsoll").glob("*.json"):
+        _lock(settings, path.stem, host="elsewhere", pid=2**22 - 1)
+
+    with a_writer(settings.model_copy(update={"work_folder": tmp_path / "other host"})) as writer:
+        assert names(writer.apply(creating(a_claim("after-left"))).created) == ["after-left"]
+        writer.drain()
     assert locks(settings) == []
 
 

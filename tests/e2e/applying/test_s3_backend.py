@@ -7,6 +7,7 @@ import boto3
 import pytest
 
 from plimsoll.apply import ApplySettings, BackendUnreachableError
+from plimsoll.apply.state import S3Backend
 from plimsoll.sandbox import Sandbox
 from tests.awaiting import await_condition
 from tests.e2e.applying.capacity import a_claim, a_writer, creating, names, settings_for
@@ -45,6 +46,9 @@ def test_states_are_in_the_bucket_and_another_host_continues_with_them(
             outcome = writer.apply(creating(a_claim(f"bucket-{index}", workspace=f"ws-{index}")))
             assert [timing.pre_started for timing in outcome.timings] == [True]
         await_condition(lambda: writer.pre_started)
+        backend = S3Backend(settings.backend_url)
+        assert any(map(backend.may_be_locked, backend.stacks()))
+    assert not any(map(backend.may_be_locked, backend.stacks()))
     assert any(key.startswith("plimsoll/.pulumi/stacks/plimsoll/capacity-") for key in keys(endpoint))
     history = [key for key in keys(endpoint) if key.endswith(".history.json")]
     assert len(history) <= 2 * settings.shards + 2
