@@ -149,6 +149,20 @@ def test_devices_that_a_node_overlay_lists_are_left_to_karpenter() -> None:
     assert refused(other).keys() == {"uid-pod"}
 
 
+@pytest.mark.parametrize("amount", ["0", "-1", 0, "0.5"])
+def test_devices_of_which_a_node_overlay_adds_none_are_not_left_to_karpenter(amount: str | int) -> None:
+    overlay = NodeOverlay.read({"metadata": {"name": "shared"}, "spec": {"capacity": {SHARED: amount}}})
+    found = planned(asking("pod"), overlay, HALVES, environment=an_environment())
+    assert refused(found).keys() == {"uid-pod"}
+
+
+@pytest.mark.parametrize("amount", ["many", "", True, [1]])
+def test_a_node_overlay_whose_amount_is_no_number_is_an_error(amount: object) -> None:
+    overlay = {"kind": "NodeOverlay", "metadata": {"name": "shared"}, "spec": {"capacity": {SHARED: amount}}}
+    with pytest.raises(PlimsollError, match=rf"NodeOverlay shared: spec\.capacity\.{SHARED}: "):
+        NodeOverlay.read(overlay)
+
+
 def test_a_node_overlay_that_comes_or_goes_counts_at_once() -> None:
     planner = DemandPlanner()
     bare = a_snapshot(asking("pod"), environment=an_environment())

@@ -58,7 +58,7 @@ class Classes:
     def update(self, snapshot: Snapshot, changes: PodChanges | None) -> Mapping[DemandClass, ClassMembers]:
         """The classes, highest priority first, then by name. `changes` None: reads all pods."""
         environment = snapshot.environment.spec
-        overlaid = frozenset(resource for overlay in snapshot.node_overlays for resource in overlay.capacity)
+        overlaid = frozenset[str]().union(*(overlay.resources for overlay in snapshot.node_overlays))
         depends = (environment.demand, environment.gpu_resource, environment.queue_scheduler, overlaid)
         if changes is None or depends != self._depends:
             changes = PodChanges((), snapshot.pods)
