@@ -7,6 +7,7 @@ import pytest
 from plimsoll.cluster.queues import queue_usage
 from plimsoll.cost import Prices
 from plimsoll.model import Snapshot
+from plimsoll.model.cluster import Pod
 from plimsoll.plan import plan, validate
 from plimsoll.ui.view import (
     Filter,
@@ -21,7 +22,8 @@ from plimsoll.ui.view import (
     queue_rows,
     workspace_rows,
 )
-from tests.builders import NC24, a_claim, a_gpu_node, a_queue, a_snapshot, a_waiting_pod, a_workspace
+from tests.builders import NC24, a_claim, a_gpu_node, a_queue, a_snapshot, a_waiting_pod, a_workspace, an_environment
+from tests.ledger.cluster import a_reservation, a_share
 
 NOW = datetime(2026, 11, 22, 9, 13, tzinfo=UTC)
 NONE = Prices({})
@@ -41,6 +43,42 @@ def test_a_gpu_is_divided_by_queue_and_adds_up(example: Snapshot) -> None:
     assert amounts(found["p5-3"]) == {("queue", "training"): 4000, ("queue", "evaluation"): 2000, ("free", ""): 2000}
     for row in found.values():
         assert all(sum(segment.milli for segment in bar) == 1000 for bar in row.bars), row.name
+
+
+def a_tflops_pod(name: str, *gpus: str) -> Pod:
+    """Half of the 121 TFLOPS of an L4, and a twentieth of its memory; on the GPUs that TensorFusion chose."""
+    pod = a_waiting_pod(name, node="n", reason=None, phase="Running")
+    chosen = {"tensor-fusion.ai/gpu-ids": ",".join(gpus)} if gpus else {}
+    asked = {"tensor-fusion.ai/tflops-request": "60.5", "tensor-fusion.ai/vram-request": "1200Mi", **chosen}
+    return pod.model_copy(update={"annotations": asked})
+
+
+def test_a_request_by_tflops_is_the_larger_of_its_parts() -> None:
+    node = a_gpu_node("n", "NVIDIA-L4", gpus=3)
+    snapshot = a_snapshot(node, a_tflops_pod("chosen", "GPU-1"), a_tflops_pod("elsewhere"))
+    row = rows(snapshot)["n"]
+    assert [[(each.pods, each.milli) for each in bar] for bar in row.bars] == [
+        [("team/chosen", 500), ("", 500)],
+        [("team/elsewhere", 500), ("", 500)],
+        [("", 1000)],
+    ]
+    assert row.amounts[Use.FREE, ""] == 1500, "no other pod may use the rest of a GPU without a group"
+
+
+def test_tflops_of_the_environment_count_at_once() -> None:
+    kept, used = NodeRows(), []
+    for tflops in ({}, {"NVIDIA-L4": 242}):
+        environment = an_environment(demand={"gpuTflops": tflops})
+        node, pod = a_gpu_node("n", "NVIDIA-L4"), a_tflops_pod("pod", "GPU-1")
+        (row,) = kept.update(a_snapshot(node, pod, environment=environment), NONE)
+        used.append(row.used)
+    assert used == [0.5, 0.25]
+
+
+def test_a_request_that_cannot_be_read_counts_as_the_whole_gpu() -> None:
+    pods = [a_share("good", "n", "g", fraction="0.5"), a_share("bad", "n", "h", fraction="half")]
+    held = [a_reservation(group, "n", gpu=f"GPU-{group}") for group in "gh"]
+    assert rows(a_snapshot(a_gpu_node("n", gpus=2), *pods, *held))["n"].amounts[Use.FREE, ""] == 500
 
 
 def test_states_of_nodes_are_distinguished(example: Snapshot) -> None:

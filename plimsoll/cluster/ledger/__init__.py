@@ -2,7 +2,7 @@
 
 from plimsoll.cluster.ledger.account import DiscrepancyReason, GpuAccount, GpuGroup
 from plimsoll.cluster.ledger.incremental import IncrementalLedger
-from plimsoll.cluster.ledger.ledger import GpuLedger, free_node, free_nodes, gpu_ledger
+from plimsoll.cluster.ledger.ledger import GpuLedger, empty_ledger, free_node, free_nodes, gpu_ledger
 
 __all__ = [
     "DiscrepancyReason",
@@ -10,6 +10,7 @@ __all__ = [
     "GpuGroup",
     "GpuLedger",
     "IncrementalLedger",
+    "empty_ledger",
     "free_node",
     "free_nodes",
     "gpu_ledger",

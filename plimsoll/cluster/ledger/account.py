@@ -186,8 +186,8 @@ class GpuAccount:
     """Sorted by name."""
     whole: int = 0
     """GPUs that pods use whole, and those that cannot be used."""
-    ungrouped: tuple[tuple[Milli, int], ...] = ()
-    """Shares without a GPU group, as (thousandths, GPUs), largest first; each of these GPUs counts in `whole`."""
+    ungrouped: tuple[tuple[GroupMember, int], ...] = ()
+    """Shares without a GPU group, as (pod, GPUs), largest first; each of these GPUs counts in `whole`."""
     releasing_whole: int = 0
     """The part of `whole` whose pods are terminating."""
     shareable: bool = True
@@ -238,7 +238,8 @@ class GpuAccount:
         were planned as. Binding must know the GPU, and uses `free_milli`.
         """
         bins: list[Milli] = []
-        for milli, devices in self.ungrouped:
+        for member, devices in self.ungrouped:
+            milli = min(member.milli, GPU_MILLI)
             fitting = sorted((left, number) for number, left in enumerate(bins) if left >= milli)[:devices]
             for left, number in fitting:
                 bins[number] = left - milli

@@ -1,6 +1,6 @@
 """The ledger of the newest of several snapshots, from the changes between them."""
 
-from plimsoll.cluster.ledger.ledger import GpuLedger
+from plimsoll.cluster.ledger.ledger import GpuLedger, empty_ledger
 from plimsoll.cluster.pods import pod_changes, value_changes
 from plimsoll.cluster.pools import DaemonOverhead
 from plimsoll.model import Snapshot
@@ -11,7 +11,8 @@ class IncrementalLedger:
     """Accounts of unchanged nodes are the same values from one snapshot to the next. Not thread-safe."""
 
     def __init__(self) -> None:
-        self._resource = ""
+        self._counted_by: object = None
+        """What the ledger reads of the Environment."""
         self._ledger = GpuLedger()
         self._pods: tuple[Pod, ...] = ()
         self._nodes: tuple[Node, ...] = ()
@@ -19,9 +20,10 @@ class IncrementalLedger:
 
     def of(self, snapshot: Snapshot) -> GpuLedger:
         """The ledger of the snapshot; it changes with the next one."""
-        resource = snapshot.environment.spec.gpu_resource
-        if resource != self._resource:
-            self._resource, self._ledger, self._pods, self._nodes = resource, GpuLedger(resource), (), ()
+        spec = snapshot.environment.spec
+        counted_by = (spec.gpu_resource, spec.demand.gpu_tflops, spec.demand.device_resources)
+        if counted_by != self._counted_by:
+            self._counted_by, self._ledger, self._pods, self._nodes = counted_by, empty_ledger(spec), (), ()
         ledger = self._ledger
         gone, new = value_changes(self._nodes, snapshot.nodes)
         kept = {node.name for node in new}

@@ -13,6 +13,7 @@ from plimsoll.cluster.pods import PodChanges
 from plimsoll.cluster.pools import DaemonOverhead
 from plimsoll.labels import GPU_RESOURCE
 from plimsoll.model import Snapshot
+from plimsoll.model.api import EnvironmentSpec
 from plimsoll.model.cluster import IDLE, HostLoad, Node, Pod
 from plimsoll.model.kai import NAMESPACES
 from plimsoll.packing import Milli
@@ -168,10 +169,15 @@ class GpuLedger:
                 self._accounts.pop(node_name, None)
 
 
+def empty_ledger(spec: EnvironmentSpec, waits: Callable[[Pod], bool] = lambda _: False) -> GpuLedger:
+    """A ledger that counts as the Environment says."""
+    demand = spec.demand
+    return GpuLedger(spec.gpu_resource, waits=waits, tflops=demand.gpu_tflops, device_resources=demand.device_resources)
+
+
 def gpu_ledger(snapshot: Snapshot) -> GpuLedger:
     """The ledger of one snapshot."""
-    spec = snapshot.environment.spec
-    ledger = GpuLedger(spec.gpu_resource, tflops=spec.demand.gpu_tflops, device_resources=spec.demand.device_resources)
+    ledger = empty_ledger(snapshot.environment.spec)
     ledger.update(snapshot.nodes, snapshot.pods)
     ledger.set_other_loads(snapshot.host_loads, DaemonOverhead(snapshot.daemon_sets))
     return ledger

@@ -57,7 +57,7 @@ class _Reading:
         self._holders: defaultdict[str, list[Pod]] = defaultdict(list)
         """Reservation pods, by group."""
         self._whole = 0
-        self._ungrouped: list[tuple[Milli, int]] = []
+        self._ungrouped: list[tuple[GroupMember, int]] = []
         self._releasing_whole = 0
         self._cpu = sum(each.cpu_milli for each in other_loads)
         self._host_memory = sum(each.memory_mib for each in other_loads)
@@ -102,7 +102,7 @@ class _Reading:
             memory_mib=self._memory,
             groups=groups,
             whole=self._whole,
-            ungrouped=tuple(sorted(self._ungrouped, reverse=True)),
+            ungrouped=tuple(sorted(self._ungrouped, key=lambda each: (-each[0].milli, -each[1]))),
             releasing_whole=self._releasing_whole,
             shareable=self._shareable,
             free_devices=tuple((name, max(0, free)) for name, free in self._devices.items()),
@@ -140,15 +140,15 @@ class _Reading:
 
     def _count_share(self, use: PodUse, share: GPUShare) -> None:
         pod, groups = use.pod, use.groups
-        milli = self._milli(share) if share.milli is None else share.milli
+        member = GroupMember(pod, self._milli(share) if share.milli is None else share.milli, share.memory_mib)
         if len(groups) != share.devices:
             reason = DiscrepancyReason.WRONG_GROUPS if groups else DiscrepancyReason.NO_GROUP
             self._report(reason, f"Pod {_name(pod)} requests {share}, but is in {len(groups)} GPU groups")
             if (ungrouped := share.devices - len(groups)) > 0:
                 self._count_whole(pod, ungrouped)
-                self._ungrouped.append((min(milli, GPU_MILLI), ungrouped))
+                self._ungrouped.append((member, ungrouped))
         for name in groups:
-            self._members[name].append(GroupMember(pod, milli, share.memory_mib))
+            self._members[name].append(member)
         if use.bound:
             self._bound.update(groups)
 

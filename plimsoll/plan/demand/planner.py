@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
-from plimsoll.cluster.ledger import GpuLedger
+from plimsoll.cluster.ledger import GpuLedger, empty_ledger
 from plimsoll.cluster.pods import PodChanges, pod_changes
 from plimsoll.cluster.pools import DaemonOverhead, PoolLimits, PoolShapes, Room, unready_claims
 from plimsoll.cluster.queues import QueueGate, QueueLoad, QueueLoads
@@ -145,13 +145,7 @@ class DemandPlanner:
         if last is None or not counted or last.environment.spec.demand != settings:
             last, changes = None, None
             # A waiting pod is demand and uses no GPU yet; all other pods count in the ledger.
-            resource = snapshot.environment.spec.gpu_resource
-            self._ledger = GpuLedger(
-                resource,
-                waits=lambda pod: waits(pod, settings),
-                tflops=settings.gpu_tflops,
-                device_resources=settings.device_resources,
-            )
+            self._ledger = empty_ledger(snapshot.environment.spec, lambda pod: waits(pod, settings))
         if changes is None or last is None or last.nodes is not snapshot.nodes:
             self._ledger.update(snapshot.nodes, snapshot.pods)
         else:

@@ -7,11 +7,10 @@ from enum import StrEnum
 from typing import Final
 
 from plimsoll.cluster.ledger import GpuAccount, GpuGroup
-from plimsoll.cluster.pods import ASSUMED_MILLI, PodShare
+from plimsoll.cluster.pods import PodShare
 from plimsoll.cluster.queues import queue_of
 from plimsoll.model.cluster import Pod
-from plimsoll.model.kai import GPUShare
-from plimsoll.packing import GPU_MILLI
+from plimsoll.packing import GPU_MILLI, Milli
 from plimsoll.text import shortlist
 
 
@@ -52,24 +51,16 @@ def gpu_bars(account: GpuAccount, shares: Sequence[PodShare], scheduler: str, re
     `shares` are those of the node's pods, `scheduler` the one that reads queues; `reserved`: what is free belongs to a
     Workspace.
     """
-    by_name = {f"{each.pod.namespace}/{each.pod.name}": each for each in shares}
     free = Use.RESERVED if reserved else Use.FREE
-    bars = [_group_bar(group, by_name, account.memory_mib, scheduler, free) for group in account.groups]
-    grouped = {name for group in account.groups for name in group.pods}
-    ungrouped = [each for name, each in by_name.items() if name not in grouped]
+    bars = [_group_bar(group, scheduler, free) for group in account.groups]
     whole: list[Bar] = []
-    for each in ungrouped:
-        segment = _segment(each.pod, milli_of(each.share, account.memory_mib), scheduler)
-        whole += [_filled((segment,), Use.OTHER)] * each.share.devices
+    for member, gpus in account.ungrouped:
+        whole += [_filled((_segment(member.pod, member.milli, scheduler),), Use.OTHER)] * gpus
+    for each in shares:
+        if each.share.whole:
+            whole += [(_segment(each.pod, GPU_MILLI, scheduler),)] * each.share.devices
     whole += [(Segment(Use.OTHER, GPU_MILLI),)] * (account.whole - len(whole))
     return tuple([*bars, *whole[: account.whole], *[(Segment(free, GPU_MILLI),)] * account.free_gpus][: account.gpus])
-
-
-def milli_of(share: GPUShare, memory_mib: int | None) -> int:
-    """Thousandths of one GPU."""
-    if share.milli is not None:
-        return round(share.milli)
-    return min(GPU_MILLI, round(share.milli_of(memory_mib))) if memory_mib else ASSUMED_MILLI
 
 
 def summed(bars: Iterable[Bar]) -> dict[tuple[Use, str], int]:
@@ -87,20 +78,16 @@ def in_order(amounts: dict[tuple[Use, str], int]) -> Bar:
     return tuple(Segment(use, milli, queue) for (use, queue), milli in found if milli)
 
 
-def _group_bar(group: GpuGroup, by_name: dict[str, PodShare], memory_mib: int | None, scheduler: str, free: Use) -> Bar:
-    segments = [
-        _segment(each.pod, milli_of(each.share, memory_mib), scheduler)
-        for name in group.pods
-        if (each := by_name.get(name)) is not None
-    ]
-    if not group.pods:
+def _group_bar(group: GpuGroup, scheduler: str, free: Use) -> Bar:
+    if not group.members:
         return (Segment(Use.RESERVED, GPU_MILLI, pods=shortlist(group.reservations)),)
-    return _filled(tuple(segments), free if group.joinable else Use.OTHER)
+    segments = tuple(_segment(member.pod, member.milli, scheduler) for member in group.members)
+    return _filled(segments, free if group.free_milli else Use.OTHER)
 
 
-def _segment(pod: Pod, milli: int, scheduler: str) -> Segment:
-    queue = queue_of(pod, scheduler)
-    return Segment(Use.QUEUE if queue else Use.OTHER, milli, queue, f"{pod.namespace}/{pod.name}")
+def _segment(pod: Pod, milli: Milli, scheduler: str) -> Segment:
+    queue, counted = queue_of(pod, scheduler), min(GPU_MILLI, round(milli))
+    return Segment(Use.QUEUE if queue else Use.OTHER, counted, queue, f"{pod.namespace}/{pod.name}")
 
 
 def _filled(segments: Bar, rest: Use) -> Bar:
