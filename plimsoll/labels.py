@@ -42,6 +42,8 @@ TENSOR_FUSION_REQUESTS: Final = ("tensor-fusion.ai/tflops-request", "tensor-fusi
 """Annotations with a pod's original request, before its conversion to a share of a GPU."""
 
 GPU_RESOURCE: Final = "nvidia.com/gpu"
+SHARED_GPU_RESOURCE: Final = f"{GPU_RESOURCE}.shared"
+"""The extended resource of NVIDIA's device plugin for GPUs that it shares by time-slicing or MPS, and renames."""
 GPU_PRODUCT: Final = "nvidia.com/gpu.product"
 GPU_COUNT: Final = "nvidia.com/gpu.count"
 GPU_MEMORY: Final = "nvidia.com/gpu.memory"
@@ -93,6 +95,11 @@ def is_device(resource: str) -> bool:
     """Whether a resource is an extended one, as devices are: it has a domain other than kubernetes.io."""
     domain, slash, _ = resource.partition("/")
     return bool(slash) and not domain.endswith("kubernetes.io")
+
+
+def is_part_of_gpu(resource: str) -> bool:
+    """Whether a resource is, by the names of NVIDIA's device plugin, one of devices that are parts of GPUs."""
+    return resource == SHARED_GPU_RESOURCE or resource.startswith(MIG_PREFIX)
 
 
 @lru_cache(maxsize=16_384)

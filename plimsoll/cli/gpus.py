@@ -35,7 +35,7 @@ def gpus(
     from plimsoll.cluster.ledger import gpu_ledger
 
     snapshot = read_snapshot(file, kubeconfig, context, ("Environment", "Node", "Pod"))
-    accounts = [account for account in gpu_ledger(snapshot).accounts() if account.gpus or account.taken]
+    accounts = [account for account in gpu_ledger(snapshot).accounts() if account.has_gpus]
     if output.document:
         print_document(as_json(accounts), output)
     else:

@@ -6,11 +6,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from plimsoll.cluster.ledger import GpuAccount, GpuLedger
-from plimsoll.cluster.nodes import gpu_devices
 from plimsoll.cluster.pods import GpuKind, PodShare, size_by_kind
 from plimsoll.labels import NODEPOOL
 from plimsoll.model.api import DemandSettings
-from plimsoll.model.kai import MAX_DEVICES
 from plimsoll.packing import GPU_MILLI, Milli, exact_milli
 from plimsoll.plan.demand import DemandPlan, PlannedNode
 from plimsoll.text import counted, shortlist
@@ -113,9 +111,9 @@ class _Picture:
         return NodeBars(node.name, account.kind, bars)
 
     def _of_shared(self, account: GpuAccount, resource: str, per_gpu: int, uids: Sequence[str]) -> tuple[GpuBar, ...]:
-        devices = min(gpu_devices(account.node, resource) or 0, MAX_DEVICES)
-        used = [(Part.USED, resource, max(0, devices - dict(account.free_devices).get(resource, 0)))]
-        gpus = -(-devices // per_gpu)
+        devices = account.devices_of(resource)
+        used = [(Part.USED, resource, devices.allocatable - devices.free)]
+        gpus = -(-devices.allocatable // per_gpu)
         after = _in_turn([*used, *self._devices(uids)], per_gpu, gpus)
         return tuple(GpuBar(*each) for each in zip(_in_turn(used, per_gpu, gpus), after, strict=True))
 

@@ -29,6 +29,7 @@ def _node(account: GpuAccount) -> dict[str, Any]:
         "releasingWholeGPUs": account.releasing_whole,
         "freeGPUs": account.free_gpus,
         "freeMilli": [_number(free) for free in account.free_milli],
+        "devices": [{**each._asdict(), "free": each.free} for each in account.devices],
         "discrepancies": [{"reason": each.reason.value, "message": each.message} for each in account.discrepancies],
     }
 
@@ -49,8 +50,9 @@ def _group(group: GpuGroup) -> dict[str, Any]:
 
 
 def print_ledger(accounts: Sequence[GpuAccount]) -> None:
-    """One line for each GPU group, one for whole GPUs; then the discrepancies."""
-    table = Table(box=box.SIMPLE)
+    """One line for each GPU group, one for whole GPUs, one for each resource of parts of GPUs; then the
+    discrepancies."""
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for title in ("NODE", "PRODUCT", "GPU", "USED", "FREE", "PODS"):
         table.add_column(title, overflow="fold")
     for account in accounts:
@@ -60,13 +62,19 @@ def print_ledger(accounts: Sequence[GpuAccount]) -> None:
             releasing = " (releasing)" if group.releasing else ""
             used = f"{float(group.used_milli) / GPU_MILLI:.3g}{memory}{releasing}"
             free = f"{float(group.free_milli) / GPU_MILLI:.3g}"
-            table.add_row(node, product, group.gpu or f"group {group.name}", used, free, " ".join(group.pods))
+            table.add_row(node, product, group.gpu or f"group {group.name}", used, free, "\n".join(group.pods))
             node = product = ""
+        whole, free = ("whole", "free") if account.shareable else ("devices used", "devices free")
         if account.whole:
-            table.add_row(node, product, f"{account.whole} whole", str(account.whole), "0", "")
+            table.add_row(node, product, f"{account.whole} {whole}", str(account.whole), "0", "")
             node = product = ""
         if account.free_gpus:
-            table.add_row(node, product, f"{account.free_gpus} free", "0", str(account.free_gpus), "")
+            table.add_row(node, product, f"{account.free_gpus} {free}", "0", str(account.free_gpus), "")
+            node = product = ""
+        for parts in account.devices:
+            name = f"{parts.allocatable} {parts.resource.rpartition('/')[2]}"
+            table.add_row(node, product, name, str(parts.used), str(parts.free), "\n".join(parts.pods))
+            node = product = ""
     OUT.print(table if accounts else "no node has GPUs")
     for account in accounts:
         for each in account.discrepancies:

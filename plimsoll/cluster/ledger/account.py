@@ -171,6 +171,22 @@ def _mib(members: Iterable[GroupMember], memory_mib: int | None) -> int | None:
     return mib - (-milli.numerator * shareable_memory_mib(memory_mib) // (milli.denominator * GPU_MILLI))
 
 
+class PartDevices(NamedTuple):
+    """Devices of a node that are parts of its GPUs: by time-slicing, MPS or MIG."""
+
+    resource: str
+    """The extended resource."""
+    allocatable: int = 0
+    used: int = 0
+    """Devices that pods request; more than are allocatable where the objects contradict each other."""
+    pods: tuple[str, ...] = ()
+    """`namespace/name` of these pods, sorted."""
+
+    @property
+    def free(self) -> int:
+        return max(0, self.allocatable - self.used)
+
+
 @dataclass(frozen=True, slots=True)
 class GpuAccount:
     """The GPUs of one node."""
@@ -192,8 +208,8 @@ class GpuAccount:
     """The part of `whole` whose pods are terminating."""
     shareable: bool = True
     """Whether its devices are whole GPUs, which can be shared."""
-    free_devices: tuple[tuple[str, int], ...] = ()
-    """Devices that are parts of its GPUs, as (extended resource, number that no pod requests)."""
+    devices: tuple[PartDevices, ...] = ()
+    """Devices that are parts of its GPUs, by resource; only resources of which it has any."""
     cpu_milli: int = 0
     """Free CPU."""
     host_memory_mib: int = 0
@@ -250,6 +266,14 @@ class GpuAccount:
             return (0,) * self.gpus
         groups = tuple(each.likely_free_milli for each in self.groups)
         return (*groups, *bins, *(GPU_MILLI,) * wholly_free, *(0,) * known)
+
+    @property
+    def has_gpus(self) -> bool:
+        """Whether it has GPUs or parts of GPUs, or pods that use some."""
+        return bool(self.gpus or self.taken or self.devices)
+
+    def devices_of(self, resource: str) -> PartDevices:
+        return next((each for each in self.devices if each.resource == resource), PartDevices(resource))
 
     def group(self, name: str) -> GpuGroup | None:
         return next((group for group in self.groups if group.name == name), None)

@@ -9,13 +9,14 @@ from plimsoll.cluster.ledger.account import (
     GpuAccount,
     GpuGroup,
     GroupMember,
+    PartDevices,
     exceeds_gpu,
     summed_milli,
 )
 from plimsoll.cluster.ledger.pod_use import PodUse, devices_of
-from plimsoll.cluster.nodes import GpuLabels, InvalidGpuLabel, parse_gpu_labels, single_profile
+from plimsoll.cluster.nodes import GpuLabels, InvalidGpuLabel, gpu_devices, parse_gpu_labels, single_profile
 from plimsoll.cluster.pods import UnreadableShareError, tflops_milli
-from plimsoll.labels import GPU_PRODUCT, RESERVED_GPU, UNKNOWN_GPU
+from plimsoll.labels import GPU_PRODUCT, RESERVED_GPU, UNKNOWN_GPU, is_part_of_gpu
 from plimsoll.model.cluster import HostLoad, Node, Pod
 from plimsoll.model.kai import MAX_DEVICES, GPUShare
 from plimsoll.packing import GPU_MILLI, Milli
@@ -62,8 +63,8 @@ class _Reading:
         self._cpu = sum(each.cpu_milli for each in other_loads)
         self._host_memory = sum(each.memory_mib for each in other_loads)
         self._pods = sum(each.pods for each in other_loads)
-        self._devices = {name: _allocatable(node, name) for name in accounting.device_resources}
-        """Free devices that are parts of GPUs, by resource."""
+        self._devices = self._part_devices()
+        """Devices that are parts of GPUs, with the pods that use some, by resource."""
         self._unheld: list[str] = []
         """Names of groups that need a reservation and have none."""
         self._discrepancies: list[Discrepancy] = []
@@ -105,7 +106,7 @@ class _Reading:
             ungrouped=tuple(sorted(self._ungrouped, key=lambda each: (-each[0].milli, -each[1]))),
             releasing_whole=self._releasing_whole,
             shareable=self._shareable,
-            free_devices=tuple((name, max(0, free)) for name, free in self._devices.items()),
+            devices=tuple(_in_order(each) for _, each in sorted(self._devices.items())),
             cpu_milli=max(0, self._host("cpu", parse_cpu_milli) - self._cpu),
             host_memory_mib=max(0, self._host("memory", parse_memory_mib) - self._host_memory),
             free_pods=self._free_pods(),
@@ -116,8 +117,9 @@ class _Reading:
         self._cpu += use.host.cpu_milli
         self._host_memory += use.host.memory_mib
         self._pods += 1
-        for resource in self._devices:
-            self._devices[resource] -= devices_of(use.pod, resource) or 0
+        for resource, of in self._devices.items():
+            if count := devices_of(use.pod, resource):
+                self._devices[resource] = of._replace(used=of.used + count, pods=(*of.pods, _name(use.pod)))
         if use.unreserved:
             self._unreserved.update(use.groups)
         share = use.share
@@ -197,6 +199,11 @@ class _Reading:
             joinable=self._shareable and _joinable(holders, bound),
         )
 
+    def _part_devices(self) -> dict[str, PartDevices]:
+        parts = {*self._accounting.device_resources, *filter(is_part_of_gpu, self._node.allocatable)}
+        found = ((resource, gpu_devices(self._node, resource) or 0) for resource in parts)
+        return {resource: PartDevices(resource, min(count, MAX_DEVICES)) for resource, count in found if count > 0}
+
     def _gpus(self) -> int:
         try:
             gpus = self._node.allocatable_devices(self._accounting.gpu_resource) or 0
@@ -224,11 +231,8 @@ class _Reading:
         self._discrepancies.append(Discrepancy(self._node.name, reason, message))
 
 
-def _allocatable(node: Node, resource: str) -> int:
-    try:
-        return min(node.allocatable_devices(resource) or 0, MAX_DEVICES)
-    except ValueError:
-        return 0
+def _in_order(devices: PartDevices) -> PartDevices:
+    return devices._replace(pods=tuple(sorted(devices.pods)))
 
 
 def _reserved_gpu(reservations: Collection[Pod]) -> str:

@@ -1,20 +1,17 @@
 """Requests of devices that are parts of GPUs (time-slicing, MPS, MIG) and that the Environment does not declare."""
 
 from collections.abc import Collection
-from typing import Final
 
 from plimsoll.cluster.pods.unreadable import UnreadableShareError, name_of
-from plimsoll.labels import GPU_RESOURCE, MIG_PREFIX
+from plimsoll.labels import is_part_of_gpu
 from plimsoll.model.cluster import Pod
-
-_SHARED: Final = f"{GPU_RESOURCE}.shared"
 
 
 def check_declared(pod: Pod, overlaid: Collection[str]) -> None:
     """Raises UnreadableShareError if a pod without a known request for GPUs requests such devices, by the names that
     NVIDIA's device plugin gives them, and they are not in `overlaid`, the resources that NodeOverlays list."""
     for resource in sorted(_resources(pod) - set(overlaid)):
-        if (resource == _SHARED or resource.startswith(MIG_PREFIX)) and _requests(pod, resource):
+        if is_part_of_gpu(resource) and _requests(pod, resource):
             raise UnreadableShareError(
                 f"Pod {name_of(pod)}: {resource} is neither declared in spec.demand.sharedDevices of the Environment "
                 "nor listed by a NodeOverlay, so no node is requested for the pod",

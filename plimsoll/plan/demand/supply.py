@@ -80,7 +80,7 @@ def _of_node(account: GpuAccount | None, settings: DemandSettings) -> FreeHost |
 def _of_shared(account: GpuAccount, sharing: DeviceSharing) -> FreeHost | None:
     """Supply of a node whose GPUs are allocatable as several devices each. As in the scheduler, the devices of the node
     count together."""
-    free = dict(account.free_devices).get(sharing.resource, 0)
+    free = account.devices_of(sharing.resource).free
     if free <= 0:
         return None
     return FreeHost(free_node(account, (GPU_MILLI,) * free), account.node, account.memory_mib, GPU_MILLI, sharing)
