@@ -5,8 +5,10 @@ Commands import what they need when they run, so that the shell's completion and
 
 import contextlib
 import importlib
+import io
 import os
 import sys
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -119,21 +121,29 @@ def main() -> None:
 
     0: done; 1: an error, including a usage error; 2: something is refused.
     """
+    if sys.stdout is None:  # closed by the caller
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - until the end
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a locale other than UTF-8 lacks the characters of tables
     try:
         code = app(standalone_mode=False)
     except PlimsollError as error:
         print_error(error)
         code = FAILED
     except TyperException as error:
-        print_error(PlimsollError(error.format_message(), "run the command with --help for its usage"))
+        said = error.format_message().replace("Value error, ", "")
+        print_error(PlimsollError(said, "run the command with --help for its usage"))
         code = FAILED
     except (typer.Abort, KeyboardInterrupt):
         code = INTERRUPTED
+    except BrokenPipeError:  # whoever reads the output has enough of it
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = FAILED
     except Exception as error:  # a bug: users get one sentence, developers the traceback on request
         if os.environ.get("PLIMSOLL_DEBUG"):
             raise
-        print_error(
-            PlimsollError(f"internal error: {type(error).__name__}: {error}", "set PLIMSOLL_DEBUG=1 for the traceback")
-        )
+        what = str(error) if isinstance(error, OSError) else f"internal error: {type(error).__name__}: {error}"
+        print_error(PlimsollError(what, "set PLIMSOLL_DEBUG=1 for the traceback"))
         code = FAILED
     sys.exit(code)

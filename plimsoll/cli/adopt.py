@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 import yaml
 
-from plimsoll.cli.shared import ERR, OUT, REFUSED, SETTLED, Context, Kubeconfig
+from plimsoll.cli.shared import ERR, OUT, REFUSED, SETTLED, Context, Kubeconfig, log_to_stderr
 from plimsoll.errors import PlimsollError
 from plimsoll.text import counted
 
@@ -40,6 +40,7 @@ def adopt(
     from plimsoll.project import adopt as settings_of
     from plimsoll.project import write_project
 
+    log_to_stderr()
     stacks = _stack_folder(folder)
     with closing(Connection.open(kubeconfig, context)) as connection:
         found = [manifest for kind in _KINDS for manifest in _listed(connection, *kind)]
@@ -55,9 +56,9 @@ def adopt(
     path = f"{stacks}Pulumi.{stack}.yaml"
     write_project(folder, {path: text}, replace=force)
     counts = ", ".join(f"{counted(len(objects), 'object')} under {name}" for name, objects in adoption.settings.items())
-    OUT.print(f"wrote {folder / path}: {counts}", markup=False, highlight=False, soft_wrap=True)
+    OUT.print(f"wrote {folder / path}: {counts}", highlight=False, soft_wrap=True)
     for line in adoption.left_out:
-        ERR.print(f"omitted: {line}", style="yellow", markup=False, soft_wrap=True)
+        ERR.print(f"omitted: {line}", style="yellow", soft_wrap=True)
     raise typer.Exit(REFUSED if adoption.left_out else SETTLED)
 
 

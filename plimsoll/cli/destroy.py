@@ -21,6 +21,7 @@ from plimsoll.cli.shared import (
     Provider,
     SecretsProvider,
     WorkFolder,
+    log_to_stderr,
 )
 from plimsoll.cli.writing import Writer, WriterOptions, apply_settings, check_project, writer_of
 from plimsoll.errors import PlimsollError
@@ -63,6 +64,7 @@ def destroy(  # noqa: PLR0917 - options of a command, each given by name
     The options name the cluster and the backend. If a stack is not found but its objects are in the cluster, nothing is
     deleted.
     """
+    log_to_stderr()
     check_project(project)
     options = WriterOptions(
         environment=environment,

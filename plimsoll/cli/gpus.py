@@ -12,6 +12,7 @@ from plimsoll.cli.shared import (
     Output,
     only_without,
     print_document,
+    print_warnings,
     read_snapshot,
 )
 
@@ -35,9 +36,14 @@ def gpus(
     from plimsoll.cluster.ledger import gpu_ledger
 
     snapshot = read_snapshot(file, kubeconfig, context, ("Environment", "Node", "Pod"))
-    accounts = [account for account in gpu_ledger(snapshot).accounts() if account.has_gpus]
+    accounts = [
+        each
+        for each in gpu_ledger(snapshot).accounts()
+        if each.gpus or each.taken or each.devices or each.discrepancies
+    ]
     if output.document:
-        print_document(as_json(accounts), output)
+        print_document(as_json(accounts) | {"warnings": list(snapshot.warnings)}, output)
     else:
+        print_warnings(snapshot.warnings)
         print_ledger(accounts)
     raise typer.Exit(REFUSED if any(account.discrepancies for account in accounts) else SETTLED)

@@ -59,7 +59,7 @@ def _print_summary(found: list[Conversion], skipped: int) -> None:
     for each in found:
         for loss in each.losses.found:
             label, style = ("refused", "bold red") if loss.refused else ("warning", "yellow")
-            ERR.print(f"{label}: {each.source}: {loss}", style=style, markup=False, highlight=False, soft_wrap=True)
+            ERR.print(f"{label}: {each.source}: {loss}", style=style, highlight=False, soft_wrap=True)
     if skipped:
         ERR.print(f"warning: {counted(skipped, 'object')} of other API groups skipped", style="yellow", soft_wrap=True)
 

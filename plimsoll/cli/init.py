@@ -35,16 +35,16 @@ def init(  # noqa: PLR0917 - options of a command, each given by name
     named = name or folder.resolve().name
     project = template_files(kind) if template else project_files(kind, named)
     for path in write_project(folder, project, replace=force):
-        OUT.print(f"wrote {path}", markup=False, highlight=False, soft_wrap=True)
+        OUT.print(f"wrote {path}", highlight=False, soft_wrap=True)
     if template:
-        OUT.print(f"next: pulumi new {folder.resolve()} --dir ANOTHER_FOLDER", markup=False, soft_wrap=True)
+        OUT.print(f"next: pulumi new {folder.resolve()} --dir ANOTHER_FOLDER", soft_wrap=True)
     else:
-        OUT.print(f"next: read {folder / 'README.md'}", markup=False, soft_wrap=True)
+        OUT.print(f"next: read {folder / 'README.md'}", soft_wrap=True)
 
 
 def _ask() -> ClusterKind:
     if not sys.stdin.isatty():
         raise PlimsollError("--on is missing", f"set it to one of {', '.join(kind.value for kind in ClusterKind)}")
     for kind in ClusterKind:
-        OUT.print(f"{kind.value:<8} {kind.summary}", markup=False, highlight=False)
+        OUT.print(f"{kind.value:<8} {kind.summary}", highlight=False)
     return ClusterKind(typer.prompt("Where do the GPU nodes come from?", type=ClusterKind, default=ClusterKind.BYO))

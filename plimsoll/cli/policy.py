@@ -124,4 +124,4 @@ def _print_summary(passed_over: Mapping[str, int], checked: int, exempted: int) 
     ERR.print(f"{counted(checked, 'object')} checked, {counted(exempted, 'finding')} exempted", soft_wrap=True)
     if passed_over:
         kinds = ", ".join(f"{number} {kind}" for kind, number in passed_over.items())
-        ERR.print(f"skipped, because no rule reads them: {kinds}", style="yellow", markup=False, soft_wrap=True)
+        ERR.print(f"skipped, because no rule reads them: {kinds}", style="yellow", soft_wrap=True)

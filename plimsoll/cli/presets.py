@@ -65,4 +65,4 @@ def command(
         table.add_row(
             each.name, f"{each.size_gib:g}", str(each.context_limit), str(shape.heads), str(shape.kv_heads), notes
         )
-    OUT.print(table, markup=False, highlight=False)
+    OUT.print(table, highlight=False)

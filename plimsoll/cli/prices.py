@@ -56,4 +56,4 @@ def command(
     shown.add_column("an hour", justify="right", no_wrap=True)
     for name, price in sorted(prices.items(), key=lambda each: (each[1], each[0])):
         shown.add_row(name, f"{price:,.4f}")
-    OUT.print(shown, markup=False, highlight=False)
+    OUT.print(shown, highlight=False)

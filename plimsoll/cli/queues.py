@@ -8,18 +8,22 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from plimsoll.cli.shared import (
+    ERR,
     Context,
     Files,
     Format,
     Kubeconfig,
     Output,
+    log_to_stderr,
     none_before_command,
     only_with,
     only_without,
     print_document,
+    print_warnings,
     read_snapshot,
 )
 from plimsoll.errors import InvalidObjectError, PlimsollError
+from plimsoll.text import counted
 
 if TYPE_CHECKING:
     from plimsoll.cluster.queues import UsageByQueue
@@ -60,8 +64,10 @@ def queues(  # noqa: PLR0917 - options of a command, each given by name
     found = queue_usage(snapshot, PastUsage(k_value, _past_usage(usage)))
     following = next_gpu(found)
     if output.document:
-        print_document(as_json(found, following), output)
+        shown = as_json(found, following)
+        print_document(shown | {"warnings": [*snapshot.warnings, *shown["warnings"]]}, output)
     else:
+        print_warnings(snapshot.warnings)
         print_tree(found, following)
 
 
@@ -92,7 +98,9 @@ def check(  # noqa: PLR0917 - options of a command, each given by name
     for name in delete or ():
         if name not in declared:
             raise PlimsollError(f"--delete {name}: Queue not found")
-    raise typer.Exit(print_findings(check_queues(manifests, known or (), delete or ()), output))
+    code = print_findings(check_queues(manifests, known or (), delete or ()), output)
+    ERR.print(f"{counted(len(declared), 'Queue')} checked, and the objects that use them", soft_wrap=True)
+    raise typer.Exit(code)
 
 
 def _from_files(paths: list[str]) -> Iterator[dict[str, Any]]:
@@ -112,6 +120,7 @@ def _from_cluster(kubeconfig: Any, context: str | None) -> list[dict[str, Any]]:
     from plimsoll.kube import Connection
     from plimsoll.observe.cluster import queue_objects
 
+    log_to_stderr()
     with closing(Connection.open(kubeconfig, context)) as connection:
         return list(queue_objects(connection))
 

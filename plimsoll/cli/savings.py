@@ -17,6 +17,7 @@ from plimsoll.cli.shared import (
     Output,
     only_without,
     print_document,
+    print_warnings,
     read_snapshot,
 )
 from plimsoll.text import counted, shortlist
@@ -52,8 +53,9 @@ def savings(
     snapshot = read_snapshot(file, kubeconfig, context, _READ)
     found = possible_savings(snapshot, Prices.of(snapshot), any_gpu=any_gpu)
     if output.document:
-        print_document(_as_json(found), output)
+        print_document({**_as_json(found), "warnings": list(snapshot.warnings)}, output)
     else:
+        print_warnings(snapshot.warnings)
         _print(found, whole=output is Format.WIDE)
 
 
@@ -117,7 +119,7 @@ def _print(found: "Savings", *, whole: bool) -> None:
         )
 
     def amount(value: float) -> str:
-        return f"{value:,.2f} an hour" if found.priced else f"{value:g} GPUs"
+        return f"{value:,.2f} an hour" if found.priced else _gpus(value)
 
     OUT.print(
         Text(
@@ -139,7 +141,7 @@ def _print_moves(moving: "Moving", *, whole: bool) -> None:
     if not moving.moves:
         return
     pods = counted(len(moving.moves), "pod")
-    _say(f"{pods} with {moving.gpus:g} GPUs would move:")
+    _say(f"{pods} with {_gpus(moving.gpus)} would move:")
     for move in moving.moves if whole else moving.moves[:5]:
         _say(f"  {move.pod}: {move.source} -> {move.target}")
     if not whole and len(moving.moves) > 5:
@@ -160,5 +162,9 @@ def _print_by_reason(what: str, reasons: Mapping[str, str], *, whole: bool) -> N
         _say(f"{', '.join(names) if whole else shortlist(names)}: {what}: {reason}")
 
 
+def _gpus(number: float) -> str:
+    return f"{number:g} GPU" + ("" if number == 1 else "s")
+
+
 def _say(text: str) -> None:
-    OUT.print(text, markup=False, highlight=False, soft_wrap=True)
+    OUT.print(text, highlight=False, soft_wrap=True)

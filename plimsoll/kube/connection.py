@@ -225,7 +225,7 @@ class Connection:
 
 
 def _unusable(kubeconfig: Path | None, why: str) -> ConnectionFailedError:
-    source = str(kubeconfig) if kubeconfig else os.environ.get("KUBECONFIG", "~/.kube/config")
+    source = str(kubeconfig) if kubeconfig else os.environ.get("KUBECONFIG") or "~/.kube/config"
     return ConnectionFailedError(
         f"cannot connect to a cluster: kubeconfig {source}: {why}",
         "set one with --kubeconfig or KUBECONFIG, or start a sandbox with `plimsoll sandbox up`",

@@ -19,7 +19,7 @@ from plimsoll.kube.exec_plugin import ExecPlugin
 
 def load_file(configuration: client.Configuration, kubeconfig: Path | None, context: str | None) -> Account:
     """As `load_content`, of a file, or of those that the client library reads by default."""
-    files = KubeConfigMerger(str(kubeconfig) if kubeconfig else KUBE_CONFIG_DEFAULT_LOCATION)
+    files = KubeConfigMerger(str(kubeconfig) if kubeconfig else KUBE_CONFIG_DEFAULT_LOCATION or "~/.kube/config")
     if files.config is None:
         raise ConfigException("there is no such file")
     return load_content(configuration, files.config, context, files.save_changes)

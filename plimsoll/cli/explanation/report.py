@@ -169,4 +169,4 @@ def _print_rows(title: str, columns: tuple[str, ...], rows: list[tuple[Any, ...]
 
 
 def _say(text: str | Text) -> None:
-    OUT.print(text, markup=False, highlight=False, soft_wrap=True)
+    OUT.print(text, highlight=False, soft_wrap=True)

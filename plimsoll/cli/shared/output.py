@@ -1,18 +1,20 @@
 """Output of commands: text, one JSON document, errors without a traceback."""
 
 import sys
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import Annotated, Any, Final
 
 import orjson
 import typer
 from rich.console import Console
+from rich.text import Text
 
 from plimsoll.errors import PlimsollError
 
-# Names and addresses may hold what stands for an emoji, such as `:key:`.
-OUT: Final = Console(emoji=False)
-ERR: Final = Console(stderr=True, emoji=False)
+# Names and addresses may hold what stands for an emoji or a style, such as `:key:` and `[/b]`.
+OUT: Final = Console(emoji=False, markup=False)
+ERR: Final = Console(stderr=True, emoji=False, markup=False)
 
 SETTLED: Final = 0
 FAILED: Final = 1
@@ -53,9 +55,15 @@ def print_document(value: Any, output: Format) -> None:
         print_json(value)
 
 
+def print_warnings(warnings: Iterable[str]) -> None:
+    """One line each, on standard output, as parts of a result."""
+    for warning in warnings:
+        OUT.print(Text.assemble(("warning: ", "yellow"), warning), soft_wrap=True)
+
+
 def print_error(error: PlimsollError) -> None:
     """Prints the message and the hint to standard error."""
     ERR.print("error:", style="bold red", end=" ")
-    ERR.print(error.message, markup=False, highlight=False, soft_wrap=True)
+    ERR.print(error.message, highlight=False, soft_wrap=True)
     if error.hint:
-        ERR.print(f"  {error.hint}", style="yellow", markup=False, highlight=False, soft_wrap=True)
+        ERR.print(f"  {error.hint}", style="yellow", highlight=False, soft_wrap=True)

@@ -5,6 +5,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from plimsoll.cli.shared.logs import log_to_stderr
+
 if TYPE_CHECKING:
     from plimsoll.model import Snapshot
 
@@ -24,6 +26,7 @@ def read_snapshot(
     from plimsoll.kube import Connection
     from plimsoll.observe.cluster import read_cluster
 
+    log_to_stderr()
     with closing(Connection.open(kubeconfig, context)) as connection:
         return read_cluster(connection, only, required)
 

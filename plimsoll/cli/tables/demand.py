@@ -8,7 +8,7 @@ from rich import box
 from rich.table import Column, Table
 from rich.text import Text
 
-from plimsoll.cli.shared import OUT
+from plimsoll.cli.shared import OUT, print_warnings
 from plimsoll.cluster.pods import PodShare
 from plimsoll.model.api import DemandPhase
 from plimsoll.packing import GPU_MILLI, Milli
@@ -47,8 +47,7 @@ def print_demands(plan: DemandPlan, phases: Phases, warnings: Iterable[str]) -> 
             OUT.print(Text.assemble(("  ! ", "red"), f"{counted(count, 'pod')}: {why}"), soft_wrap=True)
         for why in each.kept_out_reasons:
             OUT.print(Text.assemble(("  ! ", "red"), why), soft_wrap=True)
-    for warning in _warnings(plan, warnings):
-        OUT.print(Text.assemble(("warning: ", "yellow"), warning), soft_wrap=True)
+    print_warnings(_warnings(plan, warnings))
     OUT.print(Text(_summary(plan), style="bold"))
 
 

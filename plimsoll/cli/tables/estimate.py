@@ -83,7 +83,7 @@ def show_estimate(
         _print_sum(model, gpus, kind, outcome)
         _print_warnings(warnings)
         if reason is not None:
-            ERR.print(f"does not fit: {reason}", style="bold red", markup=False, highlight=False, soft_wrap=True)
+            ERR.print(f"does not fit: {reason}", style="bold red", highlight=False, soft_wrap=True)
     if reason is not None:
         raise typer.Exit(REFUSED)
 
@@ -104,7 +104,7 @@ def _print_sum(model: Model, gpus: NodeGpus, kind: InstanceType | None, outcome:
         if outcome.serving.unused:
             table.add_row("unused GPUs", str(outcome.serving.unused), "of each node; the heads allow no more")
     table.add_row("disk", f"{model.figures['disk_gib']} GiB", f"{model.need.size_gib:g} + {DISK_HEADROOM_GIB} GiB")
-    OUT.print(table, markup=False, highlight=False)
+    OUT.print(table, highlight=False)
 
 
 def ranked(candidates: tuple[Candidate, ...], by: Ranking) -> tuple[Candidate, ...]:
@@ -162,7 +162,7 @@ def show_candidates(
             _print_candidates(model, candidates, by)
         _print_warnings(warnings)
         if reason is not None:
-            ERR.print(reason, style="bold red", markup=False, highlight=False, soft_wrap=True)
+            ERR.print(reason, style="bold red", highlight=False, soft_wrap=True)
     if reason is not None:
         raise typer.Exit(REFUSED)
 
@@ -206,7 +206,7 @@ def _print_candidates(model: Model, candidates: tuple[Candidate, ...], by: Ranki
             shown = (each.price_per_hour, _cache_price(each))
             row += ["" if price is None else f"{price:.4g}" for price in shown]
         table.add_row(*row)
-    OUT.print(table, markup=False, highlight=False)
+    OUT.print(table, highlight=False)
 
 
 def _table(title: str, caption: str) -> Table:
@@ -223,4 +223,4 @@ def _table(title: str, caption: str) -> Table:
 
 def _print_warnings(warnings: list[str]) -> None:
     for warning in warnings:
-        ERR.print(f"warning: {warning}", style="yellow", markup=False, highlight=False, soft_wrap=True)
+        ERR.print(f"warning: {warning}", style="yellow", highlight=False, soft_wrap=True)

@@ -75,12 +75,11 @@ def print_ledger(accounts: Sequence[GpuAccount]) -> None:
             name = f"{parts.allocatable} {parts.resource.rpartition('/')[2]}"
             table.add_row(node, product, name, str(parts.used), str(parts.free), "\n".join(parts.pods))
             node = product = ""
-    OUT.print(table if accounts else "no node has GPUs")
+    if table.row_count or not accounts:
+        OUT.print(table if accounts else "no node has GPUs")
     for account in accounts:
         for each in account.discrepancies:
-            OUT.print(
-                f"{each.node}: {each.reason.value}: {each.message}", markup=False, highlight=False, style="yellow"
-            )
+            OUT.print(f"{each.node}: {each.reason.value}: {each.message}", highlight=False, style="yellow")
 
 
 def _number(milli: Milli) -> int | float:

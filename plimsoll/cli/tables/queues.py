@@ -5,7 +5,7 @@ from typing import Any, Final
 from rich.table import Table
 from rich.text import Text
 
-from plimsoll.cli.shared import OUT
+from plimsoll.cli.shared import OUT, print_warnings
 from plimsoll.cluster.queues import MILLI, NOTHING, NextGpu, QueuedPod, QueueUsage, Resource
 from plimsoll.model.kai import UNLIMITED
 from plimsoll.text import shortlist
@@ -58,14 +58,9 @@ def print_tree(usage: QueueUsage, following: NextGpu | None) -> None:
         )
     OUT.print(table)
     OUT.print()
-    for name in usage.tree:
-        broken = usage.tree.broken_at(name)
-        if broken:
-            OUT.print(
-                Text.assemble(("warning: ", "yellow"), f"Queue {name} is not in the tree: {broken}"), soft_wrap=True
-            )
-    for warning in usage.warnings:
-        OUT.print(Text.assemble(("warning: ", "yellow"), warning), soft_wrap=True)
+    broken_at = ((name, usage.tree.broken_at(name)) for name in usage.tree)
+    print_warnings(f"Queue {name} is not in the tree: {broken}" for name, broken in broken_at if broken)
+    print_warnings(usage.warnings)
     OUT.print(Text(next_line(following), style="bold"), soft_wrap=True)
 
 

@@ -79,6 +79,8 @@ def read_documents(paths: Sequence[str]) -> Iterator[Document]:
 def _files(path: str) -> list[str]:
     if path == STDIN:
         return [STDIN]
+    if not path:
+        raise ManifestError("a file's name is empty", "name a file or a directory, or - for standard input")
     if not Path(path).is_dir():
         return [path]
     found = sorted(str(file) for file in Path(path).rglob("*") if file.suffix in SUFFIXES and file.is_file())

@@ -1,0 +1,111 @@
+"""Standard output, standard error and the environment of a command, as a shell or a CI job sets them."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+INSECURE = {
+    "apiVersion": "v1",
+    "kind": "Config",
+    "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:1", "insecure-skip-tls-verify": True}}],
+    "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+    "users": [{"name": "u", "user": {"token": "t"}}],
+    "current-context": "c",
+}
+
+
+def shell(script: str, home: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Runs a script, whose function `plimsoll` is the command."""
+    command = f"plimsoll() {{ {sys.executable} -c 'from plimsoll.cli import main; main()' \"$@\"; }}\n"
+    given = {key: value for key, value in os.environ.items() if key not in ("KUBECONFIG", "COLUMNS")}
+    environment = given | {"HOME": str(home), **variables}
+    return subprocess.run(
+        ["/bin/bash", "-c", command + script], env=environment, capture_output=True, text=True, check=False, timeout=60
+    )
+
+
+def test_a_full_disk_is_an_error_with_its_reason(tmp_path: Path) -> None:
+    done = shell(f"plimsoll gpus -f {EXAMPLES / 'cluster'} > /dev/full", tmp_path)
+    assert done.returncode == 1
+    assert "No space left on device" in done.stderr
+    assert "internal error" not in done.stderr
+
+
+@pytest.mark.parametrize("output", ["text", "json"])
+def test_a_closed_output_does_not_change_the_result(tmp_path: Path, output: str) -> None:
+    done = shell(f"plimsoll demand -f {EXAMPLES / 'demand'} -o {output} >&-", tmp_path)
+    assert (done.returncode, done.stderr) == (2, "")
+
+
+def test_characters_that_the_locale_lacks_are_replaced(tmp_path: Path) -> None:
+    plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    done = shell(f"plimsoll top --once -f {EXAMPLES / 'cluster'}", tmp_path, **plain)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("command", ["demand", "gpus", "savings", "queues", "queues check", "plan"])
+def test_standard_output_has_no_log(tmp_path: Path, command: str) -> None:
+    (tmp_path / "config").write_text(yaml.safe_dump(INSECURE))
+    done = shell(f"plimsoll {command} --kubeconfig {tmp_path / 'config'} -o json", tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "disables the verification" in done.stderr
+
+
+def test_an_empty_kubeconfig_variable_is_none(tmp_path: Path) -> None:
+    (tmp_path / ".kube").mkdir()
+    (tmp_path / ".kube" / "config").write_text(yaml.safe_dump(INSECURE))
+    done = shell("plimsoll gpus", tmp_path, KUBECONFIG="")
+    assert "127.0.0.1:1" in done.stderr
+
+
+def test_an_empty_name_of_a_file_is_not_the_current_directory(tmp_path: Path) -> None:
+    done = shell("cd $HOME && plimsoll gpus -f ''", tmp_path)
+    assert done.returncode == 1
+    assert "name is empty" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["gpus", "savings"])
+def test_names_are_no_markup(tmp_path: Path, command: str) -> None:
+    node = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": "[/b]", "labels": {"nvidia.com/gpu.product": "[red]"}},
+        "status": {"allocatable": {"nvidia.com/gpu": "1"}},
+    }
+    (tmp_path / "node.yaml").write_text(yaml.safe_dump(node))
+    done = shell(f"plimsoll {command} -f $HOME/node.yaml", tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "[/b]" in done.stdout and "[red]" in done.stdout
+
+
+@pytest.mark.parametrize("command", ["gpus", "savings", "queues"])
+def test_objects_that_are_not_read_are_named(tmp_path: Path, command: str) -> None:
+    (tmp_path / "map.yaml").write_text("{apiVersion: v1, kind: ConfigMap, metadata: {name: x}}")
+    for output in ("text", "json"):
+        done = shell(f"plimsoll {command} -f $HOME/map.yaml -o {output}", tmp_path)
+        assert "1 of kind ConfigMap (v1) skipped" in done.stdout
+
+
+@pytest.mark.parametrize("amount", ["many", "-3"])
+def test_an_amount_of_gpus_that_cannot_be_read_is_reported(tmp_path: Path, amount: str) -> None:
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}
+    node["status"] = {"allocatable": {"nvidia.com/gpu": amount}}
+    (tmp_path / "node.yaml").write_text(yaml.safe_dump(node))
+    done = shell("plimsoll gpus -f $HOME/node.yaml", tmp_path)
+    assert done.returncode == 2
+    assert "UnreadableNode" in done.stdout
+
+
+def test_a_check_of_queues_says_how_many_it_checked(tmp_path: Path) -> None:
+    (tmp_path / "map.yaml").write_text("{apiVersion: v1, kind: ConfigMap, metadata: {name: x}}")
+    assert "0 Queues checked" in shell("plimsoll queues check -f $HOME/map.yaml", tmp_path).stderr
+
+
+def test_a_group_without_a_command_is_a_usage_error(tmp_path: Path) -> None:
+    done = shell("plimsoll sandbox", tmp_path)
+    assert (done.returncode, done.stderr.splitlines()[0]) == (1, "error: Missing command.")
