@@ -1,13 +1,21 @@
 """The two base classes of all models: declared and observed values."""
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Final, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 from pydantic.aliases import AliasPath
 
 from plimsoll.errors import InvalidObjectError
+
+_WRONG_TYPES: Final = {
+    "tuple_type": "must be a list",
+    "list_type": "must be a list",
+    "dict_type": "must be an object",
+    "model_type": "must be an object",
+}
+"""In the words of YAML, where pydantic has those of Python."""
 
 PositiveInt = Annotated[int, Field(ge=1, le=10_000)]
 
@@ -23,6 +31,9 @@ def wrong_fields(error: ValidationError) -> Iterator[tuple[str, str]]:
         path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in item["loc"]).lstrip(".")
         if item["type"] == "extra_forbidden":
             yield path, "unknown field"
+            continue
+        if item["type"] in _WRONG_TYPES:
+            yield path, _WRONG_TYPES[item["type"]]
             continue
         given = item["input"]
         shown = f" (given: {given!r})" if isinstance(given, str | int | float | bool) else ""

@@ -29,8 +29,8 @@ class HostRequest:
         """
         try:
             return _shared(_total(spec, "cpu", parse_cpu_milli), _total(spec, "memory", parse_bytes))
-        except (AttributeError, TypeError) as error:
-            raise ValueError(f"containers or resources have other types than those of a pod: {error}") from None
+        except (AttributeError, TypeError):
+            raise ValueError("containers or resources have other types than those of a pod") from None
 
 
 def counted(

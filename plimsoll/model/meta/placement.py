@@ -66,10 +66,8 @@ class Placement:
         """Reads a pod's spec. Raises ValueError, which names the field that cannot be read."""
         try:
             return cls._read(spec)
-        except (AttributeError, OverflowError, TypeError) as error:
-            raise ValueError(
-                f"nodeSelector, affinity or tolerations have other types than those of a pod: {error}"
-            ) from None
+        except (AttributeError, OverflowError, TypeError):
+            raise ValueError("nodeSelector, affinity or tolerations have other types than those of a pod") from None
 
     @classmethod
     def _read(cls, spec: Mapping[str, Any]) -> "Placement":

@@ -187,12 +187,18 @@ def _yaml_parts(file: str, text: str) -> Iterator[_Part]:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f", line {mark.line + 1}" if mark is not None else ""
-        problem = getattr(error, "problem", None) or str(error)
+        problem = "a tab, and YAML is indented with spaces" if _at_tab(text, mark) else None
+        problem = problem or getattr(error, "problem", None) or str(error)
         raise ManifestError(f"{Place(_name(file), number + 1)}{line}: not YAML: {problem}") from None
     except (ValueError, TypeError) as error:
         raise ManifestError(f"{Place(_name(file), number + 1)}: not YAML: {error}") from None
     except RecursionError:
         raise ManifestError(f"{Place(_name(file), number + 1)}: nested too deeply") from None
+
+
+def _at_tab(text: str, mark: Any) -> bool:
+    lines = text.split("\n") if mark is not None else []
+    return len(lines) > mark.line and lines[mark.line].startswith("\t", mark.column) if lines else False
 
 
 def _yaml_item_lines(node: Any) -> Iterator[int]:
