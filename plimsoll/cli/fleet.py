@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from plimsoll.apply import LAST_DELTA, LEASE_VERSION, LeaseSettings
-from plimsoll.cli.shared import OUT
+from plimsoll.cli.shared import OUT, print_table
 from plimsoll.cluster.ledger import gpu_ledger
 from plimsoll.errors import PlimsollError
 from plimsoll.kube import Connection, RequestError
@@ -147,7 +147,7 @@ def print_fleet(rows: list[dict[str, Any]]) -> None:
             f"{row['costPerHour']:g}{unknown}",
             row["lastDelta"][:19] or "never",
         )
-    OUT.print(table)
+    print_table(table)
     for row in rows:
         if row["error"]:
             OUT.print(Text.assemble((f"{row['cluster']}: ", "bold"), row["error"]), soft_wrap=True)

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Column, Table
 
-from plimsoll.cli.shared import ERR, OUT, REFUSED, SETTLED, Format, print_findings, print_json
+from plimsoll.cli.shared import ERR, REFUSED, SETTLED, Format, print_findings, print_json, print_table
 from plimsoll.errors import PlimsollError
 from plimsoll.policy import Located
 from plimsoll.text import counted
@@ -103,7 +103,7 @@ def list_rules(
     table = Table(Column("rule", no_wrap=True), "severity", "asks", "enforced in")
     for rule in rules:
         table.add_row(rule["rule"], rule["severity"], rule["summary"], ", ".join(rule["enforced"]))
-    OUT.print(table)
+    print_table(table)
 
 
 def _day(text: str | None) -> datetime.date:

@@ -7,7 +7,7 @@ import typer
 from rich import box
 from rich.table import Table
 
-from plimsoll.cli.shared import OUT, Format, Output, only_without, print_document
+from plimsoll.cli.shared import Format, Output, only_without, print_document, print_table
 from plimsoll.errors import PlimsollError
 from plimsoll.presets import ModelCatalog, as_csv, from_kaito
 
@@ -55,7 +55,7 @@ def command(
             output,
         )
         return
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=0)
     table.add_column("preset", no_wrap=True)
     for column in ("GiB", "context", "heads", "KV heads"):
         table.add_column(column, justify="right", no_wrap=True)
@@ -63,6 +63,6 @@ def command(
     for each in presets:
         shape, notes = each.shape, "gated" if each.gated else "" if each.spans_nodes else "one node"
         table.add_row(
-            each.name, f"{each.size_gib:g}", str(each.context_limit), str(shape.heads), str(shape.kv_heads), notes
+            each.name, f"{each.size_gib:.1f}", str(each.context_limit), str(shape.heads), str(shape.kv_heads), notes
         )
-    OUT.print(table, highlight=False)
+    print_table(table, highlight=False)

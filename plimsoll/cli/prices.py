@@ -7,7 +7,7 @@ import typer
 from rich import box
 from rich.table import Table
 
-from plimsoll.cli.shared import ERR, OUT, Format, Output, only_with, print_document
+from plimsoll.cli.shared import ERR, Format, Output, only_with, print_document, print_table
 from plimsoll.errors import PlimsollError
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -56,4 +56,4 @@ def command(
     shown.add_column("an hour", justify="right", no_wrap=True)
     for name, price in sorted(prices.items(), key=lambda each: (each[1], each[0])):
         shown.add_row(name, f"{price:,.4f}")
-    OUT.print(shown, highlight=False)
+    print_table(shown, highlight=False)

@@ -13,7 +13,7 @@ import psutil
 import typer
 from rich.table import Table
 
-from plimsoll.cli.shared import ERR, OUT, Format, Output, only_with, only_without, print_document
+from plimsoll.cli.shared import ERR, OUT, Format, Output, only_with, only_without, print_document, print_table
 from plimsoll.errors import PlimsollError
 from plimsoll.sandbox import DEFAULT_NAME, ProcessState, Sandbox, making_nodes, show_build, showing_startup
 from plimsoll.sandbox.nodes import make_nodes, read_node_list
@@ -66,7 +66,7 @@ def install(
     table = Table("part", "version", "name", "from", "path", box=None, header_style="bold")
     for one in found:
         table.add_row(one.part.name, one.part.version, one.name, one.source, str(one.path))
-    OUT.print(table)
+    print_table(table)
 
 
 @app.command()

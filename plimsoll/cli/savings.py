@@ -17,6 +17,7 @@ from plimsoll.cli.shared import (
     Output,
     only_without,
     print_document,
+    print_table,
     print_warnings,
     read_snapshot,
 )
@@ -104,7 +105,7 @@ def _print(found: "Savings", *, whole: bool) -> None:
         saved = "not known" if each.price is None else f"{each.price * len(each.removable):,.2f}"
         counts = (each.nodes, len(each.removable), each.repacked)
         table.add_row(each.instance_type or "-", each.node_pool or "-", each.product, *map(str, counts), saved)
-    OUT.print(table)
+    print_table(table)
     for each in found.groups:
         if each.removable:
             names = ", ".join(each.removable) if whole else shortlist(each.removable)

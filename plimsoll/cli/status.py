@@ -18,6 +18,7 @@ from plimsoll.cli.shared import (
     namespaces,
     only_without,
     print_document,
+    print_table,
     snapshots,
 )
 from plimsoll.cluster.ledger import gpu_ledger
@@ -255,7 +256,7 @@ def _print(shown: dict[str, Any], *, wide: bool) -> None:
             table.add_row(
                 _name(each), _verdict(each), *more_cells, *states, ": ".join([*wanted, *_shown(each["nodes"])])
             )
-        OUT.print(table)
+        print_table(table)
         for each in shown["workspaces"]:
             failing = [found for found in each["conditions"].values() if found["status"] != "True"]
             if each["accepted"] is not True or each["outdated"]:
@@ -270,20 +271,20 @@ def _print(shown: dict[str, Any], *, wide: bool) -> None:
             style = {"Ready": "green", "Deleting": "red"}.get(each["phase"], "yellow")
             row = (each["name"], each["workspace"], each["instanceType"])
             table.add_row(*map(Text, row), Text(each["phase"], style=style), Text(each["node"]))
-        OUT.print(table)
+        print_table(table)
     if shown["workloads"]:
         table = _table("Workload", "Ready")
         for each in shown["workloads"]:
             ready = f"{each['readyReplicas']} of {each['replicas']}{', being deleted' if each['deleting'] else ''}"
             table.add_row(Text(f"{each['kind']} {each['namespace']}/{each['name']}"), Text(ready))
-        OUT.print(table)
+        print_table(table)
     if shown["demands"]:
         table = _table("Demand", "Phase", "Pods", "New GPUs", "At least", "Requests", "Until")
         for each in shown["demands"]:
             style = {"Failed": "red", "Expired": "red", "Completed": "green"}.get(each["phase"], "yellow")
             counts = [str(each[key]) for key in ("pods", "gpus", "leastGpus", "objects")]
             table.add_row(Text(each["name"]), Text(each["phase"], style=style), *counts, each["deadline"])
-        OUT.print(table)
+        print_table(table)
         for each in shown["demands"]:
             for reason in each["reasons"]:
                 OUT.print(Text.assemble((f"  {each['name']}: ", "bold"), reason), soft_wrap=True)

@@ -16,11 +16,11 @@ Done = subprocess.CompletedProcess[str]
 
 
 def of_the_readme(text: str, done: Done, _checkout: Path) -> None:
-    (shown,) = re.findall(r"```\n(  \+ 3 x g6.*?)```", text, re.DOTALL)
-    printed = [" ".join(line.split()) for line in done.stdout.splitlines()]
+    (shown,) = re.findall(r"```\n(  [+!] .*?)```", text, re.DOTALL)
+    printed = iter([" ".join(line.split()) for line in done.stdout.splitlines()])
     for line in shown.splitlines():
         beginning = " ".join(line.split()).removesuffix("...")
-        assert any(each.startswith(beginning) for each in printed), line
+        assert any(each.startswith(beginning) for each in printed), f"{line}: missing, or in another order"
 
 
 def of_kai(text: str, done: Done, _checkout: Path) -> None:

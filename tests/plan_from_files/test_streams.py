@@ -109,3 +109,21 @@ def test_a_check_of_queues_says_how_many_it_checked(tmp_path: Path) -> None:
 def test_a_group_without_a_command_is_a_usage_error(tmp_path: Path) -> None:
     done = shell("plimsoll sandbox", tmp_path)
     assert (done.returncode, done.stderr.splitlines()[0]) == (1, "error: Missing command.")
+
+
+@pytest.mark.parametrize(
+    ("command", "needed"),
+    [
+        (f"demand -f {EXAMPLES / 'demand'}", ["DEMAND", "REQUESTED", "default-queue-d1d366af1a"]),
+        (f"queues -f {EXAMPLES / 'cluster'}", ["fair share", "unlimited"]),
+        ("presets", ["KV heads", "121.5", "one node"]),
+        ("policy list", ["workspace-shape", "enforced in", "error"]),
+    ],
+)
+@pytest.mark.parametrize("columns", ["40", "80"])
+def test_a_narrow_terminal_cuts_no_column(tmp_path: Path, command: str, needed: list[str], columns: str) -> None:
+    done = shell(f"plimsoll {command}", tmp_path, COLUMNS=columns)
+    assert not [each for each in needed if each not in done.stdout]
+    assert "…" not in done.stdout
+    tables = [line for line in done.stdout.splitlines() if line.startswith((" DEMAND", "GPUs of", "preset ", "┃ rule"))]
+    assert max(map(len, tables)) <= 80

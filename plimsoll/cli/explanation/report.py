@@ -6,7 +6,7 @@ from rich.table import Table
 from rich.text import Text
 
 from plimsoll.cli.explanation.as_object import as_json
-from plimsoll.cli.shared import OUT
+from plimsoll.cli.shared import OUT, print_table
 from plimsoll.estimating import Line
 from plimsoll.plan import Explanation
 from plimsoll.text import counted
@@ -165,7 +165,7 @@ def _print_rows(title: str, columns: tuple[str, ...], rows: list[tuple[Any, ...]
         table.add_column(column, overflow="fold")
     for row in rows:
         table.add_row(*(Text(str(cell)) for cell in row))
-    OUT.print(table)
+    print_table(table)
 
 
 def _say(text: str | Text) -> None:

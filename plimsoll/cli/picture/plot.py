@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from plimsoll.cli.picture.bars import GpuBar, NodeBars, Part, Segment, gpu_rows, summary
-from plimsoll.cli.shared import OUT
+from plimsoll.cli.shared import OUT, print_table
 from plimsoll.packing import GPU_MILLI
 from plimsoll.text import counted
 
@@ -36,7 +36,7 @@ def print_picture(nodes: Sequence[NodeBars]) -> None:
         if before:
             drawings.insert(0, Text("") if row.new else drawn(row.bar.before))
         table.add_row(f"{row.gpus}", Text(row.where, style="green" if row.new else ""), *drawings, _figures(row.bar))
-    OUT.print(table)
+    print_table(table)
     if len(rows) > _SHOWN:
         rest = sum(row.gpus for row in rows[_SHOWN:])
         OUT.print(f"and {len(rows) - _SHOWN} more rows with {counted(rest, 'GPU')}: --plot-to draws all of them")

@@ -32,6 +32,7 @@ from plimsoll.cli.shared.output import (
     print_document,
     print_error,
     print_json,
+    print_table,
     print_warnings,
 )
 from plimsoll.cli.shared.reading import read_files, read_snapshot
@@ -67,6 +68,7 @@ __all__ = [
     "print_error",
     "print_findings",
     "print_json",
+    "print_table",
     "print_warnings",
     "read_files",
     "read_snapshot",

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final
 import orjson
 import typer
 from rich.console import Console
+from rich.table import Table
 from rich.text import Text
 
 from plimsoll.errors import PlimsollError
@@ -15,6 +16,9 @@ from plimsoll.errors import PlimsollError
 # Names and addresses may hold what stands for an emoji or a style, such as `:key:` and `[/b]`.
 OUT: Final = Console(emoji=False, markup=False)
 ERR: Final = Console(stderr=True, emoji=False, markup=False)
+
+_NARROWEST: Final = 80
+"""Columns of a table."""
 
 SETTLED: Final = 0
 FAILED: Final = 1
@@ -53,6 +57,16 @@ def print_document(value: Any, output: Format) -> None:
         sys.stdout.flush()
     else:
         print_json(value)
+
+
+def print_table(table: Table, *, highlight: bool = True) -> None:
+    """In 80 columns at least, whatever the terminal's width: narrower columns would lose what they hold. Words that are
+    longer than their column are folded, not cut."""
+    for column in table.columns:
+        if column.overflow == "ellipsis" and not column.no_wrap:
+            column.overflow = "fold"
+    wide = OUT if OUT.width >= _NARROWEST else Console(width=_NARROWEST, emoji=False, markup=False)
+    wide.print(table, highlight=highlight)
 
 
 def print_warnings(warnings: Iterable[str]) -> None:

@@ -8,7 +8,7 @@ from rich import box
 from rich.table import Column, Table
 from rich.text import Text
 
-from plimsoll.cli.shared import OUT, print_warnings
+from plimsoll.cli.shared import OUT, print_table, print_warnings
 from plimsoll.cluster.pods import PodShare
 from plimsoll.model.api import DemandPhase
 from plimsoll.packing import GPU_MILLI, Milli
@@ -31,7 +31,7 @@ def print_demands(plan: DemandPlan, phases: Phases, warnings: Iterable[str]) -> 
             f"{each.gpu_milli / GPU_MILLI:.3g}", *([f"{len(each.whole_gpu_pods)}"] if seen else []),
         )  # fmt: skip
     if plan.demands:
-        OUT.print(table)
+        print_table(table)
         OUT.print(
             "FREE: pods that fit on free GPUs. REQUESTED: pods for which requested nodes suffice. NEW: pods on new "
             "nodes.\nGPUS: the demand's share of the GPUs of requested and new nodes, which may serve several "

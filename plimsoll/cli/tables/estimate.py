@@ -7,7 +7,7 @@ import typer
 from rich import box
 from rich.table import Table
 
-from plimsoll.cli.shared import ERR, OUT, REFUSED, Format, print_document
+from plimsoll.cli.shared import ERR, REFUSED, Format, print_document, print_table
 from plimsoll.cluster.catalog import Candidate
 from plimsoll.estimating import Estimate, Infeasible, ModelNeed, unknown_context
 from plimsoll.model.cluster import InstanceType, NodeGpus
@@ -104,7 +104,7 @@ def _print_sum(model: Model, gpus: NodeGpus, kind: InstanceType | None, outcome:
         if outcome.serving.unused:
             table.add_row("unused GPUs", str(outcome.serving.unused), "of each node; the heads allow no more")
     table.add_row("disk", f"{model.figures['disk_gib']} GiB", f"{model.need.size_gib:g} + {DISK_HEADROOM_GIB} GiB")
-    OUT.print(table, highlight=False)
+    print_table(table, highlight=False)
 
 
 def ranked(candidates: tuple[Candidate, ...], by: Ranking) -> tuple[Candidate, ...]:
@@ -206,7 +206,7 @@ def _print_candidates(model: Model, candidates: tuple[Candidate, ...], by: Ranki
             shown = (each.price_per_hour, _cache_price(each))
             row += ["" if price is None else f"{price:.4g}" for price in shown]
         table.add_row(*row)
-    OUT.print(table, highlight=False)
+    print_table(table, highlight=False)
 
 
 def _table(title: str, caption: str) -> Table:

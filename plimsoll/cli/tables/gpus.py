@@ -6,7 +6,7 @@ from typing import Any
 from rich import box
 from rich.table import Table
 
-from plimsoll.cli.shared import OUT
+from plimsoll.cli.shared import OUT, print_table
 from plimsoll.cluster.ledger import GpuAccount, GpuGroup
 from plimsoll.model.kai import shareable_memory_mib
 from plimsoll.packing import GPU_MILLI, Milli
@@ -75,8 +75,10 @@ def print_ledger(accounts: Sequence[GpuAccount]) -> None:
             name = f"{parts.allocatable} {parts.resource.rpartition('/')[2]}"
             table.add_row(node, product, name, str(parts.used), str(parts.free), "\n".join(parts.pods))
             node = product = ""
-    if table.row_count or not accounts:
-        OUT.print(table if accounts else "no node has GPUs")
+    if table.row_count:
+        print_table(table)
+    elif not accounts:
+        OUT.print("no node has GPUs")
     for account in accounts:
         for each in account.discrepancies:
             OUT.print(f"{each.node}: {each.reason.value}: {each.message}", highlight=False, style="yellow")

@@ -5,7 +5,7 @@ from typing import Any, Final
 from rich.table import Table
 from rich.text import Text
 
-from plimsoll.cli.shared import OUT, print_warnings
+from plimsoll.cli.shared import OUT, print_table, print_warnings
 from plimsoll.cluster.queues import MILLI, NOTHING, NextGpu, QueuedPod, QueueUsage, Resource
 from plimsoll.model.kai import UNLIMITED
 from plimsoll.text import shortlist
@@ -56,7 +56,7 @@ def print_tree(usage: QueueUsage, following: NextGpu | None) -> None:
             Text("  " * depth + name, style="red" if broken else ""),
             *("unlimited" if amounts[column] == UNLIMITED else f"{amounts[column]:g}" for column in _COLUMNS.values()),
         )
-    OUT.print(table)
+    print_table(table)
     OUT.print()
     broken_at = ((name, usage.tree.broken_at(name)) for name in usage.tree)
     print_warnings(f"Queue {name} is not in the tree: {broken}" for name, broken in broken_at if broken)
