@@ -143,7 +143,9 @@ def main() -> None:
     except Exception as error:  # a bug: users get one sentence, developers the traceback on request
         if os.environ.get("PLIMSOLL_DEBUG"):
             raise
-        what = str(error) if isinstance(error, OSError) else f"internal error: {type(error).__name__}: {error}"
+        what = f"internal error: {type(error).__name__}: {error}"
+        if isinstance(error, OSError) and error.strerror:
+            what = ": ".join(str(each) for each in (error.filename, error.strerror) if each)
         print_error(PlimsollError(what, "set PLIMSOLL_DEBUG=1 for the traceback"))
         code = FAILED
     sys.exit(code)

@@ -24,7 +24,7 @@ from plimsoll.errors import PlimsollError
 from plimsoll.model import Snapshot
 from plimsoll.model.api import WorkspaceRef
 
-app = typer.Typer(add_completion=False)
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 Namespace = Annotated[
     str | None,
@@ -42,7 +42,7 @@ def _explain() -> None:
     """Explain each step of a decision."""
 
 
-@app.command()
+@app.command(short_help="Explain the verdict of a Workspace, and its nodes.")
 def workspace(
     ctx: typer.Context,
     name: Annotated[str, typer.Argument(help="name of the Workspace, or NAMESPACE/NAME", autocompletion=workspaces)],

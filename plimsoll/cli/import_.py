@@ -11,7 +11,7 @@ from plimsoll.cli.shared import ERR, REFUSED, SETTLED, print_json
 from plimsoll.kaito import Conversion, convert
 from plimsoll.text import counted
 
-app = typer.Typer(add_completion=False)
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
 class Written(StrEnum):
@@ -24,7 +24,7 @@ def _import() -> None:
     """Convert manifests of other systems to Plimsoll's."""
 
 
-@app.command()
+@app.command(short_help="Convert KAITO's Workspaces and InferenceSets.")
 def kaito(
     files: Annotated[list[str], typer.Argument(metavar="FILE_OR_DIR...", help="manifests; - is standard input")],
     output: Annotated[Written, typer.Option("--output", "-o", help="output format")] = Written.YAML,

@@ -37,7 +37,7 @@ def _policy() -> None:
     """Check manifests against the policy rules, without Pulumi and without a cluster."""
 
 
-@app.command()
+@app.command(short_help="Check manifests against the rules.")
 def check(
     files: Annotated[list[str], typer.Argument(metavar="FILE_OR_DIR...", help="manifests; - is standard input")],
     config: Annotated[

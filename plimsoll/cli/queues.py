@@ -28,7 +28,7 @@ from plimsoll.text import counted
 if TYPE_CHECKING:
     from plimsoll.cluster.queues import UsageByQueue
 
-app = typer.Typer(add_completion=False)
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 _READ: Final = ("Environment", "Queue", "Pod", "PodGroup", "Node")
 
@@ -71,7 +71,7 @@ def queues(  # noqa: PLR0917 - options of a command, each given by name
         print_tree(found, following)
 
 
-@app.command()
+@app.command(short_help="Check Queues, and the objects that use them.")
 def check(  # noqa: PLR0917 - options of a command, each given by name
     ctx: typer.Context,
     file: Files = None,

@@ -44,7 +44,7 @@ def _sandbox() -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
-@app.command()
+@app.command(short_help="Install the parts: from PATH, the cache, or built.")
 def install(
     ctx: typer.Context,
     parts: Annotated[list[str] | None, typer.Option(help="Install only this component; may be repeated.")] = None,
@@ -139,7 +139,7 @@ def status(name: Name = DEFAULT_NAME, output: Output = Format.TEXT) -> None:
         raise typer.Exit(1)
 
 
-@app.command()
+@app.command(short_help="Create KWOK nodes with GPU labels from a CSV file.")
 def nodes(
     source: Annotated[Path, typer.Option("--from", help="CSV with the columns sn,cpu_milli,memory_mib,gpu,model.")],
     name: Name = DEFAULT_NAME,
@@ -154,7 +154,10 @@ def nodes(
     OUT.print(f"{len(listed)} nodes are Ready: {made.created} created, {made.present} existed already.")
 
 
-@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+@app.command(
+    short_help="Run kubectl against a sandbox.",
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
+)
 def kubectl(
     context: typer.Context,
     name: Name = DEFAULT_NAME,
@@ -166,7 +169,7 @@ def kubectl(
     raise typer.Exit(done.returncode)
 
 
-@app.command()
+@app.command(short_help="Print the variables of a sandbox for a shell to eval.")
 def env(
     name: Name = DEFAULT_NAME,
     user: Annotated[User, typer.Option(help="User that kubectl and the provider act as.")] = User.ADMIN,

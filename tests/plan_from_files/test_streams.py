@@ -127,3 +127,19 @@ def test_a_narrow_terminal_cuts_no_column(tmp_path: Path, command: str, needed: 
     assert "…" not in done.stdout
     tables = [line for line in done.stdout.splitlines() if line.startswith((" DEMAND", "GPUs of", "preset ", "┃ rule"))]
     assert max(map(len, tables)) <= 80
+
+
+@pytest.mark.parametrize("command", ["", "queues", "explain", "import", "policy", "sandbox", "demand", "run"])
+def test_help_fits_80_columns_and_is_not_cut(tmp_path: Path, command: str) -> None:
+    done = shell(f"plimsoll {command} --help", tmp_path)
+    assert done.returncode == 0
+    assert "..." not in done.stdout.replace("[ARGS]...", "")
+    assert max(map(len, done.stdout.splitlines())) <= 80
+    assert done.stdout.startswith("Usage: "), "one style for all"
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    done = shell("plimsoll init $HOME/file/project --on byo", tmp_path)
+    assert done.returncode == 1
+    assert f"{tmp_path / 'file'}" in done.stderr and "internal error" not in done.stderr
