@@ -84,7 +84,8 @@ def _settings(folder: Path) -> dict[str, Any]:
     try:
         settings = yaml.safe_load(path.read_text())
     except (OSError, yaml.YAMLError) as error:
-        raise PlimsollError(f"{path}: {error}", "write a project with `plimsoll init` first") from None
+        why = error.strerror if isinstance(error, OSError) else " ".join(str(error).split())
+        raise PlimsollError(f"{path}: {why}", "write a project with `plimsoll init` first") from None
     if not isinstance(settings, dict) or not isinstance(settings.get("name"), str):
         raise PlimsollError(f"{path}: has no name", "add the field name, such as name: gpu-capacity")
     return settings

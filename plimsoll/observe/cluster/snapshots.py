@@ -132,7 +132,10 @@ class Stores:
             return found[0], ()
         missing = [store.kind.name for store in (self.environments, self.workspaces) if not store.served]
         if missing:
-            note = f"the cluster does not know the kinds {', '.join(missing)} of {GROUP}: apply the foundation stack"
+            kinds = f"kind{'s' if len(missing) > 1 else ''} {' and '.join(missing)}"
+            note = (
+                f"the cluster does not know the {kinds} of {GROUP}, and defaults are used: apply the foundation stack"
+            )
         else:
             note = "the cluster has no Environment: the defaults are used (no auto-provisioning)"
         return Environment.default(), (note,)
