@@ -6,7 +6,7 @@ import pytest
 
 from plimsoll.model.cluster import Pod
 from plimsoll.model.kai import PodGroup
-from tests.builders import a_node_pool, a_waiting_pod
+from tests.builders import a_node_pool, a_queue, a_waiting_pod
 from tests.demand.plans import on_new, planned, refused
 
 L4 = "g6.xlarge"
@@ -78,3 +78,26 @@ def test_inconsistent_subgroup_names_cause_no_error() -> None:
     circle = a_group(a_subgroup("a", 1, parent="b"), a_subgroup("b", 1, parent="a"))
     assert planned(*members("a", 1), circle, ROOMY).gpus == 1
     assert planned(*members("z", 1), *members("a", 2), *members("b", 1), a_group(*BOTH), ROOMY).gpus == 4
+
+
+def test_an_optional_subgroup_without_room_for_its_minimum_leaves_the_room_to_others() -> None:
+    """Two GPUs: `b` starts the group, and the second one is too little for both pods of `a`."""
+    others = [a_waiting_pod(f"z-{n}", gpu_fraction="0.9") for n in range(2)]
+    pool = a_node_pool("pool", (L4,), limits={"nvidia.com/gpu": 2})
+    plan = planned(*members("a", 2), *members("b", 1), *others, a_group(*BOTH, minSubGroup=1), pool)
+    assert on_new(plan) == {"uid-b-0", "uid-z-0"}
+
+
+def test_a_queue_admits_an_optional_subgroup_from_its_minimum() -> None:
+    others = [a_waiting_pod(f"z-{n}", gpu_fraction="0.9", queue="team") for n in range(2)]
+    queued = [*members("a", 2, queue="team"), *members("b", 1, queue="team"), *others]
+    plan = planned(*queued, a_group(*BOTH, minSubGroup=1), a_queue("team", limit=2, parent=""), ROOMY)
+    assert on_new(plan) == {"uid-b-0", "uid-z-0"}
+    assert all(why.startswith("OverLimit") for why in refused(plan).values())
+
+
+def test_the_minimum_of_an_elastic_gang_is_of_its_pods_that_fit_somewhere() -> None:
+    """Three GPUs: the gang can start only with its two pods that fit, for which one of the GPUs is left."""
+    gang = [*members("a", 1, selector=NOWHERE), *members("b", 2)]
+    others = [a_waiting_pod(f"{n}", gpu_fraction="0.9", priority=9 - 10 * (n == 2)) for n in range(3)]
+    assert on_new(planned(*gang, *others, a_group(minMember=2), THREE)) == {"uid-0", "uid-1", "uid-2"}

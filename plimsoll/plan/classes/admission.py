@@ -16,22 +16,16 @@ def refused_by_queues(
     """For each pod that its queue would not admit, by UID, the reason. Admitted pods count for the pods after them.
 
     Order: priority, then age, then UID, as KAI orders the work of one queue. Of a gang that can start without some of
-    its pods, the minimum is admitted as a whole, and the others one by one.
+    its pods, the minimum is admitted as a whole, and the others one by one; subgroups from their own minimum.
     """
     refused: dict[str, str] = {}
 
     def rank(uid: str) -> tuple[int, str, str]:
-        known = pods.get(uid)
-        return (0, "", uid) if known is None else (-known.pod.priority, known.pod.creation_timestamp, uid)
+        return -pods[uid].pod.priority, pods[uid].pod.creation_timestamp, uid
 
-    def others_last(uid: str) -> tuple[bool, tuple[int, str, str]]:
-        return uid not in requested, rank(uid)
-
-    for first, others in in_order(requested, gangs, rank, others_last):
-        if first and (why := _admit(gate, first, requested)):
-            refused |= dict.fromkeys((*first, *others), why)
-        else:
-            refused |= {each: why for each in others if (why := _admit(gate, [each], requested))}
+    for members, after in in_order(requested, gangs, rank):
+        if why := refused.get(after) or _admit(gate, members, requested):
+            refused |= dict.fromkeys(members, why)
     return refused
 
 

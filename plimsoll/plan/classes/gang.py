@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from heapq import merge
 from itertools import chain
 from typing import Any, Final
 
@@ -48,37 +49,60 @@ class Gang:
         needed = known if self.least is None else min(self.least, known)
         return max(0, needed - self.others - sum(map(placed, self.pods)))
 
-    def first_to_start(self, order: Callable[[str], Any]) -> list[str]:
-        """UIDs of the fewest pods that can start together, the first in that order."""
+    def first_to_start(self, able: Collection[str], order: Callable[[str], Any]) -> list[str]:
+        """UIDs of the fewest of the `able` pods that can start together, the first in that order. Fewer than these if
+        they do not suffice."""
         if self.parts:
-            return [uid for each in self._first_parts(_without_place) for uid in each.first_to_start(order)]
-        return sorted(self.pods, key=order)[: self.lacking(_without_place)]
+            parts = self._first_parts(_without_place, able)
+            return [uid for each in parts for uid in each.first_to_start(able, order)]
+        return sorted((uid for uid in self.pods if uid in able), key=order)[: self.lacking(_without_place)]
 
-    def _first_parts(self, placed: Callable[[str], bool]) -> Sequence["Gang"]:
-        """The parts that have to start, those that lack the fewest pods."""
-        parts = sorted(self.parts, key=lambda each: (each.lacking(placed), each.name))
+    def in_steps(
+        self, able: Collection[str], order: Callable[[str], Any], after: str = "", started: Collection[str] = ()
+    ) -> Iterator["Step"]:
+        """The `able` pods that have not started: the minimum, then each subgroup from its own minimum and all others
+        one by one, in that order."""
+        first: list[str] = []
+        if self.lacking(started.__contains__):
+            first = [uid for uid in self.first_to_start(able, order) if uid not in started]
+        if first:
+            yield first, after
+            after, started = first[0], {*started, *first}
+        others = set(able).intersection(self.pods).difference(started, *(each.pods for each in self.parts))
+        alone = (([uid], after) for uid in sorted(others, key=order))
+        parts = (each.in_steps(able, order, after, started) for each in self.parts)
+        yield from merge(alone, *parts, key=lambda step: order(step[0][0]))
+
+    def _first_parts(self, placed: Callable[[str], bool], able: Collection[str] | None = None) -> Sequence["Gang"]:
+        """The parts that have to start: those that can with the `able` pods, and lack the fewest."""
+
+        def rank(part: Gang) -> tuple[bool, int, str]:
+            return able is not None and part.lacking(able.__contains__) > 0, part.lacking(placed), part.name
+
+        parts = sorted(self.parts, key=rank)
         return parts if self.least is None else parts[: self.least]
+
+
+Step = tuple[list[str], str]
+"""UIDs of pods that start together, and of the pod without which they cannot start; empty if there is none."""
 
 
 def _without_place(_: str) -> bool:
     return False
 
 
-def in_order(
-    uids: Collection[str], gangs: Iterable[Gang], order: Callable[[str], Any], starting: Callable[[str], Any]
-) -> Iterator[tuple[list[str], list[str]]]:
-    """Pods that start together, and those of their gang that may follow one by one; each without those that are not in
-    `uids`. `starting` orders the pods of a gang for its start, `order` all others."""
+def in_order(able: Collection[str], gangs: Iterable[Gang], order: Callable[[str], Any]) -> Iterator[Step]:
+    """The pods in `able` in this order: each gang at its first pod, from its minimum."""
     gang_of = {uid: gang for gang in gangs for uid in gang.pods}
     seen: set[str] = set()
-    for uid in sorted(uids, key=order):
+    for uid in sorted(able, key=order):
         if uid in seen:
             continue
-        gang = gang_of.get(uid)
-        members = [uid] if gang is None else [each for each in gang.pods if each in uids]
-        first = [uid] if gang is None else [each for each in gang.first_to_start(starting) if each in uids]
-        seen.update(members)
-        yield first, sorted(set(members) - set(first), key=order)
+        if (gang := gang_of.get(uid)) is None:
+            yield [uid], ""
+        else:
+            seen.update(gang.pods)
+            yield from gang.in_steps(able, order)
 
 
 def gang_key(pod: Pod, groups: Mapping[tuple[str, str], PodGroup]) -> GangKey | None:

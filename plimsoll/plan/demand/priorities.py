@@ -11,14 +11,10 @@ Order = Callable[[str], tuple[int, str, str]]
 
 
 def units_in_order(needs: Sequence[PodNeed], order: Order, gangs: Sequence[Gang]) -> list[Unit]:
-    """Pods that get capacity together or not at all, in order: single pods, and the minimum of each gang."""
+    """Pods that get capacity together or not at all, in order: single pods, and the minimum of each gang and
+    subgroup."""
     by_name = {need.name: need for need in needs}
-    units: list[Unit] = []
-    for first, others in in_order(by_name, gangs, order, order):
-        units += [Unit([by_name[each] for each in first])] if first else []
-        after = first[0] if first else ""
-        units += [Unit([by_name[each]], after) for each in others]
-    return units
+    return [Unit([by_name[uid] for uid in pods], after) for pods, after in in_order(by_name, gangs, order)]
 
 
 def left_out(units: Sequence[Unit], fits: Callable[[Sequence[PodNeed]], bool]) -> set[str]:
