@@ -155,10 +155,30 @@ def test_only_pods_that_need_the_blocked_type_are_refused_for_surplus() -> None:
 
 def test_pods_that_would_fill_one_larger_node_together_are_no_surplus() -> None:
     """Nine pods on nodes of eight and four GPUs leave some of both unused, eight fill one node or two."""
-    pods = [a_waiting_pod(f"pod-{n}", gpu_fraction="0.9", created=f"2026-11-01T00:00:0{n}Z") for n in range(9)]
+    pods = [a_waiting_pod(f"pod-{n}", gpu_fraction="0.9", priority=-n) for n in range(9)]
     for others in ((L4_4, L4_8), (L4_8,)):
         plan = planned(*pods, a_node_pool("pool", (L4, *others)), blocked=[(L4, "pool")])
         assert (len(on_new(plan)), set(refused(plan))) == (8, {"uid-pod-8"})
+
+
+def test_the_same_pods_are_refused_for_surplus_once_the_others_have_a_requested_node() -> None:
+    pods = [a_waiting_pod(f"pod-{n}", gpu_fraction="0.6", priority=n) for n in range(6)]
+    pool = a_node_pool("pool", (L4, L4_4))
+    before = planned(*pods, pool, blocked=[(L4, "pool")])
+    after = planned(*pods, pool, blocked=[(L4, "pool")], requested=requests_of(before.nodes))
+    assert set(refused(before)) == set(refused(after)) == {"uid-pod-0", "uid-pod-1"}
+
+
+def test_surplus_is_what_exceeds_the_different_types_that_pods_need() -> None:
+    """Each pod of the larger node could use another small type, both of which are skipped."""
+    pool, blocked = a_node_pool("pool", (L4, A10G, L4_4)), [(L4, "pool"), (A10G, "pool")]
+    pods = [
+        a_waiting_pod(small, gpu_fraction="0.5", affinity=[{"key": TYPE, "operator": "In", "values": [small, L4_4]}])
+        for small in (L4, A10G)
+    ]
+    assert types(planned(*pods, pool, blocked=blocked)) == []
+    surplus = an_environment(demand={"surplusGpus": 2})
+    assert types(planned(*pods, pool, blocked=blocked, environment=surplus)) == [L4_4]
 
 
 def test_the_smallest_available_type_is_no_surplus() -> None:

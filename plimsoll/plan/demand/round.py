@@ -270,7 +270,7 @@ class DemandRound:
                 found = True
                 # Without a few of its pods, one node of several may take the pods of another.
                 beyond = min(self._beyond_surplus(tuple(why), everything), by_node, key=len)
-                self._refuse_last({uid: why[uid] for uid in beyond}, part.packing.new_nodes)
+                self._refuse_last({uid: why[uid] for uid in beyond}, part.packing.nodes)
         return found
 
     def _refuse_last(self, why: Mapping[str, str], nodes: Iterable[FilledNode]) -> None:
@@ -302,18 +302,16 @@ class DemandRound:
         return next((in_order[kept:] for kept in range(len(pods) - 1, 0, -1) if admitted(in_order[:kept])), pods)
 
     def _fewest_gpus(self, uids: Sequence[str], offers: Mapping[str, ShapeOffer]) -> float:
-        """GPUs of the new nodes that these pods need, of those offers that all of them can use. Infinite if some fit
-        none of these."""
-        each = [self._class_of[uid] for uid in uids]
-        able = [
-            offer for offer in offers.values() if all(of.demand_class.placement in offer.kind.placements for of in each)
-        ]
-        kinds = {offer.kind.name: offer.kind.gpus for offer in able}
-        pods = {uid: of.members.shares[uid] for uid, of in zip(uids, each, strict=True)}
-        needs = class_needs(pods, kinds, self._settings).needs
-        if len(needs) < len(pods):
+        """GPUs of the new nodes that these pods need, of those offers. Infinite if some fit none of these."""
+        needs: list[PodNeed] = []
+        for each in {id(of): of for of in map(self._class_of.__getitem__, uids)}.values():
+            placement = each.demand_class.placement
+            able = (offer.kind for offer in offers.values() if placement in offer.kind.placements)
+            pods = {uid: each.members.shares[uid] for uid in uids if uid in each.members.shares}
+            needs += class_needs(pods, {kind.name: kind.gpus for kind in able}, self._settings).needs.values()
+        if len(needs) < len(uids):
             return math.inf
-        return self._whole.fewest_gpus(list(needs.values()), [offer.packed for offer in able])
+        return self._whole.fewest_gpus(needs, [offer.packed for offer in offers.values()])
 
     def _relax(self, needs: Iterable[PodNeed], found: Sequence[Gang]) -> bool:
         """Lets the pods for which limits leave no room use nodes that they prefer less, lowest priority and newest
