@@ -29,11 +29,13 @@ class Program:
             self.integers.append(self.columns - 1)
         return self.columns - 1
 
-    def minimise(self, cost: Mapping[int, float], nodes: int = _NODES) -> tuple[list[float], float] | None:
+    def minimise(
+        self, cost: Mapping[int, float], nodes: int = _NODES, sub_programs: bool = True
+    ) -> tuple[list[float], float] | None:
         """Minimizes the cost, given by column. Returns the values of the columns and a lower bound of the cost; None if
         no solution was found.
 
-        `nodes` limits the search tree.
+        `nodes` limits the search tree. `sub_programs` are solved to find solutions.
         """
         import highspy  # imported on first use, see `solver`
 
@@ -56,6 +58,8 @@ class Program:
             mip_rel_gap=0.0,
             # This heuristic takes five times as long as the rest of the solution of a small program.
             mip_heuristic_run_feasibility_jump=False,
+            mip_heuristic_run_rens=sub_programs,
+            mip_heuristic_run_rins=sub_programs,
         )
         highs.passModel(lp)
         highs.run()
