@@ -215,3 +215,18 @@ def test_a_queue_counts_fractions_exactly(asked: dict[str, Any], admitted: int) 
     plan = planned(*pods, a_queue("team", limit=1), ROOT, a_node_pool("pool", ("g5.xlarge",)))
     (left,) = refused(plan).values()
     assert left.startswith("OverLimit")
+
+
+@pytest.mark.parametrize(("queues", "priorities"), [(("a", "b"), (0, 0)), (("a", "a"), (0, 100))])
+def test_a_gang_counts_as_a_whole_where_its_pods_differ_in_queue_or_preemptibility(
+    queues: tuple[str, str], priorities: tuple[int, int]
+) -> None:
+    jobset = {"jobset.sigs.k8s.io/jobset-name": "train"}
+    gang = [
+        a_waiting_pod(f"pod-{n}", gpu_fraction="0.9", queue=queue, priority=priority, more_labels=jobset)
+        for n, (queue, priority) in enumerate(zip(queues, priorities, strict=True))
+    ]
+    tree = [a_queue("all", limit=1, parent=""), a_queue("a", parent="all"), a_queue("b", parent="all")]
+    plan = planned(*gang, *tree, a_node_pool("pool", ("g6.xlarge",)))
+    assert plan.gpus == 0
+    assert all("OverLimit: Queue all" in why for why in refused(plan).values())

@@ -78,6 +78,16 @@ class QueueGate:
             self._add(queue, QueueLoad.of(amount, preemptible=preemptible))
         return why
 
+    def admit_all(self, requests: Iterable[tuple[str, bool, Amount]]) -> str:
+        """As `admit`, for all of these (queue, whether preemptible, amount) or none."""
+        before = self._loads
+        self._loads = before.copy()
+        for queue, preemptible, amount in requests:
+            if why := self.admit(queue, amount, preemptible):
+                self._loads = before
+                return why
+        return ""
+
     def tight(self, requests: Iterable[tuple[str, QueueLoad]]) -> set[str]:
         """The queues that would not admit all of the requests (queue, load), in any order."""
         if not self._tree:

@@ -36,13 +36,4 @@ def _admit(gate: QueueGate, members: Sequence[str], requested: Mapping[str, Queu
         queue, amount, preemptible = requested[uid]
         key = (queue, preemptible)
         sums[key] = sums.get(key, NOTHING) + amount
-    if len(sums) == 1:
-        ((queue, preemptible), amount), *_ = sums.items()
-        return gate.admit(queue, amount, preemptible)
-    in_order = sorted(sums.items(), key=lambda each: each[0])
-    whys = (gate.why_not(queue, amount, preemptible) for (queue, preemptible), amount in in_order)
-    why = next(filter(None, whys), "")
-    if not why:
-        for (queue, preemptible), amount in in_order:
-            gate.admit(queue, amount, preemptible)
-    return why
+    return gate.admit_all((*key, sums[key]) for key in sorted(sums))
