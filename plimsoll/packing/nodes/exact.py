@@ -43,15 +43,16 @@ class _Slot:
         return gpus if fits else []
 
 
-def exact_placing(problem: NodeProblem, best: Placing) -> tuple[int, list[Placing]]:
+def exact_placing(problem: NodeProblem, best: Placing, *, any_placing: bool = False) -> tuple[int, list[Placing]]:
     """A lower bound of the GPUs of new nodes, and placings of all pods that are better than `best`, if any are found.
 
-    (0, []) if there are too many pods and nodes.
+    (0, []) if there are too many pods and nodes. With `any_placing`, which takes less time, the bound is 0 and a
+    placing has a place for every pod.
     """
     slots = list(_slots(problem, best))
     if not slots or not _is_small(problem, slots):
         return 0, []
-    return _Exact(problem, slots).solved()
+    return _Exact(problem, slots, any_placing).solved()
 
 
 def _is_small(problem: NodeProblem, slots: Iterable[_Slot]) -> bool:
@@ -80,8 +81,9 @@ def _slots(problem: NodeProblem, best: Placing) -> Iterator[_Slot]:
 
 
 class _Exact:
-    def __init__(self, problem: NodeProblem, slots: list[_Slot]) -> None:
+    def __init__(self, problem: NodeProblem, slots: list[_Slot], any_placing: bool) -> None:
         self._problem = problem
+        self._any_placing = any_placing
         self._slots = slots
         self._program = Program()
         self._cost: dict[int, float] = {}
@@ -120,7 +122,8 @@ class _Exact:
             column = self._open[at] = self._program.column(integer=True)
             self._program.rows.append((0.0, 1.0, {column: 1.0}))
             shape = self._problem.shapes[slot.shape]
-            self._cost[column] = shape.gpus + _PRICE * (0.1 + (shape.price or 0.0) / dearest)
+            if not self._any_placing:
+                self._cost[column] = shape.gpus + _PRICE * (0.1 + (shape.price or 0.0) / dearest)
             if slot.shape in before:  # nodes of a shape are opened in turn
                 self._program.rows.append((0.0, 1.0, {before[slot.shape]: 1.0, column: -1.0}))
             before[slot.shape] = column
@@ -128,9 +131,11 @@ class _Exact:
     def _place(self, number: int) -> None:
         """Constraint: each pod of an item is on one slot, with as many different GPUs as it requests, or unplaced."""
         item, request = self._problem.items[number], self._problem.requests[number]
-        unplaced = self._program.column()
-        self._cost[unplaced] = _UNPLACED
-        everywhere = {unplaced: 1.0}
+        everywhere: dict[int, float] = {}
+        if not self._any_placing:
+            unplaced = self._program.column()
+            self._cost[unplaced] = _UNPLACED
+            everywhere[unplaced] = 1.0
         for at, slot in enumerate(self._slots):
             gpus = slot.gpus_for(item, request)
             if not gpus:

@@ -102,7 +102,7 @@ def _search(
     if not bound.met_by(best) and Heuristic.EMPTYING not in without:
         best = emptied(problem, best)
     if not bound.met_by(best) and Heuristic.EXACT not in without:
-        least, exact = exact_placing(problem, best)
+        least, exact = exact_placing(problem, best, any_placing=enough is not None)
         best = min((best, *exact), key=_cost)
         bound = replace(bound, least=max(bound.least, least))
     if best.unplaced:

@@ -1,7 +1,7 @@
 """One round of demand planning: from the classes of waiting pods to the capacity that each class lacks."""
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -45,6 +45,8 @@ class DemandRound:
         self._in_grace: set[str] = set()
         self._admitted: set[str] = set()
         """Pods that count in a queue that does not admit all."""
+        self._fitting: dict[frozenset[tuple[object, int]], bool] = {}
+        """Whether pods fit within the limits, by how many need the same."""
 
     def plan(self) -> DemandPlan:
         for each in self._classes:
@@ -184,14 +186,13 @@ class DemandRound:
                 for each in self._classes
                 for need in each.current_needs(self._known, self._settings, self._in_grace)
             ]
+            few = len(needs) <= _FEW_PODS
+            if limited and few and self._usable.limits and not self._all_fit(needs) and self._relax(needs, found):
+                continue
             parts = self._packing.pack(needs, self._usable.free, self._usable.shapes)
             exceeded = not all(within(limit, parts) for limit in self._usable.limits)
-            if exceeded:
-                fit = len(needs) > _FEW_PODS or self._all_fit(needs)
-                if limited and not fit and self._relax(needs, found):
-                    continue
-                if limited or fit:
-                    parts, exceeded = [self._packing.pack_within(self._part(needs))], False
+            if exceeded and (limited or not few or self._all_fit(needs)):
+                parts, exceeded = [self._packing.pack_within(self._part(needs))], False
             without_place = {uid for part in parts for uid in part.packing.unplaced}
             unplaced = without_place - self._in_grace
             if sum(self._class_of[uid].raise_level(uid) for uid in unplaced):
@@ -343,7 +344,10 @@ class DemandRound:
             self._refuse(uid, why)
 
     def _all_fit(self, needs: Sequence[PodNeed]) -> bool:
-        return self._packing.all_fit(self._part(needs))
+        key = frozenset(Counter(map(need_key, needs)).items())
+        if key not in self._fitting:
+            self._fitting[key] = self._packing.all_fit(self._part(needs))
+        return self._fitting[key]
 
     def _part(self, needs: Sequence[PodNeed]) -> Part:
         return Part(needs, self._usable.free, self._usable.shapes, self._usable.limits)
