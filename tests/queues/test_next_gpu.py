@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from plimsoll.cluster.queues import NextGpu, QueueUsage, next_gpu, queue_usage
 from plimsoll.labels import QUEUE
 from plimsoll.model.cluster import Pod
@@ -152,3 +154,9 @@ def test_pods_without_a_queue_reduce_the_total_and_reservations_count_once() -> 
     assert found.total.gpu == 5000
     assert found.fair["a"].gpu == 5000
     assert found.waiting["a"].gpu == 9000
+
+
+@pytest.mark.parametrize("state", [{"ready": False}, {"cordoned": True}, {"deleting": True}])
+def test_pods_on_nodes_that_do_not_count_reduce_no_other_node(state: dict[str, Any]) -> None:
+    found = stands(q("a", quota=-1), a_node("away", count=8, **state), a_pod("other", "", 3, node="away"))
+    assert found.total.gpu == 8000

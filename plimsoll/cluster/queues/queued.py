@@ -57,6 +57,8 @@ class Queued(NamedTuple):
     """Pods whose request cannot be read."""
     capacity: Amount
     """Allocatable amounts of usable nodes."""
+    counted_nodes: frozenset[str]
+    """Names of these nodes."""
 
 
 class QueuedPods:
@@ -83,11 +85,12 @@ class QueuedPods:
         self._pods = {id(pod): self._pod(pod, spec, smallest, groups) for pod in snapshot.pods}
         if len(self._requests) > len(self._pods):  # some are of pods that are gone
             self._requests = {each.requests: each.requests for read in self._pods.values() for each in read.queued}
-        counted = (each.capacity for each in self._nodes.values() if each.node.usable and not each.node.memory_pressure)
+        counted = [each for each in self._nodes.values() if each.node.usable and not each.node.memory_pressure]
         return Queued(
             pods=tuple(queued for each in self._pods.values() for queued in each.queued),
             refused=tuple(refused for each in self._pods.values() for refused in each.refused),
-            capacity=total(counted),
+            capacity=total(each.capacity for each in counted),
+            counted_nodes=frozenset(each.node.name for each in counted),
         )
 
     def _node(self, node: Node, spec: EnvironmentSpec) -> _ReadNode:

@@ -26,7 +26,7 @@ class QueueUsage:
 
     tree: QueueTree
     total: Amount
-    """Allocatable amounts of usable nodes, without what pods of no queue, or of another scheduler, use."""
+    """Allocatable amounts of usable nodes, without what pods of no queue, or of another scheduler, use there."""
     running: tuple[QueuedPod, ...] = ()
     """Bound pods of existing queues."""
     pending: tuple[QueuedPod, ...] = ()
@@ -62,7 +62,7 @@ class IncrementalUsage:
         """`past` is what the queues used before, for time-based fair share."""
         environment = snapshot.environment.spec
         tree = QueueTree(snapshot.queues)
-        queued, refused, capacity = self._pods.read(snapshot)
+        queued, refused, capacity, counted_nodes = self._pods.read(snapshot)
         # Pods of other schedulers use the cluster, and no queue.
         own: list[QueuedPod] = []
         foreign: list[QueuedPod] = []
@@ -70,7 +70,7 @@ class IncrementalUsage:
             (own if each.queue in tree and _is_kais(each.pod, environment) else foreign).append(each)
         running = tuple(each for each in own if each.pod.node_name)
         pending = tuple(each for each in own if not each.pod.node_name and not each.pod.deleting)
-        there = capacity - total(each.requests for each in foreign if each.pod.node_name)
+        there = capacity - total(each.requests for each in foreign if each.pod.node_name in counted_nodes)
         free = Amount(*(max(0, there[resource]) for resource in Resource))
         used, kept = _by_name(running)
         waiting, _ = _by_name(pending)
