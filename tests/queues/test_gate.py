@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.cluster.pods import PodChanges
-from plimsoll.cluster.queues import Amount, QueueGate, QueueLoad, QueueLoads, is_preemptible, queue_of
+from plimsoll.cluster.queues import Amount, QueueGate, QueueLoad, QueueLoads, is_preemptible, queue_of, queue_usage
 from plimsoll.labels import QUEUE
 from plimsoll.model.cluster import Pod
 from plimsoll.model.kai import PodGroup, Queue
@@ -237,3 +237,12 @@ def test_the_load_of_queues_is_that_of_bound_pods() -> None:
     memory = exact_milli(A100_MIB // 4, A100_MIB // 100 * 100)
     loads = QueueLoads().update(snapshot, None)
     assert loads == {"leaf": QueueLoad(Amount(2000 + 1000 + memory + 100), Amount(memory))}
+
+
+def test_gpus_and_mig_devices_of_one_pod_add_up_and_its_cpu_counts_once() -> None:
+    asked = {"requests": {"cpu": "2"}, "limits": {"nvidia.com/gpu": "1", "nvidia.com/mig-3g.40gb": "2"}}
+    pod = a_bound_pod(labels={QUEUE: "leaf"}, schedulerName=KAI, containers=[{"name": "c", "resources": asked}])
+    snapshot = a_snapshot(a_node("n"), pod, *queues(queue("leaf")))
+    amount = Amount(7000, 2_000_000)
+    assert QueueLoads().update(snapshot, None) == {"leaf": QueueLoad(amount)}
+    assert queue_usage(snapshot).allocated == {"leaf": amount}

@@ -151,8 +151,8 @@ class QueueLoads:
         return {key for group in (*gone, *new) for key in self._by_group.get(group.key, ())}
 
     def _enter(self, pod: Pod, share: GPUShare | None) -> None:
-        milli: Milli = 0
-        if share is None and not (milli := mig_milli(pod)):
+        milli: Milli = mig_milli(pod)
+        if share is None and not milli:
             return
         group = self._groups.get(_group_key(pod))
         queue = queue_of(pod, self._scheduler, group)
@@ -163,7 +163,7 @@ class QueueLoads:
             if share.milli is None:
                 self._by_node.setdefault(node_of(pod), set()).add(pod.key)
                 gpu = GpuFigures.of(self._nodes.get(node_of(pod)), self._tflops)
-            milli = gpu_milli(share, gpu)
+            milli += gpu_milli(share, gpu)
         load = QueueLoad.of(Amount.of(milli, pod.host), preemptible=is_preemptible(pod, group))
         self._counted[pod.key] = _Counted(pod, share, queue, load)
         if queue:

@@ -39,8 +39,8 @@ class _ReadPod(NamedTuple):
     pod: Pod
     gpu: GpuFigures
     group: PodGroup | None
-    queued: tuple[QueuedPod, ...]
-    """Empty where it does not count; two where it requests GPUs and MIG devices."""
+    queued: QueuedPod | None
+    """None where it does not count."""
     refused: tuple[ShareRefusal, ...]
 
 
@@ -84,10 +84,10 @@ class QueuedPods:
         groups = {group.key: group for group in snapshot.pod_groups}
         self._pods = {id(pod): self._pod(pod, spec, smallest, groups) for pod in snapshot.pods}
         if len(self._requests) > len(self._pods):  # some are of pods that are gone
-            self._requests = {each.requests: each.requests for read in self._pods.values() for each in read.queued}
+            self._requests = {each.queued.requests: each.queued.requests for each in self._pods.values() if each.queued}
         counted = [each for each in self._nodes.values() if each.node.usable and not each.node.memory_pressure]
         return Queued(
-            pods=tuple(queued for each in self._pods.values() for queued in each.queued),
+            pods=tuple(each.queued for each in self._pods.values() if each.queued),
             refused=tuple(refused for each in self._pods.values() for refused in each.refused),
             capacity=total(each.capacity for each in counted),
             counted_nodes=frozenset(each.node.name for each in counted),
@@ -109,14 +109,13 @@ class QueuedPods:
         if known is not None and known.group is group and known.gpu == gpu:
             return known
         if pod.finished or is_reservation(pod, NAMESPACES):
-            return _ReadPod(pod, gpu, group, (), ())
+            return _ReadPod(pod, gpu, group, None, ())
         shares = read_shares((pod,), spec.gpu_resource)
-        requested = [gpu_milli(each.share, gpu) for each in shares.found]
-        if mig := mig_milli(pod):
-            requested.append(mig)
-        queue, preemptible = queue_of(pod, spec.queue_scheduler, group), is_preemptible(pod, group)
-        amounts = (Amount.of(milli, pod.host) for milli in requested)
-        queued = tuple(QueuedPod(pod, queue, self._requests.setdefault(each, each), preemptible) for each in amounts)
+        mig, queued = mig_milli(pod), None
+        if shares.found or mig:
+            amount = Amount.of(sum((gpu_milli(each.share, gpu) for each in shares.found), mig), pod.host)
+            queue, preemptible = queue_of(pod, spec.queue_scheduler, group), is_preemptible(pod, group)
+            queued = QueuedPod(pod, queue, self._requests.setdefault(amount, amount), preemptible)
         return _ReadPod(pod, gpu, group, queued, shares.refused)
 
 
