@@ -15,7 +15,8 @@ class NodeCost:
 
     price: float
     idle: float
-    """The price times the part of the node's GPUs that no pod uses."""
+    """The price times the part of the node's GPUs that no pod uses; without whole GPUs, of its shared devices and MIG
+    slices, by number."""
 
 
 @dataclass(frozen=True)
@@ -33,9 +34,10 @@ class ClusterCost:
 def node_cost(account: GpuAccount, prices: Prices) -> NodeCost | None:
     """None if the price of the node's instance type is not known."""
     price = prices.of_type(account.node.instance_type)
-    if price is None or not account.gpus:
-        return None
-    return NodeCost(price, price * sum(account.likely_free_milli) / (account.gpus * GPU_MILLI))
+    free, whole = sum(account.likely_free_milli), account.gpus * GPU_MILLI
+    if not whole:
+        free, whole = sum(each.free for each in account.devices), sum(each.allocatable for each in account.devices)
+    return NodeCost(price, price * free / whole) if price is not None and whole else None
 
 
 def cluster_cost(accounts: Iterable[GpuAccount], prices: Prices) -> ClusterCost:
@@ -43,7 +45,7 @@ def cluster_cost(accounts: Iterable[GpuAccount], prices: Prices) -> ClusterCost:
     nodes = 0
     unpriced: Counter[str] = Counter()
     for account in accounts:
-        if not account.gpus:
+        if not (account.gpus or account.devices):
             continue
         cost = node_cost(account, prices)
         if cost is None:

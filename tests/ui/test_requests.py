@@ -9,6 +9,7 @@ import pytest
 from plimsoll.errors import PlimsollError
 from plimsoll.model import Snapshot
 from plimsoll.ui import Feed, create_app, serve
+from tests.builders import a_gpu_node, a_snapshot
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,16 @@ def test_names_are_escaped(example: Snapshot) -> None:
         feed.close()
     assert "<img" not in text
     assert "&lt;img" in text
+
+
+def test_a_node_of_shared_devices_has_a_page() -> None:
+    node = a_gpu_node("parts").model_copy(update={"allocatable": {"nvidia.com/gpu.shared": "8"}})
+    feed = Feed(a_snapshot(node))
+    with serve(create_app(feed), "127.0.0.1", 0) as address:
+        cluster, page = get(address).text, get(address, "nodes/parts").text
+        feed.close()
+    assert "0 of 8 gpu.shared in use" in cluster
+    assert "0 of 8 gpu.shared in use" in page
 
 
 def test_an_address_in_use_is_an_error_for_people(address: str, feed: Feed) -> None:

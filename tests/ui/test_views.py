@@ -171,6 +171,29 @@ def test_filter_choices_include_values_without_nodes() -> None:
     assert choices(snapshot, ()).namespaces == ("default", "waiting")
 
 
+def a_pod_of_parts(name: str, resource: str, count: int, queue: str = "") -> Pod:
+    container = {"name": "c", "resources": {"limits": {f"nvidia.com/{resource}": str(count)}}}
+    named = a_waiting_pod(name, node="parts", reason=None, phase="Running", queue=queue)
+    return named.model_copy(update={"containers": (container,)})
+
+
+def test_shared_devices_and_mig_slices_are_shown_with_their_pods() -> None:
+    offered = {"nvidia.com/gpu.shared": "8", "nvidia.com/mig-1g.5gb": "7"}
+    node = a_gpu_node("parts", instance_type="p4d.24xlarge").model_copy(update={"allocatable": offered})
+    other = node.model_copy(update={"name": "other"})
+    snapshot = a_snapshot(node, other, a_pod_of_parts("a", "gpu.shared", 3, "q"), a_pod_of_parts("b", "mig-1g.5gb", 2))
+    prices = Prices({"p4d.24xlarge": 15.0})
+    found = NodeRows().update(snapshot, prices)
+    page = cluster_page(found, snapshot, prices, Filter())
+    (group,) = page.groups
+    assert (group.nodes, group.gpus) == (2, 0)
+    counted = [(each.resource, each.used, each.allocatable) for each in group.devices]
+    assert counted == [("nvidia.com/gpu.shared", 3, 16), ("nvidia.com/mig-1g.5gb", 2, 14)]
+    assert (page.hourly, page.idle, page.unpriced) == (30, 25, 0)
+    for wanted in (Filter(queue="q"), Filter(namespace="team"), Filter(text="team/b")):
+        assert cluster_page(found, snapshot, NONE, wanted).nodes == 1, wanted
+
+
 def test_requested_nodes_are_filtered_by_their_owner() -> None:
     workspace = a_workspace(selector={}, instance_type=NC24, queue="research")
     snapshot = a_snapshot(workspace, a_claim("c", workspace), nap=True)

@@ -91,8 +91,11 @@ def _groups(page: ClusterPage) -> Table:
         nodes = f"{group.nodes - group.not_ready}/{group.nodes}"
         price = "" if group.price is None else f"{group.price:,.2f}"
         idle = "" if group.price is None else f"{group.idle:,.2f}"
-        bar = _bar(group.bar, page.queues)
-        table.add_row(nodes, group.instance_type, group.pool, str(group.gpus), bar, price, idle)
+        gpus, bar = Text(str(group.gpus)), _bar(group.bar, page.queues)
+        for each in group.devices:
+            gpus.append(f"\n{each.allocatable} {each.resource.rpartition('/')[2]}")
+            bar.append(f"\n{each.used} in use")
+        table.add_row(nodes, group.instance_type, group.pool, gpus, bar, price, idle)
     return table
 
 

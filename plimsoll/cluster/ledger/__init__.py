@@ -1,6 +1,6 @@
 """Allocated and free parts of every GPU of every node."""
 
-from plimsoll.cluster.ledger.account import DiscrepancyReason, GpuAccount, GpuGroup
+from plimsoll.cluster.ledger.account import DiscrepancyReason, GpuAccount, GpuGroup, PartDevices
 from plimsoll.cluster.ledger.incremental import IncrementalLedger
 from plimsoll.cluster.ledger.ledger import GpuLedger, empty_ledger, free_node, free_nodes, gpu_ledger
 
@@ -10,6 +10,7 @@ __all__ = [
     "GpuGroup",
     "GpuLedger",
     "IncrementalLedger",
+    "PartDevices",
     "empty_ledger",
     "free_node",
     "free_nodes",

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
 
+from plimsoll.cluster.ledger import PartDevices
 from plimsoll.cost import Prices
 from plimsoll.labels import WORKSPACE, WORKSPACE_NAMESPACE
 from plimsoll.model import Snapshot
@@ -58,6 +59,8 @@ class NodeGroup:
     gpus: int
     bar: Bar
     """Of all GPUs of the group."""
+    devices: tuple[PartDevices, ...]
+    """Shared devices and MIG slices of all its nodes, by resource, without the names of pods."""
     price: float | None
     idle: float
     rows: tuple[NodeRow, ...]
@@ -224,12 +227,21 @@ def _group(key: tuple[str, str, str], rows: Sequence[NodeRow], opened: str, page
         not_ready=sum(not row.usable for row in rows),
         gpus=sum(row.gpus for row in rows),
         bar=in_order(amounts),
+        devices=_summed_devices(rows),
         price=sum(cost.price for cost in priced) if priced else None,
         idle=sum(cost.idle for cost in priced),
         rows=tuple(rows[(at - 1) * PAGE : at * PAGE]) if is_open else (),
         page=at,
         pages=pages,
     )
+
+
+def _summed_devices(rows: Iterable[NodeRow]) -> tuple[PartDevices, ...]:
+    found: dict[str, PartDevices] = {}
+    for each in (devices for row in rows for devices in row.devices):
+        of = found.get(each.resource, PartDevices(each.resource))
+        found[each.resource] = of._replace(allocatable=of.allocatable + each.allocatable, used=of.used + each.used)
+    return tuple(of for _, of in sorted(found.items()))
 
 
 def _group_key(row: NodeRow) -> tuple[str, str, str]:
@@ -245,7 +257,10 @@ def _shown(row: NodeRow, wanted: Filter) -> bool:
 
 
 def _pod_names(row: NodeRow, wanted: Filter) -> list[str]:
-    return [f"{each.pod.namespace}/{each.pod.name}" for each in row.pods] if wanted.text else []
+    if not wanted.text:
+        return []
+    names = [f"{each.pod.namespace}/{each.pod.name}" for each in row.pods]
+    return [*names, *(name for each in row.devices for name in each.pods)]
 
 
 def _requested_shown(row: RequestedRow, wanted: Filter, facts: Mapping[str, OwnerFacts]) -> bool:

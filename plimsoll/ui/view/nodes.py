@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from plimsoll.cluster.ledger import GpuAccount, IncrementalLedger
+from plimsoll.cluster.ledger import GpuAccount, IncrementalLedger, PartDevices
 from plimsoll.cluster.pods import PodShare, bound_pods, is_reservation, read_shares
+from plimsoll.cluster.queues import queue_of
 from plimsoll.cost import NodeCost, Prices, node_cost
 from plimsoll.labels import NODEPOOL, WORKSPACE, WORKSPACE_NAMESPACE
 from plimsoll.model import Snapshot
@@ -36,6 +37,8 @@ class NodeRow:
     workspaces: tuple[str, ...]
     """Workspaces that the node was created for, or is allocated to, as `namespace/name`."""
     cost: NodeCost | None
+    devices: tuple[PartDevices, ...] = ()
+    """Shared devices and MIG slices, which are in no bar."""
     problems: tuple[str, ...] = ()
     """Contradictions between the objects on the node."""
 
@@ -65,13 +68,13 @@ class NodeRows:
         self._rows: dict[str, _Kept] = {}
 
     def update(self, snapshot: Snapshot, prices: Prices) -> tuple[NodeRow, ...]:
-        """Nodes with GPUs, by name."""
+        """Nodes with GPUs, shared devices or MIG slices, by name."""
         if prices != self._prices:
             self._prices, self._rows = prices, {}
         pods, owners = bound_pods(snapshot.pods), _owners(snapshot)
         rows = {}
         for account in self._ledger.of(snapshot).accounts():
-            if not (account.gpus or account.taken):
+            if not (account.gpus or account.taken or account.devices):
                 continue
             name = account.node.name
             kept, owned = self._rows.get(name), owners.get(name, ())
@@ -102,6 +105,10 @@ def _row(
     shares = read_shares(using, environment.gpu_resource).found
     bars = gpu_bars(account, shares, environment.queue_scheduler, bool(owners))
     amounts = summed(bars)
+    of_parts = {name for each in account.devices for name in each.pods}
+    sharing = [pod for pod in using if f"{pod.namespace}/{pod.name}" in of_parts]
+    queues = {queue_of(pod, environment.queue_scheduler) for pod in sharing}
+    queues |= {segment.queue for bar in bars for segment in bar}
     return NodeRow(
         name=node.name,
         pool=node.labels.get(NODEPOOL, ""),
@@ -112,10 +119,13 @@ def _row(
         amounts=amounts,
         used=sum(milli for (use, _), milli in amounts.items() if use in (Use.QUEUE, Use.OTHER)) / GPU_MILLI,
         pods=shares,
-        queues=frozenset(segment.queue for bar in bars for segment in bar if segment.queue),
-        namespaces=frozenset(each.pod.namespace for each in shares) | {owner.partition("/")[0] for owner in owners},
+        queues=frozenset(queues - {""}),
+        namespaces=frozenset(each.pod.namespace for each in shares)
+        | {pod.namespace for pod in sharing}
+        | {owner.partition("/")[0] for owner in owners},
         workspaces=owners,
         cost=node_cost(account, prices),
+        devices=account.devices,
         problems=tuple(f"{each.reason.value}: {each.message}" for each in account.discrepancies),
     )
 
