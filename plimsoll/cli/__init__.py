@@ -128,6 +128,7 @@ def main() -> None:
             stream.reconfigure(errors="replace")  # a locale other than UTF-8 lacks the characters of tables
     try:
         code = app(standalone_mode=False)
+        sys.stdout.flush()
     except PlimsollError as error:
         print_error(error)
         code = FAILED
@@ -138,7 +139,6 @@ def main() -> None:
     except (typer.Abort, KeyboardInterrupt):
         code = INTERRUPTED
     except BrokenPipeError:  # whoever reads the output has enough of it
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = FAILED
     except Exception as error:  # a bug: users get one sentence, developers the traceback on request
         if os.environ.get("PLIMSOLL_DEBUG"):
@@ -148,4 +148,8 @@ def main() -> None:
             what = ": ".join(str(each) for each in (error.filename, error.strerror) if each)
         print_error(PlimsollError(what, "set PLIMSOLL_DEBUG=1 for the traceback"))
         code = FAILED
+    try:
+        sys.stdout.flush()
+    except OSError:  # Python itself would try again, and exit with another code
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(code)

@@ -19,10 +19,13 @@ INSECURE = {
 }
 
 
+_UNSET = ("KUBECONFIG", "COLUMNS", "PYTHONUNBUFFERED")
+
+
 def shell(script: str, home: Path, **variables: str) -> subprocess.CompletedProcess[str]:
     """Runs a script, whose function `plimsoll` is the command."""
     command = f"plimsoll() {{ {sys.executable} -c 'from plimsoll.cli import main; main()' \"$@\"; }}\n"
-    given = {key: value for key, value in os.environ.items() if key not in ("KUBECONFIG", "COLUMNS")}
+    given = {key: value for key, value in os.environ.items() if key not in _UNSET}
     environment = given | {"HOME": str(home), **variables}
     return subprocess.run(
         ["/bin/bash", "-c", command + script], env=environment, capture_output=True, text=True, check=False, timeout=60
