@@ -58,6 +58,20 @@ def test_free_and_requested_nodes_serve_pods_in_the_grace_period() -> None:
     assert not only(plan).in_grace
 
 
+def test_a_pod_in_its_grace_period_takes_no_node_from_one_that_waits_longer() -> None:
+    """A repeated plan would request a second node."""
+    environment = an_environment(demand={"graceSeconds": 60})
+    old, new = unschedulable("old", 0), unschedulable("new", 59, "0.95")
+    first = planned(old, new, POOL, environment=environment, now=at(61))
+    requested = requests_of(first.nodes)
+    again = planned(old, new, POOL, requested=requested, environment=environment, now=at(61))
+    assert (len(first.nodes), len(again.nodes), again.needed) == (1, 0, frozenset({requested[0].name}))
+    assert only(again).in_grace == ("uid-new",)
+    small = unschedulable("small", 60, "0.1")
+    with_room = planned(old, new, small, POOL, requested=requested, environment=environment, now=at(61))
+    assert set(only(with_room).on_requested[requested[0].name]) == {"uid-old", "uid-small"}
+
+
 def test_nodes_for_other_pods_may_serve_pods_in_the_grace_period() -> None:
     """A node for other pods may serve them; no node is requested for them."""
     environment = an_environment(demand={"graceSeconds": 60})

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from plimsoll.packing.nodes import FilledNode, FreeNode, Limit, NodePacking, NodeShape, PodNeed, all_fit, pack_nodes
 
@@ -121,6 +121,16 @@ def _parts(
     return {frozenset(members[at]): Part(sorted_needs[at], nodes[at], offered[at], ()) for at in sorted(members)}
 
 
-def filled(parts: Iterable[Part]) -> Iterable[FilledNode]:
-    """The nodes of all parts, with their pods."""
-    return (node for part in parts for node in part.packing.nodes)
+def filled(parts: Iterable[Part]) -> list[FilledNode]:
+    """The nodes of all parts, with their pods. An existing node has those of all parts."""
+    existing: dict[str, FilledNode] = {}
+    new: list[FilledNode] = []
+    for node in (node for part in parts for node in part.packing.nodes):
+        if node.node is None:
+            new.append(node)
+        elif (same := existing.get(node.node)) is None:
+            existing[node.node] = node
+        else:
+            devices = (a + b for a, b in zip(same.devices, node.devices, strict=True))
+            existing[node.node] = replace(node, devices=tuple(devices))
+    return [*existing.values(), *new]

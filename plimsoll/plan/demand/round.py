@@ -84,7 +84,8 @@ class DemandRound:
             if kinds:
                 of_class = self._known.of(each.demand_class, each.members.whole, kinds, self._settings, -1).needs
                 needs += (need for uid, need in of_class.items() if uid not in each.kept_out)
-        usable.subtract(filled(self._whole.pack(needs, existing)), {need.name: need for need in needs})
+        nodes = filled(self._whole.pack(needs, existing))
+        usable.free = usable.left_by(nodes, {need.name: need for need in needs})
 
     def _prepare(self, each: ClassPlan) -> None:
         placement, usable = each.demand_class.placement, self._usable
@@ -181,11 +182,7 @@ class DemandRound:
         start."""
         limited = False
         while True:
-            needs = [
-                need
-                for each in self._classes
-                for need in each.current_needs(self._known, self._settings, self._in_grace)
-            ]
+            needs, later = self._current_needs(found)
             few = len(needs) <= _FEW_PODS
             if limited and few and self._usable.limits and not self._all_fit(needs) and self._relax(needs, found):
                 continue
@@ -193,11 +190,15 @@ class DemandRound:
             exceeded = not all(within(limit, parts) for limit in self._usable.limits)
             if exceeded and (limited or not few or self._all_fit(needs)):
                 parts, exceeded = [self._packing.pack_within(self._part(needs))], False
-            without_place = {uid for part in parts for uid in part.packing.unplaced}
+            in_grace: list[Part] = []
+            if later:  # they get what is left, or new nodes would be requested in place of those that they use
+                left = self._usable.left_by(filled(parts), {need.name: need for need in needs})
+                in_grace = self._whole.pack(later, left)
+            without_place = {uid for part in (*parts, *in_grace) for uid in part.packing.unplaced}
             unplaced = without_place - self._in_grace
             if sum(self._class_of[uid].raise_level(uid) for uid in unplaced):
                 continue
-            without_place |= self._in_grace.difference(need.name for need in needs)
+            without_place |= self._in_grace.difference(need.name for need in (*needs, *later))
             if self._hold_back(found, unplaced, without_place):
                 continue
             if self._refuse_surplus(parts):
@@ -218,8 +219,20 @@ class DemandRound:
                 why = self._why_limited(uid) if limited else NO_ROOM
                 self._refuse(uid, self._blocked_for(self._class_of[uid], uid, why))
             if not broken:
-                return parts
+                return [*parts, *in_grace]
             self._leave_out(broken)
+
+    def _current_needs(self, found: Iterable[Gang]) -> tuple[list[PodNeed], list[PodNeed]]:
+        """The needs of the pods that are not refused; apart from the others, those of pods in their grace period whose
+        gang, if any, is, too."""
+        waiting = (gang.pods for gang in found if not self._in_grace.issuperset(gang.pods))
+        last = self._in_grace.difference(*waiting)
+        needs: list[PodNeed] = []
+        later: list[PodNeed] = []
+        for each in self._classes:
+            for need in each.current_needs(self._known, self._settings, self._in_grace):
+                (later if need.name in last else needs).append(need)
+        return needs, later
 
     def _hold_back(self, found: Iterable[Gang], unplaced: Collection[str], without_place: Collection[str]) -> bool:
         """Gives a grace period to all pods of each gang that can start only with pods that are still in theirs. Returns

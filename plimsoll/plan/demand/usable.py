@@ -81,11 +81,10 @@ class Usable:
             name: kind.gpus for name, kind in self.kinds.items() if name in names and of.placement in kind.placements
         }
 
-    def subtract(self, nodes: Iterable[FilledNode], needs: Mapping[str, PodNeed]) -> None:
-        """Removes the resources of these pods from the free nodes; used for pods that request whole GPUs."""
+    def left_by(self, nodes: Iterable[FilledNode], needs: Mapping[str, PodNeed]) -> list[FreeNode]:
+        """The free nodes without the resources of the pods on these."""
         taken = {node.node: node for node in nodes if node.node is not None}
-        if taken:
-            self.free = [_without(node, taken.get(node.name), needs) for node in self.free]
+        return [_without(node, taken.get(node.name), needs) for node in self.free]
 
     def has_room(self, need: PodNeed) -> bool:
         """Whether the pod would have a place if no other pod waited."""
@@ -183,7 +182,10 @@ def _without(node: FreeNode, taken: FilledNode | None, needs: Mapping[str, PodNe
     pods = [needs[name] for name in taken.pods]
     return replace(
         node,
-        devices=tuple(0 if held else free for free, held in zip(node.devices, taken.devices, strict=True)),
+        devices=tuple(
+            free - sum(needs[name].milli[node.kind] for name in held)
+            for free, held in zip(node.devices, taken.devices, strict=True)
+        ),
         cpu_milli=node.cpu_milli - sum(each.cpu_milli for each in pods),
         memory_mib=node.memory_mib - sum(each.memory_mib for each in pods),
         pods=node.pods - len(pods),
