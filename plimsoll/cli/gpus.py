@@ -36,11 +36,7 @@ def gpus(
     from plimsoll.cluster.ledger import gpu_ledger
 
     snapshot = read_snapshot(file, kubeconfig, context, ("Environment", "Node", "Pod"))
-    accounts = [
-        each
-        for each in gpu_ledger(snapshot).accounts()
-        if each.gpus or each.taken or each.devices or each.discrepancies
-    ]
+    accounts = [each for each in gpu_ledger(snapshot).accounts() if each.has_gpus or each.discrepancies]
     if output.document:
         print_document(as_json(accounts) | {"warnings": list(snapshot.warnings)}, output)
     else:

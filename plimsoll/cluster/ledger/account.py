@@ -267,6 +267,11 @@ class GpuAccount:
         groups = tuple(each.likely_free_milli for each in self.groups)
         return (*groups, *bins, *(GPU_MILLI,) * wholly_free, *(0,) * known)
 
+    @property
+    def has_gpus(self) -> bool:
+        """Whether it has GPUs or parts of GPUs, or pods that use some."""
+        return bool(self.gpus or self.taken or self.devices)
+
     def devices_of(self, resource: str) -> PartDevices:
         return next((each for each in self.devices if each.resource == resource), PartDevices(resource))
 

@@ -74,7 +74,7 @@ class NodeRows:
         pods, owners = bound_pods(snapshot.pods), _owners(snapshot)
         rows = {}
         for account in self._ledger.of(snapshot).accounts():
-            if not (account.gpus or account.taken or account.devices):
+            if not account.has_gpus:
                 continue
             name = account.node.name
             kept, owned = self._rows.get(name), owners.get(name, ())
