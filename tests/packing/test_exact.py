@@ -37,7 +37,12 @@ MILLI = _milli(SIZES)
 CPU = st.one_of(st.sampled_from([0, 1, 7_000, 16_000, 48_000, 96_000]), st.integers(0, 128_000))
 MEMORY = st.one_of(st.sampled_from([0, 1, 65_536, 2**19, 2**20, 1_152_000]), st.integers(0, 2**21))
 PODS = st.sampled_from([UNBOUNDED, UNBOUNDED, 1, 2, 3, 110])
-NEEDS = st.lists(st.tuples(_milli(EXACT_SIZES), st.sampled_from([1, 1, 1, 2, 3, 4]), CPU, MEMORY), max_size=6)
+DEVICES = st.sampled_from([1, 1, 1, 2, 3, 4])
+NEEDS = st.one_of(
+    st.lists(st.tuples(_milli(EXACT_SIZES), DEVICES, CPU, MEMORY), max_size=6),
+    # Equal shares of different numbers of GPUs.
+    _milli(EXACT_SIZES).flatmap(lambda milli: st.lists(st.tuples(st.just(milli), DEVICES, CPU, MEMORY), max_size=6)),
+)
 SHAPES = st.lists(
     st.tuples(
         st.sampled_from(KINDS), st.sampled_from([1, 2, 3, 4, 8]), CPU, MEMORY, st.sampled_from([None, 1.0, 30.0]), PODS
@@ -106,6 +111,9 @@ def test_gpus_of_shares(milli: list[dict[str, int]], free: list[tuple[str, int]]
         ("V100", 4, 16_000, 1_152_000, 30.0, 2),
     ],
     [("A100", (0, 1000, 784), 4, 4, 0), ("V100", (584, 1000, 500, 500), 4, 4, 1)],
+)
+@example(
+    [({ANY: 400}, devices, 0, 0) for devices in (3, 2, 3)], [("T4", 1, 0, 0, None, 9), ("T4", 4, 0, 0, None, 9)], []
 )
 def test_gpus_of_nodes(asked: Any, shaped: Any, free: Any) -> None:
     needs = [PodNeed(f"pod-{number}", *each) for number, each in enumerate(asked)]

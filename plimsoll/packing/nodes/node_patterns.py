@@ -78,7 +78,8 @@ class _Search:
             self._most[each.kind, each.shape] = max(each.amount, self._most.get((each.kind, each.shape), 0))
         alike: defaultdict[tuple[object, ...], list[int]] = defaultdict(list)
         for number, fitting in enumerate(problem.fitting):
-            alike[fitting, tuple(self._size(number, kind, grids[kind]) for kind in kinds)].append(number)
+            of_node = problem.items[number].devices
+            alike[fitting, of_node, tuple(self._size(number, kind, grids[kind]) for kind in kinds)].append(number)
         self._items = list(alike.values())
         """Numbers of the problem's items that are equal on a grid, and are counted as one item here."""
         firsts = [problem.items[members[0]] for members in self._items]
