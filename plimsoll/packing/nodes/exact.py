@@ -13,6 +13,8 @@ from plimsoll.packing.nodes.scale import Scale
 
 _MOST_COLUMNS = 2500
 """Maximum number of columns for pods on nodes and GPUs; larger programs take over a second."""
+_MOST_PODS = 60
+"""Maximum number of pods. With more, nodes that are alike are many, and nothing is found in many seconds."""
 _NODES = 100
 """Maximum number of nodes of the search tree."""
 _UNPLACED = 1000.0
@@ -56,6 +58,8 @@ def exact_placing(problem: NodeProblem, best: Placing, *, any_placing: bool = Fa
 
 
 def _is_small(problem: NodeProblem, slots: Iterable[_Slot]) -> bool:
+    if sum(item.count for item in problem.items) > _MOST_PODS:
+        return False
     columns = 0
     for slot, count in Counter(slots).items():
         usable = (len(slot.gpus_for(*each)) for each in zip(problem.items, problem.requests, strict=True))
