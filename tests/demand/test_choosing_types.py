@@ -1,8 +1,6 @@
 """The choice of instance types: preferences of pods first, then the fewest GPUs, then the price; surplus GPUs are
 limited."""
 
-from typing import Any
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,7 +14,7 @@ L4, L4_4, A10G, A100 = "g6.xlarge", "g6.12xlarge", "g5.xlarge", "p4d.24xlarge"
 L4_8 = "g6.48xlarge"
 
 
-def preferring(name: str, *weighted: tuple[int, str], fraction: str = "0.5", **more: Any) -> Pod:
+def preferring(name: str, *weighted: tuple[int, str], fraction: str = "0.5", devices: int = 1) -> Pod:
     """A pod that prefers instance types with these weights."""
     terms = [
         {"weight": weight, "preference": {"matchExpressions": [{"key": TYPE, "operator": "In", "values": [each]}]}}
@@ -29,7 +27,10 @@ def preferring(name: str, *weighted: tuple[int, str], fraction: str = "0.5", **m
             "name": name,
             "namespace": "team",
             "uid": f"uid-{name}",
-            "annotations": {"gpu-fraction": fraction},
+            "annotations": {
+                "gpu-fraction": fraction,
+                **({"gpu-fraction-num-devices": str(devices)} if devices > 1 else {}),
+            },
         },
         "spec": {
             "schedulerName": "kai-scheduler",
@@ -80,6 +81,41 @@ def test_a_repeated_plan_with_preferences_requests_nothing() -> None:
     again = planned(*pods, POOL, requested=requests_of(plan.nodes))
     assert not again.nodes
     assert len(again.needed) == len(plan.nodes)
+
+
+def test_no_node_is_requested_for_pods_that_fit_one_that_others_need() -> None:
+    """A preferred type and the weight of a NodePool count only among nodes that nobody else needs."""
+    others = a_waiting_pod("others", gpu_fraction="0.5", gpu_fraction_num_devices="3")
+    assert types(planned(preferring("pod", (10, A10G)), others, a_node_pool("pool", (A10G, L4_4)))) == [L4_4]
+    heavy, light = a_node_pool("heavy", (A10G,), weight=10), a_node_pool("light", (L4_4,))
+    assert types(planned(a_waiting_pod("pod", gpu_fraction="0.5"), others, heavy, light)) == [L4_4]
+    assert types(planned(a_waiting_pod("pod", gpu_fraction="0.5"), heavy, light)) == [A10G]
+
+
+@given(
+    pods=st.lists(
+        st.tuples(
+            st.integers(1, 9), st.integers(1, 3), st.lists(st.sampled_from((L4, L4_4, A10G)), max_size=2, unique=True)
+        ),
+        min_size=2,
+        max_size=7,
+    ),
+    weights=st.tuples(st.integers(0, 2), st.integers(0, 2)),
+)
+def test_a_repeated_plan_withdraws_nothing_whatever_is_preferred(
+    pods: list[tuple[int, int, list[str]]], weights: tuple[int, int]
+) -> None:
+    pools = a_node_pool("one", (L4, A10G), weight=weights[0]), a_node_pool("two", (L4_4,), weight=weights[1])
+    waiting = [
+        preferring(f"pod-{n}", *enumerate(wanted, 1), fraction=f"0.{size}", devices=devices)
+        for n, (size, devices, wanted) in enumerate(pods)
+    ]
+    plan = planned(*waiting, *pools)
+    assert plan.gpus >= plan.least_gpus
+    requested = requests_of(plan.nodes)
+    again = planned(*waiting, *pools, requested=requested)
+    assert not again.nodes
+    assert again.needed == {each.name for each in requested}
 
 
 def test_shares_in_mib_choose_by_gpus_and_then_by_price() -> None:

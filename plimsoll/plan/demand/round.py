@@ -13,7 +13,7 @@ from plimsoll.cluster.pods import node_of
 from plimsoll.cluster.queues import Amount, QueueLoad
 from plimsoll.model.meta import condition_of
 from plimsoll.packing import GPU_MILLI
-from plimsoll.packing.nodes import FilledNode, PodNeed, left_out_in_order
+from plimsoll.packing.nodes import FilledNode, Limit, NodePacking, PodNeed, left_out_in_order
 from plimsoll.plan.classes import Gang, KnownNeeds, class_needs, gangs, queue_milli, refused_by_queues
 from plimsoll.plan.demand.class_plan import ClassPlan
 from plimsoll.plan.demand.demand import DemandPlan
@@ -186,10 +186,10 @@ class DemandRound:
             few = len(needs) <= _FEW_PODS
             if limited and few and self._usable.limits and not self._all_fit(needs) and self._relax(needs, found):
                 continue
-            parts = self._packing.pack(needs, self._usable.free, self._usable.shapes)
+            parts = self._sharing(self._packing.pack(needs, self._usable.free, self._usable.shapes))
             exceeded = not all(within(limit, parts) for limit in self._usable.limits)
             if exceeded and (limited or not few or self._all_fit(needs)):
-                parts, exceeded = [self._packing.pack_within(self._part(needs))], False
+                parts, exceeded = self._sharing([self._packing.pack_within(self._part(needs))]), False
             in_grace: list[Part] = []
             if later:  # they get what is left, or new nodes would be requested in place of those that they use
                 left = self._usable.left_by(filled(parts), {need.name: need for need in needs})
@@ -221,6 +221,40 @@ class DemandRound:
             if not broken:
                 return [*parts, *in_grace]
             self._leave_out(broken)
+
+    def _sharing(self, parts: list[Part]) -> list[Part]:
+        """Without the new nodes whose pods fit new nodes that others need, but prefer less. Once all are requested,
+        pods may use any of them, and the repeated plan would withdraw some."""
+        new = [node for part in parts for node in part.packing.new_nodes]
+        current = {need.name: need for part in parts for need in part.needs}
+        without = {uid for part in parts for uid in part.packing.unplaced}
+        needs = {
+            uid: need if uid in self._in_grace else self._class_of[uid].needs[uid]
+            for uid, need in current.items()
+            if uid not in without
+        }
+        kinds = {node.kind for node in new}
+        wider = (need.milli.keys() - current[uid].milli for uid, need in needs.items() if need is not current[uid])
+        if all(kinds.isdisjoint(each) for each in wider):
+            return parts
+        opened = Counter(node.shape or "" for node in new)
+        shapes = [self._usable.offers[name].packed for name in opened]
+        limits = [Limit(left, {name: 1}) for name, left in opened.items()]
+        shared = self._whole.pack_within(Part(list(needs.values()), self._usable.free, shapes, limits)).packing
+        if shared.unplaced or shared.gpus >= sum(part.packing.gpus for part in parts):
+            return parts
+        everywhere = self._whole.pack(list(needs.values()), self._usable.free, self._usable.shapes)
+        packing = NodePacking(
+            shared.nodes,
+            tuple(sorted(without)),
+            least=sum(part.packing.least for part in everywhere),
+            lower_bound=sum(part.packing.lower_bound for part in everywhere),
+            gpus=shared.gpus,
+        )
+        current |= {
+            uid: needs[uid] for node in shared.nodes for uid in node.pods if node.kind not in current[uid].milli
+        }
+        return [replace(self._part(list(current.values())), packing=packing)]
 
     def _current_needs(self, found: Iterable[Gang]) -> tuple[list[PodNeed], list[PodNeed]]:
         """The needs of the pods that are not refused; apart from the others, those of pods in their grace period whose
