@@ -257,10 +257,19 @@ def test_an_interrupted_up_leaves_nothing(sandbox: Sandbox, number: signal.Signa
     # A job in the background of a shell is born deaf to interrupts.
     up = cli("up", "--no-karpenter", "--name", sandbox.name, preexec_fn=hear_interrupts)
     log = sandbox.folder.logs / "kube-apiserver.log"
+
+    def starts() -> bool:
+        assert up.poll() is None, f"ended with {up.returncode}: {up.communicate()}"
+        return log.exists() and log.stat().st_size > 0
+
     try:
-        await_condition(lambda: log.exists() and log.stat().st_size, message="the apiserver starts")
+        await_condition(starts, message="the apiserver starts")
         up.send_signal(number)
         up.communicate(timeout=60)
+    except AssertionError as error:  # the folder is removed before the report of the failure is made
+        for each in sorted(sandbox.folder.logs.glob("*.log")):
+            error.add_note(f"{each.name}: {each.read_text()[-2000:]}")
+        raise
     finally:
         up.kill()
 
