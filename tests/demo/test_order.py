@@ -20,7 +20,7 @@ from demo import introduction
 from demo.introduction import DEMAND, PLAN, Explained
 from demo.stage import PROJECT
 from plimsoll.sandbox.parts import part_names
-from tests.interrupts import hear_interrupts
+from tests.interrupts import hearing_interrupts
 
 _PATIENCE_SECONDS = 120
 
@@ -80,14 +80,13 @@ esac
         **{key: value for key, value in os.environ.items() if key.startswith("LC_") or key == "LANG"},
     }
     process = subprocess.Popen(
-        [sys.executable, "-m", "demo"],
+        hearing_interrupts("import runpy; runpy.run_module('demo', run_name='__main__')"),
         cwd=PROJECT,
         env=environ,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        preexec_fn=hear_interrupts,  # noqa: PLW1509 - it takes no lock
     )
     # Killed it would leave its compilers.
     watchdog = threading.Timer(_PATIENCE_SECONDS, process.terminate)

@@ -7,7 +7,6 @@ import sys
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
@@ -18,7 +17,7 @@ from plimsoll.sandbox import Sandbox
 from plimsoll.sandbox.nodes import NodeCounts, make_nodes, read_node_list
 from tests.awaiting import await_condition
 from tests.e2e.cluster.kube import Kube, Manifest
-from tests.interrupts import hear_interrupts
+from tests.interrupts import hearing_interrupts
 
 pytestmark = pytest.mark.e2e
 
@@ -53,9 +52,9 @@ def a_config_map(name: str) -> Manifest:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"kept": "yes"}}
 
 
-def cli(*arguments: str, **options: Any) -> "subprocess.Popen[str]":
-    command = [sys.executable, "-c", "from plimsoll.cli import main; main()", "sandbox", *arguments]
-    return subprocess.Popen(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
+def cli(*arguments: str) -> "subprocess.Popen[str]":
+    command = [*hearing_interrupts("from plimsoll.cli import main; main()"), "sandbox", *arguments]
+    return subprocess.Popen(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
 def test_two_sandboxes_run_side_by_side(byo_sandbox: Sandbox, nap_sandbox: Sandbox, kube: Connect) -> None:
@@ -254,8 +253,7 @@ def test_a_sandbox_whose_supervisor_was_killed_is_restarted_with_its_data(sandbo
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_up_leaves_nothing(sandbox: Sandbox, number: signal.Signals) -> None:
-    # A job in the background of a shell is born deaf to interrupts.
-    up = cli("up", "--no-karpenter", "--name", sandbox.name, preexec_fn=hear_interrupts)
+    up = cli("up", "--no-karpenter", "--name", sandbox.name)
     log = sandbox.folder.logs / "kube-apiserver.log"
 
     def starts() -> bool:
