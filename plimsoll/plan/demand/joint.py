@@ -1,6 +1,7 @@
 """Packs the pods of all classes together where they can share nodes."""
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -16,16 +17,7 @@ class Part:
     free: Sequence[FreeNode]
     shapes: Sequence[NodeShape]
     limits: Sequence[Limit]
-    packing: NodePacking = field(default_factory=NodePacking)
-
-    def same(self, other: "Part") -> bool:
-        """Whether both are the same packing problem."""
-        return (self.needs, self.free, self.shapes, self.limits) == (
-            other.needs,
-            other.free,
-            other.shapes,
-            other.limits,
-        )
+    packing: NodePacking = field(default_factory=NodePacking, compare=False)
 
 
 class JointPacking:
@@ -48,6 +40,31 @@ class JointPacking:
         known, self._known = self._known, {}
         return [self._packed(kinds, part, known) for kinds, part in _parts(needs, free, shapes).items()]
 
+    def shared(
+        self, parts: Sequence[Part], able: Sequence[PodNeed], free: Sequence[FreeNode], shapes: Sequence[NodeShape]
+    ) -> Sequence[Part]:
+        """The parts without the new nodes whose pods fit the other new nodes. `able` has the needs of the placed pods,
+        for all kinds that they could use.
+
+        Once all these nodes are requested, pods may use any of them, and the repeated plan would withdraw some.
+        """
+        new = Counter(node.shape or "" for part in parts for node in part.packing.new_nodes)
+        opened = [shape for shape in shapes if shape.name in new]
+        kinds = {shape.kind for shape in opened}
+        needs = {need.name: need for part in parts for need in part.needs}
+        if all(kinds.isdisjoint(each.milli.keys() - needs[each.name].milli.keys()) for each in able):
+            return parts
+        limits = [Limit(new[shape.name], {shape.name: 1}) for shape in opened]
+        packing = pack_nodes(able, opened, free, limits=limits, seconds=self._seconds)
+        if packing.unplaced or packing.gpus >= sum(part.packing.gpus for part in parts):
+            return parts
+        bound = pack_nodes(able, shapes, free, seconds=self._seconds)
+        node_of = {name: node.kind for node in packing.nodes for name in node.pods}
+        needs |= {each.name: each for each in able if node_of[each.name] not in needs[each.name].milli}
+        unplaced = tuple(name for part in parts for name in part.packing.unplaced)
+        packing = replace(packing, unplaced=unplaced, least=bound.least, lower_bound=bound.lower_bound)
+        return [Part(list(needs.values()), free, shapes, (), packing)]
+
     def pack_within(self, part: Part) -> Part:
         """Packs everything as one part within its limits."""
         return self._packed(frozenset({kind for need in part.needs for kind in need.milli}), part, self._known)
@@ -64,7 +81,7 @@ class JointPacking:
 
     def _packed(self, kinds: frozenset[str], part: Part, known: Mapping[frozenset[str], Part]) -> Part:
         before = known.get(kinds)
-        if before is None or not before.same(part):
+        if before is None or before != part:
             packing = pack_nodes(part.needs, part.shapes, part.free, limits=part.limits, seconds=self._seconds)
             before = Part(part.needs, part.free, part.shapes, part.limits, packing)
         self._known[kinds] = before

@@ -1,8 +1,7 @@
 """One round of demand planning: from the classes of waiting pods to the capacity that each class lacks."""
 
-import math
-from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -13,15 +12,16 @@ from plimsoll.cluster.pods import node_of
 from plimsoll.cluster.queues import Amount, QueueLoad
 from plimsoll.model.meta import condition_of
 from plimsoll.packing import GPU_MILLI
-from plimsoll.packing.nodes import FilledNode, Limit, NodePacking, PodNeed, left_out_in_order
+from plimsoll.packing.nodes import PodNeed, left_out_in_order
 from plimsoll.plan.classes import Gang, KnownNeeds, class_needs, gangs, queue_milli, refused_by_queues
 from plimsoll.plan.demand.class_plan import ClassPlan
 from plimsoll.plan.demand.demand import DemandPlan
 from plimsoll.plan.demand.hosts import Hosts, ShapeOffer, preference
 from plimsoll.plan.demand.joint import JointPacking, Part, binds, filled, within
 from plimsoll.plan.demand.priorities import left_out, need_key, units_in_order
-from plimsoll.plan.demand.reasons import BLOCKED, NO_ROOM, SURPLUS, why_unserved
+from plimsoll.plan.demand.reasons import BLOCKED, NO_ROOM, why_unserved
 from plimsoll.plan.demand.result import Result
+from plimsoll.plan.demand.surplus import Surplus
 from plimsoll.plan.demand.usable import DemandInputs, Usable, could_take
 from plimsoll.plan.owned import parse_time
 
@@ -41,6 +41,7 @@ class DemandRound:
         self._classes = [ClassPlan(of, members) for of, members in inputs.classes.items()]
         self._class_of = {uid: each for each in self._classes for uid in each.members.shares}
         self._usable = Usable(inputs, hosts, self._classes)
+        self._surplus = Surplus(self._settings, self._usable, self._class_of, whole, self._order)
         self._deadlines: list[datetime] = []
         self._in_grace: set[str] = set()
         self._admitted: set[str] = set()
@@ -201,7 +202,9 @@ class DemandRound:
             without_place |= self._in_grace.difference(need.name for need in (*needs, *later))
             if self._hold_back(found, unplaced, without_place):
                 continue
-            if self._refuse_surplus(parts):
+            if beyond := self._surplus.refused(parts) if self._usable.blocked else {}:
+                for uid, why in beyond.items():
+                    self._refuse(uid, why)
                 continue
             if not limited and (exceeded or (unplaced and self._is_contested(unplaced, needs, parts))):
                 limited = True
@@ -222,39 +225,12 @@ class DemandRound:
                 return [*parts, *in_grace]
             self._leave_out(broken)
 
-    def _sharing(self, parts: list[Part]) -> list[Part]:
-        """Without the new nodes whose pods fit new nodes that others need, but prefer less. Once all are requested,
-        pods may use any of them, and the repeated plan would withdraw some."""
-        new = [node for part in parts for node in part.packing.new_nodes]
-        current = {need.name: need for part in parts for need in part.needs}
-        without = {uid for part in parts for uid in part.packing.unplaced}
-        needs = {
-            uid: need if uid in self._in_grace else self._class_of[uid].needs[uid]
-            for uid, need in current.items()
-            if uid not in without
-        }
-        kinds = {node.kind for node in new}
-        wider = (need.milli.keys() - current[uid].milli for uid, need in needs.items() if need is not current[uid])
-        if all(kinds.isdisjoint(each) for each in wider):
-            return parts
-        opened = Counter(node.shape or "" for node in new)
-        shapes = [self._usable.offers[name].packed for name in opened]
-        limits = [Limit(left, {name: 1}) for name, left in opened.items()]
-        shared = self._whole.pack_within(Part(list(needs.values()), self._usable.free, shapes, limits)).packing
-        if shared.unplaced or shared.gpus >= sum(part.packing.gpus for part in parts):
-            return parts
-        everywhere = self._whole.pack(list(needs.values()), self._usable.free, self._usable.shapes)
-        packing = NodePacking(
-            shared.nodes,
-            tuple(sorted(without)),
-            least=sum(part.packing.least for part in everywhere),
-            lower_bound=sum(part.packing.lower_bound for part in everywhere),
-            gpus=shared.gpus,
-        )
-        current |= {
-            uid: needs[uid] for node in shared.nodes for uid in node.pods if node.kind not in current[uid].milli
-        }
-        return [replace(self._part(list(current.values())), packing=packing)]
+    def _sharing(self, parts: Sequence[Part]) -> Sequence[Part]:
+        """The parts without the new nodes whose pods fit others that are needed, though they prefer those less."""
+        unplaced = {uid for part in parts for uid in part.packing.unplaced}
+        needs = [need for part in parts for need in part.needs if need.name not in unplaced]
+        able = [each if each.name in self._in_grace else self._class_of[each.name].needs[each.name] for each in needs]
+        return self._packing.shared(parts, able, self._usable.free, self._usable.shapes)
 
     def _current_needs(self, found: Iterable[Gang]) -> tuple[list[PodNeed], list[PodNeed]]:
         """The needs of the pods that are not refused; apart from the others, those of pods in their grace period whose
@@ -297,69 +273,6 @@ class DemandRound:
 
     def _priority(self, uid: str) -> int:
         return self._class_of[uid].members.shares[uid].pod.priority
-
-    def _refuse_surplus(self, parts: Iterable[Part]) -> bool:
-        """Refuses pods on new nodes that exceed, by more than `surplusGpus`, the nodes that blocked instance types
-        would need. Returns whether any pod was refused."""
-        if not self._usable.blocked:
-            return False
-        found = False
-        everything = {**self._usable.offers, **self._usable.blocked}
-        for part in parts:
-            why: dict[str, str] = {}
-            by_node: list[str] = []
-            for node in part.packing.new_nodes:
-                gpus = self._usable.offers[node.shape or ""].shape.gpus
-                enough = self._fewest_gpus(node.pods, everything)
-                if gpus - enough > self._settings.surplus_gpus:
-                    why |= dict.fromkeys(node.pods, SURPLUS.format(gpus=gpus, enough=enough))
-                    by_node += self._beyond_surplus(node.pods, everything)
-            if why:
-                found = True
-                # Without a few of its pods, one node of several may take the pods of another.
-                beyond = min(self._beyond_surplus(tuple(why), everything), by_node, key=len)
-                self._refuse_last({uid: why[uid] for uid in beyond}, part.packing.nodes)
-        return found
-
-    def _refuse_last(self, why: Mapping[str, str], nodes: Iterable[FilledNode]) -> None:
-        """Refuses as many pods for these reasons: of all on the nodes that request the same, the last in order."""
-        reasons: defaultdict[tuple[object, ...], list[str]] = defaultdict(list)
-        for uid, reason in why.items():
-            reasons[self._request(uid)].append(reason)
-        for uid in sorted((uid for node in nodes for uid in node.pods), key=self._order, reverse=True):
-            if of_request := reasons.get(self._request(uid)):
-                self._refuse(uid, of_request.pop())
-
-    def _request(self, uid: str) -> tuple[object, ...]:
-        """Equal for pods of one class that request the same."""
-        each = self._class_of[uid]
-        return id(each), need_key(each.needs[uid])
-
-    def _beyond_surplus(self, pods: Sequence[str], everything: Mapping[str, ShapeOffer]) -> Sequence[str]:
-        """Which of the pods on new nodes with too many GPUs to refuse, so that the others may do with the types that
-        are left."""
-
-        def admitted(uids: Sequence[str]) -> bool:
-            surplus = self._fewest_gpus(uids, self._usable.offers) - self._fewest_gpus(uids, everything)
-            return surplus <= self._settings.surplus_gpus  # False if no type takes all of them
-
-        alone = [uid for uid in pods if not admitted((uid,))]
-        if 0 < len(alone) < len(pods) or len(pods) > _FEW_PODS:
-            return alone or pods
-        in_order = sorted(pods, key=self._order)
-        return next((in_order[kept:] for kept in range(len(pods) - 1, 0, -1) if admitted(in_order[:kept])), pods)
-
-    def _fewest_gpus(self, uids: Sequence[str], offers: Mapping[str, ShapeOffer]) -> float:
-        """GPUs of the new nodes that these pods need, of those offers. Infinite if some fit none of these."""
-        needs: list[PodNeed] = []
-        for each in {id(of): of for of in map(self._class_of.__getitem__, uids)}.values():
-            placement = each.demand_class.placement
-            able = (offer.kind for offer in offers.values() if placement in offer.kind.placements)
-            pods = {uid: each.members.shares[uid] for uid in uids if uid in each.members.shares}
-            needs += class_needs(pods, {kind.name: kind.gpus for kind in able}, self._settings).needs.values()
-        if len(needs) < len(uids):
-            return math.inf
-        return self._whole.fewest_gpus(needs, [offer.packed for offer in offers.values()])
 
     def _relax(self, needs: Iterable[PodNeed], found: Sequence[Gang]) -> bool:
         """Lets the pods for which limits leave no room use nodes that they prefer less, lowest priority and newest
