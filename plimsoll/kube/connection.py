@@ -17,7 +17,7 @@ from kubernetes import client, config
 from kubernetes.config.config_exception import ConfigException
 
 from plimsoll.kube.account import Account
-from plimsoll.kube.credentials import load_file
+from plimsoll.kube.credentials import NoSuchContextError, load_file
 from plimsoll.kube.errors import ConnectionFailedError, RequestError
 
 log = structlog.get_logger(__name__)
@@ -26,6 +26,7 @@ JSON: Final = "application/json"
 STRATEGIC_MERGE_PATCH: Final = "application/strategic-merge-patch+json"
 MERGE_PATCH: Final = "application/merge-patch+json"
 APPLY_PATCH: Final = "application/apply-patch+yaml"
+_OTHER_KUBECONFIG: Final = "set one with --kubeconfig or KUBECONFIG, or start a sandbox with `plimsoll sandbox up`"
 _AUTHORIZATION_SECONDS: Final = 1.0
 """Seconds for which request headers are reused: reading them each time took a fifth of the time of a request."""
 _PATIENCE: Final = urllib3.Retry(
@@ -74,6 +75,8 @@ class Connection:
             raise _unusable(kubeconfig, "it is not a kubeconfig, or a field has the wrong type") from None
         except ImportError as error:
             raise _unusable(kubeconfig, f"its proxy-url needs a package that is not installed: {error}") from None
+        except NoSuchContextError as error:
+            raise _unusable(kubeconfig, str(error), error.hint) from None
         except (ConfigException, OSError, ValueError, yaml.YAMLError) as error:
             raise _unusable(kubeconfig, " ".join(str(error).split())) from None
         if not configuration.verify_ssl:
@@ -224,9 +227,6 @@ class Connection:
         return RequestError(response.status, str(status.get("reason") or ""), message, hint)
 
 
-def _unusable(kubeconfig: Path | None, why: str) -> ConnectionFailedError:
+def _unusable(kubeconfig: Path | None, why: str, hint: str = _OTHER_KUBECONFIG) -> ConnectionFailedError:
     source = str(kubeconfig) if kubeconfig else os.environ.get("KUBECONFIG") or "~/.kube/config"
-    return ConnectionFailedError(
-        f"cannot connect to a cluster: kubeconfig {source}: {why}",
-        "set one with --kubeconfig or KUBECONFIG, or start a sandbox with `plimsoll sandbox up`",
-    )
+    return ConnectionFailedError(f"cannot connect to a cluster: kubeconfig {source}: {why}", hint)

@@ -17,6 +17,14 @@ from plimsoll.kube.account import Account
 from plimsoll.kube.exec_plugin import ExecPlugin
 
 
+class NoSuchContextError(ConfigException):
+    """The kubeconfig has no such context; `hint` names those that it has."""
+
+    def __init__(self, name: str, hint: str) -> None:
+        super().__init__(f"it has no context {name}")
+        self.hint = hint
+
+
 def load_file(configuration: client.Configuration, kubeconfig: Path | None, context: str | None) -> Account:
     """As `load_content`, of a file, or of those that the client library reads by default."""
     files = KubeConfigMerger(str(kubeconfig) if kubeconfig else KUBE_CONFIG_DEFAULT_LOCATION or "~/.kube/config")
@@ -35,7 +43,10 @@ def load_content(
     """
     config = content if isinstance(content, ConfigNode) else ConfigNode("kubeconfig", content)
     name = context or config["current-context"]
-    entry = config["contexts"].get_with_name(name)
+    entry = config["contexts"].get_with_name(name, safe=True)
+    if entry is None:
+        names = ", ".join(str(each["name"]) for each in config["contexts"].value or ())
+        raise NoSuchContextError(name, f"set --context to one that it has ({names}), or another file with --kubeconfig")
     cluster = config["clusters"].get_with_name(entry["context"]["cluster"])
     user = entry["context"].safe_get("user") or ""
     settings = _exec_of(config, user)

@@ -201,3 +201,12 @@ def test_a_plugin_that_breaks_the_contract_is_named(
         Connection.open(kubeconfig(tmp_path, "http://127.0.0.1:9", {"exec": plugin["exec"] | settings}))
     assert_named(caught.value, why)
     assert "secret" not in caught.value.message
+
+
+def test_a_context_that_is_not_there_is_named_with_those_that_are(tmp_path: Path) -> None:
+    with pytest.raises(ConnectionFailedError) as raised:
+        Connection.open(kubeconfig(tmp_path, "https://127.0.0.1:1", {"token": "t"}), "staging")
+
+    assert "staging" in raised.value.message
+    assert "--context" in str(raised.value.hint)
+    assert "(prod)" in str(raised.value.hint)
