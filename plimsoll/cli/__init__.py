@@ -67,7 +67,9 @@ class LazyGroup(TyperGroup):
         if cmd_name not in COMMANDS:
             return None
         module, line = COMMANDS[cmd_name]
-        command = typer.main.get_command(importlib.import_module(module).app)
+        of_module = importlib.import_module(module).app
+        of_module.rich_markup_mode = None  # as of `app`: help is plain text
+        command = typer.main.get_command(of_module)
         command.name = cmd_name
         command.help = command.help or line
         return command

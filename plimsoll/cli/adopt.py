@@ -11,7 +11,7 @@ from plimsoll.cli.shared import ERR, OUT, REFUSED, SETTLED, Context, Kubeconfig,
 from plimsoll.errors import PlimsollError
 from plimsoll.text import counted
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
+app = typer.Typer(add_completion=False)
 
 _KINDS = (
     ("karpenter.sh", "nodepools", "NodePool"),

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from plimsoll.model.api import BinderSettings
 
 log = structlog.get_logger(__name__)
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
+app = typer.Typer(add_completion=False)
 
 LEASE = "plimsoll-bind"
 

@@ -20,7 +20,7 @@ from plimsoll.cli.shared import (
 )
 from plimsoll.errors import PlimsollError
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
+app = typer.Typer(add_completion=False)
 
 _DRAWN: Final = (".html", ".svg")
 

@@ -34,7 +34,7 @@ from plimsoll.plan.owned import Ownership, key_of, request_objects
 from plimsoll.report import finalizing
 from plimsoll.text import counted, shortlist
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
+app = typer.Typer(add_completion=False)
 
 GONE_SECONDS = 900.0
 """Karpenter drains a node before it deletes its NodeClaim."""

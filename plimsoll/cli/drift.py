@@ -26,7 +26,7 @@ from plimsoll.cli.shared import (
 from plimsoll.errors import PlimsollError
 from plimsoll.text import counted, shortlist
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
+app = typer.Typer(add_completion=False)
 
 
 @app.command()

@@ -21,7 +21,7 @@ from plimsoll.model.cluster import MIB_PER_GIB, InstanceType, InvalidFigureError
 from plimsoll.presets import ModelCatalog, catalog_of, declared_preset
 from plimsoll.text import did_you_mean
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
+app = typer.Typer(add_completion=False)
 
 
 @app.command()

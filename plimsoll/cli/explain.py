@@ -24,7 +24,7 @@ from plimsoll.errors import PlimsollError
 from plimsoll.model import Snapshot
 from plimsoll.model.api import WorkspaceRef
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
+app = typer.Typer(add_completion=False)
 
 Namespace = Annotated[
     str | None,

@@ -16,7 +16,7 @@ from plimsoll.cli.shared import (
     read_snapshot,
 )
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
+app = typer.Typer(add_completion=False)
 
 
 @app.command()

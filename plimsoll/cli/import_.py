@@ -11,7 +11,7 @@ from plimsoll.cli.shared import ERR, REFUSED, SETTLED, print_json
 from plimsoll.kaito import Conversion, convert
 from plimsoll.text import counted
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
+app = typer.Typer(add_completion=False)
 
 
 class Written(StrEnum):

@@ -10,7 +10,7 @@ from plimsoll.cli.shared import OUT, only_without
 from plimsoll.errors import PlimsollError
 from plimsoll.project import ClusterKind
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
+app = typer.Typer(add_completion=False)
 
 
 @app.command()

@@ -37,7 +37,7 @@ from plimsoll.text import counted
 _SIGNS: Final = {"In": "", "NotIn": "not ", "Gt": "> ", "Gte": ">= ", "Lt": "< ", "Lte": "<= "}
 """Of the operators of requirements that have values."""
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
+app = typer.Typer(add_completion=False)
 
 
 @app.command()

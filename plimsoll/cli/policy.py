@@ -16,7 +16,7 @@ from plimsoll.errors import PlimsollError
 from plimsoll.policy import Located
 from plimsoll.text import counted
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
+app = typer.Typer(add_completion=False)
 
 
 class Written(StrEnum):

@@ -11,7 +11,7 @@ from plimsoll.cli.shared import Format, Output, only_without, print_document, pr
 from plimsoll.errors import PlimsollError
 from plimsoll.presets import ModelCatalog, as_csv, from_kaito
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
+app = typer.Typer(add_completion=False)
 
 
 @app.command()

@@ -10,7 +10,7 @@ from rich.table import Table
 from plimsoll.cli.shared import ERR, Format, Output, only_with, print_document, print_table
 from plimsoll.errors import PlimsollError
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
+app = typer.Typer(add_completion=False)
 
 
 @app.command()

@@ -8,7 +8,7 @@ import typer
 from plimsoll.cli.shared import only_without
 from plimsoll.probe import ACCOUNT, run
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
+app = typer.Typer(add_completion=False)
 
 
 @app.command()

@@ -28,7 +28,7 @@ from plimsoll.text import counted
 if TYPE_CHECKING:
     from plimsoll.cluster.queues import UsageByQueue
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
+app = typer.Typer(add_completion=False)
 
 _READ: Final = ("Environment", "Queue", "Pod", "PodGroup", "Node")
 

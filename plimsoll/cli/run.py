@@ -33,7 +33,7 @@ from plimsoll.garbage import collect_rarely
 HUB_TIMEOUT_SECONDS: Final = 2.0
 """How long a round waits for what a hub says of models that were not named before; a job waits for its deadline."""
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
+app = typer.Typer(add_completion=False)
 
 
 @app.command()

@@ -26,7 +26,7 @@ from plimsoll.text import counted, shortlist
 if TYPE_CHECKING:
     from plimsoll.cost import Moving, Savings
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
+app = typer.Typer(add_completion=False)
 
 _READ: Final = ("Environment", "Node", "Pod", "DaemonSet", "Workspace", "PodGroup")
 

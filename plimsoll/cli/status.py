@@ -40,7 +40,7 @@ Namespace = Annotated[
     typer.Option("--namespace", "-n", help="show only Workspaces of this namespace", autocompletion=namespaces),
 ]
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
+app = typer.Typer(add_completion=False)
 
 
 @app.command()

@@ -12,7 +12,7 @@ from plimsoll.cli.shared import OUT, Context, Files, Kubeconfig, log_to_stderr, 
 if TYPE_CHECKING:
     from plimsoll.model import Snapshot
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
+app = typer.Typer(add_completion=False)
 
 
 @app.command()

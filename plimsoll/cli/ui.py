@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from plimsoll.ui import Feed
 
 LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
+app = typer.Typer(add_completion=False)
 
 
 @app.command()
