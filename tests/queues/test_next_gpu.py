@@ -8,6 +8,7 @@ from plimsoll.cluster.queues import NextGpu, QueueUsage, next_gpu, queue_usage
 from plimsoll.labels import QUEUE
 from plimsoll.model.cluster import Pod
 from plimsoll.model.kai import Queue
+from plimsoll.model.meta import Condition
 from tests.builders import a_node, a_snapshot
 from tests.queues.manifests import amounts, queue
 
@@ -160,3 +161,11 @@ def test_pods_without_a_queue_reduce_the_total_and_reservations_count_once() -> 
 def test_pods_on_nodes_that_do_not_count_reduce_no_other_node(state: dict[str, Any]) -> None:
     found = stands(q("a", quota=-1), a_node("away", count=8, **state), a_pod("other", "", 3, node="away"))
     assert found.total.gpu == 8000
+
+
+@pytest.mark.parametrize("kind", ["MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable"])
+@pytest.mark.parametrize(("status", "gpus"), [("True", 8000), ("Unknown", 8000), ("False", 12000)])
+def test_nodes_on_which_kai_does_not_schedule_do_not_count(kind: str, status: str, gpus: int) -> None:
+    node = a_node("away", count=4)
+    conditions = (*node.conditions, Condition.model_validate({"type": kind, "status": status}))
+    assert stands(q("a", quota=-1), node.model_copy(update={"conditions": conditions})).total.gpu == gpus

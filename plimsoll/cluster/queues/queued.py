@@ -56,7 +56,7 @@ class Queued(NamedTuple):
     refused: tuple[ShareRefusal, ...]
     """Pods whose request cannot be read."""
     capacity: Amount
-    """Allocatable amounts of usable nodes."""
+    """Allocatable amounts of usable nodes on which KAI schedules."""
     counted_nodes: frozenset[str]
     """Names of these nodes."""
 
@@ -85,7 +85,7 @@ class QueuedPods:
         self._pods = {id(pod): self._pod(pod, spec, smallest, groups) for pod in snapshot.pods}
         if len(self._requests) > len(self._pods):  # some are of pods that are gone
             self._requests = {each.queued.requests: each.queued.requests for each in self._pods.values() if each.queued}
-        counted = [each for each in self._nodes.values() if each.node.usable and not each.node.memory_pressure]
+        counted = [each for each in self._nodes.values() if each.node.usable and not each.node.troubled]
         return Queued(
             pods=tuple(each.queued for each in self._pods.values() if each.queued),
             refused=tuple(refused for each in self._pods.values() for refused in each.refused),

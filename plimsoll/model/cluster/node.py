@@ -1,7 +1,7 @@
 """A node, with the fields that planning needs."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator, Field
 from pydantic.aliases import AliasPath
@@ -9,6 +9,8 @@ from pydantic.aliases import AliasPath
 from plimsoll.labels import GPU_TIMESTAMP, INSTANCE_TYPE
 from plimsoll.model.meta import Condition, ObservedObject, Taint, condition_of, without_heartbeats
 from plimsoll.quantity import parse_devices
+
+_TROUBLES: Final = frozenset({"MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable"})
 
 
 def _without_timestamp(labels: Any) -> Any:
@@ -50,10 +52,9 @@ class Node(ObservedObject):
         return self.ready is not False and not self.unschedulable and not self.deleting
 
     @property
-    def memory_pressure(self) -> bool:
-        """Whether the kubelet reports that the node runs out of memory."""
-        condition = condition_of(self.conditions, "MemoryPressure")
-        return condition is not None and condition.status == "True"
+    def troubled(self) -> bool:
+        """Whether a condition says, or may say, that memory, disk, process IDs or the network of the node fail."""
+        return any(each.type in _TROUBLES and each.status != "False" for each in self.conditions)
 
     @property
     def instance_type(self) -> str:
