@@ -194,9 +194,11 @@ def test_non_preemptible_work_must_fit_the_quota() -> None:
 
 def test_classes_of_one_queue_share_its_limit() -> None:
     queue = a_queue("team", limit=1)
-    pods = [a_waiting_pod("a", gpu_fraction="0.7", queue="team"), a_waiting_pod("b", gpu_fraction="0.7", queue="team")]
-    other = pods[1].model_copy(update={"scheduler_name": "default-scheduler"})
-    assert len(planned(pods[0], other, queue, ROOT, POOL).nodes) == 1
+    one = a_waiting_pod("a", gpu_fraction="0.7", queue="team")
+    other = a_waiting_pod("b", gpu_fraction="0.7", queue="team", tolerations=[{"key": "b", "operator": "Exists"}])
+    assert len(planned(one, other, queue, ROOT, POOL).nodes) == 1
+    foreign = a_waiting_pod("b", gpu_fraction="0.7", queue="team", scheduler="default-scheduler")
+    assert len(planned(one, foreign, queue, ROOT, POOL).nodes) == 2, "it uses no queue"
 
 
 @pytest.mark.parametrize(

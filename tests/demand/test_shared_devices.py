@@ -13,6 +13,7 @@ from tests.builders import a_gpu_node, a_node_pool, a_queue, a_snapshot, a_waiti
 from tests.demand.plans import on_new, on_nodes, only, planned, refused, requests_of, types
 
 SHARED, SLICE = "nvidia.com/gpu.shared", "nvidia.com/mig-1g.10gb"
+KAI = "kai-scheduler"
 A10G_4, A100_8 = "g5.12xlarge", "p4de.24xlarge"
 OPEN = {"key": "plimsoll.dev/request", "operator": "Exists"}
 HALVES = a_node_pool("halves", (A10G_4,), requirements=[OPEN])
@@ -197,13 +198,14 @@ def test_a_declared_device_beside_an_undeclared_one_is_planned() -> None:
 @pytest.mark.parametrize(("resource", "blocked"), [(SHARED, False), (SLICE, True)])
 def test_queues_count_only_mig_slices(resource: str, blocked: bool) -> None:
     root, queue = a_queue("root", parent=""), a_queue("team", limit=0)
-    found = plan(*several(1, resource, queue="team"), root, queue)
+    found = plan(*several(1, resource, queue="team", scheduler=KAI), root, queue)
     assert bool(only(found).blocked) == blocked
 
 
 def test_running_mig_slices_count_in_their_queue() -> None:
-    running = [asking(f"running-{n}", SLICE, node="node", reason=None, phase="Running", queue="team") for n in range(2)]
-    pods = several(2, SLICE, queue="team")
+    in_queue = {"queue": "team", "scheduler": KAI}
+    running = [asking(f"running-{n}", SLICE, node="node", reason=None, phase="Running", **in_queue) for n in range(2)]
+    pods = several(2, SLICE, **in_queue)
     found = plan(*running, *pods, a_queue("root", parent=""), a_queue("team", limit=3))
     assert (len(on_new(found)), len(refused(found))) == (1, 1)
 

@@ -49,11 +49,9 @@ def a_bound_pod(
 ) -> Pod:
     metadata = {"name": name, "namespace": "ns", "labels": fields.pop("labels", {}), "annotations": annotations or {}}
     limits = {"nvidia.com/gpu": str(devices)} if devices else {}
+    containers = [{"name": "c", "resources": {"limits": limits}}]
     return Pod.read(
-        {
-            "metadata": metadata,
-            "spec": {"nodeName": node, "containers": [{"name": "c", "resources": {"limits": limits}}]} | fields,
-        }
+        {"metadata": metadata, "spec": {"schedulerName": KAI, "nodeName": node, "containers": containers} | fields}
     )
 
 
@@ -209,7 +207,7 @@ def test_a_pod_group_says_the_queue_and_the_preemptibility_of_a_load() -> None:
         ({"project": "b", "kai.scheduler/node-pool": "pool"}, KAI, "b-pool"),
         ({}, KAI, "default-queue"),
         ({"project": "b"}, "default-scheduler", ""),
-        ({QUEUE: "a"}, "default-scheduler", "a"),
+        ({QUEUE: "a"}, "default-scheduler", ""),
     ],
 )
 def test_the_queue_of_a_pod(labels: dict[str, str], scheduler: str, expected: str) -> None:
@@ -219,6 +217,7 @@ def test_the_queue_of_a_pod(labels: dict[str, str], scheduler: str, expected: st
 def test_the_default_scheduler_puts_no_pod_into_a_queue() -> None:
     pod = a_bound_pod(labels={"project": "b"}, schedulerName="default-scheduler")
     assert queue_of(pod, "default-scheduler") == ""
+    assert queue_of(a_bound_pod(labels={QUEUE: "a"}), "default-scheduler") == "a"
 
 
 def test_the_load_of_queues_is_that_of_bound_pods() -> None:
@@ -231,7 +230,8 @@ def test_the_load_of_queues_is_that_of_bound_pods() -> None:
         a_bound_pod("waits", devices=4, node="", **in_leaf),
         a_bound_pod("bad", annotations={"gpu-fraction": "much"}, **in_leaf),
         a_bound_pod("done", devices=4, **in_leaf).model_copy(update={"phase": "Succeeded"}),
-        a_bound_pod("elsewhere", devices=1),
+        a_bound_pod("elsewhere", devices=1, schedulerName="default-scheduler"),
+        a_bound_pod("of another scheduler", devices=1, schedulerName="default-scheduler", **in_leaf),
     ]
     snapshot = a_snapshot(a_node("n"), *pods)
     memory = exact_milli(A100_MIB // 4, A100_MIB // 100 * 100)
@@ -246,3 +246,14 @@ def test_gpus_and_mig_devices_of_one_pod_add_up_and_its_cpu_counts_once() -> Non
     amount = Amount(7000, 2_000_000)
     assert QueueLoads().update(snapshot, None) == {"leaf": QueueLoad(amount)}
     assert queue_usage(snapshot).allocated == {"leaf": amount}
+
+
+@pytest.mark.parametrize(("scheduler", "used"), [(KAI, 2000), ("default-scheduler", 0), ("volcano", 0)])
+def test_the_gate_and_the_usage_count_the_same_pods(scheduler: str, used: int) -> None:
+    """KAI counts pods of other schedulers in no queue, whatever their labels."""
+    pod = a_bound_pod(devices=2, labels={QUEUE: "leaf"}, schedulerName=scheduler)
+    snapshot = a_snapshot(a_node("n", count=4), pod, *queues(queue("leaf", gpu=amounts(2, 2))))
+    loads = QueueLoads().update(snapshot, None)
+    assert loads == queue_usage(snapshot).loads == ({"leaf": QueueLoad(Amount(used))} if used else {})
+    why = QueueGate(snapshot.queues, loads).why_not("leaf", Amount(1000), preemptible=True)
+    assert refused(why) == ((OVER_LIMIT, "leaf") if used else ())

@@ -29,12 +29,15 @@ DEFAULT_SCHEDULER: Final = "default-scheduler"
 
 
 def queue_of(pod: Pod, queue_scheduler: str, group: PodGroup | None = None) -> str:
-    """The queue of a pod; empty if another scheduler's pod names none. That of a PodGroup never changes."""
+    """The queue of a pod; empty for pods of other schedulers, as in KAI. That of a PodGroup never changes."""
+    # Where queues go with the default scheduler, which does not know them, pods of every scheduler may name one.
+    known = queue_scheduler != DEFAULT_SCHEDULER
+    if known and pod.scheduler_name != queue_scheduler:
+        return ""
     if group is not None and group.queue:
         return group.queue
     named = pod.labels.get(QUEUE, "")
-    # Pods with queues may use the default scheduler, which does not know queues.
-    if named or pod.scheduler_name != queue_scheduler or queue_scheduler == DEFAULT_SCHEDULER:
+    if named or not known:
         return named
     project, node_pool = pod.labels.get(PROJECT), pod.labels.get(NODE_POOL)
     if project and node_pool:

@@ -8,12 +8,9 @@ from functools import cached_property
 from plimsoll.cluster.queues.amount import NOTHING, Amount, Resource, total
 from plimsoll.cluster.queues.fair_share import NO_USAGE, PastUsage, fair_shares
 from plimsoll.cluster.queues.load import QueueLoad
-from plimsoll.cluster.queues.preemptibility import DEFAULT_SCHEDULER
 from plimsoll.cluster.queues.queued import QueuedPod, QueuedPods
 from plimsoll.cluster.queues.tree import QueueTree
 from plimsoll.model import Snapshot
-from plimsoll.model.api import EnvironmentSpec
-from plimsoll.model.cluster import Pod
 from plimsoll.packing import Milli
 
 
@@ -60,14 +57,12 @@ class IncrementalUsage:
 
     def of(self, snapshot: Snapshot, past: PastUsage = NO_USAGE) -> QueueUsage:
         """`past` is what the queues used before, for time-based fair share."""
-        environment = snapshot.environment.spec
         tree = QueueTree(snapshot.queues)
         queued, refused, capacity, counted_nodes = self._pods.read(snapshot)
-        # Pods of other schedulers use the cluster, and no queue.
         own: list[QueuedPod] = []
         foreign: list[QueuedPod] = []
         for each in queued:
-            (own if each.queue in tree and _is_kais(each.pod, environment) else foreign).append(each)
+            (own if each.queue in tree else foreign).append(each)
         running = tuple(each for each in own if each.pod.node_name)
         pending = tuple(each for each in own if not each.pod.node_name and not each.pod.deleting)
         there = capacity - total(each.requests for each in foreign if each.pod.node_name in counted_nodes)
@@ -91,11 +86,6 @@ class IncrementalUsage:
 def queue_usage(snapshot: Snapshot, past: PastUsage = NO_USAGE) -> QueueUsage:
     """The usage of the queues of one snapshot; `past` is what they used before, for time-based fair share."""
     return IncrementalUsage().of(snapshot, past)
-
-
-def _is_kais(pod: Pod, environment: EnvironmentSpec) -> bool:
-    """Whether the scheduler that knows queues schedules the pod."""
-    return environment.queue_scheduler in (DEFAULT_SCHEDULER, pod.scheduler_name)
 
 
 def _by_name(pods: Sequence[QueuedPod]) -> tuple[dict[str, Amount], dict[str, Amount]]:
