@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import pytest
 import yaml
 
 from plimsoll.labels import QUEUE
@@ -90,3 +91,23 @@ def test_a_plan_says_which_queue_is_next() -> None:
     done = plimsoll("plan", "-f", "-", "--output", "json", given=GIVEN)
     assert json.loads(done.stdout)["nextGpu"]["queue"] == "notebooks"
     assert "next: 2 GPUs for Queue notebooks" in plimsoll("plan", "-f", "-", given=GIVEN).stdout
+
+
+@pytest.mark.parametrize(
+    ("spec", "field", "counts_as"),
+    [
+        ({"resources": {"gpu": amounts(2) | {"quota": "abc"}}}, "gpu quota 'abc'", "0"),
+        ({"resources": {"cpu": amounts(2) | {"limit": "10"}}}, "cpu limit '10'", "0"),
+        ({"resources": {"gpu": amounts(-2)}}, "gpu quota is -2", "0"),
+        ({"resources": {"memory": 5}}, "spec.resources.memory", "0"),
+        ({"priority": "high"}, "the priority 'high'", "100"),
+    ],
+)
+def test_what_cannot_be_read_of_a_queue_is_told(spec: dict[str, Any], field: str, counts_as: str) -> None:
+    given = yaml.safe_dump_all([NODE, queue("sound"), queue("bad", **spec)])
+    done = plimsoll("queues", "-f", "-", "--output", "json", given=given)
+    assert done.returncode == 0, done.stderr
+    [warning] = json.loads(done.stdout)["warnings"]
+    assert warning.startswith(f"Queue bad: {field}")
+    assert warning.endswith(f"counts as {counts_as}")
+    assert f"warning: Queue bad: {field}" in plimsoll("queues", "-f", "-", given=given).stdout.replace("\n", " ")

@@ -1,12 +1,13 @@
 """Usage of queues: what their pods use and request, what the cluster has, and the queues' fair shares."""
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from plimsoll.cluster.queues.amount import NOTHING, Amount, Resource, total
 from plimsoll.cluster.queues.fair_share import NO_USAGE, PastUsage, fair_shares
+from plimsoll.cluster.queues.fields import faults
 from plimsoll.cluster.queues.load import QueueLoad
 from plimsoll.cluster.queues.queued import QueuedPod, QueuedPods
 from plimsoll.cluster.queues.tree import QueueTree
@@ -79,13 +80,29 @@ class IncrementalUsage:
             non_preemptible=_with_descendants(tree, kept),
             waiting=_with_descendants(tree, waiting),
             fair=fair_shares(tree, free, wanted, past),
-            warnings=(*(f"not counted: {each.message}" for each in refused), *past.warnings),
+            warnings=(
+                *_misread(tree),
+                *(f"not counted: {each.message}" for each in refused),
+                *past.warnings,
+            ),
         )
 
 
 def queue_usage(snapshot: Snapshot, past: PastUsage = NO_USAGE) -> QueueUsage:
     """The usage of the queues of one snapshot; `past` is what they used before, for time-based fair share."""
     return IncrementalUsage().of(snapshot, past)
+
+
+def _misread(tree: QueueTree) -> Iterator[str]:
+    """Amounts and priorities of queues that cannot be read as they stand, and what they count as instead."""
+    for name in tree:
+        for fault in faults(tree.queue(name).spec):
+            if fault.rule not in ("queue-invalid-field", "queue-negative"):
+                continue
+            if fault.field.startswith("spec.resources"):
+                yield f"Queue {name}: {fault.message}; it counts as 0"
+            elif fault.field == "spec.priority":
+                yield f"Queue {name}: {fault.message}; it counts as {tree.priority(name)}"
 
 
 def _by_name(pods: Sequence[QueuedPod]) -> tuple[dict[str, Amount], dict[str, Amount]]:
