@@ -57,6 +57,28 @@ def test_the_queue_within_its_quota_goes_before_the_one_of_higher_priority() -> 
     assert following(*objects) == ("a", True, [])
 
 
+def test_the_quota_of_every_resource_counts() -> None:
+    some = {"gpu": amounts(4), "cpu": amounts(0), "memory": amounts(-1)}
+    pods = (a_pod("p", "a", cpu="1"), a_pod("r", "b", cpu="1"))
+    for resources, first in ((some, "b"), (some | {"cpu": amounts(1000)}, "a")):
+        a = Queue.read(queue("a", resources=resources, priority=200))
+        assert following(a, q("b", quota=4), *pods) == (first, True, [])
+
+
+def test_a_queue_is_above_its_fair_share_if_it_is_in_all_resources() -> None:
+    """With CPU within its share, the one above its GPUs keeps its place by priority, as in KAI."""
+    tree = (q("a", quota=1, weight=0, priority=200), q("b", quota=0))
+    pods = (a_pod("x", "a", 2, node="n"), a_pod("p", "a"), a_pod("r", "b"))
+    assert following(*tree, *pods) == ("a", True, [])
+
+
+def test_a_queue_without_a_share_of_what_it_uses_goes_last() -> None:
+    nothing = {"gpu": amounts(0, weight=0), "cpu": amounts(-1), "memory": amounts(-1)}
+    a = Queue.read(queue("a", resources=nothing))
+    held = a_pod("x", "b", 6, node="n")
+    assert following(a, q("b", quota=0), held, a_pod("p", "a"), a_pod("r", "b", 2)) == ("b", True, [])
+
+
 def test_priority_goes_before_the_smaller_share() -> None:
     objects = (
         q("a", quota=4),

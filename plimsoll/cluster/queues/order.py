@@ -1,8 +1,9 @@
 """Which queue would get the next GPU, and whose work would be reclaimed for it, in KAI's order of queues.
 
-Between the queues of one level: first those within their fair share, then those that stay within their quota, then by
-priority, then by the smaller dominant share (DRF): the largest of its fractions of its fair shares of GPUs, CPU and
-memory.
+Between the queues of one level: first those that are not above their fair share in all resources, then those that stay
+within their quota in all, then by priority, then those that use nothing of which they have no share, then by the
+smaller dominant share (DRF): the largest of the fractions of their shares of GPUs, CPU and memory, with the pod and
+without it.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,8 +17,8 @@ from plimsoll.cluster.queues.queued import QueuedPod
 from plimsoll.cluster.queues.reclaim import Reclaim
 from plimsoll.cluster.queues.usage import QueueUsage
 
-_NO_SHARE: Final = 1000
-"""Penalty for using a resource without a share of it."""
+_NO_SHARE: Final = {Resource.GPU: Fraction(1), Resource.CPU: Fraction(1), Resource.MEMORY: Fraction(1, 10**6)}
+"""What a queue without a share of a resource has of it instead: a thousandth of KAI's GPU, millicore and byte."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,27 +72,30 @@ def _by_urgency(each: QueuedPod) -> tuple[int, str, str, str]:
     return (-each.pod.priority, each.pod.creation_timestamp, *each.pod.key)
 
 
-def _key(usage: QueueUsage, name: str, head: QueuedPod | None) -> tuple[bool, bool, int, Fraction, str, str]:
+def _key(
+    usage: QueueUsage, name: str, head: QueuedPod | None
+) -> tuple[bool, bool, int, bool, Fraction, Fraction, str, str]:
     allocated = usage.allocated[name]
     with_pod = allocated + (head.requests if head else NOTHING)
     return (
-        allocated.gpu > usage.fair[name].gpu,
+        all(allocated[resource] > usage.fair[name][resource] for resource in Resource),
         not _within_quota(usage, name, with_pod),
         -usage.tree.priority(name),
+        any(with_pod[resource] and usage.allocatable(name, resource) == 0 for resource in Resource),
         _dominant_share(usage, name, with_pod),
+        _dominant_share(usage, name, allocated),
         usage.tree.queue(name).creation_timestamp,
         name,
     )
 
 
 def _dominant_share(usage: QueueUsage, name: str, allocated: Amount) -> Fraction:
-    """A queue's largest fraction of its fair share, or of its quota if that is larger."""
+    """A queue's largest fraction of what it may have; KAI takes one without a share of a resource as far above."""
     parts = [Fraction(0)]
     for resource in Resource:
-        quota = usage.tree.amounts(name, resource).quota
-        share = max(usage.fair[name][resource], usage.total[resource] if quota is None else quota)
-        whole = Fraction(share) if share else Fraction(usage.total[resource] or 1, _NO_SHARE)
-        parts.append(allocated[resource] / whole)
+        share = usage.allocatable(name, resource)
+        whole = Fraction(usage.total[resource] if share is None else share)
+        parts.append(allocated[resource] / (whole or _NO_SHARE[resource]))
     return max(parts)
 
 
@@ -101,6 +105,6 @@ def _worth(usage: QueueUsage, name: str) -> tuple[object, ...]:
 
 
 def _within_quota(usage: QueueUsage, name: str, allocated: Amount) -> bool:
-    """Whether the GPUs stay within the quota."""
-    quota = usage.tree.amounts(name, Resource.GPU).quota
-    return quota is None or allocated.gpu <= quota
+    """Whether all resources stay within the quota."""
+    quotas = ((resource, usage.tree.amounts(name, resource).quota) for resource in Resource)
+    return all(quota is None or allocated[resource] <= quota for resource, quota in quotas)

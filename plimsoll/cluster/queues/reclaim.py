@@ -116,14 +116,7 @@ class Reclaim:
         return lambda resource: self._tree.amounts(name, resource).quota
 
     def _allocatable(self, name: str) -> Callable[[Resource], Milli | None]:
-        def most(resource: Resource) -> Milli | None:
-            amounts = self._tree.amounts(name, resource)
-            if amounts.quota is None:
-                return amounts.limit
-            share = max(amounts.quota, self._usage.fair[name][resource])
-            return share if amounts.limit is None else min(share, amounts.limit)
-
-        return most
+        return lambda resource: self._usage.allocatable(name, resource)
 
     def _within(self, amount: Amount, most: Callable[[Resource], Milli | None]) -> bool:
         return all((limit := most(resource)) is None or amount[resource] <= limit for resource in Resource)

@@ -44,6 +44,14 @@ class QueueUsage:
         used, kept = _by_name(self.running)
         return {name: QueueLoad(amount, kept.get(name, NOTHING)) for name, amount in used.items()}
 
+    def allocatable(self, name: str, resource: Resource) -> Milli | None:
+        """The most that a queue has without being above its share; None: unlimited."""
+        amounts = self.tree.amounts(name, resource)
+        if amounts.quota is None:
+            return amounts.limit
+        share = max(amounts.quota, self.fair[name][resource])
+        return share if amounts.limit is None else min(share, amounts.limit)
+
     @cached_property
     def free_gpu_milli(self) -> Milli:
         """What no pod uses, in total rather than on one node."""
