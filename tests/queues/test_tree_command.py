@@ -82,6 +82,15 @@ def test_the_tree_for_people() -> None:
     assert "reclaimed from research/a of Queue training" in done.stdout
 
 
+def test_what_cannot_be_reclaimed_is_not_explained_by_shares_that_are_kept() -> None:
+    """Training is above its fair share, but the pod is training's own."""
+    given = yaml.safe_dump_all([NODE, queue("training", gpu=amounts(2, weight=0)), *(a_pod("a", "training", 4, "n"),)])
+    waiting = yaml.safe_dump(a_pod("b", "training", 1))
+    last = plimsoll("queues", "-f", "-", given=f"{given}---\n{waiting}").stdout.splitlines()[-1]
+    assert "nothing can be reclaimed" in last
+    assert "above its fair share" not in last
+
+
 def test_without_queues_the_output_says_so() -> None:
     done = plimsoll("queues", "-f", "-", given=yaml.safe_dump(NODE))
     assert (done.returncode, done.stdout) == (0, "there are no Queues\n")

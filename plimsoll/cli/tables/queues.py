@@ -73,7 +73,7 @@ def next_line(following: NextGpu | None) -> str:
     if following.free:
         return f"{head}, free now"
     if not following.victims:
-        return f"{head}, with new capacity: no queue is above its fair share, so nothing can be reclaimed"
+        return f"{head}, with new capacity: nothing can be reclaimed for it"
     taken = [f"{pod.pod.namespace}/{pod.pod.name} of Queue {pod.queue}" for pod in following.victims]
     return f"{head}, with new capacity or reclaimed from {shortlist(taken)}"
 

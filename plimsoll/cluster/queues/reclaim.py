@@ -21,10 +21,15 @@ class Reclaim:
         """Pods that free the GPUs, of those given, the first to go first; empty if there are none.
 
         Pods are added until KAI would reclaim them together: one more may be needed for the queues above to stay within
-        their shares. Then those that are not needed are left out.
+        their shares. Then those that are not needed are left out. Small pods may bring a queue to its share before
+        enough is free; then the largest go first.
         """
         if not self.possible:
             return ()
+        given = tuple(ordered)
+        return self._taken(given) or self._taken(sorted(given, key=lambda each: -each.gpu_milli))
+
+    def _taken(self, ordered: Iterable[QueuedPod]) -> tuple[QueuedPod, ...]:
         taken: list[QueuedPod] = []
         spared: set[str] = set()
         """Queues of which nothing more may be taken, until more is taken of others."""
