@@ -123,6 +123,15 @@ def test_within_a_queue_the_highest_priority_then_the_oldest() -> None:
         assert found.pod.pod.name == name
 
 
+@pytest.mark.parametrize("labels", [{"priorityClassName": "build-preemptible"}, {"serving.knative.dev/service": "s"}])
+def test_the_priority_within_a_queue_is_the_one_that_kai_takes(labels: dict[str, str]) -> None:
+    urgent = a_pod("urgent", "a", labels=labels | {QUEUE: "a"}, priority=0, created="2")
+    pods = (a_pod("old", "a", priority=0, created="1"), urgent)
+    found = next_gpu(stands(q("a", quota=4), *pods))
+    assert found is not None
+    assert found.pod.pod.name == "urgent"
+
+
 def test_a_pod_that_its_queue_would_not_admit_is_skipped() -> None:
     objects = (q("a", quota=1, limit=1), q("b", quota=0), a_pod("p", "a", 2), a_pod("r", "b"))
     assert following(*objects) == ("b", True, [])
@@ -138,6 +147,13 @@ def test_work_over_its_fair_share_is_reclaimed_lowest_priority_and_newest_first(
     )
     assert following(*tree, *running, a_pod("p", "a"), gpus=4) == ("a", False, ["newest"])
     assert following(*tree, *running, a_pod("p", "a", 2), gpus=4) == ("a", False, ["newest", "kept-2"])
+
+
+def test_larger_pods_are_reclaimed_if_smaller_ones_bring_their_queue_to_its_share() -> None:
+    """Without the newest, b is at its share, and the large one may not go; without the large one, it is below."""
+    tree = (q("a", quota=2), q("b", quota=2))
+    running = (a_pod("large", "b", 2, node="n", created="1"), a_pod("newest", "b", node="n", created="2"))
+    assert following(*tree, *running, a_pod("p", "a", 2), gpus=3) == ("a", False, ["large"])
 
 
 def test_non_preemptible_work_is_not_reclaimed() -> None:

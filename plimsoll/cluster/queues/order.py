@@ -69,7 +69,7 @@ def _heads(usage: QueueUsage) -> dict[str, QueuedPod]:
 
 
 def _by_urgency(each: QueuedPod) -> tuple[int, str, str, str]:
-    return (-each.pod.priority, each.pod.creation_timestamp, *each.pod.key)
+    return (-each.priority, each.pod.creation_timestamp, *each.pod.key)
 
 
 def _key(

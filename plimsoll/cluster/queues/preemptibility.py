@@ -53,10 +53,10 @@ def is_preemptible(pod: Pod, group: PodGroup | None = None) -> bool:
     declared = (group.preemptibility if group is not None else "") or pod.labels.get(PREEMPTIBILITY, "").lower()
     if declared in ("preemptible", "non-preemptible", "semi-preemptible"):
         return declared == "preemptible"
-    return _priority(pod, group) < NON_PREEMPTIBLE_FROM
+    return priority_of(pod, group) < NON_PREEMPTIBLE_FROM
 
 
-def _priority(pod: Pod, group: PodGroup | None) -> int:
+def priority_of(pod: Pod, group: PodGroup | None = None) -> int:
     """The value of the first class that is known: of the PodGroup, the label and the pod; else by kind of workload."""
     for name in (
         group.priority_class if group is not None else "",

@@ -9,7 +9,7 @@ from plimsoll.cluster.nodes import GpuLabels, gpu_devices, mig_gpus, parse_gpu_l
 from plimsoll.cluster.pods import ShareRefusal, is_reservation, read_shares
 from plimsoll.cluster.queues.amount import MILLI, Amount, total
 from plimsoll.cluster.queues.load import GpuFigures, gpu_milli, mig_milli
-from plimsoll.cluster.queues.preemptibility import is_preemptible, queue_of
+from plimsoll.cluster.queues.preemptibility import is_preemptible, priority_of, queue_of
 from plimsoll.model import Snapshot
 from plimsoll.model.api import EnvironmentSpec
 from plimsoll.model.cluster import Node, Pod
@@ -27,6 +27,8 @@ class QueuedPod:
     queue: str
     requests: Amount
     preemptible: bool
+    priority: int = 0
+    """As KAI takes it: of its PodGroup, label, class or kind of workload."""
 
     @property
     def gpu_milli(self) -> Milli:
@@ -115,7 +117,8 @@ class QueuedPods:
         if shares.found or mig:
             amount = Amount.of(sum((gpu_milli(each.share, gpu) for each in shares.found), mig), pod.host)
             queue, preemptible = queue_of(pod, spec.queue_scheduler, group), is_preemptible(pod, group)
-            queued = QueuedPod(pod, queue, self._requests.setdefault(amount, amount), preemptible)
+            requests = self._requests.setdefault(amount, amount)
+            queued = QueuedPod(pod, queue, requests, preemptible, priority_of(pod, group))
         return _ReadPod(pod, gpu, group, queued, shares.refused)
 
 
