@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from plimsoll.cluster.queues import NextGpu, QueueUsage, next_gpu, queue_usage
-from plimsoll.labels import QUEUE
+from plimsoll.labels import QUEUE, SELECTED_NODE
 from plimsoll.model.cluster import Pod
 from plimsoll.model.kai import Queue
 from plimsoll.model.meta import Condition
@@ -207,3 +207,13 @@ def test_nodes_on_which_kai_does_not_schedule_do_not_count(kind: str, status: st
     node = a_node("away", count=4)
     conditions = (*node.conditions, Condition.model_validate({"type": kind, "status": status}))
     assert stands(q("a", quota=-1), node.model_copy(update={"conditions": conditions})).total.gpu == gpus
+
+
+def test_a_pod_that_is_being_bound_uses_its_queue() -> None:
+    pod = a_pod("one", "team", gpus=2)
+    binding = pod.model_copy(update={"uid": "u", "annotations": {SELECTED_NODE: "n/u"}})
+    assert (
+        stands(q("team"), binding).allocated["team"]
+        == stands(q("team"), a_pod("one", "team", gpus=2, node="n")).allocated["team"]
+    )
+    assert following(q("team"), binding) is None

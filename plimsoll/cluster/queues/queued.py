@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from plimsoll.cluster.nodes import GpuLabels, gpu_devices, mig_gpus, parse_gpu_labels
-from plimsoll.cluster.pods import ShareRefusal, is_reservation, read_shares
+from plimsoll.cluster.pods import ShareRefusal, is_reservation, node_of, read_shares
 from plimsoll.cluster.queues.amount import MILLI, Amount, total
 from plimsoll.cluster.queues.load import GpuFigures, gpu_milli, mig_milli
 from plimsoll.cluster.queues.preemptibility import is_preemptible, priority_of, queue_of
@@ -105,7 +105,7 @@ class QueuedPods:
         self, pod: Pod, spec: EnvironmentSpec, smallest: GpuFigures, groups: Mapping[tuple[str, str], PodGroup]
     ) -> _ReadPod:
         group = groups.get((pod.namespace, pod.annotations.get(POD_GROUP_NAME, ""))) if groups else None
-        node = self._nodes.get(pod.node_name)
+        node = self._nodes.get(node_of(pod))
         gpu = smallest if node is None else node.gpu
         known = self._pods.get(id(pod))
         if known is not None and known.group is group and known.gpu == gpu:

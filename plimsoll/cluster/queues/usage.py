@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from plimsoll.cluster.pods import node_of
 from plimsoll.cluster.queues.amount import NOTHING, Amount, Resource, total
 from plimsoll.cluster.queues.fair_share import NO_USAGE, PastUsage, fair_shares
 from plimsoll.cluster.queues.fields import faults
@@ -72,9 +73,9 @@ class IncrementalUsage:
         foreign: list[QueuedPod] = []
         for each in queued:
             (own if each.queue in tree else foreign).append(each)
-        running = tuple(each for each in own if each.pod.node_name)
-        pending = tuple(each for each in own if not each.pod.node_name and not each.pod.deleting)
-        there = capacity - total(each.requests for each in foreign if each.pod.node_name in counted_nodes)
+        running = tuple(each for each in own if node_of(each.pod))
+        pending = tuple(each for each in own if not node_of(each.pod) and not each.pod.deleting)
+        there = capacity - total(each.requests for each in foreign if node_of(each.pod) in counted_nodes)
         free = Amount(*(max(0, there[resource]) for resource in Resource))
         used, kept = _by_name(running)
         waiting, _ = _by_name(pending)
