@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from plimsoll.labels import GPU_GROUP
 from plimsoll.model.cluster import Pod
 from plimsoll.packing import exact_milli
 from plimsoll.packing.nodes import FreeNode, NodeShape, PodNeed
 from plimsoll.plan.demand import RequestedNode
 from tests.builders import a_gpu_node, a_node_pool, a_queue, a_waiting_pod
-from tests.demand.plans import on_new, only, planned, refused, requests_of, types
+from tests.demand.plans import on_new, on_nodes, only, planned, refused, requests_of, types
 from tests.packing.exact import fewest_gpus_of_nodes
 
 A100 = "p4d.24xlarge"
@@ -244,3 +245,27 @@ def test_a_demand_has_the_place_of_each_pod() -> None:
     plan = planned(of_a100, EIGHT, requested=requested)
     assert only(plan).on_requested == {requested[0].name: ("uid-on-requested",)}
     assert only(plan).gpu_milli == 8000
+
+
+def test_a_gpu_is_shared_by_pods_of_one_scheduler() -> None:
+    """TensorFusion cannot use what KAI leaves of a GPU: a pod planned there would wait for ever."""
+    node = a_gpu_node("node", "NVIDIA-L4", gpus=1)
+    used = a_waiting_pod("used", gpu_fraction="0.5", node="node", reason=None, phase="Running")
+    pool = a_node_pool("pool", ("g6.xlarge",))
+    kai = a_waiting_pod("kai", gpu_fraction="0.3")
+    other = a_waiting_pod("other", gpu_fraction="0.3").model_copy(update={"scheduler_name": "tensor-fusion-scheduler"})
+    assert on_nodes(planned(kai, node, used, pool)) == {"uid-kai": "node"}
+    assert types(planned(other, node, used, pool)) == ["g6.xlarge"]
+
+
+def test_a_node_of_two_schedulers_has_only_free_gpus_for_others() -> None:
+    kai = a_waiting_pod("kai", gpu_fraction="0.3")
+    running = [
+        a_waiting_pod(scheduler, gpu_fraction="0.5", node="node", reason=None, phase="Running").model_copy(
+            update={"scheduler_name": scheduler, "labels": {GPU_GROUP: scheduler}}
+        )
+        for scheduler in ("kai-scheduler", "tensor-fusion-scheduler")
+    ]
+    for gpus, places in ((2, {}), (3, {"uid-kai": "node"})):
+        node = a_gpu_node("node", "NVIDIA-L4", gpus=gpus)
+        assert on_nodes(planned(kai, node, *running, a_node_pool("pool", ("g6.xlarge",)))) == places

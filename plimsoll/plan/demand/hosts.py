@@ -33,6 +33,8 @@ class Kind:
     gpus: GpuKind
     placements: frozenset[Placement]
     """The placements of the pods that can run on these nodes."""
+    scheduler: str = ""
+    """As of FreeHost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +87,7 @@ class Hosts:
         of = host.source
         placements = self._on_node(of.labels, of.taints, of.name) if isinstance(of, Node) else self._on_shape(of)
         gpus = GpuKind(host.free.kind, host.gpu_memory_mib, host.sharing)
-        return self._kind(gpus, placements) if placements else None
+        return self._kind(gpus, placements, scheduler=host.scheduler) if placements else None
 
     def kind_of_requested(self, node: RequestedNode, shapes: Sequence[PoolShape]) -> Kind | None:
         """Kind of a requested node that may come as any of these shapes; None if the shapes differ in what pods may
@@ -110,7 +112,7 @@ class Hosts:
                 served = frozenset(each for each, own in terms.items() if own in ((), requires))
                 ranks = tuple(sorted((_digest(each), preference(each, shape)) for each in served if each.preferred))
                 gpus = GpuKind(shape.kind, shape.gpu_memory_mib or None, shape.sharing)
-                kind = self._kind(gpus, served, ("new", shape.weight, requires, ranks))
+                kind = self._kind(gpus, served, "new", shape.weight, requires, ranks)
                 packed = NodeShape(
                     f"{shape.name}/{number}" if requires else shape.name,
                     kind.name, shape.gpus, shape.cpu_milli, shape.memory_mib, shape.price, shape.pods,
@@ -134,13 +136,13 @@ class Hosts:
             found = self._known[shape.name,] = frozenset(each for each in self._placements if shape.serves(each))
         return found
 
-    def _kind(self, gpus: GpuKind, placements: frozenset[Placement], more: tuple[object, ...] = ()) -> Kind:
-        key = (gpus, placements, *more)
+    def _kind(self, gpus: GpuKind, placements: frozenset[Placement], *more: object, scheduler: str = "") -> Kind:
+        key = (gpus, placements, *more, scheduler)
         found = self._kinds.get(key)
         if found is None:
-            text = repr((*gpus, sorted(map(_digest, placements)), more))
+            text = repr((*gpus, sorted(map(_digest, placements)), more, scheduler))
             name = f"{gpus.product} {hashlib.sha256(text.encode()).hexdigest()[:12]}"
-            found = self._kinds[key] = Kind(name, gpus, placements)
+            found = self._kinds[key] = Kind(name, gpus, placements, scheduler)
         return found
 
 

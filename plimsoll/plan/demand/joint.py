@@ -43,11 +43,8 @@ class JointPacking:
     def shared(
         self, parts: Sequence[Part], able: Sequence[PodNeed], free: Sequence[FreeNode], shapes: Sequence[NodeShape]
     ) -> Sequence[Part]:
-        """The parts without the new nodes whose pods fit the other new nodes. `able` has the needs of the placed pods,
-        for all kinds that they could use.
-
-        Once all these nodes are requested, pods may use any of them, and the repeated plan would withdraw some.
-        """
+        """The parts without the new nodes whose pods fit the other new nodes: once all are requested, the repeated plan
+        would withdraw these. `able` has the needs of the placed pods, for all kinds that they could use."""
         new = Counter(node.shape or "" for part in parts for node in part.packing.new_nodes)
         opened = [shape for shape in shapes if shape.name in new]
         kinds = {shape.kind for shape in opened}
@@ -74,8 +71,7 @@ class JointPacking:
         return all_fit(part.needs, part.shapes, part.free, limits=part.limits, seconds=self._seconds)
 
     def fewest_gpus(self, needs: Sequence[PodNeed], shapes: Sequence[NodeShape]) -> float:
-        """Number of GPUs of the new nodes that these pods need if no other node is available. Infinite if some fit
-        none."""
+        """GPUs of the new nodes that these pods need without other nodes. Infinite if some fit none."""
         packing = pack_nodes(needs, shapes, seconds=self._seconds)
         return math.inf if packing.unplaced else packing.gpus
 

@@ -1,23 +1,18 @@
 """NewNodes: which of the new nodes of a packing are requested now, and for which pods."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Protocol
 
 from plimsoll.packing import GPU_MILLI
 from plimsoll.packing.nodes import FilledNode, PodNeed
-from plimsoll.plan.classes import DemandClass
+from plimsoll.plan.demand.class_plan import ClassPlan
 from plimsoll.plan.demand.demand import PlannedNode
 from plimsoll.plan.demand.hosts import ShapeOffer
 from plimsoll.plan.demand.joint import Part
 
 
-class _OfClass(Protocol):
-    demand_class: DemandClass
-
-
 class NewNodes:
     def __init__(
-        self, offers: Mapping[str, ShapeOffer], class_of: Mapping[str, _OfClass], needs: Mapping[str, PodNeed]
+        self, offers: Mapping[str, ShapeOffer], class_of: Mapping[str, ClassPlan], needs: Mapping[str, PodNeed]
     ) -> None:
         self._offers = offers
         self._class_of = class_of

@@ -93,7 +93,9 @@ class DemandRound:
         each.refused |= each.members.unreadable
         each.redacted |= each.members.redacted
         offers = [offer for offer in usable.offers.values() if placement in offer.kind.placements]
-        each.levels = [usable.existing_kinds(each.demand_class, usable.kinds.keys())]
+        schedulers = "", each.demand_class.scheduler
+        own = {name for name, kind in usable.kinds.items() if kind.scheduler in schedulers}
+        each.levels = [usable.existing_kinds(each.demand_class, own)]
         for rank in sorted({_rank(offer, each) for offer in offers}):
             more = {offer.kind.name: offer.kind.gpus for offer in offers if _rank(offer, each) == rank}
             each.levels.append({**each.levels[-1], **more})

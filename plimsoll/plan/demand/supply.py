@@ -28,6 +28,8 @@ class FreeHost:
     """Whole thousandths of the device with the most free."""
     sharing: DeviceSharing = NOT_SHARED
     """How its GPUs are allocatable: as whole GPUs or as several devices each."""
+    scheduler: str = ""
+    """The scheduler whose pods share its GPUs: those of others cannot join them. Empty if no GPU is shared."""
 
 
 class Supply:
@@ -72,9 +74,14 @@ def _of_node(account: GpuAccount | None, settings: DemandSettings) -> FreeHost |
     if sharing.resource:
         return _of_shared(account, sharing)
     milli = account.likely_free_milli
+    members = [*(each for group in account.groups for each in group.members), *(each for each, _ in account.ungrouped)]
+    schedulers = sorted({each.pod.scheduler_name for each in members})
+    if len(schedulers) > 1:  # it is not known here whose shares use which of the GPUs
+        milli = tuple(free if free == GPU_MILLI else 0 for free in milli)
     if not (account.shareable and account.kind and any(milli)):
         return None
-    return FreeHost(free_node(account, milli), account.node, account.memory_mib, max(map(int, milli)))
+    free, scheduler = free_node(account, milli), schedulers[0] if len(schedulers) == 1 else ""
+    return FreeHost(free, account.node, account.memory_mib, max(map(int, milli)), scheduler=scheduler)
 
 
 def _of_shared(account: GpuAccount, sharing: DeviceSharing) -> FreeHost | None:
