@@ -137,13 +137,11 @@ def _parts(
 def filled(parts: Iterable[Part]) -> list[FilledNode]:
     """The nodes of all parts, with their pods. An existing node has those of all parts."""
     existing: dict[str, FilledNode] = {}
-    new: list[FilledNode] = []
     for node in (node for part in parts for node in part.packing.nodes):
         if node.node is None:
-            new.append(node)
-        elif (same := existing.get(node.node)) is None:
-            existing[node.node] = node
-        else:
+            continue
+        same = existing.setdefault(node.node, node)
+        if same is not node:
             devices = (a + b for a, b in zip(same.devices, node.devices, strict=True))
             existing[node.node] = replace(node, devices=tuple(devices))
-    return [*existing.values(), *new]
+    return [*existing.values(), *(node for part in parts for node in part.packing.new_nodes)]

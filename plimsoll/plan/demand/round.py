@@ -93,8 +93,7 @@ class DemandRound:
         each.refused |= each.members.unreadable
         each.redacted |= each.members.redacted
         offers = [offer for offer in usable.offers.values() if placement in offer.kind.placements]
-        schedulers = "", each.demand_class.scheduler
-        own = {name for name, kind in usable.kinds.items() if kind.scheduler in schedulers}
+        own = {name for name, kind in usable.kinds.items() if kind.scheduler in ("", each.demand_class.scheduler)}
         each.levels = [usable.existing_kinds(each.demand_class, own)]
         for rank in sorted({_rank(offer, each) for offer in offers}):
             more = {offer.kind.name: offer.kind.gpus for offer in offers if _rank(offer, each) == rank}
@@ -229,6 +228,8 @@ class DemandRound:
 
     def _sharing(self, parts: Sequence[Part]) -> Sequence[Part]:
         """The parts without the new nodes whose pods fit others that are needed, though they prefer those less."""
+        if not any(part.packing.gpus for part in parts):
+            return parts
         unplaced = {uid for part in parts for uid in part.packing.unplaced}
         needs = [need for part in parts for need in part.needs if need.name not in unplaced]
         able = [each if each.name in self._in_grace else self._class_of[each.name].needs[each.name] for each in needs]
