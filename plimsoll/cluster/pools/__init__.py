@@ -1,5 +1,6 @@
 """What a new node of a NodePool would offer."""
 
+from plimsoll.cluster.pools.label_conditions import all_met, largest_sets, narrowed
 from plimsoll.cluster.pools.launching import free_on_claims, unready_claims
 from plimsoll.cluster.pools.limits import Excess, PoolLimits, Room
 from plimsoll.cluster.pools.node_pools import PoolShapes
@@ -14,8 +15,11 @@ __all__ = [
     "PoolShape",
     "PoolShapes",
     "Room",
+    "all_met",
     "allocatable",
     "allocatable_cpu_milli",
     "free_on_claims",
+    "largest_sets",
+    "narrowed",
     "unready_claims",
 ]

@@ -1,7 +1,6 @@
 """CPU and memory of a new node that the system and DaemonSets use."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Final, NamedTuple
 
 from plimsoll.cluster.pools.shape import PoolShape
@@ -63,7 +62,6 @@ def _kept(amount: int, steps: Iterable[tuple[int, float]]) -> float:
     return kept
 
 
-_OS: Final = "kubernetes.io/os"
 _TOLERATED: Final = frozenset(
     f"node.kubernetes.io/{condition}"
     for condition in ("not-ready", "unreachable", "disk-pressure", "memory-pressure", "pid-pressure", "unschedulable")
@@ -80,8 +78,6 @@ class DaemonOverhead:
 
     def of_shape(self, shape: PoolShape) -> HostLoad:
         """What they use of each new node of a shape."""
-        if _OS not in shape.labels and _OS not in shape.requirements:
-            shape = replace(shape, labels={**shape.labels, _OS: "linux"})
         return _load(each for each in self._sets if shape.serves(each.placement))
 
     def missing_from(self, node: Node, load: HostLoad) -> HostLoad:

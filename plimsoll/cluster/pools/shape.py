@@ -1,15 +1,16 @@
 """PoolShape: a new node of an instance type that a NodePool allows, as far as it is known in advance."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final
 
+from plimsoll.cluster.pools.label_conditions import all_met, narrowed
 from plimsoll.labels import GPU_COUNT, GPU_MEMORY, GPU_PRODUCT
 from plimsoll.model.api import NOT_SHARED, DeviceSharing
 from plimsoll.model.cluster import IDLE, HostLoad, product_words
-from plimsoll.model.meta import NodeRequirement, Placement, Taint
+from plimsoll.model.meta import NodeRequirement, Placement, Taint, Terms
 from plimsoll.packing.nodes import UNBOUNDED, less
 
 _CHOSEN: Final = (
@@ -23,7 +24,10 @@ _CHOSEN: Final = (
 )
 """Prefixes of labels that the provider chooses, so that a requirement on them can be met."""
 _DISCOVERED: Final = ("nvidia.com/", "feature.node.kubernetes.io/")
-"""Prefixes of labels that are written after the node exists."""
+"""Prefixes of labels that are written after the node exists: they follow from the instance type."""
+_BY_DEFAULT: Final = {"kubernetes.io/os": (NodeRequirement("kubernetes.io/os", "In", ("linux",)),)}
+"""What holds for labels that a NodePool does not restrict."""
+_HOSTNAME: Final = "kubernetes.io/hostname"
 _VENDORS: Final = frozenset({"nvidia", "tesla", "geforce", "quadro"})
 _GIGABYTES: Final = re.compile(r"(?<![a-z0-9])(\d+)gb(?![a-z0-9])")
 
@@ -83,29 +87,64 @@ class PoolShape:
 
     def serves(self, placement: Placement) -> bool:
         """Whether pods of that placement can run on such a node, as far as is known in advance."""
-        if placement.untolerated_taints(self.taints):
-            return False
-        if any(not self._can_be(NodeRequirement(key, "In", (value,))) for key, value in placement.node_selector):
-            return False
-        return not placement.affinity or any(all(map(self._can_be, term)) for term in placement.affinity)
+        return self.left_open(placement) is not None
 
-    def _can_be(self, expression: NodeRequirement) -> bool:
-        if expression.field:
-            return expression.operator == "NotIn"  # the name of a new node is not known
+    def left_open(self, placement: Placement) -> Terms | None:
+        """The conditions of a placement on labels that such a node may or may not have, such as a zone.
+
+        Returns alternatives, each a set of conditions; empty if every such node meets the placement, None if none can.
+        """
+        if placement.untolerated_taints(self.taints):
+            return None
+        selected = tuple(NodeRequirement(key, "In", (value,)) for key, value in placement.node_selector)
+        terms = (self._left_of((*selected, *term)) for term in placement.affinity or ((),))
+        possible = tuple(term for term in terms if term is not None)
+        return all_met((possible,), self.given) if possible else None
+
+    def meets(self, placement: Placement, required: Terms) -> bool:
+        """Whether every such node that meets `required` can run pods of that placement."""
+        terms = self.left_open(placement)
+        return terms is not None and all(self._implies(known, terms) for known in required or ((),))
+
+    def given(self, key: str) -> tuple[NodeRequirement, ...]:
+        """Conditions that every such node meets on a label that is not in `labels`."""
+        declared = self.requirements.get(key, _BY_DEFAULT.get(key))
+        if declared is None and not key.startswith(_CHOSEN):
+            return () if key.startswith(_DISCOVERED) else (NodeRequirement(key, "DoesNotExist"),)
+        exists = not any(each.operator == "DoesNotExist" for each in declared or ())
+        return (*(declared or ()), *((NodeRequirement(key, "Exists"),) if exists else ()))
+
+    def _implies(self, known: tuple[NodeRequirement, ...], terms: Terms) -> bool:
+        """Whether such nodes that meet the conditions `known` meet one of the alternatives, whatever is left open."""
+
+        def given(key: str) -> tuple[NodeRequirement, ...]:
+            return (*self.given(key), *(each for each in known if each.key == key))
+
+        return any(narrowed(term, given) == () for term in terms or ((),))
+
+    def _left_of(self, term: Iterable[NodeRequirement]) -> tuple[NodeRequirement, ...] | None:
+        undecided = []
+        for each in term:
+            decided = self._decided(each)
+            if decided is False:
+                return None
+            undecided += [each] if decided is None else []
+        left = narrowed(undecided, self.given)
+        return left and tuple(each for each in left if not each.key.startswith(_DISCOVERED))
+
+    def _decided(self, expression: NodeRequirement) -> bool | None:
+        """Whether such nodes meet a condition, where that follows from the type or the template; else None."""
+        if expression.field or expression.key == _HOSTNAME:
+            return expression.operator in ("NotIn", "Exists")  # the name of a new node is not known
         value = self.labels.get(expression.key)
         if value is not None:
             return expression.allows(value)
         if expression.key == GPU_PRODUCT:
             return self._may_be_product(expression)
-        if expression.key in (GPU_COUNT, GPU_MEMORY) and expression.key not in self.labels:
+        if expression.key in (GPU_COUNT, GPU_MEMORY):
             number = self.gpus if expression.key == GPU_COUNT else self.gpu_memory_mib
             return number is None or expression.allows(str(number))
-        declared = self.requirements.get(expression.key)
-        if declared is not None:
-            return self._declared_can_be(declared, expression)
-        if expression.key.startswith((*_CHOSEN, *_DISCOVERED)):
-            return expression.operator != "DoesNotExist" or expression.key.startswith(_DISCOVERED)
-        return expression.allows(None)
+        return None
 
     def _may_be_product(self, expression: NodeRequirement) -> bool:
         if self.discovered or expression.operator not in ("In", "NotIn"):
@@ -113,13 +152,6 @@ class PoolShape:
         if expression.operator == "In":
             return any(same_product(self.kind, value, self.gpu_memory_mib) for value in expression.values)
         return not any(same_product(self.kind, value, self.gpu_memory_mib) for value in expression.values)
-
-    def _declared_can_be(self, declared: tuple[NodeRequirement, ...], expression: NodeRequirement) -> bool:
-        """Whether the NodePool allows a value that meets the requirement."""
-        named = [each.values for each in (*declared, expression) if each.operator == "In"]
-        if named:
-            return any(all(each.allows(value) for each in (*declared, expression)) for value in named[0])
-        return not (expression.operator == "DoesNotExist" or any(each.operator == "DoesNotExist" for each in declared))
 
 
 def same_product(listed: str, label: str, memory_mib: int | None) -> bool:

@@ -7,20 +7,16 @@ import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Final
 
 from plimsoll.cluster.pods import GpuKind
-from plimsoll.cluster.pools import PoolShape
-from plimsoll.labels import GPU_COUNT, GPU_MEMORY, GPU_PRODUCT
+from plimsoll.cluster.pools import PoolShape, all_met, largest_sets
 from plimsoll.model.cluster import Node
-from plimsoll.model.meta import NodeRequirement, Placement, Taint, Terms
+from plimsoll.model.meta import Placement, Taint, Terms
 from plimsoll.packing import GPU_MILLI
 from plimsoll.packing.nodes import FreeNode, NodeShape
 from plimsoll.plan.demand.demand import RequestedNode
 from plimsoll.plan.demand.supply import FreeHost
 
-_DISCOVERED: Final = ("nvidia.com/", "feature.node.kubernetes.io/")
-"""Prefixes of labels that follow from the instance type, although NodePools and autoscalers do not know them."""
 FREE, IN_FLIGHT, REQUESTED = 0, 1, 2
 """Tiers of supply: existing nodes are filled first, then the nodes of NodeClaims, then requested nodes."""
 
@@ -39,13 +35,20 @@ class Kind:
 
 @dataclass(frozen=True, slots=True)
 class ShapeOffer:
-    """A shape of new nodes for pods with the same conditions on labels that the shape leaves open."""
+    """A shape of new nodes for pods whose conditions one node can meet together."""
 
     shape: PoolShape
     kind: Kind
-    requires: Terms
+    terms: Mapping[Placement, Terms]
+    """By placement, the conditions on labels that the shape leaves open."""
     packed: NodeShape
     """The shape for packing; its name is unique."""
+
+    def requires(self, placements: Iterable[Placement]) -> Terms:
+        """The conditions on labels that the shape leaves open, of pods of these placements on one node."""
+        together = all_met((self.terms[each] for each in sorted(set(placements), key=_digest)), self.shape.given)
+        assert together is not None, "a node can meet all placements of an offer together"
+        return together
 
 
 class Hosts:
@@ -62,6 +65,7 @@ class Hosts:
         )
         self._by_name = any(need.field for each in placements for term in each.affinity for need in term)
         self._known: dict[tuple[object, ...], frozenset[Placement]] = {}
+        self._on_shapes: dict[str, Mapping[Placement, Terms]] = {}
         self._kinds: dict[tuple[object, ...], Kind] = {}
         self._free: dict[str, tuple[FreeHost, Kind, FreeNode] | tuple[FreeHost, None, None]] = {}
         """Kinds of the nodes that were evaluated already, by name."""
@@ -85,7 +89,9 @@ class Hosts:
 
     def _kind_of(self, host: FreeHost) -> Kind | None:
         of = host.source
-        placements = self._on_node(of.labels, of.taints, of.name) if isinstance(of, Node) else self._on_shape(of)
+        placements = (
+            self._on_node(of.labels, of.taints, of.name) if isinstance(of, Node) else frozenset(self._on_shape(of))
+        )
         gpus = GpuKind(host.free.kind, host.gpu_memory_mib, host.sharing)
         return self._kind(gpus, placements, scheduler=host.scheduler) if placements else None
 
@@ -94,8 +100,7 @@ class Hosts:
         request."""
         if len({shape.sharing.resource for shape in shapes}) > 1:
             return None
-        able = [each for each in self._placements if all(shape.serves(each) for shape in shapes)]
-        able = [each for each in able if all(open_terms(each, shape) in ((), node.requires) for shape in shapes)]
+        able = [each for each in self._placements if all(shape.meets(each, node.requires) for shape in shapes)]
         memory = [shape.gpu_memory_mib for shape in shapes]
         least = min((each for each in memory if each), default=None)
         sharing = min((shape.sharing for shape in shapes), key=lambda each: each.per_gpu)
@@ -103,22 +108,21 @@ class Hosts:
         return self._kind(gpus, frozenset(able)) if able else None
 
     def offers(self, shapes: Iterable[PoolShape]) -> Iterator[ShapeOffer]:
-        """Each shape, once for each set of conditions on its open labels: pods that require different zones cannot
-        share a node."""
+        """Each shape, once for each largest set of pods that one node can serve: pods that require different zones
+        cannot share a node."""
         for shape in shapes:
-            able = self._on_shape(shape)
-            terms = {placement: open_terms(placement, shape) for placement in able}
-            for number, requires in enumerate(sorted(set(terms.values()), key=repr)):
-                served = frozenset(each for each, own in terms.items() if own in ((), requires))
+            terms = self._on_shape(shape)
+            gpus = GpuKind(shape.kind, shape.gpu_memory_mib or None, shape.sharing)
+            for number, together in enumerate(largest_sets(set(terms.values()), shape.given)):
+                served = {each: own for each, own in terms.items() if own in together}
                 ranks = tuple(sorted((_digest(each), preference(each, shape)) for each in served if each.preferred))
-                gpus = GpuKind(shape.kind, shape.gpu_memory_mib or None, shape.sharing)
-                kind = self._kind(gpus, served, "new", shape.weight, requires, ranks)
+                kind = self._kind(gpus, frozenset(served), "new", shape.weight, ranks)
                 packed = NodeShape(
-                    f"{shape.name}/{number}" if requires else shape.name,
+                    f"{shape.name}/{number}" if number else shape.name,
                     kind.name, shape.gpus, shape.cpu_milli, shape.memory_mib, shape.price, shape.pods,
                     shape.sharing.per_gpu,
                 )  # fmt: skip
-                yield ShapeOffer(shape, kind, requires, packed)
+                yield ShapeOffer(shape, kind, served, packed)
 
     def _on_node(self, labels: Mapping[str, str], taints: tuple[Taint, ...], name: str) -> frozenset[Placement]:
         key = (tuple(labels.get(key) for key in self._keys), taints, name if self._by_name else "")
@@ -130,10 +134,12 @@ class Hosts:
             found = self._known[key] = frozenset(able)
         return found
 
-    def _on_shape(self, shape: PoolShape) -> frozenset[Placement]:
-        found = self._known.get((shape.name,))
+    def _on_shape(self, shape: PoolShape) -> Mapping[Placement, Terms]:
+        """The placements that the shape serves, and what they leave open."""
+        found = self._on_shapes.get(shape.name)
         if found is None:
-            found = self._known[shape.name,] = frozenset(each for each in self._placements if shape.serves(each))
+            terms = ((each, shape.left_open(each)) for each in self._placements)
+            found = self._on_shapes[shape.name] = {each: own for each, own in terms if own is not None}
         return found
 
     def _kind(self, gpus: GpuKind, placements: frozenset[Placement], *more: object, scheduler: str = "") -> Kind:
@@ -157,27 +163,6 @@ def requested_of(node: RequestedNode, kind: Kind, shapes: Sequence[PoolShape]) -
         min(each.pods for each in shapes),
         REQUESTED,
     )
-
-
-def open_terms(placement: Placement, shape: PoolShape) -> Terms:
-    """The conditions of a placement on labels that a node of the shape may or may not have, such as a zone.
-
-    Returns alternatives, each a set of conditions; empty if the shape meets all conditions of the placement.
-    """
-    selected = tuple(NodeRequirement(key, "In", (value,)) for key, value in placement.node_selector)
-    found = set()
-    for term in placement.affinity or ((),):
-        left = tuple(sorted({each for each in (*selected, *term) if not _decided(each, shape)}))
-        if not left:
-            return ()
-        found.add(left)
-    return tuple(sorted(found))
-
-
-def _decided(expression: NodeRequirement, shape: PoolShape) -> bool:
-    if expression.field or expression.key in shape.labels or expression.key in (GPU_PRODUCT, GPU_COUNT, GPU_MEMORY):
-        return True
-    return expression.key.startswith(_DISCOVERED)
 
 
 def preference(placement: Placement, shape: PoolShape) -> int:

@@ -58,7 +58,8 @@ class NewNodes:
     def _planned(self, node: FilledNode) -> PlannedNode:
         offer, pods = self._offers[node.shape or ""], [self._needs[name] for name in node.pods]
         cpu_milli, memory_mib = sum(each.cpu_milli for each in pods), sum(each.memory_mib for each in pods)
-        sharing = offer.shape.sharing
+        placements = {self._class_of[name].demand_class.placement for name in node.pods}
+        sharing, requires = offer.shape.sharing, offer.requires(placements)
         reservations = 0 if sharing.resource else len(node.devices)
         others = {
             other.shape.instance_type
@@ -67,11 +68,11 @@ class NewNodes:
             and other.shape.instance_type != offer.shape.instance_type
             and other.shape.gpus == offer.shape.gpus
             and other.shape.sharing == sharing
-            and other.requires == offer.requires
             and other.packed.cpu_milli >= cpu_milli
             and other.packed.memory_mib >= memory_mib
             and other.packed.pods >= len(pods) + reservations
             and self._devices_fit(node, other.kind.name)
+            and other.requires(placements) == requires
         }
         return PlannedNode(
             instance_type=offer.shape.instance_type,
@@ -84,7 +85,7 @@ class NewNodes:
             alternatives=tuple(sorted(others)),
             demands=tuple(sorted({self._class_of[name].demand_class.name for name in node.pods})),
             gpu_memory_mib=offer.kind.gpus.memory_mib,
-            requires=offer.requires,
+            requires=requires,
             resource=sharing.resource,
         )
 

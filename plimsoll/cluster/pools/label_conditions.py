@@ -1,0 +1,96 @@
+"""What conditions on labels leave open: whether one node can meet several of them, and which values are left."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby, product
+from operator import attrgetter
+from typing import Final
+
+from plimsoll.model.meta import NodeRequirement, Terms
+
+_MOST: Final = 50
+"""Maximum number of alternatives, and of sets of alternatives. Fewer are stricter, never wrong."""
+_OTHER: Final = "-"
+"""Stands for a value that no condition names. No label has it: it is not a valid value."""
+
+Term = tuple[NodeRequirement, ...]
+Given = Callable[[str], Sequence[NodeRequirement]]
+"""The conditions on the label of this key that all nodes in question meet."""
+
+
+def narrowed(term: Iterable[NodeRequirement], given: Given) -> Term | None:
+    """The conditions of `term` that some of the nodes do not meet, those on one label merged where `In` is among them.
+
+    None: no node can meet all conditions. Empty: all nodes meet them.
+    """
+    found: list[NodeRequirement] = []
+    for key, of_key in groupby(sorted(set(term)), key=attrgetter("key")):
+        known, own = tuple(given(key)), tuple(of_key)
+        values = [value for value in _values((*known, *own)) if _all_allow(known, value)]
+        left = [value for value in values if _all_allow(own, value)]
+        if not left:
+            return None
+        undecided = [each for each in own if not all(map(each.allows, values))]
+        if undecided and any(each.operator == "In" for each in (*known, *own)):
+            undecided = [NodeRequirement(key, "In", tuple(value for value in left if value is not None))]
+        found += undecided
+    return tuple(found)
+
+
+def all_met(sets: Iterable[Terms], given: Given) -> Terms | None:
+    """Alternatives of which each meets all these sets of alternatives.
+
+    None: no node can meet all sets. Empty: all nodes meet them.
+    """
+    found: Terms = ()
+    for each in sets:
+        pairs = product(found or ((),), each or ((),))
+        terms = {term for a, b in pairs if (term := narrowed((*a, *b), given)) is not None}
+        if not terms:
+            return None
+        # A term with all conditions of another adds no node to it.
+        least = (term for term in terms if not any(set(other) < set(term) for other in terms))
+        found = () if () in terms else tuple(sorted(least))[:_MOST]
+    return found
+
+
+def largest_sets(sets: Iterable[Terms], given: Given) -> list[frozenset[Terms]]:
+    """Subsets of `sets` that one node can meet together, and to which no other member can be added. Each member that a
+    node can meet is in one of them; beyond 50 subsets, not every possible one is found."""
+    found: list[frozenset[Terms]] = []
+    for each in sorted(sets):
+        grown = list[frozenset[Terms]]()
+        for known in found:
+            joined = _joined(each, known, given)
+            grown += [joined] if len(joined) > len(known) else [known, joined]
+        grown = grown or [frozenset({each})]
+        distinct = sorted(set(grown), key=lambda of: (-len(of), sorted(of)))
+        largest = [of for of in distinct if not any(of < other for other in distinct)]
+        found = largest[:_MOST] + [of for of in largest[_MOST:] if not any(of & other for other in largest[:_MOST])]
+    return found
+
+
+def _joined(each: Terms, known: Iterable[Terms], given: Given) -> frozenset[Terms]:
+    """`each`, and of `known` what a node can meet with it, in order."""
+    members, together = [each], each
+    for other in sorted(known):
+        met = all_met((together, other), given)
+        if met is not None:
+            members.append(other)
+            together = met
+    return frozenset(members)
+
+
+def _all_allow(conditions: Iterable[NodeRequirement], value: str | None) -> bool:
+    return all(each.allows(value) for each in conditions)
+
+
+def _values(conditions: Sequence[NodeRequirement]) -> list[str | None]:
+    """One value of each kind that the conditions tell apart, sorted; None stands for a node without the label."""
+    found = {near for each in conditions for value in each.values for near in _near(value)}
+    return [*sorted(found | {_OTHER}), None]
+
+
+def _near(value: str) -> Iterator[str]:
+    yield value
+    if value.lstrip("-").isdigit():
+        yield from (str(int(value) - 1), str(int(value) + 1))

@@ -1,0 +1,135 @@
+"""Pods with different conditions on labels that a NodePool leaves open share a new node if one node can meet them."""
+
+from collections.abc import Iterable, Mapping
+from itertools import combinations, product
+from typing import Any, Final
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plimsoll.model.cluster import Pod
+from plimsoll.plan.demand import DemandPlan
+from tests.builders import a_node_pool, a_waiting_pod
+from tests.demand.plans import on_new, planned, refused, requests_of
+
+A100: Final = "p4d.24xlarge"
+ZONE, CAPACITY, ARCH, HOST = (
+    "topology.kubernetes.io/zone",
+    "karpenter.sh/capacity-type",
+    "kubernetes.io/arch",
+    "kubernetes.io/hostname",
+)
+VALUES: Final = {ZONE: ("a", "b", "c"), CAPACITY: ("spot", "on-demand"), ARCH: ("amd64", "arm64", "other")}
+"""The values that nodes of the NodePool may have; it does not restrict the architecture."""
+POOL: Final = a_node_pool(
+    "pool",
+    (A100,),
+    requirements=[{"key": key, "operator": "In", "values": list(VALUES[key])} for key in (ZONE, CAPACITY)],
+)
+
+
+def tenth(name: str, selector: Mapping[str, str] | None = None, *affinity: dict[str, Any]) -> Pod:
+    return a_waiting_pod(name, gpu_fraction="0.1", selector=dict(selector or {}), affinity=affinity)
+
+
+def condition(key: str, operator: str, *values: str) -> dict[str, Any]:
+    return {"key": key, "operator": operator, "values": list(values)}
+
+
+@pytest.mark.parametrize(
+    "unlike",
+    [
+        pytest.param([({ZONE: "b"},), ({}, condition(ZONE, "Exists"))], id="a zone, and any zone"),
+        pytest.param([({ZONE: "b"},), ({}, condition(ZONE, "In", "a", "b"))], id="a zone, and two zones"),
+        pytest.param([({ZONE: "b"},), ({}, condition(ZONE, "NotIn", "a"))], id="a zone, and not another"),
+        pytest.param([({ZONE: "b"},), ({CAPACITY: "on-demand"},)], id="two labels"),
+        pytest.param([({ZONE: "b"},), ({ZONE: "b", CAPACITY: "on-demand"},)], id="one label, and two"),
+        pytest.param([({ARCH: "amd64"},), ({}, condition(ARCH, "In", "amd64", "arm64"))], id="not restricted"),
+        pytest.param([({"kubernetes.io/os": "linux"},), ({ARCH: "amd64"},), ({ZONE: "b"},), ({},)], id="three labels"),
+    ],
+)
+def test_pods_with_conditions_that_one_node_can_meet_share_it(unlike: list[Any]) -> None:
+    pods = [tenth(f"pod-{number}", *conditions) for number, conditions in enumerate(unlike)]
+    (node,) = planned(*pods, POOL).nodes
+    assert len(node.pods) == len(pods)
+    assert not planned(*pods, POOL, requested=requests_of([node])).nodes
+    for pod in pods:
+        assert not planned(pod, POOL, requested=requests_of([node])).nodes, "the requested node serves each alone"
+
+
+def test_a_limit_of_one_node_serves_pods_that_can_share_it() -> None:
+    limited = a_node_pool("pool", (A100,), limits={"nvidia.com/gpu": 8})
+    plan = planned(tenth("zone", {ZONE: "b"}), tenth("capacity", {CAPACITY: "on-demand"}), limited)
+    assert len(on_new(plan)) == 2
+    assert not refused(plan)
+
+
+@pytest.mark.parametrize(
+    "conditions",
+    [
+        pytest.param(({ZONE: "a"}, condition(ZONE, "In", "b")), id="selector and affinity"),
+        pytest.param(({}, condition(ZONE, "NotIn", *VALUES[ZONE])), id="no value is left"),
+        pytest.param(({}, condition(ZONE, "DoesNotExist")), id="every node has a zone"),
+        pytest.param(({HOST: "node-1"},), id="the name of a new node is not known"),
+    ],
+)
+def test_no_node_is_requested_for_conditions_that_none_can_meet(conditions: Any) -> None:
+    plan = planned(tenth("pod", *conditions), POOL)
+    assert not plan.nodes
+    assert set(refused(plan)) == {"uid-pod"}
+
+
+CONDITIONS: Final = st.sampled_from(sorted(VALUES)).flatmap(
+    lambda key: st.builds(
+        lambda operator, values: condition(key, operator, *(values if operator in ("In", "NotIn") else ())),
+        st.sampled_from(("In", "In", "NotIn", "Exists", "DoesNotExist")),
+        st.lists(st.sampled_from(VALUES[key]), min_size=1, max_size=2, unique=True),
+    )
+)
+
+
+@given(st.lists(st.lists(CONDITIONS, max_size=3), min_size=1, max_size=6))
+def test_nodes_are_as_few_as_possible_and_meet_the_conditions_of_their_pods(wanted: list[list[dict[str, Any]]]) -> None:
+    pods = [tenth(f"pod-{number}", {}, *conditions) for number, conditions in enumerate(wanted)]
+    plan = planned(*pods, POOL)
+    able = [{pod.uid for pod in pods if pod.placement.allows(labels)} for labels in possible_nodes()]
+    servable = set[str]().union(*able)
+    assert on_new(plan) == servable
+    assert len(plan.nodes) == fewest_sets(servable, able)
+    assert not broken_promises(plan, pods)
+    assert not planned(*pods, POOL, requested=requests_of(plan.nodes)).nodes
+
+
+def test_a_hundred_zones_are_planned_at_once() -> None:
+    pods = [tenth(f"pod-{number}", {ZONE: f"zone-{number:02}"}) for number in range(100)]
+    assert len(planned(*pods, a_node_pool("pool", (A100,))).nodes) == 100
+
+
+def possible_nodes() -> list[dict[str, str]]:
+    """The labels of each node that can come from the NodePool."""
+    return [dict(zip(VALUES, chosen, strict=True)) for chosen in product(*VALUES.values())]
+
+
+def fewest_sets(all_of: set[str], sets: Iterable[set[str]]) -> int:
+    """The least number of these sets that together have all members."""
+    distinct = list({frozenset(each) for each in sets})
+    counts = range(len(all_of) + 1)
+    return next(n for n in counts for some in combinations(distinct, n) if all_of <= set[str]().union(*some))
+
+
+def broken_promises(plan: DemandPlan, pods: list[Pod]) -> list[str]:
+    """Nodes that cannot come as requested, or may come with labels that one of their pods does not allow."""
+    by_uid = {pod.uid: pod for pod in pods}
+    wrong = []
+    for node in plan.nodes:
+        terms = node.requires or ((),)
+        come = [
+            labels
+            for labels in possible_nodes()
+            if any(all(each.allows(labels.get(each.key)) for each in term) for term in terms)
+        ]
+        met = all(by_uid[uid].placement.allows(labels) for labels in come for uid in node.pods)
+        if not come or not met:
+            wrong.append(f"{sorted(node.pods)} on {node.requires}")
+    return wrong
