@@ -12,8 +12,8 @@ from plimsoll.cluster.pools import Room
 from plimsoll.model.cluster import Pod
 from plimsoll.model.kai import PodGroup
 from plimsoll.plan.demand import DemandPlan
-from tests.builders import a_node_pool, a_waiting_pod
-from tests.demand.plans import on_new, planned, refused, requests_of, types
+from tests.builders import a_gpu_node, a_node_pool, a_waiting_pod
+from tests.demand.plans import on_new, on_nodes, planned, refused, requests_of, types
 
 L4 = "g6.xlarge"
 """One GPU."""
@@ -45,6 +45,31 @@ def test_higher_priority_goes_first() -> None:
 def test_of_equal_priority_the_oldest_goes_first() -> None:
     pods = [share(f"pod-{n}", "0.6", age=n) for n in range(5)]
     assert served(planned(*pods, a_pool(2))) == {"pod-3", "pod-4"}
+
+
+def test_the_oldest_of_two_pods_gets_a_free_gpu() -> None:
+    """A node has room for one of them, and no NodePool offers another."""
+    pods = [share("old", "0.6", age=2), share("young", "0.7", age=1)]
+    found = planned(*pods, a_gpu_node("node"))
+    assert on_nodes(found) == {"uid-old": "node"}
+    assert set(refused(found)) == {"uid-young"}
+
+
+def test_a_gang_names_no_limit_that_leaves_room_for_it() -> None:
+    """The free GPU that only its first pod can use goes to an older pod."""
+    group = PodGroup.read({"metadata": {"name": "job", "namespace": "team"}, "spec": {"minMember": 2}})
+    here = {"kubernetes.io/hostname": "node"}
+    gang = [
+        share("gang-0", "0.9", pod_group_name="job", age=5, selector=here),
+        share("gang-1", "0.9", pod_group_name="job", age=5),
+    ]
+    node = a_gpu_node("node", more_labels=here)
+    older = share("older", "0.9", age=9, selector=here)
+    room = Room({"gpus": 50}, {"gpus": 50})
+    found = planned(older, *gang, group, node, a_node_pool("pool", (L4,)), room=room)
+    assert on_nodes(found) == {"uid-older": "node"}
+    assert set(refused(found)) == {"uid-gang-0", "uid-gang-1"}
+    assert not [why for why in refused(found).values() if "limits." in why]
 
 
 def test_priority_counts_across_classes() -> None:

@@ -93,8 +93,8 @@ class PoolLimits:
                 return Excess(shape.node_pool, key, str(self._limits[shape.node_pool][key]))
         return None
 
-    def tightest(self, shape: PoolShape) -> Excess | None:
-        """The limit that leaves room for the fewest such nodes; None without limits."""
+    def tightest(self, shape: PoolShape, nodes: int) -> Excess | None:
+        """The limit that leaves room for the fewest such nodes; None if all have room for this number of nodes."""
         found = [
             (self._environment[key] // amount, Excess("", key, str(self._room.limits[key])))
             for key, amount in _of_environment(shape).items()
@@ -106,6 +106,7 @@ class PoolLimits:
             for key, amount in self._needed(shape).items()
             if key in left
         ]
+        found = [each for each in found if each[0] < nodes]
         return min(found, key=lambda each: each[0])[1] if found else None
 
     def packing_limits(self, shapes: Mapping[str, PoolShape]) -> list[Limit]:

@@ -220,8 +220,8 @@ class DemandRound:
             # Others may have the room of a gang that cannot start, so they are refused when no such gang is left.
             broken = broken[len(broken) // 2 :]
             for uid in unplaced & {uid for gang in broken for uid in gang.pods} if broken else unplaced:
-                why = self._why_limited(uid) if limited else NO_ROOM
-                self._refuse(uid, self._blocked_for(self._class_of[uid], uid, why))
+                why = self._why_limited(uid, len(needs)) if limited else ""
+                self._refuse(uid, self._blocked_for(self._class_of[uid], uid, why or NO_ROOM))
             if not broken:
                 return [*parts, *in_grace]
             self._leave_out(broken)
@@ -265,17 +265,14 @@ class DemandRound:
         return bool(gangs_in_grace)
 
     def _is_contested(self, unplaced: Collection[str], needs: Iterable[PodNeed], parts: Iterable[Part]) -> bool:
-        """Whether limits leave these pods without a place, or a pod of a lower priority has the place of one."""
+        """Whether limits leave these pods without a place, or a pod that comes after one has its place."""
         if any(binds(limit, parts) for limit in self._usable.limits):
             return True
         without = {uid: self._class_of[uid].needs[uid] for uid in unplaced}
         if any(map(self._usable.has_new_node, without.values())):
             return True
-        able = [self._priority(uid) for uid, need in without.items() if self._usable.has_room(need)]
-        return any(need.name not in unplaced and self._priority(need.name) < max(able) for need in needs if able)
-
-    def _priority(self, uid: str) -> int:
-        return self._class_of[uid].members.shares[uid].pod.priority
+        able = [self._order(uid)[:2] for uid, need in without.items() if self._usable.has_room(need)]
+        return any(need.name not in unplaced and self._order(need.name)[:2] > min(able) for need in needs if able)
 
     def _relax(self, needs: Iterable[PodNeed], found: Sequence[Gang]) -> bool:
         """Lets the pods for which limits leave no room use nodes that they prefer less, lowest priority and newest
@@ -294,12 +291,15 @@ class DemandRound:
 
     def _refuse_by_limits(self, found: Sequence[Gang]) -> None:
         """Refuses the pods for which limits leave no room, on whatever nodes pods prefer."""
-        needs = (need for each in self._classes for uid, need in each.needs.items() if uid not in each.refused)
+        needs = [need for each in self._classes for uid, need in each.needs.items() if uid not in each.refused]
         out = self._beyond_limits(needs, found)
+        whys = {uid: self._why_limited(uid, len(needs)) for uid in sorted(out)}
         broken = [gang for gang in found if gang.lacking(lambda uid: uid not in out and self._may_have_place(uid))]
         gang_of = {uid: gang for gang in broken for uid in gang.pods}
-        for uid in sorted(out):
-            why = self._blocked_for(self._class_of[uid], uid, self._why_limited(uid))
+        for uid, own in whys.items():
+            # A pod of a gang may have room, but no other pod that has to start with it.
+            lacking = (whys[other] for other in gang_of[uid].pods if other in out) if uid in gang_of else ()
+            why = self._blocked_for(self._class_of[uid], uid, own or next(filter(None, lacking), NO_ROOM))
             if uid in gang_of:
                 problem = "starts as a whole, and its pods find no room together"
                 self._class_of[uid].redacted[uid] = f"a gang {problem}: {why}"
@@ -319,13 +319,13 @@ class DemandRound:
         pod = self._class_of[uid].members.shares[uid].pod
         return -pod.priority, pod.creation_timestamp, uid
 
-    def _why_limited(self, uid: str) -> str:
+    def _why_limited(self, uid: str, pods: int) -> str:
+        """Why there is no room for the pod among this number of pods; empty if it could have a new node."""
         each = self._class_of[uid]
-        able = [offer for offer in self._usable.offers.values() if could_take(offer, each.needs[uid])]
+        able = [offer.shape for offer in self._usable.offers.values() if could_take(offer, each.needs[uid])]
         limits = self._inputs.limits
-        why = next((str(excess) for offer in able if (excess := limits.excess(offer.shape)) is not None), "")
-        tightest = (str(limits.tightest(offer.shape) or "") for offer in able)
-        return why or next(filter(None, tightest), "") or NO_ROOM
+        binding = (limits.excess(shape) or limits.tightest(shape, pods) for shape in able)
+        return next((str(limit) for limit in binding if limit is not None), "" if able else NO_ROOM)
 
     def _refuse(self, uid: str, why: str) -> None:
         self._class_of[uid].refused.setdefault(uid, why)
