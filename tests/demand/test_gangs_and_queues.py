@@ -129,6 +129,26 @@ def test_a_queue_admits_the_minimum_of_a_gang_and_then_single_pods(least: int, a
     assert all("OverLimit" in why for why in refused(plan).values())
 
 
+def test_a_gang_without_room_leaves_its_queue_and_free_gpus_to_a_later_pod() -> None:
+    """A node has two free GPUs, and the NodePool no room for another node: the first two of the gang need three GPUs,
+    and its third pod alone starts nothing."""
+    sizes = (("0.9", "2"), ("0.9", "1"), ("0.6", "2"))
+    gang = [
+        a_waiting_pod(
+            f"job-{n}", gpu_fraction=size, gpu_fraction_num_devices=devices, pod_group_name="job", queue="team"
+        )
+        for n, (size, devices) in enumerate(sizes)
+    ]
+    single = a_waiting_pod("single", gpu_fraction="0.6", queue="team")
+    full = a_node_pool("pool", ("g6.12xlarge",), limits={"nvidia.com/gpu": 2})
+    team = a_queue("team", quota=0, limit=3, parent="")
+    plan = planned(*gang, a_group(2), single, a_gpu_node("node", gpus=2), full, team)
+    assert on_nodes(plan) == {"uid-single": "node"}
+    why = refused(plan)
+    assert why.keys() == {"uid-job-0", "uid-job-1", "uid-job-2"}
+    assert {each.count("PodGroup") for each in why.values()} == {1}, "each reason is told once"
+
+
 def test_a_gang_that_cannot_start_leaves_room_for_others() -> None:
     alone = a_waiting_pod("alone", gpu_fraction="0.9")
     assert on_new(planned(*members(4), a_group(4), alone, POOL)) == {"uid-alone"}

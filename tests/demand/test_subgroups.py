@@ -3,6 +3,8 @@
 from typing import Any
 
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from plimsoll.model.cluster import Pod
 from plimsoll.model.kai import PodGroup
@@ -101,3 +103,40 @@ def test_the_minimum_of_an_elastic_gang_is_of_its_pods_that_fit_somewhere() -> N
     gang = [*members("a", 1, selector=NOWHERE), *members("b", 2)]
     others = [a_waiting_pod(f"{n}", gpu_fraction="0.9", priority=9 - 10 * (n == 2)) for n in range(3)]
     assert on_new(planned(*gang, *others, a_group(minMember=2), THREE)) == {"uid-0", "uid-1", "uid-2"}
+
+
+def test_a_part_of_a_subgroup_that_cannot_start_buys_nothing() -> None:
+    """`top` needs both of its parts, and the group needs `top` or `c`."""
+    parts = (a_subgroup("top"), a_subgroup("a", 1, parent="top"), a_subgroup("b", 1, parent="top"), a_subgroup("c", 1))
+    pods = [*members("a", 1), *members("b", 1, selector=NOWHERE), *members("c", 1)]
+    plan = planned(*pods, a_group(*parts, minSubGroup=1), ROOMY)
+    assert on_new(plan) == {"uid-c-0"}
+    assert "subgroup top starts as a whole" in refused(plan)["uid-a-0"]
+
+
+LEAVES = st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 3))
+"""Minimum, pods that fit, and pods that fit nowhere."""
+TREES = st.tuples(st.integers(1, 3), st.lists(st.tuples(st.integers(1, 2), st.lists(LEAVES, min_size=1, max_size=2)),
+                  min_size=1, max_size=3))  # fmt: skip
+"""Minimum of subgroups, and for each subgroup its own minimum of subgroups and these."""
+
+
+@given(TREES)
+def test_what_starts_is_what_can_start_at_each_level(
+    tree: tuple[int, list[tuple[int, list[tuple[int, int, int]]]]],
+) -> None:
+    least, tops = tree
+    pods, parts, able = list[Pod](), list[dict[str, Any]](), list[set[str]]()
+    for t, (needed, leaves) in enumerate(tops):
+        parts.append(a_subgroup(f"top-{t}", minSubGroup=needed))
+        started = list[set[str]]()
+        for n, (minimum, fit, lost) in enumerate(leaves):
+            name = f"leaf-{t}-{n}"
+            parts.append(a_subgroup(name, minimum, parent=f"top-{t}"))
+            fitting = members(name, fit)
+            pods += [*fitting, *members(f"{name}", fit + lost, selector=NOWHERE)[fit:]]
+            started += [{pod.uid for pod in fitting}] if fit >= min(minimum, fit + lost) else []
+        able += [set[str]().union(*started)] if len(started) >= min(needed, len(leaves)) else []
+    wanted = set[str]().union(*able) if len(able) >= min(least, len(tops)) else set[str]()
+    assume(pods)
+    assert on_new(planned(*pods, a_group(*parts, minSubGroup=least), ROOMY)) == wanted

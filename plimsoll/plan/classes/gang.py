@@ -170,7 +170,7 @@ def _gangs(
         return [Gang(_named(key), least, tuple(sorted(pods)), others, unreadable)]
     tree = _Tree(key, group, pods, placed, lost)
     whole = Gang(_named(key), group.min_sub_group, tuple(sorted(pods)), 0, parts=tree.below(""))
-    return [*tree.leaves, whole]
+    return [*tree.found, whole]
 
 
 class _Tree:
@@ -183,7 +183,7 @@ class _Tree:
         self._placed = placed
         self._lost = lost
         self._seen: set[str] = set()
-        self.leaves: list[Gang] = []
+        self.found: list[Gang] = []
 
     def below(self, parent: str) -> tuple[Gang, ...]:
         """The subgroups with this parent; one that is its own ancestor is left out."""
@@ -196,12 +196,13 @@ class _Tree:
         parts = self.below(group.name)
         if parts:
             pods = tuple(sorted(uid for part in parts for uid in part.pods))
-            return Gang(name, group.min_sub_group, pods, 0, parts=parts)
-        own = (uid for uid, pod in self._pods.items() if pod.labels.get(SUB_GROUP_NAME, "") == group.name)
-        at = (self._key, group.name)
-        leaf = Gang(name, group.min_member or 0, tuple(sorted(own)), self._placed[at], self._lost[at])
-        self.leaves.append(leaf)
-        return leaf
+            found = Gang(name, group.min_sub_group, pods, 0, parts=parts)
+        else:
+            own = (uid for uid, pod in self._pods.items() if pod.labels.get(SUB_GROUP_NAME, "") == group.name)
+            at = (self._key, group.name)
+            found = Gang(name, group.min_member or 0, tuple(sorted(own)), self._placed[at], self._lost[at])
+        self.found.append(found)
+        return found
 
 
 def _least(pod: Pod, key: GangKey, groups: Mapping[tuple[str, str], PodGroup]) -> int | None:

@@ -55,7 +55,7 @@ class DemandRound:
         for uid, why, redacted in self._inputs.without_place:
             self._class_of[uid].refused[uid], self._class_of[uid].redacted[uid] = why, redacted
         found = self._gangs()
-        unstartable = [gang for gang in found if gang.lacking(lambda uid: uid in self._class_of[uid].needs)]
+        unstartable = [gang for gang in found if gang.lacking(self._may_have_place)]
         self._leave_out(unstartable)
         self._check_queues(found, {uid for gang in unstartable for uid in gang.pods})
         self._place_whole()
@@ -335,15 +335,18 @@ class DemandRound:
             lacking = gang.lacking(self._may_have_place)
             problem = f"starts as a whole, and {lacking} more of its pods need a place"
             why = redacted = "a request for GPUs among them cannot be read"
-            first = next((uid for uid in gang.pods if uid in self._class_of[uid].refused), None)
+            refused = {uid: self._class_of[uid] for uid in gang.pods if uid in self._class_of[uid].refused}
+            # Not the reason of a pod that is refused because of others of the same gang.
+            first = min(refused, key=lambda uid: refused[uid].refused[uid].startswith(gang.name), default=None)
             if first is not None:
-                each = self._class_of[first]
-                why, redacted = each.refused[first], each.redacted.get(first, each.refused[first])
+                why = refused[first].refused[first]
+                redacted = refused[first].redacted.get(first, why)
+            if not why.startswith(gang.name):
+                why, redacted = f"{gang.name} {problem}: {why}", f"a gang {problem}: {redacted}"
             for uid in gang.pods:
                 each = self._class_of[uid]
                 if uid not in each.refused:
-                    each.refused[uid] = f"{gang.name} {problem}: {why}"
-                    each.redacted[uid] = f"a gang {problem}: {redacted}"
+                    each.refused[uid], each.redacted[uid] = why, redacted
 
     def _may_have_place(self, uid: str, without: Collection[str] = ()) -> bool:
         return uid not in without and self._class_of[uid].has_place(uid)
