@@ -113,6 +113,21 @@ def hard_to_pack(seed: int = 33) -> list[Pod]:
     ]
 
 
+def test_pods_in_their_grace_period_that_a_gang_does_not_need_take_no_free_gpu() -> None:
+    """The gang starts from two pods: the one that waits longer, and one of the others. The free GPUs suffice for these
+    and for a single pod."""
+    environment = an_environment(demand={"graceSeconds": 60})
+    group = PodGroup.read({"metadata": {"name": "job", "namespace": "team"}, "spec": {"minMember": 2}})
+    gang = [unschedulable(f"late-{n}", 50, pod_group_name="job") for n in (0, 1)]
+    gang.append(unschedulable("early", 0, "0.5", pod_group_name="job"))
+    pods = [*gang, unschedulable("single", 0, "0.3"), group, a_gpu_node(gpus=2)]
+    plan = planned(*pods, POOL, environment=environment, now=at(60))
+    assert not plan.nodes
+    placed = {uid for demand in plan.demands for uids in demand.on_nodes.values() for uid in uids}
+    assert placed == {"uid-late-0", "uid-early", "uid-single"}
+    assert {uid for demand in plan.demands for uid in demand.in_grace} == {"uid-late-1"}
+
+
 def test_pods_wait_at_most_wait_seconds_for_nodes_that_suffice_by_the_bound() -> None:
     """KAI places the pods, so a pod without a place in the plan may still fit. A pod that is older than all requests
     that it could use gets its own node when the requests are older than `waitSeconds`."""

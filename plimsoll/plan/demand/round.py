@@ -236,16 +236,20 @@ class DemandRound:
         return self._packing.shared(parts, able, self._usable.free, self._usable.shapes)
 
     def _current_needs(self, found: Iterable[Gang]) -> tuple[list[PodNeed], list[PodNeed]]:
-        """The needs of the pods that are not refused; apart from the others, those of pods in their grace period whose
-        gang, if any, is, too."""
-        waiting = (gang.pods for gang in found if not self._in_grace.issuperset(gang.pods))
-        last = self._in_grace.difference(*waiting)
+        """The needs of the pods that are not refused; apart from the others, those of pods in their grace period that
+        no other pod needs to start."""
+        last = self._in_grace.difference(*map(self._first, found)) if self._in_grace else set()
         needs: list[PodNeed] = []
         later: list[PodNeed] = []
         for each in self._classes:
             for need in each.current_needs(self._known, self._settings, self._in_grace):
                 (later if need.name in last else needs).append(need)
         return needs, later
+
+    def _first(self, gang: Gang) -> list[str]:
+        """The pods from which a gang starts, those in their grace period last; none if it consists of these alone."""
+        able = [] if self._in_grace.issuperset(gang.pods) else list(filter(self._may_have_place, gang.pods))
+        return gang.first_to_start(able, lambda uid: (uid in self._in_grace, self._order(uid)))
 
     def _hold_back(self, found: Iterable[Gang], unplaced: Collection[str], without_place: Collection[str]) -> bool:
         """Gives a grace period to all pods of each gang that can start only with pods that are still in theirs. Returns
