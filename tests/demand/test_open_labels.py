@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.model.cluster import Pod
-from plimsoll.plan.demand import DemandPlan
-from tests.builders import a_node_pool, a_waiting_pod
+from plimsoll.model.meta import Placement
+from plimsoll.plan.demand import DemandPlan, DemandPlanner
+from tests.builders import a_node_pool, a_snapshot, a_waiting_pod
 from tests.demand.plans import on_new, planned, refused, requests_of
 
 A100: Final = "p4d.24xlarge"
@@ -104,6 +105,38 @@ def test_nodes_are_as_few_as_possible_and_meet_the_conditions_of_their_pods(want
 def test_a_hundred_zones_are_planned_at_once() -> None:
     pods = [tenth(f"pod-{number}", {ZONE: f"zone-{number:02}"}) for number in range(100)]
     assert len(planned(*pods, a_node_pool("pool", (A100,))).nodes) == 100
+
+
+def test_a_node_pool_that_changed_is_read_again() -> None:
+    """A controller plans again and again; the plan is that of a new one."""
+    planner = DemandPlanner()
+    pod = tenth("pod", {ZONE: "b"})
+    for zones in (["a"], ["a", "b"], ["c"], ["b"]):
+        pool = a_node_pool("pool", (A100,), requirements=[{"key": ZONE, "operator": "In", "values": zones}])
+        plan = planner.plan(a_snapshot(pod, pool))
+        assert bool(plan.nodes) == ("b" in zones), zones
+        assert plan == planned(pod, pool)
+
+
+def test_many_alternatives_of_many_pods_are_planned_in_seconds() -> None:
+    """Each pod allows one of 30 pairs of values, so that only some alternatives are compared."""
+    labels = ("karpenter.k8s.aws/a", "karpenter.k8s.aws/b", "karpenter.k8s.aws/c")
+    pods = []
+    for number in range(20):
+        terms = [
+            {
+                "matchExpressions": [
+                    condition(labels[number % 3], "In", f"v{n}"),
+                    condition(ZONE, "In", f"z{number + n}"),
+                ]
+            }
+            for n in range(30)
+        ]
+        required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+        placement = Placement.read({"affinity": {"nodeAffinity": required}})
+        pods.append(tenth(f"pod-{number:02}").model_copy(update={"placement": placement}))
+    plan = planned(*pods, a_node_pool("pool", (A100,)))
+    assert len(on_new(plan)) == 20
 
 
 def possible_nodes() -> list[dict[str, str]]:

@@ -7,8 +7,9 @@ from typing import Final
 
 from plimsoll.model.meta import NodeRequirement, Terms
 
-_MOST: Final = 50
-"""Maximum number of alternatives, and of sets of alternatives. Fewer are stricter, never wrong."""
+_MOST: Final = 16
+"""Number of alternatives that are compared, and of subsets beyond which only members that are in none add more. Fewer
+are stricter, never wrong."""
 _OTHER: Final = "-"
 """Stands for a value that no condition names. No label has it: it is not a valid value."""
 
@@ -47,37 +48,42 @@ def all_met(sets: Iterable[Terms], given: Given) -> Terms | None:
         terms = {term for a, b in pairs if (term := narrowed((*a, *b), given)) is not None}
         if not terms:
             return None
+        fewest = sorted(terms, key=lambda term: (len(term), term))[:_MOST]
         # A term with all conditions of another adds no node to it.
-        least = (term for term in terms if not any(set(other) < set(term) for other in terms))
-        found = () if () in terms else tuple(sorted(least))[:_MOST]
+        least = (term for term in fewest if not any(set(other) < set(term) for other in fewest))
+        found = () if () in terms else tuple(sorted(least))
     return found
 
 
-def largest_sets(sets: Iterable[Terms], given: Given) -> list[frozenset[Terms]]:
-    """Subsets of `sets` that one node can meet together, and to which no other member can be added. Each member that a
-    node can meet is in one of them; beyond 50 subsets, not every possible one is found."""
-    found: list[frozenset[Terms]] = []
+def largest_sets(sets: Iterable[Terms], given: Given) -> dict[frozenset[Terms], Terms]:
+    """Subsets of `sets` that one node can meet together, and to which no other member can be added, with alternatives
+    that meet each. Each of `sets` is in one of them; not every possible one is found where there are many."""
+    found: dict[frozenset[Terms], Terms] = {}
     for each in sorted(sets):
-        grown = list[frozenset[Terms]]()
-        for known in found:
-            joined = _joined(each, known, given)
-            grown += [joined] if len(joined) > len(known) else [known, joined]
-        grown = grown or [frozenset({each})]
-        distinct = sorted(set(grown), key=lambda of: (-len(of), sorted(of)))
-        largest = [of for of in distinct if not any(of < other for other in distinct)]
-        found = largest[:_MOST] + [of for of in largest[_MOST:] if not any(of & other for other in largest[:_MOST])]
-    return found
+        grown = dict[frozenset[Terms], Terms]()
+        for known, together in found.items():
+            joined = all_met((together, each), given)
+            if joined is not None:
+                grown[known | {each}] = joined
+                continue
+            grown[known] = together
+            if len(found) < _MOST:
+                grown.update([_joined(each, known, given)])
+        if not any(each in of for of in grown):
+            grown.update([_joined(each, {other for of in found for other in of}, given)])
+        found = {of: terms for of, terms in grown.items() if not any(of < other for other in grown)}
+    return dict(sorted(found.items(), key=lambda of: (-len(of[0]), sorted(of[0]))))
 
 
-def _joined(each: Terms, known: Iterable[Terms], given: Given) -> frozenset[Terms]:
-    """`each`, and of `known` what a node can meet with it, in order."""
+def _joined(each: Terms, known: Iterable[Terms], given: Given) -> tuple[frozenset[Terms], Terms]:
+    """`each`, and of `known` what a node can meet with it, in order; with alternatives that meet them."""
     members, together = [each], each
     for other in sorted(known):
         met = all_met((together, other), given)
         if met is not None:
             members.append(other)
             together = met
-    return frozenset(members)
+    return frozenset(members), together
 
 
 def _all_allow(conditions: Iterable[NodeRequirement], value: str | None) -> bool:

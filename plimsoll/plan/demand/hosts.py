@@ -41,14 +41,15 @@ class ShapeOffer:
     kind: Kind
     terms: Mapping[Placement, Terms]
     """By placement, the conditions on labels that the shape leaves open."""
+    together: Terms
+    """Conditions that meet all of these."""
     packed: NodeShape
     """The shape for packing; its name is unique."""
 
     def requires(self, placements: Iterable[Placement]) -> Terms:
         """The conditions on labels that the shape leaves open, of pods of these placements on one node."""
-        together = all_met((self.terms[each] for each in sorted(set(placements), key=_digest)), self.shape.given)
-        assert together is not None, "a node can meet all placements of an offer together"
-        return together
+        own = all_met((self.terms[each] for each in sorted(set(placements), key=_digest)), self.shape.given)
+        return self.together if own is None else own  # with many alternatives, not all are compared
 
 
 class Hosts:
@@ -65,7 +66,8 @@ class Hosts:
         )
         self._by_name = any(need.field for each in placements for term in each.affinity for need in term)
         self._known: dict[tuple[object, ...], frozenset[Placement]] = {}
-        self._on_shapes: dict[str, Mapping[Placement, Terms]] = {}
+        self._offers: dict[str, tuple[PoolShape, tuple[ShapeOffer, ...]]] = {}
+        """Of the shapes that were evaluated already, by name."""
         self._kinds: dict[tuple[object, ...], Kind] = {}
         self._free: dict[str, tuple[FreeHost, Kind, FreeNode] | tuple[FreeHost, None, None]] = {}
         """Kinds of the nodes that were evaluated already, by name."""
@@ -111,18 +113,24 @@ class Hosts:
         """Each shape, once for each largest set of pods that one node can serve: pods that require different zones
         cannot share a node."""
         for shape in shapes:
-            terms = self._on_shape(shape)
-            gpus = GpuKind(shape.kind, shape.gpu_memory_mib or None, shape.sharing)
-            for number, together in enumerate(largest_sets(set(terms.values()), shape.given)):
-                served = {each: own for each, own in terms.items() if own in together}
-                ranks = tuple(sorted((_digest(each), preference(each, shape)) for each in served if each.preferred))
-                kind = self._kind(gpus, frozenset(served), "new", shape.weight, ranks)
-                packed = NodeShape(
-                    f"{shape.name}/{number}" if number else shape.name,
-                    kind.name, shape.gpus, shape.cpu_milli, shape.memory_mib, shape.price, shape.pods,
-                    shape.sharing.per_gpu,
-                )  # fmt: skip
-                yield ShapeOffer(shape, kind, served, packed)
+            found = self._offers.get(shape.name)
+            if found is None or found[0] != shape:
+                found = self._offers[shape.name] = shape, tuple(self._offers_of(shape))
+            yield from found[1]
+
+    def _offers_of(self, shape: PoolShape) -> Iterator[ShapeOffer]:
+        terms = self._on_shape(shape)
+        gpus = GpuKind(shape.kind, shape.gpu_memory_mib or None, shape.sharing)
+        for number, (members, together) in enumerate(largest_sets(set(terms.values()), shape.given).items()):
+            served = {each: own for each, own in terms.items() if own in members}
+            ranks = tuple(sorted((_digest(each), preference(each, shape)) for each in served if each.preferred))
+            kind = self._kind(gpus, frozenset(served), "new", shape.weight, ranks)
+            packed = NodeShape(
+                f"{shape.name}/{number}" if number else shape.name,
+                kind.name, shape.gpus, shape.cpu_milli, shape.memory_mib, shape.price, shape.pods,
+                shape.sharing.per_gpu,
+            )  # fmt: skip
+            yield ShapeOffer(shape, kind, served, together, packed)
 
     def _on_node(self, labels: Mapping[str, str], taints: tuple[Taint, ...], name: str) -> frozenset[Placement]:
         key = (tuple(labels.get(key) for key in self._keys), taints, name if self._by_name else "")
@@ -136,11 +144,8 @@ class Hosts:
 
     def _on_shape(self, shape: PoolShape) -> Mapping[Placement, Terms]:
         """The placements that the shape serves, and what they leave open."""
-        found = self._on_shapes.get(shape.name)
-        if found is None:
-            terms = ((each, shape.left_open(each)) for each in self._placements)
-            found = self._on_shapes[shape.name] = {each: own for each, own in terms if own is not None}
-        return found
+        terms = ((each, shape.left_open(each)) for each in self._placements)
+        return {each: own for each, own in terms if own is not None}
 
     def _kind(self, gpus: GpuKind, placements: frozenset[Placement], *more: object, scheduler: str = "") -> Kind:
         key = (gpus, placements, *more, scheduler)
