@@ -44,11 +44,14 @@ def pytest_xdist_auto_num_workers() -> int:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     default = settings.default
-    if settings.get_current_profile_name() == "fuzz" and default is not None:
-        for item in items:
-            if isinstance(item, pytest.Function) and is_hypothesis_test(item.obj):
-                # Instead of the number that the test names for every other run.
-                named = item.obj._hypothesis_internal_use_settings
-                item.obj._hypothesis_internal_use_settings = settings(
-                    named, max_examples=default.max_examples, derandomize=False
-                )
+    if settings.get_current_profile_name() != "fuzz" or default is None:
+        return
+    for item in items:
+        if not (isinstance(item, pytest.Function) and is_hypothesis_test(item.obj)):
+            continue
+        # Instead of the number that the test, or the class that a state machine becomes, names for every other run.
+        holder, name = item.obj, "_hypothesis_internal_use_settings"
+        if not hasattr(holder, name):
+            holder, name = item.cls, "settings"
+        named = getattr(holder, name)
+        setattr(holder, name, settings(named, max_examples=default.max_examples, derandomize=False))
