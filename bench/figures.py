@@ -100,7 +100,7 @@ def measure(path: Path, shapes: Sequence[NodeShape] = ()) -> Report:
     shares = [pod for pod in pods if pod.shares]
     free = [pod for pod in shares if not pod.models]
     start = time.perf_counter()
-    packing = pack(_items(free), clock=time.perf_counter)
+    packing = pack(_items(free))
     seconds = time.perf_counter() - start
     kai = kai_sum(free)
     figures = Figures(
@@ -116,7 +116,7 @@ def measure(path: Path, shapes: Sequence[NodeShape] = ()) -> Report:
         held=Held(held(free, kai), len(free), sum(len(each.items) for each in packing.bins)),
     )
     start = time.perf_counter()
-    together = pack(_items(shares), clock=time.perf_counter)
+    together = pack(_items(shares))
     constrained = _constrained(shares, together, time.perf_counter() - start)
     start = time.perf_counter()
     whole = [pod for pod in pods if pod.whole_gpus]

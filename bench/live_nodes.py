@@ -169,10 +169,10 @@ def await_state(loop: psutil.Process, port: int, reached: Callable[[str], bool])
     deadline = time.monotonic() + SYNC_SECONDS
     while time.monotonic() < deadline and loop.status() != psutil.STATUS_ZOMBIE:
         with suppress(OSError), urllib.request.urlopen(f"http://{LOOPBACK}:{port}/healthz", timeout=5) as answer:
-            if reached(json.load(answer)["standing"]):
+            if reached(json.load(answer)["state"]):
                 return time.monotonic()
         time.sleep(0.02)
-    raise PlimsollError(f"The controller is not at work after {SYNC_SECONDS:g} s.", "See its log.")
+    raise PlimsollError(f"The controller is not active after {SYNC_SECONDS:g} s.", "See its log.")
 
 
 def seconds_to(connection: Connection, shown: Arrivals, workspace: dict[str, Any]) -> float:

@@ -12,8 +12,8 @@ from plimsoll.model import Snapshot
 from plimsoll.model.api import Environment
 from plimsoll.model.cluster import Pod
 from plimsoll.model.kai import GPUShare
-from plimsoll.packing import exact_milli
-from plimsoll.plan.demand import plan_demand
+from plimsoll.packing import Milli, exact_milli
+from plimsoll.plan.demand import DemandPlanner
 from tests.builders import a_gpu_node
 from tests.demand.plans import planned, refused
 
@@ -149,6 +149,27 @@ def test_the_larger_of_memory_and_tflops_counts() -> None:
     assert size_by_kind(GPUShare(tflops_milli=100_000), kinds).milli.keys() == {"NVIDIA-A100-SXM4-80GB", "NVIDIA L4"}
 
 
+@pytest.mark.parametrize(
+    ("product", "tflops", "milli"),
+    [
+        ("NVIDIA L4", {"NVIDIA-L4": 60}, 500),
+        ("NVIDIA-L4", {"NVIDIA-L4": 60}, 500),
+        ("NVIDIA-L4", {"L4": 60}, 500),
+        ("NVIDIA-L40", {"L4": 60}, Fraction(30_000, 181)),
+        ("NVIDIA A100", {"NVIDIA-A100-SXM4-40GB": 60}, 500),
+        ("NVIDIA A100", {"NVIDIA-A100-SXM4-40GB": 60, "NVIDIA-A100-PCIE-40GB": 30}, Fraction(30_000, 312)),
+        ("NVIDIA-A100-PCIE-40GB", {"NVIDIA-A100-SXM4-40GB": 60}, Fraction(30_000, 312)),
+        ("NVIDIA-A100-SXM4-40GB", {"A100": 30, "NVIDIA-A100": 60}, 500),
+        ("unknown", {"NVIDIA-L4": 60}, 100),
+    ],
+)
+def test_tflops_of_the_environment_count_however_a_product_is_written(
+    product: str, tflops: dict[str, float], milli: Milli
+) -> None:
+    kinds = some_kinds((product, 40_000))
+    assert size_by_kind(GPUShare(tflops_milli=30_000), kinds, tflops=tflops).milli == {product: milli}
+
+
 def test_a_required_model_excludes_other_kinds() -> None:
     kinds = some_kinds(("Tesla-T4", 15300), ("NVIDIA-A100-SXM4-80GB", 81900), ("NVIDIA-H100-80GB-HBM3", 81500))
     for model, kind in (
@@ -190,9 +211,9 @@ def test_tflops_of_the_environment_take_precedence() -> None:
 def test_a_tensor_fusion_pod_is_demand() -> None:
     node = a_gpu_node("n1", "NVIDIA-L4", gpus=1, memory=23034)
     fits, fits_not = (
-        plan_demand(
-            Snapshot(environment=Environment.default(), nodes=(node,), pods=(a_pod(tf(tflops_request=each)),))
-        ).demands
+        DemandPlanner()
+        .plan(Snapshot(environment=Environment.default(), nodes=(node,), pods=(a_pod(tf(tflops_request=each)),)))
+        .demands
         for each in ("100", "150")
     )
     assert [list(each.on_nodes) for each in fits] == [["n1"]]
@@ -224,7 +245,7 @@ def test_running_tensor_fusion_pods_use_all_memory_of_a_gpu(vram: str, free: int
     assert account is not None
     assert not account.discrepancies
     assert account.groups[0].used_milli == (1000 if not free else 500)
-    assert sum(map(len, (each.on_nodes for each in plan_demand(snapshot).demands))) == free
+    assert sum(map(len, (each.on_nodes for each in DemandPlanner().plan(snapshot).demands))) == free
 
 
 @pytest.mark.parametrize("product", ["Tesla-T4", "NVIDIA-T4", "NVIDIA T4", "Tesla-T4-SHARED"])

@@ -1,7 +1,7 @@
 """Packs shares onto GPUs, with a lower bound of the number of GPUs."""
 
 from plimsoll.packing.gpus.dual_feasible import least_gpus
-from plimsoll.packing.gpus.effort import Clock, Effort
+from plimsoll.packing.gpus.effort import Effort
 from plimsoll.packing.gpus.integer_program import Program
 from plimsoll.packing.gpus.knapsack import Knapsack
 from plimsoll.packing.gpus.master import Master
@@ -13,7 +13,6 @@ __all__ = [
     "ANY",
     "Bin",
     "BinType",
-    "Clock",
     "Effort",
     "Found",
     "FreeGPU",

@@ -16,7 +16,7 @@ def best_fit(
     GPUs that are partly used (`onto`) and existing GPUs are filled before new ones. `constrained_first` places the
     shares with the fewest possible kinds of GPU first, instead of the largest.
 
-    The result is at most 22 % and one GPU above the minimum if all GPUs are new and of one kind (Johnson, 1974).
+    If all GPUs are new and of one kind, the result is at most 11/9 of the minimum, plus 4 GPUs (Johnson et al., 1974).
     """
     demand = problem.demand if demand is None else demand
     existing = _Open(problem)

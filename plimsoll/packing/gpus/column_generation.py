@@ -88,7 +88,7 @@ class Generation:
                 self._price(knapsacks, duals, demand, supply)
         enough = self.left - seconds
         rounds = _SMALL // len(demand)
-        while self.master.solve(self._effort.wall(self._effort.left)):
+        while self.master.solve():
             self._effort.spend(self.master.work)
             if not self._add(self._price(knapsacks, self.master.item_duals, demand, supply)):
                 self.bound = replace(self.bound, exact=True)
@@ -129,6 +129,7 @@ class Generation:
                     most = max(most, float(priced.values[each.capacity]))
                     found.append((bin_type, tuple(priced.pattern(each.capacity).items())))
                     found += self._improving(priced, duals, bin_type, demand if self._limited else None)
+        # Divided by the worth of the best pattern, the duals are feasible (Farley, 1990).
         value = float(demand @ duals - supply @ worth) / most
         if value > self.bound.value:
             self.bound = Bound(value, duals / most, worth / most, exact=False)

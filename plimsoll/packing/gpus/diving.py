@@ -11,6 +11,7 @@ from plimsoll.packing.gpus.master import Master
 from plimsoll.packing.gpus.problem import Counts, Pattern, Patterns, Problem
 
 _WHOLE = 1e-6
+"""Tolerance for the solver's rounding: a value this little below a whole number is that number."""
 _STEPS_AT_ONCE = 5
 """A step may take this many times its even share of the time."""
 

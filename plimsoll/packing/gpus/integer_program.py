@@ -6,13 +6,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from plimsoll.packing.gpus.solver import solver
+from plimsoll.packing.gpus.solver import SOLVER_SECONDS, solver
 
 _NODES = 200
 """Default maximum number of nodes of the search tree; unlike a time limit, it gives the same result on every
 machine."""
-_SECONDS = 30.0
-"""Time limit, far more than that many nodes need, except for programs that are too large to be useful."""
 
 
 @dataclass(slots=True)
@@ -30,12 +28,17 @@ class Program:
         return self.columns - 1
 
     def minimise(
-        self, cost: Mapping[int, float], nodes: int = _NODES, sub_programs: bool = True
+        self,
+        cost: Mapping[int, float],
+        nodes: int = _NODES,
+        sub_programs: bool = True,
+        gap: float = 1e-6,
     ) -> tuple[list[float], float] | None:
         """Minimizes the cost, given by column. Returns the values of the columns and a lower bound of the cost; None if
         no solution was found.
 
-        `nodes` limits the search tree. `sub_programs` are solved to find solutions.
+        `nodes` limits the search tree. `sub_programs` are solved to find solutions. A solution
+        that costs at most `gap` more than the lower bound is good enough.
         """
         import highspy  # imported on first use, see `solver`
 
@@ -53,8 +56,9 @@ class Program:
         kinds = highspy.HighsVarType
         lp.integrality_ = [kinds.kInteger if column in integer else kinds.kContinuous for column in range(self.columns)]
         highs = solver(
-            time_limit=_SECONDS,
+            time_limit=SOLVER_SECONDS,
             mip_max_nodes=nodes,
+            mip_abs_gap=gap,
             mip_rel_gap=0.0,
             # This heuristic takes five times as long as the rest of the solution of a small program.
             mip_heuristic_run_feasibility_jump=False,

@@ -8,11 +8,10 @@ from numpy.typing import NDArray
 
 from plimsoll.packing.gpus.knapsack import Values
 from plimsoll.packing.gpus.problem import Counts, Pattern, Problem
-from plimsoll.packing.gpus.solver import solver
+from plimsoll.packing.gpus.solver import SOLVER_SECONDS, solver
 
 _TOLERANCE = 1e-9
-_LEAST_SECONDS = 0.05
-"""Minimum time limit of a solve, in seconds: the bound of a small program is worth it."""
+"""Feasibility tolerance of the solver (its default is 1e-7), no larger than the gain of a pattern that is added."""
 
 
 class Master:
@@ -105,10 +104,10 @@ class Master:
         self._matrix = np.concatenate([self._matrix, matrix])
         self._open = np.append(self._open, np.ones(len(added), dtype=np.bool_))
 
-    def solve(self, seconds: float) -> bool:
-        """Solves the program and sets activity and duals. Returns False if HiGHS finds no optimum within `seconds`."""
+    def solve(self) -> bool:
+        """Solves the program and sets activity and duals. Returns False if HiGHS finds no optimum in time."""
         # HiGHS's time limit covers all runs of an instance.
-        self._highs.setOptionValue("time_limit", self._highs.getRunTime() + max(seconds, _LEAST_SECONDS))
+        self._highs.setOptionValue("time_limit", self._highs.getRunTime() + SOLVER_SECONDS)
         self._highs.run()
         if self._highs.modelStatusToString(self._highs.getModelStatus()) != "Optimal":
             return False

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from plimsoll.packing.gpus.column_generation import Bound
-from plimsoll.packing.gpus.effort import Clock, Effort
+from plimsoll.packing.gpus.effort import Effort
 from plimsoll.packing.gpus.problem import Patterns, ShareCounts
 from plimsoll.packing.gpus.search import pack_counts, prove
 from plimsoll.packing.units import GPU_MILLI, Milli, exact_milli
@@ -112,22 +112,15 @@ def pack(
     new_kinds: Iterable[str] | None = None,
     *,
     seconds: float = 2.0,
-    clock: Clock | None = None,
 ) -> Packing:
     """Packs items onto free GPUs and as few new GPUs as possible. The result does not depend on the order of the
     arguments' elements.
 
     `new_kinds` are the kinds of which GPUs may be new, by default all that an item names. Items that can use only other
-    kinds are placed on free GPUs first. `seconds` limits the search: by `clock` if it is given, else by counted work.
-    If the limit is reached, the gap may be larger.
+    kinds are placed on free GPUs first. `seconds` of counted work limit the search. If the limit is reached, the
+    gap may be larger.
     """
-    return pack_within(Effort(seconds, clock), items, supply, new_kinds)
-
-
-def pack_within(
-    effort: Effort, items: Iterable[Item], supply: Iterable[FreeGPU], new_kinds: Iterable[str] | None
-) -> Packing:
-    """`pack` within a limit that is shared with other searches."""
+    effort = Effort(seconds)
     free = sorted((gpu for gpu in supply if gpu.free > 0), key=lambda gpu: (gpu.kind, gpu.free, gpu.name))
     openable = None if new_kinds is None else frozenset(new_kinds)
     choosing: list[Item] = []

@@ -86,7 +86,7 @@ def search(problem: Problem, effort: Effort) -> Found:
         best = _dived(problem, master, effort, best, least)
     if problem.new_bins(best) > least and few and not effort.exhausted:
         # The integer solver checks its time limit rarely.
-        chosen = choose_patterns(problem, master.patterns, problem.new_bins(best), least, effort.wall(effort.left / 2))
+        chosen = choose_patterns(problem, master.patterns, problem.new_bins(best), least)
         best = trimmed(problem, chosen) if chosen else best
     return Found(best, bound, least, count)
 
@@ -114,7 +114,7 @@ def prove(counts: ShareCounts, known: Patterns, effort: Effort) -> tuple[Bound, 
 
 
 def _dived(problem: Problem, master: Master, effort: Effort, best: Patterns, least: int) -> Patterns:
-    """The best of several dives; empty if the bound is already met."""
+    """The best of `best` and several dives; `best` if it meets the bound `least`."""
     limited = Generation(problem, master, effort, limited=True)
     for number, up in enumerate(_DIVES):
         # One dive runs even if no time is left; it takes no longer than best fit.

@@ -1,6 +1,9 @@
 """The HiGHS solver without output and with one thread, so that equal programs have equal solutions."""
 
-from typing import Any
+from typing import Any, Final
+
+SOLVER_SECONDS: Final = 60.0
+"""Time limit of a solution. It only stops a solver that would not end: other limits are the same on every machine."""
 
 
 def solver(**options: Any) -> Any:

@@ -14,7 +14,7 @@ from plimsoll.packing.nodes.scale import Scale
 _MOST_COLUMNS = 2500
 """Maximum number of columns for pods on nodes and GPUs; larger programs take over a second."""
 _MOST_PODS = 60
-"""Maximum number of pods. With more, nodes that are alike are many, and nothing is found in many seconds."""
+"""Maximum number of pods. With more, the program has many equal nodes, and the solver finds nothing in many seconds."""
 _NODES = 100
 """Maximum number of nodes of the search tree."""
 _UNPLACED = 1000.0
@@ -105,13 +105,13 @@ class _Exact:
         self._limit()
 
     def solved(self) -> tuple[int, list[Placing]]:
-        # Without them this takes 0.7 times as long, and finds as much.
+        # Without sub-programs this takes 0.7 times as long, and finds as much.
         found = self._program.minimise(self._cost, _NODES, sub_programs=False)
         if found is None:
             return 0, []
         columns, cost = found
         placing = self._read(columns)
-        # The maximum cost of a GPU in a node, as a part of the cost of the cheapest and of the most expensive node.
+        # A node costs at most this for each of its GPUs, see `_open_nodes`.
         gpu = 1 + 1.1 * _PRICE
         exact = all(grid.exact for grid in self._problem.grids)
         least = math.ceil(cost / gpu - _ROUNDING) if exact and 0 < cost < _UNPLACED else 0

@@ -1,12 +1,17 @@
 """Filling: best fit over the GPUs, CPU, memory and number of pods of nodes. Equal nodes are one row with a count."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 _FEW_ROWS = 64
+"""Number of rows for which a new table has space."""
+_KIND, _CPU, _MEMORY, _PODS, _COUNT, _TIER = range(6)
+"""The fields of a row in the table."""
+_HOST = slice(_CPU, _PODS + 1)
+"""CPU, memory and pods."""
 _Column = NDArray[np.int64]
 
 
@@ -30,7 +35,7 @@ class Row:
     """Equal nodes."""
 
     label: int
-    """Number with which the caller identifies the nodes."""
+    """Number of the shape if the nodes are new, else of the group of equal nodes. Set by the caller."""
     kind: int
     gpus: tuple[int, ...]
     """Free units of each GPU."""
@@ -41,6 +46,7 @@ class Row:
     pods: int
     count: int
     tier: int = 0
+    new: bool = False
 
 
 class Filling:
@@ -50,10 +56,11 @@ class Filling:
         self._whole = np.array(whole, dtype=np.int64)
         self._rows = 0
         self._width = 1
-        self._table = np.zeros((6, _FEW_ROWS), dtype=np.int64)
-        """Kind, CPU, memory, pods, count and tier of each row."""
+        self._table = np.zeros((_TIER + 1, _FEW_ROWS), dtype=np.int64)
+        """The numbers of each row, by field."""
         self._gpus = np.full((_FEW_ROWS, 1), -1, dtype=np.int64)
-        self._labels: list[int] = []
+        self._labels: list[tuple[int, bool]] = []
+        """(label, whether the nodes are new) of each row."""
         self._held: list[tuple[tuple[int, ...], ...]] = []
         self._most = np.ones(2)
         """Maximum CPU and memory of any row, to which those of a row are relative."""
@@ -77,36 +84,36 @@ class Filling:
         self._table[:, at] = (row.kind, row.cpu_milli, row.memory_mib, row.pods, row.count, row.tier)
         self._gpus[at] = -1
         self._gpus[at, : len(row.gpus)] = row.gpus
-        self._labels.append(row.label)
+        self._labels.append((row.label, row.new))
         self._held.append(row.held)
         np.maximum(self._most, (row.cpu_milli, row.memory_mib), out=self._most)
         self._rows += 1
         return at
 
     def row(self, at: int) -> Row:
-        kind, cpu, memory, pods, count, tier = (int(each) for each in self._table[:, at])
+        kind, cpu, memory, pods, count, tier = self._table[:, at].tolist()
         held = self._held[at]
-        gpus = tuple(int(each) for each in self._gpus[at, : len(held)])
-        return Row(self._labels[at], kind, gpus, held, cpu, memory, pods, count, tier)
+        gpus = tuple(self._gpus[at, : len(held)].tolist())
+        label, new = self._labels[at]
+        return Row(label, kind, gpus, held, cpu, memory, pods, count, tier, new)
 
     def rows(self) -> Iterator[tuple[int, Row]]:
         """The rows with at least one node, with their numbers."""
         for at in range(self._rows):
-            if self._table[4, at]:
+            if self._table[_COUNT, at]:
                 yield at, self.row(at)
 
     def drop(self, at: int) -> None:
         """Removes the nodes of a row."""
-        self._table[4, at] = 0
+        self._table[_COUNT, at] = 0
 
     def split(self, at: int) -> int:
         """Moves one node of a row to a row of its own. Returns the number of that row."""
         row = self.row(at)
         if row.count == 1:
             return at
-        self._table[4, at] -= 1
-        return self.add(Row(row.label, row.kind, row.gpus, row.held, row.cpu_milli, row.memory_mib, row.pods, 1,
-                            row.tier))  # fmt: skip
+        self._table[_COUNT, at] -= 1
+        return self.add(replace(row, count=1))
 
     def place(self, request: PlacementRequest, count: int) -> int:
         """Places a request up to `count` times, each time on the node that has the least left afterwards. Returns how
@@ -117,6 +124,7 @@ class Filling:
             if not len(rows):
                 break
             _, cpu, memory, _, _, tier = self._table[:, rows]
+            # Each of the three parts is at most 1, so that nodes of a lower tier come first.
             left = self._free_part(rows, self._width) + cpu / self._most[0] + memory / self._most[1]
             count -= self._put(int(rows[np.argmin(left + 4.0 * tier)]), request, count, count)
         return count
@@ -135,10 +143,11 @@ class Filling:
             if np.count_nonzero(sizes) > 1:
                 # On the kind with the most free GPUs; kinds with few free GPUs are left for requests that can use no
                 # other.
-                of_kind = np.bincount(self._table[0, rows], weights=free * self._table[4, rows])
-                rows, free = (each[self._table[0, rows] == np.argmax(of_kind)] for each in (rows, free))
-            spare_cpu = (self._table[1, rows] - need[0] * free) / self._most[0]
-            spare_memory = (self._table[2, rows] - need[1] * free) / self._most[1]
+                kinds = self._table[_KIND, rows]
+                of_kind = np.bincount(kinds, weights=free * self._table[_COUNT, rows])
+                rows, free = (each[kinds == np.argmax(of_kind)] for each in (rows, free))
+            spare_cpu = (self._table[_CPU, rows] - need[0] * free) / self._most[0]
+            spare_memory = (self._table[_MEMORY, rows] - need[1] * free) / self._most[1]
             count -= self._put(int(rows[np.argmax(np.minimum(spare_cpu, spare_memory))]), request, count, 1)
         return count
 
@@ -148,15 +157,15 @@ class Filling:
 
     def put_on(self, at: int, gpus: Sequence[int], request: PlacementRequest) -> bool:
         """Places one pod on these GPUs of a row with one node. Returns whether it fits."""
-        kind = int(self._table[0, at])
+        kind = int(self._table[_KIND, at])
         size, whole = request.sizes[kind], int(self._whole[kind])
         free = [int(self._gpus[at, gpu]) for gpu in gpus]
         fresh = sum(each == whole for each in free) if request.shares else 0
         taken = (request.cpu_milli, request.memory_mib, request.pods + fresh)
-        if not size or min(free) < size or (self._table[1:4, at] < taken).any():
+        if not size or min(free) < size or (self._table[_HOST, at] < taken).any():
             return False
         self._gpus[at, list(gpus)] -= size
-        self._table[1:4, at] -= taken
+        self._table[_HOST, at] -= taken
         held = list(self._held[at])
         for gpu, items in zip(gpus, request.held, strict=True):
             held[gpu] += items
@@ -166,7 +175,7 @@ class Filling:
     def put(self, at: int, request: PlacementRequest, count: int) -> int:
         """Places a request up to `count` times on a row with one node, by best fit over its GPUs. Returns how many were
         placed."""
-        size, placed = request.sizes[int(self._table[0, at])], 0
+        size, placed = request.sizes[int(self._table[_KIND, at])], 0
         while placed < count and size:
             free = self._gpus[at, : len(self._held[at])]
             tight = sorted((int(units), gpu) for gpu, units in enumerate(free) if units >= size)[: len(request.held)]
@@ -179,7 +188,7 @@ class Filling:
         """What is free on all GPUs of a node of each row, as a part of this number of GPUs. The units of several GPUs
         can exceed int64, so they are summed as floating-point numbers."""
         units = np.einsum("ij->i", np.maximum(self._gpus[rows], 0).astype(np.float64))
-        part: NDArray[np.float64] = units / (self._whole[self._table[0, rows]] * float(gpus))
+        part: NDArray[np.float64] = units / (self._whole[self._table[_KIND, rows]] * float(gpus))
         return part
 
     def _able(self, request: PlacementRequest, sizes: _Column) -> _Column:
@@ -225,17 +234,21 @@ class Filling:
             cpu, memory, pods, copies = cpu - request.cpu_milli, memory - request.memory_mib, pods - taken, copies + 1
         nodes = min(row.count, count // copies)
         if nodes < row.count:
-            self._table[4, at] -= nodes
-            self.add(Row(row.label, row.kind, tuple(gpus), tuple(held), cpu, memory, pods, nodes, row.tier))
+            self._table[_COUNT, at] -= nodes
+            self.add(
+                replace(
+                    row, gpus=tuple(gpus), held=tuple(held), cpu_milli=cpu, memory_mib=memory, pods=pods, count=nodes
+                )
+            )
         else:
-            self._table[1:4, at] = (cpu, memory, pods)
+            self._table[_HOST, at] = (cpu, memory, pods)
             self._gpus[at, : len(gpus)] = gpus
             self._held[at] = tuple(held)
         return copies * nodes
 
     def _grow(self, width: int) -> None:
         rows = max(_FEW_ROWS, 2 * self._rows)
-        table, gpus = np.zeros((6, rows), dtype=np.int64), np.full((rows, width), -1, dtype=np.int64)
+        table, gpus = np.zeros((_TIER + 1, rows), dtype=np.int64), np.full((rows, width), -1, dtype=np.int64)
         table[:, : self._rows] = self._table[:, : self._rows]
         gpus[: self._rows, : self._width] = self._gpus[: self._rows]
         self._table, self._gpus, self._width = table, gpus, width

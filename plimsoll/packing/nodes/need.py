@@ -114,11 +114,6 @@ class NodePacking:
     def new_nodes(self) -> tuple[FilledNode, ...]:
         return tuple(each for each in self.nodes if each.shape is not None)
 
-    @property
-    def gap(self) -> int:
-        """GPUs of new nodes above the lower bound; 0 proves that there are no fewer."""
-        return self.gpus - self.least
-
 
 @dataclass(frozen=True, slots=True)
 class Item:

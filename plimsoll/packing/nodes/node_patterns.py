@@ -29,11 +29,13 @@ _ROUNDS_OF_A_STEP = 6
 _PRICE_WEIGHT = 1e-4
 """Weight of the price relative to the number of GPUs."""
 _GAIN = 1e-7
+"""A pattern must improve the objective by more than this."""
 _WHOLE = 1e-6
+"""Tolerance for the solver's rounding: a value this close to a whole number is that number."""
 
 
 def by_node_patterns(problem: NodeProblem, best: Placing, effort: Effort) -> tuple[int, Iterator[Placing]]:
-    """A lower bound of the GPUs of new nodes that all pods need, and a way to place them.
+    """A lower bound of the GPUs of new nodes that all pods need, and a way to place them, computed when it is used.
 
     `best` is the best known placing. (0, nothing) if there is no time.
     """
@@ -41,7 +43,7 @@ def by_node_patterns(problem: NodeProblem, best: Placing, effort: Effort) -> tup
     if search.work * _ROUNDS > effort.left:
         return 0, iter(())
     search.generate()
-    return search.least(), (search.filled(search.dive()) for _ in range(1))
+    return search.least(), search.placings()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +56,13 @@ class _Nodes:
     amount: int
     """CPU in millicores or memory in MiB, whichever is scarcer."""
     shape: int = -1
+    """Number of the shape; -1 for existing nodes."""
     row: int = -1
+    """Number of the row in the filling; -1 for new nodes."""
     count: int | None = None
+    """Number of existing nodes; None for new ones."""
     cost: float = 0.0
+    """Cost of a new node: its GPUs, and a little for its price."""
 
 
 class _Search:
@@ -93,6 +99,7 @@ class _Search:
         counts = [
             sum(problem.items[number].count for number in members if problem.fitting[number]) for members in self._items
         ]
+        # Of this problem, the master uses demand, supply and costs only. Sizes are those of `self._sizes`.
         self._patterns = Problem(
             sizes=np.zeros((1, len(counts)), dtype=np.int64),
             demand=np.array(counts, dtype=np.int64) * self._parts,
@@ -112,6 +119,7 @@ class _Search:
             self._base.unplaced |= {number: left} if left else {}
 
     def _size(self, number: int, kind: int, grid: Grid) -> tuple[int, int, int]:
+        """Size of one copy of an item on a kind of node: units of each GPU, number of GPUs, and CPU or memory."""
         item = self._problem.items[number]
         milli = dict(item.milli).get(self._problem.kinds[kind])
         parts = 1 if item.whole else item.devices
@@ -179,7 +187,7 @@ class _Search:
                 return
 
     def _solved(self) -> bool:
-        solved = self._master.solve(self._effort.wall(self._effort.left))
+        solved = self._master.solve()
         self._effort.spend(self._master.work)
         return solved
 
@@ -225,7 +233,11 @@ class _Search:
         dearest = max((each.cost / shapes[each.shape].gpus for each in self._nodes if each.shape >= 0), default=1.0)
         return max(0, math.ceil(self._bound / dearest / (step or 1) - _WHOLE) * step)
 
-    def dive(self) -> Counter[Pattern]:
+    def placings(self) -> Iterator[Placing]:
+        """One placing, by diving."""
+        yield self._filled(self._dive())
+
+    def _dive(self) -> Counter[Pattern]:
         """Diving to whole nodes: fixes the whole numbers, else the largest fraction, and solves the rest again."""
         demand, supply = self._demand.copy(), self._patterns.supply.copy()
         row_of = {number: row for row, number in enumerate(self._patterns.supply_types)}
@@ -254,7 +266,7 @@ class _Search:
             self._master.reduce(demand, supply)
         return fixed
 
-    def filled(self, fixed: Counter[Pattern]) -> Placing:
+    def _filled(self, fixed: Counter[Pattern]) -> Placing:
         """The placing with the pods of the patterns. Pods that do not fit after all are left."""
         problem, placing = self._problem, Placing(self._base.filling.copy(), unplaced=dict(self._base.unplaced))
         left = Counter({number: item.count for number, item in enumerate(problem.items) if problem.fitting[number]})

@@ -28,10 +28,13 @@ MANY_LABELS: Final = 1000
 _LAST: Final = 300
 """Number of labels of all GPUs of a node from which patterns are taken."""
 _SECONDS: Final = 6e-5
+"""Approximate seconds for comparing a set of labels with each other, without those for each label."""
 _SECONDS_OF_A_LABEL: Final = 1.5e-7
-"""Approximate seconds for each label."""
+"""Approximate seconds for each label of the set."""
 _BISECTIONS: Final = 8
+"""Steps of the search for the price of CPU. The bound holds at every price, so that it need not be exact."""
 _NOISE: Final = 1e-10
+"""Smaller differences of worth are floating-point noise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +100,11 @@ class PricedItems:
         self._best = self._knapsack.price(self._worth[self._shares]).values
         self._most = room.amount
         self._slack = self._most_worth(room) - worth if labels > FEW_LABELS else np.inf
+        """Waste from which a label is in no pattern that is worth more than `worth`."""
         self._of_gpu: dict[int, _Labels] = {}
+        """Labels of shares on one GPU, by its free units."""
         self._varied: dict[int, _Labels] = {}
+        """For each item the label with it that has the least waste, by the GPU's free units."""
 
     def _price_for(self, room: Room) -> float:
         """The price of CPU or memory at which the most valuable pods of all GPUs use about the amount of the node; 0 if
@@ -144,7 +150,7 @@ class PricedItems:
         return self._distinct(found, values), max(worth, float(values.max(initial=0.0)), most - missed)
 
     def _distinct(self, labels: _Labels, values: Values) -> list[Held]:
-        """The best pattern with each item."""
+        """For each item, the best pattern that contains it."""
         if not len(values):
             return []
         best = np.argmax(np.where(labels.held > 0, values[:, None], -np.inf), axis=0)

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from itertools import chain, islice
 
-from plimsoll.packing.gpus import Clock, Effort
+from plimsoll.packing.gpus import Effort
 from plimsoll.packing.nodes.bounding import Bounds, bounds, exceeds_limits
 from plimsoll.packing.nodes.emptying import emptied
 from plimsoll.packing.nodes.exact import exact_placing
@@ -38,16 +38,15 @@ def pack_nodes(
     *,
     limits: Sequence[Limit] = (),
     seconds: float = 2.0,
-    clock: Clock | None = None,
     without: Collection[Heuristic] = (),
 ) -> NodePacking:
     """Packs pods onto free nodes and new ones within the limits. The result does not depend on the order of the
     arguments' elements.
 
-    `seconds` and `clock` are those of `packing.pack`. Heuristics in `without` are left out, to measure what they gain.
+    `seconds` limits the search, by counted work. Heuristics in `without` are left out, to measure what they gain.
     """
     problem, unfit = problem_of(needs, shapes, nodes, limits)
-    best, bound = _search(problem, Effort(seconds, clock), without)
+    best, bound = _search(problem, Effort(seconds), without)
     unplaced = sorted(
         [*unfit, *(name for number, left in best.unplaced.items() for name in problem.items[number].names[-left:])]
     )
@@ -91,9 +90,9 @@ def _search(
     bound, ways = by_patterns(problem, effort, without)
     bound = enough or bound
     ways = iter(()) if Heuristic.PATTERNS in without else ways
-    early = [problem.opened(first)] if len(problem.items) < _FEW_ITEMS else []
-    late = (problem.opened(problem.on_nodes(_large_first)) for _ in range(not early))
-    best = _best_of(chain(early, islice(ways, _WAYS), late), bound, effort)
+    some, fitted = islice(ways, _WAYS), map(problem.opened, [first])  # each way is computed when it is tried
+    few = len(problem.items) < _FEW_ITEMS
+    best = _best_of(chain(fitted, some) if few else chain(some, fitted), bound, effort)
     if not bound.met_by(best):
         # CPU or memory is scarce, or the bound is not tight.
         least, more = (0, ()) if Heuristic.NODE_PATTERNS in without else by_node_patterns(problem, best, effort)

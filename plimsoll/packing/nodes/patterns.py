@@ -230,7 +230,7 @@ class _Shared:
     def _fits(self, unit: _Unit) -> bool:
         problem = self._problem
         nodes: Iterable[NodeShape | FreeNode] = (*problem.shapes, *(node for node, _ in problem.free))
-        return any(_fits_node(problem, unit, node) for node in nodes)
+        return any(problem.fits_empty(unit.request, node) for node in nodes)
 
     def _distributed(self, new: Sequence[tuple[tuple[tuple[int, int], ...], int]]) -> list[list[int]]:
         """The items on each new GPU: each pod goes to the GPU with a slot of its size that has the lowest load so far.
@@ -261,19 +261,6 @@ class _Shared:
                     if free[number]:
                         heapq.heappush(waiting, (load[number], number))
         return assigned
-
-
-def _fits_node(problem: NodeProblem, unit: _Unit, node: NodeShape | FreeNode) -> bool:
-    """Whether the unit fits the entirely free GPUs of the node, and its CPU, memory and number of pods."""
-    request = unit.request
-    whole = node.devices if isinstance(node, NodeShape) else node.devices.count(GPU_MILLI)
-    return (
-        bool(request.sizes[problem.kind[node.kind]])
-        and whole >= len(request.held)
-        and node.cpu_milli >= request.cpu_milli
-        and node.memory_mib >= request.memory_mib
-        and node.pods >= request.pods
-    )
 
 
 class _OntoShapes:
@@ -330,7 +317,7 @@ class _OntoShapes:
         loads = [
             Load(
                 tuple(problem.kinds[kind] for kind in sorted(unit.kinds)),
-                frozenset(shape.name for shape in problem.shapes if _fits_node(problem, unit, shape)),
+                frozenset(shape.name for shape in problem.shapes if problem.fits_empty(unit.request, shape)),
                 GPU_MILLI * len(unit.request.held),
                 len(unit.request.held),
                 int(unit.request.cpu_milli * (1 + headroom)),

@@ -9,7 +9,7 @@ from itertools import chain
 from plimsoll.packing.nodes.filling import Filling, PlacementRequest, Row
 from plimsoll.packing.nodes.items import items_of, useful
 from plimsoll.packing.nodes.need import FilledNode, FreeNode, Item, Limit, NodeShape, PodNeed
-from plimsoll.packing.units import Grid, Milli
+from plimsoll.packing.units import GPU_MILLI, Grid, Milli
 
 _OVER_LIMIT = 10**9
 """Cost of exceeding a limit, relative to a pod without a place."""
@@ -21,6 +21,8 @@ may have any number of GPUs. Decimal fractions of up to 18 digits are exact. If 
 number and sizes are rounded up. It is a multiple of 10^9 and of 1 to 30: decimal fractions of up to 9 digits stay exact
 then, and n shares of a long decimal fraction just below 1/n still fit one GPU.
 """
+_NEW_TIER = 9
+"""Tier of new nodes, above those of existing nodes."""
 
 _Alike = tuple[int, str, tuple[Milli, ...], int, int, int]
 """Key of equal nodes: all but their names and the order of their GPUs."""
@@ -44,8 +46,9 @@ class Placing:
     def note_shapes(self) -> None:
         """Sets the shape of each row of new nodes, because placing splits rows."""
         for at in range(len(self.filling)):
-            if (label := self.filling.row(at).label) < 0:
-                self.shapes[at] = -1 - label
+            row = self.filling.row(at)
+            if row.new:
+                self.shapes[at] = row.label
 
 
 def problem_of(
@@ -78,7 +81,10 @@ class NodeProblem:
         self.grids = self._grids()
         """The units of sizes on a GPU, by kind."""
         self.requests = [self._request(number, item) for number, item in enumerate(items)]
-        self.fitting = [self._fitting(item) for item in items]
+        self.fitting = [
+            tuple(number for number, shape in enumerate(shapes) if self.fits_empty(request, shape))
+            for request in self.requests
+        ]
         """For each item, the numbers of the shapes of which an empty node takes it."""
 
     def _grids(self) -> tuple[Grid, ...]:
@@ -98,16 +104,15 @@ class NodeProblem:
         )
         return PlacementRequest(sizes, ((number,),) * item.devices, item.cpu_milli, item.memory_mib, 1, not item.whole)
 
-    def _fitting(self, item: Item) -> tuple[int, ...]:
-        kinds = dict(item.milli)
-        return tuple(
-            number
-            for number, shape in enumerate(self.shapes)
-            if shape.kind in kinds
-            and shape.devices >= item.devices
-            and shape.cpu_milli >= item.cpu_milli
-            and shape.memory_mib >= item.memory_mib
-            and shape.pods >= 1 + (0 if item.whole else item.devices)
+    def fits_empty(self, request: PlacementRequest, node: NodeShape | FreeNode) -> bool:
+        """Whether the request fits the entirely free GPUs of the node, and its CPU, memory and number of pods."""
+        devices = len(request.held)
+        return (
+            bool(request.sizes[self.kind[node.kind]])
+            and (node.devices if isinstance(node, NodeShape) else node.devices.count(GPU_MILLI)) >= devices
+            and node.cpu_milli >= request.cpu_milli
+            and node.memory_mib >= request.memory_mib
+            and node.pods >= request.pods + (devices if request.shares else 0)
         )
 
     @property
@@ -194,8 +199,9 @@ class NodeProblem:
         """Adds empty nodes of a shape. Returns their row."""
         of, kind = self.shapes[shape], self.kind[self.shapes[shape].kind]
         gpus = (self.grids[kind].gpu,) * of.devices
-        row = Row(-1 - shape, kind, gpus, ((),) * of.devices, of.cpu_milli, of.memory_mib, of.pods, count, 9)
-        at = placing.filling.add(row)
+        at = placing.filling.add(
+            Row(shape, kind, gpus, ((),) * of.devices, of.cpu_milli, of.memory_mib, of.pods, count, _NEW_TIER, new=True)
+        )
         placing.shapes[at] = shape
         return at
 
@@ -211,10 +217,7 @@ class NodeProblem:
 
     def finished(self, placing: Placing) -> Placing:
         """The placing with the smallest, then cheapest sufficient shape for each new node, and with its cost."""
-        shapes: dict[int, int] = {}
-        for at, row in placing.filling.rows():
-            if row.label < 0 and any(row.held):
-                shapes[at] = -1 - row.label
+        shapes = {at: row.label for at, row in placing.filling.rows() if row.new and any(row.held)}
         wanted = {at: self._smallest(placing.filling.row(at), shape) for at, shape in shapes.items()}
         if self._allowed(placing, wanted):
             shapes = wanted

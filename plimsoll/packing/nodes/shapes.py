@@ -15,6 +15,7 @@ from plimsoll.packing.nodes.scale import Scale
 from plimsoll.packing.units import GPU_MILLI
 
 _ROUNDING = 1e-6
+"""Tolerance that keeps the solver's rounding from raising the bound."""
 _WORTH = 1.001
 """Factor by which a count of parts must exceed the plain sum to be added as a constraint."""
 _PARTS = 200
@@ -186,6 +187,7 @@ class ShapeChoice:
         gpus = sum(columns[column] * value for column, value in self._gpus().items())
         self._program.rows.append((-math.inf, round(gpus), self._gpus()))
         dearest = max((shape.price or 0.0) for shape in self._shapes) or 1.0
+        # The price counts first, then each node a thousandth of the most expensive one, then CPU and memory.
         price = {
             self._count[shape.name]: (shape.price or 0.0) / dearest + 1e-3 - 1e-5 * self._plenty(shape)
             for shape in self._shapes
