@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Self
 
 from plimsoll.apply.cluster import cluster_identity
-from plimsoll.apply.delta import Outcome, Reviewer, check, stacks_for
+from plimsoll.apply.delta import Outcome, Reviewer, require_applicable, stacks_for
 from plimsoll.apply.errors import LeaseLostError, WriterStoppingError
 from plimsoll.apply.execution import Execution
 from plimsoll.apply.lease import Lease
@@ -67,7 +67,7 @@ class Applier:
             self._stacks.open()
             self._lease.acquire(wait_seconds, go_on)
             self._stacks.recover()
-            self._lease.settle()
+            self._lease.forget_expired_holders()
         except BaseException:
             self._close()
             raise
@@ -79,7 +79,7 @@ class Applier:
         Failures of single objects are in `Outcome.failed`. Raises a PlimsollError where nothing was done at all, such
         as PlanMismatchError, OtherClusterError, LockedError, StateFolderFullError; and UpdateInterruptedError or
         LeaseLostError where it was interrupted, whatever part of it was done: that is in the states."""
-        check(plan)
+        require_applicable(plan)
         if plan.empty and not plan.signals:
             return Outcome()
         self.require_lease()
@@ -167,7 +167,7 @@ class Applier:
 
     def _close(self) -> None:
         unlocked = self._stacks.close(WriterStoppingError())
-        self._lease.release(settled=unlocked)
+        self._lease.release(unlocked=unlocked)
 
     def __enter__(self) -> Self:
         return self

@@ -5,14 +5,15 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from plimsoll.apply.cluster import ClusterIdentity
+from plimsoll.apply.objects import is_being_deleted, kind_of_key
 from plimsoll.apply.settings import ApplySettings
 from plimsoll.apply.state import OWNED_KINDS, State, require_own
-from plimsoll.kube import Objects, kind_of
+from plimsoll.kube import Objects
 from plimsoll.labels import SHARD
 from plimsoll.model import ObjectKey
 from plimsoll.provider import changes, property_path, prune
 
-_OURS_TO_CHANGE = (("spec", "replicas"),)
+_AUTOSCALED = (("spec", "replicas"),)
 """Fields that an autoscaler may change too."""
 
 
@@ -30,6 +31,8 @@ class DriftKind(StrEnum):
 
 
 class Drift(NamedTuple):
+    """One difference."""
+
     kind: DriftKind
     key: ObjectKey
     stack: str
@@ -48,17 +51,16 @@ def find_drift(
     keys = {key for state in known for key in state.resources}
     for kind in OWNED_KINDS:
         for live in cluster.labelled(kind, SHARD):
-            metadata = live["metadata"]
-            stack, key = str(metadata["labels"][SHARD]), ObjectKey.of(live)
+            stack, key = str(live["metadata"]["labels"][SHARD]), ObjectKey.of(live)
             ours = settings.shard_number(stack) is not None
-            if ours and key not in keys and not metadata.get("deletionTimestamp"):
+            if ours and key not in keys and not is_being_deleted(live):
                 found.append(Drift(DriftKind.UNKNOWN, key, stack))
     return sorted(found, key=lambda each: (each.stack, str(each.key)))
 
 
 def _of_state(state: State, cluster: Objects) -> Iterator[Drift]:
     for key, resource in state.resources.items():
-        live = cluster.get(kind_of({"apiVersion": key.api_version, "kind": key.kind}), key.namespace, key.name)
+        live = cluster.get(kind_of_key(key), key.namespace, key.name)
         if live is None:
             yield Drift(DriftKind.GONE, key, state.stack)
         elif resource.uid and live["metadata"]["uid"] != resource.uid:
@@ -74,4 +76,4 @@ def _changed(declared: dict[str, Any], live: dict[str, Any]) -> tuple[str, ...]:
         key: value for key, value in (wanted.get("metadata") or {}).items() if key in ("labels", "annotations")
     }
     found = changes(prune(live, wanted), wanted)
-    return tuple(sorted(property_path(each.path) for each in found if each.path[:2] not in _OURS_TO_CHANGE))
+    return tuple(sorted(property_path(each.path) for each in found if each.path[:2] not in _AUTOSCALED))

@@ -31,7 +31,7 @@ class BackendUnreachableError(ApplyError):
 
 
 class StateFolderFullError(ApplyError):
-    """Not enough disk space for the state; nothing was started."""
+    """A file of the state or of the work folder cannot be written, for example because the disk is full."""
 
 
 class StateUnreadableError(ApplyError):
@@ -43,7 +43,8 @@ class StateChangedError(ApplyError):
 
 
 class PlanMismatchError(ApplyError):
-    """The operations of the update differ from those of the Plan; it ended before the first of them."""
+    """The Plan contains what an update must not do, or the engine would do, or started to do, what the Plan does not
+    contain."""
 
 
 class ClusterUnreachableError(ApplyError):
@@ -129,12 +130,14 @@ class FailureKind(StrEnum):
     NOT_OURS = "NotOurs"
     """An object of that name exists and was not created by this environment."""
     GONE = "Gone"
+    """The object to change no longer exists, or is being deleted."""
     NOT_STARTED = "NotStarted"
     """The update ended before the operation on this object."""
     OTHER = "Other"
 
 
 RETRYABLE: Final = frozenset({FailureKind.CONFLICT, FailureKind.UNREACHABLE})
+"""Failures that another attempt may avoid."""
 
 
 @dataclass(frozen=True)
@@ -149,6 +152,7 @@ class Failure:
 
 
 _LOCK: Final = re.compile(r"created by (?P<user>[^\s@]*)@(?P<host>\S+) \(pid (?P<pid>\d+)\) at (?P<since>\S+)")
+"""How the engine names the holder of a lock."""
 
 _KILLED: Final = re.compile(r"code: -(\d+)\b")
 """How Pulumi's Automation API reports a process that a signal ended."""
@@ -169,7 +173,7 @@ def _killed(stack: str, found: re.Match[str]) -> ApplyError:
 
 
 def killed_error(what: str, number: int) -> EngineKilledError:
-    """The error for an engine that a signal ended. `what` it worked on."""
+    """The error for an engine that a signal ended; `what` it worked on, and the `number` of the signal."""
     name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
     return EngineKilledError(
         f"{what}: the engine was ended by {name}",
@@ -187,6 +191,7 @@ def interrupted_error(stack: str) -> UpdateInterruptedError:
 
 
 def _as(kind: type[ApplyError], message: str, hint: str) -> _Builder:
+    """A builder of errors of this type, whose message ends with a summary of the output."""
     return lambda stack, found: kind(f"stack {stack}: {message}: {_summary(found.string)}", hint)
 
 
@@ -194,7 +199,7 @@ _ENGINE_ERRORS: Final[tuple[tuple[re.Pattern[str], _Builder], ...]] = (
     (re.compile(r"currently locked by|\[409\] Conflict: Another update"), _locked),
     (
         re.compile(r"update canceled|\^C received|code: -2\b"),
-        # Killed by another process; `interrupted_error` is for the writer's own signals.
+        # Interrupted by another process; `interrupted_error` is for the writer's own signals.
         _as(UpdateInterruptedError, *_INTERRUPTED),
     ),
     (

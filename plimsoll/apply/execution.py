@@ -22,7 +22,8 @@ from plimsoll.apply.stacks import Stacks
 from plimsoll.errors import PlimsollError
 from plimsoll.model import ObjectKey, Plan
 
-_TRIES: Final = 3
+_MOST_TRIES: Final = 3
+"""Maximum number of attempts. A further one repeats what failed, if a part of it may succeed now."""
 
 
 class Execution:
@@ -48,7 +49,7 @@ class Execution:
 
         tenacity.Retrying(
             retry=tenacity.retry_if_result(self._should_retry),
-            stop=tenacity.stop_after_attempt(_TRIES),
+            stop=tenacity.stop_after_attempt(_MOST_TRIES),
             wait=tenacity.wait_exponential_jitter(multiplier=0.5, max=5.0),
             retry_error_callback=lambda _: None,
         )(attempt)

@@ -30,6 +30,7 @@ EXPIRED_HOLDERS: Final = "plimsoll.dev/expired-holders"
 """Annotation: identities, separated by commas, whose Lease expired, and whose locks and pending operations are not
 cleared yet."""
 _MOST_HOLDERS: Final = 16
+"""Maximum number of identities in EXPIRED_HOLDERS: the oldest are dropped, so that the annotation stays short."""
 
 log = structlog.get_logger(__name__)
 
@@ -41,7 +42,7 @@ def new_identity() -> str:
 
 @dataclass(frozen=True)
 class _Observation:
-    """A Lease's record and when it was first observed. Its expiry is measured from then on the own clock."""
+    """A Lease's record and when it was first observed: its expiry is measured from then, on this process's clock."""
 
     holder: str
     renewed: str
@@ -106,7 +107,7 @@ class Lease:
 
     @property
     def expired_holders(self) -> tuple[str, ...]:
-        """Identities of writers that ended and may have left locks, and were not settled since."""
+        """Identities of writers that ended and may have left locks or pending operations, which are not cleared yet."""
         annotations = (self._lease.get("metadata") or {}).get("annotations") or {}
         return tuple(filter(None, str(annotations.get(EXPIRED_HOLDERS, "")).split(",")))
 
@@ -144,15 +145,15 @@ class Lease:
         """Records that a Plan was applied; the next renewal writes the time."""
         self._notes = {**self._notes, LAST_DELTA: _micro_time()}
 
-    def settle(self) -> None:
-        """Forgets the expired holders: what they left behind has been cleared."""
+    def forget_expired_holders(self) -> None:
+        """To be called when what they left behind has been cleared."""
         if self.expired_holders:
             with self._writing:
                 self._write(holder=self.identity, expired=())
 
-    def release(self, settled: bool = True) -> None:
+    def release(self, unlocked: bool = True) -> None:
         """Releases the Lease, or stops waiting for it. Never raises: if the cluster is unreachable, the Lease
-        expires. If this writer may have left locks, it is not `settled`, and is recorded as an expired holder."""
+        expires. If not all stacks are certainly `unlocked`, this writer is recorded as an expired holder."""
         self._released.set()
         thread, self._thread = self._thread, None
         if thread is not None and thread is not threading.current_thread():
@@ -162,7 +163,7 @@ class Lease:
         self._holding = False
         try:
             with self._writing:
-                left = () if settled else (self.identity,)
+                left = () if unlocked else (self.identity,)
                 self._write(holder="", expired=(*self.expired_holders, *left)[-_MOST_HOLDERS:])
             log.info("released the Lease", lease=self.name)
         except PlimsollError as error:

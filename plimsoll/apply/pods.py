@@ -13,7 +13,7 @@ import structlog
 
 from plimsoll.kube import MERGE_PATCH, STRATEGIC_MERGE_PATCH, Connection, ConnectionFailedError, RequestError
 from plimsoll.model import GateRemoval, ObjectKey, PreferredDeletion, Signal
-from plimsoll.model.api import CAPACITY_GATE, LIFTED
+from plimsoll.model.api import CAPACITY_GATE, GATE_REMOVED_REASON
 
 T = TypeVar("T", Signal, GateRemoval)
 
@@ -23,8 +23,10 @@ cost 0.
 
 https://kubernetes.io/docs/concepts/workloads/controllers/replicaset/#pod-deletion-cost
 """
-_AT_ONCE: Final = 16
-_TIMEOUT: Final = 10.0
+_MOST_REQUESTS: Final = 16
+"""Maximum number of concurrent requests; each uses a thread."""
+_TIMEOUT_SECONDS: Final = 10.0
+"""Limit of one attempt. The next plan repeats signals and removals that failed."""
 
 log = structlog.get_logger(__name__)
 
@@ -37,11 +39,11 @@ class PodWriter:
 
     def signal(self, signals: Sequence[Signal]) -> tuple[Signal, ...]:
         """Writes the signals and returns those that the cluster accepted. The next plan repeats the others."""
-        return self._taken(self.send, signals)
+        return self._accepted(self.send, signals)
 
     def remove_gates(self, removals: Sequence[GateRemoval]) -> None:
         """Removes capacity gates from pods. The next plan repeats removals that failed."""
-        removed = self._taken(self._remove_gate, removals)
+        removed = self._accepted(self._remove_gate, removals)
         if removals:
             log.info("capacity gates removed", pods=[str(each.key) for each in removed])
 
@@ -66,27 +68,29 @@ class PodWriter:
         }
         # Nothing else writes conditions of a pod that no scheduler and no kubelet handles.
         body = {"status": {"conditions": [condition]}}
-        return self._tried(f"{signal.key.namespace}/pods/{signal.key.name}/status", signal.uid, body)
+        return self._try_patch(f"{signal.key.namespace}/pods/{signal.key.name}/status", signal.uid, body)
 
     def _remove_gate(self, removal: GateRemoval) -> bool:
         body = {
-            "metadata": {"annotations": {LIFTED: removal.message}},
+            "metadata": {"annotations": {GATE_REMOVED_REASON: removal.message}},
             # Patches only Plimsoll's element of the list, so that other gates stay.
             "spec": {"schedulingGates": [{"$patch": "delete", "name": CAPACITY_GATE}]},
         }
-        return self._tried(f"{removal.key.namespace}/pods/{removal.key.name}", removal.uid, body, STRATEGIC_MERGE_PATCH)
+        return self._try_patch(
+            f"{removal.key.namespace}/pods/{removal.key.name}", removal.uid, body, STRATEGIC_MERGE_PATCH
+        )
 
-    def _taken(self, write: Callable[[T], bool], items: Sequence[T]) -> tuple[T, ...]:
+    def _accepted(self, write: Callable[[T], bool], items: Sequence[T]) -> tuple[T, ...]:
         if not items:
             return ()
-        with ThreadPoolExecutor(min(_AT_ONCE, len(items)), thread_name_prefix="pods") as pool:
+        with ThreadPoolExecutor(min(_MOST_REQUESTS, len(items)), thread_name_prefix="pods") as pool:
             return tuple(item for item, done in zip(items, pool.map(write, items), strict=True) if done)
 
-    def _tried(self, path: str, uid: str, body: dict[str, Any], content_type: str = MERGE_PATCH) -> bool:
+    def _try_patch(self, path: str, uid: str, body: dict[str, Any], content_type: str = MERGE_PATCH) -> bool:
         try:
             return self._patch(path, uid, body, content_type)
         except ConnectionFailedError as error:
-            log.warning("cannot write pod", pod=path, error=error.message)
+            log.warning("cannot write to the pod", pod=path, error=error.message)
             return False
 
     def _patch(self, path: str, uid: str, body: dict[str, Any], content_type: str = MERGE_PATCH) -> bool:
@@ -95,11 +99,11 @@ class PodWriter:
         body = body | {"metadata": metadata} if metadata else body
         try:
             self._connection.request(
-                "PATCH", f"/api/v1/namespaces/{path}", body, content_type=content_type, timeout=_TIMEOUT
+                "PATCH", f"/api/v1/namespaces/{path}", body, content_type=content_type, timeout=_TIMEOUT_SECONDS
             )
         except RequestError as error:
             if error.code not in (404, 409):
-                log.warning("cannot write pod", pod=path, error=error.message)
+                log.warning("cannot write to the pod", pod=path, error=error.message)
             return False
         return True
 
@@ -116,7 +120,7 @@ class CreationSignals:
         self._waiting = {signal.key: signal for signal in signals}
         self._sent: list[tuple[Signal, Future[bool]]] = []
         self._lock = threading.Lock()
-        self._pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="pods")
+        self._pool = ThreadPoolExecutor(_MOST_REQUESTS, thread_name_prefix="pods")
 
     def created(self, key: ObjectKey) -> None:
         """Writes the signal of the pod, if there is one."""
@@ -129,7 +133,7 @@ class CreationSignals:
         """Writes the remaining signals of these pods. Returns all signals that the cluster accepted."""
         for key in created:
             self.created(key)
-        return tuple(signal for signal, taken in self._sent if taken.result())
+        return tuple(signal for signal, accepted in self._sent if accepted.result())
 
     def __enter__(self) -> Self:
         return self

@@ -15,12 +15,13 @@ from plimsoll.apply.settings import ApplySettings
 from plimsoll.kube import Connection, Kubeconfig, Objects, kind_of_type, parse_id
 
 _NO_CHANGE = frozenset({"same", "read", "refresh"})
+"""Steps of the engine that change no object."""
 
 
 @contextmanager
 def project_environment(settings: ApplySettings, connection: Connection) -> Iterator[dict[str, str]]:
-    """Context manager: environment variables of the CLI for such stacks. The provider that they name runs during the
-    context.
+    """Context manager: environment variables of the CLI for the stacks of a user's project. The provider that they name
+    runs during the context.
 
     Settings that are not given are those of the process. Raises EngineMissingError, ProviderMissingError,
     PassphraseError, or the errors of the cluster.

@@ -7,8 +7,7 @@ from typing import Any
 import orjson
 
 from plimsoll import labels
-from plimsoll.apply import LeaseLostError
-from plimsoll.apply.cluster import ClusterIdentity
+from plimsoll.apply import ClusterIdentity, LeaseLostError
 from plimsoll.apply.delta import with_shard_label
 from plimsoll.apply.engine import provider_urn, stack_urn, urn_of
 from plimsoll.apply.state import State, declare

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.apply import PlanMismatchError
-from plimsoll.apply.delta import Part, assign, check
+from plimsoll.apply.delta import Part, assign, require_applicable
 from plimsoll.apply.state import State
 from plimsoll.model import ObjectKey, Plan
 from tests.applying.states import a_claim, a_deployment, a_state, change, deletion, live
@@ -87,7 +87,7 @@ def test_every_operation_has_one_stack_and_existing_objects_never_move(
 
 def test_a_plan_may_delete_any_number_of_objects() -> None:
     """`limits.deletionsPerTick` of the Environment is the only limit, and the planner applies it."""
-    check(Plan(deletions=tuple(deletion(a_claim(f"c{number}"), "") for number in range(200))))
+    require_applicable(Plan(deletions=tuple(deletion(a_claim(f"c{number}"), "") for number in range(200))))
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_a_plan_may_delete_any_number_of_objects() -> None:
 )
 def test_plans_that_an_update_must_not_execute_are_refused(plan: Plan, message: str) -> None:
     with pytest.raises(PlanMismatchError, match=message):
-        check(plan)
+        require_applicable(plan)
 
 
 def test_keys_are_those_of_all_operations() -> None:

@@ -111,13 +111,13 @@ def test_an_expired_lease_is_taken_over_and_its_holder_is_recorded(server: FakeA
         assert clock.now > SETTINGS.duration
         assert server.holder == "here_1_a"
         assert list(lease.expired_holders) == ["there_1_b"]
-        lease.settle()
+        lease.forget_expired_holders()
         assert list(lease.expired_holders) == []
         assert server.lease is not None
         assert EXPIRED_HOLDERS not in server.lease["metadata"]["annotations"]
 
 
-def test_expired_holders_that_were_not_settled_stay_recorded(server: FakeApiserver) -> None:
+def test_expired_holders_that_were_not_forgotten_stay_recorded(server: FakeApiserver) -> None:
     server.held_by("there_1_b")
     assert server.lease is not None
     server.lease["metadata"]["annotations"] = {EXPIRED_HOLDERS: "far_1_c"}
@@ -126,10 +126,10 @@ def test_expired_holders_that_were_not_settled_stay_recorded(server: FakeApiserv
 
 
 def test_a_writer_that_may_have_left_locks_is_recorded_when_it_releases_the_lease(server: FakeApiserver) -> None:
-    for settled, recorded in ((True, ()), (False, ("here_1_a",))):
+    for unlocked, recorded in ((True, ()), (False, ("here_1_a",))):
         lease = a_lease(server)
         lease.acquire()
-        lease.release(settled=settled)
+        lease.release(unlocked=unlocked)
         with acquired(a_lease(server)) as another:
             assert another.expired_holders == recorded
 

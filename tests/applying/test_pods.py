@@ -9,7 +9,7 @@ from plimsoll.apply import PodWriter
 from plimsoll.errors import PlimsollError
 from plimsoll.kube import MERGE_PATCH, STRATEGIC_MERGE_PATCH, Connection, ConnectionFailedError, RequestError
 from plimsoll.model import GateRemoval, ObjectKey, PreferredDeletion
-from plimsoll.model.api import CAPACITY_GATE, LIFTED
+from plimsoll.model.api import CAPACITY_GATE, GATE_REMOVED_REASON
 
 PODS = [PreferredDeletion(namespace="team", name=name, uid=f"uid-{name}") for name in ("a", "b")]
 
@@ -60,7 +60,7 @@ def test_only_our_gate_of_that_pod_is_removed() -> None:
             "PATCH",
             "/api/v1/namespaces/team/pods/p",
             {
-                "metadata": {"uid": "uid-p", "annotations": {LIFTED: "its GPUs are free"}},
+                "metadata": {"uid": "uid-p", "annotations": {GATE_REMOVED_REASON: "its GPUs are free"}},
                 "spec": {"schedulingGates": [{"$patch": "delete", "name": CAPACITY_GATE}]},
             },
             STRATEGIC_MERGE_PATCH,

@@ -10,7 +10,7 @@ import pytest
 from google.protobuf import empty_pb2
 from pulumi.runtime.proto import language_pb2, resource_pb2, resource_pb2_grpc
 
-from plimsoll.apply.engine import Declared, InlineLanguage, Order, Program
+from plimsoll.apply.engine import DeclaredResource, InlineLanguage, Program, Registrations
 from plimsoll.provider import decode
 from tests.applying.states import CLUSTER
 
@@ -53,15 +53,17 @@ def monitor() -> Iterator[Monitor]:
     server.stop(None).wait()
 
 
-def declared(name: str) -> Declared:
-    return Declared("kubernetes:core/v1:Pod", name, {"metadata": {"name": name, "labels": {}}, "spec": {"n": 3}})
+def declared(name: str) -> DeclaredResource:
+    return DeclaredResource(
+        "kubernetes:core/v1:Pod", name, {"metadata": {"name": name, "labels": {}}, "spec": {"n": 3}}
+    )
 
 
-def run(monitor: Monitor, order: Order) -> str:
-    """The error of a program with this order; empty without an error."""
+def run(monitor: Monitor, registrations: Registrations) -> str:
+    """The error of a program with these registrations; empty without an error."""
     ready = threading.Event()
     program = Program({}, "4.0.0", CLUSTER, ready.set)
-    program.release(order)
+    program.release(registrations)
     request = language_pb2.RunRequest(
         project="p",
         stack="s",
@@ -74,7 +76,7 @@ def run(monitor: Monitor, order: Order) -> str:
 
 
 def test_resources_are_registered_below_the_stack_with_the_provider_and_their_inputs(monitor: Monitor) -> None:
-    assert run(monitor, Order((declared("new"),), (declared("kept"),))) == ""
+    assert run(monitor, Registrations((declared("new"),), (declared("kept"),))) == ""
     new, kept = monitor.taken[-2:]
     assert [new.name, kept.name] == ["new", "kept"]
     assert decode(new.object) == {"metadata": {"name": "new", "labels": {}}, "spec": {"n": 3}}
@@ -84,13 +86,13 @@ def test_resources_are_registered_below_the_stack_with_the_provider_and_their_in
 
 def test_failed_operations_are_left_to_the_engine_to_report(monitor: Monitor) -> None:
     monitor.failing.add("bad")
-    assert run(monitor, Order((declared("bad"), declared("good")), (declared("kept"),))) == ""
+    assert run(monitor, Registrations((declared("bad"), declared("good")), (declared("kept"),))) == ""
     assert {each.name for each in monitor.taken} >= {"bad", "good", "kept"}
 
 
 @pytest.mark.parametrize("refused", ["new", "kept"])
 def test_a_refused_resource_fails_the_program_so_that_nothing_is_deleted(monitor: Monitor, refused: str) -> None:
     monitor.refused.add(refused)
-    order = Order((declared("new"), declared("other")), (declared("kept"), declared("rest")))
-    assert run(monitor, order) == f"{refused}: not a resource of ours"
+    registrations = Registrations((declared("new"), declared("other")), (declared("kept"), declared("rest")))
+    assert run(monitor, registrations) == f"{refused}: not a resource of ours"
     assert {each.name for each in monitor.taken} >= {"new", "other", "kept", "rest"} - {refused}

@@ -35,7 +35,7 @@ def operations(review: Review, state: State) -> dict[str, str]:
 
 
 def kept(review: Review, state: State) -> set[str]:
-    return {declared.name for declared in review.order(state).kept}
+    return {declared.name for declared in review.registrations(state).kept}
 
 
 def test_a_new_object_is_registered_first_and_the_others_stay_unchanged() -> None:
@@ -45,17 +45,19 @@ def test_a_new_object_is_registered_first_and_the_others_stay_unchanged() -> Non
     review = reviewed(Part(creations=[change(CLAIM)]), state, other)
 
     assert operations(review, state) == {"claim": Operation.CREATE}
-    order = review.order(state)
-    assert [declared.name for declared in order.first] == ["claim"]
-    assert order.first[0].inputs["metadata"]["labels"][SHARD] == STACK
-    assert order.first[0].inputs["metadata"]["annotations"]["pulumi.com/skipAwait"] == "true"
-    assert [dict(declared.inputs) for declared in order.kept] == [state.resources[ObjectKey.of(other)].declared.inputs]
+    registrations = review.registrations(state)
+    assert [declared.name for declared in registrations.first] == ["claim"]
+    assert registrations.first[0].inputs["metadata"]["labels"][SHARD] == STACK
+    assert registrations.first[0].inputs["metadata"]["annotations"]["pulumi.com/skipAwait"] == "true"
+    assert [dict(declared.inputs) for declared in registrations.kept] == [
+        state.resources[ObjectKey.of(other)].declared.inputs
+    ]
 
 
 def test_an_existing_object_is_not_changed() -> None:
     state = a_state(live(CLAIM))
     review = reviewed(Part(creations=[change(a_claim("claim", instance_type="changed"))]), state, live(CLAIM))
-    assert not review.begins
+    assert not review.has_work
     assert review.done == {KEY}
 
 
@@ -84,7 +86,7 @@ def test_an_object_of_another_owner_is_not_changed(entry: tuple[dict[str, Any], 
 def test_an_object_that_is_being_deleted_is_awaited() -> None:
     review = reviewed(Part(creations=[change(CLAIM)]), a_state(), live(CLAIM, deleting=True))
     assert review.failed[KEY].kind is FailureKind.BEING_DELETED
-    assert not review.begins
+    assert not review.has_work
 
 
 def test_of_many_new_objects_only_existing_names_are_read() -> None:
@@ -132,7 +134,7 @@ def test_a_missing_object_is_removed_from_the_state_by_the_update() -> None:
 
 def test_a_deletion_without_an_object_does_nothing() -> None:
     review = reviewed(Part(deletions=[deletion(CLAIM, "x")]), a_state())
-    assert not review.begins
+    assert not review.has_work
     assert review.forgotten == {KEY}
 
 
@@ -171,7 +173,7 @@ def test_an_update_carries_its_new_inputs_and_its_shard() -> None:
     review = reviewed(Part(updates=[change(changed)]), state, live(a_deployment("serve")))
 
     assert operations(review, state) == {"serve": Operation.UPDATE}
-    (declared,) = review.order(state).first
+    (declared,) = review.registrations(state).first
     assert declared.inputs["spec"]["image"] == "two"
     assert declared.inputs["metadata"]["labels"][SHARD] == STACK
     assert kept(review, state) == set()

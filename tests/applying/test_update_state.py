@@ -40,7 +40,7 @@ class Stack(RuleBasedStateMachine):
     @rule()
     def release(self) -> None:
         if self.on(Event.RELEASE) is not None:
-            assert not self.called_off, "a program has one order, or none"
+            assert not self.called_off, "a program is released once, or never"
             assert not self.stopped
             self.released = True
 

@@ -1,4 +1,4 @@
-"""One update gets its order and is watched: an operation that is not expected ends it."""
+"""One update is released and watched: an operation that is not expected ends it."""
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -21,8 +21,8 @@ from plimsoll.apply.engine import (
     ClusterProvider,
     EngineEvent,
     Operation,
-    Order,
     Program,
+    Registrations,
     provider_urn,
     stack_urn,
 )
@@ -31,7 +31,7 @@ from tests.applying.states import CLUSTER, STACK
 from tests.awaiting import await_condition
 
 A, B, C = (f"urn:pulumi:s::p::kubernetes:x:Y::{name}" for name in "abc")
-NOTHING = Order((), ())
+NOTHING = Registrations((), ())
 
 
 class FakeEngine:
@@ -65,7 +65,7 @@ class FakeStack:
             raise self.refusal
         program._on_ready()
         while not self.released.wait(0.01):
-            if program._order.done() and isinstance(program._order.exception(), CalledOffError):
+            if program._registrations.done() and isinstance(program._registrations.exception(), CalledOffError):
                 raise UpdateFailedError("called off")
             if self.engine.interrupted.is_set():
                 raise UpdateInterruptedError("interrupted")
@@ -118,7 +118,7 @@ def test_only_an_engine_that_changes_objects_is_interrupted(updates: Updates, st
     updates.end()
 
     def script(_: Callable[[EngineEvent], None]) -> None:
-        await_condition(lambda: updates.phase is Phase.RUNNING, message="the order of the program")
+        await_condition(lambda: updates.phase is Phase.RUNNING, message="the release of the program")
         updates.interrupt()
 
     stack.script = script

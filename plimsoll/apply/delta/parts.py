@@ -10,8 +10,9 @@ from plimsoll.apply.state import State, owner_of
 from plimsoll.labels import SHARD
 from plimsoll.model import Change, Deletion, ObjectKey, Plan
 
-_SPREAD: Final = 125
-"""Creations for which one more stack is used: starting an engine takes about as long as this many creations."""
+_CREATIONS_PER_STACK: Final = 125
+"""Creations for each of the stacks that a large Plan is distributed over: starting an engine takes about as long as
+this many creations."""
 
 
 @dataclass
@@ -36,8 +37,8 @@ def only(plan: Plan, keys: Container[ObjectKey]) -> Plan:
     )
 
 
-def check(plan: Plan) -> None:
-    """Raises PlanMismatchError for a Plan that an update cannot reproduce."""
+def require_applicable(plan: Plan) -> None:
+    """Raises PlanMismatchError for a Plan that updates of stacks cannot apply as it is."""
     twice = sorted(str(key) for key, count in Counter(_keys(plan)).items() if count > 1)
     if twice:
         raise PlanMismatchError(f"the plan names {twice[0]} in two operations")
@@ -50,15 +51,17 @@ def check(plan: Plan) -> None:
 
 
 def stacks_for(creations: int) -> int:
-    """Number of stacks for this many creations."""
-    return max(1, -(-creations // _SPREAD))
+    """Number of stacks that share this many creations."""
+    return max(1, -(-creations // _CREATIONS_PER_STACK))
 
 
 def assign(plan: Plan, states: Mapping[str, State], ready: Sequence[str], room: int) -> dict[str, Part]:
     """The parts of the Plan by stack.
 
-    An object stays in its stack; a new one goes to the stack of its owner's objects; a deletion to the stack that its
-    label names; all others to the first stack of `ready` that has room. Raises KeyError if `ready` is empty.
+    An object that is in a state stays in that stack. Another one that exists goes to the stack that its label names
+    (updates), or to the first of `ready`. A new one goes to the stack with the most objects of its owner, or to the
+    first of `ready`; many new ones are distributed evenly over `stacks_for` of them. A stack with `room` objects or
+    more gets no new ones while another has room. `ready` must not be empty.
     """
     homes = {key: stack for stack, state in states.items() for key in state.resources}
     load = Counter({stack: len(state.resources) for stack, state in states.items()})
@@ -76,7 +79,7 @@ def assign(plan: Plan, states: Mapping[str, State], ready: Sequence[str], room: 
     for deletion in plan.deletions:
         part(homes.get(deletion.key) or ready[0]).deletions.append(deletion)
     fresh = [creation for creation in plan.creations if creation.key not in homes]
-    spread = len(fresh) >= _SPREAD
+    spread = len(fresh) >= _CREATIONS_PER_STACK
     roomy = [name for name in ready if load[name] < room] or ready
     side_by_side = roomy[: stacks_for(len(fresh))] if spread else ready
     for creation in plan.creations:

@@ -9,30 +9,33 @@ from typing import Any, Final
 
 from plimsoll.apply.delta.outcome import Outcome, Timing
 from plimsoll.apply.delta.parts import Part
-from plimsoll.apply.engine import Declared, Operation, Order, urn_of
+from plimsoll.apply.engine import DeclaredResource, Operation, Registrations, urn_of
 from plimsoll.apply.errors import ClusterUnreachableError, Failure, FailureKind, PlanMismatchError, object_failure
+from plimsoll.apply.objects import is_being_deleted, kind_of_key
 from plimsoll.apply.state import Manifest, Resource, State, declare, importable
-from plimsoll.kube import SKIP_AWAIT, ConnectionFailedError, Kind, NoSuchKindError, Objects, RequestError, kind_of
+from plimsoll.kube import SKIP_AWAIT, ConnectionFailedError, Kind, NoSuchKindError, Objects, RequestError
 from plimsoll.labels import DEMAND, FIELD_MANAGER, HEADROOM, NODEPOOL, SHARD, WORKSPACE_UID
 from plimsoll.model import Change, Deletion, ObjectKey, Owner
 from plimsoll.model.api import WorkspaceRef
 from plimsoll.provider import PATCH_FIELD_MANAGER
 
-_SIDE_BY_SIDE: Final = 16
-_MANY: Final = 20
+_MOST_REQUESTS: Final = 16
+"""Maximum number of concurrent requests; each uses a thread."""
+_LISTED_FROM: Final = 20
 """From this number of creations of one kind on, one list request checks their names."""
 
 
 @dataclass
 class Review:
-    """The operations to do, the ones that are done already, and the changes that the state needs before."""
+    """The operations to do, the ones that are done already, and the edits that the state needs before."""
 
-    creations: dict[ObjectKey, Declared] = field(default_factory=dict)
-    updates: dict[ObjectKey, Declared] = field(default_factory=dict)
+    creations: dict[ObjectKey, DeclaredResource] = field(default_factory=dict)
+    updates: dict[ObjectKey, DeclaredResource] = field(default_factory=dict)
     deletions: set[ObjectKey] = field(default_factory=set)
     done: set[ObjectKey] = field(default_factory=set)
-    """Objects that are already as planned, because the Plan did not know an earlier one's result."""
+    """Objects that a Plan creates and that exist, because it was made before the result of an earlier one was seen."""
     forgotten: set[ObjectKey] = field(default_factory=set)
+    """Deletions whose object no longer exists, or was replaced by another of that name."""
     failed: dict[ObjectKey, Failure] = field(default_factory=dict)
     drop: set[ObjectKey] = field(default_factory=set)
     """Entries of the state whose object no longer exists. They are removed before an object of that name is changed."""
@@ -45,7 +48,7 @@ class Review:
         return bool(self.drop or self.adopt)
 
     @property
-    def begins(self) -> bool:
+    def has_work(self) -> bool:
         """Whether there is an operation for the engine, or an edit of the state."""
         return bool(self.edits_state or self.creations or self.updates or self.deletions)
 
@@ -56,11 +59,11 @@ class Review:
         deleted = {key: (state.resources[key].urn, Operation.DELETE) for key in self.deletions}
         return created | updated | deleted
 
-    def order(self, state: State) -> Order:
-        """The order for the program. Objects without a change are declared exactly as in the state."""
+    def registrations(self, state: State) -> Registrations:
+        """The resources for the program. Objects without a change are declared exactly as in the state."""
         first = (*self.creations.values(), *self.updates.values())
         moved = self.updates.keys() | self.deletions
-        return Order(first, tuple(each.declared for key, each in state.resources.items() if key not in moved))
+        return Registrations(first, tuple(each.declared for key, each in state.resources.items() if key not in moved))
 
 
 class Reviewer:
@@ -101,10 +104,10 @@ class Reviewer:
         one."""
         kinds: dict[Kind, list[ObjectKey]] = {}
         for key in keys:
-            kinds.setdefault(kind_of({"apiVersion": key.api_version, "kind": key.kind}), []).append(key)
+            kinds.setdefault(kind_of_key(key), []).append(key)
         absent: set[ObjectKey] = set()
         for kind, many in kinds.items():
-            if len(many) >= _MANY:
+            if len(many) >= _LISTED_FROM:
                 namespaces = {key.namespace for key in many}
                 try:
                     # Lists one namespace: a cluster may have a hundred thousand pods, and the namespace of trigger pods
@@ -140,18 +143,17 @@ class Reviewer:
                 for item in items:
                     work(item)
                 return
-            with ThreadPoolExecutor(min(_SIDE_BY_SIDE, len(items)), thread_name_prefix="review") as pool:
+            with ThreadPoolExecutor(min(_MOST_REQUESTS, len(items)), thread_name_prefix="review") as pool:
                 list(pool.map(work, items))
         except ConnectionFailedError as error:
             raise _unreachable(error) from None
 
     def _get(self, key: ObjectKey) -> Manifest | None:
-        kind = kind_of({"apiVersion": key.api_version, "kind": key.kind})
-        return self._objects.get(kind, key.namespace, key.name)
+        return self._objects.get(kind_of_key(key), key.namespace, key.name)
 
     def _is_served(self, key: ObjectKey) -> bool:
         try:
-            self._objects.mapping(kind_of({"apiVersion": key.api_version, "kind": key.kind}))
+            self._objects.mapping(kind_of_key(key))
         except NoSuchKindError:
             return False
         return True
@@ -170,7 +172,7 @@ class Reviewer:
             if known is not None:
                 review.drop.add(key)
             review.creations[key] = declare(manifest)
-        elif is_going(live):
+        elif is_being_deleted(live):
             review.failed[key] = Failure(FailureKind.BEING_DELETED, f"{key} is still being deleted")
         elif known is not None and known.uid == live["metadata"]["uid"]:
             review.done.add(key)
@@ -186,7 +188,7 @@ class Reviewer:
         key, known = update.key, state.resources.get(update.key)
         live = self._get(key)
         manifest = with_shard_label(_whole(update, known, live), state.stack)
-        if live is None or is_going(live):
+        if live is None or is_being_deleted(live):
             review.failed[key] = Failure(FailureKind.GONE, f"{key} does not exist any more")
         elif known is None and not is_ours(live, manifest):
             review.failed[key] = _not_ours(key)
@@ -214,8 +216,8 @@ class Reviewer:
             review.deletions.add(key)
 
     def _dry_run(self, manifest: Manifest) -> Failure | None:
-        """Why the apiserver would reject the change; None if it accepts it. The engine would then replace the object
-        instead."""
+        """Why the apiserver would reject the change; None if it accepts it. After a rejection, the engine would replace
+        the object instead."""
         try:
             self._objects.apply(copy.deepcopy(manifest), FIELD_MANAGER, force=False, dry_run=True)
         except RequestError as error:
@@ -243,15 +245,15 @@ def _whole(update: Change, known: Resource | None, live: Manifest | None) -> Man
     """The manifest of an update, completed by what was declared before if it is partial."""
     if not update.partial or live is None:
         return update.manifest
-    return _over(known.declared.inputs if known is not None else importable(live), update.manifest)
+    return _merged(known.declared.inputs if known is not None else importable(live), update.manifest)
 
 
-def _over(before: Mapping[str, Any], change: Mapping[str, Any]) -> Manifest:
+def _merged(before: Mapping[str, Any], change: Mapping[str, Any]) -> Manifest:
     """The object, with the fields of the change merged recursively."""
     merged = dict(before)
     for key, value in change.items():
         old = merged.get(key)
-        merged[key] = _over(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
+        merged[key] = _merged(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
     return merged
 
 
@@ -268,10 +270,6 @@ def is_made_for(live: Manifest, owner: Owner) -> bool:
     labels = live["metadata"].get("labels") or {}
     uid = owner.uid if isinstance(owner, WorkspaceRef) else ""
     return SHARD in labels or (NODEPOOL in labels and bool(uid) and labels.get(WORKSPACE_UID) == uid)
-
-
-def is_going(live: Manifest) -> bool:
-    return bool(live["metadata"].get("deletionTimestamp"))
 
 
 def _not_ours(key: ObjectKey) -> Failure:

@@ -14,9 +14,10 @@ from plimsoll.apply.engine.environment import user_home
 from plimsoll.apply.errors import ProviderMissingError
 from plimsoll.apply.settings import ApplySettings, plugin_version
 from plimsoll.errors import PlimsollError
+from plimsoll.home import SERVICE_ACCOUNT_FOLDER
 
-_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _INSTALL_SECONDS: Final = 300
+"""Limit of the download of the plugin."""
 
 
 @dataclass(frozen=True)
@@ -85,16 +86,16 @@ def _kubeconfig(settings: ApplySettings) -> Path:
     host, port = os.environ.get("KUBERNETES_SERVICE_HOST"), os.environ.get("KUBERNETES_SERVICE_PORT", "443")
     if host is None:
         return Path.home() / ".kube" / "config"
-    if not (_ACCOUNT / "token").is_file():
+    if not (SERVICE_ACCOUNT_FOLDER / "token").is_file():
         raise PlimsollError("the pod has no service account token", "set automountServiceAccountToken, or --kubeconfig")
     address = f"[{host}]" if ":" in host else host
-    cluster = {"server": f"https://{address}:{port}", "certificate-authority": str(_ACCOUNT / "ca.crt")}
+    cluster = {"server": f"https://{address}:{port}", "certificate-authority": str(SERVICE_ACCOUNT_FOLDER / "ca.crt")}
     content = {
         "apiVersion": "v1",
         "kind": "Config",
         "current-context": "pod",
         "clusters": [{"name": "pod", "cluster": cluster}],
-        "users": [{"name": "pod", "user": {"tokenFile": str(_ACCOUNT / "token")}}],
+        "users": [{"name": "pod", "user": {"tokenFile": str(SERVICE_ACCOUNT_FOLDER / "token")}}],
         "contexts": [{"name": "pod", "context": {"cluster": "pod", "user": "pod"}}],
     }
     path = settings.work_folder / "pod.kubeconfig"

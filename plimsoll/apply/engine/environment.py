@@ -9,8 +9,8 @@ from plimsoll.apply.engine.process import HOLDER
 from plimsoll.apply.errors import PassphraseError, StateFolderFullError
 from plimsoll.apply.settings import ApplySettings
 
-_OWN: Final = frozenset({"logs", "workspaces"})
-"""Folders of the engine's own, which are not links to the user's home, because only this engine uses their content."""
+_NOT_LINKED: Final = frozenset({"logs", "workspaces"})
+"""Entries of the user's home that the engine home has no link to: only one engine home uses their content."""
 
 
 def engine_environment(settings: ApplySettings, identity: str) -> dict[str, str]:
@@ -82,7 +82,8 @@ def engine_home(settings: ApplySettings) -> Path:
 
 
 def make_engine_home(settings: ApplySettings) -> Path:
-    """Creates a folder with links to everything in the user's home except logs. Raises StateFolderFullError.
+    """Creates a folder with links to everything in the user's home except logs and workspaces. Raises
+    StateFolderFullError.
 
     The engine always writes every step, with all properties, to a compressed and encrypted file below `logs`, which
     takes two fifths of its time. It skips this if `logs` is not a folder.
@@ -93,8 +94,8 @@ def make_engine_home(settings: ApplySettings) -> Path:
         with contextlib.suppress(FileExistsError):
             (ours / "logs").touch(exist_ok=False)
         for entry in theirs.iterdir() if theirs.is_dir() else ():
-            if entry.name not in _OWN:
-                _lead(ours / entry.name, entry)
+            if entry.name not in _NOT_LINKED:
+                _link(ours / entry.name, entry)
     except OSError as error:
         raise StateFolderFullError(
             f"{ours}: {error.strerror}", "free disk space in the work folder, or set another one with --work-folder"
@@ -102,8 +103,8 @@ def make_engine_home(settings: ApplySettings) -> Path:
     return ours
 
 
-def _lead(link: Path, target: Path) -> None:
-    """Replaces a link atomically: engines that start meanwhile see the old or the new one."""
+def _link(link: Path, target: Path) -> None:
+    """Makes or replaces a symbolic link, atomically: engines that start meanwhile see the old or the new one."""
     if link.is_symlink() and link.readlink() == target:
         return
     fresh = link.with_name(f".{link.name}.{os.getpid()}")

@@ -20,6 +20,7 @@ _REGISTRATIONS: Final = 64
 """Maximum number of concurrent registrations; each uses a thread."""
 
 _CANCELLATIONS: Final = 4
+"""How often the tasks of an unfinished program are cancelled: after a single cancellation, the library waits again."""
 
 log = structlog.get_logger(__name__)
 
@@ -27,8 +28,8 @@ log = structlog.get_logger(__name__)
 class InlineLanguage(LanguageRuntimeServicer):
     """The language host of one update.
 
-    The library's own fails on its own messages, and does not close its event loop, if the engine ends first: after
-    every interrupt, and after every update with a failure.
+    That of the Automation API fails on its own messages, and does not close its event loop, if the engine ends first:
+    after every interrupt, and after every update with a failure.
     """
 
     def __init__(self, program: Program) -> None:
@@ -81,7 +82,7 @@ class InlineLanguage(LanguageRuntimeServicer):
         except pulumi.RunError as error:
             response.error = str(error)
         except grpc.RpcError as error:
-            log.debug("the engine has ended", stack=request.stack, error=str(error.code()))
+            log.debug("the engine ended while the program ran", stack=request.stack, error=str(error.code()))
         except Exception as error:
             response.error = f"{type(error).__name__}: {error}"
         finally:
@@ -93,7 +94,7 @@ class InlineLanguage(LanguageRuntimeServicer):
 
 
 async def _shut_down() -> None:
-    """Ends the tasks of an unfinished program. After a single cancellation, the library waits again."""
+    """Ends the tasks of an unfinished program, and the threads of its registrations."""
     for _ in range(_CANCELLATIONS):
         pending = asyncio.all_tasks() - {asyncio.current_task()}
         if not pending:

@@ -23,13 +23,15 @@ MINIMUM_VERSION: Final = VersionInfo(3, 200, 0)
 """The first version with an event log over gRPC for inline programs."""
 HOLDER: Final = "PLIMSOLL_HOLDER"
 """Environment variable of the engine's processes: the Lease identity of the writer that started them."""
-_UNSET: Final = "PULUMI_CONFIG_PASSPHRASE"
-"""Variable that would override the passphrase file."""
+_PASSPHRASE_VARIABLE: Final = "PULUMI_CONFIG_PASSPHRASE"
+"""Variable that is not passed to the engine: it would override the passphrase file."""
 
 _PARTING_SECONDS: Final = 0.5
+"""Seconds after the end of an engine in which its plugins may end by themselves; then they get SIGTERM."""
 _END_SECONDS: Final = 2.0
-"""Seconds after SIGTERM until a plugin is killed."""
+"""Seconds after SIGTERM until a plugin is killed, and then for its end."""
 _POLL_SECONDS: Final = 0.02
+"""Interval at which plugins are checked, because they are not child processes, whose end would be reported."""
 
 _INSTALL_HINT: Final = "install it (`plimsoll sandbox install`, or Pulumi's own installer), and put it on PATH"
 
@@ -104,7 +106,7 @@ class Engine(PulumiCommand):
     ) -> CommandResult:
         """Runs the CLI to its end, then ends the plugins that it left. Raises CommandError if it fails."""
         self._interrupted = False
-        env = {key: value for key, value in os.environ.items() if key != _UNSET}
+        env = {key: value for key, value in os.environ.items() if key != _PASSPHRASE_VARIABLE}
         process = subprocess.Popen(
             [self.command, "--non-interactive", *args],
             stdin=subprocess.DEVNULL,
@@ -192,7 +194,7 @@ def _in_session(leader: int) -> list[psutil.Process]:
 
 
 def _left_of(processes: Iterable[psutil.Process], seconds: float) -> list[psutil.Process]:
-    """The processes that still run after `seconds`; returns earlier if none does. They are not child processes."""
+    """The processes that still run after `seconds`; returns earlier if none does."""
     deadline = time.monotonic() + seconds
     while left := [process for process in processes if process.is_running() and is_running(process.pid)]:
         if time.monotonic() >= deadline:

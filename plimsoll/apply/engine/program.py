@@ -1,4 +1,4 @@
-"""The capacity program: waits until a Plan is applied, registers changed resources, then unchanged ones."""
+"""The capacity program: waits until a Plan is applied, then registers its resources, the changed ones first."""
 
 import asyncio
 import contextlib
@@ -18,13 +18,14 @@ from plimsoll.apply.settings import PROJECT
 from plimsoll.provider import encode
 
 PROVIDER_NAME: Final = "cluster"
+"""Logical name of the provider resource, and of the component that records the cluster."""
 STACK_TYPE: Final = "pulumi:pulumi:Stack"
 PROVIDER_TYPE: Final = "pulumi:providers:kubernetes"
 CLUSTER_TYPE: Final = "plimsoll:index:Cluster"
 """Type of the component that records the cluster in the state; it has no children."""
 
 
-class Declared(NamedTuple):
+class DeclaredResource(NamedTuple):
     """One resource of the program."""
 
     token: str
@@ -34,12 +35,12 @@ class Declared(NamedTuple):
     inputs: Mapping[str, Any]
 
 
-class Order(NamedTuple):
-    """What a program declares. The engine deletes all other resources in the state."""
+class Registrations(NamedTuple):
+    """The resources that a program registers. The engine deletes all others that are in the state."""
 
-    first: tuple[Declared, ...]
+    first: tuple[DeclaredResource, ...]
     """New and changed resources: they are registered, and awaited, first."""
-    kept: tuple[Declared, ...]
+    kept: tuple[DeclaredResource, ...]
     """Unchanged resources, as in the state."""
 
 
@@ -51,8 +52,9 @@ class CalledOffError(pulumi.RunError):
 
 
 class Program:
-    """One run of the capacity program. `release` and `call_off` may be called from any thread, before or after its
-    start."""
+    """One run of the capacity program: it calls `on_ready`, and then waits for `release` or `call_off`.
+
+    These may be called from any thread, before or after its start."""
 
     def __init__(
         self,
@@ -65,38 +67,41 @@ class Program:
         self._cluster = cluster
         self._version = version
         self._on_ready = on_ready
-        self._order: Future[Order] = Future()
-        """Shared between threads. The first of `release` and `call_off` counts."""
+        self._registrations: Future[Registrations] = Future()
+        """Set by the first of `release` and `call_off`, on any thread."""
 
-    def release(self, order: Order) -> None:
-        """Gives the program its order, unless it was called off."""
+    def release(self, registrations: Registrations) -> None:
+        """Lets the program register these resources, unless it was called off."""
         with contextlib.suppress(InvalidStateError):
-            self._order.set_result(order)
+            self._registrations.set_result(registrations)
 
     def call_off(self) -> None:
         """Ends the program without changes, unless it was released."""
         with contextlib.suppress(InvalidStateError):
-            self._order.set_exception(CalledOffError())
+            self._registrations.set_exception(CalledOffError())
 
     async def __call__(self) -> None:
         provider = pulumi.ProviderResource(
             "kubernetes", PROVIDER_NAME, self._provider_inputs, pulumi.ResourceOptions(version=self._version)
         )
-        register = await Registration.of(provider)
-        if refusal := await register.cluster(self._cluster):
+        registrar = await Registrar.of(provider)
+        if refusal := await registrar.register_cluster(self._cluster):
             raise pulumi.RunError(refusal)
         self._on_ready()
-        order = await asyncio.wrap_future(self._order)
+        registrations = await asyncio.wrap_future(self._registrations)
         # Unchanged resources are registered afterwards, because a hundred registrations before would delay the new
         # objects by a second. If one is refused, the others are registered all the same, but the program must then
         # fail: otherwise the engine would delete what was not registered.
-        refused = [*await register.all(order.first), *await register.all(order.kept)]
+        refused = [
+            *await registrar.register_all(registrations.first),
+            *await registrar.register_all(registrations.kept),
+        ]
         if refused:
             raise pulumi.RunError(refused[0])
 
 
 @dataclass(frozen=True)
-class Registration:
+class Registrar:
     """Registers the resources of one program with the engine's monitor, below the stack and with its provider.
 
     This does not use the library's resource classes: they take several times as long, because they create an output for
@@ -108,14 +113,14 @@ class Registration:
     provider: str
 
     @classmethod
-    async def of(cls, provider: pulumi.ProviderResource) -> "Registration":
-        """The registration of a running program, after its provider was registered."""
+    async def of(cls, provider: pulumi.ProviderResource) -> "Registrar":
+        """The registrar of a running program, after its provider was registered."""
         root = get_root_resource()
         assert root is not None
         reference = f"{await provider.urn.future()}::{await provider.id.future()}"
         return cls(get_monitor(), str(await root.urn.future()), reference)
 
-    async def all(self, resources: Iterable[Declared]) -> list[str]:
+    async def register_all(self, resources: Iterable[DeclaredResource]) -> list[str]:
         """Registers the resources and waits until the engine has processed each. Returns those that it did not accept,
         with reasons.
 
@@ -124,7 +129,7 @@ class Registration:
         answers = await asyncio.gather(*(self._answer(each.name, self._request(each)) for each in resources))
         return [answer for answer in answers if answer is not None]
 
-    async def cluster(self, identity: ClusterIdentity) -> str | None:
+    async def register_cluster(self, identity: ClusterIdentity) -> str | None:
         """Records the cluster. Returns why the engine did not accept it; None if it did."""
         request = resource_pb2.RegisterResourceRequest(
             type=CLUSTER_TYPE, name=PROVIDER_NAME, parent=self.parent, custom=False, object=encode(identity.record())
@@ -135,15 +140,15 @@ class Registration:
         loop = asyncio.get_running_loop()
         done: asyncio.Future[str | None] = loop.create_future()
 
-        def set_result(call: grpc.Future) -> None:
+        def on_done(call: grpc.Future) -> None:
             refusal = None if call.code() is grpc.StatusCode.OK else f"{name}: {call.details()}"
             with contextlib.suppress(RuntimeError):  # the program has ended already
-                loop.call_soon_threadsafe(_set, done, refusal)
+                loop.call_soon_threadsafe(_set_result, done, refusal)
 
-        self.monitor.RegisterResource.future(request).add_done_callback(set_result)
+        self.monitor.RegisterResource.future(request).add_done_callback(on_done)
         return await done
 
-    def _request(self, declared: Declared) -> resource_pb2.RegisterResourceRequest:
+    def _request(self, declared: DeclaredResource) -> resource_pb2.RegisterResourceRequest:
         return resource_pb2.RegisterResourceRequest(
             type=declared.token,
             name=declared.name,
@@ -158,12 +163,12 @@ class Registration:
         )
 
 
-def _set(done: "asyncio.Future[str | None]", refusal: str | None) -> None:
+def _set_result(done: "asyncio.Future[str | None]", refusal: str | None) -> None:
     if not done.done():
         done.set_result(refusal)
 
 
-def urn_of(stack: str, declared: Declared) -> str:
+def urn_of(stack: str, declared: DeclaredResource) -> str:
     return _urn(stack, declared.token, declared.name)
 
 

@@ -7,11 +7,14 @@ from typing import Any, Final
 
 from plimsoll.apply.engine.program import cluster_urn, provider_urn, stack_urn
 from plimsoll.apply.errors import ApplyError, Failure, FailureKind, object_failure
+from plimsoll.apply.objects import is_being_deleted
 
 EngineEvent = Mapping[str, Any]
 """One line of the engine's event log, see apitype.EngineEvent."""
 _HARMLESS: Final = frozenset({"same", "read", "refresh"})
-_SETTING_UP: Final = frozenset({"same", "create", "update"})
+"""Steps of the engine that change no object."""
+_SETTING_UP: Final = frozenset({"create", "update"})
+"""Steps that are also allowed for resources without an object: the stack, its provider and its cluster."""
 
 
 class Operation(StrEnum):
@@ -33,11 +36,13 @@ class Progress:
         self.done: dict[str, Mapping[str, Any]] = {}
         """Outputs by URN: each expected operation that succeeded."""
         self.begun: set[str] = set()
+        """URNs of the expected operations that the engine has started."""
         self.failed: set[str] = set()
+        """URNs of the resources whose operation failed, or that a mandatory policy refused."""
         self.first_operation_at: float | None = None
         self.last_operation_at: float | None = None
         self.error: ApplyError | None = None
-        """Why the update ended otherwise than in success; None while it runs."""
+        """Why the update failed or was ended; None while it runs, and after a success."""
         self._messages: dict[str, list[str]] = {}
         self._setting_up = {stack_urn(stack), provider_urn(stack), cluster_urn(stack)}
 
@@ -48,17 +53,17 @@ class Progress:
 
     @property
     def deletions(self) -> set[str]:
-        """URNs of the expected deletions that are not confirmed: the engine may wait long for the end of a deletion."""
+        """URNs of the expected deletions, confirmed or not: the engine may wait long for their end."""
         return {urn for urn, operation in self.expected.items() if operation is Operation.DELETE}
 
     @property
     def waits_for_deletions(self) -> bool:
-        """Whether only deletions are not confirmed, and the engine has started them."""
+        """Whether only deletions are left to confirm, and the engine has started all of these."""
         left = self.expected.keys() - self.done.keys()
         return bool(left) and left <= self.deletions & self.begun
 
     def process_event(self, event: EngineEvent) -> str | None:
-        """Processes an event. Returns the operation if it is not an expected one."""
+        """Processes an event. Returns the operation that it starts, in words, if that is not an expected one."""
         if "resourcePreEvent" in event:
             return self._begin(event["resourcePreEvent"]["metadata"])
         if "resOutputsEvent" in event:
@@ -88,8 +93,7 @@ class Progress:
     def failure(self, urn: str) -> Failure | None:
         """Why the expected operation on a resource failed; None if it did not."""
         if urn in self.done:
-            metadata = self.done[urn].get("metadata") or {}
-            if self.expected[urn] is Operation.CREATE and metadata.get("deletionTimestamp"):
+            if self.expected[urn] is Operation.CREATE and is_being_deleted(self.done[urn]):
                 # It updated an object of that name that is being deleted, which ends with the new fields.
                 return Failure(FailureKind.BEING_DELETED, "an object of that name is still being deleted")
             return None

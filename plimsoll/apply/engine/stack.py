@@ -29,6 +29,7 @@ from plimsoll.apply.errors import StateFolderFullError, engine_error, interrupte
 from plimsoll.apply.settings import PROJECT
 
 _UNLIMITED: Final = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
+"""Options of a gRPC server without limits on the size of messages."""
 
 
 class CapacityStack(Stack):
@@ -71,7 +72,7 @@ class CapacityStack(Stack):
 
     def init(self) -> None:
         """Runs `pulumi stack init`; the stack must not exist. A settings file with the salt of an earlier stack is
-        moved away."""
+        removed."""
         (self._work_dir / f"Pulumi.{self.name}.yaml").unlink(missing_ok=True)
         self._command(["stack", "init", self.name, "--secrets-provider", self._secrets_provider, "--no-select"])
 

@@ -10,9 +10,9 @@ from plimsoll.apply.delta import Reviewer
 from plimsoll.apply.engine import CapacityStack
 from plimsoll.apply.errors import LockedError
 from plimsoll.apply.lease import Lease
+from plimsoll.apply.objects import is_being_deleted, kind_of_key
 from plimsoll.apply.stacks.locks import break_stale
 from plimsoll.apply.state import Backend, Manifest, State, require_own
-from plimsoll.kube import kind_of
 from plimsoll.model import ObjectKey
 
 log = structlog.get_logger(__name__)
@@ -122,7 +122,7 @@ class StateKeeper:
         resources = self.state.resources
         if not resources:
             return []
-        kinds = {kind_of({"apiVersion": key.api_version, "kind": key.kind}) for key in resources}
+        kinds = {kind_of_key(key) for key in resources}
         listed = self._reviewer.labelled(kinds, self._stack.name)
         live = {ObjectKey.of(each): each["metadata"]["uid"] for each in listed}
         # Labels can be removed, so only reading the object itself shows that it was deleted.
@@ -134,7 +134,7 @@ class StateKeeper:
 def _made_by(live: Manifest, inputs: Manifest) -> bool:
     """Whether a live object was created from these inputs, by the labels and annotations that Plimsoll sets."""
     metadata, declared = live["metadata"], inputs["metadata"]
-    return not metadata.get("deletionTimestamp") and all(
+    return not is_being_deleted(live) and all(
         (declared.get(field) or {}).items() <= (metadata.get(field) or {}).items()
         for field in ("labels", "annotations")
     )

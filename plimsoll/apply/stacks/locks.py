@@ -13,6 +13,7 @@ from plimsoll.apply.engine import HOLDER, CapacityStack, end_session, is_writer_
 from plimsoll.apply.errors import LockedError, LockHolder
 
 _END_SECONDS: Final = 20.0
+"""Seconds after SIGINT until an engine is killed, and then for its end."""
 
 log = structlog.get_logger(__name__)
 

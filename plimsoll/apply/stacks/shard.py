@@ -18,6 +18,7 @@ from plimsoll.apply.errors import (
     UpdateInterruptedError,
 )
 from plimsoll.apply.lease import Lease
+from plimsoll.apply.objects import is_being_deleted
 from plimsoll.apply.settings import ApplySettings
 from plimsoll.apply.stacks.keeper import StateKeeper
 from plimsoll.apply.stacks.update import Updates
@@ -29,7 +30,7 @@ from plimsoll.model import ObjectKey
 T = TypeVar("T")
 
 _MOST_TRIES: Final = 4
-"""Maximum number of attempts to repair a state."""
+"""Maximum number of attempts to have a pre-started update whose state is consistent with the cluster."""
 _BACKOFF_SECONDS: Final = 30.0
 """Back-off in seconds after a pre-start failed. Plans are applied without a pre-started update meanwhile."""
 _FORGET_SECONDS: Final = 30.0
@@ -39,11 +40,11 @@ log = structlog.get_logger(__name__)
 
 
 class Shard:
-    """A stack whose tasks run one after the other on its thread: an update is pre-started, applies its part of a Plan,
-    and is settled.
+    """A stack whose tasks run one after the other on its thread. In the usual order, these pre-start an update, release
+    it to apply a part of a Plan, and settle it: await its end, then tidy the state and the history.
 
-    The phases of an update are those of `update_state`. Methods that return futures may be called from any thread.
-    `on_idle` is called, on the shard's thread, when the last task has ended.
+    The drawing in `update_state` shows the phases of an update. Methods that return futures may be called from any
+    thread. `on_idle` is called, on the shard's thread, when the last task has ended.
     """
 
     def __init__(
@@ -207,11 +208,11 @@ class Shard:
         raise PlanMismatchError(f"stack {self.name}: pending operations remain; run `pulumi refresh` on it")
 
     def _apply(self, part: Part, began: float, pre_started: bool, created: Callable[[ObjectKey], None]) -> Outcome:
-        if not self.pre_started and not (review := self._reviewer.review(part, self._keeper.read())).begins:
+        if not self.pre_started and not (review := self._reviewer.review(part, self._keeper.read())).has_work:
             return outcome_of(part, review)
         state, review = self._reviewed(part)
         reviewed = time.monotonic()
-        if not review.begins:
+        if not review.has_work:
             return outcome_of(part, review)
         self._backend.check_room()
         self._lease.require()
@@ -220,7 +221,7 @@ class Shard:
         made_by = {urn: key for key, (urn, operation) in operations.items() if operation is Operation.CREATE}
         released = time.monotonic()
         progress = self._updates.execute(
-            review.order(state),
+            review.registrations(state),
             dict(operations.values()),
             lambda: self._confirmed(deletions),
             lambda urn: created(made_by[urn]),
@@ -246,7 +247,7 @@ class Shard:
         return outcome_of(part, review, failures, timing)
 
     def _reviewed(self, part: Part) -> tuple[State, Review]:
-        """The operations of the part, by the state that the engine of the pre-started update has."""
+        """The operations of the part, reviewed against the state that the engine of the pre-started update has read."""
         for _ in range(_MOST_TRIES):
             self._ensure_pre_started()
             self._ready_at = time.monotonic()
@@ -256,7 +257,7 @@ class Shard:
                 self._updates.end()
                 self._keeper.repair(review.drop, review.adopt.values())
             elif self._keeper.changed():
-                log.warning("the state was changed by another process: starting again", stack=self.name)
+                log.warning("another process changed the state: the update is started again", stack=self.name)
                 self._updates.abandon()
             else:
                 return state, review
@@ -269,7 +270,7 @@ class Shard:
         try:
             self._ensure_pre_started()
         except (LeaseLostError, UpdateInterruptedError) as error:
-            log.debug("not pre-started", stack=self.name, reason=error.message)
+            log.debug("no update was pre-started", stack=self.name, reason=error.message)
         except PlimsollError as error:
             self._backoff_until = time.monotonic() + _BACKOFF_SECONDS
             log.warning("no update could be pre-started", stack=self.name, error=error.message)
@@ -281,7 +282,7 @@ class Shard:
         self._updates.end()
 
     def _settle(self) -> None:
-        """After an update: waits for its end, then updates the state and prunes the history."""
+        """After an update: waits for its end, then reads and repairs the state, and prunes the history."""
         progress = self._updates.ended()
         if progress is None:
             return
@@ -294,7 +295,7 @@ class Shard:
             self._unwatched = missing
 
     def _tidy(self) -> bool:
-        """Updates the state and prunes the history. Returns whether that succeeded."""
+        """Reads and repairs the state, and prunes the history. Returns whether that succeeded."""
         try:
             self._keeper.read()
             self._backend.prune(self.name, self._history)
@@ -327,8 +328,4 @@ class Shard:
         """URNs of objects that are deleted or being deleted: the plugin waits for finalizers, but applying a Plan does
         not."""
         found = self._reviewer.live(keys)
-        return {
-            urn
-            for key, urn in keys.items()
-            if (live := found[key]) is None or live["metadata"].get("deletionTimestamp")
-        }
+        return {urn for key, urn in keys.items() if (live := found[key]) is None or is_being_deleted(live)}

@@ -11,7 +11,7 @@ import structlog
 from semver import VersionInfo
 
 from plimsoll.apply.cluster import ClusterIdentity
-from plimsoll.apply.delta import Reviewer, is_going
+from plimsoll.apply.delta import Reviewer
 from plimsoll.apply.engine import (
     CapacityStack,
     ClusterProvider,
@@ -26,6 +26,7 @@ from plimsoll.apply.engine import (
 )
 from plimsoll.apply.errors import ApplyError
 from plimsoll.apply.lease import Lease
+from plimsoll.apply.objects import is_being_deleted
 from plimsoll.apply.settings import ApplySettings
 from plimsoll.apply.stacks.shard import Shard
 from plimsoll.apply.state import OWNED_KINDS, Backend, Manifest, State, open_backend
@@ -67,8 +68,8 @@ class Stacks:
         make_work_folder(settings)
         self._backend.make()
         provider = self._provider = open_provider(settings, pulumi, self._cluster)
-        taking = map(settings.stack_name, range(settings.shards))
-        for name in dict.fromkeys([*taking, *self._there()]):
+        accepting = map(settings.stack_name, range(settings.shards))
+        for name in dict.fromkeys([*accepting, *self._existing_names()]):
             stack = self._stack(name, provider.environment)
             self._shards[name] = Shard(
                 stack,
@@ -114,7 +115,7 @@ class Stacks:
         """The states as last applied; from the backend if no Shards are open."""
         if self._shards:
             return [shard.state for shard in self]
-        return [state for name in self._there() if (state := self._backend.read(name)) is not None]
+        return [state for name in self._existing_names() if (state := self._backend.read(name)) is not None]
 
     def recover(self) -> None:
         """Clears what a killed writer left: plugins, locks, pending operations, and objects that are in no state."""
@@ -125,8 +126,8 @@ class Stacks:
         for live in self._reviewer.labelled(OWNED_KINDS):
             stack = live["metadata"]["labels"][SHARD]
             ours = self._settings.shard_number(stack) is not None
-            if ours and ObjectKey.of(live) not in known and not is_going(live):
-                home = self._shards.get(stack) or self._taking()[0]
+            if ours and ObjectKey.of(live) not in known and not is_being_deleted(live):
+                home = self._shards.get(stack) or self._accepting()[0]
                 lost.setdefault(home.name, []).append(live)
         for stack, objects in lost.items():
             log.warning("adopting objects that are missing in the state", stack=stack, objects=len(objects))
@@ -149,7 +150,7 @@ class Stacks:
     def ready(self) -> list[str]:
         """Names of the stacks that take new objects: those that can start soonest first, then those with the fewest
         objects."""
-        shards = sorted(self._taking(), key=lambda each: (each.rank, len(each.state.resources)))
+        shards = sorted(self._accepting(), key=lambda each: (each.rank, len(each.state.resources)))
         return [shard.name for shard in shards]
 
     def expect(self, stacks: int) -> None:
@@ -167,7 +168,7 @@ class Stacks:
             if self._resting or not self._lease.usable:
                 return
             wanted = max(self._settings.pre_started_shards, self._expected)
-            shards = self._taking()
+            shards = self._accepting()
             pre_started = [shard for shard in shards if shard.has_pre_started]
             for shard in pre_started[wanted:]:
                 if shard.idle:
@@ -177,11 +178,13 @@ class Stacks:
             for shard in spare[: max(0, wanted - len(pre_started))]:
                 shard.pre_start()
 
-    def _taking(self) -> list[Shard]:
+    def _accepting(self) -> list[Shard]:
+        """The stacks of the settings: only these take new objects."""
         names = map(self._settings.stack_name, range(self._settings.shards))
         return [self._shards[name] for name in names if name in self._shards]
 
-    def _there(self) -> list[str]:
+    def _existing_names(self) -> list[str]:
+        """Names of this environment's stacks in the backend."""
         named = self._backend.stacks(self._settings.stack_prefix)
         return [name for name in named if self._settings.shard_number(name) is not None]
 

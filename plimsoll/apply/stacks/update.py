@@ -12,9 +12,9 @@ from plimsoll.apply.engine import (
     ClusterProvider,
     EngineEvent,
     Operation,
-    Order,
     Program,
     Progress,
+    Registrations,
 )
 from plimsoll.apply.errors import (
     ApplyError,
@@ -26,11 +26,15 @@ from plimsoll.apply.errors import (
 from plimsoll.apply.stacks.update_state import Act, Event, Phase, UpdateState
 
 _START_SECONDS: Final = 120.0
+"""Limit from the start of an engine until its program waits."""
 _POLL_SECONDS: Final = 2.0
-_CALLED_OFF_SECONDS: Final = 5.0
+"""Interval at which the objects of unconfirmed deletions are looked up."""
 _FINISHING_SECONDS: Final = 5.0
+"""Seconds until an engine that is to end while it writes its state is interrupted after all."""
+_CALLED_OFF_SECONDS: Final = 5.0
+"""Seconds until an engine whose program was called off is interrupted, interrupted again, then killed."""
 _INTERRUPT_SECONDS: Final = 30.0
-"""Seconds after an interrupt until an engine is interrupted again, then killed."""
+"""The same for an engine that changes objects."""
 
 _STOPPED: Final = (UpdateInterruptedError, LeaseLostError, PlanMismatchError)
 """Errors with which the writer ends an update."""
@@ -49,12 +53,14 @@ class Update:
         """Called with the URN of each confirmed creation, on a thread of the engine's event log."""
 
     def fail(self, error: ApplyError | None) -> None:
-        """The first error counts."""
+        """Sets the reason of its end; the first one counts."""
         self.progress.error = self.progress.error or error
 
 
 class Updates:
-    """For the stack's thread only, except `phase`, `stop` and `interrupt`."""
+    """The updates of one stack, one after the other, in the phases of `update_state`.
+
+    For the stack's thread only, except `phase`, `stop` and `interrupt`."""
 
     def __init__(self, stack: CapacityStack, provider: ClusterProvider, policy_packs: tuple[Path, ...]) -> None:
         self._stack = stack
@@ -63,7 +69,7 @@ class Updates:
         self._condition = threading.Condition()
         self._update_state = UpdateState()
         self._update: Update | None = None
-        """The last one, until it is settled: it may have ended."""
+        """The last one, until its end was awaited; it may have ended before."""
         self._stopped_by: ApplyError | None = None
 
     @property
@@ -71,7 +77,7 @@ class Updates:
         return self._update_state.phase
 
     def start(self) -> None:
-        """Starts an engine, and returns when its program waits. Raises the ApplyError with which it ended before."""
+        """Starts an engine, and returns when its program waits. Raises the ApplyError if it ends instead."""
         name = self._stack.name
         with self._condition:
             if not self._on(Event.START):
@@ -86,7 +92,7 @@ class Updates:
 
     def execute(
         self,
-        order: Order,
+        registrations: Registrations,
         expected: Mapping[str, Operation],
         gone: Callable[[], Iterable[str]],
         created: Callable[[str], None] = lambda _: None,
@@ -107,7 +113,7 @@ class Updates:
                 raise error or UpdateFailedError(f"stack {self._stack.name}: the update was cancelled")
             progress = update.progress
             progress.expected, update.created, update.released = dict(expected), created, True
-            update.program.release(order)
+            update.program.release(registrations)
         timeout = _POLL_SECONDS if progress.deletions else None
         while not self._wait(lambda: progress.confirmed or self.phase is Phase.IDLE, timeout):
             with self._condition:
@@ -137,7 +143,8 @@ class Updates:
         self._update = None
 
     def abandon(self) -> None:
-        """Kills the engine, because one that is called off would write the state as it knew it. Its lock remains."""
+        """Kills the engine, because one whose program is called off would write the state as it knew it. Its lock
+        remains."""
         self._handle(Event.ABANDON)
         self._await_end(None)
         self._update = None

@@ -1,17 +1,20 @@
-"""The state of one stack's update: its phase, and what may come next. No thread and no process.
+"""The life of one stack's update, as a state machine: its phase, and what may come next. No thread and no process.
 
-           start              ready              release             confirmed
-    IDLE ─────────▶ STARTING ────────▶ READY ───────────────▶ RUNNING ────────▶ WRITING ⟲ end: interrupt later
-     ▲                  │                │                      │                  │
-     │                  │ end:           │ end: call off,       │ end:             │
-     │                  │ call off       │ abandon: kill        │ interrupt        │
-     │                  ▼                ▼                      ▼                  │
-     │                ENDING ◀───────────┴──────────────────────┘                  │
-     │  ended           │                                                          │  ended
-     └──────────────────┴──────────────────────────────────────────────────────────┘
+An arrow has an event, and after the slash what it does to the program or the engine:
 
-An engine may end by itself in every phase that has one. `stop` acts as `end` in any phase, and is final: the stack
-reaches IDLE, and no further engine is started.
+            start             ready              release              confirmed
+    IDLE ───────────▶ STARTING ───────▶ READY ──────────────▶ RUNNING ──────────▶ WRITING ──╮ end / interrupt later
+     ▲                   │                │                      │                 │   ▲    │
+     │                   │ end / call off │ end / call off,      │ end / interrupt │   ╰────╯
+     │                   │                │ abandon / kill       │                 │
+     │                   ▼                ▼                      ▼                 │
+     │                ENDING ◀────────────┴──────────────────────╯                 │
+     │                   │ ended                                                   │ ended
+     ╰───────────────────┴─────────────────────────────────────────────────────────╯
+
+Not drawn: `ended` leads to IDLE from STARTING, READY and RUNNING, too, because an engine may end by itself in every
+phase. An update with deletions always ends like this: it stays RUNNING while the engine waits for their end. `stop`
+acts as `end` in any phase, and is final: the stack reaches IDLE, and no further engine is started.
 """
 
 from collections.abc import Mapping
@@ -27,26 +30,33 @@ class Phase(Enum):
     STARTING = auto()
     """The engine acquires the stack's lock and starts its provider."""
     READY = auto()
-    """Pre-started: its program waits, and nothing is registered."""
+    """Pre-started: its program waits, and has registered no object."""
     RUNNING = auto()
-    """The program is executing its order."""
+    """The program registers its resources, and the engine changes objects."""
     WRITING = auto()
     """Every operation is confirmed. The engine writes its state and ends."""
     ENDING = auto()
+    """The engine has not ended yet, but its program was called off, or it was interrupted or killed."""
 
 
 class Event(Enum):
+    """What happens to an update. The writer causes START, RELEASE, END, ABANDON and STOP; the engine all others."""
+
     START = auto()
     READY = auto()
+    """The program waits."""
     RELEASE = auto()
+    """The program gets its resources."""
     CONFIRMED = auto()
+    """Every operation is confirmed, and none of them is a deletion."""
     END = auto()
-    """The update is no longer needed."""
+    """The update is no longer needed, or the engine started an unplanned operation."""
     ABANDON = auto()
     """The update must not write the state either, because another process has changed it."""
     STOP = auto()
     """The Lease is lost, or the writer stops."""
     ENDED = auto()
+    """The engine has ended, for any reason."""
 
 
 class Act(Enum):
@@ -79,6 +89,8 @@ TRANSITIONS: Final[Mapping[tuple[Phase, Event], tuple[Phase, Act]]] = {
 
 @dataclass(frozen=True)
 class UpdateState:
+    """The phase of a stack's update, and whether a STOP forbids further ones."""
+
     phase: Phase = Phase.IDLE
     stopped: bool = False
 

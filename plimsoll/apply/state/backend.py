@@ -3,7 +3,7 @@
 import contextlib
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _STACKS: Final = f".pulumi/stacks/{PROJECT}/"
 _HISTORY: Final = f".pulumi/history/{PROJECT}/"
 _LOCKS: Final = ".pulumi/locks/"
+"""Where the engine stores checkpoints, history and locks below the root of a folder or bucket."""
 _ROOM: Final = 4 * 1024 * 1024
 """Bytes that must be free in addition to the states, for a lock, a history entry and the engine's log."""
 
@@ -198,7 +199,7 @@ class S3Backend(Backend):
         return keys
 
     def _call(self, request: Callable[[], Any]) -> Any:
-        """The content of an object. Raises KeyError if it does not exist."""
+        """The response to a request. Raises KeyError if the object does not exist, or BackendUnreachableError."""
         from botocore.exceptions import BotoCoreError, ClientError
 
         try:
@@ -258,7 +259,7 @@ def _stat_tag(stat: os.stat_result) -> str:
     return f"{stat.st_ino}-{stat.st_mtime_ns}-{stat.st_size}"
 
 
-def _outdated(names: Any, keep: int) -> list[str]:
+def _outdated(names: Iterable[str], keep: int) -> list[str]:
     """The history files except those of the newest `keep` updates:
     `<stack>-<nanoseconds>.{history,checkpoint}.json`."""
     by_update: dict[int, list[str]] = {}

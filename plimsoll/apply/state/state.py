@@ -12,7 +12,7 @@ from plimsoll.apply.engine import (
     CLUSTER_TYPE,
     PROVIDER_TYPE,
     STACK_TYPE,
-    Declared,
+    DeclaredResource,
     cluster_urn,
     provider_urn,
     stack_urn,
@@ -48,7 +48,7 @@ class Resource:
     urn: str
     key: ObjectKey
     uid: str
-    declared: Declared
+    declared: DeclaredResource
     owner: tuple[str, str]
     """(namespace, name) of the Workspace by its labels, or ("", name) of a demand; each is empty if there is no
     label."""
@@ -130,7 +130,9 @@ class State:
             str(record.get("type")) for record in self.deployment.get("resources") or []
         }
 
-    def advanced(self, made: Iterable[tuple[Declared, Mapping[str, Any]]], gone: Iterable[ObjectKey]) -> "State":
+    def advanced(
+        self, made: Iterable[tuple[DeclaredResource, Mapping[str, Any]]], gone: Iterable[ObjectKey]
+    ) -> "State":
         """The state after the running update; `made` are resources with their outputs."""
         resources = {key: each for key, each in self.resources.items() if key not in set(gone)}
         for declared, outputs in made:
@@ -158,11 +160,11 @@ def require_own(state: State, cluster: ClusterIdentity) -> None:
         )
 
 
-def declare(manifest: Mapping[str, Any]) -> Declared:
+def declare(manifest: Mapping[str, Any]) -> DeclaredResource:
     """The resource of an object. Its logical name depends on the object's key only."""
     key = ObjectKey.of(dict(manifest))
     token = type_of(kind_of(dict(manifest)))
-    return Declared(token, f"{key.namespace}/{key.name}" if key.namespace else key.name, manifest)
+    return DeclaredResource(token, f"{key.namespace}/{key.name}" if key.namespace else key.name, manifest)
 
 
 def owner_of(manifest: Mapping[str, Any]) -> tuple[str, str]:
@@ -194,7 +196,7 @@ def _is_object(record: Mapping[str, Any]) -> bool:
 
 def _resource(record: Mapping[str, Any]) -> Resource:
     inputs = record["inputs"]
-    declared = Declared(str(record["type"]), str(record["urn"]).rpartition("::")[2], inputs)
+    declared = DeclaredResource(str(record["type"]), str(record["urn"]).rpartition("::")[2], inputs)
     metadata = (record.get("outputs") or {}).get("metadata") or {}
     return Resource(
         urn=str(record["urn"]),
