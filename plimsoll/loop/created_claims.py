@@ -1,11 +1,12 @@
 """The snapshot with the objects that were just created, before the watches show them."""
 
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from plimsoll.model import Change, Snapshot
 from plimsoll.model.karpenter import NodeClaim
+from plimsoll.plan.owned import format_time
 
 
 def with_claims(snapshot: Snapshot, creations: Iterable[Change], now: datetime) -> Snapshot:
@@ -21,5 +22,5 @@ def with_claims(snapshot: Snapshot, creations: Iterable[Change], now: datetime) 
 
 
 def _created(manifest: dict[str, Any], now: datetime) -> dict[str, Any]:
-    created = {"creationTimestamp": now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")}
+    created = {"creationTimestamp": format_time(now)}
     return {**manifest, "metadata": {**manifest["metadata"], **created}}

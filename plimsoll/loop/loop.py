@@ -189,4 +189,4 @@ def _log_delta(outcome: Outcome, planned: Planned) -> None:
     seconds = {"planned": planned.seconds, "waited": planned.waited, "signalling": outcome.signalling}
     log.info("delta applied", **keys, **seconds, timings=timings)
     for key, failure in outcome.failed.items():
-        log.error("not applied", object=str(key), failure=str(failure))
+        log.error("object not applied", object=str(key), failure=str(failure))

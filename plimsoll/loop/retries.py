@@ -57,4 +57,6 @@ def _may_pass(error: BaseException) -> bool:
 
 def _log(state: RetryCallState) -> None:
     error = state.outcome.exception() if state.outcome is not None else None
-    log.error("round failed", error=str(error), attempt=state.attempt_number, next_seconds=state.upcoming_sleep)
+    log.error(
+        "round failed: trying again", error=str(error), attempt=state.attempt_number, next_seconds=state.upcoming_sleep
+    )

@@ -17,11 +17,11 @@ from plimsoll.cluster.nodes import (
 )
 from plimsoll.estimating import Estimate, Estimates, Infeasible, ReplicaNeed, Settings, replica_need
 from plimsoll.labels import as_label_value
-from plimsoll.model import Change, Deletion, Owner, Plan, Snapshot, Verdict
+from plimsoll.model import Change, Deletion, Owner, Snapshot, Verdict
 from plimsoll.model.api import Environment, EnvironmentSpec, Workspace, WorkspaceRef
 from plimsoll.model.cluster import Node, NodeGpus, Workload
 from plimsoll.model.karpenter import NodeClaim
-from plimsoll.plan.owned import Attempts, ClaimProgress, Wait
+from plimsoll.plan.owned import Attempts, ClaimProgress, Wait, warnings_of
 from plimsoll.plan.planning import plan
 from plimsoll.plan.validating import validate
 from plimsoll.plan.view import ClusterView
@@ -104,7 +104,7 @@ def explain(observed: Snapshot | ClusterView, ref: WorkspaceRef, now: datetime) 
         creations=_own(planned.creations, ref),
         updates=_own(planned.updates, ref),
         deletions=_own(planned.deletions, ref),
-        warnings=_warnings(planned, verdict.workspace),
+        warnings=warnings_of(planned, verdict.workspace),
     )
     return explanation if workspace is None else _detailed(explanation, workspace, view, verdicts, now)
 
@@ -233,11 +233,6 @@ def _bounds(
 
 def _own(operations: tuple[Operation, ...], ref: WorkspaceRef) -> tuple[Operation, ...]:
     return tuple(each for each in operations if _same(each.owner, ref))
-
-
-def _warnings(planned: Plan, ref: WorkspaceRef) -> tuple[str, ...]:
-    mark = f"Workspace {ref}: "
-    return tuple(text.removeprefix(mark) for text in planned.warnings if text.startswith(mark))
 
 
 def _same(one: Owner, other: WorkspaceRef) -> bool:

@@ -36,10 +36,9 @@ from plimsoll.plan.view import ClusterView, autoscaled
 from plimsoll.plan.workspaces import (
     LEADER_WORKER_SET,
     Scale,
-    existing_nodes,
+    WorkspaceNodes,
     spec_hash,
     startable,
-    whole_replicas,
     workload_kind,
     workload_manifest,
 )
@@ -88,27 +87,25 @@ class _Round:
                 for name in self._types.unknown_prices()
             ]
             self._provisioner = self._choose_provisioner()
-            targets = {workspace.key: verdict.target_node_count or 0 for workspace, verdict in self._accepted}
-            self._existing = existing_nodes(view, targets)
-        else:
-            self._starts = whole_replicas(view, verdicts)
+        self._nodes = WorkspaceNodes(view, verdicts)
 
     def _choose_provisioner(self) -> Provisioner:
         snapshot, progress = self._snapshot, self._view.progress
         self._budget = environment_budget(self._view)
-        context = ProvisionerContext(snapshot.environment, self._ownership, self._budget, self._view.places)
         tracker = AttemptTracker(snapshot, progress, self._now)
+        context = ProvisionerContext(snapshot.environment, self._ownership, self._budget, self._view.places, tracker)
         if snapshot.environment.spec.effective_provisioner is Kind.STATIC_NODEPOOL:
             pools = (pool.name for pool in snapshot.node_pools)
-            return StaticNodePoolProvisioner(context, progress, tracker, pools)
+            return StaticNodePoolProvisioner(context, progress, pools)
         names = (claim.name for claim in snapshot.node_claims)
-        return NodeClaimProvisioner(context, progress, tracker, names, self._now)
+        return NodeClaimProvisioner(context, progress, names, self._now)
 
     def plan(self) -> Plan:
         self._remove_orphans()
         builder = self._builder
         for workspace, verdict in self._accepted:
-            builder.warnings += [f"Workspace {workspace.ref}: {warning}" for warning in verdict.warnings]
+            for warning in verdict.warnings:
+                builder.warn(workspace.ref, warning)
             if verdict.per_replica_node_count == 0:
                 self._empty(workspace.ref)
                 continue
@@ -150,17 +147,16 @@ class _Round:
         )
 
     def _warn_of_existing(self, workspace: Workspace) -> None:
-        existing, paid = self._existing.get(workspace.key, ()), workspace.spec.resource.capacity_type
+        existing, paid = self._nodes.existing(workspace), workspace.spec.resource.capacity_type
         if existing and paid is not None:
-            self._builder.warnings.append(
-                f"Workspace {workspace.ref}: resource.capacityType is {paid!r}, and existing nodes that "
-                f"resource.labelSelector matches count whatever theirs is: {shortlist(existing)}"
+            self._builder.warn(
+                workspace.ref,
+                f"resource.capacityType is {paid!r}, and existing nodes that resource.labelSelector matches count "
+                f"whatever theirs is: {shortlist(existing)}",
             )
 
     def _remove_orphans(self) -> None:
-        ownership = self._ownership
-        orphans: list[Owned] = [*ownership.orphaned_workloads, *ownership.orphaned_pools, *ownership.orphaned_claims]
-        for obj in orphans:
+        for obj in self._ownership.orphans:
             self._builder.delete(obj, "its Workspace is deleted, or is being deleted")
 
     def _shrink_refused(self) -> None:
@@ -199,7 +195,7 @@ class _Round:
         access = self._environment.spec.access_of(workspace.namespace)
         node_class = self._types.node_class_ref(offered, self._environment.spec, access)
         assert node_class is not None, "validation accepts types with a node class only"
-        existing = len(self._existing.get(workspace.key, ()))
+        existing = len(self._nodes.existing(workspace))
         target = max(0, (verdict.target_node_count or 0) - existing)
         pool = self._types.pool(offered, access)
         return NodeTarget(workspace, verdict, offered, node_class, pool, target, self._preset(workspace))
@@ -212,14 +208,15 @@ class _Round:
             ("static NodePool", [f"{pool.name} (replicas: {pool.replicas or 0})" for pool in pools]),
         ):
             if names:
-                self._builder.warnings.append(
-                    f"Workspace {workspace.ref}: {counted(len(names), kind)} from when node auto-provisioning was "
-                    f"enabled, not deleted: {shortlist(sorted(names))}"
+                self._builder.warn(
+                    workspace.ref,
+                    f"{counted(len(names), kind)} from when node auto-provisioning was enabled, not deleted: "
+                    + shortlist(sorted(names)),
                 )
 
     def _nodes_there(self, workspace: Workspace, offered: OfferedType) -> int:
         """Number of the Workspace's usable nodes with allocatable GPUs."""
-        existing = len(self._existing.get(workspace.key, ()))
+        existing = len(self._nodes.existing(workspace))
         for claim in alive(self._ownership.claims_of(workspace)):
             node = self._view.progress.node_of(claim)
             if node is not None and node.ready is True and node.usable:
@@ -304,7 +301,7 @@ class _Round:
         if key.kind != LEADER_WORKER_SET:
             return Scale(startable(workspace, verdict, same.replicas if same is not None else 0))
         if not self._environment.spec.auto_provisioning:
-            start = self._starts.get(workspace.key)
+            start = self._nodes.start(workspace)
             return Scale(start.replicas if start is not None else 0)
         running = same.replicas if same is not None else 0
         return Scale(min(wanted, max(running, nodes_there // (verdict.per_replica_node_count or 1))))

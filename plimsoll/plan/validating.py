@@ -14,7 +14,7 @@ from plimsoll.plan.workspaces import (
     ProvisionedNodes,
     allocate,
     existing_nodes,
-    gated,
+    missing_token,
     name_conflicts,
     refused_volume,
     shared_volumes,
@@ -61,7 +61,7 @@ def _evaluate(view: ClusterView) -> Found:
         or _reserved(workspace, environment)
         or unsupported(workspace, environment)
         or refused_volume(workspace, environment, view.models)
-        or gated(workspace, environment, view.models)
+        or missing_token(workspace, environment, view.models)
         or _limited(workspace, _served(workspace, of_mode.evaluate(workspace), snapshot), environment.limits)
         for workspace in snapshot.workspaces
     }
@@ -109,9 +109,7 @@ def _served(workspace: Workspace, found: Sizing | Refusal, snapshot: Snapshot) -
     problem = name_problem(workspace.name, kind=kind, replicas=workspace.replicas)
     if problem:
         return Refusal(Reason.INVALID_SPEC, problem)
-    if found.per_replica == 1:
-        return found
-    if LEADER_WORKER_SET not in snapshot.missing_kinds:
+    if found.per_replica == 1 or LEADER_WORKER_SET not in snapshot.missing_kinds:
         return found
     return Refusal(
         Reason.NOT_SUPPORTED,

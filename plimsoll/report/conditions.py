@@ -1,7 +1,7 @@
 """The status and the conditions of a Workspace."""
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
@@ -9,7 +9,7 @@ from plimsoll.model import Verdict
 from plimsoll.model.api import ConditionType, Provisioning, Workspace, WorkspaceRef, WorkspaceStatus
 from plimsoll.model.karpenter import NodeClaim
 from plimsoll.model.meta import condition_of
-from plimsoll.plan.owned import Attempts, Failed, alive, as_status, condition_text, ownership_labels
+from plimsoll.plan.owned import Attempts, Failed, alive, as_status, condition_text, format_time, ownership_labels
 from plimsoll.plan.workspaces import WorkspaceNodes
 from plimsoll.text import counted, shortlist
 
@@ -73,7 +73,7 @@ def node_claims_finding(every: Sequence[NodeClaim], needed: int, attempts: Attem
             False,
             ConditionReason.SPOT_INTERRUPTED,
             f"{ready} of {counted(needed, 'NodeClaim')} ready; spot nodes are interrupted: {shortlist(interrupted)}; "
-            f"{counted(len(staying), 'NodeClaim')} serve or are requested instead",
+            f"{counted(len(staying), 'NodeClaim')} serving or requested instead",
         )
     if len(staying) < needed:
         return _missing(len(staying), ready, needed, attempts, now)
@@ -104,7 +104,7 @@ def _next_try(attempts: Attempts, now: datetime) -> str:
     number = attempts.record.failures + 1
     if attempts.next_try is None or now >= attempts.next_try:
         return f"try {number} is due"
-    return f"try {number} at {attempts.next_try.astimezone(UTC).strftime('%Y-%m-%dT%H:%M:%SZ')}"
+    return f"try {number} at {format_time(attempts.next_try)}"
 
 
 def _passed(claim: NodeClaim, step: str) -> bool:
@@ -254,7 +254,7 @@ def _status(
             "status": state,
             "reason": str(finding.reason),
             "message": finding.message[:MESSAGE_LENGTH],
-            "lastTransitionTime": since or now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "lastTransitionTime": since or format_time(now),
         }
         if generation is not None:
             condition["observedGeneration"] = generation

@@ -1,11 +1,12 @@
 """Records of applied deltas, for the Environment's status."""
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Final, Literal
 
 from plimsoll.model import Change, Deletion, ObjectKey, Plan
 from plimsoll.model.api import MAX_CHANGES, MAX_NAMES, MAX_RECORDS, DeltaChange, DeltaRecord, WorkspaceRef
+from plimsoll.plan.owned import format_time
 
 _LONGEST: Final = 200
 """Characters of a reason: the status is read on every list of Environments."""
@@ -67,7 +68,7 @@ def delta_record(
         for (operation, kind, owner, reason, failure), names in groups.items()
     ]
     return DeltaRecord(
-        time=now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        time=format_time(now),
         seconds=round(max(stacks.values()), 3),
         stacks=tuple(sorted(stacks)),
         changes=tuple(changes[:MAX_CHANGES]),

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from plimsoll.model import GateRemoval, ObjectKey
-from plimsoll.model.api import CAPACITY_GATE, LIFTED
+from plimsoll.model.api import CAPACITY_GATE, GATE_REMOVED_REASON
 from plimsoll.model.cluster import Pod
 from plimsoll.model.kai import PodGroup, Queue
-from plimsoll.plan.demand import plan_demand
+from plimsoll.plan.demand import DemandPlanner
 from plimsoll.plan.requests import gate_removals
 from tests.builders import NC24, a_node, a_node_pool, a_snapshot, a_waiting_pod
 from tests.queues.manifests import amounts, queue
@@ -24,7 +24,7 @@ def a_gated_pod(name: str = "p", *, gates: tuple[str, ...] = (CAPACITY_GATE,), *
 
 def ungated(*objects: Any) -> list[str]:
     snapshot = a_snapshot(*objects, nap=True)
-    return [removal.key.name for removal in gate_removals(snapshot, plan_demand(snapshot).demands)]
+    return [removal.key.name for removal in gate_removals(snapshot, DemandPlanner().plan(snapshot).demands)]
 
 
 def gpu_node(name: str = "n", **fields: Any) -> Any:
@@ -33,7 +33,7 @@ def gpu_node(name: str = "n", **fields: Any) -> Any:
 
 def test_a_gated_pod_is_demand() -> None:
     snapshot = a_snapshot(POOL, a_gated_pod(), nap=True)
-    plan = plan_demand(snapshot)
+    plan = DemandPlanner().plan(snapshot)
     assert len(plan.nodes) == 1
     assert gate_removals(snapshot, plan.demands) == ()
 
@@ -41,7 +41,7 @@ def test_a_gated_pod_is_demand() -> None:
 def test_a_gate_is_removed_when_its_gpu_is_available() -> None:
     snapshot = a_snapshot(POOL, gpu_node(), a_gated_pod(), nap=True)
     key = ObjectKey(api_version="v1", kind="Pod", namespace="team", name="p")
-    assert gate_removals(snapshot, plan_demand(snapshot).demands) == (
+    assert gate_removals(snapshot, DemandPlanner().plan(snapshot).demands) == (
         GateRemoval(key=key, uid="uid-p", message="its GPUs are free on n"),
     )
 
@@ -60,7 +60,9 @@ def test_no_more_gates_are_removed_than_there_is_room_for() -> None:
 
 def test_a_pod_whose_gate_was_just_removed_keeps_its_place() -> None:
     first = a_gated_pod("a", gates=(), gpu_fraction="0.6")
-    marked = first.model_copy(update={"annotations": {**first.annotations, LIFTED: "its GPUs are free on n"}})
+    marked = first.model_copy(
+        update={"annotations": {**first.annotations, GATE_REMOVED_REASON: "its GPUs are free on n"}}
+    )
     assert ungated(POOL, gpu_node(), marked, a_gated_pod("b", gpu_fraction="0.6")) == []
     assert ungated(POOL, gpu_node(), marked, a_gated_pod("b", gpu_fraction="0.4")) == ["b"]
 
@@ -68,7 +70,9 @@ def test_a_pod_whose_gate_was_just_removed_keeps_its_place() -> None:
 @pytest.mark.parametrize("late", ["a", "z"])
 def test_pods_whose_gates_were_just_removed_keep_their_places_for_any_names(late: str) -> None:
     made = [a_gated_pod(f"m{number}", gates=(), gpu_fraction="0.6") for number in range(4)]
-    marked = [each.model_copy(update={"annotations": {**each.annotations, LIFTED: "free"}}) for each in made]
+    marked = [
+        each.model_copy(update={"annotations": {**each.annotations, GATE_REMOVED_REASON: "free"}}) for each in made
+    ]
     nodes = [gpu_node(f"n{number}") for number in range(4)]
     assert ungated(POOL, *nodes, *marked, a_gated_pod(late, gpu_fraction="0.6")) == []
 
@@ -112,7 +116,7 @@ def test_gates_of_whole_gpu_pods_are_removed_when_the_queue_admits_them() -> Non
     team = Queue.read(queue("team", gpu=amounts(0, 4)))
     fits, fits_not = a_whole_pod("fits", 3, priority=75), a_whole_pod("fits-not", 2)
     snapshot = a_snapshot(POOL, team, fits, fits_not, nap=True)
-    [demand] = plan_demand(snapshot).demands
+    [demand] = DemandPlanner().plan(snapshot).demands
     assert list(demand.kept_out) == ["uid-fits-not"]
     assert demand.kept_out["uid-fits-not"].startswith("OverLimit")
     assert "wholeGpus" in demand.kept_out_reasons[0]

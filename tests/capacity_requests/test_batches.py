@@ -62,8 +62,11 @@ def test_a_buffer_shrinks_as_its_nodes_register_and_is_deleted_with_the_last_pod
     held.objects.append(node("n1", at(30)))
     (update,) = held.run_round(at(31)).updates
     assert update.manifest["spec"]["replicas"] == 2
-    assert orjson.loads(update.manifest["metadata"]["annotations"]["plimsoll.dev/came"]) == ["n1"]
+    assert orjson.loads(update.manifest["metadata"]["annotations"]["plimsoll.dev/registered-nodes"]) == ["n1"]
     assert held.run_round(at(32)).empty, "a restart sees which node was counted"
+    noted = only(held, "CapacityBuffer")["metadata"]["annotations"]
+    noted["plimsoll.dev/came"] = noted.pop("plimsoll.dev/registered-nodes")
+    assert held.run_round(at(32)).empty, "as noted by the previous version"
     held.objects += [node("n2", at(33)), node("n3", at(33))]
     held.run_round(at(34))
     assert only(held, "CapacityBuffer")["spec"]["replicas"] == 0

@@ -6,8 +6,8 @@ import orjson
 from typer.testing import CliRunner
 
 from plimsoll.apply import Outcome
-from plimsoll.cli.plan import app as plan
-from plimsoll.cli.status import as_json
+from plimsoll.cli import app
+from plimsoll.cli.tables.status import as_json
 from plimsoll.cli.writing import Settling
 from plimsoll.loop import RoundResult
 from tests.capacity_requests.cluster import TYPE, Cluster, at, node, pool, share_pod
@@ -36,10 +36,10 @@ status: {{conditions: [{{type: PodScheduled, status: "False", reason: Unschedula
 def test_a_plan_shows_the_requests(tmp_path: Path) -> None:
     file = tmp_path / "cluster.yaml"
     file.write_text(MANIFESTS)
-    text = CliRunner().invoke(plan, ["--file", str(file)])
+    text = CliRunner().invoke(app, ["plan", "--file", str(file)])
     assert text.exit_code == 0, text.output
     assert f"instanceTypes: {TYPE}" in text.stdout
-    shown = orjson.loads(CliRunner().invoke(plan, ["--file", str(file), "--output", "json"]).stdout)
+    shown = orjson.loads(CliRunner().invoke(app, ["plan", "--file", str(file), "--output", "json"]).stdout)
     (created,) = shown["create"]
     assert created["kind"] == "Pod"
     assert [signal["reason"] for signal in shown["signals"]] == ["Unschedulable"]

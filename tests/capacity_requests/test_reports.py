@@ -3,7 +3,9 @@
 import json
 
 from plimsoll.model.api import GPUDemand, GPUDemandStatus
-from tests.capacity_requests.cluster import Cluster, at, node, pool, share_pod
+from plimsoll.model.cluster import Pod
+from plimsoll.model.meta import Condition
+from tests.capacity_requests.cluster import Cluster, at, demand_environment, node, pool, share_pod, text
 
 
 def status_of(*fractions: str) -> GPUDemandStatus:
@@ -36,6 +38,21 @@ def test_pods_are_counted_by_where_they_are_planned() -> None:
     status = cluster.status()
     assert (status.free_pods, status.requested_pods, status.new_pods, status.refused_pods) == (8, 1, 0, 1)
     assert status.gpu_milli == 8000, "of the node that is still requested"
+
+
+def test_a_pod_in_its_grace_period_is_counted_and_told_nothing() -> None:
+    def since(name: str, seconds: float) -> Pod:
+        waiting = Condition(
+            type="PodScheduled", status="False", reason="Unschedulable", last_transition_time=text(at(seconds))
+        )
+        return share_pod(name, "0.9").model_copy(update={"conditions": (waiting,)})
+
+    environment = demand_environment(graceSeconds=600)
+    cluster = Cluster(pool("gpu", "g6.xlarge"), since("old", -1000), since("young", 0), environment=environment)
+    (report,) = cluster.run_round(at(1)).demands
+    assert report.status is not None
+    assert (report.status.pod_count, report.status.new_pods, report.status.grace_pods) == (2, 1, 1)
+    assert [note.uid for note in report.notes] == ["uid-old"]
 
 
 def test_a_demand_has_its_share_of_a_node_that_serves_several() -> None:

@@ -7,7 +7,7 @@ from plimsoll.model import Snapshot
 from plimsoll.model.cluster import Node, Pod
 from plimsoll.model.kai import Queue
 from plimsoll.packing import Milli
-from plimsoll.plan.demand import DemandPlan, DemandPlanner, RequestedNode, plan_demand
+from plimsoll.plan.demand import DemandPlan, DemandPlanner, RequestedNode
 from tests.builders import a_gpu_node, a_node_pool, a_snapshot
 from tests.demand.plans import requests_of
 from tests.demand.test_properties import MEMORY, TYPES, check, devices_of, milli_of
@@ -43,7 +43,7 @@ class Cluster:
     def planned(self) -> DemandPlan:
         """The plan of the current cluster; asserts that a planner with caches and a new one have the same plan."""
         plan = self.planner.plan(self.snapshot, self.requested, self.blocked)
-        assert plan == plan_demand(self.snapshot, self.requested, self.blocked)
+        assert plan == DemandPlanner().plan(self.snapshot, self.requested, self.blocked)
         check(plan, self.waiting.values(), self.free, self.requested)
         return plan
 

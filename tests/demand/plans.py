@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from plimsoll.plan.demand import Demand, DemandPlan, PlannedNode, RequestedNode, plan_demand
+from plimsoll.plan.demand import Demand, DemandPlan, DemandPlanner, PlannedNode, RequestedNode
 from plimsoll.plan.requests import NodeRequest
 from tests.builders import a_snapshot
 
@@ -17,7 +17,9 @@ def planned(
     **more: Any,
 ) -> DemandPlan:
     """The plan of these objects."""
-    return plan_demand(a_snapshot(*objects, environment=environment), requested, blocked, failed_claims, **more)
+    return DemandPlanner().plan(
+        a_snapshot(*objects, environment=environment), requested, blocked, failed_claims, **more
+    )
 
 
 def only(plan: DemandPlan) -> Demand:

@@ -8,7 +8,7 @@ from plimsoll.labels import GPU_GROUP, SELECTED_NODE
 from plimsoll.model import Snapshot
 from plimsoll.model.cluster import Pod
 from plimsoll.model.kai import Queue
-from plimsoll.plan.demand import DemandPlanner, plan_demand
+from plimsoll.plan.demand import DemandPlanner
 from tests.builders import a_gpu_node, a_node_pool, a_snapshot, a_waiting_pod
 from tests.demand.plans import only
 from tests.queues.manifests import amounts, queue
@@ -34,20 +34,20 @@ def snapshot(*objects: Any) -> Snapshot:
 
 @pytest.mark.parametrize("reservations", [(), (RESERVATION,)])
 def test_a_claimed_pod_requests_nothing_and_uses_its_gpu(reservations: tuple[Pod, ...]) -> None:
-    assert plan_demand(snapshot(claimed("a", "0.6"), *reservations)).demands == ()
-    plan = plan_demand(snapshot(claimed("a", "0.6"), share("b", "0.6"), share("c", "0.4"), *reservations))
+    assert DemandPlanner().plan(snapshot(claimed("a", "0.6"), *reservations)).demands == ()
+    plan = DemandPlanner().plan(snapshot(claimed("a", "0.6"), share("b", "0.6"), share("c", "0.4"), *reservations))
     assert set(only(plan).pods) == {"uid-b", "uid-c"}
     assert plan.gpus == 1
 
 
 def test_a_claim_copied_from_another_pod_does_not_count() -> None:
     copy = claimed("a", "0.6").model_copy(update={"name": "copy", "uid": "uid-copy"})
-    assert set(only(plan_demand(snapshot(copy))).pods) == {"uid-copy"}
+    assert set(only(DemandPlanner().plan(snapshot(copy))).pods) == {"uid-copy"}
 
 
 def test_a_pod_labelled_by_kai_and_not_bound_yet_is_planned_on_its_group() -> None:
     labelled, running = share("a", "0.6", more_labels=GROUP), share("b", "0.4", node="node", more_labels=GROUP)
-    plan = plan_demand(snapshot(labelled, running, RESERVATION))
+    plan = DemandPlanner().plan(snapshot(labelled, running, RESERVATION))
     assert (only(plan).on_nodes, plan.nodes) == ({"node": ("uid-a",)}, ())
 
 
@@ -66,4 +66,4 @@ def test_nothing_more_is_requested_between_pending_and_bound() -> None:
 def test_its_queue_counts_the_claimed_pod() -> None:
     pods = [claimed("a", "0.6", queue="q"), share("b", "0.6", queue="q")]
     limited = Queue.read(queue("q", gpu=amounts(1, 1)))
-    assert "OverLimit" in only(plan_demand(snapshot(limited, *pods))).refused["uid-b"]
+    assert "OverLimit" in only(DemandPlanner().plan(snapshot(limited, *pods))).refused["uid-b"]

@@ -46,6 +46,33 @@ def test_running_members_count() -> None:
     assert not planned(*members(4), running, a_group(5), POOL).nodes
 
 
+@pytest.mark.parametrize(
+    "whole",
+    [
+        a_waiting_pod("whole", gpus=2, pod_group_name="job", queue="small"),
+        a_waiting_pod("whole", gpus=2, pod_group_name="job"),
+        a_waiting_pod("whole", gpus=1, pod_group_name="job", selector={"disk": "ssd"}),
+    ],
+    ids=["not admitted", "too large", "no such node"],
+)
+@pytest.mark.parametrize(("least", "asked"), [(3, 0), (2, 2)])
+def test_a_member_with_whole_gpus_that_no_autoscaler_provides_has_no_place(whole: Pod, least: int, asked: int) -> None:
+    shapes = (L4, "g5.12xlarge") if "small" in whole.labels.values() else (L4,)
+    pool = a_node_pool("pool", shapes, limits={"nvidia.com/gpu": 6})
+    queues = (ROOT, a_queue("default-queue"), a_queue("small", limit=1))
+    plan = planned(*members(2), whole, a_group(least), pool, *queues)
+    assert sum(node.gpus for node in plan.nodes) == asked
+    why = " ".join(refused(plan).values())
+    assert ("PodGroup team/job starts as a whole, and 1 more of its pods" in why) == (asked == 0)
+    if not asked:
+        assert ("OverLimit" in why) == ("small" in whole.labels.values())
+
+
+def test_a_member_with_whole_gpus_that_an_autoscaler_provides_has_a_place() -> None:
+    whole = a_waiting_pod("whole", gpus=1, pod_group_name="job")
+    assert len(planned(*members(2), whole, a_group(3), POOL).nodes) == 2
+
+
 @pytest.mark.parametrize(("least", "asked"), [(3, 0), (2, 2)])
 def test_a_member_whose_request_cannot_be_read_has_no_place(least: int, asked: int) -> None:
     typo = a_waiting_pod("typo", gpu_fraction="half", pod_group_name="job")
@@ -192,7 +219,7 @@ def test_a_gang_may_have_pods_of_several_classes_on_one_node() -> None:
 def test_demand_over_the_limit_of_its_queue_is_blocked() -> None:
     queue = a_queue("team", limit=0)
     plan = planned(a_waiting_pod(gpu_fraction="0.5", queue="team"), queue, ROOT, POOL)
-    assert only(plan).blocked.startswith("OverLimit")
+    assert only(plan).queue_refusal.startswith("OverLimit")
     assert not plan.nodes
 
 
@@ -200,7 +227,7 @@ def test_the_pods_that_a_queue_admits_are_requested() -> None:
     queue = a_queue("team", limit=1)
     pods = [a_waiting_pod(f"pod-{n}", gpu_fraction="0.4", queue="team", priority=n) for n in range(3)]
     plan = planned(*pods, queue, ROOT, POOL)
-    assert not only(plan).blocked
+    assert not only(plan).queue_refusal
     assert [node.pods for node in plan.nodes] == [("uid-pod-1", "uid-pod-2")]
     assert "OverLimit" in refused(plan)["uid-pod-0"]
 
@@ -208,7 +235,7 @@ def test_the_pods_that_a_queue_admits_are_requested() -> None:
 def test_non_preemptible_work_must_fit_the_quota() -> None:
     queue = a_queue("team", quota=0.5)
     firm = planned(a_waiting_pod(gpu_fraction="0.6", queue="team", priority=125), queue, ROOT, POOL)
-    assert only(firm).blocked
+    assert only(firm).queue_refusal
     assert planned(a_waiting_pod(gpu_fraction="0.6", queue="team", priority=50), queue, ROOT, POOL).nodes
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from plimsoll.model.cluster import Node, Pod
 from plimsoll.packing import Milli, exact_milli
 from plimsoll.plan.classes import DemandClass
-from plimsoll.plan.demand import Demand, DemandPlan, DemandPlanner, RequestedNode, plan_demand
+from plimsoll.plan.demand import Demand, DemandPlan, DemandPlanner, RequestedNode
 from tests.builders import a_gpu_node, a_node_pool, a_snapshot, a_waiting_pod
 from tests.demand.plans import refused, requests_of
 
@@ -136,7 +136,7 @@ def free_of(there: Iterable[Node]) -> dict[str, Milli]:
 @settings(max_examples=60, deadline=None)
 @given(pods(), nodes())
 def test_every_pod_has_one_place_or_a_reason_and_no_gpu_is_overcommitted(found: list[Pod], there: list[Node]) -> None:
-    plan = plan_demand(a_snapshot(*found, *there, POOL))
+    plan = DemandPlanner().plan(a_snapshot(*found, *there, POOL))
     check(plan, found, free_of(there))
     assert plan.least_gpus <= plan.gpus
 
@@ -146,16 +146,16 @@ def test_every_pod_has_one_place_or_a_reason_and_no_gpu_is_overcommitted(found: 
 def test_the_order_of_the_input_does_not_matter(found: list[Pod], there: list[Node], random: Random) -> None:
     shuffled = [*found, *there]
     random.shuffle(shuffled)
-    assert plan_demand(a_snapshot(*found, *there, POOL)) == plan_demand(a_snapshot(*shuffled, POOL))
+    assert DemandPlanner().plan(a_snapshot(*found, *there, POOL)) == DemandPlanner().plan(a_snapshot(*shuffled, POOL))
 
 
 @settings(max_examples=60, deadline=None)
 @given(pods(), nodes())
 def test_what_is_requested_is_not_requested_again(found: list[Pod], there: list[Node]) -> None:
     snapshot = a_snapshot(*found, *there, POOL)
-    plan = plan_demand(snapshot)
+    plan = DemandPlanner().plan(snapshot)
     requested = requests_of(plan.nodes)
-    again = plan_demand(snapshot, requested)
+    again = DemandPlanner().plan(snapshot, requested)
     check(again, found, free_of(there), requested)
     assert not again.nodes
     assert again.needed == {node.name for node in requested}
@@ -167,7 +167,7 @@ def test_what_is_requested_is_not_requested_again(found: list[Pod], there: list[
 def test_nothing_is_requested_while_requested_nodes_register(
     found: list[Pod], there: list[Node], data: st.DataObject
 ) -> None:
-    requested = requests_of(plan_demand(a_snapshot(*found, *there, POOL)).nodes)
+    requested = requests_of(DemandPlanner().plan(a_snapshot(*found, *there, POOL)).nodes)
     come = [node for node in requested if data.draw(st.booleans(), label=f"{node.name} has come")]
     new = [
         a_gpu_node(
@@ -182,7 +182,7 @@ def test_nothing_is_requested_while_requested_nodes_register(
     ]
     coming = [node for node in requested if node not in come]
     snapshot = a_snapshot(*found, *there, *new, POOL)
-    again = plan_demand(snapshot, coming)
+    again = DemandPlanner().plan(snapshot, coming)
     check(again, found, free_of([*there, *new]), coming)
     assert not again.nodes
     assert again.needed == {node.name for node in coming}
@@ -200,7 +200,7 @@ def test_a_planner_with_caches_has_the_same_plan_as_a_new_one(
     for given_pods in (found, [*found, *others], found, others):
         snapshot = a_snapshot(*given_pods, *there, POOL)
         plan = planner.plan(snapshot, requested)
-        assert plan == plan_demand(snapshot, requested)
+        assert plan == DemandPlanner().plan(snapshot, requested)
         check(plan, given_pods, free_of(there), requested)
         if request:
             kept = [node for node in requested if node.name in plan.needed]

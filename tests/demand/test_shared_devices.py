@@ -199,7 +199,7 @@ def test_a_declared_device_beside_an_undeclared_one_is_planned() -> None:
 def test_queues_count_only_mig_slices(resource: str, blocked: bool) -> None:
     root, queue = a_queue("root", parent=""), a_queue("team", limit=0)
     found = plan(*several(1, resource, queue="team", scheduler=KAI), root, queue)
-    assert bool(only(found).blocked) == blocked
+    assert bool(only(found).queue_refusal) == blocked
 
 
 def test_running_mig_slices_count_in_their_queue() -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from plimsoll.model.cluster import Pod
 from plimsoll.model.karpenter import NodeClaim
+from plimsoll.model.meta import Condition
 from tests.builders import a_gpu_node, a_node_pool, a_waiting_pod
 from tests.demand.plans import on_nodes, only, planned, refused, types
 
@@ -36,6 +37,14 @@ def test_free_gpus_come_before_new_ones() -> None:
     plan = planned(share("a"), share("b"), share("c"), a_gpu_node(), POOL)
     assert len(only(plan).on_nodes["node"]) == 2
     assert types(plan) == [L4]
+
+
+@pytest.mark.parametrize("kind", ["MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable"])
+@pytest.mark.parametrize(("status", "free"), [("True", False), ("Unknown", False), ("False", True)])
+def test_a_node_under_pressure_is_no_supply(kind: str, status: str, free: bool) -> None:
+    node = a_gpu_node()
+    node = node.model_copy(update={"conditions": (*node.conditions, Condition(type=kind, status=status))})
+    assert bool(on_nodes(planned(share(), node, POOL))) is free
 
 
 def test_the_free_part_of_a_gpu_in_use_is_used() -> None:

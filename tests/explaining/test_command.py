@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from plimsoll.cli.explain import app
+from plimsoll.cli import app
 from plimsoll.errors import PlimsollError
 
 EXAMPLES = str(Path(__file__).resolve().parents[2] / "examples" / "byo")
 
 
 def explained(*arguments: str) -> Result:
-    return CliRunner().invoke(app, ["workspace", *arguments, "-f", EXAMPLES], catch_exceptions=False)
+    return CliRunner().invoke(app, ["explain", "workspace", *arguments, "-f", EXAMPLES], catch_exceptions=False)
 
 
 def test_an_accepted_workspace_is_explained_from_files() -> None:
@@ -39,5 +39,7 @@ def test_a_name_may_be_given_as_it_is_printed() -> None:
 
 def test_an_unknown_name_is_an_error_that_lists_the_known_ones() -> None:
     with pytest.raises(PlimsollError) as error:
-        CliRunner().invoke(app, ["workspace", "none", "-f", EXAMPLES], catch_exceptions=False, standalone_mode=False)
+        CliRunner().invoke(
+            app, ["explain", "workspace", "none", "-f", EXAMPLES], catch_exceptions=False, standalone_mode=False
+        )
     assert "research/llama" in (error.value.hint or "")

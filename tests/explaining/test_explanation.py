@@ -9,6 +9,8 @@ from plimsoll.cli.explanation import as_json
 from plimsoll.model import Reason
 from plimsoll.model.api import Workspace, WorkspaceStatus
 from plimsoll.plan import Explanation, explain, plan, validate
+from plimsoll.plan.workspaces import WorkspaceNodes
+from plimsoll.report import status_of
 from tests.builders import NC24, V100, V100_MIB, a_claim, a_node, a_pod, a_snapshot, a_workspace, an_environment
 
 NOW = datetime(2026, 1, 1, 0, 5, tzinfo=UTC)
@@ -93,6 +95,20 @@ def test_operations_are_those_of_the_plan() -> None:
     assert len(explanation.deletions) == 1
 
 
+def test_an_existing_node_does_not_count_for_a_workspace_that_is_being_deleted() -> None:
+    going = a_workspace("going", instance_type=NC24, created="2025-01-01T00:00:00Z", deleting=True)
+    workspace = a_workspace(instance_type=NC24, replicas=1)
+    node = a_node("existing", instance_type=NC24)
+    explanation = explanation_of(workspace, going, node, nap=True, limits={"nodes": 0})
+    assert explanation.verdict.reason is Reason.ACCEPTED, "it needs no node beyond the limit"
+    [explained] = explanation.nodes
+    assert (explained.counts, explained.users) == (True, ("Workspace default/ws",))
+    assert [each.key.kind for each in explanation.creations] == ["Deployment"]
+    snapshot = a_snapshot(workspace, going, node, nap=True)
+    status = status_of(workspace, explanation.verdict, WorkspaceNodes(snapshot, validate(snapshot)), NOW)
+    assert status["workerNodes"] == ["existing"]
+
+
 def test_a_node_has_its_users() -> None:
     older = a_workspace("older", created="2025-01-01T00:00:00Z")
     workspace = a_workspace(replicas=2)
@@ -141,13 +157,17 @@ def test_claims_have_their_step_and_deadline_and_attempts_the_next_time() -> Non
         "2026-01-01T00:04:50Z",
         "2026-01-01T00:09:50Z",
     )
-    tries = reported["tries"]
-    assert (tries["failures"], tries["reason"], tries["nextTry"]) == (2, "NodeClaimLate", "2026-01-01T00:05:30Z")
+    attempts = reported["attempts"]
+    assert (attempts["failures"], attempts["reason"], attempts["nextAttempt"]) == (
+        2,
+        "NodeClaimLate",
+        "2026-01-01T00:05:30Z",
+    )
     assert reported["need"]["estimate"]["settings"]["utilization"] == 0.84
 
 
 def test_a_missed_deadline_is_reported_as_late() -> None:
     workspace = a_workspace(preset="phi-4-mini-instruct", instance_type=NC24)
     late = a_claim("c", workspace, created="2025-12-31T00:00:00Z")
-    tries = as_json(explanation_of(workspace, late, nap=True), [])["tries"]
-    assert tries["late"] == [{"name": "c", "why": "NodeClaim c is not Launched after 5 min"}]
+    attempts = as_json(explanation_of(workspace, late, nap=True), [])["attempts"]
+    assert attempts["late"] == [{"name": "c", "why": "NodeClaim c is not Launched after 5 min"}]

@@ -6,7 +6,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from plimsoll.cli.run import app
+from plimsoll.cli import app
 from plimsoll.errors import PlimsollError
 
 CASES = {
@@ -33,7 +33,10 @@ def test_an_invalid_combination_of_options_is_refused(
     passphrase.write_text("secret")
     with pytest.raises((PlimsollError, typer.BadParameter)) as refused:
         CliRunner().invoke(
-            app, ["--passphrase-file", str(passphrase), *CASES[message]], catch_exceptions=False, standalone_mode=False
+            app,
+            ["run", "--passphrase-file", str(passphrase), *CASES[message]],
+            catch_exceptions=False,
+            standalone_mode=False,
         )
     error = refused.value
     assert message in (error.format_message() if isinstance(error, typer.BadParameter) else str(error))
@@ -42,5 +45,5 @@ def test_an_invalid_combination_of_options_is_refused(
 def test_a_missing_passphrase_is_an_error_with_a_hint(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PULUMI_CONFIG_PASSPHRASE_FILE", raising=False)
     with pytest.raises(PlimsollError, match="passphrase") as refused:
-        CliRunner().invoke(app, [], catch_exceptions=False, standalone_mode=False)
+        CliRunner().invoke(app, ["run"], catch_exceptions=False, standalone_mode=False)
     assert "--passphrase-file" in str(refused.value.hint)

@@ -1,6 +1,7 @@
 """`plimsoll queues`: the tree with usage and requests, and the queue that gets the next GPU."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -70,6 +71,22 @@ def test_the_tree_as_json() -> None:
         "free": False,
         "reclaimed": [{"queue": "training", "pod": {"namespace": "research", "name": "a"}, "gpus": 4}],
     }
+
+
+def test_past_usage_changes_the_fair_shares(tmp_path: Path) -> None:
+    usage = tmp_path / "usage.yaml"
+    usage.write_text("training: {gpu: 0.75}\nnotebooks: {gpu: 0.25}\n")
+    wanted = [a_pod("a", "training", 4), a_pod("b", "notebooks", 4)]
+    equal = [queue("training", gpu=amounts(0)), queue("notebooks", gpu=amounts(0))]
+    given = yaml.safe_dump_all([NODE, *equal, *wanted])
+
+    def shares(*options: str) -> dict[str, float]:
+        done = plimsoll("queues", "-f", "-", *options, "--output", "json", given=given)
+        assert done.returncode == 0, done.stderr
+        return {each["name"]: each["gpu"]["fairShare"] for each in json.loads(done.stdout)["queues"]}
+
+    assert shares() == {"training": 2, "notebooks": 2}
+    assert shares("--k-value", "1", "--usage", str(usage)) == {"training": 1, "notebooks": 3}
 
 
 def test_the_tree_for_people() -> None:

@@ -8,7 +8,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from plimsoll.cli.status import app
+from plimsoll.cli import app
 from plimsoll.errors import PlimsollError
 
 SOUND = {
@@ -39,7 +39,7 @@ def test_each_cluster_that_cannot_be_read_is_a_row_that_says_why(tmp_path: Path)
     clusters = [{"name": name, "kubeconfig": f"{name}.yaml"} for name in (*BROKEN, "missing")]
     file = tmp_path / "fleet.yaml"
     file.write_text(yaml.safe_dump({"clusters": clusters}))
-    done = CliRunner().invoke(app, ["--fleet", str(file), "--output", "json"], catch_exceptions=False)
+    done = CliRunner().invoke(app, ["status", "--fleet", str(file), "--output", "json"], catch_exceptions=False)
     assert done.exit_code == 0
     rows = {row["cluster"]: row["error"] for row in json.loads(done.stdout)}
     assert list(rows) == [*BROKEN, "missing"]
@@ -51,7 +51,10 @@ def test_each_cluster_that_cannot_be_read_is_a_row_that_says_why(tmp_path: Path)
 def test_options_of_a_single_cluster_are_refused_with_a_fleet(tmp_path: Path, more: list[str]) -> None:
     with pytest.raises(PlimsollError, match=f"{more[0]} .* --fleet"):
         CliRunner().invoke(
-            app, ["--fleet", str(tmp_path / "fleet.yaml"), *more], catch_exceptions=False, standalone_mode=False
+            app,
+            ["status", "--fleet", str(tmp_path / "fleet.yaml"), *more],
+            catch_exceptions=False,
+            standalone_mode=False,
         )
 
 
@@ -69,5 +72,5 @@ def test_an_invalid_file_is_an_error_that_names_the_field(tmp_path: Path, conten
     file = tmp_path / "fleet.yaml"
     file.write_text(content)
     with pytest.raises(PlimsollError) as refused:
-        CliRunner().invoke(app, ["--fleet", str(file)], catch_exceptions=False, standalone_mode=False)
+        CliRunner().invoke(app, ["status", "--fleet", str(file)], catch_exceptions=False, standalone_mode=False)
     assert message in f"{refused.value} {refused.value.hint}"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from plimsoll.cli.status import as_json
+from plimsoll.cli.tables.status import as_json
 from plimsoll.model import InvalidObject
 from plimsoll.model.api import Workspace, WorkspaceRef, WorkspaceStatus
 from plimsoll.model.meta import Condition

@@ -37,9 +37,21 @@ def gpu_models() -> tuple[GpuModel, ...]:
 
 
 def tflops_milli(product: str, overrides: Mapping[str, float] = NO_OVERRIDES) -> int | None:
-    """Thousandths of a TFLOPS of one GPU of a product; None if it is not known. `overrides` has TFLOPS by product."""
+    """Thousandths of a TFLOPS of one GPU of a product; None if it is not known.
+
+    `overrides` has TFLOPS by product, which may be written with more or fewer words: GPU Feature Discovery has
+    `NVIDIA-A100-SXM4-40GB` where a catalog has `NVIDIA A100`.
+    """
     if product in overrides:
         return round(overrides[product] * 1000)
+    words = _words(product)
+    if overrides and "mig" not in words:
+        fewer = max(
+            (each for each in overrides if _words(each) <= words), key=lambda each: len(_words(each)), default=""
+        )
+        same = {overrides[each] for each in overrides if each == fewer or (not fewer and words <= _words(each))}
+        if len(same) == 1:
+            return round(same.pop() * 1000)
     found = _model_of(product)
     return None if found is None else round(found.tflops * 1000)
 

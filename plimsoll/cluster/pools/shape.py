@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Final
 
 from plimsoll.cluster.pools.label_conditions import all_met, narrowed
-from plimsoll.labels import GPU_COUNT, GPU_MEMORY, GPU_PRODUCT
+from plimsoll.labels import GPU_COUNT, GPU_MEMORY, GPU_PRODUCT, HOSTNAME
 from plimsoll.model.api import NOT_SHARED, DeviceSharing
 from plimsoll.model.cluster import IDLE, HostLoad, product_words
 from plimsoll.model.meta import NodeRequirement, Placement, Taint, Terms
@@ -27,7 +27,6 @@ _DISCOVERED: Final = ("nvidia.com/", "feature.node.kubernetes.io/")
 """Prefixes of labels that are written after the node exists: they follow from the instance type."""
 _BY_DEFAULT: Final = {"kubernetes.io/os": (NodeRequirement("kubernetes.io/os", "In", ("linux",)),)}
 """What holds for labels that a NodePool does not restrict."""
-_HOSTNAME: Final = "kubernetes.io/hostname"
 _VENDORS: Final = frozenset({"nvidia", "tesla", "geforce", "quadro"})
 _GIGABYTES: Final = re.compile(r"(?<![a-z0-9])(\d+)gb(?![a-z0-9])")
 
@@ -134,7 +133,7 @@ class PoolShape:
 
     def _decided(self, expression: NodeRequirement) -> bool | None:
         """Whether such nodes meet a condition, where that follows from the type or the template; else None."""
-        if expression.field or expression.key == _HOSTNAME:
+        if expression.field or expression.key == HOSTNAME:
             return expression.operator in ("NotIn", "Exists")  # the name of a new node is not known
         value = self.labels.get(expression.key)
         if value is not None:

@@ -69,6 +69,6 @@ def priority_of(pod: Pod, group: PodGroup | None = None) -> int:
             return pod.priority
     if pod.priority:
         return pod.priority
-    if pod.owner_kind == "ReplicaSet" or KNATIVE in pod.labels:
+    if pod.owner_kind in ("ReplicaSet", "Deployment") or KNATIVE in pod.labels:
         return CLASSES["inference"]
-    return CLASSES["build" if NOTEBOOK in pod.labels else "train"]
+    return CLASSES["build" if pod.owner_kind == "Notebook" or NOTEBOOK in pod.labels else "train"]

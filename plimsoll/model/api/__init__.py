@@ -1,7 +1,7 @@
 """Plimsoll's own API (plimsoll.dev/v1alpha1): Environment, Workspace, GPUDemand and their parts."""
 
 from plimsoll.model.api.binder import SCHEDULER, BinderSettings
-from plimsoll.model.api.capacity_gate import CAPACITY_GATE, LIFTED, CapacityGateSpec
+from plimsoll.model.api.capacity_gate import CAPACITY_GATE, GATE_REMOVED_REASON, CapacityGateSpec
 from plimsoll.model.api.capacity_type import SPOT, CapacityType
 from plimsoll.model.api.delta_record import MAX_CHANGES, MAX_NAMES, MAX_RECORDS, DeltaChange, DeltaRecord
 from plimsoll.model.api.demand_settings import (
@@ -97,6 +97,7 @@ __all__ = [
     "ADAPTER_NEEDS_NAME",
     "CAPACITY_GATE",
     "COUNT_IMMUTABLE",
+    "GATE_REMOVED_REASON",
     "IMMUTABLE",
     "INFERENCE_XOR_TUNING",
     "INSTANCE_TYPE_GIVEN",
@@ -104,7 +105,6 @@ __all__ = [
     "INSTANCE_TYPE_REQUIRED",
     "KAI_NAMESPACES",
     "LABEL_SELECTOR_IMMUTABLE",
-    "LIFTED",
     "MAX_CHANGES",
     "MAX_LISTED",
     "MAX_NAMES",

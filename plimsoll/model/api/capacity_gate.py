@@ -13,7 +13,7 @@ from plimsoll.model.meta import Declared
 
 CAPACITY_GATE: Final = f"{GROUP}/capacity"
 """Name of the gate in a pod's `spec.schedulingGates`."""
-LIFTED: Final = f"{GROUP}/capacity-gate-lifted"
+GATE_REMOVED_REASON: Final = f"{GROUP}/capacity-gate-lifted"
 """Annotation of a pod whose gate was removed, with the reason. Its place is kept until a scheduler has handled it."""
 
 _Name = Annotated[str, Field(min_length=1, max_length=253, pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")]

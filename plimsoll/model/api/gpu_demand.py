@@ -97,6 +97,8 @@ class GPUDemandStatus(_Written):
     """Pods for which requested nodes that have not registered yet suffice."""
     new_pods: int = 0
     """Pods for which nodes are requested now."""
+    grace_pods: int = 0
+    """Pods within `graceSeconds` of the Environment, for which no node is requested yet."""
     refused_pods: int = 0
     """Pods for which no capacity is requested; `reasons` says why."""
     gpus: int = 0

@@ -9,11 +9,13 @@ from pydantic.aliases import AliasPath
 
 from plimsoll.errors import InvalidObjectError
 
-_WRONG_TYPES: Final = {
+_PROBLEMS: Final = {
     "tuple_type": "must be a list",
     "list_type": "must be a list",
     "dict_type": "must be an object",
     "model_type": "must be an object",
+    "extra_forbidden": "unknown field",
+    "missing": "is required",
 }
 """In the words of YAML, where pydantic has those of Python."""
 
@@ -22,22 +24,30 @@ PositiveInt = Annotated[int, Field(ge=1, le=10_000)]
 
 def describe_errors(error: ValidationError) -> str:
     """Each invalid field with its path and the problem, separated by semicolons."""
-    return "; ".join(f"{path or 'object'}: {wrong}" for path, wrong in wrong_fields(error))
+    return "; ".join(f"{path}: {wrong}" if path else wrong for path, wrong in wrong_fields(error))
 
 
 def wrong_fields(error: ValidationError) -> Iterator[tuple[str, str]]:
     """The path of each invalid field, empty for the object as a whole, and the problem."""
-    for item in error.errors(include_url=False, include_context=False):
+    found = error.errors(include_url=False)
+    for item in found:
         path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in item["loc"]).lstrip(".")
-        if item["type"] == "extra_forbidden":
-            yield path, "unknown field"
+        if item["type"] in _PROBLEMS:
+            yield path, _PROBLEMS[item["type"]]
             continue
-        if item["type"] in _WRONG_TYPES:
-            yield path, _WRONG_TYPES[item["type"]]
+        if item["type"] == "too_short":
+            # Pydantic counts the valid entries only.
+            if not any(_within(each["loc"], item["loc"]) for each in found):
+                least = item["ctx"]["min_length"]
+                yield path, f"needs at least {'one entry' if least == 1 else f'{least} entries'}"
             continue
         given = item["input"]
         shown = f" (given: {given!r})" if isinstance(given, str | int | float | bool) else ""
         yield path, f"{item['msg'].removeprefix('Value error, ')}{shown}"
+
+
+def _within(location: tuple[int | str, ...], outer: tuple[int | str, ...]) -> bool:
+    return len(location) > len(outer) and location[: len(outer)] == outer
 
 
 class Declared(BaseModel):

@@ -14,6 +14,7 @@ from plimsoll.model.meta import NodeRequirement, Placement
 _LONGEST: Final = 63
 """Maximum length of a name, so that it is a valid label value."""
 _DIGITS: Final = 10
+"""Length of the hash in a name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +56,15 @@ def _products_of(term: Iterable[NodeRequirement]) -> set[str]:
 @lru_cache(maxsize=4096)
 def _name(of: DemandClass) -> str:
     placement = of.placement
-    parts = [
+    parts: list[object] = [
         placement.node_selector,
         [[(each.key, each.operator, each.values, each.field) for each in term] for term in placement.affinity],
         [(each.key, each.operator, each.value, each.effect) for each in placement.tolerations],
         of.queue,
         of.scheduler,
-        *([(weight, [str(each) for each in term]) for weight, term in placement.preferred],)
-        * bool(placement.preferred),
     ]
+    if placement.preferred:
+        parts.append([(weight, [str(each) for each in term]) for weight, term in placement.preferred])
     digits = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:_DIGITS]
     words = [of.queue or of.scheduler, *(of.products if len(of.products) == 1 else ())]
     slug = re.sub(r"[^a-z0-9]+", "-", "-".join(words).casefold())[: _LONGEST - _DIGITS - 1].strip("-")

@@ -1,6 +1,6 @@
 """Gangs: pods that start together or not at all, by KAI's PodGroups, else by labels of their workloads."""
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import merge
@@ -33,8 +33,8 @@ class Gang:
     """UIDs of the pods that wait for GPU shares, sorted."""
     others: int
     """Number of other known pods: running ones, and those that request whole GPUs."""
-    unreadable: int = 0
-    """Number of pods whose request cannot be read; they get no place."""
+    lost: tuple[str, ...] = ()
+    """Why further pods get no place, one reason for each."""
     parts: tuple["Gang", ...] = ()
     """Subgroups, of which each starts from its own minimum."""
 
@@ -45,9 +45,14 @@ class Gang:
         """
         if self.parts:
             return sum(each.lacking(placed) for each in self._first_parts(placed))
-        known = len(self.pods) + self.others + self.unreadable
+        known = len(self.pods) + self.others + len(self.lost)
         needed = known if self.least is None else min(self.least, known)
         return max(0, needed - self.others - sum(map(placed, self.pods)))
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """`lost` of it and of its parts, without duplicates."""
+        return tuple(dict.fromkeys(chain(self.lost, *(each.reasons for each in self.parts))))
 
     def first_to_start(self, able: Collection[str], order: Callable[[str], Any]) -> list[str]:
         """UIDs of the fewest of the `able` pods that can start together, the first in that order. Fewer than these if
@@ -125,12 +130,12 @@ def gangs(
     waiting: Mapping[str, Pod],
     others: Iterable[Pod],
     groups: Mapping[tuple[str, str], PodGroup],
-    unreadable: Iterable[Pod] = (),
+    lost: Iterable[tuple[Pod, str]] = (),
 ) -> tuple[Gang, ...]:
     """The gangs of the waiting pods (by UID), sorted by name.
 
-    `others` are further pods that have a place or will get one; `unreadable` are pods that get none. A subgroup comes
-    before the gang that it is a part of.
+    `others` are further pods that have a place or will get one; `lost` are pods that get none, with the reasons. A
+    subgroup comes before the gang that it is a part of.
     """
     members: dict[GangKey, dict[str, Pod]] = defaultdict(dict)
     for uid, pod in waiting.items():
@@ -139,35 +144,37 @@ def gangs(
             members[key][uid] = pod
     if not members:
         return ()
-    placed, lost = _counted(others, members, groups), _counted(unreadable, members, groups)
-    found = (_gangs(key, pods, placed, lost, groups) for key, pods in sorted(members.items()))
+    placed = _by_gang(((pod, "") for pod in others), members, groups)
+    missing = _by_gang(lost, members, groups)
+    found = (_gangs(key, pods, placed, missing, groups) for key, pods in sorted(members.items()))
     return tuple(chain.from_iterable(found))
 
 
-_Counts = Counter[tuple[GangKey, str]]
-"""Pods by gang and subgroup."""
+_Others = Mapping[tuple[GangKey, str], list[str]]
 
 
-def _counted(pods: Iterable[Pod], keys: Collection[GangKey], groups: Mapping[tuple[str, str], PodGroup]) -> _Counts:
-    """How many of the pods are in each of these gangs."""
-    found: _Counts = Counter()
+def _by_gang(
+    pods: Iterable[tuple[Pod, str]], keys: Collection[GangKey], groups: Mapping[tuple[str, str], PodGroup]
+) -> _Others:
+    """The reasons of the pods, by gang and subgroup."""
+    found = defaultdict[tuple[GangKey, str], list[str]](list)
     namespaces = {key[1] for key in keys}
-    for pod in pods:
+    for pod, why in pods:
         if pod.namespace in namespaces and (key := gang_key(pod, groups)) in keys and key is not None:
-            found[key, pod.labels.get(SUB_GROUP_NAME, "")] += 1
+            found[key, pod.labels.get(SUB_GROUP_NAME, "")].append(why)
     return found
 
 
 def _gangs(
-    key: GangKey, pods: Mapping[str, Pod], placed: _Counts, lost: _Counts, groups: Mapping[tuple[str, str], PodGroup]
+    key: GangKey, pods: Mapping[str, Pod], placed: _Others, lost: _Others, groups: Mapping[tuple[str, str], PodGroup]
 ) -> list[Gang]:
     """The gang, after its subgroups where it has some."""
     group = groups.get((key[1], key[2])) if key[0] == "PodGroup" else None
     if group is None or not group.sub_groups:
-        others = sum(count for (of, _), count in placed.items() if of == key)
-        unreadable = sum(count for (of, _), count in lost.items() if of == key)
+        others = sum(len(each) for (of, _), each in placed.items() if of == key)
+        missing = sorted(why for (of, _), each in lost.items() if of == key for why in each)
         least = _least(next(iter(pods.values())), key, groups)
-        return [Gang(_named(key), least, tuple(sorted(pods)), others, unreadable)]
+        return [Gang(_named(key), least, tuple(sorted(pods)), others, tuple(missing))]
     tree = _Tree(key, group, pods, placed, lost)
     whole = Gang(_named(key), group.min_sub_group, tuple(sorted(pods)), 0, parts=tree.below(""))
     return [*tree.found, whole]
@@ -176,7 +183,7 @@ def _gangs(
 class _Tree:
     """The subgroups of a PodGroup."""
 
-    def __init__(self, key: GangKey, group: PodGroup, pods: Mapping[str, Pod], placed: _Counts, lost: _Counts) -> None:
+    def __init__(self, key: GangKey, group: PodGroup, pods: Mapping[str, Pod], placed: _Others, lost: _Others) -> None:
         self._key = key
         self._group = group
         self._pods = pods
@@ -200,7 +207,8 @@ class _Tree:
         else:
             own = (uid for uid, pod in self._pods.items() if pod.labels.get(SUB_GROUP_NAME, "") == group.name)
             at = (self._key, group.name)
-            found = Gang(name, group.min_member or 0, tuple(sorted(own)), self._placed[at], self._lost[at])
+            missing, others = sorted(self._lost.get(at, ())), len(self._placed.get(at, ()))
+            found = Gang(name, group.min_member or 0, tuple(sorted(own)), others, tuple(missing))
         self.found.append(found)
         return found
 

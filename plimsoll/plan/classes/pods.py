@@ -12,7 +12,7 @@ from plimsoll.cluster.pods import (
     selected_node,
 )
 from plimsoll.labels import WORKSPACE
-from plimsoll.model.api import CAPACITY_GATE, KAI_NAMESPACES, LIFTED, DemandSettings
+from plimsoll.model.api import CAPACITY_GATE, GATE_REMOVED_REASON, KAI_NAMESPACES, DemandSettings
 from plimsoll.model.cluster import Pod
 from plimsoll.model.meta import condition_of
 
@@ -24,7 +24,7 @@ def gated(pod: Pod) -> bool:
 
 def recently_ungated(pod: Pod) -> bool:
     """Whether the pod's gate was removed and no scheduler has handled it since."""
-    if LIFTED not in pod.annotations or pod.scheduling_gates or pod.node_name:
+    if GATE_REMOVED_REASON not in pod.annotations or pod.scheduling_gates or pod.node_name:
         return False
     condition = condition_of(pod.conditions, "PodScheduled")
     return condition is None or condition.reason == "SchedulingGated"

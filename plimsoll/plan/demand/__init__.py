@@ -1,6 +1,6 @@
 """Plans the GPU capacity that pending pods need and the cluster lacks."""
 
 from plimsoll.plan.demand.demand import Demand, DemandPlan, PlannedNode, RequestedNode
-from plimsoll.plan.demand.planner import DemandPlanner, plan_demand
+from plimsoll.plan.demand.planner import DemandPlanner
 
-__all__ = ["Demand", "DemandPlan", "DemandPlanner", "PlannedNode", "RequestedNode", "plan_demand"]
+__all__ = ["Demand", "DemandPlan", "DemandPlanner", "PlannedNode", "RequestedNode"]

@@ -12,6 +12,8 @@ from plimsoll.plan.classes import ClassMembers, DemandClass, KnownNeeds
 
 @dataclass
 class ClassPlan:
+    """Needs, levels and refusals of the pods of one class; they change until all pods have a place or a refusal."""
+
     demand_class: DemandClass
     members: ClassMembers
     levels: list[Mapping[str, GpuKind]] = field(default_factory=list)

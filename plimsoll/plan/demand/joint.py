@@ -40,11 +40,14 @@ class JointPacking:
         known, self._known = self._known, {}
         return [self._packed(kinds, part, known) for kinds, part in _parts(needs, free, shapes).items()]
 
-    def shared(
+    def without_redundant_nodes(
         self, parts: Sequence[Part], able: Sequence[PodNeed], free: Sequence[FreeNode], shapes: Sequence[NodeShape]
     ) -> Sequence[Part]:
-        """The parts without the new nodes whose pods fit the other new nodes: once all are requested, the repeated plan
-        would withdraw these. `able` has the needs of the placed pods, for all kinds that they could use."""
+        """Repacks the placed pods onto fewer of the new nodes if that saves GPUs; otherwise returns `parts`.
+
+        Preferences may open nodes that the next round would withdraw. `able` has the needs of the placed pods, for all
+        kinds that they could use.
+        """
         new = Counter(node.shape or "" for part in parts for node in part.packing.new_nodes)
         opened = [shape for shape in shapes if shape.name in new]
         kinds = {shape.kind for shape in opened}

@@ -11,6 +11,8 @@ from plimsoll.plan.demand.joint import Part
 
 
 class NewNodes:
+    """Collects the new nodes to request, part by part."""
+
     def __init__(
         self, offers: Mapping[str, ShapeOffer], class_of: Mapping[str, ClassPlan], needs: Mapping[str, PodNeed]
     ) -> None:

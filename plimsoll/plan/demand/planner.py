@@ -23,26 +23,6 @@ SECONDS: Final = 2.0
 """Limit of the search for one packing, counted as work."""
 
 
-def plan_demand(
-    snapshot: Snapshot,
-    requested: Sequence[RequestedNode] = (),
-    blocked_types: Collection[tuple[str, str]] = (),
-    failed_claims: Collection[str] = (),
-    *,
-    room: Room | None = None,
-    now: datetime | None = None,
-) -> DemandPlan:
-    """The demand of a snapshot. The result does not depend on the order of the arguments' elements.
-
-    `blocked_types` are (instance type, NodePool) pairs that are skipped for now. `failed_claims` are names of
-    NodeClaims that are no longer expected. `room` is what the Environment's limits leave besides all existing capacity
-    that was not requested for demand. `now`, with a time zone, decides whose grace period is over; with None, all are.
-
-    With the planned nodes as `requested`, the same pods need no new nodes.
-    """
-    return DemandPlanner().plan(snapshot, requested, blocked_types, failed_claims, room=room, now=now)
-
-
 class DemandPlanner:
     """Plans demand in round after round and reads only what changed. A plan depends on its arguments only.
 
@@ -76,7 +56,15 @@ class DemandPlanner:
         room: Room | None = None,
         now: datetime | None = None,
     ) -> DemandPlan:
-        """As `plan_demand`."""
+        """The demand of a snapshot. The result does not depend on the order of the arguments' elements.
+
+        `blocked_types` are (instance type, NodePool) pairs that are skipped for now. `failed_claims` are names of
+        NodeClaims that are no longer expected. `room` is what the Environment's limits leave besides all existing
+        capacity that was not requested for demand. `now`, with a time zone, decides whose grace period is over; with
+        None, all are.
+
+        With the planned nodes as `requested`, the same pods need no new nodes.
+        """
         last, changes, classes = self._read(snapshot)
         self._needs.keep(classes.keys())
         if not classes:

@@ -20,6 +20,8 @@ NO_ROOM: Final = (
     "no free GPU has room for it, and no node that a NodePool offers can take it, even if it were empty: request fewer "
     "GPUs of one node, or less CPU or memory, or declare a NodePool of larger nodes"
 )
+UNREADABLE: Final = "a request for GPUs among them cannot be read"
+NO_NODE: Final = "no node that is known has the whole GPUs that one of them requests"
 
 
 def why_unserved(placement: Placement, shapes: Sequence[PoolShape], pools: int) -> str:

@@ -25,6 +25,8 @@ class _Place(NamedTuple):
 
 
 class Result:
+    """The state of a round after packing, from which the DemandPlan is built."""
+
     def __init__(
         self,
         inputs: DemandInputs,
@@ -140,7 +142,7 @@ class Result:
         waiting = tuple(uid for uid in uids if uid in awaiting)
         grace = tuple(uid for uid in uids if uid in self._in_grace and uid not in places)
         requested_pods = [uid for held in on_requested.values() for uid in held] + list(on_new)
-        blocked = shares and shares.keys() <= each.by_queue.keys()
+        none_admitted = shares and shares.keys() <= each.by_queue.keys()
         return Demand(
             demand_class=each.demand_class,
             pods=shares,
@@ -151,7 +153,7 @@ class Result:
             in_grace=grace,
             refused=dict(sorted(each.refused.items())),
             redacted=each.redacted,
-            blocked=next(iter(each.by_queue.values())) if blocked else "",
+            queue_refusal=next(iter(each.by_queue.values())) if none_admitted else "",
             whole_gpu_pods=each.members.whole,
             kept_out=each.kept_out,
             gpu_milli=round(sum(weights.get(uid, 0.0) for uid in requested_pods)),

@@ -10,6 +10,7 @@ from typing import Final
 
 from plimsoll.cluster.pods import node_of
 from plimsoll.cluster.queues import Amount, QueueLoad
+from plimsoll.model.cluster import Pod
 from plimsoll.model.meta import condition_of
 from plimsoll.packing import GPU_MILLI
 from plimsoll.packing.nodes import PodNeed, left_out_in_order
@@ -19,17 +20,19 @@ from plimsoll.plan.demand.demand import DemandPlan
 from plimsoll.plan.demand.hosts import Hosts, ShapeOffer, preference
 from plimsoll.plan.demand.joint import JointPacking, Part, binds, filled, within
 from plimsoll.plan.demand.priorities import left_out, need_key, units_in_order
-from plimsoll.plan.demand.reasons import BLOCKED, NO_ROOM, why_unserved
+from plimsoll.plan.demand.reasons import BLOCKED, NO_NODE, NO_ROOM, UNREADABLE, why_unserved
 from plimsoll.plan.demand.result import Result
 from plimsoll.plan.demand.surplus import Surplus
 from plimsoll.plan.demand.usable import DemandInputs, Usable, could_take
 from plimsoll.plan.owned import parse_time
 
 _FEW_PODS: Final = 200
-"""If limits bind and there are more pods than this, best fit alone decides which pods have room."""
+"""If limits bind, best fit alone decides which of more pods have room: an exact test takes several packings."""
 
 
 class DemandRound:
+    """Plans the demand of one snapshot; used once."""
+
     def __init__(
         self, inputs: DemandInputs, hosts: Hosts, packing: JointPacking, whole: JointPacking, known: KnownNeeds
     ) -> None:
@@ -58,6 +61,9 @@ class DemandRound:
         unstartable = [gang for gang in found if gang.lacking(self._may_have_place)]
         self._leave_out(unstartable)
         self._check_queues(found, {uid for gang in unstartable for uid in gang.pods})
+        if any(each.kept_out for each in self._classes):
+            found = self._gangs()
+            self._leave_out(gang for gang in found if gang.lacking(self._may_have_place))
         self._place_whole()
         parts = self._pack(found)
         result = Result(self._inputs, self._usable, self._classes, self._class_of, self._in_grace)
@@ -133,18 +139,39 @@ class DemandRound:
         kinds = {offer.kind.name: offer.kind.gpus for offer in offers}
         share = {uid: each.members.shares[uid]}
         need = class_needs(share, kinds, self._settings).needs.get(uid)
-        return BLOCKED if need is not None and any(could_take(offer, need) for offer in offers) else why
+        return BLOCKED if need is not None and self._usable.is_blocked(need) else why
 
     def _gangs(self) -> tuple[Gang, ...]:
         may_be = (each.members.shares for each in self._classes if each.members.may_be_in_gangs)
         waiting = {uid: share.pod for shares in may_be for uid, share in shares.items()}
         if not waiting:
             return ()
-        unreadable = (pod for each in self._classes for pod in each.members.unreadable_pods)
-        whole_gpu_pods = [share.pod for each in self._classes for share in each.members.whole.values()]
+        lost = [(pod, UNREADABLE) for each in self._classes for pod in each.members.unreadable_pods]
+        whole: list[Pod] = []
+        for each in self._classes:
+            for uid, why in self._why_whole_lost(each):
+                pod = each.members.whole[uid].pod
+                if why:
+                    lost.append((pod, why))
+                else:
+                    whole.append(pod)
         pods = self._inputs.snapshot.pods
         running = (pod for pod in pods if node_of(pod) and not pod.finished and not pod.deleting)
-        return gangs(waiting, chain(whole_gpu_pods, running), self._inputs.groups, unreadable)
+        return gangs(waiting, chain(whole, running), self._inputs.groups, lost)
+
+    def _why_whole_lost(self, each: ClassPlan) -> Iterator[tuple[str, str]]:
+        """Why pods that request whole GPUs get no node, by UID; empty for those that an autoscaler provides for."""
+        if not each.members.whole:
+            return
+        usable, placement = self._usable, each.demand_class.placement
+        offers = chain(usable.offers.values(), usable.blocked.values())
+        kinds = usable.existing_kinds(each.demand_class, usable.kinds.keys())
+        kinds |= {offer.kind.name: offer.kind.gpus for offer in offers if placement in offer.kind.placements}
+        needs = self._known.of(each.demand_class, each.members.whole, kinds, self._settings, -2).needs
+        for uid in each.members.whole:
+            need = needs.get(uid)
+            able = need is not None and (usable.has_room(need) or usable.is_blocked(need))
+            yield uid, each.kept_out.get(uid, "") or ("" if able else NO_NODE)
 
     def _check_queues(self, found: tuple[Gang, ...], unstartable: Collection[str]) -> None:
         """Refuses the pods that their queue does not admit. Pods are checked one by one only in queues that do not
@@ -188,10 +215,11 @@ class DemandRound:
             few = len(needs) <= _FEW_PODS
             if limited and few and self._usable.limits and not self._all_fit(needs) and self._relax(needs, found):
                 continue
-            parts = self._sharing(self._packing.pack(needs, self._usable.free, self._usable.shapes))
+            parts = self._without_redundant_nodes(self._packing.pack(needs, self._usable.free, self._usable.shapes))
             exceeded = not all(within(limit, parts) for limit in self._usable.limits)
             if exceeded and (limited or not few or self._all_fit(needs)):
-                parts, exceeded = self._sharing([self._packing.pack_within(self._part(needs))]), False
+                parts = self._without_redundant_nodes([self._packing.pack_within(self._part(needs))])
+                exceeded = False
             in_grace: list[Part] = []
             if later:  # they get what is left, or new nodes would be requested in place of those that they use
                 left = self._usable.left_by(filled(parts), {need.name: need for need in needs})
@@ -226,14 +254,14 @@ class DemandRound:
                 return [*parts, *in_grace]
             self._leave_out(broken)
 
-    def _sharing(self, parts: Sequence[Part]) -> Sequence[Part]:
-        """The parts without the new nodes whose pods fit others that are needed, though they prefer those less."""
+    def _without_redundant_nodes(self, parts: Sequence[Part]) -> Sequence[Part]:
+        """The parts, in which pods use nodes that they prefer less if that saves GPUs."""
         if not any(part.packing.gpus for part in parts):
             return parts
         unplaced = {uid for part in parts for uid in part.packing.unplaced}
         needs = [need for part in parts for need in part.needs if need.name not in unplaced]
         able = [each if each.name in self._in_grace else self._class_of[each.name].needs[each.name] for each in needs]
-        return self._packing.shared(parts, able, self._usable.free, self._usable.shapes)
+        return self._packing.without_redundant_nodes(parts, able, self._usable.free, self._usable.shapes)
 
     def _current_needs(self, found: Iterable[Gang]) -> tuple[list[PodNeed], list[PodNeed]]:
         """The needs of the pods that are not refused; apart from the others, those of pods in their grace period that
@@ -338,7 +366,7 @@ class DemandRound:
         for gang in broken:
             lacking = gang.lacking(self._may_have_place)
             problem = f"starts as a whole, and {lacking} more of its pods need a place"
-            why = redacted = "a request for GPUs among them cannot be read"
+            why = redacted = next(iter(gang.reasons), NO_ROOM)
             refused = {uid: self._class_of[uid] for uid in gang.pods if uid in self._class_of[uid].refused}
             # Not the reason of a pod that is refused because of others of the same gang.
             first = min(refused, key=lambda uid: refused[uid].refused[uid].startswith(gang.name), default=None)

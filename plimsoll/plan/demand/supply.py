@@ -68,7 +68,7 @@ class Supply:
 
 
 def _of_node(account: GpuAccount | None, settings: DemandSettings) -> FreeHost | None:
-    if account is None or not account.node.usable or WORKSPACE in account.node.labels:
+    if account is None or not account.node.usable or account.node.troubled or WORKSPACE in account.node.labels:
         return None
     sharing = settings.sharing_of(account.node.labels.get(NODEPOOL, ""), account.node.instance_type)
     if sharing.resource:

@@ -17,7 +17,7 @@ from plimsoll.plan.demand.reasons import SURPLUS
 from plimsoll.plan.demand.usable import Usable
 
 _MOST_TRIED: Final = 200
-"""Maximum number of pods of which it is tried how many fit the types that are left."""
+"""Maximum number of pods of which it is tried how many fit the types that are left: a try takes two packings."""
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from plimsoll.plan.demand.supply import FreeHost
 
 @dataclass(frozen=True)
 class DemandInputs:
-    """The arguments of a round; see `plan_demand`."""
+    """The arguments of a round; see `DemandPlanner.plan`."""
 
     snapshot: Snapshot
     classes: Mapping[DemandClass, ClassMembers]
@@ -48,6 +48,8 @@ class DemandInputs:
 
 
 class Usable:
+    """Nodes and limits for the pods of one round. GPUs are in thousandths, CPU in millicores, memory in MiB."""
+
     def __init__(self, inputs: DemandInputs, hosts: Hosts, classes: Iterable[ClassPlan]) -> None:
         self._inputs = inputs
         self._hosts = hosts
@@ -89,6 +91,10 @@ class Usable:
     def has_room(self, need: PodNeed) -> bool:
         """Whether the pod would have a place if no other pod waited."""
         return self.has_new_node(need) or self._known(self._has_free, need)
+
+    def is_blocked(self, need: PodNeed) -> bool:
+        """Whether a node of an instance type that is skipped for now could take the pod."""
+        return any(could_take(each, need) for each in self.blocked.values())
 
     def has_new_node(self, need: PodNeed) -> bool:
         """Whether limits allow a new node that the pod fits, if no other pod waited."""

@@ -6,7 +6,7 @@ Therefore a restart neither loses nor restarts a back-off.
 
 from collections.abc import Collection, Container, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
@@ -14,11 +14,12 @@ from plimsoll.labels import NODEPOOL
 from plimsoll.model import Snapshot
 from plimsoll.model.api import PendingClaim, Provisioning
 from plimsoll.model.karpenter import ClaimEvent, NodeClaim
-from plimsoll.plan.owned.progress import GPUS, ClaimProgress, Wait, parse_time
+from plimsoll.plan.owned.progress import GPUS, ClaimProgress, Wait, format_time, parse_time
 
 MESSAGE_LENGTH: Final = 400
-"""Maximum length of a provider's message, in characters."""
+"""Maximum length of a message of Karpenter or a provider in a status, in characters."""
 _DOUBLINGS: Final = 20
+"""Keeps the back-off computable: it has reached its limit long before."""
 
 
 class Failed(StrEnum):
@@ -101,7 +102,7 @@ class AttemptTracker:
                 late[name] = _late(claim, waits)
                 failed.append(_Failure(Failed.LATE, name, late[name]))
                 continue
-            since = _text(waits.since) if waits.step == GPUS else ""
+            since = format_time(waits.since) if waits.step == GPUS else ""
             pending.append(PendingClaim(name=name, step=waits.step, since=since, message=waits.detail[:MESSAGE_LENGTH]))
         for each in previous.pending:
             if each.name not in alive and each.name not in dropped and each.name not in created:
@@ -151,7 +152,7 @@ class AttemptTracker:
             update |= {
                 "failures": record.failures + 1,
                 "tries": record.tries + 1,
-                "last_failure": _text(self.now),
+                "last_failure": format_time(self.now),
             }
         return record.model_copy(update=update)
 
@@ -192,7 +193,3 @@ def duration(time: timedelta) -> str:
     """Such as `10 min` or `90 s`."""
     seconds = int(time.total_seconds())
     return f"{seconds // 60} min" if seconds >= 60 and seconds % 60 == 0 else f"{seconds} s"
-
-
-def _text(time: datetime) -> str:
-    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,6 +1,7 @@
 """Which objects the controller created, by their ownership labels: their owners, and those without an owner."""
 
 from collections.abc import Iterable
+from typing import TypeVar
 
 from plimsoll.labels import ENVIRONMENT, NODEPOOL, as_label_value
 from plimsoll.model import Owner, Snapshot
@@ -10,6 +11,7 @@ from plimsoll.model.karpenter import NodeClaim, NodePool
 from plimsoll.plan.owned.request_object import KINDS, RequestObject, demand_of
 
 Owned = NodeClaim | NodePool | Workload
+Kind = TypeVar("Kind", NodeClaim, NodePool, Workload)
 
 
 class Ownership:
@@ -28,57 +30,37 @@ class Ownership:
         for invalid in snapshot.invalid_workspaces:
             if not invalid.deleting:
                 self._present[_labels(invalid.ref)] = invalid.ref.uid
-        self._claims: dict[tuple[str, str], list[NodeClaim]] = {}
-        self._workloads: dict[tuple[str, str], list[Workload]] = {}
-        self.orphaned_claims: list[NodeClaim] = []
-        self.orphaned_workloads: list[Workload] = []
-        self.claims: list[NodeClaim] = []
+        environment = snapshot.environment
+        self.claims = [claim for claim in snapshot.node_claims if _ours(claim, environment)]
         """Every NodeClaim that the controller created, including those that are being deleted."""
-        self.workloads: list[Workload] = []
-        """Every workload that the controller created, Services aside, including those that are being deleted."""
-        self._pools: dict[tuple[str, str], list[NodePool]] = {}
-        self.pools: list[NodePool] = []
+        self.pools = [pool for pool in snapshot.node_pools if _ours(pool, environment)]
         """Every NodePool that the controller created, including those that are being deleted."""
-        self.orphaned_pools: list[NodePool] = []
-        for pool in snapshot.node_pools:
-            if not _ours(pool, snapshot.environment):
-                continue
-            self.pools.append(pool)
-            owner = self._owner(pool)
-            if owner is None:
-                self.orphaned_pools.append(pool)
-            else:
-                self._pools.setdefault(owner, []).append(pool)
-        for claim in snapshot.node_claims:
-            if not _ours(claim, snapshot.environment):
-                continue
-            self.claims.append(claim)
-            owner = self._owner(claim)
-            if owner is None:
-                if NODEPOOL not in claim.labels:  # else it is deleted with its NodePool
-                    self.orphaned_claims.append(claim)
-            else:
-                self._claims.setdefault(owner, []).append(claim)
-        self._services: dict[tuple[str, str], list[Workload]] = {}
-        self.services: list[Workload] = []
+        workloads = [workload for workload in snapshot.workloads if _ours(workload, environment)]
+        self.workloads = [workload for workload in workloads if workload.kind != SERVICE]
+        """Every workload that the controller created, Services aside, including those that are being deleted."""
+        self.services = [workload for workload in workloads if workload.kind == SERVICE]
         """Every Service that the controller created, including those that are being deleted."""
-        for workload in snapshot.workloads:
-            if not _ours(workload, snapshot.environment):
-                continue
-            serves = workload.kind == SERVICE
-            (self.services if serves else self.workloads).append(workload)
-            owner = self._owner(workload)
-            if owner is None:
-                self.orphaned_workloads.append(workload)
-            else:
-                (self._services if serves else self._workloads).setdefault(owner, []).append(workload)
+        self._claims, left_claims = self._by_owner(self.claims)
+        self._pools, left_pools = self._by_owner(self.pools)
+        self._workloads, left_workloads = self._by_owner(self.workloads)
+        self._services, left_services = self._by_owner(self.services)
+        # NodeClaims of a NodePool are deleted with it.
+        left_claims = [claim for claim in left_claims if NODEPOOL not in claim.labels]
+        self.orphans: list[Owned] = [*left_workloads, *left_services, *left_pools, *left_claims]
+        """Objects to delete: their Workspace is deleted, or is being deleted."""
 
-    def _owner(self, obj: Owned) -> tuple[str, str] | None:
-        namespace, name, uid = obj.owner
-        present = self._present.get((namespace, name))
-        if present is None or (uid and present and uid != as_label_value(present)):
-            return None
-        return (namespace, name)
+    def _by_owner(self, objs: Iterable[Kind]) -> tuple[dict[tuple[str, str], list[Kind]], list[Kind]]:
+        """The objects by the label values of their Workspace, and those without one."""
+        owned: dict[tuple[str, str], list[Kind]] = {}
+        orphans: list[Kind] = []
+        for obj in objs:
+            namespace, name, uid = obj.owner
+            present = self._present.get((namespace, name))
+            if present is None or (uid and present and uid != as_label_value(present)):
+                orphans.append(obj)
+            else:
+                owned.setdefault((namespace, name), []).append(obj)
+        return owned, orphans
 
     def claims_of(self, workspace: Workspace | WorkspaceRef) -> list[NodeClaim]:
         """The Workspace's NodeClaims, including those that are being deleted."""

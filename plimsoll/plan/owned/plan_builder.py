@@ -4,7 +4,8 @@ from datetime import datetime
 from typing import Any, Final
 
 from plimsoll.labels import ENVIRONMENT, MANAGED_BY, SHARD, SPEC_HASH, WORKSPACE, WORKSPACE_NAMESPACE, WORKSPACE_UID
-from plimsoll.model import Change, Deletion, ObjectKey, Owner, Signal, SignalReason
+from plimsoll.model import Change, Deletion, ObjectKey, Owner, Plan, Signal, SignalReason
+from plimsoll.model.api import WorkspaceRef
 from plimsoll.model.cluster import Pod, Workload
 from plimsoll.model.karpenter import CapacityBuffer, NodeClaim, NodePool, PodTemplate, ProvisioningRequest
 from plimsoll.model.meta import ObservedObject
@@ -59,8 +60,21 @@ class PlanBuilder:
         if not obj.deleting:
             self.deletions.append(Deletion(key=key_of(obj), uid=obj.uid, owner=owner_of(obj), reason=reason))
 
+    def warn(self, workspace: WorkspaceRef, warning: str) -> None:
+        self.warnings.append(f"{_mark(workspace)}{warning}")
+
     def signal(self, key: ObjectKey, uid: str, reason: SignalReason, message: str) -> None:
         self.signals.append(Signal(key=key, uid=uid, reason=reason, message=message))
+
+
+def warnings_of(plan: Plan, workspace: WorkspaceRef) -> tuple[str, ...]:
+    """The warnings that were added for the Workspace."""
+    mark = _mark(workspace)
+    return tuple(text.removeprefix(mark) for text in plan.warnings if text.startswith(mark))
+
+
+def _mark(workspace: WorkspaceRef) -> str:
+    return f"Workspace {workspace}: "
 
 
 def key_of(obj: Owned | RequestObject) -> ObjectKey:

@@ -1,7 +1,7 @@
 """How far NodeClaims have progressed to nodes with allocatable GPUs, and the deadline of each step."""
 
 from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple
 
 from plimsoll.cluster.nodes import gpu_devices
@@ -15,6 +15,7 @@ PHASES: Final = ("Ready", "Initialized", "Registered", "Launched")
 GPUS: Final = "GPUs"
 """The step after Karpenter's own: the node's devices are allocatable."""
 UNREADY: Final = ("Initialized", "Ready")
+"""Conditions that say why a registered node is not in service; the first with a message is shown."""
 
 
 class Wait(NamedTuple):
@@ -99,6 +100,11 @@ def parse_time(text: str) -> datetime | None:
     except ValueError:
         return None
     return time if time.tzinfo is not None else None
+
+
+def format_time(time: datetime) -> str:
+    """RFC 3339, in UTC, whole seconds."""
+    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def condition_text(condition: Condition | None) -> str:

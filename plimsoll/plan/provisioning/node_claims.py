@@ -4,28 +4,24 @@ from collections.abc import Collection, Iterable
 from datetime import datetime
 from itertools import islice
 
-from plimsoll.labels import INSTANCE_TYPE, NODEPOOL, SPEC_HASH
+from plimsoll.labels import INSTANCE_TYPE, SPEC_HASH
 from plimsoll.model.karpenter import NodeClaim
-from plimsoll.plan.owned import AttemptTracker, ClaimProgress, PlanBuilder, alive, claim_names
+from plimsoll.plan.owned import ClaimProgress, PlanBuilder, claim_names
 from plimsoll.plan.provisioning.manifest import node_claim_manifest
 from plimsoll.plan.provisioning.provisioner import NodeTarget, ProvisionerContext
-from plimsoll.plan.provisioning.static_pool import lowered
+from plimsoll.plan.provisioning.static_pool import set_replicas
 from plimsoll.text import counted
 
 
 class NodeClaimProvisioner:
+    """Creates and deletes one NodeClaim for each node."""
+
     def __init__(
-        self,
-        context: ProvisionerContext,
-        progress: ClaimProgress,
-        tracker: AttemptTracker,
-        names: Iterable[str],
-        now: datetime,
+        self, context: ProvisionerContext, progress: ClaimProgress, names: Iterable[str], now: datetime
     ) -> None:
         """`names` are those of every NodeClaim of the cluster."""
         self._context = context
         self._progress = progress
-        self._tracker = tracker
         self._used = set(names)
         self._now = now
 
@@ -34,17 +30,7 @@ class NodeClaimProvisioner:
 
         Nodes of a static NodePool, from before the provisioner changed, count; surplus ones are removed.
         """
-        everything = self._context.claims(target)
-        own = [claim for claim in alive(everything) if NODEPOOL not in claim.labels]
-        attempts = self._tracker.evaluate(
-            target.workspace.status.provisioning, everything, gpus_known=target.offered.devices is not None
-        )
-        for claim in alive(everything):
-            if claim.name in attempts.late:
-                builder.delete(claim, f"{attempts.late[claim.name]}: it is replaced")
-        if attempts.next_deadline is not None:
-            builder.deadlines.append(attempts.next_deadline)
-        staying = [claim for claim in own if claim.name not in attempts.late]
+        attempts, staying = self._context.replace_late(target, builder)
         pooled = sum(pool.replicas or 0 for pool in self._context.pools(target) if not pool.deleting)
         existing = len(staying) + pooled
         self._remove(target, staying, pooled, builder)
@@ -77,7 +63,7 @@ class NodeClaimProvisioner:
             left = max(0, min(pooled, target.nodes - len(claims)))
             for pool in self._context.pools(target):
                 if not pool.deleting and (pool.replicas or 0) != left:
-                    lowered(target, self._context.environment, pool, left, builder)
+                    set_replicas(target, self._context.environment, pool, left, builder)
 
 
 class DeletionOrder:

@@ -5,11 +5,12 @@ from typing import Protocol
 
 from plimsoll.cluster.catalog import OfferedType
 from plimsoll.cluster.pods import PodPlaces
+from plimsoll.labels import NODEPOOL
 from plimsoll.model import Reason, Verdict
 from plimsoll.model.api import Environment, NodeClassRef, Workspace
 from plimsoll.model.karpenter import NodeClaim, NodePool
 from plimsoll.plan.limits import Budget
-from plimsoll.plan.owned import Ownership, PlanBuilder
+from plimsoll.plan.owned import Attempts, AttemptTracker, Ownership, PlanBuilder, alive
 from plimsoll.presets import ModelPreset
 
 
@@ -44,6 +45,7 @@ class ProvisionerContext:
     ownership: Ownership
     budget: Budget
     places: PodPlaces
+    tracker: AttemptTracker
 
     def room(self, target: NodeTarget, missing: int, builder: PlanBuilder) -> int:
         """How many of the missing nodes the limits allow; these are counted, and a shortage becomes a warning."""
@@ -51,17 +53,26 @@ class ProvisionerContext:
         for made in range(missing):
             over = self.budget.short(1, gpus, target.pool)
             if over:
-                builder.warnings.append(
-                    f"Workspace {target.workspace.ref}: {Reason.LIMIT_EXCEEDED.value}: {made} of {missing} missing "
-                    f"nodes are created: {over}"
-                )
+                problem = f"{Reason.LIMIT_EXCEEDED.value}: {made} of {missing} missing nodes are created: {over}"
+                builder.warn(target.workspace.ref, problem)
                 return made
             self.budget.subtract(1, gpus, target.pool)
         return max(missing, 0)
 
-    def claims(self, target: NodeTarget) -> list[NodeClaim]:
-        """The Workspace's NodeClaims, including those that are being deleted."""
-        return self.ownership.claims_of(target.workspace)
+    def replace_late(self, target: NodeTarget, builder: PlanBuilder) -> tuple[Attempts, list[NodeClaim]]:
+        """Deletes the Workspace's late NodeClaims; returns its attempts, and the others that are not of a NodePool."""
+        claims = self.ownership.claims_of(target.workspace)
+        attempts = self.tracker.evaluate(
+            target.workspace.status.provisioning, claims, gpus_known=target.offered.devices is not None
+        )
+        if attempts.next_deadline is not None:
+            builder.deadlines.append(attempts.next_deadline)
+        for claim in alive(claims):
+            if claim.name in attempts.late:
+                builder.delete(claim, f"{attempts.late[claim.name]}: it is replaced")
+        return attempts, [
+            claim for claim in alive(claims) if NODEPOOL not in claim.labels and claim.name not in attempts.late
+        ]
 
     def pools(self, target: NodeTarget) -> list[NodePool]:
         """The Workspace's own NodePools, including those that are being deleted."""

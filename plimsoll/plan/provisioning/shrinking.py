@@ -24,9 +24,10 @@ def shrink(view: ClusterView, owner: WorkspaceRef, replicas: int, size: int | No
         size = workload.size
         if workload.replicas > replicas:
             builder.scale(workload, replicas, owner)
-            builder.warnings.append(
-                f"Workspace {owner}: it is refused, and inference.replicas alone is applied, because fewer are wanted "
-                f"than run: {workload.replicas} -> {replicas}"
+            builder.warn(
+                owner,
+                "it is refused, and inference.replicas alone is applied, because fewer are wanted than run: "
+                f"{workload.replicas} -> {replicas}",
             )
     if size is not None and view.observed.environment.spec.auto_provisioning:
         _release(view, owner, replicas, size, builder)

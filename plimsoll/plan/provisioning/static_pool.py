@@ -8,10 +8,10 @@ Karpenter creates another.
 from collections.abc import Iterable
 from typing import Any
 
-from plimsoll.labels import DO_NOT_DISRUPT, NODEPOOL, SPEC_HASH
+from plimsoll.labels import DO_NOT_DISRUPT, SPEC_HASH
 from plimsoll.model.api import Environment
 from plimsoll.model.karpenter import NodePool
-from plimsoll.plan.owned import KARPENTER, AttemptTracker, ClaimProgress, PlanBuilder, alive, claim_names, object_labels
+from plimsoll.plan.owned import KARPENTER, ClaimProgress, PlanBuilder, claim_names, object_labels
 from plimsoll.plan.provisioning.manifest import requirements, taints
 from plimsoll.plan.provisioning.provisioner import NodeTarget, ProvisionerContext
 from plimsoll.plan.workspaces import spec_hash
@@ -19,33 +19,21 @@ from plimsoll.text import counted
 
 
 class StaticNodePoolProvisioner:
-    def __init__(
-        self, context: ProvisionerContext, progress: ClaimProgress, tracker: AttemptTracker, names: Iterable[str]
-    ) -> None:
+    """Keeps one NodePool for each Workspace, whose replicas are its nodes."""
+
+    def __init__(self, context: ProvisionerContext, progress: ClaimProgress, names: Iterable[str]) -> None:
         """`names` are those of every NodePool of the cluster."""
         self._used = set(names)
         self._context = context
         self._progress = progress
-        self._tracker = tracker
 
     def provide(self, target: NodeTarget, builder: PlanBuilder) -> None:
         """Creates the NodePool, changes its replicas, or deletes its late NodeClaims, which Karpenter then replaces.
 
         NodeClaims from before the provisioner changed count; surplus ones are removed.
         """
-        everything = self._context.claims(target)
-        attempts = self._tracker.evaluate(
-            target.workspace.status.provisioning, everything, gpus_known=target.offered.devices is not None
-        )
-        if attempts.next_deadline is not None:
-            builder.deadlines.append(attempts.next_deadline)
-        for claim in alive(everything):
-            if claim.name in attempts.late:
-                builder.delete(claim, f"{attempts.late[claim.name]}: it is replaced")
-        own = sorted(
-            (claim for claim in alive(everything) if NODEPOOL not in claim.labels and claim.name not in attempts.late),
-            key=lambda claim: (self._progress.ready(claim), claim.name),
-        )
+        _, staying = self._context.replace_late(target, builder)
+        own = sorted(staying, key=lambda claim: (self._progress.ready(claim), claim.name))
         for claim in own[: max(0, len(own) - target.nodes)]:
             builder.delete(
                 claim, f"surplus: {counted(target.nodes, 'node')} needed, {counted(len(own), 'NodeClaim')} exist"
@@ -66,10 +54,10 @@ class StaticNodePoolProvisioner:
         replicas = pool.replicas or 0
         if wanted > replicas:
             wanted = replicas + self._context.room(target, wanted - replicas, builder)
-        lowered(target, self._context.environment, pool, wanted, builder, keep=True)
+        set_replicas(target, self._context.environment, pool, wanted, builder, keep=True)
 
 
-def lowered(
+def set_replicas(
     target: NodeTarget,
     environment: Environment,
     pool: NodePool,

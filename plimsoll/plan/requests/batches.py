@@ -24,9 +24,9 @@ from plimsoll.plan.requests.node_request import (
     NODE,
     REGISTERED,
     NodeRequest,
+    demand_labels,
     demand_names,
     demands_annotation,
-    ownership_labels,
     pod_placement,
 )
 from plimsoll.plan.requests.provisioner import Names
@@ -71,7 +71,7 @@ def of_demands(
     environment: Environment, demands: Sequence[str], node_request: NodeRequest, name: str, attempt: int
 ) -> Manifest:
     """Metadata of an object that requests nodes for these demands."""
-    labels = ownership_labels(DemandRef(name=demands[0]), environment.name)
+    labels = demand_labels(DemandRef(name=demands[0]), environment.name)
     annotations = {NODE: node_request.text, ATTEMPT: str(attempt), **demands_annotation(demands)}
     return _metadata(environment, name, labels, annotations)
 
@@ -137,6 +137,8 @@ def _metadata(environment: Environment, name: str, labels: dict[str, str], annot
 
 
 class BatchProvisioner:
+    """Requests equal nodes by one CapacityBuffer or ProvisioningRequest, as `spec.demand.provisioner` says."""
+
     def __init__(self, environment: Environment, names: Names) -> None:
         self._environment = environment
         self._names = names

@@ -11,7 +11,7 @@ import orjson
 
 from plimsoll.cluster.nodes import gpu_devices
 from plimsoll.cluster.pods import nodes_in_use
-from plimsoll.labels import DEMAND, NODEPOOL, REQUEST
+from plimsoll.labels import DEMAND, GROUP, NODEPOOL, REQUEST
 from plimsoll.model import SignalReason, Snapshot
 from plimsoll.model.cluster import Node, Pod
 from plimsoll.model.karpenter import CapacityBuffer, ProvisioningRequest
@@ -24,6 +24,8 @@ READY_MESSAGE: Final = "the GPUs are allocatable on node "
 """Prefix of the condition message of a trigger pod whose node is ready; the node's name follows."""
 UNREGISTERED: Final = "karpenter.sh/unregistered"
 """Taint of a node that Karpenter has not registered yet."""
+_REGISTERED_BEFORE: Final = f"{GROUP}/came"
+"""REGISTERED, as the previous version wrote it."""
 _NODE = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 
 
@@ -123,7 +125,8 @@ def read_request(obj: RequestObject) -> CapacityRequest | None:
     if isinstance(obj, Pod):
         node = ready_node(obj)
         return CapacityRequest(obj, demands, node_request, number, since, 0 if node else 1, (node,) if node else ())
-    registered, lost = _names(obj.annotations, REGISTERED), _names(obj.annotations, LOST)
+    registered = _names(obj.annotations, REGISTERED) or _names(obj.annotations, _REGISTERED_BEFORE)
+    lost = _names(obj.annotations, LOST)
     given_up = _number(obj.annotations.get(GIVEN_UP, ""))
     if isinstance(obj, CapacityBuffer):
         return CapacityRequest(

@@ -10,14 +10,15 @@ from plimsoll.labels import INSTANCE_TYPE, NODEPOOL, WORKSPACE
 from plimsoll.model import Snapshot
 from plimsoll.model.api import ClaimStage
 from plimsoll.model.karpenter import ClaimEvent, NodeClaim
-from plimsoll.plan.owned import ClaimProgress, Wait, parse_time
+from plimsoll.plan.owned import MESSAGE_LENGTH, ClaimProgress, Wait, parse_time
 from plimsoll.plan.requests.capacity_request import CapacityRequest
 
-ELSEWHERE: Final = timedelta(seconds=30)
+OTHER_OFFERING_DELAY: Final = timedelta(seconds=30)
 """How long Karpenter may look for another offering after a provider reported insufficient capacity."""
 _SUFFIX: Final = 5
 """Random characters that the apiserver appends to the generateName of a NodeClaim (the NodePool's name and a dash)."""
 _PROPOSED: Final = 58
+"""Characters of a generateName that the apiserver keeps, so that a name has at most 63."""
 
 
 @dataclass
@@ -27,8 +28,8 @@ class NoCapacity:
     instance_types: tuple[str, ...]
     detail: str
     claims: list[str] = field(default_factory=list)
-    event_time: list[datetime] = field(default_factory=list)
-    """Times of the events, oldest first."""
+    event_times: list[datetime] = field(default_factory=list)
+    """Oldest first."""
 
 
 def no_capacity(
@@ -66,7 +67,7 @@ def no_capacity(
             # Another attempt for a node that already lacks capacity.
             again = found[next(name for name in types if name in found)][-1]
             again.claims.append(event.claim)
-            again.event_time.append(event_time)
+            again.event_times.append(event_time)
     return found
 
 
@@ -113,10 +114,6 @@ def _names(detail: str, instance_type: str) -> bool:
 
 def _order(event: ClaimEvent) -> tuple[str, str]:
     return event.creation_timestamp, event.claim
-
-
-MESSAGE_LENGTH: Final = 400
-"""Maximum length of a message of Karpenter or a provider, in characters."""
 
 
 @dataclass(frozen=True)
@@ -218,19 +215,20 @@ class ClaimMonitor:
     def lost(self, request: CapacityRequest) -> Lost:
         """Nodes whose NodeClaims missed their deadline, and nodes without capacity at the provider."""
         late = tuple(each for each in self.of(request) if each.stage is ClaimStage.FAILED)
-        ripe = [each for each in self._no_capacity.get(request.name, ()) if self._now >= each.event_time[0] + ELSEWHERE]
+        without = self._no_capacity.get(request.name, ())
+        expired = [each for each in without if self._now >= each.event_times[0] + OTHER_OFFERING_DELAY]
         claims = tuple(
             AssignedClaim(claim, request.name, ClaimStage.FAILED, each.instance_types, each.detail[:MESSAGE_LENGTH])
-            for each in ripe
+            for each in expired
             for claim in each.claims
         )
-        return Lost(len(late) + len(ripe), late + claims)
+        return Lost(len(late) + len(expired), late + claims)
 
     def deadlines(self, request: CapacityRequest) -> list[datetime]:
         """When NodeClaims miss their deadline, and when nodes without capacity are given up."""
         due = [each.due for each in self.of(request) if each.due is not None]
-        ripe = [each.event_time[0] + ELSEWHERE for each in self._no_capacity.get(request.name, ())]
-        return due + [each for each in ripe if each > self._now]
+        given_up = [each.event_times[0] + OTHER_OFFERING_DELAY for each in self._no_capacity.get(request.name, ())]
+        return due + [each for each in given_up if each > self._now]
 
 
 def _stage(claim: NodeClaim, wait: Wait | None) -> ClaimStage:
@@ -244,5 +242,5 @@ def _stage(claim: NodeClaim, wait: Wait | None) -> ClaimStage:
 def _detail(wait: Wait | None, late: bool) -> str:
     if wait is None or not late:
         return ""
-    event_time = f" ({wait.detail[:MESSAGE_LENGTH]})" if wait.detail else ""
-    return f"is not {wait.step} after {int(wait.allowed.total_seconds())} s{event_time}"
+    message = f" ({wait.detail[:MESSAGE_LENGTH]})" if wait.detail else ""
+    return f"is not {wait.step} after {int(wait.allowed.total_seconds())} s{message}"

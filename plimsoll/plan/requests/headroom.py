@@ -27,16 +27,9 @@ def keep_headroom(environment: Environment, objs: Iterable[RequestObject], build
         buffer = existing.get(name)
         if buffer is None:
             if name not in taken:
-                builder.create(
-                    pod_template(environment, metadata, node_request),
-                    owner,
-                    "spec.demand.headroom of the Environment declares it",
-                )
-                builder.create(
-                    capacity_buffer(metadata, headroom.nodes),
-                    owner,
-                    "spec.demand.headroom of the Environment declares it",
-                )
+                reason = "spec.demand.headroom of the Environment declares it"
+                builder.create(pod_template(environment, metadata, node_request), owner, reason)
+                builder.create(capacity_buffer(metadata, headroom.nodes), owner, reason)
         elif NodeRequest.from_annotations(buffer.annotations) == node_request and not buffer.deleting:
             kept.add(name)
             if buffer.replicas != headroom.nodes:

@@ -19,7 +19,7 @@ NODE: Final = f"{GROUP}/node"
 """Annotation: the NodeRequest, as JSON."""
 ATTEMPT: Final = f"{GROUP}/attempt"
 """Annotation: number of the attempt; 1 for the first request, one more after each failure."""
-REGISTERED: Final = f"{GROUP}/came"
+REGISTERED: Final = f"{GROUP}/registered-nodes"
 """Annotation: names of the nodes that have registered, as a JSON list."""
 LOST: Final = f"{GROUP}/lost"
 """Annotation: names of NodeClaims that failed and are no longer expected, as a JSON list."""
@@ -29,7 +29,9 @@ The label names the first of them."""
 GIVEN_UP: Final = f"{GROUP}/given-up"
 """Annotation: number of requested nodes that are no longer expected."""
 _GPU_TAINT: Final = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+"""The toleration of the taint that GPU nodes usually have."""
 _LEAST_CPU: Final = 100
+"""CPU request in millicores if the pods request none."""
 _SHORT: Final = 4096
 """Longest annotation that is cached, in characters: anyone may write annotations."""
 
@@ -176,7 +178,7 @@ def demands_annotation(demands: Iterable[str]) -> dict[str, str]:
     return {DEMANDS: orjson.dumps(kept).decode()}
 
 
-def ownership_labels(owner: DemandRef, environment: str) -> dict[str, str]:
+def demand_labels(owner: DemandRef, environment: str) -> dict[str, str]:
     """Labels that identify the object's demand and environment."""
     return {DEMAND: as_label_value(owner.name), ENVIRONMENT: as_label_value(environment)}
 

@@ -8,6 +8,7 @@ from plimsoll.model.api import PodNote, PodState
 from plimsoll.plan.demand import Demand
 
 _BY_QUEUE: Final = tuple(f"{each}:" for each in (OVER_LIMIT, OVER_QUOTA, NO_QUEUE))
+"""How a reason starts if the queue does not admit the pod."""
 
 
 def pod_notes(demand: Demand, *, requested: bool) -> tuple[PodNote, ...]:
@@ -17,7 +18,7 @@ def pod_notes(demand: Demand, *, requested: bool) -> tuple[PodNote, ...]:
 
 
 def _notes(demand: Demand, *, requested: bool) -> Iterator[PodNote]:
-    placed = {uid for uids in demand.on_nodes.values() for uid in uids}
+    without = {uid for uids in (demand.in_grace, *demand.on_nodes.values()) for uid in uids}
     for uid, each in {**demand.pods, **demand.whole_gpu_pods}.items():
         why = demand.refused.get(uid) or demand.kept_out.get(uid, "")
         if why.startswith(_BY_QUEUE):
@@ -26,6 +27,6 @@ def _notes(demand: Demand, *, requested: bool) -> Iterator[PodNote]:
             )
         elif why:
             yield PodNote.of(uid, each.pod.key, PodState.FITS_NOTHING, f"fits no instance type: {why}")
-        elif requested and uid in demand.pods and uid not in placed:
+        elif requested and uid in demand.pods and uid not in without:
             note = f"capacity requested: {each.share}; see GPUDemand {demand.name}"
             yield PodNote.of(uid, each.pod.key, PodState.REQUESTED, note)

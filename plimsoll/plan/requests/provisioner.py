@@ -43,7 +43,7 @@ class Names:
     def _taken(self) -> set[str]:
         return set(self._find_taken())
 
-    def new(self, demand: str, node_request: NodeRequest, make: "NameMaker") -> str:
+    def new(self, demand: str, node_request: NodeRequest, make: Callable[[str, NodeRequest, int], str]) -> str:
         key = (demand, node_request.slug)
         ordinal = self._next.get(key, 0)
         while (name := make(demand, node_request, ordinal)) in self._taken:
@@ -51,7 +51,3 @@ class Names:
         self._next[key] = ordinal + 1
         self._taken.add(name)
         return name
-
-
-class NameMaker(Protocol):
-    def __call__(self, demand: str, node_request: NodeRequest, ordinal: int) -> str: ...

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from plimsoll.model.api import BlockedType, DemandSettings, GPUDemandStatus
-from plimsoll.plan.owned import parse_time
+from plimsoll.plan.owned import MESSAGE_LENGTH, format_time, parse_time
 
 
 @dataclass(frozen=True)
@@ -39,12 +39,12 @@ class FailureRecord:
             return self
         pause = timedelta(seconds=settings.retry_seconds)
         again = any(each.attempt > self.failures for each in failing)
-        until = text_of(now + pause)
+        until = format_time(now + pause)
         blocked = {(each.node_pool, each.instance_type): each for each in self.blocked}
         for each in failing:
             for kind in each.instance_types:
                 blocked[each.node_pool, kind] = BlockedType(
-                    node_pool=each.node_pool, instance_type=kind, until=until, reason=each.message[:400]
+                    node_pool=each.node_pool, instance_type=kind, until=until, reason=each.message[:MESSAGE_LENGTH]
                 )
         return FailureRecord(
             failures=self.failures + 1 if again else self.failures,
@@ -71,8 +71,3 @@ class FailureRecord:
         if self.failures > settings.retries and self.paused_until(settings, now) is None:
             return replace(self, failures=0, last=None)
         return self
-
-
-def text_of(time: datetime) -> str:
-    """RFC 3339, in UTC, whole seconds."""
-    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -19,11 +19,11 @@ from plimsoll.model.api import (
 )
 from plimsoll.packing import GPU_MILLI
 from plimsoll.plan.demand import Demand
-from plimsoll.plan.owned import key_of
+from plimsoll.plan.owned import format_time, key_of
 from plimsoll.plan.requests.capacity_request import CapacityRequest
 from plimsoll.plan.requests.claims import AssignedClaim
 from plimsoll.plan.requests.pod_notes import pod_notes
-from plimsoll.plan.requests.record import FailureRecord, RequestFailure, text_of
+from plimsoll.plan.requests.record import FailureRecord, RequestFailure
 from plimsoll.text import counted
 
 
@@ -36,6 +36,7 @@ def figures(demand: Demand) -> GPUDemandStatus:
         free_pods=sum(map(len, demand.on_nodes.values())),
         requested_pods=sum(map(len, demand.on_requested.values())) + len(demand.awaiting),
         new_pods=len(demand.on_new),
+        grace_pods=len(demand.in_grace),
         refused_pods=len(demand.refused),
         gpus=-(-demand.gpu_milli // GPU_MILLI),
         gpu_milli=demand.gpu_milli,
@@ -45,6 +46,7 @@ def figures(demand: Demand) -> GPUDemandStatus:
 
 REASONS_LISTED = 20
 FAILED_LISTED = 50
+"""Bound the size of a status, like MAX_LISTED."""
 
 
 @dataclass(frozen=True)
@@ -78,8 +80,8 @@ def report(
     """The status of the GPUDemand once the Plan is applied."""
     demand = state.demand
     phase = _phase(state)
-    since = previous.since if previous is not None and previous.phase is phase and previous.since else text_of(now)
-    objects = [*map(_object, map(_key_of, state.kept)), *map(_object, state.created)]
+    since = previous.since if previous is not None and previous.phase is phase and previous.since else format_time(now)
+    objects = [_object(key) for key in (*(key_of(each.obj) for each in state.kept), *state.created)]
     record = state.record
     status = figures(demand).model_copy(
         update={
@@ -91,7 +93,7 @@ def report(
             "reasons": tuple(dict.fromkeys(_reasons(state, settings)))[:REASONS_LISTED],
             "node_claims": _claims(state, previous),
             "failures": record.failures,
-            "last_failure": text_of(record.last) if record.last is not None else "",
+            "last_failure": format_time(record.last) if record.last is not None else "",
             "blocked": record.blocked,
         }
     )
@@ -102,7 +104,7 @@ def completed(status: GPUDemandStatus, now: datetime) -> GPUDemandStatus:
     """The status of a demand without pods: all are bound or deleted. Blocked instance types stay until their time."""
     if status.phase is DemandPhase.COMPLETED:
         return status
-    return GPUDemandStatus(phase=DemandPhase.COMPLETED, since=text_of(now), blocked=status.blocked)
+    return GPUDemandStatus(phase=DemandPhase.COMPLETED, since=format_time(now), blocked=status.blocked)
 
 
 def _phase(state: DemandState) -> DemandPhase:
@@ -110,7 +112,7 @@ def _phase(state: DemandState) -> DemandPhase:
         return DemandPhase.SCHEDULED
     if state.paused is not None:
         return DemandPhase.FAILED
-    if state.demand.blocked:
+    if state.demand.queue_refusal:
         return DemandPhase.QUOTA_BLOCKED
     if state.record.failures and state.unmet:
         return DemandPhase.EXPIRED
@@ -120,12 +122,12 @@ def _phase(state: DemandState) -> DemandPhase:
 
 def _reasons(state: DemandState, settings: DemandSettings) -> Iterable[str]:
     demand = state.demand
-    if demand.blocked:
-        yield demand.blocked
+    if demand.queue_refusal:
+        yield demand.queue_refusal
     if state.paused is not None:
         yield (
             f"failed {counted(state.record.failures, 'time')} in a row: no capacity is requested before "
-            f"{text_of(state.paused)}; see status.blocked, or raise spec.demand.retries of the Environment"
+            f"{format_time(state.paused)}; see status.blocked, or raise spec.demand.retries of the Environment"
         )
     elif settings.provisioner is DemandProvisioner.NONE and demand.on_new:
         yield "no capacity is requested: set spec.demand.provisioner of the Environment"
@@ -143,11 +145,7 @@ def _deadline(state: DemandState, settings: DemandSettings, now: datetime) -> st
     due = [each for each in known if each is not None]
     if state.created:
         due.append(now + timedelta(seconds=settings.deadline_seconds))
-    return text_of(min(due)) if due else ""
-
-
-def _key_of(request: CapacityRequest) -> ObjectKey:
-    return key_of(request.obj)
+    return format_time(min(due)) if due else ""
 
 
 def _object(key: ObjectKey) -> DemandObject:

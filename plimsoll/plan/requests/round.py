@@ -43,7 +43,7 @@ class RequestRound:
         self._builder = builder
         self._now = now
         self._room = room
-        self._things = requests.objs
+        self._objects = requests.objs
         self._known = {each.name: each.status for each in snapshot.gpu_demands}
         self._provisioner = self._choose()
         found, creates = requests.found, self._provisioner.creates if self._provisioner is not None else None
@@ -58,7 +58,7 @@ class RequestRound:
             left for each in self._requests if (left := self._evaluate(each)).outstanding or left.registered
         ]
         self._records = self._failure_records()
-        self._moved: set[str] = set()
+        self._all_types_blocked: set[str] = set()
         """Names of requests all of whose instance types are skipped for now."""
         self.demand = DemandPlan()
         """The demand; set by `plan`."""
@@ -78,12 +78,12 @@ class RequestRound:
     def _taken(self) -> set[str]:
         """Names in use. Reads every pod, so it is called only when a name is needed."""
         pods = (pod.name for pod in self._snapshot.pods if pod.namespace == self._settings.namespace)
-        return {*(each.name for each in self._things), *pods}
+        return {*(each.name for each in self._objects), *pods}
 
     def plan(self) -> tuple[DemandReport, ...]:
         """The reports for all GPUDemands."""
         waiting, blocked = self._waiting, self._blocked()
-        self._moved = {
+        self._all_types_blocked = {
             each.name
             for each in waiting
             if each.outstanding
@@ -100,7 +100,7 @@ class RequestRound:
         kept = self._keep(waiting)
         created = self._request_nodes()
         states = [self._state(demand, kept, created) for demand in plan.demands]
-        headroom = keep_headroom(self._snapshot.environment, self._things, self._builder)
+        headroom = keep_headroom(self._snapshot.environment, self._objects, self._builder)
         self._withdraw({each.name for each in kept} | headroom)
         self._add_deadlines(kept, states)
         return self._reports(states)
@@ -171,10 +171,8 @@ class RequestRound:
         for each in waiting:
             needed = sum(node.name in self.demand.needed for node in each.requested_nodes)
             registered = self._new_nodes.get(each.name, ())
-            reserved, new = (
-                self.reserved.intersection(registered),
-                [node for node in registered if node not in self.reserved],
-            )
+            reserved = self.reserved.intersection(registered)
+            new = [node for node in registered if node not in self.reserved]
             if self._provisioner is None:
                 continue
             if needed or busy.intersection(each.registered):
@@ -217,7 +215,7 @@ class RequestRound:
         )
 
     def _withdraw(self, kept: Collection[str]) -> None:
-        for obj in self._things:
+        for obj in self._objects:
             if obj.name not in kept and SHARD in obj.labels:
                 why = self._deletion_reason(obj.name)
                 self._builder.delete(obj, why)
@@ -229,16 +227,16 @@ class RequestRound:
             return self._failing[name][0].message
         if self._provisioner is None:
             return "spec.demand.provisioner of the Environment changed"
-        if name in self._moved:
+        if name in self._all_types_blocked:
             return "cancelled: its instance types recently failed to launch and are skipped for now"
         return "no pending pod needs it"
 
     def _add_deadlines(self, kept: Sequence[CapacityRequest], states: Sequence[DemandState]) -> None:
         """Adds the times at which requests expire, or skipped instance types may be requested again."""
         deadlines = self._builder.deadlines
-        due = (each.deadline(self._settings.deadline_seconds) for each in kept if each.outstanding)
-        deadlines += [each for each in due if each is not None]
-        deadlines += [look for each in kept if each.outstanding for look in self._claims.deadlines(each)]
+        ends = (each.deadline(self._settings.deadline_seconds) for each in kept if each.outstanding)
+        deadlines += [each for each in ends if each is not None]
+        deadlines += [due for each in kept if each.outstanding for due in self._claims.deadlines(each)]
         for state in states:
             if state.unmet:
                 deadlines += [until for each in state.record.blocked if (until := parse_time(each.until)) is not None]

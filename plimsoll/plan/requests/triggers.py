@@ -19,9 +19,9 @@ from plimsoll.plan.requests.node_request import (
     ATTEMPT,
     NODE,
     NodeRequest,
+    demand_labels,
     demand_names,
     demands_annotation,
-    ownership_labels,
     pod_placement,
 )
 from plimsoll.plan.requests.provisioner import Names
@@ -33,6 +33,7 @@ TYPE: Final = "gpu-scaling"
 BACKGROUND: Final = {"pulumi.com/deletionPropagationPolicy": "background"}
 """Nothing depends on a trigger pod, so it is deleted without waiting."""
 _ORIGINAL_LENGTH: Final = 2000
+"""Maximum length of the annotation with the pods' requests, in characters."""
 
 
 def trigger_pod(
@@ -71,7 +72,7 @@ def trigger_pod(
                 f"{prefix}/gpu-model": as_label_value(re.sub(r"[^-A-Za-z0-9_.]+", "-", node_request.kind)),
                 f"{prefix}/pool": as_label_value(node_request.node_pool),
                 f"{prefix}/trigger-type": TYPE,
-                **ownership_labels(DemandRef(name=first.name), environment.name),
+                **demand_labels(DemandRef(name=first.name), environment.name),
             },
             "annotations": {
                 f"{prefix}/created-by": "plimsoll",
@@ -136,6 +137,8 @@ UNSCHEDULABLE_MESSAGE: Final = "requests a node with these GPUs; this pod is nev
 
 
 class TriggerPodProvisioner:
+    """Requests each node by a trigger pod."""
+
     def __init__(self, environment: Environment, names: Names) -> None:
         self._environment = environment
         self._names = names

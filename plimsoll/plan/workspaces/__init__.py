@@ -4,8 +4,8 @@ from plimsoll.plan.workspaces.allocation import allocate
 from plimsoll.plan.workspaces.byo import ByoNodes
 from plimsoll.plan.workspaces.existing import existing_nodes
 from plimsoll.plan.workspaces.provisioned import ProvisionedNodes
-from plimsoll.plan.workspaces.refused_fields import gated, unread, unsupported
-from plimsoll.plan.workspaces.replicas import startable, whole_replicas
+from plimsoll.plan.workspaces.refused_fields import missing_token, unread, unsupported
+from plimsoll.plan.workspaces.replicas import startable
 from plimsoll.plan.workspaces.taken_names import name_conflicts
 from plimsoll.plan.workspaces.volumes import refused_volume, shared_volumes
 from plimsoll.plan.workspaces.workload import LEADER_WORKER_SET, Scale, spec_hash, workload_kind, workload_manifest
@@ -21,7 +21,7 @@ __all__ = [
     "WorkspaceNodes",
     "allocate",
     "existing_nodes",
-    "gated",
+    "missing_token",
     "name_conflicts",
     "refused_volume",
     "shared_volumes",
@@ -29,7 +29,6 @@ __all__ = [
     "startable",
     "unread",
     "unsupported",
-    "whole_replicas",
     "workload_kind",
     "workload_manifest",
 ]

@@ -12,7 +12,8 @@ from plimsoll.plan.view import ClusterView
 
 
 def existing_nodes(view: ClusterView, targets: dict[tuple[str, str], int]) -> dict[tuple[str, str], tuple[str, ...]]:
-    """Names of existing nodes that count for each Workspace, at most its target; no node counts for two.
+    """Names of existing nodes that count for each Workspace, at most its target; no node counts for two, or for a
+    Workspace that is being deleted.
 
     A node counts if it is Ready, matches a non-empty selector, has the Workspace's instance type in a spelling that its
     pods require, and belongs to no NodeClaim, NodePool or Workspace. Older Workspaces choose first.
@@ -25,7 +26,7 @@ def existing_nodes(view: ClusterView, targets: dict[tuple[str, str], int]) -> di
     taken: set[str] = set()
     counted: dict[tuple[str, str], tuple[str, ...]] = {}
     for workspace in sorted(snapshot.workspaces, key=by_age):
-        target = targets.get(workspace.key, 0)
+        target = 0 if workspace.deleting else targets.get(workspace.key, 0)
         resource = workspace.spec.resource
         if not target or resource.label_selector.empty:
             continue

@@ -13,7 +13,7 @@ from plimsoll.estimating import (
     nodes_per_replica,
     replica_need,
 )
-from plimsoll.labels import INSTANCE_TYPE
+from plimsoll.labels import HOSTNAME, INSTANCE_TYPE
 from plimsoll.model import Reason, Refusal
 from plimsoll.model.api import INSTANCE_TYPE_REQUIRED, EnvironmentSpec, NamespaceAccess, Workspace
 from plimsoll.model.cluster import InstanceType, NodeGpus
@@ -105,8 +105,6 @@ class Proposals:
 
 UNKNOWN_GPUS = NodeGpus(1, 1024)
 """Stands for the GPUs of a type that only a NodePool names and of which nothing is known: one GPU per node."""
-HOSTNAME = "kubernetes.io/hostname"
-"""Karpenter rejects this key in a NodeClaim: a node that does not exist has no name."""
 OS = "kubernetes.io/os"
 
 
@@ -217,7 +215,7 @@ class ProvisionedNodes:
         selector = workspace.spec.resource.label_selector
         fixed = {INSTANCE_TYPE: offered.name, OS: "linux"}
         for item in selector.requirements():
-            if item.key == HOSTNAME:
+            if item.key == HOSTNAME:  # Karpenter rejects it in a NodeClaim
                 return Refusal(
                     Reason.SELECTOR_RESERVED,
                     f"resource.labelSelector uses {HOSTNAME}, but a node that is not provisioned yet has no name: "

@@ -27,7 +27,7 @@ PCI_PRESENT: Final = "feature.node.kubernetes.io/pci-10de.present"
 
 
 def none_matches(selector: str, nodes: int, deleting: list[str]) -> Refusal:
-    going = f" but {shortlist(deleting)}, which are being deleted" if deleting else ""
+    going = f", except nodes that are being deleted: {shortlist(deleting)}" if deleting else ""
     return Refusal(
         Reason.NO_MATCHING_NODES,
         f"No nodes found matching the specified label selector {selector!r}{going} (of {counted(nodes, 'node')}): "

@@ -65,7 +65,7 @@ def unsupported(workspace: Workspace, environment: EnvironmentSpec) -> Refusal |
     return None
 
 
-def gated(workspace: Workspace, environment: EnvironmentSpec, models: ModelCatalog) -> Refusal | None:
+def missing_token(workspace: Workspace, environment: EnvironmentSpec, models: ModelCatalog) -> Refusal | None:
     """A refusal of a model that needs a token to be downloaded, and no Secret has one."""
     inference = workspace.spec.inference
     if inference is None or inference.preset is None:

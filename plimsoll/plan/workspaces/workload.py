@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from plimsoll.cluster.nodes import may_be_spot, tolerations
-from plimsoll.labels import DO_NOT_DISRUPT, INSTANCE_TYPE, NODEPOOL, QUEUE, SPEC_HASH, WORKSPACE
+from plimsoll.labels import DO_NOT_DISRUPT, HOSTNAME, INSTANCE_TYPE, NODEPOOL, QUEUE, SPEC_HASH, WORKSPACE
 from plimsoll.model import Verdict
 from plimsoll.model.api import Environment, Inference, Workspace
 from plimsoll.model.meta import dig
@@ -17,7 +17,6 @@ from plimsoll.serving import follow, lead, serve_preset, startup_seconds
 
 PROGRESS_MARGIN_SECONDS: Final = 600
 """Kubernetes' own deadline for the progress of a Deployment, besides the time that the server takes to start."""
-HOSTNAME: Final = "kubernetes.io/hostname"
 LEADER_WORKER_SET: Final = "LeaderWorkerSet"
 
 
