@@ -1,7 +1,11 @@
-"""Folders in which Plimsoll stores built components and the data of sandboxes on this machine."""
+"""Folders on this machine: of built components, of the data of sandboxes, and of a pod's service account."""
 
 import os
 from pathlib import Path
+from typing import Final
+
+SERVICE_ACCOUNT_FOLDER: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+"""Where a pod finds the token, the namespace and the CA certificate of its service account."""
 
 
 def _base(variable: str, default: str) -> Path:

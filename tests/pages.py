@@ -68,7 +68,9 @@ class Page:
 
 def pages() -> list[Page]:
     """All pages that have commands."""
-    found = (path for pattern in ("*.md", "docs/**/*.md", "examples/**/*.md") for path in CHECKOUT.glob(pattern))
+    folders = ("docs", "examples", "plimsoll", "templates")
+    patterns = ("*.md", *(f"{folder}/**/*.md" for folder in folders))
+    found = (path for pattern in patterns for path in CHECKOUT.glob(pattern))
     return [page for page in map(Page, sorted(found)) if page.commands]
 
 
@@ -81,6 +83,19 @@ def copy_of_checkout(folder: Path) -> Path:
     shutil.copytree(CHECKOUT, folder, ignore=shutil.ignore_patterns(".*", "build", "dist"))
     (folder / ".venv").symlink_to(sys.prefix)
     return folder
+
+
+def make(checkout: Path, *words: str) -> "subprocess.CompletedProcess[str]":
+    """Runs `make` in a copy of the checkout, with the virtual environment as it is."""
+    return subprocess.run(
+        ["make", "--old-file=.venv/.installed", *words],
+        cwd=checkout,
+        env={name: value for name, value in os.environ.items() if name != "MAKEFLAGS"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
 
 
 def _tools(checkout: Path) -> Path:

@@ -6,6 +6,7 @@ from plimsoll.bind.cluster import Cluster
 from plimsoll.bind.config_maps import ForeignConfigMapError, write_config_maps
 from plimsoll.bind.kai import KaiBinderError, groups_of_bind_requests, refuse_beside_kai
 from plimsoll.bind.pods import pods_of
+from plimsoll.bind.settings import read_settings
 from plimsoll.bind.step_writer import StepWriter
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "StepWriter",
     "groups_of_bind_requests",
     "pods_of",
+    "read_settings",
     "refuse_beside_kai",
     "write_config_maps",
 ]

@@ -62,7 +62,7 @@ class ShareBinder:
         try:
             self._cluster.start()
             self._cluster.wait_synced(SYNC_SECONDS)
-            log.info("binding shares")
+            log.info("watches are synced: binding pods that share GPUs")
             while not self._stopping.is_set():
                 self._cluster.wait(IDLE_SECONDS, BURST_SECONDS, timeout=self._retried_round())
         finally:
@@ -115,4 +115,6 @@ class ShareBinder:
 
 def _log_retry(state: RetryCallState) -> None:
     error = state.outcome.exception() if state.outcome is not None else None
-    log.error("round failed", error=str(error), attempt=state.attempt_number, next_seconds=state.upcoming_sleep)
+    log.error(
+        "round failed: trying again", error=str(error), attempt=state.attempt_number, next_seconds=state.upcoming_sleep
+    )

@@ -78,9 +78,9 @@ class StepWriter:
         except RequestError as error:
             missing = isinstance(step, Reserve) and error.code == 404  # the namespace is missing
             if error.code in _CHANGED_MEANWHILE and not missing:
-                log.debug("the object changed meanwhile", step=type(step).__name__, answer=error.message)
+                log.debug("step not written: its object has changed", step=type(step).__name__, answer=error.message)
                 return
-            log.warning("refused by the cluster", step=type(step).__name__, answer=error.message)
+            log.warning("the apiserver refused a step", step=type(step).__name__, answer=error.message)
             if isinstance(step, Reserve):
                 self._on_refused(step.node, f"{step.node}/{step.group}/{error.code}")
 
@@ -90,10 +90,15 @@ class StepWriter:
                 self._note(
                     self._patch(step.pod, claim_patch(step.pod, step.assignment)), claimed(step.pod, step.assignment)
                 )
-                log.info("claimed", pod=_name(step.pod), node=step.assignment.node, groups=step.assignment.groups)
+                log.info(
+                    "node and GPU groups chosen for the pod",
+                    pod=_name(step.pod),
+                    node=step.assignment.node,
+                    groups=step.assignment.groups,
+                )
             case Unclaim():
                 self._patch(step.pod, unclaim_patch(step.pod))
-                log.info("claim removed", pod=_name(step.pod), why=step.why)
+                log.info("choice of node and GPU groups withdrawn from the pod", pod=_name(step.pod), why=step.why)
             case Reserve():
                 self._reserve(step)
             case MarkUnknown():
@@ -118,7 +123,11 @@ class StepWriter:
         """Fails if the probe has written meanwhile, because the resource version is then another."""
         own = {"uid": reservation.uid, "resourceVersion": reservation.resource_version}
         self._patch(reservation, {"metadata": {**own, "annotations": {RESERVED_GPU: UNKNOWN_GPU}}})
-        log.warning("the GPU did not become known in time", reservation=_name(reservation), node=reservation.node_name)
+        log.warning(
+            "no GPU was reported for the reservation in time",
+            reservation=_name(reservation),
+            node=reservation.node_name,
+        )
 
     def _bind(self, step: Bind) -> None:
         pod = step.pod
@@ -140,7 +149,7 @@ class StepWriter:
         self._cluster.note(
             pod.model_copy(update={"node_name": step.node, "annotations": {**pod.annotations, **handed}})
         )
-        log.info("bound", pod=_name(pod), node=step.node, gpus=step.gpus)
+        log.info("pod bound", pod=_name(pod), node=step.node, gpus=step.gpus)
 
     def _set_unscheduled(self, step: SetUnscheduled) -> None:
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -171,7 +180,7 @@ class StepWriter:
             "deleteOptions": {"preconditions": {"uid": pod.uid}},
         }
         self._connection.request("POST", f"{_path(pod)}/eviction", eviction)
-        log.error("evicted", pod=_name(pod), why=step.why)
+        log.error("pod evicted", pod=_name(pod), why=step.why)
 
     def _patch(self, pod: Pod, body: dict[str, Any]) -> dict[str, Any]:
         return self._connection.request("PATCH", _path(pod), body, content_type=MERGE_PATCH)

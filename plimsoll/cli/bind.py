@@ -4,17 +4,15 @@ import signal
 from contextlib import closing
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import structlog
 import typer
 
 from plimsoll.cli.shared import SETTLED, Context, Kubeconfig, log_to_stderr
-from plimsoll.errors import PlimsollError
 
 if TYPE_CHECKING:
     from plimsoll.bind import ShareBinder
-    from plimsoll.model.api import BinderSettings
 
 log = structlog.get_logger(__name__)
 app = typer.Typer(add_completion=False)
@@ -36,7 +34,7 @@ def bind(  # noqa: PLR0917 - options of a command, each given by name
     Does not run in a cluster with KAI's binder. Exit code 0: stopped; 1: an error, including a running binder of KAI.
     """
     from plimsoll.apply import Lease, LeaseSettings
-    from plimsoll.bind import ShareBinder, refuse_beside_kai
+    from plimsoll.bind import ShareBinder, read_settings, refuse_beside_kai
     from plimsoll.kube import Connection
 
     log_to_stderr()
@@ -51,34 +49,6 @@ def bind(  # noqa: PLR0917 - options of a command, each given by name
             binder.run()
         finally:
             lease.release()
-
-
-def read_settings(file: Path | None, image: str | None, scheduler_name: str | None) -> "BinderSettings":
-    """The settings of the file, with the options on top. Raises PlimsollError that names each invalid field."""
-    import yaml
-    from pydantic import ValidationError
-
-    from plimsoll.model.api import BinderSettings
-    from plimsoll.model.meta import describe_errors
-
-    try:
-        given: Any = yaml.safe_load(file.read_text()) if file is not None else {}
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise PlimsollError(f"settings {file}: {' '.join(str(error).split())}") from None
-    if given is None:
-        given = {}
-    if not isinstance(given, dict) or not isinstance(given.get("reservation") or {}, dict):
-        raise PlimsollError(f"settings {file}: a mapping is needed, such as reservation: {{image: ...}}")
-    if image is not None:
-        given = {**given, "reservation": {**(given.get("reservation") or {}), "image": image}}
-    if scheduler_name is not None:
-        given = {**given, "schedulerName": scheduler_name}
-    if not (given.get("reservation") or {}).get("image"):
-        raise PlimsollError("no image for reservations", "set --image, or reservation.image in the file of --settings")
-    try:
-        return BinderSettings.model_validate(given)
-    except ValidationError as error:
-        raise PlimsollError(f"settings: {describe_errors(error)}") from None
 
 
 def _go_on(binder: "ShareBinder") -> None:

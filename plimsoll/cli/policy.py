@@ -100,7 +100,7 @@ def list_rules(
     if output is Listed.MARKDOWN:
         sys.stdout.write(markdown())
         return
-    table = Table(Column("rule", no_wrap=True), "severity", "asks", "enforced in")
+    table = Table(Column("rule", no_wrap=True), "severity", "requires", "enforced in")
     for rule in rules:
         table.add_row(rule["rule"], rule["severity"], rule["summary"], ", ".join(rule["enforced"]))
     print_table(table)

@@ -6,7 +6,8 @@ from typing import Annotated
 import typer
 
 from plimsoll.cli.shared import only_without
-from plimsoll.probe import ACCOUNT, run
+from plimsoll.home import SERVICE_ACCOUNT_FOLDER
+from plimsoll.probe import run
 
 app = typer.Typer(add_completion=False)
 
@@ -19,7 +20,7 @@ def probe(  # noqa: PLR0917 - options of a command, each given by name
         bool, typer.Option("--once", help="exit when the UUID is written, instead of reserving the GPU")
     ] = False,
     root: Annotated[Path, typer.Option(help="folder with proc/driver/nvidia")] = Path("/"),
-    account: Annotated[Path, typer.Option(help="folder of the pod's service account")] = ACCOUNT,
+    account: Annotated[Path, typer.Option(help="folder of the pod's service account")] = SERVICE_ACCOUNT_FOLDER,
     patience: Annotated[float, typer.Option(help="seconds to wait for the GPU")] = 10.0,
 ) -> None:
     """Find the one GPU of this pod, write its UUID to the pod, and reserve the GPU.

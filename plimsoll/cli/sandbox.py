@@ -19,7 +19,7 @@ from plimsoll.sandbox import DEFAULT_NAME, ProcessState, Sandbox, making_nodes, 
 from plimsoll.sandbox.nodes import make_nodes, read_node_list
 from plimsoll.sandbox.parts import Installation, find_programs, missing_programs, part_names
 
-app = typer.Typer(pretty_exceptions_enable=False)
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
 class Provider(enum.StrEnum):

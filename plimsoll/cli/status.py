@@ -5,8 +5,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
-from rich.text import Text
 
 from plimsoll.cli.shared import (
     OUT,
@@ -18,22 +16,14 @@ from plimsoll.cli.shared import (
     namespaces,
     only_without,
     print_document,
-    print_table,
     snapshots,
 )
-from plimsoll.cluster.ledger import gpu_ledger
-from plimsoll.cluster.pods import competing_warnings
-from plimsoll.cost import Prices, cluster_cost
-from plimsoll.model import InvalidObject, Reason, Snapshot
-from plimsoll.model.api import ConditionType, Environment, GPUDemand, Workspace
-from plimsoll.model.cluster import SERVICE, Workload
-from plimsoll.model.karpenter import NodeClaim
-from plimsoll.model.meta import condition_of
-from plimsoll.plan.owned import phase_of
-from plimsoll.text import counted, shortlist
+from plimsoll.cli.tables.status import as_json, print_status
+from plimsoll.cost import Prices
+from plimsoll.model import Snapshot
 
 SHOWN = ("Environment", "Workspace", "NodeClaim", "Deployment", "StatefulSet", "LeaderWorkerSet", "GPUDemand")
-"""Condition types of a NodeClaim, the last step first."""
+"""The kinds that are read."""
 
 Namespace = Annotated[
     str | None,
@@ -96,7 +86,7 @@ def _show(shown: dict[str, Any], output: Format) -> None:
     if output.document:
         print_document(shown, output)
     else:
-        _print(shown, wide=output is Format.WIDE)
+        print_status(shown, wide=output is Format.WIDE)
 
 
 def _show_fleet(path: Path, output: Format) -> None:
@@ -108,216 +98,3 @@ def _show_fleet(path: Path, output: Format) -> None:
         print_document(rows, output)
     else:
         print_fleet(rows)
-
-
-def as_json(snapshot: Snapshot, namespace: str | None = None) -> dict[str, Any]:
-    """`environment`, `cost`, `workspaces`, `nodeClaims`, `workloads`, `demands`, `warnings`; Workspaces of one
-    namespace."""
-
-    def wanted(name: str) -> bool:
-        return namespace is None or name == namespace
-
-    workspaces = [_workspace(each) for each in snapshot.workspaces if wanted(each.namespace)]
-    workspaces += [_invalid(each) for each in snapshot.invalid_workspaces if wanted(each.ref.namespace)]
-    claims = [_node_claim(each) for each in snapshot.node_claims if all(each.owner[:2]) and wanted(each.owner[0])]
-    workloads = [_workload(each) for each in snapshot.workloads if wanted(each.namespace) and each.kind != SERVICE]
-    return {
-        "environment": _environment(snapshot.environment),
-        "cost": _cost(snapshot),
-        "workspaces": sorted(workspaces, key=lambda each: (each["namespace"], each["name"])),
-        "nodeClaims": sorted(claims, key=lambda each: (each["workspace"], each["name"])),
-        "workloads": sorted(workloads, key=lambda each: (each["namespace"], each["kind"], each["name"])),
-        "demands": sorted(map(_demand, snapshot.gpu_demands), key=lambda each: str(each["name"])),
-        "warnings": [*snapshot.warnings, *competing_warnings(snapshot.pods)],
-    }
-
-
-def _environment(environment: Environment) -> dict[str, Any]:
-    return {
-        "name": environment.name,
-        "nodeAutoProvisioning": environment.spec.node_auto_provisioning,
-        "provisioner": environment.spec.effective_provisioner.value,
-        "nodeClaims": environment.status.node_claims,
-        "workloads": environment.status.workloads,
-    }
-
-
-def _cost(snapshot: Snapshot) -> dict[str, Any] | None:
-    """Prices an hour; None where none is known."""
-    prices = Prices.of(snapshot)
-    if not prices or not snapshot.nodes:
-        return None
-    cost = cluster_cost(gpu_ledger(snapshot).accounts(), prices)
-    return {"hourly": cost.hourly, "idle": cost.idle, "nodes": cost.nodes, "unpriced": dict(cost.unpriced)}
-
-
-def _workspace(workspace: Workspace) -> dict[str, Any]:
-    conditions = workspace.status.conditions
-    resource = condition_of(conditions, ConditionType.RESOURCE_READY)
-    refusals = {reason.value for reason in Reason if reason is not Reason.ACCEPTED}
-    return {
-        "namespace": workspace.namespace,
-        "name": workspace.name,
-        "accepted": None if resource is None else resource.reason not in refusals,
-        "reason": resource.reason if resource is not None else "",
-        "message": resource.message if resource is not None else "no status yet: check that `plimsoll run` is running",
-        "deleting": workspace.deleting,
-        "outdated": resource is not None and workspace.status.observed_generation != workspace.generation,
-        "instanceType": workspace.spec.resource.instance_type,
-        "queue": workspace.spec.queue,
-        "replicas": workspace.replicas,
-        "perReplicaNodeCount": workspace.status.per_replica_node_count,
-        "targetNodeCount": workspace.status.target_node_count,
-        "nodes": list(workspace.status.worker_nodes),
-        "conditions": {
-            each.type: {"status": each.status, "reason": each.reason, "message": each.message} for each in conditions
-        },
-    }
-
-
-def _invalid(invalid: InvalidObject) -> dict[str, Any]:
-    return {
-        "namespace": invalid.ref.namespace,
-        "name": invalid.ref.name,
-        "accepted": False,
-        "reason": Reason.INVALID_SPEC.value,
-        "message": invalid.message,
-        "deleting": False,
-        "outdated": False,
-        "instanceType": None,
-        "queue": None,
-        "replicas": None,
-        "perReplicaNodeCount": None,
-        "targetNodeCount": None,
-        "nodes": [],
-        "conditions": {},
-    }
-
-
-def _node_claim(claim: NodeClaim) -> dict[str, Any]:
-    return {
-        "name": claim.name,
-        "workspace": "/".join(claim.owner[:2]),
-        "instanceType": ", ".join(claim.instance_types),
-        "phase": phase_of(claim),
-        "node": claim.node_name,
-    }
-
-
-def _workload(workload: Workload) -> dict[str, Any]:
-    return {
-        "kind": workload.kind,
-        "namespace": workload.namespace,
-        "name": workload.name,
-        "readyReplicas": workload.ready_replicas,
-        "replicas": workload.replicas,
-        "deleting": workload.deleting,
-    }
-
-
-def _demand(demand: GPUDemand) -> dict[str, Any]:
-    status = demand.status
-    return {
-        "name": demand.name,
-        "phase": status.phase.value,
-        "pods": status.pod_count,
-        "gpus": status.gpus,
-        "leastGpus": status.least_gpus,
-        "objects": status.object_count,
-        "deadline": status.deadline,
-        "reasons": list(status.reasons),
-    }
-
-
-def _print(shown: dict[str, Any], *, wide: bool) -> None:
-    environment = shown["environment"]
-    OUT.print(
-        Text.assemble(
-            ("Environment ", "bold"),
-            f"{environment['name']}: node auto-provisioning {environment['nodeAutoProvisioning']}, "
-            f"provisioner {environment['provisioner']}",
-        )
-    )
-    cost = shown["cost"]
-    if cost is not None:
-        unpriced = sum(cost["unpriced"].values())
-        more = f"; {counted(unpriced, 'node')} without a price" if unpriced else ""
-        OUT.print(f"GPU nodes cost {cost['hourly']:,.2f} an hour, {cost['idle']:,.2f} of it idle{more}")
-    if shown["workspaces"]:
-        more_columns = ("Replicas", "Instance type", "Queue") if wide else ()
-        table = _table(
-            "Workspace", "Verdict", *more_columns, *(kind.value.removesuffix("Ready") for kind in ConditionType), "On"
-        )
-        for each in shown["workspaces"]:
-            states = [_state(each["conditions"].get(kind.value)) for kind in ConditionType]
-            target = each["targetNodeCount"]
-            wanted = [f"{target} wanted"] if target is not None and target != len(each["nodes"]) else []
-            more_cells = [str(each[key] or "-") for key in ("replicas", "instanceType", "queue")] if wide else []
-            table.add_row(
-                _name(each), _verdict(each), *more_cells, *states, ": ".join([*wanted, *_shown(each["nodes"])])
-            )
-        print_table(table)
-        for each in shown["workspaces"]:
-            failing = [found for found in each["conditions"].values() if found["status"] != "True"]
-            if each["accepted"] is not True or each["outdated"]:
-                _say(each, each["message"])
-            elif failing:
-                _say(each, failing[0]["message"])
-    else:
-        OUT.print("no Workspaces")
-    if shown["nodeClaims"]:
-        table = _table("NodeClaim", "Workspace", "Instance type", "Phase", "Node")
-        for each in shown["nodeClaims"]:
-            style = {"Ready": "green", "Deleting": "red"}.get(each["phase"], "yellow")
-            row = (each["name"], each["workspace"], each["instanceType"])
-            table.add_row(*map(Text, row), Text(each["phase"], style=style), Text(each["node"]))
-        print_table(table)
-    if shown["workloads"]:
-        table = _table("Workload", "Ready")
-        for each in shown["workloads"]:
-            ready = f"{each['readyReplicas']} of {each['replicas']}{', being deleted' if each['deleting'] else ''}"
-            table.add_row(Text(f"{each['kind']} {each['namespace']}/{each['name']}"), Text(ready))
-        print_table(table)
-    if shown["demands"]:
-        table = _table("Demand", "Phase", "Pods", "New GPUs", "At least", "Requests", "Until")
-        for each in shown["demands"]:
-            style = {"Failed": "red", "Expired": "red", "Completed": "green"}.get(each["phase"], "yellow")
-            counts = [str(each[key]) for key in ("pods", "gpus", "leastGpus", "objects")]
-            table.add_row(Text(each["name"]), Text(each["phase"], style=style), *counts, each["deadline"])
-        print_table(table)
-        for each in shown["demands"]:
-            for reason in each["reasons"]:
-                OUT.print(Text.assemble((f"  {each['name']}: ", "bold"), reason), soft_wrap=True)
-    for warning in shown["warnings"]:
-        OUT.print(Text.assemble(("warning: ", "yellow"), warning), soft_wrap=True)
-
-
-def _table(*columns: str) -> Table:
-    OUT.print()
-    return Table(*columns, box=None, pad_edge=False, header_style="bold")
-
-
-def _shown(nodes: list[str]) -> list[str]:
-    return [shortlist(nodes, 3)] if nodes else []
-
-
-def _name(shown: dict[str, Any]) -> Text:
-    return Text(f"{shown['namespace']}/{shown['name']}", style="dim" if shown["deleting"] else "")
-
-
-def _verdict(shown: dict[str, Any]) -> Text:
-    if shown["accepted"] is None:
-        return Text("no status yet", style="yellow")
-    if shown["outdated"]:
-        return Text("outdated", style="yellow")
-    return Text("Accepted", style="green") if shown["accepted"] else Text(shown["reason"], style="red")
-
-
-def _state(condition: dict[str, str] | None) -> Text:
-    if condition is None:
-        return Text("-", style="dim")
-    return Text(condition["status"], style="green" if condition["status"] == "True" else "yellow")
-
-
-def _say(shown: dict[str, Any], message: str) -> None:
-    OUT.print(Text.assemble((f"  {shown['namespace']}/{shown['name']}: ", "bold"), message), soft_wrap=True)

@@ -7,12 +7,13 @@ from plimsoll.components.access import (
     CONTROLLER,
     CONTROLLER_FOR_DEMAND,
     CONTROLLER_IN_ITS_NAMESPACE,
+    CONTROLLER_NAME,
     NAMESPACE,
     UI,
 )
 from plimsoll.components.admission import Guard, GuardArgs, Mutation, MutationPolicy, rule_policies
 from plimsoll.components.capacity_gate import GATE_NAME, CapacityGate, CapacityGateArgs, gate_policies
-from plimsoll.components.controller import CONTROLLER_NAME, Controller, ControllerArgs
+from plimsoll.components.controller import Controller, ControllerArgs
 from plimsoll.components.data_cache import DataCache, DataCacheArgs
 from plimsoll.components.declaring import ENGINE, EngineVersionError, InvalidArgumentError, metadata
 from plimsoll.components.environment import Environment, EnvironmentArgs

@@ -6,6 +6,8 @@ from plimsoll.labels import GROUP
 
 NAMESPACE: Final = "plimsoll-system"
 SERVICE_ACCOUNT: Final = "plimsoll"
+CONTROLLER_NAME: Final = "plimsoll-controller"
+"""Name of the controller's Deployment and of its roles."""
 
 Rule = dict[str, list[str]]
 
@@ -27,7 +29,7 @@ CONTROLLER: Final[list[Rule]] = [
     _rule("scheduling.run.ai", ["queues", "podgroups"], _SEE),
     _rule("apiextensions.k8s.io", ["customresourcedefinitions"], _SEE),
     _rule("karpenter.sh", ["nodepools", "nodeclaims"], _OWN),
-    # For pods that request the devices which they list.
+    # NodeOverlays list shared GPUs and MIG slices, which pods request.
     _rule("karpenter.sh", ["nodeoverlays"], _SEE),
     _rule("apps", ["deployments", "statefulsets"], _OWN),
     _rule("", ["services"], _OWN),
@@ -35,7 +37,7 @@ CONTROLLER: Final[list[Rule]] = [
     _rule("apps", ["daemonsets"], _SEE),
     _rule("leaderworkerset.x-k8s.io", ["leaderworkersets"], _OWN),
     _rule("autoscaling", ["horizontalpodautoscalers"], _SEE),
-    # Its UID says which cluster it is: the state of another is refused.
+    # The UID of kube-system identifies the cluster: the controller refuses the Pulumi state of another cluster.
     {**_rule("", ["namespaces"], ["get"]), "resourceNames": ["kube-system"]},
     _rule(GROUP, _KINDS, _READ),
     _rule(GROUP, [f"{kind}/status" for kind in _KINDS], ["patch"]),
@@ -47,21 +49,22 @@ CONTROLLER: Final[list[Rule]] = [
     _rule("", ["podtemplates"], _SEE),
     _rule(_AUTOSCALING, ["capacitybuffers", "provisioningrequests"], _SEE),
 ]
-"""In all namespaces: what the controller reads, owns and reports to. Each right is used, see
-tests/e2e/production/test_least_rights.py."""
+"""Rules in all namespaces: for what the controller reads, creates and writes statuses and events of. It needs each of
+them, see tests/e2e/production/test_least_rights.py."""
 
 CONTROLLER_IN_ITS_NAMESPACE: Final[list[Rule]] = [
     _rule("coordination.k8s.io", ["leases"], ["get", "create", "update"]),
     _rule("", ["configmaps"], ["get", "create", "patch"]),
 ]
-"""In its own namespace: the Lease, so that each environment has one writer, and the models that a hub said of."""
+"""Rules in the controller's own namespace: for the Lease, so that only one controller writes, and for the ConfigMap
+with the data of models that it has read from a hub."""
 
 CONTROLLER_FOR_DEMAND: Final[list[Rule]] = [
     _rule("", ["pods", "podtemplates"], ["get", "create", "patch", "delete"]),
     _rule("", ["pods/status"], ["patch"]),
     _rule(_AUTOSCALING, ["capacitybuffers", "provisioningrequests"], ["get", "create", "patch", "delete"]),
 ]
-"""In the namespace of trigger pods only, so that the controller cannot delete other pods."""
+"""Rules in the namespace of trigger pods only, so that the controller cannot delete other pods."""
 
 UI: Final[list[Rule]] = [
     _rule("", ["nodes", "pods", "services", "podtemplates", "events"], _READ),
@@ -75,7 +78,8 @@ UI: Final[list[Rule]] = [
     _rule("events.k8s.io", ["events"], ["list"]),
     _rule(GROUP, [*_KINDS, "gpudemands"], _READ),
 ]
-"""In all namespaces: what the pages of `plimsoll ui` show. No Secrets, no ConfigMaps, and nothing is written."""
+"""Rules in all namespaces: for what the pages of `plimsoll ui` show. They read no Secrets and no ConfigMaps, and write
+nothing."""
 
 VIEW: Final[list[Rule]] = [_rule(GROUP, [*_KINDS, "gpudemands"], _READ)]
 EDIT: Final[list[Rule]] = [

@@ -9,7 +9,7 @@ import pulumi_kubernetes as k8s
 from plimsoll.components.access import NAMESPACE, Rule, controller_subject
 from plimsoll.components.admission import SHARED, MutationPolicy, declare_mutation, sample_pod
 from plimsoll.components.declaring import Component, fields_of, known, metadata, valid
-from plimsoll.labels import GPU_RESOURCE, QUEUE
+from plimsoll.labels import GPU_RESOURCE, NAMESPACE_NAME, QUEUE
 from plimsoll.model.api import CAPACITY_GATE, KAI_NAMESPACES, CapacityGateSpec
 
 GATE_NAME: Final = "plimsoll-capacity-gate"
@@ -17,13 +17,12 @@ LIFTING: Final[list[Rule]] = [{"apiGroups": [""], "resources": ["pods"], "verbs"
 """The RBAC rule for removing the gate."""
 
 _SCHEDULER: Final = "kai-scheduler"
-"""Of the sample: the policies of queues have nothing against it."""
+"""Scheduler of the sample pods, with which they break no policy rule on queues."""
 _WHOLE: Final = (
     "object.spec.containers.exists(c, has(c.resources) && has(c.resources.limits) && "
     f"'{GPU_RESOURCE}' in c.resources.limits)"
 )
 """CEL expression: the pod requests whole GPUs."""
-_NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"
 _GATE: Final = (
     f'Object{{spec: Object.spec{{schedulingGates: [Object.spec.schedulingGates{{name: "{CAPACITY_GATE}"}}]}}}}'
 )
@@ -42,7 +41,7 @@ class CapacityGateArgs(TypedDict, total=False):
 
 
 def gate_policies(spec: CapacityGateSpec) -> dict[str, MutationPolicy]:
-    """By name: one policy for the namespaces, one for the queues, where there are some."""
+    """By name: one policy for the namespaces and one for the queues, if any are given."""
     made: dict[str, MutationPolicy] = {}
     if spec.namespaces:
         made[f"{GATE_NAME}-namespaces"] = _policy(
@@ -71,7 +70,7 @@ def gate_policies(spec: CapacityGateSpec) -> dict[str, MutationPolicy]:
 
 class CapacityGate(Component):
     """MutatingAdmissionPolicies (Kubernetes 1.36) that add the gate, and the RBAC rule for removing it. Without a
-    running controller, gated pods stay pending. Raises InvalidArgumentError where an argument does not fit."""
+    running controller, gated pods stay pending. Raises InvalidArgumentError if an argument is invalid."""
 
     policy_names: pulumi.Output[list[str]]
     """Names of the MutatingAdmissionPolicies."""
@@ -87,7 +86,8 @@ class CapacityGate(Component):
         self.register_outputs({"policyNames": self.policy_names})
 
     def _access(self, spec: CapacityGateSpec) -> list[pulumi.Resource]:
-        """In the namespaces alone; pods of a queue may be in any."""
+        """The right to remove the gate: only in the given namespaces or, if queues are given, in all, because the pods
+        of a queue may be in any namespace."""
         role = k8s.rbac.v1.ClusterRole(
             self.named(GATE_NAME), metadata=metadata(GATE_NAME), rules=LIFTING, opts=self.child(GATE_NAME)
         )
@@ -118,17 +118,17 @@ def _policy(  # noqa: PLR0917
     namespaces: Sequence[str],
     samples: tuple[dict[str, Any], ...],
 ) -> MutationPolicy:
-    # A pod that names its node passes by the scheduler: a gate would only make it invalid.
+    # A pod that sets nodeName is not scheduled, and a scheduling gate would make it invalid.
     conditions = [
         ("share", f"({SHARED}) || {_WHOLE}" if spec.whole_gpus else SHARED),
         ("unbound", "!has(object.spec.nodeName) || object.spec.nodeName == ''"),
         *conditions,
     ]
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
-    selector = {"matchExpressions": [{"key": _NAMESPACE_NAME, "operator": operator, "values": list(namespaces)}]}
+    selector = {"matchExpressions": [{"key": NAMESPACE_NAME, "operator": operator, "values": list(namespaces)}]}
     return MutationPolicy(
         policy={
-            # A pod that cannot be evaluated gets no gate, and stays pending without one.
+            # If an expression fails, the pod is created without the gate, and is pending like any other pod.
             "failurePolicy": "Ignore",
             "reinvocationPolicy": "Never",
             "matchConstraints": {"resourceRules": [rule]},

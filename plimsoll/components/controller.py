@@ -6,14 +6,14 @@ from typing import Any, Final, TypedDict
 import pulumi
 import pulumi_kubernetes as k8s
 
-from plimsoll.components.access import NAMESPACE, SERVICE_ACCOUNT
+from plimsoll.components.access import CONTROLLER_NAME, NAMESPACE, SERVICE_ACCOUNT
 from plimsoll.components.declaring import Component, checked, child_of, known, metadata, name_of, namespace_of
 from plimsoll.components.gpu_discovery import TolerationArgs
 from plimsoll.components.restricted import container_security, pod_security
 from plimsoll.components.specs import ControllerSpec
 from plimsoll.components.ui import UiArgs, declare_ui
+from plimsoll.labels import HOSTNAME
 
-CONTROLLER_NAME: Final = "plimsoll-controller"
 LABELS: Final = {"app.kubernetes.io/name": "plimsoll", "app.kubernetes.io/component": "controller"}
 _HOME: Final = "/var/lib/plimsoll"
 _SECRET: Final = "/var/run/plimsoll"
@@ -67,14 +67,14 @@ class ControllerArgs(TypedDict, total=False):
     egress_ports: pulumi.Input[list[pulumi.Input[int]]]
     metrics_port: pulumi.Input[int]
     ui: pulumi.Input[UiArgs]
-    """The pages of `plimsoll ui` as a second Deployment, with an account that only reads. Absent: none."""
+    """The pages of `plimsoll ui` as a second Deployment, with a read-only account. Absent: none."""
 
 
 class Controller(Component):
     """The controller in the namespace plimsoll-system: one pod is active, the others are warm standbys.
 
-    Its namespace and its service account are the Foundation's. Raises InvalidArgumentError where an argument does not
-    fit.
+    The Foundation declares its namespace and its service account. Raises InvalidArgumentError if an argument is
+    invalid.
     """
 
     deployment_name: pulumi.Output[str]
@@ -86,7 +86,7 @@ class Controller(Component):
         super().__init__("Controller", name, args, opts)
         known("Controller", name, args, "network_policy", "passphrase", "passphrase_store", "state_claim", "ui")
         fields = self._args
-        # Not awaited: its Secret can only be made once the namespace is there.
+        # The update does not wait for its pods: their Secret can only be created after the namespace.
         self.deployment = k8s.apps.v1.Deployment(
             self.named(CONTROLLER_NAME),
             metadata=metadata(CONTROLLER_NAME, NAMESPACE, LABELS, skip_await=True),
@@ -126,7 +126,7 @@ def deployment_spec(spec: ControllerSpec) -> Object:
                 "whenUnsatisfiable": "ScheduleAnyway",
                 "labelSelector": {"matchLabels": LABELS},
             }
-            for key in ("kubernetes.io/hostname", "topology.kubernetes.io/zone")
+            for key in (HOSTNAME, "topology.kubernetes.io/zone")
         ],
         "containers": [_container(spec)],
         "volumes": [volume for volume, _ in _volumes(spec)],
@@ -152,9 +152,9 @@ def deployment_spec(spec: ControllerSpec) -> Object:
 
 
 def _strategy(spec: ControllerSpec) -> Object:
-    if spec.state_claim and spec.replicas == 1:  # a volume that is ReadWriteOnce keeps a second pod out
+    if spec.state_claim and spec.replicas == 1:  # a second pod could not mount a ReadWriteOnce volume
         return {"type": "Recreate"}
-    # A new pod is a standby before an old one goes.
+    # A new pod is a standby before an old one is deleted.
     return {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}}
 
 
@@ -207,7 +207,7 @@ def _environment(spec: ControllerSpec) -> Mapping[str, str]:
 
 
 def _volumes(spec: ControllerSpec) -> list[tuple[Object, Object]]:
-    """Each with its mount. All else of the container's file system is read-only."""
+    """Each volume with its mount. The rest of the container's file system is read-only."""
     found: list[tuple[Object, Object]] = [
         ({"name": "work", "emptyDir": {"sizeLimit": "2Gi"}}, {"name": "work", "mountPath": _HOME}),
         ({"name": "tmp", "emptyDir": {"sizeLimit": "1Gi"}}, {"name": "tmp", "mountPath": "/tmp"}),

@@ -30,7 +30,7 @@ class CacheTableArgs(TypedDict, total=False):
 
 
 class CachePartArgs(TypedDict, total=False):
-    """What the head, or each worker, requests."""
+    """CPU and memory that the head, or each worker, requests."""
 
     cpu: pulumi.Input[str]
     memory: pulumi.Input[str]
@@ -49,14 +49,15 @@ class DataCacheArgs(ObjectArgs, total=False):
     topology: pulumi.Input[str]
     """Name of the Topology."""
     level: pulumi.Input[str]
-    """Label of the level in which the cache is placed as a whole, and the training with it."""
+    """Label of the topology level: the whole cache is placed in one domain of this level, and the training in the same
+    one."""
     required: pulumi.Input[bool]
     """Whether the cache stays pending if no domain of the level has room; absent: true."""
     image: pulumi.Input[str]
     head: pulumi.Input[CachePartArgs]
     worker: pulumi.Input[CachePartArgs]
     node_selector: pulumi.Input[dict[str, pulumi.Input[str]]]
-    """Absent: nodes with GPUs, where the training can follow."""
+    """Absent: nodes with GPUs, so that the training can be placed near the cache."""
     tolerations: pulumi.Input[list[pulumi.Input[TolerationArgs]]]
     scheduler_name: pulumi.Input[str]
     """Absent: `kai-scheduler`."""
@@ -65,8 +66,8 @@ class DataCacheArgs(ObjectArgs, total=False):
 class DataCache(Component):
     """A LeaderWorkerSet (`leader_worker_set`) with Trainer's data cache, placed by KAI as one gang, and its `service`.
 
-    `near` is what a TrainingRuntime takes to follow it; `annotations` are those of its TrainJobs.
-    Raises InvalidArgumentError where an argument does not fit.
+    `near` is the argument with which a TrainingRuntime is placed near it; `annotations` are those of its TrainJobs.
+    Raises InvalidArgumentError if an argument is invalid.
     """
 
     address: pulumi.Output[str]

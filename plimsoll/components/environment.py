@@ -257,17 +257,17 @@ class EnvironmentArgs(ObjectArgs, total=False):
     presets: pulumi.Input[list[pulumi.Input[DeclaredPresetArgs]]]
     """Models that Workspaces may name besides those of the built-in catalog; they take precedence over it."""
     model_hub: pulumi.Input[ModelHubArgs]
-    """The hub that the controller reads models from that Workspaces name as `org/name` and nobody declares; absent:
-    none, and such a Workspace is refused."""
+    """The hub from which the controller reads models that Workspaces name as `org/name` and that are not declared
+    elsewhere; absent: none, and such a Workspace is refused."""
     demand: pulumi.Input[DemandArgs]
     """How capacity is provided for pods with GPU requests that the cluster cannot place."""
 
 
 class Environment(Component):
-    """An Environment (plimsoll.dev/v1alpha1, cluster-scoped).
+    """An Environment (plimsoll.dev/v1alpha1, cluster-scoped). The cluster refuses to delete it while capacity that the
+    controller created for it exists.
 
-    The cluster refuses to delete it while capacity that the controller made for it lives. `environment` is the object.
-    Raises InvalidArgumentError where an argument does not fit.
+    `environment` is the object. Raises InvalidArgumentError if an argument is invalid.
     """
 
     environment_name: pulumi.Output[str]

@@ -1,6 +1,6 @@
 """Foundation: CRDs, RBAC rules and deletion protection of a cluster."""
 
-from typing import Any, Final, TypedDict
+from typing import Any, TypedDict
 
 import pulumi
 import pulumi_kubernetes as k8s
@@ -10,6 +10,7 @@ from plimsoll.components.access import (
     CONTROLLER,
     CONTROLLER_FOR_DEMAND,
     CONTROLLER_IN_ITS_NAMESPACE,
+    CONTROLLER_NAME,
     NAMESPACE,
     SERVICE_ACCOUNT,
     Rule,
@@ -29,8 +30,6 @@ from plimsoll.components.specs import FoundationSpec, definitions
 from plimsoll.labels import GROUP, SCHEMA, SCHEMA_VERSION
 from plimsoll.model.api import TRIGGER_NAMESPACE
 
-_CONTROLLER: Final = "plimsoll-controller"
-
 
 class FoundationArgs(TypedDict, total=False):
     """Arguments of Foundation."""
@@ -49,8 +48,8 @@ class Foundation(Component):
 
     While an Environment exists, the cluster refuses to delete the guard and the CRDs, so a destroy fails at its first
     step. The policies depend on the CRDs, and the guard depends on the policies: they are deleted in the reverse order,
-    and nothing is refused in a cluster without Environments. Raises InvalidArgumentError where an argument does not
-    fit."""
+    and nothing is refused in a cluster without Environments. Raises InvalidArgumentError if an argument is invalid.
+    """
 
     namespace: pulumi.Output[str]
     """Namespace of the controller."""
@@ -98,7 +97,7 @@ class Foundation(Component):
     def _kinds(self) -> list[pulumi.Resource]:
         made: list[pulumi.Resource] = []
         for definition in definitions():
-            # Environment first, so that it goes last: the policies ask for it.
+            # Environment's definition is created first, and so deleted last: the policies refer to this kind.
             name = definition["metadata"]["name"]
             made.append(
                 k8s.apiextensions.v1.CustomResourceDefinition(
@@ -112,17 +111,20 @@ class Foundation(Component):
 
     def _access(self, namespace: pulumi.Resource, account: pulumi.Resource) -> list[pulumi.Resource]:
         role = k8s.rbac.v1.ClusterRole(
-            self.named(_CONTROLLER), metadata=metadata(_CONTROLLER), rules=CONTROLLER, opts=self.child(_CONTROLLER)
+            self.named(CONTROLLER_NAME),
+            metadata=metadata(CONTROLLER_NAME),
+            rules=CONTROLLER,
+            opts=self.child(CONTROLLER_NAME),
         )
         bindings = [
             k8s.rbac.v1.ClusterRoleBinding(
-                self.named(_CONTROLLER),
-                metadata=metadata(_CONTROLLER),
+                self.named(CONTROLLER_NAME),
+                metadata=metadata(CONTROLLER_NAME),
                 role_ref=_reference("ClusterRole"),
                 subjects=[controller_subject()],
-                opts=self.child(_CONTROLLER, role, account),
+                opts=self.child(CONTROLLER_NAME, role, account),
             ),
-            *self._within(_CONTROLLER, NAMESPACE, CONTROLLER_IN_ITS_NAMESPACE, namespace, account),
+            *self._within(CONTROLLER_NAME, NAMESPACE, CONTROLLER_IN_ITS_NAMESPACE, namespace, account),
         ]
         users = [
             k8s.rbac.v1.ClusterRole(
@@ -146,12 +148,11 @@ class Foundation(Component):
         )
 
     def _demand(self, namespace: "k8s.core.v1.Namespace", account: pulumi.Resource) -> list[pulumi.Resource]:
-        """In the namespace of trigger pods and the like: the only rights on pods that the controller has, and that
-        nobody else asks there."""
+        """The admission policy of the namespace of capacity requests, and the controller's rights in it."""
         name = namespace.metadata["name"]
         return [
             *self._policy(TRIGGER_POLICY, trigger_policy(name)),
-            *self._within(f"{_CONTROLLER}-demand", name, CONTROLLER_FOR_DEMAND, namespace, account),
+            *self._within(f"{CONTROLLER_NAME}-demand", name, CONTROLLER_FOR_DEMAND, namespace, account),
         ]
 
     def _within(
@@ -164,11 +165,11 @@ class Foundation(Component):
     ) -> list[pulumi.Resource]:
         """A Role of the controller in one namespace, and its binding."""
         role = k8s.rbac.v1.Role(
-            self.named(name), metadata=metadata(_CONTROLLER, namespace), rules=rules, opts=self.child(name, place)
+            self.named(name), metadata=metadata(CONTROLLER_NAME, namespace), rules=rules, opts=self.child(name, place)
         )
         binding = k8s.rbac.v1.RoleBinding(
             self.named(name),
-            metadata=metadata(_CONTROLLER, namespace),
+            metadata=metadata(CONTROLLER_NAME, namespace),
             role_ref=_reference("Role"),
             subjects=[controller_subject()],
             opts=self.child(name, role, account),
@@ -196,4 +197,4 @@ class Foundation(Component):
 
 
 def _reference(kind: str) -> dict[str, Any]:
-    return {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": _CONTROLLER}
+    return {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": CONTROLLER_NAME}

@@ -24,7 +24,7 @@ class GfdArgs(TypedDict, total=False):
     mode: str
     """auto: on if node auto-provisioning is disabled."""
     no_timestamp: pulumi.Input[bool]
-    """Leave the label `nvidia.com/gfd.timestamp` out."""
+    """Whether the label `nvidia.com/gfd.timestamp` is left out."""
     sleep_interval: pulumi.Input[str]
     """Time between two runs; absent: 60s."""
 
@@ -73,13 +73,13 @@ class ExistingGpuSoftwareArgs(TypedDict, total=False):
 
 
 class GpuDiscoveryArgs(TypedDict, total=False):
-    """Where the chart comes from, what of it is installed, and its values.
+    """Where the chart comes from, which parts of it are installed, and its values.
 
-    Plain values are those on which the objects depend: the others may be Outputs.
+    Arguments with plain types determine which objects are declared. The others may be Outputs.
     """
 
     auto_provisioning: bool
-    """Whether the environment provisions nodes by itself; GFD's `auto` is on where it does not."""
+    """Whether node auto-provisioning is enabled; if it is not, the mode `auto` of GFD installs GFD."""
     existing: ExistingGpuSoftwareArgs
     pool_taints: pulumi.Input[list[pulumi.Input[TaintArgs]]]
     """Taints of the pools that hold the GPUs: passed on as tolerations."""
@@ -115,7 +115,7 @@ class GpuDiscoveryArgs(TypedDict, total=False):
 
 
 _AROUND: Final = ("auto_provisioning", "existing", "pool_taints")
-"""Arguments that are none of the chart's."""
+"""Arguments that are not fields of GpuDiscoverySpec."""
 _PLAIN: Final = (
     *(f"existing.{part}" for part in ExistingGpuSoftware.model_fields),
     *("auto_provisioning", "existing", "enabled", "chart", "repository", "version", "namespace", "create_namespace"),
@@ -127,7 +127,7 @@ class GpuDiscovery(Component):
     """The chart without the components that the cluster already has; no chart if nothing is missing.
 
     GPU Feature Discovery runs privileged, so the namespace admits privileged pods. `chart` is the Chart, or None.
-    Raises InvalidArgumentError where an argument does not fit.
+    Raises InvalidArgumentError if an argument is invalid.
     """
 
     device_plugin: pulumi.Output[bool]
@@ -186,7 +186,7 @@ class GpuDiscovery(Component):
             repository_opts={"repo": spec.chart_repository} if spec.chart_repository else None,
             namespace=spec.namespace,
             values=values,
-            # Its pods come up on nodes that may not be there yet.
+            # The update does not wait for its pods: their nodes may not exist yet.
             skip_await=True,
             opts=child_of(self, *namespaces),
         )

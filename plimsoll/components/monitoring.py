@@ -12,11 +12,11 @@ from plimsoll.components.specs import MonitoringSpec
 
 MONITORING_NAME: Final = "plimsoll"
 _OF: Final = ("cluster", "environment")
-"""Labels that every metric carries, and every alert."""
+"""Labels of every metric and every alert."""
 
 
 class MonitoringArgs(TypedDict, total=False):
-    """Namespace and thresholds of the alerts, and what else is declared."""
+    """Namespace and thresholds of the alerts, and which other objects are declared."""
 
     namespace: pulumi.Input[str]
     """Namespace of the PrometheusRule; absent: plimsoll-system."""
@@ -47,7 +47,7 @@ class Monitoring(Component):
     """A PrometheusRule and a PodMonitor (monitoring.coreos.com/v1), and a ConfigMap with a Grafana dashboard:
     `prometheus_rule`, `pod_monitor`, `dashboard`; the last two are None where an argument leaves them out.
 
-    Raises InvalidArgumentError where an argument does not fit.
+    Raises InvalidArgumentError if an argument is invalid.
     """
 
     rule_name: pulumi.Output[str]
@@ -133,7 +133,7 @@ def alert_rules(spec: MonitoringSpec) -> list[dict[str, Any]]:
             f"{rounds} >= 3",
             "1m",
             "{{ $value | humanize }} rounds of the controller failed within a quarter of an hour.",
-            "docs/reference/apply.md lists the errors; of a state that cannot be written, nothing is applied.",
+            "docs/reference/apply.md lists the errors. If a state cannot be written, nothing is applied.",
         ),
         _rule(
             "PlimsollDemandFailed",
@@ -160,21 +160,22 @@ def alert_rules(spec: MonitoringSpec) -> list[dict[str, Any]]:
             "PlimsollScalingSlow",
             f"{slow} > {spec.scaling_seconds}",
             "10m",
-            "GPUs take {{ $value | humanizeDuration }} from the request until they are there, for 95 of 100 nodes.",
+            "GPUs take {{ $value | humanizeDuration }} from the request until they are allocatable (95th percentile).",
             "Compare plimsoll_nodeclaim_provision_duration_seconds by NodePool; drivers may be slow to appear.",
         ),
         _rule(
             "PlimsollCleanupFails",
             f"{deletions} > {spec.cleanup_failures}",
             "0m",
-            "{{ $value | humanize }} deletions of capacity failed in a quarter of an hour: it may cost money unused.",
-            "The controller's log names the objects: look for `not applied`.",
+            "{{ $value | humanize }} deletions of capacity failed in a quarter of an hour: unneeded nodes cost money.",
+            "The controller's log names the objects: look for `object not applied`.",
         ),
     ]
 
 
 def _counted(counter: str, time: str, *by: str) -> str:
-    """How often something was counted: Prometheus draws an increase out over its whole time, so that 3 are 3.1."""
+    """PromQL expression: the increase of a counter, rounded, because Prometheus extrapolates it to the whole range: 3
+    can become 3.1."""
     return f"sum by ({', '.join((*_OF, *by))}) (round(increase({counter}[{time}])))"
 
 

@@ -24,7 +24,7 @@ class RequirementArgs(TypedDict, total=False):
     operator: pulumi.Input[str]
     values: pulumi.Input[list[pulumi.Input[str]]]
     min_values: pulumi.Input[int]
-    """Different values that a launch must leave open, for flexibility."""
+    """Minimum number of different values among which Karpenter must be able to choose when it launches a node."""
 
 
 class TaintArgs(TypedDict, total=False):
@@ -83,8 +83,8 @@ class NodePoolArgs(ObjectArgs, total=False):
 class NodePool(Component):
     """A NodePool (karpenter.sh/v1) whose consolidation waits until the GPUs of a new node are discovered.
 
-    `node_pool` is the object. Raises InvalidArgumentError where an argument does not fit, and for labels and
-    annotations that change by themselves.
+    `node_pool` is the object. Raises InvalidArgumentError if an argument is invalid, or a label or annotation contains
+    a time or a hash.
     """
 
     node_pool_name: pulumi.Output[str]

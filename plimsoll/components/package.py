@@ -37,7 +37,7 @@ def schema(components: Components) -> str:
 
 
 def _end_with(parent: int) -> None:
-    """The language host that started this process may be killed before it has ended its plugins."""
+    """Ends this process when its parent has ended: a language host that is killed does not end its plugins."""
     while os.getppid() == parent:
         time.sleep(_POLL_SECONDS)
     os._exit(0)
@@ -51,7 +51,7 @@ class _Provider(ComponentProvider):
     def construct(
         self, name: str, resource_type: str, inputs: Any, options: pulumi.ResourceOptions | None = None
     ) -> ConstructResult:
-        """Arguments that do not fit are reported by their message, without the SDK's traceback."""
+        """Reports invalid arguments by their message, without the SDK's traceback."""
         try:
             return super().construct(name, resource_type, inputs, options)
         except ComponentInitError as error:
@@ -67,7 +67,8 @@ class _Provider(ComponentProvider):
         component_name: str,
         property_path: str,
     ) -> Any:
-        """As the SDK's, which takes an Output for a value of its declared type, and loses it: here it stays."""
+        """As the SDK's method, but keeps Outputs: the SDK reads an Output as a value of the declared type and loses
+        it."""
         given = inputs if isinstance(inputs, dict) else {}
         later = {name: value for name, value in given.items() if is_later(value) and name in mapping}
         if is_later(inputs):
@@ -79,12 +80,13 @@ class _Provider(ComponentProvider):
 
 
 def _named(schema: str) -> str:
-    """The schema with its types' names without `Args`, which generators of SDKs add to them."""
+    """The schema without the suffix `Args` in the names of types, because the generators of SDKs add it."""
     return re.sub(rf"({NAME}:index:\w+)Args\b", r"\1", schema)
 
 
 def _canonical(schema: dict[str, Any]) -> dict[str, Any]:
-    """As `pulumi package get-schema` prints it: without empty lists, and without a field's description on its items."""
+    """The schema as `pulumi package get-schema` prints it: without empty lists, and without descriptions of the items
+    of lists and maps."""
     return {"config": {}, **_shortened(schema)}
 
 

@@ -48,7 +48,7 @@ class QueueArgs(ObjectArgs, total=False):
 class Queue(Component):
     """A Queue (scheduling.run.ai/v2) with every amount written, because KAI reads an absent amount as 0.
 
-    `queue` is the object. Raises InvalidArgumentError where an argument does not fit.
+    `queue` is the object. Raises InvalidArgumentError if an argument is invalid.
     """
 
     queue_name: pulumi.Output[str]

@@ -1,8 +1,8 @@
-"""Admission of TrainJobs by their queue: what names a queue that the environment does not know is refused.
+"""Admission of TrainJobs: a TrainJob that names a queue which the environment does not know is refused.
 
-A ValidatingAdmissionPolicy, so that no webhook server runs. It looks at TrainJobs, at runtimes, and at the JobSet that
-Trainer makes of both: so a TrainJob whose runtime names the queue has no Pod either. What was wrong before and is left
-as it is refuses no update.
+A ValidatingAdmissionPolicy, so that no webhook server runs. It checks TrainJobs, runtimes, and the JobSet that Trainer
+creates from both, so a TrainJob whose runtime names an unknown queue gets no Pod either. An update is not refused for a
+queue that the object named before.
 """
 
 import json
@@ -117,12 +117,13 @@ def train_job_policy(
 
 
 def _jobs(whole: str) -> str:
-    """The replicated Jobs of a runtime or of a JobSet."""
+    """CEL expression: the replicated Jobs of a runtime or of a JobSet."""
     return f"{whole}.?spec.?template.?spec.?replicatedJobs.orValue([]) + {whole}.?spec.?replicatedJobs.orValue([])"
 
 
 def _named(whole: str, jobs: str) -> str:
-    """Every queue that an object names: a label of its own, of a template or of an override, or Trainer's own field."""
+    """CEL expression: every queue that an object names, by its own label, by that of a template or override, or by
+    Trainer's own field."""
     single = [
         _label(whole),
         _label(f"{whole}.?spec.?template"),
@@ -142,5 +143,5 @@ def _label(whole: str) -> str:
 
 
 def _literal(value: str | list[str]) -> str:
-    """JSON's texts and lists are CEL's too."""
+    """A CEL literal. JSON's strings and lists have the same syntax."""
     return json.dumps(value, ensure_ascii=False)

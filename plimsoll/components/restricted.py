@@ -8,7 +8,7 @@ RESTRICTED: Final = {
 }
 """Labels of the namespace."""
 _USER: Final = 65532
-"""Of the image."""
+"""User and group ID in the image."""
 
 
 def pod_security() -> dict[str, Any]:
@@ -23,7 +23,7 @@ def pod_security() -> dict[str, Any]:
 
 
 def container_security() -> dict[str, Any]:
-    """The securityContext of its container: nothing is written outside of its volumes."""
+    """The securityContext of its container, which can write to its volumes only."""
     return {
         "allowPrivilegeEscalation": False,
         "readOnlyRootFilesystem": True,

@@ -33,9 +33,9 @@ runs."""
 RESERVING: Final[list[Rule]] = [_rule("", ["pods"], ["create", "delete"])]
 """Rules in the namespace of reservations only."""
 LEADING: Final[list[Rule]] = [_rule("coordination.k8s.io", ["leases"], ["get", "create", "update"])]
-"""In the namespace of its Lease."""
+"""Rules in the namespace of the binder's Lease."""
 PROBING: Final[list[Rule]] = [_rule("", ["pods"], ["patch"])]
-"""Of the account of reservations, in their namespace: each writes its GPU on its own pod."""
+"""Rules of the service account of reservations, in their namespace: each writes its GPU to its own pod."""
 
 
 class ShareBinderArgs(TypedDict, total=False):
@@ -54,7 +54,7 @@ class ShareBinderArgs(TypedDict, total=False):
 class ShareBinder(Component):
     """The namespace of reservations, and two accounts: the binder's and the reservations'.
 
-    Raises InvalidArgumentError where an argument does not fit.
+    Raises InvalidArgumentError if an argument is invalid.
     """
 
     namespace: pulumi.Output[str]

@@ -25,7 +25,7 @@ class TopologyArgs(ObjectArgs, total=False):
 
 
 class Topology(Component):
-    """A Topology (kai.scheduler/v1alpha1), `topology`. Raises InvalidArgumentError where an argument does not fit."""
+    """A Topology (kai.scheduler/v1alpha1), `topology`. Raises InvalidArgumentError if an argument is invalid."""
 
     topology_name: pulumi.Output[str]
     """Name of the object: `topology` of a DataCache."""

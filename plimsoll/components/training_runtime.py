@@ -143,7 +143,7 @@ class TrainingRuntimeArgs(ClusterTrainingRuntimeArgs, total=False):
 class TrainingRuntime(Component):
     """A TrainingRuntime (trainer.kubeflow.org/v1alpha1), for the TrainJobs of its namespace.
 
-    `training_runtime` is the object. Raises InvalidArgumentError where an argument does not fit, or a template
+    `training_runtime` is the object. Raises InvalidArgumentError if an argument is invalid, or a template
     contradicts the queue.
     """
 
@@ -183,7 +183,7 @@ class TrainingRuntime(Component):
 class ClusterTrainingRuntime(Component):
     """A ClusterTrainingRuntime (trainer.kubeflow.org/v1alpha1), for the TrainJobs of every namespace.
 
-    `cluster_training_runtime` is the object. Raises InvalidArgumentError where an argument does not fit, or a template
+    `cluster_training_runtime` is the object. Raises InvalidArgumentError if an argument is invalid, or a template
     contradicts the queue.
     """
 

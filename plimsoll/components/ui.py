@@ -10,9 +10,10 @@ from plimsoll.components.access import NAMESPACE, UI
 from plimsoll.components.declaring import Component, child_of, metadata, object_of, valid
 from plimsoll.components.restricted import container_security, pod_security
 from plimsoll.components.specs import ControllerSpec, UiSpec
+from plimsoll.labels import NAMESPACE_NAME
 
 UI_NAME: Final = "plimsoll-ui"
-"""Of the Deployment, the Service, the account and its role."""
+"""Name of the Deployment, the Service, the service account and its role."""
 _LABELS: Final = {"app.kubernetes.io/name": "plimsoll", "app.kubernetes.io/component": "ui"}
 _PORT: Final = 8765
 _SERVICE_PORT: Final = 80
@@ -33,7 +34,7 @@ class UiResourcesArgs(TypedDict, total=False):
 
 
 class UiArgs(TypedDict, total=False):
-    """What the pages get, and who reaches them."""
+    """Resources and settings of the pages, and the proxy that may reach them."""
 
     replicas: pulumi.Input[int]
     proxy: pulumi.Input[UiProxyArgs]
@@ -43,7 +44,7 @@ class UiArgs(TypedDict, total=False):
 
 
 def declare_ui(parent: Component, name: str, fields: Mapping[str, Any]) -> None:
-    """Below a Controller called `name`, of its arguments. Raises InvalidArgumentError."""
+    """Declares the pages as children of the Controller `name`, by its arguments. Raises InvalidArgumentError."""
 
     def of(convert: Any) -> pulumi.Input[Object]:
         def made(known: Mapping[str, Any]) -> Object:
@@ -77,7 +78,7 @@ def declare_ui(parent: Component, name: str, fields: Mapping[str, Any]) -> None:
         spec=of(_deployment_spec),
         opts=child_of(parent, binding),
     )
-    # Not awaited: it has no endpoints before the image is there.
+    # The update does not wait for it: it has no endpoints until its pods run.
     k8s.core.v1.Service(
         parent.named(UI_NAME),
         metadata=metadata(UI_NAME, NAMESPACE, _LABELS, skip_await=True),
@@ -120,7 +121,7 @@ def _container(spec: ControllerSpec, ui: UiSpec) -> Object:
         "args": ["ui", "--host", "0.0.0.0", "--port", str(_PORT), "--no-open"],
         "env": [{"name": name, "value": value} for name, value in ui.env.items()],
         "ports": [{"name": "http", "containerPort": _PORT}],
-        # It answers once its watches are synced.
+        # It answers when its watches are synced.
         "startupProbe": probe(2, 60),
         "livenessProbe": probe(20, 3),
         "readinessProbe": probe(5, 2),
@@ -134,7 +135,7 @@ def _network_policy_spec(spec: ControllerSpec, ui: UiSpec) -> Object:
     """Only the proxy reaches the pages, which have no login; they reach DNS and the given ports."""
     allowed: list[Object] = []
     if ui.proxy is not None:
-        proxy: Object = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": ui.proxy.namespace}}}
+        proxy: Object = {"namespaceSelector": {"matchLabels": {NAMESPACE_NAME: ui.proxy.namespace}}}
         if ui.proxy.pod_labels:
             proxy["podSelector"] = {"matchLabels": ui.proxy.pod_labels}
         allowed = [{"from": [proxy], "ports": [{"protocol": "TCP", "port": _PORT}]}]

@@ -183,7 +183,7 @@ class WorkspaceArgs(ObjectArgs, total=False):
 class Workspace(Component):
     """A Workspace (plimsoll.dev/v1alpha1). The controller writes its status; no Pulumi update waits for it.
 
-    `workspace` is the object. Raises InvalidArgumentError where an argument does not fit.
+    `workspace` is the object. Raises InvalidArgumentError if an argument is invalid.
     """
 
     workspace_name: pulumi.Output[str]
@@ -220,12 +220,13 @@ class Workspace(Component):
 
 
 def _labels(name: str, namespace: str) -> dict[str, str]:
-    """As plimsoll.plan.owned gives them to all that is made for a Workspace."""
+    """The labels that plimsoll.plan.owned gives to every object created for a Workspace."""
     return {WORKSPACE: as_label_value(name), WORKSPACE_NAMESPACE: as_label_value(namespace)}
 
 
 def _spec(spec: WorkspaceSpec) -> dict[str, Any]:
-    """Without empty maps: server-side apply turns one whose last field has gone into null, which the kind refuses."""
+    """Without empty maps: when the last field of a map is removed, server-side apply sets the map to null, which the
+    CRD rejects."""
     manifest = spec.manifest()
     resource = {name: value for name, value in manifest.pop("resource", {}).items() if value != {}}
     return ({"resource": resource} if resource else {}) | manifest

@@ -148,7 +148,7 @@ class Connection:
             headers = {setting["key"]: setting["value"] for setting in settings.values()}
             if not all(value.isprintable() for value in headers.values()):
                 raise ConnectionFailedError(
-                    f"the cluster at {self.server} cannot be asked: the token of {self._account.name} is more than one "
+                    f"the cluster at {self.server} gets no request: the token of {self._account.name} is more than one "
                     "line",
                     self._account.renewal,
                 )
@@ -222,7 +222,9 @@ class Connection:
         if response.status == 401:
             message = f"the cluster at {self.server} does not accept the credentials of {self._account.name}: {message}"
             hint = self._account.renewal
-        elif response.status == 403 and "denied request" not in said:  # a policy's refusal says what to change
+        elif (
+            response.status == 403 and "denied request" not in said
+        ):  # the message of an admission policy says what to change
             hint = "the account lacks this permission: deploy the foundation stack, or use another account"
         return RequestError(response.status, str(status.get("reason") or ""), message, hint)
 

@@ -88,7 +88,7 @@ class ExecPlugin:
             raise self._failure(f"it printed no ExecCredential: {_first(error)}") from None
         version, status = self._settings.api_version, credential.status
         if credential.api_version != version:
-            raise self._failure(f"it speaks {credential.api_version}, and the kubeconfig says {version}")
+            raise self._failure(f"it prints {credential.api_version}, but the kubeconfig sets {version}")
         expires = status.expiration_timestamp
         self._renewal = expires - _EARLY if expires is not None else datetime.max.replace(tzinfo=UTC)
         found = {"token": status.token} if status.token else {}

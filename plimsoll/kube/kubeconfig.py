@@ -10,12 +10,12 @@ from kubernetes import client
 from kubernetes.config import ConfigException
 
 from plimsoll.errors import PlimsollError
+from plimsoll.home import SERVICE_ACCOUNT_FOLDER
 from plimsoll.kube.connection import Connection
 from plimsoll.kube.credentials import load_content
 
 _FILES: Final = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
 """Fields with a path relative to the folder of the kubeconfig."""
-_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
 class SettingsError(PlimsollError):
@@ -48,13 +48,16 @@ class Kubeconfig:
         server = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
         content = {
             "clusters": [
-                {"name": "pod", "cluster": {"server": server, "certificate-authority": str(_ACCOUNT / "ca.crt")}}
+                {
+                    "name": "pod",
+                    "cluster": {"server": server, "certificate-authority": str(SERVICE_ACCOUNT_FOLDER / "ca.crt")},
+                }
             ],
-            "users": [{"name": "pod", "user": {"tokenFile": str(_ACCOUNT / "token")}}],
+            "users": [{"name": "pod", "user": {"tokenFile": str(SERVICE_ACCOUNT_FOLDER / "token")}}],
             "contexts": [{"name": "pod", "context": {"cluster": "pod", "user": "pod"}}],
             "current-context": "pod",
         }
-        space = _ACCOUNT / "namespace"
+        space = SERVICE_ACCOUNT_FOLDER / "namespace"
         return cls(server, space.read_text().strip() if space.exists() else "default", content, "pod", True)
 
     @classmethod

@@ -17,7 +17,7 @@ from plimsoll.model import Snapshot
 from plimsoll.model.cluster import InstanceType
 
 AGAIN: Final = timedelta(minutes=10)
-"""Time until a cloud that did not answer is asked again."""
+"""Time until a cloud that did not answer is queried again."""
 
 log = structlog.get_logger(__name__)
 
@@ -28,13 +28,13 @@ class Answer(NamedTuple):
     types: tuple[InstanceType, ...]
     warnings: tuple[str, ...]
     due: datetime
-    """When the cloud is asked again."""
+    """When the cloud is queried again."""
 
 
 class CloudTypes:
-    """Asks once for each region, and refreshes the answers in the background.
+    """Queries each region once, and refreshes the answers in the background.
 
-    The first answer for a region is waited for, at most half a minute. Answers are stored in `folder`.
+    A snapshot waits for the first answer for a region, at most half a minute. Answers are stored in `folder`.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class CloudTypes:
         )
 
     def refresh(self) -> None:
-        """Asks again, on another thread, for answers that are due."""
+        """Repeats, on another thread, the queries that are due."""
         now = self._clock()
         due = [region for region, answer in self._answers.items() if answer.due <= now]
         if due and (self._asking is None or not self._asking.is_alive()):

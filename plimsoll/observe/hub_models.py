@@ -19,7 +19,7 @@ from plimsoll.observe.model_hub import HubError, read_hub_model
 from plimsoll.presets import catalog_of
 
 AGAIN: Final = timedelta(minutes=1)
-"""Time until a hub that did not answer is asked again."""
+"""Time until a request to a hub that did not answer is repeated."""
 LASTING_AGAIN: Final = timedelta(minutes=10)
 """Time until a model that the hub does not have, or does not permit, is requested again."""
 _AT_ONCE: Final = 4

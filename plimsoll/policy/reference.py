@@ -50,7 +50,7 @@ configure rules, exempt objects and write your own.
 | Place | When |
 |---|---|
 | `pulumi` | by the policy pack, in a preview and an update |
-| `loop` | by the controller, before a planned object is applied |
+| `controller` | by the controller, before a planned object is applied |
 | `cluster` | at admission |
 
 The severity `error` refuses an object there, and `warning` only reports it. A rule that is `off` is checked only if a \
@@ -93,7 +93,7 @@ def _shown(default: Any) -> str:
 def _enforced(rule: Rule) -> Mapping[str, bool]:
     return {
         "pulumi": rule.family is not Family.EXEMPTIONS,
-        "loop": rule.loop and rule.check is not None,
+        "controller": rule.loop and rule.check is not None,
         "cluster": rule.cel is not None,
     }
 

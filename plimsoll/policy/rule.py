@@ -101,7 +101,7 @@ class Rule:
     remedy: str
     """What to change if an object breaks the rule."""
     reads: tuple[str, ...]
-    """Kinds that it reads, for people."""
+    """Kinds that it reads, for documentation and output."""
     check: Check | None = None
     """None if the rule is about all objects together."""
     check_all: CheckAll | None = None

@@ -30,7 +30,7 @@ def withhold(plan: Plan, snapshot: Snapshot, now: datetime) -> Plan:
     warnings += (finding.message for finding in checker.expired())
 
     def allowed(changes: tuple[Change, ...]) -> tuple[Change, ...]:
-        # Of a partial one nothing but its replicas is known.
+        # A partial update has only the fields that change, so the rules cannot be checked on it.
         return tuple(change for change in changes if change.partial or not _refused(change))
 
     def _refused(change: Change) -> bool:
@@ -48,7 +48,7 @@ def withhold(plan: Plan, snapshot: Snapshot, now: datetime) -> Plan:
         update={
             "creations": creations,
             "updates": updates,
-            # A signal is for a pod that is created.
+            # Signals of pods whose creation is withheld are left out.
             "signals": tuple(each for each in plan.signals if each.key not in withheld),
             "withheld": tuple(withheld[key] for key in sorted(withheld, key=str)),
             "warnings": (*plan.warnings, *warnings),

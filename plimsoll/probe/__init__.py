@@ -5,11 +5,10 @@ It imports little, so that it starts quickly on any node: no Kubernetes client, 
 
 from plimsoll.probe.errors import NoGPUError, PartitionedGPUError, ProbeError, SeveralGPUsError
 from plimsoll.probe.finding import find_gpu, sources
-from plimsoll.probe.pod import ACCOUNT, OwnPod
+from plimsoll.probe.pod import OwnPod
 from plimsoll.probe.running import run
 
 __all__ = [
-    "ACCOUNT",
     "NoGPUError",
     "OwnPod",
     "PartitionedGPUError",

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from plimsoll.probe.pod import ACCOUNT
+from plimsoll.home import SERVICE_ACCOUNT_FOLDER
 from plimsoll.probe.running import run
 
 
@@ -17,7 +17,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--once", action="store_true", help="exit when the UUID is written, instead of reserving the GPU"
     )
     parser.add_argument("--root", type=Path, default=Path("/"), help="folder with proc/driver/nvidia")
-    parser.add_argument("--account", type=Path, default=ACCOUNT, help="folder of the pod's service account")
+    parser.add_argument(
+        "--account", type=Path, default=SERVICE_ACCOUNT_FOLDER, help="folder of the pod's service account"
+    )
     parser.add_argument("--patience", type=float, default=10.0, help="seconds to wait for the GPU")
     options = parser.parse_args(arguments)
     return run(

@@ -6,15 +6,13 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 import urllib3
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_random_exponential
 
+from plimsoll.home import SERVICE_ACCOUNT_FOLDER
 from plimsoll.labels import RESERVED_GPU
 from plimsoll.probe.errors import ProbeError
-
-ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
 class _PassingError(ProbeError):
@@ -32,7 +30,9 @@ class OwnPod:
     """Folder of the service account: `token`, which rotates, and `ca.crt`."""
 
     @classmethod
-    def from_environment(cls, environ: Mapping[str, str] = os.environ, account: Path = ACCOUNT) -> "OwnPod":
+    def from_environment(
+        cls, environ: Mapping[str, str] = os.environ, account: Path = SERVICE_ACCOUNT_FOLDER
+    ) -> "OwnPod":
         """Raises ProbeError, which names what the pod's manifest lacks."""
         names = ("POD_NAMESPACE", "POD_NAME", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT")
         missing = [name for name in names if not environ.get(name)]

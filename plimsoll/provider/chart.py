@@ -49,7 +49,7 @@ class Chart:
         if given:
             raise ChartError(
                 f"chart {name}: {', '.join(sorted(given))}: not supported by the built-in kubernetes provider",
-                "leave it away (log in to a registry with `helm registry login`), or use the kubernetes plugin "
+                "omit it (log in to a registry with `helm registry login`), or use the kubernetes plugin "
                 "(provider: plugin)",
             )
         chart = str(plain(inputs.get("chart") or ""))

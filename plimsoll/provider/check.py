@@ -26,7 +26,7 @@ def check(session: Session, request: provider_pb2.CheckRequest) -> Properties:
     if metadata_of(inputs).get("generateName"):
         raise PlimsollError(
             f"{request.name}: metadata.generateName has no meaning with server-side apply",
-            "set metadata.name, or leave both away for an automatic name",
+            "set metadata.name, or omit both for an automatic name",
         )
     olds = plain(decode(request.olds))
     if olds:

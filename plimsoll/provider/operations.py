@@ -194,7 +194,7 @@ def _update_live(call: Call, old: Properties, obj: Object, manager: str, ignored
     live = objects.get(kind, namespace_of(obj), name_of(obj))
     if live is None:
         raise RequestError(
-            404, "NotFound", f"{kind.kind} {id_of(obj)} has gone", "run a refresh, then the update again"
+            404, "NotFound", f"{kind.kind} {id_of(obj)} was deleted", "run a refresh, then the update again"
         )
     if (kind.group, kind.kind) == _DEFINITION:
         # As the plugin does, because an apply would merge versions and schemas instead of replacing them.
@@ -203,7 +203,9 @@ def _update_live(call: Call, old: Properties, obj: Object, manager: str, ignored
         return objects.replace(whole, manager, dry_run=call.preview)
     for path in ignored:
         _keep(obj, live, path)
-    obj["metadata"].pop("managedFields", None)  # an ignored one: the apiserver refuses an apply that has it
+    obj["metadata"].pop(
+        "managedFields", None
+    )  # ignored changes may have set it, and the apiserver refuses an apply that contains it
     if not call.preview:
         take_over(objects, live, former, manager)
     updated = _apply(call, obj, manager)

@@ -1,7 +1,7 @@
-"""What an update would change, and which changes replace the object: fields that are held immutable.
+"""What an update would change, and which changes replace the object because the field is immutable.
 
-The plugin's own list is the contract (its documentation: "immutable fields trigger replacement"); a NodeClaim's
-spec, which Karpenter holds immutable, is ours.
+The list of fields is that of the plugin (its documentation: "immutable fields trigger replacement"), and in addition
+the spec of a NodeClaim, which is immutable in Karpenter.
 """
 
 from dataclasses import dataclass

@@ -22,8 +22,10 @@ from plimsoll.provider.configuration import check_config, diff_config
 from plimsoll.provider.construct import construct
 from plimsoll.provider.replacement import diff
 from plimsoll.provider.session import Call, Cluster, Sessions, Settings
-from plimsoll.provider.state import InitializationFailedError
-from plimsoll.provider.values import decode, encode
+from plimsoll.provider.state import InitializationFailedError, State
+from plimsoll.provider.values import Properties, decode, encode
+
+Create = Callable[[Call, Properties], State]
 
 PLUGIN_VERSION: Final = version("pulumi-kubernetes")
 """The version of pulumi-kubernetes whose tokens and state format are implemented: that of the installed SDK."""
@@ -64,8 +66,9 @@ def _abort_with_state(context: grpc.ServicerContext, error: InitializationFailed
 
 
 class _Provider(provider_pb2_grpc.ResourceProviderServicer):
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, create: Create) -> None:
         self._cluster = cluster
+        self._create = create
         self._sessions = Sessions()
 
     @_answered
@@ -132,7 +135,7 @@ class _Provider(provider_pb2_grpc.ResourceProviderServicer):
     @_answered
     def Create(self, request: Any, context: Any) -> Any:
         call = self._call(request, context, request.preview)
-        state = operations.create(call, decode(request.properties))
+        state = self._create(call, decode(request.properties))
         return provider_pb2.CreateResponse(id=state.id, properties=encode(state.properties, underscored=True))
 
     @_answered
@@ -214,18 +217,18 @@ class Served:
         self.stop()
 
 
-def serve(kubeconfig: Path | None = None, context: str | None = None) -> Served:
+def serve(kubeconfig: Path | None = None, context: str | None = None, create: Create = operations.create) -> Served:
     """Serves the kubernetes tokens against one cluster, on a free port of 127.0.0.1.
 
     Without a kubeconfig: `KUBECONFIG`, the service account of the pod, or `~/.kube/config`. Makes no request to the
-    cluster until an engine asks. Raises PlimsollError where the kubeconfig cannot be used.
+    cluster until an engine asks. `create` makes each object. Raises PlimsollError where the kubeconfig cannot be used.
     """
     cluster = Cluster(Kubeconfig.read(str(kubeconfig), context) if kubeconfig else Kubeconfig.ambient(context))
     server = grpc.server(
         ThreadPoolExecutor(_WORKERS, thread_name_prefix="provider"),
         options=[("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)],
     )
-    provider_pb2_grpc.add_ResourceProviderServicer_to_server(_Provider(cluster), server)
+    provider_pb2_grpc.add_ResourceProviderServicer_to_server(_Provider(cluster, create), server)
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
     log.info(

@@ -29,7 +29,7 @@ class Session:
         self.objects = objects
         self.kubeconfig = kubeconfig
         self.namespace = settings.get("namespace") or kubeconfig.namespace
-        """Where objects go that name no namespace."""
+        """Namespace of objects that set none."""
         self.settings = settings
         self.upsert = settings.flag("upsertExistingObjects", "PULUMI_K8S_UPSERT_EXISTING_OBJECTS")
         self.patch_force = settings.flag("enablePatchForce", "PULUMI_K8S_ENABLE_PATCH_FORCE")

@@ -3,16 +3,20 @@
 from plimsoll.stacks.cluster import stack_cluster
 from plimsoll.stacks.gpu_software import classify
 from plimsoll.stacks.mutation_effect import until_effective
+from plimsoll.stacks.node_overlays import node_overlays
 from plimsoll.stacks.program import run
 from plimsoll.stacks.settings import Settings, settings_of
+from plimsoll.stacks.shared_devices import shared_devices
 from plimsoll.stacks.trainer import has_kai_scheduler_field
 
 __all__ = [
     "Settings",
     "classify",
     "has_kai_scheduler_field",
+    "node_overlays",
     "run",
     "settings_of",
+    "shared_devices",
     "stack_cluster",
     "until_effective",
 ]

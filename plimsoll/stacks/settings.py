@@ -236,7 +236,7 @@ def settings_of(values: Mapping[str, Any]) -> Settings:
         return Settings.model_validate(values)
     except ValidationError as error:
         raise PlimsollError(
-            f"{stack_file()}: {describe_errors(error).removeprefix('object: ')}",
+            f"{stack_file()}: {describe_errors(error)}",
             "correct the file, or the value with `pulumi config set --path`",
         ) from None
 

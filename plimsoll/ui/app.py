@@ -120,7 +120,7 @@ class _Announcements:
         self._feed = feed
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        # Of nginx, and of proxies that follow it: each event is passed on at once.
+        # For nginx, and proxies that read the same header: each event is passed on at once.
         headers = {"x-accel-buffering": "no"}
         await StreamingResponse(self._stream(), media_type="text/event-stream", headers=headers)(scope, receive, send)
 

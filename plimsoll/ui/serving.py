@@ -37,7 +37,7 @@ def _listen(host: str, port: int) -> socket.socket:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host, port))
-        # Requests that come before the server is up wait here.
+        # Requests that arrive before the server has started wait in this queue.
         listener.listen(128)
     except (OSError, OverflowError) as error:
         listener.close()

@@ -49,7 +49,7 @@ class State:
         self._caches = caches
         self._pages: dict[str, str] = {}
         self._due: datetime | None = None
-        """When its Plan would be another one; known once the Plan is made."""
+        """When its Plan may change although the cluster does not; known when the Plan is made."""
 
     def page(self, address: str, render: Callable[[], str]) -> str:
         """The page at an address: rendered once for a version, however many browsers show it."""
@@ -62,7 +62,7 @@ class State:
 
     @property
     def outdated(self) -> bool:
-        """Whether its Plan would be another one now, although the cluster did not change."""
+        """Whether its Plan may be different by now, although the cluster did not change."""
         return self._due is not None and self.time < self._due < self._caches.clock()
 
     @property

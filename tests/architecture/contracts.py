@@ -6,6 +6,13 @@ import grimp
 from importlinter import Contract, ContractCheck, fields, output
 
 
+def inner_modules(graph: grimp.ImportGraph, open_packages: set[str]) -> set[str]:
+    """Modules that are imported by their own package alone."""
+    own = {module for module in graph.modules if not graph.is_module_squashed(module)}
+    packages = {module for module in own if graph.find_children(module)}
+    return {module for module in own - packages if module.rpartition(".")[0] in packages - open_packages}
+
+
 class FrontsContract(Contract):
     """A package is imported through its `__init__`, which lists what other packages may use. `open_packages` are
     packages whose modules may be imported one by one, such as the root package."""
@@ -15,12 +22,10 @@ class FrontsContract(Contract):
 
     def check(self, graph: grimp.ImportGraph, verbose: bool) -> ContractCheck:
         open_packages = set(self.open_packages)  # type: ignore[call-overload]
-        own = {module for module in graph.modules if not graph.is_module_squashed(module)}
-        packages = {module for module in own if graph.find_children(module)}
         found = sorted(
             (importer, imported)
-            for imported in own - packages
-            if (package := imported.rpartition(".")[0]) in packages and package not in open_packages
+            for imported in inner_modules(graph, open_packages)
+            for package in (imported.rpartition(".")[0],)
             for importer in graph.find_modules_that_directly_import(imported)
             if importer != package and not importer.startswith(f"{package}.")
         )

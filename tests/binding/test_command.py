@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll.cli.bind import read_settings
+from plimsoll.bind import read_settings
 from plimsoll.errors import PlimsollError
 
 
@@ -28,7 +28,7 @@ def test_options_override_the_file(tmp_path: Path) -> None:
         ("- a\n", "a mapping is needed"),
         ("reservation: x\n", "a mapping is needed"),
         ("reservation: {image: 'a:1', gracesSeconds: 5}\n", "reservation.gracesSeconds: unknown field"),
-        ("reservation: {image: 'a:1', deadlineSeconds: soon}\n", "reservation.deadlineSeconds"),
+        ("reservation: {image: 'a:1', deadlineSeconds: soon}\n", "bind.yaml: reservation.deadlineSeconds"),
         ("a: [\n", "settings"),
     ],
 )

@@ -12,8 +12,7 @@ import yaml
 from botocore.exceptions import EndpointConnectionError
 from typer.testing import CliRunner
 
-from plimsoll.cli.explain import app as explain_app
-from plimsoll.cli.plan import app as plan_app
+from plimsoll.cli import app
 from plimsoll.model import Snapshot
 from plimsoll.model.api import Environment
 from plimsoll.observe.cloud_types import AGAIN, CloudTypes
@@ -110,9 +109,9 @@ def test_old_answers_are_used_while_they_are_refreshed_in_the_background(tmp_pat
     assert asked.types.version == version + 1
 
 
-@pytest.mark.parametrize("app", [plan_app, explain_app], ids=["plan", "explain"])
+@pytest.mark.parametrize("command", [["plan"], ["explain", "workspace", "ws"]], ids=["plan", "explain"])
 def test_commands_use_the_region_of_the_environment(
-    app: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, requests: Requests
+    command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, requests: Requests
 ) -> None:
     requests.items = [an_item("p9.large", a_device(2, 90_000, "X900"))]
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
@@ -129,11 +128,10 @@ def test_commands_use_the_region_of_the_environment(
     ]
     file = tmp_path / "manifests.yaml"
     file.write_text(yaml.safe_dump_all(manifests))
-    words = ["workspace", "ws"] if app is explain_app else []
-    done = CliRunner().invoke(app, [*words, "-f", str(file), "--output", "json"])
+    done = CliRunner().invoke(app, [*command, "-f", str(file), "--output", "json"])
     assert done.exit_code == 0, done.output
     reported = json.loads(done.stdout)
-    if app is explain_app:
+    if command[0] == "explain":
         assert reported["instanceType"]["source"] == "EC2 in eu-west-1"
     assert requests.regions == [REGION]
 
@@ -146,5 +144,5 @@ def test_without_an_answer_the_output_is_still_one_json_document(
     spec = {"nodeAutoProvisioning": "enabled", "catalog": {"awsRegion": REGION}}
     file = tmp_path / "environment.yaml"
     file.write_text(yaml.safe_dump({"apiVersion": "plimsoll.dev/v1alpha1", "kind": "Environment", "spec": spec}))
-    done = CliRunner().invoke(plan_app, ["-f", str(file), "--output", "json"])
+    done = CliRunner().invoke(app, ["plan", "-f", str(file), "--output", "json"])
     assert any("did not list" in warning for warning in json.loads(done.stdout)["warnings"])

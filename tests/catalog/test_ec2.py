@@ -11,7 +11,7 @@ from botocore.exceptions import EndpointConnectionError
 from botocore.stub import Stubber
 from typer.testing import CliRunner
 
-from plimsoll.cli.estimate import app
+from plimsoll.cli import app
 from plimsoll.cluster.catalog import Catalog
 from plimsoll.observe.aws import AwsError
 from plimsoll.observe.ec2 import MAX_AGE, describe_types, ec2_types
@@ -174,7 +174,7 @@ def test_the_command_lists_the_types_of_the_region(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, requests: Requests
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    arguments = ["phi-4", "--aws-region", "eu-west-1", "--cloud", "aws", "--output", "json"]
+    arguments = ["estimate", "phi-4", "--aws-region", "eu-west-1", "--cloud", "aws", "--output", "json"]
     answer = json.loads(CliRunner().invoke(app, arguments).stdout)
     sources = {each["instance_type"]: each["source"] for each in answer["candidates"]}
     assert sources["p5.48xlarge"] == "EC2 in eu-west-1"

@@ -16,7 +16,7 @@ import yaml
 from botocore.stub import Stubber
 from typer.testing import CliRunner
 
-from plimsoll.cli.prices import app
+from plimsoll.cli import app
 from plimsoll.model.api import EnvironmentSpec
 from plimsoll.observe.aws import AwsError
 from plimsoll.observe.ec2_prices import ec2_prices
@@ -121,16 +121,16 @@ def test_the_command_prints_prices_for_an_environment(tmp_path: Path) -> None:
     own.write_text("name,price_per_hour\ng6.xlarge,0.5\nStandard_NC24ads_A100_v4,3.67\n")
     listed = [a_product("g6.xlarge", "0.8982"), a_product("p5.48xlarge", "60.54"), a_product("p9.large", "1")]
     with answered(listed):
-        done = CliRunner().invoke(app, ["--aws-region", "eu-west-1", "--from", str(own), "--output", "yaml"])
+        done = CliRunner().invoke(app, ["prices", "--aws-region", "eu-west-1", "--from", str(own), "--output", "yaml"])
     assert done.exit_code == 0
     spec = EnvironmentSpec.model_validate(yaml.safe_load(done.stdout))
     assert spec.catalog.prices == {"g6.xlarge": 0.5, "p5.48xlarge": 60.54, "Standard_NC24ads_A100_v4": 3.67}
     assert "2 of 3 instance types in eu-west-1, on demand, in USD" in done.stderr
     with answered(listed):
-        done = CliRunner().invoke(app, ["--aws-region", "eu-west-1", "--all", "--output", "json"])
+        done = CliRunner().invoke(app, ["prices", "--aws-region", "eu-west-1", "--all", "--output", "json"])
     assert json.loads(done.stdout)["catalog"]["prices"]["p9.large"] == 1
 
 
 def test_a_source_must_be_given() -> None:
-    done = CliRunner().invoke(app, [])
+    done = CliRunner().invoke(app, ["prices"])
     assert "no source is given" in str(done.exception)

@@ -5,7 +5,7 @@ from typing import Any, Unpack
 import pytest
 
 from plimsoll.components import Controller, ControllerArgs
-from plimsoll.components.specs.controller import SETTINGS
+from plimsoll.components.specs import CONTROLLER_SETTINGS
 from tests.components.declaring import declared, manifest
 
 ON_A_BUCKET: dict[str, Any] = {"backend": "s3://states", "passphrase": {"name": "plimsoll"}}
@@ -34,7 +34,7 @@ def test_a_single_pod_on_a_volume_ends_before_the_next_one_starts(args: dict[str
 
 def test_variables_that_fields_set_are_refused_in_env() -> None:
     (container,) = deployment(**ON_A_BUCKET)["template"]["spec"]["containers"]
-    assert {each["name"] for each in container["env"]} == set(SETTINGS)
+    assert {each["name"] for each in container["env"]} == set(CONTROLLER_SETTINGS)
 
 
 def test_a_toleration_may_have_seconds() -> None:

@@ -257,7 +257,7 @@ def test_an_output_has_the_effect_of_its_value_or_is_refused_by_name(case: Case)
     if isinstance(secret, str):
         assert secret == unknown
         assert str(case.path[0]) in secret
-        assert "is an Output, and which objects there are depends on it" in secret
+        assert "is an Output, but it determines which objects are declared" in secret
         return
     assert secret == plain(case.component)
     assert HIDDEN in str(unknown) or unknown == secret, "it has no part in the objects"

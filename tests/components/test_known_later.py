@@ -152,7 +152,7 @@ def test_outputs_that_determine_the_number_of_objects_are_refused_by_name(
 ) -> None:
     with pytest.raises(InvalidArgumentError) as caught:
         declared(lambda: program(unknown()))
-    assert f"{field}: is an Output, and which objects there are depends on it" in str(caught.value)
+    assert f"{field}: is an Output, but it determines which objects are declared" in str(caught.value)
 
 
 def test_every_value_of_an_environment_may_be_unknown() -> None:

@@ -118,8 +118,8 @@ def test_topology_and_data_cache_fit_kai_and_leader_worker_set() -> None:
 @pytest.mark.parametrize(
     ("levels", "words"),
     [
-        ([], "at least 1 item"),
-        ([{"node_label": "a"}, {"node_label": "a"}], "a is there twice"),
+        ([], "levels: needs at least one entry"),
+        ([{"node_label": "a"}, {"node_label": "a"}], "a is listed twice"),
         ([{"node_label": "kubernetes.io/hostname"}, {"node_label": "a"}], "can only be the last"),
     ],
 )

@@ -3,6 +3,7 @@
 Pages that start a sandbox: tests/e2e/test_guides.py.
 """
 
+import json
 import re
 import subprocess
 from collections.abc import Callable
@@ -50,15 +51,28 @@ def of_demand(_text: str, done: Done, checkout: Path) -> None:
     assert (checkout / "gpus.html").exists()
 
 
+def of_estimate(text: str, done: Done, _checkout: Path) -> None:
+    (shown,) = re.findall(r"```\n(phi-4-mini-instruct on .*?)```", text, re.DOTALL)
+    printed, rest = done.stdout.split("{", 1)
+    assert [line.split() for line in printed.splitlines()] == [line.split() for line in shown.splitlines()]
+    assert json.loads("{" + rest)["nodes"] == 2
+
+
+def of_ui(_text: str, done: Done, _checkout: Path) -> None:
+    assert "Lower bound of any packing onto these nodes" in done.stdout
+
+
 def of_others(_text: str, done: Done, _checkout: Path) -> None:
     assert done.stdout
 
 
 SAY: dict[str, Callable[[str, Done, Path], None]] = {
     "README.md": of_the_readme,
+    "docs/guides/estimate.md": of_estimate,
     "docs/guides/kai.md": of_kai,
     "docs/guides/kaito.md": of_kaito,
     "docs/guides/packing.md": of_packing,
+    "docs/guides/ui.md": of_ui,
     "docs/reference/demand.md": of_demand,
 }
 PAGES = {str(page): page for page in pages() if not page.needs_sandbox}

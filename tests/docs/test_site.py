@@ -1,4 +1,4 @@
-"""The documentation site: it builds without warnings, contains every page, and its links have targets."""
+"""The documentation site: `make docs` builds it without warnings, contains every page, and its links have targets."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from plimsoll.components.specs import definitions
-from tests.pages import CHECKOUT
+from tests.pages import CHECKOUT, copy_of_checkout, make
 
 pytestmark = pytest.mark.xdist_group("site")
 
@@ -32,12 +32,12 @@ def build(checkout: Path, folder: Path) -> "subprocess.CompletedProcess[str]":
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     pytest.importorskip("mkdocs", reason="the group docs is not installed")
-    folder = tmp_path_factory.mktemp("site")
-    done = build(CHECKOUT, folder)
+    checkout = copy_of_checkout(tmp_path_factory.mktemp("site") / "plimsoll")
+    done = make(checkout, "docs")
     assert done.returncode == 0, done.stderr
     assert "WARNING" not in done.stderr
-    yield folder
-    shutil.rmtree(folder)
+    yield checkout / "build" / "site"
+    shutil.rmtree(checkout)
 
 
 def text_of(page: Path) -> str:

@@ -14,7 +14,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from plimsoll.cli.status import app as status_app
+from plimsoll.cli import app
 from plimsoll.components.specs import definitions
 from plimsoll.errors import PlimsollError
 from plimsoll.kube import Connection, RequestError
@@ -252,17 +252,17 @@ def test_status_shows_the_reported_conditions(admin: Kube, connection: Connectio
     with closing(Reporter(connection)) as reporter:
         report(reporter, read_cluster(connection))
     runner = CliRunner()
-    arguments = ["--kubeconfig", str(sandbox.kubeconfig), "-n", "default"]
-    result = runner.invoke(status_app, [*arguments, "--output", "json"])
+    arguments = ["status", "--kubeconfig", str(sandbox.kubeconfig), "-n", "default"]
+    result = runner.invoke(app, [*arguments, "--output", "json"])
     assert result.exit_code == 0, result.output
     shown = {each["name"]: each for each in orjson.loads(result.stdout)["workspaces"]}["shown"]
     assert (shown["accepted"], shown["reason"]) == (False, "NoMatchingNodes")
-    text = runner.invoke(status_app, arguments).output
+    text = runner.invoke(app, arguments).output
     assert "default/shown: No nodes found matching" in text
 
 
 def test_status_without_the_foundation_names_it(byo_sandbox: Sandbox) -> None:
-    result = CliRunner().invoke(status_app, ["--kubeconfig", str(byo_sandbox.kubeconfig)])
+    result = CliRunner().invoke(app, ["status", "--kubeconfig", str(byo_sandbox.kubeconfig)])
     assert isinstance(result.exception, PlimsollError)
     assert "Workspace" in str(result.exception)
     assert "foundation" in str(result.exception)

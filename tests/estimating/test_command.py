@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from plimsoll.cli.estimate import app
+from plimsoll.cli import app
 from plimsoll.errors import PlimsollError
 
 
 def run(*arguments: str) -> Result:
-    return CliRunner().invoke(app, list(arguments))
+    return CliRunner().invoke(app, ["estimate", *arguments])
 
 
 def reported(*arguments: str, exit_code: int = 0) -> dict[str, Any]:

@@ -10,9 +10,10 @@ import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
 from plimsoll.apply.state import State
-from plimsoll.cli.fleet import read_fleet
+from plimsoll.cli import app
 from plimsoll.errors import PlimsollError
 from plimsoll.kube import Kubeconfig
 from plimsoll.observe.cluster import Store, Stores
@@ -112,7 +113,8 @@ def test_a_fleet_is_read_or_refused_with_its_file(
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "fleet.yaml"
     path.write_text(yaml.safe_dump(content))
-    try:
-        read_fleet(path)
-    except PlimsollError as error:
-        assert str(path) in str(error)
+    nowhere = {"KUBECONFIG": str(path.with_name("missing"))}  # of a cluster without a kubeconfig of its own
+    done = CliRunner().invoke(app, ["status", "--fleet", str(path)], env=nowhere)
+    if done.exception is not None:
+        assert isinstance(done.exception, PlimsollError), repr(done.exception)
+        assert str(path) in str(done.exception)

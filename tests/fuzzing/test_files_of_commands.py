@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+from plimsoll.bind import read_settings
 from plimsoll.cli import app
-from plimsoll.cli.bind import read_settings
 from plimsoll.errors import PlimsollError
 from plimsoll.sandbox.nodes import read_node_list
 from tests.fuzzing.damage import OBJECTS, damaged, damaged_text

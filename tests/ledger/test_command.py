@@ -9,7 +9,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from plimsoll.cli.gpus import app
+from plimsoll.cli import app
 from plimsoll.labels import GPU_GROUP, RESERVED_GPU
 from plimsoll.model.kai import NAMESPACE
 
@@ -57,7 +57,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_json_has_each_group_in_mib(folder: Path) -> None:
-    done = CliRunner().invoke(app, ["-f", str(folder), "--output", "json"])
+    done = CliRunner().invoke(app, ["gpus", "-f", str(folder), "--output", "json"])
     assert done.exit_code == 0, done.output
     (node,) = json.loads(done.stdout)["nodes"]
     assert (node["name"], node["freeGPUs"], node["freeMilli"]) == ("n1", 1, [749.939, 1000])
@@ -92,7 +92,7 @@ def test_parts_of_gpus_are_counted_by_resource(folder: Path) -> None:
     node = a_node_of_parts("A100", **{"gpu": "1", "gpu.shared": "8", "mig-1g.5gb": "7", "mig-2g.10gb": "0"})
     pods = [a_pod_of_parts("b", "gpu.shared", 2), a_pod_of_parts("a", "gpu.shared", 3)]
     (folder / "cluster.yaml").write_text(yaml.safe_dump_all([node, *pods]))
-    done = CliRunner().invoke(app, ["-f", str(folder), "--output", "json"])
+    done = CliRunner().invoke(app, ["gpus", "-f", str(folder), "--output", "json"])
     assert done.exit_code == 0, done.output
     (found,) = json.loads(done.stdout)["nodes"]
     assert (found["gpus"], found["freeGPUs"]) == (1, 1)
@@ -105,7 +105,7 @@ def test_parts_of_gpus_are_counted_by_resource(folder: Path) -> None:
 def test_a_node_without_whole_gpus_is_shown_with_its_parts(folder: Path) -> None:
     parts = [a_node_of_parts("A100", **{"mig-1g.5gb": "7"}), a_pod_of_parts("slice", "mig-1g.5gb", 9)]
     (folder / "cluster.yaml").write_text(yaml.safe_dump_all(parts))
-    done = CliRunner().invoke(app, ["-f", str(folder)])
+    done = CliRunner().invoke(app, ["gpus", "-f", str(folder)])
     assert done.exit_code == 0
     assert re.search(r"parts +A100 +7 mig-1g\.5gb +9 +0 +team/slice", done.output)
 
@@ -114,12 +114,12 @@ def test_replicas_that_keep_the_name_are_no_whole_gpus(folder: Path) -> None:
     node = a_node_of_parts("A100-SHARED", gpu="4")
     node["metadata"]["labels"] |= {"nvidia.com/gpu.count": "1", "nvidia.com/gpu.replicas": "4"}
     (folder / "cluster.yaml").write_text(yaml.safe_dump_all([node, a_pod_of_parts("one", "gpu", 1)]))
-    done = CliRunner().invoke(app, ["-f", str(folder)])
+    done = CliRunner().invoke(app, ["gpus", "-f", str(folder)])
     assert re.search(r"1 devices? used +1 +0", done.output) and re.search(r"3 devices free +0 +3", done.output)
 
 
 def test_a_discrepancy_is_exit_code_2(folder: Path) -> None:
     (folder / "cluster.yaml").write_text(yaml.safe_dump_all([NODE, SHARE]))
-    done = CliRunner().invoke(app, ["-f", str(folder)])
+    done = CliRunner().invoke(app, ["gpus", "-f", str(folder)])
     assert done.exit_code == 2
     assert "NoReservation: no reservation pod holds the GPU of group g" in done.output

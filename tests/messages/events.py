@@ -62,7 +62,7 @@ def _failed(reason: Failed) -> WorkspaceStatus:
 
 
 def _interrupted() -> WorkspaceStatus:
-    message = "0 of 1 NodeClaim ready; spot nodes are interrupted: n; 1 NodeClaim serve or are requested instead"
+    message = "0 of 1 NodeClaim ready; spot nodes are interrupted: n; 1 NodeClaim serving or requested instead"
     condition = {"type": "NodeClaimsReady", "status": "False", "reason": "SpotInterrupted", "message": message}
     return WorkspaceStatus.model_validate({"conditions": [condition]})
 

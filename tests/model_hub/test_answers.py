@@ -12,9 +12,7 @@ import yaml
 from kubernetes import client
 from typer.testing import CliRunner
 
-from plimsoll.cli.estimate import app as estimate
-from plimsoll.cli.explain import app as explain_app
-from plimsoll.cli.plan import app as plan_app
+from plimsoll.cli import app
 from plimsoll.errors import PlimsollError
 from plimsoll.kube import Connection, RequestError
 from plimsoll.labels import API_VERSION
@@ -239,16 +237,16 @@ def test_the_config_map_is_read_as_it_was_written(hub: Hub, asking: Asking) -> N
 def test_estimate_reads_a_model_with_the_option_hub(hub: Hub, tmp_path: Path) -> None:
     hub.add(NAME)
     on = ["--instance-type", "Standard_NC24ads_A100_v4", "--output", "json"]
-    reported = CliRunner().invoke(estimate, [NAME, "--hub", hub.url, *on])
+    reported = CliRunner().invoke(app, ["estimate", NAME, "--hub", hub.url, *on])
     assert reported.exit_code == 0, reported.output
     file = tmp_path / "environment.yaml"
     spec = {"modelHub": {"endpoint": hub.url}}
     file.write_text(yaml.safe_dump({"apiVersion": "plimsoll.dev/v1alpha1", "kind": "Environment", "spec": spec}))
-    assert CliRunner().invoke(estimate, [NAME, "-f", str(file), *on]).output == reported.output
+    assert CliRunner().invoke(app, ["estimate", NAME, "-f", str(file), *on]).output == reported.output
     with pytest.raises(PlimsollError, match="neither a preset"):
-        CliRunner().invoke(estimate, [NAME, *on], catch_exceptions=False)
+        CliRunner().invoke(app, ["estimate", NAME, *on], catch_exceptions=False)
     with pytest.raises(PlimsollError, match="not a URL"):
-        CliRunner().invoke(estimate, [NAME, "--hub", "huggingface.co", *on], catch_exceptions=False)
+        CliRunner().invoke(app, ["estimate", NAME, "--hub", "huggingface.co", *on], catch_exceptions=False)
 
 
 def test_plan_from_files_reads_a_model(hub: Hub, tmp_path: Path) -> None:
@@ -268,7 +266,7 @@ def test_plan_from_files_reads_a_model(hub: Hub, tmp_path: Path) -> None:
     ]
     file = tmp_path / "manifests.yaml"
     file.write_text(yaml.safe_dump_all(manifests))
-    planned = CliRunner().invoke(plan_app, ["-f", str(file)])
+    planned = CliRunner().invoke(app, ["plan", "-f", str(file)])
     assert planned.exit_code == 0, planned.output
-    explained = CliRunner().invoke(explain_app, ["workspace", "law", "-f", str(file)])
+    explained = CliRunner().invoke(app, ["explain", "workspace", "law", "-f", str(file)])
     assert explained.exit_code == 0, explained.output

@@ -10,6 +10,7 @@ from kubernetes import client
 
 from plimsoll.kube import Connection, ConnectionFailedError, RequestError
 from plimsoll.observe.cluster import NODES, PODS, read_cluster
+from tests.awaiting import await_condition
 from tests.observing.apiserver import FakeApiserver
 
 KUBECONFIG = """
@@ -154,13 +155,16 @@ def test_an_unreachable_server_has_one_error(connection: Connection, slept: list
     assert slept == []
 
 
-def test_credentials_are_read_again_after_a_moment(
-    cluster: FakeApiserver, connection: Connection, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_credentials_are_read_again_after_a_moment(cluster: FakeApiserver, connection: Connection) -> None:
     cluster.put(NODES.path, "n")
-    monkeypatch.setattr("plimsoll.kube.connection._AUTHORIZATION_SECONDS", 0.0)
-    configuration = connection._configuration
-    for token in ("old", "new"):
+    configuration = client.Configuration()
+    configuration.host = connection.server
+    renewing = Connection(configuration)
+
+    def sent(token: str) -> bool:
         configuration.api_key["authorization"] = token
-        connection.request("GET", NODES.path, query={"limit": "1"})
-    assert [request.authorization for request in cluster.requests] == ["old", "new"]
+        renewing.request("GET", NODES.path, query={"limit": "1"})
+        return cluster.requests[-1].authorization == token
+
+    assert sent("old")
+    await_condition(lambda: sent("new"))

@@ -8,7 +8,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from plimsoll.cli.plan import app
+from plimsoll.cli import app
 
 A100 = "NVIDIA-A100-SXM4-80GB"
 GPU = "nvidia.com/gpu"
@@ -57,7 +57,7 @@ def template(gib: float | None = None, tolerations: Any = (), **more: Any) -> di
 def planned(tmp_path: Path, *documents: Any) -> tuple[int, dict[str, Any]]:
     file = tmp_path / "cluster.yaml"
     file.write_text(yaml.safe_dump_all(documents), "utf-8")
-    done = CliRunner().invoke(app, ["-f", str(file), "--output", "json"])
+    done = CliRunner().invoke(app, ["plan", "-f", str(file), "--output", "json"])
     assert done.exit_code in (0, 2), done.output
     return done.exit_code, json.loads(done.stdout)
 
@@ -256,7 +256,7 @@ def test_refused(documents: list[Any], reason: str, reported: list[str], tmp_pat
 def test_an_unknown_selector_operator_is_an_error_with_the_known_ones(operator: str, tmp_path: Path) -> None:
     file = tmp_path / "cluster.yaml"
     file.write_text(yaml.safe_dump_all([node(), workspace(selector=expression(operator, "1"))]), "utf-8")
-    error = CliRunner().invoke(app, ["-f", str(file)]).exception
+    error = CliRunner().invoke(app, ["plan", "-f", str(file)]).exception
     assert "matchExpressions[0].operator" in str(error)
     assert "'In', 'NotIn', 'Exists' or 'DoesNotExist'" in str(error)
 

@@ -13,7 +13,7 @@ import yaml
 from plimsoll.labels import INSTANCE_TYPE
 from plimsoll.model import Snapshot
 from plimsoll.observe.files import ManifestError, snapshot_from_files
-from plimsoll.plan.demand import plan_demand
+from plimsoll.plan.demand import DemandPlanner
 
 NODE: dict[str, Any] = {
     "apiVersion": "v1",
@@ -122,7 +122,7 @@ def test_other_kinds_are_skipped_with_one_warning_each(tmp_path: Path) -> None:
 
 WRONG: list[Any] = [
     pytest.param({"spec": {"resorce": {}}}, "spec.resorce: unknown field", id="unknown field"),
-    pytest.param({"spec": None}, "spec: Field required", id="no spec"),
+    pytest.param({"spec": None}, "spec: is required", id="no spec"),
     pytest.param({"spec": {"inference": {"preset": {"name": "x"}, "replicas": -1}}}, "inference.replicas", id="neg"),
     pytest.param(
         {"spec": {"inference": {"preset": {"name": "x"}, "gpuMemoryGiB": "16Gi"}}},
@@ -334,7 +334,7 @@ def test_requirements_of_another_type_name_no_instance_type(tmp_path: Path, requ
     snapshot = read(tmp_path, yaml.safe_dump_all([claim, pool]))
     assert [each.instance_types for each in snapshot.node_claims] == [()]
     assert [each.instance_types for each in snapshot.node_pools] == [()]
-    assert not plan_demand(snapshot).demands
+    assert not DemandPlanner().plan(snapshot).demands
 
 
 @pytest.mark.parametrize("replicas", [-1, 2**31])

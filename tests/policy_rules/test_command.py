@@ -109,7 +109,8 @@ def test_exemptions_are_evaluated_at_the_given_date(tmp_path: Path) -> None:
     ("config", "words"),
     [
         ({"rule": {}}, "rule: unknown field"),
-        ({"rules": {"none": {}}}, "there is no rule 'none'"),
+        ({"rules": {"none": {}}}, "rules: there is no rule 'none'"),
+        ({"rules": {"gpu-budget": {"options": {"gpus": 1}}}}, "options of rule gpu-budget: gpus: unknown field"),
         ({"environment": {"nodeAutoProvisioning": "yes"}}, "environment.nodeAutoProvisioning"),
     ],
 )
@@ -117,6 +118,7 @@ def test_a_wrong_configuration_is_exit_code_1(config: dict[str, Any], words: str
     done = plimsoll("policy", "check", "-", "-c", configured(tmp_path, config), given=yaml.safe_dump(a_pod()))
     assert (done.returncode, done.stdout) == (1, "")
     assert words in done.stderr
+    assert f"{tmp_path}/" in done.stderr
 
 
 def test_values_and_chart_files_are_detected_by_their_names(tmp_path: Path) -> None:
@@ -160,6 +162,6 @@ def test_list_shows_every_rule_with_its_options() -> None:
     rules = json.loads(plimsoll("policy", "list", "--output", "json").stdout)
     by_name = {each["rule"]: each for each in rules}
     assert by_name["node-pool-consolidation"]["options"] == {"minimumSeconds": 300}
-    assert by_name["gpu-share-fraction"]["enforced"] == ["pulumi", "loop", "cluster"]
+    assert by_name["gpu-share-fraction"]["enforced"] == ["pulumi", "controller", "cluster"]
     assert "queue-cycle" in by_name
     assert "node-pool-consolidation" in plimsoll("policy", "list").stdout

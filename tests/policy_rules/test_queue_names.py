@@ -4,6 +4,9 @@ from typing import Any
 
 import pytest
 
+from plimsoll.cluster.queues import check_queues
+from plimsoll.model.meta import Severity
+from plimsoll.policy import RULES
 from tests.policy_rules.manifests import (
     Manifest,
     a_deployment,
@@ -33,6 +36,13 @@ def test_a_pod_of_kai_with_gpus_names_a_queue(pod: Manifest) -> None:
 )
 def test_other_pods_need_no_queue(pod: Manifest) -> None:
     assert broken(pod) == []
+
+
+def test_a_finding_of_the_queue_check_has_the_same_severity_as_a_rule() -> None:
+    wrong = [a_queue("a", "gone"), {**a_queue("b"), "spec": {"resources": {"gpu": {"quota": 8, "limit": 4}}}}]
+    checked = {each.rule: each.severity for each in check_queues(wrong)}
+    assert {Severity.ERROR, Severity.WARNING} == set(checked.values())
+    assert {name: RULES[name].severity for name in checked} == checked
 
 
 def test_if_queues_are_declared_every_gpu_workload_names_one() -> None:

@@ -1,6 +1,7 @@
 """The GPU that a probe finds, and its exit code if there are none or several."""
 
 import os
+import runpy
 import subprocess
 import sys
 import types
@@ -10,12 +11,19 @@ from typing import Any
 import pytest
 
 from plimsoll.probe import NoGPUError, PartitionedGPUError, SeveralGPUsError, find_gpu, sources
-from plimsoll.probe.__main__ import main
 from tests.probing.driver_files import OTHER, RELEASES, UNOPENED, UUID, a_gpu, a_mig_instance
 
 
 def find(root: Path, timeout: float = 0.0) -> str:
     return find_gpu(sources(root), timeout)
+
+
+def main(*arguments: str) -> object:
+    """Runs `python -m plimsoll.probe` in this process, and returns its exit code."""
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit) as ended:
+        patch.setattr(sys, "argv", ["plimsoll.probe", *arguments])
+        runpy.run_module("plimsoll.probe", run_name="__main__")
+    return ended.value.code
 
 
 class Nvml(types.ModuleType):
@@ -154,7 +162,7 @@ def test_a_gpu_that_appears_in_time_is_found(tmp_path: Path) -> None:
 
 def test_printing_needs_no_cluster(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     a_gpu(tmp_path)
-    assert main(["--print", "--root", str(tmp_path)]) == 0
+    assert main("--print", "--root", str(tmp_path)) == 0
     assert capsys.readouterr().out == f"{UUID}\n"
 
 
@@ -164,20 +172,20 @@ def test_each_way_to_fail_has_its_exit_code(
 ) -> None:
     for number, uuid in enumerate(gpus):
         a_gpu(tmp_path, uuid, f"0000:0{number}:00.0")
-    assert main(["--print", "--root", str(tmp_path), "--patience", "0"]) == code
+    assert main("--print", "--root", str(tmp_path), "--patience", "0") == code
     assert capsys.readouterr().err.startswith("error: ")
 
 
 def test_a_slice_has_an_exit_code(tmp_path: Path) -> None:
     a_mig_instance(tmp_path)
-    assert main(["--print", "--root", str(tmp_path)]) == 5
+    assert main("--print", "--root", str(tmp_path)) == 5
 
 
 def test_outside_of_a_pod_it_says_what_is_missing(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         for name in ("POD_NAME", "POD_NAMESPACE", "KUBERNETES_SERVICE_HOST"):
             patch.delenv(name, raising=False)
-        assert main([]) == 1
+        assert main() == 1
     assert "POD_NAMESPACE, POD_NAME" in capsys.readouterr().err
 
 

@@ -1,15 +1,14 @@
 """`plimsoll adopt`: objects of a cluster become settings of a stack, or are left out with a message."""
 
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import yaml
 from typer.testing import CliRunner
 
-from plimsoll.cli import adopt as command
-from plimsoll.kube import Connection
+from plimsoll.cli import app
+from plimsoll.kube import Connection, RequestError
 from plimsoll.project import adopt
 from plimsoll.stacks import settings_of
 from tests.components.declaring import declared, manifest
@@ -31,6 +30,24 @@ def kaito(namespace: str) -> dict[str, Any]:
         "inference": {"preset": {"name": "phi-4"}},
         "status": {"conditions": []},
     }
+
+
+class Queues:
+    """A connection to a cluster that has one queue, and no other kind."""
+
+    def __init__(self, queue: dict[str, Any]) -> None:
+        self._answers: dict[str, dict[str, Any]] = {
+            "/apis/scheduling.run.ai": {"preferredVersion": {"groupVersion": "scheduling.run.ai/v2"}},
+            "/apis/scheduling.run.ai/v2/queues": {"items": [queue]},
+        }
+
+    def request(self, _method: str, path: str) -> dict[str, Any]:
+        if path not in self._answers:
+            raise RequestError(404, "NotFound", path)
+        return self._answers[path]
+
+    def close(self) -> None:
+        pass
 
 
 def test_the_written_settings_are_valid() -> None:
@@ -93,10 +110,9 @@ def test_undeclared_fields_of_a_node_pool_stay() -> None:
 @pytest.mark.parametrize("text", ["1e3", "16e0", "0o7", "1000m", ".5", "-1", "text", "true", ""])
 def test_strings_stay_strings_in_yaml_1_1_and_1_2(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     queue = {"metadata": {"name": "q"}, "spec": {"displayName": text}}
-    monkeypatch.setattr(command, "_listed", lambda _, group, plural, kind: [queue | {"kind": kind}][: kind == "Queue"])
-    monkeypatch.setattr(Connection, "open", lambda *_: SimpleNamespace(close=lambda: None))
+    monkeypatch.setattr(Connection, "open", lambda *_: Queues(queue))
     (tmp_path / "Pulumi.yaml").write_text("name: gpu-capacity")
-    done = CliRunner().invoke(command.app, [str(tmp_path)])
+    done = CliRunner().invoke(app, ["adopt", str(tmp_path)])
     assert done.exit_code == 0, done.output
     written = (tmp_path / "Pulumi.objects.yaml").read_text()
     assert yaml.safe_load(written)["config"]["queues"]["q"]["displayName"] == text

@@ -7,7 +7,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from plimsoll.cli.init import app
+from plimsoll.cli import app
 from plimsoll.errors import PlimsollError
 from plimsoll.project import ENVIRONMENT, ClusterKind, project_files, template_files, write_project
 from plimsoll.stacks import settings_of
@@ -34,16 +34,16 @@ def test_there_are_no_placeholders(kind: ClusterKind) -> None:
 
 def test_a_project_is_written_and_never_over_another(tmp_path: Path) -> None:
     runner = CliRunner()
-    done = runner.invoke(app, [str(tmp_path / "gpu-capacity"), "--on", "aws"])
+    done = runner.invoke(app, ["init", str(tmp_path / "gpu-capacity"), "--on", "aws"])
     assert done.exit_code == 0, done.output
     assert yaml.safe_load((tmp_path / "gpu-capacity" / "Pulumi.yaml").read_text())["name"] == "gpu-capacity"
-    again = runner.invoke(app, [str(tmp_path / "gpu-capacity"), "--on", "aws"])
+    again = runner.invoke(app, ["init", str(tmp_path / "gpu-capacity"), "--on", "aws"])
     assert isinstance(again.exception, PlimsollError)
     assert "these files exist already" in str(again.exception)
 
 
 def test_without_a_terminal_the_kind_is_required(tmp_path: Path) -> None:
-    done = CliRunner().invoke(app, [str(tmp_path / "gpu-capacity")])
+    done = CliRunner().invoke(app, ["init", str(tmp_path / "gpu-capacity")])
     assert "--on is missing" in str(done.exception)
 
 

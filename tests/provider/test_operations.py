@@ -97,7 +97,7 @@ def test_an_update_does_not_create_a_deleted_object(call: Call, cluster: Apiserv
     made = create(call, a_config_map(a="1"))
     made = update(call, made.properties, a_config_map(a="2"), [])
     cluster.change(f"{PATH}/one", None)
-    with pytest.raises(RequestError, match="has gone"):
+    with pytest.raises(RequestError, match="was deleted"):
         update(call, made.properties, a_config_map(a="3"), [])
     assert cluster.objects == {}
 

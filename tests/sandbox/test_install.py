@@ -143,9 +143,7 @@ def test_too_little_disk_is_an_error_before_a_build(
 def test_builds_side_by_side_stay_within_memory_and_cores(
     monkeypatch: pytest.MonkeyPatch, gib: int, builds: int
 ) -> None:
-    memory = type("Memory", (), {"available": gib * 1024**3})()
-    monkeypatch.setattr(psutil, "virtual_memory", lambda: memory)
-    monkeypatch.setattr("plimsoll.sandbox.parts.toolchain._group_memory", lambda: None)
+    monkeypatch.setattr("plimsoll.sandbox.parts.toolchain.available_memory", lambda: gib * 1024**3)
 
     assert builds_at_once(cores=4) == builds
 

@@ -7,7 +7,7 @@ import yaml
 
 from plimsoll.components.specs import ExistingGpuSoftware, GpuDiscoverySpec
 from plimsoll.model.karpenter import NodePoolSpec
-from plimsoll.stacks.node_overlays import node_overlays
+from plimsoll.stacks import node_overlays
 from tests.stacks.test_settings import run_stack
 
 CLASS = {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"}

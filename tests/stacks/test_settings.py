@@ -24,7 +24,7 @@ def refusal(**values: Any) -> str:
     [
         ({"workspaces": {"a": {**WORKSPACE, "queu": "x"}}}, "workspaces.a.queu: unknown field"),
         ({"workspaces": {"a": {"inference": {"replicas": "many"}}}}, "workspaces.a.inference.replicas"),
-        ({"nodePools": {"gpu": {}}}, "nodePools.gpu.nodeClassRef: Field required"),
+        ({"nodePools": {"gpu": {}}}, "nodePools.gpu.nodeClassRef: is required"),
         ({"queues": {"a": {"resources": {"gpu": {"quota": -3}}}}}, "queues.a.resources.gpu.quota"),
         ({"environment": {"nodeAutoProvisioning": "on"}}, "environment.nodeAutoProvisioning"),
         ({"environments": {}}, "environments: unknown field"),
@@ -42,7 +42,7 @@ def refusal(**values: Any) -> str:
         ({"queues": {"a": {"preemptMinRuntime": "1d"}}}, "not a duration"),
         ({"queues": {"a": {"parentQueue": "a"}}}, "form a cycle, a -> a"),
         ({"clusterQueues": ["No_Queue"]}, "clusterQueues[0]: is not a queue name"),
-        ({"trainingRuntimes": {"torch": {}}}, "trainingRuntimes.torch.template: Field required"),
+        ({"trainingRuntimes": {"torch": {}}}, "trainingRuntimes.torch.template: is required"),
         (
             {"clusterTrainingRuntimes": {"torch": {"namespace": "a"}}},
             "clusterTrainingRuntimes.torch.namespace: unknown field",

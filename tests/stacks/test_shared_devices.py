@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from plimsoll.components.specs import ExistingGpuSoftware, GpuDiscoverySpec
-from plimsoll.stacks.shared_devices import shared_devices
+from plimsoll.stacks import shared_devices
 from tests.stacks.test_node_overlays import CLASS, EIGHT, FOUR, ONE, a_discovery, a_pool, gpu
 from tests.stacks.test_settings import run_stack
 

@@ -66,23 +66,23 @@ REFUSED: Final[Mapping[str, tuple[dict[str, Any], str]]] = {
     "an unknown policy": (runtime(policy={"kai": {"queueName": "a"}}), "podGroupPolicy.kai"),
     "pods of another queue": (
         runtime(job(metadata={"labels": _OTHER}), policy=KAI),
-        f"object: {_PODS}.metadata.labels",
+        f"{_PODS}.metadata.labels",
     ),
     "a Job of another queue": (
         runtime(job("a"), _labelled("b", _OTHER), policy=KAI),
-        f"object: {_JOBS}[1].template.metadata.labels",
+        f"{_JOBS}[1].template.metadata.labels",
     ),
     "a JobSet of another queue": (
         {"template": {"metadata": {"labels": _OTHER}, "spec": {"replicatedJobs": [job()]}}, "podGroupPolicy": KAI},
-        "object: template.metadata.labels",
+        "template.metadata.labels",
     ),
     "a label that KAI does not read": (
         runtime(job(metadata={"labels": {"scheduling.kai.io/queue": "a"}}), policy=KAI),
-        f"object: {_PODS}.metadata.labels",
+        f"{_PODS}.metadata.labels",
     ),
     "an annotation that KAI does not read": (
         runtime(job(metadata={"annotations": {"scheduling.kai.io/pod-group": "a"}}), policy=KAI),
-        f"object: {_PODS}.metadata.annotations",
+        f"{_PODS}.metadata.annotations",
     ),
     "two Jobs of one name": (runtime(job("a"), job("a")), _JOBS),
     "no Job": ({"template": {"spec": {"replicatedJobs": []}}}, _JOBS),

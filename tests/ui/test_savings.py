@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from plimsoll.cli.savings import app
+from plimsoll.cli import app
 from plimsoll.cost import Prices, Savings, savings
 from plimsoll.labels import DEMAND, ENVIRONMENT
 from plimsoll.model.api import TRIGGER_NAMESPACE
@@ -251,13 +251,13 @@ def test_a_cluster_without_usable_nodes_saves_nothing() -> None:
 
 
 def test_the_command_prints_removable_nodes_moves_and_the_bound() -> None:
-    arguments = ["-f", str(CHECKOUT / "examples" / "cluster"), "--output", "json"]
+    arguments = ["savings", "-f", str(CHECKOUT / "examples" / "cluster"), "--output", "json"]
     done = CliRunner().invoke(app, arguments)
     reported = json.loads(done.stdout)
     assert reported["unit"] == "price"
     assert reported["least"] <= reported["repacked"] <= reported["now"] - reported["saved"] + 1e-6
     going = {name for group in reported["groups"] for name in group["removable"]}
     assert {move["source"] for move in reported["moving"]["moves"]} <= going
-    shown = CliRunner().invoke(app, arguments[:2]).stdout
+    shown = CliRunner().invoke(app, arguments[:3]).stdout
     assert all(f"{name}" in shown for name in going)
     assert "Lower bound of any packing onto these nodes" in shown

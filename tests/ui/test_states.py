@@ -6,8 +6,7 @@ from datetime import UTC, datetime, timedelta
 from bench.large_cluster import Situation, a_cluster
 from plimsoll.cluster.pods import IndexedPods
 from plimsoll.model import Snapshot
-from plimsoll.ui import Feed
-from plimsoll.ui.state import States
+from plimsoll.ui import Feed, States
 from tests.builders import NC24, a_claim, a_snapshot, a_workspace
 
 NOW = datetime(2026, 11, 22, 9, 13, tzinfo=UTC)

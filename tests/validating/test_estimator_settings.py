@@ -10,7 +10,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from plimsoll.cli.estimate import app
+from plimsoll.cli import app
 from plimsoll.model.api import Workspace
 from plimsoll.plan import explain, plan, validate
 from tests.builders import NC24, a_node, a_snapshot, a_workspace, an_environment
@@ -47,7 +47,7 @@ def test_flags_verdict_and_explanation_use_the_same_estimate(
         yaml.safe_dump({"apiVersion": "plimsoll.dev/v1alpha1", "kind": "Environment", "spec": spec}), "utf-8"
     )
     for given in (flags, ["-f", str(file)]):
-        done = CliRunner().invoke(app, [LLAMA, "-t", NC24, "--output", "json", *given])
+        done = CliRunner().invoke(app, ["estimate", LLAMA, "-t", NC24, "--output", "json", *given])
         assert json.loads(done.stdout)["nodes"] == nodes
     workspace = a_workspace(preset=LLAMA, instance_type=NC24)
     snapshot = a_snapshot(workspace, environment=an_environment(nap=True, estimator=declared))
@@ -69,7 +69,7 @@ def test_existing_nodes_have_the_same_number(declared: dict[str, Any], _: object
     "instance_type", [NC24, "Standard_NC80adis_H100_v5", "Standard_NV36ads_A10_v5", "Standard_ND96isr_H200_v5"]
 )
 def test_the_number_of_provisioned_nodes_is_the_estimate(name: str, instance_type: str) -> None:
-    reported = json.loads(CliRunner().invoke(app, [name, "-t", instance_type, "--output", "json"]).stdout)
+    reported = json.loads(CliRunner().invoke(app, ["estimate", name, "-t", instance_type, "--output", "json"]).stdout)
     [verdict] = validate(a_snapshot(a_workspace(preset=name, instance_type=instance_type), nap=True))
     assert (verdict.accepted, verdict.per_replica_node_count) == (True, reported["nodes"])
 

@@ -55,7 +55,7 @@ class Controller:
                         self._service.completed, on_begin=self._service.status.beat, on_failure=self._service.failed
                     )
             except EnvironmentChangedError as error:
-                log.warning("another Environment", error=error.message)
+                log.warning("the Environment was deleted or replaced: starting again", error=error.message)
             except LeaseLostError as error:
                 log.error("the Lease is lost: waiting for it", error=error.message)
             except WriterStoppingError:
@@ -130,7 +130,7 @@ class Controller:
             applier.start(wait_seconds, status.beat)
         status.become(ControllerState.ACTIVE, writer.environment, applier.identity)
         self._service.has_lease(writer.environment)
-        log.info("at work", environment=writer.environment, identity=applier.identity)
+        log.info("the controller is active", environment=writer.environment, identity=applier.identity)
 
 
 def _until(deadline: float | None) -> float:

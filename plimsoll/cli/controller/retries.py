@@ -58,7 +58,7 @@ def retry_transient(call: Callable[[], T], stopping: Stopping, on_failure: Calla
 
     def log_and_report(state: RetryCallState) -> None:
         error = state.outcome.exception() if state.outcome is not None else None
-        log.warning("trying again", error=str(error), next_seconds=state.upcoming_sleep)
+        log.warning("a request failed: trying again", error=str(error), next_seconds=state.upcoming_sleep)
         if isinstance(error, PlimsollError):
             on_failure(error)
 

@@ -63,7 +63,7 @@ class ControllerStatus:
     def as_json(self) -> dict[str, object]:
         with self._lock:
             return {
-                "standing": self._state.value,
+                "state": self._state.value,
                 "environment": self._environment,
                 "leaseHolder": self._holder,
                 "secondsSinceRound": round(self._clock() - self._beat, 1),

@@ -12,8 +12,8 @@ from plimsoll.plan.owned import Attempts, phase_of
 
 
 def as_json(explanation: Explanation, events: list[dict[str, Any]]) -> dict[str, Any]:
-    """`workspace`, `environment`, `asks`, `selector`, `verdict`, `need`, `instanceType`, `nodes`, `nodeClaims`,
-    `tries`, `workloads`, `limits`, `plan`, `conditions`, `events`."""
+    """`workspace`, `environment`, `request`, `selector`, `verdict`, `need`, `instanceType`, `nodes`, `nodeClaims`,
+    `attempts`, `workloads`, `limits`, `plan`, `conditions`, `events`."""
     verdict = explanation.verdict
     workspace = explanation.workspace
     return {
@@ -23,7 +23,7 @@ def as_json(explanation: Explanation, events: list[dict[str, Any]]) -> dict[str,
             "nodeAutoProvisioning": explanation.environment.spec.node_auto_provisioning,
             "provisioner": explanation.environment.spec.effective_provisioner.value,
         },
-        "asks": None if workspace is None else workspace.spec.manifest(),
+        "request": None if workspace is None else workspace.spec.manifest(),
         "selector": "" if workspace is None else str(workspace.spec.resource.label_selector),
         "verdict": {
             "accepted": verdict.accepted,
@@ -39,7 +39,7 @@ def as_json(explanation: Explanation, events: list[dict[str, Any]]) -> dict[str,
         "instanceType": None if explanation.offered is None else _offered(explanation.offered),
         "nodes": [_node(each) for each in explanation.nodes],
         "nodeClaims": [_claim(each) for each in explanation.claims],
-        "tries": None if explanation.attempts is None else _attempts(explanation.attempts),
+        "attempts": None if explanation.attempts is None else _attempts(explanation.attempts),
         "workloads": [
             {"kind": each.kind, "name": each.name, "replicas": each.replicas, "readyReplicas": each.ready_replicas}
             for each in explanation.workloads
@@ -142,12 +142,12 @@ def _attempts(attempts: Attempts) -> dict[str, Any]:
     record = attempts.record
     return {
         "failures": record.failures,
-        "failedInAll": record.tries,
+        "totalFailures": record.tries,
         "lastFailure": record.last_failure or None,
         "reason": record.reason or None,
         "message": record.message or None,
-        "nextTry": _time(attempts.next_try),
-        "nextLook": _time(attempts.next_deadline),
+        "nextAttempt": _time(attempts.next_try),
+        "nextDeadline": _time(attempts.next_deadline),
         "late": [{"name": name, "why": why} for name, why in sorted(attempts.late.items())],
         "overdue": list(attempts.overdue),
     }

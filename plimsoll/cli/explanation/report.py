@@ -22,7 +22,7 @@ def print_explanation(explanation: Explanation, events: list[dict[str, Any]]) ->
     _say(f"  {verdict['message']}")
     for warning in dict.fromkeys([*verdict["warnings"], *fields["plan"]["warnings"]]):
         _say(Text.assemble(("  warning: ", "yellow"), warning))
-    _print_asks(explanation, fields)
+    _print_request(explanation, fields)
     _print_type(fields["instanceType"])
     _print_need(fields["need"])
     _print_rows(
@@ -35,7 +35,7 @@ def print_explanation(explanation: Explanation, events: list[dict[str, Any]]) ->
         ("claim", "phase", "node", "waits for", "message"),
         [(each["name"], each["phase"], each["node"], _waits(each), each["message"]) for each in fields["nodeClaims"]],
     )
-    _print_lines("Attempts", _tries(fields["tries"]))
+    _print_lines("Attempts", _attempts(fields["attempts"]))
     _print_rows(
         "Workloads",
         ("workload", "ready"),
@@ -64,7 +64,7 @@ def print_explanation(explanation: Explanation, events: list[dict[str, Any]]) ->
     )
 
 
-def _print_asks(explanation: Explanation, fields: dict[str, Any]) -> None:
+def _print_request(explanation: Explanation, fields: dict[str, Any]) -> None:
     environment = fields["environment"]
     lines = [
         f"node auto-provisioning is {environment['nodeAutoProvisioning']} in the Environment {environment['name']}, "
@@ -97,17 +97,17 @@ def _waits(claim: dict[str, Any]) -> str:
     return f"{claim['waitsFor']} since {claim['since']}, late after {claim['deadline']}" if claim["waitsFor"] else ""
 
 
-def _tries(tries: dict[str, Any] | None) -> list[str]:
-    if tries is None or not (tries["failures"] or tries["late"] or tries["overdue"]):
+def _attempts(attempts: dict[str, Any] | None) -> list[str]:
+    if attempts is None or not (attempts["failures"] or attempts["late"] or attempts["overdue"]):
         return []
-    lines = [f"late, to be replaced: {each['why']}" for each in tries["late"]]
-    lines += tries["overdue"]
-    if tries["failures"]:
+    lines = [f"late, to be replaced: {each['why']}" for each in attempts["late"]]
+    lines += attempts["overdue"]
+    if attempts["failures"]:
         lines.append(
-            f"{tries['failures']} attempts failed in a row, the last at {tries['lastFailure']}: "
-            f"{tries['reason']}: {tries['message']}"
+            f"{attempts['failures']} attempts failed in a row, the last at {attempts['lastFailure']}: "
+            f"{attempts['reason']}: {attempts['message']}"
         )
-        lines.append(f"the next attempt is at {tries['nextTry']}")
+        lines.append(f"the next attempt is at {attempts['nextAttempt']}")
     return lines
 
 

@@ -31,7 +31,7 @@ def snapshots(observer: "Observer", ended: Callable[[], bool] = lambda: False) -
         try:
             snapshot = observer.snapshot()
         except PlimsollError as error:  # until somebody corrects it, the last state stays
-            log.warning("not updated", error=error.message)
+            log.warning("cannot read the state of the cluster: the last one stays", error=error.message)
             observer.wait(IDLE_SECONDS, MAXIMUM_SECONDS, timeout=30.0)
             continue
         if snapshot is not latest:

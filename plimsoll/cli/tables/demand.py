@@ -21,14 +21,14 @@ Phases = Mapping[str, DemandPhase]
 
 def print_demands(plan: DemandPlan, phases: Phases, warnings: Iterable[str]) -> None:
     table = Table(Column("DEMAND", overflow="fold"), "PHASE", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    seen = any(each.whole_gpu_pods for each in plan.demands)
-    for column in ("PODS", "FREE", "REQUESTED", "NEW", "REFUSED", "GPUS", *(("SEEN",) if seen else ())):
+    whole = any(each.whole_gpu_pods for each in plan.demands)
+    for column in ("PODS", "FREE", "REQUESTED", "NEW", "REFUSED", "GPUS", *(("WHOLE GPU",) if whole else ())):
         table.add_column(column, justify="right", no_wrap=True)
     for each in plan.demands:
         table.add_row(
             each.name, phases[each.name].value, f"{len(each.pods)}", f"{sum(map(len, each.on_nodes.values()))}",
             f"{_on_requested(each)}", f"{len(each.on_new)}", f"{len(each.refused)}",
-            f"{each.gpu_milli / GPU_MILLI:.3g}", *([f"{len(each.whole_gpu_pods)}"] if seen else []),
+            f"{each.gpu_milli / GPU_MILLI:.3g}", *([f"{len(each.whole_gpu_pods)}"] if whole else []),
         )  # fmt: skip
     if plan.demands:
         print_table(table)
@@ -36,7 +36,11 @@ def print_demands(plan: DemandPlan, phases: Phases, warnings: Iterable[str]) -> 
             "FREE: pods that fit on free GPUs. REQUESTED: pods for which requested nodes suffice. NEW: pods on new "
             "nodes.\nGPUS: the demand's share of the GPUs of requested and new nodes, which may serve several "
             "demands."
-            + ("\nSEEN: pods that request whole GPUs, which an autoscaler provisions without Plimsoll." if seen else "")
+            + (
+                "\nWHOLE GPU: pods that request whole GPUs, which an autoscaler provisions without Plimsoll."
+                if whole
+                else ""
+            )
             + "\n",
             style="dim",
         )
@@ -130,7 +134,7 @@ def _demand(demand: Demand, phase: DemandPhase) -> dict[str, Any]:
         "waitingForGrace": list(demand.in_grace),
         "onNew": dict(demand.on_new),
         "refused": dict(demand.refused),
-        "blocked": demand.blocked,
+        "blocked": demand.queue_refusal,
         "wholeGpuPods": [_pod(uid, each) for uid, each in demand.whole_gpu_pods.items()],
         "keptOut": dict(demand.kept_out),
         "warnings": list(demand.warnings),
@@ -139,11 +143,11 @@ def _demand(demand: Demand, phase: DemandPhase) -> dict[str, Any]:
 
 def _pod(uid: str, each: PodShare) -> dict[str, Any]:
     share = each.share
-    asked: dict[str, Any] = {"milli": _number(share.milli)} if share.milli is not None else {}
-    asked |= {"memoryMib": share.memory_mib} if share.memory_mib is not None else {}
-    asked |= {"resource": share.resource} if share.resource else {}
-    asked |= {"tflops": share.tflops_milli / 1000} if share.tflops_milli is not None else {}
-    return {"uid": uid, "namespace": each.pod.namespace, "name": each.pod.name, "devices": share.devices, **asked}
+    size: dict[str, Any] = {"milli": _number(share.milli)} if share.milli is not None else {}
+    size |= {"memoryMib": share.memory_mib} if share.memory_mib is not None else {}
+    size |= {"resource": share.resource} if share.resource else {}
+    size |= {"tflops": share.tflops_milli / 1000} if share.tflops_milli is not None else {}
+    return {"uid": uid, "namespace": each.pod.namespace, "name": each.pod.name, "devices": share.devices, **size}
 
 
 def _number(milli: Milli) -> int | float:
@@ -159,7 +163,7 @@ def _request(node: PlannedNode, names: Mapping[str, str]) -> dict[str, Any]:
         "product": node.kind,
         "demands": list(node.demands),
         "pods": sorted(names[uid] for uid in node.pods),
-        "held": [list(held) for held in node.held],
+        "podsByGpu": [list(uids) for uids in node.held],
         "cpuMilli": node.cpu_milli,
         "memoryMib": node.memory_mib,
     }

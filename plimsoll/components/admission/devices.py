@@ -1,7 +1,7 @@
-"""Share devices: containers of share pods learn which GPU is theirs without saying so in every template.
+"""Sets NVIDIA_VISIBLE_DEVICES in the containers of pods that share GPUs, so that their templates need not set it.
 
-A MutatingAdmissionPolicy (Kubernetes 1.36), so that no webhook server runs. It adds one variable, which reads the
-annotation that the binder writes in the same request as the node.
+A MutatingAdmissionPolicy (Kubernetes 1.36), so that no webhook server runs. The variable reads the annotation that the
+share binder writes to the pod in the same request as the node.
 """
 
 from typing import Final
@@ -15,20 +15,21 @@ DEVICE_POLICY: Final = "plimsoll-share-devices"
 
 
 def device_policy(scheduler_name: str) -> MutationPolicy:
-    """For share pods that the binder of this scheduler name binds, but for those that KAI's admission has prepared."""
+    """The policy for pods that share GPUs and have this scheduler name, which the share binder binds. Pods that KAI's
+    admission has prepared are left out."""
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
     conditions = {
         "ours": f"has(object.spec.schedulerName) && object.spec.schedulerName == {text(scheduler_name)}",
         "share": SHARED,
         "unprepared": f"!('{CONFIG_MAP}' in object.metadata.annotations)",
     }
-    # No ApplyConfiguration: that sets no fields of a source, which is atomic.
+    # Not an ApplyConfiguration, which cannot set fields of atomic structs such as `fieldRef`.
     patches = " + ".join(map(_variable_in, ("containers", "initContainers")))
     return MutationPolicy(
         policy={
-            # The binder refuses a pod that lacks the variable, and says so.
+            # If the policy fails, the pod is created without the variable, and the binder refuses it with a reason.
             "failurePolicy": "Ignore",
-            # Again where a webhook puts a container in afterwards.
+            # Applied again if a webhook adds a container afterwards.
             "reinvocationPolicy": "IfNeeded",
             "matchConstraints": {"resourceRules": [rule]},
             "matchConditions": [{"name": name, "expression": each} for name, each in conditions.items()],
@@ -41,9 +42,9 @@ def device_policy(scheduler_name: str) -> MutationPolicy:
 
 
 def _variable_in(field: str) -> str:
-    """Patches of the containers of a field that do not say themselves which GPUs they see.
+    """CEL expression: JSON patches for the containers in `field` that do not set the variable themselves.
 
-    The variable comes first, so that those of the container may be made of it.
+    It becomes the first variable, so that the container's own variables can refer to it.
     """
     path = f"metadata.annotations['{VISIBLE_DEVICES}']"
     kind = f"Object.spec.{field}.env"

@@ -1,7 +1,7 @@
-"""Guards: a stack that must not be destroyed under live capacity holds one, and the cluster refuses its deletion.
+"""Guards: ConfigMaps whose deletion the cluster refuses while capacity exists, so that their stack cannot be destroyed.
 
-A guard is a ConfigMap that depends on everything else of its stack, so that a destroy meets it first and stops there.
-The refusal is a ValidatingAdmissionPolicy of the foundation: it holds for kubectl as it does for Pulumi.
+A guard depends on everything else in its stack, so a destroy deletes it first and stops there. A
+ValidatingAdmissionPolicy of the foundation refuses the deletion, from kubectl as well as from Pulumi.
 """
 
 from collections.abc import Sequence
@@ -13,31 +13,31 @@ import pulumi_kubernetes as k8s
 from plimsoll.components.access import NAMESPACE
 from plimsoll.components.declaring import Component, checked, fields_of, metadata, name_of
 from plimsoll.components.specs import GuardSpec, Layer
-from plimsoll.labels import API_VERSION, GROUP
+from plimsoll.labels import API_VERSION, GROUP, NAMESPACE_NAME
 
 GUARD_LABEL: Final = f"{GROUP}/guard"
 
 
 def guarded(layer: Layer) -> dict[str, str]:
-    """The label of objects that stay while an Environment, or its capacity, lives."""
+    """The label of objects that cannot be deleted while an Environment, or its capacity, exists."""
     return {GUARD_LABEL: layer}
 
 
 class GuardArgs(TypedDict):
-    """What a guard is for."""
+    """What a guard protects."""
 
     name: NotRequired[pulumi.Input[str]]
     """Name of the ConfigMap; absent: that of the resource."""
     layer: pulumi.Input[str]
-    """`foundation`: kept while an Environment exists; `environment`: while capacity of one lives."""
+    """`foundation`: cannot be deleted while an Environment exists; `environment`: while an Environment has capacity."""
     explanation: pulumi.Input[str]
-    """What to do instead of deleting, for those who read the object."""
+    """What to do instead of deleting the object, for people who read it."""
 
 
 class Guard(Component):
     """The ConfigMap in plimsoll-system, `config_map`. `depends_on` of its options names everything that it guards.
 
-    Raises InvalidArgumentError where an argument does not fit.
+    Raises InvalidArgumentError if an argument is invalid.
     """
 
     guard_name: pulumi.Output[str]
@@ -58,7 +58,7 @@ class Guard(Component):
 
 
 def _known_as(args: GuardArgs) -> list[pulumi.Alias]:
-    """The ConfigMap of a foundation of release 0.1 was called as its object."""
+    """In release 0.1 the resource of a foundation's ConfigMap had the ConfigMap's name."""
     name = args.get("name")
     return [pulumi.Alias(name=name)] if isinstance(name, str) else []
 
@@ -125,7 +125,7 @@ def _policy(
         binding["paramRef"] = {"selector": {}, "parameterNotFoundAction": "Allow"}
     if only_guards_of is not None:
         policy["matchConstraints"] |= {
-            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": NAMESPACE}},
+            "namespaceSelector": {"matchLabels": {NAMESPACE_NAME: NAMESPACE}},
             "objectSelector": {"matchLabels": guarded(only_guards_of)},
         }
     return {"policy": policy, "binding": binding}

@@ -1,4 +1,4 @@
-"""Mutation: what the cluster adds to pods at admission, without a webhook server (Kubernetes 1.36)."""
+"""MutatingAdmissionPolicies (Kubernetes 1.36), which change pods at admission without a webhook server."""
 
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
@@ -13,29 +13,30 @@ SHARED: Final = (
     "has(object.metadata.annotations) && "
     f"('{GPU_FRACTION}' in object.metadata.annotations || '{GPU_MEMORY_SHARE}' in object.metadata.annotations)"
 )
-"""In CEL: the pod shares GPUs by annotation."""
+"""CEL expression: the pod has an annotation that requests a share of a GPU."""
 
 
 class MutationPolicy(NamedTuple):
-    """`spec` of a MutatingAdmissionPolicy and of its binding, and how to see that it is in effect."""
+    """`spec` of a MutatingAdmissionPolicy and of its binding, and how to check that it is in effect."""
 
     policy: dict[str, Any]
     binding: dict[str, Any]
     samples: tuple[dict[str, Any], ...]
-    """Manifests of pods that it changes: one for each namespace, queue or scheduler that it names."""
+    """Manifests of pods that the policy changes: one for each namespace, queue or scheduler that it names."""
     adds: str
-    """A name that such a pod has afterwards, and not before."""
+    """Name of the gate or variable that the policy adds to such a pod."""
 
 
 class Mutation(NamedTuple):
-    """What is declared. The cluster takes a moment longer: pods made in it are not changed."""
+    """A declared policy with its binding. The apiserver applies it a moment later: pods that are created before then
+    are not changed."""
 
     policy: MutationPolicy
     binding: "k8s.admissionregistration.v1.MutatingAdmissionPolicyBinding"
 
 
 def declare_mutation(name: str, made: MutationPolicy, parent: Component, *after: pulumi.Resource) -> Mutation:
-    """The policy, and then its binding."""
+    """Declares the policy, and then its binding."""
     policy = k8s.admissionregistration.v1.MutatingAdmissionPolicy(
         parent.named(name), metadata=metadata(name), spec=made.policy, opts=parent.child(name, *after)
     )
@@ -46,7 +47,7 @@ def declare_mutation(name: str, made: MutationPolicy, parent: Component, *after:
 
 
 def sample_pod(namespace: str, scheduler_name: str, labels: Mapping[str, str]) -> dict[str, Any]:
-    """A pod that shares a GPU, for a look at what admission makes of it; it is never made."""
+    """A pod that shares a GPU. It is created as a dry run only, which shows whether admission changes it."""
     return {
         "apiVersion": "v1",
         "kind": "Pod",

@@ -1,8 +1,8 @@
 """Admission: the rules that have a CEL expression, enforced by the apiserver.
 
-ValidatingAdmissionPolicies with the Environment object as their parameter, so that no webhook server runs and a change
-of a setting counts at once. What was wrong before and is left as it is refuses no update: an object from before a rule,
-or a Workspace from another mode, can still be scaled, labelled and deleted.
+They are ValidatingAdmissionPolicies with the Environment object as their parameter, so that no webhook server runs and
+a change of a setting takes effect at once. An update is not refused if the object broke the rule before it, too: an
+object that is older than a rule, or a Workspace of another mode, can still be scaled, labelled and deleted.
 """
 
 import re
@@ -24,9 +24,9 @@ _VARIABLE: Final = re.compile(r"\bvariables\.(\w+)")
 
 
 def rule_policies() -> dict[str, AdmissionPolicy]:
-    """By name: for each subject one policy that refuses, and one that warns and writes into the audit log.
+    """By name: for each subject one policy that denies, and one that warns and writes audit annotations.
 
-    Workspaces of ours go by the Environment's `admission`, everything else by its `policies.admission`.
+    The Environment's `admission` applies to Plimsoll's Workspaces, its `policies.admission` to all other objects.
     """
     return {
         f"plimsoll-{subject.name.lower().replace('_', '-')}-{action}": _policy(subject, action)
@@ -102,7 +102,7 @@ def _about_object(variables: Mapping[str, str]) -> set[str]:
 
 
 def _before(expression: str, about_object: Collection[str]) -> str:
-    """The same of the object before an update; evaluated only where there is one."""
+    """The same expression on the object before an update; evaluated only if there is one."""
 
     def renamed(match: re.Match[str]) -> str:
         return match[0] + _BEFORE if match[1] in about_object else match[0]
@@ -126,7 +126,8 @@ def _exempted(variable: str) -> str:
     )
     return (
         f"{value('params', 'spec.policies.exemptions', '[]')}.filter(each, "
-        # Only a new object tells the time; one that exists keeps its exemption until the loop or a check says it ended.
+        # The current time is known only for a new object, by its creation. An existing object keeps its exemption until
+        # the controller or a check reports that the exemption has expired.
         "(oldObject != null || timestamp(object.metadata.creationTimestamp) <= timestamp(each.until + 'T23:59:59Z'))"
         f" && (!has(each.kind) || each.kind == {variable}.kind)"
         f" && {_same('namespace', value(variable, 'metadata.namespace', text('')))} && {_same('name', name)}"
@@ -135,7 +136,7 @@ def _exempted(variable: str) -> str:
 
 
 def _as_before(cel: Cel, subject: Subject, changing: Collection[str]) -> str:
-    """Whether the object broke the rule before an update, too; always false for a deletion."""
+    """CEL expression: whether the object broke the rule before the update, too; false for a deletion."""
     if subject.variable == "oldObject":
         return "false"
     return f"oldObject != null && !({_before(cel.holds, changing)})"

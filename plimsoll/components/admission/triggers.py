@@ -1,8 +1,9 @@
-"""Trigger admission: only who may say what demand is may ask for its capacity in the namespace of triggers.
+"""Admission in the namespace of capacity requests: only Plimsoll and cluster administrators may create or change them.
 
-What is made there buys nodes, and the loop reads it back as what was asked for before. The right that counts is that
-to write the status of GPUDemands: the controller has it, and cluster administrators, by the cluster's own roles; nobody
-gets it by `admin` or `edit` of the namespace, nor do controllers that make pods for others, such as ReplicaSet's.
+An autoscaler launches nodes for the objects in that namespace, and the controller reads them as its own earlier
+requests. Whoever writes there must have the right to patch the status of GPUDemands. The controller has this right, and
+cluster administrators have it. The roles `admin` and `edit` of the namespace do not include it, and controllers that
+create pods for others, such as that of ReplicaSets, do not have it.
 """
 
 from typing import Any, Final
@@ -10,7 +11,7 @@ from typing import Any, Final
 import pulumi
 
 from plimsoll.components.admission.guard import AdmissionPolicy
-from plimsoll.labels import GROUP
+from plimsoll.labels import GROUP, NAMESPACE_NAME
 
 TRIGGER_POLICY: Final = "plimsoll-trigger-namespace"
 
@@ -23,32 +24,33 @@ _OF_CLUSTER: Final = (
 _MESSAGE: Final = (
     "request.userInfo.username + ' may not write ' + request.resource.resource"
     " + (variables.part == '' ? '' : '/' + variables.part) + ' in ' + request.namespace"
-    " + ', where only Plimsoll asks for capacity: put it into another namespace'"
+    " + ', where only Plimsoll requests capacity: use another namespace'"
 )
 
 
 def trigger_policy(namespace: pulumi.Input[str]) -> AdmissionPolicy:
-    """Of the namespace in which capacity is asked for.
+    """The policy for the namespace of capacity requests.
 
-    Bindings and statuses of pods are also the scheduler's, the nodes' and the node lifecycle's; deletions are judged by
-    the cluster's roles alone, and the statuses of buffers and requests, which their autoscalers write.
+    The scheduler, the kubelets and the controllers of the control plane may write bindings and statuses of pods, too.
+    Two kinds of requests are not checked here but by RBAC alone: deletions, and writes to the statuses of
+    CapacityBuffers and ProvisioningRequests, which their autoscalers write.
     """
     rules = [
         _rule("", "pods", "pods/binding", "pods/ephemeralcontainers", "pods/resize", "pods/status", "bindings"),
         _rule("", "podtemplates"),
         _rule("autoscaling.x-k8s.io", "capacitybuffers", "provisioningrequests"),
     ]
-    lived = "(variables.part in ['binding', 'status'] || request.resource.resource == 'bindings')"
+    binding_or_status = "(variables.part in ['binding', 'status'] || request.resource.resource == 'bindings')"
     policy: dict[str, Any] = {
         "failurePolicy": "Fail",
         "matchConstraints": {
-            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
+            "namespaceSelector": {"matchLabels": {NAMESPACE_NAME: namespace}},
             "resourceRules": rules,
         },
         "variables": [{"name": "part", "expression": "has(request.subResource) ? request.subResource : ''"}],
         "validations": [
             {
-                "expression": f"({lived} && {_OF_CLUSTER}) || {_TRUSTED}",
+                "expression": f"({binding_or_status} && {_OF_CLUSTER}) || {_TRUSTED}",
                 "messageExpression": _MESSAGE,
                 "reason": "Forbidden",
             }

@@ -23,14 +23,13 @@ class EngineVersionError(PlimsollError, pulumi.RunError):
 
 
 class ObjectArgs(TypedDict, total=False):
-    """Of every component that declares one object."""
+    """Arguments of every component that declares one object."""
 
     name: pulumi.Input[str]
     """Name of the object; absent: that of the resource."""
     patch_force: pulumi.Input[bool]
-    """Whether an update takes back the fields that somebody else has changed (`pulumi.com/patchForce`).
-
-    Absent or false: such an update fails with a conflict that names the field and its manager."""
+    """Whether an update overwrites fields that other field managers have changed (`pulumi.com/patchForce`). Absent or
+    false: such an update fails with a conflict that names the field and its manager."""
 
 
 class ObjectType(NamedTuple):
@@ -64,11 +63,12 @@ class Component(pulumi.ComponentResource):
         return pulumi.Output.from_input(value).apply(lambda known: default if known is None else known)
 
     def named(self, name: str) -> str:
-        """Of a child: two components of a program may have the same objects, by two providers."""
+        """Resource name of a child. It begins with the component's, because two components of a program may declare the
+        same objects in two clusters."""
         return f"{self._name_given}-{name}"
 
     def child(self, name: str, *depends_on: pulumi.Resource) -> pulumi.ResourceOptions:
-        """Options of the child `named(name)`; stacks of release 0.1 know it by `name` alone."""
+        """Options of the child `named(name)`, with `name` as an alias, which was its resource name in release 0.1."""
         return pulumi.ResourceOptions(
             parent=self, depends_on=list(depends_on) or None, aliases=[pulumi.Alias(name=name)]
         )
@@ -85,10 +85,10 @@ class Component(pulumi.ComponentResource):
         annotations: pulumi.Input[dict[str, Any]] | None = None,
         others: tuple[str, ...] = (),
     ) -> "k8s.apiextensions.CustomResource":
-        """The component's one object. `others` of the arguments are none of the model's fields; `name` is for a
-        component whose arguments have none.
+        """The component's one object. `others` are arguments that are not fields of the model; `name` is for a
+        component without an argument `name`.
 
-        Raises InvalidArgumentError where an argument does not fit.
+        Raises InvalidArgumentError if an argument is invalid.
         """
         if name is None:
             others = (*others, *_AROUND)
@@ -113,24 +113,25 @@ class Component(pulumi.ComponentResource):
 
 
 def require_engine() -> None:
-    """Raises EngineVersionError where the engine that runs the program is none of `ENGINE`."""
+    """Raises EngineVersionError if the version of the engine that runs the program is not in `ENGINE`."""
     if not hasattr(get_engine(), "RequirePulumiVersion"):
         return  # a unit test with mocks
     try:
         pulumi.require_pulumi_version(ENGINE)
-    except Exception as error:  # of the engine, or of one that does not know the question
+    except Exception as error:  # the version does not match, or the engine is too old to answer
         raise EngineVersionError(
             f"Plimsoll needs a pulumi CLI of version {ENGINE}: {error}", "install another: pulumi.com/docs/install"
         ) from None
 
 
 def name_of(resource: pulumi.Resource, given: pulumi.Input[str] | None = None) -> pulumi.Output[str]:
-    """The name of an object, secret only where `given`, the name that was declared, is: not for a label of its."""
+    """The name of an object. It is secret only if `given`, the declared name, is: a secret label does not make it
+    secret."""
     return _of_metadata(resource, "name", given)
 
 
 def namespace_of(resource: pulumi.Resource, given: pulumi.Input[str] | None = None) -> pulumi.Output[str]:
-    """The namespace of an object, secret only where `given`, the namespace that was declared, is."""
+    """The namespace of an object. It is secret only if `given`, the declared namespace, is."""
     return _of_metadata(resource, "namespace", given)
 
 
@@ -140,7 +141,7 @@ def uid_of(resource: pulumi.Resource) -> pulumi.Output[str]:
 
 
 def _of_metadata(resource: Any, field: str, given: pulumi.Input[str] | None = None) -> pulumi.Output[str]:
-    """Pulumi makes all of the metadata secret where a part of it is."""
+    """A field of the metadata. Pulumi marks all of the metadata as secret if a part of it is."""
     metadata = pulumi.Output.unsecret(resource.metadata)
     found: pulumi.Output[str] = pulumi.Output.all(metadata, given).apply(lambda both: both[0].get(field))
     return found

@@ -1,4 +1,5 @@
-"""From a component's arguments to an object: checked against the model, with the annotations of all our objects."""
+"""Converts a component's arguments to an object: validates them, and sets the metadata that all declared objects
+have."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
@@ -18,7 +19,7 @@ Model = TypeVar("Model", bound=Declared)
 
 
 class InvalidArgumentError(InvalidObjectError, pulumi.RunError):
-    """Arguments that do not fit. Pulumi ends the program with the message alone, without a traceback."""
+    """Invalid arguments. Pulumi ends the program with the message alone, without a traceback."""
 
 
 def valid(model: type[Model], kind: str, name: str, fields: Mapping[str, Any]) -> Model:
@@ -36,14 +37,15 @@ def checked(
     fields: Mapping[str, Any],
     convert: Callable[[Model], dict[str, Any]],
 ) -> pulumi.Input[dict[str, Any]]:
-    """`convert` of the model made of `fields`; a value that is known later hides its own place. Raises as `valid`."""
+    """`convert` applied to the model made of `fields`, with an Output in the place of each value that is not known yet.
+    Raises as `valid`."""
     return object_of(fields, lambda known: convert(valid(model, kind, name, known)))
 
 
 def known(kind: str, name: str, args: Mapping[str, Any], *names: str) -> None:
-    """Refuses arguments that are known only later where the number or the names of the objects depend on them.
+    """Refuses Outputs in arguments that determine the number or the names of the objects.
 
-    Raises InvalidArgumentError. `names` may be paths such as `gfd.mode`; of a list, its items are looked at too.
+    Raises InvalidArgumentError. `names` may be paths such as `gfd.mode`; the items of a list are checked, too.
     """
     for path in names:
         value: Any = args
@@ -52,13 +54,13 @@ def known(kind: str, name: str, args: Mapping[str, Any], *names: str) -> None:
             items = value if isinstance(value, list | tuple) else ()
             if is_later(value) or any(is_later(each) for each in items):
                 raise InvalidArgumentError(
-                    f"{kind} {name}: {path}: is an Output, and which objects there are depends on it",
-                    "give it as a plain value, such as one of pulumi.Config",
+                    f"{kind} {name}: {path}: is an Output, but it determines which objects are declared",
+                    "set a plain value, such as one of pulumi.Config",
                 )
 
 
 def fields_of(args: Mapping[str, Any], *others: str) -> dict[str, Any]:
-    """The arguments that were given, without `others`, which are not the model's."""
+    """The given arguments without `others`, which are not fields of the model."""
     return {key: value for key, value in args.items() if value is not None and key not in others}
 
 
@@ -71,10 +73,10 @@ def metadata(
     skip_await: bool = False,
     patch_force: pulumi.Input[bool] | None = None,
 ) -> dict[str, Any]:
-    """Metadata with a pinned field manager, so that each update is by the same one, whatever `annotations` say.
+    """Metadata with a fixed field manager, so that every update uses the same one, whatever `annotations` contain.
 
-    `skip_await`: nobody waits for the object while the stack is locked. `patch_force`: an update takes fields from
-    other field managers.
+    `skip_await`: an update does not wait until the object is ready, while the stack is locked. `patch_force`: an update
+    overwrites fields of other field managers.
     """
     ours: dict[str, pulumi.Input[str]] = {"pulumi.com/patchFieldManager": FIELD_MANAGER}
     if skip_await:

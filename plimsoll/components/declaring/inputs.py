@@ -1,7 +1,7 @@
-"""Inputs: arguments of which some are known only later.
+"""Arguments that may be Outputs, whose values are secret, or known only when the program's other resources exist.
 
-A value that is not known yet, or secret, hides its own place in an object; all around it is checked and shown at once.
-So a preview, and the policies in it, see the rest. The value itself is checked as soon as it is known.
+Such a value becomes an Output in its own place in the object. The rest of the object is validated at once, so that a
+preview, and the policies in it, see it. The value itself is validated as soon as it is known.
 """
 
 import asyncio
@@ -21,14 +21,14 @@ Path = tuple[str | int, ...]
 
 _TOKEN: Final = re.compile("__plimsoll_later_([0-9]+)__")
 _WHOLE: Final = frozenset({"default", "definitions", "definition-ref", "model-field", "model-fields"})
-"""Parts of a schema that stand for no value of their own."""
+"""Types of pydantic's core schemas that wrap or name other schemas and validate no value themselves."""
 
 
 class Later(str):
-    """Stands in a model for a value that is not known yet. Its text says which of an object's it is.
+    """Placeholder in a model for a value that is not known yet. Its text contains the number of the value.
 
-    It may be written into other texts, and a number be added to it. What looks into it, or compares it, raises
-    TypeError or AttributeError: an object that is made by such a decision is known only when the value is.
+    It may be a part of other texts, and a number may be added to it. Code that compares it or reads a part of it gets a
+    TypeError or AttributeError: an object that depends on such a decision is known only when the value is.
     """
 
     __slots__ = ()
@@ -57,7 +57,7 @@ class Later(str):
 
 
 class LaterFlag(Later):
-    """Stands for a boolean: what asks whether it is true raises TypeError."""
+    """Placeholder for a boolean: a test whether it is true raises TypeError."""
 
     __slots__ = ()
 
@@ -73,8 +73,8 @@ class _Settled(NamedTuple):
 
 
 class _WhenAwaited(Awaitable[Any]):
-    """A coroutine that is made when it is awaited: Python warns of each one that nobody has awaited, and a program may
-    end while an Output has awaited only the first of its four."""
+    """Creates its coroutine only when it is awaited. Python warns of every coroutine that is never awaited, and a
+    program may end when an Output has awaited only the first of its four."""
 
     def __init__(self, make: Callable[[], Awaitable[Any]]) -> None:
         self._make = make
@@ -84,14 +84,14 @@ class _WhenAwaited(Awaitable[Any]):
 
 
 def is_later(value: Any) -> bool:
-    """Whether a value, itself and not in its depth, is one that is known only later."""
+    """Whether the value itself, regardless of its items, is an Output or another awaitable."""
     return isinstance(value, pulumi.Output | Awaitable)
 
 
 def validate(model: type[Model], fields: Mapping[str, Any]) -> Model:
-    """The model of `fields`, in which a `Later` may stand for any value. Raises ValidationError.
+    """The model of `fields`, in which any value may be a `Later`. Raises ValidationError.
 
-    Rules on several fields are left to the time when all of them are known.
+    Rules on several fields are checked only if all of them are known.
     """
     if not any(isinstance(each, Later) for each in _leaves(fields)):
         return model.model_validate(fields)
@@ -102,10 +102,11 @@ def validate(model: type[Model], fields: Mapping[str, Any]) -> Model:
 def object_of(
     fields: Mapping[str, Any], convert: Callable[[Mapping[str, Any]], dict[str, Any]]
 ) -> pulumi.Input[dict[str, Any]]:
-    """`convert` of the fields, with an Output in each place that depends on a value that is known later.
+    """`convert` applied to the fields, with an Output in each place that depends on a value that is not known yet.
 
-    `convert` takes fields with a `Later` for each of those values; what it raises ends the program, at once where the
-    known values are to blame, else when the value is known. Where it must look into a value, all of it is one Output.
+    `convert` gets a `Later` in the place of each such value. Errors that it raises end the program: at once if the
+    known values cause them, otherwise when the value is known. If `convert` needs the value itself, the whole result is
+    one Output.
     """
     later: list[pulumi.Output[Any]] = []
     numbered = _numbered(fields, later)
@@ -113,7 +114,7 @@ def object_of(
         return convert(numbered)
     try:
         with warnings.catch_warnings():
-            # Of pydantic: a text in the place of a number.
+            # pydantic warns of a text in the place of a number.
             warnings.simplefilter("ignore", UserWarning)
             skeleton = convert(numbered)
     except (AttributeError, LookupError, TypeError):
@@ -170,7 +171,7 @@ def _leaves(value: Any) -> Iterator[Any]:
 
 
 def with_later(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields with a `Later` for each value that is known later."""
+    """The fields with a `Later` in the place of each value that is not known yet."""
     numbered: dict[str, Any] = _numbered(fields, [])
     return numbered
 
@@ -187,7 +188,7 @@ def _numbered(value: Any, later: list[pulumi.Output[Any]]) -> Any:
 
 
 def _replaced(value: Any, settled: list[_Settled]) -> Any:
-    """With the values that are known now in place of their numbers."""
+    """The fields with the values that are known by now in the place of their `Later`."""
     if isinstance(value, Later):
         (number,) = _numbers(value)
         return _given(settled[number].value) if settled[number].known else value
@@ -198,7 +199,7 @@ def _replaced(value: Any, settled: list[_Settled]) -> Any:
 
 
 def _given(value: Any) -> Any:
-    """Without the fields that are None: to Pulumi, such a field is absent."""
+    """The value without fields that are None: for Pulumi, such a field is absent."""
     if isinstance(value, Mapping):
         return {key: _given(item) for key, item in value.items() if item is not None}
     return [_given(item) for item in value] if isinstance(value, list | tuple) else value
@@ -220,7 +221,8 @@ def _numbers(text: str) -> list[int]:
 
 
 def _require_same_lists(shown: Any, made: Any, place: str = "") -> None:
-    """Raises RunError where a list has other items than were declared, so that each would get another's value."""
+    """Raises RunError if a list has another number of items now that values are known: Outputs would be at wrong
+    places."""
     if isinstance(shown, dict) and isinstance(made, dict):
         for key, item in shown.items():
             _require_same_lists(item, made.get(key), f"{place}.{key}" if place else str(key))
@@ -234,7 +236,7 @@ def _require_same_lists(shown: Any, made: Any, place: str = "") -> None:
 
 
 def _at(value: Any, path: Path) -> Any:
-    """What is there; None where the value turned out to leave its place out."""
+    """The value at the path; None if the object has no such place now that values are known."""
     for step in path:
         try:
             value = value[step]
@@ -249,7 +251,7 @@ def _lenient(model: type[BaseModel]) -> SchemaValidator:
 
 
 def _taking_later(schema: Any) -> Any:
-    """The schema of a value, which also takes a `Later` for it and for all within it."""
+    """The schema, extended to accept a `Later` for the value and for everything in it."""
     inner = {key: _within(key, value) for key, value in schema.items()}
     if schema["type"] in _WHOLE:
         return inner
@@ -257,7 +259,7 @@ def _taking_later(schema: Any) -> Any:
         inner["cls"] = _unbuilt(schema["cls"])
     if schema["type"] == "function-after":
         inner["function"] = {**schema["function"], "function": _where_known(schema["function"]["function"])}
-    # What refers to a schema finds it by the outermost.
+    # References to this schema must lead to the outermost one.
     reference = {"ref": inner.pop("ref")} if "ref" in inner else {}
     return {
         "type": "function-wrap",
@@ -268,9 +270,9 @@ def _taking_later(schema: Any) -> Any:
 
 
 def _unbuilt(model: type[BaseModel]) -> type[BaseModel]:
-    """The same class for pydantic, which would use the validator of one that is built: that takes no `Later`.
+    """A subclass without a validator of its own. Pydantic would use that of the class, which accepts no `Later`.
 
-    A new one each time: it is built when an instance is first dumped.
+    A new subclass for each call, because pydantic builds its validator when an instance is first dumped.
     """
     return types.new_class(model.__name__, (model,), {"defer_build": True})
 

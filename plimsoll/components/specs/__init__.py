@@ -1,5 +1,6 @@
 """Specs of what the components declare, and the CustomResourceDefinitions made from the models."""
 
+from plimsoll.components.specs.controller import SETTINGS as CONTROLLER_SETTINGS
 from plimsoll.components.specs.controller import ControllerSpec, UiSpec
 from plimsoll.components.specs.crd import definitions, environment_definition, workspace_definition
 from plimsoll.components.specs.data_cache import LEADER, SET_NAME, DataCacheSpec
@@ -16,6 +17,7 @@ from plimsoll.components.specs.training_runtime import TRAINER_API_VERSION, Kind
 
 __all__ = [
     "CACHE_PORT",
+    "CONTROLLER_SETTINGS",
     "LEADER",
     "SET_NAME",
     "TRAINER_API_VERSION",

@@ -1,4 +1,4 @@
-"""The controller in a cluster: its image, its state and what its pods get."""
+"""The controller in a cluster: its image, its state and its pods."""
 
 from typing import Annotated, Any
 from urllib.parse import urlsplit
@@ -23,7 +23,7 @@ SETTINGS = {
     "PULUMI_BACKEND_URL": "backend",
     "PULUMI_CONFIG_PASSPHRASE_FILE": "passphrase",
 }
-"""The variables of its container that fields set."""
+"""Environment variables of the container that fields of the spec set, with these fields."""
 
 Port = Annotated[int, Field(ge=1, le=65535)]
 
@@ -36,7 +36,7 @@ class SecretKey(Declared):
 
 
 class SecretStore(Declared):
-    """A SecretProviderClass of the Secrets Store CSI driver, and the file that it makes."""
+    """A SecretProviderClass of the Secrets Store CSI driver, and the file that it mounts."""
 
     secret_provider_class: str = Field(min_length=1)
     file: str = "passphrase"
@@ -49,7 +49,7 @@ class ControllerResources(Declared):
     memory: str = "640Mi"
     """Measured: 200 MiB at 5,000 nodes, and 110 MiB for each pre-started update."""
     memory_limit: str = "1536Mi"
-    """A burst of 500 objects runs four updates side by side."""
+    """Enough for four concurrent updates, as for 500 objects that are created at once."""
 
     @property
     def requirements(self) -> dict[str, Any]:
@@ -66,7 +66,7 @@ class UiProxy(Declared):
 
 
 class UiResources(ControllerResources):
-    """Of the container of the pages."""
+    """Requests and limits of the container of the pages."""
 
     cpu: str = "100m"
     memory: str = "512Mi"
@@ -77,47 +77,48 @@ class UiSpec(Declared):
 
     replicas: int = Field(default=1, ge=1, le=5)
     proxy: UiProxy | None = None
-    """Who authenticates people and passes their requests on. Absent: the NetworkPolicy lets nobody in."""
+    """The proxy, which authenticates people and forwards their requests. Absent: the NetworkPolicy admits no
+    connections."""
     resources: UiResources = UiResources()
     env: dict[str, str] = Field(default_factory=dict)
     service_account_annotations: dict[str, str] = Field(default_factory=dict)
 
 
 class ControllerSpec(Declared):
-    """Its Deployment and what stands around it."""
+    """The controller's Deployment, its NetworkPolicy, and the pages."""
 
     image: str = Field(min_length=1)
     replicas: int = Field(default=2, ge=1, le=5)
-    """One works, the others are warm standbys."""
+    """One pod is active, the others are warm standbys."""
     backend: str = ""
     """URL of the Pulumi state: s3://, gs://, azblob://, or https:// of Pulumi's service. Absent: on the volume of
     `state_claim`."""
     state_claim: str = ""
-    """PersistentVolumeClaim of the state; ReadWriteMany where there is more than one replica. A single replica ends
-    before the next one starts, as another node could not mount its volume."""
+    """PersistentVolumeClaim of the state; ReadWriteMany if there is more than one replica. A single replica ends before
+    the next one starts, because another node could not mount its volume."""
     passphrase: SecretKey | None = None
     passphrase_store: SecretStore | None = None
     secrets_provider: str = "passphrase"
-    """Or the URL of a key, and no passphrase."""
+    """`passphrase`, or the URL of a key; then no passphrase is set."""
     provider: str = Field(default="plugin", pattern="^(plugin|attached)$")
-    """As the image was built."""
+    """The Kubernetes provider for which the image was built."""
     shards: int = Field(default=4, ge=1, le=64)
     pre_started: int = Field(default=1, ge=0, le=64)
     lease_duration: float = Field(default=15.0, gt=0, le=86_400)
     lease_renew_deadline: float = Field(default=10.0, gt=0)
     lease_retry_period: float = Field(default=5.0, gt=0)
     env: dict[str, str] = Field(default_factory=dict)
-    """Further variables, such as AWS_REGION; not those of the settings."""
+    """Further environment variables, such as AWS_REGION; not those that other fields set."""
     pod_labels: dict[str, str] = Field(default_factory=dict)
-    """Such as `azure.workload.identity/use: "true"`."""
+    """Labels of the pods, such as `azure.workload.identity/use: "true"`."""
     service_account_annotations: dict[str, str] = Field(default_factory=dict)
-    """Of a cloud identity, such as `eks.amazonaws.com/role-arn`."""
+    """Annotations of the service account for a cloud identity, such as `eks.amazonaws.com/role-arn`."""
     resources: ControllerResources = ControllerResources()
     priority_class_name: str = ""
     node_selector: dict[str, str] = Field(default_factory=dict)
     tolerations: tuple[DeclaredToleration, ...] = ()
     termination_grace_period_seconds: int = Field(default=90, ge=30)
-    """An update that runs ends what it has begun."""
+    """Time for a running update to end the operations that it has begun."""
     network_policy: bool = Field(default=True, strict=True)
     egress_ports: tuple[Port, ...] = (443, 6443)
     """TCP ports of the apiserver, the backend and the cloud."""
@@ -127,14 +128,14 @@ class ControllerSpec(Declared):
 
     @property
     def scheduling(self) -> dict[str, Any]:
-        """Fields of its pods and of those of the pages."""
+        """Fields for scheduling, of the controller's pods and of those of the pages."""
         tolerations = [each.complete_manifest() for each in self.tolerations]
         fields = {"nodeSelector": self.node_selector, "tolerations": tolerations}
         return {name: value for name, value in fields.items() if value}
 
     @property
     def egress(self) -> list[dict[str, Any]]:
-        """Rules of both NetworkPolicies: to DNS and to the given ports."""
+        """Egress rules of both NetworkPolicies: to DNS and to the given ports."""
         dns = [{"protocol": protocol, "port": 53} for protocol in ("UDP", "TCP")]
         return [{"ports": dns}, {"ports": [{"protocol": "TCP", "port": port} for port in self.egress_ports]}]
 

@@ -1,4 +1,4 @@
-"""The CustomResourceDefinitions of our kinds, generated from the models."""
+"""The CustomResourceDefinitions of Plimsoll's kinds, generated from the models."""
 
 from collections.abc import Iterable
 from typing import Any, Final
@@ -56,7 +56,7 @@ _CONDITIONS: Final[Schema] = {
         },
     },
 }
-"""metav1.Condition, as the conventions of the Kubernetes API have it."""
+"""metav1.Condition, as in the conventions of the Kubernetes API."""
 
 
 def definitions() -> tuple[dict[str, Any], ...]:
@@ -70,7 +70,8 @@ def workspace_definition() -> dict[str, Any]:
         _rule("!(has(self.inference) && has(self.tuning))", INFERENCE_XOR_TUNING),
         _rule(f"({_required_by('self', 'oldSelf')}) && ({_required_by('oldSelf', 'self')})", LABEL_SELECTOR_IMMUTABLE),
         *(_unchanged(parent, field, message) for parent, field, message in IMMUTABLE),
-        # It may come and go where it changes nothing: with inference it has no effect, and else 1 is what absent means.
+        # It may be added and removed if that changes nothing: with inference it has no effect, and otherwise absent
+        # means 1.
         _rule(
             f"({_count('self')}) == ({_count('oldSelf')}) || has(self.inference) &&"
             f" !({_has('self', 'resource', 'count')} && {_has('oldSelf', 'resource', 'count')})",
@@ -80,7 +81,7 @@ def workspace_definition() -> dict[str, Any]:
             f"({_has('self', 'inference', 'template')}) == ({_has('oldSelf', 'inference', 'template')})", TEMPLATE_KEPT
         ),
         _rule("has(self.tuning) == has(oldSelf.tuning)", TUNING_KEPT),
-        # Clearing it is for the mode to judge: allowed where nodes are brought.
+        # The policy rules on modes decide whether it may be removed: with existing nodes (BYO).
         _rule(
             f"!({_has('self', 'resource', 'instanceType')} && self.resource.instanceType != ''"
             f" && {_has('oldSelf', 'resource', 'instanceType')} && oldSelf.resource.instanceType != '')"
@@ -102,14 +103,14 @@ def workspace_definition() -> dict[str, Any]:
             ADAPTERS_TWICE,
         ),
     ]
-    # The scale subresource fails where the number is absent; elsewhere, defaults are the engine's.
+    # The scale subresource fails if the number is absent. The controller sets all other defaults.
     spec["properties"]["inference"]["properties"]["replicas"]["default"] = 1
     _add_rules_of_parts(spec["properties"])
     selector = spec["properties"]["resource"]["properties"]["labelSelector"]["properties"]
     selector["matchLabels"]["additionalProperties"] |= _VALUE
     requirement = selector["matchExpressions"]["items"]["properties"]
     requirement["key"] |= _KEY
-    # As a set, so that the order of values is no part of it, and the selector can be compared at low cost.
+    # A set, so that the order of the values does not matter, and selectors can be compared at low cost.
     requirement["values"] |= {"x-kubernetes-list-type": "set"}
     requirement["values"]["items"] |= _VALUE
     selector["matchExpressions"]["maxItems"] = 64
@@ -190,8 +191,8 @@ def gpu_demand_definition() -> dict[str, Any]:
         "GPUDemand",
         namespaced=False,
         short_names=["gpud"],
-        description="GPU capacity that a class of pods needs and the cluster lacks. The engine alone writes it.",
-        spec={"type": "object", "description": "Empty: all is said by the status."},
+        description="GPU capacity that a class of pods needs and the cluster lacks. Only the controller writes it.",
+        spec={"type": "object", "description": "Always empty: a GPUDemand has only a status."},
         status=structural(GPUDemandStatus, bounded=False),
         columns=[
             _column("Phase", "string", ".status.phase"),
@@ -270,16 +271,17 @@ def _rule(expression: str, message: str) -> dict[str, str]:
 
 
 def _unchanged(parent: str, field: str, message: str) -> dict[str, str]:
-    """Neither set, nor unset, nor changed, in a parent that may itself be absent."""
+    """A rule: the field is not added, removed or changed. Its parent may be absent."""
     before, after = _has("oldSelf", parent, field), _has("self", parent, field)
-    # By `has`: the estimate of a rule's cost takes optionals (`?.`) for unbounded.
+    # With `has`, because the apiserver's estimate of a rule's cost treats optionals (`?.`) as unbounded.
     return _rule(
         f"({after}) == ({before}) && (!({after}) || self.{parent}.{field} == oldSelf.{parent}.{field})", message
     )
 
 
 def _required_by(one: str, other: str) -> str:
-    """Whether the other's selector has each requirement of the one's, be it a label or an expression."""
+    """CEL expression: whether the selector of `other` has each requirement of that of `one`, as a label or an
+    expression."""
     selector, others = f"{one}.resource.labelSelector", f"{other}.resource.labelSelector"
     labels, expressions = (
         [

@@ -1,4 +1,5 @@
-"""Kubeflow Trainer's data cache: a LeaderWorkerSet that holds a table in memory, in a queue and at a place."""
+"""Kubeflow Trainer's data cache: a LeaderWorkerSet that keeps a table in memory, in a queue and a domain of a
+Topology."""
 
 from typing import Annotated, Any, Final
 
@@ -14,20 +15,20 @@ PORT: Final = 50051
 SET_NAME: Final = "leaderworkerset.sigs.k8s.io/name"
 """Label that LeaderWorkerSet gives its pods."""
 LEADER: Final = "leaderworkerset.sigs.k8s.io/worker-index"
-"""Label of the pods of a group by their position; the leader's is 0."""
+"""Label with the position of a pod in its group; the leader's is 0."""
 
 _HEALTH: Final = 8080
 
 
 class CacheTable(Declared):
     metadata_location: str
-    """Where the table's metadata lies, such as `s3://datasets/images/metadata.json`."""
+    """Location of the table's metadata, such as `s3://datasets/images/metadata.json`."""
     schema_name: str
     table_name: str
 
 
 class CachePart(Declared):
-    """What the head, or each worker, requests."""
+    """CPU and memory that the head, or each worker, requests."""
 
     cpu: str
     memory: str
@@ -45,19 +46,20 @@ class DataCacheSpec(Declared):
     topology: str
     """Name of the Topology."""
     level: str
-    """Label of the level in which the cache is placed as a whole, and the training with it."""
+    """Label of the topology level: the whole cache is placed in one domain of this level, and the training in the same
+    one."""
     required: bool = True
-    """Whether the cache stays pending where no such place has room."""
+    """Whether the cache stays pending if no domain of the level has room."""
     image: str = "ghcr.io/kubeflow/trainer/data-cache:v2.1.0"
     head: CachePart = CachePart(cpu="4", memory="16Gi")
     worker: CachePart = CachePart(cpu="8", memory="64Gi")
     node_selector: dict[str, str] = Field(default_factory=lambda: {GPU_PRESENT: "true"})
-    """A place without GPUs would leave the training nowhere to follow."""
+    """Nodes with GPUs by default, so that the training can be placed near the cache."""
     tolerations: tuple[DeclaredToleration, ...] = ()
     scheduler_name: str = "kai-scheduler"
 
     def annotations(self) -> dict[str, str]:
-        """Of the LeaderWorkerSet, and of each TrainJob that reads from it."""
+        """Annotations of the LeaderWorkerSet, and of each TrainJob that reads from it."""
         return {TOPOLOGY: self.topology, REQUIRED if self.required else PREFERRED: self.level}
 
     def leader_worker_set(self) -> dict[str, Any]:

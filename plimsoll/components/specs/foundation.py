@@ -1,4 +1,4 @@
-"""FoundationSpec: what a foundation is given beside the objects that every cluster needs."""
+"""FoundationSpec: the settings of a foundation."""
 
 from pydantic import Field
 
@@ -8,8 +8,8 @@ from plimsoll.model.meta import Declared
 
 class FoundationSpec(Declared):
     labels: dict[str, str] = Field(default_factory=dict)
-    """Of the namespace plimsoll-system, such as those of Pod Security."""
+    """Labels of the namespace plimsoll-system, such as those of Pod Security."""
     service_account_annotations: dict[str, str] = Field(default_factory=dict)
-    """Of the controller's account, such as those of a cloud identity."""
+    """Annotations of the controller's service account, such as those of a cloud identity."""
     trigger_namespace: TriggerNamespace = TRIGGER_NAMESPACE
     """Namespace of capacity requests."""

@@ -1,4 +1,4 @@
-"""GpuDiscoverySpec: how GPUs become visible: NVIDIA's device plugin and GPU Feature Discovery, from one chart."""
+"""GpuDiscoverySpec: NVIDIA's device plugin and GPU Feature Discovery, from one chart."""
 
 import re
 from collections.abc import Iterable
@@ -29,7 +29,7 @@ _CHART_TOLERATIONS: Final = (
     {"key": "CriticalAddonsOnly", "operator": "Exists"},
     {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"},
 )
-"""The chart's own, which a list of ours replaces."""
+"""The chart's default tolerations, which a list in its values replaces."""
 
 # YAML 1.1 reads a bare `on` and `off` as booleans.
 Switch = Annotated[
@@ -58,20 +58,20 @@ class Gfd(Declared):
     """GPU Feature Discovery, which writes the `nvidia.com/gpu.*` labels."""
 
     mode: Switch = "auto"
-    """auto: on exactly where node auto-provisioning is disabled."""
+    """auto: on if node auto-provisioning is disabled."""
     no_timestamp: bool | None = None
-    """Leave the label `nvidia.com/gfd.timestamp` out."""
+    """Whether the label `nvidia.com/gfd.timestamp` is left out."""
     sleep_interval: Duration | None = None
-    """Time between two runs; 60s where nothing is said."""
+    """Time between two runs; absent: 60s."""
 
 
 class PluginConfig(Declared):
     """Named configurations of the device plugin: time-slicing, MPS, MIG."""
 
     map: dict[str, str] = Field(default_factory=dict)
-    """Name of a configuration to its text (YAML)."""
+    """Configurations (YAML) by name."""
     default: str | None = None
-    """Name of the one for nodes that choose none by the label `nvidia.com/device-plugin.config`."""
+    """Name of the configuration for nodes without the label `nvidia.com/device-plugin.config`."""
 
     @model_validator(mode="after")
     def _default_is_there(self) -> "PluginConfig":
@@ -92,17 +92,18 @@ class Cdi(Declared):
 
 
 class ExistingGpuSoftware(Declared):
-    """What a cluster already runs, by names of DaemonSets for people; what is here is left alone."""
+    """Components that the cluster already runs and that are therefore not installed. The names of DaemonSets are for
+    messages only."""
 
     device_plugin: tuple[str, ...] = ()
     gfd: tuple[str, ...] = ()
     nfd: tuple[str, ...] = ()
     gpu_operator: tuple[str, ...] = ()
-    """The operator brings all three itself."""
+    """The operator installs all three itself."""
 
 
 class Parts(NamedTuple):
-    """What of the chart to install."""
+    """Which parts of the chart are installed."""
 
     device_plugin: bool
     gfd: bool
@@ -116,7 +117,7 @@ class GpuDiscoverySpec(Declared):
     repository: str | None = None
     """URL of a chart repository; absent: NVIDIA's, where `chart` is a name."""
     version: str = VERSION
-    """Exact: no range, so that a preview today and an update tomorrow render the same objects."""
+    """An exact version, not a range, so that a preview and a later update render the same objects."""
     namespace: str = "gpu-discovery"
     create_namespace: bool = True
     allow_default_namespace: bool = False
@@ -130,7 +131,7 @@ class GpuDiscoverySpec(Declared):
     """Whether the stack declares NodeOverlays for shared GPUs, which Karpenter reads with its gate NodeOverlay."""
     runtime_class_name: str | None = None
     tolerations: tuple[DeclaredToleration, ...] = ()
-    """Beyond the chart's own and those for the taints of the pools."""
+    """In addition to the chart's own and to those for the taints of the NodePools."""
     node_selector: dict[str, str] = Field(default_factory=dict)
     affinity: dict[str, Any] | None = None
     """Absent: the chart's own; a node needs the label `feature.node.kubernetes.io/pci-10de.present` or
@@ -166,11 +167,11 @@ class GpuDiscoverySpec(Declared):
 
     @property
     def chart_version(self) -> str | None:
-        """The version to ask for; None for a local path, which has one of its own."""
+        """The version to request; None for a local path, whose chart has a version itself."""
         return None if self.chart.startswith((".", "/")) else self.version
 
     def parts(self, *, auto_provisioning: bool, existing: ExistingGpuSoftware) -> Parts:
-        """What to install: asked for, and not there by other means."""
+        """The parts to install: those that are enabled and that the cluster does not have."""
         if not self.enabled or existing.gpu_operator:
             return Parts(False, False, False)
         plugin = self.nvidia_device_plugin.enabled and not existing.device_plugin
@@ -179,7 +180,7 @@ class GpuDiscoverySpec(Declared):
         return Parts(plugin, gfd, nfd)
 
     def left_alone(self, existing: ExistingGpuSoftware) -> list[str]:
-        """A line on each thing that the cluster already has."""
+        """A line for each component that the cluster already has."""
         found = {
             "GPU operator": existing.gpu_operator,
             "device plugin": existing.device_plugin,

@@ -1,4 +1,4 @@
-"""GuardSpec: what a guard is for."""
+"""GuardSpec: what a guard protects."""
 
 from typing import Literal
 
@@ -11,6 +11,6 @@ Layer = Literal["foundation", "environment"]
 
 class GuardSpec(Declared):
     layer: Layer
-    """`foundation`: kept while an Environment exists; `environment`: while capacity of one lives."""
+    """`foundation`: cannot be deleted while an Environment exists; `environment`: while an Environment has capacity."""
     explanation: str = Field(min_length=1)
-    """What to do instead of deleting, for those who read the object."""
+    """What to do instead of deleting the object, for people who read it."""

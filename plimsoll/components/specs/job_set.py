@@ -1,4 +1,4 @@
-"""JobSet (jobset.x-k8s.io/v1alpha2) as a template: what Kubeflow Trainer makes of a runtime for each TrainJob."""
+"""JobSet (jobset.x-k8s.io/v1alpha2) as a template: what Kubeflow Trainer creates from a runtime for each TrainJob."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Final
@@ -8,13 +8,13 @@ from pydantic import Field, field_validator, model_validator
 from plimsoll.model.meta import Declared, check_pod_template, dig, with_canonical_quantities
 
 ANCESTOR_STEP: Final = "trainer.kubeflow.org/trainjob-ancestor-step"
-"""Label of a Job's template: which part of a TrainJob goes into it."""
+"""Label of a Job's template: the step of a TrainJob that it runs."""
 _CONTAINERS: Final = {
     "trainer": "node",
     "dataset-initializer": "dataset-initializer",
     "model-initializer": "model-initializer",
 }
-"""The container that Trainer fills in, by the step."""
+"""The name of the container that Trainer configures, by step."""
 
 
 class TemplateMetadata(Declared):
@@ -27,13 +27,13 @@ class ReplicatedJob(Declared):
 
     name: str = Field(min_length=1, max_length=63)
     replicas: int | None = Field(default=None, ge=0)
-    """Jobs; JobSet takes 1, and Trainer takes nothing else for a step of a TrainJob."""
+    """Number of Jobs; JobSet's default is 1, and Trainer accepts only 1 for a step of a TrainJob."""
     group_name: str | None = None
     depends_on: tuple[dict[str, Any], ...] | None = None
     """`name` and `status` (`Ready`, `Complete`) of another Job that comes first."""
     template: dict[str, Any]
-    """A JobTemplateSpec, handed over as it is, with quantities as Kubernetes writes them: Trainer writes each runtime
-    back, to hold it with a finalizer."""
+    """A JobTemplateSpec, passed on unchanged except that quantities get the apiserver's form: Trainer updates each
+    runtime to add a finalizer."""
 
     @field_validator("template")
     @classmethod
@@ -64,7 +64,7 @@ class ReplicatedJob(Declared):
 
     @property
     def step(self) -> str | None:
-        """Which part of a TrainJob goes into it; None where the template does not say."""
+        """The step of a TrainJob that it runs; None if the template has no such label."""
         labels = (self.template.get("metadata") or {}).get("labels") or {}
         step: str | None = labels.get(ANCESTOR_STEP)
         return step
@@ -76,7 +76,7 @@ class ReplicatedJob(Declared):
 
 
 class JobSetSpec(Declared):
-    """All but `replicatedJobs` is the apiserver's to check."""
+    """Only `replicatedJobs` is validated here; the apiserver validates the rest."""
 
     replicated_jobs: Annotated[tuple[ReplicatedJob, ...], Field(min_length=1)]
     network: dict[str, Any] | None = None

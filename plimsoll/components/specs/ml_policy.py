@@ -1,4 +1,4 @@
-"""What a framework needs to know of its nodes and processes: `mlPolicy` of Kubeflow Trainer's runtimes."""
+"""The framework of a training, its nodes and processes: `mlPolicy` of Kubeflow Trainer's runtimes."""
 
 from typing import Annotated, Any, Literal
 
@@ -11,13 +11,13 @@ class TorchPolicy(Declared):
     """PyTorch's `torchrun`."""
 
     num_proc_per_node: Annotated[int, Field(ge=1)] | Literal["auto", "cpu", "gpu"] | None = None
-    """Processes of each node; Trainer takes `auto`."""
+    """Processes of each node; Trainer's default is `auto`."""
     elastic_policy: dict[str, Any] | None = None
 
 
 class MpiPolicy(Declared):
     num_proc_per_node: Annotated[int, Field(ge=1)] | None = None
-    """Slots of each node; Trainer takes 1."""
+    """Slots of each node; Trainer's default is 1."""
     mpi_implementation: str | None = None
     ssh_auth_mount_path: str | None = None
     run_launcher_as_node: bool | None = None
@@ -25,7 +25,7 @@ class MpiPolicy(Declared):
 
 class MLPolicy(Declared):
     num_nodes: Annotated[int, Field(ge=1)] | None = None
-    """Nodes of a training; Trainer takes 1, and a TrainJob may say another number."""
+    """Nodes of a training; Trainer's default is 1, and a TrainJob may set another number."""
     torch: TorchPolicy | None = None
     mpi: MpiPolicy | None = None
     flux: dict[str, Any] | None = None

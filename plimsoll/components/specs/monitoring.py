@@ -1,4 +1,4 @@
-"""Monitoring: where the alerts on the loop's metrics stand, and their thresholds."""
+"""MonitoringSpec: alerts and a dashboard of the controller's metrics."""
 
 from pydantic import Field
 
@@ -6,28 +6,29 @@ from plimsoll.model.meta import Declared
 
 
 class MonitoringSpec(Declared):
-    """Thresholds of the alerts. What nodes may take is what a trigger pod's deadline allows, with room to look."""
+    """Namespace and thresholds of the alerts, and which other objects are declared. By default, alerts on slow nodes
+    fire before the deadline of trigger pods."""
 
     namespace: str = Field(default="plimsoll-system", min_length=1, max_length=63)
-    """Of the PrometheusRule."""
+    """Namespace of the PrometheusRule."""
     labels: dict[str, str] = Field(default_factory=dict)
     """Those by which the Prometheus selects its rules, such as `release: prometheus`."""
     pod_monitor: bool = True
-    """Whether a PodMonitor is declared too."""
+    """Whether a PodMonitor is declared, too."""
     pod_labels: dict[str, str] = Field(default_factory=lambda: {"app.kubernetes.io/name": "plimsoll"}, min_length=1)
     """Labels of the controller's pods, whose port `metrics` is scraped."""
     dashboard: bool = True
-    """Whether a ConfigMap with the Grafana dashboard is declared too."""
+    """Whether a ConfigMap with the Grafana dashboard is declared, too."""
     dashboard_labels: dict[str, str] = Field(default_factory=lambda: {"grafana_dashboard": "1"}, min_length=1)
     """Those by which Grafana's sidecar finds dashboards."""
     trigger_pending_seconds: int = Field(default=600, ge=1)
-    """How long a trigger pod may ask without an answer."""
+    """How long a trigger pod may wait for its node."""
     node_claim_failure_rate: float = Field(default=0.1, gt=0, lt=1)
     """Part of the NodeClaims of the last half hour that may fail."""
     scaling_seconds: int = Field(default=600, ge=1, lt=1800)
-    """How long nodes may take until their GPUs are there, for 95 of 100; what takes half an hour and what takes longer
-    count the same."""
+    """95th percentile of the time until the GPUs of a node are allocatable; times above half an hour count as half an
+    hour."""
     plan_seconds: int = Field(default=600, ge=120)
-    """How long a controller may make no plan; at rest it makes one each half minute."""
+    """How long the controller may make no plan; without changes it plans every half minute."""
     cleanup_failures: int = Field(default=0, ge=0)
     """Deletions that may fail in a quarter of an hour."""

@@ -9,26 +9,26 @@ from plimsoll.model.meta import Declared
 
 
 class KaiScheduler(Declared):
-    """KAI Scheduler, which makes the PodGroup itself: it needs nothing but the queue."""
+    """KAI Scheduler, which creates the PodGroup itself and needs only the queue."""
 
     queue: QueueName
     """A leaf queue."""
 
 
 class Coscheduling(Declared):
-    """The coscheduling plugin of Kubernetes' scheduler-plugins, handed to Trainer as it is."""
+    """The coscheduling plugin of Kubernetes' scheduler-plugins; passed to Trainer unchanged."""
 
     schedule_timeout_seconds: Annotated[int, Field(ge=0)] | None = None
 
 
 class Volcano(Declared):
-    """The Volcano scheduler, handed to Trainer as it is."""
+    """The Volcano scheduler; passed to Trainer unchanged."""
 
     network_topology: dict[str, Any] | None = None
 
 
 class PodGroupPolicy(Declared):
-    """One of the three."""
+    """Exactly one of the three schedulers."""
 
     kai_scheduler: KaiScheduler | None = None
     coscheduling: Coscheduling | None = None

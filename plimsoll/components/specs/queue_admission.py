@@ -12,4 +12,5 @@ class QueueAdmissionSpec(Declared):
     parents: tuple[QueueName, ...] = ()
     """Queues with child queues, which pods cannot use."""
     action: Literal["deny", "audit"] = "deny"
-    """What happens to a TrainJob that names another queue: it is refused, or warned about."""
+    """What happens to a TrainJob that names another queue: it is refused, or a warning and an audit annotation are
+    written."""

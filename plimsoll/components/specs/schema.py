@@ -1,7 +1,7 @@
-"""Structural OpenAPI v3 schemas, as CustomResourceDefinitions want them, from models.
+"""Structural OpenAPI v3 schemas of models, for CustomResourceDefinitions.
 
-The rules are those of apiextensions.k8s.io/v1: references inline, one type for each value, no `anyOf` that brings
-types of its own, `additionalProperties` beside no `properties`.
+The rules are those of apiextensions.k8s.io/v1: references are resolved, each value has one type, no `anyOf` contains
+types, and `additionalProperties` and `properties` exclude each other.
 """
 
 import re
@@ -13,11 +13,11 @@ from pydantic import BaseModel
 Schema = dict[str, Any]
 
 TEXT_LENGTH: Final = 1024
-"""Characters of a text, where the model says no bound: CEL rules may only read what is bounded."""
+"""Maximum length of a text if the model sets none: CEL rules may only read values of bounded size."""
 ITEMS: Final = 1000
-"""Items of a list, where the model says no bound."""
+"""Maximum number of items of a list if the model sets none."""
 ENTRIES: Final = 64
-"""Entries of a map, where the model says no bound."""
+"""Maximum number of entries of a map if the model sets none."""
 
 _KEPT: Final = (
     "type", "format", "enum", "pattern", "minimum", "maximum",
@@ -28,9 +28,9 @@ _KEPT: Final = (
 def structural(model: type[BaseModel], *, bounded: bool = True) -> Schema:
     """The schema of a model's fields under their aliases.
 
-    Defaults are left out: a field that nobody set stays absent, so that a newer engine brings its own default to
-    objects made before it. `bounded` gives every text, list and map a bound where the model says none.
-    Raises ValueError where a field may hold more than one type.
+    Defaults are left out: a field that is not set stays absent, so that a newer controller uses its own default for
+    older objects. `bounded` gives every text, list and map a maximum size if the model sets none. Raises ValueError if
+    a field may have more than one type.
     """
     generated = model.model_json_schema(mode="validation", by_alias=True)
     return _Inlining(generated.get("$defs", {}), bounded).convert(generated)
@@ -79,7 +79,7 @@ class _Inlining:
             converted.setdefault(name, bound)
 
     def _resolve(self, schema: Schema) -> Schema:
-        """Follows references, and takes `X | None` for an optional X; what stands beside them goes before."""
+        """Replaces references and `X | None` by the schema to which they refer; keys beside them take precedence."""
         if "anyOf" in schema:
             some = [each for each in schema["anyOf"] if each.get("type") != "null"]
             if len(some) == 1:

@@ -1,4 +1,4 @@
-"""ShareBinderSpec: where `plimsoll bind` keeps its reservations, and whose pods it binds."""
+"""ShareBinderSpec: the reservations of `plimsoll bind`, and the pods that it binds."""
 
 from pydantic import Field
 
@@ -9,10 +9,10 @@ from plimsoll.model.meta import Declared
 
 class ShareBinderSpec(Declared):
     namespace: str = Field(default=NAMESPACE, min_length=1, max_length=63)
-    """Of the reservations."""
+    """Namespace of the reservations."""
     service_account: str = Field(default=NAMESPACE, min_length=1, max_length=253)
-    """Of the reservations."""
+    """Service account of the reservations."""
     scheduler_name: str = Field(default=SCHEDULER, min_length=1, max_length=253)
-    """Of the pods that are bound, as in the binder's settings."""
+    """Scheduler name of the pods that are bound, as in the binder's settings."""
     device_variables: bool = True
     """Whether the cluster adds NVIDIA_VISIBLE_DEVICES to their containers; needs Kubernetes 1.36."""

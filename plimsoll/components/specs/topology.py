@@ -1,18 +1,18 @@
-"""KAI's Topology (kai.scheduler/v1alpha1), and how workloads ask to be placed by it."""
+"""KAI's Topology (kai.scheduler/v1alpha1), and the annotations and affinity that place workloads by it."""
 
 from typing import Annotated, Any, Final
 
 from pydantic import Field, field_validator, model_validator
 
-from plimsoll.labels import is_label_key
+from plimsoll.labels import HOSTNAME, is_label_key
 from plimsoll.model.meta import Declared
 
-HOSTNAME: Final = "kubernetes.io/hostname"
 TOPOLOGY: Final = "kai.scheduler/topology"
-"""Annotation of a workload's topmost owner: the Topology's name."""
+"""Annotation of the topmost owner of a workload's pods: the name of the Topology."""
 REQUIRED: Final = "kai.scheduler/topology-required-placement"
 PREFERRED: Final = "kai.scheduler/topology-preferred-placement"
-"""Annotations: the level in which all pods of the workload are placed, or placed if there is room."""
+"""Annotations with a level of the Topology: all pods of the workload must be placed in one domain of the level
+(required), or are if it has room (preferred)."""
 
 
 class TopologyLevel(Declared):
@@ -30,34 +30,34 @@ class TopologyLevel(Declared):
 
 
 class TopologySpec(Declared):
-    """How the nodes of a cluster hang together. The labels of a Topology that exists cannot be changed."""
+    """How the nodes of a cluster are connected. The labels of an existing Topology cannot be changed."""
 
     levels: Annotated[tuple[TopologyLevel, ...], Field(min_length=1, max_length=16)]
-    """The widest level first."""
+    """The widest level is the first."""
 
     @model_validator(mode="after")
     def _once_and_in_order(self) -> "TopologySpec":
         labels = [level.node_label for level in self.levels]
         twice = sorted({label for label in labels if labels.count(label) > 1})
         if twice:
-            raise ValueError(f"levels: {', '.join(twice)} is there twice")
+            raise ValueError(f"levels: {', '.join(twice)} is listed twice")
         if HOSTNAME in labels[:-1]:
             raise ValueError(f"levels: {HOSTNAME} can only be the last, lowest level")
         return self
 
 
 class Placement(Declared):
-    """Near which pods, and how near."""
+    """Pods near which other pods are placed, and how near."""
 
     match_labels: Annotated[dict[str, str], Field(min_length=1)]
     """Labels of those pods."""
     topology_key: str
-    """Label of nodes: the same value is near."""
+    """Label of nodes; nodes with the same value are near each other."""
     required: bool = True
-    """Whether pods stay pending where there is no room near the others."""
+    """Whether pods stay pending if there is no room near those pods."""
 
     def with_affinity(self, pods: dict[str, Any]) -> dict[str, Any]:
-        """A pod template with this affinity beside its own."""
+        """The pod template with this pod affinity in addition to its own."""
         term: dict[str, Any] = {"topologyKey": self.topology_key, "labelSelector": {"matchLabels": self.match_labels}}
         name = f"{'required' if self.required else 'preferred'}DuringSchedulingIgnoredDuringExecution"
         entry = term if self.required else {"weight": 100, "podAffinityTerm": term}

@@ -1,7 +1,7 @@
-"""TrainingRuntime and ClusterTrainingRuntime of Kubeflow Trainer (trainer.kubeflow.org/v1alpha1): what people declare.
+"""TrainingRuntime and ClusterTrainingRuntime of Kubeflow Trainer (trainer.kubeflow.org/v1alpha1), as they are declared.
 
-A runtime that names a queue of KAI becomes a label and a scheduler on its Pods, and nothing else: KAI walks from the
-Pod by way of Job and JobSet to the TrainJob and makes the PodGroup itself.
+If a runtime names a queue of KAI, its Pods get the queue's label and the scheduler's name, and nothing else: KAI
+follows the owners from the Pod through Job and JobSet to the TrainJob, and creates the PodGroup itself.
 """
 
 from collections.abc import Iterator, Mapping
@@ -21,24 +21,25 @@ TRAINER_API_VERSION: Final = "trainer.kubeflow.org/v1alpha1"
 Kind = Literal["TrainingRuntime", "ClusterTrainingRuntime"]
 
 _NOT_OURS: Final = ("scheduling.kai.io/queue", "scheduling.kai.io/pod-group")
-"""Of an early proposal; no KAI reads them."""
+"""Labels and annotations of an early proposal, which no version of KAI reads."""
 
 
 class TrainingRuntimeSpec(Declared):
-    """`spec` of both kinds, and two settings of how it is written."""
+    """`spec` of both kinds, and the settings `near`, `schedulerName` and `kaiSchedulerField`, which change how it is
+    written."""
 
     ml_policy: MLPolicy | None = None
     pod_group_policy: PodGroupPolicy | None = None
     template: JobSetTemplate
     near: Placement | None = None
-    """Pods that the training is to be near, such as a DataCache's. It is not for the steps before the training."""
+    """Pods near which the training is placed, such as a DataCache's. The steps before the training are not affected."""
     scheduler_name: str = Field(default="kai-scheduler", min_length=1, max_length=253)
     """The name under which KAI schedules in the cluster."""
     kai_scheduler_field: bool | None = None
     """Whether the cluster's Trainer has `podGroupPolicy.kaiScheduler`, so that it is passed on.
 
-    Absent: no, or as the cluster's definition says where a stack declares the runtime. The label and the scheduler
-    stand on the Pods in either case.
+    Absent: no; if a stack declares the runtime, as the cluster's CustomResourceDefinition shows. The Pods get the label
+    and the scheduler's name in either case.
     """
 
     @model_validator(mode="after")
@@ -50,12 +51,12 @@ class TrainingRuntimeSpec(Declared):
 
     @property
     def queue(self) -> str | None:
-        """The queue of KAI that the runtime names; None where it names none."""
+        """The queue of KAI that the runtime names; None if it names none."""
         policy = self.pod_group_policy
         return policy.kai_scheduler.queue if policy is not None and policy.kai_scheduler is not None else None
 
     def trainer_manifest(self) -> dict[str, Any]:
-        """`spec` as Trainer takes it."""
+        """`spec` as it is written for Trainer."""
         manifest = {key: value for key, value in self.manifest().items() if key not in _SETTINGS}
         if self.near is not None:
             jobs = zip(manifest["template"]["spec"]["replicatedJobs"], self.template.spec.replicated_jobs, strict=True)
@@ -77,7 +78,7 @@ class TrainingRuntimeSpec(Declared):
         return {**pods, "metadata": {**metadata, "labels": labels}, "spec": spec}
 
     def _conflicts(self) -> Iterator[str]:
-        """What the templates say themselves against the queue that the runtime names."""
+        """Fields of the templates that contradict the queue of the runtime."""
         if self.queue is None:
             return
         template = self.template

@@ -34,7 +34,7 @@ class Batcher:
         self._last = 0.0
         self._at_once = False
         self._idle: float | None = None
-        """Of the wait in progress."""
+        """The `idle` seconds of the wait in progress."""
         self._woken = False
 
     def note(self, *, at_once: bool = False) -> None:

@@ -51,7 +51,7 @@ class Health:
             rest = len(self._broken)
             self._changed.notify_all()
         if was_broken is not None and not rest:
-            log.info("watches work again", kind=kind)
+            log.info("all watches work again", last=kind)
 
     def wait_synced(self, timeout: float) -> None:
         """Returns when every kind is synced; `timeout` in seconds.

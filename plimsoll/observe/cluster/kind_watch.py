@@ -122,11 +122,11 @@ class KindWatch(Generic[T]):
     def _failed(self, state: RetryCallState) -> None:
         error = state.outcome.exception() if state.outcome else None
         if isinstance(error, RequestError) and (error.code == 410 or (error.code == 404 and self._awaited)):
-            log.debug("listing again", kind=self._kind.name, reason=error.message)
+            log.debug("the watch cannot resume: listing the kind again", kind=self._kind.name, reason=error.message)
             return
         if not isinstance(error, PlimsollError):
             # An unexpected error: the thread must continue, and the log must contain the traceback.
-            log.error("observing failed", kind=self._kind.name, exc_info=error)
+            log.error("unexpected error in a watch: listing the kind again", kind=self._kind.name, exc_info=error)
             error = PlimsollError(f"{self._kind.name}: {error!r}")
             self._version = None
         self._health.failed(self._kind.name, error)
@@ -173,7 +173,11 @@ class KindWatch(Generic[T]):
         if definition != ABSENT and (self._refused < PATIENCE or not self._awaited):
             return True
         if definition != ABSENT:
-            log.warning("kind is not served in this version", kind=self._kind.name, version=self._kind.api_version)
+            log.warning(
+                "the apiserver does not serve the kind in this version: it counts as empty",
+                kind=self._kind.name,
+                version=self._kind.api_version,
+            )
         self._awaited = True
         self._version = None
         self._replace({}, served=False)

@@ -125,7 +125,7 @@ NODE_OVERLAYS: Final = Kind(
     NodeOverlay.read,
     "nodeoverlays.karpenter.sh",
     if_forbidden="pods that request devices of a NodeOverlay are reported as refused: apply the foundation stack, "
-    "which brings the right to list and watch NodeOverlays",
+    "which grants the right to list and watch NodeOverlays",
     quiet=frozenset({"labels", "annotations"}),
 )
 CLAIM_EVENTS: Final = Kind(
@@ -185,7 +185,7 @@ SERVICES: Final = Kind(
     "v1",
     "/api/v1/services",
     Workload.read,
-    if_forbidden="Workspaces get no Services: apply the foundation stack, which brings the right to them",
+    if_forbidden="Workspaces get no Services: apply the foundation stack, which grants the right to them",
     selector={"labelSelector": WORKSPACE},
 )
 AUTOSCALERS: Final = Kind(
@@ -201,7 +201,7 @@ DAEMON_SETS: Final = Kind(
     "/apis/apps/v1/daemonsets",
     DaemonSet.read,
     if_forbidden="what DaemonSets take of new nodes is not counted, so that pods may be planned onto nodes that are "
-    "too small: apply the foundation stack, which brings the right to list and watch them",
+    "too small: apply the foundation stack, which grants the right to list and watch them",
     quiet=frozenset({"labels", "annotations"}),
 )
 GPU_DEMANDS: Final = Kind(

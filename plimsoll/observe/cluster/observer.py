@@ -22,9 +22,9 @@ class Observer(ClusterWatch):
         cloud_types: Path | None = None,
         hub_timeout: float | None = 0.0,
     ) -> None:
-        """`cloud_types` is the folder that stores instance types of clouds; with None, no cloud is asked. `hub_timeout`
-        is how many seconds a snapshot waits for data of new models from a hub; with None, as long as the hub's
-        deadline."""
+        """`cloud_types` is the folder that stores instance types of clouds; with None, no cloud is queried.
+        `hub_timeout` is how many seconds a snapshot waits for data of new models from a hub; with None, as long as the
+        hub's deadline."""
         batcher = batcher or Batcher()
         self._stores = Stores()
         super().__init__(connection, self._stores, batcher)

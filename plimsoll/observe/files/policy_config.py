@@ -8,18 +8,25 @@ from plimsoll.errors import PlimsollError
 from plimsoll.model.api import PolicyConfig
 from plimsoll.model.meta import describe_errors
 from plimsoll.observe.files.documents import read_documents
+from plimsoll.policy import settled
 
 
 def read_policy_config(file: Path | None) -> PolicyConfig:
-    """The settings in a file; the defaults without a file. Raises PlimsollError, which names file and field."""
+    """The settings in a file; the defaults without a file. Raises PlimsollError, which names the file and the field or
+    rule."""
     if file is None:
         return PolicyConfig()
     documents = list(read_documents([str(file)]))
     if len(documents) > 1:
         raise PlimsollError(f"{documents[1].place}: a second document", "the settings must be one document")
     try:
-        return PolicyConfig.model_validate(documents[0].value if documents else {})
+        config = PolicyConfig.model_validate(documents[0].value if documents else {})
     except ValidationError as error:
         raise PlimsollError(
             f"{file}: {describe_errors(error)}", "its fields: admission, environment, rules, exemptions"
         ) from None
+    try:
+        settled(config)
+    except PlimsollError as error:
+        raise PlimsollError(f"{file}: {error.message}", error.hint) from None
+    return config

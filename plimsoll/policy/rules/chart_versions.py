@@ -17,7 +17,7 @@ class Chart(NamedTuple):
     name: str
     version: str
     field: str
-    """Of the version."""
+    """Path of the field with the version."""
 
 
 def charts(manifest: Manifest) -> Iterator[Chart]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from plimsoll.cluster.queues import check_queues
-from plimsoll.model.meta import Declared, Finding
+from plimsoll.model.meta import Declared, Finding, Severity
 from plimsoll.policy.cel import value
 from plimsoll.policy.context import PolicyContext
 from plimsoll.policy.fields import Manifest
@@ -85,10 +85,13 @@ RULES: Final = (
         "A queue declares its resources.",
         "Set quota, limit and overQuotaWeight of each resource.",
     ),
-    _rule(
+    Rule(
         "queue-runs-nothing",
+        Family.QUEUES,
         "A queue has limits of CPU and memory: KAI reads an absent limit as 0.",
         "Set the limit; -1 is unlimited.",
+        _QUEUE,
+        severity=Severity.WARNING,
     ),
     _rule("queue-invalid-field", "Fields of a queue have the types that KAI reads.", "Correct the field."),
     _rule(

@@ -20,22 +20,22 @@ _SUPERSEDED: Final = "scheduling.kai.io/"
 
 
 class Training(NamedTuple):
-    """What a TrainJob asks for, by itself and by its runtime."""
+    """What a TrainJob requests, in its own spec and by its runtime."""
 
     nodes: int
     gpus: int
-    """Of each node."""
+    """GPUs of each node."""
     queue: str
 
 
 class Runtimes:
-    """The runtimes among some manifests, by which TrainJobs are understood."""
+    """The training runtimes among some manifests, to which TrainJobs refer."""
 
     def __init__(self, manifests: Sequence[Manifest]) -> None:
         self._found = {(each["kind"], _namespace(each), name_of(each)): each for each in manifests if is_runtime(each)}
 
     def training(self, job: Manifest, resource: str = GPU_RESOURCE) -> Training:
-        """Of a TrainJob; what its runtime says counts where that is among the manifests."""
+        """What a TrainJob requests. The fields of its runtime count if the runtime is among the manifests."""
         spec = section(job, "spec")
         reference, trainer = section(spec, "runtimeRef"), section(spec, "trainer")
         kind = text(reference, "kind") or "ClusterTrainingRuntime"
@@ -94,7 +94,9 @@ def _superseded(manifest: Manifest, _context: PolicyContext, _options: Any) -> I
     for path, key, value in _keys(manifest, ""):
         if key.startswith(_SUPERSEDED):
             remedy = (
-                f"set the label {QUEUE}: {value}" if key.endswith("/queue") else "remove it: KAI makes PodGroups itself"
+                f"set the label {QUEUE}: {value}"
+                if key.endswith("/queue")
+                else "remove it: KAI creates PodGroups itself"
             )
             yield Fault(path, f"KAI does not read {key}: {remedy}")
 
@@ -122,7 +124,7 @@ def _kai_queue(runtime: Mapping[str, Any]) -> str:
 
 
 def _trains(runtime: Mapping[str, Any], path: str) -> bool:
-    """Whether the pods at a path are a training's nodes, and not of a step before it."""
+    """Whether the pods at a path run the training itself, and not a step before it."""
     for number, job in items(section(runtime, "spec", "template", "spec"), "replicatedJobs"):
         if f"replicatedJobs[{number}]" in path:
             step = text(section(job, "template", "metadata", "labels"), _STEP)
@@ -135,7 +137,7 @@ def _of_containers(spec: Mapping[str, Any], resource: str) -> int:
 
 
 def _devices(resources: Mapping[str, Any], resource: str) -> int | None:
-    """Of limits, or else of requests; None where neither says a number."""
+    """Number of devices in the limits, otherwise in the requests; None if neither sets it."""
     for part in ("limits", "requests"):
         amount = section(resources, part).get(resource)
         try:

@@ -111,7 +111,7 @@ def node_manifest(node: ListedNode) -> dict[str, Any]:
             "name": node.name,
             "labels": {
                 "kubernetes.io/arch": "amd64",
-                "kubernetes.io/hostname": node.name,
+                labels.HOSTNAME: node.name,
                 "kubernetes.io/os": "linux",
                 **(discovery_labels(node.model, node.gpus) if node.model is not None else {}),
             },

@@ -93,7 +93,7 @@ class Supervisor:
     async def _end(self) -> None:
         for together in in_stopping_order(self._startup.children):
             await asyncio.gather(*(child.stop(_STOP_SECONDS) for child in together))
-        log.info("stopped", processes=len(self._startup.children))
+        log.info("all processes are stopped", processes=len(self._startup.children))
 
     def _on_event(self, event: str, name: str) -> None:
         self._record()
@@ -109,14 +109,14 @@ class Supervisor:
         state.write(self._folder.state, self._state)
 
     def _fail(self, error: PlimsollError) -> None:
-        log.error("failed", message=error.message)
+        log.error("the sandbox could not be started", message=error.message)
         self._send({"event": "failed", "message": error.message, "hint": error.hint})
 
     def _send(self, event: dict[str, object]) -> None:
         try:
             self._channel.sendall(orjson.dumps(event) + b"\n")
         except OSError:
-            log.debug("the caller is gone")
+            log.debug("event not sent: the caller has closed the socket", sent=event)
 
     def _read_channel(self) -> None:
         try:
@@ -130,6 +130,6 @@ class Supervisor:
             return
         asyncio.get_running_loop().remove_reader(self._channel)
         if not self._detached:
-            log.info("the caller is gone")
+            log.info("the caller has closed the socket: stopping the sandbox")
             self._abandoned = True
             self._stop.set()

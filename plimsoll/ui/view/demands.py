@@ -1,4 +1,4 @@
-"""Rows of demands: what pods request, why capacity is missing, and the bound."""
+"""Rows of demands: what pods request, why capacity is missing, and the lower bound of GPUs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ class DemandRow:
     gpus: int
     """New GPUs."""
     least: int
-    """The fewest that any packing needs."""
+    """Lower bound of the number of new GPUs."""
     reasons: tuple[str, ...]
     objects: tuple[str, ...]
     claims: tuple[tuple[str, str, str], ...]
@@ -51,7 +51,7 @@ class DemandRow:
 
     @property
     def gap(self) -> int:
-        """GPUs above the bound."""
+        """GPUs above the lower bound."""
         return max(0, self.gpus - self.least)
 
     @property
@@ -83,7 +83,7 @@ def _shown(row: DemandRow, wanted: Filter) -> bool:
 
 
 def _requests(snapshot: Snapshot, plan: Plan) -> dict[tuple[str, str], NodeRequest]:
-    """What objects request, those of the Plan too, by kind and name."""
+    """What the objects of the cluster and of the Plan request, by kind and name."""
     found = [(type(each).__name__, each.name, each.annotations) for each in request_objects(snapshot)]
     found += [
         (each.key.kind, each.key.name, each.manifest["metadata"].get("annotations") or {}) for each in plan.creations

@@ -44,7 +44,7 @@ class RequestedRow:
     message: str
     since: str
     price: float | None
-    """Of all its nodes, for the cheapest type."""
+    """Price per hour of all its nodes, with the cheapest type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +58,13 @@ class NodeGroup:
     not_ready: int
     gpus: int
     bar: Bar
-    """Of all GPUs of the group."""
+    """Bar of all GPUs of the group."""
     devices: tuple[PartDevices, ...]
     """Shared devices and MIG slices of all its nodes, by resource, without the names of pods."""
     price: float | None
     idle: float
     rows: tuple[NodeRow, ...]
-    """A page of its nodes; none where the group is closed."""
+    """One page of its nodes; none if the group is closed."""
     page: int
     pages: int
 
@@ -83,7 +83,7 @@ class ClusterPage:
     used: float
     """GPUs in use by pods."""
     bar: Bar
-    """Of all GPUs, with those that are requested."""
+    """Bar of all GPUs, with those that are requested."""
     queues: tuple[str, ...]
     """Queues in the bars, sorted: their number is their colour."""
     hourly: float | None
@@ -136,7 +136,8 @@ def cluster_page(
 
 
 def requested_rows(snapshot: Snapshot, prices: Prices) -> list[RequestedRow]:
-    """NodeClaims of Workspaces without a node, and requests to an autoscaler that are not answered; oldest first."""
+    """NodeClaims of Workspaces without a node, and requests to an autoscaler for which no node exists yet; oldest
+    first."""
     progress = ClaimProgress(snapshot.nodes, snapshot.environment.spec)
     claims = [
         _of_claim(claim, prices)

@@ -52,7 +52,7 @@ class NodeRow:
 
 
 class _Kept(NamedTuple):
-    """A row, and what it was made of."""
+    """A row, and the values from which it was computed."""
 
     account: GpuAccount
     owners: tuple[str, ...]
@@ -60,7 +60,7 @@ class _Kept(NamedTuple):
 
 
 class NodeRows:
-    """The rows of one cluster. A row is made again only when its node, its pods or its owners change."""
+    """The rows of one cluster. A row is computed again only when its node, its pods or its owners change."""
 
     def __init__(self) -> None:
         self._ledger = IncrementalLedger()

@@ -51,6 +51,6 @@ def owner_facts(snapshot: Snapshot, wanted: Filter, plan: Plan | None = None) ->
 def owner_shown(
     owner: str, namespace: str, wanted: Filter, facts: Mapping[str, OwnerFacts], types: Iterable[str] = ()
 ) -> bool:
-    """Whether the filter takes what is done for that owner, in that namespace and with these instance types."""
+    """Whether the filter shows an operation for that owner, in that namespace and with these instance types."""
     found = facts.get(owner, NO_FACTS)
     return wanted.matches(namespaces={namespace, *found.namespaces}, queues=found.queues, types={*found.types, *types})

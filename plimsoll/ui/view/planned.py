@@ -24,7 +24,7 @@ class PlanRow:
     owner: str
     """`Workspace namespace/name` or `GPUDemand name`."""
     price: float | None
-    """What it changes an hour; None if not known, or no node is concerned."""
+    """Change of the price per hour; None if it is not known, or the operation is not about a node."""
     manifest: str
     """YAML; empty for a deletion."""
 

@@ -34,10 +34,8 @@ class QueueRow:
 
 
 def queue_rows(usage: QueueUsage, nodes: Iterable[NodeRow], wanted: Filter) -> tuple[QueueRow, ...]:
-    """Each queue after its parent; a filter keeps the parents of what it finds.
-
-    Namespaces and instance types are those of the queue's pods.
-    """
+    """Each queue after its parent. With a filter, the parents of matching queues are shown, too. Namespaces and
+    instance types are those of the queue's pods."""
     rows = [_row(usage, name, depth) for name, depth in usage.tree.nested()]
     users = _users(usage, nodes, wanted)
     found = {

@@ -16,16 +16,16 @@ from plimsoll.text import shortlist
 
 class Use(StrEnum):
     QUEUE = "queue"
-    """By pods of a queue."""
+    """Used by pods of a queue."""
     OTHER = "other"
-    """By pods of no queue."""
+    """Used by pods without a queue."""
     RESERVED = "reserved"
-    """By a reservation pod without shares, or for the Workspace that the node belongs to."""
+    """Reserved by a reservation pod without share pods, or for the Workspace to which the node belongs."""
     FREE = "free"
     NOT_READY = "not-ready"
-    """On a node that is unready, cordoned or being deleted."""
+    """On a node that is not ready, cordoned or being deleted."""
     REQUESTED = "requested"
-    """On a node that is to come."""
+    """On a node that is requested and does not exist yet."""
 
 
 ORDER: Final = tuple(Use)
@@ -38,18 +38,18 @@ class Segment:
     """Thousandths of a GPU."""
     queue: str = ""
     pods: str = ""
-    """For people."""
+    """Names of the pods, for display."""
 
 
 Bar = tuple[Segment, ...]
-"""Adds up to one GPU."""
+"""The segments of one GPU, which add up to it, or of several GPUs."""
 
 
 def gpu_bars(account: GpuAccount, shares: Sequence[PodShare], scheduler: str, reserved: bool) -> tuple[Bar, ...]:
-    """A bar for each GPU of a node, in the order of the account: groups, GPUs in whole use, free GPUs.
+    """A bar for each GPU of a node, in the order of the account: groups, GPUs that are used as a whole, free GPUs.
 
-    `shares` are those of the node's pods, `scheduler` the one that reads queues; `reserved`: what is free belongs to a
-    Workspace.
+    `shares` are those of the node's pods; `scheduler` is the one that reads queues; `reserved` is whether free GPUs are
+    reserved for a Workspace.
     """
     free = Use.RESERVED if reserved else Use.FREE
     bars = [_group_bar(group, scheduler, free) for group in account.groups]

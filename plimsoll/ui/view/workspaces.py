@@ -1,4 +1,4 @@
-"""Rows of Workspaces: the verdict of now, nodes, and progress."""
+"""Rows of Workspaces: the current verdict, nodes, and progress."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ class WorkspaceRow:
     accepted: bool
     reason: str
     message: str
-    """For a refusal, what to change too."""
+    """The verdict's message; for a refusal with what to change."""
     deleting: bool
     instance_type: str
     queue: str

@@ -17,7 +17,7 @@ import structlog
 
 from plimsoll.apply import plugin_version
 from plimsoll.errors import PlimsollError
-from plimsoll.provider import Call, Properties, State, operations, serve
+from plimsoll.provider import Call, Properties, State, create, serve
 
 HOLDS_FROM: Final = "PLUGIN_HOLDS_FROM"
 _POLL_SECONDS: Final = 0.01
@@ -37,7 +37,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))  # the engine reads the port
     numbers = itertools.count(1)
-    create, holds_from = operations.create, int(os.environ.get(HOLDS_FROM, sys.maxsize))
+    holds_from = int(os.environ.get(HOLDS_FROM, sys.maxsize))
 
     def create_or_hold(call: Call, inputs: Properties) -> State:
         if next(numbers) < holds_from:
@@ -46,8 +46,7 @@ def main() -> None:
             time.sleep(_POLL_SECONDS)
         raise PlimsollError("client rate limiter Wait returned an error: context canceled")
 
-    operations.create = create_or_hold
-    with serve() as served:
+    with serve(create=create_or_hold) as served:
         sys.stdout.write(f"{served.port}\n")
         sys.stdout.flush()
         served.wait()

@@ -64,7 +64,9 @@ def second_writer(stage: Stage) -> Iterator[None]:
     second = stage.loops.beside()
     await_condition(
         lambda: (
-            not second.runs or "waiting for the Lease" in second.log.read_text() or "at work" in second.log.read_text()
+            not second.runs
+            or "waiting for the Lease" in second.log.read_text()
+            or "the controller is active" in second.log.read_text()
         ),
         _START_SECONDS,
         "a second writer that waits for the Lease",

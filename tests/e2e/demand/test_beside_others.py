@@ -11,8 +11,7 @@ from plimsoll.components.specs import GpuDiscoverySpec
 from plimsoll.labels import REQUEST
 from plimsoll.model.karpenter import NodePoolSpec
 from plimsoll.sandbox import Sandbox
-from plimsoll.stacks.node_overlays import node_overlays
-from plimsoll.stacks.shared_devices import shared_devices
+from plimsoll.stacks import node_overlays, shared_devices
 from tests.awaiting import await_condition
 from tests.e2e.cluster.controller import controller
 from tests.e2e.cluster.kube import Kube

@@ -56,7 +56,7 @@ def test_a_burst_becomes_exactly_the_planned_nodes(
     add_pool(cluster, provisioner, EIGHT_GPUS, delay="10s", tier=provisioner)
     shares = [f"{provisioner}-{each:02}" for each in range(halves)]
     with controller(demand_sandbox, tmp_path) as first:
-        await_condition(lambda: "at work" in first.text(), 60)
+        await_condition(lambda: "the controller is active" in first.text(), 60)
         add_shares(cluster, shares, tier=provisioner)
         await_condition(lambda: sum(wanted(cluster, provisioner)) == number, 60, f"{number} nodes are asked for")
         assert reasons(cluster) == ["Unschedulable"] * triggers

@@ -29,7 +29,7 @@ def test_a_request_is_created_and_deleted_with_its_demand(
     add_pool(cluster, "requested", EIGHT_GPUS, tier="requested")
     shares = [f"requested-{number}" for number in range(3)]
     with controller(demand_sandbox, tmp_path) as running:
-        await_condition(lambda: "at work" in running.text(), 60)
+        await_condition(lambda: "the controller is active" in running.text(), 60)
         add_shares(cluster, shares, tier="requested")
         (request,) = await_condition(lambda: cluster.list(*REQUEST, TRIGGERS), 60, "a request")
         assert request["spec"]["provisioningClassName"] == "best-effort-atomic-scale-up.autoscaling.x-k8s.io"

@@ -114,7 +114,7 @@ def test_a_tenant_cannot_request_capacity_there(tenant: Kube) -> None:
     for manifest in (trigger("a"), template("a"), buffer("a")):
         answer = text(tenant, manifest)
         assert "system:serviceaccount:default:tenant may not write" in answer, manifest["kind"]
-        assert "where only Plimsoll asks for capacity" in answer
+        assert "where only Plimsoll requests capacity" in answer
 
 
 def test_a_controller_that_creates_pods_for_a_tenant_cannot_either(sandbox: Sandbox, tmp_path: Path) -> None:

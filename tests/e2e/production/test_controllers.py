@@ -51,7 +51,7 @@ class Served(Controller):
     @property
     def state(self) -> str:
         status, text = self.get("/readyz")
-        return str(json.loads(text)["standing"]) if status else ""
+        return str(json.loads(text)["state"]) if status else ""
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,35 @@
+"""The settings of `plimsoll bind`, from its file and its options."""
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+
+from plimsoll.errors import PlimsollError
+from plimsoll.model.api import BinderSettings
+from plimsoll.model.meta import describe_errors
+
+
+def read_settings(file: Path | None, image: str | None, scheduler_name: str | None) -> BinderSettings:
+    """The settings of the file, with the options on top. Raises PlimsollError that names each invalid field."""
+    try:
+        given: Any = yaml.safe_load(file.read_text()) if file is not None else {}
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise PlimsollError(f"settings {file}: {' '.join(str(error).split())}") from None
+    if given is None:
+        given = {}
+    if not isinstance(given, dict) or not isinstance(given.get("reservation") or {}, dict):
+        raise PlimsollError(f"settings {file}: a mapping is needed, such as reservation: {{image: ...}}")
+    if image is not None:
+        given = {**given, "reservation": {**(given.get("reservation") or {}), "image": image}}
+    if scheduler_name is not None:
+        given = {**given, "schedulerName": scheduler_name}
+    if not (given.get("reservation") or {}).get("image"):
+        raise PlimsollError("no image for reservations", "set --image, or reservation.image in the file of --settings")
+    try:
+        return BinderSettings.model_validate(given)
+    except ValidationError as error:
+        where = "settings" if file is None else f"settings {file}"
+        fields = ", ".join(field.alias or name for name, field in BinderSettings.model_fields.items())
+        raise PlimsollError(f"{where}: {describe_errors(error)}", f"its fields: {fields}") from None
