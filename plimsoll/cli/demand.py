@@ -68,6 +68,7 @@ def demand(
         datetime.now(UTC),
         room=environment_room(view),
         requests=view.requests,
+        progress=view.progress,
     )
     warnings = (*snapshot.warnings, *competing_warnings(snapshot.pods))
     phases = {each.name: each.status.phase for each in requesting.plan() if each.status is not None}

@@ -126,7 +126,13 @@ class _Round:
                 self._leftovers(workspace)
         room = self._budget.room() if self._environment.spec.auto_provisioning else environment_room(self._view)
         requesting = RequestRound(
-            self._snapshot, self._planner, builder, self._now, room=room, requests=self._view.requests
+            self._snapshot,
+            self._planner,
+            builder,
+            self._now,
+            room=room,
+            requests=self._view.requests,
+            progress=self._view.progress,
         )
         reports = requesting.plan()
         withdrawn = [each for each in builder.deletions if isinstance(each.owner, DemandRef)]

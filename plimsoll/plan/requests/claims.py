@@ -149,8 +149,10 @@ class ClaimMonitor:
     assigned last; each counts as one failed node, whatever else is outstanding.
     """
 
-    def __init__(self, snapshot: Snapshot, requests: Sequence[CapacityRequest], now: datetime) -> None:
-        self._progress = ClaimProgress(snapshot.nodes, snapshot.environment.spec)
+    def __init__(
+        self, snapshot: Snapshot, requests: Sequence[CapacityRequest], progress: ClaimProgress, now: datetime
+    ) -> None:
+        self._progress = progress
         self._now = now
         self._assigned: dict[str, list[AssignedClaim]] = {}
         self._left = {each.name: each.outstanding for each in requests}

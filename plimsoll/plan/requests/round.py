@@ -11,7 +11,7 @@ from plimsoll.model.api import DemandProvisioner as Setting
 from plimsoll.model.api import DemandReport, GPUDemandStatus
 from plimsoll.model.karpenter import ProvisioningRequest
 from plimsoll.plan.demand import Demand, DemandPlan, DemandPlanner, PlannedNode
-from plimsoll.plan.owned import PlanBuilder, key_of, parse_time, signalled
+from plimsoll.plan.owned import ClaimProgress, PlanBuilder, key_of, parse_time, signalled
 from plimsoll.plan.requests.batches import BatchProvisioner
 from plimsoll.plan.requests.capacity_request import CapacityRequest, CapacityRequests, registered_since
 from plimsoll.plan.requests.claims import AssignedClaim, ClaimMonitor
@@ -35,8 +35,10 @@ class RequestRound:
         *,
         room: Room,
         requests: CapacityRequests,
+        progress: ClaimProgress,
     ) -> None:
-        """`room` is what the Environment's limits leave for demand, `requests` the objects that request nodes."""
+        """`room` is what the Environment's limits leave for demand, `requests` the objects that request nodes; they and
+        `progress` are of the same snapshot."""
         self._snapshot = snapshot
         self._settings = snapshot.environment.spec.demand
         self._planner = planner
@@ -50,7 +52,7 @@ class RequestRound:
         own = [each for each in found if creates is not None and creates(each.obj)]
         self._new_nodes = requests.registered if len(own) == len(found) else registered_since(own, snapshot)
         self._requests = [each.with_registered(self._new_nodes.get(each.name, ())) for each in own]
-        self._claims = ClaimMonitor(snapshot, self._requests, now)
+        self._claims = ClaimMonitor(snapshot, self._requests, progress, now)
         self._failing: dict[str, list[RequestFailure]] = {}
         """Failures by request name."""
         self._lost: list[AssignedClaim] = []
