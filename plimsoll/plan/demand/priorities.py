@@ -1,13 +1,19 @@
 """The order in which pods get capacity if limits leave room for only some of them: highest priority first, then
 oldest."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from plimsoll.packing.nodes import PodNeed, Unit
 from plimsoll.plan.classes import Gang, in_order
+from plimsoll.plan.demand.class_plan import ClassPlan
 
 Order = Callable[[str], tuple[int, str, str]]
 """Sort key of a pod by its UID; the smallest is served first."""
+
+
+def order_of(class_of: Mapping[str, ClassPlan], uid: str) -> tuple[int, str, str]:
+    pod = class_of[uid].members.shares[uid].pod
+    return -pod.priority, pod.creation_timestamp, uid
 
 
 def units_in_order(needs: Sequence[PodNeed], order: Order, gangs: Sequence[Gang]) -> list[Unit]:

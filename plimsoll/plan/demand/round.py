@@ -19,7 +19,7 @@ from plimsoll.plan.demand.class_plan import ClassPlan
 from plimsoll.plan.demand.demand import DemandPlan
 from plimsoll.plan.demand.hosts import Hosts, ShapeOffer, preference
 from plimsoll.plan.demand.joint import JointPacking, Part, binds, filled, within
-from plimsoll.plan.demand.priorities import left_out, need_key, units_in_order
+from plimsoll.plan.demand.priorities import left_out, need_key, order_of, units_in_order
 from plimsoll.plan.demand.reasons import BLOCKED, NO_NODE, NO_ROOM, UNREADABLE, why_unserved
 from plimsoll.plan.demand.result import Result
 from plimsoll.plan.demand.surplus import Surplus
@@ -44,6 +44,7 @@ class DemandRound:
         self._classes = [ClassPlan(of, members) for of, members in inputs.classes.items()]
         self._class_of = {uid: each for each in self._classes for uid in each.members.shares}
         self._usable = Usable(inputs, hosts, self._classes)
+        self._order = partial(order_of, self._class_of)
         self._surplus = Surplus(self._settings, self._usable, self._class_of, whole, self._order)
         self._deadlines: list[datetime] = []
         self._in_grace: set[str] = set()
@@ -346,10 +347,6 @@ class DemandRound:
 
     def _part(self, needs: Sequence[PodNeed]) -> Part:
         return Part(needs, self._usable.free, self._usable.shapes, self._usable.limits)
-
-    def _order(self, uid: str) -> tuple[int, str, str]:
-        pod = self._class_of[uid].members.shares[uid].pod
-        return -pod.priority, pod.creation_timestamp, uid
 
     def _why_limited(self, uid: str, pods: int) -> str:
         """Why there is no room for the pod among this number of pods; empty if it could have a new node."""

@@ -102,7 +102,7 @@ class Usable:
 
     def _known(self, check: Callable[[PodNeed], bool], need: PodNeed) -> bool:
         # The amounts of a class are one mapping for all pods that request as much.
-        key = (check, id(need.milli), need.devices, need.cpu_milli, need.memory_mib)
+        key = (check.__name__, id(need.milli), need.devices, need.cpu_milli, need.memory_mib)
         if key not in self._answers:
             self._answers[key] = check(need)
         return self._answers[key]

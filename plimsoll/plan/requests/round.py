@@ -1,8 +1,9 @@
 """One round of capacity requests: which nodes registered or failed, which requests to withdraw, and which to create."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 
 from plimsoll.cluster.pools import Room
 from plimsoll.labels import SHARD
@@ -11,7 +12,7 @@ from plimsoll.model.api import DemandProvisioner as Setting
 from plimsoll.model.api import DemandReport, GPUDemandStatus
 from plimsoll.model.karpenter import ProvisioningRequest
 from plimsoll.plan.demand import Demand, DemandPlan, DemandPlanner, PlannedNode
-from plimsoll.plan.owned import ClaimProgress, PlanBuilder, key_of, parse_time, signalled
+from plimsoll.plan.owned import ClaimProgress, PlanBuilder, RequestObject, key_of, parse_time, signalled
 from plimsoll.plan.requests.batches import BatchProvisioner
 from plimsoll.plan.requests.capacity_request import CapacityRequest, CapacityRequests, registered_since
 from plimsoll.plan.requests.claims import AssignedClaim, ClaimMonitor
@@ -68,7 +69,8 @@ class RequestRound:
         """Registered nodes whose pods stay gated for now; see `reserved_nodes`."""
 
     def _choose(self) -> DemandProvisioner | None:
-        names = Names(self._taken)
+        # Not a method: a cycle would keep the whole snapshot in memory until the next search for garbage.
+        names = Names(partial(_taken, self._snapshot, self._objects))
         match self._settings.provisioner:
             case Setting.TRIGGER_POD:
                 return TriggerPodProvisioner(self._snapshot.environment, names)
@@ -76,11 +78,6 @@ class RequestRound:
                 return BatchProvisioner(self._snapshot.environment, names)
             case _:
                 return None
-
-    def _taken(self) -> set[str]:
-        """Names in use. Reads every pod, so it is called only when a name is needed."""
-        pods = (pod.name for pod in self._snapshot.pods if pod.namespace == self._settings.namespace)
-        return {*(each.name for each in self._objects), *pods}
 
     def plan(self) -> tuple[DemandReport, ...]:
         """The reports for all GPUDemands."""
@@ -262,3 +259,9 @@ class RequestRound:
 def _serves(request: CapacityRequest, demand: Demand) -> bool:
     """Whether pods of the demand are planned on the request's outstanding nodes."""
     return any(node.name in demand.on_requested for node in request.requested_nodes)
+
+
+def _taken(snapshot: Snapshot, objs: Iterable[RequestObject]) -> set[str]:
+    """Names in use. Reads every pod, so it is called only when a name is needed."""
+    namespace = snapshot.environment.spec.demand.namespace
+    return {*(each.name for each in objs), *(pod.name for pod in snapshot.pods if pod.namespace == namespace)}
