@@ -1,6 +1,10 @@
 """Pods of all classes share a new node if each of them could run there."""
 
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
+from itertools import product
 from typing import Any
 
 import pytest
@@ -9,6 +13,7 @@ from hypothesis import strategies as st
 
 from plimsoll.labels import GPU_GROUP
 from plimsoll.model.cluster import Pod
+from plimsoll.model.kai import PodGroup, Queue
 from plimsoll.packing import exact_milli
 from plimsoll.packing.nodes import FreeNode, NodeShape, PodNeed
 from plimsoll.plan.demand import RequestedNode
@@ -158,25 +163,31 @@ GPUS = {"g6.xlarge": 1, "g6.12xlarge": 4, "g5.xlarge": 1}
 POOL_OF = {"g6.xlarge": "l4", "g6.12xlarge": "l4", "g5.xlarge": "a10g"}
 
 
+WHERE = {
+    "l4": {"karpenter.sh/nodepool": "l4"},
+    "a10g": {"karpenter.sh/nodepool": "a10g"},
+    "large": {TYPE: "g6.12xlarge"},
+    "nowhere": {"karpenter.sh/nodepool": "nowhere"},
+}
+"""Node selectors; `any` has none."""
+
+
+def a_mixed_pod(draw: st.DrawFn, name: str, where: str, queue: str, **more: Any) -> Pod:
+    return a_waiting_pod(
+        name,
+        queue=queue,
+        selector=WHERE.get(where),
+        **tolerating("dedicated" if where == "a10g" else draw(st.sampled_from(["needless", "dedicated"]))),
+        gpu_fraction=draw(st.sampled_from(SIZES)),
+        gpu_fraction_num_devices=draw(st.sampled_from(["1", "1", "1", "2"])),
+        **more,
+    )
+
+
 @st.composite
 def mixed(draw: st.DrawFn) -> list[Pod]:
-    found = []
-    for number in range(draw(st.integers(1, 8))):
-        where = draw(st.sampled_from(["any", "l4", "a10g", "large"]))
-        selector = {"l4": {"karpenter.sh/nodepool": "l4"}, "a10g": {"karpenter.sh/nodepool": "a10g"}}.get(where)
-        found.append(
-            a_waiting_pod(
-                f"pod-{number}",
-                queue=draw(st.sampled_from(["", "a", "b"])),
-                selector={TYPE: "g6.12xlarge"} if where == "large" else selector,
-                **tolerating(draw(st.sampled_from(["needless", "dedicated"])))
-                if where != "a10g"
-                else tolerating("dedicated"),
-                gpu_fraction=draw(st.sampled_from(SIZES)),
-                gpu_fraction_num_devices=draw(st.sampled_from(["1", "1", "1", "2"])),
-            )
-        )
-    return found
+    where, queue = st.sampled_from(["any", "l4", "a10g", "large"]), st.sampled_from(["", "a", "b"])
+    return [a_mixed_pod(draw, f"pod-{n}", draw(where), draw(queue)) for n in range(draw(st.integers(1, 8)))]
 
 
 def _need(pod: Pod, offered: list[NodeShape], free: list[FreeNode]) -> PodNeed:
@@ -202,36 +213,208 @@ def _runs(pod: Pod, kind: str) -> bool:
 
 
 PRODUCT_OF = {"l4": "NVIDIA-L4", "a10g": "NVIDIA-A10G"}
+SHAPES = [NodeShape(name, name, count, 2**40, 2**40) for name, count in GPUS.items()]
+COMING = st.lists(st.sampled_from(sorted(GPUS)), max_size=2)
 
 
 @settings(max_examples=60, deadline=None)
-@given(mixed(), st.integers(0, 2), st.booleans(), st.lists(st.sampled_from(sorted(GPUS)), max_size=2))
+@given(mixed(), st.integers(0, 2), st.booleans(), COMING)
 def test_no_more_is_requested_than_an_exact_packing_needs(
     pods: list[Pod], gpus: int, partly: bool, coming: list[str]
 ) -> None:
     """In addition to a free node with this many GPUs, half of the first in use, and requested nodes of these types."""
-    objects: list[Any] = [a_gpu_node("free", "NVIDIA-H100", gpus=gpus)] if gpus else []
-    gpus_free: tuple[int, ...] = (1000,) * gpus
-    if gpus and partly:
-        objects.append(a_waiting_pod("there", gpu_fraction="0.5", node="free", phase="Running"))
-        gpus_free = (500, *gpus_free[1:])
-    requested = [
-        RequestedNode(f"request-{n}", (each,), POOL_OF[each], GPUS[each], PRODUCT_OF[POOL_OF[each]])
-        for n, each in enumerate(coming)
-    ]
-    shapes = [NodeShape(name, name, count, 2**40, 2**40) for name, count in GPUS.items()]
-    free = [FreeNode("free", "free", gpus_free, 2**40, 2**40)] if gpus else []
-    free += [FreeNode(f"request-{n}", each, (1000,) * GPUS[each], 2**40, 2**40) for n, each in enumerate(coming)]
+    there = a_waiting_pod("there", gpu_fraction="0.5", node="free", phase="Running") if gpus and partly else None
+    objects, requested, free = _around(gpus, there, coming)
     plan = planned(*pods, *objects, *POOLS, requested=requested)
-    needs = [_need(pod, shapes, free) for pod in pods if pod.uid not in refused(plan)]
-    fewest = fewest_gpus_of_nodes(needs, shapes, free)
+    needs = [_need(pod, SHAPES, free) for pod in pods if pod.uid not in refused(plan)]
+    fewest = fewest_gpus_of_nodes(needs, SHAPES, free)
     assert fewest is not None
     assert plan.least_gpus <= fewest
     assert plan.gpus == fewest
     for uid in refused(plan):
         (pod,) = (each for each in pods if each.uid == uid)
-        assert fewest_gpus_of_nodes([_need(pod, shapes, free)], shapes, free) is None
+        assert fewest_gpus_of_nodes([_need(pod, SHAPES, free)], SHAPES, free) is None
     assert on_new(plan) == {uid for node in plan.nodes for uid in node.pods}
+
+
+def _around(gpus: int, there: Pod | None, coming: list[str]) -> tuple[list[Any], list[RequestedNode], list[FreeNode]]:
+    """The objects and requests of a free node with this many GPUs, `there` on the first of them, and of requested nodes
+    of these types; and what they leave free."""
+    objects = [a_gpu_node("free", "NVIDIA-H100", gpus=gpus)] if gpus else []
+    requested = [
+        RequestedNode(f"request-{n}", (each,), POOL_OF[each], GPUS[each], PRODUCT_OF[POOL_OF[each]])
+        for n, each in enumerate(coming)
+    ]
+    devices = ((500 if there else 1000), *[1000] * (gpus - 1))
+    free = [FreeNode("free", "free", devices, 2**40, 2**40)] if gpus else []
+    free += [FreeNode(f"request-{n}", each, (1000,) * GPUS[each], 2**40, 2**40) for n, each in enumerate(coming)]
+    return [*objects, *([there] if there else [])], requested, free
+
+
+LEAVES = ("default-queue", "a", "b")
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What may start, as drawn: amounts of GPUs by queue, None where unlimited."""
+
+    least: Mapping[str, int | None]
+    """The minimum of each gang; None: it has no PodGroup."""
+    limits: Mapping[str, Fraction | None]
+    """Of `root`, the parent, and of the queues that exist; empty in a cluster without Queues."""
+    quotas: Mapping[str, Fraction | None]
+    without_cpu: Collection[str]
+    """Queues that admit no CPU."""
+
+    @property
+    def objects(self) -> list[PodGroup | Queue]:
+        groups = [
+            PodGroup.read({"metadata": {"name": name, "namespace": "team"}, "spec": {"minMember": least}})
+            for name, least in self.least.items()
+            if least is not None
+        ]
+        return [*groups, *map(self._queue, self.limits)]
+
+    def _queue(self, name: str) -> Queue:
+        limit, quota = self.limits[name], self.quotas[name]
+        of_gpu = {
+            "limit": -1.0 if limit is None else float(limit),
+            "quota": -1.0 if quota is None else float(quota),
+        }
+        unlimited = {"quota": -1, "limit": -1}
+        resources = {"gpu": of_gpu, "memory": unlimited} | ({} if name in self.without_cpu else {"cpu": unlimited})
+        parent = "" if name == "root" else "root"
+        return Queue.read({"metadata": {"name": name}, "spec": {"parentQueue": parent, "resources": resources}})
+
+    def starting(self, pods: Sequence[Pod], able: Collection[str], there: Pod | None) -> set[str]:
+        """UIDs of the pods that start. Of all sets that may start, the one with the first pod in order, of these the
+        one with the second, and so on."""
+        in_order = sorted(pods, key=lambda pod: (-pod.priority, pod.creation_timestamp, pod.uid))
+        running = [there] if there else []
+        required = dict[str, set[str]]()
+        for name, least in self.least.items():
+            known = [pod for pod in in_order if _gang_of(pod) == name]
+            others = sum(_gang_of(pod) == name for pod in running)
+            everyone = len(known) + others
+            count = max(0, min(everyone if least is None else least, everyone) - others)
+            first = [pod.uid for pod in known if pod.uid in able][:count]
+            required[name] = set(first) if len(first) == count else {"too few"}
+        for bits in product((True, False), repeat=len(in_order)):
+            chosen = [pod for pod, starts in zip(in_order, bits, strict=True) if starts]
+            uids = {pod.uid for pod in chosen}
+            if (
+                uids <= set(able)
+                and all(required.get(_gang_of(pod), uids) <= uids for pod in chosen)
+                and self._admits(chosen, running)
+            ):
+                return uids
+        raise AssertionError("no pod at all may always start")
+
+    def _admits(self, chosen: Sequence[Pod], running: Sequence[Pod]) -> bool:
+        if not self.limits:
+            return True
+        queues = [_queue_of(pod) for pod in chosen]
+        if not self.limits.keys() >= set(queues):
+            return False
+        for name in {"root", *queues}:
+            above = {name} if name != "root" else self.limits.keys()
+            inside = [pod for pod in chosen if _queue_of(pod) in above]
+            beside = [pod for pod in running if _queue_of(pod) in above]
+            limit, quota = self.limits[name], self.quotas[name]
+            firm = [pod for pod in (*inside, *beside) if pod.priority >= 100]
+            if (
+                (limit is not None and inside and sum(map(_gpus, (*inside, *beside))) > limit)
+                or (quota is not None and any(pod in inside for pod in firm) and sum(map(_gpus, firm)) > quota)
+                or (name in self.without_cpu and any(pod.host.cpu_milli for pod in inside))
+            ):
+                return False
+        return True
+
+
+def _gang_of(pod: Pod) -> str:
+    return pod.annotations.get("pod-group-name", "")
+
+
+def _queue_of(pod: Pod) -> str:
+    return pod.labels.get("kai.scheduler/queue", "default-queue")
+
+
+def _gpus(pod: Pod) -> Fraction:
+    return Fraction(pod.annotations["gpu-fraction"]) * int(pod.annotations.get("gpu-fraction-num-devices", "1"))
+
+
+GANGS = ("one", "two")
+AMOUNTS = st.sampled_from([None, None, None, None, *(Fraction(n, 2) for n in (3, 2, 1, 4, 5, 6, 7, 0))])
+
+
+def _least(members: int) -> st.SearchStrategy[int | None]:
+    return st.sampled_from([None, 2, 2, 3, members, members + 1]).filter(lambda least: least != 1)
+
+
+@st.composite
+def gangs_in_queues(draw: st.DrawFn) -> tuple[list[Pod], Pod | None, Rules]:
+    """Waiting pods, a running pod, and what may start. The pods of a gang are of one queue and priority, as in KAI."""
+    queue = st.sampled_from(["", "a", "a", "b"])
+    priority = st.sampled_from([0, 0, 50, 125])
+    of_gang = {name: (draw(queue), draw(priority)) for name in GANGS}
+    pods = []
+    for number in range(draw(st.sampled_from([8, 7, 6, 5, 4, 2]))):
+        gang = draw(st.sampled_from(["", "one", "one", "two"]))
+        where = draw(st.sampled_from(["any", "any", "any", "l4", "l4", "a10g", "large", "nowhere"]))
+        own_queue, own_priority = of_gang[gang] if gang else (draw(queue), draw(priority))
+        more: dict[str, Any] = {"pod_group_name": gang} if gang else {}
+        cpu = draw(st.sampled_from(["", "", "1m"]))
+        pod = a_mixed_pod(draw, f"pod-{number}", where, own_queue, priority=own_priority, cpu=cpu, **more)
+        created = f"2026-01-01T00:0{draw(st.integers(0, 4))}:00Z"
+        pods.append(pod.model_copy(update={"creation_timestamp": created}))
+    there = None
+    if draw(st.booleans()):
+        gang = draw(st.sampled_from(["", *GANGS]))
+        own_queue, own_priority = of_gang[gang] if gang else (draw(queue), 0)
+        more = {"pod_group_name": gang} if gang else {}
+        there = a_waiting_pod(
+            "there", queue=own_queue, priority=own_priority, node="free", phase="Running", gpu_fraction="0.5", **more
+        )
+    members = Counter(map(_gang_of, pods))
+    least = {name: draw(_least(members[name])) for name in GANGS if members[name]}
+    names = ["root", *draw(st.sampled_from([LEAVES] * 5 + [LEAVES[:2]]))] if draw(st.integers(0, 4)) else []
+    limits, quotas = ({name: draw(AMOUNTS) for name in names} for _ in range(2))
+    without_cpu = draw(st.sets(st.sampled_from(names), max_size=1)) if names and not draw(st.integers(0, 4)) else set()
+    return pods, there, Rules(least, limits, quotas, without_cpu)
+
+
+@settings(max_examples=40, deadline=None)
+@given(gangs_in_queues(), st.integers(0, 2), COMING)
+def test_what_may_start_of_gangs_and_queues_gets_the_fewest_gpus_and_nothing_else_does(
+    found: tuple[list[Pod], Pod | None, Rules], gpus: int, coming: list[str]
+) -> None:
+    """As above, with gangs, priorities and Queues."""
+    pods, there, rules = found
+    there = there if gpus else None
+    objects, requested, free = _around(gpus, there, coming)
+    needs = {pod.uid: _need(pod, SHAPES, free) for pod in pods}
+    able = {uid for uid, need in needs.items() if fewest_gpus_of_nodes([need], SHAPES, free) is not None}
+    starting = rules.starting(pods, able, there)
+    plan = planned(*pods, *objects, *rules.objects, *POOLS, requested=requested)
+    assert needs.keys() - refused(plan).keys() == starting
+    fewest = fewest_gpus_of_nodes([needs[uid] for uid in sorted(starting)], SHAPES, free)
+    assert fewest is not None
+    assert plan.least_gpus <= fewest
+    assert plan.gpus == fewest
+
+
+def test_a_pod_beyond_the_minimum_of_its_gang_comes_after_older_pods() -> None:
+    """The limit of the queue is three pods."""
+    created = {"gang-0": 0, "gang-1": 0, "single": 1, "gang-2": 2}
+    pods = [
+        tenth(name, **({"pod_group_name": "gang"} if name != "single" else {})).model_copy(
+            update={"creation_timestamp": f"2026-01-01T00:0{minute}:00Z"}
+        )
+        for name, minute in created.items()
+    ]
+    group = PodGroup.read({"metadata": {"name": "gang", "namespace": "team"}, "spec": {"minMember": 2}})
+    queues = [a_queue("root", parent=""), a_queue("default-queue", limit=0.3)]
+    assert refused(planned(*pods, group, *queues, EIGHT)).keys() == {"uid-gang-2"}
 
 
 def test_a_demand_has_the_place_of_each_pod() -> None:

@@ -107,6 +107,6 @@ def test_objects_of_a_defined_kind_stay_if_the_apiserver_responds_404(
     start(observer)
     await_condition(lambda: cluster.watching(CLAIMS.path), 10)
     cluster.unserve(CLAIMS.path)
-    await_condition(lambda: len(cluster.seen(CLAIMS.path, watch=False)) > 6, 30, "many lists in vain")
+    await_condition(lambda: len(cluster.seen(CLAIMS.path, watch=False)) > 3, 30, "several lists in vain")
     assert claims(observer) == ["first"]
     assert any("NodeClaim: the watch is broken" in warning for warning in observer.snapshot().warnings)

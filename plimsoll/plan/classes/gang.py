@@ -76,7 +76,7 @@ class Gang:
         others = set(able).intersection(self.pods).difference(started, *(each.pods for each in self.parts))
         alone = (([uid], after) for uid in sorted(others, key=order))
         parts = (each.in_steps(able, order, after, started) for each in self.parts)
-        yield from merge(alone, *parts, key=lambda step: order(step[0][0]))
+        yield from _merged((alone, *parts), order)
 
     def _first_parts(self, placed: Callable[[str], bool], able: Collection[str] | None = None) -> Sequence["Gang"]:
         """The parts that have to start: those that can with the `able` pods, and lack the fewest."""
@@ -97,17 +97,15 @@ def _without_place(_: str) -> bool:
 
 
 def in_order(able: Collection[str], gangs: Iterable[Gang], order: Callable[[str], Any]) -> Iterator[Step]:
-    """The pods in `able` in this order: each gang at its first pod, from its minimum."""
+    """The pods in `able` in this order: the minimum of each gang at its first pod, the others in their own place."""
     gang_of = {uid: gang for gang in gangs for uid in gang.pods}
-    seen: set[str] = set()
-    for uid in sorted(able, key=order):
-        if uid in seen:
-            continue
-        if (gang := gang_of.get(uid)) is None:
-            yield [uid], ""
-        else:
-            seen.update(gang.pods)
-            yield from gang.in_steps(able, order)
+    alone = (([uid], "") for uid in sorted(able, key=order) if uid not in gang_of)
+    whole = {gang_of[uid].name: gang_of[uid] for uid in able if uid in gang_of}.values()
+    yield from _merged((alone, *(gang.in_steps(able, order) for gang in whole)), order)
+
+
+def _merged(steps: Iterable[Iterable[Step]], order: Callable[[str], Any]) -> Iterator[Step]:
+    return merge(*steps, key=lambda step: min(map(order, step[0])))
 
 
 def gang_key(pod: Pod, groups: Mapping[tuple[str, str], PodGroup]) -> GangKey | None:
