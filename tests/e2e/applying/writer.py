@@ -3,10 +3,10 @@
 `python -m tests.e2e.applying.writer SETTINGS.json PLAN.json` applies the plan once.
 """
 
-import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -47,14 +47,18 @@ def main(settings_file: str, plan_file: str) -> None:
     settings = ApplySettings.model_validate_json(Path(settings_file).read_text())
     plan = Plan.model_validate_json(Path(plan_file).read_text())
     with closing(Connection.open(settings.kubeconfig)) as connection, Applier(settings, connection) as applier:
-        signal.signal(signal.SIGTERM, lambda *_: applier.interrupt())
+        stopped = threading.Event()
+
+        def stop(*_: object) -> None:
+            applier.interrupt()
+            stopped.set()
+
+        signal.signal(signal.SIGTERM, stop)
         applier.start()
         if not plan.empty:
             applier.apply(plan)
-        while True:
-            signal.pause()
-            if not applier.held or os.getppid() == 1:
-                return
+        # The signal may have come while the last objects of the plan were applied.
+        stopped.wait()
 
 
 if __name__ == "__main__":
