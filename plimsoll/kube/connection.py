@@ -222,9 +222,8 @@ class Connection:
         if response.status == 401:
             message = f"the cluster at {self.server} does not accept the credentials of {self._account.name}: {message}"
             hint = self._account.renewal
-        elif (
-            response.status == 403 and "denied request" not in said
-        ):  # the message of an admission policy says what to change
+        elif response.status == 403 and "denied request" not in said:
+            # Of an admission policy, the message says what to change.
             hint = "the account lacks this permission: deploy the foundation stack, or use another account"
         return RequestError(response.status, str(status.get("reason") or ""), message, hint)
 

@@ -203,9 +203,8 @@ def _update_live(call: Call, old: Properties, obj: Object, manager: str, ignored
         return objects.replace(whole, manager, dry_run=call.preview)
     for path in ignored:
         _keep(obj, live, path)
-    obj["metadata"].pop(
-        "managedFields", None
-    )  # ignored changes may have set it, and the apiserver refuses an apply that contains it
+    # Ignored changes may have set it, and the apiserver refuses an apply that contains it.
+    obj["metadata"].pop("managedFields", None)
     if not call.preview:
         take_over(objects, live, former, manager)
     updated = _apply(call, obj, manager)
