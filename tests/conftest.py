@@ -17,7 +17,7 @@ _TIMED = [HealthCheck.too_slow]
 # The same examples in every run: those of a user are those of CI.
 # They find nothing new, so they are few.
 settings.register_profile(
-    "fixed", max_examples=40, derandomize=True, database=None, deadline=None, suppress_health_check=_TIMED
+    "fixed", max_examples=25, derandomize=True, database=None, deadline=None, suppress_health_check=_TIMED
 )
 # New ones, and many: `make fuzz`.
 settings.register_profile(

@@ -9,7 +9,7 @@ import io
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
@@ -118,7 +118,7 @@ def complete() -> None:
     typer.echo("\n:4")  # no names of files
 
 
-def main() -> None:
+def main() -> NoReturn:
     """Runs the command line and exits.
 
     0: done; 1: an error, including a usage error; 2: something is refused.

@@ -79,7 +79,7 @@ class Stack(RuleBasedStateMachine):
 
 
 TestUpdateState = Stack.TestCase
-TestUpdateState.settings = settings(max_examples=200, stateful_step_count=30, deadline=None)
+TestUpdateState.settings = settings(max_examples=200, stateful_step_count=30)
 
 
 def test_every_phase_with_an_engine_ends_with_it_and_every_phase_is_reached() -> None:

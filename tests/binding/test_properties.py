@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.cluster.pods import gpu_groups, read_share
@@ -66,7 +66,6 @@ def a_cluster(pods: int = 110) -> Cluster:
     return Cluster([a_gpu_node("n1", gpus=2, pods=pods), a_gpu_node("n2", gpus=1, pods=pods)])
 
 
-@settings(max_examples=200, deadline=None)
 @given(events, st.sampled_from([2, 4, 110]))
 def test_no_gpu_and_no_room_for_a_pod_is_assigned_twice(happening: list[tuple[object, ...]], pods: int) -> None:
     cluster = a_cluster(pods)
@@ -80,7 +79,6 @@ def test_no_gpu_and_no_room_for_a_pod_is_assigned_twice(happening: list[tuple[ob
     assert set(waiting) <= set(cluster.messages)
 
 
-@settings(max_examples=200, deadline=None)
 @given(losses)
 def test_lost_reservations_are_repaired_or_their_pods_evicted(happening: list[tuple[object, ...]]) -> None:
     cluster = a_cluster()
@@ -97,7 +95,6 @@ def test_lost_reservations_are_repaired_or_their_pods_evicted(happening: list[tu
     assert {gpu_groups(pod)[0] for pod in cluster.reservations()} == bound
 
 
-@settings(deadline=None)
 @given(st.lists(st.sampled_from(FRACTIONS), max_size=8))
 def test_a_binder_after_a_kill_creates_nothing_twice(fractions: list[str]) -> None:
     whole, killed = a_cluster(), a_cluster()
@@ -113,7 +110,6 @@ def test_a_binder_after_a_kill_creates_nothing_twice(fractions: list[str]) -> No
     assert len(killed.reservations()) == len(whole.reservations())
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(FRACTIONS), st.integers(1, 2)), max_size=8), st.lists(st.integers(0, 5)))
 def test_lost_reservations_alone_evict_no_pod(shares: list[tuple[str, int]], lost: list[int]) -> None:
     cluster = Cluster([a_gpu_node("n1", gpus=4)])

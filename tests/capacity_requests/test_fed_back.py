@@ -8,7 +8,7 @@ import yaml
 
 from plimsoll.model.cluster import Pod
 from tests.capacity_requests.cluster import Cluster, at, demand_environment, node, pool, share_pod
-from tests.plan_from_files.test_command import plimsoll
+from tests.command import plimsoll
 
 PROVISIONERS = ("trigger-pod", "capacity-buffer", "provisioning-request")
 

@@ -133,7 +133,6 @@ def free_of(there: Iterable[Node]) -> dict[str, Milli]:
     return {node.name: 1000 * int(node.allocatable["nvidia.com/gpu"]) for node in there}
 
 
-@settings(max_examples=60, deadline=None)
 @given(pods(), nodes())
 def test_every_pod_has_one_place_or_a_reason_and_no_gpu_is_overcommitted(found: list[Pod], there: list[Node]) -> None:
     plan = DemandPlanner().plan(a_snapshot(*found, *there, POOL))
@@ -141,7 +140,6 @@ def test_every_pod_has_one_place_or_a_reason_and_no_gpu_is_overcommitted(found: 
     assert plan.least_gpus <= plan.gpus
 
 
-@settings(max_examples=40, deadline=None)
 @given(pods(), nodes(), st.randoms(use_true_random=False))
 def test_the_order_of_the_input_does_not_matter(found: list[Pod], there: list[Node], random: Random) -> None:
     shuffled = [*found, *there]
@@ -149,7 +147,6 @@ def test_the_order_of_the_input_does_not_matter(found: list[Pod], there: list[No
     assert DemandPlanner().plan(a_snapshot(*found, *there, POOL)) == DemandPlanner().plan(a_snapshot(*shuffled, POOL))
 
 
-@settings(max_examples=60, deadline=None)
 @given(pods(), nodes())
 def test_what_is_requested_is_not_requested_again(found: list[Pod], there: list[Node]) -> None:
     snapshot = a_snapshot(*found, *there, POOL)
@@ -162,7 +159,6 @@ def test_what_is_requested_is_not_requested_again(found: list[Pod], there: list[
     assert refused(again) == refused(plan)
 
 
-@settings(max_examples=60, deadline=None)
 @given(pods(), nodes(), st.data())
 def test_nothing_is_requested_while_requested_nodes_register(
     found: list[Pod], there: list[Node], data: st.DataObject
@@ -188,7 +184,7 @@ def test_nothing_is_requested_while_requested_nodes_register(
     assert again.needed == {node.name for node in coming}
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(pods(), nodes(), pods(4), st.booleans())
 def test_a_planner_with_caches_has_the_same_plan_as_a_new_one(
     found: list[Pod], there: list[Node], more: list[Pod], request: bool

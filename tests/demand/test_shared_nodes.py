@@ -8,7 +8,7 @@ from itertools import product
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.labels import GPU_GROUP
@@ -217,7 +217,6 @@ SHAPES = [NodeShape(name, name, count, 2**40, 2**40) for name, count in GPUS.ite
 COMING = st.lists(st.sampled_from(sorted(GPUS)), max_size=2)
 
 
-@settings(max_examples=60, deadline=None)
 @given(mixed(), st.integers(0, 2), st.booleans(), COMING)
 def test_no_more_is_requested_than_an_exact_packing_needs(
     pods: list[Pod], gpus: int, partly: bool, coming: list[str]
@@ -383,7 +382,6 @@ def gangs_in_queues(draw: st.DrawFn) -> tuple[list[Pod], Pod | None, Rules]:
     return pods, there, Rules(least, limits, quotas, without_cpu)
 
 
-@settings(max_examples=40, deadline=None)
 @given(gangs_in_queues(), st.integers(0, 2), COMING)
 def test_what_may_start_of_gangs_and_queues_gets_the_fewest_gpus_and_nothing_else_does(
     found: tuple[list[Pod], Pod | None, Rules], gpus: int, coming: list[str]

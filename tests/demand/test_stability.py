@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.model.cluster import Pod
@@ -103,7 +103,6 @@ def step(cluster: Cluster, data: st.DataObject, number: int) -> str:
     return what
 
 
-@settings(max_examples=25, deadline=None)
 @given(clusters(), st.data())
 def test_after_a_plan_is_applied_the_next_plan_requests_nothing(cluster: Cluster, data: st.DataObject) -> None:
     """At each step, while pods are bound anywhere they fit, gangs from their minimum, nodes register in any order or
@@ -122,7 +121,6 @@ def test_after_a_plan_is_applied_the_next_plan_requests_nothing(cluster: Cluster
         assert again.needed == {node.name for node in cluster.requested}
 
 
-@settings(max_examples=25, deadline=None)
 @given(clusters(), st.data())
 def test_nothing_is_requested_while_nodes_register_and_pods_are_deleted(cluster: Cluster, data: st.DataObject) -> None:
     for number in range(data.draw(st.integers(2, 6), "steps")):

@@ -1,7 +1,7 @@
 """Pods are checked one by one only in queues that would not admit all of them. The result is the same as checking every
 pod."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.cluster.pods import PodShare, read_shares
@@ -27,7 +27,6 @@ def pods(draw: st.DrawFn) -> dict[str, PodShare]:
     return {each.pod.uid: each for each in read_shares(waiting).found}
 
 
-@settings(max_examples=100, deadline=None)
 @given(pods(), st.data())
 def test_checking_only_tight_queues_gives_the_same_result(found: dict[str, PodShare], data: st.DataObject) -> None:
     limits = st.sampled_from([-1, 1, 2, 3])

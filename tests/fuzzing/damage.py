@@ -11,8 +11,6 @@ from hypothesis import strategies as st
 
 from tests.pages import CHECKOUT
 
-EXAMPLES = 30
-"""Of each property in `make test`; `make fuzz TESTS=tests/fuzzing EXAMPLES=10000` is the size of a night."""
 SOURCES = [Path(__file__).parent / "objects.yaml", *sorted((CHECKOUT / "examples").glob("*/*.yaml"))]
 VALUES = st.one_of(
     st.none(),

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
@@ -23,7 +23,7 @@ from plimsoll.plan import validate
 from plimsoll.plan.view import ClusterView
 from plimsoll.report import Metrics, Reporter
 from tests.applying.states import a_claim, a_state, live
-from tests.fuzzing.damage import EXAMPLES, OBJECTS, damaged, is_json
+from tests.fuzzing.damage import OBJECTS, damaged, is_json
 from tests.reporting.test_reporter import Recording
 
 NOW = datetime(2026, 1, 1, 0, 5, tzinfo=UTC)
@@ -33,7 +33,6 @@ def store_of(stores: Stores, obj: dict[str, Any]) -> Store[Any] | None:
     return next((each for each in stores if each.kind.name == obj.get("kind")), None)
 
 
-@settings(max_examples=EXAMPLES)
 @given(st.lists(damaged(OBJECTS), min_size=1, max_size=4))
 def test_a_cluster_with_damaged_objects_is_planned_or_refused_by_name(found: list[dict[str, Any]]) -> None:
     stores = Stores()
@@ -66,7 +65,6 @@ def test_a_cluster_with_damaged_objects_is_planned_or_refused_by_name(found: lis
     }
 
 
-@settings(max_examples=EXAMPLES)
 @given(damaged(OBJECTS))
 def test_a_file_is_read_or_refused_by_name(tmp_path_factory: pytest.TempPathFactory, obj: dict[str, Any]) -> None:
     path = tmp_path_factory.getbasetemp() / "fuzzed.yaml"
@@ -78,7 +76,6 @@ def test_a_file_is_read_or_refused_by_name(tmp_path_factory: pytest.TempPathFact
         assert str(path) in str(error), "the file is named"
 
 
-@settings(max_examples=EXAMPLES)
 @given(damaged([dict(a_state(live(a_claim("a"))).deployment)]))
 def test_a_state_is_read_or_refused_with_its_stack(deployment: dict[str, Any]) -> None:
     try:
@@ -97,7 +94,6 @@ KUBECONFIG = {
 }
 
 
-@settings(max_examples=EXAMPLES)
 @given(damaged([KUBECONFIG]))
 def test_a_kubeconfig_is_read_or_refused(content: dict[str, Any]) -> None:
     try:
@@ -106,7 +102,6 @@ def test_a_kubeconfig_is_read_or_refused(content: dict[str, Any]) -> None:
         assert error.message
 
 
-@settings(max_examples=EXAMPLES)
 @given(damaged([{"clusters": [{"name": "a", "kubeconfig": "a.yaml", "context": "a"}, {"name": "b"}]}]))
 def test_a_fleet_is_read_or_refused_with_its_file(
     tmp_path_factory: pytest.TempPathFactory, content: dict[str, Any]

@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
@@ -17,8 +17,6 @@ from plimsoll.errors import PlimsollError
 from plimsoll.sandbox.nodes import read_node_list
 from tests.fuzzing.damage import OBJECTS, damaged, damaged_text
 
-EXAMPLES = 20
-"""Examples of each property in `make test`; a command takes tens of milliseconds."""
 RUNNER = CliRunner()
 
 KAITO = {
@@ -85,13 +83,11 @@ def dumped(path: Path, content: Any) -> str:
     return str(path)
 
 
-@settings(max_examples=EXAMPLES)
 @given(damaged(OBJECTS), st.sampled_from([("plan", "-f"), ("demand", "-f"), ("gpus", "-f"), ("queues", "-f")]))
 def test_manifests(folder: Path, obj: dict[str, Any], command: tuple[str, ...]) -> None:
     run(*command, dumped(folder / "manifest.yaml", obj))
 
 
-@settings(max_examples=EXAMPLES)
 @given(damaged(OBJECTS))
 def test_manifests_beside_good_ones(folder: Path, obj: dict[str, Any]) -> None:
     path = folder / "all.yaml"
@@ -99,26 +95,22 @@ def test_manifests_beside_good_ones(folder: Path, obj: dict[str, Any]) -> None:
     run("savings", "-f", str(path))
 
 
-@settings(max_examples=EXAMPLES)
 @given(damaged(OBJECTS))
 def test_manifests_under_policies(folder: Path, obj: dict[str, Any]) -> None:
     run("policy", "check", dumped(folder / "checked.yaml", obj))
 
 
-@settings(max_examples=EXAMPLES)
 @given(damaged([POLICY]))
 def test_settings_of_policies(folder: Path, content: dict[str, Any]) -> None:
     good = dumped(folder / "good.yaml", OBJECTS[0])
     run("policy", "check", good, "--config", dumped(folder / "policies.yaml", content))
 
 
-@settings(max_examples=EXAMPLES)
 @given(damaged([KAITO, SET]))
 def test_manifests_of_kaito(folder: Path, obj: dict[str, Any]) -> None:
     run("import", "kaito", dumped(folder / "kaito.yaml", obj))
 
 
-@settings(max_examples=EXAMPLES)
 @given(damaged([USAGE]))
 def test_past_usage(folder: Path, content: dict[str, Any]) -> None:
     good = folder / "queues.yaml"
@@ -126,7 +118,6 @@ def test_past_usage(folder: Path, content: dict[str, Any]) -> None:
     run("queues", "-f", str(good), "--usage", dumped(folder / "usage.yaml", content))
 
 
-@settings(max_examples=EXAMPLES)
 @given(damaged([MODEL]), damaged([INDEX]))
 def test_files_of_a_model(folder: Path, config: dict[str, Any], index: dict[str, Any]) -> None:
     for name, content in (("config.json", config), ("model.safetensors.index.json", index)):
@@ -136,13 +127,11 @@ def test_files_of_a_model(folder: Path, config: dict[str, Any], index: dict[str,
     run("estimate", str(folder / "config.json"), "--instance-type", "p5.48xlarge")
 
 
-@settings(max_examples=EXAMPLES)
 @given(damaged([PRESETS]))
 def test_declared_presets(folder: Path, content: dict[str, Any]) -> None:
     run("estimate", "own", "--presets", dumped(folder / "presets.yaml", content))
 
 
-@settings(max_examples=EXAMPLES)
 @given(damaged_text(PRICES))
 def test_prices(folder: Path, text: str) -> None:
     path = folder / "prices.csv"
@@ -157,7 +146,6 @@ def refused_by_name(path: Path, read: Callable[[], object]) -> None:
         assert error.message
 
 
-@settings(max_examples=EXAMPLES)
 @given(damaged_text(NODES))
 def test_a_list_of_nodes(folder: Path, text: str) -> None:
     path = folder / "nodes.csv"
@@ -165,7 +153,6 @@ def test_a_list_of_nodes(folder: Path, text: str) -> None:
     refused_by_name(path, lambda: read_node_list(path))
 
 
-@settings(max_examples=EXAMPLES)
 @given(damaged([BINDER]))
 def test_settings_of_the_binder(folder: Path, content: dict[str, Any]) -> None:
     path = folder / "binder.yaml"
@@ -173,7 +160,6 @@ def test_settings_of_the_binder(folder: Path, content: dict[str, Any]) -> None:
     refused_by_name(path, lambda: read_settings(path, None, None))
 
 
-@settings(max_examples=EXAMPLES)
 @given(
     damaged_text(yaml.safe_dump_all([POLICY, USAGE, BINDER, PRESETS, KAITO])),
     st.sampled_from(["--config", "--usage", "--presets", "kaito", "binder"]),
@@ -194,7 +180,6 @@ def test_texts(folder: Path, text: str, of: str) -> None:
         run(*arguments[of])
 
 
-@settings(max_examples=EXAMPLES)
 @given(st.binary(max_size=60), st.sampled_from([("plan", "-f"), ("policy", "check"), ("import", "kaito")]))
 def test_files_that_are_not_text(folder: Path, content: bytes, command: tuple[str, ...]) -> None:
     path = folder / "any.yaml"

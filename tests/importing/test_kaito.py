@@ -9,6 +9,7 @@ import yaml
 
 from plimsoll.kaito import Conversion, convert
 from plimsoll.model.api import Workspace
+from tests.command import plimsoll
 
 DEFINITIONS = Path(__file__).resolve().parents[3] / "shared" / "crds"
 TYPE = "Standard_NC24ads_A100_v4"
@@ -182,36 +183,36 @@ def test_an_inference_set_becomes_one_workspace_with_its_replicas_and_limit() ->
     assert made["spec"]["resource"]["labelSelector"] == {"matchLabels": {"apps": "phi"}}
 
 
-def test_the_command_prints_workspaces_and_losses(tmp_path: Path, run: Any) -> None:
+def test_the_command_prints_workspaces_and_losses(tmp_path: Path) -> None:
     file = tmp_path / "kaito.yaml"
     file.write_text(yaml.safe_dump_all([of_kaito({"count": 2}), a_set()]))
-    done = run("import", "kaito", str(file))
+    done = plimsoll("import", "kaito", str(file))
     assert done.returncode == 0, done.stderr
     assert [each["metadata"]["name"] for each in yaml.safe_load_all(done.stdout)] == ["phi", "set"]
     assert "warning: Workspace research/phi: resource.count: 2 is not converted" in done.stderr
 
 
-def test_the_command_refuses_what_it_names_and_converts_the_rest(tmp_path: Path, run: Any) -> None:
+def test_the_command_refuses_what_it_names_and_converts_the_rest(tmp_path: Path) -> None:
     file = tmp_path / "kaito.yaml"
     file.write_text(yaml.safe_dump_all([of_kaito(), of_kaito(tuning=TUNING)]))
-    done = run("import", "kaito", str(file), "--output", "json")
+    done = plimsoll("import", "kaito", str(file), "--output", "json")
     assert done.returncode == 2
     assert json.loads(done.stdout)["metadata"]["name"] == "phi"
     assert "refused: Workspace research/phi: tuning: fine-tuning is not implemented" in done.stderr
 
 
-def test_a_bad_file_is_an_error(tmp_path: Path, run: Any) -> None:
+def test_a_bad_file_is_an_error(tmp_path: Path) -> None:
     file = tmp_path / "nodes.yaml"
     file.write_text("apiVersion: v1\nkind: Node\nmetadata: {name: a}\n")
-    done = run("import", "kaito", str(file))
+    done = plimsoll("import", "kaito", str(file))
     assert (done.returncode, done.stdout) == (1, "")
     assert "no objects of kaito.sh" in done.stderr
 
 
-def test_planning_names_the_import(tmp_path: Path, run: Any) -> None:
+def test_planning_names_the_import(tmp_path: Path) -> None:
     file = tmp_path / "kaito.yaml"
     file.write_text(yaml.safe_dump(of_kaito()))
-    done = run("plan", "-f", str(file), "--output", "json")
+    done = plimsoll("plan", "-f", str(file), "--output", "json")
     assert "plimsoll import kaito FILE" in json.loads(done.stdout)["warnings"][0]
 
 

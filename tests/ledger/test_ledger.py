@@ -1,6 +1,6 @@
 """The ledger of a cluster: incremental updates, and the free nodes for the packer."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.cluster.ledger import GpuLedger, free_nodes, gpu_ledger
@@ -36,7 +36,6 @@ states = st.tuples(
 )
 
 
-@settings(deadline=None)
 @given(st.lists(states, min_size=1, max_size=4))
 def test_incremental_updates_give_the_same_accounts_as_a_new_ledger(rounds: list[tuple[list[Node], list[Pod]]]) -> None:
     ledger = GpuLedger()
@@ -47,7 +46,6 @@ def test_incremental_updates_give_the_same_accounts_as_a_new_ledger(rounds: list
         assert [_sorted(each) for each in ledger.accounts()] == [_sorted(each) for each in fresh.accounts()]
 
 
-@settings(deadline=None)
 @given(states)
 def test_no_more_is_free_than_exists(state: tuple[list[Node], list[Pod]]) -> None:
     ledger = GpuLedger()
@@ -60,7 +58,6 @@ def test_no_more_is_free_than_exists(state: tuple[list[Node], list[Pod]]) -> Non
         )
 
 
-@settings(deadline=None)
 @given(states, pods)
 def test_an_additional_pod_frees_nothing_unless_it_is_a_reservation(
     state: tuple[list[Node], list[Pod]], pod: Pod

@@ -5,7 +5,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from plimsoll.packing import Milli
@@ -58,7 +58,6 @@ T4_AND_A100 = [
 ]
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     st.lists(MILLI, max_size=7),
     st.lists(st.tuples(st.sampled_from(KINDS), st.one_of(st.just(1000), st.integers(1, 1000))), max_size=4),
@@ -89,7 +88,6 @@ def test_gpus_of_shares(milli: list[dict[str, int]], free: list[tuple[str, int]]
     assert packing.least <= fewest <= packing.gpus
 
 
-@settings(max_examples=100, deadline=None)
 @given(NEEDS, SHAPES, FREE)
 @example(
     # A row of two loads of 1 MiB beside nodes of 1 TiB.

@@ -221,7 +221,6 @@ def _built(asked: Any, free: Any) -> tuple[list[PodNeed], list[FreeNode]]:
     return needs, [FreeNode(f"node-{number}", *each) for number, each in enumerate(free)]
 
 
-@settings(max_examples=50, deadline=None)
 @given(NEEDS, FREE)
 @example([*[({ANY: 1000}, 1, 0, 0)] * 10, ({ANY: 1000}, 1, 3531, 1), ({"T4": 1}, 1, 0, 65537)], [("T4", (1,), 0, 0)])
 @example([({ANY: 1000}, 1, 0, 0), ({ANY: 500}, 2, 0, 1), ({"T4": 1, "A100": 1}, 1, 0, 1)], [])
@@ -231,7 +230,7 @@ def test_no_node_is_overcommitted(asked: Any, free: Any) -> None:
     check(pack_nodes(needs, SHAPES, nodes), needs, SHAPES, nodes)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(NEEDS, FREE, st.randoms(use_true_random=False))
 def test_order_does_not_matter(asked: Any, free: Any, random: Any) -> None:
     needs, nodes = _built(asked, free)
@@ -242,7 +241,7 @@ def test_order_does_not_matter(asked: Any, free: Any, random: Any) -> None:
     assert pack_nodes(needs, shapes, nodes) == ordered
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(NEEDS)
 def test_only_what_fits_an_empty_node_is_placed(asked: Any) -> None:
     needs, _ = _built(asked, [])
@@ -312,7 +311,6 @@ LIMITS = st.lists(
 )
 
 
-@settings(max_examples=50, deadline=None)
 @given(NEEDS, FREE, LIMITS, st.randoms(use_true_random=False))
 @example(  # The smallest shape is of a NodePool that exceeds its limit already.
     [({ANY: 1000}, 1, 0, 0), ({ANY: 1000}, 2, 0, 0)], [], [Limit(-1, {"t4-4": 1})], Random(0)

@@ -108,7 +108,7 @@ PODS = st.sampled_from((1, 2, 3, 5, 12))
 """Numbers of pods; 1 is too few for a share and its reservation."""
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(NEEDS, PODS, PODS, st.lists(st.tuples(st.integers(0, 1000), st.integers(0, 4)), max_size=3), st.randoms())
 def test_no_node_exceeds_its_maximum_of_pods(
     asked: list[tuple[int, int, int]], many: int, few: int, there: list[tuple[int, int]], random: Any

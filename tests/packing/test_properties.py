@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.packing.gpus import ANY, FreeGPU, Item, pack
@@ -19,10 +19,7 @@ CONSTRAINED = st.one_of(
 )
 SUPPLY = st.lists(st.tuples(st.sampled_from((*KINDS, "V100")), st.integers(1, 1000)), max_size=12)
 
-quick = settings(max_examples=60, deadline=None)
 
-
-@quick
 @given(st.lists(SIZES, max_size=60))
 def test_shares_on_any_gpu(sizes: list[int]) -> None:
     items = some_items(*sizes)
@@ -32,14 +29,12 @@ def test_shares_on_any_gpu(sizes: list[int]) -> None:
     assert packing.gpus >= -(-sum(sizes) // 1000)
 
 
-@quick
 @given(st.lists(CONSTRAINED, max_size=30), SUPPLY)
 def test_constraints_are_never_mixed(milli: list[dict[str, int]], free: list[tuple[str, int]]) -> None:
     items, supply = some_items(*milli), some_gpus(*free)
     check(pack(items, supply), items, supply)
 
 
-@quick
 @given(st.lists(CONSTRAINED, max_size=25), SUPPLY, st.randoms(use_true_random=False))
 def test_order_does_not_matter(milli: list[dict[str, int]], free: list[tuple[str, int]], random: Any) -> None:
     items, supply = some_items(*milli), some_gpus(*free)
@@ -49,7 +44,6 @@ def test_order_does_not_matter(milli: list[dict[str, int]], free: list[tuple[str
     assert pack(items, supply) == ordered
 
 
-@quick
 @given(st.lists(CONSTRAINED, min_size=1, max_size=30))
 def test_a_repeated_packing_onto_its_own_gpus_needs_no_new_ones(milli: list[dict[str, int]]) -> None:
     items = some_items(*milli)
@@ -61,14 +55,12 @@ def test_a_repeated_packing_onto_its_own_gpus_needs_no_new_ones(milli: list[dict
     assert second.least == 0
 
 
-@quick
 @given(st.lists(CONSTRAINED, max_size=25), SUPPLY)
 def test_more_supply_never_needs_more_new_gpus(milli: list[dict[str, int]], free: list[tuple[str, int]]) -> None:
     items = some_items(*milli)
     assert pack(items, some_gpus(*free)).gpus <= pack(items).best_fit
 
 
-@quick
 @given(st.lists(CONSTRAINED, max_size=25), SUPPLY, st.sets(st.sampled_from(KINDS)))
 def test_only_kinds_that_may_be_new_are_new(
     milli: list[dict[str, int]], free: list[tuple[str, int]], new: set[str]
@@ -83,7 +75,6 @@ def test_only_kinds_that_may_be_new_are_new(
         assert each.gpu is not None or set(each.kinds) <= new
 
 
-@quick
 @given(st.lists(CONSTRAINED, max_size=40), SUPPLY)
 def test_without_time_the_result_is_best_fit_with_a_proven_bound(
     milli: list[dict[str, int]], free: list[tuple[str, int]]
@@ -93,7 +84,6 @@ def test_without_time_the_result_is_best_fit_with_a_proven_bound(
     check(packing, items, supply)
 
 
-@quick
 @given(st.lists(st.tuples(st.integers(1, 400), st.integers(1, 400)), min_size=1, max_size=12))
 def test_gpus_that_can_be_filled_are_filled(pairs: list[tuple[int, int]]) -> None:
     """Each triple fills one GPU, so the fewest GPUs are known."""

@@ -4,7 +4,7 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.packing.nodes import FreeNode, NodeShape, PodNeed, best_fit_gpus, pack_nodes
@@ -108,7 +108,6 @@ MANY = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
 @given(MANY, st.sampled_from([[EIGHT], [FOUR], [EIGHT, TWO], [FOUR, TWO], [EIGHT, FOUR, TWO]]))
 def test_valid_and_never_more_than_best_fit(asked: Any, shapes: list[NodeShape]) -> None:
     needs = needs_of(*((1, *each) for each in asked))
@@ -118,7 +117,6 @@ def test_valid_and_never_more_than_best_fit(asked: Any, shapes: list[NodeShape])
     assert packing.gpus <= best_fit_gpus(needs, shapes)
 
 
-@settings(max_examples=30, deadline=None)
 @given(MANY, st.randoms(use_true_random=False))
 def test_order_does_not_matter_where_cpu_is_scarce(asked: Any, random: Any) -> None:
     needs, shapes = needs_of(*((1, *each) for each in asked)), [EIGHT, FOUR, TWO]

@@ -9,15 +9,11 @@ from typing import Any
 import yaml
 
 from tests.builders import NC24, gpu_labels
+from tests.command import plimsoll
 from tests.plan_from_files.test_reading import ENVIRONMENT, NODE, WORKSPACE
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 GPU_NODE = {**NODE, "metadata": {"name": "n1", "labels": {"pool": "a", **gpu_labels()}}}
-
-
-def plimsoll(*arguments: str, given: str = "") -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "from plimsoll.cli import main; main()", *arguments]
-    return subprocess.run(command, input=given, capture_output=True, text=True, check=False, timeout=60)
 
 
 def planned(*documents: dict[str, Any]) -> tuple[int, dict[str, Any]]:

@@ -1,12 +1,16 @@
 """Standard output, standard error and the environment of a command, as a shell or a CI job sets them."""
 
 import os
+import shlex
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 import yaml
+
+from tests.command import plimsoll
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 INSECURE = {
@@ -22,11 +26,20 @@ INSECURE = {
 _UNSET = ("KUBECONFIG", "COLUMNS", "PYTHONUNBUFFERED")
 
 
+def of_user(home: Path, variables: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a command."""
+    given = {key: value for key, value in os.environ.items() if key not in _UNSET}
+    return given | {"HOME": str(home), **variables}
+
+
+def run(command: str, home: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    return plimsoll(*shlex.split(command), variables=of_user(home, variables))
+
+
 def shell(script: str, home: Path, **variables: str) -> subprocess.CompletedProcess[str]:
     """Runs a script, whose function `plimsoll` is the command."""
     command = f"plimsoll() {{ {sys.executable} -c 'from plimsoll.cli import main; main()' \"$@\"; }}\n"
-    given = {key: value for key, value in os.environ.items() if key not in _UNSET}
-    environment = given | {"HOME": str(home), **variables}
+    environment = of_user(home, variables)
     return subprocess.run(
         ["/bin/bash", "-c", command + script], env=environment, capture_output=True, text=True, check=False, timeout=60
     )
@@ -54,7 +67,7 @@ def test_characters_that_the_locale_lacks_are_replaced(tmp_path: Path) -> None:
 @pytest.mark.parametrize("command", ["demand", "gpus", "savings", "queues", "queues check", "plan"])
 def test_standard_output_has_no_log(tmp_path: Path, command: str) -> None:
     (tmp_path / "config").write_text(yaml.safe_dump(INSECURE))
-    done = shell(f"plimsoll {command} --kubeconfig {tmp_path / 'config'} -o json", tmp_path)
+    done = run(f"{command} --kubeconfig {tmp_path / 'config'} -o json", tmp_path)
     assert (done.returncode, done.stdout) == (1, "")
     assert "disables the verification" in done.stderr
 
@@ -62,7 +75,7 @@ def test_standard_output_has_no_log(tmp_path: Path, command: str) -> None:
 def test_an_empty_kubeconfig_variable_is_none(tmp_path: Path) -> None:
     (tmp_path / ".kube").mkdir()
     (tmp_path / ".kube" / "config").write_text(yaml.safe_dump(INSECURE))
-    done = shell("plimsoll gpus", tmp_path, KUBECONFIG="")
+    done = run("gpus", tmp_path, KUBECONFIG="")
     assert "127.0.0.1:1" in done.stderr
 
 
@@ -81,7 +94,7 @@ def test_names_are_no_markup(tmp_path: Path, command: str) -> None:
         "status": {"allocatable": {"nvidia.com/gpu": "1"}},
     }
     (tmp_path / "node.yaml").write_text(yaml.safe_dump(node))
-    done = shell(f"plimsoll {command} -f $HOME/node.yaml", tmp_path)
+    done = run(f"{command} -f {tmp_path}/node.yaml", tmp_path)
     assert done.returncode == 0, done.stderr
     assert "[/b]" in done.stdout and "[red]" in done.stdout
 
@@ -90,7 +103,7 @@ def test_names_are_no_markup(tmp_path: Path, command: str) -> None:
 def test_objects_that_are_not_read_are_named(tmp_path: Path, command: str) -> None:
     (tmp_path / "map.yaml").write_text("{apiVersion: v1, kind: ConfigMap, metadata: {name: x}}")
     for output in ("text", "json"):
-        done = shell(f"plimsoll {command} -f $HOME/map.yaml -o {output}", tmp_path)
+        done = run(f"{command} -f {tmp_path}/map.yaml -o {output}", tmp_path)
         assert "1 of kind ConfigMap (v1) skipped" in done.stdout
 
 
@@ -99,18 +112,18 @@ def test_an_amount_of_gpus_that_cannot_be_read_is_reported(tmp_path: Path, amoun
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}
     node["status"] = {"allocatable": {"nvidia.com/gpu": amount}}
     (tmp_path / "node.yaml").write_text(yaml.safe_dump(node))
-    done = shell("plimsoll gpus -f $HOME/node.yaml", tmp_path)
+    done = run(f"gpus -f {tmp_path}/node.yaml", tmp_path)
     assert done.returncode == 2
     assert "UnreadableNode" in done.stdout
 
 
 def test_a_check_of_queues_says_how_many_it_checked(tmp_path: Path) -> None:
     (tmp_path / "map.yaml").write_text("{apiVersion: v1, kind: ConfigMap, metadata: {name: x}}")
-    assert "0 Queues checked" in shell("plimsoll queues check -f $HOME/map.yaml", tmp_path).stderr
+    assert "0 Queues checked" in run(f"queues check -f {tmp_path}/map.yaml", tmp_path).stderr
 
 
 def test_a_group_without_a_command_is_a_usage_error(tmp_path: Path) -> None:
-    done = shell("plimsoll sandbox", tmp_path)
+    done = run("sandbox", tmp_path)
     assert (done.returncode, done.stderr.splitlines()[0]) == (1, "error: Missing command.")
 
 
@@ -125,7 +138,7 @@ def test_a_group_without_a_command_is_a_usage_error(tmp_path: Path) -> None:
 )
 @pytest.mark.parametrize("columns", ["40", "80"])
 def test_a_narrow_terminal_cuts_no_column(tmp_path: Path, command: str, needed: list[str], columns: str) -> None:
-    done = shell(f"plimsoll {command}", tmp_path, COLUMNS=columns)
+    done = run(command, tmp_path, COLUMNS=columns)
     assert not [each for each in needed if each not in done.stdout]
     assert "…" not in done.stdout
     tables = [line for line in done.stdout.splitlines() if line.startswith((" DEMAND", "GPUs of", "preset ", "┃ rule"))]
@@ -134,7 +147,7 @@ def test_a_narrow_terminal_cuts_no_column(tmp_path: Path, command: str, needed: 
 
 @pytest.mark.parametrize("command", ["", "queues", "explain", "import", "policy", "sandbox", "demand", "run"])
 def test_help_fits_80_columns_and_is_not_cut(tmp_path: Path, command: str) -> None:
-    done = shell(f"plimsoll {command} --help", tmp_path)
+    done = run(f"{command} --help", tmp_path)
     assert done.returncode == 0
     assert "..." not in done.stdout.replace("[ARGS]...", "")
     assert max(map(len, done.stdout.splitlines())) <= 80
@@ -143,6 +156,6 @@ def test_help_fits_80_columns_and_is_not_cut(tmp_path: Path, command: str) -> No
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    done = shell("plimsoll init $HOME/file/project --on byo", tmp_path)
+    done = run(f"init {tmp_path}/file/project --on byo", tmp_path)
     assert done.returncode == 1
     assert f"{tmp_path / 'file'}" in done.stderr and "internal error" not in done.stderr

@@ -4,7 +4,7 @@ import random
 from datetime import UTC, datetime
 from typing import Any
 
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from plimsoll.model import Plan, Reason, Snapshot
@@ -212,7 +212,6 @@ def test_objects_of_a_refused_workspace_are_not_changed(snapshot: Snapshot) -> N
 
 
 @given(snapshots())
-@settings(max_examples=50)
 def test_nodes_are_provisioned_only_with_auto_provisioning(snapshot: Snapshot) -> None:
     if not snapshot.environment.spec.auto_provisioning:
         assert all(each.key.kind != "NodeClaim" for each in of(snapshot).creations)

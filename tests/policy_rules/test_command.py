@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from plimsoll.policy import markdown
-from tests.plan_from_files.test_command import plimsoll
+from tests.command import plimsoll
 from tests.policy_rules.manifests import ASKED, a_kaito_workspace, a_node_pool, a_pod, a_queue
 
 FIELDS = ["rule", "severity", "kind", "namespace", "name", "field", "message"]

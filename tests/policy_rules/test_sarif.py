@@ -7,7 +7,7 @@ from typing import Any
 import yaml
 
 from plimsoll.policy import RULES
-from tests.plan_from_files.test_command import plimsoll
+from tests.command import plimsoll
 from tests.policy_rules.manifests import ASKED, a_kaito_workspace, a_pod
 
 

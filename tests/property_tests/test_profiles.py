@@ -77,3 +77,7 @@ def test_the_fuzzing_profile_has_more_examples_of_a_state_machine(tmp_path: Path
         "TestMachine.settings = settings(max_examples=2)\n"
     )
     assert len(fuzzed(tmp_path, program, 1)) >= 40  # equal sequences of steps are not run twice
+
+
+def test_no_other_profile_is_loaded_while_tests_are_collected() -> None:
+    assert settings.get_current_profile_name() in {"fixed", "fuzz"}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.plan_from_files.test_command import plimsoll
+from tests.command import plimsoll
 from tests.queues.manifests import pod, queue
 
 FIELDS = ["rule", "severity", "kind", "namespace", "name", "field", "message"]

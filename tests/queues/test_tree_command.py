@@ -9,7 +9,7 @@ import yaml
 
 from plimsoll.labels import QUEUE
 from tests.builders import gpu_labels
-from tests.plan_from_files.test_command import plimsoll
+from tests.command import plimsoll
 from tests.queues.manifests import amounts, queue
 
 NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n", "labels": gpu_labels(count=4)}}

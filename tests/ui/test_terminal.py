@@ -8,16 +8,15 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.command import plimsoll
 from tests.pages import CHECKOUT
 
 EXAMPLE = str(CHECKOUT / "examples" / "cluster")
 SCRIPTS = Path(sys.executable).parent
 
 
-def run(*words: str, program: str = "plimsoll", code: int | None = None) -> str:
-    done = subprocess.run(
-        [SCRIPTS / program, *words], capture_output=True, text=True, timeout=60, check=False, env={"COLUMNS": "150"}
-    )
+def run(*words: str, code: int | None = None) -> str:
+    done = plimsoll(*words, variables={"COLUMNS": "150"})
     assert code is None or done.returncode == code, done.stderr
     return done.stdout
 
@@ -50,6 +49,9 @@ def test_yaml_is_the_same_document_as_json(words: tuple[str, ...]) -> None:
 
 
 def test_the_kubectl_plugin_and_its_completion() -> None:
-    assert run("--version", program="kubectl-plimsoll") == run("--version")
-    words, directive = run("expl", program="kubectl_complete-plimsoll", code=0).split()
+    def script(name: str, *words: str) -> str:
+        return subprocess.run([SCRIPTS / name, *words], capture_output=True, text=True, timeout=60, check=True).stdout
+
+    assert script("kubectl-plimsoll", "--version") == script("plimsoll", "--version")
+    words, directive = script("kubectl_complete-plimsoll", "expl").split()
     assert (words, directive) == ("explain", ":4")

@@ -3,8 +3,6 @@
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
-import structlog
-
 from plimsoll.errors import PlimsollError
 
 if TYPE_CHECKING:
@@ -19,11 +17,12 @@ QUIET_SECONDS: Final = 0.25
 """Changes that wake no controller, such as those of a status, are shown after at most this long. Only what the watches
 have delivered is looked at; the cluster is not asked."""
 
-log = structlog.get_logger(__name__)
-
 
 def snapshots(observer: "Observer", ended: Callable[[], bool] = lambda: False) -> "Iterator[Snapshot]":
     """The current Snapshot, then one for each change."""
+    import structlog
+
+    log = structlog.get_logger(__name__)
     latest = observer.snapshot()
     yield latest
     while not ended():

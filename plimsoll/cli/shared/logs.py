@@ -2,11 +2,11 @@
 
 import sys
 
-import structlog
-
 
 def log_to_stderr() -> None:
     """Text on a terminal, JSON elsewhere; standard output is for results."""
+    import structlog  # takes longer than the rest of a command's imports, and most commands write no log
+
     renderer = structlog.dev.ConsoleRenderer() if sys.stderr.isatty() else structlog.processors.JSONRenderer()
     structlog.configure(
         processors=[
