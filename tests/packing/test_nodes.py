@@ -311,6 +311,7 @@ LIMITS = st.lists(
 )
 
 
+@settings(max_examples=12)
 @given(NEEDS, FREE, LIMITS, st.randoms(use_true_random=False))
 @example(  # The smallest shape is of a NodePool that exceeds its limit already.
     [({ANY: 1000}, 1, 0, 0), ({ANY: 1000}, 2, 0, 0)], [], [Limit(-1, {"t4-4": 1})], Random(0)
