@@ -6,7 +6,7 @@ from plimsoll.stacks.mutation_effect import until_effective
 from plimsoll.stacks.node_overlays import node_overlays
 from plimsoll.stacks.program import run
 from plimsoll.stacks.settings import Settings, settings_of
-from plimsoll.stacks.shared_devices import shared_devices
+from plimsoll.stacks.shared_devices import shared_devices, with_shared_devices
 from plimsoll.stacks.trainer import has_kai_scheduler_field
 
 __all__ = [
@@ -19,4 +19,5 @@ __all__ = [
     "shared_devices",
     "stack_cluster",
     "until_effective",
+    "with_shared_devices",
 ]

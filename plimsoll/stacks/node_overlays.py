@@ -27,7 +27,8 @@ _SMALL_GIB: Final = 24
 """Nominal memory of an A30, which has 4 slices; larger GPUs have 7 compute and 8 memory slices."""
 _SAME_NAME: Final = (
     f"parts of GPUs are announced as {GPU_RESOURCE}, which Karpenter counts as whole GPUs: give them another name "
-    "(renameByDefault of the device plugin, or migStrategy: mixed)"
+    "(renameByDefault of the device plugin, or migStrategy: mixed), or let trigger pods request the nodes "
+    "(nodeOverlays: false)"
 )
 
 
@@ -94,6 +95,8 @@ def _capacity(
 ) -> tuple[dict[str, int], list[str]]:
     """Devices of a node in addition to those that its type lists, by resource; and warnings on what is left out."""
     devices, pool_warnings = per_gpu(discovery, pool, found)
+    if devices.pop(GPU_RESOURCE, 0):
+        pool_warnings.append(_SAME_NAME)
     if devices and found is None:
         return {}, [*pool_warnings, "an instance type is not in the catalog, so its shared GPUs are not declared"]
     return {
@@ -123,9 +126,8 @@ def per_gpu(
             )
         elif name in devices:
             devices[_announced(name, each)] = devices.pop(name) * int(each.get("replicas") or 1)
-    whole = devices.pop(GPU_RESOURCE, 1)
-    if whole > 1:
-        pool_warnings.append(_SAME_NAME)
+    if devices.get(GPU_RESOURCE) == 1:
+        del devices[GPU_RESOURCE]
     return devices, pool_warnings
 
 

@@ -2,15 +2,21 @@
 nodes."""
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from plimsoll.cluster.catalog import Catalog
 from plimsoll.components.specs import GpuDiscoverySpec
-from plimsoll.labels import REQUEST
+from plimsoll.labels import GPU_RESOURCE, REQUEST
 from plimsoll.model.api import DemandProvisioner
 from plimsoll.model.karpenter import NodePoolSpec
 from plimsoll.stacks.node_overlays import per_gpu, types_of
 from plimsoll.stacks.settings import Settings
+
+_HELD: Final = (
+    f"parts of GPUs are announced as {GPU_RESOURCE}, so that nodes are requested only for pods that require the "
+    "NodePool and that the capacity gate holds: set wholeGpus in plimsoll:capacityGate, or give the devices another "
+    "name (renameByDefault of the device plugin, or migStrategy: mixed)"
+)
 
 
 class Devices(NamedTuple):
@@ -57,13 +63,17 @@ def with_shared_devices(settings: Settings, values: Mapping[str, Any]) -> tuple[
     sharing = {each["nodePool"] for each in found.entries}
     if not sharing:
         return values, found.warnings
+    warnings = found.warnings
+    if settings.capacity_gate is None or not settings.capacity_gate.whole_gpus:
+        held = {each["nodePool"] for each in found.entries if each["resource"] == GPU_RESOURCE}
+        warnings += tuple(f"NodePool {name}: {_HELD}" for name in sorted(held))
     environment = dict(values["environment"])
     environment["demand"] = {**environment["demand"], "sharedDevices": found.entries}
     node_pools = {
         key: _with_request(given) if (settings.node_pools[key].name or key) in sharing else given
         for key, given in values["nodePools"].items()
     }
-    return {**values, "environment": environment, "nodePools": node_pools}, found.warnings
+    return {**values, "environment": environment, "nodePools": node_pools}, warnings
 
 
 def _with_request(pool: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from plimsoll.model.cluster import Node, Pod
 from plimsoll.model.karpenter import NodeOverlay
 from plimsoll.plan.demand import DemandPlan, DemandPlanner
 from tests.builders import a_gpu_node, a_node_pool, a_queue, a_snapshot, a_waiting_pod, an_environment
+from tests.capacity_gate.pods import held, released
 from tests.demand.plans import on_new, on_nodes, only, planned, refused, requests_of, types
 
 SHARED, SLICE = "nvidia.com/gpu.shared", "nvidia.com/mig-1g.10gb"
@@ -219,7 +220,6 @@ def test_limits_count_whole_gpus() -> None:
     ("more", "message"),
     [
         ({"nodePool": "halves", "resource": "nvidia.com/other", "perGpu": 2}, "two entries are for the same nodes"),
-        ({"nodePool": "x", "resource": "nvidia.com/gpu", "perGpu": 2}, "renameByDefault"),
         ({"nodePool": "x", "resource": "shared", "perGpu": 2}, "extended resource"),
         ({"nodePool": "x", "resource": SHARED, "perGpu": 0}, "greater than or equal to 1"),
     ],
@@ -232,3 +232,73 @@ def test_contradictory_settings_are_refused(more: dict[str, Any], message: str) 
 def test_only_trigger_pods_request_them() -> None:
     with pytest.raises(PlimsollError, match="trigger-pod"):
         declared(provisioner="capacity-buffer")
+
+
+NAMED_ALIKE = {"nodePool": "alike", "resource": "nvidia.com/gpu", "perGpu": 4}
+ALIKE = a_node_pool("alike", (A10G_4,), requirements=[OPEN])
+IN_POOL: dict[str, Any] = {"selector": {"karpenter.sh/nodepool": "alike"}}
+
+
+def replicas(count: int, *, each: int = 1, **more: Any) -> list[Pod]:
+    """Pods that the capacity gate holds, for replicas that are named as whole GPUs are."""
+    return [held(asking(f"pod-{n:02}", "nvidia.com/gpu", each, **{**IN_POOL, **more})) for n in range(count)]
+
+
+def plan_alike(*objects: Any, **more: Any) -> DemandPlan:
+    return planned(*objects, ALIKE, environment=declared(NAMED_ALIKE), **more)
+
+
+def a_node_of_replicas(name: str, devices: int = 16) -> Node:
+    more = {"karpenter.sh/nodepool": "alike", "nvidia.com/gpu.replicas": "4"}
+    node = a_gpu_node(name, "NVIDIA-A10G", gpus=4, instance_type=A10G_4, more_labels=more)
+    return node.model_copy(update={"allocatable": node.allocatable | {"nvidia.com/gpu": str(devices)}})
+
+
+@pytest.mark.parametrize(("pods", "each", "nodes"), [(16, 1, 1), (17, 1, 2), (2, 8, 1), (3, 8, 2), (1, 16, 1)])
+def test_replicas_with_the_name_of_whole_gpus_count_as_parts(pods: int, each: int, nodes: int) -> None:
+    found = plan_alike(*replicas(pods, each=each))
+    assert types(found) == [A10G_4] * nodes
+    assert (len(on_new(found)), found.least_gpus) == (pods, 4 * nodes)
+    again = plan_alike(*replicas(pods, each=each), requested=requests_of(found.nodes))
+    assert not again.nodes
+
+
+def test_free_replicas_with_the_name_of_whole_gpus_are_used_first() -> None:
+    running = [asking(f"running-{n}", "nvidia.com/gpu", node="node", reason=None, phase="Running") for n in range(14)]
+    found = plan_alike(a_node_of_replicas("node"), *running, *replicas(3))
+    assert len(on_nodes(found)) == 2
+    assert types(found) == [A10G_4]
+
+
+def test_a_pod_whose_gate_was_just_removed_keeps_its_replicas() -> None:
+    first, second = replicas(2, each=12)
+    assert on_nodes(plan_alike(a_node_of_replicas("node"), released(first), second)) == {"uid-pod-00": "node"}
+
+
+@pytest.mark.parametrize(
+    "pod",
+    [
+        asking("pod", "nvidia.com/gpu", **IN_POOL),
+        held(asking("pod", "nvidia.com/gpu")),
+        held(asking("pod", "nvidia.com/gpu", selector={"karpenter.sh/nodepool": "plain"})),
+        held(asking("pod", "nvidia.com/gpu", affinity=[{"key": "zone", "operator": "Exists"}])),
+    ],
+    ids=["without the gate", "any NodePool", "another NodePool", "another label"],
+)
+def test_other_pods_request_whole_gpus(pod: Pod) -> None:
+    found = plan_alike(pod, a_node_pool("plain", ("g5.xlarge",)))
+    assert only(found).whole_gpu_pods.keys() == {"uid-pod"}
+    assert not found.nodes
+
+
+@pytest.mark.parametrize("values", [["alike"], ["alike", "plain"]])
+def test_an_affinity_selects_the_node_pool_too(values: list[str]) -> None:
+    affinity = [{"key": "karpenter.sh/nodepool", "operator": "In", "values": values}]
+    found = plan_alike(*replicas(1, selector=None, affinity=affinity))
+    assert types(found) == ([A10G_4] if len(values) == 1 else [])
+
+
+def test_in_their_queue_replicas_with_the_name_of_whole_gpus_count_as_whole() -> None:
+    pods = replicas(3, queue="team", scheduler=KAI)
+    found = plan_alike(*pods, a_queue("root", parent=""), a_queue("team", limit=2))
+    assert (len(on_new(found)), len(refused(found))) == (2, 1)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from plimsoll.components.specs import ExistingGpuSoftware, GpuDiscoverySpec
-from plimsoll.stacks import shared_devices
+from plimsoll.stacks import Settings, shared_devices, with_shared_devices
 from tests.stacks.test_node_overlays import CLASS, EIGHT, FOUR, ONE, a_discovery, a_pool, gpu
 from tests.stacks.test_settings import run_stack
 
@@ -35,10 +35,34 @@ def test_slices_depend_on_the_memory_of_the_type() -> None:
     assert "not in the catalog" in found.warnings[0]
 
 
-def test_replicas_with_the_same_name_are_a_warning() -> None:
+def test_replicas_with_the_name_of_whole_gpus() -> None:
     found = shared_devices(a_discovery(resources=gpu(4)), {"pool": a_pool(ONE)})
-    assert not found.entries
-    assert "nvidia.com/gpu" in found.warnings[0]
+    assert [(each["resource"], each["perGpu"]) for each in found.entries] == [("nvidia.com/gpu", 4)]
+    assert not shared_devices(a_discovery(resources=gpu(1)), {"pool": a_pool(ONE)}).entries
+
+
+def test_slices_with_the_name_of_whole_gpus() -> None:
+    pool = a_pool("p4de.24xlarge", **{"nvidia.com/mig.config": "all-1g.10gb"})
+    found = shared_devices(GpuDiscoverySpec(mig_strategy="single"), {"pool": pool})
+    assert [(each["resource"], each["perGpu"]) for each in found.entries] == [("nvidia.com/gpu", 7)]
+
+
+@pytest.mark.parametrize(
+    ("gate", "warned"),
+    [(None, True), ({"namespaces": ["a"]}, True), ({"namespaces": ["a"], "wholeGpus": True}, False)],
+)
+def test_replicas_with_the_name_of_whole_gpus_need_the_capacity_gate(gate: dict[str, Any] | None, warned: bool) -> None:
+    requirements = a_pool(FOUR).manifest()["template"]["spec"]["requirements"]
+    values = {
+        "layer": "environment",
+        "environment": {"demand": {"provisioner": "trigger-pod"}},
+        "gpuDiscovery": a_discovery(resources=gpu(4)).manifest() | OFF,
+        "nodePools": {"gpu": {"nodeClassRef": CLASS, "requirements": requirements}},
+        **({"capacityGate": gate} if gate else {}),
+    }
+    found, warnings = with_shared_devices(Settings.model_validate(values), values)
+    assert [each["nodePool"] for each in found["environment"]["demand"]["sharedDevices"]] == ["gpu"]
+    assert any("wholeGpus in plimsoll:capacityGate" in each for each in warnings) == warned
 
 
 @pytest.mark.parametrize(

@@ -201,6 +201,7 @@ class _Reading:
 
     def _part_devices(self) -> dict[str, PartDevices]:
         parts = {*self._accounting.device_resources, *filter(is_part_of_gpu, self._node.allocatable)}
+        parts.discard(self._accounting.gpu_resource)  # replicas of that name are counted as GPUs
         found = ((resource, gpu_devices(self._node, resource) or 0) for resource in parts)
         return {resource: PartDevices(resource, min(count, MAX_DEVICES)) for resource, count in found if count > 0}
 

@@ -2,6 +2,7 @@
 
 from plimsoll.cluster.pods.changes import PodChanges, pod_changes, value_changes
 from plimsoll.cluster.pods.competing import competing_warnings, is_competing
+from plimsoll.cluster.pods.gate import device_resources_of, gated, recently_ungated
 from plimsoll.cluster.pods.gpu_models import tflops_milli
 from plimsoll.cluster.pods.group_labels import gpu_groups, is_reservation, node_of, selected_node
 from plimsoll.cluster.pods.indexed import IndexedPods, bound_pods, marked_pods
@@ -35,6 +36,8 @@ __all__ = [
     "bound_pods",
     "check_declared",
     "competing_warnings",
+    "device_resources_of",
+    "gated",
     "gpu_groups",
     "is_competing",
     "is_of_model",
@@ -46,6 +49,7 @@ __all__ = [
     "pod_changes",
     "read_share",
     "read_shares",
+    "recently_ungated",
     "selected_node",
     "size_by_kind",
     "tflops_milli",

@@ -105,7 +105,9 @@ def read_share(pod: Pod, gpu_resource: str = GPU_RESOURCE, device_resources: Ite
     whole = _devices_of(pod, gpu_resource)
     devices_of_part = _shared_devices(pod, device_resources)
     if devices_of_part is not None:
-        others = [key for key in annotations if is_share_annotation(key)] + [gpu_resource] * bool(whole)
+        others = [key for key in annotations if is_share_annotation(key)]
+        if whole and devices_of_part.resource != gpu_resource:
+            others.append(gpu_resource)
         if others:
             raise unreadable(
                 pod, devices_of_part.resource, str(devices_of_part.devices), f"is requested besides {others[0]}",

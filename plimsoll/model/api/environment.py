@@ -156,15 +156,6 @@ class EnvironmentSpec(Declared):
             )
         return self
 
-    @model_validator(mode="after")
-    def _shared_devices_have_names_of_their_own(self) -> "EnvironmentSpec":
-        if self.gpu_resource in self.demand.device_resources:
-            raise ValueError(
-                f"demand.sharedDevices: {self.gpu_resource} is the resource of whole GPUs, for which an autoscaler "
-                "provides nodes itself: rename the devices (renameByDefault of the device plugin)"
-            )
-        return self
-
     def devices_on(self, labels: Mapping[str, str]) -> str:
         """The extended resource that nodes with these labels announce for their GPUs."""
         sharing = self.demand.sharing_of(labels.get(NODEPOOL, ""), labels.get(INSTANCE_TYPE, ""))

@@ -1,7 +1,7 @@
 """Placement: the nodes on which a pod may run, by node selector, required node affinity and tolerations."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
@@ -89,6 +89,15 @@ class Placement:
             return False
         return not self.affinity or any(
             all(each.allows(name if each.field else labels.get(each.key)) for each in term) for term in self.affinity
+        )
+
+    def requires(self, label: str, values: Collection[str]) -> bool:
+        """Whether every node that may run the pod has one of these values."""
+        if dict(self.node_selector).get(label) in values:
+            return True
+        return bool(self.affinity) and all(
+            any(each.key == label and each.operator == "In" and {*each.values} <= {*values} for each in term)
+            for term in self.affinity
         )
 
     def untolerated_taints(self, taints: tuple[Taint, ...]) -> list[Taint]:

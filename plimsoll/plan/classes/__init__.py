@@ -5,7 +5,7 @@ from plimsoll.plan.classes.demand_class import DemandClass
 from plimsoll.plan.classes.gang import Gang, gangs, in_order
 from plimsoll.plan.classes.members import Classes, ClassMembers
 from plimsoll.plan.classes.needs import Kinds, KnownNeeds, class_needs, milli_of, queue_milli, share_milli
-from plimsoll.plan.classes.pods import gated, is_ours, recently_ungated, uid_of, waits
+from plimsoll.plan.classes.pods import is_ours, uid_of, waits
 
 __all__ = [
     "ClassMembers",
@@ -16,12 +16,10 @@ __all__ = [
     "KnownNeeds",
     "class_needs",
     "gangs",
-    "gated",
     "in_order",
     "is_ours",
     "milli_of",
     "queue_milli",
-    "recently_ungated",
     "refused_by_queues",
     "share_milli",
     "uid_of",

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from plimsoll.cluster.nodes import mig_gpus
 from plimsoll.cluster.pods import GpuKind, KindSizes, PodShare, is_of_model, size_by_kind, tflops_milli
 from plimsoll.cluster.queues import NO_LOAD, NOTHING, Amount, QueueLoad
+from plimsoll.labels import GPU_RESOURCE
 from plimsoll.model.api import DemandSettings
 from plimsoll.packing import GPU_MILLI, Milli, exact_milli
 from plimsoll.packing.nodes import PodNeed
@@ -122,8 +123,10 @@ def milli_of(need: PodNeed) -> Milli:
 
 def queue_milli(pod: PodShare, need: PodNeed) -> Milli:
     """Thousandths of GPUs that a pod takes of its queue. Of devices that are parts of GPUs, KAI counts the compute
-    slices of MIG, and no others."""
+    slices of MIG, and each of those that keep the name of whole GPUs."""
     share = pod.share
+    if share.resource == GPU_RESOURCE:
+        return share.devices * GPU_MILLI
     return mig_gpus({share.resource: share.devices}) * GPU_MILLI if share.resource else milli_of(need)
 
 

@@ -8,26 +8,15 @@ from plimsoll.cluster.pods import (
     ShareRefusal,
     UnreadableShareError,
     check_declared,
+    device_resources_of,
+    gated,
     read_share,
+    recently_ungated,
     selected_node,
 )
 from plimsoll.labels import WORKSPACE
-from plimsoll.model.api import CAPACITY_GATE, GATE_REMOVED_REASON, KAI_NAMESPACES, DemandSettings
+from plimsoll.model.api import KAI_NAMESPACES, DemandSettings
 from plimsoll.model.cluster import Pod
-from plimsoll.model.meta import condition_of
-
-
-def gated(pod: Pod) -> bool:
-    """Whether the capacity gate is the pod's only scheduling gate."""
-    return pod.scheduling_gates == (CAPACITY_GATE,)
-
-
-def recently_ungated(pod: Pod) -> bool:
-    """Whether the pod's gate was removed and no scheduler has handled it since."""
-    if GATE_REMOVED_REASON not in pod.annotations or pod.scheduling_gates or pod.node_name:
-        return False
-    condition = condition_of(pod.conditions, "PodScheduled")
-    return condition is None or condition.reason == "SchedulingGated"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +42,7 @@ def demand_pods(
     for pod in pods:
         if not pod.node_name and waits(pod, settings):
             try:
-                share = read_share(pod, gpu_resource, settings.device_resources)
+                share = read_share(pod, gpu_resource, device_resources_of(pod, settings, gpu_resource))
                 if share is None and pod.unschedulable:
                     check_declared(pod, overlaid)
             except UnreadableShareError as error:

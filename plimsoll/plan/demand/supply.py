@@ -8,7 +8,7 @@ from plimsoll.cluster.nodes import gpu_devices
 from plimsoll.cluster.pools import PoolShape, free_on_claims
 from plimsoll.labels import NODEPOOL, WORKSPACE
 from plimsoll.model import Snapshot
-from plimsoll.model.api import NOT_SHARED, DemandSettings, DeviceSharing
+from plimsoll.model.api import NOT_SHARED, DeviceSharing, EnvironmentSpec
 from plimsoll.model.cluster import Node
 from plimsoll.packing import GPU_MILLI
 from plimsoll.packing.nodes import FreeNode
@@ -54,7 +54,7 @@ class Supply:
             del self._nodes[name]
         for name in ledger.unread():
             self._nodes.pop(name, None)
-            found = _of_node(ledger.account(name), snapshot.environment.spec.demand)
+            found = _of_node(ledger.account(name), snapshot.environment.spec)
             if found is not None:
                 self._nodes[name] = found
         claims = [claim for claim in snapshot.node_claims if claim.name not in failed_claims]
@@ -67,12 +67,12 @@ class Supply:
         return in_flight_free | self._nodes
 
 
-def _of_node(account: GpuAccount | None, settings: DemandSettings) -> FreeHost | None:
+def _of_node(account: GpuAccount | None, spec: EnvironmentSpec) -> FreeHost | None:
     if account is None or not account.node.usable or account.node.troubled or WORKSPACE in account.node.labels:
         return None
-    sharing = settings.sharing_of(account.node.labels.get(NODEPOOL, ""), account.node.instance_type)
+    sharing = spec.demand.sharing_of(account.node.labels.get(NODEPOOL, ""), account.node.instance_type)
     if sharing.resource:
-        return _of_shared(account, sharing)
+        return _of_shared(account, sharing, spec.gpu_resource)
     milli = account.likely_free_milli
     members = [*(each for group in account.groups for each in group.members), *(each for each, _ in account.ungrouped)]
     schedulers = sorted({each.pod.scheduler_name for each in members})
@@ -84,10 +84,10 @@ def _of_node(account: GpuAccount | None, settings: DemandSettings) -> FreeHost |
     return FreeHost(free, account.node, account.memory_mib, max(map(int, milli)), scheduler=scheduler)
 
 
-def _of_shared(account: GpuAccount, sharing: DeviceSharing) -> FreeHost | None:
+def _of_shared(account: GpuAccount, sharing: DeviceSharing, gpu_resource: str) -> FreeHost | None:
     """Supply of a node whose GPUs are allocatable as several devices each. As in the scheduler, the devices of the node
     count together."""
-    free = account.devices_of(sharing.resource).free
+    free = account.free_gpus if sharing.resource == gpu_resource else account.devices_of(sharing.resource).free
     if free <= 0:
         return None
     return FreeHost(free_node(account, (GPU_MILLI,) * free), account.node, account.memory_mib, GPU_MILLI, sharing)

@@ -4,11 +4,11 @@ from collections.abc import Container, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
-from plimsoll.cluster.pods import marked_pods, node_of
+from plimsoll.cluster.pods import gated, marked_pods, node_of, recently_ungated
 from plimsoll.model import GateRemoval, ObjectKey, Snapshot
 from plimsoll.model.cluster import Pod
 from plimsoll.model.kai import PodGroup
-from plimsoll.plan.classes import gangs, gated, is_ours, recently_ungated, uid_of
+from plimsoll.plan.classes import gangs, is_ours, uid_of
 from plimsoll.plan.demand import Demand
 
 NOT_SERVED: Final = "Plimsoll does not plan capacity for this pod"

@@ -17,13 +17,12 @@ from itertools import chain
 from typing import Final
 
 from plimsoll.cluster.nodes import gpu_devices
-from plimsoll.cluster.pods import node_of
+from plimsoll.cluster.pods import gated, node_of
 from plimsoll.labels import NODEPOOL
 from plimsoll.model import Snapshot
 from plimsoll.model.cluster import Node, Pod
 from plimsoll.model.karpenter import CapacityBuffer
 from plimsoll.model.meta import condition_of
-from plimsoll.plan.classes import gated
 from plimsoll.plan.demand import Demand, DemandPlan
 from plimsoll.plan.owned import parse_time
 from plimsoll.plan.requests.capacity_request import CapacityRequest

@@ -9,6 +9,7 @@ import pytest
 
 from plimsoll.components.specs import GpuDiscoverySpec
 from plimsoll.labels import REQUEST
+from plimsoll.model.api import CAPACITY_GATE
 from plimsoll.model.karpenter import NodePoolSpec
 from plimsoll.sandbox import Sandbox
 from plimsoll.stacks import node_overlays, shared_devices
@@ -39,6 +40,8 @@ SMALL, LARGE = "g5.12xlarge", "g5.48xlarge"
 """48 CPUs with 4 GPUs, 192 CPUs with 8."""
 SHARING = {"half-0": "halves", "half-1": "halves", "half-2": "halves", "slice": "slices"}
 """NodePools of pods that request devices which are parts of GPUs."""
+ALIKE = ("alike-0", "alike-1", "alike-2")
+"""Pods that request replicas with the name of whole GPUs."""
 DAEMON_SET = ("apps/v1", "DaemonSet")
 OVERLAY = ("karpenter.sh/v1alpha1", "NodeOverlay")
 
@@ -49,7 +52,7 @@ def cluster(kube: Callable[..., Kube], demand_sandbox: Sandbox) -> Iterator[Kube
     yield cluster
     declare_demand(cluster, "trigger-pod", sharedDevices=None)
     cluster.delete(*DAEMON_SET, "agent", "kube-system")
-    for name in ("batch", *SHARING):
+    for name in ("batch", *SHARING, *ALIKE):
         cluster.delete("v1", "Pod", name)
     for pool in cluster.list(*POOL):
         if pool["metadata"]["name"] != "gpu":
@@ -218,6 +221,20 @@ def bound_to(cluster: Kube, pod: str, pool: str) -> bool:
     return node_of(cluster, pod) in nodes
 
 
+def open_to_requests(cluster: Kube, pool: str, **labels: str) -> NodePoolSpec:
+    """Adds the requirement that trigger pods need to a NodePool, as the environment stack does."""
+    template = (cluster.get(*POOL, pool) or {})["spec"]["template"]
+    requirements = [*template["spec"]["requirements"], {"key": REQUEST, "operator": "Exists"}]
+    cluster.patch(*POOL, pool, {"spec": {"template": {"spec": {"requirements": requirements}}}})
+    declared = {"nodeClassRef": template["spec"]["nodeClassRef"], "requirements": requirements, "labels": labels}
+    return NodePoolSpec.model_validate(declared)
+
+
+def announce(cluster: Kube, node: str, amounts: dict[str, str]) -> None:
+    """What a device plugin does."""
+    cluster.patch("v1", "Node", node, {"status": {"capacity": amounts, "allocatable": amounts}}, "", "status")
+
+
 def test_trigger_pods_request_nodes_for_shared_devices_and_mig_slices(
     cluster: Kube, demand_sandbox: Sandbox, tmp_path: Path
 ) -> None:
@@ -231,13 +248,7 @@ def test_trigger_pods_request_nodes_for_shared_devices_and_mig_slices(
     announced = {"halves": ("nvidia.com/gpu.shared", 16), "slices": ("nvidia.com/mig-1g.10gb", 56)}
     add_pool(cluster, "halves", SMALL)
     add_pool(cluster, "slices", "p4de.24xlarge", **slices)
-    pools = {}
-    for name, labels in (("halves", {}), ("slices", slices)):
-        template = (cluster.get(*POOL, name) or {})["spec"]["template"]
-        requirements = [*template["spec"]["requirements"], {"key": REQUEST, "operator": "Exists"}]
-        cluster.patch(*POOL, name, {"spec": {"template": {"spec": {"requirements": requirements}}}})
-        declared = {"nodeClassRef": template["spec"]["nodeClassRef"], "requirements": requirements, "labels": labels}
-        pools[name] = NodePoolSpec.model_validate(declared)
+    pools = {"halves": open_to_requests(cluster, "halves"), "slices": open_to_requests(cluster, "slices", **slices)}
     declare_demand(cluster, "trigger-pod", sharedDevices=shared_devices(discovery, pools).entries)
     with controller(demand_sandbox, tmp_path):
         for name, pool in SHARING.items():
@@ -250,10 +261,7 @@ def test_trigger_pods_request_nodes_for_shared_devices_and_mig_slices(
             await_condition(lambda: untainted(cluster, pool), 60)  # noqa: B023
             resource, count = announced[pool]
             for node in nodes_of(cluster, pool):
-                amounts = {resource: str(count), "nvidia.com/gpu": "0"}
-                cluster.patch(
-                    "v1", "Node", node, {"status": {"capacity": amounts, "allocatable": amounts}}, "", "status"
-                )
+                announce(cluster, node, {resource: str(count), "nvidia.com/gpu": "0"})
         for name, pool in SHARING.items():
             await_condition(lambda: bound_to(cluster, name, pool), 90, f"{name} is bound")  # noqa: B023
         await_condition(lambda: not triggers(cluster), 60, "the triggers go")
@@ -261,3 +269,33 @@ def test_trigger_pods_request_nodes_for_shared_devices_and_mig_slices(
         assert not any("nvidia.com/gpu" in each["spec"]["resources"]["requests"] for each in claims)
         await_another_look(cluster)
         assert [len(claims_of(cluster, pool)) for pool in announced] == [2, 1]
+
+
+def test_trigger_pods_request_nodes_for_replicas_with_the_name_of_whole_gpus(
+    cluster: Kube, demand_sandbox: Sandbox, tmp_path: Path
+) -> None:
+    """Three pods of 6 devices need two nodes of 16. Karpenter would launch none for them: no type has 6 GPUs. The
+    capacity gate holds each until its devices are free."""
+    config = "sharing: {timeSlicing: {resources: [{name: nvidia.com/gpu, replicas: 4}]}}"
+    discovery = GpuDiscoverySpec.model_validate({"config": {"map": {"shared": config}, "default": "shared"}})
+    add_pool(cluster, "alike", SMALL)
+    devices = shared_devices(discovery, {"alike": open_to_requests(cluster, "alike")}).entries
+    declare_demand(cluster, "trigger-pod", sharedDevices=devices)
+    with controller(demand_sandbox, tmp_path):
+        for name in ALIKE:
+            spec = pod_spec("1", **{"karpenter.sh/nodepool": "alike"})
+            spec["schedulingGates"] = [{"name": CAPACITY_GATE}]
+            spec["containers"][0]["resources"] = {"requests": {"cpu": "1"}, "limits": {"nvidia.com/gpu": "6"}}
+            cluster.create(
+                {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default"}, "spec": spec}
+            )
+        await_condition(lambda: len(nodes_of(cluster, "alike")) == 2, 120, "two nodes")
+        await_condition(lambda: untainted(cluster, "alike"), 60)
+        assert sorted(gated(cluster)) == [*ALIKE], "the nodes have 4 devices each"
+        for node in nodes_of(cluster, "alike"):
+            announce(cluster, node, {"nvidia.com/gpu": "16"})
+        for name in ALIKE:
+            await_condition(lambda: bound_to(cluster, name, "alike"), 90, f"{name} is bound")  # noqa: B023
+        await_condition(lambda: not triggers(cluster), 60, "the triggers go")
+        await_another_look(cluster)
+        assert len(claims_of(cluster, "alike")) == 2
