@@ -14,8 +14,8 @@ from plimsoll.model.cluster import Pod
 from plimsoll.model.kai import GPUShare
 from plimsoll.packing import Milli, exact_milli
 from plimsoll.plan.demand import DemandPlanner
-from tests.builders import a_gpu_node
-from tests.demand.plans import planned, refused
+from tests.builders import a_gpu_node, a_node_pool, an_environment
+from tests.demand.plans import only, planned, refused
 
 TF = "tensor-fusion.ai/"
 NV = "nvidia.com/container.main.gpu-memory."
@@ -195,6 +195,30 @@ def test_a_generic_product_is_matched_by_its_memory() -> None:
 def test_a_model_without_a_gpu_is_refused() -> None:
     plan = planned(a_pod(tf(vram_request="4Gi", gpu_model="H900")), a_gpu_node(product="NVIDIA L4"))
     assert "is of this model (known: NVIDIA-L4)" in refused(plan)["u1"]
+
+
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [
+        ("Own-GPU", True),
+        ("Own-GPU-of-the-pool", True),
+        ("NVIDIA-H100-80GB-HBM3", True),
+        ("nvidia a100", True),
+        ("NVIDIA-A1000-SXM4", False),
+        ("--", False),
+    ],
+)
+def test_tflops_of_a_product_that_no_gpu_has_cause_a_warning(name: str, known: bool) -> None:
+    """The GPUs are those of nodes, of NodePools and of the catalog."""
+    label = {"key": "nvidia.com/gpu.product", "operator": "In", "values": ["Own-GPU-of-the-pool"]}
+    found = planned(
+        a_pod(tf(tflops_request="1")),
+        a_gpu_node("node", "Own-GPU"),
+        a_node_pool("pool", ("own.type",), requirements=[label]),
+        environment=an_environment(demand={"gpuTflops": {name: 100}}),
+    )
+    warnings = [each for each in only(found).warnings if "demand.gpuTflops" in each]
+    assert [name in each for each in warnings] == ([] if known else [True])
 
 
 def test_tflops_of_the_environment_take_precedence() -> None:

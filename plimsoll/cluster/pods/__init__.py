@@ -3,7 +3,7 @@
 from plimsoll.cluster.pods.changes import PodChanges, pod_changes, value_changes
 from plimsoll.cluster.pods.competing import competing_warnings, is_competing
 from plimsoll.cluster.pods.gate import device_resources_of, gated, recently_ungated
-from plimsoll.cluster.pods.gpu_models import tflops_milli
+from plimsoll.cluster.pods.gpu_models import may_name, tflops_milli
 from plimsoll.cluster.pods.group_labels import gpu_groups, is_reservation, node_of, selected_node
 from plimsoll.cluster.pods.indexed import IndexedPods, bound_pods, marked_pods
 from plimsoll.cluster.pods.shares import (
@@ -43,6 +43,7 @@ __all__ = [
     "is_of_model",
     "is_reservation",
     "marked_pods",
+    "may_name",
     "node_of",
     "nodes_in_use",
     "owner_of",

@@ -56,6 +56,13 @@ def tflops_milli(product: str, overrides: Mapping[str, float] = NO_OVERRIDES) ->
     return None if found is None else round(found.tflops * 1000)
 
 
+def may_name(name: str, product: str) -> bool:
+    """Whether a name that TFLOPS are given for can stand for the product, with more or fewer words."""
+    given, words = _words(name), _words(product)
+    written_otherwise = "mig" not in words and (given <= words or words <= given)
+    return name == product or bool(given and words and written_otherwise)
+
+
 def is_model(product: str, model: str, memory_mib: int | None = None) -> bool:
     """Whether a product is of the model, as TensorFusion writes it (`A100_SXM_80G`), or by the words of its name.
 

@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from plimsoll.cluster.catalog import CLOUDS, OfferedType, OfferedTypes, reported_memory_mib, type_labels
 from plimsoll.cluster.nodes import GpuLabels, NodeIndex, index_of
+from plimsoll.cluster.pods import may_name
 from plimsoll.cluster.pools.overhead import DaemonOverhead, allocatable
 from plimsoll.cluster.pools.shape import PoolShape, same_product
 from plimsoll.labels import GPU_PRODUCT, GPU_RESOURCE, INSTANCE_TYPE, NODEPOOL, REQUEST, WORKSPACE
@@ -17,6 +18,7 @@ from plimsoll.model.karpenter import NodePool
 from plimsoll.model.meta import NodeRequirement, Taint
 from plimsoll.packing.nodes import UNBOUNDED
 from plimsoll.quantity import parse_cpu_milli, parse_devices, parse_memory_mib
+from plimsoll.text import did_you_mean, nearest
 
 KUBELET_PODS: Final = 110
 """The kubelet's default maximum of pods."""
@@ -48,8 +50,23 @@ class PoolShapes:
             for name in sorted(self._prices)
             if name not in offered and not snapshot.environment.spec.auto_provisioning
         ]
+        self._unknown += self._without_gpus(pools)
         self.warnings: tuple[str, ...] = tuple(dict.fromkeys(self._unknown))
-        """Warnings on instance types that NodePools name and that are not known."""
+        """Warnings on instance types and products that NodePools or the Environment name and that are not known."""
+
+    def _without_gpus(self, pools: Iterable[NodePool]) -> Iterable[str]:
+        """Warnings on products that have TFLOPS in the Environment, and that no known GPU has."""
+        if not self._settings.gpu_tflops:
+            return
+        known = {*self._index.by_label(GPU_PRODUCT), *(each.product for each in self._catalog.types)}
+        known |= {product for pool in pools for product in _NodeTemplate.by(pool).products}
+        for name in sorted(self._settings.gpu_tflops):
+            if not any(may_name(name, product) for product in known):
+                near = did_you_mean(nearest(name, sorted(known)))
+                yield (
+                    f"demand.gpuTflops of the Environment: no node, NodePool or instance type of the catalog has GPU "
+                    f"{name}" + (f" ({near})" if near else "")
+                )
 
     def _of_pool(self, pool: NodePool) -> Iterable[PoolShape]:
         template = _NodeTemplate.by(pool)
