@@ -343,3 +343,51 @@ def test_a_number_of_replicas_that_cannot_be_is_named(tmp_path: Path, replicas: 
     workload = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": {"replicas": replicas}}
     message = refused(tmp_path, json.dumps(workload), "file.json")
     assert "Deployment default/web: spec.replicas" in message
+
+
+def a_priority_class(name: str, value: int, *, by_default: bool = False) -> dict[str, Any]:
+    api = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}}
+    return {**api, "value": value, "globalDefault": by_default}
+
+
+def a_pod_of_priority(name: str, **spec: Any) -> dict[str, Any]:
+    metadata = {"name": name, "annotations": {"gpu-fraction": "0.5"}}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def test_pods_without_a_priority_get_that_of_their_class_or_of_the_default(tmp_path: Path) -> None:
+    """As the cluster does when a pod is created. The classes may be listed after the pods."""
+    pods = [
+        a_pod_of_priority("named", priorityClassName="high"),
+        a_pod_of_priority("of-every-cluster", priorityClassName="system-node-critical"),
+        a_pod_of_priority("none"),
+        a_pod_of_priority("created", priorityClassName="high", priority=7),
+        a_pod_of_priority("created-without", priority=0),
+    ]
+    classes = [
+        a_priority_class("high", 1000),
+        a_priority_class("usual", 10, by_default=True),
+        a_priority_class("usual-too", 20, by_default=True),
+    ]
+    snapshot = read(tmp_path, yaml.safe_dump_all([*pods, *classes]))
+    assert snapshot.warnings == ()
+    assert {pod.name: (pod.priority, pod.priority_class) for pod in snapshot.pods} == {
+        "named": (1000, "high"),
+        "of-every-cluster": (2_000_001_000, "system-node-critical"),
+        "none": (10, "usual"),
+        "created": (7, "high"),
+        "created-without": (0, ""),
+    }
+
+
+def test_a_priority_class_that_is_not_in_the_files_is_named(tmp_path: Path) -> None:
+    pods = [a_pod_of_priority(name, priorityClassName="hihg") for name in "ab"] + [a_pod_of_priority("none")]
+    snapshot = read(tmp_path, yaml.safe_dump_all([*pods, a_priority_class("high", 1000)]))
+    assert {pod.priority for pod in snapshot.pods} == {0}
+    (warning,) = snapshot.warnings
+    assert "PriorityClass hihg" in warning
+
+
+def test_a_priority_class_without_a_value_is_named_with_the_field(tmp_path: Path) -> None:
+    invalid = {key: value for key, value in a_priority_class("high", 0).items() if key != "value"}
+    assert "PriorityClass high: value: is required" in refused(tmp_path, yaml.safe_dump(invalid))

@@ -15,6 +15,7 @@ from plimsoll.model.cluster.node_gpus import (
 )
 from plimsoll.model.cluster.plain_pod import PlainPod, PodLoad, requests_devices
 from plimsoll.model.cluster.pod import Pod
+from plimsoll.model.cluster.priority_class import PriorityClass
 from plimsoll.model.cluster.share_pod import CONFIG_MAP, NVIDIA_VISIBLE_DEVICES, SharePod, config_map_names, obstacle_of
 from plimsoll.model.cluster.workload import SERVICE, Workload
 
@@ -35,6 +36,7 @@ __all__ = [
     "PlainPod",
     "Pod",
     "PodLoad",
+    "PriorityClass",
     "SharePod",
     "Workload",
     "check_figure",

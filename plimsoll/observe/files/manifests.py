@@ -9,16 +9,18 @@ from plimsoll.errors import InvalidObjectError
 from plimsoll.labels import API_VERSION, GROUP, WORKSPACE
 from plimsoll.model import Snapshot
 from plimsoll.model.api import Environment, GPUDemand, Workspace
-from plimsoll.model.cluster import Autoscaler, DaemonSet, Node, PlainPod, Pod, Workload
+from plimsoll.model.cluster import Autoscaler, DaemonSet, Node, PlainPod, Pod, PriorityClass, Workload
 from plimsoll.model.kai import PodGroup, Queue
 from plimsoll.model.karpenter import CapacityBuffer, NodeClaim, NodeOverlay, NodePool, PodTemplate, ProvisioningRequest
 from plimsoll.model.meta import ObservedObject, identify
 from plimsoll.observe.files.documents import Document, ManifestError, Place, read_documents
+from plimsoll.observe.files.priorities import Priorities
 from plimsoll.observe.pods import PlainPods, is_plain
 
 READ: Final[dict[tuple[str, str], type[ObservedObject]]] = {
     ("v1", "Node"): Node,
     ("v1", "Pod"): Pod,
+    ("scheduling.k8s.io/v1", "PriorityClass"): PriorityClass,
     ("karpenter.sh/v1", "NodeClaim"): NodeClaim,
     ("karpenter.sh/v1", "NodePool"): NodePool,
     ("karpenter.sh/v1alpha1", "NodeOverlay"): NodeOverlay,
@@ -74,6 +76,8 @@ class _Reading:
         self._places: dict[tuple[str, str, str], Place] = {}
         self._with_uid: dict[str, str] = {}
         self._objects: dict[type[ObservedObject], list[Any]] = {kind: [] for kind in READ.values()}
+        self._without_priority: set[tuple[str, str]] = set()
+        """Pods, by namespace and name."""
         self._plain = PlainPods()
         self._passed_over: Counter[str] = Counter()
         self._kaitos: Counter[str] = Counter()
@@ -83,6 +87,10 @@ class _Reading:
             for place, manifest in objects_of(document):
                 self._add(place, manifest)
         environments = self._objects[Environment]
+        priorities = Priorities(self._objects[PriorityClass])
+        pods = tuple(
+            priorities.given_to(pod) if pod.key in self._without_priority else pod for pod in self._objects[Pod]
+        )
         return Snapshot(
             environment=environments[0] if environments else Environment.default(),
             workspaces=tuple(self._objects[Workspace]),
@@ -90,7 +98,7 @@ class _Reading:
             node_claims=tuple(self._objects[NodeClaim]),
             node_pools=tuple(self._objects[NodePool]),
             node_overlays=tuple(self._objects[NodeOverlay]),
-            pods=tuple(self._objects[Pod]),
+            pods=pods,
             host_loads=self._plain.loads(),
             daemon_sets=tuple(self._objects[DaemonSet]),
             queues=tuple(self._objects[Queue]),
@@ -102,6 +110,7 @@ class _Reading:
             capacity_buffers=tuple(self._objects[CapacityBuffer]),
             provisioning_requests=tuple(self._objects[ProvisioningRequest]),
             warnings=(
+                *priorities.warnings,
                 *(
                     f"{number} of kind {kind} skipped: not used in planning"
                     for kind, number in sorted(self._passed_over.items())
@@ -152,6 +161,8 @@ class _Reading:
             if plain is not None:
                 self._plain.put(read.key, plain)
             return
+        if model is Pod and (manifest.get("spec") or {}).get("priority") is None:
+            self._without_priority.add(read.key)
         self._objects[model].append(read)
 
 
