@@ -153,11 +153,7 @@ class _Kinds:
         names: dict[tuple[GpuKind, frozenset[Placement]], str] = {}
         for account in accounts:
             node = account.node
-            serves = frozenset(
-                each
-                for each in self._placements
-                if each.allows(node.labels, node.name) and not each.untolerated_taints(node.taints)
-            )
+            serves = frozenset(each for each in self._placements if each.admits(node.labels, node.taints, node.name))
             gpus = GpuKind(account.kind, account.memory_mib)
             name = names.setdefault((gpus, serves), f"kind-{len(names)}")
             self._of[node.name], self._gpus[name], self._serves[name] = name, gpus, serves

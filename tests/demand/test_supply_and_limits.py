@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from plimsoll.labels import WORKSPACE
 from plimsoll.model.cluster import Pod
 from plimsoll.model.karpenter import NodeClaim
 from plimsoll.model.meta import Condition
@@ -197,3 +198,62 @@ def test_a_registered_node_serves_any_demand() -> None:
     for pod in pods:
         plan = planned(pod, a_gpu_node(), POOL)
         assert (on_nodes(plan), plan.nodes) == ({pod.uid: "node"}, ())
+
+
+WITHOUT_TYPE = a_gpu_node("node", more_labels={"rack": "a"})
+"""A node like which no other can be requested, because its instance type is not known."""
+LIKE_IT = {"rack": "a"}
+
+
+def filling(fraction: str = "0.9") -> Pod:
+    return share("filling", fraction, node="node", phase="Running")
+
+
+def test_a_cluster_without_node_pools_is_the_reason_where_no_node_takes_a_pod() -> None:
+    for nodes in ([], [WITHOUT_TYPE], [WITHOUT_TYPE, filling()]):
+        plan = planned(share(memory="9000Gi"), *nodes)
+        assert "there is no NodePool: declare a NodePool" in refused(plan)["uid-pod"]
+
+
+def test_a_pod_that_is_too_large_for_nodes_like_the_existing_ones_is_told_of_the_missing_node_pool() -> None:
+    node = a_gpu_node("node", instance_type=L4)
+    assert types(planned(share(), node, filling())) == [L4]
+    why = refused(planned(share(memory="9000Gi"), node))["uid-pod"]
+    assert "there is no NodePool" in why
+    assert "a NodePool offers" not in why
+
+
+@pytest.mark.parametrize(
+    ("pools", "problem"),
+    [
+        ([], "there is no NodePool"),
+        ([POOL], "no NodePool fits its node selector and affinity (rack=a)"),
+        (
+            [a_node_pool("pool", (L4,), more_labels=LIKE_IT, taints=[{"key": "x", "effect": "NoSchedule"}])],
+            "it tolerates the taints of no NodePool that fits its node selector and affinity (x:NoSchedule)",
+        ),
+    ],
+)
+def test_full_nodes_that_fit_a_pod_are_distinguished_from_none_that_fit(pools: list[Any], problem: str) -> None:
+    """With the reason why no new one can be requested; full of shares, of whole GPUs, or of pods that come first."""
+    first = share("first", "0.6", priority=1, selector=LIKE_IT)
+    whole = a_waiting_pod("whole", gpus=1, node="node", phase="Running")
+    cordoned = WITHOUT_TYPE.model_copy(update={"unschedulable": True})
+    of_a_workspace = WITHOUT_TYPE.model_copy(update={"labels": {**WITHOUT_TYPE.labels, WORKSPACE: "ws"}})
+    for others, fits in (
+        ([WITHOUT_TYPE, filling()], True),
+        ([WITHOUT_TYPE, whole], True),
+        ([WITHOUT_TYPE, first], True),
+        ([cordoned], False),
+        ([of_a_workspace], False),
+        ([a_gpu_node("elsewhere", more_labels={"rack": "b"})], False),
+    ):
+        why = refused(planned(share(selector=LIKE_IT), *others, *pools))["uid-pod"]
+        assert ("no node that it may run on has room for it" in why, problem in why) == (fits, True)
+
+
+def test_a_limit_is_the_reason_before_types_that_are_skipped() -> None:
+    """Not every type that could serve the pod failed to launch."""
+    limited = a_node_pool("limited", (L4,), limits={"nodes": 0})
+    why = refused(planned(share(), limited, POOL, blocked=[(L4, "pool"), (L4_4, "pool")]))["uid-pod"]
+    assert "limits.nodes of NodePool limited is 0" in why

@@ -100,6 +100,10 @@ class Placement:
             for term in self.affinity
         )
 
+    def admits(self, labels: Mapping[str, str], taints: tuple[Taint, ...], name: str = "") -> bool:
+        """Whether a node with these labels and taints, and that name, may run the pod."""
+        return self.allows(labels, name) and not self.untolerated_taints(taints)
+
     def untolerated_taints(self, taints: tuple[Taint, ...]) -> list[Taint]:
         """The taints that are not tolerated."""
         return untolerated(taints, self.tolerations) if taints else []

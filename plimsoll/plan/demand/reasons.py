@@ -1,11 +1,12 @@
 """Why no capacity is requested for pods: instance types that failed to launch, constraints that no node can meet."""
 
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, NamedTuple
 
-from plimsoll.cluster.pools import PoolShape
+from plimsoll.cluster.nodes import gpu_devices
+from plimsoll.labels import WORKSPACE
 from plimsoll.model.meta import Placement
+from plimsoll.plan.demand.usable import DemandInputs
 from plimsoll.text import shortlist
 
 BLOCKED: Final = (
@@ -17,27 +18,47 @@ SURPLUS: Final = (
     "requested where {enough} are enough: raise spec.demand.surplusGpus of the Environment to allow it, or wait"
 )
 NO_ROOM: Final = (
-    "no free GPU has room for it, and no node that a NodePool offers can take it, even if it were empty: request fewer "
-    "GPUs of one node, or less CPU or memory, or declare a NodePool of larger nodes"
+    "no free GPU has room for it, and {new} can take it, even if it were empty: request fewer GPUs of one node, or "
+    "less CPU or memory, or declare a NodePool of larger nodes"
 )
 UNREADABLE: Final = "a request for GPUs among them cannot be read"
 NO_NODE: Final = "no node that is known has the whole GPUs that one of them requests"
 
 
-def why_unserved(placement: Placement, shapes: Sequence[PoolShape], pools: int) -> str:
-    """Why pods of this placement cannot use any GPU of the cluster or any of these shapes, and what to change."""
+class Unserved(NamedTuple):
+    """Pods for which no node has room, and none that could be requested would have."""
+
+    why: str
+    """And what to change."""
+    full: bool
+    """Whether there are nodes that the pods may run on, and no new one can be requested for them."""
+
+
+def unserved(placement: Placement, inputs: DemandInputs) -> Unserved:
+    """Why pods of this placement find no room on nodes of the cluster, nor on new ones, whatever limits allow."""
+    shapes, pools = inputs.shapes, inputs.snapshot.node_pools
+    if any(shape.serves(placement) for shape in shapes):
+        new = "no node that a NodePool offers" if pools else "there is no NodePool, and no node like the existing ones"
+        return Unserved(NO_ROOM.format(new=new), full=False)
+    environment = inputs.snapshot.environment.spec
+    full = any(
+        gpu_devices(node, environment.devices_on(node.labels))
+        for node in inputs.snapshot.nodes
+        if node.usable and WORKSPACE not in node.labels and placement.admits(node.labels, node.taints, node.name)
+    )
+    here = "no node that it may run on has room for it, and" if full else "no usable node with GPUs fits it, and"
     if not shapes:
         what = "no NodePool allows an instance type with GPUs that is known" if pools else "there is no NodePool"
-        return f"no GPU of the cluster could serve it, and {what}: declare a NodePool for it"
+        return Unserved(f"{here} {what}: declare a NodePool for it", full)
     selected = [shape for shape in shapes if replace(shape, taints=()).serves(placement)]
     if selected or all(placement.untolerated_taints(shape.taints) for shape in shapes):
         taints = {str(taint) for shape in selected or shapes for taint in placement.untolerated_taints(shape.taints)}
         constrained = placement.node_selector or placement.affinity
         which = "that fits its node selector and affinity" if constrained else "with GPUs"
-        return f"it tolerates the taints of no NodePool {which} ({shortlist(sorted(taints))}): add tolerations"
+        of = "NodePool" if pools else "node"
+        why = f"it tolerates the taints of no {of} {which} ({shortlist(sorted(taints))}): add tolerations"
+        return Unserved(f"{here} {why}", full)
     selected_labels = [f"{key}={value}" for key, value in placement.node_selector]
     selected_labels += [" and ".join(map(str, term)) for term in placement.affinity]
-    return (
-        f"no GPU of the cluster and no NodePool fits its node selector and affinity ({shortlist(selected_labels)}): "
-        "change them, or declare a NodePool that fits"
-    )
+    why = f"no NodePool fits its node selector and affinity ({shortlist(selected_labels)})"
+    return Unserved(f"{here} {why}: change them, or declare a NodePool that fits", full)

@@ -11,19 +11,19 @@ from typing import Final
 from plimsoll.cluster.pods import node_of
 from plimsoll.cluster.queues import Amount, QueueLoad
 from plimsoll.model.cluster import Pod
-from plimsoll.model.meta import condition_of
+from plimsoll.model.meta import Placement, condition_of
 from plimsoll.packing import GPU_MILLI
 from plimsoll.packing.nodes import PodNeed, left_out_in_order
-from plimsoll.plan.classes import Gang, KnownNeeds, class_needs, gangs, queue_milli, refused_by_queues
+from plimsoll.plan.classes import Gang, KnownNeeds, gangs, queue_milli, refused_by_queues
 from plimsoll.plan.demand.class_plan import ClassPlan
 from plimsoll.plan.demand.demand import DemandPlan
 from plimsoll.plan.demand.hosts import Hosts, ShapeOffer, preference
 from plimsoll.plan.demand.joint import JointPacking, Part, binds, filled, within
 from plimsoll.plan.demand.priorities import left_out, need_key, order_of, units_in_order
-from plimsoll.plan.demand.reasons import BLOCKED, NO_NODE, NO_ROOM, UNREADABLE, why_unserved
+from plimsoll.plan.demand.reasons import BLOCKED, NO_NODE, UNREADABLE, Unserved, unserved
 from plimsoll.plan.demand.result import Result
 from plimsoll.plan.demand.surplus import Surplus
-from plimsoll.plan.demand.usable import DemandInputs, Usable, could_take
+from plimsoll.plan.demand.usable import DemandInputs, Usable, could_take, kinds_of
 from plimsoll.plan.owned import parse_time
 
 _FEW_PODS: Final = 200
@@ -52,6 +52,7 @@ class DemandRound:
         """Pods that count in a queue that does not admit all."""
         self._fitting: dict[frozenset[tuple[object, int]], bool] = {}
         """Whether pods fit within the limits, by how many need the same."""
+        self._known_unserved: dict[Placement, Unserved] = {}
 
     def plan(self) -> DemandPlan:
         for each in self._classes:
@@ -103,18 +104,15 @@ class DemandRound:
         own = {name for name, kind in usable.kinds.items() if kind.scheduler in ("", each.demand_class.scheduler)}
         each.levels = [usable.existing_kinds(each.demand_class, own)]
         for rank in sorted({_rank(offer, each) for offer in offers}):
-            more = {offer.kind.name: offer.kind.gpus for offer in offers if _rank(offer, each) == rank}
+            more = kinds_of((offer for offer in offers if _rank(offer, each) == rank), placement)
             each.levels.append({**each.levels[-1], **more})
         kinds = each.levels[-1]
         if not kinds:
-            pools = len(self._inputs.snapshot.node_pools)
-            blocked = any(placement in offer.kind.placements for offer in usable.blocked.values())
-            why = BLOCKED if blocked else why_unserved(placement, self._inputs.shapes, pools)
-            each.refused |= dict.fromkeys(each.members.shares, why)
+            each.refused |= {uid: self._why_unserved(each, uid) for uid in each.members.shares}
             return
         found = self._known.of(each.demand_class, each.members.shares, kinds, self._settings, len(each.levels))
         each.needs, each.load, each.warnings = found.needs, found.load, found.warnings
-        each.refused |= {uid: self._blocked_for(each, uid, why) for uid, why in found.refused.items()}
+        each.refused |= {uid: self._why_unserved(each, uid, why) for uid, why in found.refused.items()}
         self._note_grace(each)
 
     def _note_grace(self, each: ClassPlan) -> None:
@@ -130,17 +128,23 @@ class DemandRound:
                 self._in_grace.add(uid)
                 self._deadlines.append(until)
 
-    def _blocked_for(self, each: ClassPlan, uid: str, why: str) -> str:
-        """BLOCKED if only nodes of blocked instance types could take the pod, else `why`."""
-        offers = [
-            offer for offer in self._usable.blocked.values() if each.demand_class.placement in offer.kind.placements
-        ]
-        if not offers:
-            return why
-        kinds = {offer.kind.name: offer.kind.gpus for offer in offers}
-        share = {uid: each.members.shares[uid]}
-        need = class_needs(share, kinds, self._settings).needs.get(uid)
-        return BLOCKED if need is not None and self._usable.is_blocked(need) else why
+    def _why_unserved(self, each: ClassPlan, uid: str, too_large: str = "") -> str:
+        """BLOCKED if only nodes of blocked instance types could take the pod; else that it is `too_large`, or why no
+        node has room for it."""
+        return BLOCKED if self._fits_blocked(each, uid) else too_large or self._unserved(each).why
+
+    def _unserved(self, each: ClassPlan) -> Unserved:
+        placement = each.demand_class.placement
+        if placement not in self._known_unserved:
+            self._known_unserved[placement] = unserved(placement, self._inputs)
+        return self._known_unserved[placement]
+
+    def _fits_blocked(self, each: ClassPlan, uid: str) -> bool:
+        kinds = kinds_of(self._usable.blocked.values(), each.demand_class.placement)
+        if not kinds:
+            return False
+        need = self._known.of(each.demand_class, each.members.shares, kinds, self._settings, -3).needs.get(uid)
+        return need is not None and self._usable.is_blocked(need)
 
     def _gangs(self) -> tuple[Gang, ...]:
         may_be = (each.members.shares for each in self._classes if each.members.may_be_in_gangs)
@@ -164,10 +168,10 @@ class DemandRound:
         """Why pods that request whole GPUs get no node, by UID; empty for those that an autoscaler provides for."""
         if not each.members.whole:
             return
-        usable, placement = self._usable, each.demand_class.placement
+        usable = self._usable
         offers = chain(usable.offers.values(), usable.blocked.values())
         kinds = usable.existing_kinds(each.demand_class, usable.kinds.keys())
-        kinds |= {offer.kind.name: offer.kind.gpus for offer in offers if placement in offer.kind.placements}
+        kinds |= kinds_of(offers, each.demand_class.placement)
         needs = self._known.of(each.demand_class, each.members.whole, kinds, self._settings, -2).needs
         for uid in each.members.whole:
             need = needs.get(uid)
@@ -250,7 +254,7 @@ class DemandRound:
             broken = broken[len(broken) // 2 :]
             for uid in unplaced & {uid for gang in broken for uid in gang.pods} if broken else unplaced:
                 why = self._why_limited(uid, len(needs)) if limited else ""
-                self._refuse(uid, self._blocked_for(self._class_of[uid], uid, why or NO_ROOM))
+                self._refuse(uid, why or self._why_unserved(self._class_of[uid], uid))
             if not broken:
                 return [*parts, *in_grace]
             self._leave_out(broken)
@@ -332,7 +336,7 @@ class DemandRound:
         for uid, own in whys.items():
             # A pod of a gang may have room, but no other pod that has to start with it.
             lacking = (whys[other] for other in gang_of[uid].pods if other in out) if uid in gang_of else ()
-            why = self._blocked_for(self._class_of[uid], uid, own or next(filter(None, lacking), NO_ROOM))
+            why = own or next(filter(None, lacking), "") or self._why_unserved(self._class_of[uid], uid)
             if uid in gang_of:
                 problem = "starts as a whole, and its pods find no room together"
                 self._class_of[uid].redacted[uid] = f"a gang {problem}: {why}"
@@ -354,7 +358,8 @@ class DemandRound:
         able = [offer.shape for offer in self._usable.offers.values() if could_take(offer, each.needs[uid])]
         limits = self._inputs.limits
         binding = (limits.excess(shape) or limits.tightest(shape, pods) for shape in able)
-        return next((str(limit) for limit in binding if limit is not None), "" if able else NO_ROOM)
+        found = next((str(limit) for limit in binding if limit is not None), "")
+        return found if able else self._why_unserved(each, uid)
 
     def _refuse(self, uid: str, why: str) -> None:
         self._class_of[uid].refused.setdefault(uid, why)
@@ -363,7 +368,7 @@ class DemandRound:
         for gang in broken:
             lacking = gang.lacking(self._may_have_place)
             problem = f"starts as a whole, and {lacking} more of its pods need a place"
-            why = redacted = next(iter(gang.reasons), NO_ROOM)
+            why = redacted = next(iter(gang.reasons), "")
             refused = {uid: self._class_of[uid] for uid in gang.pods if uid in self._class_of[uid].refused}
             # Not the reason of a pod that is refused because of others of the same gang.
             first = min(refused, key=lambda uid: refused[uid].refused[uid].startswith(gang.name), default=None)

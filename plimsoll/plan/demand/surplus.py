@@ -14,7 +14,7 @@ from plimsoll.plan.demand.hosts import ShapeOffer
 from plimsoll.plan.demand.joint import JointPacking, Part
 from plimsoll.plan.demand.priorities import Order, need_key
 from plimsoll.plan.demand.reasons import SURPLUS
-from plimsoll.plan.demand.usable import Usable
+from plimsoll.plan.demand.usable import Usable, kinds_of
 
 _MOST_TRIED: Final = 200
 """Maximum number of pods of which it is tried how many fit the types that are left: a try takes two packings."""
@@ -81,10 +81,9 @@ class Surplus:
         """GPUs of the new nodes that these pods need, of those offers. Infinite if some fit none of these."""
         needs: list[PodNeed] = []
         for each in {id(of): of for of in map(self.class_of.__getitem__, uids)}.values():
-            placement = each.demand_class.placement
-            able = (offer.kind for offer in offers.values() if placement in offer.kind.placements)
+            kinds = kinds_of(offers.values(), each.demand_class.placement)
             pods = {uid: each.members.shares[uid] for uid in uids if uid in each.members.shares}
-            needs += class_needs(pods, {kind.name: kind.gpus for kind in able}, self.settings).needs.values()
+            needs += class_needs(pods, kinds, self.settings).needs.values()
         if len(needs) < len(uids):
             return math.inf
         return self.packing.fewest_gpus(needs, [offer.packed for offer in offers.values()])

@@ -12,6 +12,7 @@ from plimsoll.cluster.queues import QueueGate
 from plimsoll.model import Snapshot
 from plimsoll.model.cluster import Pod
 from plimsoll.model.kai import PodGroup
+from plimsoll.model.meta import Placement
 from plimsoll.packing.nodes import FilledNode, FreeNode, NodeShape, PodNeed
 from plimsoll.plan.classes import ClassMembers, DemandClass
 from plimsoll.plan.demand.class_plan import ClassPlan
@@ -140,6 +141,11 @@ class Usable:
                 self._kinds.add(kind)
                 self.requested[node.name] = node
                 self.free.append(requested_of(node, kind, shapes))
+
+
+def kinds_of(offers: Iterable[ShapeOffer], placement: Placement) -> dict[str, GpuKind]:
+    """The kinds of those new nodes that can run pods of the placement, by name."""
+    return {offer.kind.name: offer.kind.gpus for offer in offers if placement in offer.kind.placements}
 
 
 def could_take(offer: ShapeOffer, need: PodNeed) -> bool:

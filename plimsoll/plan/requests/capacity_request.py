@@ -129,15 +129,12 @@ def read_request(obj: RequestObject) -> CapacityRequest | None:
     lost = _names(obj.annotations, LOST)
     given_up = _number(obj.annotations.get(GIVEN_UP, ""))
     if isinstance(obj, CapacityBuffer):
-        return CapacityRequest(
-            obj, demands, node_request, number, since, max(0, obj.replicas), registered, lost, given_up
-        )
-    if isinstance(obj, ProvisioningRequest):
+        outstanding = obj.replicas
+    elif isinstance(obj, ProvisioningRequest):
         outstanding = sum(_count(each) for each in obj.pod_sets) - len(registered) - given_up
-        return CapacityRequest(
-            obj, demands, node_request, number, since, max(0, outstanding), registered, lost, given_up
-        )
-    return None
+    else:
+        return None
+    return CapacityRequest(obj, demands, node_request, number, since, max(0, outstanding), registered, lost, given_up)
 
 
 def ready_node(pod: Pod) -> str:

@@ -36,7 +36,6 @@ def gate_removals(
         # the scheduler will use it for a pod whose gate was removed and that is not bound yet.
         if not any(recently_ungated(share.pod) for uid, share in demand.pods.items() if uid not in here):
             places |= {uid: f"its GPUs are free on {node}" for uid, node in here.items()}
-    for demand in demands:
         places |= dict.fromkeys(demand.whole_gpu_pods.keys() - demand.kept_out.keys(), "its queue admits it")
     settings = snapshot.environment.spec.demand
     groups = MappingProxyType({(each.namespace, each.name): each for each in snapshot.pod_groups})

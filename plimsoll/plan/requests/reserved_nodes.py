@@ -86,12 +86,8 @@ def _fits(node: Node, node_request: NodeRequest, gpu_resource: str) -> bool:
 
 def _open(node: Node, demands: Iterable[Demand]) -> bool:
     """Whether a pod could be bound to the node now."""
-    return any(not gated(pod) for demand in demands if _serves(node, demand) for pod in _pods(demand))
-
-
-def _serves(node: Node, demand: Demand) -> bool:
-    placement = demand.demand_class.placement
-    return placement.allows(node.labels, node.name) and not placement.untolerated_taints(node.taints)
+    able = (each for each in demands if each.demand_class.placement.admits(node.labels, node.taints, node.name))
+    return any(not gated(pod) for demand in able for pod in _pods(demand))
 
 
 def _pods(demand: Demand) -> Iterator[Pod]:

@@ -113,25 +113,15 @@ class RequestRound:
         """The request without its failed nodes; the other nodes stay expected."""
         lost = self._claims.lost(request)
         self._lost += lost.claims
-        failing = [
-            RequestFailure(
-                f"NodeClaim {each.name}: {each.message}",
-                request.node_request.node_pool,
-                each.instance_types,
-                request.attempt,
-            )
-            for each in lost.claims
-        ]
+        failures = [(f"NodeClaim {each.name}: {each.message}", each.instance_types) for each in lost.claims]
         left = request.without(lost.nodes, (each.name for each in lost.claims))
         if left.outstanding and (why := self._expired(left)):
-            failing.append(
-                RequestFailure(
-                    why, request.node_request.node_pool, request.node_request.instance_types, request.attempt
-                )
-            )
+            failures.append((why, request.node_request.instance_types))
             left = left.without(left.outstanding)
-        if failing:
-            self._failing[request.name] = failing
+        if failures:
+            self._failing[request.name] = [
+                RequestFailure(why, request.node_request.node_pool, types, request.attempt) for why, types in failures
+            ]
         return replace(left, claimed=min(left.outstanding, self._claims.launching(request)))
 
     def _expired(self, request: CapacityRequest) -> str:
