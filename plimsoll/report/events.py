@@ -66,6 +66,7 @@ class EventReason(StrEnum):
     POLICY_VIOLATION = "PolicyViolation"
     POD_REQUESTED = PodState.REQUESTED.value
     POD_KEPT_OUT = PodState.KEPT_OUT.value
+    POD_NOT_REQUESTED = PodState.NOT_REQUESTED.value
     POD_FITS_NOTHING = PodState.FITS_NOTHING.value
 
 

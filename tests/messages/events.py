@@ -110,7 +110,8 @@ def _events() -> Iterator[tuple[str, Event | None]]:
                 PodState.KEPT_OUT,
                 "not admitted by queue team: OverLimit: Queue team has 2 of its limit of 2 GPUs in use",
             ),
-            (PodState.FITS_NOTHING, "fits no instance type: requests 90000 MiB of a GPU"),
+            (PodState.NOT_REQUESTED, "no capacity requested: limits.nodes of NodePool gpu is 2"),
+            (PodState.FITS_NOTHING, "fits no instance type of a NodePool: requests 90000 MiB of a GPU"),
         )
     )
     for each in PodEvents().of([DemandReport(name="demand-1", status=None, notes=notes)]):

@@ -2,7 +2,7 @@
 
 from plimsoll.report import Event, PodEvents
 from tests.builders import a_queue
-from tests.capacity_requests.cluster import Cluster, at, demand_environment, pool, share_pod
+from tests.capacity_requests.cluster import Cluster, at, claim, demand_environment, pool, share_pod, sold_out
 
 
 def message(events: PodEvents, cluster: Cluster, seconds: float) -> dict[str, Event]:
@@ -36,3 +36,33 @@ def test_one_event_for_each_pod_and_state() -> None:
     assert {name: event.reason for name, event in message(events, cluster, 10).items()} == {
         "kept-out": "CapacityRequested"
     }
+
+
+def test_a_pod_that_fits_an_instance_type_is_told_what_else_keeps_capacity_from_it() -> None:
+    """A limit, its gang, or that no new node is requested for now."""
+    limited = pool().model_copy(update={"limits": {"nodes": 1}})
+    gang = {"labels": {"jobset.sigs.k8s.io/jobset-name": "train"}}
+    members = [share_pod("member").model_copy(update=gang)]
+    members += [share_pod("large").model_copy(update={**gang, "annotations": {"gpu-memory": "90000"}})]
+    pods = [share_pod(f"share-{number}", "0.9") for number in range(9)]
+    cluster = Cluster(*pods, *members, limited)
+    found = message(PodEvents(), cluster, 0)
+    (left_out,) = [name for name in found if found[name].reason == "CapacityNotRequested" and name != "member"]
+    assert left_out.startswith("share-")
+    assert found[left_out].note.startswith("no capacity requested: limits.nodes of NodePool gpu is 1")
+    assert found["member"].note.startswith("no capacity requested: JobSet team/train")
+    assert found["large"].reason == "FitsNoInstanceType"
+    assert [event.reason for event in found.values()].count("CapacityRequested") == 8
+
+
+def test_nothing_is_said_of_pods_whose_new_nodes_are_not_requested() -> None:
+    """Requests are paused after a failure, and another node of the same demand is still awaited."""
+    environment = demand_environment(retries=0, retrySeconds=1)
+    pods = [share_pod(f"share-{number}", "0.9") for number in range(9)]
+    cluster = Cluster(*pods, pool(), environment=environment)
+    assert len(message(PodEvents(), cluster, 0)) == 9
+    cluster.objects += [claim("gpu-awaited", at(1)), sold_out("gpu-abcde", at(5))]
+    cluster.run_round(at(40))
+    assert len(cluster.requested()) == 1
+    found = message(PodEvents(), cluster, 45)
+    assert [event.reason for event in found.values()] == ["CapacityRequested"] * 8

@@ -138,6 +138,7 @@ class PodState(StrEnum):
 
     REQUESTED = "CapacityRequested"
     KEPT_OUT = "KeptOutByQueue"
+    NOT_REQUESTED = "CapacityNotRequested"
     FITS_NOTHING = "FitsNoInstanceType"
 
 

@@ -28,6 +28,8 @@ class ClassPlan:
     """The reasons of `refused` without names of pods, by UID; only for reasons that contain names."""
     by_queue: dict[str, str] = field(default_factory=dict)
     """The part of `refused` that the queue does not admit."""
+    unfit: frozenset[str] = frozenset()
+    """As in Demand."""
     kept_out: dict[str, str] = field(default_factory=dict)
     """Why the queue does not admit a pod that requests whole GPUs, by UID."""
     level: dict[str, int] = field(default_factory=dict)

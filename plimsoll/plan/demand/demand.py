@@ -89,6 +89,8 @@ class Demand:
     """Why no capacity is requested for a pod and what to change, by UID. May contain names of pods."""
     redacted: Mapping[str, str] = field(default_factory=dict)
     """The reasons of `refused` without names of pods, by UID; only for reasons that contain names."""
+    unfit: frozenset[str] = frozenset()
+    """UIDs of the refused pods that fit no instance type of a NodePool, whatever limits allow."""
     queue_refusal: str = ""
     """Why the queue admits none of the pods; empty if it admits some."""
     whole_gpu_pods: Mapping[str, PodShare] = field(default_factory=dict)

@@ -1,7 +1,7 @@
 """Why no capacity is requested for pods: instance types that failed to launch, constraints that no node can meet."""
 
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import Final
 
 from plimsoll.cluster.nodes import gpu_devices
 from plimsoll.labels import WORKSPACE
@@ -25,21 +25,12 @@ UNREADABLE: Final = "a request for GPUs among them cannot be read"
 NO_NODE: Final = "no node that is known has the whole GPUs that one of them requests"
 
 
-class Unserved(NamedTuple):
-    """Pods for which no node has room, and none that could be requested would have."""
-
-    why: str
-    """And what to change."""
-    full: bool
-    """Whether there are nodes that the pods may run on, and no new one can be requested for them."""
-
-
-def unserved(placement: Placement, inputs: DemandInputs) -> Unserved:
+def why_unserved(placement: Placement, inputs: DemandInputs) -> str:
     """Why pods of this placement find no room on nodes of the cluster, nor on new ones, whatever limits allow."""
     shapes, pools = inputs.shapes, inputs.snapshot.node_pools
     if any(shape.serves(placement) for shape in shapes):
         new = "no node that a NodePool offers" if pools else "there is no NodePool, and no node like the existing ones"
-        return Unserved(NO_ROOM.format(new=new), full=False)
+        return NO_ROOM.format(new=new)
     environment = inputs.snapshot.environment.spec
     full = any(
         gpu_devices(node, environment.devices_on(node.labels))
@@ -49,16 +40,17 @@ def unserved(placement: Placement, inputs: DemandInputs) -> Unserved:
     here = "no node that it may run on has room for it, and" if full else "no usable node with GPUs fits it, and"
     if not shapes:
         what = "no NodePool allows an instance type with GPUs that is known" if pools else "there is no NodePool"
-        return Unserved(f"{here} {what}: declare a NodePool for it", full)
+        return f"{here} {what}: declare a NodePool for it"
     selected = [shape for shape in shapes if replace(shape, taints=()).serves(placement)]
     if selected or all(placement.untolerated_taints(shape.taints) for shape in shapes):
         taints = {str(taint) for shape in selected or shapes for taint in placement.untolerated_taints(shape.taints)}
         constrained = placement.node_selector or placement.affinity
         which = "that fits its node selector and affinity" if constrained else "with GPUs"
         of = "NodePool" if pools else "node"
-        why = f"it tolerates the taints of no {of} {which} ({shortlist(sorted(taints))}): add tolerations"
-        return Unserved(f"{here} {why}", full)
+        return f"{here} it tolerates the taints of no {of} {which} ({shortlist(sorted(taints))}): add tolerations"
     selected_labels = [f"{key}={value}" for key, value in placement.node_selector]
     selected_labels += [" and ".join(map(str, term)) for term in placement.affinity]
-    why = f"no NodePool fits its node selector and affinity ({shortlist(selected_labels)})"
-    return Unserved(f"{here} {why}: change them, or declare a NodePool that fits", full)
+    return (
+        f"{here} no NodePool fits its node selector and affinity ({shortlist(selected_labels)}): change them, or "
+        "declare a NodePool that fits"
+    )

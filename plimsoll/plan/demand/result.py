@@ -153,6 +153,7 @@ class Result:
             in_grace=grace,
             refused=dict(sorted(each.refused.items())),
             redacted=each.redacted,
+            unfit=each.unfit,
             queue_refusal=next(iter(each.by_queue.values())) if none_admitted else "",
             whole_gpu_pods=each.members.whole,
             kept_out=each.kept_out,

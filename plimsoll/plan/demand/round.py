@@ -20,7 +20,7 @@ from plimsoll.plan.demand.demand import DemandPlan
 from plimsoll.plan.demand.hosts import Hosts, ShapeOffer, preference
 from plimsoll.plan.demand.joint import JointPacking, Part, binds, filled, within
 from plimsoll.plan.demand.priorities import left_out, need_key, order_of, units_in_order
-from plimsoll.plan.demand.reasons import BLOCKED, NO_NODE, UNREADABLE, Unserved, unserved
+from plimsoll.plan.demand.reasons import BLOCKED, NO_NODE, UNREADABLE, why_unserved
 from plimsoll.plan.demand.result import Result
 from plimsoll.plan.demand.surplus import Surplus
 from plimsoll.plan.demand.usable import DemandInputs, Usable, could_take, kinds_of
@@ -52,7 +52,8 @@ class DemandRound:
         """Pods that count in a queue that does not admit all."""
         self._fitting: dict[frozenset[tuple[object, int]], bool] = {}
         """Whether pods fit within the limits, by how many need the same."""
-        self._known_unserved: dict[Placement, Unserved] = {}
+        self._unserved: dict[Placement, str] = {}
+        """Why no node has room for pods of a placement."""
 
     def plan(self) -> DemandPlan:
         for each in self._classes:
@@ -68,6 +69,9 @@ class DemandRound:
             self._leave_out(gang for gang in found if gang.lacking(self._may_have_place))
         self._place_whole()
         parts = self._pack(found)
+        for each in self._classes:
+            refused = each.refused.keys() & each.members.shares.keys()
+            each.unfit = frozenset(uid for uid in refused if not self._fits_a_type(each, uid))
         result = Result(self._inputs, self._usable, self._classes, self._class_of, self._in_grace)
         return replace(
             result.plan(parts, min(self._deadlines, default=None)), without_place=frozenset(self._without_place())
@@ -131,13 +135,16 @@ class DemandRound:
     def _why_unserved(self, each: ClassPlan, uid: str, too_large: str = "") -> str:
         """BLOCKED if only nodes of blocked instance types could take the pod; else that it is `too_large`, or why no
         node has room for it."""
-        return BLOCKED if self._fits_blocked(each, uid) else too_large or self._unserved(each).why
-
-    def _unserved(self, each: ClassPlan) -> Unserved:
+        if self._fits_blocked(each, uid):
+            return BLOCKED
         placement = each.demand_class.placement
-        if placement not in self._known_unserved:
-            self._known_unserved[placement] = unserved(placement, self._inputs)
-        return self._known_unserved[placement]
+        if not too_large and placement not in self._unserved:
+            self._unserved[placement] = why_unserved(placement, self._inputs)
+        return too_large or self._unserved[placement]
+
+    def _fits_a_type(self, each: ClassPlan, uid: str) -> bool:
+        need = each.needs.get(uid)
+        return (need is not None and self._usable.is_offered(need)) or self._fits_blocked(each, uid)
 
     def _fits_blocked(self, each: ClassPlan, uid: str) -> bool:
         kinds = kinds_of(self._usable.blocked.values(), each.demand_class.placement)

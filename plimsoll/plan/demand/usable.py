@@ -97,6 +97,10 @@ class Usable:
         """Whether a node of an instance type that is skipped for now could take the pod."""
         return any(could_take(each, need) for each in self.blocked.values())
 
+    def is_offered(self, need: PodNeed) -> bool:
+        """Whether a node of another instance type could take the pod, whatever limits allow."""
+        return self._known(self._has_type, need)
+
     def has_new_node(self, need: PodNeed) -> bool:
         """Whether limits allow a new node that the pod fits, if no other pod waited."""
         return self._known(self._has_offer, need)
@@ -107,6 +111,9 @@ class Usable:
         if key not in self._answers:
             self._answers[key] = check(need)
         return self._answers[key]
+
+    def _has_type(self, need: PodNeed) -> bool:
+        return any(could_take(each, need) for each in self.offers.values())
 
     def _has_offer(self, need: PodNeed) -> bool:
         limits = self._inputs.limits

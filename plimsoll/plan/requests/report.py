@@ -97,7 +97,8 @@ def report(
             "blocked": record.blocked,
         }
     )
-    return DemandReport(name=demand.name, status=status, notes=pod_notes(demand, requested=state.awaited))
+    created = bool(state.created) and state.paused is None
+    return DemandReport(name=demand.name, status=status, notes=pod_notes(demand, created=created))
 
 
 def completed(status: GPUDemandStatus, now: datetime) -> GPUDemandStatus:
