@@ -5,7 +5,7 @@ from typing import Any
 from pydantic import Field
 from pydantic.aliases import AliasPath
 
-from plimsoll.labels import CAPACITY_TYPE, WORKSPACE, WORKSPACE_NAMESPACE, WORKSPACE_UID
+from plimsoll.labels import CAPACITY_TYPE, INSTANCE_TYPE, WORKSPACE, WORKSPACE_NAMESPACE, WORKSPACE_UID
 from plimsoll.model.karpenter.requirements import allowed_types
 from plimsoll.model.meta import Condition, ObservedObject, condition_of
 
@@ -52,3 +52,9 @@ class NodeClaim(ObservedObject):
     def instance_types(self) -> tuple[str, ...]:
         """Instance types that the requirements allow by `In`; empty if they name none."""
         return allowed_types(self.spec)
+
+    @property
+    def possible_types(self) -> tuple[str, ...]:
+        """The launched instance type; before the launch, those that the requirements allow."""
+        launched = self.labels.get(INSTANCE_TYPE)
+        return (launched,) if launched else self.instance_types

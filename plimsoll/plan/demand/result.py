@@ -3,7 +3,6 @@
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import NamedTuple
 
 from plimsoll.packing import GPU_MILLI, Milli
 from plimsoll.packing.nodes import PodNeed
@@ -15,13 +14,8 @@ from plimsoll.plan.demand.new_nodes import NewNodes
 from plimsoll.plan.demand.usable import DemandInputs, Usable, fits
 from plimsoll.plan.owned import parse_time
 
-
-class _Place(NamedTuple):
-    """Where a pod is planned: the name of an existing node or of a requested node, or the index of a new node."""
-
-    node: str = ""
-    requested: str = ""
-    new: int = -1
+_Place = str | int
+"""Where a pod is planned: the name of an existing node or of a requested node, or the index of a new node."""
 
 
 class Result:
@@ -55,15 +49,12 @@ class Result:
             least, lower_bound = least + part.packing.least, lower_bound + part.packing.lower_bound
             for node in part.packing.nodes:
                 if node.node is not None:
-                    place = (
-                        _Place(requested=node.node) if node.node in self._usable.requested else _Place(node=node.node)
-                    )
-                    places |= dict.fromkeys(node.pods, place)
+                    places |= dict.fromkeys(node.pods, node.node)
             new.add(kept)
         planned = new.planned()
         for number, new_node in enumerate(planned):
-            places |= dict.fromkeys(new_node.pods, _Place(new=number))
-        needed = {place.requested for place in places.values() if place.requested}
+            places |= dict.fromkeys(new_node.pods, number)
+        needed = self._usable.requested.keys() & places.values()
         needed |= {
             node.name
             for node in self._usable.free
@@ -133,12 +124,10 @@ class Result:
             place = places.get(uid)
             if place is None or uid in awaiting:
                 continue
-            if place.node:
-                on_nodes[place.node].append(uid)
-            elif place.requested:
-                on_requested[place.requested].append(uid)
+            if isinstance(place, int):
+                on_new[uid] = place
             else:
-                on_new[uid] = place.new
+                (on_requested if place in self._usable.requested else on_nodes)[place].append(uid)
         waiting = tuple(uid for uid in uids if uid in awaiting)
         grace = tuple(uid for uid in uids if uid in self._in_grace and uid not in places)
         requested_pods = [uid for held in on_requested.values() for uid in held] + list(on_new)

@@ -158,25 +158,19 @@ def kinds_of(offers: Iterable[ShapeOffer], placement: Placement) -> dict[str, Gp
 def could_take(offer: ShapeOffer, need: PodNeed) -> bool:
     """Whether the pod fits an empty node of the shape."""
     shape = offer.packed
-    return (
-        shape.kind in need.milli
-        and shape.devices >= need.devices
-        and shape.cpu_milli >= need.cpu_milli
-        and shape.memory_mib >= need.memory_mib
-        and shape.pods > 0
-    )
+    return shape.kind in need.milli and shape.devices >= need.devices and _has_host(shape, need)
 
 
 def fits(node: FreeNode, need: PodNeed) -> bool:
     """Whether the pod fits what is free of the node."""
     milli = need.milli.get(node.kind)
-    return (
-        milli is not None
-        and sum(free >= milli for free in node.devices) >= need.devices
-        and node.cpu_milli >= need.cpu_milli
-        and node.memory_mib >= need.memory_mib
-        and node.pods > 0
-    )
+    able = milli is not None and sum(free >= milli for free in node.devices) >= need.devices
+    return able and _has_host(node, need)
+
+
+def _has_host(node: NodeShape | FreeNode, need: PodNeed) -> bool:
+    """Whether the pod fits, apart from its GPUs."""
+    return node.cpu_milli >= need.cpu_milli and node.memory_mib >= need.memory_mib and node.pods > 0
 
 
 def _by_name(offers: Iterable[ShapeOffer]) -> dict[str, ShapeOffer]:

@@ -20,9 +20,9 @@ def node_claim_manifest(target: NodeTarget, environment: Environment, name: str)
     The selector's `matchLabels` become labels, as in KAITO, and its `matchExpressions` become requirements. An
     annotation holds the hash of the spec: a NodeClaim with another hash is outdated.
     """
-    workspace, offered, node_class = target.workspace, target.offered, target.node_class
+    workspace, offered = target.workspace, target.offered
     spec: dict[str, Any] = {
-        "nodeClassRef": {"group": node_class.group, "kind": node_class.kind, "name": node_class.name},
+        "nodeClassRef": target.node_class.model_dump(),
         "requirements": requirements(target, environment),
     }
     requests = _requests(environment, offered, target.known)

@@ -31,7 +31,9 @@ class NodeClaimProvisioner:
         Nodes of a static NodePool, from before the provisioner changed, count; surplus ones are removed.
         """
         attempts, staying = self._context.replace_late(target, builder)
-        pooled = sum(pool.replicas or 0 for pool in self._context.pools(target) if not pool.deleting)
+        pooled = sum(
+            pool.replicas or 0 for pool in self._context.ownership.pools_of(target.workspace) if not pool.deleting
+        )
         existing = len(staying) + pooled
         self._remove(target, staying, pooled, builder)
         missing = target.nodes - existing
@@ -61,7 +63,7 @@ class NodeClaimProvisioner:
                 builder.delete(claim, f"{why}; {order.state(claim)}")
         if pooled:
             left = max(0, min(pooled, target.nodes - len(claims)))
-            for pool in self._context.pools(target):
+            for pool in self._context.ownership.pools_of(target.workspace):
                 if not pool.deleting and (pool.replicas or 0) != left:
                     set_replicas(target, self._context.environment, pool, left, builder)
 

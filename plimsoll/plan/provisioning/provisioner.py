@@ -73,7 +73,3 @@ class ProvisionerContext:
         return attempts, [
             claim for claim in alive(claims) if NODEPOOL not in claim.labels and claim.name not in attempts.late
         ]
-
-    def pools(self, target: NodeTarget) -> list[NodePool]:
-        """The Workspace's own NodePools, including those that are being deleted."""
-        return self.ownership.pools_of(target.workspace)

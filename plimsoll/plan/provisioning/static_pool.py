@@ -39,7 +39,7 @@ class StaticNodePoolProvisioner:
                 claim, f"surplus: {counted(target.nodes, 'node')} needed, {counted(len(own), 'NodeClaim')} exist"
             )
         wanted = max(0, target.nodes - len(own))
-        pools = self._context.pools(target)
+        pools = self._context.ownership.pools_of(target.workspace)
         pool = next((each for each in pools if not each.deleting), None)
         if pool is None:
             # A NodePool that is being deleted keeps its name, and its nodes still count for the limits.
@@ -101,11 +101,7 @@ def node_pool_manifest(target: NodeTarget, environment: Environment, replicas: i
                 "annotations": {DO_NOT_DISRUPT: "true"},
             },
             "spec": {
-                "nodeClassRef": {
-                    "group": target.node_class.group,
-                    "kind": target.node_class.kind,
-                    "name": target.node_class.name,
-                },
+                "nodeClassRef": target.node_class.model_dump(),
                 "requirements": requirements(target, environment),
                 "expireAfter": "Never",
                 **({"taints": taints(environment)} if environment.spec.node_claims.taints else {}),

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
-from plimsoll.labels import INSTANCE_TYPE, NODEPOOL, WORKSPACE
+from plimsoll.labels import NODEPOOL, WORKSPACE
 from plimsoll.model import Snapshot
 from plimsoll.model.api import ClaimStage
 from plimsoll.model.karpenter import ClaimEvent, NodeClaim
@@ -73,12 +73,10 @@ def no_capacity(
 
 def may_serve(claim: NodeClaim, request: CapacityRequest) -> bool:
     """Whether the NodeClaim can have been created for the request: same NodePool, a common instance type, not older."""
-    launched = claim.labels.get(INSTANCE_TYPE)
-    kinds = (launched,) if launched else claim.instance_types
     return (
         claim.labels.get(NODEPOOL, "") == request.node_request.node_pool
         and claim.creation_timestamp >= request.obj.creation_timestamp
-        and any(kind in request.node_request.instance_types for kind in kinds)
+        and any(kind in request.node_request.instance_types for kind in claim.possible_types)
     )
 
 
@@ -88,8 +86,7 @@ def _types_by_request(
     """Instance types that the event is about, by the name of each request that its NodeClaim may belong to, oldest
     first."""
     if claim is not None:
-        launched = claim.labels.get(INSTANCE_TYPE)
-        kinds = (launched,) if launched else claim.instance_types
+        kinds = claim.possible_types
         own = [each for each in requests if WORKSPACE not in claim.labels and may_serve(claim, each)]
         return {each.name: tuple(kind for kind in each.node_request.instance_types if kind in kinds) for each in own}
     own = [each for each in requests if named_after_pool(event.claim, each.node_request.node_pool)]
@@ -188,12 +185,7 @@ class ClaimMonitor:
             self._record(claim, wait, owner)
 
     def _record(self, claim: NodeClaim, wait: Wait | None, owner: CapacityRequest, *, registered: bool = False) -> None:
-        launched = claim.labels.get(INSTANCE_TYPE)
-        kinds = (
-            (launched,)
-            if launched
-            else tuple(t for t in claim.instance_types if t in owner.node_request.instance_types)
-        )
+        kinds = tuple(each for each in claim.possible_types if each in owner.node_request.instance_types)
         late = wait is not None and self._now > wait.due and not registered
         followed = AssignedClaim(
             name=claim.name,
