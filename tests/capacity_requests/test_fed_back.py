@@ -60,6 +60,17 @@ def test_from_files() -> None:
     assert _run("demand", documents)["summary"]["nodes"] == len(first["create"])
 
 
+def test_requests_without_their_environment_are_named() -> None:
+    """They do not count, because the settings of the Environment decide how capacity is requested."""
+    documents = [*map(_manifest, some_pods()), _pool()]
+    first = _run("plan", [*documents, _environment()])
+    found = _run("demand", [*documents, *first["create"]])
+    assert found["summary"]["nodes"] == len(first["create"])
+    (warning,) = [each for each in found["warnings"] if "Environment" in each]
+    assert "Environment default is not in the files" in warning
+    assert not [each for each in _run("demand", documents)["warnings"] if "Environment" in each]
+
+
 def _run(command: str, documents: list[dict[str, Any]]) -> dict[str, Any]:
     done = plimsoll(command, "-f", "-", "--output", "json", given=yaml.safe_dump_all(documents))
     assert done.returncode == 0, done.stderr

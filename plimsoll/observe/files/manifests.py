@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from plimsoll.errors import InvalidObjectError
-from plimsoll.labels import API_VERSION, GROUP, WORKSPACE
+from plimsoll.labels import API_VERSION, DEMAND, ENVIRONMENT, GROUP, WORKSPACE
 from plimsoll.model import Snapshot
 from plimsoll.model.api import Environment, GPUDemand, Workspace
 from plimsoll.model.cluster import Autoscaler, DaemonSet, Node, PlainPod, Pod, PriorityClass, Workload
@@ -16,6 +16,7 @@ from plimsoll.model.meta import ObservedObject, identify
 from plimsoll.observe.files.documents import Document, ManifestError, Place, read_documents
 from plimsoll.observe.files.priorities import Priorities
 from plimsoll.observe.pods import PlainPods, is_plain
+from plimsoll.text import counted, shortlist
 
 READ: Final[dict[tuple[str, str], type[ObservedObject]]] = {
     ("v1", "Node"): Node,
@@ -111,6 +112,7 @@ class _Reading:
             provisioning_requests=tuple(self._objects[ProvisioningRequest]),
             warnings=(
                 *priorities.warnings,
+                *([] if environments else self._unread_requests()),
                 *(
                     f"{number} of kind {kind} skipped: not used in planning"
                     for kind, number in sorted(self._passed_over.items())
@@ -121,6 +123,18 @@ class _Reading:
                 ),
             ),
         )
+
+    def _unread_requests(self) -> Iterator[str]:
+        """A warning on objects that request capacity for an Environment. Its settings decide what they count as, so
+        they are not guessed."""
+        objs = [each for kind in (Pod, CapacityBuffer, ProvisioningRequest) for each in self._objects[kind]]
+        requests = [each for each in objs if DEMAND in each.labels and ENVIRONMENT in each.labels]
+        if requests:
+            names = sorted({each.labels[ENVIRONMENT] for each in requests})
+            yield (
+                f"{counted(len(requests), 'object')} that request capacity do not count, because Environment "
+                f"{shortlist(names)} is not in the files: add it"
+            )
 
     def _add(self, place: Place, manifest: dict[str, Any]) -> None:
         version, kind = _text(manifest, "apiVersion", place), _text(manifest, "kind", place)
