@@ -14,9 +14,11 @@ PROVISIONERS = ("trigger-pod", "capacity-buffer", "provisioning-request")
 
 
 def some_pods() -> list[Pod]:
-    """Pods of two demands, one of which requires a zone."""
+    """Pods of three demands, one of which requires a zone and one is of another scheduler."""
     zone = {"topology.kubernetes.io/zone": "a"}
-    return [share_pod(f"share-{number:03}") for number in range(33)] + [share_pod("zonal", "0.7", nodeSelector=zone)]
+    other = [share_pod(f"other-{number}", schedulerName="tensor-fusion-scheduler") for number in range(3)]
+    halves = [share_pod(f"share-{number:03}") for number in range(33)]
+    return [*halves, *other, share_pod("zonal", "0.7", nodeSelector=zone)]
 
 
 @pytest.mark.parametrize("provisioner", PROVISIONERS)
@@ -56,7 +58,7 @@ def test_from_files() -> None:
     assert (again["create"], again["delete"]) == ([], [])
     summary = _run("demand", [*documents, *first["create"]])["summary"]
     assert (summary["nodes"], summary["refused"]) == (0, 0)
-    assert summary["waitingForRequested"] == 34
+    assert summary["waitingForRequested"] == 37
     assert _run("demand", documents)["summary"]["nodes"] == len(first["create"])
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from plimsoll import labels
 from plimsoll.labels import SELECTED_NODE
-from plimsoll.model import SignalReason
+from plimsoll.model import Plan, SignalReason
 from plimsoll.model.cluster import Pod
 from tests.capacity_requests.cluster import (
     PRODUCT,
@@ -365,3 +365,26 @@ def test_the_unschedulable_condition_of_a_needed_trigger_pod_is_restored(reason:
     for manifest in cluster.requests.values():
         manifest["status"] = {"conditions": [condition]}
     assert [signal.reason for signal in cluster.plan(at(1)).signals] == [SignalReason.UNSCHEDULABLE]
+
+
+@pytest.mark.parametrize("provisioner", ["trigger-pod", "capacity-buffer", "provisioning-request"])
+@pytest.mark.parametrize("first", ["kai-scheduler", "tensor-fusion-scheduler"])
+def test_a_node_that_registered_serves_the_scheduler_that_it_was_requested_for(provisioner: str, first: str) -> None:
+    """Until its pods use it, pods of another scheduler are not planned onto it: a node is requested for them."""
+    cluster = Cluster(pool(), share_pod("first", schedulerName=first), environment=demand_environment(provisioner))
+    assert _schedulers(cluster.run_round(at(0))) == [first]
+    cluster.objects.append(node("n0", at(60)))
+    assert cluster.run_round(at(60)).creations == ()
+    (other,) = {"kai-scheduler", "tensor-fusion-scheduler"} - {first}
+    cluster.objects.append(share_pod("other", schedulerName=other))
+    assert _schedulers(cluster.run_round(at(61))) == [other]
+    cluster.objects.append(node("n1", at(120)))
+    for seconds in (120, 121):
+        plan = cluster.run_round(at(seconds))
+        assert (plan.creations, plan.deletions) == ((), ())
+
+
+def _schedulers(plan: Plan) -> list[str]:
+    """The schedulers for which the plan requests nodes."""
+    made = [each.manifest["metadata"]["annotations"] for each in plan.creations if each.key.kind != "PodTemplate"]
+    return [orjson.loads(each["plimsoll.dev/node"])["scheduler"] for each in made]

@@ -141,12 +141,14 @@ class Cluster:
         return gpus if len(gpus) == devices_of(pod) and self._allows(pod, node) else []
 
     def _allows(self, pod: Pod, node: str) -> bool:
-        """Whether labels and CPU allow the pod on the node."""
-        used = sum(each.host.cpu_milli for each in self.bound if each.node_name == node)
+        """Whether labels, CPU and the scheduler of the pods that share its GPUs allow the pod on the node."""
+        others = [each for each in self.bound if each.node_name == node]
+        used = sum(each.host.cpu_milli for each in others)
         there = self.nodes[node]
         cpu = str(there.allocatable["cpu"])
         room = int(cpu[:-1]) if cpu.endswith("m") else 1000 * int(cpu)
-        return pod.placement.allows(there.labels, node) and used + pod.host.cpu_milli <= room
+        own = all(each.scheduler_name == pod.scheduler_name for each in others)
+        return own and pod.placement.allows(there.labels, node) and used + pod.host.cpu_milli <= room
 
 
 def group_of(pod: Pod) -> str:

@@ -22,6 +22,7 @@ MEMORY = 23028
 SHARED_MEMORY = 23000
 """Whole hundreds of it."""
 POOL = a_node_pool("pool", TYPES)
+SCHEDULERS = ("kai-scheduler", "kai-scheduler", "tensor-fusion-scheduler")
 TOLERATIONS = ((), ({"key": "needless", "operator": "Exists"},))
 
 
@@ -41,6 +42,7 @@ def pods(draw: st.DrawFn, most: int = 14) -> list[Pod]:
                 selector={"nvidia.com/gpu.product": product} if product else None,
                 tolerations=draw(st.sampled_from(TOLERATIONS)),
                 queue=draw(st.sampled_from(["", "team-a"])),
+                scheduler=draw(st.sampled_from(SCHEDULERS)),
                 cpu=draw(st.sampled_from(["", "500m", "3"])),
                 more_labels=draw(st.sampled_from([None, None, {"jobset.sigs.k8s.io/jobset-name": "set"}])),
                 **asked,
@@ -83,10 +85,12 @@ def check(
     free: Mapping[str, Milli],
     requested: Iterable[RequestedNode] = (),
 ) -> None:
-    """Each pod has one place, and no node is overcommitted. `free` are thousandths of GPUs by node."""
+    """Each pod has one place, no node is overcommitted, and one scheduler's pods share its GPUs. `free` are thousandths
+    of GPUs by node."""
     by_uid = {pod.uid: pod for pod in given_pods}
     gpus = {node.name: node.gpus for node in requested}
     there: defaultdict[str, Milli] = defaultdict(int)
+    schedulers = defaultdict[str, set[str]](set, {node.name: {node.scheduler} - {""} for node in requested})
     seen: Counter[str] = Counter()
     on_new: dict[str, tuple[int, str]] = {}
     for demand in plan.demands:
@@ -98,14 +102,15 @@ def check(
         on_new |= {uid: (number, demand.name) for uid, number in demand.on_new.items()}
         for pod in (by_uid[uid] for uid in demand.pods):
             assert DemandClass(pod.placement, demand.demand_class.queue, pod.scheduler_name) == demand.demand_class
-        for name, uids in demand.on_nodes.items():
+        for name, uids in (*demand.on_nodes.items(), *demand.on_requested.items()):
             there[name] += sum(milli_of(by_uid[uid]) * devices_of(by_uid[uid]) for uid in uids)
-        for name, uids in demand.on_requested.items():
-            there[name] += sum(milli_of(by_uid[uid]) * devices_of(by_uid[uid]) for uid in uids)
+            schedulers[name].add(demand.demand_class.scheduler)
     assert seen == Counter(dict.fromkeys(by_uid, 1))
     for name, milli in there.items():
         assert milli <= (1000 * gpus[name] if name in gpus else free[name])
+    assert all(len(names) == 1 for names in schedulers.values() if names)
     for number, node in enumerate(plan.nodes):
+        assert {by_uid[uid].scheduler_name for uid in node.pods} == {node.scheduler}
         assert node.gpus == TYPES[node.instance_type]
         assert 0 < len(node.held) <= node.gpus
         for held in node.held:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
 from typing import Any
@@ -25,6 +25,9 @@ A100 = "p4d.24xlarge"
 """8 x A100 of 40 GiB."""
 EIGHT = a_node_pool("pool", (A100,))
 TYPE = "node.kubernetes.io/instance-type"
+KAI, TENSOR_FUSION = "kai-scheduler", "tensor-fusion-scheduler"
+L4 = a_node_pool("pool", ("g6.xlarge",))
+"""One L4 each."""
 
 
 def tenth(name: str, **more: Any) -> Pod:
@@ -184,10 +187,16 @@ def a_mixed_pod(draw: st.DrawFn, name: str, where: str, queue: str, **more: Any)
     )
 
 
+SCHEDULERS = st.sampled_from([KAI, KAI, TENSOR_FUSION])
+
+
 @st.composite
 def mixed(draw: st.DrawFn) -> list[Pod]:
     where, queue = st.sampled_from(["any", "l4", "a10g", "large"]), st.sampled_from(["", "a", "b"])
-    return [a_mixed_pod(draw, f"pod-{n}", draw(where), draw(queue)) for n in range(draw(st.integers(1, 8)))]
+    return [
+        a_mixed_pod(draw, f"pod-{n}", draw(where), draw(queue), scheduler=draw(SCHEDULERS))
+        for n in range(draw(st.integers(1, 8)))
+    ]
 
 
 def _need(pod: Pod, offered: list[NodeShape], free: list[FreeNode]) -> PodNeed:
@@ -199,6 +208,7 @@ def _need(pod: Pod, offered: list[NodeShape], free: list[FreeNode]) -> PodNeed:
         pod.uid,
         dict.fromkeys(able, exact_milli(Fraction(int(digits), 10 ** len(digits)))),
         int(pod.annotations["gpu-fraction-num-devices"]),
+        scheduler=pod.scheduler_name,
     )
 
 
@@ -214,15 +224,18 @@ def _runs(pod: Pod, kind: str) -> bool:
 
 PRODUCT_OF = {"l4": "NVIDIA-L4", "a10g": "NVIDIA-A10G"}
 SHAPES = [NodeShape(name, name, count, 2**40, 2**40) for name, count in GPUS.items()]
-COMING = st.lists(st.sampled_from(sorted(GPUS)), max_size=2)
+COMING = st.lists(st.tuples(st.sampled_from(sorted(GPUS)), st.just("") | SCHEDULERS), max_size=2)
+"""The types of requested nodes, and the schedulers that they were requested for; empty: not known."""
 
 
-@given(mixed(), st.integers(0, 2), st.booleans(), COMING)
+@given(mixed(), st.integers(0, 2), st.just("") | SCHEDULERS, COMING)
 def test_no_more_is_requested_than_an_exact_packing_needs(
-    pods: list[Pod], gpus: int, partly: bool, coming: list[str]
+    pods: list[Pod], gpus: int, user: str, coming: list[tuple[str, str]]
 ) -> None:
-    """In addition to a free node with this many GPUs, half of the first in use, and requested nodes of these types."""
-    there = a_waiting_pod("there", gpu_fraction="0.5", node="free", phase="Running") if gpus and partly else None
+    """In addition to a free node with this many GPUs, half of the first in use by a pod of the scheduler `user`, and
+    requested nodes of these types."""
+    there = a_waiting_pod("there", gpu_fraction="0.5", scheduler=user, node="free", phase="Running") if user else None
+    there = there if gpus else None
     objects, requested, free = _around(gpus, there, coming)
     plan = planned(*pods, *objects, *POOLS, requested=requested)
     needs = [_need(pod, SHAPES, free) for pod in pods if pod.uid not in refused(plan)]
@@ -236,17 +249,23 @@ def test_no_more_is_requested_than_an_exact_packing_needs(
     assert on_new(plan) == {uid for node in plan.nodes for uid in node.pods}
 
 
-def _around(gpus: int, there: Pod | None, coming: list[str]) -> tuple[list[Any], list[RequestedNode], list[FreeNode]]:
+def _around(
+    gpus: int, there: Pod | None, coming: list[tuple[str, str]]
+) -> tuple[list[Any], list[RequestedNode], list[FreeNode]]:
     """The objects and requests of a free node with this many GPUs, `there` on the first of them, and of requested nodes
     of these types; and what they leave free."""
     objects = [a_gpu_node("free", "NVIDIA-H100", gpus=gpus)] if gpus else []
     requested = [
-        RequestedNode(f"request-{n}", (each,), POOL_OF[each], GPUS[each], PRODUCT_OF[POOL_OF[each]])
-        for n, each in enumerate(coming)
+        RequestedNode(f"request-{n}", (each,), POOL_OF[each], GPUS[each], PRODUCT_OF[POOL_OF[each]], scheduler=of)
+        for n, (each, of) in enumerate(coming)
     ]
     devices = ((500 if there else 1000), *[1000] * (gpus - 1))
-    free = [FreeNode("free", "free", devices, 2**40, 2**40)] if gpus else []
-    free += [FreeNode(f"request-{n}", each, (1000,) * GPUS[each], 2**40, 2**40) for n, each in enumerate(coming)]
+    of_there = there.scheduler_name if there else ""
+    free = [FreeNode("free", "free", devices, 2**40, 2**40, scheduler=of_there)] if gpus else []
+    free += [
+        FreeNode(f"request-{n}", each, (1000,) * GPUS[each], 2**40, 2**40, scheduler=of)
+        for n, (each, of) in enumerate(coming)
+    ]
     return [*objects, *([there] if there else [])], requested, free
 
 
@@ -384,7 +403,7 @@ def gangs_in_queues(draw: st.DrawFn) -> tuple[list[Pod], Pod | None, Rules]:
 
 @given(gangs_in_queues(), st.integers(0, 2), COMING)
 def test_what_may_start_of_gangs_and_queues_gets_the_fewest_gpus_and_nothing_else_does(
-    found: tuple[list[Pod], Pod | None, Rules], gpus: int, coming: list[str]
+    found: tuple[list[Pod], Pod | None, Rules], gpus: int, coming: list[tuple[str, str]]
 ) -> None:
     """As above, with gangs, priorities and Queues."""
     pods, there, rules = found
@@ -434,7 +453,7 @@ def test_a_gpu_is_shared_by_pods_of_one_scheduler() -> None:
     used = a_waiting_pod("used", gpu_fraction="0.5", node="node", reason=None, phase="Running")
     pool = a_node_pool("pool", ("g6.xlarge",))
     kai = a_waiting_pod("kai", gpu_fraction="0.3")
-    other = a_waiting_pod("other", gpu_fraction="0.3").model_copy(update={"scheduler_name": "tensor-fusion-scheduler"})
+    other = a_waiting_pod("other", gpu_fraction="0.3", scheduler=TENSOR_FUSION)
     assert on_nodes(planned(kai, node, used, pool)) == {"uid-kai": "node"}
     assert types(planned(other, node, used, pool)) == ["g6.xlarge"]
 
@@ -442,11 +461,57 @@ def test_a_gpu_is_shared_by_pods_of_one_scheduler() -> None:
 def test_a_node_of_two_schedulers_has_only_free_gpus_for_others() -> None:
     kai = a_waiting_pod("kai", gpu_fraction="0.3")
     running = [
-        a_waiting_pod(scheduler, gpu_fraction="0.5", node="node", reason=None, phase="Running").model_copy(
-            update={"scheduler_name": scheduler, "labels": {GPU_GROUP: scheduler}}
+        a_waiting_pod(
+            scheduler,
+            gpu_fraction="0.5",
+            scheduler=scheduler,
+            node="node",
+            phase="Running",
+            more_labels={GPU_GROUP: scheduler},
         )
-        for scheduler in ("kai-scheduler", "tensor-fusion-scheduler")
+        for scheduler in (KAI, TENSOR_FUSION)
     ]
     for gpus, places in ((2, {}), (3, {"uid-kai": "node"})):
         node = a_gpu_node("node", "NVIDIA-L4", gpus=gpus)
         assert on_nodes(planned(kai, node, *running, a_node_pool("pool", ("g6.xlarge",)))) == places
+
+
+def test_pods_of_different_schedulers_are_planned_onto_different_new_nodes() -> None:
+    """Once a pod is bound, its GPU serves its scheduler only: the pod of another would ask for a node again."""
+    pods = [tenth(f"{scheduler}-{n}", scheduler=scheduler) for scheduler in (KAI, TENSOR_FUSION) for n in range(3)]
+    plan = planned(*pods, L4)
+    assert sorted((node.scheduler, len(node.pods)) for node in plan.nodes) == [(KAI, 3), (TENSOR_FUSION, 3)]
+    assert (plan.least_gpus, plan.least_requested_gpus) == (2, 1)
+    requested = requests_of(plan.nodes)
+    again = planned(*pods, L4, requested=requested)
+    assert types(again) == []
+    assert again.needed == {node.name for node in requested}
+
+
+def test_a_node_without_shares_is_planned_for_one_scheduler() -> None:
+    pods = [tenth(scheduler, scheduler=scheduler) for scheduler in (KAI, TENSOR_FUSION)]
+    plan = planned(*pods, a_gpu_node("node", "NVIDIA-L4", gpus=4), L4)
+    assert (len(on_nodes(plan)), types(plan)) == (1, ["g6.xlarge"])
+    two = [a_gpu_node(name, "NVIDIA-L4", gpus=4) for name in ("a", "b")]
+    assert set(on_nodes(planned(*pods, *two, L4)).values()) == {"a", "b"}
+
+
+def test_a_requested_node_serves_the_scheduler_that_it_was_requested_for() -> None:
+    requested = requests_of(planned(tenth("gone"), L4).nodes)
+    kai, other = tenth("kai"), tenth("other", scheduler=TENSOR_FUSION)
+    assert types(planned(kai, L4, requested=requested)) == []
+    assert types(planned(other, L4, requested=requested)) == ["g6.xlarge"]
+    unknown = [replace(node, scheduler="") for node in requested]
+    assert types(planned(other, L4, requested=unknown)) == []
+    assert types(planned(kai, other, L4, requested=unknown)) == ["g6.xlarge"]
+
+
+def test_pods_with_whole_gpus_use_nodes_of_any_scheduler() -> None:
+    """KAI's pod cannot use the other GPU, which a pod of kube-scheduler gets."""
+    used = a_waiting_pod("used", gpu_fraction="0.5", scheduler=TENSOR_FUSION, node="node", phase="Running")
+    whole = a_waiting_pod("whole", gpus=1, scheduler="default-scheduler")
+    half = a_waiting_pod("half", gpu_fraction="0.6", scheduler=TENSOR_FUSION)
+    node = a_gpu_node("node", "NVIDIA-L4", gpus=2)
+    assert types(planned(tenth("kai"), node, used, L4)) == ["g6.xlarge"]
+    assert on_nodes(planned(half, node, used, L4)) == {"uid-half": "node"}
+    assert types(planned(half, whole, node, used, L4)) == ["g6.xlarge"]

@@ -36,6 +36,7 @@ def _check_node(filled: FilledNode, named: dict[str, PodNeed], node: FreeNode) -
     assert filled.kind == node.kind
     assert len(filled.devices) == len(node.devices)
     assert filled.pods
+    assert len({node.scheduler, *(named[name].scheduler for name in filled.pods)} - {""}) < 2
     for held, most in zip(filled.devices, node.devices, strict=True):
         assert len(held) == len(set(held))
         assert sum(size_on(named[name], node.kind) for name in held) <= most

@@ -69,6 +69,7 @@ def _on_node(needs: Sequence[PodNeed], node: FreeNode) -> Masks:
         held = [number for number in range(len(needs)) if mask >> number & 1]
         if (
             all(0 < sizes[number] <= GPU_MILLI for number in held)
+            and len({node.scheduler, *(needs[number].scheduler for number in held)} - {""}) < 2
             and len(held) <= node.pods
             and sum(needs[number].cpu_milli for number in held) <= node.cpu_milli
             and sum(needs[number].memory_mib for number in held) <= node.memory_mib

@@ -1,6 +1,7 @@
 """Compares packings of few pods with an exact solution: the bound is never above it, the packing never below."""
 
 import random
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -171,6 +172,19 @@ WORSE_THAN_EXACT = CASES // 100
 def test_an_exact_packing_is_hardly_ever_better() -> None:
     worse = {seed: how for seed in range(CASES) if (how := worse_than_exact(*_random_pods(random.Random(seed))))}
     assert len(worse) <= WORSE_THAN_EXACT, worse
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_pods_of_different_schedulers_are_never_on_one_node(seed: int) -> None:
+    generator = random.Random(seed)
+    needs, shapes, free = _random_pods(generator)
+    needs = [replace(need, scheduler=generator.choice(("", "a", "a", "b"))) for need in needs[:8]]
+    free = [replace(node, scheduler=generator.choice(("", "", "a"))) for node in free]
+    packing = pack_nodes(needs, shapes, free)
+    checking_nodes.check(packing, needs, shapes, free)
+    fewest = fewest_gpus_of_nodes([need for need in needs if need.name not in packing.unplaced], shapes, free)
+    assert fewest is not None
+    assert packing.least <= fewest <= packing.gpus
 
 
 @pytest.mark.parametrize("seed", range(3))

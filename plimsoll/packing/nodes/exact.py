@@ -1,9 +1,9 @@
 """Places few pods optimally, by one integer program over pods and GPUs."""
 
 import math
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from plimsoll.packing.gpus import Program
 from plimsoll.packing.nodes.filling import PlacementRequest
@@ -13,6 +13,8 @@ from plimsoll.packing.nodes.scale import Scale
 
 _MOST_COLUMNS = 2500
 """Maximum number of columns for pods on nodes and GPUs; larger programs take over a second."""
+_MOST_OF_EITHER = 700
+"""The same where a node may serve either of several schedulers; then 2,500 take 20 seconds."""
 _MOST_PODS = 60
 """Maximum number of pods. With more, the program has many equal nodes, and the solver finds nothing in many seconds."""
 _NODES = 100
@@ -36,10 +38,14 @@ class _Slot:
     pods: int
     row: int = -1
     shape: int = -1
+    scheduler: int = 0
+    """As of Row."""
+    node: int = -1
+    """Number of a node of the row that is several slots, one for each scheduler, of which one may be used."""
 
     def gpus_for(self, item: Item, request: PlacementRequest) -> list[int]:
         """The GPUs that a pod of the item could use; none if it does not fit the node."""
-        size = request.sizes[self.kind]
+        size = request.sizes[self.kind] if self.scheduler in (0, request.scheduler or self.scheduler) else 0
         gpus = [gpu for gpu, free in enumerate(self.gpus) if 0 < size <= free]
         fits = len(gpus) >= item.devices and item.cpu_milli <= self.cpu_milli and item.memory_mib <= self.memory_mib
         return gpus if fits else []
@@ -51,29 +57,32 @@ def exact_placing(problem: NodeProblem, best: Placing, *, any_placing: bool = Fa
     (0, []) if there are too many pods and nodes. With `any_placing`, which takes less time, the bound is 0 and a
     placing has a place for every pod.
     """
-    slots = list(_slots(problem, best))
+    slots = tuple(_slots(problem, best))
     if not slots or not _is_small(problem, slots):
         return 0, []
     return _Exact(problem, slots, any_placing).solved()
 
 
-def _is_small(problem: NodeProblem, slots: Iterable[_Slot]) -> bool:
+def _is_small(problem: NodeProblem, slots: Sequence[_Slot]) -> bool:
     if sum(item.count for item in problem.items) > _MOST_PODS:
         return False
-    columns = 0
+    most, columns = _MOST_OF_EITHER if any(slot.node >= 0 for slot in slots) else _MOST_COLUMNS, 0
     for slot, count in Counter(slots).items():
         usable = (len(slot.gpus_for(*each)) for each in zip(problem.items, problem.requests, strict=True))
         columns += count * sum(1 + gpus for gpus in usable if gpus)
-        if columns > _MOST_COLUMNS:
+        if columns > most:
             return False
     return True
 
 
 def _slots(problem: NodeProblem, best: Placing) -> Iterator[_Slot]:
     pods = sum(item.count for item in problem.items)
+    schedulers = sorted({request.scheduler for request in problem.requests} - {0})
     for at, row in problem.empty().rows():
-        for _ in range(min(row.count, pods)):
-            yield _Slot(row.kind, row.gpus, row.cpu_milli, row.memory_mib, row.pods, row=at)
+        slot = _Slot(row.kind, row.gpus, row.cpu_milli, row.memory_mib, row.pods, row=at, scheduler=row.scheduler)
+        either = schedulers if len(schedulers) > 1 and not row.scheduler else ()
+        for node in range(min(row.count, pods)):
+            yield from [replace(slot, scheduler=each, node=node) for each in either] or [slot]
     for number, shape in enumerate(problem.shapes):
         most = problem.room({}, number)
         # If all pods have a place, only fewer GPUs are an improvement.
@@ -85,14 +94,14 @@ def _slots(problem: NodeProblem, best: Placing) -> Iterator[_Slot]:
 
 
 class _Exact:
-    def __init__(self, problem: NodeProblem, slots: list[_Slot], any_placing: bool) -> None:
+    def __init__(self, problem: NodeProblem, slots: Sequence[_Slot], any_placing: bool) -> None:
         self._problem = problem
         self._any_placing = any_placing
         self._slots = slots
         self._program = Program()
         self._cost: dict[int, float] = {}
         self._open: dict[int, int] = {}
-        """Column that says whether a new node is used, by slot."""
+        """Column that says whether the slot is used, by slot, where that costs something or excludes others."""
         self._copies: dict[tuple[int, int], int] = {}
         """Column of the copies of an item on a slot."""
         self._shares: dict[tuple[int, int, int], int] = {}
@@ -120,10 +129,14 @@ class _Exact:
     def _open_nodes(self) -> None:
         dearest = max((shape.price or 0.0 for shape in self._problem.shapes), default=0.0) or 1.0
         before: dict[int, int] = {}
+        of_node = defaultdict[tuple[int, int], dict[int, float]](dict)
         for at, slot in enumerate(self._slots):
-            if slot.shape < 0:
+            if slot.shape < 0 and slot.node < 0:
                 continue
             column = self._open[at] = self._program.column(integer=True)
+            if slot.node >= 0:
+                of_node[slot.row, slot.node][column] = 1.0
+                continue
             self._program.rows.append((0.0, 1.0, {column: 1.0}))
             shape = self._problem.shapes[slot.shape]
             if not self._any_placing:
@@ -131,6 +144,7 @@ class _Exact:
             if slot.shape in before:  # nodes of a shape are opened in turn
                 self._program.rows.append((0.0, 1.0, {before[slot.shape]: 1.0, column: -1.0}))
             before[slot.shape] = column
+        self._program.rows += ((0.0, 1.0, columns) for columns in of_node.values())
 
     def _place(self, number: int) -> None:
         """Constraint: each pod of an item is on one slot, with as many different GPUs as it requests, or unplaced."""

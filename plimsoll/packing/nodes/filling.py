@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 _FEW_ROWS = 64
 """Number of rows for which a new table has space."""
-_KIND, _CPU, _MEMORY, _PODS, _COUNT, _TIER = range(6)
+_KIND, _CPU, _MEMORY, _PODS, _COUNT, _SCHEDULER, _TIER = range(7)
 """The fields of a row in the table."""
 _HOST = slice(_CPU, _PODS + 1)
 """CPU, memory and pods."""
@@ -28,6 +28,8 @@ class PlacementRequest:
     pods: int
     shares: bool
     """Whether its first pod on a free GPU needs a reservation pod, which also counts as a pod."""
+    scheduler: int = 0
+    """Number of its pods' scheduler; 0 if it can be with all others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,8 @@ class Row:
     count: int
     tier: int = 0
     new: bool = False
+    scheduler: int = 0
+    """Number of the scheduler whose pods alone can be there; 0: any."""
 
 
 class Filling:
@@ -81,7 +85,9 @@ class Filling:
         if len(row.gpus) > self._width or self._rows == len(self._gpus):
             self._grow(max(self._width, len(row.gpus)))
         at = self._rows
-        self._table[:, at] = (row.kind, row.cpu_milli, row.memory_mib, row.pods, row.count, row.tier)
+        self._table[:, at] = (
+            row.kind, row.cpu_milli, row.memory_mib, row.pods, row.count, row.scheduler, row.tier,
+        )  # fmt: skip
         self._gpus[at] = -1
         self._gpus[at, : len(row.gpus)] = row.gpus
         self._labels.append((row.label, row.new))
@@ -91,11 +97,11 @@ class Filling:
         return at
 
     def row(self, at: int) -> Row:
-        kind, cpu, memory, pods, count, tier = self._table[:, at].tolist()
+        kind, cpu, memory, pods, count, scheduler, tier = self._table[:, at].tolist()
         held = self._held[at]
         gpus = tuple(self._gpus[at, : len(held)].tolist())
         label, new = self._labels[at]
-        return Row(label, kind, gpus, held, cpu, memory, pods, count, tier, new)
+        return Row(label, kind, gpus, held, cpu, memory, pods, count, tier, new, scheduler)
 
     def rows(self) -> Iterator[tuple[int, Row]]:
         """The rows with at least one node, with their numbers."""
@@ -123,7 +129,7 @@ class Filling:
             rows = self._able(request, sizes)
             if not len(rows):
                 break
-            _, cpu, memory, _, _, tier = self._table[:, rows]
+            _, cpu, memory, _, _, _, tier = self._table[:, rows]
             # Each of the three parts is at most 1, so that nodes of a lower tier come first.
             left = self._free_part(rows, self._width) + cpu / self._most[0] + memory / self._most[1]
             count -= self._put(int(rows[np.argmin(left + 4.0 * tier)]), request, count, count)
@@ -162,8 +168,10 @@ class Filling:
         free = [int(self._gpus[at, gpu]) for gpu in gpus]
         fresh = sum(each == whole for each in free) if request.shares else 0
         taken = (request.cpu_milli, request.memory_mib, request.pods + fresh)
-        if not size or min(free) < size or (self._table[_HOST, at] < taken).any():
+        other = request.scheduler and self._table[_SCHEDULER, at] not in (0, request.scheduler)
+        if not size or min(free) < size or (self._table[_HOST, at] < taken).any() or other:
             return False
+        self._table[_SCHEDULER, at] = request.scheduler or self._table[_SCHEDULER, at]
         self._gpus[at, list(gpus)] -= size
         self._table[_HOST, at] -= taken
         held = list(self._held[at])
@@ -193,7 +201,7 @@ class Filling:
 
     def _able(self, request: PlacementRequest, sizes: _Column) -> _Column:
         """The rows with nodes that the request fits."""
-        kind, cpu, memory, pods, count, _ = self._table[:, : self._rows]
+        kind, cpu, memory, pods, count, scheduler, _ = self._table[:, : self._rows]
         size = sizes[kind]
         fits = (
             (size > 0)
@@ -202,6 +210,8 @@ class Filling:
             & (memory >= request.memory_mib)
             & (pods >= request.pods)
         )
+        if request.scheduler:
+            fits &= (scheduler == 0) | (scheduler == request.scheduler)
         rows = np.flatnonzero(fits)
         if not len(rows):
             return rows
@@ -232,16 +242,17 @@ class Filling:
                 gpus[gpu] = free - size
                 held[gpu] += items
             cpu, memory, pods, copies = cpu - request.cpu_milli, memory - request.memory_mib, pods - taken, copies + 1
-        nodes = min(row.count, count // copies)
+        nodes, scheduler = min(row.count, count // copies), request.scheduler or row.scheduler
         if nodes < row.count:
             self._table[_COUNT, at] -= nodes
             self.add(
                 replace(
-                    row, gpus=tuple(gpus), held=tuple(held), cpu_milli=cpu, memory_mib=memory, pods=pods, count=nodes
+                    row, gpus=tuple(gpus), held=tuple(held), cpu_milli=cpu, memory_mib=memory, pods=pods, count=nodes,
+                    scheduler=scheduler,
                 )
-            )
+            )  # fmt: skip
         else:
-            self._table[_HOST, at] = (cpu, memory, pods)
+            self._table[_HOST, at], self._table[_SCHEDULER, at] = (cpu, memory, pods), scheduler
             self._gpus[at, : len(gpus)] = gpus
             self._held[at] = tuple(held)
         return copies * nodes

@@ -16,18 +16,19 @@ def items_of(
     """Of different sizes by kind."""
     number_of: dict[int, int] = {}
     """By the identity of the mapping, as most pods share one: fractions are slow to hash."""
-    grouped: defaultdict[tuple[int, int, int, int], list[str]] = defaultdict(list)
+    grouped: defaultdict[tuple[int, int, int, int, str], list[str]] = defaultdict(list)
     pods = tuple(needs)  # all exist at once, so that identities differ
     for need in pods:
         number = number_of.get(id(need.milli))
         if number is None:
             sizes = tuple(sorted(need.milli.items()))
             number = number_of[id(need.milli)] = numbers.setdefault(sizes, len(numbers))
-        grouped[number, need.devices, need.cpu_milli, need.memory_mib].append(need.name)
+        grouped[number, need.devices, need.cpu_milli, need.memory_mib, need.scheduler].append(need.name)
     holders = _roomiest(shapes, nodes)
     wanted = [dict(sizes) for sizes in numbers]
     items, unfit = list[Item](), list[str]()
-    for (number, devices, cpu_milli, memory_mib), names in sorted(grouped.items(), key=lambda each: min(each[1])):
+    for key, names in sorted(grouped.items(), key=lambda each: min(each[1])):
+        number, devices, cpu_milli, memory_mib, scheduler = key
         able = {
             kind: size
             for kind, rooms in holders.items()
@@ -35,7 +36,8 @@ def items_of(
             and any(most >= devices and cpu >= cpu_milli and memory >= memory_mib for most, cpu, memory in rooms)
         }
         if able:
-            items.append(Item(tuple(sorted(able.items())), devices, cpu_milli, memory_mib, tuple(sorted(names))))
+            sizes = tuple(sorted(able.items()))
+            items.append(Item(sizes, devices, cpu_milli, memory_mib, tuple(sorted(names)), scheduler))
         else:
             unfit += names
     return items, unfit

@@ -29,6 +29,8 @@ class PodNeed:
     cpu_milli: int = 0
     memory_mib: int = 0
     """Memory of the node, in MiB."""
+    scheduler: str = ""
+    """Pods with different schedulers cannot be on one node. Empty: the pod can be with all others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,8 @@ class FreeNode:
     """Number of further pods. Each GPU that is entirely free uses one more once it is shared."""
     tier: int = 0
     """Nodes of a lower tier are filled first."""
+    scheduler: str = ""
+    """As of PodNeed, of the pods that use the node already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +130,8 @@ class Item:
     memory_mib: int
     names: tuple[str, ...]
     """Names of the pods, sorted."""
+    scheduler: str = ""
+    """As of PodNeed."""
 
     @property
     def count(self) -> int:

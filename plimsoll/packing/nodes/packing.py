@@ -16,7 +16,7 @@ from plimsoll.packing.nodes.bounding import Bounds, bounds, exceeds_limits
 from plimsoll.packing.nodes.emptying import emptied
 from plimsoll.packing.nodes.exact import exact_placing
 from plimsoll.packing.nodes.heuristic import Heuristic
-from plimsoll.packing.nodes.need import UNBOUNDED, FreeNode, Item, Limit, NodePacking, NodeShape, PodNeed
+from plimsoll.packing.nodes.need import UNBOUNDED, FreeNode, Limit, NodePacking, NodeShape, PodNeed
 from plimsoll.packing.nodes.node_patterns import by_node_patterns
 from plimsoll.packing.nodes.patterns import by_patterns
 from plimsoll.packing.nodes.placing import Cost, NodeProblem, Placing, problem_of
@@ -65,7 +65,7 @@ def all_fit(
     problem, unfit = problem_of(needs, shapes, nodes, limits)
     if unfit:
         return False
-    if not problem.opened(problem.on_nodes(_large_first)).cost[0]:
+    if not problem.opened(problem.on_nodes()).cost[0]:
         return True
     if exceeds_limits(problem, Effort(seconds)):
         return False
@@ -76,7 +76,7 @@ def all_fit(
 def best_fit_gpus(needs: Iterable[PodNeed], shapes: Iterable[NodeShape]) -> int:
     """GPUs of new nodes by best fit decreasing alone, for comparison."""
     problem, _ = problem_of(needs, shapes, (), ())
-    return problem.opened(problem.on_nodes(_large_first)).cost[1]
+    return problem.opened(problem.on_nodes()).cost[1]
 
 
 def _search(
@@ -84,7 +84,7 @@ def _search(
 ) -> tuple[Placing, Bounds]:
     """The best placing that was found, with its bounds. Stops when all pods have a place on the fewest GPUs at the
     lowest price, or on as many GPUs and at such a price as `enough` says."""
-    first = problem.on_nodes(_large_first)
+    first = problem.on_nodes()
     if not first.left:
         return first, Bounds()
     bound, ways = by_patterns(problem, effort, without)
@@ -122,7 +122,3 @@ def _best_of(ways: Iterable[Placing], bound: Bounds, effort: Effort) -> Placing:
 
 def _cost(placing: Placing) -> Cost:
     return placing.cost
-
-
-def _large_first(item: Item) -> tuple[object, ...]:
-    return (-item.devices, -item.least_milli, -item.cpu_milli, -item.memory_mib, item.milli)

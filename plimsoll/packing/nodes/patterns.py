@@ -71,6 +71,7 @@ def _unit(problem: NodeProblem, gpus: Sequence[tuple[int, ...]], count: int) -> 
         sum(problem.items[item].memory_mib * number for item, number in pods.items()),
         sum(pods.values()) + reserved,
         shares=False,
+        scheduler=max(problem.requests[item].scheduler for item in pods),
     )
     return _Unit(request, count)
 
@@ -276,14 +277,11 @@ class _OntoShapes:
 
     def ways(self, bound: Bounds, effort: Effort, without: Collection[Heuristic]) -> Iterator[Placing]:
         """Placings with increasing spare CPU and memory, because units cannot be split between nodes."""
-        least: int | None = None
         for headroom in _HEADROOM[:1] if Heuristic.HEADROOM in without else _HEADROOM:
             chosen = self._chosen(headroom, bound.least)
             for evenly in (False,) if Heuristic.EVENLY in without else (True, False):
                 effort.spend(1e-4 * len(self._units))
-                found = self._filled(chosen, evenly)
-                least = found.cost[1] if least is None else min(least, found.cost[1])
-                yield found
+                yield self._filled(chosen, evenly)
                 if effort.exhausted:
                     return
 

@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
@@ -24,7 +24,7 @@ then, and n shares of a long decimal fraction just below 1/n still fit one GPU.
 _NEW_TIER = 9
 """Tier of new nodes, above those of existing nodes."""
 
-_Alike = tuple[int, str, tuple[Milli, ...], int, int, int]
+_Alike = tuple[int, str, tuple[Milli, ...], int, int, int, str]
 """Key of equal nodes: all but their names and the order of their GPUs."""
 Cost = tuple[int, int, float, int]
 """(pods without a place, GPUs, price, number of new nodes); smaller is better."""
@@ -73,8 +73,11 @@ class NodeProblem:
         alike: defaultdict[_Alike, list[FreeNode]] = defaultdict(list)
         for node in nodes:
             gpus = tuple(sorted(node.devices))
-            alike[node.tier, node.kind, gpus, node.cpu_milli, node.memory_mib, node.pods].append(node)
+            alike[node.tier, node.kind, gpus, node.cpu_milli, node.memory_mib, node.pods, node.scheduler].append(node)
         self._groups = [sorted(group, key=lambda node: node.name) for _, group in sorted(alike.items())]
+        schedulers = {*(each.scheduler for each in items), *(group[0].scheduler for group in self._groups)} - {""}
+        # One scheduler alone need not be compared with others.
+        self._scheduler = {name: number for number, name in enumerate(sorted(schedulers), 1) if len(schedulers) > 1}
         kinds = {kind for item in items for kind, _ in item.milli}
         self.kinds = sorted(kinds | {shape.kind for shape in shapes} | {group[0].kind for group in self._groups})
         self.kind = {kind: number for number, kind in enumerate(self.kinds)}
@@ -102,7 +105,10 @@ class NodeProblem:
         sizes = tuple(
             grid.size(milli[kind]) if kind in milli else 0 for kind, grid in zip(self.kinds, self.grids, strict=True)
         )
-        return PlacementRequest(sizes, ((number,),) * item.devices, item.cpu_milli, item.memory_mib, 1, not item.whole)
+        return PlacementRequest(
+            sizes, ((number,),) * item.devices, item.cpu_milli, item.memory_mib, 1, not item.whole,
+            self._scheduler.get(item.scheduler, 0),
+        )  # fmt: skip
 
     def fits_empty(self, request: PlacementRequest, node: NodeShape | FreeNode) -> bool:
         """Whether the request fits the entirely free GPUs of the node, and its CPU, memory and number of pods."""
@@ -135,12 +141,11 @@ class NodeProblem:
             if left := placing.filling.place(self.requests[number], self.items[number].count):
                 placing.left[number] = left
 
-    def on_nodes(self, order: Callable[[Item], tuple[object, ...]]) -> Placing:
-        """A placing on free nodes alone, by best fit in that order."""
+    def on_nodes(self) -> Placing:
+        """A placing on free nodes alone, by best fit, largest pods first."""
         placing = Placing(self.empty())
-        for number in sorted(range(len(self.items)), key=lambda number: order(self.items[number])):
-            left = placing.filling.place(self.requests[number], self.items[number].count)
-            if left:
+        for number in sorted(range(len(self.items)), key=lambda number: _size_order(self.items[number])):
+            if left := placing.filling.place(self.requests[number], self.items[number].count):
                 placing.left[number] = left
         return placing
 
@@ -152,7 +157,7 @@ class NodeProblem:
             gpus = tuple(self.grids[kind].free(free) for free in sorted(node.devices))
             filling.add(
                 Row(label, kind, gpus, ((),) * len(gpus), node.cpu_milli, node.memory_mib, node.pods,
-                    len(group), node.tier)
+                    len(group), node.tier, scheduler=self._scheduler.get(node.scheduler, 0))
             )  # fmt: skip
         return filling
 
@@ -261,7 +266,9 @@ class NodeProblem:
         )
 
     def holds(self, kind: int, gpus: Iterable[Sequence[int]]) -> bool:
-        """Whether each GPU of the kind can hold its items."""
+        """Whether each GPU of the kind can hold its items, and these can be on one node."""
+        if len({self.requests[item].scheduler for items in gpus for item in items} - {0}) > 1:
+            return False
         for items in gpus:
             sizes = [self.requests[item].sizes[kind] for item in items]
             if not all(sizes) or sum(sizes) > self.grids[kind].gpu:
@@ -316,3 +323,7 @@ class NodeProblem:
                     gpus[gpu].append(name)
                     left[gpu] -= 1
         return [tuple(sorted(each)) for each in gpus]
+
+
+def _size_order(item: Item) -> tuple[object, ...]:
+    return (-item.devices, -item.least_milli, -item.cpu_milli, -item.memory_mib, item.milli)

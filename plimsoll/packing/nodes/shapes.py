@@ -79,30 +79,23 @@ class ShapeChoice:
             cpu_milli, memory_mib = alone[of, load.devices]
             more = cpu_milli > load.cpu_milli or memory_mib > load.memory_mib
             self._classes[of].append(load.at_least(cpu_milli, memory_mib) if more else load)
-        classes = self._classes
+        every = [load for members in self._classes.values() for load in members]
         self._resource(
-            classes, lambda load: load.gpu_milli, lambda shape: GPU_MILLI * shape.devices, _free_gpu_milli, by_kind=True
+            lambda load: load.gpu_milli, lambda shape: GPU_MILLI * shape.devices, _free_gpu_milli, by_kind=True
         )
-        self._resource(classes, lambda load: load.cpu_milli, lambda shape: shape.cpu_milli, lambda node: node.cpu_milli)
-        self._resource(
-            classes, lambda load: load.memory_mib, lambda shape: shape.memory_mib, lambda node: node.memory_mib
-        )
+        for resource in ("cpu_milli", "memory_mib"):
+            whole = partial(_parts_of, resource, 1)
+            self._resource(whole, whole, whole)
         if min((*(shape.pods for shape in shapes), *(node.pods for node, _ in free)), default=UNBOUNDED) < UNBOUNDED:
-            most = sum(load.pod_milli * load.count for members in classes.values() for load in members)
+            most = sum(load.pod_milli * load.count for load in every)
             self._resource(
-                classes,
                 lambda load: load.pod_milli,
                 lambda shape: min(1000 * shape.pods, most),
                 lambda node: min(_free_pod_milli(node), most),
             )
-        for devices in sorted({load.devices for members in classes.values() for load in members} - {0, 1}):
+        for devices in sorted({load.devices for load in every} - {0, 1}):
             # Each load with this many whole GPUs or more uses at least that many GPUs of one node.
-            self._resource(
-                classes,
-                partial(_reaches, devices),
-                partial(_places, devices),
-                partial(_free_places, devices),
-            )
+            self._resource(partial(_reaches, devices), partial(_places, devices), partial(_free_places, devices))
 
     def _taken_by(self, load: Load) -> tuple[int, int]:
         """CPU and memory that no other load can use: all of a node whose GPUs the load uses entirely."""
@@ -117,12 +110,12 @@ class ShapeChoice:
 
         For example, 13 loads of 7 CPU fill a node with 96 CPU. Which parts matter is tried with each shape alone.
         """
+        loads = [load for members in self._classes.values() for load in members]
         for resource in ("cpu_milli", "memory_mib"):
-            loads = [load for members in self._classes.values() for load in members]
             requested = np.repeat([getattr(load, resource) for load in loads], [load.count for load in loads])
             for part in self._parts(requested, {int(getattr(shape, resource)) for shape in self._shapes}):
                 whole = partial(_parts_of, resource, part)
-                self._resource(self._classes, whole, whole, whole)
+                self._resource(whole, whole, whole)
 
     def _parts(self, requested: NDArray[np.int64], capacities: set[int]) -> list[int]:
         """For each capacity, the part that raises the requested sum most; only if it exceeds the plain sum."""
@@ -210,7 +203,6 @@ class ShapeChoice:
 
     def _resource(
         self,
-        classes: Mapping[_Class, Sequence[Load]],
         requested: Callable[[Load], int],
         offered: Callable[[NodeShape], int],
         free: Callable[[FreeNode], int],
@@ -223,7 +215,7 @@ class ShapeChoice:
             kind: defaultdict(list) for kind in self._kinds
         }
         for (kinds, shapes, ratios), members in sorted(
-            classes.items(), key=lambda each: (each[0][0], sorted(each[0][1]), each[0][2])
+            self._classes.items(), key=lambda each: (each[0][0], sorted(each[0][1]), each[0][2])
         ):
             ratio = dict(zip(kinds, ratios, strict=True)) if ratios and by_kind else {}
             load = scale.down(sum(requested(each) * each.count for each in members))

@@ -19,7 +19,7 @@ _DIGITS: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class DemandClass:
-    """What the pods of a class have in common. Classes are packed separately."""
+    """What the pods of a class have in common."""
 
     placement: Placement
     queue: str = ""

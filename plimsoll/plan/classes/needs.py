@@ -9,6 +9,7 @@ from plimsoll.cluster.pods import GpuKind, KindSizes, PodShare, is_of_model, siz
 from plimsoll.cluster.queues import NO_LOAD, NOTHING, Amount, QueueLoad
 from plimsoll.labels import GPU_RESOURCE
 from plimsoll.model.api import DemandSettings
+from plimsoll.model.kai import GPUShare
 from plimsoll.packing import GPU_MILLI, Milli, exact_milli
 from plimsoll.packing.nodes import PodNeed
 from plimsoll.plan.classes.demand_class import DemandClass
@@ -18,7 +19,7 @@ Kinds = Mapping[str, GpuKind]
 """By name."""
 
 
-Sizes = dict[tuple[object, ...], KindSizes]
+Sizes = dict[GPUShare, KindSizes]
 """By what a share requests."""
 
 
@@ -81,20 +82,13 @@ def class_needs(
     assumed: set[str] = set()
     for uid, each in pods.items():
         share, host = each.share, each.pod.host
-        key = (
-            share.milli,
-            share.memory_mib,
-            share.tflops_milli,
-            share.by_tensor_fusion,
-            share.model,
-            share.resource,
-            share.devices,
-        )
-        size = found.sizes.get(key)
+        size = found.sizes.get(share)
         if size is None:
-            size = found.sizes[key] = size_by_kind(share, kinds, settings.assumed_share_milli, settings.gpu_tflops)
+            size = found.sizes[share] = size_by_kind(share, kinds, settings.assumed_share_milli, settings.gpu_tflops)
         if size.milli:
-            found.needs[uid] = PodNeed(uid, size.milli, size.devices, host.cpu_milli, host.memory_mib)
+            # Whole GPUs, and devices that are parts of GPUs, are of no scheduler alone.
+            scheduler = "" if share.whole or share.resource else each.pod.scheduler_name
+            found.needs[uid] = PodNeed(uid, size.milli, size.devices, host.cpu_milli, host.memory_mib, scheduler)
             total += Amount.of(queue_milli(each, found.needs[uid]), host)
             assumed.update(size.assumed)
         else:

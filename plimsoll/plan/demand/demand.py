@@ -43,6 +43,8 @@ class PlannedNode:
     """Conditions on labels that the NodePool leaves open, such as a zone: alternatives, each a set of conditions."""
     resource: str = ""
     """Extended resource under which its GPUs will be allocatable, if it is not that of the Environment."""
+    scheduler: str = ""
+    """The scheduler of the pods that share its GPUs: those of others cannot join them. Empty if no GPU is shared."""
 
     @cached_property
     def pods(self) -> tuple[str, ...]:
@@ -66,6 +68,8 @@ class RequestedNode:
     """Whether a NodeClaim exists for it. Such a node is expected even if its instance types are skipped for now."""
     since: str = ""
     """When it was requested (RFC 3339); empty if that is not known."""
+    scheduler: str = ""
+    """As in PlannedNode; empty if that is not known."""
 
 
 @dataclass(frozen=True)

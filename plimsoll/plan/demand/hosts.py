@@ -4,9 +4,10 @@ The queue of a pod is not part of a kind, so pods of all classes are packed toge
 """
 
 import hashlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import count
 
 from plimsoll.cluster.pods import GpuKind
 from plimsoll.cluster.pools import PoolShape, all_met, largest_sets
@@ -14,6 +15,7 @@ from plimsoll.model.cluster import Node
 from plimsoll.model.meta import Placement, Taint, Terms
 from plimsoll.packing import GPU_MILLI
 from plimsoll.packing.nodes import FreeNode, NodeShape
+from plimsoll.plan.classes import DemandClass
 from plimsoll.plan.demand.demand import RequestedNode
 from plimsoll.plan.demand.supply import FreeHost
 
@@ -30,7 +32,11 @@ class Kind:
     placements: frozenset[Placement]
     """The placements of the pods that can run on these nodes."""
     scheduler: str = ""
-    """As of FreeHost."""
+    """As in PlannedNode."""
+
+    def serves(self, of: DemandClass) -> bool:
+        """Whether pods of the class can share its GPUs."""
+        return of.placement in self.placements and self.scheduler in ("", of.scheduler)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +62,10 @@ class Hosts:
     """Finds the kinds of nodes that can serve pods of the given placements. The result does not depend on the order of
     placements or nodes."""
 
-    def __init__(self, placements: Collection[Placement]) -> None:
+    def __init__(self, classes: Iterable[DemandClass]) -> None:
+        self.pods = frozenset((of.placement, of.scheduler) for of in classes)
+        """(placement, scheduler) of the pods."""
+        placements = {placement for placement, _ in self.pods}
         self._placements = sorted(placements, key=_digest)
         self._keys = tuple(
             sorted(
@@ -69,25 +78,17 @@ class Hosts:
         self._offers: dict[str, tuple[PoolShape, tuple[ShapeOffer, ...]]] = {}
         """Of the shapes that were evaluated already, by name."""
         self._kinds: dict[tuple[object, ...], Kind] = {}
-        self._free: dict[str, tuple[FreeHost, Kind, FreeNode] | tuple[FreeHost, None, None]] = {}
-        """Kinds of the nodes that were evaluated already, by name."""
+        self._free: dict[str, tuple[FreeHost, tuple[Kind, FreeNode] | None]] = {}
+        """The nodes that were evaluated already, by name."""
 
-    @property
-    def placements(self) -> frozenset[Placement]:
-        return frozenset(self._placements)
-
-    def free_of(self, host: FreeHost) -> tuple[FreeHost, Kind, FreeNode] | tuple[FreeHost, None, None]:
-        """The node with its kind and its free resources for packing; both are None if no pod can run on it."""
+    def free_of(self, host: FreeHost) -> tuple[Kind, FreeNode] | None:
+        """The kind of the node and its free resources for packing; None if no pod can run on it."""
         known = self._free.get(host.free.name)
         if known is None or known[0] is not host:
-            kind = self._kind_of(host)
-            if kind is None:
-                known = host, None, None
-            else:
-                tier = FREE if isinstance(host.source, Node) else IN_FLIGHT
-                known = host, kind, replace(host.free, kind=kind.name, tier=tier)
-            self._free[host.free.name] = known
-        return known
+            kind, tier = self._kind_of(host), FREE if isinstance(host.source, Node) else IN_FLIGHT
+            found = None if kind is None else (kind, replace(host.free, kind=kind.name, tier=tier))
+            known = self._free[host.free.name] = host, found
+        return known[1]
 
     def _kind_of(self, host: FreeHost) -> Kind | None:
         of = host.source
@@ -95,11 +96,11 @@ class Hosts:
             self._on_node(of.labels, of.taints, of.name) if isinstance(of, Node) else frozenset(self._on_shape(of))
         )
         gpus = GpuKind(host.free.kind, host.gpu_memory_mib, host.sharing)
-        return self._kind(gpus, placements, scheduler=host.scheduler) if placements else None
+        return self._kind(gpus, placements, host.free.scheduler) if placements else None
 
-    def kind_of_requested(self, node: RequestedNode, shapes: Sequence[PoolShape]) -> Kind | None:
-        """Kind of a requested node that may come as any of these shapes; None if the shapes differ in what pods may
-        request."""
+    def requested_of(self, node: RequestedNode, shapes: Sequence[PoolShape]) -> tuple[Kind, FreeNode] | None:
+        """As `free_of`, for a requested node that may come as any of these shapes: with the minimum of their resources.
+        None also if the shapes differ in what pods may request."""
         if len({shape.sharing.resource for shape in shapes}) > 1:
             return None
         able = [each for each in self._placements if all(shape.meets(each, node.requires) for shape in shapes)]
@@ -107,11 +108,15 @@ class Hosts:
         least = min((each for each in memory if each), default=None)
         sharing = min((shape.sharing for shape in shapes), key=lambda each: each.per_gpu)
         gpus = GpuKind(node.kind, least if all(memory) else None, sharing)
-        return self._kind(gpus, frozenset(able)) if able else None
+        if not able:
+            return None
+        kind, devices = self._kind(gpus, frozenset(able), node.scheduler), (GPU_MILLI,) * (node.gpus * sharing.per_gpu)
+        rest = {name: min(getattr(each, name) for each in shapes) for name in ("cpu_milli", "memory_mib", "pods")}
+        return kind, FreeNode(node.name, kind.name, devices, **rest, tier=REQUESTED, scheduler=node.scheduler)
 
     def offers(self, shapes: Iterable[PoolShape]) -> Iterator[ShapeOffer]:
-        """Each shape, once for each largest set of pods that one node can serve: pods that require different zones
-        cannot share a node."""
+        """Each shape, once for each largest set of pods that one node can serve: pods that require different zones, or
+        share GPUs by different schedulers, cannot share a node."""
         for shape in shapes:
             found = self._offers.get(shape.name)
             if found is None or found[0] != shape:
@@ -119,18 +124,21 @@ class Hosts:
             yield from found[1]
 
     def _offers_of(self, shape: PoolShape) -> Iterator[ShapeOffer]:
-        terms = self._on_shape(shape)
-        gpus = GpuKind(shape.kind, shape.gpu_memory_mib or None, shape.sharing)
-        for number, (members, together) in enumerate(largest_sets(set(terms.values()), shape.given).items()):
-            served = {each: own for each, own in terms.items() if own in members}
-            ranks = tuple(sorted((_digest(each), preference(each, shape)) for each in served if each.preferred))
-            kind = self._kind(gpus, frozenset(served), "new", shape.weight, ranks)
-            packed = NodeShape(
-                f"{shape.name}/{number}" if number else shape.name,
-                kind.name, shape.gpus, shape.cpu_milli, shape.memory_mib, shape.price, shape.pods,
-                shape.sharing.per_gpu,
-            )  # fmt: skip
-            yield ShapeOffer(shape, kind, served, together, packed)
+        every, gpus = self._on_shape(shape), GpuKind(shape.kind, shape.gpu_memory_mib or None, shape.sharing)
+        schedulers = {""} if shape.sharing.resource else {scheduler for _, scheduler in self.pods}
+        numbers = count()
+        for scheduler in sorted(schedulers):
+            terms = {each: own for each, own in every.items() if not scheduler or (each, scheduler) in self.pods}
+            for members, together in largest_sets(set(terms.values()), shape.given).items():
+                served = {each: own for each, own in terms.items() if own in members}
+                ranks = tuple(sorted((_digest(each), preference(each, shape)) for each in served if each.preferred))
+                kind = self._kind(gpus, frozenset(served), scheduler, "new", shape.weight, ranks)
+                packed = NodeShape(
+                    f"{shape.name}/{number}" if (number := next(numbers)) else shape.name,
+                    kind.name, shape.gpus, shape.cpu_milli, shape.memory_mib, shape.price, shape.pods,
+                    shape.sharing.per_gpu,
+                )  # fmt: skip
+                yield ShapeOffer(shape, kind, served, together, packed)
 
     def _on_node(self, labels: Mapping[str, str], taints: tuple[Taint, ...], name: str) -> frozenset[Placement]:
         key = (tuple(labels.get(key) for key in self._keys), taints, name if self._by_name else "")
@@ -147,27 +155,14 @@ class Hosts:
         terms = ((each, shape.left_open(each)) for each in self._placements)
         return {each: own for each, own in terms if own is not None}
 
-    def _kind(self, gpus: GpuKind, placements: frozenset[Placement], *more: object, scheduler: str = "") -> Kind:
-        key = (gpus, placements, *more, scheduler)
+    def _kind(self, gpus: GpuKind, placements: frozenset[Placement], scheduler: str, *more: object) -> Kind:
+        key = (gpus, placements, scheduler, *more)
         found = self._kinds.get(key)
         if found is None:
             text = repr((*gpus, sorted(map(_digest, placements)), more, scheduler))
             name = f"{gpus.product} {hashlib.sha256(text.encode()).hexdigest()[:12]}"
             found = self._kinds[key] = Kind(name, gpus, placements, scheduler)
         return found
-
-
-def requested_of(node: RequestedNode, kind: Kind, shapes: Sequence[PoolShape]) -> FreeNode:
-    """A requested node for packing: the minimum of the resources of all shapes that it may come as."""
-    return FreeNode(
-        node.name,
-        kind.name,
-        (GPU_MILLI,) * (node.gpus * kind.gpus.sharing.per_gpu),
-        min(each.cpu_milli for each in shapes),
-        min(each.memory_mib for each in shapes),
-        min(each.pods for each in shapes),
-        REQUESTED,
-    )
 
 
 def preference(placement: Placement, shape: PoolShape) -> int:

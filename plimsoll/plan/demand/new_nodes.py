@@ -1,6 +1,6 @@
 """NewNodes: which of the new nodes of a packing are requested now, and for which pods."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from plimsoll.packing import GPU_MILLI
 from plimsoll.packing.nodes import FilledNode, PodNeed
@@ -21,31 +21,26 @@ class NewNodes:
         self._needs = needs
         self._kept: list[FilledNode] = []
 
-    def to_request(
-        self, part: Part, requested: Collection[str], may_wait: Callable[[str], bool]
-    ) -> tuple[list[FilledNode], set[str]]:
-        """The new nodes of a part to request, and the UIDs of the pods that wait for nodes that were requested before.
+    def add(self, part: Part, requested: Collection[str], may_wait: Callable[[str], bool]) -> set[str]:
+        """Adds the new nodes of a part to request. Returns the UIDs of the pods that wait for nodes that were requested
+        before.
 
         While requested nodes are outstanding, new nodes are requested only up to the lower bound. The remaining pods
         may fit the requested nodes in another way, because the scheduler places pods, not the plan. `may_wait` says
         whether the pod with this UID may wait.
         """
-        new = list(part.packing.new_nodes)
         if not any(node.name in requested for node in part.free):
-            return new, set()
-        fullest = sorted(new, key=lambda node: (-self._use(node), node.shape or "", node.pods))
-        kept, gpus = list[FilledNode](), 0
-        waiting: set[str] = set()
+            self._kept += part.packing.new_nodes
+            return set()
+        fullest = sorted(part.packing.new_nodes, key=lambda node: (-self._use(node), node.shape or "", node.pods))
+        waiting, gpus = set[str](), 0
         for node in fullest:
             if gpus >= part.packing.least and all(may_wait(uid) for uid in node.pods):
                 waiting.update(node.pods)
             else:
-                kept.append(node)
+                self._kept.append(node)
                 gpus += self._offers[node.shape or ""].shape.gpus
-        return kept, waiting
-
-    def add(self, nodes: Iterable[FilledNode]) -> None:
-        self._kept += nodes
+        return waiting
 
     def planned(self) -> tuple[PlannedNode, ...]:
         """The nodes to request, sorted by NodePool, instance type and pods."""
@@ -89,6 +84,7 @@ class NewNodes:
             gpu_memory_mib=offer.kind.gpus.memory_mib,
             requires=requires,
             resource=sharing.resource,
+            scheduler=offer.kind.scheduler,
         )
 
     def _devices_fit(self, node: FilledNode, kind: str) -> bool:

@@ -52,6 +52,7 @@ class DemandPlanner:
         requested: Sequence[RequestedNode] = (),
         blocked_types: Collection[tuple[str, str]] = (),
         failed_claims: Collection[str] = (),
+        registered: Collection[tuple[str, str]] = (),
         *,
         room: Room | None = None,
         now: datetime | None = None,
@@ -59,7 +60,8 @@ class DemandPlanner:
         """The demand of a snapshot. The result does not depend on the order of the arguments' elements.
 
         `blocked_types` are (instance type, NodePool) pairs that are skipped for now. `failed_claims` are names of
-        NodeClaims that are no longer expected. `room` is what the Environment's limits leave besides all existing
+        NodeClaims that are no longer expected. `registered` are (node, scheduler) pairs: nodes that were requested for
+        pods of that scheduler. `room` is what the Environment's limits leave besides all existing
         capacity that was not requested for demand. `now`, with a time zone, decides whose grace period is over; with
         None, all are.
 
@@ -71,14 +73,16 @@ class DemandPlanner:
             self._counted = False
             return DemandPlan()
         shapes = self._count(snapshot, last, changes)
-        placements = frozenset(of.placement for of in classes)
-        if self._hosts.placements != placements:
-            self._hosts = Hosts(placements)
+        supply = self._supply.of(snapshot, self._ledger, shapes.shapes, failed_claims)
+        idle = [each for each in registered if each[0] in supply and not supply[each[0]].free.scheduler]
+        own = {name: replace(host := supply[name], free=replace(host.free, scheduler=of)) for name, of in idle}
+        if self._hosts.pods != {(of.placement, of.scheduler) for of in classes}:
+            self._hosts = Hosts(classes)
         inputs = DemandInputs(
             snapshot=snapshot,
             classes=classes,
             groups=self._classes.groups,
-            supply=self._supply.of(snapshot, self._ledger, shapes.shapes, failed_claims),
+            supply={**supply, **own} if own else supply,
             shapes=shapes.shapes,
             blocked=frozenset(blocked_types),
             requested=tuple(sorted(requested, key=lambda each: each.name)),

@@ -68,4 +68,4 @@ class _Choice:
 
 def need_key(need: PodNeed) -> tuple[object, ...]:
     """Equal for pods that need the same."""
-    return (tuple(sorted(need.milli.items())), need.devices, need.cpu_milli, need.memory_mib)
+    return (tuple(sorted(need.milli.items())), need.devices, need.cpu_milli, need.memory_mib, need.scheduler)

@@ -40,17 +40,16 @@ class Result:
         """`deadline` is the end of the first grace period."""
         by_name = {need.name: need for part in parts for need in part.needs}
         new = NewNodes(self._usable.offers, self._class_of, by_name)
+        requested = self._usable.requested
         awaiting: set[str] = set()
         places: dict[str, _Place] = {}
         least, lower_bound = 0, 0.0
         for part in parts:
-            kept, waiting = new.to_request(part, self._usable.requested, self._may_wait)
-            awaiting |= waiting
+            awaiting |= new.add(part, requested, self._may_wait)
             least, lower_bound = least + part.packing.least, lower_bound + part.packing.lower_bound
             for node in part.packing.nodes:
                 if node.node is not None:
                     places |= dict.fromkeys(node.pods, node.node)
-            new.add(kept)
         planned = new.planned()
         for number, new_node in enumerate(planned):
             places |= dict.fromkeys(new_node.pods, number)
@@ -58,7 +57,7 @@ class Result:
         needed |= {
             node.name
             for node in self._usable.free
-            if node.name in self._usable.requested and any(node.kind in by_name[uid].milli for uid in awaiting)
+            if node.name in requested and any(node.kind in by_name[uid].milli for uid in awaiting)
         }
         weights = self._weights(parts, planned, by_name)
         demands = sorted(
@@ -67,9 +66,7 @@ class Result:
         return DemandPlan(
             demands=tuple(demands),
             nodes=planned,
-            places=tuple(
-                node for node in filled(parts) if node.node is not None and node.node not in self._usable.requested
-            ),
+            places=tuple(node for node in filled(parts) if node.node is not None and node.node not in requested),
             needed=frozenset(needed),
             least_gpus=least,
             lower_bound=lower_bound,

@@ -101,14 +101,13 @@ class DemandRound:
         usable.free = usable.left_by(nodes, {need.name: need for need in needs})
 
     def _prepare(self, each: ClassPlan) -> None:
-        placement, usable = each.demand_class.placement, self._usable
+        usable = self._usable
         each.refused |= each.members.unreadable
         each.redacted |= each.members.redacted
-        offers = [offer for offer in usable.offers.values() if placement in offer.kind.placements]
-        own = {name for name, kind in usable.kinds.items() if kind.scheduler in ("", each.demand_class.scheduler)}
-        each.levels = [usable.existing_kinds(each.demand_class, own)]
+        offers = [offer for offer in usable.offers.values() if offer.kind.serves(each.demand_class)]
+        each.levels = [{name: kind.gpus for name, kind in usable.kinds.items() if kind.serves(each.demand_class)}]
         for rank in sorted({_rank(offer, each) for offer in offers}):
-            more = kinds_of((offer for offer in offers if _rank(offer, each) == rank), placement)
+            more = kinds_of((offer for offer in offers if _rank(offer, each) == rank), each.demand_class)
             each.levels.append({**each.levels[-1], **more})
         kinds = each.levels[-1]
         if not kinds:
@@ -147,7 +146,7 @@ class DemandRound:
         return (need is not None and self._usable.is_offered(need)) or self._fits_blocked(each, uid)
 
     def _fits_blocked(self, each: ClassPlan, uid: str) -> bool:
-        kinds = kinds_of(self._usable.blocked.values(), each.demand_class.placement)
+        kinds = kinds_of(self._usable.blocked.values(), each.demand_class)
         if not kinds:
             return False
         need = self._known.of(each.demand_class, each.members.shares, kinds, self._settings, -3).needs.get(uid)
@@ -178,7 +177,7 @@ class DemandRound:
         usable = self._usable
         offers = chain(usable.offers.values(), usable.blocked.values())
         kinds = usable.existing_kinds(each.demand_class, usable.kinds.keys())
-        kinds |= kinds_of(offers, each.demand_class.placement)
+        kinds |= kinds_of(offers, each.demand_class)
         needs = self._known.of(each.demand_class, each.members.whole, kinds, self._settings, -2).needs
         for uid in each.members.whole:
             need = needs.get(uid)

@@ -1,7 +1,7 @@
 """Supply that is used before new nodes are requested: free resources of nodes and of NodeClaims."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from plimsoll.cluster.ledger import GpuAccount, GpuLedger, free_node
 from plimsoll.cluster.nodes import gpu_devices
@@ -28,8 +28,6 @@ class FreeHost:
     """Whole thousandths of the device with the most free."""
     sharing: DeviceSharing = NOT_SHARED
     """How its GPUs are allocatable: as whole GPUs or as several devices each."""
-    scheduler: str = ""
-    """The scheduler whose pods share its GPUs: those of others cannot join them. Empty if no GPU is shared."""
 
 
 class Supply:
@@ -80,8 +78,8 @@ def _of_node(account: GpuAccount | None, spec: EnvironmentSpec) -> FreeHost | No
         milli = tuple(free if free == GPU_MILLI else 0 for free in milli)
     if not (account.shareable and account.kind and any(milli)):
         return None
-    free, scheduler = free_node(account, milli), schedulers[0] if len(schedulers) == 1 else ""
-    return FreeHost(free, account.node, account.memory_mib, max(map(int, milli)), scheduler=scheduler)
+    free = replace(free_node(account, milli), scheduler=schedulers[0] if len(schedulers) == 1 else "")
+    return FreeHost(free, account.node, account.memory_mib, max(map(int, milli)))
 
 
 def _of_shared(account: GpuAccount, sharing: DeviceSharing, gpu_resource: str) -> FreeHost | None:

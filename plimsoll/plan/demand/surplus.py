@@ -81,7 +81,7 @@ class Surplus:
         """GPUs of the new nodes that these pods need, of those offers. Infinite if some fit none of these."""
         needs: list[PodNeed] = []
         for each in {id(of): of for of in map(self.class_of.__getitem__, uids)}.values():
-            kinds = kinds_of(offers.values(), each.demand_class.placement)
+            kinds = kinds_of(offers.values(), each.demand_class)
             pods = {uid: each.members.shares[uid] for uid in uids if uid in each.members.shares}
             needs += class_needs(pods, kinds, self.settings).needs.values()
         if len(needs) < len(uids):

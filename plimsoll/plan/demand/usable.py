@@ -12,12 +12,11 @@ from plimsoll.cluster.queues import QueueGate
 from plimsoll.model import Snapshot
 from plimsoll.model.cluster import Pod
 from plimsoll.model.kai import PodGroup
-from plimsoll.model.meta import Placement
 from plimsoll.packing.nodes import FilledNode, FreeNode, NodeShape, PodNeed
 from plimsoll.plan.classes import ClassMembers, DemandClass
 from plimsoll.plan.demand.class_plan import ClassPlan
 from plimsoll.plan.demand.demand import RequestedNode
-from plimsoll.plan.demand.hosts import Hosts, Kind, ShapeOffer, requested_of
+from plimsoll.plan.demand.hosts import Hosts, Kind, ShapeOffer
 from plimsoll.plan.demand.supply import FreeHost
 
 
@@ -125,10 +124,7 @@ class Usable:
     def _add_free(self, least: int) -> None:
         for host in self._inputs.supply.values():
             if host.largest >= least:
-                _, kind, free = self._hosts.free_of(host)
-                if kind is not None and free is not None:
-                    self._kinds.add(kind)
-                    self.free.append(free)
+                self._add(self._hosts.free_of(host))
 
     def _add_requested(self) -> None:
         by_name = {shape.name: shape for shape in self._inputs.shapes}
@@ -143,16 +139,19 @@ class Usable:
                 in_flight[node.node_pool] -= 1
             else:
                 self._inputs.limits.subtract(max(shapes, key=lambda each: (each.gpus, each.cpu_milli, each.name)))
-            kind = self._hosts.kind_of_requested(node, shapes)
-            if kind is not None:
-                self._kinds.add(kind)
+            if self._add(self._hosts.requested_of(node, shapes)):
                 self.requested[node.name] = node
-                self.free.append(requested_of(node, kind, shapes))
+
+    def _add(self, found: tuple[Kind, FreeNode] | None) -> bool:
+        if found is not None:
+            self._kinds.add(found[0])
+            self.free.append(found[1])
+        return found is not None
 
 
-def kinds_of(offers: Iterable[ShapeOffer], placement: Placement) -> dict[str, GpuKind]:
-    """The kinds of those new nodes that can run pods of the placement, by name."""
-    return {offer.kind.name: offer.kind.gpus for offer in offers if placement in offer.kind.placements}
+def kinds_of(offers: Iterable[ShapeOffer], of: DemandClass) -> dict[str, GpuKind]:
+    """The kinds of those new nodes that can serve pods of the class, by name."""
+    return {offer.kind.name: offer.kind.gpus for offer in offers if offer.kind.serves(of)}
 
 
 def could_take(offer: ShapeOffer, need: PodNeed) -> bool:
@@ -202,4 +201,5 @@ def _without(node: FreeNode, taken: FilledNode | None, needs: Mapping[str, PodNe
         cpu_milli=node.cpu_milli - sum(each.cpu_milli for each in pods),
         memory_mib=node.memory_mib - sum(each.memory_mib for each in pods),
         pods=node.pods - len(pods),
+        scheduler=node.scheduler or max(each.scheduler for each in pods),
     )

@@ -68,9 +68,7 @@ class CapacityRequest:
     def with_registered(self, nodes: Iterable[str]) -> "CapacityRequest":
         """A copy in which these nodes have registered too."""
         new = tuple(nodes)
-        return (
-            replace(self, outstanding=self.outstanding - len(new), registered=(*self.registered, *new)) if new else self
-        )
+        return replace(self, outstanding=self.outstanding - len(new), registered=(*self.registered, *new))
 
     def with_reserved(self, nodes: Collection[str]) -> "CapacityRequest":
         """A copy in which these registered nodes count as outstanding."""

@@ -58,6 +58,8 @@ class NodeRequest(Observed):
     """Extended resource that its GPUs will be announced as, where that is not the Environment's."""
     requires: Annotated[tuple[tuple[Requirement, ...], ...], Field(max_length=50)] = ()
     """What the pods require of labels that the NodePool leaves open: alternatives of conditions."""
+    scheduler: str = ""
+    """As in PlannedNode."""
 
     @classmethod
     def of(cls, node: PlannedNode) -> "NodeRequest":
@@ -70,6 +72,7 @@ class NodeRequest(Observed):
             memory_mib=node.memory_mib,
             resource=node.resource,
             requires=tuple(tuple((each.key, each.operator, each.values) for each in term) for term in node.requires),
+            scheduler=node.scheduler,
         )
 
     def requested_node(self, name: str, *, claimed: bool = False, since: str = "") -> RequestedNode:
@@ -83,6 +86,7 @@ class NodeRequest(Observed):
             requires=self.terms,
             claimed=claimed,
             since=since,
+            scheduler=self.scheduler,
         )
 
     @property
@@ -99,7 +103,7 @@ class NodeRequest(Observed):
     @property
     def text(self) -> str:
         """The annotation's value."""
-        left_out = {name for name in ("requires", "resource") if not getattr(self, name)}
+        left_out = {name for name in ("requires", "resource", "scheduler") if not getattr(self, name)}
         found = self.model_dump(mode="json", by_alias=True, exclude=left_out)
         return orjson.dumps(found, option=orjson.OPT_SORT_KEYS).decode()
 

@@ -54,15 +54,11 @@ def reserved_nodes(
     launching = {
         each.node_request.node_pool for each in waiting if each.outstanding and isinstance(each.obj, CapacityBuffer)
     }
-    taken = {node_of(pod) for pod in snapshot.pods}
+    taken, resource = {node_of(pod) for pod in snapshot.pods}, snapshot.environment.spec.gpu_resource
     found, ends = set(), list[datetime]()
     for node in snapshot.nodes:
         if node.name in names and node.name not in taken and not _open(node, plan.demands):
-            until = [
-                end
-                for node_request, end in unclaimed
-                if _fits(node, node_request, snapshot.environment.spec.gpu_resource)
-            ]
+            until = [end for node_request, end in unclaimed if _fits(node, node_request, resource)]
             if node.labels.get(NODEPOOL, "") in launching and (since := _ready_since(node)) and now < since + PATIENCE:
                 until.append(since + PATIENCE)
             if until:

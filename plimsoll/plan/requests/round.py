@@ -89,8 +89,9 @@ class RequestRound:
             and all((kind, each.node_request.node_pool) in blocked for kind in each.node_request.instance_types)
         }
         requested = [node for each in waiting for node in each.requested_nodes]
+        registered = [(node, each.node_request.scheduler) for each in waiting for node in each.registered]
         self.demand = plan = self._planner.plan(
-            self._snapshot, requested, blocked, self._failed_claims(), room=self._room, now=self._now
+            self._snapshot, requested, blocked, self._failed_claims(), registered, room=self._room, now=self._now
         )
         self._builder.warnings += sorted({warning for demand in plan.demands for warning in demand.warnings})
         if (until := parse_time(plan.next_deadline)) is not None:
