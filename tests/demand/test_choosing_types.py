@@ -238,3 +238,115 @@ def test_surplus_refuses_no_more_pods_than_it_must(pods: int, bought: int) -> No
     plan = planned(*several, a_node_pool("pool", (L4, L4_4, "p4d.24xlarge")), blocked=[(L4, "pool")])
     assert sum(node.gpus for node in plan.nodes) == bought
     assert sorted(refused(plan)) == [f"uid-pod-{n:02}" for n in range(bought, pods)]
+
+
+HALF = a_waiting_pod("half", gpu_fraction="0.5")
+
+
+def test_a_skipped_type_that_is_not_what_pods_prefer_refuses_none_for_surplus() -> None:
+    """The nodes of a NodePool with a higher weight and those that pods prefer may be larger than the skipped ones."""
+    heavy, light, other = (
+        a_node_pool("heavy", (A100,), weight=10),
+        a_node_pool("light", (L4,)),
+        a_node_pool("other", (A10G,)),
+    )
+    for blocked in ([], [(A10G, "other")], [(L4, "light"), (A10G, "other")]):
+        assert types(planned(HALF, heavy, light, other, blocked=blocked)) == [A100]
+    pod = preferring("pod", (1, A100))
+    assert types(planned(pod, POOL, blocked=[(L4, "pool"), (A10G, "pool")])) == [A100]
+
+
+def test_a_skipped_small_type_that_pods_prefer_keeps_a_larger_one_from_being_requested() -> None:
+    """A type that is small enough is requested instead, although the pods prefer it less."""
+    heavy = a_node_pool("heavy", (A10G, A100), weight=10)
+    blocked = [(A10G, "heavy")]
+    assert set(refused(planned(HALF, heavy, blocked=blocked))) == {"uid-half"}
+    assert types(planned(HALF, heavy, a_node_pool("light", (L4,)), blocked=blocked)) == [L4]
+    assert set(refused(planned(HALF, heavy, a_node_pool("light", (L4_4,)), blocked=blocked))) == {"uid-half"}
+    surplus = an_environment(demand={"surplusGpus": 3})
+    plan = planned(HALF, heavy, a_node_pool("light", (L4_4,)), blocked=blocked, environment=surplus)
+    assert types(plan) == [L4_4]
+    # Without skipped types, the pod would get a node of four GPUs, too.
+    heavy, light = a_node_pool("heavy", (L4_4, A100), weight=10), a_node_pool("light", (L4, L4_4))
+    assert types(planned(HALF, heavy, light, blocked=[(L4_4, "heavy"), (L4, "light")])) == [L4_4]
+
+
+def test_pods_beyond_the_limit_of_a_preferred_type_are_compared_with_the_types_after_it() -> None:
+    """All of a node is used in the first NodePool; what does not fit would get a node with one GPU in the second."""
+    heavy = a_node_pool("heavy", (A100,), weight=10, limits={"nvidia.com/gpu": 8})
+    light = a_node_pool("light", (L4, L4_4))
+    pods = [a_waiting_pod(f"pod-{n}", gpu_fraction="0.9", priority=-n) for n in range(9)]
+    assert types(planned(*pods, heavy, light)) == [L4, A100]
+    plan = planned(*pods, heavy, light, blocked=[(L4, "light")])
+    assert (types(plan), set(refused(plan))) == ([A100], {"uid-pod-8"})
+
+
+def test_types_that_limits_exclude_are_no_measure_of_surplus() -> None:
+    """Half a GPU gets the smallest type that limits allow, whichever other types are skipped."""
+    none = a_node_pool("none", (L4, A10G), limits={"nvidia.com/gpu": 0})
+    for blocked in ([(A10G, "none")], [(A10G, "none"), (L4_8, "pool")], [(L4, "none"), (A100, "pool")]):
+        assert types(planned(HALF, none, a_node_pool("pool", (L4_4, L4_8, A100)), blocked=blocked)) == [L4_4]
+
+
+def test_a_gpu_model_of_unknown_speed_is_compared_with_skipped_types_of_known_speed() -> None:
+    pod = HALF.model_copy(update={"annotations": {"tensor-fusion.ai/tflops-request": "10"}})
+    small = a_gpu_node("small", "NVIDIA-L4", gpus=1, instance_type="own.small")
+    large = a_gpu_node("large", "NVIDIA-X", gpus=4, instance_type="own.large")
+    full = [
+        a_waiting_pod("one", gpus=1, node="small", reason=None, phase="Running"),
+        a_waiting_pod("four", gpus=4, node="large", reason=None, phase="Running"),
+    ]
+    assert types(planned(pod, small, large, *full)) == ["own.small"]
+    plan = planned(pod, small, large, *full, blocked=[("own.small", "")])
+    assert (types(plan), set(refused(plan))) == ([], {"uid-half"})
+
+
+PODS = st.lists(
+    st.tuples(
+        st.integers(1, 9), st.integers(1, 3), st.lists(st.sampled_from((L4, L4_4, A10G)), max_size=2, unique=True)
+    ),
+    min_size=1,
+    max_size=5,
+)
+WEIGHTS = st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(0, 2))
+
+
+def waiting(pods: list[tuple[int, int, list[str]]], more_devices: int = 0) -> list[Pod]:
+    return [
+        preferring(f"pod-{n}", *enumerate(wanted, 1), fraction=f"0.{size}", devices=devices + more_devices)
+        for n, (size, devices, wanted) in enumerate(pods)
+    ]
+
+
+@given(pods=PODS, weights=WEIGHTS, gpus=st.integers(0, 12))
+def test_skipped_types_that_can_serve_no_pod_change_no_plan(
+    pods: list[tuple[int, int, list[str]]], weights: tuple[int, int, int], gpus: int
+) -> None:
+    pools = (
+        a_node_pool("one", (L4, L4_4), weight=weights[0], limits={"nvidia.com/gpu": gpus}),
+        a_node_pool("two", (L4_8,), weight=weights[1]),
+        a_node_pool("small", (L4, A10G), weight=weights[2]),
+    )
+    several = waiting(pods, more_devices=1)
+    plan = planned(*several, *pools)
+    again = planned(*several, *pools, blocked=[(L4, "one"), (L4, "small"), (A10G, "small")])
+    assert (types(again), refused(again)) == (types(plan), refused(plan))
+
+
+@given(
+    pods=PODS,
+    weights=WEIGHTS,
+    skipped=st.sets(st.sampled_from([(L4, "one"), (L4_4, "one"), (A10G, "two"), (L4_4, "two"), (A100, "three")])),
+)
+def test_skipped_types_that_would_not_be_requested_refuse_no_pod(
+    pods: list[tuple[int, int, list[str]]], weights: tuple[int, int, int], skipped: set[tuple[str, str]]
+) -> None:
+    pools = (
+        a_node_pool("one", (L4, L4_4), weight=weights[0]),
+        a_node_pool("two", (A10G, L4_4), weight=weights[1]),
+        a_node_pool("three", (A100,), weight=weights[2]),
+    )
+    plan = planned(*waiting(pods), *pools)
+    blocked = skipped - {(node.instance_type, node.node_pool) for node in plan.nodes}
+    again = planned(*waiting(pods), *pools, blocked=blocked)
+    assert (types(again), refused(again)) == (types(plan), refused(plan))

@@ -85,9 +85,7 @@ class Filling:
         if len(row.gpus) > self._width or self._rows == len(self._gpus):
             self._grow(max(self._width, len(row.gpus)))
         at = self._rows
-        self._table[:, at] = (
-            row.kind, row.cpu_milli, row.memory_mib, row.pods, row.count, row.scheduler, row.tier,
-        )  # fmt: skip
+        self._table[:, at] = (row.kind, row.cpu_milli, row.memory_mib, row.pods, row.count, row.scheduler, row.tier)
         self._gpus[at] = -1
         self._gpus[at, : len(row.gpus)] = row.gpus
         self._labels.append((row.label, row.new))
@@ -245,12 +243,8 @@ class Filling:
         nodes, scheduler = min(row.count, count // copies), request.scheduler or row.scheduler
         if nodes < row.count:
             self._table[_COUNT, at] -= nodes
-            self.add(
-                replace(
-                    row, gpus=tuple(gpus), held=tuple(held), cpu_milli=cpu, memory_mib=memory, pods=pods, count=nodes,
-                    scheduler=scheduler,
-                )
-            )  # fmt: skip
+            left = replace(row, gpus=tuple(gpus), held=tuple(held), cpu_milli=cpu, memory_mib=memory, pods=pods)
+            self.add(replace(left, count=nodes, scheduler=scheduler))
         else:
             self._table[_HOST, at], self._table[_SCHEDULER, at] = (cpu, memory, pods), scheduler
             self._gpus[at, : len(gpus)] = gpus

@@ -105,10 +105,8 @@ class NodeProblem:
         sizes = tuple(
             grid.size(milli[kind]) if kind in milli else 0 for kind, grid in zip(self.kinds, self.grids, strict=True)
         )
-        return PlacementRequest(
-            sizes, ((number,),) * item.devices, item.cpu_milli, item.memory_mib, 1, not item.whole,
-            self._scheduler.get(item.scheduler, 0),
-        )  # fmt: skip
+        used, scheduler = ((number,),) * item.devices, self._scheduler.get(item.scheduler, 0)
+        return PlacementRequest(sizes, used, item.cpu_milli, item.memory_mib, 1, not item.whole, scheduler)
 
     def fits_empty(self, request: PlacementRequest, node: NodeShape | FreeNode) -> bool:
         """Whether the request fits the entirely free GPUs of the node, and its CPU, memory and number of pods."""

@@ -17,13 +17,13 @@ from plimsoll.packing.nodes import PodNeed, left_out_in_order
 from plimsoll.plan.classes import Gang, KnownNeeds, gangs, queue_milli, refused_by_queues
 from plimsoll.plan.demand.class_plan import ClassPlan
 from plimsoll.plan.demand.demand import DemandPlan
-from plimsoll.plan.demand.hosts import Hosts, ShapeOffer, preference
+from plimsoll.plan.demand.hosts import Hosts
 from plimsoll.plan.demand.joint import JointPacking, Part, binds, filled, within
 from plimsoll.plan.demand.priorities import left_out, need_key, order_of, units_in_order
 from plimsoll.plan.demand.reasons import BLOCKED, NO_NODE, UNREADABLE, why_unserved
 from plimsoll.plan.demand.result import Result
 from plimsoll.plan.demand.surplus import Surplus
-from plimsoll.plan.demand.usable import DemandInputs, Usable, could_take, kinds_of
+from plimsoll.plan.demand.usable import DemandInputs, Usable, could_take, kinds_of, rank
 from plimsoll.plan.owned import parse_time
 
 _FEW_PODS: Final = 200
@@ -106,8 +106,9 @@ class DemandRound:
         each.redacted |= each.members.redacted
         offers = [offer for offer in usable.offers.values() if offer.kind.serves(each.demand_class)]
         each.levels = [{name: kind.gpus for name, kind in usable.kinds.items() if kind.serves(each.demand_class)}]
-        for rank in sorted({_rank(offer, each) for offer in offers}):
-            more = kinds_of((offer for offer in offers if _rank(offer, each) == rank), each.demand_class)
+        placement = each.demand_class.placement
+        for level in sorted({rank(offer, placement) for offer in offers}):
+            more = kinds_of((offer for offer in offers if rank(offer, placement) == level), each.demand_class)
             each.levels.append({**each.levels[-1], **more})
         kinds = each.levels[-1]
         if not kinds:
@@ -175,9 +176,8 @@ class DemandRound:
         if not each.members.whole:
             return
         usable = self._usable
-        offers = chain(usable.offers.values(), usable.blocked.values())
         kinds = usable.existing_kinds(each.demand_class, usable.kinds.keys())
-        kinds |= kinds_of(offers, each.demand_class)
+        kinds |= kinds_of(chain(usable.offers.values(), usable.blocked.values()), each.demand_class)
         needs = self._known.of(each.demand_class, each.members.whole, kinds, self._settings, -2).needs
         for uid in each.members.whole:
             need = needs.get(uid)
@@ -243,8 +243,10 @@ class DemandRound:
             if self._hold_back(found, unplaced, without_place):
                 continue
             if beyond := self._surplus.refused(parts) if self._usable.blocked else {}:
-                for uid, why in beyond.items():
-                    self._refuse(uid, why)
+                # A type that they prefer less may be small enough.
+                if not sum(self._class_of[uid].raise_level(uid) for uid in beyond):
+                    for uid, why in beyond.items():
+                        self._refuse(uid, why)
                 continue
             if not limited and (exceeded or (unplaced and self._is_contested(unplaced, needs, parts))):
                 limited = True
@@ -402,8 +404,3 @@ def _whole(each: ClassPlan, uid: str) -> Amount:
     """What a pod that requests whole GPUs would take of its queue."""
     share = each.members.whole[uid]
     return Amount.of(share.share.devices * GPU_MILLI, share.pod.host)
-
-
-def _rank(offer: ShapeOffer, each: ClassPlan) -> tuple[int, int]:
-    """Sort key of new nodes, smallest first: the preference of the pods, then the weight of the NodePool."""
-    return -preference(each.demand_class.placement, offer.shape), -offer.shape.weight

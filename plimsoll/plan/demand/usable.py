@@ -12,11 +12,12 @@ from plimsoll.cluster.queues import QueueGate
 from plimsoll.model import Snapshot
 from plimsoll.model.cluster import Pod
 from plimsoll.model.kai import PodGroup
+from plimsoll.model.meta import Placement
 from plimsoll.packing.nodes import FilledNode, FreeNode, NodeShape, PodNeed
 from plimsoll.plan.classes import ClassMembers, DemandClass
 from plimsoll.plan.demand.class_plan import ClassPlan
 from plimsoll.plan.demand.demand import RequestedNode
-from plimsoll.plan.demand.hosts import Hosts, Kind, ShapeOffer
+from plimsoll.plan.demand.hosts import Hosts, Kind, ShapeOffer, preference
 from plimsoll.plan.demand.supply import FreeHost
 
 
@@ -57,6 +58,8 @@ class Usable:
         """Shapes of new nodes, by name."""
         self.blocked = _by_name(hosts.offers(each for each in inputs.shapes if inputs.is_blocked(each)))
         """Shapes of new nodes that are skipped for now, by name."""
+        self.shapes = [offer.packed for offer in self.offers.values()]
+        """Shapes of new nodes, for packing."""
         self.requested: dict[str, RequestedNode] = {}
         """Requested nodes that pods may use, by name."""
         self.free: list[FreeNode] = []
@@ -65,12 +68,9 @@ class Usable:
         self._answers: dict[tuple[object, ...], bool] = {}
         self._add_free(_least_milli([each.members for each in classes], inputs.supply))
         self._add_requested()
+        self.possible = _by_name(hosts.offers(each for each in inputs.shapes if inputs.limits.excess(each) is None))
+        """Shapes of which limits allow a new node, with those that are skipped for now, by name."""
         self.limits = inputs.limits.packing_limits({name: offer.shape for name, offer in self.offers.items()})
-
-    @cached_property
-    def shapes(self) -> list[NodeShape]:
-        """Shapes of new nodes, for packing."""
-        return [offer.packed for offer in self.offers.values()]
 
     @cached_property
     def kinds(self) -> Mapping[str, Kind]:
@@ -79,9 +79,8 @@ class Usable:
 
     def existing_kinds(self, of: DemandClass, names: Collection[str]) -> dict[str, GpuKind]:
         """Those of the named kinds that can run the pods of the class, by name."""
-        return {
-            name: kind.gpus for name, kind in self.kinds.items() if name in names and of.placement in kind.placements
-        }
+        able = (kind for name, kind in self.kinds.items() if name in names and of.placement in kind.placements)
+        return {kind.name: kind.gpus for kind in able}
 
     def left_by(self, nodes: Iterable[FilledNode], needs: Mapping[str, PodNeed]) -> list[FreeNode]:
         """The free nodes without the resources of the pods on these."""
@@ -115,8 +114,7 @@ class Usable:
         return any(could_take(each, need) for each in self.offers.values())
 
     def _has_offer(self, need: PodNeed) -> bool:
-        limits = self._inputs.limits
-        return any(could_take(each, need) and limits.excess(each.shape) is None for each in self.offers.values())
+        return any(could_take(each, need) for name, each in self.possible.items() if name in self.offers)
 
     def _has_free(self, need: PodNeed) -> bool:
         return any(fits(node, need) for node in self.free)
@@ -152,6 +150,11 @@ class Usable:
 def kinds_of(offers: Iterable[ShapeOffer], of: DemandClass) -> dict[str, GpuKind]:
     """The kinds of those new nodes that can serve pods of the class, by name."""
     return {offer.kind.name: offer.kind.gpus for offer in offers if offer.kind.serves(of)}
+
+
+def rank(offer: ShapeOffer, placement: Placement) -> tuple[int, int]:
+    """Sort key of new nodes, smallest first: the preference of the pods, then the weight of the NodePool."""
+    return -preference(placement, offer.shape), -offer.shape.weight
 
 
 def could_take(offer: ShapeOffer, need: PodNeed) -> bool:
@@ -192,12 +195,10 @@ def _without(node: FreeNode, taken: FilledNode | None, needs: Mapping[str, PodNe
     if taken is None:
         return node
     pods = [needs[name] for name in taken.pods]
+    on_devices = zip(node.devices, taken.devices, strict=True)
     return replace(
         node,
-        devices=tuple(
-            free - sum(needs[name].milli[node.kind] for name in held)
-            for free, held in zip(node.devices, taken.devices, strict=True)
-        ),
+        devices=tuple(free - sum(needs[name].milli[node.kind] for name in held) for free, held in on_devices),
         cpu_milli=node.cpu_milli - sum(each.cpu_milli for each in pods),
         memory_mib=node.memory_mib - sum(each.memory_mib for each in pods),
         pods=node.pods - len(pods),
