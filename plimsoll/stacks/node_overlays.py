@@ -27,8 +27,11 @@ _SMALL_GIB: Final = 24
 """Nominal memory of an A30, which has 4 slices; larger GPUs have 7 compute and 8 memory slices."""
 _SAME_NAME: Final = (
     f"parts of GPUs are announced as {GPU_RESOURCE}, which Karpenter counts as whole GPUs: give them another name "
-    "(renameByDefault of the device plugin, or migStrategy: mixed), or let trigger pods request the nodes "
-    "(nodeOverlays: false)"
+    "(renameByDefault of the device plugin), or let trigger pods request the nodes (nodeOverlays: false)"
+)
+_SINGLE: Final = (
+    f"MIG slices are announced as {GPU_RESOURCE} (migStrategy: single), which Karpenter counts as whole GPUs: set "
+    "migStrategy to mixed"
 )
 
 
@@ -114,8 +117,10 @@ def per_gpu(
     mig = _MIG.fullmatch(pool.labels.get(MIG_CONFIG, "")) if strategy in ("mixed", "single") else None
     if mig is not None:
         slices = _slices(mig, found.gpu_memory_mib / 1024) if found is not None else 0
-        if slices:
-            devices = {f"nvidia.com/mig-{mig[1]}" if strategy == "mixed" else GPU_RESOURCE: slices}
+        if slices and strategy == "mixed":
+            devices = {f"nvidia.com/mig-{mig[1]}": slices}
+        elif slices > 1:
+            devices, pool_warnings = {}, [_SINGLE]
         elif found is None:
             pool_warnings.append("an instance type is not in the catalog, so its MIG slices are not declared")
     for way, each in _replicated(discovery, pool):

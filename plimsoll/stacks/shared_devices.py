@@ -1,7 +1,7 @@
 """Shared devices without NodeOverlays: the settings of the Environment and of NodePools with which trigger pods request
 nodes."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from plimsoll.cluster.catalog import Catalog
@@ -15,7 +15,7 @@ from plimsoll.stacks.settings import Settings
 _HELD: Final = (
     f"parts of GPUs are announced as {GPU_RESOURCE}, so that nodes are requested only for pods that require the "
     "NodePool and that the capacity gate holds: set wholeGpus in plimsoll:capacityGate, or give the devices another "
-    "name (renameByDefault of the device plugin, or migStrategy: mixed)"
+    "name (renameByDefault of the device plugin)"
 )
 
 
@@ -50,11 +50,12 @@ def with_shared_devices(settings: Settings, values: Mapping[str, Any]) -> tuple[
     """The values of a stack with the shared devices and with the label that trigger pods select; and warnings.
     Unchanged if NodeOverlays are declared, nothing is shared, or capacity is requested in another way."""
     discovery, demand = settings.gpu_discovery, settings.environment.demand
+    if demand.shared_devices:
+        return values, _not_held(settings, ((each.node_pool, each.resource) for each in demand.shared_devices))
     if (
         discovery is None
         or not discovery.enabled
         or discovery.node_overlays
-        or demand.shared_devices
         or demand.provisioner is not DemandProvisioner.TRIGGER_POD
     ):
         return values, ()
@@ -63,10 +64,7 @@ def with_shared_devices(settings: Settings, values: Mapping[str, Any]) -> tuple[
     sharing = {each["nodePool"] for each in found.entries}
     if not sharing:
         return values, found.warnings
-    warnings = found.warnings
-    if settings.capacity_gate is None or not settings.capacity_gate.whole_gpus:
-        held = {each["nodePool"] for each in found.entries if each["resource"] == GPU_RESOURCE}
-        warnings += tuple(f"NodePool {name}: {_HELD}" for name in sorted(held))
+    warnings = found.warnings + _not_held(settings, ((each["nodePool"], each["resource"]) for each in found.entries))
     environment = dict(values["environment"])
     environment["demand"] = {**environment["demand"], "sharedDevices": found.entries}
     node_pools = {
@@ -74,6 +72,14 @@ def with_shared_devices(settings: Settings, values: Mapping[str, Any]) -> tuple[
         for key, given in values["nodePools"].items()
     }
     return {**values, "environment": environment, "nodePools": node_pools}, warnings
+
+
+def _not_held(settings: Settings, devices: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+    """Warnings of devices, by NodePool and resource, whose pods the capacity gate does not hold."""
+    if settings.capacity_gate is not None and settings.capacity_gate.whole_gpus:
+        return ()
+    pools = {pool for pool, resource in devices if resource == GPU_RESOURCE}
+    return tuple(f"NodePool {pool}: {_HELD}" for pool in sorted(pools))
 
 
 def _with_request(pool: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plimsoll.cluster.pods import gpu_groups, read_share
@@ -66,6 +66,7 @@ def a_cluster(pods: int = 110) -> Cluster:
     return Cluster([a_gpu_node("n1", gpus=2, pods=pods), a_gpu_node("n2", gpus=1, pods=pods)])
 
 
+@settings(max_examples=200)
 @given(events, st.sampled_from([2, 4, 110]))
 def test_no_gpu_and_no_room_for_a_pod_is_assigned_twice(happening: list[tuple[object, ...]], pods: int) -> None:
     cluster = a_cluster(pods)
@@ -79,6 +80,7 @@ def test_no_gpu_and_no_room_for_a_pod_is_assigned_twice(happening: list[tuple[ob
     assert set(waiting) <= set(cluster.messages)
 
 
+@settings(max_examples=200)
 @given(losses)
 def test_lost_reservations_are_repaired_or_their_pods_evicted(happening: list[tuple[object, ...]]) -> None:
     cluster = a_cluster()

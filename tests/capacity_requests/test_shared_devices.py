@@ -10,8 +10,19 @@ from plimsoll.model import SignalReason
 from plimsoll.model.api import Environment
 from plimsoll.model.cluster import Node, Pod
 from plimsoll.model.karpenter import NodePool
+from plimsoll.model.meta import Placement
 from plimsoll.plan.requests import NodeRequest
-from tests.capacity_requests.cluster import TYPE, Cluster, at, claim, demand_environment, node, pool, share_pod
+from tests.capacity_requests.cluster import (
+    TYPE,
+    Cluster,
+    at,
+    claim,
+    demand_environment,
+    gated_pod,
+    node,
+    pool,
+    share_pod,
+)
 
 RESOURCE = "nvidia.com/mig-1g.5gb"
 
@@ -47,6 +58,18 @@ def a_partitioned_node(name: str, trigger: str, seconds: int = 30) -> Node:
             "allocatable": {**plain.allocatable, RESOURCE: "56", "nvidia.com/gpu": "0"},
         }
     )
+
+
+def replicas(count: int, first: int = 0) -> list[Pod]:
+    """Pods that the capacity gate holds, for replicas that are named as whole GPUs are."""
+    found = []
+    for number in range(first, first + count):
+        pod = gated_pod(f"replica-{number:02}")
+        resources = {"requests": {"cpu": "1"}, "limits": {labels.GPU_RESOURCE: "1"}}
+        changes = {"annotations": {}, "containers": ({"name": "main", "resources": resources},)}
+        placement = Placement(node_selector=((labels.NODEPOOL, "gpu"),))
+        found.append(pod.model_copy(update={**changes, "placement": placement}))
+    return found
 
 
 def test_each_trigger_pod_selects_its_own_value_of_the_open_label() -> None:
@@ -110,3 +133,19 @@ def test_a_node_without_its_shared_devices_is_late() -> None:
     cluster.run_round(at(31))
     (stage,) = cluster.status().node_claims
     assert stage.stage == "Ready"
+
+
+def test_gates_of_pods_with_replicas_are_removed_once_their_node_is_ready() -> None:
+    """Although Karpenter has created no NodeClaim for another trigger pod yet, which selects a node of its own."""
+    environment = demand_environment(sharedDevices=[{"nodePool": "gpu", "resource": labels.GPU_RESOURCE, "perGpu": 2}])
+    cluster = Cluster(an_open_pool(), *replicas(16), environment=environment)
+    cluster.run_round(at(0))
+    (name,) = (each["metadata"]["name"] for each in cluster.requested())
+    cluster.objects += replicas(16, first=16)
+    assert len(cluster.run_round(at(1)).creations) == 1
+    plain = node("node-a", at(4), gpus=16)
+    ready = plain.model_copy(update={"labels": {**plain.labels, labels.REQUEST: name}})
+    cluster.objects += [claim("gpu-a", at(2), nodeName="node-a"), ready]
+    plan = cluster.run_round(at(5))
+    assert [(each.key.name, each.reason) for each in plan.signals] == [(name, SignalReason.CAPACITY_READY)]
+    assert len(plan.gate_removals) == 16

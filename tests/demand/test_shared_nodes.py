@@ -8,7 +8,7 @@ from itertools import product
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plimsoll.labels import GPU_GROUP
@@ -228,6 +228,7 @@ COMING = st.lists(st.tuples(st.sampled_from(sorted(GPUS)), st.just("") | SCHEDUL
 """The types of requested nodes, and the schedulers that they were requested for; empty: not known."""
 
 
+@settings(max_examples=60)
 @given(mixed(), st.integers(0, 2), st.just("") | SCHEDULERS, COMING)
 def test_no_more_is_requested_than_an_exact_packing_needs(
     pods: list[Pod], gpus: int, user: str, coming: list[tuple[str, str]]

@@ -6,12 +6,12 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from plimsoll.packing import Milli
 from plimsoll.packing.gpus import ANY, pack
-from plimsoll.packing.nodes import UNBOUNDED, FreeNode, NodeShape, PodNeed, pack_nodes
+from plimsoll.packing.nodes import UNBOUNDED, FreeNode, Limit, NodeShape, PodNeed, all_fit, pack_nodes
 from tests.packing import checking_nodes
 from tests.packing.checking import check, some_gpus, some_items
 from tests.packing.comparing import worse_than_exact
@@ -59,6 +59,7 @@ T4_AND_A100 = [
 ]
 
 
+@settings(max_examples=100)
 @given(
     st.lists(MILLI, max_size=7),
     st.lists(st.tuples(st.sampled_from(KINDS), st.one_of(st.just(1000), st.integers(1, 1000))), max_size=4),
@@ -89,6 +90,7 @@ def test_gpus_of_shares(milli: list[dict[str, int]], free: list[tuple[str, int]]
     assert packing.least <= fewest <= packing.gpus
 
 
+@settings(max_examples=60)
 @given(NEEDS, SHAPES, FREE)
 @example(
     # A row of two loads of 1 MiB beside nodes of 1 TiB.
@@ -174,17 +176,36 @@ def test_an_exact_packing_is_hardly_ever_better() -> None:
     assert len(worse) <= WORSE_THAN_EXACT, worse
 
 
+@pytest.mark.parametrize("limited", [False, True])
 @pytest.mark.parametrize("seed", range(40))
-def test_pods_of_different_schedulers_are_never_on_one_node(seed: int) -> None:
+def test_pods_of_different_schedulers_are_never_on_one_node(seed: int, limited: bool) -> None:
     generator = random.Random(seed)
     needs, shapes, free = _random_pods(generator)
     needs = [replace(need, scheduler=generator.choice(("", "a", "a", "b"))) for need in needs[:8]]
     free = [replace(node, scheduler=generator.choice(("", "", "a"))) for node in free]
-    packing = pack_nodes(needs, shapes, free)
-    checking_nodes.check(packing, needs, shapes, free)
+    limits = [Limit(generator.randint(0, 6), {shape.name: shape.devices for shape in shapes})] if limited else []
+    packing = pack_nodes(needs, shapes, free, limits=limits)
+    checking_nodes.check(packing, needs, shapes, free, limits)
     fewest = fewest_gpus_of_nodes([need for need in needs if need.name not in packing.unplaced], shapes, free)
     assert fewest is not None
     assert packing.least <= fewest <= packing.gpus
+
+
+@pytest.mark.parametrize("shapes", [[], [NodeShape("new", "A", 1, 8, 8)]])
+def test_existing_nodes_that_either_scheduler_may_use_count_in_no_limit(shapes: list[NodeShape]) -> None:
+    """Where best fit does not suffice, so that the integer program is solved, too."""
+    needs = [
+        *(
+            PodNeed(f"a-{number}", {"A": size}, scheduler="a")
+            for number, size in enumerate((500, 400, 300, 300, 250, 250))
+        ),
+        PodNeed("b", {"A": 300}, scheduler="b"),
+    ]
+    free = [FreeNode(f"idle-{number}", "A", (1000,), 8, 8) for number in range(3)]
+    limits = [Limit(0, {"new": 1})]
+    assert pack_nodes(needs, shapes, free, limits=limits).unplaced == ()
+    assert all_fit(needs, shapes, free, limits=limits)
+    assert not all_fit(needs, shapes, free[:2], limits=limits)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -44,7 +44,8 @@ def test_replicas_with_the_name_of_whole_gpus() -> None:
 def test_slices_with_the_name_of_whole_gpus() -> None:
     pool = a_pool("p4de.24xlarge", **{"nvidia.com/mig.config": "all-1g.10gb"})
     found = shared_devices(GpuDiscoverySpec(mig_strategy="single"), {"pool": pool})
-    assert [(each["resource"], each["perGpu"]) for each in found.entries] == [("nvidia.com/gpu", 7)]
+    assert not found.entries, "a node announces whole GPUs until it is partitioned"
+    assert "set migStrategy to mixed" in found.warnings[0]
 
 
 @pytest.mark.parametrize(

@@ -57,6 +57,8 @@ def exact_placing(problem: NodeProblem, best: Placing, *, any_placing: bool = Fa
     (0, []) if there are too many pods and nodes. With `any_placing`, which takes less time, the bound is 0 and a
     placing has a place for every pod.
     """
+    if sum(item.count for item in problem.items) > _MOST_PODS:
+        return 0, []
     slots = tuple(_slots(problem, best))
     if not slots or not _is_small(problem, slots):
         return 0, []
@@ -64,8 +66,6 @@ def exact_placing(problem: NodeProblem, best: Placing, *, any_placing: bool = Fa
 
 
 def _is_small(problem: NodeProblem, slots: Sequence[_Slot]) -> bool:
-    if sum(item.count for item in problem.items) > _MOST_PODS:
-        return False
     most, columns = _MOST_OF_EITHER if any(slot.node >= 0 for slot in slots) else _MOST_COLUMNS, 0
     for slot, count in Counter(slots).items():
         usable = (len(slot.gpus_for(*each)) for each in zip(problem.items, problem.requests, strict=True))
@@ -206,6 +206,7 @@ class _Exact:
             uses = {
                 column: float(limit.uses.get(self._problem.shapes[self._slots[at].shape].name, 0))
                 for at, column in self._open.items()
+                if self._slots[at].shape >= 0
             }
             if any(uses.values()):
                 self._program.rows.append((-float("inf"), float(max(0, limit.left)), uses))

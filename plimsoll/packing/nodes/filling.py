@@ -50,7 +50,7 @@ class Row:
     tier: int = 0
     new: bool = False
     scheduler: int = 0
-    """Number of the scheduler whose pods alone can be there; 0: any."""
+    """Number of the scheduler with which pods of no other one can be; 0: any."""
 
 
 class Filling:

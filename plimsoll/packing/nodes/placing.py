@@ -265,7 +265,7 @@ class NodeProblem:
 
     def holds(self, kind: int, gpus: Iterable[Sequence[int]]) -> bool:
         """Whether each GPU of the kind can hold its items, and these can be on one node."""
-        if len({self.requests[item].scheduler for items in gpus for item in items} - {0}) > 1:
+        if self._scheduler and len({self.requests[item].scheduler for items in gpus for item in items} - {0}) > 1:
             return False
         for items in gpus:
             sizes = [self.requests[item].sizes[kind] for item in items]

@@ -117,7 +117,7 @@ def milli_of(need: PodNeed) -> Milli:
 
 def queue_milli(pod: PodShare, need: PodNeed) -> Milli:
     """Thousandths of GPUs that a pod takes of its queue. Of devices that are parts of GPUs, KAI counts the compute
-    slices of MIG, and each of those that keep the name of whole GPUs."""
+    slices of MIG, and one GPU for each that keeps the name of whole GPUs."""
     share = pod.share
     if share.resource == GPU_RESOURCE:
         return share.devices * GPU_MILLI

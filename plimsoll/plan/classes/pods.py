@@ -24,7 +24,7 @@ class DemandPods:
     """In the order of the given pods."""
 
     shares: tuple[PodShare, ...] = ()
-    """Pods that request shares by annotation, which autoscalers ignore."""
+    """Pods that request shares by annotation, which autoscalers ignore, or devices that are parts of GPUs."""
     whole: tuple[PodShare, ...] = ()
     """Pods that request whole devices, for which autoscalers provide nodes by themselves."""
     refused: tuple[ShareRefusal, ...] = ()

@@ -70,7 +70,7 @@ class DemandRound:
         self._place_whole()
         parts = self._pack(found)
         for each in self._classes:
-            refused = each.refused.keys() & each.members.shares.keys()
+            refused = (each.refused.keys() & each.members.shares.keys()) - each.by_queue.keys()
             each.unfit = frozenset(uid for uid in refused if not self._fits_a_type(each, uid))
         result = Result(self._inputs, self._usable, self._classes, self._class_of, self._in_grace)
         return replace(

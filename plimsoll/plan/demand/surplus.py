@@ -1,5 +1,6 @@
 """Which pods are refused because the nodes that can be requested for them have many more GPUs than they need."""
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -28,6 +29,7 @@ class Surplus:
     packing: JointPacking
     order: Order
     known: dict[tuple[object, ...], PodNeed] = field(default_factory=dict)
+    """Results of `_wanted`, by what they depend on."""
 
     def refused(self, parts: Iterable[Part]) -> dict[str, str]:
         """Why pods are refused, by UID: their new nodes have more surplus than `surplusGpus`."""
@@ -35,8 +37,10 @@ class Surplus:
 
     def _of_part(self, part: Part) -> list[tuple[str, str]]:
         usable, most = self.usable, self.settings.surplus_gpus
+        smallest = min((offer.shape.gpus for offer in usable.blocked.values()), default=math.inf)
+        large = [node for node in part.packing.new_nodes if usable.offers[node.shape or ""].shape.gpus > smallest]
         now = {need.name: need for need in part.needs}
-        wanted = {uid: self._wanted(now[uid], node.shape or "") for node in part.packing.new_nodes for uid in node.pods}
+        wanted = {uid: self._wanted(now[uid], node.shape or "") for node in large for uid in node.pods}
         possible = [offer.packed for offer in usable.possible.values()]
 
         def fewest(uids: Sequence[str]) -> float:
@@ -47,7 +51,7 @@ class Surplus:
 
         why: dict[str, str] = {}
         by_node: list[str] = []
-        for node in part.packing.new_nodes:
+        for node in large:
             gpus = usable.offers[node.shape or ""].shape.gpus
             smaller = [offer for offer in usable.blocked.values() if offer.shape.gpus < gpus]
             serves = any(could_take(offer, wanted[uid]) for offer in smaller for uid in node.pods)

@@ -89,35 +89,27 @@ class Usable:
 
     def has_room(self, need: PodNeed) -> bool:
         """Whether the pod would have a place if no other pod waited."""
-        return self.has_new_node(need) or self._known(self._has_free, need)
+        return self.has_new_node(need) or self._any("free", need, (fits(node, need) for node in self.free))
 
     def is_blocked(self, need: PodNeed) -> bool:
         """Whether a node of an instance type that is skipped for now could take the pod."""
-        return any(could_take(each, need) for each in self.blocked.values())
+        return self._any("blocked", need, (could_take(each, need) for each in self.blocked.values()))
 
     def is_offered(self, need: PodNeed) -> bool:
         """Whether a node of another instance type could take the pod, whatever limits allow."""
-        return self._known(self._has_type, need)
+        return self._any("offered", need, (could_take(each, need) for each in self.offers.values()))
 
     def has_new_node(self, need: PodNeed) -> bool:
         """Whether limits allow a new node that the pod fits, if no other pod waited."""
-        return self._known(self._has_offer, need)
+        possible = (each for name, each in self.possible.items() if name in self.offers)
+        return self._any("new", need, (could_take(each, need) for each in possible))
 
-    def _known(self, check: Callable[[PodNeed], bool], need: PodNeed) -> bool:
+    def _any(self, what: str, need: PodNeed, answers: Iterable[bool]) -> bool:
         # The amounts of a class are one mapping for all pods that request as much.
-        key = (check.__name__, id(need.milli), need.devices, need.cpu_milli, need.memory_mib)
+        key = (what, id(need.milli), need.devices, need.cpu_milli, need.memory_mib)
         if key not in self._answers:
-            self._answers[key] = check(need)
+            self._answers[key] = any(answers)
         return self._answers[key]
-
-    def _has_type(self, need: PodNeed) -> bool:
-        return any(could_take(each, need) for each in self.offers.values())
-
-    def _has_offer(self, need: PodNeed) -> bool:
-        return any(could_take(each, need) for name, each in self.possible.items() if name in self.offers)
-
-    def _has_free(self, need: PodNeed) -> bool:
-        return any(fits(node, need) for node in self.free)
 
     def _add_free(self, least: int) -> None:
         for host in self._inputs.supply.values():

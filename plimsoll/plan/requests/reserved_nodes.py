@@ -73,8 +73,10 @@ def _ready_since(node: Node) -> datetime | None:
 
 
 def _fits(node: Node, node_request: NodeRequest, gpu_resource: str) -> bool:
+    """Whether Karpenter could place the trigger pod on the node. One for shared devices selects its own node."""
     return (
-        node.labels.get(NODEPOOL, "") == node_request.node_pool
+        not node_request.resource
+        and node.labels.get(NODEPOOL, "") == node_request.node_pool
         and node.instance_type in node_request.instance_types
         and (gpu_devices(node, gpu_resource) or 0) >= node_request.gpus
     )
