@@ -62,7 +62,7 @@ test: install
 	$(PYTEST) --durations 20 --durations-min 20 $(TESTS)
 
 test-unit: install
-	$(PYTEST) -m "not e2e" $(TESTS)
+	$(PYTEST) --ignore tests/e2e $(TESTS)
 
 fuzz: seed := $(SEED)
 fuzz: install
