@@ -3,7 +3,6 @@
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 
-from plimsoll.cluster.pools import allocatable_cpu_milli
 from plimsoll.labels import GPU_GROUP_PREFIX
 from plimsoll.model import Snapshot
 from plimsoll.model.cluster import Node, Pod
@@ -12,11 +11,10 @@ from plimsoll.packing import Milli
 from plimsoll.plan.demand import DemandPlan, DemandPlanner, RequestedNode
 from tests.builders import a_gpu_node, a_node_pool, a_snapshot, a_waiting_pod
 from tests.demand.plans import requests_of
-from tests.demand.test_properties import MEMORY, TYPES, check, devices_of, milli_of
+from tests.demand.test_properties import MEMORY, TYPES, check, cpu_of, devices_of, milli_of
 
 WAITING = a_waiting_pod().conditions
 """Of a pod that is Unschedulable."""
-VCPUS = {"g6.xlarge": 4, "g6.12xlarge": 48, "g5.xlarge": 4, "g5.48xlarge": 192}
 
 
 class Cluster:
@@ -79,7 +77,7 @@ class Cluster:
             "NVIDIA-L4" if instance_type.startswith("g6") else "NVIDIA-A10G",
             gpus=node.gpus,
             memory=MEMORY,
-            cpu="512" if self._roomy else f"{allocatable_cpu_milli(VCPUS[instance_type] * 1000)}m",
+            cpu="512" if self._roomy else cpu_of(instance_type),
             instance_type=instance_type,
             more_labels={"karpenter.sh/nodepool": node.node_pool},
         )

@@ -8,6 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from plimsoll.cluster.pools import allocatable_cpu_milli
 from plimsoll.model.cluster import Node, Pod
 from plimsoll.packing import Milli, exact_milli
 from plimsoll.plan.classes import DemandClass
@@ -16,6 +17,7 @@ from tests.builders import a_gpu_node, a_node_pool, a_snapshot, a_waiting_pod
 from tests.demand.plans import refused, requests_of
 
 TYPES = {"g6.xlarge": 1, "g6.12xlarge": 4, "g5.xlarge": 1, "g5.48xlarge": 8}
+VCPUS = {"g6.xlarge": 4, "g6.12xlarge": 48, "g5.xlarge": 4, "g5.48xlarge": 192}
 PRODUCTS = ("NVIDIA-L4", "NVIDIA-A10G")
 MEMORY = 23028
 """MiB that both report, but for six of the L4."""
@@ -58,6 +60,11 @@ def nodes(draw: st.DrawFn) -> list[Node]:
         a_gpu_node(f"node-{number}", draw(st.sampled_from(PRODUCTS)), gpus=draw(st.integers(1, 4)), memory=MEMORY)
         for number in range(draw(st.integers(0, 3)))
     ]
+
+
+def cpu_of(instance_type: str) -> str:
+    """The CPU that is allocatable on a node of this type."""
+    return f"{allocatable_cpu_milli(VCPUS[instance_type] * 1000)}m"
 
 
 def milli_of(pod: Pod) -> Milli:
@@ -176,6 +183,7 @@ def test_nothing_is_requested_while_requested_nodes_register(
             node.kind,
             gpus=node.gpus,
             memory=MEMORY,
+            cpu=cpu_of(node.instance_types[0]),
             instance_type=node.instance_types[0],
             more_labels={"karpenter.sh/nodepool": node.node_pool},
         )
