@@ -1,6 +1,6 @@
 """The ledger of a cluster: incremental updates, and the free nodes for the packer."""
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from plimsoll.cluster.ledger import GpuLedger, free_nodes, gpu_ledger
@@ -36,6 +36,7 @@ states = st.tuples(
 )
 
 
+@example([([a_gpu_node("n2", 0)], [a_share(name, "n2", "g", devices=2) for name in ("a", "b")])])
 @given(st.lists(states, min_size=1, max_size=4))
 def test_incremental_updates_give_the_same_accounts_as_a_new_ledger(rounds: list[tuple[list[Node], list[Pod]]]) -> None:
     ledger = GpuLedger()

@@ -103,7 +103,7 @@ class _Reading:
             memory_mib=self._memory,
             groups=groups,
             whole=self._whole,
-            ungrouped=tuple(sorted(self._ungrouped, key=lambda each: (-each[0].milli, -each[1]))),
+            ungrouped=tuple(sorted(self._ungrouped, key=lambda each: (-each[0].milli, -each[1], each[0].pod.key))),
             releasing_whole=self._releasing_whole,
             shareable=self._shareable,
             devices=tuple(_in_order(each) for _, each in sorted(self._devices.items())),
