@@ -1,26 +1,27 @@
 """Connection: requests to one cluster by a kubeconfig or the service account of a pod, with raw JSON and typed
-errors."""
+errors.
+
+Each Pulumi program imports this module, and few open a connection. So the client library, which takes longer to import
+than the rest of the package, is imported when a connection is opened.
+"""
 
 import os
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import urlencode
 
 import orjson
-import structlog
 import urllib3
 import yaml
-from kubernetes import client, config
-from kubernetes.config.config_exception import ConfigException
 
 from plimsoll.kube.account import Account
-from plimsoll.kube.credentials import NoSuchContextError, load_file
 from plimsoll.kube.errors import ConnectionFailedError, RequestError
 
-log = structlog.get_logger(__name__)
+if TYPE_CHECKING:
+    from kubernetes import client
 
 JSON: Final = "application/json"
 STRATEGIC_MERGE_PATCH: Final = "application/strategic-merge-patch+json"
@@ -41,13 +42,15 @@ was just defined returns such a header."""
 class Connection:
     """Requests to one apiserver. Safe to share between threads."""
 
-    def __init__(self, configuration: client.Configuration, account: Account | None = None) -> None:
+    def __init__(self, configuration: "client.Configuration", account: Account | None = None) -> None:
         """`account` is only for messages."""
+        from kubernetes.client import ApiClient
+
         self._account = account or Account()
         configuration.connection_pool_maxsize = 64
         configuration.keep_alive = True  # ends a watch within minutes if the server has vanished
         self._configuration = configuration
-        self._pool: urllib3.PoolManager = client.ApiClient(configuration).rest_client.pool_manager
+        self._pool: urllib3.PoolManager = ApiClient(configuration).rest_client.pool_manager
         self.server: str = configuration.host
         self._known: tuple[dict[str, str], float] = ({}, 0.0)
         self.requests = 0
@@ -60,6 +63,11 @@ class Connection:
         Makes no request. Raises ConnectionFailedError if there is no configuration, or an exec plugin returns no
         credentials.
         """
+        from kubernetes import client, config
+        from kubernetes.config import ConfigException
+
+        from plimsoll.kube.credentials import NoSuchContextError, load_file
+
         configuration = client.Configuration()
         in_pod = kubeconfig is None and not os.environ.get("KUBECONFIG") and "KUBERNETES_SERVICE_HOST" in os.environ
         try:
@@ -80,8 +88,10 @@ class Connection:
         except (ConfigException, OSError, ValueError, yaml.YAMLError) as error:
             raise _unusable(kubeconfig, " ".join(str(error).split())) from None
         if not configuration.verify_ssl:
+            import structlog
+
             # One warning here instead of one by urllib3 for every request.
-            log.warning(
+            structlog.get_logger(__name__).warning(
                 "the kubeconfig disables the verification of the server's certificate", server=configuration.host
             )
             urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)

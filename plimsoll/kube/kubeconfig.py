@@ -6,13 +6,10 @@ from pathlib import Path
 from typing import Any, Final
 
 import yaml
-from kubernetes import client
-from kubernetes.config import ConfigException
 
 from plimsoll.errors import PlimsollError
 from plimsoll.home import SERVICE_ACCOUNT_FOLDER
 from plimsoll.kube.connection import Connection
-from plimsoll.kube.credentials import load_content
 
 _FILES: Final = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
 """Fields with a path relative to the folder of the kubeconfig."""
@@ -103,6 +100,11 @@ class Kubeconfig:
         ConnectionFailedError if its exec plugin returns none."""
         if self.in_cluster:
             return Connection.open()
+        from kubernetes import client
+        from kubernetes.config import ConfigException
+
+        from plimsoll.kube.credentials import load_content
+
         configuration = client.Configuration()
         try:
             account = load_content(configuration, self.content, self.context)

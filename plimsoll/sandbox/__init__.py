@@ -4,7 +4,6 @@ interface."""
 from plimsoll.sandbox.certificates import AUTHORITY, CERTIFICATE, KEY, write_certificates
 from plimsoll.sandbox.folder import Folder
 from plimsoll.sandbox.identities import IDENTITIES
-from plimsoll.sandbox.language_host import with_program
 from plimsoll.sandbox.sandbox import DEFAULT_NAME, Sandbox
 from plimsoll.sandbox.screen import making_nodes, show_build, showing_build, showing_startup
 from plimsoll.sandbox.shell import path
@@ -21,13 +20,10 @@ __all__ = [
     "Sandbox",
     "Settings",
     "State",
-    "make",
     "making_nodes",
-    "names",
     "path",
     "show_build",
     "showing_build",
     "showing_startup",
-    "with_program",
     "write_certificates",
 ]

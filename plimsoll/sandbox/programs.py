@@ -1,9 +1,9 @@
 """The folders of programs that a sandbox adds to PATH.
 
 Pulumi looks for its language host and policy analyzers in its own folder first. The host that can be built here cannot
-start policy packs by itself, so `bin-python` contains the proxy of `language_host`. Pulumi does not use the analyzer if
-it finds a host, so the analyzer is in `bin-policy`, for programs without a host. Each folder has a `pulumi`, and a
-caller selects one by PATH.
+start policy packs by itself, so `bin-python` contains the proxy of `plimsoll.language_host`. Pulumi does not use the
+analyzer if it finds a host, so the analyzer is in `bin-policy`, for programs without a host. Each folder has a
+`pulumi`, and a caller selects one by PATH.
 """
 
 import os
@@ -43,7 +43,7 @@ def link(folder: Folder, found: Iterable[Found]) -> None:
 
 
 def _host_script(host: Path) -> str:
-    return f"#!{sys.executable}\nfrom plimsoll.sandbox.language_host import main\n\nmain({str(host)!r})\n"
+    return f"#!{sys.executable}\nfrom plimsoll.language_host import main\n\nmain({str(host)!r})\n"
 
 
 def _copy(source: Path, target: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil
 from pulumi.runtime.proto import language_pb2
 
-from plimsoll.sandbox import with_program
+from plimsoll.language_host import with_program
 from tests.awaiting import await_condition
 
 
@@ -47,7 +47,7 @@ def test_the_host_ends_with_its_parent_process(tmp_path: Path) -> None:
     host = tmp_path / "host"
     host.write_text(f"#!/bin/sh\necho $$ > {tmp_path}/pid\nexec sleep 60\n")
     host.chmod(0o755)
-    program = f"from plimsoll.sandbox.language_host import main; main({str(host)!r})"
+    program = f"from plimsoll.language_host import main; main({str(host)!r})"
     before = subprocess.Popen([sys.executable, "-c", program])
     pid = int(await_condition(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text(), 30))
     before.kill()

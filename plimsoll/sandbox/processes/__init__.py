@@ -1,6 +1,5 @@
 """The processes of a sandbox: their flags, the order of their start, and their supervisor."""
 
-from plimsoll.sandbox.processes.child import dies_with
 from plimsoll.sandbox.processes.controllers import JOB_SET, LEADER_WORKER_SET, TRAINER, Controller, wanted
 from plimsoll.sandbox.processes.ports import LOOPBACK, hold_port, port_of
 from plimsoll.sandbox.processes.supervisor import DETACH, Supervisor
@@ -13,7 +12,6 @@ __all__ = [
     "TRAINER",
     "Controller",
     "Supervisor",
-    "dies_with",
     "hold_port",
     "port_of",
     "wanted",

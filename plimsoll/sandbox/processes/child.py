@@ -1,31 +1,16 @@
 """Child: a process that never outlives its parent."""
 
 import asyncio
-import ctypes
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 import psutil
 
-_PR_SET_PDEATHSIG: Final = 1
-_libc: Final = ctypes.CDLL(None, use_errno=True)
-
-
-def dies_with(parent: int) -> Callable[[], None]:
-    """Returns a function to run in the child before its program: the kernel then kills the child when the thread that
-    created it ends."""
-
-    def prepare() -> None:
-        _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        # The parent may have ended before this call.
-        if os.getppid() != parent:
-            os._exit(1)
-
-    return prepare
+from plimsoll.lifetime import dies_with
 
 
 class Child:

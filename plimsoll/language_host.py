@@ -3,6 +3,8 @@
 The newest host in Go's module proxy (of SDK v3.79) reads the program of a plugin from a field that today's engine does
 not set, and would run the Pulumi program instead of the policy pack. The proxy sets this field from those that the
 engine sets, and forwards everything else unchanged. A host that comes with the pulumi CLI does not need it.
+
+Each run of Pulumi in a sandbox starts the proxy, so it imports little.
 """
 
 import contextlib
@@ -17,9 +19,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
 import grpc
-from pulumi.runtime.proto import language_pb2
 
-from plimsoll.sandbox.processes import dies_with
+from plimsoll.lifetime import dies_with
 
 _SERVICE: Final = "/pulumirpc.LanguageRuntime/"
 _STREAMING: Final = frozenset({f"{_SERVICE}RunPlugin", f"{_SERVICE}InstallDependencies"})
@@ -117,6 +118,8 @@ def with_program(request: bytes) -> bytes:
 
     The host runs `python PROGRAM ARGS`; a policy pack is run by the SDK's module `pulumi.policy`.
     """
+    from pulumi.runtime.proto import language_pb2  # imports all of pulumi, and few runs have a policy pack
+
     message = language_pb2.RunPluginRequest.FromString(request)
     directory = message.info.program_directory
     if not message.program and directory:
