@@ -3,6 +3,8 @@ SHELL := /bin/bash
 export UV_PYTHON_DOWNLOADS := never
 # Certificates are those that the system trusts, as Go takes them; uv would take its own.
 export UV_SYSTEM_CERTS := 1
+# Without bytecode, each start of a Python program compiles what it imports: a `pulumi up` takes seconds longer.
+unexport PYTHONDONTWRITEBYTECODE
 UV ?= $(shell command -v uv || echo $(CURDIR)/.uv/bin/uv)
 RUN := source .venv/bin/activate &&
 # As many processes as there are cores, as far as the memory goes (tests/conftest.py).
