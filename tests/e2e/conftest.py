@@ -75,6 +75,8 @@ def sandbox_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PLIMSOLL_HOME", str(home))
         patch.delenv("PLIMSOLL_SANDBOX", raising=False)
+        # The apiservers of a test run use a seventh less CPU, and 200 MiB more memory each.
+        patch.setenv("GOGC", "300")
         yield home
 
 

@@ -4,6 +4,10 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
+
+# GOGC and GOMEMLIMIT: how a Go program trades memory for time, https://pkg.go.dev/runtime.
+_KEPT: Final = ("PATH", "HOME", "LANG", "TMPDIR", "PYTHONPATH", "GOGC", "GOMEMLIMIT")
 
 
 @dataclass(frozen=True)
@@ -21,5 +25,5 @@ class Process:
 
 def environment(extra: Mapping[str, str]) -> dict[str, str]:
     """The complete environment of a process: `extra`, and of the caller's environment only what programs need."""
-    kept = {key: os.environ[key] for key in ("PATH", "HOME", "LANG", "TMPDIR", "PYTHONPATH") if key in os.environ}
+    kept = {key: os.environ[key] for key in _KEPT if key in os.environ}
     return kept | dict(extra)
