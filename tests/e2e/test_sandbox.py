@@ -71,6 +71,15 @@ def test_up_of_a_running_sandbox_changes_nothing(byo_sandbox: Sandbox) -> None:
     assert byo_sandbox.state() == before
 
 
+def test_its_programs_have_the_callers_settings_of_memory(byo_sandbox: Sandbox) -> None:
+    state = byo_sandbox.state()
+    assert state is not None
+    (apiserver,) = [each for each in state.processes if each.name == "kube-apiserver"]
+    environment = psutil.Process(apiserver.pid).environ()
+    assert environment["GOGC"] == os.environ["GOGC"]
+    assert "PLIMSOLL_HOME" not in environment, "nothing else of the caller"
+
+
 def test_up_with_other_settings_of_a_running_sandbox_is_refused(byo_sandbox: Sandbox) -> None:
     with pytest.raises(PlimsollError, match="karpenter=False"):
         byo_sandbox.up(karpenter=True)
