@@ -22,7 +22,6 @@ from tests.interrupts import hearing_interrupts
 pytestmark = pytest.mark.e2e
 
 Connect = Callable[..., Kube]
-OPENB = Path(__file__).parents[3] / "shared" / "data" / "openb" / "openb_node_list_gpu_node.csv"
 
 
 @pytest.fixture
@@ -163,17 +162,6 @@ def test_listed_nodes_become_ready_with_discovery_labels_and_are_created_once(
     assert "nvidia.com/gpu.present" not in plain["metadata"]["labels"]
     for name in ("a-1", "a-2", "a-3"):
         kube(byo_sandbox).delete("v1", "Node", name)
-
-
-@pytest.mark.skipif(not OPENB.exists(), reason="the openb trace is not here")
-def test_the_nodes_of_a_production_cluster_become_ready(byo_sandbox: Sandbox, kube: Connect) -> None:
-    listed = read_node_list(OPENB)
-
-    make_nodes(byo_sandbox.kubeconfig, listed)
-
-    ready = [n for n in kube(byo_sandbox).list("v1", "Node", selector="nvidia.com/gpu.present=true") if is_ready(n)]
-    assert {n["metadata"]["name"] for n in ready} >= {n.name for n in listed}
-    assert len(listed) == 1213
 
 
 def test_karpenter_launches_a_claim_and_its_node_has_discovery_labels(nap_sandbox: Sandbox, kube: Connect) -> None:

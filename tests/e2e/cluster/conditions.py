@@ -1,11 +1,11 @@
-"""Conditions of a Workspace's status."""
+"""Conditions of an object's status."""
 
 from typing import Any
 
 
-def condition(workspace: dict[str, Any] | None, kind: str) -> dict[str, Any]:
+def condition(manifest: dict[str, Any] | None, kind: str) -> dict[str, Any]:
     """The condition of that type; an empty one where there is none."""
-    for item in ((workspace or {}).get("status") or {}).get("conditions") or ():
+    for item in ((manifest or {}).get("status") or {}).get("conditions") or ():
         if item["type"] == kind:
             found: dict[str, Any] = item
             return found

@@ -1,5 +1,5 @@
-"""The 1,213 nodes of a production cluster: Workspaces with uniform and with mixed selectors get the correct
-verdicts."""
+"""The 1,213 nodes of a production cluster become Ready, and Workspaces with uniform and with mixed selectors get the
+correct verdicts."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -10,6 +10,7 @@ import pytest
 
 from demo.stage import Stage, declare
 from plimsoll.sandbox import Sandbox
+from plimsoll.sandbox.nodes import read_node_list
 from tests.awaiting import await_condition
 from tests.e2e.cluster.conditions import condition
 from tests.e2e.cluster.controller import controller
@@ -67,7 +68,10 @@ def workspace(name: str, selector: dict[str, Any], preset: str) -> dict[str, Any
 
 def test_verdicts_on_1213_nodes(stage: Stage, sandbox: Sandbox, kube: Callable[..., Kube], tmp_path: Path) -> None:
     cluster = kube(sandbox)
-    assert len(cluster.list("v1", "Node")) == 1213
+    listed, nodes = read_node_list(TRACE), cluster.list("v1", "Node")
+    assert len(listed) == 1213
+    ready = {each["metadata"]["name"] for each in nodes if condition(each, "Ready").get("status") == "True"}
+    assert ready == {each.name for each in listed}
     expected: dict[str, tuple[dict[str, Any], str, str]] = {
         "uniform": (TWO_T4, "phi-4-mini-instruct", "Accepted"),
         "expressions": (EIGHT_V100, "phi-4-mini-instruct", "Accepted"),
