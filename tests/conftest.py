@@ -37,12 +37,9 @@ def pytest_configure(config: pytest.Config) -> None:
         providers._get_local_constants = lambda: providers._local_constants
 
 
-def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """Processes for `--numprocesses auto`: one for each core, as far as the memory allows, and one more with the tests
-    that wait for their sandboxes."""
-    waits = "tests/e2e" not in (config.getoption("ignore") or ())
-    wanted = (os.cpu_count() or 1) + int(waits)
-    return max(1, min(wanted, available_memory() // (_MEMORY_PER_PROCESS_GIB * _GIB)))
+def pytest_xdist_auto_num_workers() -> int:
+    """Processes for `--numprocesses auto`: one for each core, as far as the memory allows."""
+    return max(1, min(os.cpu_count() or 1, available_memory() // (_MEMORY_PER_PROCESS_GIB * _GIB)))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
