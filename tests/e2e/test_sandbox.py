@@ -16,6 +16,7 @@ from plimsoll.kube import RequestError
 from plimsoll.sandbox import Sandbox
 from plimsoll.sandbox.nodes import NodeCounts, make_nodes, read_node_list
 from tests.awaiting import await_condition
+from tests.e2e.cluster.conditions import is_ready
 from tests.e2e.cluster.kube import Kube, Manifest
 from tests.interrupts import hearing_interrupts
 
@@ -41,10 +42,6 @@ def processes_of(sandbox: Sandbox) -> list[psutil.Process]:
         if any(mark in word for word in words for mark in marks) and process.pid != os.getpid():
             found.append(process)
     return found
-
-
-def is_ready(node: Manifest) -> bool:
-    return any(c["type"] == "Ready" and c["status"] == "True" for c in node["status"].get("conditions", []))
 
 
 def a_config_map(name: str) -> Manifest:
@@ -195,9 +192,9 @@ def test_karpenter_launches_a_claim_and_its_node_has_discovery_labels(nap_sandbo
 
     name = up["metadata"]["name"]
     cluster.patch("v1", "Node", name, {"metadata": {"annotations": {"sandbox.plimsoll.dev/fail": "true"}}})
-    await_condition(lambda: not is_ready(cluster.get("v1", "Node", name) or {}), 30, "the node is broken")
+    await_condition(lambda: not is_ready(cluster.get("v1", "Node", name)), 30, "the node is broken")
     cluster.patch("v1", "Node", name, {"metadata": {"annotations": {"sandbox.plimsoll.dev/fail": None}}})
-    await_condition(lambda: is_ready(cluster.get("v1", "Node", name) or {}), 30, "the node is whole again")
+    await_condition(lambda: is_ready(cluster.get("v1", "Node", name)), 30, "the node is whole again")
 
     cluster.delete("karpenter.sh/v1", "NodeClaim", "one")
     await_condition(lambda: cluster.get("v1", "Node", name) is None, 60, "the node goes with its claim")

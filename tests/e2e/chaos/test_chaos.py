@@ -29,7 +29,7 @@ from tests.e2e.chaos.disturbances import DISTURBANCES, Stage, hold, schedule
 from tests.e2e.chaos.loops import Loops
 from tests.e2e.chaos.proxy import Proxy, proxying
 from tests.e2e.chaos.witness import Witness
-from tests.e2e.cluster.conditions import condition
+from tests.e2e.cluster.conditions import condition, is_ready
 from tests.e2e.cluster.kube import Kube
 from tests.e2e.demand.environment import EIGHT_GPUS, add_pool, declare_demand
 
@@ -196,7 +196,7 @@ def at_rest(cluster: Kube, changes: Changes) -> None:
             claims = claims_of(cluster, name)
             if len(claims) != replicas:
                 return f"{name}: {len(claims)} NodeClaims of {replicas}"
-            if not all(condition(each, "Ready").get("status") == "True" for each in claims):
+            if not all(map(is_ready, claims)):
                 return f"{name}: NodeClaims that are not ready"
             deployment = cluster.get("apps/v1", "Deployment", name, NAMESPACE)
             if deployment is None or deployment["spec"]["replicas"] != replicas:

@@ -10,3 +10,8 @@ def condition(manifest: dict[str, Any] | None, kind: str) -> dict[str, Any]:
             found: dict[str, Any] = item
             return found
     return {}
+
+
+def is_ready(manifest: dict[str, Any] | None) -> bool:
+    """Whether its condition Ready is True."""
+    return condition(manifest, "Ready").get("status") == "True"

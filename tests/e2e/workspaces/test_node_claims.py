@@ -11,7 +11,7 @@ from demo.stage import Stage, declare
 from plimsoll.kube import RequestError
 from plimsoll.sandbox import Sandbox
 from tests.awaiting import await_condition
-from tests.e2e.cluster.conditions import condition
+from tests.e2e.cluster.conditions import condition, is_ready
 from tests.e2e.cluster.controller import controller
 from tests.e2e.cluster.kube import Kube
 from tests.e2e.cluster.sandboxes import up_sandbox
@@ -109,7 +109,7 @@ def names_of(cluster: Kube, name: str) -> set[str]:
 
 
 def ready_claims(cluster: Kube, name: str) -> int:
-    return sum(condition(claim, "Ready").get("status") == "True" for claim in claims_of(cluster, name))
+    return sum(map(is_ready, claims_of(cluster, name)))
 
 
 def status_of(cluster: Kube, name: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from demo.stage import Stage, declare
 from plimsoll.sandbox import Sandbox
 from plimsoll.sandbox.nodes import read_node_list
 from tests.awaiting import await_condition
-from tests.e2e.cluster.conditions import condition
+from tests.e2e.cluster.conditions import condition, is_ready
 from tests.e2e.cluster.controller import controller
 from tests.e2e.cluster.kube import Kube
 from tests.e2e.cluster.sandboxes import up_sandbox
@@ -68,10 +68,10 @@ def workspace(name: str, selector: dict[str, Any], preset: str) -> dict[str, Any
 
 def test_verdicts_on_1213_nodes(stage: Stage, sandbox: Sandbox, kube: Callable[..., Kube], tmp_path: Path) -> None:
     cluster = kube(sandbox)
-    listed, nodes = read_node_list(TRACE), cluster.list("v1", "Node")
-    assert len(listed) == 1213
-    ready = {each["metadata"]["name"] for each in nodes if condition(each, "Ready").get("status") == "True"}
-    assert ready == {each.name for each in listed}
+    assert len(cluster.list("v1", "Node")) == 1213
+    discovered = cluster.list("v1", "Node", selector="nvidia.com/gpu.present=true")
+    ready = {node["metadata"]["name"] for node in discovered if is_ready(node)}
+    assert ready == {listed.name for listed in read_node_list(TRACE)}
     expected: dict[str, tuple[dict[str, Any], str, str]] = {
         "uniform": (TWO_T4, "phi-4-mini-instruct", "Accepted"),
         "expressions": (EIGHT_V100, "phi-4-mini-instruct", "Accepted"),

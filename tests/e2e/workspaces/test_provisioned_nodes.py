@@ -11,7 +11,7 @@ import pytest
 from demo.stage import Stage, declare
 from plimsoll.sandbox import Sandbox
 from tests.awaiting import await_condition
-from tests.e2e.cluster.conditions import condition
+from tests.e2e.cluster.conditions import condition, is_ready
 from tests.e2e.cluster.controller import controller
 from tests.e2e.cluster.kube import Kube
 from tests.e2e.cluster.sandboxes import up_sandbox
@@ -64,10 +64,6 @@ def claims_of(cluster: Kube, name: str) -> list[dict[str, Any]]:
     """NodeClaims of a Workspace that are not being deleted."""
     found = cluster.list(*CLAIM, selector=f"plimsoll.dev/workspace={name}")
     return [claim for claim in found if "deletionTimestamp" not in claim["metadata"]]
-
-
-def ready(claim: dict[str, Any]) -> bool:
-    return condition(claim, "Ready").get("status") == "True"
 
 
 def pods_ready(cluster: Kube, name: str) -> int:
@@ -129,7 +125,7 @@ def test_scale_down_by_kubectl_deletes_unready_nodes_first(
 ) -> None:
     with controller(sandbox, folder):
         cluster.apply(workspace("pick", 3))
-        await_condition(lambda: sum(map(ready, claims_of(cluster, "pick"))) == 3, 120, "three ready NodeClaims")
+        await_condition(lambda: sum(map(is_ready, claims_of(cluster, "pick"))) == 3, 120, "three ready NodeClaims")
         victim = sorted(claims_of(cluster, "pick"), key=lambda claim: claim["metadata"]["name"])[0]
         node = victim["status"]["nodeName"]
         cluster.patch("v1", "Node", node, {"metadata": {"annotations": {BROKEN: "true"}}})
