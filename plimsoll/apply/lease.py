@@ -42,11 +42,11 @@ def new_identity() -> str:
 
 @dataclass(frozen=True)
 class _Observation:
-    """A Lease's record and when it was first observed: its expiry is measured from then, on this process's clock."""
+    """A Lease's record and when it expires: its duration after it was first observed, on this process's clock."""
 
     holder: str
     renewed: str
-    since: float
+    expires: float
     alive: bool
     """Whether the record changed while it was observed."""
 
@@ -135,7 +135,7 @@ class Lease:
             go_on()
             if self._given_up:
                 self.require()
-            time.sleep(min(1.0, self._settings.retry_period))
+            time.sleep(self._wait())
         self._holding = True
         log.info("acquired the Lease", lease=self.name, identity=self.identity)
         self._thread = threading.Thread(target=self._renew_until_released, name=f"lease-{self.name}", daemon=True)
@@ -169,6 +169,12 @@ class Lease:
         except PlimsollError as error:
             log.warning("the Lease could not be released and will expire", lease=self.name, error=error.message)
 
+    def _wait(self) -> float:
+        """Seconds until the next attempt: at most until the observed record expires."""
+        wait = min(1.0, self._settings.retry_period)
+        left = self._observed.expires - self._clock() if self._observed else 0.0
+        return min(wait, left) if left > 0 else wait
+
     def _try_acquire(self) -> bool:
         try:
             lease = self._connection.request("GET", f"{self._path}/{self.name}")
@@ -180,12 +186,12 @@ class Lease:
         spec = lease.get("spec") or {}
         holder, renewed = str(spec.get("holderIdentity") or ""), str(spec.get("renewTime") or "")
         now = self._clock()
-        before = self._observed
-        if before is None or (before.holder, before.renewed) != (holder, renewed):
-            before = _Observation(holder, renewed, now, alive=before is not None)
-        self._observed = before
-        duration = float(spec.get("leaseDurationSeconds") or self._settings.duration)
-        if holder and holder != self.identity and now < before.since + duration:
+        seen = self._observed
+        if seen is None or (seen.holder, seen.renewed) != (holder, renewed):
+            duration = float(spec.get("leaseDurationSeconds") or self._settings.duration)
+            seen = _Observation(holder, renewed, now + duration, alive=seen is not None)
+        self._observed = seen
+        if holder and holder != self.identity and now < seen.expires:
             return False
         expired = self.expired_holders
         if holder and holder != self.identity:

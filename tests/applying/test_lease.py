@@ -2,6 +2,7 @@
 
 import copy
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -71,9 +72,10 @@ def a_lease(
     identity: str = "here_1_a",
     clock: Callable[[], float] | None = None,
     on_lost: Callable[[LeaseLostError], None] = lambda _: None,
+    settings: LeaseSettings = SETTINGS,
 ) -> Lease:
     connection: Any = server
-    return Lease(connection, SETTINGS, on_lost, identity=identity, clock=clock or Clock())
+    return Lease(connection, settings, on_lost, identity=identity, clock=clock or Clock())
 
 
 @contextmanager
@@ -115,6 +117,16 @@ def test_an_expired_lease_is_taken_over_and_its_holder_is_recorded(server: FakeA
         assert list(lease.expired_holders) == []
         assert server.lease is not None
         assert EXPIRED_HOLDERS not in server.lease["metadata"]["annotations"]
+
+
+def test_an_expired_lease_is_taken_as_soon_as_it_expires(
+    server: FakeApiserver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.held_by("there_1_b")
+    clock = Clock()
+    monkeypatch.setattr(time, "sleep", lambda seconds: setattr(clock, "now", clock.now + seconds))
+    with acquired(a_lease(server, clock=clock, settings=SETTINGS.model_copy(update={"retry_period": 0.8}))):
+        assert clock.now == SETTINGS.duration, "not at the end of a retry period, which would be 3.2 s"
 
 
 def test_expired_holders_that_were_not_forgotten_stay_recorded(server: FakeApiserver) -> None:
