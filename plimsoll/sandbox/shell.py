@@ -36,9 +36,10 @@ def environ(folder: Folder, settings: Settings, state: State, user: str) -> dict
         "PULUMI_PYTHON_CMD": sys.executable,
     }
     if settings.provider == "attached":
-        port = state.port_of("provider-controller" if user == "controller" else "provider")
-        variables["PULUMI_DEBUG_PROVIDERS"] = f"kubernetes:{port}"
         variables["PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION"] = "true"
+        if user == "admin":
+            # Its provider has the admin's permissions. `plimsoll run` and other writers serve their own.
+            variables["PULUMI_DEBUG_PROVIDERS"] = f"kubernetes:{state.port_of('provider')}"
     return variables
 
 

@@ -138,14 +138,12 @@ def karpenter(folder: Folder, ports: Mapping[str, int]) -> Process:
     )
 
 
-def provider(folder: Folder, user: str) -> Process:
-    """The Kubernetes provider to which Pulumi attaches, with the permissions of `user`. It writes its port to a
-    file."""
-    name = "provider" if user == "admin" else f"provider-{user}"
-    port_file = folder.path / f"{name}.port"
-    kubeconfig = str(folder.kubeconfig(user))
+def provider(folder: Folder) -> Process:
+    """The Kubernetes provider to which Pulumi attaches, with the admin's permissions. It writes its port to a file."""
+    port_file = folder.path / "provider.port"
+    kubeconfig = str(folder.kubeconfig("admin"))
     return Process(
-        name,
+        "provider",
         (sys.executable, "-m", "plimsoll.provider", "--kubeconfig", kubeconfig, "--port-file", str(port_file)),
         ready_file=port_file,
         # The provider renders charts with helm.
@@ -157,7 +155,7 @@ def after_apiserver(folder: Folder, ports: Mapping[str, int], settings: Settings
     """The processes that start concurrently as soon as the apiserver answers."""
     started = [kube_controller_manager(folder, ports), kube_scheduler(folder, ports), kwok(folder, ports)]
     if settings.provider == "attached":
-        started += [provider(folder, "admin"), provider(folder, "controller")]
+        started.append(provider(folder))
     return started
 
 
