@@ -5,12 +5,12 @@ from typing import Final
 from pydantic import Field
 
 from plimsoll.model.kai import ReservationSettings
-from plimsoll.model.meta import Declared
+from plimsoll.model.meta import Described
 
 SCHEDULER: Final = "plimsoll"
 
 
-class BinderSettings(Declared):
+class BinderSettings(Described):
     """Which pods the binder binds, and how long it waits."""
 
     reservation: ReservationSettings

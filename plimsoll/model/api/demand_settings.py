@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 from plimsoll.labels import GROUP, is_label_key
 from plimsoll.model import tensor_fusion
 from plimsoll.model.api.shared_devices import NOT_SHARED, DeviceSharing, SharedDevices
-from plimsoll.model.meta import Declared
+from plimsoll.model.meta import Described
 
 TRIGGER_NAMESPACE: Final = "plimsoll-triggers"
 KAI_NAMESPACES: Final = ("kai-scale-adjust", "kai-resource-reservation", "runai-reservation")
@@ -38,7 +38,7 @@ class DemandProvisioner(StrEnum):
     PROVISIONING_REQUEST = "provisioning-request"
 
 
-class Headroom(Declared):
+class Headroom(Described):
     """Nodes that are kept ready in advance. The autoscaler replaces them when pods use them."""
 
     name: str = Field(min_length=1, max_length=40, pattern=_DNS_LABEL)
@@ -49,7 +49,7 @@ class Headroom(Declared):
     nodes: int = Field(ge=1, le=1000)
 
 
-class DemandSettings(Declared):
+class DemandSettings(Described):
     provisioner: DemandProvisioner = DemandProvisioner.NONE
     """`none`: demand is planned and reported, and no capacity is requested."""
     schedulers: tuple[Annotated[str, Field(min_length=1, max_length=253)], ...] = Field(

@@ -16,7 +16,7 @@ from plimsoll.model.api.model_hub import ModelHub
 from plimsoll.model.api.model_parameters import DeclaredPreset
 from plimsoll.model.api.policies import Policies
 from plimsoll.model.api.workspace_parts import Weights
-from plimsoll.model.meta import Condition, Declared, ObservedObject, Reported
+from plimsoll.model.meta import Condition, Described, ObservedObject, Reported
 
 
 class Provisioner(StrEnum):
@@ -27,7 +27,7 @@ class Provisioner(StrEnum):
     STATIC_NODEPOOL = "static-nodepool"
 
 
-class NodeClassRef(Declared):
+class NodeClassRef(Described):
     """The cloud's node class that NodeClaims refer to (karpenter.sh/v1 nodeClassRef)."""
 
     group: str
@@ -35,13 +35,13 @@ class NodeClassRef(Declared):
     name: str = "default"
 
 
-class DeclaredTaint(Declared):
+class DeclaredTaint(Described):
     key: str
     value: str = ""
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] = "NoSchedule"
 
 
-class Limits(Declared):
+class Limits(Described):
     """Upper limits of the environment; absent means unlimited."""
 
     gpus: int | None = Field(default=None, ge=0)
@@ -55,7 +55,7 @@ class Limits(Declared):
     """NodeClaims and workloads that one Plan may delete; the others wait for the next one."""
 
 
-class NamespaceAccess(Declared):
+class NamespaceAccess(Described):
     """What Workspaces of some namespaces may use. An absent list allows everything, an empty one nothing."""
 
     namespaces: tuple[str, ...] = Field(min_length=1)
@@ -70,7 +70,7 @@ class NamespaceAccess(Declared):
         return self.node_pools is None or name in self.node_pools
 
 
-class NodeClaims(Declared):
+class NodeClaims(Described):
     """How NodeClaims are created."""
 
     node_class_ref: NodeClassRef | None = None
@@ -96,7 +96,7 @@ class NodeClaims(Declared):
     """The longest pause."""
 
 
-class EnvironmentSpec(Declared):
+class EnvironmentSpec(Described):
     node_auto_provisioning: Literal["enabled", "disabled"] = "disabled"
     provisioner: Provisioner | None = None
     """Absent: `byo` where auto-provisioning is disabled, `nodeclaim` where it is enabled."""

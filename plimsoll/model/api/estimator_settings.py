@@ -4,12 +4,12 @@ from typing import Annotated
 
 from pydantic import Field
 
-from plimsoll.model.meta import Declared
+from plimsoll.model.meta import Described
 
 Share = Annotated[float, Field(gt=0, le=1)]
 
 
-class EstimatorSettings(Declared):
+class EstimatorSettings(Described):
     """Each absent field has the estimator's default, which is KAITO's."""
 
     utilization: Share | None = None

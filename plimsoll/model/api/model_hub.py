@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 from pydantic import Field, ValidationError
 
 from plimsoll.model.api.model_parameters import DeclaredPreset
-from plimsoll.model.meta import Declared
+from plimsoll.model.meta import Described
 
 MODELS_NAMESPACE: Final = "plimsoll-system"
 MODELS_NAME: Final = "plimsoll-models"
@@ -16,7 +16,7 @@ MODELS_NAME: Final = "plimsoll-models"
 Organization = Annotated[str, Field(min_length=1, max_length=96)]
 
 
-class ModelHub(Declared):
+class ModelHub(Described):
     """The hub from which the controller reads models, with Hugging Face's URL layout."""
 
     endpoint: str = Field(

@@ -4,10 +4,10 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from plimsoll.model.meta import Declared
+from plimsoll.model.meta import Described
 
 
-class ModelParameters(Declared):
+class ModelParameters(Described):
     """The data of a model: the size of its files, and its `config.json`."""
 
     size_gib: Annotated[float, Field(gt=0, le=1_000_000)] = Field(alias="sizeGiB")

@@ -5,20 +5,20 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from plimsoll.model.meta import Declared
+from plimsoll.model.meta import Described
 
 Pattern = Annotated[str, Field(min_length=1, max_length=253)]
 """A name, or a prefix followed by `*`."""
 
 
-class RuleSetting(Declared):
+class RuleSetting(Described):
     severity: Literal["error", "warning", "off"] | None = None
     """Absent: that of the rule. `warning` is reported and refuses nothing; `off` disables the rule."""
     options: dict[str, Any] = Field(default_factory=dict)
     """Options of the rule, as shown by `plimsoll policy list`."""
 
 
-class Exemption(Declared):
+class Exemption(Described):
     """Objects that are exempt from a rule, for a reason and until a date. At least one of kind, namespace and name is
     required."""
 
@@ -46,7 +46,7 @@ class Exemption(Declared):
         )
 
 
-class Policies(Declared):
+class Policies(Described):
     admission: Literal["deny", "audit", "off"] = "audit"
     """What the cluster does with an object that breaks a rule of severity error: reject it, warn and write an audit
     annotation, or admit it. Rules of severity warning only warn."""

@@ -5,7 +5,7 @@ from typing import Annotated, Final, NamedTuple
 from pydantic import AfterValidator, Field
 
 from plimsoll.labels import is_label_key
-from plimsoll.model.meta import Declared
+from plimsoll.model.meta import Described
 
 
 class DeviceSharing(NamedTuple):
@@ -26,7 +26,7 @@ def _extended(resource: str) -> str:
     return resource
 
 
-class SharedDevices(Declared):
+class SharedDevices(Described):
     """Devices that the nodes of a NodePool will have in place of whole GPUs, and for which capacity is requested.
 
     They must be what the device plugin of the nodes announces.

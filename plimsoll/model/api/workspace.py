@@ -14,7 +14,7 @@ from plimsoll.model.api.provisioning import Provisioning
 from plimsoll.model.api.workspace_parts import Adapter, Partition, Preset, ServiceSettings, Tuning, Weights
 from plimsoll.model.meta import (
     Condition,
-    Declared,
+    Described,
     LabelSelector,
     Observed,
     ObservedObject,
@@ -32,7 +32,7 @@ PRESET_ONLY: Final = (
 ADAPTERS_TWICE: Final = "two adapters have the same name: every source.name must be unique"
 
 
-class Inference(Declared):
+class Inference(Described):
     """What to run: a preset, or a pod template."""
 
     preset: Preset | None = None
@@ -77,7 +77,7 @@ class Inference(Declared):
         return self
 
 
-class Resource(Declared):
+class Resource(Described):
     """Which nodes: existing ones by selector, or provisioned ones by instance type."""
 
     instance_type: str | None = Field(default=None, max_length=63)
@@ -100,7 +100,7 @@ class Resource(Declared):
         return value or None
 
 
-class WorkspaceSpec(Declared):
+class WorkspaceSpec(Described):
     resource: Resource = Resource()
     inference: Inference | None = None
     tuning: Tuning | None = None

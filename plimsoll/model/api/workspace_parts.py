@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import Field, model_validator
 
 from plimsoll.model.api.model_parameters import ModelParameters
-from plimsoll.model.meta import Declared
+from plimsoll.model.meta import Described
 
 SOURCE_NEEDS_ONE: Final = "a source needs exactly one of image, volumeSource and urls"
 ADAPTER_NEEDS_NAME: Final = "an adapter's source needs a name"
@@ -13,7 +13,7 @@ ADAPTER_NEEDS_NAME: Final = "an adapter's source needs a name"
 Name = Annotated[str, Field(min_length=1, max_length=253)]
 
 
-class DataSource(Declared):
+class DataSource(Described):
     """Source of data."""
 
     name: str | None = Field(default=None, max_length=253, pattern=r"^[A-Za-z0-9]([-._A-Za-z0-9]*[A-Za-z0-9])?$")
@@ -32,7 +32,7 @@ class DataSource(Declared):
         return self
 
 
-class Adapter(Declared):
+class Adapter(Described):
     source: DataSource
     strength: str | None = Field(default=None, max_length=16, pattern=r"^(0(\.[0-9]+)?|1(\.0+)?)$")
     """Multiplier of the weights, 0 to 1, as text."""
@@ -48,7 +48,7 @@ MIG_NEEDS_PROFILE: Final = "a partition of mode mig needs a profile, and no coun
 ACCELERATOR_NEEDS_COUNT: Final = "a partition of mode accelerator needs a count, and no profile"
 
 
-class Partition(Declared):
+class Partition(Described):
     """A MIG slice (NVIDIA's Multi-Instance GPU), or some of a node's GPUs."""
 
     mode: Literal["mig", "accelerator"]
@@ -66,19 +66,19 @@ class Partition(Declared):
         return self
 
 
-class PresetOptions(Declared):
+class PresetOptions(Described):
     model_access_secret: str | None = Field(default=None, min_length=1, max_length=253)
     """Secret in the Workspace's namespace whose key HF_TOKEN grants access to the model on Hugging Face."""
 
 
-class Preset(Declared):
+class Preset(Described):
     name: str = Field(min_length=1, max_length=253)
     preset_options: PresetOptions | None = None
     parameters: ModelParameters | None = None
     """Data of the model, for a model that is not known by its name, or to correct the catalog."""
 
 
-class Weights(Declared):
+class Weights(Described):
     """Where the model's files are kept. Absent: on the node's disk, as long as the pod exists."""
 
     volume_source: dict[str, Any]
@@ -89,7 +89,7 @@ class Weights(Declared):
     then downloaded."""
 
 
-class ServiceSettings(Declared):
+class ServiceSettings(Described):
     """The Service of a preset's replicas."""
 
     enabled: bool = True
@@ -101,7 +101,7 @@ class ServiceSettings(Declared):
 OUTPUT_NEEDS_ONE: Final = "an output needs exactly one of image and volumeSource"
 
 
-class DataDestination(Declared):
+class DataDestination(Described):
     """Destination of the tuned weights."""
 
     image: str | None = Field(default=None, min_length=1, max_length=1024)
@@ -115,7 +115,7 @@ class DataDestination(Declared):
         return self
 
 
-class Tuning(Declared):
+class Tuning(Described):
     preset: Preset | None = None
     method: Literal["lora", "qlora"] | None = None
     config: str | None = Field(default=None, min_length=1, max_length=253)

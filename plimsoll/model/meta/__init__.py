@@ -2,6 +2,7 @@
 
 from plimsoll.model.meta.base import (
     Declared,
+    Described,
     Observed,
     ObservedObject,
     PositiveInt,
@@ -29,6 +30,7 @@ __all__ = [
     "OWN",
     "Condition",
     "Declared",
+    "Described",
     "Finding",
     "HostRequest",
     "LabelRequirement",

@@ -59,7 +59,6 @@ class Declared(BaseModel):
         alias_generator=to_camel,
         populate_by_name=True,
         strict=False,
-        use_attribute_docstrings=True,
     )
 
     def manifest(self) -> dict[str, Any]:
@@ -70,6 +69,13 @@ class Declared(BaseModel):
         """The fields that are set, and defaults of the others; empty values are left out."""
         manifest = _without_empty(self.model_dump(mode="json", by_alias=True))
         return manifest if isinstance(manifest, dict) else {}
+
+
+class Described(Declared):
+    """A declared value of our kinds. Docstrings of fields are their descriptions in the schema."""
+
+    # Not for all that is declared: to read the docstrings of a class takes about 2 ms at import.
+    model_config = ConfigDict(use_attribute_docstrings=True)
 
 
 class Observed(BaseModel):
@@ -95,8 +101,7 @@ class Observed(BaseModel):
 class Reported(Observed):
     """A part of a status that the engine writes. Docstrings of fields are their descriptions in the schema."""
 
-    # Not for all that is observed: to read the docstrings of a class takes about 2 ms at import.
-    model_config = ConfigDict(use_attribute_docstrings=True)
+    model_config = ConfigDict(use_attribute_docstrings=True)  # see Described
 
 
 class ObservedObject(Observed):
