@@ -28,6 +28,7 @@ CLI = [sys.executable, "-c", "from plimsoll.cli import main; main()"]
 OURS = f"/apis/{API_VERSION}"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 NODE_CLAIMS = "/apis/karpenter.sh/v1/nodeclaims"
+DISPATCHED = "apiserver_flowcontrol_dispatched_requests_total"
 SERVED_SECONDS = 60.0
 SETTLE_SECONDS = 900.0
 EVERYTHING = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"], "namespaces": ["*"], "clusterScope": True}
@@ -118,13 +119,12 @@ def requests(connection: Connection) -> dict[str, int]:
     """Requests of the controller so far, by FlowSchema. Reading the metrics does not count."""
     made = dict.fromkeys(SCHEMAS, 0)
     with connection.stream("/metrics", query={}, read_timeout=30.0, accept="text/plain") as response:
-        text = response.read().decode()
-    for family in text_string_to_metric_families(text):
+        lines = response.read().decode().splitlines()
+    # To parse all metrics of an apiserver takes a second of CPU.
+    ours = [line for line in lines if line.startswith(DISPATCHED)]
+    for family in text_string_to_metric_families("\n".join([*ours, ""])):
         for sample in family.samples:
-            if (
-                sample.name == "apiserver_flowcontrol_dispatched_requests_total"
-                and sample.labels["flow_schema"] in made
-            ):
+            if sample.labels["flow_schema"] in made:
                 made[sample.labels["flow_schema"]] += int(sample.value)
     return made
 
