@@ -7,7 +7,7 @@ export UV_SYSTEM_CERTS := 1
 unexport PYTHONDONTWRITEBYTECODE
 UV ?= $(shell command -v uv || echo $(CURDIR)/.uv/bin/uv)
 RUN := source .venv/bin/activate &&
-# As many processes as there are cores, as far as the memory goes (tests/conftest.py).
+# A process for each core and one more, as far as the memory goes (tests/conftest.py).
 PYTEST := $(RUN) pytest --numprocesses auto --dist loadgroup
 # Limits `make test`, `make test-unit` and `make fuzz`, as in `make test TESTS=tests/packing`.
 TESTS ?=

@@ -38,8 +38,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """Processes for `--numprocesses auto`: one for each core, as far as the memory allows."""
-    return max(1, min(os.cpu_count() or 1, available_memory() // (_MEMORY_PER_PROCESS_GIB * _GIB)))
+    """Processes for `--numprocesses auto`, as far as the memory allows: one for each core, and one more, because tests
+    wait for sandboxes, browsers and other programs."""
+    wanted = (os.cpu_count() or 1) + 1
+    return max(1, min(wanted, available_memory() // (_MEMORY_PER_PROCESS_GIB * _GIB)))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

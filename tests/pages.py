@@ -56,7 +56,7 @@ class Page:
             ["bash", "-euo", "pipefail", "-c", f"trap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n{script}"],
             cwd=checkout,
             # Most of what a page installs is never imported.
-            env={**kept, "PATH": f"{_tools(checkout)}:{_SYSTEM}", "COLUMNS": "200", "PIP_NO_COMPILE": "1"},
+            env={**kept, "PATH": f"{_tools(checkout)}:{_SYSTEM}", "COLUMNS": "200", "PIP_COMPILE": "0"},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

@@ -1,6 +1,7 @@
 """Objects of other projects' kinds that the components declare are valid by those kinds' definitions, from their Go
 modules."""
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +32,15 @@ def assert_valid(definition: Path, resource: dict[str, Any]) -> None:
     """Validates against the schema of the object's version; unknown fields are refused."""
     if not definition.exists():
         pytest.skip(f"{definition.name} is not installed: plimsoll sandbox install --trainer")
-    versions = yaml.safe_load(definition.read_text())["spec"]["versions"]
-    version = next(each for each in versions if each["name"] == resource["apiVersion"].rpartition("/")[2])
-    jsonschema.validate(resource, _closed(version["schema"]["openAPIV3Schema"]))
+    _validator(definition, resource["apiVersion"].rpartition("/")[2]).validate(resource)
+
+
+@cache
+def _validator(definition: Path, version: str) -> jsonschema.Draft202012Validator:
+    """Some definitions have a megabyte of YAML, for which the loader in Python needs seconds."""
+    versions = yaml.load(definition.read_text(), Loader=yaml.CSafeLoader)["spec"]["versions"]
+    found = next(each for each in versions if each["name"] == version)
+    return jsonschema.Draft202012Validator(_closed(found["schema"]["openAPIV3Schema"]))
 
 
 def _closed(schema: Any) -> Any:

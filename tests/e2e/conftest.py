@@ -14,6 +14,7 @@ from plimsoll.sandbox.parts import part
 from tests.awaiting import await_condition
 from tests.e2e.admission.objects import prepare_admission
 from tests.e2e.cluster.kube import Kube
+from tests.e2e.cluster.nodes import bring_nodes
 from tests.e2e.cluster.sandboxes import take_down_sandboxes, up_sandbox
 
 _LOG_LINES = 30
@@ -24,8 +25,11 @@ _SHARED = {
     "claims_sandbox": "claims",
     "demand_sandbox": "demand",
     "nap_sandbox": "byo and nap",
+    "workspaces_sandbox": "workspaces",
 }
 """Groups of tests, by the sandbox that they share."""
+_APART = {"tests/e2e/test_benchmarks.py", "tests/e2e/test_guides.py"}
+"""Files of which each test starts its own sandbox: they would be the longest groups."""
 
 
 def _group_of(item: pytest.Item) -> str | None:
@@ -34,7 +38,8 @@ def _group_of(item: pytest.Item) -> str | None:
     if item.get_closest_marker("e2e") is None:
         return None
     shared = sorted(_SHARED.keys() & set(getattr(item, "fixturenames", ())))
-    return _SHARED[shared[0]] if shared else item.nodeid.partition("::")[0]
+    file = item.nodeid.partition("::")[0]
+    return _SHARED[shared[0]] if shared else item.nodeid if file in _APART else file
 
 
 # First, as xdist reads the groups in this hook.
@@ -123,6 +128,25 @@ def _declare_environment(sandbox: Sandbox, folder: Path) -> None:
     declare(Stage.on(sandbox, folder), "sandbox-nap")
     with closing(Kube(sandbox.kubeconfig)) as cluster:
         cluster.delete("plimsoll.dev/v1alpha1", "Workspace", "chat", "inference")
+
+
+@pytest.fixture(scope="session")
+def workspaces_sandbox(sandbox_home: Path) -> Iterator[Sandbox]:
+    """A cluster for existing nodes and their Workspaces, without Karpenter."""
+    yield from up_sandbox("workspaces", karpenter=False)
+
+
+@pytest.fixture(scope="session")
+def workspaces_stage(workspaces_sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Stage:
+    """The environment of `workspaces_sandbox`, declared by `pulumi up`, with two nodes for its Workspace `phi` and one
+    of another kind, for which its Workspace `mixed` is refused. Its tests leave no other Workspaces."""
+    folder = tmp_path_factory.mktemp("workspaces")
+    stage = Stage.on(workspaces_sandbox, folder)
+    bring_nodes(
+        stage, folder, "a100-0,96000,1179648,8,A100-80GB", "a100-1,96000,1179648,8,A100-80GB", "t4-0,48000,196608,4,T4"
+    )
+    declare(stage, "sandbox")
+    return stage
 
 
 @pytest.fixture(scope="session")

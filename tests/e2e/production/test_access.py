@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import closing
-from typing import Any
 
 import pytest
 
@@ -10,10 +9,9 @@ from plimsoll.components import AGGREGATED
 from plimsoll.kube import RequestError
 from plimsoll.model.api import EnvironmentSpec, tenancy_violation
 from plimsoll.policy import RULES
+from plimsoll.sandbox import Sandbox
 from tests.awaiting import await_condition
-from tests.e2e.cluster.kinds import define_kinds
 from tests.e2e.cluster.kube import Kube, Manifest
-from tests.e2e.cluster.sandboxes import up_sandbox
 
 pytestmark = pytest.mark.e2e
 
@@ -24,12 +22,13 @@ NC24 = "Standard_NC24ads_A100_v4"
 
 
 @pytest.fixture(scope="module")
-def cluster(sandbox_home: Any) -> Iterator[Kube]:
-    """The CRDs, and the rule as a policy."""
-    for sandbox in up_sandbox("access", karpenter=False):
-        with closing(Kube(sandbox.kubeconfig)) as kube:
-            define_kinds(kube)
-            yield kube
+def cluster(admission_sandbox: Sandbox) -> Iterator[Kube]:
+    """The CRDs."""
+    with closing(Kube(admission_sandbox.kubeconfig)) as kube:
+        yield kube
+        kube.delete(API, "Environment", "test")
+        for kind in ("ValidatingAdmissionPolicyBinding", "ValidatingAdmissionPolicy"):
+            kube.delete(ADMISSION, kind, "access")
 
 
 def policy() -> Manifest:

@@ -1,31 +1,25 @@
 """Invalid settings and environments of the controller: each is a clear error with exit code 1, and nothing is applied
 partially."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import yaml
 
-from demo.stage import Stage, declare
+from demo.stage import Stage
 from demo.working_copy import make
 from plimsoll.sandbox import Sandbox
 from plimsoll.sandbox.processes import LOOPBACK, hold_port, port_of
 from tests.e2e.cluster.kube import Kube
-from tests.e2e.cluster.sandboxes import up_sandbox
 
 pytestmark = pytest.mark.e2e
 
 
 @pytest.fixture(scope="module")
-def sandbox(sandbox_home: Path) -> Iterator[Sandbox]:
-    yield from up_sandbox("bad", karpenter=False)
-
-
-@pytest.fixture(scope="module")
-def stage(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Stage:
-    folder = tmp_path_factory.mktemp("bad")
-    return Stage.on(sandbox, folder)
+def stage(byo_sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Stage:
+    """A cluster in which nothing is declared."""
+    return Stage.on(byo_sandbox, tmp_path_factory.mktemp("bad"))
 
 
 def message(stage: Stage, *command: str, **environ: str) -> str:
@@ -37,7 +31,6 @@ def message(stage: Stage, *command: str, **environ: str) -> str:
 
 
 def test_a_missing_definition_names_the_foundation(stage: Stage) -> None:
-    """The first test of this file, because nothing is declared in the cluster yet."""
     assert "foundation" in message(stage, "plimsoll", "status")
 
 
@@ -46,8 +39,8 @@ def test_no_kubeconfig(stage: Stage, tmp_path: Path) -> None:
         assert "kubeconfig" in message(stage, "plimsoll", command, KUBECONFIG=str(tmp_path / "none"))
 
 
-def test_an_unreachable_cluster(stage: Stage, sandbox: Sandbox, tmp_path: Path) -> None:
-    kubeconfig = yaml.safe_load(sandbox.kubeconfig.read_text())
+def test_an_unreachable_cluster(stage: Stage, byo_sandbox: Sandbox, tmp_path: Path) -> None:
+    kubeconfig = yaml.safe_load(byo_sandbox.kubeconfig.read_text())
     elsewhere = tmp_path / "kubeconfig"
     with hold_port() as nobody:
         kubeconfig["clusters"][0]["cluster"]["server"] = f"https://{LOOPBACK}:{port_of(nobody)}"
@@ -56,8 +49,8 @@ def test_an_unreachable_cluster(stage: Stage, sandbox: Sandbox, tmp_path: Path) 
             assert "cannot be reached" in message(stage, "plimsoll", *command.split(), KUBECONFIG=str(elsewhere))
 
 
-def test_a_wrong_token(stage: Stage, sandbox: Sandbox, tmp_path: Path) -> None:
-    kubeconfig = yaml.safe_load(sandbox.kubeconfig.read_text())
+def test_a_wrong_token(stage: Stage, byo_sandbox: Sandbox, tmp_path: Path) -> None:
+    kubeconfig = yaml.safe_load(byo_sandbox.kubeconfig.read_text())
     kubeconfig["users"][0]["user"] = {"token": "not-a-token"}
     wrong = tmp_path / "kubeconfig"
     wrong.write_text(yaml.safe_dump(kubeconfig))
@@ -89,7 +82,7 @@ def test_a_work_folder_that_cannot_be_written(stage: Stage, tmp_path: Path) -> N
     ],
 )
 def test_a_wrong_setting_of_a_stack_is_named_and_nothing_is_applied(
-    stage: Stage, sandbox: Sandbox, kube: Callable[..., Kube], tmp_path: Path, path: str, value: str, says: str
+    stage: Stage, byo_sandbox: Sandbox, kube: Callable[..., Kube], tmp_path: Path, path: str, value: str, says: str
 ) -> None:
     project = Stage(stage.sandbox, make(tmp_path / "project"), stage.environs, stage.log)
     project.run("pulumi", "stack", "init", "sandbox")
@@ -99,23 +92,6 @@ def test_a_wrong_setting_of_a_stack_is_named_and_nothing_is_applied(
         assert says in text
         assert "Pulumi.sandbox.yaml" in text
         assert "Traceback" not in text
-        assert kube(sandbox).get("v1", "Namespace", "inference") is None
+        assert kube(byo_sandbox).get("v1", "Namespace", "inference") is None
     finally:
         project.run("pulumi", "stack", "rm", "--yes", "--force", "sandbox")
-
-
-def test_a_workspace_with_an_unknown_field_is_refused_by_the_cluster(stage: Stage) -> None:
-    declare(stage, "sandbox")
-    manifest = stage.log.parent / "unknown.yaml"
-    manifest.write_text(
-        yaml.safe_dump(
-            {
-                "apiVersion": "plimsoll.dev/v1alpha1",
-                "kind": "Workspace",
-                "metadata": {"name": "unknown", "namespace": "inference"},
-                "spec": {"resource": {"counts": 3}, "inference": {"preset": {"name": "phi-4"}}},
-            }
-        )
-    )
-    text = stage.run("kubectl", "create", "-f", str(manifest), expect=1)
-    assert 'unknown field "spec.resource.counts"' in text

@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 import pytest
 
-from demo.stage import Stage, declare
+from demo.stage import Stage
 from plimsoll.kube import RequestError
 from plimsoll.model.api import CAPACITY_GATE
 from plimsoll.sandbox import Sandbox
@@ -17,49 +17,29 @@ from tests.awaiting import await_condition
 from tests.e2e.cluster.conditions import condition
 from tests.e2e.cluster.controller import Controller, controller
 from tests.e2e.cluster.kube import Kube
-from tests.e2e.cluster.sandboxes import up_sandbox
 from tests.model_hub.hub import a_hub
 
 pytestmark = pytest.mark.e2e
 
 API = "plimsoll.dev/v1alpha1"
-NODES = """sn,cpu_milli,memory_mib,gpu,model
-a100-0,96000,1179648,8,A100-80GB
-a100-1,96000,1179648,8,A100-80GB
-t4-0,48000,196608,4,T4
-"""
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("brought")
+def stage(workspaces_stage: Stage) -> Stage:
+    return workspaces_stage
 
 
 @pytest.fixture(scope="module")
-def sandbox(sandbox_home: Path) -> Iterator[Sandbox]:
-    yield from up_sandbox("brought", karpenter=False)
-
-
-@pytest.fixture(scope="module")
-def stage(sandbox: Sandbox, folder: Path) -> Stage:
-    """The environment of the sandbox, declared by `pulumi up`."""
-    nodes = folder / "nodes.csv"
-    nodes.write_text(NODES)
-    stage = Stage.on(sandbox, folder)
-    stage.run("plimsoll", "sandbox", "nodes", "--name", sandbox.name, "--from", str(nodes))
-    declare(stage, "sandbox")
-    return stage
-
-
-@pytest.fixture(scope="module")
-def running(stage: Stage, sandbox: Sandbox, folder: Path) -> Iterator[Controller]:
-    with controller(sandbox, folder) as running:
+def running(
+    stage: Stage, workspaces_sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Controller]:
+    with controller(workspaces_sandbox, tmp_path_factory.mktemp("byo")) as running:
         yield running
 
 
 @pytest.fixture
-def cluster(kube: Callable[..., Kube], sandbox: Sandbox, running: Controller) -> Kube:
-    return kube(sandbox)
+def cluster(kube: Callable[..., Kube], workspaces_sandbox: Sandbox, running: Controller) -> Kube:
+    return kube(workspaces_sandbox)
 
 
 def resource_ready(cluster: Kube, name: str) -> dict[str, Any]:
@@ -141,6 +121,15 @@ def test_status_and_plan_show_the_verdicts(stage: Stage, cluster: Kube) -> None:
     plan = orjson.loads(stage.run("plimsoll", "plan", "--output", "json", expect=2))
     assert {each["name"]: each["accepted"] for each in plan["verdicts"]} == {"phi": True, "mixed": False}
     assert not plan["create"] and not plan["delete"]
+
+
+def test_a_workspace_with_an_unknown_field_is_refused_by_the_cluster(stage: Stage, tmp_path: Path) -> None:
+    spec = {"resource": {"counts": 3}, "inference": {"preset": {"name": "phi-4"}}}
+    metadata = {"name": "unknown", "namespace": "inference"}
+    manifest = tmp_path / "unknown.json"
+    manifest.write_bytes(orjson.dumps({"apiVersion": API, "kind": "Workspace", "metadata": metadata, "spec": spec}))
+    text = stage.run("kubectl", "create", "-f", str(manifest), expect=1)
+    assert 'unknown field "spec.resource.counts"' in text
 
 
 def a_share(name: str) -> dict[str, Any]:

@@ -6,22 +6,20 @@ from typing import Any
 
 import pytest
 
-from demo.stage import Stage, declare
+from demo.stage import Stage
 from plimsoll.sandbox import Sandbox
 from tests.awaiting import await_condition
 from tests.e2e.cluster.conditions import condition
 from tests.e2e.cluster.controller import Controller, controller
 from tests.e2e.cluster.kube import Kube, Manifest
-from tests.e2e.cluster.sandboxes import up_sandbox
+from tests.e2e.cluster.nodes import bring_nodes
 
 pytestmark = pytest.mark.e2e
 
 API = "plimsoll.dev/v1alpha1"
 NAMESPACE = "inference"
-HEADER = "sn,cpu_milli,memory_mib,gpu,model\n"
-NODE = "v100-{},96000,786432,8,V100M32\n"
-OTHER = "t4-0,48000,196608,4,T4\n"
-"""Of another kind: the environment's own Workspace over all GPU nodes is refused, and takes none of the pool."""
+POOL = "siblings"
+NODE = "sibling-{},96000,786432,8,V100M32"
 
 
 @pytest.fixture(scope="module")
@@ -30,40 +28,26 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def sandbox(sandbox_home: Path) -> Iterator[Sandbox]:
-    yield from up_sandbox("siblings", karpenter=False)
+def stage(workspaces_stage: Stage, folder: Path) -> Stage:
+    """An environment with a pool of three nodes."""
+    bring_nodes(workspaces_stage, folder, *map(NODE.format, range(3)), pool=POOL)
+    return workspaces_stage
 
 
 @pytest.fixture(scope="module")
-def stage(sandbox: Sandbox, folder: Path) -> Stage:
-    """The environment of the sandbox, with a pool of three nodes."""
-    stage = Stage.on(sandbox, folder)
-    bring(stage, folder, 0, 1, 2)
-    declare(stage, "sandbox")
-    return stage
-
-
-@pytest.fixture(scope="module")
-def running(stage: Stage, sandbox: Sandbox, folder: Path) -> Iterator[list[Controller]]:
+def running(stage: Stage, workspaces_sandbox: Sandbox, folder: Path) -> Iterator[list[Controller]]:
     """The running controller is the last in the list, so that a test can replace it."""
-    with controller(sandbox, folder) as first:
+    with controller(workspaces_sandbox, folder) as first:
         loops = [first]
         yield loops
+        stage.run("kubectl", "delete", "workspaces", "-n", NAMESPACE, "younger", "youngest", "probe")
         for loop in loops[1:]:
             loop.stop()
 
 
 @pytest.fixture
-def cluster(kube: Callable[..., Kube], sandbox: Sandbox, running: list[Controller]) -> Kube:
-    return kube(sandbox)
-
-
-def bring(stage: Stage, folder: Path, *numbers: int) -> None:
-    table = folder / "nodes.csv"
-    table.write_text(HEADER + OTHER + "".join(NODE.format(number) for number in numbers))
-    stage.run("plimsoll", "sandbox", "nodes", "--name", stage.sandbox, "--from", str(table))
-    for number in numbers:
-        stage.run("kubectl", "label", "node", f"v100-{number}", "pool=shared")
+def cluster(kube: Callable[..., Kube], workspaces_sandbox: Sandbox, running: list[Controller]) -> Kube:
+    return kube(workspaces_sandbox)
 
 
 def workspace(name: str, replicas: int) -> Manifest:
@@ -73,7 +57,7 @@ def workspace(name: str, replicas: int) -> Manifest:
         "kind": "Workspace",
         "metadata": {"name": name, "namespace": NAMESPACE},
         "spec": {
-            "resource": {"labelSelector": {"matchLabels": {"pool": "shared"}}},
+            "resource": {"labelSelector": {"matchLabels": {"pool": POOL}}},
             "inference": {"replicas": replicas, "template": {"spec": {"containers": [container]}}},
         },
     }
@@ -130,11 +114,11 @@ def test_a_workspace_without_a_free_node_is_refused_with_the_users_of_the_nodes(
 
 
 def test_a_controller_that_takes_over_computes_the_same_allocation(
-    cluster: Kube, running: list[Controller], sandbox: Sandbox, folder: Path
+    cluster: Kube, running: list[Controller], workspaces_sandbox: Sandbox, folder: Path
 ) -> None:
     before = {name: (nodes_of(cluster, name), placed(cluster, name)) for name in ("older", "younger")}
     running[-1].kill()
-    running.append(Controller(sandbox, folder))
+    running.append(Controller(workspaces_sandbox, folder))
     probe = workspace("probe", 1)
     probe["spec"]["resource"]["labelSelector"] = {"matchLabels": {"pool": "none"}}
     cluster.apply(probe)
@@ -151,8 +135,8 @@ def test_a_controller_that_takes_over_computes_the_same_allocation(
 
 def test_a_new_node_is_allocated_to_the_workspace_that_lacks_one(cluster: Kube, stage: Stage, folder: Path) -> None:
     older = nodes_of(cluster, "older")
-    bring(stage, folder, 3)
-    assert "v100-3" in at_rest(cluster, "younger", 2)
+    bring_nodes(stage, folder, NODE.format(3), pool=POOL)
+    assert "sibling-3" in at_rest(cluster, "younger", 2)
     assert at_rest(cluster, "older", 2) == older
 
 

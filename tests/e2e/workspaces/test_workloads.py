@@ -1,55 +1,41 @@
 """Workloads on real components: groups of LeaderWorkerSet's own controller, replicas of a HorizontalPodAutoscaler."""
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from demo.stage import Stage, declare
+from demo.stage import Stage
 from plimsoll.sandbox import Sandbox
 from tests.awaiting import await_condition
-from tests.e2e.cluster.conditions import condition
+from tests.e2e.cluster.conditions import condition, is_ready
 from tests.e2e.cluster.controller import Controller, controller
 from tests.e2e.cluster.kube import Kube, Manifest
-from tests.e2e.cluster.sandboxes import up_sandbox
+from tests.e2e.cluster.nodes import bring_nodes
 
 pytestmark = pytest.mark.e2e
 
 API = "plimsoll.dev/v1alpha1"
 NAMESPACE = "inference"
 GROUPS = ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet")
-NODES = "sn,cpu_milli,memory_mib,gpu,model\nt4-0,48000,196608,4,T4\n" + "".join(
-    f"v100-{number},96000,786432,8,V100M32\n" for number in range(3)
-)
-"""Two kinds: the environment's own Workspace over all GPU nodes is refused, and takes none of the pool."""
+POOL = "workloads"
+NODES = tuple(f"v100-{number},96000,786432,8,V100M32" for number in range(3))
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("workloads")
-
-
-@pytest.fixture(scope="module")
-def sandbox(sandbox_home: Path) -> Iterator[Sandbox]:
-    yield from up_sandbox("workloads", karpenter=False)
-
-
-@pytest.fixture(scope="module")
-def running(sandbox: Sandbox, folder: Path) -> Iterator[Controller]:
+def running(
+    workspaces_stage: Stage, workspaces_sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Controller]:
     """The controller, on an environment with a pool of three nodes."""
-    stage = Stage.on(sandbox, folder)
-    (folder / "nodes.csv").write_text(NODES)
-    stage.run("plimsoll", "sandbox", "nodes", "--name", stage.sandbox, "--from", str(folder / "nodes.csv"))
-    stage.run("kubectl", "label", "nodes", "v100-0", "v100-1", "v100-2", "pool=shared")
-    declare(stage, "sandbox")
-    with controller(sandbox, folder) as running:
+    folder = tmp_path_factory.mktemp("workloads")
+    bring_nodes(workspaces_stage, folder, *NODES, pool=POOL)
+    with controller(workspaces_sandbox, folder) as running:
         yield running
 
 
 @pytest.fixture
-def cluster(kube: Callable[..., Kube], sandbox: Sandbox, running: Controller) -> Kube:
-    return kube(sandbox)
+def cluster(kube: Callable[..., Kube], workspaces_sandbox: Sandbox, running: Controller) -> Kube:
+    return kube(workspaces_sandbox)
 
 
 def workspace(name: str, **inference: Any) -> Manifest:
@@ -57,7 +43,7 @@ def workspace(name: str, **inference: Any) -> Manifest:
         "apiVersion": API,
         "kind": "Workspace",
         "metadata": {"name": name, "namespace": NAMESPACE},
-        "spec": {"resource": {"labelSelector": {"matchLabels": {"pool": "shared"}}}, "inference": inference},
+        "spec": {"resource": {"labelSelector": {"matchLabels": {"pool": POOL}}}, "inference": inference},
     }
 
 
@@ -188,9 +174,7 @@ def test_a_served_preset_goes_through_a_rollout_and_is_scaled_by_an_autoscaler(c
 
 
 def _ready(pod: Manifest) -> bool:
-    conditions = pod.get("status", {}).get("conditions") or ()
-    ready = any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
-    return ready and not pod["metadata"].get("deletionTimestamp")
+    return is_ready(pod) and not pod["metadata"].get("deletionTimestamp")
 
 
 def _true(found: dict[str, Any]) -> dict[str, Any] | None:
