@@ -172,7 +172,7 @@ def kubectl(
 @app.command(short_help="Print the variables of a sandbox for a shell to eval.")
 def env(
     name: Name = DEFAULT_NAME,
-    user: Annotated[User, typer.Option(help="User that kubectl and the provider act as.")] = User.ADMIN,
+    user: Annotated[User, typer.Option(help="User that the commands act as.")] = User.ADMIN,
 ) -> None:
     """Print shell commands to eval, so that kubectl, pulumi and plimsoll use a sandbox."""
     for key, value in Sandbox.named(name).environ(user.value).items():

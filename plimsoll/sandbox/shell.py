@@ -37,9 +37,10 @@ def environ(folder: Folder, settings: Settings, state: State, user: str) -> dict
     }
     if settings.provider == "attached":
         variables["PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION"] = "true"
-        if user == "admin":
-            # Its provider has the admin's permissions. `plimsoll run` and other writers serve their own.
-            variables["PULUMI_DEBUG_PROVIDERS"] = f"kubernetes:{state.port_of('provider')}"
+        # The provider has the admin's permissions; `plimsoll run` serves its own. The empty value, which Pulumi takes
+        # as none, replaces that of the admin in a shell which had it.
+        port = state.port_of("provider")
+        variables["PULUMI_DEBUG_PROVIDERS"] = f"kubernetes:{port}" if user == "admin" else ""
     return variables
 
 

@@ -7,7 +7,7 @@ import pytest
 from pydantic import Field
 
 from plimsoll.components.specs import definitions, environment_definition, structural, workspace_definition
-from plimsoll.model.meta import Declared
+from plimsoll.model.meta import Declared, Described
 
 FORBIDDEN = {"$ref", "$defs", "definitions", "anyOf", "oneOf", "allOf", "const", "title", "default", "examples"}
 DEFAULTED = ".spec.inference.replicas"
@@ -87,10 +87,10 @@ def test_descriptions_come_from_the_docstrings() -> None:
 
 
 def test_a_fields_docstring_goes_before_that_of_its_type() -> None:
-    class Part(Declared):
+    class Part(Described):
         """A part."""
 
-    class Whole(Declared):
+    class Whole(Described):
         described: Part = Part()
         """The part that is described."""
         optional: Part | None = None

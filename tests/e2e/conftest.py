@@ -29,7 +29,7 @@ _SHARED = {
 }
 """Groups of tests, by the sandbox that they share."""
 _APART = {"tests/e2e/test_benchmarks.py", "tests/e2e/test_guides.py"}
-"""Files of which each test starts its own sandbox: they would be the longest groups."""
+"""Files whose tests start their own sandboxes: they would be the longest groups."""
 
 
 def _group_of(item: pytest.Item) -> str | None:
@@ -87,7 +87,8 @@ def sandbox_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def byo_sandbox(sandbox_home: Path) -> Iterator[Sandbox]:
-    """A cluster for existing nodes, without Karpenter and its CRDs."""
+    """A cluster for existing nodes, without Karpenter and its CRDs. Its tests define none of our CRDs, and no namespace
+    of our stacks."""
     yield from up_sandbox("byo", karpenter=False)
 
 

@@ -5,12 +5,12 @@ from typing import Final
 from pydantic import Field
 
 from plimsoll.model.kai import ReservationSettings
-from plimsoll.model.meta import Described
+from plimsoll.model.meta import Declared
 
 SCHEDULER: Final = "plimsoll"
 
 
-class BinderSettings(Described):
+class BinderSettings(Declared):
     """Which pods the binder binds, and how long it waits."""
 
     reservation: ReservationSettings

@@ -9,7 +9,7 @@ from typing import Annotated, Final
 from pydantic import Field, model_validator
 
 from plimsoll.labels import GROUP
-from plimsoll.model.meta import Described
+from plimsoll.model.meta import Declared
 
 CAPACITY_GATE: Final = f"{GROUP}/capacity"
 """Name of the gate in a pod's `spec.schedulingGates`."""
@@ -19,7 +19,7 @@ GATE_REMOVED_REASON: Final = f"{GROUP}/capacity-gate-lifted"
 _Name = Annotated[str, Field(min_length=1, max_length=253, pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")]
 
 
-class CapacityGateSpec(Described):
+class CapacityGateSpec(Declared):
     """Which share pods get the gate: those in some namespaces, and those of some queues in every namespace."""
 
     namespaces: tuple[_Name, ...] = ()

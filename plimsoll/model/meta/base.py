@@ -72,9 +72,9 @@ class Declared(BaseModel):
 
 
 class Described(Declared):
-    """A declared value of our kinds. Docstrings of fields are their descriptions in the schema."""
+    """A declared value in a CustomResourceDefinition. Docstrings of fields are their descriptions in its schema."""
 
-    # Not for all that is declared: to read the docstrings of a class takes about 2 ms at import.
+    # Not for everything that is declared: to read the docstrings of a class takes about 2 ms at import.
     model_config = ConfigDict(use_attribute_docstrings=True)
 
 

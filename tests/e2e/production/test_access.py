@@ -23,12 +23,14 @@ NC24 = "Standard_NC24ads_A100_v4"
 
 @pytest.fixture(scope="module")
 def cluster(admission_sandbox: Sandbox) -> Iterator[Kube]:
-    """The CRDs."""
+    """The CRDs. The Environment of the test turns the foundation's policies off."""
     with closing(Kube(admission_sandbox.kubeconfig)) as kube:
         yield kube
-        kube.delete(API, "Environment", "test")
         for kind in ("ValidatingAdmissionPolicyBinding", "ValidatingAdmissionPolicy"):
             kube.delete(ADMISSION, kind, "access")
+        kube.delete(API, "Environment", "test")
+        for role in AGGREGATED:
+            kube.delete(RBAC, "ClusterRole", f"plimsoll-{role}")
 
 
 def policy() -> Manifest:
@@ -81,8 +83,12 @@ def test_the_policy_agrees_with_the_verdict(cluster: Kube) -> None:
             "spec": {**binding, "paramRef": reference},
         }
     )
-    await_condition(lambda: output_text(cluster, workspace("kube-system")), message="the policy is in force")
     environment = EnvironmentSpec.model_validate(spec)
+    await_condition(
+        lambda: "ValidatingAdmissionPolicy 'access'" in output_text(cluster, workspace("kube-system")),
+        message="the policy is in force",
+    )
+    await_condition(lambda: not output_text(cluster, workspace("default", "team")), message="the others are off")
     for namespace, queue, instance_type in (
         ("default", "team", NC24),
         ("default", "", NC24),

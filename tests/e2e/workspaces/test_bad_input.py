@@ -2,6 +2,7 @@
 partially."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,14 +19,19 @@ pytestmark = pytest.mark.e2e
 
 @pytest.fixture(scope="module")
 def stage(byo_sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Stage:
-    """A cluster in which nothing is declared."""
-    return Stage.on(byo_sandbox, tmp_path_factory.mktemp("bad"))
+    """A cluster in which nothing is declared, and a backend without stacks."""
+    folder = tmp_path_factory.mktemp("bad")
+    stage = Stage.on(byo_sandbox, folder)
+    backend = folder / "state"
+    backend.mkdir()
+    environs = {user: {**each, "PULUMI_BACKEND_URL": backend.as_uri()} for user, each in stage.environs.items()}
+    return replace(stage, environs=environs)
 
 
 def message(stage: Stage, *command: str, **environ: str) -> str:
     """The error message of a command that exits with 1, without a traceback."""
     users = {user: {**variables, **environ} for user, variables in stage.environs.items()}
-    text = Stage(stage.sandbox, stage.project, users, stage.log).run(*command, expect=1)
+    text = replace(stage, environs=users).run(*command, expect=1)
     assert "Traceback" not in text
     return text
 
@@ -84,7 +90,7 @@ def test_a_work_folder_that_cannot_be_written(stage: Stage, tmp_path: Path) -> N
 def test_a_wrong_setting_of_a_stack_is_named_and_nothing_is_applied(
     stage: Stage, byo_sandbox: Sandbox, kube: Callable[..., Kube], tmp_path: Path, path: str, value: str, says: str
 ) -> None:
-    project = Stage(stage.sandbox, make(tmp_path / "project"), stage.environs, stage.log)
+    project = replace(stage, project=make(tmp_path / "project"))
     project.run("pulumi", "stack", "init", "sandbox")
     try:
         project.run("pulumi", "config", "set", "--stack", "sandbox", "--path", "--", path, value)

@@ -39,10 +39,13 @@ def running(stage: Stage, workspaces_sandbox: Sandbox, folder: Path) -> Iterator
     """The running controller is the last in the list, so that a test can replace it."""
     with controller(workspaces_sandbox, folder) as first:
         loops = [first]
-        yield loops
-        stage.run("kubectl", "delete", "workspaces", "-n", NAMESPACE, "younger", "youngest", "probe")
-        for loop in loops[1:]:
-            loop.stop()
+        try:
+            yield loops
+            names = ("older", "younger", "youngest", "probe")
+            stage.run("kubectl", "delete", "workspaces", "-n", NAMESPACE, "--ignore-not-found", *names)
+        finally:
+            for loop in loops[1:]:
+                loop.stop()
 
 
 @pytest.fixture
