@@ -145,6 +145,13 @@ def test_a_narrow_terminal_cuts_no_column(tmp_path: Path, command: str, needed: 
     assert max(map(len, tables)) <= 80
 
 
+def test_nothing_is_folded_in_a_pipe(tmp_path: Path) -> None:
+    rows = run("policy list", tmp_path).stdout.splitlines()
+    (row,) = [each for each in rows if "workspace-instance-type" in each]
+    assert "unless the Environment lets it narrow them." in row
+    assert "pulumi, controller, cluster" in row
+
+
 @pytest.mark.parametrize("command", ["", "queues", "explain", "import", "policy", "sandbox", "demand", "run"])
 def test_help_fits_80_columns_and_is_not_cut(tmp_path: Path, command: str) -> None:
     done = run(f"{command} --help", tmp_path)

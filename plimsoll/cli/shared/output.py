@@ -1,5 +1,6 @@
 """Output of commands: text, one JSON document, errors without a traceback."""
 
+import os
 import sys
 from collections.abc import Iterable
 from enum import StrEnum
@@ -18,7 +19,9 @@ OUT: Final = Console(emoji=False, markup=False)
 ERR: Final = Console(stderr=True, emoji=False, markup=False)
 
 _NARROWEST: Final = 80
-"""Columns of a table."""
+"""Columns of a table in a terminal."""
+_WIDEST: Final = 10_000
+"""Columns of a table elsewhere, which no table needs."""
 
 SETTLED: Final = 0
 FAILED: Final = 1
@@ -60,13 +63,14 @@ def print_document(value: Any, output: Format) -> None:
 
 
 def print_table(table: Table, *, highlight: bool = True) -> None:
-    """In 80 columns at least, whatever the terminal's width: narrower columns would lose what they hold. Words that are
-    longer than their column are folded, not cut."""
+    """In the width of the terminal, but in 80 columns at least: narrower columns would lose what they hold. Words that
+    are longer than their column are folded, not cut. In a file or a pipe nothing is folded, for `grep`."""
     for column in table.columns:
         if column.overflow == "ellipsis" and not column.no_wrap:
             column.overflow = "fold"
-    wide = OUT if OUT.width >= _NARROWEST else Console(width=_NARROWEST, emoji=False, markup=False)
-    wide.print(table, highlight=highlight)
+    limited = OUT.is_terminal or "COLUMNS" in os.environ
+    width = max(OUT.width, _NARROWEST) if limited else _WIDEST
+    Console(width=width, emoji=False, markup=False).print(table, highlight=highlight)
 
 
 def print_warnings(warnings: Iterable[str]) -> None:
