@@ -32,6 +32,9 @@ cleared yet."""
 _MOST_HOLDERS: Final = 16
 """Maximum number of identities in EXPIRED_HOLDERS: the oldest are dropped, so that the annotation stays short."""
 
+_POLL_SECONDS: Final = 0.5
+"""Maximum seconds between the reads of a Lease that another process holds: an expiry is noticed this much later."""
+
 log = structlog.get_logger(__name__)
 
 
@@ -171,7 +174,7 @@ class Lease:
 
     def _wait(self) -> float:
         """Seconds until the next attempt: at most until the observed record expires."""
-        wait = min(1.0, self._settings.retry_period)
+        wait = min(_POLL_SECONDS, self._settings.retry_period)
         left = self._observed.expires - self._clock() if self._observed else 0.0
         return min(wait, left) if left > 0 else wait
 

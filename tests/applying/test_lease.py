@@ -125,7 +125,7 @@ def test_an_expired_lease_is_taken_as_soon_as_it_expires(
     server.held_by("there_1_b")
     clock = Clock()
     monkeypatch.setattr(time, "sleep", lambda seconds: setattr(clock, "now", clock.now + seconds))
-    with acquired(a_lease(server, clock=clock, settings=SETTINGS.model_copy(update={"retry_period": 0.8}))):
+    with acquired(a_lease(server, clock=clock, settings=SETTINGS.model_copy(update={"retry_period": 0.4}))):
         assert clock.now == SETTINGS.duration, "not at the end of a retry period, which would be 3.2 s"
 
 

@@ -15,7 +15,7 @@ from plimsoll.cli.controller.stopping import Stopping
 from plimsoll.cli.writing import Writer, WriterOptions, writer_of
 from plimsoll.errors import PlimsollError
 from plimsoll.kube import Connection
-from plimsoll.loop import EnvironmentChangedError, Loop, RoundResult
+from plimsoll.loop import EnvironmentChangedError, Loop, RoundResult, require_same
 from plimsoll.model.api import Environment
 from plimsoll.observe.cluster import Observer
 
@@ -111,23 +111,29 @@ class Controller:
             loop = Loop(writer.observer, writer.applier, writer.reporter, environment=environment)
             with self._stopping.by(loop.stop, writer.applier.interrupt):
                 if wait_seconds is None:
-                    self._retried(lambda: self._take_lease(writer, None))
+                    self._retried(lambda: self._take_lease(writer, environment, None))
                 else:
-                    self._take_lease(writer, wait_seconds)
+                    self._take_lease(writer, environment, wait_seconds)
                 yield loop
 
     def _retried(self, call: Callable[[], T]) -> T:
         return retry_transient(call, self._stopping, self._service.waits)
 
-    def _take_lease(self, writer: Writer, wait_seconds: float | None) -> None:
-        """Logs if another process has it."""
+    def _take_lease(self, writer: Writer, environment: Environment, wait_seconds: float | None) -> None:
+        """Logs if another process has it. Raises EnvironmentChangedError where the Environment changes meanwhile: a
+        standby of an older one would have to start again once it has the Lease."""
         status, applier = self._service.status, writer.applier
+
+        def go_on() -> None:
+            status.beat()
+            require_same(environment, self._observer.snapshot().environment)
+
         try:
             applier.start()
         except LeaseHeldError as error:
             log.warning("waiting for the Lease", environment=writer.environment, holder=error.holder)
             status.become(ControllerState.STANDBY, writer.environment, error.holder)
-            applier.start(wait_seconds, status.beat)
+            applier.start(wait_seconds, go_on)
         status.become(ControllerState.ACTIVE, writer.environment, applier.identity)
         self._service.has_lease(writer.environment)
         log.info("the controller is active", environment=writer.environment, identity=applier.identity)

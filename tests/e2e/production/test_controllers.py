@@ -7,6 +7,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -116,9 +117,17 @@ def holder(cluster: Kube) -> str:
     return str((lease or {}).get("spec", {}).get("holderIdentity") or "")
 
 
+def lease_time(cluster: Kube, field: str) -> datetime:
+    return datetime.fromisoformat((cluster.get(*LEASE) or {})["spec"][field])
+
+
 def roles(pair: list[Served]) -> dict[str, Served]:
     """The controllers by their role: active or standby."""
     return {each.state: each for each in pair}
+
+
+def waits_for(one: Served, environment: str) -> bool:
+    return one.state == "Standby" and json.loads(one.get("/readyz")[1])["environment"] == environment
 
 
 def _without_environment(one: Served) -> bool:
@@ -167,20 +176,25 @@ def test_a_replaced_environment_restarts_the_controller(pair: list[Served], clus
     assert len(active) == 1
     cluster.apply(workspace("second"))
     await_condition(lambda: verdict_of(cluster, "second"), 30, "a verdict under the new Environment")
+    (other,) = (each for each in pair if each is not active[0])
+    await_condition(lambda: waits_for(other, "renamed"), 10, "the standby waits for the new Environment, too")
 
 
-def test_the_standby_acts_within_the_lease_duration_and_two_seconds(pair: list[Served], cluster: Kube) -> None:
+def test_the_standby_takes_the_lease_within_its_duration_and_two_seconds(pair: list[Served], cluster: Kube) -> None:
+    """What it does then, such as breaking the locks of the other one's engines, takes as long as the machine needs."""
     await_condition(lambda: roles(pair).keys() == {"Active", "Standby"}, 60, "one active, one standby")
     found = roles(pair)
     cluster.apply(workspace("third"))
     await_condition(lambda: verdict_of(cluster, "third"), 30, "a verdict")
     found["Active"].kill()
     began = time.monotonic()
+    renewed = lease_time(cluster, "renewTime")
     cluster.apply(workspace("fourth"))
     await_condition(lambda: verdict_of(cluster, "fourth"), DURATION + 20, "a verdict of the successor")
-    taken = time.monotonic() - began
-    print(f"takeover: a verdict {taken:.1f} s after the kill, Lease duration {DURATION:g} s")  # noqa: T201
-    assert taken < DURATION + 2
+    acted = time.monotonic() - began
+    taken = (lease_time(cluster, "acquireTime") - renewed).total_seconds()
+    print(f"takeover: Lease {taken:.1f} s after its renewal, a verdict {acted:.1f} s after the kill")  # noqa: T201
+    assert DURATION <= taken < DURATION + 2
     assert found["Standby"].state == "Active"
 
 
