@@ -33,7 +33,8 @@ _MOST_HOLDERS: Final = 16
 """Maximum number of identities in EXPIRED_HOLDERS: the oldest are dropped, so that the annotation stays short."""
 
 _POLL_SECONDS: Final = 0.5
-"""Maximum seconds between the reads of a Lease that another process holds: an expiry is noticed this much later."""
+"""Maximum seconds between the reads of a Lease that another process holds. A renewal is observed this much later at
+most, and the Lease expires its duration after that."""
 
 log = structlog.get_logger(__name__)
 

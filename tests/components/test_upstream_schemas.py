@@ -40,7 +40,9 @@ def _validator(definition: Path, version: str) -> jsonschema.Draft202012Validato
     """Some definitions have a megabyte of YAML, for which the loader in Python needs seconds."""
     versions = yaml.load(definition.read_text(), Loader=yaml.CSafeLoader)["spec"]["versions"]
     found = next(each for each in versions if each["name"] == version)
-    return jsonschema.Draft202012Validator(_closed(found["schema"]["openAPIV3Schema"]))
+    schema = _closed(found["schema"]["openAPIV3Schema"])
+    jsonschema.Draft202012Validator.check_schema(schema)
+    return jsonschema.Draft202012Validator(schema)
 
 
 def _closed(schema: Any) -> Any:

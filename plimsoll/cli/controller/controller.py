@@ -126,7 +126,11 @@ class Controller:
 
         def go_on() -> None:
             status.beat()
-            require_same(environment, self._observer.snapshot().environment)
+            try:
+                found = self._observer.snapshot().environment
+            except PlimsollError:
+                return  # such as CRDs of a newer release during an upgrade: for the active controller to report
+            require_same(environment, found)
 
         try:
             applier.start()
