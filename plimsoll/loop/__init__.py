@@ -2,7 +2,7 @@
 
 from plimsoll.loop.burst import BURST
 from plimsoll.loop.created_claims import with_claims
-from plimsoll.loop.environments import EnvironmentChangedError, require_same
+from plimsoll.loop.environments import EnvironmentChangedError, require_same, require_served
 from plimsoll.loop.expectations import DEADLINE, Expectations
 from plimsoll.loop.loop import RESYNC_SECONDS, Loop, RoundResult
 
@@ -15,5 +15,6 @@ __all__ = [
     "Loop",
     "RoundResult",
     "require_same",
+    "require_served",
     "with_claims",
 ]

@@ -2,6 +2,7 @@
 
 from plimsoll.errors import PlimsollError
 from plimsoll.model.api import Environment
+from plimsoll.observe.cluster import Observer
 
 
 class EnvironmentChangedError(PlimsollError):
@@ -14,3 +15,13 @@ def require_same(served: Environment | None, found: Environment) -> None:
         return
     now = f"the Environment {found.name!r} exists instead" if found.uid else "the cluster has no Environment"
     raise EnvironmentChangedError(f"the Environment {served.name!r} was deleted: {now}")
+
+
+def require_served(served: Environment, observer: Observer) -> None:
+    """As `require_same`, for a standby and the cluster as it is now. What cannot be read passes: an upgrade's newer
+    CRDs, for example, are for the active controller to report."""
+    try:
+        found = observer.snapshot().environment
+    except PlimsollError:
+        return
+    require_same(served, found)

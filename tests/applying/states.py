@@ -141,10 +141,10 @@ class FakeLease:
     """A Lease that is held or lost."""
 
     identity = "here_1_a"
-    expired_holders: tuple[str, ...] = ()
 
-    def __init__(self, held: bool = True) -> None:
+    def __init__(self, held: bool = True, expired: tuple[str, ...] = ()) -> None:
         self.usable = held
+        self.expired_holders = expired
 
     def require(self) -> None:
         if not self.usable:

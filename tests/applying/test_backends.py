@@ -11,6 +11,7 @@ from plimsoll.apply import (
     ApplySettings,
     BackendUnreachableError,
     LeaseSettings,
+    LockHolder,
     StateFolderFullError,
     StateUnreadableError,
 )
@@ -168,10 +169,18 @@ def test_a_truncated_lock_file_is_removed(tmp_path: Path) -> None:
     folder = tmp_path / ".pulumi/locks/organization/plimsoll" / STACK
     folder.mkdir(parents=True)
     held, begun, cut = (folder / name for name in ("a.json", "b.json.18ea.tmp", "a.json.attrs"))
-    held.write_text('{"pid": 1}')
+    held.write_text('{"pid": 7, "username": "root", "hostname": "node-7", "timestamp": "2026-01-01T00:00:00Z"}')
     begun.write_text("")
     cut.write_text('{"user.')
     FolderBackend(tmp_path).repair(STACK)
     assert sorted(folder.iterdir()) == [held]
-    assert FolderBackend(tmp_path).may_be_locked(STACK)
-    assert not FolderBackend(tmp_path).may_be_locked(f"{STACK}0")
+    assert FolderBackend(tmp_path).lock_holders(STACK) == (LockHolder("root", "node-7", 7, "2026-01-01T00:00:00Z"),)
+    assert FolderBackend(tmp_path).lock_holders(f"{STACK}0") == ()
+
+
+def test_a_lock_file_with_other_content_has_unknown_holders(tmp_path: Path) -> None:
+    lock = tmp_path / ".pulumi/locks/organization/plimsoll" / STACK / "a.json"
+    lock.parent.mkdir(parents=True)
+    for content in ('{"pid": 7}', "[]", "7", "{"):
+        lock.write_text(content)
+        assert FolderBackend(tmp_path).lock_holders(STACK) is None

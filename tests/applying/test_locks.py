@@ -33,7 +33,7 @@ def attempt(*holders: LockHolder, expired: tuple[str, ...] = ()) -> bool:
     """Whether the lock was broken."""
     stack: Any = FakeStack()
     try:
-        break_stale(stack, LockedError("s", holders), "here_1_a", expired)
+        break_stale(stack, holders, "here_1_a", expired)
     except LockedError:
         assert stack.broken == 0
         return False

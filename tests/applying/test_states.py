@@ -33,22 +33,32 @@ KEY = ObjectKey.of(CLAIM)
 
 
 class FakeStack:
-    """A stack with its state in memory. `locked` is the host of an ended process whose lock a command finds."""
+    """A stack and its backend, with the state in memory. `locked` is the host of an ended process whose lock a command
+    finds; `telling`: whether the backend tells of it, too."""
 
     name = STACK
     engine = SimpleNamespace(pid=None, interrupt=lambda: None, kill=lambda: None)
 
-    def __init__(self, state: State | None, locked: str = "") -> None:
+    def __init__(self, state: State | None, locked: str = "", telling: bool = True) -> None:
         self.state = state
         self.locked = locked
+        self.telling = telling
         self.commands: list[str] = []
 
     def replace_state(self, deployment: Mapping[str, Any]) -> None:
         self.commands.append("import")
         if self.locked:
-            raise LockedError(self.name, (LockHolder("root", self.locked, 2**22 - 1, "2026-01-01T00:00:00Z"),))
+            raise LockedError(self.name, self._holders)
         content = orjson.dumps({"version": 3, "deployment": deployment})
         self.state = State.read(self.name, content, f"tag-{len(self.commands)}")
+
+    @property
+    def _holders(self) -> tuple[LockHolder, ...]:
+        return (LockHolder("root", self.locked, 2**22 - 1, "2026-01-01T00:00:00Z"),) if self.locked else ()
+
+    def lock_holders(self, stack: str) -> tuple[LockHolder, ...] | None:
+        assert stack == self.name
+        return self._holders if self.telling else None
 
     def break_lock(self) -> None:
         self.commands.append("cancel")
@@ -84,9 +94,11 @@ def of_cluster(state: State, uid: str, version: int = 1) -> State:
     return State.read(STACK, orjson.dumps(content), "tag")
 
 
-def a_keeper(stack: FakeStack, *objects: dict[str, Any], held: bool = True) -> StateKeeper:
+def a_keeper(
+    stack: FakeStack, *objects: dict[str, Any], held: bool = True, expired: tuple[str, ...] = ()
+) -> StateKeeper:
     fake: Any = stack
-    lease: Any = FakeLease(held)
+    lease: Any = FakeLease(held, expired)
     keeper = StateKeeper(fake, fake, Reviewer(FakeCluster(*objects)), lease, CLUSTER)
     keeper.read()
     return keeper
@@ -229,6 +241,24 @@ def test_repairing_breaks_a_stale_lock_once() -> None:
     assert "cancel" not in stack.commands
     assert stack.state is not None
     assert names(stack.state) == {"claim"}
+
+
+@pytest.mark.parametrize(
+    ("telling", "commands"), [(True, ["cancel"]), (False, ["import", "cancel", "import"])], ids=["told", "found"]
+)
+def test_recovery_breaks_the_lock_of_a_writer_with_an_expired_lease(telling: bool, commands: list[str]) -> None:
+    """Where the backend tells who holds it, with one command; otherwise a command that takes the lock finds it."""
+
+    def recovered(locked: str, *expired: str) -> list[str]:
+        stack = FakeStack(a_state(live(CLAIM)), locked, telling)
+        a_keeper(stack, live(CLAIM), expired=expired).recover()
+        return [each for each in stack.commands if not each.startswith("secrets")]
+
+    assert recovered("node-7", "node-7_1_ab") == commands
+    assert recovered("node-7") == [], "the Lease of no writer has expired"
+    assert "cancel" not in recovered("", "node-7_1_ab")
+    with pytest.raises(LockedError):
+        recovered("node-8", "node-7_1_ab")
 
 
 def test_nothing_is_repaired_without_the_lease() -> None:

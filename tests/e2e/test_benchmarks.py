@@ -66,6 +66,14 @@ def test_a_workspace_to_its_node_claim() -> None:
     assert all(figures[case]["p50"] > figures[case]["engine"] > 0 for case in ("pre-started", "cold"))
 
 
+def test_the_takeover_by_a_standby() -> None:
+    figures = bench("takeover", "--times", "1", "--lease-duration", "2")
+
+    assert (figures["kills"], figures["leaseDuration"]) == (1, 2)
+    lease, verdict = (figures["seconds"][f"from expiry to {what}"]["most"] for what in ("the Lease", "a verdict"))
+    assert 0 <= lease < verdict
+
+
 def test_a_burst_of_workspaces() -> None:
     figures = bench("burst", "--workspaces", "3", "--settled", "2")
 

@@ -8,7 +8,7 @@ import structlog
 from plimsoll.apply.cluster import ClusterIdentity
 from plimsoll.apply.delta import Reviewer
 from plimsoll.apply.engine import CapacityStack
-from plimsoll.apply.errors import LockedError
+from plimsoll.apply.errors import LockedError, LockHolder
 from plimsoll.apply.lease import Lease
 from plimsoll.apply.objects import is_being_deleted, kind_of_key
 from plimsoll.apply.stacks.locks import break_stale
@@ -70,9 +70,10 @@ class StateKeeper:
             log.info(
                 "removing objects from the state that no longer exist", stack=stack, objects=[str(key) for key in stale]
             )
-        ended_writers = self._lease.expired_holders and self.state.deployment
-        if stale or (ended_writers and self._backend.may_be_locked(self._stack.name)):
-            self.repair(stale, ())  # breaks the lock
+        if self._lease.expired_holders and self.state.deployment:
+            self._break_left_lock()
+        if stale:
+            self.repair(stale, ())
 
     def clear_pending(self) -> None:
         """Clears the pending operations of a killed engine, and adopts the objects that it had created."""
@@ -113,9 +114,20 @@ class StateKeeper:
         try:
             command()
         except LockedError as error:
-            self._lease.require()
-            break_stale(self._stack, error, self._lease.identity, self._lease.expired_holders)
+            self._break_lock(error.holders)
             command()
+
+    def _break_left_lock(self) -> None:
+        """Breaks the lock that a writer left whose Lease has expired."""
+        holders = self._backend.lock_holders(self._stack.name)
+        if holders is None:
+            self.repair((), ())  # takes the lock, and is told who holds it
+        elif holders:
+            self._break_lock(holders)
+
+    def _break_lock(self, holders: tuple[LockHolder, ...]) -> None:
+        self._lease.require()
+        break_stale(self._stack, holders, self._lease.identity, self._lease.expired_holders)
 
     def _stale(self) -> list[ObjectKey]:
         """Keys of entries whose object no longer exists, or was replaced by another of that name."""

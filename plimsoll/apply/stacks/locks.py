@@ -18,25 +18,23 @@ _END_SECONDS: Final = 20.0
 log = structlog.get_logger(__name__)
 
 
-def break_stale(stack: CapacityStack, error: LockedError, identity: str, expired_holders: Iterable[str]) -> None:
-    """Breaks the lock if all of its holders have ended; otherwise raises the LockedError.
+def break_stale(
+    stack: CapacityStack, holders: tuple[LockHolder, ...], identity: str, expired_holders: Iterable[str]
+) -> None:
+    """Breaks the stack's lock if all of its holders have ended. Raises LockedError otherwise, or if none is known.
 
     The caller holds the environment's Lease. A holder has ended if its host is that of a writer whose Lease has
     expired, or if it was on this host and its process does not exist. An engine on this host that outlived its writer
     is ended first.
     """
     dead_hosts = {holder.rsplit("_", 2)[0] for holder in expired_holders}
-    for holder in error.holders:
-        if holder.host == socket.gethostname():
-            if not _ended_here(holder, identity):
-                raise error
-        elif holder.host not in dead_hosts:
-            raise error
-    if not error.holders:
-        raise error
-    log.warning(
-        "breaking the lock of an ended process", stack=stack.name, holders=[str(each) for each in error.holders]
-    )
+
+    def has_ended(holder: LockHolder) -> bool:
+        return _ended_here(holder, identity) if holder.host == socket.gethostname() else holder.host in dead_hosts
+
+    if not holders or not all(map(has_ended, holders)):
+        raise LockedError(stack.name, holders)
+    log.warning("breaking the lock of an ended process", stack=stack.name, holders=[str(each) for each in holders])
     stack.break_lock()
 
 

@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import orjson
 
-from plimsoll.apply.errors import ApplyError, BackendUnreachableError, StateFolderFullError
+from plimsoll.apply.errors import ApplyError, BackendUnreachableError, LockHolder, StateFolderFullError
 from plimsoll.apply.settings import PROJECT
 from plimsoll.apply.state.state import State
 
@@ -50,9 +50,9 @@ class Backend:
     def repair(self, stack: str) -> None:
         """Removes incomplete files of a killed engine, which no engine can read. Nothing may be writing."""
 
-    def may_be_locked(self, stack: str) -> bool:
-        """Whether the stack has a lock; True if the backend does not tell."""
-        return True
+    def lock_holders(self, stack: str) -> tuple[LockHolder, ...] | None:
+        """Who holds the stack's locks; None if the backend does not tell."""
+        return None
 
     def check_room(self) -> None:
         """Raises StateFolderFullError if there is no space for the next states."""
@@ -131,8 +131,8 @@ class FolderBackend(Backend):
                 if not _is_json(path.read_bytes()):
                     path.unlink()
 
-    def may_be_locked(self, stack: str) -> bool:
-        return any(self._locks(stack))
+    def lock_holders(self, stack: str) -> tuple[LockHolder, ...] | None:
+        return _holders(map(_content, (path for path in self._locks(stack) if path.suffix == ".json")))
 
     def check_room(self) -> None:
         states = sum(path.stat().st_size for path in (self._folder / _STACKS).glob("*.json"))
@@ -185,8 +185,17 @@ class S3Backend(Backend):
             key = f"{self._prefix}{folder}{name}"
             self._call(partial(self._client.delete_object, Bucket=self._bucket, Key=key))
 
-    def may_be_locked(self, stack: str) -> bool:
-        return any(f"/{stack}/" in key for key in self._keys(_LOCKS))
+    def lock_holders(self, stack: str) -> tuple[LockHolder, ...] | None:
+        keys = (key for key in self._keys(_LOCKS) if f"/{stack}/" in key)
+        return _holders(map(self._content, keys))
+
+    def _content(self, key: str) -> bytes | None:
+        """None if the object does not exist."""
+        try:
+            body = self._call(lambda: self._client.get_object(Bucket=self._bucket, Key=key))["Body"].read()
+        except KeyError:
+            return None
+        return bytes(body)
 
     def _key(self, stack: str) -> str:
         return f"{self._prefix}{_STACKS}{stack}.json"
@@ -245,6 +254,26 @@ class ExportingBackend(Backend):
 
     def read(self, stack: str) -> State | None:
         return State.read(stack, self._export(stack), None) if stack in self._names() else None
+
+
+def _content(path: Path) -> bytes | None:
+    """None if the file does not exist. Raises BackendUnreachableError."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise BackendUnreachableError(f"{path}: {error.strerror}", "make it readable") from None
+
+
+def _holders(locks: Iterable[bytes | None]) -> tuple[LockHolder, ...] | None:
+    """The holders in the engine's lock files; None if a file says something else. A lock without content was released
+    meanwhile."""
+    try:
+        found = [orjson.loads(lock) for lock in locks if lock is not None]
+        return tuple(LockHolder(each["username"], each["hostname"], each["pid"], each["timestamp"]) for each in found)
+    except (ValueError, TypeError, KeyError):
+        return None
 
 
 def _is_json(content: bytes) -> bool:

@@ -15,7 +15,7 @@ from plimsoll.cli.controller.stopping import Stopping
 from plimsoll.cli.writing import Writer, WriterOptions, writer_of
 from plimsoll.errors import PlimsollError
 from plimsoll.kube import Connection
-from plimsoll.loop import EnvironmentChangedError, Loop, RoundResult, require_same
+from plimsoll.loop import EnvironmentChangedError, Loop, RoundResult, require_served
 from plimsoll.model.api import Environment
 from plimsoll.observe.cluster import Observer
 
@@ -126,11 +126,7 @@ class Controller:
 
         def go_on() -> None:
             status.beat()
-            try:
-                found = self._observer.snapshot().environment
-            except PlimsollError:
-                return  # such as CRDs of a newer release during an upgrade: for the active controller to report
-            require_same(environment, found)
+            require_served(environment, self._observer)
 
         try:
             applier.start()

@@ -47,8 +47,10 @@ def test_states_are_in_the_bucket_and_another_host_continues_with_them(
             assert [timing.pre_started for timing in outcome.timings] == [True]
         await_condition(lambda: writer.pre_started)
         backend = S3Backend(settings.backend_url)
-        assert any(map(backend.may_be_locked, backend.stacks()))
-    assert not any(map(backend.may_be_locked, backend.stacks()))
+        assert [holder.pid for stack in backend.stacks() for holder in backend.lock_holders(stack) or ()] == [
+            *writer.engines
+        ]
+    assert [backend.lock_holders(stack) for stack in backend.stacks()] == [()] * settings.shards
     assert any(key.startswith("plimsoll/.pulumi/stacks/plimsoll/capacity-") for key in keys(endpoint))
     history = [key for key in keys(endpoint) if key.endswith(".history.json")]
     assert len(history) <= 2 * settings.shards + 2

@@ -180,8 +180,7 @@ def test_a_replaced_environment_restarts_the_controller(pair: list[Served], clus
     await_condition(lambda: waits_for(other, "renamed"), 10, "the standby waits for the new Environment, too")
 
 
-def test_the_standby_takes_the_lease_within_its_duration_and_two_seconds(pair: list[Served], cluster: Kube) -> None:
-    """What it does then, such as breaking the locks of the other one's engines, takes as long as the machine needs."""
+def test_the_standby_acts_within_the_leases_duration_and_two_seconds(pair: list[Served], cluster: Kube) -> None:
     await_condition(lambda: roles(pair).keys() == {"Active", "Standby"}, 60, "one active, one standby")
     found = roles(pair)
     cluster.apply(workspace("third"))
@@ -193,8 +192,8 @@ def test_the_standby_takes_the_lease_within_its_duration_and_two_seconds(pair: l
     await_condition(lambda: verdict_of(cluster, "fourth"), DURATION + 20, "a verdict of the successor")
     acted = time.monotonic() - began
     taken = (lease_time(cluster, "acquireTime") - renewed).total_seconds()
-    print(f"takeover: Lease {taken:.1f} s after its renewal, a verdict {acted:.1f} s after the kill")  # noqa: T201
-    assert DURATION <= taken < DURATION + 2
+    assert taken >= DURATION, "the killed one may write until then"
+    assert acted < DURATION + 2
     assert found["Standby"].state == "Active"
 
 
