@@ -140,7 +140,7 @@ def alert_rules(spec: MonitoringSpec) -> list[dict[str, Any]]:
             f'sum by ({", ".join(_OF)}) (plimsoll_demands{{phase="Failed"}}) > 0',
             "1m",
             "{{ $value | humanize }} GPUDemands have failed: their pods get no capacity.",
-            "kubectl get gpudemands; `plimsoll explain demand NAME` says why.",
+            "`kubectl get gpudemand NAME -o yaml` shows why in status.reasons and status.lastFailure.",
         ),
         _rule(
             "PlimsollTriggerPending",

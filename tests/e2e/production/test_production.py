@@ -28,11 +28,13 @@ pytestmark = pytest.mark.e2e
 
 API: Final = "plimsoll.dev/v1alpha1"
 BUCKET: Final = "s3://states/prod?region=eu-central-1"
-INSTALL: Final = (
-    "python3 -m venv .venv\n.venv/bin/pip install --quiet -r requirements.txt\n",
-    "ln -s {prefix} .venv\n",
-)
-"""This release is in no registry, so the project runs in the environment of this Python."""
+PIP: Final = ".venv/bin/pip install --quiet -r requirements.txt\n"
+WHEELS: Final = {
+    f"cp WHEELS/plimsoll-0.2.0-py3-none-any.whl .\npython3 -m venv .venv\n{PIP}": f"ln -s {sys.prefix} .venv\n",
+    "cp WHEELS/plimsoll-0.3.0-py3-none-any.whl .\n": "",
+    PIP: "grep plimsoll-0.3.0 requirements.txt && grep plimsoll-0.3.0 policies/requirements.txt\n",
+}
+"""What is run instead of commands for wheels: the project runs in the environment of this Python."""
 NODES: Final = "sn,cpu_milli,memory_mib,gpu,model\n" + "".join(
     f"a100-{n},96000,1179648,8,A100-80GB\n" for n in range(2)
 )
@@ -57,7 +59,9 @@ class Reader:
 
     def follow(self, section: str) -> str:
         """Runs the commands of a section and returns their output; each must succeed."""
-        typed = commands(section).replace(BUCKET, self._url).replace(INSTALL[0], INSTALL[1].format(prefix=sys.prefix))
+        typed = commands(section).replace(BUCKET, self._url)
+        for printed, run in WHEELS.items():
+            typed = typed.replace(printed, run)
         kept = f'{{ export -p; echo "cd $PWD"; }} > {self._session}'
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", f"source {self._session}\nset -x\n{typed}\n{kept}"],
@@ -142,7 +146,7 @@ def test_an_upgrade(reader: Reader, kubelet: Kubelet, cluster: Kube) -> None:
     reader.follow("Upgrade")
     await_condition(
         lambda: (
-            {kubelet.images[name] for name in kubelet.running} == {"registry.example.com/plimsoll:0.2.0"}
+            {kubelet.images[name] for name in kubelet.running} == {"registry.example.com/plimsoll:0.3.0"}
             and len(kubelet.running) == 2
         ),
         60,
