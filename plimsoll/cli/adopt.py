@@ -7,8 +7,9 @@ from typing import Annotated, Any
 import typer
 import yaml
 
-from plimsoll.cli.shared import ERR, OUT, REFUSED, SETTLED, Context, Kubeconfig, log_to_stderr
+from plimsoll.cli.shared import ERR, OUT, REFUSED, SETTLED, Context, Kubeconfig
 from plimsoll.errors import PlimsollError
+from plimsoll.logs import log_to_stderr
 from plimsoll.text import counted
 
 app = typer.Typer(add_completion=False)

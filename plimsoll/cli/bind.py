@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import structlog
 import typer
 
-from plimsoll.cli.shared import SETTLED, Context, Kubeconfig, log_to_stderr
+from plimsoll.cli.shared import SETTLED, Context, Kubeconfig
+from plimsoll.logs import log_to_stderr
 
 if TYPE_CHECKING:
     from plimsoll.bind import ShareBinder

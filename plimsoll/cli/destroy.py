@@ -21,11 +21,11 @@ from plimsoll.cli.shared import (
     Provider,
     SecretsProvider,
     WorkFolder,
-    log_to_stderr,
 )
 from plimsoll.cli.writing import Writer, WriterOptions, apply_settings, check_project, writer_of
 from plimsoll.errors import PlimsollError
 from plimsoll.kube import Connection, Objects
+from plimsoll.logs import log_to_stderr
 from plimsoll.model import Plan
 from plimsoll.model.api import Environment
 from plimsoll.observe.cluster import Observer, open_observer

@@ -19,11 +19,11 @@ from plimsoll.cli.shared import (
     Provider,
     SecretsProvider,
     WorkFolder,
-    log_to_stderr,
     only_with,
     print_document,
 )
 from plimsoll.errors import PlimsollError
+from plimsoll.logs import log_to_stderr
 from plimsoll.text import counted, shortlist
 
 app = typer.Typer(add_completion=False)

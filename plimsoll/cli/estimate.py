@@ -10,12 +10,13 @@ from typing import Annotated, Any
 import typer
 from pydantic import ValidationError
 
-from plimsoll.cli.shared import Format, Output, log_to_stderr, only_with, only_without
+from plimsoll.cli.shared import Format, Output, only_with, only_without
 from plimsoll.cli.tables.estimate import Model, Ranking, ranked, show_candidates, show_estimate, unranked
 from plimsoll.cluster.catalog import Catalog, UnknownInstanceTypeError
 from plimsoll.cluster.nodes import mig_slice
 from plimsoll.errors import PlimsollError
 from plimsoll.estimating import Infeasible, ModelNeed, Settings, estimate, settings_of
+from plimsoll.logs import log_to_stderr
 from plimsoll.model.api import EnvironmentSpec, ModelHub
 from plimsoll.model.cluster import MIB_PER_GIB, InstanceType, InvalidFigureError, NodeGpus
 from plimsoll.presets import ModelCatalog, catalog_of, declared_preset

@@ -14,13 +14,13 @@ from plimsoll.cli.shared import (
     Format,
     Kubeconfig,
     Output,
-    log_to_stderr,
     namespaces,
     only_without,
     print_document,
     workspaces,
 )
 from plimsoll.errors import PlimsollError
+from plimsoll.logs import log_to_stderr
 from plimsoll.model import Snapshot
 from plimsoll.model.api import WorkspaceRef
 

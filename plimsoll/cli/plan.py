@@ -17,7 +17,6 @@ from plimsoll.cli.shared import (
     Format,
     Kubeconfig,
     Output,
-    log_to_stderr,
     only_without,
     print_document,
     read_files,
@@ -25,6 +24,7 @@ from plimsoll.cli.shared import (
 from plimsoll.cli.tables.queues import next_as_json, next_line
 from plimsoll.cluster.queues import NextGpu, next_gpu, queue_usage
 from plimsoll.cost import Prices, planned_cost
+from plimsoll.logs import log_to_stderr
 from plimsoll.model import Change, Plan, Snapshot, Verdict
 from plimsoll.model.cluster import SERVICE
 from plimsoll.model.meta import dig

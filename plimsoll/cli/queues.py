@@ -14,7 +14,6 @@ from plimsoll.cli.shared import (
     Format,
     Kubeconfig,
     Output,
-    log_to_stderr,
     none_before_command,
     only_with,
     only_without,
@@ -23,6 +22,7 @@ from plimsoll.cli.shared import (
     read_snapshot,
 )
 from plimsoll.errors import InvalidObjectError, PlimsollError
+from plimsoll.logs import log_to_stderr
 from plimsoll.text import counted
 
 if TYPE_CHECKING:

@@ -23,12 +23,12 @@ from plimsoll.cli.shared import (
     Provider,
     SecretsProvider,
     WorkFolder,
-    log_to_stderr,
     only_with,
     only_without,
 )
 from plimsoll.errors import PlimsollError
 from plimsoll.garbage import collect_rarely
+from plimsoll.logs import log_to_stderr
 
 HUB_TIMEOUT_SECONDS: Final = 2.0
 """How long a round waits for what a hub says of models that were not named before; a job waits for its deadline."""

@@ -12,7 +12,6 @@ from plimsoll.cli.shared import (
     Format,
     Kubeconfig,
     Output,
-    log_to_stderr,
     namespaces,
     only_without,
     print_document,
@@ -20,6 +19,7 @@ from plimsoll.cli.shared import (
 )
 from plimsoll.cli.tables.status import as_json, print_status
 from plimsoll.cost import Prices
+from plimsoll.logs import log_to_stderr
 from plimsoll.model import Snapshot
 
 SHOWN = ("Environment", "Workspace", "NodeClaim", "Deployment", "StatefulSet", "LeaderWorkerSet", "GPUDemand")

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from plimsoll.cli.shared import OUT, Context, Files, Kubeconfig, log_to_stderr, only_without, read_files, snapshots
+from plimsoll.cli.shared import OUT, Context, Files, Kubeconfig, only_without, read_files, snapshots
+from plimsoll.logs import log_to_stderr
 
 if TYPE_CHECKING:
     from plimsoll.model import Snapshot

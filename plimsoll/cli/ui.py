@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from plimsoll.cli.shared import ERR, Context, Files, Kubeconfig, log_to_stderr, only_without, read_files, snapshots
+from plimsoll.cli.shared import ERR, Context, Files, Kubeconfig, only_without, read_files, snapshots
+from plimsoll.logs import log_to_stderr
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette

@@ -16,6 +16,9 @@ TIMEOUT: Final = "pulumi.com/timeoutSeconds"
 DEFAULT_SECONDS: Final = 600.0
 """Seconds to wait if the resource sets no custom timeout: the ten minutes of Pulumi's Kubernetes plugin."""
 _WATCH_SECONDS: Final = 240
+_PAUSE_SECONDS: Final = 0.1
+_MOST_DOUBLINGS: Final = 6
+"""The pause in seconds after a failed request, and how often it doubles."""
 
 
 class Interruption:
@@ -24,13 +27,21 @@ class Interruption:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._watch: Watch | None = None
-        self.stopped = False
+        self._stopping = threading.Event()
+
+    @property
+    def stopped(self) -> bool:
+        return self._stopping.is_set()
 
     def stop(self) -> None:
         with self._lock:
-            self.stopped = True
+            self._stopping.set()
             if self._watch is not None:
                 self._watch.stop()
+
+    def sleep(self, seconds: float) -> None:
+        """Returns early if `stop` is called."""
+        self._stopping.wait(seconds)
 
     def guard(self, watch: Watch | None) -> bool:
         """Registers a watch, which `stop` ends. Returns False if `stop` has been called already."""
@@ -51,7 +62,7 @@ class Waiting:
         """Waits until the object is ready, by the conditions of its kind or its `pulumi.com/waitFor` annotation, and
         returns it. Returns at once for kinds without conditions.
 
-        Raises NotReadyError.
+        Raises NotReadyError, also if the object cannot be read any more.
         """
         condition = None if annotation(live, SKIP_AWAIT) == "true" else readiness(live)
         return live if condition is None else self._until(live, condition)
@@ -70,11 +81,11 @@ class Waiting:
 
     def _until(self, live: Object, condition: Callable[[Object], str | None]) -> Object:
         """Waits until the condition holds and returns the object; an empty one if the object was deleted and the
-        condition accepts that."""
+        condition accepts that. An apiserver that does not answer meanwhile is waited for, too."""
         kind, namespace, name = kind_of(live), namespace_of(live), name_of(live)
         what = f"{kind.kind} {namespace}/{name}" if namespace else f"{kind.kind} {name}"
         deadline = time.monotonic() + self._allowed(live)
-        last = live
+        last, failures = live, 0
         while (missing := condition(last)) is not None:
             left = deadline - time.monotonic()
             if not last:
@@ -90,9 +101,23 @@ class Waiting:
             live = last
             try:
                 last = self._observe(last, condition, min(left, _WATCH_SECONDS))
+                failures = 0
             except (ConnectionFailedError, RequestError):
-                last = self.objects.get(kind, namespace, name) or {}
+                self.interruption.sleep(min(left, _PAUSE_SECONDS * 2 ** min(failures, _MOST_DOUBLINGS)))
+                failures += 1
+                last = self._read(live, what)
         return last
+
+    def _read(self, last: Object, what: str) -> Object:
+        """The object as it is now, or `last` while the apiserver does not answer."""
+        try:
+            return self.objects.get(kind_of(last), namespace_of(last), name_of(last)) or {}
+        except RequestError as error:
+            if error.code in (401, 403):
+                raise NotReadyError(f"{what} cannot be read: {error.message}", last, error.hint) from None
+            return last
+        except ConnectionFailedError:
+            return last
 
     def _allowed(self, live: Object) -> float:
         text = annotation(live, TIMEOUT)

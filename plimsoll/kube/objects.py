@@ -127,10 +127,8 @@ class Objects:
         return [{**item, "apiVersion": kind.api_version, "kind": kind.kind} for item in listed.get("items", [])]
 
     def names(self, kind: Kind, namespace: str = "") -> set[tuple[str, str]]:
-        """(namespace, name) of every object of a kind, optionally of one namespace, by a list of metadata only.
-
-        None if the kind is not served.
-        """
+        """(namespace, name) of every object of a kind, optionally of one namespace, by a list of metadata only; empty
+        if the kind is not served."""
         try:
             mapping = self.mapping(kind)
         except NoSuchKindError:
@@ -246,18 +244,25 @@ class Watch:
 
     def __iter__(self) -> Iterator[tuple[str, Object]]:
         """(type, object) of each event until the server ends the watch; types are `ADDED`, `MODIFIED`, `DELETED` and
-        `ERROR`."""
+        `ERROR`. Raises ConnectionFailedError for a line that is no event."""
         rest = b""
         for chunk in self._response.stream(65536):
             *lines, rest = (rest + chunk).split(b"\n")
             for line in lines:
                 if line:
-                    event = orjson.loads(line)
-                    yield str(event["type"]), event["object"]
+                    yield _event_of(line)
 
     def stop(self) -> None:
         if isinstance(self._response, urllib3.HTTPResponse):
             self._response.shutdown()
+
+
+def _event_of(line: bytes) -> tuple[str, Object]:
+    try:
+        event = orjson.loads(line)
+        return str(event["type"]), event["object"]
+    except (orjson.JSONDecodeError, TypeError, KeyError):
+        raise ConnectionFailedError("the apiserver, or a proxy before it, sent a line that is no watch event") from None
 
 
 def managers_of(obj: Object) -> set[str]:

@@ -1,16 +1,14 @@
 """`python -m plimsoll.provider --kubeconfig PATH`: the built-in provider as a process of its own."""
 
-import logging
 import signal
-import sys
 from pathlib import Path
 from types import FrameType
 from typing import Annotated
 
-import structlog
 import typer
 
 from plimsoll.errors import PlimsollError
+from plimsoll.logs import log_to_stderr
 from plimsoll.provider.server import serve
 
 
@@ -25,10 +23,7 @@ def main(
 
     Attach an engine with PULUMI_DEBUG_PROVIDERS=kubernetes:PORT.
     """
-    structlog.configure(
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
-    )
+    log_to_stderr()
     try:
         served = serve(kubeconfig, context)
     except PlimsollError as error:

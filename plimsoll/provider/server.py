@@ -2,6 +2,7 @@
 """The gRPC server of the built-in provider, to whose port the engine attaches."""
 
 import functools
+import traceback
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
@@ -36,7 +37,8 @@ log = structlog.get_logger(__name__)
 
 
 def _answered(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Converts a PlimsollError into a gRPC status. Other errors are logged with their traceback, without values."""
+    """Converts a PlimsollError into a gRPC status. Of another error only its type and place are logged, because its
+    message may contain a secret."""
 
     @functools.wraps(method)
     def wrapper(self: "_Provider", request: Any, context: grpc.ServicerContext) -> Any:
@@ -47,7 +49,12 @@ def _answered(method: Callable[..., Any]) -> Callable[..., Any]:
         except PlimsollError as error:
             context.abort(grpc.StatusCode.UNKNOWN, str(error))
         except Exception as error:
-            log.exception("the built-in kubernetes provider failed", method=method.__name__)
+            log.error(
+                "the built-in kubernetes provider failed",
+                method=method.__name__,
+                error=type(error).__name__,
+                at="".join(traceback.format_tb(error.__traceback__)),
+            )
             context.abort(grpc.StatusCode.INTERNAL, f"the built-in kubernetes provider failed: {type(error).__name__}")
 
     return wrapper

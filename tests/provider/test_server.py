@@ -9,6 +9,7 @@ import grpc
 import pytest
 from google.protobuf import empty_pb2
 from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
+from structlog.testing import capture_logs
 
 from plimsoll.errors import PlimsollError
 from plimsoll.kube import Interruption
@@ -188,6 +189,19 @@ def test_waiting_ends_when_the_engine_ends(engine: Engine, cluster: Apiserver, m
     assert stopped.wait(10)
 
 
+def test_a_failure_is_logged_without_values(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(*values: Any) -> None:
+        raise ValueError(str(values))
+
+    monkeypatch.setattr("plimsoll.provider.server.check", failing)
+    with capture_logs() as logs, pytest.raises(grpc.RpcError, match="ValueError"):
+        checked(engine, "kubernetes:core/v1:Secret", news=encode({"stringData": {"a": "hush"}}))
+    (logged,) = logs
+    assert (logged["method"], logged["error"]) == ("Check", "ValueError")
+    assert "in failing" in logged["at"]
+    assert "hush" not in str(logged)
+
+
 def test_a_missing_kubeconfig_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(PlimsollError, match="nowhere"):
         serve(tmp_path / "nowhere")
@@ -205,7 +219,7 @@ def test_as_a_process_it_says_so_in_one_line_writes_its_port_and_ends_on_request
     assert process.stderr is not None
     line = process.stderr.readline()
     assert "instead of the plugin" in line
-    with grpc.insecure_channel(f"127.0.0.1:{line.split('port=')[1].split()[0]}") as channel:
+    with grpc.insecure_channel(f"127.0.0.1:{json.loads(line)['port']}") as channel:
         grpc.channel_ready_future(channel).result(10)
     process.terminate()
     rest = process.stderr.read()

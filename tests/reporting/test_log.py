@@ -1,4 +1,4 @@
-"""The log is written to what standard error is at that moment."""
+"""The log: written to what standard error is at that moment, with tracebacks that show no values."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,7 @@ import structlog
 import typer
 from typer.testing import CliRunner
 
-from plimsoll.cli.shared import log_to_stderr
+from plimsoll.logs import log_to_stderr
 
 log = structlog.get_logger("test")
 app = typer.Typer()
@@ -30,3 +30,19 @@ def test_a_replaced_standard_error_is_followed(capsys: pytest.CaptureFixture[str
     assert '"event": "within"' in CliRunner().invoke(app, []).stderr
     log.info("after")
     assert '"event": "after"' in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_a_traceback_is_logged_without_values_of_variables(
+    terminal: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: terminal)
+    log_to_stderr()
+    password = "-".join(["open", "sesame"])
+    try:
+        raise ValueError(len(password))
+    except ValueError:
+        log.exception("failed")
+    logged = capsys.readouterr().err
+    assert "Traceback" in logged and "raise ValueError(len(password))" in logged
+    assert password not in logged

@@ -4,7 +4,6 @@ from plimsoll.cli.shared.completion import namespaces, workspaces
 from plimsoll.cli.shared.effect import none_before_command, only_with, only_without
 from plimsoll.cli.shared.findings import print_findings
 from plimsoll.cli.shared.following import snapshots
-from plimsoll.cli.shared.logs import log_to_stderr
 from plimsoll.cli.shared.options import (
     Backend,
     Context,
@@ -59,7 +58,6 @@ __all__ = [
     "Provider",
     "SecretsProvider",
     "WorkFolder",
-    "log_to_stderr",
     "namespaces",
     "none_before_command",
     "only_with",

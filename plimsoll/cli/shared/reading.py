@@ -5,7 +5,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from plimsoll.cli.shared.logs import log_to_stderr
+from plimsoll.logs import log_to_stderr
 
 if TYPE_CHECKING:
     from plimsoll.model import Snapshot

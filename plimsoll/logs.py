@@ -4,14 +4,21 @@ import sys
 
 
 def log_to_stderr() -> None:
-    """Text on a terminal, JSON elsewhere; standard output is for results."""
+    """Text on a terminal, JSON elsewhere; standard output is for results. Tracebacks have no values of variables, which
+    may be secrets."""
     import structlog  # takes longer than the rest of a command's imports, and most commands write no log
 
-    renderer = structlog.dev.ConsoleRenderer() if sys.stderr.isatty() else structlog.processors.JSONRenderer()
+    terminal = sys.stderr.isatty()
+    renderer = (
+        structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
+        if terminal
+        else structlog.processors.JSONRenderer()
+    )
     structlog.configure(
         processors=[
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
+            *([] if terminal else [structlog.processors.format_exc_info]),
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger("info"),
