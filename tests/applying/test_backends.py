@@ -1,6 +1,9 @@
 """State backends: a folder, a bucket or the CLI. Also checks the settings that determine a backend."""
 
 import shutil
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import orjson
@@ -110,6 +113,49 @@ def test_the_backend_follows_the_scheme(tmp_path: Path) -> None:
     assert state.tag is None
 
 
+@pytest.fixture
+def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Host and port of an S3 server whose bucket is empty."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "test")
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            text = b"<Error><Code>NoSuchKey</Code></Error>"
+            self.send_response(404)
+            self.send_header("Content-Length", str(len(text)))
+            self.end_headers()
+            self.wfile.write(text)
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Prints nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield f"127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        "endpoint={}&disableSSL=true&s3ForcePathStyle=true",
+        "endpoint={}&disable_https=true&use_path_style=true",
+        "endpoint=http://{}&s3ForcePathStyle=true",
+    ],
+)
+def test_an_s3_url_has_the_options_of_the_engine(options: str, bucket: str) -> None:
+    assert S3Backend(f"s3://bucket?region=us-east-1&{options.format(bucket)}").read(STACK) is None
+
+
+@pytest.mark.parametrize("options", ["profile=nobody", "endpoint=http://"])
+def test_an_s3_url_that_the_client_refuses_is_a_clear_error(options: str) -> None:
+    with pytest.raises(BackendUnreachableError, match="the backend's bucket states"):
+        S3Backend(f"s3://states?region=us-east-1&{options}")
+
+
 def settings(**fields: object) -> ApplySettings:
     given = {"environment": "prod", "work_folder": "/work", "passphrase_file": "/secret", **fields}
     return ApplySettings.model_validate(given)
@@ -176,6 +222,16 @@ def test_a_truncated_lock_file_is_removed(tmp_path: Path) -> None:
     assert sorted(folder.iterdir()) == [held]
     assert FolderBackend(tmp_path).lock_holders(STACK) == (LockHolder("root", "node-7", 7, "2026-01-01T00:00:00Z"),)
     assert FolderBackend(tmp_path).lock_holders(f"{STACK}0") == ()
+
+
+def test_files_that_cannot_be_read_are_a_clear_error(tmp_path: Path) -> None:
+    locks, states = tmp_path / ".pulumi/locks/organization/plimsoll" / STACK, tmp_path / STACKS
+    (locks / "a.json").mkdir(parents=True)  # instead of a file of another account: root may read that
+    (states / f"{STACK}.json").mkdir(parents=True)
+    backend = FolderBackend(tmp_path)
+    for read in (backend.repair, backend.lock_holders, backend.read):
+        with pytest.raises(BackendUnreachableError, match=str(tmp_path)):
+            read(STACK)
 
 
 def test_a_lock_file_with_other_content_has_unknown_holders(tmp_path: Path) -> None:

@@ -344,3 +344,21 @@ def test_an_existing_object_that_no_watch_shows_is_read_only_once(
     assert cluster.looked_at == ["claim"]
     assert names(shard.state) == {"claim"}
     assert stack.commands == []
+
+
+def test_whatever_prevents_a_pre_start_is_followed_by_a_back_off(tmp_path: Path) -> None:
+    """The shard is idle then: without a back-off it would try again at once, for ever."""
+
+    class Failing(FakeStack):
+        failing = False
+
+        def repair(self, stack: str) -> None:
+            if self.failing:
+                raise RuntimeError
+
+    stack = Failing(a_state())
+    with a_shard(stack, FakeCluster(), tmp_path) as shard:
+        stack.failing = True
+        shard.pre_start().result()
+        assert shard.backing_off
+        assert not shard.has_pre_started

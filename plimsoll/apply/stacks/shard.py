@@ -271,9 +271,10 @@ class Shard:
             self._ensure_pre_started()
         except (LeaseLostError, UpdateInterruptedError) as error:
             log.debug("no update was pre-started", stack=self.name, reason=error.message)
-        except PlimsollError as error:
+        except Exception as error:  # the shard is idle then, and would try again at once
             self._backoff_until = time.monotonic() + _BACKOFF_SECONDS
-            log.warning("no update could be pre-started", stack=self.name, error=error.message)
+            expected = isinstance(error, PlimsollError)
+            log.warning("no update could be pre-started", stack=self.name, error=str(error), exc_info=not expected)
         finally:
             self._pre_starting = False
 

@@ -90,24 +90,20 @@ class FolderBackend(Backend):
 
     def stacks(self, prefix: str = "") -> list[str]:
         try:
-            paths = list((self._folder / _STACKS).iterdir())
+            with _reaching(self._folder):
+                paths = list((self._folder / _STACKS).iterdir())
         except FileNotFoundError:
             return []
-        except OSError as error:
-            raise BackendUnreachableError(
-                f"the backend's folder {self._folder}: {error.strerror}", "set a readable folder with --backend"
-            ) from None
         return sorted(path.stem for path in paths if path.name.startswith(prefix) and path.suffix == ".json")
 
     def read(self, stack: str) -> State | None:
         path = self._path(stack)
         try:
-            tag = _stat_tag(path.stat())
-            return State.read(stack, path.read_bytes(), tag)
+            with _reaching(path):
+                tag = _stat_tag(path.stat())
+                return State.read(stack, path.read_bytes(), tag)
         except FileNotFoundError:
             return None
-        except OSError as error:
-            raise BackendUnreachableError(f"{path}: {error.strerror}", "make it readable") from None
 
     def tag(self, stack: str) -> str | None:
         try:
@@ -117,26 +113,32 @@ class FolderBackend(Backend):
 
     def prune(self, stack: str, keep: int) -> None:
         folder = self._folder / _HISTORY / stack
-        names = (path.name for path in folder.glob("*")) if folder.is_dir() else ()
-        for name in _outdated(names, keep):
-            with contextlib.suppress(FileNotFoundError):
-                (folder / name).unlink()
+        with _reaching(folder):
+            names = (path.name for path in folder.glob("*")) if folder.is_dir() else ()
+            for name in _outdated(names, keep):
+                (folder / name).unlink(missing_ok=True)
 
     def repair(self, stack: str) -> None:
         """Removes truncated files. The engine stores the attributes of a file in a second file; if that is truncated,
         the engine cannot read the state, but without it, it can. It also takes a truncated lock, left by a kill or a
         full disk, for a lock that it cannot read."""
         for path in (*(self._folder / _STACKS).glob(f"{stack}.json*.attrs"), *self._locks(stack)):
-            with contextlib.suppress(FileNotFoundError):
+            with contextlib.suppress(FileNotFoundError), _reaching(path):
                 if not _is_json(path.read_bytes()):
                     path.unlink()
 
     def lock_holders(self, stack: str) -> tuple[LockHolder, ...] | None:
-        return _holders(map(_content, (path for path in self._locks(stack) if path.suffix == ".json")))
+        locks = []
+        for path in self._locks(stack):
+            # Released meanwhile, or attributes of a lock.
+            with contextlib.suppress(FileNotFoundError), _reaching(path):
+                locks += [path.read_bytes()] if path.suffix == ".json" else []
+        return _holders(locks)
 
     def check_room(self) -> None:
-        states = sum(path.stat().st_size for path in (self._folder / _STACKS).glob("*.json"))
-        free = shutil.disk_usage(self._folder).free
+        with _reaching(self._folder):
+            states = sum(path.stat().st_size for path in (self._folder / _STACKS).glob("*.json"))
+            free = shutil.disk_usage(self._folder).free
         if free < _ROOM + 3 * states:
             raise StateFolderFullError(
                 f"{self._folder}: {free >> 20} MiB of free disk is not enough for the states of the capacity stacks",
@@ -160,18 +162,15 @@ class S3Backend(Backend):
         self._bucket = parts.netloc
         prefix = parts.path.strip("/")
         self._prefix = f"{prefix}/" if prefix else ""
-        self._client = _s3_client(query)
+        self._client: S3Client = self._call(lambda: _s3_client(query))
 
     def stacks(self, prefix: str = "") -> list[str]:
         names = (key.rpartition("/")[2] for key in self._keys(_STACKS + prefix))
         return sorted(name.removesuffix(".json") for name in names if name.endswith(".json"))
 
     def read(self, stack: str) -> State | None:
-        try:
-            answer = self._call(lambda: self._client.get_object(Bucket=self._bucket, Key=self._key(stack)))
-        except KeyError:
-            return None
-        return State.read(stack, answer["Body"].read(), answer["ETag"])
+        found = self._object(self._key(stack))
+        return None if found is None else State.read(stack, *found)
 
     def tag(self, stack: str) -> str | None:
         try:
@@ -186,16 +185,21 @@ class S3Backend(Backend):
             self._call(partial(self._client.delete_object, Bucket=self._bucket, Key=key))
 
     def lock_holders(self, stack: str) -> tuple[LockHolder, ...] | None:
-        keys = (key for key in self._keys(_LOCKS) if f"/{stack}/" in key)
-        return _holders(map(self._content, keys))
+        found = (self._object(key) for key in self._keys(_LOCKS) if f"/{stack}/" in key)
+        return _holders(each[0] for each in found if each is not None)
 
-    def _content(self, key: str) -> bytes | None:
-        """None if the object does not exist."""
+    def _object(self, key: str) -> tuple[bytes, str] | None:
+        """Content and ETag; None if the object does not exist."""
+
+        def read() -> tuple[bytes, str]:
+            answer = self._client.get_object(Bucket=self._bucket, Key=key)
+            return answer["Body"].read(), answer["ETag"]
+
         try:
-            body = self._call(lambda: self._client.get_object(Bucket=self._bucket, Key=key))["Body"].read()
+            content: tuple[bytes, str] = self._call(read)
         except KeyError:
             return None
-        return bytes(body)
+        return content
 
     def _key(self, stack: str) -> str:
         return f"{self._prefix}{_STACKS}{stack}.json"
@@ -217,7 +221,7 @@ class S3Backend(Backend):
             if error.response.get("Error", {}).get("Code") in ("NoSuchKey", "404"):
                 raise KeyError from None
             raise _unreachable(self._bucket, error) from None
-        except BotoCoreError as error:
+        except (BotoCoreError, ValueError) as error:  # ValueError: of an endpoint that is no URL
             raise _unreachable(self._bucket, error) from None
 
 
@@ -226,12 +230,19 @@ def _s3_client(query: dict[str, str]) -> "S3Client":
     import boto3
     from botocore.config import Config
 
-    style: Any = {"addressing_style": "path"} if query.get("s3ForcePathStyle") == "true" else {}
+    # As the engine reads them: https://gocloud.dev/howto/blob/#s3
+    by_path = "true" in (query.get("s3ForcePathStyle"), query.get("use_path_style"))
+    plain = "true" in (query.get("disableSSL"), query.get("disable_https"))
+    style: Any = {"addressing_style": "path"} if by_path else {}
+    endpoint = query.get("endpoint")
+    if endpoint is not None and "://" not in endpoint:
+        endpoint = f"{'http' if plain else 'https'}://{endpoint}"
     session = boto3.Session(profile_name=query.get("profile"))
     return session.client(
         "s3",
         region_name=query.get("region"),
-        endpoint_url=query.get("endpoint"),
+        endpoint_url=endpoint,
+        use_ssl=not plain,
         config=Config(s3=style, connect_timeout=5, read_timeout=30, retries={"mode": "standard", "max_attempts": 4}),
     )
 
@@ -256,21 +267,24 @@ class ExportingBackend(Backend):
         return State.read(stack, self._export(stack), None) if stack in self._names() else None
 
 
-def _content(path: Path) -> bytes | None:
-    """None if the file does not exist. Raises BackendUnreachableError."""
+@contextlib.contextmanager
+def _reaching(path: Path) -> Iterator[None]:
+    """Converts an OSError, except FileNotFoundError, into BackendUnreachableError."""
     try:
-        return path.read_bytes()
+        yield
     except FileNotFoundError:
-        return None
+        raise
     except OSError as error:
-        raise BackendUnreachableError(f"{path}: {error.strerror}", "make it readable") from None
+        raise BackendUnreachableError(
+            f"the backend's {error.filename or path}: {error.strerror}",
+            "give this account the right to read and write it, or set another folder with --backend",
+        ) from None
 
 
-def _holders(locks: Iterable[bytes | None]) -> tuple[LockHolder, ...] | None:
-    """The holders in the engine's lock files; None if a file says something else. A lock without content was released
-    meanwhile."""
+def _holders(locks: Iterable[bytes]) -> tuple[LockHolder, ...] | None:
+    """The holders in the engine's lock files; None if a file says something else."""
     try:
-        found = [orjson.loads(lock) for lock in locks if lock is not None]
+        found = [orjson.loads(lock) for lock in locks]
         return tuple(LockHolder(each["username"], each["hostname"], each["pid"], each["timestamp"]) for each in found)
     except (ValueError, TypeError, KeyError):
         return None
