@@ -63,6 +63,10 @@ class LeaseHeldError(ApplyError):
         self.holder = holder
 
 
+class NamespaceMissingError(ApplyError):
+    """The namespace of the Lease does not exist: the foundation is not deployed."""
+
+
 class LeaseLostError(ApplyError):
     """The cluster's Lease was lost: running updates were interrupted."""
 

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import structlog
 
-from plimsoll.apply.errors import LeaseHeldError, LeaseLostError, WriterStoppingError
+from plimsoll.apply.errors import LeaseHeldError, LeaseLostError, NamespaceMissingError, WriterStoppingError
 from plimsoll.apply.settings import LeaseSettings
 from plimsoll.errors import PlimsollError
 from plimsoll.kube import Connection, ConnectionFailedError, RequestError
@@ -224,9 +224,9 @@ class Lease:
             if error.reason == "AlreadyExists":
                 return False
             if error.code == 404:
-                raise LeaseHeldError(
+                raise NamespaceMissingError(
                     f"the Lease {self.name} cannot be created: there is no namespace {self._settings.namespace}",
-                    "apply the foundation stack first",
+                    "deploy the foundation stack first",
                 ) from None
             raise
         self._renewed_at = started
@@ -292,6 +292,9 @@ class Lease:
             failure: PlimsollError = error
         except ConnectionFailedError as error:
             failure = error
+        except Exception as error:  # without this thread, nobody would notice that the Lease is lost
+            log.exception("unexpected error while the Lease is renewed", lease=self.name)
+            failure = PlimsollError(type(error).__name__)
         log.warning("the Lease could not be renewed", lease=self.name, error=failure.message)
         return None if self.held else f"it could not be renewed: {failure.message}"
 

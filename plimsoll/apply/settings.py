@@ -24,7 +24,7 @@ class LeaseSettings(Declared):
     renew_deadline: float = Field(default=10.0, gt=0)
     """A holder that could not renew for this long counts the Lease as lost."""
     retry_period: float = Field(default=5.0, gt=0)
-    """Time between two renewals, and between two attempts to acquire the Lease."""
+    """Time between two renewals. A standby looks at the Lease at least as often, and at least every half second."""
 
     @model_validator(mode="after")
     def _ordered(self) -> "LeaseSettings":

@@ -1,14 +1,12 @@
 """The share binder: observes, plans and writes until it is stopped."""
 
-import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
 import structlog
-from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_when_event_set, wait_exponential
-from tenacity.nap import sleep_using_event
+from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_exponential
 
 from plimsoll.bind.cluster import Cluster
 from plimsoll.bind.kai import refuse_beside_kai
@@ -18,6 +16,7 @@ from plimsoll.errors import PlimsollError
 from plimsoll.kube import Connection, ConnectionFailedError, RequestError
 from plimsoll.model.api import BinderSettings
 from plimsoll.observe.cluster import NotSyncedError
+from plimsoll.stop_request import StopRequest
 
 log = structlog.get_logger(__name__)
 
@@ -51,7 +50,7 @@ class ShareBinder:
             lambda *refused: self._refused.append(refused),
             self._unbindable.append,
         )
-        self._stopping = threading.Event()
+        self.stopping = StopRequest()
         self._ended_by: PlimsollError | None = None
         self._looked_for_kai = float("-inf")
 
@@ -63,7 +62,7 @@ class ShareBinder:
             self._cluster.start()
             self._cluster.wait_synced(SYNC_SECONDS)
             log.info("watches are synced: binding pods that share GPUs")
-            while not self._stopping.is_set():
+            while not self.stopping.requested:
                 self._cluster.wait(IDLE_SECONDS, BURST_SECONDS, timeout=self._retried_round())
         finally:
             self._cluster.stop()
@@ -74,20 +73,16 @@ class ShareBinder:
     def stop(self, why: PlimsollError | None = None) -> None:
         """Ends `run` after the current round; `run` then raises `why`. Safe in a signal handler."""
         self._ended_by = self._ended_by or why
-        self._stopping.set()
+        self.stopping.request()
         self._cluster.wake()
-
-    @property
-    def stopping(self) -> bool:
-        return self._stopping.is_set()
 
     def _retried_round(self) -> float:
         """Runs a round, with retries. Returns the seconds until the next one if nothing changes before."""
         retrying = Retrying(
             retry=retry_if_exception_type((ConnectionFailedError, RequestError, NotSyncedError)),
             wait=wait_exponential(multiplier=0.5, max=30.0),
-            sleep=sleep_using_event(self._stopping),
-            stop=stop_when_event_set(self._stopping),
+            sleep=self.stopping.sleep,
+            stop=lambda _: self.stopping.requested,
             before_sleep=_log_retry,
             reraise=True,
         )
@@ -105,7 +100,7 @@ class ShareBinder:
             self._planner.leave(self._unbindable.pop())
         now = self._clock()
         plan = self._planner.plan(self._cluster.nodes(), self._cluster.pods(), now)
-        if self._stopping.is_set():
+        if self.stopping.requested:
             return 0.0
         if plan.steps:
             self._writing.carry_out(plan.steps)

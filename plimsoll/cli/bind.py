@@ -10,6 +10,7 @@ import structlog
 import typer
 
 from plimsoll.cli.shared import SETTLED, Context, Kubeconfig
+from plimsoll.errors import PlimsollError
 from plimsoll.logs import log_to_stderr
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ def bind(  # noqa: PLR0917 - options of a command, each given by name
     """
     from plimsoll.apply import Lease, LeaseSettings
     from plimsoll.bind import ShareBinder, read_settings, refuse_beside_kai
+    from plimsoll.cli.controller import retry_transient
     from plimsoll.kube import Connection
 
     log_to_stderr()
@@ -45,7 +47,12 @@ def bind(  # noqa: PLR0917 - options of a command, each given by name
         binder = ShareBinder(connection, chosen)
         lease = Lease(connection, LeaseSettings(name=LEASE, namespace=namespace), binder.stop)
         _stop_on_signal(binder)
-        lease.acquire(wait=None, go_on=lambda: _go_on(binder))
+        try:
+            # A standby outlasts an apiserver that does not answer.
+            retry_transient(lambda: lease.acquire(None, lambda: _go_on(binder)), binder.stopping, lambda _: None)
+        except PlimsollError:
+            _go_on(binder)
+            raise
         try:
             binder.run()
         finally:
@@ -54,7 +61,7 @@ def bind(  # noqa: PLR0917 - options of a command, each given by name
 
 def _go_on(binder: "ShareBinder") -> None:
     """Ends the wait for the Lease when the binder is stopped."""
-    if binder.stopping:
+    if binder.stopping.requested:
         raise typer.Exit(SETTLED)
 
 

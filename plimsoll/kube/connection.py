@@ -6,8 +6,9 @@ than the rest of the package, is imported when a connection is opened.
 """
 
 import os
+import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -42,15 +43,21 @@ was just defined returns such a header."""
 class Connection:
     """Requests to one apiserver. Safe to share between threads."""
 
-    def __init__(self, configuration: "client.Configuration", account: Account | None = None) -> None:
-        """`account` is only for messages."""
-        from kubernetes.client import ApiClient
-
+    def __init__(
+        self,
+        configuration: "client.Configuration",
+        account: Account | None = None,
+        renew: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`account` is only for messages. `renew` is called before credentials are read again, by one thread at a
+        time."""
         self._account = account or Account()
         configuration.connection_pool_maxsize = 64
         configuration.keep_alive = True  # ends a watch within minutes if the server has vanished
         self._configuration = configuration
-        self._pool: urllib3.PoolManager = ApiClient(configuration).rest_client.pool_manager
+        self._renew = renew
+        self._renewing = threading.Lock()
+        self._pool = self._new_pool()
         self.server: str = configuration.host
         self._known: tuple[dict[str, str], float] = ({}, 0.0)
         self.requests = 0
@@ -66,19 +73,19 @@ class Connection:
         from kubernetes import client, config
         from kubernetes.config import ConfigException
 
-        from plimsoll.kube.credentials import NoSuchContextError, load_file
+        from plimsoll.kube.credentials import Credentials, NoSuchContextError, load_file
 
         configuration = client.Configuration()
         in_pod = kubeconfig is None and not os.environ.get("KUBECONFIG") and "KUBERNETES_SERVICE_HOST" in os.environ
         try:
             if in_pod:
                 config.load_incluster_config(client_configuration=configuration)
-                account = Account.of_pod()
+                loaded = Credentials(Account.of_pod())
             else:
-                account = load_file(configuration, kubeconfig, context)
+                loaded = load_file(configuration, kubeconfig, context)
             if not configuration.host:
                 raise ValueError("its cluster has no server")
-            connection = cls(configuration, account)
+            connection = cls(configuration, loaded.account, loaded.renew)
         except (TypeError, LookupError, AttributeError):
             raise _unusable(kubeconfig, "it is not a kubeconfig, or a field has the wrong type") from None
         except ImportError as error:
@@ -151,19 +158,49 @@ class Connection:
         self._pool.clear()
 
     def _authorization(self) -> dict[str, str]:
-        """Authorization headers. They are read again after a short time, because service account tokens rotate."""
+        """Authorization headers. Credentials are read again after a short time, because tokens and certificates are
+        replaced before they expire."""
         headers, until = self._known
-        if time.monotonic() >= until:
-            settings: dict[str, Any] = dict(self._configuration.auth_settings())
-            headers = {setting["key"]: setting["value"] for setting in settings.values()}
-            if not all(value.isprintable() for value in headers.values()):
-                raise ConnectionFailedError(
-                    f"the cluster at {self.server} gets no request: the token of {self._account.name} is more than one "
-                    "line",
-                    self._account.renewal,
-                )
-            self._known = headers, time.monotonic() + _AUTHORIZATION_SECONDS
+        if time.monotonic() < until:
+            return headers
+        with self._renewing:
+            headers, until = self._known
+            if time.monotonic() >= until:
+                headers = self._renewed()
+                self._known = headers, time.monotonic() + _AUTHORIZATION_SECONDS
         return headers
+
+    def _renewed(self) -> dict[str, str]:
+        from kubernetes.config import ConfigException
+
+        configuration = self._configuration
+        certificate = configuration.cert_file, configuration.key_file
+        try:
+            self._renew()
+            settings: dict[str, Any] = dict(configuration.auth_settings())
+            if certificate != (configuration.cert_file, configuration.key_file):
+                self._pool = self._new_pool()
+        except (ConfigException, OSError, ValueError) as error:
+            raise ConnectionFailedError(
+                f"the cluster at {self.server} gets no request: the credentials of {self._account.name} cannot be "
+                f"read: {' '.join(str(error).split())}",
+                self._account.renewal,
+            ) from None
+        headers = {setting["key"]: setting["value"] for setting in settings.values()}
+        if not all(value.isprintable() for value in headers.values()):
+            raise ConnectionFailedError(
+                f"the cluster at {self.server} gets no request: the token of {self._account.name} is more than one "
+                "line",
+                self._account.renewal,
+            )
+        return headers
+
+    def _new_pool(self) -> urllib3.PoolManager:
+        """A pool reads the certificate of the client once."""
+        from kubernetes.client import ApiClient
+
+        pool: urllib3.PoolManager = ApiClient(self._configuration).rest_client.pool_manager
+        return pool
 
     @contextmanager
     def _send(

@@ -1,6 +1,8 @@
 """Loads the cluster and the credentials of a kubeconfig's context."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,14 @@ from plimsoll.kube.account import Account
 from plimsoll.kube.exec_plugin import ExecPlugin
 
 
+@dataclass(frozen=True)
+class Credentials:
+    """Of a user. `renew` sets them in the configuration again where they have changed or expire soon."""
+
+    account: Account
+    renew: Callable[[], None] = lambda: None
+
+
 class NoSuchContextError(ConfigException):
     """The kubeconfig has no such context; `hint` names those that it has."""
 
@@ -25,7 +35,7 @@ class NoSuchContextError(ConfigException):
         self.hint = hint
 
 
-def load_file(configuration: client.Configuration, kubeconfig: Path | None, context: str | None) -> Account:
+def load_file(configuration: client.Configuration, kubeconfig: Path | None, context: str | None) -> Credentials:
     """As `load_content`, of a file, or of those that the client library reads by default."""
     files = KubeConfigMerger(str(kubeconfig) if kubeconfig else KUBE_CONFIG_DEFAULT_LOCATION or "~/.kube/config")
     if files.config is None:
@@ -35,8 +45,9 @@ def load_file(configuration: client.Configuration, kubeconfig: Path | None, cont
 
 def load_content(
     configuration: client.Configuration, content: Any, context: str | None, save: Callable[[], None] | None = None
-) -> Account:
-    """Sets the server and the credentials of `configuration`; a token of an exec plugin is renewed before it expires.
+) -> Credentials:
+    """Sets the server and the credentials of `configuration`. Those of an exec plugin are to be renewed before they
+    expire, and a token in a file as it is replaced.
 
     `content` has mappings, or the client library's ConfigNodes; `save` is called when that library changes them. Raises
     ConnectionFailedError if an exec plugin returns no credentials, and the errors of the client library.
@@ -49,29 +60,32 @@ def load_content(
         raise NoSuchContextError(name, f"set --context to one that it has ({names}), or another file with --kubeconfig")
     cluster = config["clusters"].get_with_name(entry["context"]["cluster"])
     user = entry["context"].safe_get("user") or ""
-    settings = _exec_of(config, user)
+    settings, rotates = _settings_of(config, user)
     if settings is None:
-        KubeConfigLoader(config, name, config_base_path=None, config_persister=save).load_and_set(configuration)
-        return Account(f"context {name!r}", user)
+        loader = KubeConfigLoader(config, name, config_base_path=None, config_persister=save)
+        loader.load_and_set(configuration)
+        account = Account(f"context {name!r}", user)
+        return Credentials(account, partial(loader.load_and_set, configuration)) if rotates else Credentials(account)
     account = Account(f"context {name!r}", user, settings["command"])
     folder = Path(cluster.path).absolute().parent if cluster.path else None
     plugin = ExecPlugin(account, settings.value, cluster["cluster"].value, folder)
 
-    def renew(configuration: client.Configuration) -> None:
+    def renew() -> None:
         if plugin.due:
             users = [{"name": user, "user": plugin.credentials()}]
             given = ConfigNode("kubeconfig", {"contexts": [entry], "clusters": [cluster], "users": users})
             KubeConfigLoader(given, name, config_base_path=None).load_and_set(configuration)
-            configuration.refresh_api_key_hook = renew  # type: ignore[assignment]  # its type is None
 
-    renew(configuration)
-    return account
+    renew()
+    return Credentials(account, renew)
 
 
-def _exec_of(config: ConfigNode, user: str) -> ConfigNode | None:
-    """Settings of the user's exec plugin; None where there is none, or a token is used in its place."""
+def _settings_of(config: ConfigNode, user: str) -> tuple[ConfigNode | None, bool]:
+    """Settings of the user's exec plugin, None where there is none or a token is used in its place; and whether the
+    token is read from a file."""
     entry = config["users"].get_with_name(user, safe=True) if user and config.safe_get("users") else None
-    if entry is None or "exec" not in entry["user"] or any(map(entry["user"].safe_get, ("token", "tokenFile"))):
-        return None
-    settings: ConfigNode = entry["user"]["exec"]
-    return settings
+    if entry is None:
+        return None, False
+    token, file = map(entry["user"].safe_get, ("token", "tokenFile"))
+    settings = None if token or file or "exec" not in entry["user"] else entry["user"]["exec"]
+    return settings, bool(file and not token)

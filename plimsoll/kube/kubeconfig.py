@@ -107,7 +107,7 @@ class Kubeconfig:
 
         configuration = client.Configuration()
         try:
-            account = load_content(configuration, self.content, self.context)
+            loaded = load_content(configuration, self.content, self.context)
         except (ConfigException, OSError, ValueError) as error:
             raise SettingsError(f"kubeconfig: {error}", "renew the credentials of its user") from None
-        return Connection(configuration, account)
+        return Connection(configuration, loaded.account, loaded.renew)

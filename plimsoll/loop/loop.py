@@ -1,6 +1,5 @@
 """The loop: observe, validate, plan, apply and report after each relevant change."""
 
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
@@ -27,6 +26,7 @@ from plimsoll.plan.view import ClusterView
 from plimsoll.policy import withhold
 from plimsoll.report import KIND as DEMAND
 from plimsoll.report import Reporter
+from plimsoll.stop_request import StopRequest
 
 IDLE_SECONDS = 0.02
 """A change is handled once nothing has followed it for this long."""
@@ -72,7 +72,7 @@ class Loop:
         self._planner = DemandPlanner()
         self._bursts = BurstGathering(observer, applier, self._observe_and_plan)
         self._expectations = Expectations()
-        self._stopping = threading.Event()
+        self._stopping = StopRequest()
         self._warned: frozenset[str] = frozenset()
         """Warnings of the last plan; a warning is logged when it first appears."""
 
@@ -162,7 +162,7 @@ class Loop:
             on_begin()
             return self.run_round()
 
-        while not self._stopping.is_set():
+        while not self._stopping.requested:
             result = retried(attempt, self._stopping, on_failure) if retry else attempt()
             if result is None or not on_round(result):
                 return
@@ -177,7 +177,7 @@ class Loop:
 
     def stop(self) -> None:
         """Ends `run` after the current round. Safe in a signal handler."""
-        self._stopping.set()
+        self._stopping.request()
         self._observer.wake()
 
 

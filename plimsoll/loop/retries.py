@@ -1,7 +1,6 @@
 """Retries failed rounds with exponential back-off until the loop is stopped."""
 
 from collections.abc import Callable
-from threading import Event
 from typing import Final, TypeVar
 
 import structlog
@@ -10,6 +9,7 @@ from tenacity import RetryCallState, Retrying, retry_if_exception, wait_exponent
 from plimsoll.apply import LeaseLostError
 from plimsoll.errors import PlimsollError
 from plimsoll.loop.environments import EnvironmentChangedError
+from plimsoll.stop_request import StopRequest
 
 MAXIMUM_WAIT_SECONDS: Final = 60.0
 
@@ -18,16 +18,13 @@ log = structlog.get_logger(__name__)
 T = TypeVar("T")
 
 
-def retried(call: Callable[[], T], stopping: Event, on_failure: Callable[[PlimsollError], None]) -> T | None:
+def retried(call: Callable[[], T], stopping: StopRequest, on_failure: Callable[[PlimsollError], None]) -> T | None:
     """Returns the result of `call` once it succeeds; None if the loop was stopped meanwhile.
 
     `on_failure` is called with each error that is followed by another attempt.
 
     Raises errors that a retry cannot fix: a lost Lease, another Environment, and defects of the program.
     """
-
-    def sleep(seconds: float) -> None:
-        stopping.wait(seconds)
 
     def log_and_report(state: RetryCallState) -> None:
         error = state.outcome.exception() if state.outcome is not None else None
@@ -38,15 +35,15 @@ def retried(call: Callable[[], T], stopping: Event, on_failure: Callable[[Plimso
     retrying = Retrying(
         retry=retry_if_exception(_may_pass),
         wait=wait_exponential(multiplier=0.5, max=MAXIMUM_WAIT_SECONDS),
-        sleep=sleep,
-        stop=lambda _: stopping.is_set(),
+        sleep=stopping.sleep,
+        stop=lambda _: stopping.requested,
         before_sleep=log_and_report,
         reraise=True,
     )
     try:
         return retrying(call)
     except PlimsollError:
-        if stopping.is_set():
+        if stopping.requested:
             return None
         raise
 

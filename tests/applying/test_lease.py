@@ -9,7 +9,15 @@ from typing import Any
 
 import pytest
 
-from plimsoll.apply import EXPIRED_HOLDERS, Lease, LeaseHeldError, LeaseLostError, LeaseSettings, WriterStoppingError
+from plimsoll.apply import (
+    EXPIRED_HOLDERS,
+    Lease,
+    LeaseHeldError,
+    LeaseLostError,
+    LeaseSettings,
+    NamespaceMissingError,
+    WriterStoppingError,
+)
 from plimsoll.kube import ConnectionFailedError, RequestError
 from tests.awaiting import await_condition
 
@@ -193,7 +201,7 @@ def test_a_missing_namespace_is_an_error_with_a_hint(server: FakeApiserver) -> N
         raise RequestError(404, "NotFound", "namespace not found")
 
     server.request = no_namespace  # type: ignore[method-assign]
-    with pytest.raises(LeaseHeldError, match="foundation"):
+    with pytest.raises(NamespaceMissingError, match="foundation"):
         a_lease(server).acquire()
 
 

@@ -3,9 +3,12 @@
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
-from plimsoll.bind import read_settings
+from plimsoll.bind import ShareBinder, read_settings
+from plimsoll.cli import app
 from plimsoll.errors import PlimsollError
+from plimsoll.kube import ConnectionFailedError
 
 
 def test_options_override_the_file(tmp_path: Path) -> None:
@@ -43,3 +46,36 @@ def test_wrong_settings_are_named(tmp_path: Path, text: str, output_text: str) -
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(PlimsollError, match=r"missing\.yaml"):
         read_settings(tmp_path / "missing.yaml", None, None)
+
+
+def test_a_standby_outlasts_an_apiserver_that_does_not_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[str] = []
+
+    class FlakyLease:
+        def __init__(self, *_: object) -> None:
+            self.tries = 0
+
+        def acquire(self, *_: object) -> None:
+            self.tries += 1
+            if self.tries < 3:
+                raise ConnectionFailedError("unreachable")
+            done.append("acquired")
+
+        def release(self) -> None:
+            done.append("released")
+
+    def run(_: ShareBinder) -> None:
+        done.append("ran")
+
+    monkeypatch.setattr("plimsoll.apply.Lease", FlakyLease)
+    monkeypatch.setattr("plimsoll.bind.refuse_beside_kai", lambda _: None)
+    monkeypatch.setattr("plimsoll.cli.bind._stop_on_signal", lambda _: None)
+    monkeypatch.setattr(ShareBinder, "run", run)
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(
+        "{current-context: c, contexts: [{name: c, context: {cluster: c, user: u}}], users: [{name: u, user: {}}],"
+        " clusters: [{name: c, cluster: {server: 'http://127.0.0.1:9'}}]}"
+    )
+    result = CliRunner().invoke(app, ["bind", "--image", "a:1", "--kubeconfig", str(kubeconfig)])
+    assert result.exit_code == 0, result.output
+    assert done == ["acquired", "ran", "released"]

@@ -3,6 +3,7 @@
 import ssl
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
@@ -118,6 +119,47 @@ def test_a_token_is_renewed_before_it_expires(
     assert [each.authorization for each in cluster.requests] == ["Bearer second", "Bearer second"]
 
 
+def test_one_thread_renews_the_token_that_others_wait_for(
+    tmp_path: Path, plugin: dict[str, Any], cluster: FakeApiserver, connection: Connection
+) -> None:
+    gives(tmp_path, token="first", expirationTimestamp="2020-01-01T00:00:00Z")
+    opened = Connection.open(kubeconfig(tmp_path, connection.server, plugin))
+    gives(tmp_path, token="second", expirationTimestamp="2100-01-01T00:00:00Z")
+    answers = tmp_path / "answers"
+    answers.write_text(f"echo run >> {tmp_path / 'runs'}\nsleep 0.1\n{answers.read_text()}")
+    with ThreadPoolExecutor(8) as threads:
+        for done in [threads.submit(opened.request, "GET", NODES.path, query={"limit": "1"}) for _ in range(8)]:
+            done.result()
+    assert {each.authorization for each in cluster.requests} == {"Bearer second"}
+    assert (tmp_path / "runs").read_text() == "run\n"
+
+
+def test_a_token_in_a_file_is_read_again(tmp_path: Path, cluster: FakeApiserver, connection: Connection) -> None:
+    """As that of a service account, which the kubelet replaces."""
+    (tmp_path / "token").write_text("first")
+    path = kubeconfig(tmp_path, connection.server, {"tokenFile": "token"})
+    opened = [Connection.open(path), Kubeconfig.read(str(path)).connect()]
+
+    def sends(token: str) -> bool:
+        for each in opened:
+            each.request("GET", NODES.path, query={"limit": "1"})
+        return [each.authorization for each in cluster.requests[-2:]] == [f"Bearer {token}"] * 2
+
+    assert sends("first")
+    (tmp_path / "token").write_text("second")
+    await_condition(lambda: sends("second"))
+    (tmp_path / "token").unlink()
+
+    def failing() -> str:
+        try:
+            opened[0].request("GET", NODES.path, query={"limit": "1"})
+        except ConnectionFailedError as error:
+            return error.message
+        return ""
+
+    assert "the credentials of context 'prod' cannot be read" in await_condition(failing)
+
+
 def refused(cluster: FakeApiserver, path: Path) -> RequestError:
     cluster.refusals[NODES.path] = [{"code": 401, "reason": "Unauthorized", "message": "Unauthorized"}]
     opened = Connection.open(path)
@@ -186,6 +228,25 @@ def test_a_certificate_of_a_plugin_is_used(tmp_path: Path, plugin: dict[str, Any
     with pytest.raises(RequestError) as caught:
         Connection.open(path).request("GET", NODES.path)
     assert caught.value.code == 401
+
+
+def test_a_certificate_of_a_plugin_is_replaced_before_it_expires(
+    tmp_path: Path, plugin: dict[str, Any], secured: str
+) -> None:
+    def gives_certificate(folder: Path, expires: str) -> None:
+        gives(
+            tmp_path,
+            clientCertificateData=(folder / CERTIFICATE).read_text(),
+            clientKeyData=(folder / KEY).read_text(),
+            expirationTimestamp=expires,
+        )
+
+    own = tmp_path / "own"
+    write_certificates(tmp_path / "other")
+    gives_certificate(tmp_path / "other", "2020-01-01T00:00:00Z")
+    opened = Connection.open(kubeconfig(tmp_path, secured, plugin, **{"certificate-authority": str(own / AUTHORITY)}))
+    gives_certificate(own, "2100-01-01T00:00:00Z")
+    assert opened.request("GET", NODES.path) == {}
 
 
 @pytest.mark.parametrize(

@@ -7,14 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-import yaml
-
 from plimsoll.apply.cluster import ClusterIdentity
 from plimsoll.apply.engine.environment import user_home
 from plimsoll.apply.errors import ProviderMissingError
 from plimsoll.apply.settings import ApplySettings, plugin_version
-from plimsoll.errors import PlimsollError
-from plimsoll.home import SERVICE_ACCOUNT_FOLDER
 
 _INSTALL_SECONDS: Final = 300
 """Limit of the download of the plugin."""
@@ -46,7 +42,7 @@ def open_provider(settings: ApplySettings, pulumi: Path, cluster: Callable[[], C
         return ClusterProvider(ambient, inputs, version, cluster(), lambda: None)
     from plimsoll.provider import serve
 
-    served = serve(_kubeconfig(settings), settings.context)
+    served = serve(settings.kubeconfig, settings.context)
     return ClusterProvider(served.environment, inputs, version, cluster(), served.stop)
 
 
@@ -74,30 +70,3 @@ def _need_plugin(settings: ApplySettings, pulumi: Path, version: str) -> None:
             f"run `pulumi plugin install resource kubernetes v{version}` on a machine with network access and copy the "
             "plugin there, or use the built-in provider with --provider attached",
         ) from None
-
-
-def _kubeconfig(settings: ApplySettings) -> Path:
-    """Path of the connection's kubeconfig; in a pod, one that is written for its service account."""
-    if settings.kubeconfig is not None:
-        return settings.kubeconfig
-    named = [Path(part) for part in os.environ.get("KUBECONFIG", "").split(os.pathsep) if part]
-    if named:
-        return named[0]
-    host, port = os.environ.get("KUBERNETES_SERVICE_HOST"), os.environ.get("KUBERNETES_SERVICE_PORT", "443")
-    if host is None:
-        return Path.home() / ".kube" / "config"
-    if not (SERVICE_ACCOUNT_FOLDER / "token").is_file():
-        raise PlimsollError("the pod has no service account token", "set automountServiceAccountToken, or --kubeconfig")
-    address = f"[{host}]" if ":" in host else host
-    cluster = {"server": f"https://{address}:{port}", "certificate-authority": str(SERVICE_ACCOUNT_FOLDER / "ca.crt")}
-    content = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "current-context": "pod",
-        "clusters": [{"name": "pod", "cluster": cluster}],
-        "users": [{"name": "pod", "user": {"tokenFile": str(SERVICE_ACCOUNT_FOLDER / "token")}}],
-        "contexts": [{"name": "pod", "context": {"cluster": "pod", "user": "pod"}}],
-    }
-    path = settings.work_folder / "pod.kubeconfig"
-    path.write_text(yaml.safe_dump(content))
-    return path

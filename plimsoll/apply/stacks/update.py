@@ -24,6 +24,7 @@ from plimsoll.apply.errors import (
     UpdateInterruptedError,
 )
 from plimsoll.apply.stacks.update_state import Act, Event, Phase, UpdateState
+from plimsoll.errors import PlimsollError
 
 _START_SECONDS: Final = 120.0
 """Limit from the start of an engine until its program waits."""
@@ -119,7 +120,7 @@ class Updates:
             with self._condition:
                 due = progress.waits_for_deletions
             if due:
-                found = gone()
+                found = self._deleted(gone)
                 with self._condition:
                     progress.done.update((urn, {}) for urn in found)
         with self._condition:
@@ -127,6 +128,14 @@ class Updates:
             if progress.error is not None and not only_failures and not progress.confirmed:
                 raise progress.error
             return progress
+
+    def _deleted(self, gone: Callable[[], Iterable[str]]) -> Iterable[str]:
+        """What `gone` returns; nothing while the cluster cannot be read, as the engine goes on."""
+        try:
+            return gone()
+        except PlimsollError as error:
+            log.warning("cannot see which objects are deleted", stack=self._stack.name, error=error.message)
+            return ()
 
     def end(self) -> None:
         """Ends the update, if there is one, without changes if it was not released. Waits for its end."""

@@ -1,7 +1,6 @@
 """Retries transient errors at the start: a restart would lose the synced watches, and the kubelet delays restarts of a
 container that has ended often."""
 
-import time
 from collections.abc import Callable
 from typing import Final, TypeVar
 
@@ -15,15 +14,14 @@ from plimsoll.apply import (
     LockedError,
     StateFolderFullError,
 )
-from plimsoll.cli.controller.stopping import Stopping
 from plimsoll.errors import PlimsollError
 from plimsoll.kube import ConnectionFailedError, RequestError
 from plimsoll.observe.cluster import NotSyncedError
+from plimsoll.stop_request import StopRequest
 
 T = TypeVar("T")
 
 _MOST_SECONDS: Final = 10.0
-_POLL_SECONDS: Final = 0.1
 _PASSING: Final = (
     BackendUnreachableError,
     ClusterUnreachableError,
@@ -44,17 +42,11 @@ def passes(error: BaseException) -> bool:
     return isinstance(error, _PASSING)
 
 
-def retry_transient(call: Callable[[], T], stopping: Stopping, on_failure: Callable[[PlimsollError], None]) -> T:
+def retry_transient(call: Callable[[], T], stopping: StopRequest, on_failure: Callable[[PlimsollError], None]) -> T:
     """Calls `call` until it succeeds, and returns its result. `on_failure` is called with each error before a retry.
 
     Raises errors that are not temporary, and the last one if the controller is stopping.
     """
-
-    def sleep(seconds: float) -> None:
-        # A handler of a signal runs in this thread, which goes on sleeping afterwards.
-        until = time.monotonic() + seconds
-        while not stopping.requested and time.monotonic() < until:
-            time.sleep(_POLL_SECONDS)
 
     def log_and_report(state: RetryCallState) -> None:
         error = state.outcome.exception() if state.outcome is not None else None
@@ -66,7 +58,7 @@ def retry_transient(call: Callable[[], T], stopping: Stopping, on_failure: Calla
         retry=retry_if_exception(passes),
         wait=wait_exponential_jitter(multiplier=0.5, max=_MOST_SECONDS),
         stop=lambda _: stopping.requested,
-        sleep=sleep,
+        sleep=stopping.sleep,
         before_sleep=log_and_report,
         reraise=True,
     )(call)

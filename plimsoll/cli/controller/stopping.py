@@ -5,18 +5,20 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from plimsoll.stop_request import StopRequest
+
 Action = Callable[[], None]
 
 
-class Stopping:
-    """`requested` once a signal came. Its handlers take no lock and start nothing, as they interrupt this very thread.
+class Stopping(StopRequest):
+    """Made by a signal. Its handlers take no lock and start nothing, as they interrupt this very thread.
 
     Where nothing is at work that could be stopped, a signal ends the process with SystemExit(0): as process 1 of a
     container it would be ignored without a handler.
     """
 
     def __init__(self) -> None:
-        self.requested = False
+        super().__init__()
         self._actions: list[Action] = []
 
     def on_signals(self) -> None:
@@ -34,7 +36,7 @@ class Stopping:
             self._actions = []
 
     def _handle(self, _number: int, _frame: FrameType | None) -> None:
-        self.requested = True
+        self.request()
         if not self._actions:
             raise SystemExit(0)
         for action in self._actions:

@@ -68,6 +68,4 @@ LeaseRenewDeadline = Annotated[
     float,
     typer.Option(envvar="PLIMSOLL_LEASE_RENEW_DEADLINE", help="seconds without renewal until the Lease counts as lost"),
 ]
-LeaseRetryPeriod = Annotated[
-    float, typer.Option(envvar="PLIMSOLL_LEASE_RETRY_PERIOD", help="seconds between renewals, and between attempts")
-]
+LeaseRetryPeriod = Annotated[float, typer.Option(envvar="PLIMSOLL_LEASE_RETRY_PERIOD", help="seconds between renewals")]
