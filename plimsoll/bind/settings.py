@@ -1,5 +1,6 @@
 """The settings of `plimsoll bind`, from its file and its options."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,11 @@ from plimsoll.model.api import BinderSettings
 from plimsoll.model.meta import describe_errors
 
 
-def read_settings(file: Path | None, image: str | None, scheduler_name: str | None) -> BinderSettings:
-    """The settings of the file, with the options on top. Raises PlimsollError that names each invalid field."""
+def read_settings(
+    file: Path | None, reservation: Mapping[str, str | None], scheduler_name: str | None
+) -> BinderSettings:
+    """The settings of the file, with the options on top; None: not given. Raises PlimsollError that names each invalid
+    field."""
     try:
         given: Any = yaml.safe_load(file.read_text()) if file is not None else {}
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
@@ -21,11 +25,11 @@ def read_settings(file: Path | None, image: str | None, scheduler_name: str | No
         given = {}
     if not isinstance(given, dict) or not isinstance(given.get("reservation") or {}, dict):
         raise PlimsollError(f"settings {file}: a mapping is needed, such as reservation: {{image: ...}}")
-    if image is not None:
-        given = {**given, "reservation": {**(given.get("reservation") or {}), "image": image}}
+    options = {field: value for field, value in reservation.items() if value is not None}
+    given = {**given, "reservation": {**(given.get("reservation") or {}), **options}}
     if scheduler_name is not None:
         given = {**given, "schedulerName": scheduler_name}
-    if not (given.get("reservation") or {}).get("image"):
+    if not given["reservation"].get("image"):
         raise PlimsollError("no image for reservations", "set --image, or reservation.image in the file of --settings")
     try:
         return BinderSettings.model_validate(given)

@@ -26,6 +26,8 @@ LEASE = "plimsoll-bind"
 def bind(  # noqa: PLR0917 - options of a command, each given by name
     image: Annotated[str | None, typer.Option(help="image of reservation pods: Plimsoll's or KAI's")] = None,
     scheduler_name: Annotated[str | None, typer.Option(help="schedulerName of the pods to bind")] = None,
+    reservation_namespace: Annotated[str | None, typer.Option(help="namespace of reservation pods")] = None,
+    reservation_service_account: Annotated[str | None, typer.Option(help="their service account")] = None,
     settings: Annotated[Path | None, typer.Option(help="YAML file with all settings")] = None,
     namespace: Annotated[str, typer.Option(help="namespace of its Lease")] = "plimsoll-system",
     kubeconfig: Kubeconfig = None,
@@ -41,7 +43,8 @@ def bind(  # noqa: PLR0917 - options of a command, each given by name
     from plimsoll.kube import Connection
 
     log_to_stderr()
-    chosen = read_settings(settings, image, scheduler_name)
+    reservation = {"image": image, "namespace": reservation_namespace, "serviceAccount": reservation_service_account}
+    chosen = read_settings(settings, reservation, scheduler_name)
     with closing(Connection.open(kubeconfig, context)) as connection:
         refuse_beside_kai(connection)
         binder = ShareBinder(connection, chosen)

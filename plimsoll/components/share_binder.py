@@ -1,4 +1,4 @@
-"""RBAC rules of `plimsoll bind` and of its reservation pods, for clusters without KAI."""
+"""`plimsoll bind` and its reservation pods, for clusters without KAI: their accounts, RBAC rules, and the binder."""
 
 from typing import Any, Final, TypedDict
 
@@ -8,10 +8,10 @@ import pulumi_kubernetes as k8s
 from plimsoll.components.access import NAMESPACE as SYSTEM
 from plimsoll.components.access import Rule
 from plimsoll.components.admission import DEVICE_POLICY, Mutation, declare_mutation, device_policy
+from plimsoll.components.binder import BINDER, declare_binder
 from plimsoll.components.declaring import Component, fields_of, known, metadata, name_of, valid
 from plimsoll.components.specs import ShareBinderSpec
 
-BINDER: Final = "plimsoll-binder"
 PROBE: Final = "plimsoll-probe"
 
 
@@ -41,6 +41,10 @@ PROBING: Final[list[Rule]] = [_rule("", ["pods"], ["patch"])]
 class ShareBinderArgs(TypedDict, total=False):
     """Arguments of ShareBinder. Outputs are refused, because names of objects depend on the values."""
 
+    image: str
+    """Plimsoll's image, of the binder and of the reservations. Absent: no binder is deployed."""
+    replicas: int
+    """Pods of the binder. Absent: 2."""
     namespace: str
     """Namespace of reservations."""
     service_account: str
@@ -52,7 +56,7 @@ class ShareBinderArgs(TypedDict, total=False):
 
 
 class ShareBinder(Component):
-    """The namespace of reservations, and two accounts: the binder's and the reservations'.
+    """The namespace of reservations, two accounts, the binder's and the reservations', and the binder.
 
     Raises InvalidArgumentError if an argument is invalid.
     """
@@ -76,7 +80,7 @@ class ShareBinder(Component):
         role = k8s.rbac.v1.ClusterRole(
             self.named(BINDER), metadata=metadata(BINDER), rules=BINDING, opts=self.child(BINDER)
         )
-        k8s.rbac.v1.ClusterRoleBinding(
+        bound = k8s.rbac.v1.ClusterRoleBinding(
             self.named(BINDER),
             metadata=metadata(BINDER),
             role_ref=_reference("ClusterRole", BINDER),
@@ -89,6 +93,8 @@ class ShareBinder(Component):
         self.mutations: list[Mutation] = []
         if spec.device_variables:
             self.mutations.append(declare_mutation(DEVICE_POLICY, device_policy(spec.scheduler_name), self))
+        if spec.image:
+            declare_binder(self, spec, binder, bound)
         self.namespace = name_of(home)
         self.service_account = name_of(binder)
         self.register_outputs({"namespace": self.namespace, "serviceAccount": self.service_account})

@@ -7,21 +7,23 @@ from typer.testing import CliRunner
 
 from plimsoll.bind import ShareBinder, read_settings
 from plimsoll.cli import app
+from plimsoll.components import ShareBinder as ComponentOfBinder
 from plimsoll.errors import PlimsollError
-from plimsoll.kube import ConnectionFailedError
+from plimsoll.kube import Connection, ConnectionFailedError
+from plimsoll.model.api import BinderSettings
+from tests.components.declaring import declared, manifest
 
 
 def test_options_override_the_file(tmp_path: Path) -> None:
     file = tmp_path / "bind.yaml"
     file.write_text("schedulerName: one\nreservation: {image: 'a:1', graceSeconds: 5}\n")
-    settings = read_settings(file, "b:2", "two")
-    assert (settings.scheduler_name, settings.reservation.image, settings.reservation.grace_seconds) == (
-        "two",
-        "b:2",
-        5,
-    )
-    assert read_settings(file, None, None).scheduler_name == "one"
-    assert read_settings(None, "b:2", None).scheduler_name == "plimsoll"
+    settings = read_settings(file, {"image": "b:2", "namespace": None, "serviceAccount": "own"}, "two")
+    assert settings.scheduler_name == "two"
+    reservation = settings.reservation
+    assert (reservation.image, reservation.service_account, reservation.grace_seconds) == ("b:2", "own", 5)
+    assert reservation.namespace == "kai-resource-reservation"
+    assert read_settings(file, {}, None).scheduler_name == "one"
+    assert read_settings(None, {"image": "b:2"}, None).scheduler_name == "plimsoll"
 
 
 @pytest.mark.parametrize(
@@ -39,17 +41,21 @@ def test_wrong_settings_are_named(tmp_path: Path, text: str, output_text: str) -
     file = tmp_path / "bind.yaml"
     file.write_text(text)
     with pytest.raises(PlimsollError) as raised:
-        read_settings(file, None, None)
+        read_settings(file, {}, None)
     assert output_text in raised.value.message
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(PlimsollError, match=r"missing\.yaml"):
-        read_settings(tmp_path / "missing.yaml", None, None)
+        read_settings(tmp_path / "missing.yaml", {}, None)
 
 
-def test_a_standby_outlasts_an_apiserver_that_does_not_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    done: list[str] = []
+def test_the_declared_binder_has_its_settings_and_outlasts_an_apiserver_that_does_not_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[object] = []
+    made = declared(lambda: ComponentOfBinder("b", {"image": "a:1", "namespace": "own", "scheduler_name": "two"}))
+    arguments = manifest(made, "Deployment")["spec"]["template"]["spec"]["containers"][0]["args"]
 
     class FlakyLease:
         def __init__(self, *_: object) -> None:
@@ -64,18 +70,23 @@ def test_a_standby_outlasts_an_apiserver_that_does_not_answer(tmp_path: Path, mo
         def release(self) -> None:
             done.append("released")
 
-    def run(_: ShareBinder) -> None:
-        done.append("ran")
+    class RecordingBinder(ShareBinder):
+        def __init__(self, connection: Connection, settings: BinderSettings) -> None:
+            super().__init__(connection, settings)
+            done.append((settings.scheduler_name, settings.reservation.namespace, settings.reservation.image))
+
+        def run(self) -> None:
+            done.append("ran")
 
     monkeypatch.setattr("plimsoll.apply.Lease", FlakyLease)
     monkeypatch.setattr("plimsoll.bind.refuse_beside_kai", lambda _: None)
     monkeypatch.setattr("plimsoll.cli.bind._stop_on_signal", lambda _: None)
-    monkeypatch.setattr(ShareBinder, "run", run)
+    monkeypatch.setattr("plimsoll.bind.ShareBinder", RecordingBinder)
     kubeconfig = tmp_path / "kubeconfig"
     kubeconfig.write_text(
         "{current-context: c, contexts: [{name: c, context: {cluster: c, user: u}}], users: [{name: u, user: {}}],"
         " clusters: [{name: c, cluster: {server: 'http://127.0.0.1:9'}}]}"
     )
-    result = CliRunner().invoke(app, ["bind", "--image", "a:1", "--kubeconfig", str(kubeconfig)])
+    result = CliRunner().invoke(app, [*arguments, "--kubeconfig", str(kubeconfig)])
     assert result.exit_code == 0, result.output
-    assert done == ["acquired", "ran", "released"]
+    assert done == [("two", "own", "a:1"), "acquired", "ran", "released"]

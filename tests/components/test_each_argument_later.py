@@ -163,7 +163,14 @@ SAMPLES: dict[Callable[..., Any], dict[str, Any]] = {
         "preempt_min_runtime": "10m",
     },
     QueueAdmission: {"leaves": ["a", "b"], "parents": ["root"], "action": "audit"},
-    ShareBinder: {"namespace": "shares", "service_account": "own", "scheduler_name": "s", "device_variables": True},
+    ShareBinder: {
+        "image": "plimsoll:1",
+        "replicas": 3,
+        "namespace": "shares",
+        "service_account": "own",
+        "scheduler_name": "s",
+        "device_variables": True,
+    },
     Topology: {"name": "racks", "levels": [{"node_label": "block", "alias": "b"}, {"node_label": "rack"}]},
     TrainingRuntime: {
         "name": "torch-1",

@@ -199,7 +199,7 @@ def _queue_admission() -> None:
 
 
 def _share_binder() -> None:
-    ShareBinder("share-binder", {})
+    ShareBinder("share-binder", {"image": "registry.example.com/plimsoll:0.2.0"})
 
 
 def _gpu_discovery() -> None:
@@ -263,6 +263,11 @@ def test_component_declares_the_objects_of_its_golden_file(program: Any) -> None
 def test_a_binder_on_an_older_cluster_mutates_nothing() -> None:
     made = declared(lambda: ShareBinder("share-binder", {"device_variables": False}))
     assert not [each["name"] for each in made if "Mutating" in each["type"]]
+
+
+def test_without_an_image_no_binder_is_deployed() -> None:
+    made = declared(lambda: ShareBinder("share-binder", {}))
+    assert not [each["name"] for each in made if each["type"].endswith(":Deployment")]
 
 
 def test_a_workspace_has_no_empty_maps() -> None:

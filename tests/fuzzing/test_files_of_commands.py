@@ -157,7 +157,7 @@ def test_a_list_of_nodes(folder: Path, text: str) -> None:
 def test_settings_of_the_binder(folder: Path, content: dict[str, Any]) -> None:
     path = folder / "binder.yaml"
     dumped(path, content)
-    refused_by_name(path, lambda: read_settings(path, None, None))
+    refused_by_name(path, lambda: read_settings(path, {}, None))
 
 
 @given(
@@ -175,7 +175,7 @@ def test_texts(folder: Path, text: str, of: str) -> None:
         "kaito": ("import", "kaito", str(path)),
     }
     if of == "binder":
-        refused_by_name(path, lambda: read_settings(path, None, None))
+        refused_by_name(path, lambda: read_settings(path, {}, None))
     else:
         run(*arguments[of])
 

@@ -8,6 +8,10 @@ from plimsoll.model.meta import Declared
 
 
 class ShareBinderSpec(Declared):
+    image: str = ""
+    """Plimsoll's image, of the binder and of the reservations. Absent: no binder is deployed."""
+    replicas: int = Field(default=2, ge=1, le=5)
+    """Pods of the binder: one is active, the others are standbys."""
     namespace: str = Field(default=NAMESPACE, min_length=1, max_length=63)
     """Namespace of the reservations."""
     service_account: str = Field(default=NAMESPACE, min_length=1, max_length=253)

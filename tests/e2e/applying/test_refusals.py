@@ -15,8 +15,8 @@ from plimsoll.apply import (
     ClusterUnreachableError,
     EngineMissingError,
     FailureKind,
-    LeaseHeldError,
     LeaseSettings,
+    NamespaceMissingError,
     PassphraseError,
     PlanMismatchError,
     ProviderMissingError,
@@ -102,7 +102,7 @@ def test_a_backend_that_cannot_be_written(settings: ApplySettings, tmp_path: Pat
 
 def test_no_namespace_for_the_lease(settings: ApplySettings) -> None:
     caught = refused(settings.model_copy(update={"lease": LeaseSettings(namespace="nowhere")}))
-    assert caught.type is LeaseHeldError
+    assert caught.type is NamespaceMissingError
     assert "foundation" in str(caught.value)
 
 
