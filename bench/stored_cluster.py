@@ -17,10 +17,10 @@ from bench.large_cluster import (
     running_pods,
     waiting_manifest,
 )
-from plimsoll.kube import Connection
+from plimsoll.kube import CHUNK, Connection
 from plimsoll.labels import API_VERSION, SHARD
 from plimsoll.model import ObjectKey, Plan
-from plimsoll.observe.cluster import PIECE, Store, Stores
+from plimsoll.observe.cluster import Store, Stores
 
 Raw = dict[str, Any]
 """A manifest."""
@@ -63,7 +63,7 @@ class StoredCluster(Connection):
         store = self._of[kind]
         entries = {}
         rest = iter(manifests)
-        while piece := list(islice(rest, PIECE)):
+        while piece := list(islice(rest, CHUNK)):
             text = orjson.dumps([self._complete(each) for each in piece])
             self.bytes_read += len(text)
             start = time.perf_counter()

@@ -98,9 +98,9 @@ def _listed(connection: Any, group: str, plural: str, kind: str) -> list[dict[st
 
     try:
         version = connection.request("GET", f"/apis/{group}")["preferredVersion"]["groupVersion"]
-        items = connection.request("GET", f"/apis/{version}/{plural}")["items"]
+        chunks = connection.list_chunks(f"/apis/{version}/{plural}", retry_throttled=True)
+        return [{**item, "apiVersion": version, "kind": kind} for chunk in chunks for item in chunk.get("items") or ()]
     except RequestError as error:
         if error.code == 404:
             return []
         raise
-    return [{**item, "apiVersion": version, "kind": kind} for item in items]

@@ -3,6 +3,7 @@
 from plimsoll.kube.awaiting import SKIP_AWAIT, Interruption, Waiting
 from plimsoll.kube.connection import (
     APPLY_PATCH,
+    CHUNK,
     JSON,
     MERGE_PATCH,
     STRATEGIC_MERGE_PATCH,
@@ -29,6 +30,7 @@ from plimsoll.kube.ready import NotReadyError, readiness
 
 __all__ = [
     "APPLY_PATCH",
+    "CHUNK",
     "CREATOR",
     "JSON",
     "MERGE_PATCH",

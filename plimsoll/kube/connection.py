@@ -28,6 +28,10 @@ JSON: Final = "application/json"
 STRATEGIC_MERGE_PATCH: Final = "application/strategic-merge-patch+json"
 MERGE_PATCH: Final = "application/merge-patch+json"
 APPLY_PATCH: Final = "application/apply-patch+yaml"
+CHUNK: Final = 500
+"""Objects per response to a list, as in client-go's pager."""
+_LIST_SECONDS: Final = 60.0
+"""Limit of the time for one chunk."""
 _OTHER_KUBECONFIG: Final = "set one with --kubeconfig or KUBECONFIG, or start a sandbox with `plimsoll sandbox up`"
 _AUTHORIZATION_SECONDS: Final = 1.0
 """Seconds for which request headers are reused: reading them each time took a fifth of the time of a request."""
@@ -143,6 +147,30 @@ class Connection:
                 "check that the address in the kubeconfig is that of a Kubernetes apiserver",
             ) from None
         return parsed if isinstance(parsed, dict) else {}
+
+    def list_chunks(
+        self,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        accept: str = JSON,
+        retry_throttled: bool = False,
+    ) -> Iterator[dict[str, Any]]:
+        """The responses to a list, in chunks, so that neither side holds the text of a large cluster at once.
+
+        No resource version is requested, which returns the most recent state. Raises as `request`; RequestError of code
+        410: the list took longer than the apiserver keeps old versions.
+        """
+        asked = {"limit": str(CHUNK), **(query or {})}
+        while True:
+            answer = self.request(
+                "GET", path, query=asked, accept=accept, timeout=_LIST_SECONDS, retry_throttled=retry_throttled
+            )
+            yield answer
+            following = (answer.get("metadata") or {}).get("continue")
+            if not following:
+                return
+            asked["continue"] = following
 
     @contextmanager
     def stream(

@@ -21,7 +21,7 @@ from plimsoll.observe.cluster.kinds import (
     WORKSPACES,
     Kind,
 )
-from plimsoll.observe.cluster.listing import PIECE, list_objects
+from plimsoll.observe.cluster.listing import list_objects
 from plimsoll.observe.cluster.observer import Observer
 from plimsoll.observe.cluster.opening import open_observer
 from plimsoll.observe.cluster.pod_store import PodStore
@@ -39,7 +39,6 @@ __all__ = [
     "LAST_APPLIED",
     "NODES",
     "NODE_CLAIMS",
-    "PIECE",
     "PODS",
     "POD_TEMPLATES",
     "QUEUES",

@@ -6,7 +6,6 @@ from typing import Any, Final, NamedTuple
 from plimsoll.errors import PlimsollError
 from plimsoll.kube import Connection, RequestError
 from plimsoll.labels import QUEUE
-from plimsoll.observe.cluster.listing import PIECE, TIMEOUT
 
 
 class _Listed(NamedTuple):
@@ -34,21 +33,15 @@ def queue_objects(connection: Connection) -> Iterator[dict[str, Any]]:
     Raises PlimsollError if the cluster does not serve Queues, RequestError and ConnectionFailedError.
     """
     for listed in _LISTED:
-        query = {"limit": str(PIECE), **listed.selector}
-        while True:
-            try:
-                answer = connection.request("GET", listed.path, query=query, timeout=TIMEOUT, retry_throttled=True)
-            except RequestError as error:
-                if error.code != 404:
-                    raise
-                if listed.kind == "Queue":
-                    raise PlimsollError(
-                        f"the cluster does not know the kind Queue ({listed.api_version})",
-                        "install KAI, which defines it",
-                    ) from None
-                break
-            for item in answer.get("items") or ():
-                yield {**item, "apiVersion": listed.api_version, "kind": listed.kind}
-            if not (answer.get("metadata") or {}).get("continue"):
-                break
-            query["continue"] = answer["metadata"]["continue"]
+        try:
+            for chunk in connection.list_chunks(listed.path, query=listed.selector, retry_throttled=True):
+                for item in chunk.get("items") or ():
+                    yield {**item, "apiVersion": listed.api_version, "kind": listed.kind}
+        except RequestError as error:
+            if error.code != 404:
+                raise
+            if listed.kind == "Queue":
+                raise PlimsollError(
+                    f"the cluster does not know the kind Queue ({listed.api_version})",
+                    "install KAI, which defines it",
+                ) from None
