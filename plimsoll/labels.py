@@ -29,6 +29,8 @@ SPEC_HASH: Final = f"{GROUP}/spec-hash"
 CAPACITY_FINALIZER: Final = f"{GROUP}/capacity"
 """Finalizer: keeps a deleted Workspace until the objects that were created for it are deleted."""
 MANAGED_BY: Final = "app.kubernetes.io/managed-by"
+SHARE_BINDER: Final = "plimsoll-bind"
+"""Value of that label on objects that the share binder creates."""
 
 HOSTNAME: Final = "kubernetes.io/hostname"
 NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"

@@ -41,13 +41,13 @@ class ShareBinder:
         self._clock = clock
         self._cluster = Cluster(connection, settings, clock)
         self._planner = BindPlanner(settings)
-        self._refused: list[tuple[str, str]] = []
+        self._refused: list[str] = []
         self._unbindable: list[str] = []
         self._writing = StepWriter(
             connection,
             settings,
             self._cluster,
-            lambda *refused: self._refused.append(refused),
+            self._refused.append,
             self._unbindable.append,
         )
         self.stopping = StopRequest()
@@ -94,11 +94,11 @@ class ShareBinder:
         if self._clock() - self._looked_for_kai >= RESYNC_SECONDS:
             refuse_beside_kai(self._connection)
             self._looked_for_kai = self._clock()
-        while self._refused:
-            self._planner.failed(*self._refused.pop(), self._clock())
-        while self._unbindable:
-            self._planner.leave(self._unbindable.pop())
         now = self._clock()
+        while self._refused:
+            self._planner.refused(self._refused.pop(), now)
+        while self._unbindable:
+            self._planner.leave(self._unbindable.pop(), now)
         plan = self._planner.plan(self._cluster.nodes(), self._cluster.pods(), now)
         if self.stopping.requested:
             return 0.0

@@ -1,5 +1,6 @@
 """Writes the ConfigMaps through which a pod gets its GPUs, as KAI's binder does."""
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from plimsoll.errors import PlimsollError
@@ -14,12 +15,15 @@ FORMER_PORTION: Final = "RUNAI_NUM_OF_GPUS"
 
 
 class ForeignConfigMapError(PlimsollError):
-    """The ConfigMap that the pod names belongs to another pod. Writing it would move that pod to another GPU."""
+    """The ConfigMap that the pod names belongs to another pod, which writing it would move to another GPU, or to
+    somebody else."""
 
 
-def write_config_maps(connection: Connection, pod: Pod, gpus: tuple[str, ...], portion: str) -> None:
-    """Writes the pod's ConfigMaps if its annotation names any. Raises ForeignConfigMapError, RequestError and
-    ConnectionFailedError."""
+def write_config_maps(
+    connection: Connection, pod: Pod, gpus: tuple[str, ...], portion: str, exists: Callable[[str], bool]
+) -> None:
+    """Writes the pod's ConfigMaps if its annotation names any; `exists`: whether there is a pod with that UID. Raises
+    ForeignConfigMapError, RequestError and ConnectionFailedError."""
     prefix = pod.annotations.get(CONFIG_MAP)
     if not prefix:
         return
@@ -27,12 +31,12 @@ def write_config_maps(connection: Connection, pod: Pod, gpus: tuple[str, ...], p
     data = {NVIDIA_VISIBLE_DEVICES: visible, FORMER_VISIBLE_DEVICES: visible}
     data |= {PORTION: portion, FORMER_PORTION: portion} if portion else {}
     single, direct = config_map_names(prefix)
-    _write(connection, pod, single, data)
+    _write(connection, pod, single, data, exists)
     # Its keys become environment variables of a container, so they must be valid names.
-    _write(connection, pod, direct, {key: value for key, value in data.items() if "-" not in key})
+    _write(connection, pod, direct, {key: value for key, value in data.items() if "-" not in key}, exists)
 
 
-def _write(connection: Connection, pod: Pod, name: str, data: dict[str, str]) -> None:
+def _write(connection: Connection, pod: Pod, name: str, data: dict[str, str], exists: Callable[[str], bool]) -> None:
     path = f"/api/v1/namespaces/{pod.namespace}/configmaps"
     owner = {"apiVersion": "v1", "kind": "Pod", "name": pod.name, "uid": pod.uid}
     metadata: dict[str, Any] = {"name": name, "ownerReferences": [owner]}
@@ -43,10 +47,17 @@ def _write(connection: Connection, pod: Pod, name: str, data: dict[str, str]) ->
         if error.reason != "AlreadyExists":
             raise
     existing = connection.request("GET", f"{path}/{name}")
-    owners = [each for each in existing["metadata"].get("ownerReferences") or () if each.get("kind") == "Pod"]
-    if any(each.get("uid") != pod.uid for each in owners):
+    owners = existing["metadata"].get("ownerReferences") or []
+    # That of a pod that is gone, such as the former one of a StatefulSet, is deleted a moment later.
+    others = [
+        each
+        for each in owners
+        if each.get("kind") != "Pod" or (each.get("uid") != pod.uid and exists(str(each.get("uid"))))
+    ]
+    if others or not owners:
+        whose = f"is that of {others[0].get('kind')} {others[0].get('name')}" if others else "is not that of a pod"
         raise ForeignConfigMapError(
-            f"ConfigMap {name} is that of Pod {owners[0].get('name')}",
+            f"ConfigMap {name} {whose}",
             f"give each pod an annotation {CONFIG_MAP} of its own; a template takes the annotation's fieldRef instead",
         )
     kept = {key: existing["metadata"][key] for key in ("uid", "resourceVersion")}

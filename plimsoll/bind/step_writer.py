@@ -38,20 +38,21 @@ log = structlog.get_logger(__name__)
 _WRITERS: Final = 16
 _STATUS_PATCH: Final = "application/strategic-merge-patch+json"
 """Merges conditions by type, so that those of other writers are kept."""
+_THROTTLED: Final = 429
 _CHANGED_MEANWHILE: Final = (404, 409)
 """Responses to a step that is no longer valid. The next round plans again."""
 
 
 class StepWriter:
-    """`on_refused` is called with the node and a text that identifies the refusal if the cluster refuses a reservation;
-    `on_unbindable` with the UID of a pod that cannot get its GPU."""
+    """`on_refused` is called with the node if the cluster refuses a reservation; `on_unbindable` with the UID of a pod
+    that cannot be bound."""
 
     def __init__(
         self,
         connection: Connection,
         settings: BinderSettings,
         cluster: Cluster,
-        on_refused: Callable[[str, str], None],
+        on_refused: Callable[[str], None],
         on_unbindable: Callable[[str], None],
     ) -> None:
         self._connection = connection
@@ -82,7 +83,9 @@ class StepWriter:
                 return
             log.warning("the apiserver refused a step", step=type(step).__name__, answer=error.message)
             if isinstance(step, Reserve):
-                self._on_refused(step.node, f"{step.node}/{step.group}/{error.code}")
+                self._on_refused(step.node)
+            elif isinstance(step, Bind) and error.code < 500 and error.code != _THROTTLED:
+                self._unbindable(step.pod, error.message)
 
     def _do(self, step: BindStep) -> None:
         match step:
@@ -132,10 +135,9 @@ class StepWriter:
     def _bind(self, step: Bind) -> None:
         pod = step.pod
         try:
-            write_config_maps(self._connection, pod, step.gpus, step.portion)
+            write_config_maps(self._connection, pod, step.gpus, step.portion, self._exists)
         except ForeignConfigMapError as error:
-            self._on_unbindable(pod.uid)
-            self._set_unscheduled(SetUnscheduled(pod, UnscheduledReason.REFUSED, str(error)))
+            self._unbindable(pod, str(error))
             return
         # The apiserver writes these annotations to the pod together with the node.
         handed = {VISIBLE_DEVICES: ",".join(step.gpus)} | ({GPU_PORTION: step.portion} if step.portion else {})
@@ -150,6 +152,13 @@ class StepWriter:
             pod.model_copy(update={"node_name": step.node, "annotations": {**pod.annotations, **handed}})
         )
         log.info("pod bound", pod=_name(pod), node=step.node, gpus=step.gpus)
+
+    def _exists(self, uid: str) -> bool:
+        return any(pod.uid == uid for pod in self._cluster.pods())
+
+    def _unbindable(self, pod: Pod, why: str) -> None:
+        self._on_unbindable(pod.uid)
+        self._carry_out(SetUnscheduled(pod, UnscheduledReason.REFUSED, why))
 
     def _set_unscheduled(self, step: SetUnscheduled) -> None:
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

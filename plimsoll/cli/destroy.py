@@ -184,7 +184,9 @@ def _await_no_capacity(writer: Writer) -> None:
 
 def _refuse_leftovers(writer: Writer) -> None:
     """Refuses to go on while Workspaces exist that no stack declares: deleting the CRDs would delete them."""
-    left = [str(workspace.ref) for workspace in writer.observer.snapshot().workspaces if not workspace.deleting]
+    snapshot = writer.observer.snapshot()
+    left = [str(each.ref) for each in snapshot.workspaces if not each.deleting]
+    left += [str(each.ref) for each in snapshot.invalid_workspaces if each.deletion_timestamp is None]
     if left:
         raise PlimsollError(
             f"Workspaces exist that the environment's stack does not declare: {shortlist(left)}",

@@ -3,6 +3,7 @@
 from typing import Any, Final
 
 from plimsoll.labels import GROUP
+from plimsoll.model.api import MODELS_NAME
 
 NAMESPACE: Final = "plimsoll-system"
 SERVICE_ACCOUNT: Final = "plimsoll"
@@ -65,6 +66,11 @@ CONTROLLER_FOR_DEMAND: Final[list[Rule]] = [
     _rule(_AUTOSCALING, ["capacitybuffers", "provisioningrequests"], ["get", "create", "patch", "delete"]),
 ]
 """Rules in the namespace of trigger pods only, so that the controller cannot delete other pods."""
+
+UI_IN_ITS_NAMESPACE: Final[list[Rule]] = [
+    {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": [MODELS_NAME], "verbs": ["get"]},
+]
+"""The data of models that the controller has read from a hub: the pages do not ask the hub for them again."""
 
 UI: Final[list[Rule]] = [
     _rule("", ["nodes", "pods", "services", "podtemplates", "events"], _READ),

@@ -4,17 +4,15 @@ from collections.abc import Sequence
 from typing import Any, Final, TypedDict
 
 import pulumi
-import pulumi_kubernetes as k8s
 
-from plimsoll.components.access import NAMESPACE, Rule, controller_subject
+from plimsoll.components.access import NAMESPACE
 from plimsoll.components.admission import SHARED, MutationPolicy, declare_mutation, sample_pod
-from plimsoll.components.declaring import Component, fields_of, known, metadata, valid
+from plimsoll.components.declaring import Component, fields_of, known, valid
 from plimsoll.labels import GPU_RESOURCE, NAMESPACE_NAME, QUEUE
 from plimsoll.model.api import CAPACITY_GATE, KAI_NAMESPACES, CapacityGateSpec
 
 GATE_NAME: Final = "plimsoll-capacity-gate"
-LIFTING: Final[list[Rule]] = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["patch"]}]
-"""The RBAC rule for removing the gate."""
+"""Prefix of the policies' names."""
 
 _SCHEDULER: Final = "kai-scheduler"
 """Scheduler of the sample pods, with which they break no policy rule on queues."""
@@ -69,7 +67,7 @@ def gate_policies(spec: CapacityGateSpec) -> dict[str, MutationPolicy]:
 
 
 class CapacityGate(Component):
-    """MutatingAdmissionPolicies (Kubernetes 1.36) that add the gate, and the RBAC rule for removing it. Without a
+    """MutatingAdmissionPolicies (Kubernetes 1.36) that add the gate. The controller removes it. Without a
     running controller, gated pods stay pending. Raises InvalidArgumentError if an argument is invalid."""
 
     policy_names: pulumi.Output[list[str]]
@@ -79,35 +77,9 @@ class CapacityGate(Component):
         super().__init__("CapacityGate", name, args, opts)
         known("CapacityGate", name, args, *CapacityGateArgs.__annotations__)
         spec = valid(CapacityGateSpec, "CapacityGate", name, fields_of(args))
-        access = self._access(spec)
-        # The gate is added only when it can be removed.
-        self.mutations = [declare_mutation(each, made, self, *access) for each, made in gate_policies(spec).items()]
+        self.mutations = [declare_mutation(each, made, self) for each, made in gate_policies(spec).items()]
         self.policy_names = pulumi.Output.all(*(each.binding.spec["policy_name"] for each in self.mutations))
         self.register_outputs({"policyNames": self.policy_names})
-
-    def _access(self, spec: CapacityGateSpec) -> list[pulumi.Resource]:
-        """The right to remove the gate: only in the given namespaces or, if queues are given, in all, because the pods
-        of a queue may be in any namespace."""
-        role = k8s.rbac.v1.ClusterRole(
-            self.named(GATE_NAME), metadata=metadata(GATE_NAME), rules=LIFTING, opts=self.child(GATE_NAME)
-        )
-        reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": GATE_NAME}
-        fields: dict[str, Any] = {"role_ref": reference, "subjects": [controller_subject()]}
-        if spec.queues:
-            opts = self.child(GATE_NAME, role)
-            return [
-                role,
-                k8s.rbac.v1.ClusterRoleBinding(
-                    self.named(GATE_NAME), metadata=metadata(GATE_NAME), opts=opts, **fields
-                ),
-            ]
-        bindings = [
-            k8s.rbac.v1.RoleBinding(
-                self.named(name), metadata=metadata(GATE_NAME, namespace), opts=self.child(name, role), **fields
-            )
-            for namespace, name in ((each, f"{GATE_NAME}-{each}") for each in spec.namespaces)
-        ]
-        return [role, *bindings]
 
 
 def _policy(  # noqa: PLR0917

@@ -98,7 +98,11 @@ class Monitoring(Component):
 
 def pod_monitor_spec(spec: MonitoringSpec) -> dict[str, Any]:
     """Scrapes the port `metrics` of the controller's pods, the standby's too."""
-    return {"selector": {"matchLabels": spec.pod_labels}, "podMetricsEndpoints": [{"port": "metrics"}]}
+    return {
+        "namespaceSelector": {"matchNames": [NAMESPACE]},
+        "selector": {"matchLabels": spec.pod_labels},
+        "podMetricsEndpoints": [{"port": "metrics"}],
+    }
 
 
 def dashboard_json() -> str:

@@ -6,7 +6,7 @@ from typing import Any, Final, TypedDict
 import pulumi
 import pulumi_kubernetes as k8s
 
-from plimsoll.components.access import NAMESPACE, UI
+from plimsoll.components.access import NAMESPACE, UI, UI_IN_ITS_NAMESPACE
 from plimsoll.components.declaring import Component, child_of, metadata, object_of, valid
 from plimsoll.components.restricted import container_security, pod_security
 from plimsoll.components.specs import ControllerSpec, UiSpec
@@ -72,11 +72,24 @@ def declare_ui(parent: Component, name: str, fields: Mapping[str, Any]) -> None:
         subjects=[{"kind": "ServiceAccount", "name": UI_NAME, "namespace": NAMESPACE}],
         opts=child_of(parent, role, account),
     )
+    own = k8s.rbac.v1.Role(
+        parent.named(UI_NAME),
+        metadata=metadata(UI_NAME, NAMESPACE, _LABELS),
+        rules=UI_IN_ITS_NAMESPACE,
+        opts=child_of(parent),
+    )
+    own_binding = k8s.rbac.v1.RoleBinding(
+        parent.named(UI_NAME),
+        metadata=metadata(UI_NAME, NAMESPACE, _LABELS),
+        role_ref={"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": UI_NAME},
+        subjects=[{"kind": "ServiceAccount", "name": UI_NAME, "namespace": NAMESPACE}],
+        opts=child_of(parent, own, account),
+    )
     k8s.apps.v1.Deployment(
         parent.named(UI_NAME),
         metadata=metadata(UI_NAME, NAMESPACE, _LABELS, skip_await=True),
         spec=of(_deployment_spec),
-        opts=child_of(parent, binding),
+        opts=child_of(parent, binding, own_binding),
     )
     # The update does not wait for it: it has no endpoints until its pods run.
     k8s.core.v1.Service(

@@ -34,7 +34,8 @@ class Answer(NamedTuple):
 class CloudTypes:
     """Queries each region once, and refreshes the answers in the background.
 
-    A snapshot waits for the first answer for a region, at most half a minute. Answers are stored in `folder`.
+    A snapshot waits for the first answer for a region, or until the requests have failed. Answers are stored in
+    `folder`.
     """
 
     def __init__(

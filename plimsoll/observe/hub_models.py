@@ -70,9 +70,10 @@ class HubModels:
             self._forget_refusals()
         warning = self._load()
         names = tuple(dict.fromkeys(_unknown(snapshot)))
+        self._forget_refusals(except_of=frozenset(names))
         asked = [self._ask(hub, name) for name in names if hub.allows(name) and name not in self._answers]
         wait(asked, hub.deadline_seconds if self._timeout is None else min(self._timeout, hub.deadline_seconds))
-        found = {name: self._answers.get(name) for name in names}
+        found = {name: self._answers.get(name) if hub.allows(name) else None for name in names}
         return snapshot.model_copy(
             update={
                 "hub_models": tuple(each for each in found.values() if isinstance(each, DeclaredPreset)),
@@ -106,8 +107,9 @@ class HubModels:
         try:
             kept = models_of(self._connection.request("GET", path))
         except RequestError as error:
-            self._loaded = error.code == 404
-            if self._loaded:
+            # Without the right to read it, no later request has another answer.
+            self._loaded = error.code in (403, 404)
+            if error.code == 404:
                 return ()
             return (f"ConfigMap {MODELS_NAMESPACE}/{MODELS_NAME}: {error.message}: models are read from the hub again",)
         except ConnectionFailedError:
@@ -117,9 +119,14 @@ class HubModels:
         self._loaded = True
         return ()
 
-    def _forget_refusals(self) -> None:
+    def _forget_refusals(self, except_of: frozenset[str] = frozenset()) -> None:
+        """Forgets those of models that no Workspace names, so that they are not asked for again."""
         with self._lock:
-            self._answers = {name: each for name, each in self._answers.items() if isinstance(each, DeclaredPreset)}
+            self._answers = {
+                name: each
+                for name, each in self._answers.items()
+                if name in except_of or isinstance(each, DeclaredPreset)
+            }
 
     def _ask(self, hub: ModelHub, name: str) -> Future[None]:
         with self._lock:

@@ -16,6 +16,7 @@ import yaml
 from plimsoll.cluster.catalog import Catalog
 from plimsoll.cluster.nodes import MIG_CONFIG
 from plimsoll.components.specs import GpuDiscoverySpec
+from plimsoll.errors import PlimsollError
 from plimsoll.labels import GPU_RESOURCE, INSTANCE_TYPE, NODEPOOL
 from plimsoll.model.cluster import InstanceType
 from plimsoll.model.karpenter import NodePoolSpec
@@ -130,7 +131,7 @@ def per_gpu(
                 f"{way} of {name} is for some devices of a node only, so its replicas are not declared"
             )
         elif name in devices:
-            devices[_announced(name, each)] = devices.pop(name) * int(each.get("replicas") or 1)
+            devices[_announced(name, each)] = devices.pop(name) * each["replicas"]
     if devices.get(GPU_RESOURCE) == 1:
         del devices[GPU_RESOURCE]
     return devices, pool_warnings
@@ -140,11 +141,18 @@ def _replicated(discovery: GpuDiscoverySpec, pool: NodePoolSpec) -> Iterator[tup
     """The resources of which the device plugin announces replicas on the pool's nodes, each with the way of sharing."""
     chosen = pool.labels.get(PLUGIN_CONFIG, discovery.config.default or "")
     text = discovery.config.map.get(chosen)
-    sharing = (yaml.safe_load(text) or {}).get("sharing") or {} if text else {}
-    for way in ("timeSlicing", "mps"):
-        section = sharing.get(way) or {}
-        for each in section.get("resources") or ():
-            yield way, {"renameByDefault": section.get("renameByDefault"), **each}
+    try:
+        sharing = (yaml.safe_load(text) or {}).get("sharing") or {} if text else {}
+        for way in ("timeSlicing", "mps"):
+            section = sharing.get(way) or {}
+            for each in section.get("resources") or ():
+                replicas = int(each.get("replicas") or 1)
+                yield way, {"renameByDefault": section.get("renameByDefault"), **each, "replicas": replicas}
+    except (yaml.YAMLError, AttributeError, TypeError, ValueError):
+        raise PlimsollError(
+            f"gpuDiscovery.config.map.{chosen}: it is no configuration of the device plugin",
+            "write it as https://github.com/NVIDIA/k8s-device-plugin#configuration-option-details shows",
+        ) from None
 
 
 def _announced(name: str, replicated: Mapping[str, Any]) -> str:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.bind.planning import Bind, Claim, Reserve, UnscheduledReason
+from plimsoll.bind.planning import Bind, Claim, NodeBackoff, Reserve, UnscheduledReason
 from plimsoll.cluster.pods import gpu_groups
 from plimsoll.labels import GPU_GROUP, RESERVED_GPU, SELECTED_NODE, VISIBLE_DEVICES
 from plimsoll.model.api import BinderSettings
@@ -245,7 +245,7 @@ def test_a_pod_that_cannot_get_its_gpu_loses_its_claim() -> None:
     cluster = Cluster([a_gpu_node(gpus=1)])
     cluster.add(a_share("a", "0.8"), a_share("b", "0.8"))
     cluster.settle(kubelet=False)
-    cluster.planner.leave("uid-a")
+    cluster.planner.leave("uid-a", cluster.now)
     cluster.settle()
     assert cluster.bound == ["b"]
     assert SELECTED_NODE not in cluster.pod("a").annotations
@@ -274,3 +274,38 @@ def test_two_shares_of_more_than_half_of_the_whole_hundreds_of_mib_have_a_gpu_ea
     full.add(a_share("a", None, memory="81920"))
     full.settle()
     assert not full.bound
+
+
+def test_a_pod_that_could_not_be_bound_is_tried_again_after_a_pause() -> None:
+    cluster = Cluster([a_gpu_node(gpus=1)])
+    cluster.add(a_share("a", "0.8"))
+    cluster.planner.leave("uid-a", cluster.now)
+    cluster.settle()
+    assert cluster.bound == []
+    assert cluster.plan().next_deadline == cluster.now + 60
+    cluster.now += 60
+    cluster.settle()
+    assert cluster.bound == ["a"]
+
+
+def test_a_node_that_refuses_reservations_is_paused_longer_each_time() -> None:
+    """However many reservations it refuses at once."""
+    backoff = NodeBackoff(60, 900)
+    ends = []
+    now = 0.0
+    for _ in range(6):
+        for _ in range(3):
+            backoff.refused("n1", now)
+        assert backoff.paused(now) == {"n1"}
+        ends.append((backoff.next_end(now) or 0) - now)
+        now += ends[-1]
+        assert not backoff.paused(now)
+    assert ends == [60, 120, 240, 480, 900, 900]
+
+
+def test_reservations_that_stay_failed_count_once_each() -> None:
+    backoff = NodeBackoff(60, 900)
+    for now in range(0, 600, 10):
+        backoff.failed("n1", "uid-1", now)
+        backoff.failed("n1", "uid-2", now)
+    assert not backoff.paused(600)

@@ -1,17 +1,16 @@
 """How the binder's steps become requests, and how it handles the responses."""
 
+from collections.abc import Sequence
 from typing import Any, cast
 
 import pytest
 
 from plimsoll.bind import (
     Cluster,
-    ForeignConfigMapError,
     KaiBinderError,
     StepWriter,
     groups_of_bind_requests,
     refuse_beside_kai,
-    write_config_maps,
 )
 from plimsoll.bind.planning import (
     Bind,
@@ -61,27 +60,32 @@ class Apiserver:
 
 
 class Notes:
-    """Records the writes that the binder's view is told."""
+    """The binder's view: records the writes that it is told."""
 
-    def __init__(self) -> None:
-        self.pods: list[Pod] = []
+    def __init__(self, *present: Pod) -> None:
+        self.pods_written: list[Pod] = []
+        self._present = present
+
+    def pods(self) -> list[Pod]:
+        return list(self._present)
 
     def note(self, pod: Pod, *, new: bool = False) -> None:
-        self.pods.append(pod)
+        self.pods_written.append(pod)
 
 
 def error(code: int, reason: str = "") -> RequestError:
     return RequestError(code, reason, f"answer {code}")
 
 
-def carry_out(apiserver: Apiserver, *steps: BindStep) -> tuple[Notes, list[tuple[str, str]]]:
-    notes, refused = Notes(), list[tuple[str, str]]()
+def carry_out(apiserver: Apiserver, *steps: BindStep, present: Sequence[Pod] = ()) -> tuple[Notes, list[str]]:
+    """What the view was told; the nodes that refused a reservation and the UIDs of pods that cannot be bound."""
+    notes, refused = Notes(*present), list[str]()
     writing = StepWriter(
         cast("Connection", apiserver),
         SETTINGS,
         cast("Cluster", notes),
-        lambda *what: refused.append(what),
-        lambda uid: refused.append(("", uid)),
+        refused.append,
+        refused.append,
     )
     try:
         writing.carry_out(steps)
@@ -106,7 +110,7 @@ def test_a_claim_is_written_with_the_uid_and_version_of_the_pod() -> None:
             }
         },
     )
-    assert [(pod.labels["runai-gpu-group"], pod.resource_version) for pod in notes.pods] == [("g", "9")]
+    assert [(pod.labels["runai-gpu-group"], pod.resource_version) for pod in notes.pods_written] == [("g", "9")]
 
 
 def test_removing_a_claim_removes_every_group_label() -> None:
@@ -127,20 +131,35 @@ def test_the_binding_contains_the_gpus() -> None:
         "uid": "uid-a",
         "annotations": {"plimsoll.dev/visible-devices": "GPU-1,GPU-2", "plimsoll.dev/gpu-portion": "0.5"},
     }
-    assert body["target"]["name"] == notes.pods[0].node_name == "n1"
+    assert body["target"]["name"] == notes.pods_written[0].node_name == "n1"
 
 
 def test_a_step_that_was_done_before_succeeds() -> None:
     apiserver = Apiserver(**{f"POST {PATH}/binding": error(409), f"POST {RESERVATIONS}": error(409, "AlreadyExists")})
     notes, refused = carry_out(apiserver, Bind(POD, "n1", ("GPU-1",), "0.5"), Reserve("n1", "g", POD))
-    assert not notes.pods
+    assert not notes.pods_written
     assert not refused
 
 
 @pytest.mark.parametrize("code", [403, 404, 422])
 def test_a_refused_reservation_pauses_its_node(code: int) -> None:
     _, refused = carry_out(Apiserver(**{f"POST {RESERVATIONS}": error(code)}), Reserve("n1", "g", POD))
-    assert [node for node, _ in refused] == ["n1"]
+    assert refused == ["n1"]
+
+
+@pytest.mark.parametrize("code", [400, 403, 422])
+def test_a_refused_binding_is_written_to_the_pod_which_is_left_alone(code: int) -> None:
+    apiserver = Apiserver(**{f"POST {PATH}/binding": error(code)})
+    _, refused = carry_out(apiserver, Bind(POD, "n1", ("GPU-1",), "0.5"))
+    assert refused == ["uid-a"]
+    (condition,) = apiserver.requests[-1][2]["status"]["conditions"]
+    assert f"answer {code}" in condition["message"]
+
+
+@pytest.mark.parametrize("code", [404, 409, 429, 503])
+def test_a_binding_that_may_succeed_later_is_tried_again(code: int) -> None:
+    _, refused = carry_out(Apiserver(**{f"POST {PATH}/binding": error(code)}), Bind(POD, "n1", ("GPU-1",), "0.5"))
+    assert not refused
 
 
 def test_deletions_name_uid_and_version() -> None:
@@ -195,8 +214,8 @@ def with_config_map() -> Pod:
 
 def test_config_maps_have_the_names_and_keys_of_kai() -> None:
     apiserver = Apiserver()
-    write_config_maps(cast("Connection", apiserver), with_config_map(), ("GPU-1", "GPU-2"), "0.5")
-    single, direct = (body for _, _, body in apiserver.requests)
+    carry_out(apiserver, Bind(with_config_map(), "n1", ("GPU-1", "GPU-2"), "0.5"))
+    single, direct = (body for _, path, body in apiserver.requests if path == CONFIG_MAPS)
     assert (single["metadata"]["name"], direct["metadata"]["name"]) == ("a-shared-gpu-0", "a-shared-gpu-0-evar")
     assert single["metadata"]["ownerReferences"] == [{"apiVersion": "v1", "kind": "Pod", "name": "a", "uid": "uid-a"}]
     assert single["data"] == {
@@ -208,22 +227,32 @@ def test_config_maps_have_the_names_and_keys_of_kai() -> None:
     assert "RUNAI-VISIBLE-DEVICES" not in direct["data"]
 
 
-@pytest.mark.parametrize(("owner", "foreign"), [("uid-a", False), ("another", True), (None, False)])
-def test_the_config_map_of_another_pod_is_not_changed(owner: str | None, foreign: bool) -> None:
-    owners = [{"kind": "Pod", "name": "b", "uid": owner}] if owner else []
+OTHER = POD.model_copy(update={"name": "b", "uid": "another"})
+
+
+@pytest.mark.parametrize(
+    ("owners", "foreign"),
+    [
+        ([{"kind": "Pod", "name": "a", "uid": "uid-a"}], False),
+        ([{"kind": "Pod", "name": "b", "uid": "another"}], True),
+        ([{"kind": "Pod", "name": "a", "uid": "that of a pod that is gone"}], False),
+        ([{"kind": "Deployment", "name": "app", "uid": "d"}], True),
+        ([], True),
+    ],
+    ids=["own", "of another pod", "of a former pod", "of a Deployment", "of nobody"],
+)
+def test_the_config_map_of_another_pod_is_not_changed(owners: list[dict[str, str]], foreign: bool) -> None:
     there = {"metadata": {"uid": "c", "resourceVersion": "1", "ownerReferences": owners}}
     answers: dict[str, Any] = {f"POST {CONFIG_MAPS}": error(409, "AlreadyExists")}
     answers |= {f"GET {CONFIG_MAPS}/a-shared-gpu-0{end}": there for end in ("", "-evar")}
     apiserver = Apiserver(**answers)
     if not foreign:
-        write_config_maps(cast("Connection", apiserver), with_config_map(), ("GPU-1",), "0.5")
+        carry_out(apiserver, Bind(with_config_map(), "n1", ("GPU-1",), "0.5"), present=[POD, OTHER])
         assert [method for method, _, _ in apiserver.requests].count("PATCH") == 2
         return
-    with pytest.raises(ForeignConfigMapError):
-        write_config_maps(cast("Connection", apiserver), with_config_map(), ("GPU-1",), "0.5")
-    notes, refused = carry_out(apiserver, Bind(with_config_map(), "n1", ("GPU-1",), "0.5"))
-    assert not notes.pods
-    assert refused == [("", "uid-a")]
+    notes, refused = carry_out(apiserver, Bind(with_config_map(), "n1", ("GPU-1",), "0.5"), present=[POD, OTHER])
+    assert not notes.pods_written
+    assert refused == ["uid-a"]
     assert apiserver.requests[-1][1] == f"{PATH}/status"
 
 

@@ -132,6 +132,24 @@ def test_owners_are_limited(hub: Hub, asking: Asking) -> None:
     assert hub.asked == []
 
 
+def test_owners_that_are_no_longer_allowed_are_refused_although_their_model_was_read(hub: Hub, asking: Asking) -> None:
+    hub.add(NAME)
+    seen = naming(hub, NAME)
+    assert validate(asking.models.completed(seen))[0].accepted
+    narrowed = an_environment(modelHub=hub.spec(organizations=["Qwen"]).manifest())
+    assert "organizations" in refusal(asking.models.completed(seen.model_copy(update={"environment": narrowed})))
+
+
+def test_a_refused_model_that_no_workspace_names_is_not_requested_again(hub: Hub, asking: Asking) -> None:
+    asking.models.completed(naming(hub, NAME))
+    asking.models.completed(naming(hub))
+    asked = len(hub.asked)
+    asking.now += LASTING_AGAIN
+    asking.refresh()
+    asking.models.close()
+    assert len(hub.asked) == asked
+
+
 def test_a_refused_model_has_a_reason_and_is_requested_again(hub: Hub, asking: Asking) -> None:
     seen = naming(hub, NAME)
     assert f"UnknownPreset: preset '{NAME}'" in refusal(asking.models.completed(seen))

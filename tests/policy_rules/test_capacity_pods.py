@@ -4,6 +4,9 @@ from typing import Any
 
 import pytest
 
+from plimsoll.bind.planning import reservation_manifest
+from plimsoll.labels import MANAGED_BY
+from plimsoll.model.kai import ReservationSettings
 from tests.policy_rules.manifests import GPU, a_pod, a_reservation, a_trigger, an_environment, broken, with_path
 
 DISRUPT = "karpenter.sh/do-not-disrupt"
@@ -64,6 +67,16 @@ def test_tensor_fusions_trigger_pods_are_checked_too() -> None:
 )
 def test_a_reservation(changes: dict[str, Any], expected: tuple[str, str]) -> None:
     assert broken(a_reservation(**changes)) == [expected]
+
+
+def test_the_share_binders_reservations_have_its_names_and_namespace() -> None:
+    """As it creates them where the first attempt got another GPU, in a namespace of its settings."""
+    settings = ReservationSettings(image="plimsoll:1", namespace="own")
+    own = reservation_manifest(settings, "n1", "group", attempt=1)
+    assert own["metadata"]["name"].endswith("-1")
+    assert broken(own) == []
+    del own["metadata"]["labels"][MANAGED_BY]
+    assert broken(own) == [("reservation-pod-name", "metadata.namespace")]
 
 
 def test_former_names_of_kai_are_accepted() -> None:

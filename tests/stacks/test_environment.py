@@ -38,7 +38,7 @@ def test_existing_nodes() -> None:
     made = declare("sandbox")
     assert made["Environment", "sandbox"]["spec"]["nodeAutoProvisioning"] == "disabled"
     policy = {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
-    gate = {"MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "ClusterRole", "RoleBinding"}
+    gate = {"MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"}
     assert {kind for kind, _ in made} == {"Environment", "Queue", "Namespace", "Workspace", "ConfigMap"} | policy | gate
     for name in ("phi", "mixed"):
         workspace = made["Workspace", name]

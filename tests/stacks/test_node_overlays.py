@@ -6,6 +6,7 @@ import pytest
 import yaml
 
 from plimsoll.components.specs import ExistingGpuSoftware, GpuDiscoverySpec
+from plimsoll.errors import PlimsollError
 from plimsoll.model.karpenter import NodePoolSpec
 from plimsoll.stacks import node_overlays
 from tests.stacks.test_settings import run_stack
@@ -41,6 +42,16 @@ def test_each_number_of_gpus_has_an_overlay(way: str) -> None:
     assert capacities == {(EIGHT,): "32", (FOUR,): "16", (ONE,): "4"}
     assert all(each["requirements"][0]["values"] == ["pool"] for each in found.specs.values())
     assert not found.warnings
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a: [", "text", "sharing: text", "sharing: {mps: text}", "sharing: {mps: {resources: [{name: g, replicas: x}]}}"],
+)
+def test_a_configuration_that_cannot_be_read_is_named(text: str) -> None:
+    discovery = GpuDiscoverySpec.model_validate({"config": {"map": {"shared": text}, "default": "shared"}})
+    with pytest.raises(PlimsollError, match=r"gpuDiscovery\.config\.map\.shared"):
+        node_overlays(discovery, {"pool": a_pool(ONE)})
 
 
 def test_a_renamed_resource_counts() -> None:

@@ -187,6 +187,16 @@ def test_a_lost_connection_is_shown_and_restored(page: Page, example: Snapshot) 
         feed.close()
 
 
+def test_an_update_that_fails_is_shown_and_tried_again(page: Page, feed: Feed, example: Snapshot, address: str) -> None:
+    opened(page, address)
+    page.route("**/*", lambda route: route.abort() if route.request.resource_type == "fetch" else route.continue_())
+    feed.publish(changed(example, "g6-4"))
+    page.locator("#live", has_text="not updated").wait_for()
+    page.unroute("**/*")
+    page.locator("#live[data-state=live]").wait_for()
+    assert page.locator("#node-g6-4 td").first.inner_text() == "Cordoned"
+
+
 @pytest.fixture(scope="module")
 def large() -> Snapshot:
     snapshot = a_cluster(10_000, 30_000, 500, Situation(products=3, queue_limit=100))

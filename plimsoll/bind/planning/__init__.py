@@ -1,5 +1,6 @@
 """Plans the next steps of the share binder; functions of nodes and pods."""
 
+from plimsoll.bind.planning.backoff import NodeBackoff
 from plimsoll.bind.planning.claims import claim_patch, claimed, unclaim_patch
 from plimsoll.bind.planning.placement import ShareAssignment
 from plimsoll.bind.planning.planner import BindPlan, BindPlanner
@@ -26,6 +27,7 @@ __all__ = [
     "DeleteReservation",
     "Evict",
     "MarkUnknown",
+    "NodeBackoff",
     "Reserve",
     "SetUnscheduled",
     "ShareAssignment",

@@ -33,9 +33,9 @@ class FirstSeen:
 @dataclass(slots=True)
 class _Backoff:
     until: float
+    counted: frozenset[str]
+    """UIDs of the reservations that failed."""
     failures: int
-    last: str
-    """UID of the last reservation that failed."""
 
 
 class NodeBackoff:
@@ -50,11 +50,18 @@ class NodeBackoff:
     def failed(self, node: str, uid: str, now: float) -> None:
         """Records that a reservation failed on the node; each counts once."""
         backoff = self._backoff.get(node)
-        if backoff is not None and backoff.last == uid:
-            return
-        failures = 1 if backoff is None else backoff.failures + 1
-        pause = min(self._limit, self._first * 2 ** min(failures - 1, 30))
-        self._backoff[node] = _Backoff(now + pause, failures, uid)
+        if backoff is None or uid not in backoff.counted:
+            self._extend(node, now, {uid})
+
+    def refused(self, node: str, now: float) -> None:
+        """Records that the cluster refused to create reservations on the node; counts once in a pause."""
+        if node not in self.paused(now):
+            self._extend(node, now, set())
+
+    def _extend(self, node: str, now: float, uids: set[str]) -> None:
+        backoff = self._backoff.get(node) or _Backoff(now, frozenset(), 0)
+        pause = min(self._limit, self._first * 2 ** min(backoff.failures, 30))
+        self._backoff[node] = _Backoff(now + pause, backoff.counted | uids, backoff.failures + 1)
 
     def succeeded(self, node: str) -> None:
         """Records that a reservation on the node succeeded."""

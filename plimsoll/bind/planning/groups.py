@@ -3,9 +3,8 @@
 from collections.abc import Collection, Iterable
 from functools import cached_property
 
-from plimsoll.bind.planning.reservation import MANAGER
 from plimsoll.cluster.pods import gpu_groups, is_reservation, node_of
-from plimsoll.labels import MANAGED_BY, RESERVED_GPU, UNKNOWN_GPU, VISIBLE_DEVICES
+from plimsoll.labels import MANAGED_BY, RESERVED_GPU, SHARE_BINDER, UNKNOWN_GPU, VISIBLE_DEVICES
 from plimsoll.model.cluster import Pod
 
 GroupKey = tuple[str, str]
@@ -128,7 +127,7 @@ def is_live(reservation: Pod) -> bool:
 
 def is_own(reservation: Pod) -> bool:
     """Whether the binder created the reservation. Those of others are never deleted."""
-    return reservation.labels.get(MANAGED_BY) == MANAGER
+    return reservation.labels.get(MANAGED_BY) == SHARE_BINDER
 
 
 def _given(pod: Pod, group: str) -> str:

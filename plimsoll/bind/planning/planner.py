@@ -1,5 +1,5 @@
 """BindPlanner: plans the next steps of the share binder from nodes and pods. It remembers only how long conditions have
-lasted."""
+lasted, and until when it pauses."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -30,15 +30,16 @@ class BindPlanner:
         self._reserved = ReservedGroups(settings.reservation.namespaces)
         self._backoff = NodeBackoff(settings.hold_seconds, settings.hold_limit_seconds)
         self._seen = FirstSeen()
-        self._left: set[str] = set()
+        self._left: dict[str, float] = {}
+        """UIDs of pods that could not be bound, and until when they are left alone."""
 
-    def failed(self, node: str, what: str, now: float) -> None:
-        """Records that the cluster refused a reservation on the node; `what` identifies the refusal."""
-        self._backoff.failed(node, what, now)
+    def refused(self, node: str, now: float) -> None:
+        """Records that the cluster refused a reservation on the node."""
+        self._backoff.refused(node, now)
 
-    def leave(self, uid: str) -> None:
-        """Ignores a pod that cannot be bound on any node, for the lifetime of this planner."""
-        self._left.add(uid)
+    def leave(self, uid: str, now: float) -> None:
+        """Leaves a pod alone for a while that could not be bound, on whatever node."""
+        self._left[uid] = now + self._settings.hold_seconds
 
     def plan(self, nodes: Iterable[Node], pods: Iterable[Pod], now: float) -> BindPlan:
         """Returns the steps that are due. `pods` are all unfinished pods, and reservations in any phase; `now` is in
@@ -46,6 +47,7 @@ class BindPlanner:
         all_pods = list(pods)
         self._ledger.update(nodes, all_pods)
         self._seen.begin()
+        self._left = {uid: until for uid, until in self._left.items() if until > now}
         self._reserved.update(all_pods)
         groups = self._reserved.groups
         upkeep = ReservationUpkeep(self._settings, self._ledger, self._backoff, self._seen, now)
@@ -60,4 +62,5 @@ class BindPlanner:
         )
         steps += binding.steps(all_pods)
         ends = [end for end in (self._seen.next_end(), self._backoff.next_end(now)) if end is not None]
+        ends += self._left.values()
         return BindPlan(tuple(steps), min(ends, default=None))

@@ -4,12 +4,10 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from plimsoll.labels import DO_NOT_DISRUPT, GPU_GROUP, MANAGED_BY
+from plimsoll.labels import DO_NOT_DISRUPT, GPU_GROUP, MANAGED_BY, SHARE_BINDER
 from plimsoll.model.kai import APP, RESERVATION_APP, ReservationSettings
 from plimsoll.model.meta import Toleration
 
-MANAGER = "plimsoll-bind"
-"""Value of the label on objects that the binder creates."""
 _HEX_DIGITS = 16
 
 
@@ -63,7 +61,7 @@ def reservation_manifest(
                 APP: settings.app,
                 RESERVATION_APP: settings.name_prefix,
                 GPU_GROUP: group,
-                MANAGED_BY: MANAGER,
+                MANAGED_BY: SHARE_BINDER,
             },
             "annotations": {**settings.annotations, DO_NOT_DISRUPT: "true"},
         },

@@ -95,11 +95,6 @@ class GpuGroup(NamedTuple):
         return _mib(self.members, self.memory_mib)
 
     @property
-    def releasing_milli(self) -> Milli:
-        """The part of `used_milli` whose pods are terminating."""
-        return summed_milli(self._terminating)
-
-    @property
     def releasing_mib(self) -> int | None:
         """The part of `used_mib` whose pods are terminating."""
         return _mib(self._terminating, self.memory_mib)

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-import pulumi
 import pulumi_kubernetes as k8s
 
 from plimsoll.components.declaring import Component, metadata
@@ -35,10 +34,10 @@ class Mutation(NamedTuple):
     binding: "k8s.admissionregistration.v1.MutatingAdmissionPolicyBinding"
 
 
-def declare_mutation(name: str, made: MutationPolicy, parent: Component, *after: pulumi.Resource) -> Mutation:
+def declare_mutation(name: str, made: MutationPolicy, parent: Component) -> Mutation:
     """Declares the policy, and then its binding."""
     policy = k8s.admissionregistration.v1.MutatingAdmissionPolicy(
-        parent.named(name), metadata=metadata(name), spec=made.policy, opts=parent.child(name, *after)
+        parent.named(name), metadata=metadata(name), spec=made.policy, opts=parent.child(name)
     )
     binding = k8s.admissionregistration.v1.MutatingAdmissionPolicyBinding(
         parent.named(name), metadata=metadata(name), spec=made.binding, opts=parent.child(name, policy)

@@ -15,16 +15,6 @@ CHART: Final = "nvidia-device-plugin"
 VERSION: Final = "0.17.2"
 
 _EXACT_VERSION: Final = re.compile(r"v?\d+\.\d+\.\d+(?:-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?")
-_PASSED_THROUGH: Final = (
-    "affinity",
-    "cdi",
-    "config",
-    "deviceListStrategy",
-    "image",
-    "migStrategy",
-    "nodeSelector",
-    "runtimeClassName",
-)
 _CHART_TOLERATIONS: Final = (
     {"key": "CriticalAddonsOnly", "operator": "Exists"},
     {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"},

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from plimsoll.labels import DO_NOT_DISRUPT
+from plimsoll.labels import DO_NOT_DISRUPT, MANAGED_BY, SHARE_BINDER
 from plimsoll.policy.cel import POD_VARIABLES, matches, setting, value
 from plimsoll.policy.context import KAI_SCHEDULER, PolicyContext
 from plimsoll.policy.fields import (
@@ -170,13 +170,15 @@ def _reservation_names(manifest: Manifest, context: PolicyContext, _: Any) -> It
     if not is_reservation(manifest):
         return
     name, namespace = name_of(manifest), namespace_of(manifest)
-    if namespace not in _NAMESPACES:
+    # The share binder looks for its own where its settings say, and names further attempts differently.
+    of_kai = text(labels_of(manifest), MANAGED_BY) != SHARE_BINDER
+    if of_kai and namespace not in _NAMESPACES:
         yield Fault(
             "metadata.namespace",
             f"the namespace is {namespace!r:.80}, and KAI looks for reservation pods in {RESERVATION_APP} (formerly in "
             f"{FORMER_APP}): move it there",
         )
-    elif not re.fullmatch(_NAME if namespace == RESERVATION_APP else _FORMER_NAME, name):
+    elif of_kai and not re.fullmatch(_NAME if namespace == RESERVATION_APP else _FORMER_NAME, name):
         yield Fault(
             "metadata.name",
             f"the name is {name!r:.80}: use gpu-reservation- and 16 hexadecimal digits, so that each GPU group has one "
@@ -306,7 +308,8 @@ RULES: Final = (
     Rule(
         "reservation-pod-name",
         Family.PODS,
-        "A reservation pod has the name and namespace that KAI expects, and the label of its GPU group.",
+        "A reservation pod, except those of `plimsoll bind`, has the name and namespace that KAI expects; each has the "
+        "label of its GPU group.",
         f"Use the name gpu-reservation- and 16 hexadecimal digits, in {RESERVATION_APP}, and set the label "
         f"{GPU_GROUP}.",
         _READS,
@@ -314,7 +317,8 @@ RULES: Final = (
         cel=_cel(
             f"!variables.reservation || ('{GPU_GROUP}' in variables.ownLabels"
             f" && variables.ownLabels['{GPU_GROUP}'] != ''"
-            f" && ((variables.namespaceName == '{RESERVATION_APP}' && {matches('object.metadata.name', _NAME)})"
+            f" && (('{MANAGED_BY}' in variables.ownLabels && variables.ownLabels['{MANAGED_BY}'] == '{SHARE_BINDER}')"
+            f" || (variables.namespaceName == '{RESERVATION_APP}' && {matches('object.metadata.name', _NAME)})"
             f" || (variables.namespaceName == '{FORMER_APP}' && {matches('object.metadata.name', _FORMER_NAME)})))"
         ),
     ),

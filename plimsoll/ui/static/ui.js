@@ -11,6 +11,7 @@ let again = false;
 
 async function load(address) {
   const answer = await fetch(address, { headers: { accept: "text/html" } });
+  if (answer.status >= 500) throw new Error(answer.statusText);
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
   morph(main(), page.getElementById("main"));
   document.title = page.title;
@@ -24,8 +25,10 @@ async function refresh() {
   try {
     loading = load(location.href);
     await loading;
+    if (source.readyState === EventSource.OPEN) say("live");
   } catch {
     say("not updated");
+    setTimeout(refresh, 5000);
   } finally {
     loading = null;
   }
