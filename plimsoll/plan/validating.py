@@ -149,7 +149,7 @@ def _enforce_limits(view: ClusterView, found: Found) -> None:
     types, ownership = view.types, view.ownership
     running = alive(ownership.claims)
     in_use: dict[str, int] = {}
-    for claim in running:
+    for claim in ownership.claims:  # those that are being deleted still use their GPUs
         namespace = claim.owner[0]
         in_use[namespace] = in_use.get(namespace, 0) + claim_gpus(claim, environment.gpu_resource, types)
     demand = DemandUsage.of(view) if environment.auto_provisioning else None

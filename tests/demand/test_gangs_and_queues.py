@@ -121,7 +121,7 @@ def test_pods_without_a_place_beside_others_use_nothing_of_their_queue() -> None
     """Two pods of the queue fit the limit of their NodePool one by one, but not together."""
     narrow = a_node_pool("narrow", (L4,), limits={"nvidia.com/gpu": 1}, more_labels={"pool": "narrow"})
     pods = [
-        a_waiting_pod(f"narrow-{n}", gpu_fraction="0.9", queue="team", priority=9, selector={"pool": "narrow"})
+        a_waiting_pod(f"narrow-{n}", gpu_fraction="0.9", queue="team", priority=60, selector={"pool": "narrow"})
         for n in range(2)
     ]
     other = a_waiting_pod("other", gpu_fraction="0.9", queue="team", selector={"node.kubernetes.io/instance-type": L4})
@@ -225,7 +225,7 @@ def test_demand_over_the_limit_of_its_queue_is_blocked() -> None:
 
 def test_the_pods_that_a_queue_admits_are_requested() -> None:
     queue = a_queue("team", limit=1)
-    pods = [a_waiting_pod(f"pod-{n}", gpu_fraction="0.4", queue="team", priority=n) for n in range(3)]
+    pods = [a_waiting_pod(f"pod-{n}", gpu_fraction="0.4", queue="team", priority=60 + n) for n in range(3)]
     plan = planned(*pods, queue, ROOT, POOL)
     assert not only(plan).queue_refusal
     assert [node.pods for node in plan.nodes] == [("uid-pod-1", "uid-pod-2")]

@@ -99,8 +99,9 @@ def owner_of(workspace: Workspace) -> Owner:
 
 
 def _owner(pod: Pod) -> Owner | None:
-    name = pod.labels.get(WORKSPACE)
-    return (pod.labels.get(WORKSPACE_NAMESPACE, ""), name) if name else None
+    """The Workspace in its labels, if that is of the pod's namespace."""
+    name, namespace = pod.labels.get(WORKSPACE), pod.labels.get(WORKSPACE_NAMESPACE, "")
+    return (namespace, name) if name and namespace == as_label_value(pod.namespace) else None
 
 
 def _devices(pod: Pod, resource: str) -> int:

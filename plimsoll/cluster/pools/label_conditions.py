@@ -1,5 +1,6 @@
 """What conditions on labels leave open: whether one node can meet several of them, and which values are left."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby, product
 from operator import attrgetter
@@ -10,6 +11,9 @@ from plimsoll.model.meta import NodeRequirement, Terms
 _MOST: Final = 16
 """Number of alternatives that are compared, and of subsets beyond which only members that are in none add more. Fewer
 are stricter, never wrong."""
+_MOST_SETS: Final = 64
+"""Number of different sets that are combined with each other. Each further one is a subset of its own."""
+_NUMBER: Final = re.compile(r"-?[0-9]{1,18}")
 _OTHER: Final = "-"
 """Stands for a value that no condition names. No label has it: it is not a valid value."""
 
@@ -59,7 +63,8 @@ def largest_sets(sets: Iterable[Terms], given: Given) -> dict[frozenset[Terms], 
     """Subsets of `sets` that one node can meet together, and to which no other member can be added, with alternatives
     that meet each. Each of `sets` is in one of them; not every possible one is found where there are many."""
     found: dict[frozenset[Terms], Terms] = {}
-    for each in sorted(sets):
+    ordered = sorted(sets)
+    for each in ordered[:_MOST_SETS]:
         grown = dict[frozenset[Terms], Terms]()
         for known, together in found.items():
             joined = all_met((together, each), given)
@@ -72,6 +77,7 @@ def largest_sets(sets: Iterable[Terms], given: Given) -> dict[frozenset[Terms], 
         if not any(each in of for of in grown):
             grown.update([_joined(each, {other for of in found for other in of}, given)])
         found = {of: terms for of, terms in grown.items() if not any(of < other for other in grown)}
+    found |= {frozenset((each,)): each for each in ordered[_MOST_SETS:]}
     return dict(sorted(found.items(), key=lambda of: (-len(of[0]), sorted(of[0]))))
 
 
@@ -98,5 +104,5 @@ def _values(conditions: Sequence[NodeRequirement]) -> list[str | None]:
 
 def _near(value: str) -> Iterator[str]:
     yield value
-    if value.lstrip("-").isdigit():
+    if _NUMBER.fullmatch(value):
         yield from (str(int(value) - 1), str(int(value) + 1))

@@ -1,9 +1,9 @@
 """NodeClaims of an autoscaler whose nodes are not Ready yet, and their free resources."""
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from plimsoll.cluster.nodes import gpu_devices
 from plimsoll.cluster.pools.shape import PoolShape
 from plimsoll.labels import INSTANCE_TYPE, NODEPOOL, WORKSPACE
 from plimsoll.model import Snapshot
@@ -13,11 +13,12 @@ from plimsoll.packing.nodes import FreeNode, less
 from plimsoll.quantity import parse_cpu_milli, parse_devices, parse_memory_mib
 
 
-def unready_claims(snapshot: Snapshot) -> Counter[str]:
-    """Number of these NodeClaims by NodePool."""
+def unready_claims(snapshot: Snapshot, resource: str) -> list[NodeClaim]:
+    """These NodeClaims, oldest first. A node can be Ready before its devices are allocatable."""
     claims = [each for each in snapshot.node_claims if WORKSPACE not in each.labels and not each.deleting]
-    ready = {node.name for node in snapshot.nodes if node.ready} if claims else set()
-    return Counter(claim.labels.get(NODEPOOL, "") for claim in claims if claim.node_name not in ready)
+    ready = {node.name for node in snapshot.nodes if node.ready and gpu_devices(node, resource)} if claims else set()
+    left = (each for each in claims if each.node_name not in ready)
+    return sorted(left, key=lambda each: (each.creation_timestamp, each.name))
 
 
 def free_on_claims(

@@ -6,7 +6,7 @@ from plimsoll.cluster.queues.fair_share import Claim, PastUsage, UsageByQueue, d
 from plimsoll.cluster.queues.gate import NO_QUEUE, OVER_LIMIT, OVER_QUOTA, QueueGate
 from plimsoll.cluster.queues.load import NO_LOAD, QueueLoad, QueueLoads
 from plimsoll.cluster.queues.order import NextGpu, next_gpu
-from plimsoll.cluster.queues.preemptibility import is_preemptible, queue_of
+from plimsoll.cluster.queues.preemptibility import is_preemptible, priority_of, queue_of
 from plimsoll.cluster.queues.queued import QueuedPod
 from plimsoll.cluster.queues.reclaim import Reclaim
 from plimsoll.cluster.queues.tree import QueueTree
@@ -40,6 +40,7 @@ __all__ = [
     "is_preemptible",
     "is_queue",
     "next_gpu",
+    "priority_of",
     "queue_of",
     "queue_usage",
     "queue_uses",

@@ -21,7 +21,8 @@ class Taint(Observed):
 
 class Toleration(Observed):
     key: str = ""
-    operator: Literal["Exists", "Equal", ""] = "Equal"
+    operator: str = "Equal"
+    """`Exists`, or `Equal`, also if empty. Others, such as `Lt` of newer releases, tolerate nothing here."""
     value: str = ""
     effect: Effect | Literal[""] = ""
     toleration_seconds: int | None = Field(default=None, validation_alias="tolerationSeconds")
@@ -32,7 +33,8 @@ class Toleration(Observed):
             return False
         if self.key and self.key != taint.key:
             return False
-        return self.operator == "Exists" or (bool(self.key) and self.value == taint.value)
+        equal = self.operator in ("Equal", "") and bool(self.key) and self.value == taint.value
+        return equal or self.operator == "Exists"
 
 
 def untolerated(taints: Iterable[Taint], tolerations: Iterable[Toleration]) -> list[Taint]:

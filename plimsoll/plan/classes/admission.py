@@ -1,13 +1,20 @@
 """Which pods their queues would admit: gangs as a whole, highest priority first."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from plimsoll.cluster.pods import PodShare
 from plimsoll.cluster.queues import NOTHING, Amount, QueueGate
 from plimsoll.plan.classes.gang import Gang, in_order
 
-QueueRequest = tuple[str, Amount, bool]
-"""(queue, what the pod takes of it, whether it is preemptible)"""
+
+class QueueRequest(NamedTuple):
+    """What a pod takes of its queue, and its priority among KAI's work."""
+
+    queue: str
+    amount: Amount
+    preemptible: bool
+    priority: int
 
 
 def refused_by_queues(
@@ -15,13 +22,13 @@ def refused_by_queues(
 ) -> dict[str, str]:
     """For each pod that its queue would not admit, by UID, the reason. Admitted pods count for the pods after them.
 
-    Order: priority, then age, then UID, as KAI orders the work of one queue. Of a gang that can start without some of
-    its pods, the minimum is admitted as a whole, and the others one by one; subgroups from their own minimum.
+    Order: KAI's priority, then age, then UID, as in KAI. Of a gang that can start without some of its pods, the minimum
+    is admitted as a whole, and the others one by one; subgroups from their own minimum.
     """
     refused: dict[str, str] = {}
 
     def rank(uid: str) -> tuple[int, str, str]:
-        return -pods[uid].pod.priority, pods[uid].pod.creation_timestamp, uid
+        return -requested[uid].priority, pods[uid].pod.creation_timestamp, uid
 
     for members, after in in_order(requested, gangs, rank):
         if why := refused.get(after) or _admit(gate, members, requested):
@@ -33,7 +40,6 @@ def _admit(gate: QueueGate, members: Sequence[str], requested: Mapping[str, Queu
     """Why the pods are not all admitted; empty if they are. The pods of a gang are mostly of one queue."""
     sums: dict[tuple[str, bool], Amount] = {}
     for uid in members:
-        queue, amount, preemptible = requested[uid]
-        key = (queue, preemptible)
-        sums[key] = sums.get(key, NOTHING) + amount
+        key = (requested[uid].queue, requested[uid].preemptible)
+        sums[key] = sums.get(key, NOTHING) + requested[uid].amount
     return gate.admit_all((*key, sums[key]) for key in sorted(sums))

@@ -17,6 +17,8 @@ JOBSET_NAME: Final = "jobset.sigs.k8s.io/jobset-name"
 JOBSET_ATTEMPT: Final = "jobset.sigs.k8s.io/restart-attempt"
 GROUP_LABELS: Final = ("scheduling.x-k8s.io/pod-group", "pod-group.scheduling.sigs.k8s.io")
 """Labels of the coscheduling plugin: the current one and its predecessor."""
+_MOST_DEPTH: Final = 6
+"""Levels of subgroups that are read. Each doubles the time of a plan."""
 
 GangKey = tuple[str, ...]
 
@@ -182,28 +184,30 @@ class _Tree:
     """The subgroups of a PodGroup."""
 
     def __init__(self, key: GangKey, group: PodGroup, pods: Mapping[str, Pod], placed: _Others, lost: _Others) -> None:
-        self._key = key
-        self._group = group
-        self._pods = pods
-        self._placed = placed
-        self._lost = lost
+        self._key, self._placed, self._lost = key, placed, lost
+        self._below = defaultdict[str, list[SubGroup]](list)
+        for each in group.sub_groups:
+            self._below[each.parent].append(each)
+        self._pods = defaultdict[str, list[str]](list)
+        for uid, pod in pods.items():
+            self._pods[pod.labels.get(SUB_GROUP_NAME, "")].append(uid)
         self._seen: set[str] = set()
         self.found: list[Gang] = []
 
-    def below(self, parent: str) -> tuple[Gang, ...]:
-        """The subgroups with this parent; one that is its own ancestor is left out."""
+    def below(self, parent: str, depth: int = 0) -> tuple[Gang, ...]:
+        """The subgroups with this parent, without those that are their own ancestors or nested too deeply."""
         self._seen.add(parent)
-        own = [each for each in self._group.sub_groups if each.parent == parent and each.name not in self._seen]
-        return tuple(self._gang(each) for each in own)
+        own = self._below[parent] if depth < _MOST_DEPTH else ()
+        return tuple(self._gang(each, depth + 1) for each in own if each.name not in self._seen)
 
-    def _gang(self, group: SubGroup) -> Gang:
+    def _gang(self, group: SubGroup, depth: int) -> Gang:
         name = f"{_named(self._key)}, subgroup {group.name}"
-        parts = self.below(group.name)
+        parts = self.below(group.name, depth)
         if parts:
             pods = tuple(sorted(uid for part in parts for uid in part.pods))
             found = Gang(name, group.min_sub_group, pods, 0, parts=parts)
         else:
-            own = (uid for uid, pod in self._pods.items() if pod.labels.get(SUB_GROUP_NAME, "") == group.name)
+            own = self._pods[group.name]
             at = (self._key, group.name)
             missing, others = sorted(self._lost.get(at, ())), len(self._placed.get(at, ()))
             found = Gang(name, group.min_member or 0, tuple(sorted(own)), others, tuple(missing))

@@ -6,7 +6,7 @@ from functools import cached_property
 from types import MappingProxyType
 
 from plimsoll.cluster.pods import PodChanges, PodShare, ShareRefusal, value_changes
-from plimsoll.cluster.queues import is_preemptible, queue_of
+from plimsoll.cluster.queues import queue_of
 from plimsoll.model import Snapshot
 from plimsoll.model.api import EnvironmentSpec
 from plimsoll.model.cluster import Pod
@@ -77,9 +77,9 @@ class Classes:
         """The class of a pod of the last snapshot."""
         return self._class_of[uid]
 
-    def preemptible(self, pod: Pod) -> bool:
-        """Whether KAI may preempt a pod of the last snapshot."""
-        return is_preemptible(pod, self._groups.get(_group_of(pod)))
+    def group_of(self, pod: Pod) -> PodGroup | None:
+        """The PodGroup of a pod of the last snapshot."""
+        return self._groups.get(_group_of(pod))
 
     @property
     def groups(self) -> PodGroups:

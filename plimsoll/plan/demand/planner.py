@@ -8,7 +8,7 @@ from typing import Final
 
 from plimsoll.cluster.ledger import GpuLedger, empty_ledger
 from plimsoll.cluster.pods import PodChanges, pod_changes
-from plimsoll.cluster.pools import DaemonOverhead, PoolLimits, PoolShapes, Room, unready_claims
+from plimsoll.cluster.pools import DaemonOverhead, PoolLimits, PoolShapes, Room
 from plimsoll.cluster.queues import QueueGate, QueueLoad, QueueLoads
 from plimsoll.model import Snapshot
 from plimsoll.plan.classes import Classes, ClassMembers, DemandClass, KnownNeeds, waits
@@ -86,10 +86,9 @@ class DemandPlanner:
             shapes=shapes.shapes,
             blocked=frozenset(blocked_types),
             requested=tuple(sorted(requested, key=lambda each: each.name)),
-            in_flight=unready_claims(snapshot) if requested else {},
             limits=PoolLimits(snapshot.node_pools, snapshot.environment.spec.gpu_resource, room),
             gate=QueueGate(snapshot.queues, self._loads) if snapshot.queues else None,
-            preemptible=self._classes.preemptible,
+            group_of=self._classes.group_of,
             now=now,
             warnings=shapes.warnings,
         )

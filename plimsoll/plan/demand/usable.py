@@ -1,6 +1,5 @@
 """The capacity that the pods of a round may use: free and requested nodes, new nodes, and limits."""
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -33,12 +32,9 @@ class DemandInputs:
     shapes: Sequence[PoolShape]
     blocked: frozenset[tuple[str, str]]
     requested: Sequence[RequestedNode]
-    in_flight: Mapping[str, int]
-    """Number of NodeClaims whose nodes are not Ready, by NodePool."""
     limits: PoolLimits
     gate: QueueGate | None
-    preemptible: Callable[[Pod], bool]
-    """Whether KAI may preempt a pod."""
+    group_of: Callable[[Pod], PodGroup | None]
     now: datetime | None
     warnings: tuple[str, ...]
     without_place: frozenset[tuple[str, str, str]] = frozenset()
@@ -118,16 +114,12 @@ class Usable:
 
     def _add_requested(self) -> None:
         by_name = {shape.name: shape for shape in self._inputs.shapes}
-        in_flight = Counter(self._inputs.in_flight)
         for node in self._inputs.requested:
             names = (f"{node.node_pool}/{each}" for each in node.instance_types)
             shapes = [by_name[name] for name in names if name in by_name]
             if not shapes or not (node.claimed or any(not self._inputs.is_blocked(shape) for shape in shapes)):
                 continue
-            # Karpenter counts a node against limits once it has a NodeClaim.
-            if in_flight[node.node_pool] > 0:
-                in_flight[node.node_pool] -= 1
-            else:
+            if not node.claimed:  # Karpenter counts a node against limits once it has a NodeClaim
                 self._inputs.limits.subtract(max(shapes, key=lambda each: (each.gpus, each.cpu_milli, each.name)))
             if self._add(self._hosts.requested_of(node, shapes)):
                 self.requested[node.name] = node

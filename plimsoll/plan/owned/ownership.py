@@ -18,7 +18,8 @@ class Ownership:
     """NodeClaims, NodePools and workloads by Workspace.
 
     An object belongs to a Workspace if its labels match namespace, name and, where both are known, the UID. Objects of
-    a deleted Workspace with the same name are orphans. Objects of other environments are ignored.
+    a deleted Workspace with the same name are orphans. Objects of other environments are ignored, and workloads in
+    other namespaces: whoever may create them there has no rights in the Workspace's.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -120,6 +121,6 @@ def _labels(of: Workspace | WorkspaceRef) -> tuple[str, str]:
 
 def _ours(obj: Owned, environment: Environment) -> bool:
     namespace, name, _ = obj.owner
-    return bool(namespace and name) and obj.labels.get(ENVIRONMENT, environment.name) == as_label_value(
-        environment.name
-    )
+    if not (namespace and name) or (isinstance(obj, Workload) and as_label_value(obj.namespace) != namespace):
+        return False
+    return obj.labels.get(ENVIRONMENT, environment.name) == as_label_value(environment.name)

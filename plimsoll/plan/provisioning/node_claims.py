@@ -62,7 +62,8 @@ class NodeClaimProvisioner:
             for claim in order.first(claims, superfluous):
                 builder.delete(claim, f"{why}; {order.state(claim)}")
         if pooled:
-            left = max(0, min(pooled, target.nodes - len(claims)))
+            staying = min(len(claims), max(0, len(claims) - superfluous))
+            left = max(0, min(pooled, target.nodes - staying))
             for pool in self._context.ownership.pools_of(target.workspace):
                 if not pool.deleting and (pool.replicas or 0) != left:
                     set_replicas(target, self._context.environment, pool, left, builder)

@@ -57,6 +57,7 @@ def _split_gangs(
     groups: Mapping[tuple[str, str], PodGroup],
 ) -> set[str]:
     """UIDs of the pods of gangs that have too few places to start."""
-    others = (pod for pod in snapshot.pods if uid_of(pod) not in gated_pods and (node_of(pod) or uid_of(pod) in places))
+    present = (pod for pod in snapshot.pods if not pod.finished and not pod.deleting and uid_of(pod) not in gated_pods)
+    others = (pod for pod in present if node_of(pod) or uid_of(pod) in places)
     found = gangs(gated_pods, others, groups)
     return {uid for gang in found if gang.lacking(lambda uid: uid in places) for uid in gang.pods}

@@ -1,11 +1,12 @@
 """Existing nodes with node auto-provisioning: a Workspace uses matching Ready nodes before new ones are created."""
 
 from collections.abc import Iterable, Iterator
-from itertools import islice
+from functools import partial
+from itertools import chain, islice
 
 from plimsoll.cluster.nodes import Tolerance, Tolerances, gpu_devices
 from plimsoll.labels import NODEPOOL, WORKSPACE
-from plimsoll.model.api import EnvironmentSpec
+from plimsoll.model.api import EnvironmentSpec, Workspace
 from plimsoll.model.cluster import Node
 from plimsoll.plan.owned import by_age
 from plimsoll.plan.view import ClusterView
@@ -16,7 +17,8 @@ def existing_nodes(view: ClusterView, targets: dict[tuple[str, str], int]) -> di
     Workspace that is being deleted.
 
     A node counts if it is Ready, matches a non-empty selector, has the Workspace's instance type in a spelling that its
-    pods require, and belongs to no NodeClaim, NodePool or Workspace. Older Workspaces choose first.
+    pods require, belongs to no NodeClaim, NodePool or Workspace, and no other pod uses its GPUs. A Workspace keeps the
+    nodes on which its pods run; older Workspaces choose first.
     """
     snapshot = view.snapshot
     claimed = {claim.node_name for claim in snapshot.node_claims}
@@ -41,11 +43,21 @@ def existing_nodes(view: ClusterView, targets: dict[tuple[str, str], int]) -> di
         if nodes is None:
             matching = view.index.matching(resource.label_selector)
             nodes = free[wanted] = _free(matching, wanted[1], tolerance, snapshot.environment.spec, claimed)
-        names = tuple(islice((name for name in nodes if name not in taken), target))
+        own, known = view.usage.own(workspace), view.index.by_name
+        running = (known[name] for name in sorted(own) if name in known)
+        matching = tuple(node for node in running if resource.label_selector.matches(node.labels))
+        kept = _free(matching, wanted[1], tolerance, snapshot.environment.spec, claimed)
+        others = (name for name in nodes if name not in own)
+        free_for = partial(_is_free, view, workspace)
+        names = tuple(islice((name for name in chain(kept, others) if name not in taken and free_for(name)), target))
         taken.update(names)
         if names:
             counted[workspace.key] = names
     return counted
+
+
+def _is_free(view: ClusterView, workspace: Workspace, name: str) -> bool:
+    return not view.usage.others(name, workspace, view.snapshot.environment.spec.gpu_resource)
 
 
 def _free(
