@@ -90,6 +90,14 @@ def test_gates_of_a_gang_are_removed_together() -> None:
     assert ungated(POOL, group, gpu_node("n1"), gpu_node("n2"), *pods) == ["a", "b"]
 
 
+@pytest.mark.parametrize("gone", [{"deleting": True}, {"phase": "Succeeded"}], ids=["terminating", "finished"])
+def test_a_former_member_is_not_one_of_the_gang(gone: dict[str, Any]) -> None:
+    group = PodGroup.read({"metadata": {"name": "g", "namespace": "team"}, "spec": {"minMember": 2}})
+    pods = [a_gated_pod(name, gpu_fraction="0.6", pod_group_name="g") for name in ("a", "b")]
+    former = a_waiting_pod("former", gpu_fraction="0.1", pod_group_name="g", node="n0", **gone)
+    assert ungated(POOL, group, gpu_node("n1"), *pods, former) == []
+
+
 def test_gates_of_others_are_not_removed() -> None:
     assert ungated(POOL, gpu_node(), a_gated_pod(gates=("example.com/wait",))) == []
     assert ungated(POOL, gpu_node(), a_gated_pod(gates=(CAPACITY_GATE, "example.com/wait"))) == []

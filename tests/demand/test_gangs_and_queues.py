@@ -232,6 +232,16 @@ def test_the_pods_that_a_queue_admits_are_requested() -> None:
     assert "OverLimit" in refused(plan)["uid-pod-0"]
 
 
+def test_a_queue_admits_pods_by_kais_priority_as_plimsoll_queues_shows() -> None:
+    """It is that of the label, whatever the pod's own number."""
+    queue = a_queue("team", limit=0.6)
+    train = a_waiting_pod("a-train", gpu_fraction="0.6", queue="team", more_labels={"priorityClassName": "train"})
+    urgent = a_waiting_pod("b-urgent", gpu_fraction="0.6", queue="team", more_labels={"priorityClassName": "inference"})
+    plan = planned(train, urgent, queue, ROOT, POOL)
+    assert on_new(plan) == {"uid-b-urgent"}
+    assert "OverLimit" in refused(plan)["uid-a-train"]
+
+
 def test_non_preemptible_work_must_fit_the_quota() -> None:
     queue = a_queue("team", quota=0.5)
     firm = planned(a_waiting_pod(gpu_fraction="0.6", queue="team", priority=125), queue, ROOT, POOL)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from itertools import combinations, product
+from time import process_time
 from typing import Any, Final
 
 import pytest
@@ -167,3 +168,22 @@ def broken_promises(plan: DemandPlan, pods: list[Pod]) -> list[str]:
         if not come or not met:
             wrong.append(f"{sorted(node.pods)} on {node.requires}")
     return wrong
+
+
+@pytest.mark.parametrize("value", ["--5", "\u00b2", "9" * 5000, "-"])
+def test_a_value_that_looks_like_a_number_ends_no_plan(value: str) -> None:
+    preferred = [{"weight": 1, "preference": {"matchExpressions": [condition(ZONE, "In", value)]}}]
+    affinity = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
+    placed = tenth("a").model_copy(update={"placement": Placement.read({"affinity": affinity})})
+    plan = planned(placed, tenth("b", None, condition(ZONE, "NotIn", value)), POOL)
+    assert on_new(plan) == {"uid-a", "uid-b"}
+
+
+def test_hundreds_of_different_conditions_are_planned_in_seconds() -> None:
+    open_pool = a_node_pool("pool", (A100,))
+    pods = [tenth(f"pod-{n}", {ZONE: f"zone-{n}"}) for n in range(150)]
+    began = process_time()
+    plan = planned(*pods, open_pool)
+    assert process_time() - began < 20
+    assert len(on_new(plan)) == 150
+    assert len(plan.nodes) == 150

@@ -6,6 +6,7 @@ import pytest
 
 from plimsoll.errors import InvalidObjectError
 from plimsoll.model.cluster import Pod
+from plimsoll.model.meta import Taint
 from tests.builders import a_waiting_pod
 
 
@@ -82,3 +83,10 @@ def test_an_affinity_that_cannot_be_read_is_reported() -> None:
 def test_gates_and_priority() -> None:
     pod = of_spec(schedulingGates=[{"name": "wait"}], priority=75)
     assert (pod.scheduling_gates, pod.priority) == (("wait",), 75)
+
+
+@pytest.mark.parametrize("operator", ["Lt", "Gt", "OfALaterRelease"])
+def test_a_toleration_with_an_unknown_operator_tolerates_nothing(operator: str) -> None:
+    """The pod is read all the same, so that what it uses counts."""
+    (toleration,) = of_spec(tolerations=[{"key": "k", "operator": operator, "value": "1"}]).placement.tolerations
+    assert not toleration.tolerates(Taint(key="k", value="1", effect="NoSchedule"))

@@ -140,3 +140,11 @@ def test_what_starts_is_what_can_start_at_each_level(
     wanted = set[str]().union(*able) if len(able) >= min(least, len(tops)) else set[str]()
     assume(pods)
     assert on_new(planned(*pods, a_group(*parts, minSubGroup=least), ROOMY)) == wanted
+
+
+def test_deeply_nested_and_many_subgroups_are_planned() -> None:
+    nested = [a_subgroup("s0", None)] + [a_subgroup(f"s{n}", None, parent=f"s{n - 1}") for n in range(1, 400)]
+    planned(*members("s399", 1), a_group(*nested), ROOMY)
+    flat = [a_subgroup(f"g{n}", 1) for n in range(300)]
+    pods = [pod for n in range(300) for pod in members(f"g{n}", 1)]
+    assert len(on_new(planned(*pods, a_group(*flat), ROOMY))) == 300

@@ -87,3 +87,16 @@ def test_provisioned_nodes_follow_the_autoscaler() -> None:
     assert [each.key.kind for each in scaled_to(1).deletions] == ["NodeClaim"]
     assert scaled_to(2).empty
     assert scaled_to(4).verdicts[0].target_node_count == 4
+
+
+def test_a_workload_in_another_namespace_is_not_the_workspaces_whatever_its_labels() -> None:
+    """Whoever may create it there has no rights in the Workspace's namespace."""
+    snapshot = autoscaled_cluster(None)
+    [live] = snapshot.workloads
+    forged = live.model_copy(update={"namespace": "elsewhere", "name": "aaa", "replicas": 0})
+    [scaler] = snapshot.autoscalers
+    theirs = scaler.model_copy(update={"namespace": "elsewhere", "target_name": "aaa"})
+    both = {"workloads": (forged, live), "autoscalers": (theirs, scaler)}
+    assert of(snapshot.model_copy(update=both)).empty
+    before = {"workloads": (forged,), "autoscalers": ()}
+    assert len(of(snapshot.model_copy(update=before)).creations) == 1, "its own workload"

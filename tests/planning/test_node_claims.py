@@ -11,7 +11,7 @@ from plimsoll.model import InvalidObject, Plan, Reason, Snapshot
 from plimsoll.model.api import WorkspaceRef
 from plimsoll.model.meta import Condition
 from plimsoll.plan import plan, validate
-from tests.builders import NC24, a_claim, a_node, a_node_pool, a_snapshot, a_workspace, an_environment
+from tests.builders import NC24, a_claim, a_node, a_node_pool, a_pod, a_snapshot, a_workspace, an_environment
 from tests.planning.cluster import after
 
 NOW = datetime(2026, 1, 1, 0, 5, tzinfo=UTC)
@@ -370,3 +370,19 @@ def test_an_invalid_workspace_is_refused_by_name_and_keeps_its_capacity() -> Non
     [verdict] = found.verdicts
     assert (verdict.reason, verdict.message) == (Reason.INVALID_SPEC, unread.message)
     assert found.empty
+
+
+def test_an_existing_node_whose_gpus_others_use_does_not_count() -> None:
+    node = a_node("used", instance_type=NC24)
+    foreign = a_pod("foreign", node="used", devices=1)
+    assert len(created(planned(wanting(1), node, foreign))) == 1
+    assert created(planned(wanting(1), node, a_pod("idle", node="used"))) == []
+
+
+def test_a_workspace_keeps_the_existing_node_on_which_its_pods_run() -> None:
+    nodes = [a_node(name, instance_type=NC24) for name in ("n1", "n2")]
+    old = wanting(2, name="old", created="2026-01-01T00:00:00Z")
+    young = wanting(1, name="young", created="2026-01-01T00:01:00Z")
+    running = a_pod("old-0", old, "n1", devices=1), a_pod("young-0", young, "n2", devices=1)
+    found = planned(old, young, *nodes, *running)
+    assert [each.owner.name for each in found.creations if each.key.kind == "NodeClaim"] == ["old"]

@@ -3,6 +3,8 @@
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
+
 from plimsoll import labels
 from plimsoll.model import Plan, Snapshot
 from plimsoll.model.karpenter import NodeClaim
@@ -137,3 +139,19 @@ def test_a_changed_provisioner_keeps_the_nodes_and_deletes_the_pool_with_the_las
     assert [manifest["spec"]["replicas"] for manifest in pools(lowered)] == [1]
     none = of(snapshot.model_copy(update={"workspaces": (wanting(0),)}))
     assert [each.key.kind for each in none.deletions] == ["NodePool"]
+
+
+@pytest.mark.parametrize("nodes", range(6))
+def test_a_surplus_of_claims_and_a_node_pool_is_removed_once(nodes: int) -> None:
+    """As after the provisioner changed while the Workspace had a NodePool."""
+    snapshot = with_pool(2).model_copy(update={"environment": an_environment(nap=True)})
+    own = tuple(a_claim(f"own-{n}", wanting(1), ready=True) for n in range(2))
+    nodes_of_claims = tuple(a_node(f"own-{n}") for n in range(2))
+    changed = {"node_claims": own, "nodes": nodes_of_claims, "workspaces": (wanting(nodes),)}
+    found = of(snapshot.model_copy(update=changed))
+    claims = 2 + sum(each.key.kind == "NodeClaim" for each in found.creations)
+    claims -= sum(each.key.kind == "NodeClaim" for each in found.deletions)
+    replicas = [each["spec"]["replicas"] for each in pools(found)] or [2]
+    if any(each.key.kind == "NodePool" for each in found.deletions):
+        replicas = [0]
+    assert claims + replicas[0] == nodes

@@ -86,6 +86,13 @@ def test_running_capacity_counts_before_growth() -> None:
     assert reasons(old, young, running, nap=True, limits={"nodes": 2}) == [Reason.LIMIT_EXCEEDED, Reason.ACCEPTED]
 
 
+def test_gpus_of_nodes_being_deleted_count_for_their_namespace() -> None:
+    gone = a_claim("gone", ("default", "former")).model_copy(update={"deletion_timestamp": "2026-01-01T00:00:00Z"})
+    young = a_workspace("young", instance_type=NC24)
+    assert reasons(young, gone, nap=True, **only(gpus=1)) == [Reason.LIMIT_EXCEEDED]
+    assert reasons(young, gone, nap=True, **only(gpus=2)) == [Reason.ACCEPTED]
+
+
 def test_two_growing_workspaces_share_the_remaining_room() -> None:
     old = a_workspace("old", instance_type=NC24, replicas=2, created="2026-01-01T00:00:00Z")
     young = a_workspace("young", instance_type=NC24, replicas=2, created="2026-01-02T00:00:00Z")
