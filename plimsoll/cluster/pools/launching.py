@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from plimsoll.cluster.nodes import gpu_devices
 from plimsoll.cluster.pools.shape import PoolShape
 from plimsoll.labels import INSTANCE_TYPE, NODEPOOL, WORKSPACE
 from plimsoll.model import Snapshot
+from plimsoll.model.cluster import Node
 from plimsoll.model.karpenter import NodeClaim
 from plimsoll.packing import GPU_MILLI
 from plimsoll.packing.nodes import FreeNode, less
@@ -16,9 +16,15 @@ from plimsoll.quantity import parse_cpu_milli, parse_devices, parse_memory_mib
 def unready_claims(snapshot: Snapshot, resource: str) -> list[NodeClaim]:
     """These NodeClaims, oldest first. A node can be Ready before its devices are allocatable."""
     claims = [each for each in snapshot.node_claims if WORKSPACE not in each.labels and not each.deleting]
-    ready = {node.name for node in snapshot.nodes if node.ready and gpu_devices(node, resource)} if claims else set()
+    ready = {node.name for node in snapshot.nodes if node.ready and _has_devices(node, resource)} if claims else set()
     left = (each for each in claims if each.node_name not in ready)
     return sorted(left, key=lambda each: (each.creation_timestamp, each.name))
+
+
+def _has_devices(node: Node, resource: str) -> bool:
+    """Whether it has devices of the vendor: GPUs, replicas with another name, or MIG slices."""
+    vendor = f"{resource.partition('/')[0]}/"
+    return any(name.startswith(vendor) and str(amount) != "0" for name, amount in node.allocatable.items())
 
 
 def free_on_claims(
