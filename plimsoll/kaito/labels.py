@@ -58,7 +58,9 @@ def kept_selector(given: Mapping[str, Any], at: str, losses: Losses) -> dict[str
         )
     elif taken:
         losses.warn(f"{at}.matchLabels", f"{shortlist(taken)} is reserved and removed, as in KAITO")
-    expression_keys = {each.get("key") for each in expressions if isinstance(each, Mapping)}
+    expression_keys = {
+        text for each in expressions if isinstance(each, Mapping) and isinstance(text := each.get("key"), str)
+    }
     for field, keys in (("matchLabels", kept), ("matchExpressions", expression_keys)):
         ours = sorted(key for key in keys if isinstance(key, str) and key.startswith(_PREFIXES))
         if ours:

@@ -91,7 +91,7 @@ class PolicyContext:
 
 def _tenancy(environment: Mapping[str, Any]) -> EnvironmentSpec | None:
     """Errors in the Environment itself are reported elsewhere, by the schema of its kind."""
-    fields = ("nodeAutoProvisioning", "provisioner", "access")
+    fields = ("nodeAutoProvisioning", "provisioner", "byoInstanceType", "access")
     try:
         return EnvironmentSpec.model_validate({name: environment[name] for name in fields if name in environment})
     except ValidationError:

@@ -20,6 +20,8 @@ class PodTemplate(NamedTuple):
     """Path of the object that contains metadata and spec; empty for a Pod."""
     metadata: Mapping[str, Any]
     spec: Mapping[str, Any]
+    copies: int = 1
+    """Pods of the template: the product of `replicas`, `parallelism` and group size of everything that contains it."""
 
     @property
     def labels(self) -> Mapping[str, Any]:
@@ -62,22 +64,30 @@ class PodTemplate(NamedTuple):
 
 def pod_templates(manifest: Manifest) -> Iterator[PodTemplate]:
     """Every pod template that the object contains, in the order of its fields."""
-    yield from _templates(manifest, "")
+    yield from _templates(manifest, "", 1)
 
 
-def _templates(value: Mapping[str, Any], path: str) -> Iterator[PodTemplate]:
+def count_of(value: Any, otherwise: int) -> int:
+    """A number of objects; `otherwise` where it is none."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else otherwise
+
+
+def _templates(value: Mapping[str, Any], path: str, copies: int) -> Iterator[PodTemplate]:
+    copies *= count_of(value.get("replicas"), 1) * count_of(value.get("parallelism"), 1)
+    if "workerTemplate" in value:
+        copies *= count_of(value.get("size"), 1)
     spec = section(value, "spec")
     if is_list(spec.get("containers")):
-        yield PodTemplate(path, section(value, "metadata"), spec)
+        yield PodTemplate(path, section(value, "metadata"), spec, copies)
         return
     for name, item in value.items():
         here = join(path, name)
         if isinstance(item, Mapping):
-            yield from _templates(item, here)
+            yield from _templates(item, here, copies)
         elif is_list(item):
             for number, each in enumerate(item):
                 if isinstance(each, Mapping):
-                    yield from _templates(each, join(here, number))
+                    yield from _templates(each, join(here, number), copies)
 
 
 def _is_zero(amount: Any) -> bool:

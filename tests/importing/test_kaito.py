@@ -144,6 +144,8 @@ def test_each_loss_is_named(given: dict[str, Any], field: str) -> None:
     ("given", "field"),
     [
         (of_kaito(tuning=TUNING), "tuning"),
+        (of_kaito({"labelSelector": {"matchExpressions": [{"key": ["a"], "operator": "Exists"}]}}),
+         ""),
         (of_kaito({"labelSelector": {"matchLabels": {"kaito.sh/workspace": "c"}}}),
          "resource.labelSelector.matchLabels"),
         (of_kaito(inference={"preset": {"name": "phi-4"}, "adapters": [{"source": {"name": "a", "urls": ["u"]}}]}),

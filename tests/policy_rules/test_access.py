@@ -63,3 +63,9 @@ def test_instance_types_are_checked_with_auto_provisioning_only() -> None:
 def test_an_invalid_environment_causes_no_finding() -> None:
     odd = an_environment(nodeAutoProvisioning="enabled", access="everything")
     assert "workspace-access" not in [rule for rule, _ in broken(a_manifest(), odd)]
+
+
+def test_instance_types_are_checked_where_they_narrow_the_choice_of_existing_nodes() -> None:
+    environment = an_environment(nodeAutoProvisioning="disabled", byoInstanceType="narrow", access=ONLY)
+    found = findings(a_manifest(instance_type="p5.48xlarge"), environment)
+    assert [each.field for each in found if each.rule == "workspace-access"] == ["spec.resource.instanceType"]

@@ -53,6 +53,32 @@ def test_shares_count_as_fractions() -> None:
     assert len(over(pods, queues={"team": 1.9})) == 1
 
 
+@pytest.mark.parametrize(("fraction", "counted"), [("-50", 0), ("50", 1)])
+def test_a_share_that_is_refused_counts_as_none_or_one_gpu(fraction: str, counted: int) -> None:
+    labels = {"kai.scheduler/queue": "team"}
+    whole, share = a_pod(gpus=2, labels=labels), a_pod({"gpu-fraction": fraction}, labels=labels)
+    pods = whole, with_path(share, metadata__name="share")
+    assert over(*pods, queues={"team": 2 + counted}) == []
+    assert len(over(*pods, queues={"team": 1 + counted})) == 1
+
+
+@pytest.mark.parametrize(("restart", "gpus"), [("Always", 10), (None, 8)], ids=["sidecar", "before the others"])
+def test_init_containers_count_as_for_the_scheduler(restart: str | None, gpus: int) -> None:
+    pod = a_pod(gpus=2, labels={"kai.scheduler/queue": "team"})
+    first = {"name": "first", "resources": {"limits": {GPU: 8}}, **({"restartPolicy": restart} if restart else {})}
+    pod["spec"]["initContainers"] = [first]
+    assert over(pod, queues={"team": gpus}) == []
+    assert len(over(pod, queues={"team": gpus - 1})) == 1
+
+
+def test_a_template_below_any_key_counts() -> None:
+    template = a_deployment(a_pod(gpus=1))["spec"]["template"]
+    groups = {"worker-1": {"replicas": 2, "template": template}, "a.b/c": {"template": template}}
+    custom = {"apiVersion": "example.com/v1", "kind": "Own", "metadata": {"name": "own"}, "spec": {"groups": groups}}
+    assert over(custom, queues={"team": 3}) == []
+    assert len(over(custom, queues={"team": 2})) == 1
+
+
 def test_every_copy_of_a_job_set_counts() -> None:
     template = a_deployment(a_pod(gpus=1))["spec"]["template"]
     job = {"name": "w", "replicas": 2, "template": {"spec": {"parallelism": 3, "template": template}}}

@@ -109,6 +109,11 @@ def test_kais_scaling_pods_need_no_queue() -> None:
     assert broken(pod) == []
 
 
+def test_their_label_exempts_no_pod_of_another_namespace() -> None:
+    pod = a_pod(gpus=1, labels={"app": "scaling-pod"}, scheduler="kai-scheduler", namespace="team")
+    assert [rule for rule, _ in broken(pod)] == ["gpu-workload-names-queue"]
+
+
 def test_a_trigger_pod_must_not_use_the_queue_scheduler() -> None:
     environment = an_environment(queueScheduler="own-scheduler")
     trigger = with_path(a_trigger(), spec__schedulerName="own-scheduler")

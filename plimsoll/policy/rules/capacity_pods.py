@@ -51,7 +51,8 @@ def is_reservation(manifest: Manifest) -> bool:
 
 
 def is_capacity_pod(manifest: Manifest) -> bool:
-    scaling = is_kind(manifest, "", "Pod") and text(labels_of(manifest), "app") == SCALING_APP
+    scaling = text(labels_of(manifest), "app") == SCALING_APP and namespace_of(manifest) == SCALING_NAMESPACE
+    scaling = scaling and is_kind(manifest, "", "Pod")
     return scaling or is_trigger(manifest) or is_reservation(manifest)
 
 
@@ -199,7 +200,8 @@ _RESERVATION: Final = (
 )
 CAPACITY_POD: Final = (
     f"object.kind == 'Pod' && (variables.trigger || variables.reservation"
-    f" || ('app' in variables.ownLabels && variables.ownLabels['app'] == '{SCALING_APP}'))"
+    f" || ('app' in variables.ownLabels && variables.ownLabels['app'] == '{SCALING_APP}'"
+    f" && {_NAMESPACE} == '{SCALING_NAMESPACE}'))"
 )
 """In CEL: whether the object represents capacity."""
 CAPACITY_VARIABLES: Final = {

@@ -9,7 +9,7 @@ from plimsoll.labels import GPU_RESOURCE, INSTANCE_TYPE, NODEPOOL, QUEUE
 from plimsoll.model.cluster import InstanceType
 from plimsoll.model.kai import GPU_FRACTION, GPU_FRACTION_DEVICES
 from plimsoll.policy.fields import Manifest, is_kind, is_list, items, labels_of, name_of, section, text
-from plimsoll.policy.pod_templates import PodTemplate, pod_templates
+from plimsoll.policy.pod_templates import PodTemplate, count_of, pod_templates
 from plimsoll.policy.rules.capacity_pods import is_capacity_pod
 from plimsoll.policy.rules.training import Runtimes, is_runtime, is_train_job
 from plimsoll.policy.workspaces import workspace_of
@@ -58,15 +58,17 @@ def demand(
         kind = prices.catalog.lookup(text(workspace.resource, "instanceType"))
         if kind is not None:
             inference = section(workspace.spec, "inference")
-            replicas = _count(inference.get("replicas"), _count(section(manifest, "spec").get("replicas"), 1))
-            nodes = replicas * _count(inference.get("perReplicaNodeCount"), _count(workspace.resource.get("count"), 1))
+            replicas = count_of(inference.get("replicas"), count_of(section(manifest, "spec").get("replicas"), 1))
+            nodes = replicas * count_of(
+                inference.get("perReplicaNodeCount"), count_of(workspace.resource.get("count"), 1)
+            )
             queue = text(section(manifest, "spec"), "queue")
             yield Holding(Decimal(kind.gpus * nodes), prices.of(kind, nodes), queue)
             return
     if is_capacity_pod(manifest):
         return
     for template in pod_templates(manifest):
-        gpus = _gpus(template, resource) * _copies(manifest, template.path)
+        gpus = _gpus(template, resource) * template.copies
         if gpus:
             yield Holding(gpus, None, text(labels_of(manifest), QUEUE) or template.queue, of_nodes=False)
 
@@ -83,7 +85,7 @@ def supply(manifest: Manifest, prices: Prices, resource: str = GPU_RESOURCE) -> 
         kinds, name = _types(section(spec, "template", "spec"), prices), name_of(manifest)
         most = max((each.gpus for each in kinds), default=0)
         if spec.get("replicas") is not None:
-            nodes = _count(spec.get("replicas"), 0)
+            nodes = count_of(spec.get("replicas"), 0)
             yield Holding(Decimal(nodes * most), _dearest(kinds, nodes, prices), pool=name)
             return
         limit = _devices(section(spec, "limits").get(resource))
@@ -115,33 +117,22 @@ def _dearest(kinds: list[InstanceType], nodes: int, prices: Prices) -> float | N
 
 def _gpus(template: PodTemplate, resource: str) -> Decimal:
     """Of one pod: whole devices, or its share of GPUs."""
-    whole = sum(
-        _devices(section(container, "resources", "limits").get(resource)) or 0
-        for _, container in items(template.spec, "containers")
-    )
+    first = [each for _, each in items(template.spec, "initContainers")]
+    sidecars = [each for each in first if each.get("restartPolicy") == "Always"]
+    regular = [each for _, each in items(template.spec, "containers")]
+    together = sum(_limit(each, resource) for each in (*regular, *sidecars))
+    whole = max([together, *(_limit(each, resource) for each in first)])
     if whole:
         return Decimal(whole)
     devices = _devices(template.annotations.get(GPU_FRACTION_DEVICES, 1)) or 1
     try:
-        return parse_quantity(template.annotations.get(GPU_FRACTION, 0)) * devices
+        return min(Decimal(1), max(Decimal(0), parse_quantity(template.annotations.get(GPU_FRACTION, 0)))) * devices
     except (ValueError, ArithmeticError):
         return Decimal(0)
 
 
-def _copies(manifest: Manifest, path: str) -> int:
-    """Pods of a template: the product of `replicas`, `parallelism` and group size of everything that contains it."""
-    copies = 1
-    value: Any = manifest
-    for step in ["", *path.replace("[", ".[").split(".")]:
-        if step.startswith("["):
-            value = value[int(step[1:-1])]
-        elif step:
-            value = value[step]
-        if isinstance(value, Mapping):
-            copies *= _count(value.get("replicas"), 1) * _count(value.get("parallelism"), 1)
-            if "workerTemplate" in value:
-                copies *= _count(value.get("size"), 1)
-    return copies
+def _limit(container: Mapping[str, Any], resource: str) -> int:
+    return max(0, _devices(section(container, "resources", "limits").get(resource)) or 0)
 
 
 def _devices(amount: Any) -> int | None:
@@ -149,7 +140,3 @@ def _devices(amount: Any) -> int | None:
         return None if amount is None else parse_devices(amount)
     except (ValueError, ArithmeticError):
         return None
-
-
-def _count(value: Any, otherwise: int) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else otherwise
