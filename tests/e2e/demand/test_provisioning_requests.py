@@ -35,8 +35,8 @@ def test_a_request_is_created_and_deleted_with_its_demand(
         assert request["spec"]["provisioningClassName"] == "best-effort-atomic-scale-up.autoscaling.x-k8s.io"
         (pods,) = request["spec"]["podSets"]
         assert pods["count"] == 1
-        template = cluster.get("v1", "PodTemplate", pods["podTemplateRef"]["name"], TRIGGERS)
-        assert template is not None
+        name = pods["podTemplateRef"]["name"]
+        template = await_condition(lambda: cluster.get("v1", "PodTemplate", name, TRIGGERS), 10, "its template")
         (container,) = template["template"]["spec"]["containers"]
         assert container["resources"]["requests"]["nvidia.com/gpu"] == "8"
         remove_shares(cluster, shares)
