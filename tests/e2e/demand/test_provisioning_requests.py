@@ -41,5 +41,5 @@ def test_a_request_is_created_and_deleted_with_its_demand(
         assert container["resources"]["requests"]["nvidia.com/gpu"] == "8"
         remove_shares(cluster, shares)
         await_condition(lambda: not cluster.list(*REQUEST, TRIGGERS), 60, "it goes with its demand")
-        assert not cluster.list("v1", "PodTemplate", TRIGGERS)
+        await_condition(lambda: not cluster.list("v1", "PodTemplate", TRIGGERS), 30, "and its template")
     cluster.delete(*POOL, "requested")
