@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.cluster.pods import PodShare, read_shares
-from plimsoll.cluster.queues import NO_LOAD, Amount, QueueGate, QueueLoad, is_preemptible, priority_of
-from plimsoll.plan.classes import QueueRequest, refused_by_queues
+from plimsoll.cluster.queues import NO_LOAD, Amount, QueueGate, QueueLoad, QueueRequest, is_preemptible, priority_of
+from plimsoll.plan.classes import refused_by_queues
 from tests.builders import a_waiting_pod
 from tests.demand.test_stability import a_queue
 

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from plimsoll.cluster.queues.amount import MILLI, Amount, Resource, shown
 from plimsoll.cluster.queues.load import QueueLoad
@@ -15,6 +15,15 @@ OVER_LIMIT: Final = "OverLimit"
 OVER_QUOTA: Final = "NonPreemptibleOverQuota"
 NO_QUEUE: Final = "QueueDoesNotExist"
 """KAI's reasons on a PodGroup that it does not admit."""
+
+
+class QueueRequest(NamedTuple):
+    """What a pod takes of its queue, and its priority among KAI's work."""
+
+    queue: str
+    amount: Amount
+    preemptible: bool
+    priority: int
 
 
 class QueueGate:

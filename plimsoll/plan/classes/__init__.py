@@ -1,6 +1,6 @@
 """Unschedulable pods, grouped by the GPUs that could serve them."""
 
-from plimsoll.plan.classes.admission import QueueRequest, refused_by_queues
+from plimsoll.plan.classes.admission import refused_by_queues
 from plimsoll.plan.classes.demand_class import DemandClass
 from plimsoll.plan.classes.gang import Gang, gangs, in_order
 from plimsoll.plan.classes.members import Classes, ClassMembers
@@ -14,7 +14,6 @@ __all__ = [
     "Gang",
     "Kinds",
     "KnownNeeds",
-    "QueueRequest",
     "class_needs",
     "gangs",
     "in_order",

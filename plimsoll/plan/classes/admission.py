@@ -1,20 +1,10 @@
 """Which pods their queues would admit: gangs as a whole, highest priority first."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 from plimsoll.cluster.pods import PodShare
-from plimsoll.cluster.queues import NOTHING, Amount, QueueGate
+from plimsoll.cluster.queues import NOTHING, Amount, QueueGate, QueueRequest
 from plimsoll.plan.classes.gang import Gang, in_order
-
-
-class QueueRequest(NamedTuple):
-    """What a pod takes of its queue, and its priority among KAI's work."""
-
-    queue: str
-    amount: Amount
-    preemptible: bool
-    priority: int
 
 
 def refused_by_queues(

@@ -9,12 +9,12 @@ from itertools import chain
 from typing import Final
 
 from plimsoll.cluster.pods import node_of
-from plimsoll.cluster.queues import Amount, QueueLoad, is_preemptible, priority_of
+from plimsoll.cluster.queues import Amount, QueueLoad, QueueRequest, is_preemptible, priority_of
 from plimsoll.model.cluster import Pod
 from plimsoll.model.meta import Placement, condition_of
 from plimsoll.packing import GPU_MILLI
 from plimsoll.packing.nodes import PodNeed, left_out_in_order
-from plimsoll.plan.classes import Gang, KnownNeeds, QueueRequest, gangs, queue_milli, refused_by_queues
+from plimsoll.plan.classes import Gang, KnownNeeds, gangs, queue_milli, refused_by_queues
 from plimsoll.plan.demand.class_plan import ClassPlan
 from plimsoll.plan.demand.demand import DemandPlan
 from plimsoll.plan.demand.hosts import Hosts
@@ -204,14 +204,10 @@ class DemandRound:
         requesting |= {uid: each for uid, each in whole if each.demand_class.queue in tight}
         requested |= {uid: _whole(each, uid) for uid, each in whole if uid in requesting}
         pods = {uid: each.pod(uid) for uid, each in requesting.items()}
-        groups = {uid: self._inputs.group_of(each.pod) for uid, each in pods.items()}
+        grouped = {uid: (each.pod, self._inputs.group_of(each.pod)) for uid, each in pods.items()}
+        standing = {uid: (is_preemptible(*each), priority_of(*each)) for uid, each in grouped.items()}
         requests = {
-            uid: QueueRequest(
-                each.demand_class.queue,
-                requested[uid],
-                is_preemptible(pods[uid].pod, groups[uid]),
-                priority_of(pods[uid].pod, groups[uid]),
-            )
+            uid: QueueRequest(each.demand_class.queue, requested[uid], *standing[uid])
             for uid, each in requesting.items()
         }
         refused = refused_by_queues(gate, pods, requests, found)

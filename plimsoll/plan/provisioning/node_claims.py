@@ -62,8 +62,7 @@ class NodeClaimProvisioner:
             for claim in order.first(claims, superfluous):
                 builder.delete(claim, f"{why}; {order.state(claim)}")
         if pooled:
-            staying = min(len(claims), max(0, len(claims) - superfluous))
-            left = max(0, min(pooled, target.nodes - staying))
+            left = max(0, min(pooled, target.nodes - len(claims) + min(len(claims), max(0, superfluous))))
             for pool in self._context.ownership.pools_of(target.workspace):
                 if not pool.deleting and (pool.replicas or 0) != left:
                     set_replicas(target, self._context.environment, pool, left, builder)

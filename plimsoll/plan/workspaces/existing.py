@@ -1,12 +1,11 @@
 """Existing nodes with node auto-provisioning: a Workspace uses matching Ready nodes before new ones are created."""
 
 from collections.abc import Iterable, Iterator
-from functools import partial
 from itertools import chain, islice
 
 from plimsoll.cluster.nodes import Tolerance, Tolerances, gpu_devices
 from plimsoll.labels import NODEPOOL, WORKSPACE
-from plimsoll.model.api import EnvironmentSpec, Workspace
+from plimsoll.model.api import EnvironmentSpec
 from plimsoll.model.cluster import Node
 from plimsoll.plan.owned import by_age
 from plimsoll.plan.view import ClusterView
@@ -24,7 +23,7 @@ def existing_nodes(view: ClusterView, targets: dict[tuple[str, str], int]) -> di
     claimed = {claim.node_name for claim in snapshot.node_claims}
     claimed |= {claim.provider_id for claim in snapshot.node_claims}
     free: dict[tuple[str, tuple[str, ...], str], Iterator[str]] = {}
-    tolerances = Tolerances(snapshot.environment.spec)
+    tolerances, gpus = Tolerances(snapshot.environment.spec), snapshot.environment.spec.gpu_resource
     taken: set[str] = set()
     counted: dict[tuple[str, str], tuple[str, ...]] = {}
     for workspace in sorted(snapshot.workspaces, key=by_age):
@@ -47,17 +46,13 @@ def existing_nodes(view: ClusterView, targets: dict[tuple[str, str], int]) -> di
         running = (known[name] for name in sorted(own) if name in known)
         matching = tuple(node for node in running if resource.label_selector.matches(node.labels))
         kept = _free(matching, wanted[1], tolerance, snapshot.environment.spec, claimed)
-        others = (name for name in nodes if name not in own)
-        free_for = partial(_is_free, view, workspace)
-        names = tuple(islice((name for name in chain(kept, others) if name not in taken and free_for(name)), target))
+        possible = chain(kept, (name for name in nodes if name not in own))
+        free_for = (name for name in possible if name not in taken and not view.usage.others(name, workspace, gpus))
+        names = tuple(islice(free_for, target))
         taken.update(names)
         if names:
             counted[workspace.key] = names
     return counted
-
-
-def _is_free(view: ClusterView, workspace: Workspace, name: str) -> bool:
-    return not view.usage.others(name, workspace, view.snapshot.environment.spec.gpu_resource)
 
 
 def _free(
