@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from plimsoll.cluster.queues import priority_of
 from plimsoll.labels import GPU_GROUP
 from plimsoll.model.cluster import Pod
 from plimsoll.model.kai import PodGroup, Queue
@@ -308,7 +309,7 @@ class Rules:
     def starting(self, pods: Sequence[Pod], able: Collection[str], there: Pod | None) -> set[str]:
         """UIDs of the pods that start. Of all sets that may start, the one with the first pod in order, of these the
         one with the second, and so on."""
-        in_order = sorted(pods, key=lambda pod: (-pod.priority, pod.creation_timestamp, pod.uid))
+        in_order = sorted(pods, key=lambda pod: (-priority_of(pod), pod.creation_timestamp, pod.uid))
         running = [there] if there else []
         required = dict[str, set[str]]()
         for name, least in self.least.items():
