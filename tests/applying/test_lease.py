@@ -256,3 +256,20 @@ def test_a_new_label_on_the_lease_does_not_lose_it(server: FakeApiserver) -> Non
         await_condition(lambda: server.writes > before)
         assert lease.held
         assert server.lease["metadata"]["labels"] == {"a": "b"}
+
+
+def test_an_unexpected_error_of_a_renewal_is_no_silent_loss(server: FakeApiserver) -> None:
+    """Such as that of a library; the thread that renews goes on, and says when the Lease is lost."""
+    lost = threading.Event()
+    clock = Clock()
+    answer = server.request
+
+    def failing(method: str, path: str, body: Any = None, **options: Any) -> dict[str, Any]:
+        raise RuntimeError("unexpected")
+
+    with acquired(a_lease(server, clock=clock, on_lost=lambda _: lost.set())) as lease:
+        server.request = failing  # type: ignore[method-assign]
+        clock.now += SETTINGS.renew_deadline
+        assert lost.wait(10)
+        assert not lease.held
+        server.request = answer  # type: ignore[method-assign]
