@@ -377,6 +377,8 @@ def test_an_existing_node_whose_gpus_others_use_does_not_count() -> None:
     foreign = a_pod("foreign", node="used", devices=1)
     assert len(created(planned(wanting(1), node, foreign))) == 1
     assert created(planned(wanting(1), node, a_pod("idle", node="used"))) == []
+    forged = a_pod("forged", wanting(1), "used", devices=1).model_copy(update={"namespace": "elsewhere"})
+    assert len(created(planned(wanting(1), node, forged))) == 1, "a pod of another namespace, whatever its labels"
 
 
 def test_a_workspace_keeps_the_existing_node_on_which_its_pods_run() -> None:
