@@ -98,8 +98,8 @@ def _listed(connection: Any, group: str, plural: str, kind: str) -> list[dict[st
 
     try:
         version = connection.request("GET", f"/apis/{group}")["preferredVersion"]["groupVersion"]
-        chunks = connection.list_chunks(f"/apis/{version}/{plural}", retry_throttled=True)
-        return [{**item, "apiVersion": version, "kind": kind} for chunk in chunks for item in chunk.get("items") or ()]
+        items = connection.list_items(f"/apis/{version}/{plural}", retry_throttled=True)
+        return [{**item, "apiVersion": version, "kind": kind} for item in items]
     except RequestError as error:
         if error.code == 404:
             return []

@@ -172,6 +172,12 @@ class Connection:
                 return
             asked["continue"] = following
 
+    def list_items(self, path: str, **options: Any) -> Iterator[dict[str, Any]]:
+        """The objects in the responses of `list_chunks`, to which `options` go; as in any list without apiVersion and
+        kind."""
+        for chunk in self.list_chunks(path, **options):
+            yield from chunk.get("items") or ()
+
     @contextmanager
     def stream(
         self, path: str, *, query: Mapping[str, str], read_timeout: float, accept: str = JSON

@@ -14,7 +14,7 @@ import tenacity
 import urllib3
 
 from plimsoll.errors import PlimsollError
-from plimsoll.kube.connection import APPLY_PATCH, JSON, Connection
+from plimsoll.kube.connection import APPLY_PATCH, Connection
 from plimsoll.kube.errors import ConnectionFailedError, RequestError
 from plimsoll.kube.identity import Kind, kind_of, metadata_of, name_of, namespace_of
 
@@ -120,7 +120,8 @@ class Objects:
         try:
             mapping = self.mapping(kind)
             path = f"{mapping.prefix}/{mapping.plural}"
-            listed = self._retried(lambda: self._listed(path, {"labelSelector": selector}))
+            items = partial(self.connection.list_items, path, query={"labelSelector": selector})
+            listed = self._retried(lambda: list(items()))
         except NoSuchKindError:
             return []
         # Items of a list have no apiVersion and kind.
@@ -134,7 +135,7 @@ class Objects:
         except NoSuchKindError:
             return set()
         path = mapping.path(namespace) if namespace else f"{mapping.prefix}/{mapping.plural}"
-        listed = self._retried(lambda: self._listed(path, {}, _METADATA_LIST))
+        listed = self._retried(lambda: list(self.connection.list_items(path, accept=_METADATA_LIST)))
         found = (item["metadata"] for item in listed)
         return {(metadata.get("namespace") or "", metadata["name"]) for metadata in found}
 
@@ -210,10 +211,6 @@ class Objects:
         path = self.mapping(kind).path(namespace)
         with self.connection.stream(path, query=query, read_timeout=seconds + 5.0) as response:
             yield Watch(response)
-
-    def _listed(self, path: str, query: dict[str, str], accept: str = JSON) -> list[Object]:
-        chunks = self.connection.list_chunks(path, query=query, accept=accept)
-        return [item for chunk in chunks for item in chunk.get("items") or ()]
 
     def _discover(self, kind: Kind) -> None:
         prefix = f"/apis/{kind.group}/{kind.version}" if kind.group else f"/api/{kind.version}"

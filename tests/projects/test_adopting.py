@@ -47,8 +47,8 @@ class Queues:
             raise RequestError(404, "NotFound", path)
         return self._answers[path]
 
-    def list_chunks(self, path: str, **_: Any) -> Iterator[dict[str, Any]]:
-        yield self.request("GET", path)
+    def list_items(self, path: str, **_: Any) -> Iterator[dict[str, Any]]:
+        yield from self.request("GET", path)["items"]
 
     def close(self) -> None:
         pass

@@ -34,9 +34,8 @@ def queue_objects(connection: Connection) -> Iterator[dict[str, Any]]:
     """
     for listed in _LISTED:
         try:
-            for chunk in connection.list_chunks(listed.path, query=listed.selector, retry_throttled=True):
-                for item in chunk.get("items") or ():
-                    yield {**item, "apiVersion": listed.api_version, "kind": listed.kind}
+            for item in connection.list_items(listed.path, query=listed.selector, retry_throttled=True):
+                yield {**item, "apiVersion": listed.api_version, "kind": listed.kind}
         except RequestError as error:
             if error.code != 404:
                 raise

@@ -9,7 +9,7 @@ from plimsoll.labels import INSTANCE_TYPE, NODEPOOL, WORKSPACE
 from plimsoll.model import Reason, Refusal, Snapshot
 from plimsoll.model.api import DemandProvisioner, EnvironmentSpec, Workspace, tenancy_violation
 from plimsoll.model.karpenter import NodeClaim, NodePool
-from plimsoll.plan.requests import CapacityRequests, may_serve
+from plimsoll.plan.requests import CapacityRequests, served_by
 from plimsoll.plan.view import ClusterView
 from plimsoll.quantity import parse_devices
 
@@ -47,14 +47,11 @@ def _gpus(claim: NodeClaim, resource: str, types: OfferedTypes) -> int:
 
 def _unclaimed(snapshot: Snapshot, requests: CapacityRequests) -> list[tuple[int, int]]:
     """(GPUs per node, nodes) for each request."""
-    unready = unready_claims(snapshot, snapshot.environment.spec.gpu_resource)
-    unclaimed = []
-    for each in requests.found:
-        outstanding = each.outstanding - len(requests.registered.get(each.name, ()))
-        claimed = [claim for claim in unready if may_serve(claim, each)][: max(0, outstanding)]
-        unready = [claim for claim in unready if claim not in claimed]
-        unclaimed.append((each.node_request.gpus, outstanding - len(claimed)))
-    return unclaimed
+    left = {each.name: each.outstanding - len(requests.registered.get(each.name, ())) for each in requests.found}
+    for claim in unready_claims(snapshot, snapshot.environment.spec.gpu_resource):
+        if (owner := served_by(claim, requests.found, left)) is not None:
+            left[owner.name] -= 1
+    return [(each.node_request.gpus, left[each.name]) for each in requests.found]
 
 
 class Budget:

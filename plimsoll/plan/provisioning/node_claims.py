@@ -51,7 +51,7 @@ class NodeClaimProvisioner:
         return node_claim_manifest(target, self._context.environment, name)
 
     def _remove(self, target: NodeTarget, claims: list[NodeClaim], pooled: int, builder: PlanBuilder) -> None:
-        superfluous = len(claims) + pooled - target.nodes
+        superfluous, deleted = len(claims) + pooled - target.nodes, list[NodeClaim]()
         if superfluous > 0 and claims:
             wanted = self._manifest(target, "any")["metadata"]
             assert isinstance(wanted, dict)
@@ -59,10 +59,10 @@ class NodeClaimProvisioner:
             busy = self._context.places.nodes_of(target.workspace.ref, target.workspace.replicas)
             order = DeletionOrder(self._progress, outdated, busy)
             why = f"surplus: {counted(target.nodes, 'node')} needed, {len(claims) + pooled} exist"
-            for claim in order.first(claims, superfluous):
+            for claim in (deleted := order.first(claims, superfluous)):
                 builder.delete(claim, f"{why}; {order.state(claim)}")
         if pooled:
-            left = max(0, min(pooled, target.nodes - len(claims) + min(len(claims), max(0, superfluous))))
+            left = max(0, min(pooled, target.nodes - (len(claims) - len(deleted))))
             for pool in self._context.ownership.pools_of(target.workspace):
                 if not pool.deleting and (pool.replicas or 0) != left:
                     set_replicas(target, self._context.environment, pool, left, builder)

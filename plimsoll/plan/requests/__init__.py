@@ -1,7 +1,7 @@
 """Objects that request nodes from an autoscaler: trigger pods, CapacityBuffers, ProvisioningRequests."""
 
 from plimsoll.plan.requests.capacity_request import CapacityRequests, any_registered, read_request
-from plimsoll.plan.requests.claims import may_serve, named_after_pool
+from plimsoll.plan.requests.claims import named_after_pool, served_by
 from plimsoll.plan.requests.gate import gate_removals
 from plimsoll.plan.requests.node_request import NodeRequest
 from plimsoll.plan.requests.report import figures
@@ -14,7 +14,7 @@ __all__ = [
     "any_registered",
     "figures",
     "gate_removals",
-    "may_serve",
     "named_after_pool",
     "read_request",
+    "served_by",
 ]

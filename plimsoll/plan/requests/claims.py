@@ -80,6 +80,11 @@ def may_serve(claim: NodeClaim, request: CapacityRequest) -> bool:
     )
 
 
+def served_by(claim: NodeClaim, requests: Sequence[CapacityRequest], left: Mapping[str, int]) -> CapacityRequest | None:
+    """The first request, of those with nodes `left` by its name, for which the NodeClaim can have been created."""
+    return next((each for each in requests if left[each.name] > 0 and may_serve(claim, each)), None)
+
+
 def _types_by_request(
     event: ClaimEvent, claim: NodeClaim | None, requests: Sequence[CapacityRequest]
 ) -> dict[str, tuple[str, ...]]:
@@ -179,7 +184,7 @@ class ClaimMonitor:
             self._assign(claim, wait, requests)
 
     def _assign(self, claim: NodeClaim, wait: Wait | None, requests: Sequence[CapacityRequest]) -> None:
-        owner = next((each for each in requests if self._left[each.name] and may_serve(claim, each)), None)
+        owner = served_by(claim, requests, self._left)
         if owner is not None:
             self._left[owner.name] -= 1
             self._record(claim, wait, owner)

@@ -1,6 +1,7 @@
 """Existing nodes with node auto-provisioning: a Workspace uses matching Ready nodes before new ones are created."""
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 from itertools import chain, islice
 
 from plimsoll.cluster.nodes import Tolerance, Tolerances, gpu_devices
@@ -38,14 +39,13 @@ def existing_nodes(view: ClusterView, targets: dict[tuple[str, str], int]) -> di
         tolerance = tolerances.of(workspace)
         wanted = (str(resource.label_selector), offered.spellings(written), tolerance.key)
         # Each node is checked once for each set of criteria: one that a Workspace rejected fits no other with the same.
+        check = partial(_free, wanted[1], tolerance, snapshot.environment.spec, claimed)
         nodes = free.get(wanted)
         if nodes is None:
-            matching = view.index.matching(resource.label_selector)
-            nodes = free[wanted] = _free(matching, wanted[1], tolerance, snapshot.environment.spec, claimed)
+            nodes = free[wanted] = check(view.index.matching(resource.label_selector))
         own, known = view.usage.own(workspace), view.index.by_name
         running = (known[name] for name in sorted(own) if name in known)
-        matching = tuple(node for node in running if resource.label_selector.matches(node.labels))
-        kept = _free(matching, wanted[1], tolerance, snapshot.environment.spec, claimed)
+        kept = check(node for node in running if resource.label_selector.matches(node.labels))
         possible = chain(kept, (name for name in nodes if name not in own))
         free_for = (name for name in possible if name not in taken and not view.usage.others(name, workspace, gpus))
         names = tuple(islice(free_for, target))
@@ -56,11 +56,11 @@ def existing_nodes(view: ClusterView, targets: dict[tuple[str, str], int]) -> di
 
 
 def _free(
-    nodes: Iterable[Node],
     instance_types: tuple[str, ...],
     tolerance: Tolerance,
     environment: EnvironmentSpec,
     claimed: set[str],
+    nodes: Iterable[Node],
 ) -> Iterator[str]:
     """Names of usable nodes of the type that no autoscaler created; `claimed` holds node names and provider IDs."""
     for node in nodes:
