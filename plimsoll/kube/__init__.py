@@ -23,6 +23,7 @@ from plimsoll.kube.identity import (
     parse_id,
     type_of,
 )
+from plimsoll.kube.json_text import parse_json
 from plimsoll.kube.kubeconfig import Kubeconfig, SettingsError
 from plimsoll.kube.managed_fields import CREATOR, owned_by_apply, take_over
 from plimsoll.kube.objects import Mapping, NoSuchKindError, Object, Objects
@@ -59,6 +60,7 @@ __all__ = [
     "new_field_manager",
     "owned_by_apply",
     "parse_id",
+    "parse_json",
     "readiness",
     "take_over",
     "type_of",

@@ -20,6 +20,7 @@ import yaml
 
 from plimsoll.kube.account import Account
 from plimsoll.kube.errors import ConnectionFailedError, RequestError
+from plimsoll.kube.json_text import parse_json
 
 if TYPE_CHECKING:
     from kubernetes import client
@@ -140,7 +141,7 @@ class Connection:
         ) as response:
             text = response.data or b"{}"
         try:
-            parsed = orjson.loads(text)
+            parsed = parse_json(text)
         except orjson.JSONDecodeError:
             raise ConnectionFailedError(
                 f"{method} {path}: the answer of {self.server} is not JSON",

@@ -17,6 +17,7 @@ from plimsoll.errors import PlimsollError
 from plimsoll.kube.connection import APPLY_PATCH, Connection
 from plimsoll.kube.errors import ConnectionFailedError, RequestError
 from plimsoll.kube.identity import Kind, kind_of, metadata_of, name_of, namespace_of
+from plimsoll.kube.json_text import parse_json
 
 Object = dict[str, Any]
 T = TypeVar("T")
@@ -260,7 +261,7 @@ class Watch:
 
 def _event_of(line: bytes) -> tuple[str, Object]:
     try:
-        event = orjson.loads(line)
+        event = parse_json(line)
         return str(event["type"]), event["object"]
     except (orjson.JSONDecodeError, TypeError, KeyError):
         raise ConnectionFailedError("the apiserver, or a proxy before it, sent a line that is no watch event") from None

@@ -261,6 +261,33 @@ def test_status_shows_the_reported_conditions(admin: Kube, connection: Connectio
     assert "default/shown: No nodes found matching" in text
 
 
+@pytest.mark.usefixtures("kinds_of_ours")
+@pytest.mark.parametrize("depth", [200, 2_000])
+def test_a_workspace_that_is_nested_too_deeply_hides_no_other(admin: Kube, connection: Connection, depth: int) -> None:
+    """An apiserver takes up to 10,000 levels, also in the managed fields."""
+    path = f"/apis/{OURS}/namespaces/default/workspaces"
+    nested = b'{"a":' * depth + b"1" + b"}" * depth
+    text = orjson.dumps(a_workspace("deep", app="deep")).replace(b'"example/server:1"', nested)
+    with observing(connection) as observer, closing(Reporter(connection)) as reporter:
+        connection.request("POST", path, orjson.Fragment(text))
+        admin.apply(a_workspace("other", app="other"))
+
+        def read() -> bool:
+            snapshot = observer.snapshot()
+            refused = [each.message for each in snapshot.invalid_workspaces if each.ref.name == "deep"]
+            return named(snapshot.workspaces, "other") is not None and any("nested deeper" in each for each in refused)
+
+        await_condition(read, 10, "both Workspaces by a watch")
+        snapshot = read_cluster(connection)
+        assert named(snapshot.workspaces, "other") is not None
+        assert [each.ref.name for each in snapshot.invalid_workspaces] == ["deep"]
+        report(reporter, snapshot)
+        status = (admin.get(OURS, "Workspace", "deep") or {})["status"]
+        assert "nested deeper" in status["conditions"][0]["message"]
+        for name in ("deep", "other"):
+            admin.delete(OURS, "Workspace", name)
+
+
 def test_status_without_the_foundation_names_it(byo_sandbox: Sandbox) -> None:
     result = CliRunner().invoke(app, ["status", "--kubeconfig", str(byo_sandbox.kubeconfig)])
     assert isinstance(result.exception, PlimsollError)

@@ -1,10 +1,10 @@
 """Data of a model that is not in the built-in catalog."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
-from plimsoll.model.meta import Described
+from plimsoll.model.meta import Described, FreeForm
 
 
 class ModelParameters(Described):
@@ -12,7 +12,7 @@ class ModelParameters(Described):
 
     size_gib: Annotated[float, Field(gt=0, le=1_000_000)] = Field(alias="sizeGiB")
     """Weights as files, GiB: `metadata.total_size` of the safetensors index."""
-    config: dict[str, Any]
+    config: FreeForm
     """Fields of the model's `config.json`; those on layers, heads and context are read."""
 
 

@@ -1,11 +1,11 @@
 """Policies: settings of the policy rules, in an Environment or a configuration file."""
 
 import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from plimsoll.model.meta import Described
+from plimsoll.model.meta import Described, FreeForm
 
 Pattern = Annotated[str, Field(min_length=1, max_length=253)]
 """A name, or a prefix followed by `*`."""
@@ -14,7 +14,7 @@ Pattern = Annotated[str, Field(min_length=1, max_length=253)]
 class RuleSetting(Described):
     severity: Literal["error", "warning", "off"] | None = None
     """Absent: that of the rule. `warning` is reported and refuses nothing; `off` disables the rule."""
-    options: dict[str, Any] = Field(default_factory=dict)
+    options: FreeForm = Field(default_factory=dict)
     """Options of the rule, as shown by `plimsoll policy list`."""
 
 

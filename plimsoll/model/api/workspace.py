@@ -15,6 +15,7 @@ from plimsoll.model.api.workspace_parts import Adapter, Partition, Preset, Servi
 from plimsoll.model.meta import (
     Condition,
     Described,
+    FreeForm,
     LabelSelector,
     Observed,
     ObservedObject,
@@ -36,7 +37,7 @@ class Inference(Described):
     """What to run: a preset, or a pod template."""
 
     preset: Preset | None = None
-    template: dict[str, Any] | None = None
+    template: FreeForm | None = None
     """A PodTemplateSpec, used unchanged in the workload."""
     replicas: Annotated[int, Field(ge=0, le=10_000)] = 1
     per_replica_node_count: PositiveInt | None = None

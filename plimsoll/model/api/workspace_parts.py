@@ -1,11 +1,11 @@
 """Parts of a Workspace's spec: preset, adapters, partition, tuning."""
 
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field, model_validator
 
 from plimsoll.model.api.model_parameters import ModelParameters
-from plimsoll.model.meta import Described
+from plimsoll.model.meta import Described, FreeForm
 
 SOURCE_NEEDS_ONE: Final = "a source needs exactly one of image, volumeSource and urls"
 ADAPTER_NEEDS_NAME: Final = "an adapter's source needs a name"
@@ -21,7 +21,7 @@ class DataSource(Described):
     image: str | None = Field(default=None, min_length=1, max_length=1024)
     """An image with the data in its directory `/data`."""
     image_pull_secrets: tuple[Name, ...] = Field(default=(), max_length=16)
-    volume_source: dict[str, Any] | None = None
+    volume_source: FreeForm | None = None
     """A volume with the data, as in a pod's `volumes` (`persistentVolumeClaim`, `nfs`, ...)."""
     urls: tuple[Annotated[str, Field(min_length=1, max_length=2048)], ...] = Field(default=(), max_length=64)
 
@@ -81,7 +81,7 @@ class Preset(Described):
 class Weights(Described):
     """Where the model's files are kept. Absent: on the node's disk, as long as the pod exists."""
 
-    volume_source: dict[str, Any]
+    volume_source: FreeForm
     """A volume, as in a pod's `volumes` (`persistentVolumeClaim`, `hostPath`, `ephemeral`, ...). It is the server's
     Hugging Face cache (HF_HOME)."""
     read_only: bool = False
@@ -106,7 +106,7 @@ class DataDestination(Described):
 
     image: str | None = Field(default=None, min_length=1, max_length=1024)
     image_push_secret: str | None = Field(default=None, min_length=1, max_length=253)
-    volume_source: dict[str, Any] | None = None
+    volume_source: FreeForm | None = None
 
     @model_validator(mode="after")
     def _one_place(self) -> "DataDestination":

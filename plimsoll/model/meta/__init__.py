@@ -14,6 +14,7 @@ from plimsoll.model.meta.base import (
 from plimsoll.model.meta.condition import Condition, condition_of, without_heartbeats
 from plimsoll.model.meta.duration import parse_duration
 from plimsoll.model.meta.finding import Finding, Severity, in_order
+from plimsoll.model.meta.free_form import FreeForm
 from plimsoll.model.meta.host_request import HostRequest, counted
 from plimsoll.model.meta.label_selector import LabelRequirement, LabelSelector
 from plimsoll.model.meta.lasting import CHANGING_KEYS, HASHES, MOMENTS, OWN, changes_by_itself
@@ -32,6 +33,7 @@ __all__ = [
     "Declared",
     "Described",
     "Finding",
+    "FreeForm",
     "HostRequest",
     "LabelRequirement",
     "LabelSelector",

@@ -18,7 +18,7 @@ from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_whe
 from tenacity.nap import sleep_using_event
 
 from plimsoll.errors import PlimsollError
-from plimsoll.kube import Connection, ConnectionFailedError, RequestError
+from plimsoll.kube import Connection, ConnectionFailedError, RequestError, parse_json
 from plimsoll.model import InvalidObject
 from plimsoll.model.meta import ObservedObject
 from plimsoll.observe.cluster.health import Health
@@ -255,7 +255,7 @@ def _events(response: urllib3.BaseHTTPResponse) -> Iterator[dict[str, Any]]:
         *lines, rest = (rest + piece).split(b"\n")
         for line in lines:
             try:
-                event = orjson.loads(line)
+                event = parse_json(line)
             except orjson.JSONDecodeError as error:
                 raise StreamBrokenError(f"a line of a watch is not JSON: {error}") from None
             if not isinstance(event, dict):
