@@ -59,7 +59,8 @@ def message(template: str, **expressions: str) -> str:
 
 
 POD_VARIABLES: Final = {
-    "pod": "object.kind == 'Pod' ? object : object.spec.template",
+    "pod": "object.kind == 'Pod' ? object : object.kind == 'CronJob' ? object.spec.jobTemplate.spec.template"
+    " : object.spec.template",
     "annotations": value("variables.pod", "metadata.annotations", "{}"),
     "labels": value("variables.pod", "metadata.labels", "{}"),
     "containers": "variables.pod.spec.containers + " + value("variables.pod", "spec.initContainers", "[]"),
@@ -67,7 +68,5 @@ POD_VARIABLES: Final = {
     f"{value('each', 'resources.limits', '{}')}, {value('each', 'resources.requests', '{}')}"
     "].exists(amounts, amounts.exists(name, name.startsWith('nvidia.com/') && string(amounts[name]) != '0')))",
     "scheduler": value("variables.pod", "spec.schedulerName", "'default-scheduler'"),
-    "owned": "has(object.metadata.ownerReferences)"
-    " && object.metadata.ownerReferences.exists(each, has(each.controller) && each.controller)",
 }
 """Variables of every rule on pods: the pod or pod template, and the parts that rules read."""

@@ -63,9 +63,9 @@ class Subject(Enum):
     WORKSPACES = (Resources(GROUP, ("workspaces",)),)
     KAITO = (Resources("kaito.sh", ("workspaces", "inferencesets")),)
     PODS = (
-        Resources("", ("pods",)),
-        Resources("apps", ("deployments", "statefulsets", "daemonsets")),
-        Resources("batch", ("jobs",)),
+        Resources("", ("pods", "replicationcontrollers")),
+        Resources("apps", ("deployments", "statefulsets", "daemonsets", "replicasets")),
+        Resources("batch", ("jobs", "cronjobs")),
     )
     NODE_POOLS = (Resources("karpenter.sh", ("nodepools",)),)
     NODE_CLAIMS = (Resources("karpenter.sh", ("nodeclaims",)),)

@@ -83,8 +83,17 @@ def _for_kai(template: PodTemplate, owner_queue: str) -> str:
     return f"the queue {queue!r:.80}" if queue else ""
 
 
+_CONTROLLER: Final = (
+    "request.userInfo.username.startsWith('system:')"
+    " && (!request.userInfo.username.startsWith('system:serviceaccount:' + request.namespace + ':')"
+    " || request.namespace == 'kube-system')"
+)
+"""Whether a controller may have sent the request. Anyone can set an owner: neither people nor the service accounts of
+a namespace's own workloads are exempt by one."""
 _VARIABLES: Final = {
     **CAPACITY_VARIABLES,
+    "owned": "has(object.metadata.ownerReferences)"
+    f" && object.metadata.ownerReferences.exists(each, has(each.controller) && each.controller) && {_CONTROLLER}",
     "share": "'gpu-fraction' in variables.annotations || 'gpu-memory' in variables.annotations",
     "wantsGpus": "variables.share || variables.wantsDevices",
     "queue": f"'{QUEUE}' in variables.labels ? variables.labels['{QUEUE}'] : ''",

@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -13,7 +15,7 @@ from plimsoll.model.api import Policies
 from plimsoll.policy import RULES, Checker, PolicyContext
 from plimsoll.sandbox import Sandbox
 from tests.awaiting import await_condition
-from tests.e2e.cluster.kube import Kube
+from tests.e2e.cluster.kube import Kube, acting_as
 from tests.policy_rules.manifests import (
     GPU,
     IMAGE,
@@ -137,15 +139,36 @@ def pods(draw: Callable[[st.SearchStrategy[Any]], Any]) -> Manifest:
     if draw(st.booleans()):
         init = {"name": "init", "image": draw(IMAGES), "resources": {"limits": {GPU: draw(mostly("0", "1"))}}}
         pod["spec"]["initContainers"] = [init]
-    owned = {"apiVersion": "v1", "kind": "Node", "name": "a", "uid": "1", "controller": True}
-    if draw(mostly(False, True)):
-        pod["metadata"]["ownerReferences"] = [owned]
     if draw(mostly(True, False)):
         return pod
-    pod["metadata"]["labels"]["app"] = "serve"
-    deployment = a_deployment(pod, draw(st.sampled_from([{}, {"kai.scheduler/queue": "team"}, {"project": "a"}])))
-    deployment["spec"]["selector"] = {"matchLabels": {"app": "serve"}}
-    return with_path(deployment, metadata__namespace=pod["metadata"]["namespace"])
+    labels = draw(st.sampled_from([{}, {"kai.scheduler/queue": "team"}, {"project": "a"}]))
+    return a_workload(draw(st.sampled_from(sorted(WORKLOADS))), pod, labels)
+
+
+WORKLOADS = {
+    "CronJob": "batch/v1",
+    "DaemonSet": "apps/v1",
+    "Deployment": "apps/v1",
+    "Job": "batch/v1",
+    "ReplicaSet": "apps/v1",
+    "ReplicationController": "v1",
+    "StatefulSet": "apps/v1",
+}
+
+
+def a_workload(kind: str, pod: Manifest, labels: dict[str, str]) -> Manifest:
+    made = with_path(a_deployment(pod, labels), metadata__namespace=pod["metadata"]["namespace"])
+    made |= {"apiVersion": WORKLOADS[kind], "kind": kind}
+    template = made["spec"]["template"]
+    if kind in ("CronJob", "Job"):
+        template["spec"] |= {"restartPolicy": "Never"}
+        job = {"template": template}
+        made["spec"] = {"schedule": "@daily", "jobTemplate": {"spec": job}} if kind == "CronJob" else job
+    else:
+        template["metadata"]["labels"] = {**template["metadata"]["labels"], "app": "serve"}
+        matched = {"app": "serve"}
+        made["spec"]["selector"] = matched if kind == "ReplicationController" else {"matchLabels": matched}
+    return made
 
 
 @st.composite
@@ -267,6 +290,49 @@ def test_python_and_cel_agree(cluster: Kube, plain: dict[str, Any], objects: Any
         agree(cluster, plain, manifest)
 
     verdict_of()
+
+
+@pytest.mark.parametrize("kind", sorted(WORKLOADS.keys() - {"DaemonSet"}))
+def test_each_kind_of_workload_needs_a_queue(cluster: Kube, plain: dict[str, Any], kind: str) -> None:
+    pod = a_pod(gpus="1", labels={})
+    assert "gpu-workload-names-queue" in refused(cluster, a_workload(kind, pod, {}))
+    assert not refused(cluster, a_workload(kind, pod, {"kai.scheduler/queue": "team"}))
+
+
+def test_an_owner_exempts_only_what_a_controller_creates(
+    cluster: Kube, plain: dict[str, Any], admission_sandbox: Sandbox, tmp_path: Path
+) -> None:
+    owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "a", "uid": "1", "controller": True}
+    pod = with_path(a_pod(gpus="1", labels={}), metadata__ownerReferences=[owner])
+    assert "gpu-workload-names-queue" in refused(cluster, pod), "people set owners, too"
+    accounts = [(namespace, "creator") for namespace in ("research", "kai-scale-adjust", "kube-system")]
+    subjects = [{"kind": "ServiceAccount", "namespace": namespace, "name": name} for namespace, name in accounts]
+    for subject in subjects:
+        cluster.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": dict(list(subject.items())[1:])})
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}
+    rbac = "rbac.authorization.k8s.io/v1"
+    cluster.apply(
+        {
+            "apiVersion": rbac,
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": "creators"},
+            "subjects": subjects,
+            "roleRef": role,
+        }
+    )
+
+    def as_user(token: str, namespace: str = "research") -> str:
+        with closing(acting_as(admission_sandbox.kubeconfig, token, tmp_path)) as user:
+            return refused(user, with_path(pod, metadata__namespace=namespace))
+
+    controllers = yaml.safe_load(admission_sandbox.folder.kubeconfig("controller-manager").read_text())
+    assert not as_user(controllers["users"][0]["user"]["token"])
+    tokens = {namespace: cluster.token(namespace, name) for namespace, name in accounts}
+    assert "gpu-workload-names-queue" in as_user(tokens["research"]), "workloads of the namespace"
+    assert not as_user(tokens["kai-scale-adjust"]), "a controller in a namespace of its own"
+    assert not as_user(tokens["kube-system"])
+    assert not as_user(tokens["kube-system"], "kube-system")
+    cluster.delete(rbac, "ClusterRoleBinding", "creators")
 
 
 SETTINGS: dict[str, Any] = {

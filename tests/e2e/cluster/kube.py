@@ -4,6 +4,8 @@ call."""
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from plimsoll.kube import APPLY_PATCH, MERGE_PATCH, Connection, RequestError
 
 _PLURALS = {"NodeClass": "nodeclasses", "Policy": "policies", "Topology": "topologies", "Ingress": "ingresses"}
@@ -82,6 +84,15 @@ class Kube:
         except RequestError as error:
             if error.code != 404:
                 raise
+
+
+def acting_as(kubeconfig: Path, token: str, folder: Path) -> Kube:
+    """A client of the same cluster with another token; its kubeconfig is written into the folder."""
+    config = yaml.safe_load(kubeconfig.read_text())
+    config["users"][0]["user"] = {"token": token}
+    path = folder / "kubeconfig"
+    path.write_text(yaml.safe_dump(config))
+    return Kube(path)
 
 
 def _path(api_version: str, kind: str, namespace: str | None, name: str = "") -> str:

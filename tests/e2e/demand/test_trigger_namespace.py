@@ -12,7 +12,7 @@ from plimsoll.kube import RequestError
 from plimsoll.sandbox import Sandbox
 from tests.awaiting import await_condition
 from tests.components.declaring import GOLDEN
-from tests.e2e.cluster.kube import Kube, Manifest
+from tests.e2e.cluster.kube import Kube, Manifest, acting_as
 from tests.e2e.cluster.sandboxes import up_sandbox
 from tests.e2e.demand.environment import TRIGGERS
 
@@ -42,7 +42,7 @@ def sandbox(sandbox_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Ite
                 if "AdmissionPolicy" not in each["type"] or name == "plimsoll-trigger-namespace":
                     admin.apply(each["inputs"])
             _give_rights(admin)
-            with closing(acting_as(sandbox, tmp_path_factory.mktemp("tenant"), TENANT)) as tenant:
+            with closing(of_account(sandbox, tmp_path_factory.mktemp("tenant"), TENANT)) as tenant:
                 await_condition(lambda: text(tenant, trigger("a")), message="the policy is in force")
         yield sandbox
 
@@ -61,20 +61,16 @@ def _give_rights(admin: Kube) -> None:
     admin.apply(binding | {"roleRef": reference, "subjects": subjects})
 
 
-def acting_as(sandbox: Sandbox, folder: Path, account: tuple[str, str]) -> Kube:
+def of_account(sandbox: Sandbox, folder: Path, account: tuple[str, str]) -> Kube:
     """A client with a token of a service account."""
     with closing(Kube(sandbox.kubeconfig)) as admin:
         token = admin.token(*account)
-    config = yaml.safe_load(sandbox.kubeconfig.read_text())
-    config["users"][0]["user"] = {"token": token}
-    path = folder / "kubeconfig"
-    path.write_text(yaml.safe_dump(config))
-    return Kube(path)
+    return acting_as(sandbox.kubeconfig, token, folder)
 
 
 @pytest.fixture
 def tenant(sandbox: Sandbox, tmp_path: Path) -> Iterator[Kube]:
-    with closing(acting_as(sandbox, tmp_path, TENANT)) as kube:
+    with closing(of_account(sandbox, tmp_path, TENANT)) as kube:
         yield kube
 
 
@@ -118,7 +114,7 @@ def test_a_tenant_cannot_request_capacity_there(tenant: Kube) -> None:
 
 
 def test_a_controller_that_creates_pods_for_a_tenant_cannot_either(sandbox: Sandbox, tmp_path: Path) -> None:
-    with closing(acting_as(sandbox, tmp_path, REPLICA_SETS)) as controller:
+    with closing(of_account(sandbox, tmp_path, REPLICA_SETS)) as controller:
         assert "may not write pods in" in text(controller, trigger("a"))
 
 
