@@ -1,6 +1,7 @@
 """Kubernetes Events (events.k8s.io/v1) about Workspaces, GPUDemands and the Environment, as values."""
 
 import hashlib
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -38,6 +39,8 @@ PHASE_NOTES: Final = {
     DemandPhase.EXPIRED: "the requested capacity did not become ready before the deadline",
     DemandPhase.FAILED: "the request for capacity failed",
 }
+_CHANGING: Final = re.compile(r"\b[0-9a-fA-F-]{8,}\b|\d+")
+"""What differs in the text of an error that is the same: request IDs, times, resource versions."""
 _REFUSALS: Final = frozenset(reason.value for reason in Reason if reason is not Reason.ACCEPTED)
 
 
@@ -78,11 +81,14 @@ class Event(NamedTuple):
     reason: str
     action: str
     note: str
+    series: str = ""
+    """What the events of one series have in common; empty: the note."""
 
     @property
     def name(self) -> str:
         """The same name for the same event, so that a repetition increments the count of one object."""
-        digest = hashlib.sha256("\0".join((self.regarding.uid, self.type, self.reason, self.note)).encode())
+        parts = (self.regarding.uid, self.type, self.reason, self.series or self.note)
+        digest = hashlib.sha256("\0".join(parts).encode())
         return f"{self.regarding.name[:230].rstrip('.-')}.{digest.hexdigest()[:16]}"
 
     @property
@@ -165,7 +171,8 @@ def capacity_events(plan: Plan, failures: Mapping[ObjectKey, object]) -> Iterato
             if key in failures:
                 note = f"failed to {action.lower()} {key}, retrying: {failures[key]}"
                 reason = EventReason(f"Capacity{action}Failed")
-                yield Event(operation.owner, "Warning", reason, action, note)
+                series = f"{key}: {_CHANGING.sub('', str(failures[key]))}"
+                yield Event(operation.owner, "Warning", reason, action, note, series)
             else:
                 done.setdefault((operation.owner, action, key.kind, operation.reason), []).append(key.name)
     for (owner, action, kind, why), names in done.items():

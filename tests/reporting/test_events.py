@@ -92,6 +92,19 @@ def test_failures_are_separate_events() -> None:
     assert created.note.endswith(": a")
 
 
+def test_an_error_with_another_request_id_is_the_same_event() -> None:
+    def failed(name: str, error: str) -> str:
+        created = a_creation(name)
+        (event,) = capacity_events(Plan(creations=(created,)), {created.key: error})
+        assert error in event.note
+        return event.name
+
+    first = failed("n1", "no capacity at 10:00:07, request 6f1c9a52-04b1-4dd5-9c3e-0242ac120002")
+    assert failed("n1", "no capacity at 10:00:17, request 0a1b2c3d-04b1-4dd5-9c3e-0242ac120002") == first
+    assert failed("n2", "no capacity at 10:00:07, request 6f1c9a52-04b1-4dd5-9c3e-0242ac120002") != first
+    assert failed("n1", "no permission at 10:00:07, request 6f1c9a52-04b1-4dd5-9c3e-0242ac120002") != first
+
+
 def test_the_same_event_has_the_same_name() -> None:
     event = Event(WS, "Normal", "Accepted", "Validate", "fits")
     assert event.name == Event(WS, "Normal", "Accepted", "Validate", "fits").name

@@ -24,7 +24,7 @@ Price = Annotated[float, Field(ge=0)]
 
 
 class GpuBudget(Declared):
-    """GPU devices; a share counts as its fraction."""
+    """GPU devices; a share counts as its fraction, and one by `gpu-memory`, whose GPU is not known, as none."""
 
     environment: Devices | None = None
     """Absent: the Environment's `limits.gpus`."""
