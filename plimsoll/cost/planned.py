@@ -2,17 +2,17 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from plimsoll.cost.prices import Prices
 from plimsoll.labels import INSTANCE_TYPE, WORKSPACE
 from plimsoll.model import Change, Deletion, Plan, Snapshot
-from plimsoll.model.cluster import Pod
-from plimsoll.model.karpenter import CapacityBuffer, NodeClaim, NodePool
+from plimsoll.model.karpenter import NodeClaim, NodePool
+from plimsoll.model.meta import ObservedObject
 from plimsoll.plan.requests import NodeRequest
 
-NODES: Final = ("NodeClaim", "NodePool", "Pod", "CapacityBuffer", "ProvisioningRequest")
-"""Kinds of objects that represent nodes."""
+_REQUESTS: Final = ("Pod", "CapacityBuffer", "ProvisioningRequest")
+"""Kinds of objects that request nodes."""
 
 
 @dataclass(frozen=True)
@@ -29,48 +29,61 @@ class PlannedCost:
         return self.added - self.removed
 
 
+class _Nodes(NamedTuple):
+    types: tuple[str, ...]
+    count: int
+    """Below 0 where nodes are released."""
+
+
 def planned_cost(plan: Plan, snapshot: Snapshot, prices: Prices) -> PlannedCost:
     """The sum over all operations of the Plan."""
-    changes = [*plan.creations, *plan.updates]
-    found = [operation_price(each, snapshot, prices) for each in changes if _nodes_of(each.manifest) is not None]
-    gone = [operation_price(each, snapshot, prices) for each in plan.deletions if each.key.kind in NODES]
-    known = [each for each in (*found, *gone) if each is not None]
+    operations = (*plan.creations, *plan.updates, *plan.deletions)
+    changes = [nodes for each in operations if (nodes := _change(each, snapshot)) is not None and nodes.count]
+    found = [_price(each, prices) for each in changes]
+    known = [each for each in found if each is not None]
     return PlannedCost(
         added=sum(each for each in known if each > 0),
         removed=-sum(each for each in known if each < 0),
-        unpriced=len(found) + len(gone) - len(known),
+        unpriced=len(found) - len(known),
     )
 
 
 def operation_price(operation: Change | Deletion, snapshot: Snapshot, prices: Prices) -> float | None:
     """The change of the hourly cost by one operation, below 0 for a deletion; None if no price is known, or no node is
     affected. Of several instance types the cheapest counts, so the result is a lower bound of what is added."""
+    nodes = _change(operation, snapshot)
+    return None if nodes is None else _price(nodes, prices)
+
+
+def _price(nodes: _Nodes, prices: Prices) -> float | None:
+    price = prices.cheapest(nodes.types)
+    return None if price is None else price * nodes.count
+
+
+def _change(operation: Change | Deletion, snapshot: Snapshot) -> _Nodes | None:
+    """The nodes that the operation launches or releases; None if it affects none."""
     if isinstance(operation, Deletion):
-        return _price_of_deleted(operation, snapshot, prices)
+        return _released(operation, snapshot)
     nodes = _nodes_of(operation.manifest)
-    if nodes is None:
-        return None
-    types, count = nodes
-    price = prices.cheapest(types)
-    return None if price is None else price * (count - _count_before(operation, snapshot))
+    return None if nodes is None else nodes._replace(count=nodes.count - _count_before(operation, snapshot))
 
 
-def _nodes_of(manifest: Mapping[str, Any]) -> tuple[tuple[str, ...], int] | None:
+def _nodes_of(manifest: Mapping[str, Any]) -> _Nodes | None:
     """Instance types and number of the nodes that an object represents."""
     kind, spec = manifest["kind"], manifest.get("spec") or {}
     if kind == "NodeClaim":
-        return NodeClaim.read(manifest).instance_types, 1
+        return _Nodes(NodeClaim.read(manifest).instance_types, 1)
     if kind == "NodePool":
         pool = NodePool.read(manifest)
-        return None if pool.replicas is None else (pool.instance_types, pool.replicas)
+        return None if pool.replicas is None else _Nodes(pool.instance_types, pool.replicas)
     request = NodeRequest.from_annotations(manifest["metadata"].get("annotations") or {})
-    if request is None or kind not in NODES:
+    if request is None or kind not in _REQUESTS:
         return None
     if kind == "CapacityBuffer":
-        return request.instance_types, int(spec.get("replicas") or 0)
+        return _Nodes(request.instance_types, int(spec.get("replicas") or 0))
     if kind == "ProvisioningRequest":
-        return request.instance_types, sum(int(each.get("count") or 0) for each in spec.get("podSets") or ())
-    return request.instance_types, 1
+        return _Nodes(request.instance_types, _pods_of(spec.get("podSets") or ()))
+    return _Nodes(request.instance_types, 1)
 
 
 def _count_before(change: Change, snapshot: Snapshot) -> int:
@@ -83,20 +96,37 @@ def _count_before(change: Change, snapshot: Snapshot) -> int:
     return 0
 
 
-def _price_of_deleted(deletion: Deletion, snapshot: Snapshot, prices: Prices) -> float | None:
+def _released(deletion: Deletion, snapshot: Snapshot) -> _Nodes | None:
     kind, name = deletion.key.kind, deletion.key.name
     if kind == "NodeClaim":
         claim = next((each for each in snapshot.node_claims if each.name == name), None)
-        return None if claim is None else _less(prices.cheapest(_types_of(claim, snapshot)))
+        return None if claim is None else _Nodes(_types_of(claim, snapshot), -1)
     if kind == "NodePool":
         pool = next((each for each in snapshot.node_pools if each.name == name), None)
-        return None if pool is None else _less(prices.cheapest(pool.instance_types), pool.replicas or 0)
+        return None if pool is None else _Nodes(pool.instance_types, -(pool.replicas or 0))
     if kind == "CapacityBuffer":
-        return _less_requested((each for each in snapshot.capacity_buffers if each.name == name), prices)
+        buffer = next((each for each in snapshot.capacity_buffers if each.name == name), None)
+        return None if buffer is None else _requested(buffer, buffer.replicas)
+    if kind == "ProvisioningRequest":
+        request = next((each for each in snapshot.provisioning_requests if each.name == name), None)
+        if request is None or request.says("Provisioned"):
+            return None
+        return _requested(request, _pods_of(request.pod_sets))
     if kind == "Pod":
-        found = (each for each in snapshot.pods if each.uid == deletion.uid and WORKSPACE not in each.labels)
-        return _less_requested(found, prices)
+        pod = next((each for each in snapshot.pods if each.uid == deletion.uid and WORKSPACE not in each.labels), None)
+        # A trigger pod on a node has been answered, and releases nothing.
+        return None if pod is None or pod.node_name else _requested(pod, 1)
     return None
+
+
+def _requested(obj: ObservedObject, count: int) -> _Nodes | None:
+    """Withdrawn requests."""
+    request = NodeRequest.from_annotations(obj.annotations)
+    return None if request is None else _Nodes(request.instance_types, -count)
+
+
+def _pods_of(pod_sets: Iterable[Mapping[str, Any]]) -> int:
+    return sum(int(each.get("count") or 0) for each in pod_sets)
 
 
 def _types_of(claim: NodeClaim, snapshot: Snapshot) -> tuple[str, ...]:
@@ -104,16 +134,3 @@ def _types_of(claim: NodeClaim, snapshot: Snapshot) -> tuple[str, ...]:
     node = next((each for each in snapshot.nodes if each.name == claim.node_name), None)
     launched = claim.labels.get(INSTANCE_TYPE, "") or (node.instance_type if node is not None else "")
     return (launched,) if launched else claim.instance_types
-
-
-def _less_requested(objs: Iterable[Pod | CapacityBuffer], prices: Prices) -> float | None:
-    """Withdrawn requests; a trigger pod on a node has been answered, and releases nothing."""
-    for obj in objs:
-        request = NodeRequest.from_annotations(obj.annotations)
-        if request is not None and not (isinstance(obj, Pod) and obj.node_name):
-            return _less(prices.cheapest(request.instance_types), getattr(obj, "replicas", 1))
-    return None
-
-
-def _less(price: float | None, count: int = 1) -> float | None:
-    return None if price is None else -price * count

@@ -12,6 +12,8 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple
 
+import structlog
+
 from plimsoll.kube import Connection, ConnectionFailedError, RequestError
 from plimsoll.model import Snapshot
 from plimsoll.model.api import MODELS_NAME, MODELS_NAMESPACE, DeclaredPreset, ModelHub, models_of
@@ -25,6 +27,8 @@ LASTING_AGAIN: Final = timedelta(minutes=10)
 _AT_ONCE: Final = 4
 _REPOSITORY: Final = re.compile(r"(?=.{1,96}\Z)[A-Za-z0-9][-\w.]*/[A-Za-z0-9][-\w.]*", re.ASCII)
 _TOKEN: Final = "HF_TOKEN"
+
+log = structlog.get_logger(__name__)
 
 
 class Refused(NamedTuple):
@@ -142,6 +146,9 @@ class HubModels:
         except HubError as error:
             hint = f": {error.hint}" if error.hint else ""
             answer = Refused(f"{error.message}{hint}", self._clock() + (LASTING_AGAIN if error.lasting else AGAIN))
+        except Exception as error:  # the model must be asked for again, whatever the hub sent
+            log.error("unexpected error in reading a model", model=name, exc_info=error)
+            answer = Refused(f"{name} at {hub.endpoint}: {type(error).__name__}", self._clock() + LASTING_AGAIN)
         with self._lock:
             self._answers[name] = answer
             del self._asking[name]

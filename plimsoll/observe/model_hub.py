@@ -7,8 +7,8 @@ import time
 from http.client import HTTPException
 from typing import Any, Final
 from urllib.error import HTTPError
-from urllib.parse import quote
-from urllib.request import Request, urlopen
+from urllib.parse import quote, urlsplit
+from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 import orjson
 
@@ -24,6 +24,8 @@ _CHUNK: Final = 256 * 1024
 _WEIGHTS: Final = ("model.safetensors", "consolidated.safetensors")
 """Names of the weights; with several files, the suffix `.index.json` follows. The second name is Mistral's."""
 _TOKEN_NEEDED: Final = (401, 403)
+_LINKED_SIZE: Final = "X-Linked-Size"
+"""Header of a redirect to a file store: the size of the file, in bytes."""
 
 
 class HubError(PlimsollError):
@@ -43,6 +45,9 @@ def read_hub_model(hub: ModelHub, name: str, token: str = "") -> DeclaredPreset:
 
     Raises HubError, which names the model and the hub, after at most `hub.deadline_seconds`.
     """
+    token = token.strip()
+    if not (token.isascii() and token.isprintable()):
+        raise HubError(f"{hub.endpoint} gets no request: HF_TOKEN is not one line of ASCII text", "correct HF_TOKEN")
     until = time.monotonic() + hub.deadline_seconds
     try:
         try:
@@ -87,13 +92,36 @@ def _size(files: "_Files") -> float:
         if index is not None:
             metadata = index.get("metadata")
             total = metadata.get("total_size") if isinstance(metadata, dict) else None
-            if isinstance(total, bool) or not isinstance(total, int | float) or not 0 < total < MOST_WEIGHTS:
+            if isinstance(total, bool) or not isinstance(total, int | float) or not 1 <= total < MOST_WEIGHTS:
                 raise files.error(f"metadata.total_size of {weights}.index.json is {total!r:.60}", lasting=True)
             return total
         size = files.size(weights)
         if size is not None and 0 < size < MOST_WEIGHTS:
             return size
     raise files.error("it has no safetensors files, so its size is not known", lasting=True)
+
+
+class _Redirects(HTTPRedirectHandler):
+    """Follows a redirect with the same method, and with the token only on the same server: the hub redirects to other
+    paths for renamed models, and to file stores, which must not get the token."""
+
+    def redirect_request(  # noqa: PLR0917
+        self, req: Request, fp: Any, code: int, msg: str, headers: Any, newurl: str
+    ) -> Request | None:
+        if req.get_method() == "HEAD" and headers.get(_LINKED_SIZE):
+            return None  # the answer itself says what is asked for
+        following = super().redirect_request(req, fp, code, msg, headers, newurl)
+        if following is not None:
+            following.method = req.get_method()
+            token = req.unredirected_hdrs.get("Authorization")
+            if token and _server(newurl) == _server(req.full_url):
+                following.add_unredirected_header("Authorization", token)
+        return following
+
+
+def _server(url: str) -> tuple[str, str]:
+    parts = urlsplit(url)
+    return parts.scheme, parts.netloc.lower()
 
 
 class _Files:
@@ -104,6 +132,7 @@ class _Files:
         self._hub = hub
         self._until = until
         self._token = token
+        self._opener = build_opener(_Redirects)
 
     def json(self, file: str) -> dict[str, Any] | None:
         """The JSON object in a file; None if the model has no such file."""
@@ -135,9 +164,8 @@ class _Files:
         try:
             request = Request(address, method=method, headers=headers)
             if self._token:
-                # The token is not sent to servers to which the hub redirects, such as a file store.
                 request.add_unredirected_header("Authorization", f"Bearer {self._token}")
-            with urlopen(request, timeout=self._left()) as answer:
+            with self._opener.open(request, timeout=self._left()) as answer:
                 if method == "HEAD":
                     return str(answer.headers.get("Content-Length") or "").encode()
                 return self._body(answer, file)
@@ -145,6 +173,8 @@ class _Files:
             with error:
                 if error.code == 404:
                     return None
+                if error.code < 400 and error.headers.get(_LINKED_SIZE):
+                    return str(error.headers[_LINKED_SIZE]).encode()
                 if error.code in _TOKEN_NEEDED:
                     raise _TokenNeededError(error.headers.get("X-Error-Code") or "") from None
                 raise self.error(f"{file}: the answer is {error.code} {error.reason}") from None

@@ -30,6 +30,8 @@ class Hub:
         self.gated: dict[str, str] = {}
         """The token that a model needs, by name."""
         self.redirects: dict[str, str] = {}
+        self.linked_sizes: dict[str, int] = {}
+        """Header of a redirect, by path."""
         self.status = 0
         """Status of every response, unless it is 0."""
         self.slow = threading.Event()
@@ -61,11 +63,13 @@ def a_hub() -> Iterator[Hub]:
             name = "/".join(self.path.split("/")[1:3])
             if hub.status:
                 self.send_error(hub.status)
-            elif self.path in hub.redirects:
+            elif self.path in hub.redirects and self.may_read(name):
                 self.send_response(302)
                 self.send_header("Location", hub.redirects[self.path])
+                if self.path in hub.linked_sizes:
+                    self.send_header("X-Linked-Size", str(hub.linked_sizes[self.path]))
                 self.end_headers()
-            elif name in hub.gated and self.headers.get("Authorization") != f"Bearer {hub.gated[name]}":
+            elif not self.may_read(name):
                 self.send_response(401)
                 self.send_header("X-Error-Code", "GatedRepo")
                 self.end_headers()
@@ -73,6 +77,9 @@ def a_hub() -> Iterator[Hub]:
                 self.send_error(404)
             else:
                 self.send_file(hub.files[self.path])
+
+        def may_read(self, name: str) -> bool:
+            return name not in hub.gated or self.headers.get("Authorization") == f"Bearer {hub.gated[name]}"
 
         def do_HEAD(self) -> None:
             self.do_GET()

@@ -176,6 +176,20 @@ def test_a_failing_hub_is_requested_again_soon(hub: Hub, asking: Asking) -> None
     assert validate(asking.models.completed(seen))[0].accepted
 
 
+def test_a_model_is_requested_again_after_an_unexpected_error(
+    hub: Hub, asking: Asking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hub.add(NAME)
+    with monkeypatch.context() as patched:
+        patched.setattr("plimsoll.observe.hub_models.read_hub_model", lambda *_: 1 / 0)
+        refused = validate(asking.models.completed(naming(hub, NAME)))[0]
+    assert "ZeroDivisionError" in refused.message
+    asking.now += LASTING_AGAIN
+    asking.refresh()
+    assert asking.answered.wait(10)
+    assert validate(asking.models.completed(naming(hub, NAME)))[0].accepted
+
+
 def test_a_changed_hub_is_requested_at_once(hub: Hub, asking: Asking) -> None:
     seen = naming(hub, NAME)
     nobody = an_environment(modelHub={"endpoint": "http://127.0.0.1:1"})

@@ -42,13 +42,42 @@ def test_one_file_of_weights_is_measured_and_not_read(hub: Hub) -> None:
     assert ("GET", f"/{NAME}/resolve/main/model.safetensors", "") not in hub.asked
 
 
-def test_redirects_are_followed_without_the_token(hub: Hub) -> None:
+def test_the_token_follows_a_redirect_of_the_hub_and_no_other(hub: Hub) -> None:
+    """The hub redirects to paths of its own, for a renamed model for example, and to the servers of files."""
+    hub.add("acme/renamed")
+    for name in (NAME, "acme/renamed"):
+        hub.gated[name] = "secret"
+    for file in ("config.json", "model.safetensors.index.json"):
+        hub.redirects[f"/{NAME}/resolve/main/{file}"] = f"/acme/renamed/resolve/main/{file}"
+    hub.redirects["/acme/renamed/resolve/main/config.json"] = (
+        f"{hub.url.replace('127.0.0.1', 'localhost')}/store/config"
+    )
+    hub.files["/store/config"] = json.dumps(LLAMA).encode()
+    assert read_hub_model(hub.spec(), NAME, "secret\n").gated
+    assert ("GET", "/acme/renamed/resolve/main/model.safetensors.index.json", "Bearer secret") in hub.asked
+    assert ("GET", "/store/config", "") in hub.asked
+
+
+def test_the_size_of_redirected_weights_is_read_and_not_the_weights(hub: Hub) -> None:
+    path = f"/{NAME}/resolve/main/model.safetensors"
+    hub.add(NAME, index=None)
+    hub.redirects[path] = "/store/weights"
+    hub.files["/store/weights"] = b"x" * 4096
+    assert read_hub_model(hub.spec(), NAME).size_gib == pytest.approx(4096 / 1024**3)
+    assert [each for each in hub.asked if each[1] == "/store/weights"] == [("HEAD", "/store/weights", "")]
+    hub.asked.clear()
+    hub.linked_sizes[path] = 8192
+    assert read_hub_model(hub.spec(), NAME).size_gib == pytest.approx(8192 / 1024**3)
+    assert "/store/weights" not in {asked for _, asked, _ in hub.asked}
+
+
+@pytest.mark.parametrize("token", ["two\nlines", "sécret"])
+def test_an_unusable_token_is_an_error_without_it(hub: Hub, token: str) -> None:
     hub.add(NAME)
-    hub.gated[NAME] = "secret"
-    hub.files["/store/index"] = json.dumps(INDEX).encode()
-    hub.redirects[f"/{NAME}/resolve/main/model.safetensors.index.json"] = "/store/index"
-    assert read_hub_model(hub.spec(), NAME, "secret").gated
-    assert ("GET", "/store/index", "") in hub.asked
+    with pytest.raises(HubError, match="HF_TOKEN") as raised:
+        read_hub_model(hub.spec(), NAME, token)
+    assert token not in str(raised.value) and "lines" not in str(raised.value)
+    assert not hub.asked
 
 
 def test_the_token_is_used_only_where_it_is_needed(hub: Hub) -> None:
@@ -64,6 +93,7 @@ def test_the_token_is_used_only_where_it_is_needed(hub: Hub) -> None:
         (LLAMA, None, "no safetensors files", True),
         (LLAMA, {"metadata": {}}, "metadata.total_size", True),
         (LLAMA, {"metadata": {"total_size": -1}}, "metadata.total_size", True),
+        (LLAMA, {"metadata": {"total_size": 1e-320}}, "metadata.total_size", True),
         (LLAMA, {"metadata": {"total_size": True}}, "metadata.total_size", True),
         (LLAMA, {"metadata": {"total_size": 10**30}}, "metadata.total_size", True),
         ([], INDEX, "config.json is not a JSON object", True),
