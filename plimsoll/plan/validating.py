@@ -56,15 +56,22 @@ def _evaluate(view: ClusterView) -> Found:
     snapshot = view.snapshot
     environment = snapshot.environment.spec
     of_mode = _of_mode(view, environment)
-    return {
-        workspace.key: forbidden(workspace, environment)
-        or _reserved(workspace, environment)
-        or unsupported(workspace, environment)
-        or refused_volume(workspace, environment, view.models)
-        or missing_token(workspace, environment, view.models)
-        or _limited(workspace, _served(workspace, of_mode.evaluate(workspace), snapshot), environment.limits)
-        for workspace in snapshot.workspaces
-    }
+
+    def evaluated(workspace: Workspace) -> Sizing | Refusal:
+        try:
+            return (
+                forbidden(workspace, environment)
+                or _reserved(workspace, environment)
+                or unsupported(workspace, environment)
+                or refused_volume(workspace, environment, view.models)
+                or missing_token(workspace, environment, view.models)
+                or _limited(workspace, _served(workspace, of_mode.evaluate(workspace), snapshot), environment.limits)
+            )
+        except Exception as error:
+            # Tenants write Workspaces: what no check foresees refuses this one, and no other.
+            return Refusal(Reason.INVALID_SPEC, f"it cannot be validated ({type(error).__name__}: {error})")
+
+    return {workspace.key: evaluated(workspace) for workspace in snapshot.workspaces}
 
 
 def _of_mode(view: ClusterView, environment: EnvironmentSpec) -> ProvisionedNodes | ByoNodes:

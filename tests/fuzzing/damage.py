@@ -19,6 +19,8 @@ VALUES = st.one_of(
     st.floats(),
     st.text(max_size=20),
     st.sampled_from(["", "0", "-1", "1e400", "1Ki", "NaN", "9" * 40, "a=b", "\x00", "2026-13-01T00:00:00Z", "1m1m"]),
+    st.sampled_from(["Infinity", "1e99", "1e-99", "1" + "0" * 120, f"0.{'0' * 110}1", "0.999999999999999999999", ","]),
+    st.sampled_from([1e-320, 1e-9, 1e305, 1.7976931348623157e308, 10**9, 2**63, 2**64]),
     st.just([]),
     st.just({}),
     st.lists(st.text(max_size=5), max_size=3),

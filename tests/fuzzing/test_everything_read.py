@@ -56,6 +56,10 @@ def test_a_cluster_with_damaged_objects_is_planned_or_refused_by_name(found: lis
     with closing(Reporter(Recording())) as reporter:
         reporter.report(view, made, NOW)
         reporter.flush()
+    # The last nets of validation and of pods' requests are for what no check foresees: none is known.
+    assert not [each.message for each in made.verdicts if "cannot be validated" in each.message]
+    reports = [each.status for each in made.demands if each.status is not None]
+    assert not [why for each in reports for why in each.reasons if "cannot be read (" in why]
     metrics = Metrics()
     metrics.seen(snapshot, NOW)
     metrics.planned(made, 0.0, NOW)

@@ -77,7 +77,7 @@ def _check_portion(pod: Pod, key: str, value: str) -> None:
         portion, fraction = Decimal(value), Decimal(pod.annotations.get(GPU_FRACTION, ""))
     except InvalidOperation:
         raise unreadable(pod, key, value, f"is no number, or is set without {GPU_FRACTION}", "set both") from None
-    if not fraction < portion < 1:
+    if not (portion.is_finite() and fraction.is_finite() and fraction < portion < 1):
         raise unreadable(pod, key, value, f"is not above {GPU_FRACTION} {fraction} and below 1", "raise or remove it")
 
 

@@ -13,8 +13,8 @@ def gpu_groups(pod: Pod) -> tuple[str, ...]:
     TensorFusion has no groups: there they are the UUIDs of the pod's GPUs.
     """
     labels = pod.labels
-    if chosen := pod.annotations.get(GPU_IDS):
-        return tuple(sorted({*chosen.split(",")} - {""}))
+    if chosen := {*pod.annotations.get(GPU_IDS, "").split(",")} - {""}:
+        return tuple(sorted(chosen))
     single = labels.get(GPU_GROUP, "")
     for key in labels:
         if key.startswith(GPU_GROUP_PREFIX):

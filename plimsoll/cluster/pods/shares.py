@@ -101,6 +101,17 @@ def read_share(pod: Pod, gpu_resource: str = GPU_RESOURCE, device_resources: Ite
     Which requests exclude each other follows KAI's admission. Fractions are exact. `device_resources` are extended
     resources whose devices are parts of GPUs.
     """
+    try:
+        return _read_share(pod, gpu_resource, device_resources)
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+        # Anyone may write annotations: what no check foresees refuses this pod, and no other.
+        raise UnreadableShareError(
+            f"Pod {name_of(pod)}: its request for GPUs cannot be read ({type(error).__name__}: {error})",
+            "correct its annotations",
+        ) from error
+
+
+def _read_share(pod: Pod, gpu_resource: str, device_resources: Iterable[str]) -> GPUShare | None:
     annotations = pod.annotations
     whole = _devices_of(pod, gpu_resource)
     devices_of_part = _shared_devices(pod, device_resources)

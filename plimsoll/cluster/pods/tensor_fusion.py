@@ -7,7 +7,7 @@ from plimsoll.model import tensor_fusion as tf
 from plimsoll.model.cluster import Pod
 from plimsoll.model.kai import MAX_DEVICES, GPUShare
 from plimsoll.packing import GPU_MILLI
-from plimsoll.quantity import parse_memory_mib, parse_quantity
+from plimsoll.quantity import parse_cpu_milli, parse_memory_mib, parse_quantity
 
 
 def tensor_fusion_share(pod: Pod) -> GPUShare | None:
@@ -27,13 +27,15 @@ def tensor_fusion_share(pod: Pod) -> GPUShare | None:
     devices, model = _devices(pod), given.get(tf.GPU_MODEL, "")
     if given.get(tf.DEDICATED_GPU) == "true":
         return GPUShare(milli=GPU_MILLI, devices=devices, model=model, by_annotation=True)
-    vram, tflops = _requested(pod, tf.VRAM_REQUEST, tf.VRAM_LIMIT), _requested(pod, tf.TFLOPS_REQUEST, tf.TFLOPS_LIMIT)
+    vram = _requested(pod, tf.VRAM_REQUEST, tf.VRAM_LIMIT)
+    tflops = _requested(pod, tf.TFLOPS_REQUEST, tf.TFLOPS_LIMIT)
     if vram is None and tflops is None:
         _check_alone(pod)
         return None
     return GPUShare(
-        memory_mib=None if vram is None else parse_memory_mib(str(vram)),
-        tflops_milli=None if tflops is None else max(1, int((tflops * 1000).to_integral_value("ROUND_CEILING"))),
+        memory_mib=None if vram is None else parse_memory_mib(vram),
+        # The same rule as for CPUs: thousandths, rounded up.
+        tflops_milli=None if tflops is None else parse_cpu_milli(tflops),
         by_tensor_fusion=True,
         devices=devices,
         model=model,
@@ -55,7 +57,8 @@ def _check_alone(pod: Pod) -> None:
             raise unreadable(pod, key, pod.annotations[key], problem, hint)
 
 
-def _requested(pod: Pod, request: str, limit: str) -> Decimal | None:
+def _requested(pod: Pod, request: str, limit: str) -> str | None:
+    """The quantity; None if nothing, or 0, is requested."""
     key = request if request in pod.annotations else limit
     text = pod.annotations.get(key)
     if text is None:
@@ -67,7 +70,7 @@ def _requested(pod: Pod, request: str, limit: str) -> Decimal | None:
     if amount < 0:
         example = "4Gi" if request == tf.VRAM_REQUEST else "10 or 5000m"
         raise unreadable(pod, key, text, "is not a quantity of 0 or more", f"set one such as {example}")
-    return amount or None
+    return text if amount else None
 
 
 def _devices(pod: Pod) -> int:

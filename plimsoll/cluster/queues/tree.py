@@ -1,5 +1,6 @@
 """The tree of Queues as KAI reads it: missing amounts count as 0, and queues that reach no root are ignored."""
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -147,4 +148,6 @@ def is_number(value: Any) -> TypeGuard[int | float]:
 def _thousandths(value: Any) -> int | None:
     if not is_number(value):
         return 0
-    return None if value == UNLIMITED else max(0, round(value * MILLI))
+    if value == UNLIMITED or not math.isfinite(value * MILLI):
+        return None
+    return max(0, round(value * MILLI))

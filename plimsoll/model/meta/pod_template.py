@@ -11,6 +11,7 @@ _SHAPES: Final[tuple[tuple[str, type, str], ...]] = (
     ("metadata.annotations", dict, "an object"),
     ("spec", dict, "an object"),
     ("spec.containers", list, "a list"),
+    ("spec.initContainers", list, "a list"),
     ("spec.tolerations", list, "a list"),
     ("spec.affinity", dict, "an object"),
     ("spec.affinity.nodeAffinity", dict, "an object"),
