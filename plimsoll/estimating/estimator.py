@@ -222,7 +222,7 @@ def _by_nodes(
         return Infeasible(reason, lines, min_gpus, nodes)
     assert spread is not None
     if spread > nodes and fit is not None:
-        lines = (*lines, Line("nodes for its heads", spread, "nodes", fit.bound))
+        lines = (*lines, Line("nodes for its heads and layers", spread, "nodes", fit.bound))
     serving = serving_on(need, gpus, spread, settings, context_length)
     unknown = unknown_context(need, context_length)
     why = "as requested" if context_length is not None else unknown or "the longest that fits, at most the model's own"

@@ -2,8 +2,11 @@
 
 Three tiers, as in KAITO: a model whose files are below half of one GPU's memory runs once on each GPU of the node
 (data parallelism); else it is split over the GPUs of one node (tensor parallelism), limited to sizes that its heads
-allow; else its layers are split over nodes too (pipeline parallelism).
+and widths allow; else its layers are split over nodes too (pipeline parallelism), of which the one with most layers
+must have room for them.
 """
+
+from bisect import bisect_left
 
 from plimsoll.estimating.settings import BYTES_PER_GIB, Settings
 from plimsoll.model import Serving, Tier
@@ -44,23 +47,25 @@ class Fit:
             return f"this model is not split over GPUs ({shape.heads} attention heads, {shape.kv_heads} KV heads)"
         sizes = ", ".join(map(str, self._sizes))
         return (
-            f"with {shape.heads} attention heads and {shape.kv_heads} KV heads, this model is split over {sizes} GPUs "
-            f"of a node and at most {shape.layers} nodes"
+            f"with {shape.heads} attention heads, {shape.kv_heads} KV heads and {shape.layers} layers, this model is "
+            f"split over {sizes} GPUs of a node and at most {shape.layers} nodes"
         )
 
     def tokens(self, tensor: int, pipeline: int = 1) -> int:
         """Tokens whose KV cache fits in addition to the weights; 0 or less if not even the weights fit."""
         settings = self._settings
-        weights = self._size * settings.weight_factor * settings.activation_factor / (tensor * pipeline)
+        layers = self._shape.layers
+        stage = -(-layers // pipeline) / layers  # the largest: vLLM splits the model by whole layers
+        weights = self._size * settings.weight_factor * settings.activation_factor * stage / tensor
         left = self._gpus.memory_gib * settings.utilization - settings.overhead_gib - weights
-        parts = self._shape.cache_parts(tensor) * pipeline
-        of_token = self._shape.bytes_per_token * settings.kv_value_bytes / 2 / parts
+        of_token = self._shape.bytes_per_token * settings.kv_value_bytes / 2 * stage / self._shape.cache_parts(tensor)
         return int(left * BYTES_PER_GIB / of_token)
 
     def nodes(self, least: int) -> int | None:
         """The fewest nodes, at least `least`, over which the model fits; None if no number does."""
-        most = self._shape.layers
-        return next((n for n in range(least, most + 1) if self.tokens(self.largest, n) >= self.counted), None)
+        candidates = range(least, self._shape.layers + 1)
+        fits = bisect_left(candidates, True, key=lambda n: self.tokens(self.largest, n) >= self.counted)
+        return candidates[fits] if fits < len(candidates) else None
 
     def serving(self, nodes: int, context_length: int | None = None) -> Serving:
         """How the server runs on that many nodes. `context_length` is the context that the Workspace sets.

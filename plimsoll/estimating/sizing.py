@@ -279,13 +279,14 @@ def start_doubt(need: ReplicaNeed, serving: Serving | None) -> str:
     if serving is None:
         return ""
     fits = serving.longest
-    if fits is None and (serving.gpus > 1 or serving.pipeline > 1 or need.context_length is not None):
+    if fits is None:
+        gpus = serving.gpus * serving.pipeline
+        split = f"that vLLM can split it over {counted(gpus, 'GPU')} nor " if gpus > 1 else ""
         return (
-            f"the layers and heads of {need.subject} are not known, so it is not checked that vLLM can split it over "
-            f"{counted(serving.gpus * serving.pipeline, 'GPU')} nor that a context of {serving.context_length} tokens "
-            "fits: set inference.preset.parameters"
+            f"the layers and heads of {need.subject} are not known, so it is not checked {split}that a context of "
+            f"{serving.context_length} tokens fits, which it serves: set inference.preset.parameters"
         )
-    if fits is None or fits >= serving.context_length:
+    if fits >= serving.context_length:
         return ""
     return (
         f"{need.subject} may run out of GPU memory: beside its weights the KV cache of {counted(fits, 'token')} fits, "

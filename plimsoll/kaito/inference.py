@@ -27,8 +27,8 @@ def converted_inference(inference: Mapping[str, Any], at: str, losses: Losses) -
         losses.warn(
             f"{at}config",
             f"KAITO reads the key inference_config.yaml of ConfigMap {inference['config']}, Plimsoll reads vllm.yaml",
-            "copy the content of its field vllm to the key vllm.yaml of the same ConfigMap, and its max-model-len to "
-            "inference.contextLength",
+            "copy the content of its field vllm to the key vllm.yaml of the same ConfigMap, its max-model-len to "
+            "inference.contextLength, and its gpu-memory-utilization to estimator.utilization of the Environment",
         )
     adapters = losses.items(inference, "adapters", at)
     if adapters:

@@ -90,20 +90,15 @@ def _accept_without_replicas(view: ClusterView, found: Found) -> None:
 
 
 def _reserved(workspace: Workspace, environment: EnvironmentSpec) -> Refusal | None:
-    prefixes = environment.reserved_label_prefixes
-    inference = workspace.spec.inference
-    of_template = labels_of(inference.template) if inference is not None and inference.template is not None else {}
-    keys = reserved_keys(of_template, prefixes)
-    if keys:
-        return Refusal(
-            Reason.INVALID_SPEC, TEMPLATE_RESERVED.format(keys=shortlist(keys), prefixes=shortlist(prefixes))
-        )
-    keys = reserved_keys(workspace.spec.resource.label_selector.keys(), prefixes)
-    if not keys:
-        return None
-    return Refusal(
-        Reason.SELECTOR_RESERVED, SELECTOR_RESERVED.format(keys=shortlist(keys), prefixes=shortlist(prefixes))
-    )
+    inference, prefixes = workspace.spec.inference, environment.reserved_label_prefixes
+    of_template = labels_of(inference.template or {}) if inference is not None else {}
+    for keys, reason, message in (
+        (of_template, Reason.INVALID_SPEC, TEMPLATE_RESERVED),
+        (workspace.spec.resource.label_selector.keys(), Reason.SELECTOR_RESERVED, SELECTOR_RESERVED),
+    ):
+        if found := reserved_keys(keys, prefixes):
+            return Refusal(reason, message.format(keys=shortlist(found), prefixes=shortlist(prefixes)))
+    return None
 
 
 def _served(workspace: Workspace, found: Sizing | Refusal, snapshot: Snapshot) -> Sizing | Refusal:

@@ -7,6 +7,7 @@ The built-in catalog is data: `catalog.csv` has the figures of KAITO's `model_ca
 import csv
 import io
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import cache
 from importlib import resources
 from typing import Any, Final
@@ -120,9 +121,9 @@ def read_catalog(text: str) -> tuple[CatalogModel, ...]:
     return tuple(found)
 
 
-def _options(model: CatalogModel, chat_template: str) -> dict[str, str]:
-    template = {"chat-template": chat_template} if chat_template else {}
-    return {**(MISTRAL if model.format == "mistral" else {}), **template}
+def _options(model: CatalogModel, entry: Mapping[str, Any]) -> dict[str, str]:
+    template = {"chat-template": entry["chat_template"]} if "chat_template" in entry else {}
+    return {**(MISTRAL if model.format == "mistral" else {}), **template, **entry.get("options", {})}
 
 
 @cache
@@ -144,10 +145,10 @@ def _named(model: CatalogModel, entry: Mapping[str, Any], source: str) -> ModelP
         name=entry.get("name") or model.repository.rpartition("/")[2].casefold(),
         repository=model.repository,
         size_gib=model.size_gib,
-        shape=model.shape,
+        shape=replace(model.shape, divisors=(*model.shape.divisors, *entry.get("divisors", ()))),
         source=f"{source}; {model.shape}",
         aliases=tuple(entry.get("aliases", ())),
         spans_nodes=entry.get("spans_nodes", True),
         gated=model.license.startswith(GATED_LICENSES),
-        options=_options(model, entry.get("chat_template", "")),
+        options=_options(model, entry),
     )

@@ -16,8 +16,9 @@ from plimsoll.presets.model_preset import ModelPreset
 COMPUTED: Final = frozenset(
     {
         *("config", "data-parallel-size", "distributed-executor-backend", "enable-lora", "gpu-memory-utilization"),
-        *("lora-modules", "max-loras", "max-model-len", "model", "pipeline-parallel-size", "port"),
-        *("served-model-name", "tensor-parallel-size"),
+        *("distributed-timeout-seconds", "headless", "lora-modules", "master-addr", "max-loras", "max-model-len"),
+        *("model", "nnodes", "node-rank", "pipeline-parallel-size", "port", "served-model-name"),
+        "tensor-parallel-size",
     }
 )
 """Options of vLLM that follow from the Workspace and the estimate."""

@@ -1,13 +1,15 @@
 """The shape of a model, from its Hugging Face `config.json`.
 
-Hybrid models and sliding windows count as full layers, so that the bytes of a token are an upper bound.
+Hybrid models and sliding windows count as full layers, so that the bytes of a token are an upper bound. The rules of
+contexts, latents and splitting are those of vLLM 0.32 (model_arch_config_convertor, ModelConfig, and its layers).
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from plimsoll.errors import PlimsollError
-from plimsoll.presets.shape import ModelShape
+from plimsoll.model.cluster import LARGEST
+from plimsoll.presets.shape import VOCABULARY_PADDING, ModelShape
 
 _LAYERS: Final = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 _HEADS: Final = ("num_attention_heads", "n_head", "n_heads")
@@ -18,7 +20,19 @@ _CONTEXT: Final = (
     *("max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "model_max_length"),
     *("max_target_positions", "max_sequence_length", "max_seq_length", "seq_len"),
 )
-"""Those of which vLLM reads a model's maximum length."""
+"""Those of which vLLM reads a model's maximum length: the least, or `model_max_length`."""
+_WIDTHS: Final = ("intermediate_size", "moe_intermediate_size", "shared_expert_intermediate_size")
+"""Widths that tensor parallelism cuts, by whole blocks where the weights are quantized in blocks."""
+_QUANTIZATION: Final = "quantization_config"
+_BLOCKS: Final = "weight_block_size"
+_ROPE: Final = ("rope_parameters", "rope_scaling")
+_ROPE_TYPE: Final = ("rope_type", "type")
+_NOT_LONGER: Final = frozenset(
+    {"default", "deepseek_llama_scaling", "deepseek_yarn", "llama3", "longrope", "mrope", "su", "yarn"}
+)
+"""Types of RoPE scaling whose factor the maximum length has already, or does not get."""
+_WITHOUT_LATENTS: Final = ("minicpm3",)
+"""Model types with ranks of latents whose full keys and values vLLM caches."""
 _READ: Final = (
     *_LAYERS,
     *_HEADS,
@@ -26,7 +40,10 @@ _READ: Final = (
     *_HEAD_DIM,
     *_HIDDEN,
     *_CONTEXT,
+    *_WIDTHS,
+    "vocab_size",
     "kv_lora_rank",
+    "qk_nope_head_dim",
     "qk_rope_head_dim",
     "multi_query",
     "new_decoder_architecture",
@@ -42,21 +59,83 @@ class InvalidModelConfigError(PlimsollError):
 def read_model_config(config: Mapping[str, Any]) -> ModelShape:
     """Reads a parsed `config.json`. Raises InvalidModelConfigError, which names the missing or wrong field."""
     text = _text_config(config)
-    layers = _needed(text, _LAYERS)
-    context = _number(text, _CONTEXT)
+    layers, context, divisors = _needed(text, _LAYERS), _context_limit(text), tuple(_divisors(config, text))
     rank = _number(text, ("kv_lora_rank",))
-    if rank is not None:
-        latent = rank + _needed(text, ("qk_rope_head_dim",))
-        heads = _needed(text, _HEADS)
-        return ModelShape(layers, heads, _number(text, _KV_HEADS) or heads, latent, latent, context)
-    kv_heads = _kv_heads(text)
-    return ModelShape(layers, _number(text, _HEADS) or kv_heads, kv_heads, _head_dimension(text), None, context)
+    if rank is None:
+        kv_heads = _kv_heads(text)
+        heads = _number(text, _HEADS) or kv_heads
+        shape = ModelShape(layers, heads, kv_heads, _head_dimension(text), None, context, divisors)
+    else:
+        heads, rope = _needed(text, _HEADS), _needed(text, ("qk_rope_head_dim",))
+        if text.get("model_type") in _WITHOUT_LATENTS:
+            dimension = _needed(text, ("qk_nope_head_dim",)) + rope
+            shape = ModelShape(layers, heads, heads, dimension, None, context, divisors)
+        else:
+            latent = rank + rope
+            shape = ModelShape(layers, heads, _number(text, _KV_HEADS) or heads, latent, latent, context, divisors)
+    if shape.bytes_per_token > LARGEST:
+        raise InvalidModelConfigError(
+            f"its layers, heads and dimensions make {shape.bytes_per_token:.3g} bytes of KV cache for one token",
+            "correct the file, or set --bytes-per-token",
+        )
+    return shape
 
 
 def shape_fields(config: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a `config.json` that `read_model_config` reads, of which it makes the same shape."""
     text = _text_config(config)
-    return {name: text[name] for name in _READ if text.get(name) is not None}
+    found: dict[str, Any] = {name: text[name] for name in _READ if isinstance(text.get(name), int)}
+    if isinstance(kind := text.get("model_type"), str):
+        found["model_type"] = kind[:64]
+    if blocks := _blocks(config, text):
+        found[_QUANTIZATION] = {_BLOCKS: blocks}
+    if (factor := _rope_factor(text)) is not None:
+        found[_ROPE[0]] = {_ROPE_TYPE[0]: "linear", "factor": factor}
+    return found
+
+
+def _context_limit(text: Mapping[str, Any]) -> int | None:
+    limits = [limit for name in _CONTEXT if (limit := _number(text, (name,))) is not None]
+    limit = _number(text, ("model_max_length",)) or min(limits, default=None)
+    factor = _rope_factor(text)
+    return limit if limit is None or factor is None else max(1, int(limit * factor))
+
+
+def _rope_factor(text: Mapping[str, Any]) -> float | None:
+    """By what RoPE scaling multiplies the maximum length; None if it does not."""
+    if "gemma3" in str(text.get("model_type")):
+        return None
+    given = next((text[name] for name in _ROPE if isinstance(text.get(name), Mapping)), {})
+    # One entry, or one for each type of layers.
+    nested = [each for each in given.values() if isinstance(each, Mapping)]
+    found = None
+    for entry in nested or [given]:
+        kind = next((entry[name] for name in _ROPE_TYPE if name in entry), "default")
+        factor = entry.get("factor")
+        known = isinstance(factor, int | float) and not isinstance(factor, bool) and 1 <= factor <= 10**6
+        if kind not in _NOT_LONGER and known:
+            found = float(factor)
+    return found
+
+
+def _divisors(config: Mapping[str, Any], text: Mapping[str, Any]) -> Iterator[int]:
+    """Numbers that a tensor-parallel size must divide, besides those of heads."""
+    vocabulary = _number(text, ("vocab_size",)) or VOCABULARY_PADDING
+    yield -(-vocabulary // VOCABULARY_PADDING) * VOCABULARY_PADDING
+    block = max(_blocks(config, text), default=1)
+    for name in _WIDTHS:
+        if (width := _number(text, (name,))) is not None:
+            yield max(width // block, 1)
+
+
+def _blocks(config: Mapping[str, Any], text: Mapping[str, Any]) -> list[int]:
+    """Rows and columns of a block of quantized weights; empty where they are not quantized in blocks."""
+    for each in (config, text):
+        quantization = each.get(_QUANTIZATION)
+        blocks = quantization.get(_BLOCKS) if isinstance(quantization, Mapping) else None
+        if isinstance(blocks, list) and len(blocks) == 2 and all(type(n) is int and 1 <= n <= 10**6 for n in blocks):
+            return list(blocks)
+    return []
 
 
 def _text_config(config: Mapping[str, Any]) -> Mapping[str, Any]:

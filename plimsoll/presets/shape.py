@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Final
 
+VOCABULARY_PADDING: Final = 64
+"""vLLM pads a vocabulary to a multiple of this, and cuts it into equal parts."""
 VALUE_BYTES: Final = 2
 """Bytes of one cached value, as 16-bit floats."""
 
@@ -20,6 +22,9 @@ class ModelShape:
     """Values that one token of one layer caches with latent attention (MLA): rank and RoPE dimension."""
     context_limit: int | None = None
     """Maximum context length of the model, tokens."""
+    divisors: tuple[int, ...] = (VOCABULARY_PADDING,)
+    """Numbers that a tensor-parallel size must divide, besides the heads: the padded vocabulary, or its padding where
+    it is not known, and the widths of the layers, in blocks where the weights are quantized in blocks."""
 
     @property
     def bytes_per_token(self) -> int:
@@ -30,13 +35,13 @@ class ModelShape:
     def tensor_sizes(self, gpus: int) -> tuple[int, ...]:
         """Tensor-parallel sizes that vLLM accepts on at most `gpus` GPUs, ascending.
 
-        A size must divide the attention heads, and divide the KV heads or be a multiple of them (vLLM: ModelConfig's
-        verify_with_parallel_config, and the attention layers of the models).
+        A size must divide the attention heads and `divisors`, and divide the KV heads or be a multiple of them (vLLM:
+        ModelConfig's verify_with_parallel_config, and the layers of the models).
         """
         return tuple(size for size in range(1, gpus + 1) if self._splits_over(size))
 
     def _splits_over(self, size: int) -> bool:
-        if self.heads % size:
+        if self.heads % size or any(each % size for each in self.divisors):
             return False
         return self.latent_dim is not None or not self.kv_heads % size or not size % self.kv_heads
 

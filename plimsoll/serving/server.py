@@ -53,11 +53,14 @@ def serve_preset(
     """Adds the container that serves the preset to a pod's spec, with its volumes and probes."""
     assert inference.preset is not None
     name = inference.preset.name
-    arguments = ["--model", known.repository if known is not None else name, "--served-model-name", name]
+    # The model comes first: `vllm serve` takes it by its position, and the entrypoint of the image is not the same in
+    # each release.
+    arguments = [known.repository if known is not None else name, "--served-model-name", name]
     arguments += _options(serving, known, environment)
     server: dict[str, Any] = {
         "name": "inference",
         "image": environment.spec.inference_image,
+        "command": ["vllm", "serve"],
         "args": [*arguments, "--port", str(PORT)],
         "ports": [{"name": HTTP, "containerPort": PORT}],
         "env": [],
@@ -71,6 +74,8 @@ def serve_preset(
     }
     spec["containers"] = [server]
     spec["terminationGracePeriodSeconds"] = GRACE_SECONDS
+    # Of a Service named vllm, the kubelet would make VLLM_PORT, which vLLM reads as its own variable.
+    spec["enableServiceLinks"] = False
     # The engines of one pod exchange tensors through shared memory, of which a container has 64 MiB otherwise.
     _mount(spec, server, {"name": "shared-memory", "emptyDir": {"medium": "Memory"}}, SHARED_MEMORY)
     _keep_weights(spec, server, inference.weights or environment.spec.weights)

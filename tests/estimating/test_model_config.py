@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from plimsoll.observe.files import ModelFilesError, read_model_files
-from plimsoll.presets import InvalidModelConfigError, read_model_config
+from plimsoll.presets import InvalidModelConfigError, read_model_config, shape_fields
 
 GIB = 1024**3
 
@@ -33,6 +33,11 @@ def a_config(**changes: Any) -> dict[str, Any]:
         pytest.param(a_config(num_local_experts=128, num_experts_per_tok=4), 204800, id="experts change nothing"),
         pytest.param(
             a_config(kv_lora_rank=512, qk_rope_head_dim=64, num_hidden_layers=61), 70272, id="latent attention"
+        ),
+        pytest.param(
+            a_config(kv_lora_rank=256, qk_rope_head_dim=32, qk_nope_head_dim=64, model_type="minicpm3"),
+            2 * 2 * 40 * 40 * 96,
+            id="ranks of latents, and a model that vLLM runs without latents",
         ),
         pytest.param({"text_config": a_config(), "vision_config": {"num_hidden_layers": 7}}, 204800, id="multimodal"),
         pytest.param(
@@ -69,9 +74,79 @@ def test_bytes_per_token(config: dict[str, Any], token: int) -> None:
     assert read_model_config(config).bytes_per_token == token
 
 
-def test_the_context_limit_is_read_from_each_known_field() -> None:
-    assert read_model_config(a_config()).context_limit == 16384
-    assert read_model_config(a_config(max_position_embeddings=None)).context_limit is None
+def rope(kind: str | None = "linear", factor: Any = 4.0) -> dict[str, Any]:
+    return {"factor": factor} | ({} if kind is None else {"rope_type": kind})
+
+
+@pytest.mark.parametrize(
+    ("fields", "limit"),
+    [
+        ({}, 16384),
+        ({"max_position_embeddings": None}, None),
+        # Qwen-14B-Chat, and Command-R
+        ({"max_position_embeddings": 8192, "seq_length": 2048}, 2048),
+        ({"max_position_embeddings": 8192, "model_max_length": 131072}, 131072),
+        ({"rope_scaling": rope()}, 65536),
+        ({"rope_scaling": {"type": "dynamic", "factor": 2}}, 32768),
+        ({"rope_parameters": rope(), "rope_scaling": rope("dynamic", 2)}, 65536),
+        ({"rope_parameters": {"full_attention": rope(), "sliding_attention": {"rope_type": "default"}}}, 65536),
+        ({"rope_scaling": rope("yarn")}, 16384),
+        ({"rope_scaling": rope("llama3", 8.0)}, 16384),
+        ({"rope_scaling": rope("longrope", None)}, 16384),
+        ({"rope_scaling": rope("linear", "4")}, 16384),
+        ({"rope_scaling": rope(None)}, 16384),
+        ({"rope_scaling": rope(), "model_type": "gemma3_text"}, 16384),
+    ],
+)
+def test_the_context_limit_is_that_of_vllm(fields: dict[str, Any], limit: int | None) -> None:
+    """`_get_and_verify_max_len` of vLLM 0.32."""
+    config = a_config(**fields)
+    assert read_model_config(config).context_limit == limit
+    assert read_model_config(shape_fields(config)).context_limit == limit
+
+
+@pytest.mark.parametrize(
+    ("fields", "sizes"),
+    [
+        ({}, (1, 2)),
+        # 100352 is a multiple of 64, and not of 5.
+        ({"vocab_size": 100352}, (1, 2)),
+        ({"vocab_size": 151936}, (1, 2)),
+        ({"vocab_size": 100000}, (1, 2)),
+        ({"vocab_size": 64 * 5 * 3}, (1, 2, 5, 10, 20)),
+        ({"num_key_value_heads": 8}, (1, 2, 4, 8)),
+        ({"num_key_value_heads": 8, "moe_intermediate_size": 1536}, (1, 2, 4, 8)),
+        ({"num_key_value_heads": 8, "moe_intermediate_size": 1532}, (1, 2, 4)),
+        (
+            {
+                "num_key_value_heads": 8,
+                "moe_intermediate_size": 1536,
+                "quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 128]},
+            },
+            (1, 2, 4),
+        ),
+    ],
+)
+def test_tensor_parallelism_cuts_vocabulary_widths_and_blocks_evenly(
+    fields: dict[str, Any], sizes: tuple[int, ...]
+) -> None:
+    config = a_config(**fields)
+    assert read_model_config(config).tensor_sizes(20) == sizes
+    assert read_model_config({"text_config": config}) == read_model_config(config)
+    assert read_model_config(shape_fields(config)) == read_model_config(config)
+
+
+def test_a_stored_config_has_only_what_is_read_and_small_values() -> None:
+    kept = shape_fields(
+        a_config(
+            multi_query="x" * 2_000_000,
+            n_layer=["x"] * 100_000,
+            model_type="x" * 100_000,
+            rope_scaling={"factor": 2, "rope_type": "linear", "more": "x" * 100_000},
+            quantization_config={"weight_block_size": [128, 128], "modules": ["x"] * 100_000},
+        )
+    )
+    assert len(json.dumps(kept)) < 1000
 
 
 @pytest.mark.parametrize(
@@ -87,6 +162,7 @@ def test_the_context_limit_is_read_from_each_known_field() -> None:
         (a_config(num_hidden_layers=True), "num_hidden_layers must be"),
         (a_config(num_key_value_heads=[8, 4]), "num_key_value_heads must be"),
         (a_config(hidden_size=5121), "head_dim is missing"),
+        (a_config(num_hidden_layers=10**9, num_key_value_heads=10**9, head_dim=10**9), "bytes of KV cache"),
     ],
 )
 def test_a_missing_or_wrong_field_is_named(config: dict[str, Any], field: str) -> None:

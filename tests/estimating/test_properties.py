@@ -2,11 +2,12 @@
 
 from dataclasses import replace
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from plimsoll.estimating import BYTES_PER_GIB, Estimate, Infeasible, MemoryNeed, ModelNeed, Settings, estimate
 from plimsoll.model.cluster import NodeGpus
+from plimsoll.presets import ModelShape
 
 needs = st.builds(ModelNeed, st.floats(0.01, 5000), st.integers(0, 2_000_000))
 nodes = st.builds(NodeGpus, st.integers(1, 16), st.floats(1024, 300_000))
@@ -35,6 +36,42 @@ def test_an_estimate_has_room_for_weights_kv_cache_and_overhead(
     cache = given_settings.context_length * need.bytes_per_token / on.count / BYTES_PER_GIB
     taken = weights * given_settings.activation_factor + cache + given_settings.overhead_gib
     assert taken <= on.memory_gib * given_settings.utilization * (1 + 1e-9)
+
+
+shapes = st.builds(
+    ModelShape,
+    layers=st.integers(1, 100),
+    heads=st.sampled_from([8, 16, 40, 64]),
+    kv_heads=st.sampled_from([1, 8, 10]),
+    head_dim=st.sampled_from([64, 128]),
+)
+
+
+@given(st.floats(0.01, 5000), shapes, nodes, settings)
+@example(805.34, ModelShape(61, 128, 1, 512, 512), NodeGpus(2, 95830), Settings(context_length=2048))
+def test_the_largest_stage_of_a_model_fits_and_on_fewer_nodes_it_does_not(
+    size: float, shape: ModelShape, on: NodeGpus, given_settings: Settings
+) -> None:
+    """vLLM splits a model over nodes by whole layers (get_pp_indices): one stage has as many as the others, or more."""
+    need = ModelNeed(size, shape.bytes_per_token, shape=shape)
+    found = estimate(need, on, given_settings)
+    if isinstance(found, Infeasible):
+        return
+    counted = min(given_settings.context_length, shape.context_limit or given_settings.context_length)
+
+    def fits(stages: int) -> bool:
+        most = max(len(range(stage, shape.layers, stages)) for stage in range(stages))
+        tensor = found.serving.tensor
+        weights = size * given_settings.weight_factor * given_settings.activation_factor * most / shape.layers / tensor
+        cache = counted * shape.bytes_per_token * most / shape.layers / shape.cache_parts(tensor) / BYTES_PER_GIB
+        available = on.memory_gib * given_settings.utilization - given_settings.overhead_gib
+        return weights + cache <= available * (1 + 1e-9)
+
+    assert found.nodes <= shape.layers
+    assert fits(found.nodes) or found.serving.data > 1
+    formula = estimate(replace(need, shape=None), on, given_settings)
+    assert isinstance(formula, Estimate)
+    assert found.nodes == formula.nodes or not fits(found.nodes - 1)
 
 
 @given(needs, nodes, settings)

@@ -95,7 +95,7 @@ def test_a_model_of_the_hub_is_planned_like_any_other(hub: Hub, asking: Asking) 
     assert verdict.serving is not None and verdict.serving.context_length > 2048
     [workload, _] = plan(seen, [verdict], NOW).creations
     arguments = workload.manifest["spec"]["template"]["spec"]["containers"][0]["args"]
-    assert arguments[:4] == ["--model", NAME, "--served-model-name", NAME]
+    assert arguments[:3] == [NAME, "--served-model-name", NAME]
     asked = len(hub.asked)
     asking.models.completed(naming(hub, NAME))
     assert len(hub.asked) == asked

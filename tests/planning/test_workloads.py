@@ -1,6 +1,7 @@
 """Workloads of Workspaces: when they are created and changed, and what their pods request."""
 
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -121,7 +122,7 @@ def test_a_preset_requests_all_gpus_of_a_node() -> None:
     [container] = pod_spec(a_workspace(preset="phi-4"), a_node(count=4))["containers"]
     assert container["resources"]["limits"] == {"nvidia.com/gpu": "4"}
     assert container["resources"]["requests"] == {"cpu": "4", "memory": "16Gi", "nvidia.com/gpu": "4"}
-    assert container["args"][:2] == ["--model", "microsoft/phi-4"]
+    assert container["command"] + container["args"][:1] == ["vllm", "serve", "microsoft/phi-4"]
     assert container["args"][container["args"].index("--data-parallel-size") + 1] == "4"
 
 
@@ -188,11 +189,9 @@ def test_a_preset_that_spans_nodes_is_served_by_a_leader_that_its_workers_join()
     manifest = workload_of(a_snapshot(a_workspace(preset="llama-3.3-70b-instruct", per_replica=2), *nodes))
     group = manifest["spec"]["leaderWorkerTemplate"]
     leader, worker = (group[part]["spec"]["containers"][0] for part in ("leaderTemplate", "workerTemplate"))
-    [script] = leader["args"]
-    assert "--pipeline-parallel-size 2" in script
-    assert "--tensor-parallel-size 4" in script
-    assert "LWS_GROUP_SIZE" in script
-    assert "$LWS_LEADER_ADDRESS:6379" in worker["args"][0]
+    options = dict(pairwise(leader["args"]))
+    assert (options["--pipeline-parallel-size"], options["--tensor-parallel-size"]) == ("2", "4")
+    assert worker["args"] == [*leader["args"], "--headless"]
     assert leader["resources"] == worker["resources"]
     assert leader["ports"][0]["containerPort"] == 8000
     assert "ports" not in worker

@@ -1,12 +1,11 @@
 """The complete objects that serve a preset, for each tier and kind, and their arguments checked against vLLM's options.
 
-`vllm_flags.csv` has the options of `vllm serve` that are used, with number, type and choice of their values, from
-vLLM's documentation (Engine Arguments and OpenAI-Compatible Server, v0.11).
+`vllm_flags.csv` has the arguments of `vllm serve` that are used, with number, type and choice of their values, from
+vLLM's source (arg_utils.py and cli_args.py, v0.32).
 """
 
 import argparse
 import csv
-import shlex
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NoReturn
@@ -30,6 +29,7 @@ STORAGE = {
     "accessModes": ["ReadWriteOnce"],
     "resources": {"requests": {"storage": "1.5Ti"}},
 }
+LWS = {"$(LWS_GROUP_SIZE)": "2", "$(LWS_WORKER_INDEX)": "1", "$(LWS_LEADER_ADDRESS)": "ws-0.ws-0.default"}
 SECRET = {"modelAccessSecret": "hugging-face"}
 CASES: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
     # inference, node, Environment
@@ -76,16 +76,13 @@ def test_rendered_objects_are_those_of_the_golden_files(case: str) -> None:
     assert_golden(HERE / "golden" / f"{case}.yaml", rendered(case))
 
 
-def arguments(manifest: dict[str, Any]) -> list[str]:
-    """The arguments of vLLM in a workload: those of its container, or those in the shell command of a group's
-    leader."""
+def arguments(manifest: dict[str, Any], of: str = "leaderTemplate") -> list[str]:
+    """The arguments of vLLM in a workload, or in one of a group's pods, with the variables of LeaderWorkerSet."""
     spec = manifest["spec"]
-    template = spec["leaderWorkerTemplate"]["leaderTemplate"] if "leaderWorkerTemplate" in spec else spec["template"]
+    template = spec["leaderWorkerTemplate"][of] if "leaderWorkerTemplate" in spec else spec["template"]
     [server] = template["spec"]["containers"]
-    if "command" not in server:
-        return list(server["args"])
-    line = next(line for line in server["args"][0].splitlines() if line.startswith("exec "))
-    return shlex.split(line)[4:]
+    assert server["command"] == ["vllm", "serve"]
+    return [LWS.get(each, each) for each in server["args"]]
 
 
 class Parser(argparse.ArgumentParser):
@@ -119,12 +116,14 @@ def arguments_of(case: str) -> list[str]:
 @pytest.mark.parametrize("case", CASES)
 def test_vllm_accepts_the_arguments(case: str) -> None:
     found = parsed(arguments_of(case))
-    assert {"model", "served_model_name", "max_model_len", "gpu_memory_utilization", "port"} <= found.keys()
+    assert {"model_tag", "served_model_name", "max_model_len", "gpu_memory_utilization", "port"} <= found.keys()
     assert 0 < found["gpu_memory_utilization"] <= 1
 
 
 def test_every_option_of_the_table_is_rendered_by_a_case_or_a_preset() -> None:
-    seen = {part for case in CASES for part in arguments_of(case) if part.startswith("--")}
+    groups = next(each for each in rendered("pipeline") if each["kind"] != "Service")
+    every = [*map(arguments_of, CASES), arguments(groups, "workerTemplate")]
+    seen = {"model_tag"} | {part for given in every for part in given if part.startswith("--")}
     seen |= {f"--{option}" for preset in ModelCatalog.builtin().presets for option in preset.options}
     assert seen == FLAGS.keys()
 
@@ -151,6 +150,22 @@ def test_vllm_accepts_the_arguments_of_every_preset(preset: str, nodes: dict[str
     found = parsed(arguments(workload))
     assert (found["max_model_len"], found["kv_cache_dtype"]) == (2048, "fp8")
     assert found["lora_modules"] == ["law=/mnt/adapters/law", "Qwen_Med.v2=/mnt/adapters/Qwen_Med.v2"]
+
+
+def test_the_pods_of_a_group_join_the_leader_and_only_the_leader_serves() -> None:
+    groups = next(each for each in rendered("pipeline") if each["kind"] != "Service")
+    leader, worker = (arguments(groups, of) for of in ("leaderTemplate", "workerTemplate"))
+    assert worker == [*leader, "--headless"]
+    joined = parsed(worker)
+    assert (joined["nnodes"], joined["node_rank"], joined["master_addr"]) == (2, 1, "ws-0.ws-0.default")
+    assert joined["distributed_timeout_seconds"] > 1800, "nodes are launched one after the other"
+    assert joined["nnodes"] == joined["pipeline_parallel_size"]
+
+
+def test_no_service_of_the_namespace_changes_the_servers_variables() -> None:
+    """Of a Service named vllm, the kubelet makes VLLM_PORT, which vLLM refuses."""
+    workload = next(each for each in rendered("data") if each["kind"] != "Service")
+    assert workload["spec"]["template"]["spec"]["enableServiceLinks"] is False
 
 
 def sizes(case: str) -> dict[str, int]:

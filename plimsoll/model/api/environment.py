@@ -117,7 +117,7 @@ class EnvironmentSpec(Described):
     estimator: EstimatorSettings = EstimatorSettings()
     queue_scheduler: str = Field(default="kai-scheduler", min_length=1, max_length=253)
     """Scheduler of the pods of a Workspace that names a queue."""
-    inference_image: str = "vllm/vllm-openai:v0.11.0"
+    inference_image: str = "vllm/vllm-openai:v0.32.0"
     """Image that serves presets."""
     byo_instance_type: Literal["refuse", "narrow"] = "refuse"
     """What `resource.instanceType` means on existing nodes (BYO): `refuse`: it must be empty; `narrow`: of the nodes

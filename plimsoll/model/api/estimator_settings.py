@@ -24,5 +24,5 @@ class EstimatorSettings(Described):
     """Size of the weights in memory, as a multiple of their files; absent: 1.02."""
     context_length: Annotated[int, Field(ge=1, le=100_000_000)] | None = None
     """Tokens whose KV cache must fit, if a Workspace does not set them; absent: 2048."""
-    kv_value_bytes: Annotated[float, Field(gt=0, le=16)] | None = None
+    kv_value_bytes: Annotated[float, Field(ge=0.25, le=16)] | None = None
     """Bytes of one cached value: 1 if the server keeps its KV cache as fp8; absent: 2."""

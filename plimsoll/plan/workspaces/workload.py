@@ -63,7 +63,7 @@ def workload_manifest(
     template = _pods(workspace, inference, verdict, environment, known)
     _require_nodes(template["spec"]["affinity"]["nodeAffinity"], workspace, verdict, instance_types)
     if kind == LEADER_WORKER_SET:
-        spec = _groups(inference, template, per_replica)
+        spec = _groups(inference, template, per_replica, startup_seconds(known))
     else:
         spec = {"selector": {"matchLabels": ownership_labels(workspace)}, "template": template}
         if kind == "Deployment":
@@ -88,13 +88,13 @@ def workload_manifest(
     return manifest
 
 
-def _groups(inference: Inference, template: dict[str, Any], size: int) -> dict[str, Any]:
+def _groups(inference: Inference, template: dict[str, Any], size: int, patience: int) -> dict[str, Any]:
     """The spec of a LeaderWorkerSet with a group of `size` pods per replica."""
     group: dict[str, Any] = {"size": size, "restartPolicy": "RecreateGroupOnPodRestart", "workerTemplate": template}
     if inference.preset is not None:
         group["leaderTemplate"] = copy.deepcopy(template)
-        lead(group["leaderTemplate"]["spec"])
-        follow(template["spec"])
+        lead(group["leaderTemplate"]["spec"], patience)
+        follow(template["spec"], patience)
     # A group finds its leader by a headless Service. By default there is one for all groups with the name of the
     # LeaderWorkerSet, which is also that of the Service before a preset's replicas.
     network = {} if inference.preset is None else {"networkConfig": {"subdomainPolicy": "UniquePerReplica"}}
