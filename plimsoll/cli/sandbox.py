@@ -97,7 +97,7 @@ def up(  # noqa: PLR0917 - options of a command, each given by name
     assert state is not None
     if not started:
         OUT.print(f"The sandbox {name} is already running: {state.server}")
-        _warn_of_ended(state.processes)
+        _warn_of_ended(name, state.processes)
         return
     OUT.print(f"The sandbox {name} is up after {state.startup_seconds:.1f} s: {state.server}")
     OUT.print(f'Work on it with: eval "$(plimsoll sandbox env --name {name})"')
@@ -134,7 +134,7 @@ def status(name: Name = DEFAULT_NAME, output: Output = Format.TEXT) -> None:
         OUT.print(f"{name}: {'up' if up else 'not up'}, {state.server}, folder {sandbox.folder.path}")
         OUT.print(f"kubeconfig {sandbox.kubeconfig}, provider {settings.provider}")
         OUT.print(_table(processes, up=up))
-        _warn_of_ended(processes)
+        _warn_of_ended(name, processes)
     if not whole:
         raise typer.Exit(1)
 
@@ -219,7 +219,8 @@ def _table(processes: list[ProcessState], *, up: bool) -> Table:
     return table
 
 
-def _warn_of_ended(processes: list[ProcessState]) -> None:
+def _warn_of_ended(sandbox: str, processes: list[ProcessState]) -> None:
     for process in processes:
         if process.exit_code is not None:
-            ERR.print(f"{process.name} has ended with {process.exit_code}: see `plimsoll sandbox logs {process.name}`.")
+            logs = f"plimsoll sandbox logs --name {sandbox} {process.name}"
+            ERR.print(f"{process.name} has ended with {process.exit_code}: see `{logs}`.")

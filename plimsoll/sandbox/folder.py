@@ -5,7 +5,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -139,11 +139,8 @@ class Folder:
         return False
 
     def remove(self) -> None:
-        """Removes the folder with its contents, and its parents if they are then empty."""
+        """Removes the folder with its contents, and the folder of sandboxes if it is then empty."""
         with self.explained():
             shutil.rmtree(self.path, ignore_errors=False)
-        for above in (self.path.parent, self.path.parent.parent):
-            try:
-                above.rmdir()
-            except OSError:
-                return
+        with suppress(OSError):
+            self.path.parent.rmdir()

@@ -1,11 +1,14 @@
+import re
 import shutil
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from plimsoll import home
+from plimsoll.cli import app
 from plimsoll.errors import PlimsollError
-from plimsoll.sandbox import Folder, Sandbox
+from plimsoll.sandbox import Folder, ProcessState, Sandbox, Settings, State
 
 
 @pytest.fixture(autouse=True)
@@ -37,13 +40,13 @@ def test_a_folder_that_cannot_be_written_is_named_with_what_to_set(sandbox_home:
         Folder("one").create()
 
 
-def test_a_full_disk_is_an_error_and_nothing_is_left(sandbox_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_an_error_and_nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _: type("Usage", (), {"free": 10 * 1024**2})())
 
     with pytest.raises(PlimsollError, match="has 10 MiB of free disk; a sandbox needs 512"):
         Folder("one").create()
 
-    assert not sandbox_home.exists()
+    assert not home.sandboxes().exists()
 
 
 def test_a_sandbox_that_does_not_exist_is_not_up_and_down_does_nothing() -> None:
@@ -53,3 +56,28 @@ def test_a_sandbox_that_does_not_exist_is_not_up_and_down_does_nothing() -> None
     assert sandbox.down() is False
     with pytest.raises(PlimsollError, match="none is not running"):
         sandbox.environ()
+
+
+def test_down_keeps_the_folder_of_plimsoll_home(sandbox_home: Path) -> None:
+    sandbox_home.mkdir()
+    folder = Folder("one")
+    folder.create()
+
+    assert Sandbox.named("one").down()
+
+    assert list(sandbox_home.iterdir()) == []
+
+
+def test_the_advice_on_an_ended_process_is_a_command_for_this_sandbox() -> None:
+    folder = Folder("one")
+    folder.create()
+    (folder.logs / "etcd.log").write_text("out of space\n")
+    folder.settings.write_text(Settings().model_dump_json())
+    ended = ProcessState(name="etcd", pid=1, created=0, exit_code=2)
+    folder.state.write_text(State(supervisor=1, server="https://127.0.0.1:1", processes=[ended]).model_dump_json())
+
+    done = CliRunner().invoke(app, ["sandbox", "status", "--name", "one"])
+    advised = re.search("etcd has ended with 2: see `plimsoll (.*)`", " ".join(done.stderr.split()))
+    assert advised is not None, done.stderr
+
+    assert CliRunner().invoke(app, advised[1].split()).exit_code == 0
