@@ -14,6 +14,7 @@ import psutil
 import pytest
 
 from plimsoll.errors import PlimsollError
+from plimsoll.sandbox import Folder
 from plimsoll.sandbox.parts import (
     PARTS,
     GoCommands,
@@ -79,6 +80,22 @@ def test_a_failing_program_on_path_is_not_used(script: Script) -> None:
     script("etcd", "echo 'etcd Version: 3.6.9'; exit 3")
 
     assert source_of("etcd", "etcd") == "build"
+
+
+def test_the_programs_of_a_sandbox_are_not_taken_for_installed_ones(
+    script: Script, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A sandbox's `pulumi` is a hard link of the one in the cache, and goes with the sandbox."""
+    monkeypatch.setenv("PLIMSOLL_HOME", str(tmp_path / "home"))
+    own = Folder("one").bin("bin-python")
+    own.parent.mkdir(parents=True)
+    script("etcd", "echo 'etcd Version: 3.6.9'").parent.rename(own)
+    monkeypatch.setenv("PATH", f"{own}{os.pathsep}{tmp_path / 'path'}")
+
+    assert source_of("etcd", "etcd") == "build"
+
+    installed = script("etcd", "echo 'etcd Version: 3.6.9'")
+    assert [found.path for found in find_programs(["etcd"]) if found.name == "etcd"] == [installed]
 
 
 def test_a_program_in_the_cache_is_used() -> None:

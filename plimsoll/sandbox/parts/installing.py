@@ -166,7 +166,7 @@ def _find(part: Part) -> list[Found]:
 
 
 def _on_path(part: Part, program: Program) -> Path | None:
-    path = shutil.which(program.name) if program.version_arguments else None
+    path = shutil.which(program.name, path=_search_path()) if program.version_arguments else None
     if path is None or Path(path).resolve().is_relative_to(home.cache().resolve()):
         return None
     # The modification time is a part of the cache key, so that an upgrade is noticed within one process.
@@ -178,6 +178,13 @@ def _on_path(part: Part, program: Program) -> Path | None:
     if program.any_minor_from is not None:
         return Path(path) if version[0] == major and version[1] >= program.any_minor_from else None
     return Path(path) if version == (major, minor) else None
+
+
+def _search_path() -> str:
+    """PATH without the folders of sandboxes: what those contain ends with `down`, or is replaced by `up`."""
+    folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    ours = home.sandboxes().resolve()
+    return os.pathsep.join(folder for folder in folders if not Path(folder).resolve().is_relative_to(ours))
 
 
 @cache
