@@ -22,6 +22,7 @@ from plimsoll.sandbox.parts import (
     Part,
     Program,
     Stopped,
+    available_memory,
     build_part,
     builds_at_once,
     find_programs,
@@ -143,6 +144,18 @@ def test_too_little_memory_is_an_error_before_a_build(script: Script, monkeypatc
 
     with pytest.raises(PlimsollError, match=r"about 4 GiB of free memory; 1\.0 GiB"):
         missing_programs(find_programs(["etcd"]))
+
+
+def test_pages_of_files_that_the_kernel_can_free_count_as_free_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("plimsoll.sandbox.parts.toolchain.CONTROL_GROUP", tmp_path)
+    mib = 1024**2
+    (tmp_path / "memory.max").write_text(f"{300 * mib}\n")
+    (tmp_path / "memory.current").write_text(f"{290 * mib}\n")
+    (tmp_path / "memory.stat").write_text(f"anon {40 * mib}\nfile {250 * mib}\ninactive_file {200 * mib}\n")
+
+    assert available_memory() == 210 * mib
 
 
 def test_too_little_disk_is_an_error_before_a_build(

@@ -14,6 +14,7 @@ from plimsoll.errors import PlimsollError
 from plimsoll.sandbox.parts.pinned import Part, part, part_names
 
 _GIB: Final = 1024**3
+CONTROL_GROUP: Final = Path("/sys/fs/cgroup")
 DISK_GIB: Final = 12
 """Free disk space that a build of all parts but Trainer's needs, including module and build caches."""
 MEMORY_GIB: Final = 4
@@ -30,12 +31,17 @@ def available_memory() -> int:
 
 
 def _group_memory() -> int | None:
-    """Remaining bytes of the control group; None if it has no limit."""
-    group = Path("/sys/fs/cgroup")
+    """Remaining bytes of the control group; None if it has no limit.
+
+    Used is the working set, as the kubelet defines it: inactive pages of files are freed when memory is needed.
+    """
     try:
-        return int((group / "memory.max").read_text()) - int((group / "memory.current").read_text())
+        limit = int((CONTROL_GROUP / "memory.max").read_text())
+        current = int((CONTROL_GROUP / "memory.current").read_text())
+        inactive = re.search(r"^inactive_file (\d+)$", (CONTROL_GROUP / "memory.stat").read_text(), re.MULTILINE)
     except (OSError, ValueError):
         return None
+    return limit - current + (int(inactive[1]) if inactive else 0)
 
 
 def builds_at_once(cores: int) -> int:
