@@ -28,6 +28,9 @@ class CapacityMetrics(Collector):
     def planned(self, plan: Plan) -> None:
         self._plan = plan
 
+    def forget(self) -> None:
+        self._snapshot, self._plan = None, Plan()
+
     def describe(self) -> Iterable[Metric]:
         return _families({}, ClusterCost(), PlannedCost())
 

@@ -28,7 +28,10 @@ _WORK: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 
 
 class Metrics:
-    """Counters since the start of the process; gauges of the last round. For one thread, in addition to scrapes."""
+    """Counters since the start of the process; gauges of the last round while the Lease is held.
+
+    For one thread, in addition to scrapes.
+    """
 
     def __init__(self) -> None:
         self.registry = LabelledRegistry()
@@ -124,6 +127,8 @@ class Metrics:
 
     def holds_lease(self, held: bool) -> None:
         self._lease_held.set(held)
+        if not held:
+            self._forget()
 
     def round_failed(self, error: str) -> None:
         """`error` is the class of the error, such as BackendUnreachableError."""
@@ -141,17 +146,33 @@ class Metrics:
         self._plan_seconds.observe(seconds)
         self._last_plan.set(now.timestamp())
         self._gate_removals.inc(len(plan.gate_removals))
+        self._show(plan)
+        self._count_failed(each.status for each in plan.demands if each.status is not None)
+
+    def _show(self, plan: Plan) -> None:
+        """Sets the gauges that show one Plan."""
         statuses = [each.status for each in plan.demands if each.status is not None]
         self._demand_pods.set(sum(each.pod_count for each in statuses))
         self._demand_gpus.set(-(-sum(each.gpu_milli for each in statuses) // GPU_MILLI))
         self._demand_least.set(plan.demand_least_gpus)
-        self._count_failed(statuses)
         phases = Tally(each.phase for each in statuses)
         for phase in DemandPhase:
             self._demands.labels(phase.value).set(phases[phase])
         self._verdicts.clear()
         for reason, number in Tally(verdict.reason.value for verdict in plan.verdicts).items():
             self._verdicts.labels(reason).set(number)
+
+    def _forget(self) -> None:
+        """Resets the gauges to their values at the start, because another process now reports on the cluster.
+
+        What changes until the next snapshot is not counted either.
+        """
+        self._capacity.forget()
+        self._unfinished = self._pending_triggers = None
+        self._triggers_active.clear()
+        self._oldest_trigger.set(0)
+        self._last_plan.set(0)
+        self._show(Plan())
 
     def applied(
         self,

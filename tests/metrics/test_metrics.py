@@ -26,6 +26,7 @@ from plimsoll.report import Metrics
 from plimsoll.sandbox.processes import LOOPBACK, hold_port, port_of
 from tests.builders import a_claim, a_node, a_snapshot, a_workspace
 from tests.capacity_requests.cluster import sold_out
+from tests.metrics.test_alerts import triggers
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "metrics.md"
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -165,6 +166,34 @@ def test_demand_metrics_are_those_of_the_plan() -> None:
     assert (value(metrics, "plimsoll_demand_gpus"), value(metrics, "plimsoll_demand_least_gpus")) == (3, 2)
 
 
+def test_without_the_lease_the_gauges_are_those_of_the_start() -> None:
+    """Another controller reports on the cluster then: what this one saw last would fire alerts for ever."""
+    metrics = Metrics()
+    metrics.holds_lease(True)
+    snapshot = a_snapshot(a_node(), a_workspace("good")).model_copy(update={"pods": triggers("trigger").pods})
+    metrics.seen(snapshot, at(700))
+    failed = DemandReport(name="a", status=GPUDemandStatus(phase=DemandPhase.FAILED, pod_count=5, gpu_milli=2500))
+    plan = make_plan(snapshot, validate(snapshot), NOW)
+    metrics.planned(plan.model_copy(update={"demands": (failed,), "demand_least_gpus": 2}), 0.01, at(700))
+    assert value(metrics, "plimsoll_triggers_oldest_pending_seconds") == 700
+    assert value(metrics, "plimsoll_demands", phase="Failed") == 1
+    assert _gauges(metrics) != _gauges(Metrics())
+
+    metrics.holds_lease(False)
+
+    assert _gauges(metrics) == _gauges(Metrics())
+
+
+def test_what_another_controller_did_meanwhile_is_not_counted() -> None:
+    metrics = Metrics()
+    metrics.seen(a_snapshot(a_claim("a"), a_claim("b")), at(0))
+    metrics.holds_lease(False)
+    metrics.holds_lease(True)
+    metrics.seen(a_snapshot(a_ready_claim("a", 90)), at(95))
+    for result in ("ready", "failed", "withdrawn"):
+        assert value(metrics, "plimsoll_nodeclaims_finished_total", result=result) == 0
+
+
 def test_metrics_are_served_while_the_controller_runs() -> None:
     snapshot: Snapshot = a_snapshot()
     with hold_port() as held:
@@ -183,6 +212,10 @@ def test_metrics_are_served_while_the_controller_runs() -> None:
 def test_without_a_port_nothing_is_served() -> None:
     with serving("127.0.0.1", None) as service:
         assert service.completed(RoundResult(a_snapshot(), None, Outcome()))
+
+
+def _gauges(metrics: Metrics) -> list[Any]:
+    return [sample for each in metrics.registry.collect() if each.type == "gauge" for sample in each.samples]
 
 
 def _names() -> set[str]:
