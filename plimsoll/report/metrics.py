@@ -7,7 +7,7 @@ from typing import Final
 
 from prometheus_client import Counter, Gauge, Histogram
 
-from plimsoll.labels import NODEPOOL
+from plimsoll.labels import NODEPOOL, WORKSPACE
 from plimsoll.model import DemandRef, ObjectKey, Plan, SignalReason, Snapshot
 from plimsoll.model.api import ClaimStage, DemandPhase, GPUDemandStatus
 from plimsoll.model.cluster import Pod
@@ -99,6 +99,8 @@ class Metrics:
         """NodeClaims that are not Ready yet, by UID; None before the first snapshot, which counts nothing."""
         self._counted: set[str] = set()
         """UIDs of NodeClaims that are already counted."""
+        self._provisioned: set[str] = set()
+        """Label values of `_provision`."""
         self._pending_triggers: dict[str, Pod] | None = None
         self._deleted: set[str] = set()
         """UIDs of NodeClaims that Plans deleted."""
@@ -138,6 +140,9 @@ class Metrics:
         """Counts the changes since the last snapshot."""
         self._capacity.seen(snapshot)
         self._count_claims(snapshot, now)
+        for pool in self._provisioned - {"", *(each.name for each in snapshot.node_pools)}:
+            self._provision.remove(pool)
+            self._provisioned.remove(pool)
         self._count_triggers(snapshot, now)
 
     def planned(self, plan: Plan, seconds: float, now: datetime) -> None:
@@ -212,7 +217,10 @@ class Metrics:
             return
         for uid in ready - self._counted:
             claim = existing[uid]
-            self._provision.labels(claim.labels.get(NODEPOOL, "")).observe(_seconds_until_ready(claim))
+            # Each Workspace may have a NodePool of its own, with a name of its own: one series for all of these.
+            pool = "" if WORKSPACE in claim.labels else claim.labels.get(NODEPOOL, "")
+            self._provision.labels(pool).observe(_seconds_until_ready(claim))
+            self._provisioned.add(pool)
             self._finish("ready", uid)
         for uid in sold_out - self._counted:
             self._finish("failed", uid)

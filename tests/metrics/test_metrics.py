@@ -16,10 +16,11 @@ from plimsoll.cli.controller import serving
 from plimsoll.components import alert_rules
 from plimsoll.components.specs import MonitoringSpec
 from plimsoll.errors import PlimsollError
+from plimsoll.labels import NODEPOOL, WORKSPACE
 from plimsoll.loop import RoundResult
 from plimsoll.model import Change, Deletion, DemandRef, GateRemoval, ObjectKey, Plan, Snapshot
 from plimsoll.model.api import ClaimStage, DemandClaim, DemandPhase, DemandReport, GPUDemandStatus, WorkspaceRef
-from plimsoll.model.karpenter import NodeClaim
+from plimsoll.model.karpenter import NodeClaim, NodePool
 from plimsoll.plan import plan as make_plan
 from plimsoll.plan import validate
 from plimsoll.report import Metrics
@@ -64,6 +65,40 @@ def test_ready_claims_count_with_their_duration() -> None:
     assert value(metrics, "plimsoll_nodeclaims_finished_total", result="ready") == 1
     assert value(metrics, "plimsoll_nodeclaim_provision_duration_seconds_sum", node_pool="") == 90
     assert value(metrics, "plimsoll_scaling_success_rate") == 1
+
+
+def of_pool(claim: NodeClaim, pool: str, **owner: str) -> NodeClaim:
+    return claim.model_copy(update={"labels": {**owner, NODEPOOL: pool}})
+
+
+def pools_with_durations(metrics: Metrics) -> set[str]:
+    return {
+        sample.labels["node_pool"]
+        for each in metrics.registry.collect()
+        for sample in each.samples
+        if sample.name == "plimsoll_nodeclaim_provision_duration_seconds_count"
+    }
+
+
+def test_the_durations_of_a_node_pool_end_with_it() -> None:
+    pool = NodePool.read({"metadata": {"name": "gpu"}})
+    metrics = Metrics()
+    metrics.seen(a_snapshot(pool), at(0))
+    metrics.seen(a_snapshot(pool, of_pool(a_ready_claim("a", 90), "gpu")), at(95))
+    assert pools_with_durations(metrics) == {"gpu"}
+    metrics.seen(a_snapshot(), at(99))
+    assert pools_with_durations(metrics) == set()
+
+
+def test_the_node_pools_of_workspaces_are_one_series() -> None:
+    """The provisioner static-nodepool gives each Workspace a NodePool with a name of its own."""
+    pools = [NodePool.read({"metadata": {"name": name}}) for name in ("ws-1", "ws-2")]
+    owned = [of_pool(a_ready_claim(pool.name, 90), pool.name, **{WORKSPACE: pool.name}) for pool in pools]
+    metrics = Metrics()
+    metrics.seen(a_snapshot(*pools), at(0))
+    metrics.seen(a_snapshot(*pools, *owned), at(95))
+    assert pools_with_durations(metrics) == {""}
+    assert value(metrics, "plimsoll_nodeclaim_provision_duration_seconds_count", node_pool="") == 2
 
 
 def test_claims_deleted_before_they_are_ready_count_as_failed() -> None:
