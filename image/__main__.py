@@ -35,7 +35,10 @@ def main() -> int:
         with tempfile.TemporaryDirectory(dir=out, prefix="context-") as folder:
             context = Path(folder)
             make_context(context, options.python, options.provider, options.uv)
-            base = _base(out, options.builder) if options.base == DEBIAN else options.base
+            base = options.base
+            if base == DEBIAN:
+                with tempfile.TemporaryDirectory(dir=out, prefix="base-") as made:
+                    base = _base(Path(made), options.builder)
             _build(context, base, options)
         _write(out, options)
     except PlimsollError as error:
@@ -65,8 +68,8 @@ def _needs(base: str, builder: str) -> list[str]:
     return [builder, "go", *(["mmdebstrap"] if base == DEBIAN else [])]
 
 
-def _base(out: Path, builder: str) -> str:
-    archive = make_base(out)
+def _base(folder: Path, builder: str) -> str:
+    archive = make_base(folder)
     if builder != "buildah":
         run([builder, "import", str(archive), _LOCAL])
         return _LOCAL

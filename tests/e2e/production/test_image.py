@@ -44,7 +44,7 @@ def buildah(*arguments: str) -> str:
 
 @pytest.fixture(scope="module")
 def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The image's name in buildah's store. Earlier downloads are used again."""
+    """The image's name in buildah's store."""
     out = CHECKOUT / "build" / "image"
     tag = "localhost/plimsoll-tested:latest"
     command = [sys.executable, "-m", "image", "--provider", "attached", "--tag", tag, "--out", str(out)]
@@ -200,6 +200,12 @@ def test_pods_of_the_controller_are_admitted_under_pod_security_restricted(clust
     )
     assert len(pods) == 2
     assert cluster.get("policy/v1", "PodDisruptionBudget", "plimsoll-controller", "plimsoll-system")
+
+
+def test_it_trusts_certificates_and_has_no_package_manager(root: Path) -> None:
+    assert (root / "etc/ssl/certs/ca-certificates.crt").stat().st_size
+    assert "plimsoll:x:65532" in (root / "etc/passwd").read_text()
+    assert not [*root.glob("usr/*bin/dpkg*"), *root.glob("usr/bin/apt*")]
 
 
 def test_it_contains_its_sbom_and_labels(root: Path) -> None:
