@@ -34,14 +34,18 @@ def make_context(folder: Path, python: str, provider: str, uv: str) -> None:
     run([*install, "--require-hashes", "--requirements", str(requirements)])
     run([uv, "build", "--quiet", "--wheel", "--out-dir", str(folder / "wheel"), str(CHECKOUT)])
     run([*install, "--no-deps", *map(str, (folder / "wheel").glob("*.whl"))])
-    _programs(folder / "bin", site)
+    copy_programs(folder / "bin", site)
     _plugin(folder / "pulumi-home", folder / "bin" / "pulumi", provider)
     _prune(site)
     write_sbom(folder / "sbom.cdx.json", site, [folder / "bin" / name for name in PULUMI])
 
 
-def _programs(into: Path, site: Path) -> None:
-    Installation(missing_programs(find_programs(list(PULUMI)))).run()
+def copy_programs(into: Path, site: Path) -> None:
+    """Makes the folder of programs: Pulumi's, which are built, whatever is on PATH, and dumb-init out of `site`.
+
+    Raises PlimsollError where they cannot be built.
+    """
+    Installation(missing_programs(find_programs(PULUMI, on_path=False))).run()
     into.mkdir()
     for name in PULUMI:
         for program in part(name).cached.glob(f"{name}*"):

@@ -128,14 +128,15 @@ class Installation:
         progress.step = "built"
 
 
-def find_programs(names: Iterable[str] | None = None) -> list[Found]:
+def find_programs(names: Iterable[str] | None = None, *, on_path: bool = True) -> list[Found]:
     """The programs and files of the parts with these names, and where they come from.
 
-    By default the parts of a sandbox with Karpenter and without Trainer.
+    By default the parts of a sandbox with Karpenter and without Trainer. With `on_path=False`, all are those that are
+    pinned: PATH is not searched.
 
     Raises PlimsollError for an unknown part.
     """
-    return [found for part in _chosen(names) for found in _find(part)]
+    return [found for part in _chosen(names) for found in _find(part, on_path=on_path)]
 
 
 def _chosen(names: Iterable[str] | None) -> list[Part]:
@@ -147,13 +148,13 @@ def _chosen(names: Iterable[str] | None) -> list[Part]:
     return [known[n] for n in wanted]
 
 
-def _find(part: Part) -> list[Found]:
+def _find(part: Part, *, on_path: bool) -> list[Found]:
     found = []
     for program in part.programs:
         cached = part.cached / program.name
-        on_path = _on_path(part, program)
-        if on_path is not None:
-            found.append(Found(part, program.name, "path", on_path, program.folder, program))
+        installed = _on_path(part, program) if on_path else None
+        if installed is not None:
+            found.append(Found(part, program.name, "path", installed, program.folder, program))
         elif cached.exists():
             found.append(Found(part, program.name, "cache", cached, program.folder, program))
         else:
