@@ -68,7 +68,8 @@ def node_claims_finding(every: Sequence[NodeClaim], needed: int, attempts: Attem
             f"{ready} of {counted(needed, 'NodeClaim')} ready; {text}; {_next_try(attempts, now)}",
         )
     interrupted = sorted(claim.node_name or claim.name for claim in every if claim.interrupted)
-    if interrupted:
+    # A late NodeClaim that Plimsoll deletes looks like an interrupted one.
+    if interrupted and attempts.record.reason != Failed.LATE:
         return Finding(
             False,
             ConditionReason.SPOT_INTERRUPTED,

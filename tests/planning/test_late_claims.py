@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.labels import NODEPOOL
+from plimsoll.labels import CAPACITY_TYPE, NODEPOOL
 from plimsoll.model import Plan, Snapshot
 from plimsoll.model.api import Workspace, WorkspaceStatus
 from plimsoll.model.karpenter import ClaimEvent, NodeClaim
@@ -201,6 +201,24 @@ def test_a_ready_node_without_gpus_is_late_from_the_recorded_time() -> None:
     found, seen = round_of(snapshot, at(day + 601))
     assert names(found)[1] == ["c"]
     assert "shows no GPUs after 10 min (node n has no allocatable nvidia.com/gpu)" in text(seen)[1]
+
+
+def test_late_spot_nodes_that_are_being_deleted_are_no_interruption() -> None:
+    claims = [claim(each, node=f"n-{each}", Launched="True", Initialized="True", Ready="True") for each in ("a", "b")]
+    spot = [each.model_copy(update={"labels": each.labels | {CAPACITY_TYPE: "spot"}}) for each in claims]
+    nodes = [a_node(each.node_name, None, allocatable=0, instance_type=NC24) for each in claims]
+    _, snapshot = round_of(a_cluster(wanting(2), *spot, *nodes), at(0))
+    found, snapshot = round_of(snapshot, at(601))
+    assert names(found)[1] == ["a", "b"]
+    going = tuple(each.model_copy(update={"deletion_timestamp": _text(602)}) for each in spot)
+    assert all(each.interrupted for each in going)
+
+    _, snapshot = round_of(snapshot.model_copy(update={"node_claims": going, "nodes": ()}), at(605))
+
+    reason, message = text(snapshot)
+    assert reason == "NodeClaimLate"
+    assert "NodeClaim a shows no GPUs after 10 min" in message
+    assert "try 2 at" in message
 
 
 def test_a_node_without_gpus_of_a_static_pool_is_deleted_with_back_off() -> None:
