@@ -54,8 +54,9 @@ def relabel(stage: Stage) -> str:
 def check_policy(stage: Stage) -> str:
     """An instance type without auto-provisioning: the pack refuses the program before anything is applied."""
     stage.run("pulumi", "stack", "init", "sandbox-wrong")
-    said = stage.run(
-        "pulumi", "preview", "--stack", "sandbox-wrong", "--policy-pack", str(PROJECT / "policies"), expect=None
+    said = stage.refused(
+        *("pulumi", "preview", "--stack", "sandbox-wrong", "--policy-pack", str(PROJECT / "policies")),
+        by="workspace-instance-type-in-stack",
     )
     violations = [line.strip() for line in said.splitlines() if line.strip().startswith("Workspace default/phi")]
     return "\n".join(["pulumi preview --policy-pack policies: refused", *violations])

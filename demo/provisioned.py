@@ -1,7 +1,9 @@
 """Nodes that Karpenter launches: missing ones are created, those no longer needed are deleted."""
 
+import json
+
 from demo.byo import NAMESPACE
-from demo.stage import Stage, declare
+from demo.stage import CommandFailedError, Stage, declare
 
 
 def declare_environment(stage: Stage) -> str:
@@ -40,16 +42,28 @@ def scale_down(stage: Stage) -> str:
 
 def refuse_destroy(stage: Stage) -> str:
     """Runs `pulumi destroy` of the foundation while capacity exists; it is refused."""
-    said = stage.run("pulumi", "destroy", "--yes", "--skip-preview", "--stack", "sandbox-nap-foundation", expect=None)
-    reasons = [line.strip() for line in said.splitlines() if "plimsoll destroy" in line]
-    reason = reasons[0].partition("denied request: ")[2] if reasons else ""
+    stack, denied = "sandbox-nap-foundation", "denied request: "
+    before = _declared(stage, stack)
+    said = stage.refused("pulumi", "destroy", "--yes", "--skip-preview", "--stack", stack, by=denied)
+    deleted = before - _declared(stage, stack)
+    if deleted:
+        raise CommandFailedError(f"Deleted in spite of the refusal: {', '.join(sorted(deleted))}")
+    reason = next(line for line in said.splitlines() if denied in line).partition(denied)[2].strip()
     return f"refused, nothing is deleted\n{reason}"
 
 
 def destroy(stage: Stage) -> str:
     stage.run("plimsoll", "destroy", "--yes")
     left = stage.run("kubectl", "get", "nodeclaims", "--no-headers", "--ignore-not-found").strip()
-    return f"NodeClaims left: {left or 'none'}"
+    if left:
+        raise CommandFailedError(f"NodeClaims are left after `plimsoll destroy`:\n{left}")
+    return "NodeClaims left: none"
+
+
+def _declared(stage: Stage, stack: str) -> set[str]:
+    """The URNs of what the stack's state has."""
+    state = json.loads(stage.run("pulumi", "stack", "export", "--stack", stack))
+    return {each["urn"] for each in state["deployment"]["resources"]}
 
 
 def _claims(stage: Stage) -> dict[str, str]:

@@ -62,6 +62,19 @@ class Stage:
             )
         return done.stdout
 
+    def refused(self, *command: str, by: str) -> str:
+        """Runs a command that must fail with `by` in what it prints, which it returns.
+
+        Raises CommandFailedError if it ends with 0, or fails for another reason.
+        """
+        said = self.run(*command, expect=None)
+        if by not in said:
+            raise CommandFailedError(
+                f"`{' '.join(command)}` failed, but not with {by!r}:\n{said[-3000:]}",
+                f"the whole log is in {self.log}",
+            )
+        return said
+
     @contextmanager
     def controller(self) -> Iterator[None]:
         """`plimsoll run` beside the block, as the controller's account; stopped on leaving."""
