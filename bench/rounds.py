@@ -6,9 +6,9 @@
 PODS.csv is a trace of the openb family; without it, the default trace is used if it is in ../shared/data/openb. Its
 first shares are created in a new sandbox and marked Unschedulable while demand is only reported; then the Environment's
 provisioner becomes `trigger-pod`. Time is measured from then until every planned node is requested by a trigger pod
-that is marked Unschedulable. Requests are counted by the apiserver, without watches and renewals of the Lease. Nothing
-creates nodes, so only the requests are measured. For comparison: KAI's node-scale-adjuster with the same pods on 2
-cores, where nodes count as created instantly.
+that is marked Unschedulable. The creation of the pods and their first plan are not included. Requests are counted by
+the apiserver, without watches and renewals of the Lease. Nothing creates nodes, so only the requests are measured. For
+comparison: KAI's node-scale-adjuster with the same pods on 2 cores, where nodes count as created instantly.
 
 `--type` is the one instance type of the NodePool, of those that Plimsoll knows. Its GPUs, CPU and memory determine the
 number of nodes, and so of triggers and requests. The default has 8 GPUs and 192 CPUs.
