@@ -31,14 +31,14 @@ class PlannedCost:
 
 class _Nodes(NamedTuple):
     types: tuple[str, ...]
-    count: int
+    number: int
     """Below 0 where nodes are released."""
 
 
 def planned_cost(plan: Plan, snapshot: Snapshot, prices: Prices) -> PlannedCost:
     """The sum over all operations of the Plan."""
-    operations = (*plan.creations, *plan.updates, *plan.deletions)
-    changes = [nodes for each in operations if (nodes := _change(each, snapshot)) is not None and nodes.count]
+    operations: tuple[Change | Deletion, ...] = (*plan.creations, *plan.updates, *plan.deletions)
+    changes = [nodes for each in operations if (nodes := _change(each, snapshot)) is not None and nodes.number]
     found = [_price(each, prices) for each in changes]
     known = [each for each in found if each is not None]
     return PlannedCost(
@@ -57,7 +57,7 @@ def operation_price(operation: Change | Deletion, snapshot: Snapshot, prices: Pr
 
 def _price(nodes: _Nodes, prices: Prices) -> float | None:
     price = prices.cheapest(nodes.types)
-    return None if price is None else price * nodes.count
+    return None if price is None else price * nodes.number
 
 
 def _change(operation: Change | Deletion, snapshot: Snapshot) -> _Nodes | None:
@@ -65,7 +65,7 @@ def _change(operation: Change | Deletion, snapshot: Snapshot) -> _Nodes | None:
     if isinstance(operation, Deletion):
         return _released(operation, snapshot)
     nodes = _nodes_of(operation.manifest)
-    return None if nodes is None else nodes._replace(count=nodes.count - _count_before(operation, snapshot))
+    return None if nodes is None else nodes._replace(number=nodes.number - _count_before(operation, snapshot))
 
 
 def _nodes_of(manifest: Mapping[str, Any]) -> _Nodes | None:

@@ -28,10 +28,10 @@ def test_values_up_to_a_depth_are_read_and_deeper_ones_are_null(branches: list[t
     """The list of the branches is one level. A branch of depth 3 is `[[[name]]]`, or objects with one key."""
     text = b"[" + b",".join(nested(depth, objects, name) for depth, objects in branches) + b"]"
     deep = any(depth >= 1_024 for depth, _ in branches)
-    for branch, (depth, objects) in zip(parse_json(text), branches, strict=True):
+    for branch, (depth, _) in zip(parse_json(text), branches, strict=True):
         levels = 0
         while isinstance(branch, dict | list):
-            [branch] = branch.values() if objects else branch  # noqa: PLW2901
+            [branch] = branch.values() if isinstance(branch, dict) else branch  # noqa: PLW2901
             levels += 1
         cut = deep and depth > KEPT - 1
         assert (levels, branch) == ((KEPT - 1, None) if cut else (depth, name))
