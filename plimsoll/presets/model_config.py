@@ -105,15 +105,15 @@ def _rope_factor(text: Mapping[str, Any]) -> float | None:
     """By what RoPE scaling multiplies the maximum length; None if it does not."""
     if "gemma3" in str(text.get("model_type")):
         return None
-    given = next((text[name] for name in _ROPE if isinstance(text.get(name), Mapping)), {})
+    given: Mapping[str, Any] = next((text[name] for name in _ROPE if isinstance(text.get(name), Mapping)), {})
     # One entry, or one for each type of layers.
     nested = [each for each in given.values() if isinstance(each, Mapping)]
     found = None
     for entry in nested or [given]:
-        kind = next((entry[name] for name in _ROPE_TYPE if name in entry), "default")
-        factor = entry.get("factor")
-        known = isinstance(factor, int | float) and not isinstance(factor, bool) and 1 <= factor <= 10**6
-        if kind not in _NOT_LONGER and known:
+        kind, factor = next((entry[name] for name in _ROPE_TYPE if name in entry), "default"), entry.get("factor")
+        if str(kind) in _NOT_LONGER or isinstance(factor, bool) or not isinstance(factor, int | float):
+            continue
+        if 1 <= factor <= 10**6:
             found = float(factor)
     return found
 

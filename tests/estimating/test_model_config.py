@@ -95,6 +95,7 @@ def rope(kind: str | None = "linear", factor: Any = 4.0) -> dict[str, Any]:
         ({"rope_scaling": rope("longrope", None)}, 16384),
         ({"rope_scaling": rope("linear", "4")}, 16384),
         ({"rope_scaling": rope(None)}, 16384),
+        ({"rope_scaling": {"rope_type": ["linear"], "factor": 1e300}}, 16384),
         ({"rope_scaling": rope(), "model_type": "gemma3_text"}, 16384),
     ],
 )
