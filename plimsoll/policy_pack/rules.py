@@ -14,7 +14,7 @@ from pulumi_policy import (
     StackValidationPolicy,
 )
 
-from plimsoll.model.api import Policies
+from plimsoll.model.api import Policies, RuleSetting
 from plimsoll.model.meta import Finding, Severity
 from plimsoll.policy import (
     EXPIRED,
@@ -96,14 +96,7 @@ def _stack_findings(
     rule: Rule, manifests: list[dict[str, Any]], config: Mapping[str, Any], day: datetime.date
 ) -> Iterator[tuple[int | None, Finding]]:
     environment = environment_of(manifests)
-    declared = _declared(environment)
-    configured = policies_of(rule, config)
-    settings = declared.model_copy(
-        update={
-            "rules": {**declared.rules, **(configured.rules if config else {})},
-            "exemptions": (*declared.exemptions, *configured.exemptions),
-        }
-    )
+    settings = _merged(rule, _declared(environment), policies_of(rule, config))
     context = PolicyContext.of(environment, Queues.of(manifests))
     yield from Checker(context, _only(rule, settings), day).check(manifests).findings
 
@@ -112,13 +105,24 @@ def _declared(environment: Manifest | None) -> Policies:
     return Policies.model_validate(section(environment or {}, "policies"))
 
 
+def _merged(rule: Rule, declared: Policies, configured: Policies) -> Policies:
+    """What the Environment declares; an option that is configured replaces the declared one."""
+    setting = declared.rules.get(rule.id, RuleSetting())
+    options = {**setting.options, **configured.rules[rule.id].options}
+    return declared.model_copy(
+        update={
+            "rules": {**declared.rules, rule.id: setting.model_copy(update={"options": options})},
+            "exemptions": (*declared.exemptions, *configured.exemptions),
+        }
+    )
+
+
 def _only(rule: Rule, settings: Policies) -> Policies:
     """With every other rule off."""
-    kept = settings.rules.get(rule.id)
     others = {name: {"severity": "off"} for name in RULES if name != rule.id}
     exemptions = [each.manifest() for each in settings.exemptions if rule.id in (each.rule, EXPIRED)]
     # The pack runs a rule that is off by itself only where its configuration asks for it.
-    rules = {**others, rule.id: {} if kept is None else kept.manifest()}
+    rules = {**others, rule.id: settings.rules[rule.id].manifest()}
     return Policies.model_validate({"rules": rules, "exemptions": exemptions})
 
 

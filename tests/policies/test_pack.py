@@ -82,6 +82,34 @@ def test_a_stack_is_checked_with_the_settings_of_its_environment() -> None:
     assert all(each in found for each in ("the exemption from image-tag-pinned ", "2026-06-30"))
 
 
+UNRELATED = {"exemptions": [exemption(TODAY, name="another")]}
+
+
+@pytest.mark.parametrize(
+    ("config", "exceeded"),
+    [
+        ({}, ["Queue q"]),
+        (UNRELATED, ["Queue q"]),
+        ({"environment": 3}, ["Environment e", "Queue q"]),
+        ({"queues": {"q": 4}}, []),
+    ],
+)
+def test_a_configuration_keeps_the_options_of_the_environment(config: dict[str, Any], exceeded: list[str]) -> None:
+    kind, props = an_environment("disabled")
+    props["spec"]["policies"] = {"rules": {"gpu-budget": {"options": {"queues": {"q": 1}}}}}
+    found = stack_violations("gpu-budget", (kind, props), a_deployment(a_pod_template(4, queue="q")), config=config)
+    assert sorted(each.partition(": ")[0] for each in found) == exceeded
+
+
+@pytest.mark.parametrize("config", [{}, UNRELATED, {"queues": {"q": 1}}])
+def test_a_configuration_keeps_the_severity_of_the_environment(config: dict[str, Any]) -> None:
+    kind, props = an_environment("disabled")
+    props["spec"]["policies"] = {"rules": {"gpu-budget": {"severity": "off", "options": {"queues": {"q": 1}}}}}
+    assert (
+        stack_violations("gpu-budget", (kind, props), a_deployment(a_pod_template(4, queue="q")), config=config) == []
+    )
+
+
 def a_chart(version: str | None) -> Resource:
     return "kubernetes:helm.sh/v4:Chart", {"chart": "gpu-operator", "version": version}
 

@@ -39,7 +39,7 @@ from plimsoll.model.api.gpu_demand import (
 )
 from plimsoll.model.api.model_hub import MODELS_NAME, MODELS_NAMESPACE, ModelHub, models_config_map, models_of
 from plimsoll.model.api.model_parameters import DeclaredPreset, ModelParameters
-from plimsoll.model.api.policies import Exemption, Policies
+from plimsoll.model.api.policies import Exemption, Policies, RuleSetting
 from plimsoll.model.api.policy_config import PolicyConfig
 from plimsoll.model.api.provisioning import PendingClaim, Provisioning
 from plimsoll.model.api.shared_devices import NOT_SHARED, DeviceSharing, SharedDevices
@@ -174,6 +174,7 @@ __all__ = [
     "Provisioner",
     "Provisioning",
     "Resource",
+    "RuleSetting",
     "ServiceSettings",
     "SharedDevices",
     "TriggerNamespace",
