@@ -21,7 +21,8 @@ class PodTemplate(NamedTuple):
     metadata: Mapping[str, Any]
     spec: Mapping[str, Any]
     copies: int = 1
-    """Pods of the template: the product of `replicas`, `parallelism` and group size of everything that contains it."""
+    """Pods of the template that run at once: the product of `replicas`, `parallelism` (at most `completions`) and the
+    group's size of everything that contains it."""
 
     @property
     def labels(self) -> Mapping[str, Any]:
@@ -73,9 +74,8 @@ def count_of(value: Any, otherwise: int) -> int:
 
 
 def _templates(value: Mapping[str, Any], path: str, copies: int) -> Iterator[PodTemplate]:
-    copies *= count_of(value.get("replicas"), 1) * count_of(value.get("parallelism"), 1)
-    if "workerTemplate" in value:
-        copies *= count_of(value.get("size"), 1)
+    parallel = count_of(value.get("parallelism"), 1)
+    copies *= count_of(value.get("replicas"), 1) * min(parallel, count_of(value.get("completions"), parallel))
     spec = section(value, "spec")
     if is_list(spec.get("containers")):
         yield PodTemplate(path, section(value, "metadata"), spec, copies)
@@ -83,11 +83,20 @@ def _templates(value: Mapping[str, Any], path: str, copies: int) -> Iterator[Pod
     for name, item in value.items():
         here = join(path, name)
         if isinstance(item, Mapping):
-            yield from _templates(item, here, copies)
+            yield from _templates(item, here, copies * _in_group(value, name))
         elif is_list(item):
             for number, each in enumerate(item):
                 if isinstance(each, Mapping):
                     yield from _templates(each, join(here, number), copies)
+
+
+def _in_group(group: Mapping[str, Any], template: str) -> int:
+    """Pods of a template in one group of a LeaderWorkerSet. One pod leads it, by a template of its own if there is
+    one; the others are workers."""
+    if template != "workerTemplate":
+        return 1
+    leaders = 1 if section(group, "leaderTemplate") else 0
+    return max(0, count_of(group.get("size"), 1) - leaders)
 
 
 def _is_zero(amount: Any) -> bool:

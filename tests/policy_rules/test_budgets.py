@@ -28,6 +28,12 @@ def over(*manifests: Manifest, rule: str = "gpu-budget", **options: Any) -> list
     return [each.message for each in found if each.rule == rule]
 
 
+def requested(manifest: Manifest) -> float:
+    """GPUs that an object requests in the queue team."""
+    (message,) = over(manifest, queues={"team": 0})
+    return float(figures(message)[1][0])
+
+
 def figures(message: str) -> tuple[str, list[str]]:
     """The object of a message and its numbers: amount, budget, excess."""
     subject, _, rest = message.partition(": ")
@@ -90,6 +96,51 @@ def test_every_copy_of_a_job_set_counts() -> None:
     }
     assert over(job_set, queues={"team": 6}) == []
     assert len(over(job_set, queues={"team": 5})) == 1
+
+
+@pytest.mark.parametrize(
+    ("job", "gpus"),
+    [
+        ({"parallelism": 10}, 10),
+        ({"parallelism": 10, "completions": 1}, 1),
+        ({"parallelism": 2, "completions": 10}, 2),
+        ({"completions": 10}, 1),
+    ],
+    ids=str,
+)
+def test_a_job_counts_the_pods_that_run_at_once(job: Manifest, gpus: int) -> None:
+    template = a_deployment(a_pod(gpus=1))["spec"]["template"]
+    spec = {**job, "template": template}
+    manifest = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}, "spec": spec}
+    assert requested(manifest) == gpus
+
+
+@pytest.mark.parametrize(("leader", "gpus"), [(8, 48), (0, 32), (None, 48)], ids=str)
+def test_a_group_counts_its_leader_and_its_workers(leader: int | None, gpus: int) -> None:
+    def pods(devices: int) -> Manifest:
+        template: Manifest = a_deployment(a_pod(gpus=devices))["spec"]["template"]
+        return template
+
+    group = {"size": 3, "workerTemplate": pods(8), **({} if leader is None else {"leaderTemplate": pods(leader)})}
+    manifest = {
+        "apiVersion": "leaderworkerset.x-k8s.io/v1",
+        "kind": "LeaderWorkerSet",
+        "metadata": {"name": "l"},
+        "spec": {"replicas": 2, "leaderWorkerTemplate": group},
+    }
+    assert requested(manifest) == gpus
+
+
+def test_a_workspace_on_existing_nodes_counts_each_node_of_each_replica_in_its_queue() -> None:
+    template = a_deployment(a_pod(gpus=8, labels={}))["spec"]["template"]
+    inference = {"replicas": 2, "perReplicaNodeCount": 4, "template": template}
+    workspace = {
+        "apiVersion": "plimsoll.dev/v1alpha1",
+        "kind": "Workspace",
+        "metadata": {"name": "w", "namespace": "research"},
+        "spec": {"queue": "team", "inference": inference},
+    }
+    assert requested(workspace) == 64
 
 
 def test_the_environments_own_limit_is_its_budget() -> None:

@@ -53,24 +53,25 @@ def demand(
         if training.nodes * training.gpus:
             yield Holding(Decimal(training.nodes * training.gpus), None, training.queue, of_nodes=False)
         return
+    queue = text(labels_of(manifest), QUEUE)
+    spanned = 1
     workspace = workspace_of(manifest)
     if workspace is not None:
+        queue = text(section(manifest, "spec"), "queue") or queue
+        inference = section(workspace.spec, "inference")
+        spanned = count_of(inference.get("perReplicaNodeCount"), count_of(workspace.resource.get("count"), 1))
         kind = prices.catalog.lookup(text(workspace.resource, "instanceType"))
         if kind is not None:
-            inference = section(workspace.spec, "inference")
             replicas = count_of(inference.get("replicas"), count_of(section(manifest, "spec").get("replicas"), 1))
-            nodes = replicas * count_of(
-                inference.get("perReplicaNodeCount"), count_of(workspace.resource.get("count"), 1)
-            )
-            queue = text(section(manifest, "spec"), "queue")
+            nodes = replicas * spanned
             yield Holding(Decimal(kind.gpus * nodes), prices.of(kind, nodes), queue)
             return
     if is_capacity_pod(manifest):
         return
     for template in pod_templates(manifest):
-        gpus = _gpus(template, resource) * template.copies
+        gpus = _gpus(template, resource) * template.copies * spanned
         if gpus:
-            yield Holding(gpus, None, text(labels_of(manifest), QUEUE) or template.queue, of_nodes=False)
+            yield Holding(gpus, None, queue or template.queue, of_nodes=False)
 
 
 def supply(manifest: Manifest, prices: Prices, resource: str = GPU_RESOURCE) -> Iterator[Holding]:
