@@ -15,6 +15,7 @@ from plimsoll.errors import PlimsollError
 from plimsoll.kube import Object, id_of, kind_of, metadata_of, name_of, namespace_of
 from plimsoll.provider.session import Session
 from plimsoll.provider.values import Asset, Properties, Secret, plain, secret_texts
+from plimsoll.yaml_text import YamlLoader
 
 _SECONDS: Final = 300.0
 _REFUSED: Final = ("postRenderer", "keyring", "includeHooks")
@@ -117,7 +118,7 @@ class Chart:
 
     def _parse(self, text: str, session: Session) -> Iterator[Object]:
         try:
-            documents = [document for document in yaml.load_all(text, _Loader) if document]
+            documents = [document for document in yaml.load_all(text, YamlLoader) if document]
         except yaml.YAMLError as error:
             raise ChartError(f"chart {self.release}: its output is no YAML: {error}") from None
         pending: list[Any] = documents[::-1]
@@ -137,16 +138,6 @@ class Chart:
             if not namespace_of(obj) and session.objects.is_namespaced(kind):
                 obj["metadata"]["namespace"] = self.namespace
             yield _hide(obj, self.secrets) if self.secrets else obj
-
-
-class _Loader(yaml.CSafeLoader):
-    """YAML as Kubernetes reads it: dates are strings."""
-
-
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-    for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
-}
 
 
 def _hide(value: Any, secrets: frozenset[str]) -> Any:

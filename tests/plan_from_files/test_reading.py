@@ -12,7 +12,7 @@ import yaml
 
 from plimsoll.labels import INSTANCE_TYPE
 from plimsoll.model import Snapshot
-from plimsoll.observe.files import ManifestError, snapshot_from_files
+from plimsoll.observe.files import ManifestError, read_documents, snapshot_from_files
 from plimsoll.plan.demand import DemandPlanner
 
 NODE: dict[str, Any] = {
@@ -118,6 +118,36 @@ def test_other_kinds_are_skipped_with_one_warning_each(tmp_path: Path) -> None:
     assert any("2 of kind ConfigMap" in warning for warning in snapshot.warnings)
     assert any("kaito.sh/v1beta1" in warning for warning in snapshot.warnings)
     assert snapshot.workspaces == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        *(
+            (text, text)
+            for text in ("=", "10:20", "1:30.5", "2024-01-01", "truE", "._5", "_1", "1e", "0o", "0o8", "0b2")
+        ),
+        *((text, True) for text in ("yes", "On", "TRUE", "y", "Y")),
+        *((text, False) for text in ("no", "Off", "False", "n", "N")),
+        *((text, 15) for text in ("15", "+15", "0o17", "017", "0xF", "0b1111", "1_5", "0_17")),
+        *((text, -8) for text in ("-8", "-08", "-0o10", "-0x8", "-0b1000")),
+        *((text, 1000) for text in ("1e3", "1E3", "1.e3", "1_000.0", "10e+2")),
+        *((text, 0.5) for text in (".5", "+.5", "0.5", "5e-1")),
+        ("!!str 10", "10"),
+    ],
+)
+def test_a_value_is_read_as_kubernetes_reads_it(tmp_path: Path, text: str, value: Any) -> None:
+    (tmp_path / "file.yaml").write_text(f"a: {text}")
+    (document,) = read_documents([str(tmp_path / "file.yaml")])
+    read = document.value["a"]
+    assert read == value
+    assert isinstance(read, bool | str) is isinstance(value, bool | str)
+
+
+def test_merged_keys_are_fields(tmp_path: Path) -> None:
+    (tmp_path / "file.yaml").write_text("a: &a {b: 1, c: 1}\nd: {<<: *a, c: 2}")
+    (document,) = read_documents([str(tmp_path / "file.yaml")])
+    assert document.value["d"] == {"b": 1, "c": 2}
 
 
 WRONG: list[Any] = [

@@ -109,7 +109,7 @@ def test_objects_that_are_not_read_are_named(tmp_path: Path, command: str) -> No
 
 @pytest.mark.parametrize("amount", ["many", "-3"])
 def test_an_amount_of_gpus_that_cannot_be_read_is_reported(tmp_path: Path, amount: str) -> None:
-    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}}
     node["status"] = {"allocatable": {"nvidia.com/gpu": amount}}
     (tmp_path / "node.yaml").write_text(yaml.safe_dump(node))
     done = run(f"gpus -f {tmp_path}/node.yaml", tmp_path)

@@ -90,7 +90,7 @@ def test_lists_are_unrolled_and_objects_put_in_their_namespace(rendering: Any) -
 apiVersion: v1
 kind: List
 items:
-- {apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {day: 2024-01-01}}
+- {apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {day: 2024-01-01, sign: =, ratio: 10:20}}
 - {apiVersion: v1, kind: Namespace, metadata: {name: b}}
 ---
 # nothing
@@ -101,7 +101,7 @@ X""",
         ("ConfigMap", "team"),
         ("Namespace", None),
     ]
-    assert objects[0]["data"] == {"day": "2024-01-01"}
+    assert objects[0]["data"] == {"day": "2024-01-01", "sign": "=", "ratio": "10:20"}
 
 
 def test_secret_values_reach_helm_by_its_input_alone_and_stay_secret_in_the_objects(rendering: Any) -> None:
