@@ -168,3 +168,13 @@ def test_overwriting_fields_of_others_is_a_setting() -> None:
     assert "pulumi.com/patchForce" not in by_default
     forced = manifest(declared(lambda: Queue("q", {"patch_force": True})), "Queue")["metadata"]["annotations"]
     assert forced["pulumi.com/patchForce"] == "true"
+
+
+def test_empty_values_of_labels_and_annotations_are_written() -> None:
+    empty: Any = {"node-role.kubernetes.io/gpu": ""}
+    pool = manifest(declared(lambda: NodePool("gpu", {**KWOK, "labels": empty, "annotations": empty})), "NodePool")
+    assert pool["spec"]["template"]["metadata"] == {"labels": empty, "annotations": empty}
+    bare = manifest(declared(lambda: NodePool("gpu", {**KWOK, "labels": {}})), "NodePool")
+    assert "metadata" not in bare["spec"]["template"]
+    foundation = declared(lambda: Foundation("plimsoll", {"labels": empty}))
+    assert manifest(foundation, "Namespace", "plimsoll-system")["metadata"]["labels"] == empty

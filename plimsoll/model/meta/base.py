@@ -66,9 +66,10 @@ class Declared(BaseModel):
         return self.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude_none=True)
 
     def complete_manifest(self) -> dict[str, Any]:
-        """The fields that are set, and defaults of the others; empty values are left out."""
-        manifest = _without_empty(self.model_dump(mode="json", by_alias=True))
-        return manifest if isinstance(manifest, dict) else {}
+        """The fields that are set, and defaults of the others; empty fields are left out. Maps such as labels
+        stay as they are, because a label may have an empty value."""
+        manifest: dict[str, Any] = _complete(self, self.model_dump(mode="json", by_alias=True))
+        return manifest
 
 
 class Described(Declared):
@@ -127,13 +128,15 @@ class ObservedObject(Observed):
         return (self.namespace, self.name)
 
 
-def _without_empty(value: Any) -> Any:
-    if isinstance(value, dict):
-        kept = ((key, _without_empty(item)) for key, item in value.items())
-        return {key: item for key, item in kept if item not in (None, "", [], {})}
-    if isinstance(value, list):
-        return [_without_empty(item) for item in value]
-    return value
+def _complete(value: Any, written: Any) -> Any:
+    """What is written of a value, without the empty fields of declared values."""
+    if isinstance(value, Declared):
+        fields = zip(type(value).model_fields, written.items(), strict=True)
+        found = ((key, _complete(getattr(value, name), item)) for name, (key, item) in fields)
+        return {key: item for key, item in found if item not in (None, "", [], {})}
+    if isinstance(value, tuple):
+        return [_complete(*each) for each in zip(value, written, strict=True)]
+    return written
 
 
 def identify(manifest: Mapping[str, Any]) -> str:
