@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from plimsoll.components.specs import definitions, environment_definition, structural, workspace_definition
+from plimsoll.model.api import EnvironmentSpec, WorkspaceSpec
 from plimsoll.model.meta import Declared, Described
 
 FORBIDDEN = {"$ref", "$defs", "definitions", "anyOf", "oneOf", "allOf", "const", "title", "default", "examples"}
@@ -122,3 +123,33 @@ def test_a_field_of_two_types_is_refused() -> None:
 
     with pytest.raises(ValueError, match="no single type"):
         structural(Loose)
+
+
+def spec_of(inference: dict[str, Any]) -> Any:
+    return WorkspaceSpec.model_validate({"inference": {"preset": {"name": "phi-4"}, **inference}}).inference
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *(("replicas", each) for each in ("3", True, "3.0", 2.5)),
+        *(("gpuMemoryGiB", each) for each in ("80", True)),
+        *(("stableIdentity", each) for each in ("yes", "true", 1, 0)),
+    ],
+)
+def test_a_value_of_another_type_is_refused_as_by_the_schema(field: str, value: Any) -> None:
+    with pytest.raises(ValidationError, match=field):
+        spec_of({field: value})
+
+
+@pytest.mark.parametrize(("value", "read"), [(3, 3), (3.0, 3)])
+def test_a_whole_number_may_be_written_with_a_point(value: float, read: int) -> None:
+    assert spec_of({"replicas": value, "gpuMemoryGiB": 80}).replicas == read
+
+
+@pytest.mark.parametrize("price", ["32.5", True])
+def test_a_value_in_a_map_is_of_its_type(price: Any) -> None:
+    with pytest.raises(ValidationError, match=r"p4d\.24xlarge: must be a number"):
+        EnvironmentSpec.model_validate({"catalog": {"prices": {"p4d.24xlarge": price}}})
+    known = EnvironmentSpec.model_validate({"catalog": {"prices": {"p4d.24xlarge": 32}}})
+    assert known.catalog.prices == {"p4d.24xlarge": 32.0}

@@ -45,7 +45,7 @@ IMMENSE_NODE = """
 apiVersion: v1
 kind: Node
 metadata:
-  name: n
+  name: n1
   labels: {nvidia.com/gpu.product: NVIDIA-L4, nvidia.com/gpu.count: "1", nvidia.com/gpu.memory: "23034"}
 status: {allocatable: {nvidia.com/gpu: "1", cpu: "1e99", memory: "1e99", pods: "110"}}
 """
@@ -61,13 +61,13 @@ spec:
 ---
 apiVersion: v1
 kind: Node
-metadata: {name: n, labels: {karpenter.sh/nodepool: halves, node.kubernetes.io/instance-type: g5.12xlarge}}
+metadata: {name: n1, labels: {karpenter.sh/nodepool: halves, node.kubernetes.io/instance-type: g5.12xlarge}}
 status: {allocatable: {nvidia.com/gpu: "0", nvidia.com/gpu.shared: "16", cpu: "8", memory: 64Gi, pods: "110"}}
 ---
 apiVersion: v1
 kind: Pod
 metadata: {name: running, namespace: team}
-spec: {nodeName: n, containers: [{name: main, resources: {limits: {nvidia.com/gpu.shared: 10}}}]}
+spec: {nodeName: n1, containers: [{name: main, resources: {limits: {nvidia.com/gpu.shared: 10}}}]}
 status: {phase: Running}
 ---
 apiVersion: v1
@@ -122,7 +122,7 @@ def test_json_has_every_warning_and_what_a_pod_requests(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "annotation", ["tensor-fusion.ai/vram-request", "nvidia.com/container.main.gpu-memory.request"]
 )
-@pytest.mark.parametrize("node", ["", "n"])
+@pytest.mark.parametrize("node", ["", "n1"])
 def test_an_immense_amount_is_no_traceback(tmp_path: Path, command: str, annotation: str, node: str) -> None:
     case = CASE.replace('tensor-fusion.ai/tflops-request: "10"', f'{annotation}: "1e99"') + IMMENSE_NODE
     case = case.replace("containers: [{name: main}]", f"nodeName: '{node}', containers: [{{name: main}}]")
@@ -191,7 +191,7 @@ def test_another_kind_of_file_is_refused(tmp_path: Path) -> None:
 
 
 def test_no_demand(tmp_path: Path) -> None:
-    (tmp_path / "node.yaml").write_text("{apiVersion: v1, kind: Node, metadata: {name: n}}")
+    (tmp_path / "node.yaml").write_text("{apiVersion: v1, kind: Node, metadata: {name: n1}}")
     assert run("-f", tmp_path) == (SETTLED, "no demand\n")
 
 

@@ -294,7 +294,7 @@ def test_plan_from_files_reads_a_model(hub: Hub, tmp_path: Path) -> None:
     manifests = [
         {"apiVersion": API_VERSION, "kind": "Environment", "spec": {"modelHub": {"endpoint": hub.url}}},
         {"apiVersion": API_VERSION, "kind": "Workspace", "metadata": {"name": "law"}, "spec": workspace},
-        {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n", "labels": node}},
+        {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1", "labels": node}},
     ]
     file = tmp_path / "manifests.yaml"
     file.write_text(yaml.safe_dump_all(manifests))

@@ -12,7 +12,7 @@ from tests.builders import gpu_labels
 from tests.command import plimsoll
 from tests.queues.manifests import amounts, queue
 
-NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n", "labels": gpu_labels(count=4)}}
+NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1", "labels": gpu_labels(count=4)}}
 
 
 def a_pod(name: str, queue_name: str, gpus: int, node: str | None = None) -> dict[str, Any]:
@@ -34,7 +34,7 @@ GIVEN = yaml.safe_dump_all(
         queue("training", "research", amounts(2, 8)),
         queue("notebooks", "research", amounts(2)),
         queue("lost", "gone"),
-        a_pod("a", "training", 4, "n"),
+        a_pod("a", "training", 4, "n1"),
         a_pod("b", "notebooks", 2),
     ]
 )
@@ -101,7 +101,7 @@ def test_the_tree_for_people() -> None:
 
 def test_what_cannot_be_reclaimed_is_not_explained_by_shares_that_are_kept() -> None:
     """Training is above its fair share, but the pod is training's own."""
-    given = yaml.safe_dump_all([NODE, queue("training", gpu=amounts(2, weight=0)), *(a_pod("a", "training", 4, "n"),)])
+    given = yaml.safe_dump_all([NODE, queue("training", gpu=amounts(2, weight=0)), *(a_pod("a", "training", 4, "n1"),)])
     waiting = yaml.safe_dump(a_pod("b", "training", 1))
     last = plimsoll("queues", "-f", "-", given=f"{given}---\n{waiting}").stdout.splitlines()[-1]
     assert "nothing can be reclaimed" in last

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Final, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidatorFunctionWrapHandler, field_validator
 from pydantic.alias_generators import to_camel
 from pydantic.aliases import AliasPath
 
@@ -78,6 +78,19 @@ class Described(Declared):
     # Not for everything that is declared: to read the docstrings of a class takes about 2 ms at import.
     model_config = ConfigDict(use_attribute_docstrings=True)
 
+    @field_validator("*", mode="wrap")
+    @classmethod
+    def _of_its_type(cls, given: Any, read: ValidatorFunctionWrapHandler) -> Any:
+        """Refuses what its schema refuses and pydantic converts: a string or a boolean for a number, and a string or a
+        number for a boolean."""
+        value = read(given)
+        if isinstance(value, dict):
+            for key, item in value.items():
+                _check_type(given[key], item, f"{key}: ")
+        else:
+            _check_type(given, value)
+        return value
+
 
 class Observed(BaseModel):
     """An observed value: only the needed fields, others ignored, immutable."""
@@ -126,6 +139,13 @@ class ObservedObject(Observed):
     def key(self) -> tuple[str, str]:
         """(namespace, name)"""
         return (self.namespace, self.name)
+
+
+def _check_type(given: Any, read: Any, where: str = "") -> None:
+    if isinstance(read, bool) and not isinstance(given, bool):
+        raise ValueError(f"{where}must be true or false")
+    if isinstance(read, int | float) and isinstance(given, str | bool) and not isinstance(read, bool):
+        raise ValueError(f"{where}must be a number")
 
 
 def _complete(value: Any, written: Any) -> Any:
