@@ -17,8 +17,12 @@ _BINARY: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 _MOST_TEXTS: Final = 4096
 """Of one cache: anyone may write requests."""
 _LARGEST: Final = 2**63 - 1
-"""Larger amounts of CPU and memory count as this: anyone may write requests."""
-_QUANTITY = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))(?:([eE][+-]?\d{1,2})|(Ki|Mi|Gi|Ti|Pi|Ei|n|u|m|k|M|G|T|P|E))?")
+"""Larger amounts count as this: anyone may write requests."""
+_MOST_ZEROS: Final = 99
+"""A larger exponent counts as this: Kubernetes takes it, and its number is larger than every amount or rounded up."""
+_QUANTITY = re.compile(
+    r"([+-]?(?:\d+\.?\d*|\.\d+))(?:[eE]([+-]?\d{1,18})|(Ki|Mi|Gi|Ti|Pi|Ei|n|u|m|k|M|G|T|P|E))?", re.ASCII
+)
 
 
 def parse_quantity(text: str | int | float) -> Decimal:
@@ -26,11 +30,12 @@ def parse_quantity(text: str | int | float) -> Decimal:
 
     Raises ValueError, naming the text, where it is no quantity.
     """
-    match = _QUANTITY.fullmatch(str(text).strip())
+    match = _QUANTITY.fullmatch(str(text))
     if match is None:
         raise ValueError(f"{text!r} is not a Kubernetes quantity such as 8, 500m or 64Gi")
     number, exponent, suffix = match.groups()
-    return Decimal(number + (exponent or "")) * _SUFFIX[suffix or ""]
+    zeros = min(max(int(exponent or 0), -_MOST_ZEROS), _MOST_ZEROS)
+    return Decimal(f"{number}e{zeros}") * _SUFFIX[suffix or ""]
 
 
 def canonical_quantity(text: str | int | float) -> str:
@@ -39,7 +44,7 @@ def canonical_quantity(text: str | int | float) -> str:
     Whoever reads an object and writes it back writes it so. Raises ValueError as `parse_quantity`.
     """
     value = parse_quantity(text)
-    suffix = str(text).strip().lstrip("+-.0123456789")
+    suffix = str(text).lstrip("+-.0123456789")
     if suffix.endswith("i") and abs(value) >= 1024 and value == int(value):
         number, power = _without_factors(int(value), 1024)
         return f"{number}{_BINARY[power]}"
@@ -92,7 +97,7 @@ def _devices(text: str) -> int:
     value = parse_quantity(text)
     if value != int(value):
         raise ValueError(f"{text!r} is not a whole number of devices")
-    return int(value)
+    return min(int(value), _LARGEST)
 
 
 def _without_factors(number: int, base: int) -> tuple[int, int]:

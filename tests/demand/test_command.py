@@ -47,7 +47,7 @@ kind: Node
 metadata:
   name: n1
   labels: {nvidia.com/gpu.product: NVIDIA-L4, nvidia.com/gpu.count: "1", nvidia.com/gpu.memory: "23034"}
-status: {allocatable: {nvidia.com/gpu: "1", cpu: "1e99", memory: "1e99", pods: "110"}}
+status: {allocatable: {nvidia.com/gpu: "1", cpu: "1e99", memory: "1e99", pods: "1e99"}}
 """
 
 SHARED_CASE = """

@@ -57,6 +57,8 @@ def test_tolerations_that_every_pod_gets_do_not_distinguish_placements() -> None
         ({"operator": "DoesNotExist"}, {}, {"k": ""}),
         ({"operator": "Gt", "values": ["3"]}, {"k": "4"}, {"k": "3"}),
         ({"operator": "Lt", "values": ["3"]}, {"k": "2"}, {"k": "x"}),
+        ({"operator": "Gt", "values": ["+3"]}, {"k": "04"}, {"k": "1_000"}),
+        ({"operator": "Lt", "values": ["3"]}, {"k": "-2"}, {"k": " 2"}),
     ],
 )
 def test_affinity_is_evaluated_as_by_the_scheduler(

@@ -1,6 +1,7 @@
 """Placement: the nodes on which a pod may run, by node selector, required node affinity and tolerations."""
 
 import json
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -10,6 +11,8 @@ from plimsoll.model.meta.taint import Taint, Toleration, untolerated
 
 _NOT_SCHEDULED_BY: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 """Taints by conditions, which every pod tolerates by default."""
+_WHOLE: Final = re.compile("[+-]?[0-9]{1,19}")
+"""A number of 64 bits, as Gt and Lt compare."""
 _OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 
 
@@ -148,8 +151,8 @@ def _given_to_all(toleration: Any) -> bool:
 
 
 def _compared(value: str | None, bounds: tuple[str, ...], equal: bool, sign: int) -> bool:
-    try:
-        difference = sign * (int(value or "") - int(bounds[0]))
-    except (ValueError, IndexError):
+    numbers = (value or "", *bounds[:1])
+    if len(numbers) < 2 or not all(map(_WHOLE.fullmatch, numbers)):
         return False
+    difference = sign * (int(numbers[0]) - int(numbers[1]))
     return difference > 0 or (equal and difference == 0)
