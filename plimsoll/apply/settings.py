@@ -18,7 +18,7 @@ class LeaseSettings(Declared):
 
     name: str = "plimsoll"
     """The name does not depend on the Environment, so all writers of a cluster use the same Lease."""
-    namespace: str = "plimsoll-system"
+    namespace: str = Field(default="plimsoll-system", min_length=1, max_length=63)
     duration: float = Field(default=15.0, gt=0, le=86_400)
     """How long after the last renewal the Lease expires."""
     renew_deadline: float = Field(default=10.0, gt=0)

@@ -43,6 +43,8 @@ def bind(  # noqa: PLR0917 - options of a command, each given by name
     from plimsoll.kube import Connection
 
     log_to_stderr()
+    if not namespace:
+        raise PlimsollError("--namespace is empty", "name the namespace of its Lease, or leave the option out")
     reservation = {"image": image, "namespace": reservation_namespace, "serviceAccount": reservation_service_account}
     chosen = read_settings(settings, reservation, scheduler_name)
     with closing(Connection.open(kubeconfig, context)) as connection:

@@ -34,6 +34,8 @@ def test_options_override_the_file(tmp_path: Path) -> None:
         ("reservation: x\n", "a mapping is needed"),
         ("reservation: {image: 'a:1', gracesSeconds: 5}\n", "reservation.gracesSeconds: unknown field"),
         ("reservation: {image: 'a:1', deadlineSeconds: soon}\n", "bind.yaml: reservation.deadlineSeconds"),
+        ("reservation: {image: 'a:1', namespace: ''}\n", "reservation.namespace"),
+        ("reservation: {image: 'a:1', serviceAccount: ''}\n", "reservation.serviceAccount"),
         ("a: [\n", "settings"),
     ],
 )
@@ -43,6 +45,20 @@ def test_wrong_settings_are_named(tmp_path: Path, text: str, output_text: str) -
     with pytest.raises(PlimsollError) as raised:
         read_settings(file, {}, None)
     assert output_text in raised.value.message
+
+
+@pytest.mark.parametrize(
+    ("option", "named"),
+    [
+        ("--namespace", "--namespace"),
+        ("--reservation-namespace", "reservation.namespace"),
+        ("--reservation-service-account", "reservation.serviceAccount"),
+    ],
+)
+def test_an_empty_name_is_refused_before_the_cluster_is_asked(option: str, named: str) -> None:
+    result = CliRunner().invoke(app, ["bind", "--image", "a:1", option, ""])
+    assert isinstance(result.exception, PlimsollError)
+    assert named in result.exception.message
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:

@@ -26,10 +26,10 @@ class ReservationSettings(Declared):
     command: tuple[str, ...] = ("plimsoll", "probe")
     """Empty: the image's own."""
     image_pull_policy: Literal["IfNotPresent", "Always", "Never"] = "IfNotPresent"
-    namespace: str = NAMESPACE
+    namespace: str = Field(default=NAMESPACE, min_length=1, max_length=63)
     former_namespaces: tuple[str, ...] = (FORMER_NAMESPACE,)
     """Namespaces from which reservations are read too, without creating any there."""
-    service_account: str = NAMESPACE
+    service_account: str = Field(default=NAMESPACE, min_length=1, max_length=253)
     app: str = NAMESPACE
     """Value of the label `app`."""
     name_prefix: str = "gpu-reservation"
