@@ -22,7 +22,7 @@ from plimsoll.cli.shared import (
     SecretsProvider,
     WorkFolder,
 )
-from plimsoll.cli.writing import Writer, WriterOptions, apply_settings, check_project, writer_of
+from plimsoll.cli.writing import Writer, WriterOptions, apply_settings, check_project, refuse_leftovers, writer_of
 from plimsoll.errors import PlimsollError
 from plimsoll.kube import Connection, Objects
 from plimsoll.logs import log_to_stderr
@@ -105,7 +105,7 @@ def destroy(  # noqa: PLR0917 - options of a command, each given by name
                     _await_no_capacity(writer)
                     progress.add_task(f"destroying the stack {layers[0].name}", total=None)
                     layers[0].destroy()
-                    _refuse_leftovers(writer)
+                    refuse_leftovers(writer.observer.snapshot())
                 progress.add_task(f"destroying the stack {layers[1].name}", total=None)
                 layers[1].destroy()
                 _verify(layers, Objects(connection))
@@ -180,15 +180,3 @@ def _await_no_capacity(writer: Writer) -> None:
                 "run `kubectl describe` to see what blocks their deletion; then run `plimsoll destroy` again",
             )
         writer.observer.wait(0.1, 1.0, 1.0)
-
-
-def _refuse_leftovers(writer: Writer) -> None:
-    """Refuses to go on while Workspaces exist that no stack declares: deleting the CRDs would delete them."""
-    snapshot = writer.observer.snapshot()
-    left = [str(each.ref) for each in snapshot.workspaces if not each.deleting]
-    left += [str(each.ref) for each in snapshot.invalid_workspaces if each.deletion_timestamp is None]
-    if left:
-        raise PlimsollError(
-            f"Workspaces exist that the environment's stack does not declare: {shortlist(left)}",
-            "their capacity is deleted; delete them with kubectl, then run `plimsoll destroy` again",
-        )
