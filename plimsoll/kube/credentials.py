@@ -40,6 +40,10 @@ def load_file(configuration: client.Configuration, kubeconfig: Path | None, cont
     files = KubeConfigMerger(str(kubeconfig) if kubeconfig else KUBE_CONFIG_DEFAULT_LOCATION or "~/.kube/config")
     if files.config is None:
         raise ConfigException("there is no such file")
+    named = [name for content in files.config_files.values() if (name := content.get("current-context"))]
+    if named:
+        # Of the first file that has one, as kubectl does. The client library takes that of the last.
+        files.config.value["current-context"] = named[0]
     return load_content(configuration, files.config, context, files.save_changes)
 
 

@@ -269,6 +269,22 @@ def test_a_plugin_that_breaks_the_contract_is_named(
     assert "secret" not in caught.value.message
 
 
+def test_the_current_context_is_that_of_the_first_of_several_files_that_has_one(tmp_path: Path) -> None:
+    paths = []
+    for name, current in (("none", ""), ("first", "first"), ("second", "second")):
+        content = {
+            "current-context": current,
+            "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
+            "clusters": [{"name": name, "cluster": {"server": f"http://{name}"}}],
+            "users": [{"name": name, "user": {"token": "t"}}],
+        }
+        paths.append(tmp_path / name)
+        paths[-1].write_text(yaml.safe_dump(content))
+    several = Path(":".join(map(str, paths)))
+    assert Connection.open(several).server == "http://first"
+    assert Connection.open(several, "second").server == "http://second"
+
+
 def test_a_context_that_is_not_there_is_named_with_those_that_are(tmp_path: Path) -> None:
     with pytest.raises(ConnectionFailedError) as raised:
         Connection.open(kubeconfig(tmp_path, "https://127.0.0.1:1", {"token": "t"}), "staging")
