@@ -1,6 +1,6 @@
 """RBAC rules of the controller, and of users on Plimsoll's kinds."""
 
-from typing import Any, Final
+from typing import Final
 
 from plimsoll.labels import GROUP
 from plimsoll.model.api import MODELS_NAME
@@ -94,7 +94,3 @@ EDIT: Final[list[Rule]] = [
 
 AGGREGATED: Final[dict[str, list[Rule]]] = {"view": VIEW, "edit": EDIT}
 """Aggregated to the cluster's roles of these names: `edit` includes `view`, `admin` includes `edit`."""
-
-
-def controller_subject() -> dict[str, Any]:
-    return {"kind": "ServiceAccount", "name": SERVICE_ACCOUNT, "namespace": NAMESPACE}

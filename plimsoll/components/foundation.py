@@ -1,5 +1,6 @@
 """Foundation: CRDs, RBAC rules and deletion protection of a cluster."""
 
+from functools import partial
 from typing import Any, TypedDict
 
 import pulumi
@@ -14,7 +15,6 @@ from plimsoll.components.access import (
     NAMESPACE,
     SERVICE_ACCOUNT,
     Rule,
-    controller_subject,
 )
 from plimsoll.components.admission import (
     TRIGGER_POLICY,
@@ -26,6 +26,7 @@ from plimsoll.components.admission import (
     trigger_policy,
 )
 from plimsoll.components.declaring import Component, checked, fields_of, metadata, name_of
+from plimsoll.components.granting import grant
 from plimsoll.components.specs import FoundationSpec, definitions
 from plimsoll.labels import GROUP, SCHEMA, SCHEMA_VERSION
 from plimsoll.model.api import TRIGGER_NAMESPACE
@@ -110,21 +111,9 @@ class Foundation(Component):
         return made
 
     def _access(self, namespace: pulumi.Resource, account: pulumi.Resource) -> list[pulumi.Resource]:
-        role = k8s.rbac.v1.ClusterRole(
-            self.named(CONTROLLER_NAME),
-            metadata=metadata(CONTROLLER_NAME),
-            rules=CONTROLLER,
-            opts=self.child(CONTROLLER_NAME),
-        )
-        bindings = [
-            k8s.rbac.v1.ClusterRoleBinding(
-                self.named(CONTROLLER_NAME),
-                metadata=metadata(CONTROLLER_NAME),
-                role_ref=_reference("ClusterRole"),
-                subjects=[controller_subject()],
-                opts=self.child(CONTROLLER_NAME, role, account),
-            ),
-            *self._within(CONTROLLER_NAME, NAMESPACE, CONTROLLER_IN_ITS_NAMESPACE, namespace, account),
+        granted = [
+            *self._grant(CONTROLLER_NAME, None, CONTROLLER, account),
+            *self._grant(CONTROLLER_NAME, NAMESPACE, CONTROLLER_IN_ITS_NAMESPACE, account, namespace),
         ]
         users = [
             k8s.rbac.v1.ClusterRole(
@@ -138,7 +127,7 @@ class Foundation(Component):
             )
             for role_name, rules in AGGREGATED.items()
         ]
-        return [role, *bindings, *users]
+        return [*granted, *users]
 
     def _trigger_namespace(self, name: pulumi.Input[str]) -> "k8s.core.v1.Namespace":
         labels = {f"{GROUP}/component": "demand"}
@@ -152,29 +141,27 @@ class Foundation(Component):
         name = namespace.metadata["name"]
         return [
             *self._policy(TRIGGER_POLICY, trigger_policy(name)),
-            *self._within(f"{CONTROLLER_NAME}-demand", name, CONTROLLER_FOR_DEMAND, namespace, account),
+            *self._grant(f"{CONTROLLER_NAME}-demand", name, CONTROLLER_FOR_DEMAND, account, namespace),
         ]
 
-    def _within(
+    def _grant(
         self,
         name: str,
-        namespace: pulumi.Input[str],
+        namespace: pulumi.Input[str] | None,
         rules: list[Rule],
-        place: pulumi.Resource,
         account: pulumi.Resource,
+        *after: pulumi.Resource,
     ) -> list[pulumi.Resource]:
-        """A Role of the controller in one namespace, and its binding."""
-        role = k8s.rbac.v1.Role(
-            self.named(name), metadata=metadata(CONTROLLER_NAME, namespace), rules=rules, opts=self.child(name, place)
-        )
-        binding = k8s.rbac.v1.RoleBinding(
+        """A role of the controller, in one namespace or in all, and its binding."""
+        return grant(
             self.named(name),
-            metadata=metadata(CONTROLLER_NAME, namespace),
-            role_ref=_reference("Role"),
-            subjects=[controller_subject()],
-            opts=self.child(name, role, account),
+            metadata(CONTROLLER_NAME, namespace),
+            rules,
+            (SERVICE_ACCOUNT, NAMESPACE),
+            partial(self.child, name),
+            after=after,
+            account_after=[account],
         )
-        return [role, binding]
 
     def _policies(self, kinds: list[pulumi.Resource]) -> list[pulumi.Resource]:
         return [
@@ -194,7 +181,3 @@ class Foundation(Component):
             opts=self.child(name, policy),
         )
         return [policy, binding]
-
-
-def _reference(kind: str) -> dict[str, Any]:
-    return {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": CONTROLLER_NAME}

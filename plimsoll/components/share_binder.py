@@ -1,6 +1,7 @@
 """`plimsoll bind` and its reservation pods, for clusters without KAI: their accounts, RBAC rules, and the binder."""
 
-from typing import Any, Final, TypedDict
+from functools import partial
+from typing import Final, TypedDict
 
 import pulumi
 import pulumi_kubernetes as k8s
@@ -10,6 +11,7 @@ from plimsoll.components.access import Rule
 from plimsoll.components.admission import DEVICE_POLICY, Mutation, declare_mutation, device_policy
 from plimsoll.components.binder import BINDER, declare_binder
 from plimsoll.components.declaring import Component, fields_of, known, metadata, name_of, valid
+from plimsoll.components.granting import grant
 from plimsoll.components.specs import ShareBinderSpec
 
 PROBE: Final = "plimsoll-probe"
@@ -77,19 +79,10 @@ class ShareBinder(Component):
             self.named(holder), metadata=metadata(account, namespace), opts=self.child(holder, home)
         )
         binder = k8s.core.v1.ServiceAccount(self.named(own), metadata=metadata(BINDER, SYSTEM), opts=self.child(own))
-        role = k8s.rbac.v1.ClusterRole(
-            self.named(BINDER), metadata=metadata(BINDER), rules=BINDING, opts=self.child(BINDER)
-        )
-        bound = k8s.rbac.v1.ClusterRoleBinding(
-            self.named(BINDER),
-            metadata=metadata(BINDER),
-            role_ref=_reference("ClusterRole", BINDER),
-            subjects=[_account(BINDER, SYSTEM)],
-            opts=self.child(BINDER, role),
-        )
-        self._grant(BINDER, namespace, RESERVING, _account(BINDER, SYSTEM), home)
-        self._grant(BINDER, SYSTEM, LEADING, _account(BINDER, SYSTEM))
-        self._grant(PROBE, namespace, PROBING, _account(account, namespace), home)
+        bound = self._grant(BINDER, None, BINDING, (BINDER, SYSTEM))
+        self._grant(BINDER, namespace, RESERVING, (BINDER, SYSTEM), home)
+        self._grant(BINDER, SYSTEM, LEADING, (BINDER, SYSTEM))
+        self._grant(PROBE, namespace, PROBING, (account, namespace), home)
         self.mutations: list[Mutation] = []
         if spec.device_variables:
             self.mutations.append(declare_mutation(DEVICE_POLICY, device_policy(spec.scheduler_name), self))
@@ -100,24 +93,9 @@ class ShareBinder(Component):
         self.register_outputs({"namespace": self.namespace, "serviceAccount": self.service_account})
 
     def _grant(
-        self, name: str, namespace: str, rules: list[Rule], subject: dict[str, Any], *after: pulumi.Resource
-    ) -> None:
-        within = f"{namespace}/{name}"
-        role = k8s.rbac.v1.Role(
-            self.named(within), metadata=metadata(name, namespace), rules=rules, opts=self.child(within, *after)
-        )
-        k8s.rbac.v1.RoleBinding(
-            self.named(within),
-            metadata=metadata(name, namespace),
-            role_ref=_reference("Role", name),
-            subjects=[subject],
-            opts=self.child(within, role),
-        )
-
-
-def _account(name: str, namespace: str) -> dict[str, Any]:
-    return {"kind": "ServiceAccount", "name": name, "namespace": namespace}
-
-
-def _reference(kind: str, name: str) -> dict[str, Any]:
-    return {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name}
+        self, name: str, namespace: str | None, rules: list[Rule], account: tuple[str, str], *after: pulumi.Resource
+    ) -> pulumi.Resource:
+        """The binding."""
+        within = name if namespace is None else f"{namespace}/{name}"
+        options = partial(self.child, within)
+        return grant(self.named(within), metadata(name, namespace), rules, account, options, after=after)[1]

@@ -1,6 +1,7 @@
 """`plimsoll ui` in the cluster: a Deployment with an account that only reads, and a Service for a proxy."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final, TypedDict
 
 import pulumi
@@ -8,6 +9,7 @@ import pulumi_kubernetes as k8s
 
 from plimsoll.components.access import NAMESPACE, UI, UI_IN_ITS_NAMESPACE
 from plimsoll.components.declaring import Component, child_of, metadata, object_of, valid
+from plimsoll.components.granting import grant
 from plimsoll.components.restricted import container_security, pod_security
 from plimsoll.components.specs import ControllerSpec, UiSpec
 from plimsoll.labels import NAMESPACE_NAME
@@ -62,34 +64,23 @@ def declare_ui(parent: Component, name: str, fields: Mapping[str, Any]) -> None:
         ),
         opts=child_of(parent),
     )
-    role = k8s.rbac.v1.ClusterRole(
-        parent.named(UI_NAME), metadata=metadata(UI_NAME, labels=_LABELS), rules=UI, opts=child_of(parent)
-    )
-    binding = k8s.rbac.v1.ClusterRoleBinding(
-        parent.named(UI_NAME),
-        metadata=metadata(UI_NAME, labels=_LABELS),
-        role_ref={"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": UI_NAME},
-        subjects=[{"kind": "ServiceAccount", "name": UI_NAME, "namespace": NAMESPACE}],
-        opts=child_of(parent, role, account),
-    )
-    own = k8s.rbac.v1.Role(
-        parent.named(UI_NAME),
-        metadata=metadata(UI_NAME, NAMESPACE, _LABELS),
-        rules=UI_IN_ITS_NAMESPACE,
-        opts=child_of(parent),
-    )
-    own_binding = k8s.rbac.v1.RoleBinding(
-        parent.named(UI_NAME),
-        metadata=metadata(UI_NAME, NAMESPACE, _LABELS),
-        role_ref={"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": UI_NAME},
-        subjects=[{"kind": "ServiceAccount", "name": UI_NAME, "namespace": NAMESPACE}],
-        opts=child_of(parent, own, account),
-    )
+    bindings = [
+        each
+        for namespace, rules in ((None, UI), (NAMESPACE, UI_IN_ITS_NAMESPACE))
+        for each in grant(
+            parent.named(UI_NAME),
+            metadata(UI_NAME, namespace, _LABELS),
+            rules,
+            (UI_NAME, NAMESPACE),
+            partial(child_of, parent),
+            account_after=[account],
+        )[1:]
+    ]
     k8s.apps.v1.Deployment(
         parent.named(UI_NAME),
         metadata=metadata(UI_NAME, NAMESPACE, _LABELS, skip_await=True),
         spec=of(_deployment_spec),
-        opts=child_of(parent, binding, own_binding),
+        opts=child_of(parent, *bindings),
     )
     # The update does not wait for it: it has no endpoints until its pods run.
     k8s.core.v1.Service(
