@@ -1,4 +1,7 @@
-"""YAML as Kubernetes and Helm read it (sigs.k8s.io/yaml), which differs from PyYAML in what an unquoted text is."""
+"""YAML as Kubernetes and Helm read it (sigs.k8s.io/yaml), which differs from PyYAML in what an unquoted text is.
+
+What is written is read alike by both.
+"""
 
 import re
 from typing import Any, ClassVar, Final
@@ -32,3 +35,20 @@ _add(
 )
 _add("float", r"[-+]?(?:[0-9][0-9_]*(?:\.[0-9_]*)?|\.[0-9]+)(?:[eE][-+]?[0-9][0-9_]*)?", "-+.0123456789")
 _add("float", r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)", "-+.")
+
+
+class YamlDumper(yaml.SafeDumper):
+    """Quotes texts that would be read as another type, by PyYAML or by Kubernetes."""
+
+    yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {
+        first: [*yaml.SafeDumper.yaml_implicit_resolvers.get(first, ()), *resolvers]
+        for first, resolvers in (
+            dict.fromkeys(yaml.SafeDumper.yaml_implicit_resolvers, ()) | YamlLoader.yaml_implicit_resolvers
+        ).items()
+    }
+
+
+def write_yaml(value: Any, **options: Any) -> str:
+    """The value as one document, with fields in their order; `options` are those of `yaml.dump`."""
+    text: str = yaml.dump(value, Dumper=YamlDumper, **{"sort_keys": False, **options})
+    return text

@@ -6,13 +6,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pulumi.automation as auto
-import yaml
 
 from plimsoll.apply.cluster import cluster_identity
 from plimsoll.apply.engine import check_passphrase, find_pulumi, make_work_folder, open_provider
 from plimsoll.apply.errors import engine_error
 from plimsoll.apply.settings import ApplySettings
 from plimsoll.kube import Connection, Kubeconfig, Objects, kind_of_type, parse_id
+from plimsoll.yaml_text import write_yaml
 
 _NO_CHANGE = frozenset({"same", "read", "refresh"})
 """Steps of the engine that change no object."""
@@ -50,7 +50,7 @@ def _kubeconfig(settings: ApplySettings) -> Path:
     read = Kubeconfig.read(str(source), settings.context)
     path = settings.work_folder.absolute() / "project.kubeconfig"
     path.touch(mode=0o600)
-    path.write_text(yaml.safe_dump({**read.content, "current-context": read.context}))
+    path.write_text(write_yaml({**read.content, "current-context": read.context}))
     return path
 
 

@@ -11,6 +11,7 @@ from plimsoll.cli.shared import ERR, OUT, REFUSED, SETTLED, Context, Kubeconfig
 from plimsoll.errors import PlimsollError
 from plimsoll.logs import log_to_stderr
 from plimsoll.text import counted
+from plimsoll.yaml_text import write_yaml
 
 app = typer.Typer(add_completion=False)
 
@@ -53,7 +54,7 @@ def adopt(
         raise PlimsollError("nothing to adopt", "the cluster has no other NodePools, Queues or KAITO Workspaces")
     adoption = settings_of(found)
     config = {"layer": "objects", **adoption.settings}
-    text = yaml.dump({"config": config}, Dumper=_StackFile, sort_keys=False)
+    text = write_yaml({"config": config})
     path = f"{stacks}Pulumi.{stack}.yaml"
     write_project(folder, {path: text}, replace=force)
     counts = ", ".join(f"{counted(len(objects), 'object')} under {name}" for name, objects in adoption.settings.items())
@@ -61,18 +62,6 @@ def adopt(
     for line in adoption.left_out:
         ERR.print(f"omitted: {line}", style="yellow", soft_wrap=True)
     raise typer.Exit(REFUSED if adoption.left_out else SETTLED)
-
-
-class _StackFile(yaml.SafeDumper):
-    """Quotes texts such as `1e3`, which are numbers to Pulumi's reader of YAML 1.2, and none to that of YAML 1.1."""
-
-
-def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    looks_like_number = text.lstrip("+-.")[:1].isdigit()
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="'" if looks_like_number else None)
-
-
-_StackFile.add_representer(str, _text)
 
 
 def _stack_folder(folder: Path) -> str:

@@ -5,11 +5,11 @@ from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
-import yaml
 
 from plimsoll.cli.shared import ERR, REFUSED, SETTLED, print_json
 from plimsoll.kaito import Conversion, convert
 from plimsoll.text import counted
+from plimsoll.yaml_text import write_yaml
 
 app = typer.Typer(add_completion=False)
 
@@ -69,4 +69,4 @@ def _write(manifests: list[dict[str, Any]], output: Written) -> None:
         one = len(manifests) == 1
         print_json(manifests[0] if one else {"apiVersion": "v1", "kind": "List", "items": manifests})
     elif manifests:
-        yaml.safe_dump_all(manifests, sys.stdout, sort_keys=False, width=120)
+        sys.stdout.write("---\n".join(write_yaml(each, width=120) for each in manifests))

@@ -4,7 +4,6 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 import typer
-import yaml
 from rich.padding import Padding
 from rich.text import Text
 
@@ -33,6 +32,7 @@ from plimsoll.plan import validate
 from plimsoll.plan.requests import NodeRequest
 from plimsoll.policy import withhold
 from plimsoll.text import counted
+from plimsoll.yaml_text import write_yaml
 
 _SIGNS: Final = {"In": "", "NotIn": "not ", "Gt": "> ", "Gte": ">= ", "Lt": "< ", "Lte": "<= "}
 """Of the operators of requirements that have values."""
@@ -170,7 +170,7 @@ def _print_text(plan: Plan) -> None:
 
 def _print_change(sign: str, style: str, change: Change) -> None:
     _print_line(sign, style, str(change.key), change.reason)
-    spec = yaml.safe_dump(_telling(change.manifest), sort_keys=False, width=110)
+    spec = write_yaml(_telling(change.manifest), width=110)
     for line in spec.splitlines():
         OUT.print(Text(f"      {line}", style="dim"), soft_wrap=True)
 

@@ -9,11 +9,14 @@ from typing import Any
 
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
 from plimsoll.labels import INSTANCE_TYPE
 from plimsoll.model import Snapshot
 from plimsoll.observe.files import ManifestError, read_documents, snapshot_from_files
 from plimsoll.plan.demand import DemandPlanner
+from plimsoll.yaml_text import YamlLoader, write_yaml
 
 NODE: dict[str, Any] = {
     "apiVersion": "v1",
@@ -421,3 +424,19 @@ def test_a_priority_class_that_is_not_in_the_files_is_named(tmp_path: Path) -> N
 def test_a_priority_class_without_a_value_is_named_with_the_field(tmp_path: Path) -> None:
     invalid = {key: value for key, value in a_priority_class("high", 0).items() if key != "value"}
     assert "PriorityClass high: value: is required" in refused(tmp_path, yaml.safe_dump(invalid))
+
+
+@given(
+    st.recursive(
+        st.one_of(
+            st.none(), st.booleans(), st.integers(-(2**63), 2**63), st.floats(allow_nan=False), st.text(max_size=8)
+        )
+        | st.sampled_from(["y", "N", "1e3", "08", "0o17", "=", "10:20", "2026-01-01", "1_000", ".5", "on", "~", "0b1"]),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+        max_leaves=6,
+    )
+)
+def test_what_is_written_is_read_alike_by_kubernetes_and_by_other_readers(value: Any) -> None:
+    text = write_yaml({"value": value})
+    assert yaml.load(text, YamlLoader) == {"value": value}
+    assert yaml.safe_load(text) == {"value": value}

@@ -54,9 +54,9 @@ def print_json(value: Any) -> None:
 def print_document(value: Any, output: Format) -> None:
     """The same document as JSON or YAML."""
     if output is Format.YAML:
-        import yaml
+        from plimsoll.yaml_text import write_yaml
 
-        sys.stdout.write(yaml.safe_dump(orjson.loads(orjson.dumps(value)), sort_keys=False, allow_unicode=True))
+        sys.stdout.write(write_yaml(orjson.loads(orjson.dumps(value)), allow_unicode=True))
         sys.stdout.flush()
     else:
         print_json(value)

@@ -3,14 +3,13 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-import yaml
-
 from plimsoll.cost import PlannedCost, Prices, operation_price, planned_cost
 from plimsoll.model import Change, Deletion, Owner, Plan, Snapshot
 from plimsoll.model.api import WorkspaceRef
 from plimsoll.plan.requests import NodeRequest
 from plimsoll.ui.view.filter import Filter
 from plimsoll.ui.view.owners import OwnerFacts, owner_facts, owner_shown
+from plimsoll.yaml_text import write_yaml
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +73,7 @@ def _row(sign: str, operation: Change | Deletion, snapshot: Snapshot, prices: Pr
         reason=operation.reason,
         owner=owner_text(operation.owner),
         price=operation_price(operation, snapshot, prices),
-        manifest=yaml.safe_dump(operation.manifest, sort_keys=False) if isinstance(operation, Change) else "",
+        manifest=write_yaml(operation.manifest) if isinstance(operation, Change) else "",
     )
 
 
