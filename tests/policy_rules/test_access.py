@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from plimsoll.plan import validate
-from tests.builders import NC24, a_snapshot, a_workspace
+from tests.builders import NC24, a_snapshot, a_template, a_workspace
 from tests.builders import an_environment as an_observed_environment
 from tests.policy_rules.manifests import Manifest, an_environment, broken, findings
 
@@ -13,7 +13,10 @@ ONLY = [{"namespaces": ["team"], "queues": ["team", "shared"], "instanceTypes": 
 OTHERS = [*ONLY, {"namespaces": ["*"], "queues": []}]
 
 
-def a_manifest(namespace: str = "team", queue: str = "team", instance_type: str = NC24) -> Manifest:
+def a_manifest(
+    namespace: str = "team", queue: str = "team", instance_type: str = NC24, labels: dict[str, str] | None = None
+) -> Manifest:
+    template = {"metadata": {"labels": labels}, **a_template()}
     return {
         "apiVersion": "plimsoll.dev/v1alpha1",
         "kind": "Workspace",
@@ -21,7 +24,7 @@ def a_manifest(namespace: str = "team", queue: str = "team", instance_type: str 
         "spec": {
             "queue": queue,
             "resource": {"instanceType": instance_type},
-            "inference": {"preset": {"name": "phi-4"}},
+            "inference": {"preset": {"name": "phi-4"}} if labels is None else {"template": template},
         },
     }
 
@@ -35,10 +38,14 @@ def a_manifest(namespace: str = "team", queue: str = "team", instance_type: str 
         (ONLY, {"instance_type": "p5.48xlarge"}, "spec.resource.instanceType"),
         (ONLY, {"namespace": "else"}, "metadata.namespace"),
         (OTHERS, {"namespace": "else"}, "spec.queue"),
+        (ONLY, {"queue": "", "labels": {"kai.scheduler/queue": "other"}}, "spec.inference.template.metadata.labels"),
+        (ONLY, {"queue": "", "labels": {"project": "other"}}, "spec.inference.template.metadata.labels"),
+        (ONLY, {"queue": "", "labels": {"project": "shared", "app": "a"}}, None),
+        (ONLY, {"labels": {"kai.scheduler/queue": "other"}}, None),
         ([], {"namespace": "else", "queue": "any", "instance_type": "p5.48xlarge"}, None),
     ],
 )
-def test_the_rule_agrees_with_the_verdict(access: list[Any], fields: dict[str, str], field: str | None) -> None:
+def test_the_rule_agrees_with_the_verdict(access: list[Any], fields: dict[str, Any], field: str | None) -> None:
     environment = an_environment(nodeAutoProvisioning="enabled", access=access)
     manifest = a_manifest(**fields)
     found = [each for each in findings(manifest, environment) if each.rule == "workspace-access"]
@@ -47,7 +54,8 @@ def test_the_rule_agrees_with_the_verdict(access: list[Any], fields: dict[str, s
         namespace=manifest["metadata"]["namespace"],
         queue=manifest["spec"]["queue"],
         instance_type=manifest["spec"]["resource"]["instanceType"],
-        preset="phi-4",
+        template=manifest["spec"]["inference"].get("template"),
+        preset=manifest["spec"]["inference"].get("preset", {}).get("name"),
     )
     snapshot = a_snapshot(verdict_of, environment=an_observed_environment(nap=True, access=access))
     [verdict] = validate(snapshot)

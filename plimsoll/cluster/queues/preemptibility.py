@@ -8,7 +8,7 @@ from typing import Final
 
 from plimsoll.labels import QUEUE
 from plimsoll.model.cluster import Pod
-from plimsoll.model.kai import PodGroup
+from plimsoll.model.kai import PodGroup, queue_in
 
 PREEMPTIBILITY: Final = "kai.scheduler/preemptibility"
 """Label of a pod or its owner: `preemptible`, `non-preemptible` or `semi-preemptible`."""
@@ -20,10 +20,6 @@ NON_PREEMPTIBLE_FROM: Final = 100
 KNATIVE: Final = "serving.knative.dev/service"
 NOTEBOOK: Final = "notebook-name"
 """Labels of pods of a Knative Service and of a Kubeflow Notebook."""
-PROJECT: Final = "project"
-"""Label that KAI uses as the queue if a pod has no queue label."""
-NODE_POOL: Final = "kai.scheduler/node-pool"
-"""Label that KAI appends to the project."""
 DEFAULT_QUEUE: Final = "default-queue"
 DEFAULT_SCHEDULER: Final = "default-scheduler"
 
@@ -36,13 +32,7 @@ def queue_of(pod: Pod, queue_scheduler: str, group: PodGroup | None = None) -> s
         return ""
     if group is not None and group.queue:
         return group.queue
-    named = pod.labels.get(QUEUE, "")
-    if named or not known:
-        return named
-    project, node_pool = pod.labels.get(PROJECT), pod.labels.get(NODE_POOL)
-    if project and node_pool:
-        return f"{project}-{node_pool}"
-    return project or DEFAULT_QUEUE
+    return queue_in(pod.labels) or DEFAULT_QUEUE if known else pod.labels.get(QUEUE, "")
 
 
 def is_preemptible(pod: Pod, group: PodGroup | None = None) -> bool:

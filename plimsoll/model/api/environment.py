@@ -69,6 +69,10 @@ class NamespaceAccess(Described):
     def allows_pool(self, name: str) -> bool:
         return self.node_pools is None or name in self.node_pools
 
+    def allows_type(self, name: str) -> bool:
+        types = self.instance_types
+        return types is None or name.casefold() in [each.casefold() for each in types]
+
 
 class NodeClaims(Described):
     """How NodeClaims are created."""

@@ -5,6 +5,7 @@ from typing import Any, Final, NamedTuple
 
 from plimsoll.model.api.environment import EnvironmentSpec
 from plimsoll.model.api.workspace import WorkspaceSpec
+from plimsoll.model.kai import queue_in
 from plimsoll.model.meta import dig
 
 INSTANCE_TYPE_FORBIDDEN: Final = "instanceType must be empty when node auto-provisioning is disabled (BYO scenario)"
@@ -96,7 +97,10 @@ def _instance_type(
 NAMESPACE_NOT_NAMED: Final = (
     "namespace '{namespace}' may use nothing here: no entry in access of the Environment names it or '*'"
 )
-QUEUE_NOT_ALLOWED: Final = "namespace '{namespace}' may not use queue '{queue}': allowed are {allowed}"
+QUEUE_NOT_ALLOWED: Final = (
+    "namespace '{namespace}' may not use queue '{queue}', which queue or a label of inference.template names: allowed "
+    "are {allowed}"
+)
 TYPE_NOT_ALLOWED: Final = "namespace '{namespace}' may not use instance type '{instance_type}': allowed are {allowed}"
 NONE_ALLOWED: Final = "none"
 """Used in messages for an empty list."""
@@ -109,26 +113,35 @@ class Violation(NamedTuple):
 
 
 def tenancy_violation(
-    environment: EnvironmentSpec, namespace: str, *, queue: str | None, instance_type: str | None
+    environment: EnvironmentSpec,
+    namespace: str,
+    *,
+    queue: str | None,
+    labels: Mapping[str, str],
+    instance_type: str | None,
 ) -> Violation | None:
-    """What the Workspace requests that its namespace may not use; None if it may use everything."""
+    """What the Workspace requests that its namespace may not use; None if it may use everything.
+
+    `labels` are those of its template: KAI reads the queue of its pods there if `queue` is not set.
+    """
     try:
         access = environment.access_of(namespace)
     except KeyError:
         return Violation("metadata.namespace", NAMESPACE_NOT_NAMED.format(namespace=namespace))
     if access is None:
         return None
-    if queue and access.queues is not None and queue not in access.queues:
-        said = QUEUE_NOT_ALLOWED.format(namespace=namespace, queue=queue, allowed=_listed(access.queues))
-        return Violation("spec.queue", said)
-    types = access.instance_types
-    if not instance_type or types is None or not (environment.auto_provisioning or environment.narrows_by_type):
+    named = queue or queue_in(labels)
+    if named and access.queues is not None and named not in access.queues:
+        said = QUEUE_NOT_ALLOWED.format(namespace=namespace, queue=named, allowed=_listed(access.queues))
+        return Violation("spec.queue" if queue else "spec.inference.template.metadata.labels", said)
+    if not instance_type or not (environment.auto_provisioning or environment.narrows_by_type):
         return None
-    if instance_type.casefold() not in {each.casefold() for each in types}:
-        said = TYPE_NOT_ALLOWED.format(namespace=namespace, instance_type=instance_type, allowed=_listed(types))
+    if not access.allows_type(instance_type):
+        allowed = _listed(access.instance_types)
+        said = TYPE_NOT_ALLOWED.format(namespace=namespace, instance_type=instance_type, allowed=allowed)
         return Violation("spec.resource.instanceType", said)
     return None
 
 
-def _listed(allowed: Sequence[str]) -> str:
-    return ", ".join(allowed) or NONE_ALLOWED
+def _listed(allowed: Sequence[str] | None) -> str:
+    return ", ".join(allowed or ()) or NONE_ALLOWED

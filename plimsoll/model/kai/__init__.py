@@ -2,6 +2,7 @@
 
 from plimsoll.model.kai.pod_group import POD_GROUP_NAME, SUB_GROUP_NAME, PodGroup, SubGroup
 from plimsoll.model.kai.queue import UNLIMITED, Queue, QueueName, QueueResource, QueueResources, QueueSpec
+from plimsoll.model.kai.queue_labels import NODE_POOL, PROJECT, queue_in
 from plimsoll.model.kai.reservation import (
     APP,
     FORMER_NAMESPACE,
@@ -36,7 +37,9 @@ __all__ = [
     "MPS",
     "NAMESPACE",
     "NAMESPACES",
+    "NODE_POOL",
     "POD_GROUP_NAME",
+    "PROJECT",
     "RESERVATION_APP",
     "SHARE_ANNOTATIONS",
     "SUB_GROUP_NAME",
@@ -51,5 +54,6 @@ __all__ = [
     "ReservationSettings",
     "SubGroup",
     "is_share_annotation",
+    "queue_in",
     "shareable_memory_mib",
 ]

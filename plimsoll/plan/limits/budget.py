@@ -9,6 +9,7 @@ from plimsoll.labels import INSTANCE_TYPE, NODEPOOL, WORKSPACE
 from plimsoll.model import Reason, Refusal, Snapshot
 from plimsoll.model.api import DemandProvisioner, EnvironmentSpec, Workspace, tenancy_violation
 from plimsoll.model.karpenter import NodeClaim, NodePool
+from plimsoll.model.meta import labels_of
 from plimsoll.plan.requests import CapacityRequests, served_by
 from plimsoll.plan.view import ClusterView
 from plimsoll.quantity import parse_devices
@@ -190,10 +191,12 @@ class NamespaceBudget:
 
 def forbidden(workspace: Workspace, environment: EnvironmentSpec) -> Refusal | None:
     """A refusal if the Workspace uses something that its namespace may not use."""
+    inference = workspace.spec.inference
     violation = tenancy_violation(
         environment,
         workspace.namespace,
         queue=workspace.spec.queue,
+        labels=labels_of(inference.template) if inference is not None and inference.template is not None else {},
         instance_type=workspace.spec.resource.instance_type,
     )
     return None if violation is None else Refusal(Reason.NOT_ALLOWED, violation.message)

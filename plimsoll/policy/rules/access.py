@@ -1,13 +1,14 @@
 """The rule on which queues and instance types an Environment allows the Workspaces of a namespace to use.
 
-Allowed NodePools and total GPUs depend on nodes: only the controller checks them.
+Allowed NodePools and total GPUs, and the types of existing nodes, depend on nodes: only the controller checks them.
 """
 
 from collections.abc import Iterator
 from typing import Any, Final
 
-from plimsoll.labels import GROUP
+from plimsoll.labels import GROUP, QUEUE
 from plimsoll.model.api import NAMESPACE_NOT_NAMED, NONE_ALLOWED, QUEUE_NOT_ALLOWED, TYPE_NOT_ALLOWED, tenancy_violation
+from plimsoll.model.kai import NODE_POOL, PROJECT
 from plimsoll.policy.cel import message, setting, value
 from plimsoll.policy.cel import text as quoted
 from plimsoll.policy.context import PolicyContext
@@ -18,14 +19,20 @@ from plimsoll.policy.rule import Cel, Family, Fault, Needs, Rule, Subject
 def _allowed(manifest: Manifest, context: PolicyContext, _: Any) -> Iterator[Fault]:
     if context.tenancy is None or not is_kind(manifest, GROUP, "Workspace"):
         return
+    labels = section(manifest, "spec", "inference", "template", "metadata", "labels")
     violation = tenancy_violation(
         context.tenancy,
         text(section(manifest, "metadata"), "namespace") or "default",
         queue=text(section(manifest, "spec"), "queue"),
+        labels={key: text(labels, key) for key in labels},
         instance_type=text(section(manifest, "spec", "resource"), "instanceType"),
     )
     if violation is not None:
         yield Fault(violation.field, violation.message)
+
+
+def _label(key: str) -> str:
+    return f"('{key}' in variables.podLabels ? variables.podLabels['{key}'] : '')"
 
 
 _ENTRY: Final = "variables.access[0]"
@@ -35,7 +42,12 @@ _VARIABLES: Final = {
     "access": "variables.accessEntries.filter(each, object.metadata.namespace in each.namespaces)"
     " + variables.accessEntries.filter(each, '*' in each.namespaces)",
     "namespaceNamed": "size(variables.accessEntries) == 0 || size(variables.access) > 0",
-    "requestedQueue": value("object", "spec.queue", "''"),
+    "ownQueue": value("object", "spec.queue", "''"),
+    "podLabels": value("object", "spec.inference.template.metadata.labels", "{}"),
+    "project": f"{_label(PROJECT)} != '' && {_label(NODE_POOL)} != ''"
+    f" ? {_label(PROJECT)} + '-' + {_label(NODE_POOL)} : {_label(PROJECT)}",
+    "requestedQueue": f"variables.ownQueue != '' ? variables.ownQueue"
+    f" : {_label(QUEUE)} != '' ? {_label(QUEUE)} : variables.project",
     "queueAllowed": f"variables.requestedQueue == '' || size(variables.access) == 0 || !has({_ENTRY}.queues)"
     f" || variables.requestedQueue in {_ENTRY}.queues",
     "requestedType": value("object", "spec.resource.instanceType", "''"),

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from plimsoll.labels import GROUP, QUEUE
+from plimsoll.model.kai import PROJECT
 from plimsoll.model.meta import Declared
 from plimsoll.policy.cel import option, setting
 from plimsoll.policy.context import KAI_SCHEDULER, PolicyContext
@@ -13,8 +14,6 @@ from plimsoll.policy.rule import Cel, Family, Fault, Needs, Rule, Subject
 from plimsoll.policy.rules.capacity_pods import CAPACITY_VARIABLES, is_capacity_pod
 from plimsoll.policy.workspaces import workspace_of
 
-PROJECT: Final = "project"
-"""The label that KAI reads if the queue label is missing."""
 SCHEDULER_RULE: Final = "queue-scheduler"
 _READS: Final = ("Pod", "objects with a pod template")
 

@@ -11,6 +11,7 @@ from plimsoll.model.api import EnvironmentSpec, tenancy_violation
 from plimsoll.policy import RULES
 from plimsoll.sandbox import Sandbox
 from tests.awaiting import await_condition
+from tests.builders import a_template
 from tests.e2e.cluster.kube import Kube, Manifest
 
 pytestmark = pytest.mark.e2e
@@ -45,8 +46,12 @@ def policy() -> Manifest:
     }
 
 
-def workspace(namespace: str, queue: str = "", instance_type: str = NC24) -> Manifest:
-    spec: Manifest = {"resource": {"instanceType": instance_type}, "inference": {"preset": {"name": "phi-4"}}}
+def workspace(
+    namespace: str, queue: str = "", instance_type: str = NC24, labels: dict[str, str] | None = None
+) -> Manifest:
+    template = {"metadata": {"labels": labels}, **a_template()}
+    inference = {"preset": {"name": "phi-4"}} if labels is None else {"template": template}
+    spec: Manifest = {"resource": {"instanceType": instance_type}, "inference": inference}
     metadata = {"name": "ws", "namespace": namespace}
     return {
         "apiVersion": API,
@@ -89,17 +94,27 @@ def test_the_policy_agrees_with_the_verdict(cluster: Kube) -> None:
         message="the policy is in force",
     )
     await_condition(lambda: not output_text(cluster, workspace("default", "team")), message="the others are off")
-    for namespace, queue, instance_type in (
-        ("default", "team", NC24),
-        ("default", "", NC24),
-        ("default", "other", NC24),
-        ("default", "team", "p5.48xlarge"),
-        ("kube-public", "", "p5.48xlarge"),
-        ("kube-public", "team", NC24),
-        ("kube-system", "", NC24),
-    ):
-        violation = tenancy_violation(environment, namespace, queue=queue, instance_type=instance_type)
-        answer = output_text(cluster, workspace(namespace, queue, instance_type))
+    cases: tuple[tuple[str, str, str, dict[str, str] | None], ...] = (
+        ("default", "team", NC24, None),
+        ("default", "", NC24, None),
+        ("default", "other", NC24, None),
+        ("default", "team", "p5.48xlarge", None),
+        ("kube-public", "", "p5.48xlarge", None),
+        ("kube-public", "team", NC24, None),
+        ("kube-system", "", NC24, None),
+        ("default", "", NC24, {}),
+        ("default", "", NC24, {"kai.scheduler/queue": "team", "project": "other"}),
+        ("default", "", NC24, {"kai.scheduler/queue": "other"}),
+        ("default", "team", NC24, {"kai.scheduler/queue": "other"}),
+        ("default", "", NC24, {"project": "team"}),
+        ("default", "", NC24, {"project": "other"}),
+        ("default", "", NC24, {"project": "team", "kai.scheduler/node-pool": "a"}),
+    )
+    for namespace, queue, instance_type, labels in cases:
+        violation = tenancy_violation(
+            environment, namespace, queue=queue, labels=labels or {}, instance_type=instance_type
+        )
+        answer = output_text(cluster, workspace(namespace, queue, instance_type, labels))
         assert bool(answer) is (violation is not None), answer
         assert violation is None or violation.message in answer
 
