@@ -23,6 +23,7 @@ from plimsoll.estimating.sizing import (
     start_doubt,
     too_long_context,
 )
+from plimsoll.estimating.template_requests import not_of_partition, template_gpus
 
 __all__ = [
     "BYTES_PER_GIB",
@@ -40,10 +41,12 @@ __all__ = [
     "estimate",
     "nodes_in_all",
     "nodes_per_replica",
+    "not_of_partition",
     "preset_of",
     "replica_need",
     "settings_of",
     "start_doubt",
+    "template_gpus",
     "too_long_context",
     "unknown_context",
 ]

@@ -77,8 +77,8 @@ class Sizing(NamedTuple):
     """Replicas that have their nodes; None if it does not matter."""
     devices: int | None = 0
     """Devices that a pod requests for a whole node, or for its part of one; None where they are not known."""
-    gpu_labels: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    """BYO: the GPU labels of the usable nodes, each with its values, sorted."""
+    node_labels: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """BYO: labels that the pods' nodes must have, each with its values; an empty value: or no such label."""
     resource: str = ""
     """The extended resource of these devices; empty: that of the Environment."""
     serving: Serving | None = None

@@ -47,8 +47,8 @@ class Verdict(Observed):
     """BYO: the nodes of these that are allocated to this Workspace, sorted."""
     startable_replicas: int | None = None
     """BYO: replicas that may start, if more would use nodes of others or start in part; None: all of them."""
-    gpu_labels: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    """BYO: GPU labels that the nodes of the pods must have, with the values that were validated."""
+    node_labels: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """BYO: labels that the pods' nodes must have, each with its values; an empty value: or no such label."""
     gpus_per_node: int | None = None
     """Devices that a pod requests for a whole node, or for its part of one; None if they are not known."""
     device_resource: str | None = None

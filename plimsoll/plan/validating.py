@@ -214,7 +214,7 @@ def _verdict(workspace: Workspace, found: Sizing | Refusal, environment: Environ
         gpus_per_node=found.devices,
         device_resource=found.resource or None,
         serving=found.serving,
-        gpu_labels=found.gpu_labels,
+        node_labels=found.node_labels,
         warnings=(
             *found.warnings,
             *shared_volumes(workspace, environment, found.target),

@@ -108,6 +108,23 @@ def test_spellings_of_the_instance_type_on_nodes_do_not_change_the_pods() -> Non
         assert not of(running.model_copy(update={"nodes": (left,)})).updates
 
 
+def test_pods_require_the_node_pools_and_instance_types_of_their_namespace() -> None:
+    pool = labels.NODEPOOL
+    nodes = [a_node("mine", instance_type=NC24, more_labels={pool: "mine"})]
+    nodes.append(
+        a_node("other", product="NVIDIA-L4", instance_type="g6.xlarge", more_labels={labels.NODEPOOL: "other"})
+    )
+    access = [{"namespaces": ["*"], "nodePools": ["mine"], "instanceTypes": [NC24.lower()]}]
+    typed = (labels.INSTANCE_TYPE, "In", (NC24, NC24.lower()))
+    for selector in ({}, {"pool": "a"}):
+        selected = [(key, "In", (value,)) for key, value in selector.items()]
+        objects = nodes if not selector else nodes[:1]
+        assert terms(pod_spec(a_workspace(selector=selector), *objects, access=access)) == [
+            [*selected, *VALIDATED, (pool, "In", ("mine",)), typed],
+            [*selected, *VALIDATED, (pool, "DoesNotExist", ()), typed],
+        ]
+
+
 def test_a_templates_own_affinity_stays_required() -> None:
     template = a_template()
     own = [{"matchExpressions": [{"key": "x", "operator": "Exists"}]}, {"matchFields": [{"key": "metadata.name"}]}]

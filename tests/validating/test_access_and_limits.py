@@ -7,7 +7,7 @@ import pytest
 
 from plimsoll.model import Reason
 from plimsoll.plan import validate
-from tests.builders import NC24, a_claim, a_node, a_node_pool, a_snapshot, a_workspace, an_environment
+from tests.builders import NC24, a_claim, a_node, a_node_pool, a_snapshot, a_template, a_workspace, an_environment
 
 ND96 = "Standard_ND96isr_H100_v5"
 """8 GPUs."""
@@ -32,6 +32,22 @@ def test_queues(queues: list[str], reason: Reason) -> None:
     assert reasons(a_workspace(queue="team"), a_node(), **only(queues=queues)) == [reason]
 
 
+@pytest.mark.parametrize(
+    ("queue", "labels", "reason"),
+    [
+        (None, {"kai.scheduler/queue": "team"}, Reason.ACCEPTED),
+        (None, {"kai.scheduler/queue": "other"}, Reason.NOT_ALLOWED),
+        (None, {"project": "other"}, Reason.NOT_ALLOWED),
+        (None, {"project": "team", "kai.scheduler/node-pool": "a"}, Reason.NOT_ALLOWED),
+        (None, {"kai.scheduler/queue": "team", "project": "other"}, Reason.ACCEPTED),
+        ("team", {"kai.scheduler/queue": "other"}, Reason.ACCEPTED),
+    ],
+)
+def test_queues_by_a_label_of_the_template(queue: str | None, labels: dict[str, str], reason: Reason) -> None:
+    template = {**a_template(), "metadata": {"labels": labels}}
+    assert reasons(a_workspace(queue=queue, template=template), a_node(), **only(queues=["team"])) == [reason]
+
+
 @pytest.mark.parametrize(("types", "reason"), [([NC24.lower()], Reason.ACCEPTED), ([ND96], Reason.NOT_ALLOWED)])
 def test_instance_types(types: list[str], reason: Reason) -> None:
     assert reasons(a_workspace(instance_type=NC24), nap=True, **only(instanceTypes=types)) == [reason]
@@ -41,6 +57,28 @@ def test_instance_types(types: list[str], reason: Reason) -> None:
 def test_node_pools_of_existing_nodes(pools: list[str], reason: Reason) -> None:
     node = a_node(more_labels={"karpenter.sh/nodepool": "mine"})
     assert reasons(a_workspace(), node, **only(nodePools=pools)) == [reason]
+
+
+@pytest.mark.parametrize(
+    ("node_type", "types", "reason"),
+    [
+        (NC24, [NC24.lower()], Reason.ACCEPTED),
+        ("Standard_ND96asr_v4", ["standard_nd96asr_a100_v4"], Reason.ACCEPTED),
+        (NC24, [ND96], Reason.NOT_ALLOWED),
+        (NC24, [], Reason.NOT_ALLOWED),
+        (None, [NC24], Reason.NOT_ALLOWED),
+    ],
+)
+def test_instance_types_of_existing_nodes(node_type: str | None, types: list[str], reason: Reason) -> None:
+    assert reasons(a_workspace(), a_node(instance_type=node_type), **only(instanceTypes=types)) == [reason]
+
+
+def test_without_a_selector_nodes_are_chosen_among_the_allowed_ones() -> None:
+    nodes = [a_node("mine", instance_type=NC24), a_node("other", instance_type=ND96)]
+    environment = an_environment(**only(instanceTypes=[NC24]))
+    [verdict] = validate(a_snapshot(a_workspace(selector={}), *nodes, environment=environment))
+    assert verdict.node_names == ("mine",)
+    assert reasons(a_workspace(selector={}), nodes[1], **only(instanceTypes=[NC24])) == [Reason.NO_MATCHING_NODES]
 
 
 @pytest.mark.parametrize(
@@ -63,6 +101,29 @@ def test_gpus_of_a_namespace_go_to_the_oldest() -> None:
     node = a_node(count=8)
     assert reasons(young, old, node, **only(gpus=8)) == [Reason.LIMIT_EXCEEDED, Reason.ACCEPTED]
     assert reasons(young, old, node, a_node("other", count=8), **only(gpus=16)) == [Reason.ACCEPTED] * 2
+
+
+SOME = {"mode": "accelerator", "count": 2}
+
+
+@pytest.mark.parametrize(
+    ("limits", "gpus", "reason"),
+    [
+        ([{"nvidia.com/gpu": "2"}], 8, Reason.ACCEPTED),
+        ([{"nvidia.com/gpu": "1"}, {"nvidia.com/gpu": "1"}], 8, Reason.ACCEPTED),
+        ([{}], 8, Reason.ACCEPTED),
+        ([{}], 7, Reason.LIMIT_EXCEEDED),
+        ([{"nvidia.com/gpu": "8"}], 8, Reason.INVALID_SPEC),
+        ([{"nvidia.com/gpu": "2"}, {"nvidia.com/gpu": "1"}], 8, Reason.INVALID_SPEC),
+        ([{"nvidia.com/mig-7g.80gb": "1"}], 8, Reason.INVALID_SPEC),
+        ([{"nvidia.com/gpu": "2", "nvidia.com/gpu.shared": "8"}], 8, Reason.INVALID_SPEC),
+        ([{"example.org/gpu": "8"}], 8, Reason.ACCEPTED),
+    ],
+)
+def test_pods_of_a_partition_request_what_counts(limits: list[dict[str, str]], gpus: int, reason: Reason) -> None:
+    containers = [{"name": f"c{at}", "resources": {"limits": each}} for at, each in enumerate(limits)]
+    workspace = a_workspace(template={"spec": {"containers": containers}}, partition=SOME)
+    assert reasons(workspace, a_node(count=8, allocatable=8), **only(gpus=gpus)) == [reason]
 
 
 @pytest.mark.parametrize(

@@ -125,7 +125,7 @@ def test_without_a_selector_the_smallest_group_that_serves_is_chosen() -> None:
     nodes = [a_node("large"), a_node("small", **SMALL), a_node("bare", product=None)]
     chosen = verdict_of(a_workspace(selector={}, preset="phi-4-mini-instruct"), *nodes)
     assert (chosen.accepted, chosen.node_names) == (True, ("small",)), chosen.message
-    assert dict(chosen.gpu_labels)["nvidia.com/gpu.product"] == ("NVIDIA-L4",)
+    assert dict(chosen.node_labels)["nvidia.com/gpu.product"] == ("NVIDIA-L4",)
     assert verdict_of(a_workspace(selector={}, preset="phi-4"), *nodes).node_names == ("large",)
 
 

@@ -18,6 +18,7 @@ from plimsoll.cluster.nodes.mig import (
     parse_mig_labels,
     single_profile,
 )
+from plimsoll.cluster.nodes.refusals import GpuRequest, invalid_labels, none_matches, none_usable, not_uniform
 from plimsoll.cluster.nodes.tolerance import (
     Tolerance,
     Tolerances,
@@ -33,6 +34,7 @@ __all__ = [
     "MIG_CONFIG",
     "SHARED_PRODUCT",
     "GpuLabels",
+    "GpuRequest",
     "IndexedNodes",
     "InvalidGpuLabel",
     "NodeIndex",
@@ -43,10 +45,14 @@ __all__ = [
     "Unusable",
     "gpu_devices",
     "index_of",
+    "invalid_labels",
     "label_form",
     "may_be_spot",
     "mig_gpus",
     "mig_slice",
+    "none_matches",
+    "none_usable",
+    "not_uniform",
     "parse_gpu_labels",
     "parse_mig_labels",
     "short_of_devices",

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from plimsoll.cluster.catalog import Catalog
 from plimsoll.cluster.nodes import (
+    GpuRequest,
     InvalidGpuLabel,
     NodeIndex,
     Offer,
@@ -17,18 +18,28 @@ from plimsoll.cluster.nodes import (
     Tolerance,
     Tolerances,
     Unusable,
+    invalid_labels,
+    none_matches,
+    none_usable,
+    not_uniform,
     short_of_devices,
     why_unusable,
 )
-from plimsoll.estimating import Estimates, ReplicaSize, Sizing, nodes_in_all, replica_need
+from plimsoll.estimating import (
+    Estimates,
+    ReplicaSize,
+    Sizing,
+    nodes_in_all,
+    not_of_partition,
+    replica_need,
+    template_gpus,
+)
 from plimsoll.labels import GPU_COUNT, GPU_MEMORY, GPU_PRODUCT, INSTANCE_TYPE, NODEPOOL
 from plimsoll.model import Reason, Refusal
 from plimsoll.model.api import EnvironmentSpec, Partition, Resource, Workspace, instance_type_violation
 from plimsoll.model.cluster import Node
 from plimsoll.model.meta import LabelRequirement, LabelSelector
 from plimsoll.plan.workspaces.byo_replica import nodes_of_replica
-from plimsoll.plan.workspaces.refusals import GpuRequest, invalid_labels, none_matches, none_usable, not_uniform
-from plimsoll.plan.workspaces.refused_fields import template_devices
 from plimsoll.presets import ModelCatalog
 from plimsoll.text import SHOWN, counted, shortlist
 
@@ -63,6 +74,7 @@ class ByoNodes:
 
     def __init__(self, index: NodeIndex, models: ModelCatalog, environment: EnvironmentSpec) -> None:
         self._index = index
+        self._types = {node.instance_type for node in index.nodes}
         self._models = models
         self._environment = environment
         self._checked: dict[object, MatchingNodes | Refusal] = {}
@@ -78,49 +90,70 @@ class ByoNodes:
         )
         if forbidden:
             return Refusal(Reason.INSTANCE_TYPE_FORBIDDEN, forbidden)
-        devices = template_devices(workspace, self._environment.gpu_resource)
-        if isinstance(devices, Refusal):
-            return devices
+        requested = template_gpus(workspace, self._environment)
+        if isinstance(requested, Refusal):
+            return requested
         inference = workspace.spec.inference
         template = inference is not None and inference.template is not None
+        devices = requested.get(self._environment.gpu_resource, 0)
         criteria = NodeCriteria(self._tolerances.of(workspace), resource.partition, devices, template)
         selector = self._narrowed(resource)
+        allowed = self._allowed(workspace.namespace)
         if selector.empty:
-            return self._choose(workspace, criteria)
-        nodes_found = self._select(selector, criteria)
-        if isinstance(nodes_found, Refusal):
-            return nodes_found
-        pools = self._foreign_pools(workspace.namespace, nodes_found.usable)
-        found = pools or _size(workspace, nodes_found, devices, self._estimates, self._models)
-        if isinstance(found, Refusal) or resource.instance_type is None:
+            found = self._choose(workspace, criteria, requested, allowed)
+        else:
+            nodes = self._select(selector, criteria)
+            if isinstance(nodes, Refusal):
+                return nodes
+            foreign = self._foreign(workspace.namespace, nodes.usable, allowed)
+            found = foreign or self._size(workspace, nodes, requested)
+        if isinstance(found, Refusal):
             return found
-        needed = selector.match_expressions[-1]
-        return found._replace(gpu_labels=(*found.gpu_labels, (needed.key, needed.values)))
+        if resource.instance_type is not None:
+            allowed[INSTANCE_TYPE] = selector.match_expressions[-1].values
+        return found._replace(node_labels=(*found.node_labels, *allowed.items()))
 
     def _narrowed(self, resource: Resource) -> LabelSelector:
         """The selector, with the instance type in the spellings that nodes have, where one is set."""
         if resource.instance_type is None:
             return resource.label_selector
-        wanted = Catalog.builtin().real_name(resource.instance_type)
-        spellings = {
-            label for node in self._index.nodes if (label := node.instance_type).casefold() == wanted.casefold()
-        }
-        needed = LabelRequirement(key=INSTANCE_TYPE, operator="In", values=tuple(sorted(spellings)) or (wanted,))
+        spelled = self._spelled(resource.instance_type) or (Catalog.builtin().real_name(resource.instance_type),)
+        needed = LabelRequirement(key=INSTANCE_TYPE, operator="In", values=spelled)
         expressions = (*resource.label_selector.match_expressions, needed)
         return resource.label_selector.model_copy(update={"match_expressions": expressions})
 
-    def _choose(self, workspace: Workspace, criteria: NodeCriteria) -> Sizing | Refusal:
+    def _spelled(self, *types: str) -> tuple[str, ...]:
+        """The instance types as nodes spell them, sorted; empty where no node has one."""
+        wanted = {Catalog.builtin().real_name(each).casefold() for each in types}
+        return tuple(sorted(each for each in self._types if each.casefold() in wanted))
+
+    def _allowed(self, namespace: str) -> dict[str, tuple[str, ...]]:
+        """Node labels that `access` limits for the namespace, each with its values; an empty one: without the label."""
+        access = self._environment.access_of(namespace)
+        found: dict[str, tuple[str, ...]] = {}
+        if access is not None and access.node_pools is not None:
+            found[NODEPOOL] = ("", *sorted(access.node_pools))
+        if access is not None and access.instance_types is not None:
+            types = access.instance_types
+            found[INSTANCE_TYPE] = tuple(sorted({*types, *self._spelled(*types)}))
+        return found
+
+    def _choose(
+        self,
+        workspace: Workspace,
+        criteria: NodeCriteria,
+        requested: Mapping[str, int],
+        allowed: Mapping[str, tuple[str, ...]],
+    ) -> Sizing | Refusal:
         """The smallest group of nodes with the same GPUs that serves the Workspace, where it selects no nodes.
 
         A group that the Workspace uses, by its status, comes first, so that the choice is stable. The pods require the
         group's GPU labels.
         """
-        access = self._environment.access_of(workspace.namespace)
         groups: dict[tuple[str, int, int], list[Node]] = {}
         for node in self._index.nodes:
             offer = self._offers.of(node, criteria.partition)
-            pool = node.labels.get(NODEPOOL)
-            if isinstance(offer, Offer) and (access is None or pool is None or access.allows_pool(pool)):
+            if isinstance(offer, Offer) and all(node.labels.get(key, "") in allowed[key] for key in allowed):
                 groups.setdefault(offer.uniformity, []).append(node)
         used = set(workspace.status.worker_nodes)
 
@@ -133,7 +166,7 @@ class ByoNodes:
             text = f"{GPU_PRODUCT}={product},{GPU_COUNT}={count},{GPU_MEMORY}={memory_mib}"
             found = self._check(nodes, text, criteria)
             if isinstance(found, MatchingNodes):
-                sizing = _size(workspace, found, criteria.devices, self._estimates, self._models)
+                sizing = self._size(workspace, found, requested)
                 if isinstance(sizing, Sizing):
                     chosen = sizing._replace(message=f"chosen without a selector: {text}; {sizing.message}")
                     if used & set(found.usable) or sizing.target <= len(found.usable) * max(sizing.pods_per_node, 1):
@@ -214,21 +247,61 @@ class ByoNodes:
             warnings=tuple(_warnings(groups, unusable, left_out)),
         )
 
-    def _foreign_pools(self, namespace: str, names: tuple[str, ...]) -> Refusal | None:
-        access = self._environment.access_of(namespace)
-        if access is None or access.node_pools is None:
-            return None
-        foreign = [
-            f"{name} (NodePool {pool})"
-            for name in names
-            if (pool := self._index.by_name[name].labels.get(NODEPOOL)) and pool not in access.node_pools
-        ]
-        if not foreign:
-            return None
-        return Refusal(
-            Reason.NOT_ALLOWED,
-            f"namespace {namespace!r} may use the NodePools {shortlist(access.node_pools) or '(none)'} only, but the "
-            f"selector matches {shortlist(foreign)}: narrow resource.labelSelector",
+    def _foreign(
+        self, namespace: str, names: tuple[str, ...], allowed: Mapping[str, tuple[str, ...]]
+    ) -> Refusal | None:
+        """A refusal of nodes that the namespace may not use."""
+        for key, values in allowed.items():
+            noun = "NodePool" if key == NODEPOOL else "instance type"
+            labels = ((name, self._index.by_name[name].labels.get(key, "")) for name in names)
+            foreign = [f"{name} ({noun} {label or 'unknown'})" for name, label in labels if label not in values]
+            if foreign:
+                return Refusal(
+                    Reason.NOT_ALLOWED,
+                    f"namespace {namespace!r} may use the {noun}s {shortlist(filter(None, values)) or '(none)'} only, "
+                    f"but the selector matches {shortlist(foreign)}: narrow resource.labelSelector",
+                )
+        return None
+
+    def _size(self, workspace: Workspace, nodes_found: MatchingNodes, requested: Mapping[str, int]) -> Sizing | Refusal:
+        need = replica_need(workspace, self._models)
+        if isinstance(need, Refusal):
+            return need
+        offer, gpu_resource = nodes_found.offer, self._environment.gpu_resource
+        if offer.pods and (other := not_of_partition(requested, offer.resource or gpu_resource, offer.devices)):
+            return other
+        found = f"{counted(len(nodes_found.matching), 'matching node')}, {len(nodes_found.usable)} usable, {offer}"
+        warnings = nodes_found.warnings
+        replica = ReplicaSize(1)
+        if need is not None:
+            sized = nodes_of_replica(need, offer, nodes_found.matching, self._estimates)
+            if isinstance(sized, Refusal):
+                return sized
+            replica = sized
+            warnings = (*warnings, *replica.warnings, *need.warnings)
+        target, deprecated = nodes_in_all(workspace, replica.nodes)
+        size_text = f"one replica takes {replica}"
+        gpus = offer.gpu_count
+        if offer.pods:
+            how = f": {replica.serving}" if replica.serving is not None else ""
+            size_text = (
+                f"one replica takes {offer.devices} of {offer.resource or 'its GPUs'}, and {offer.pods} fit a node{how}"
+            )
+            gpus = offer.devices * offer.pods
+            target = math.ceil(workspace.replicas / offer.pods)
+        return Sizing(
+            per_replica=replica.nodes,
+            target=target,
+            message=f"{found}; {size_text}",
+            node_names=nodes_found.usable,
+            devices=offer.devices,
+            resource=offer.resource,
+            serving=replica.serving,
+            node_labels=nodes_found.gpu_labels,
+            requested=requested.get(gpu_resource) or offer.devices,
+            pods_per_node=offer.pods,
+            gpus=gpus,
+            warnings=(*warnings, *deprecated),
         )
 
 
@@ -250,45 +323,3 @@ def _warnings(groups: Mapping[Offer, list[Node]], unusable: Mapping[str, str], l
                 f"Feature Discovery wrote it: read as {offer.memory_mib} MiB; update GPU Feature Discovery"
             )
     yield from dict.fromkeys(offer.warning for offer in groups if offer.warning)
-
-
-def _size(
-    workspace: Workspace, nodes_found: MatchingNodes, own_devices: int, estimates: Estimates, models: ModelCatalog
-) -> Sizing | Refusal:
-    need = replica_need(workspace, models)
-    if isinstance(need, Refusal):
-        return need
-    offer = nodes_found.offer
-    found = f"{counted(len(nodes_found.matching), 'matching node')}, {len(nodes_found.usable)} usable, {offer}"
-    warnings = nodes_found.warnings
-    replica = ReplicaSize(1)
-    if need is not None:
-        sized = nodes_of_replica(need, offer, nodes_found.matching, estimates)
-        if isinstance(sized, Refusal):
-            return sized
-        replica = sized
-        warnings = (*warnings, *replica.warnings, *need.warnings)
-    target, deprecated = nodes_in_all(workspace, replica.nodes)
-    size_text = f"one replica takes {replica}"
-    gpus = offer.gpu_count
-    if offer.pods:
-        how = f": {replica.serving}" if replica.serving is not None else ""
-        size_text = (
-            f"one replica takes {offer.devices} of {offer.resource or 'its GPUs'}, and {offer.pods} fit a node{how}"
-        )
-        gpus = offer.devices * offer.pods
-        target = math.ceil(workspace.replicas / offer.pods)
-    return Sizing(
-        per_replica=replica.nodes,
-        target=target,
-        message=f"{found}; {size_text}",
-        node_names=nodes_found.usable,
-        devices=offer.devices,
-        resource=offer.resource,
-        serving=replica.serving,
-        gpu_labels=nodes_found.gpu_labels,
-        requested=own_devices or offer.devices,
-        pods_per_node=offer.pods,
-        gpus=gpus,
-        warnings=(*warnings, *deprecated),
-    )

@@ -64,10 +64,9 @@ class Proposals:
         named = self._types.named_for(access)
         clouds = self._types.clouds(self._environment)
         allowed = None if access is None else access.instance_types
-        folded = None if allowed is None else {each.casefold() for each in allowed}
 
         def allows(kind: InstanceType) -> bool:
-            if folded is not None and kind.name.casefold() not in folded:
+            if access is not None and not access.allows_type(kind.name):
                 return False
             if named is None and clouds and kind.cloud and kind.cloud not in clouds:
                 return False

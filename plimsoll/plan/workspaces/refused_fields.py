@@ -6,29 +6,8 @@ from plimsoll.cluster.nodes import may_be_spot
 from plimsoll.estimating import preset_of
 from plimsoll.model import Reason, Refusal
 from plimsoll.model.api import PARTITION_FORBIDDEN, EnvironmentSpec, Workspace
-from plimsoll.model.cluster import Pod
-from plimsoll.model.meta import dig
 from plimsoll.presets import ModelCatalog, ModelPreset
 from plimsoll.text import shortlist
-
-
-def template_devices(workspace: Workspace, resource: str) -> int | Refusal:
-    """Devices that the Workspace's template requests; 0 where it requests none."""
-    inference = workspace.spec.inference
-    template = inference.template if inference is not None else None
-    if template is None:
-        return 0
-    groups = [
-        tuple(each for each in dig(template, f"spec.{name}") or () if isinstance(each, dict))
-        for name in ("containers", "initContainers")
-    ]
-    try:
-        return Pod.model_construct(name="", containers=groups[0], init_containers=groups[1]).devices(resource)
-    except (ValueError, AttributeError) as error:
-        return Refusal(
-            Reason.INVALID_SPEC,
-            f"inference.template requests {resource}: {error}: set a whole number of devices",
-        )
 
 
 def unsupported(workspace: Workspace, environment: EnvironmentSpec) -> Refusal | None:

@@ -196,14 +196,17 @@ def _require_nodes(
     no autoscaler created match too.
     """
     selector = workspace.spec.resource.label_selector
-    validated = [_is_in(key, *values) for key, values in verdict.gpu_labels]
-    ours = [[*selector.node_selector_terms(), *validated]]
+    ours = [selector.node_selector_terms()]
+    for key, values in verdict.node_labels:
+        named = [_is_in(key, *filter(None, values))] if any(values) else []
+        absent = [_without(key)] if "" in values else []
+        ours = [[*each, one] for each in ours for one in (*named, *absent)]
     if instance_types:
         owned = [_is_in(key, value) for key, value in ownership_labels(workspace).items()]
         existing = [
             *selector.node_selector_terms(),
-            {"key": NODEPOOL, "operator": "DoesNotExist"},
-            {"key": WORKSPACE, "operator": "DoesNotExist"},
+            _without(NODEPOOL),
+            _without(WORKSPACE),
             _is_in(INSTANCE_TYPE, *instance_types),
         ]
         ours = [owned] if selector.empty else [owned, existing]
@@ -227,6 +230,10 @@ def _object(parent: dict[str, Any], key: str) -> dict[str, Any]:
         parent[key] = {}
     value: dict[str, Any] = parent[key]
     return value
+
+
+def _without(key: str) -> dict[str, Any]:
+    return {"key": key, "operator": "DoesNotExist"}
 
 
 def _is_in(key: str, *values: str) -> dict[str, Any]:

@@ -3,7 +3,9 @@
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from plimsoll.cluster.nodes import ALL_DISABLED, MIG_CONFIG, InvalidGpuLabel, Offer, Unusable
+from plimsoll.cluster.nodes.gpu_labels import MIG_CONFIG, InvalidGpuLabel
+from plimsoll.cluster.nodes.gpu_offer import Offer, Unusable
+from plimsoll.cluster.nodes.mig import ALL_DISABLED
 from plimsoll.labels import GPU_COUNT, GPU_MEMORY, GPU_PRESENT, GPU_PRODUCT, MIG_PREFIX
 from plimsoll.model import Reason, Refusal
 from plimsoll.model.cluster import Node
