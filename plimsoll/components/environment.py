@@ -4,12 +4,15 @@ from collections.abc import Mapping
 from typing import Any, TypedDict
 
 import pulumi
+from pydantic import field_validator
 
 from plimsoll.components.declaring import Component, ObjectArgs, ObjectType, name_of, uid_of
 from plimsoll.components.node_pool import NodeClassRefArgs, TaintArgs
 from plimsoll.components.workspace import WeightsArgs
+from plimsoll.errors import PlimsollError
 from plimsoll.labels import API_VERSION
-from plimsoll.model.api import EnvironmentSpec
+from plimsoll.model.api import EnvironmentSpec, Policies
+from plimsoll.policy import settled
 
 
 class LimitsArgs(TypedDict, total=False):
@@ -263,6 +266,19 @@ class EnvironmentArgs(ObjectArgs, total=False):
     """How capacity is provided for pods with GPU requests that the cluster cannot place."""
 
 
+class _SettledSpec(EnvironmentSpec):
+    """The spec, with the rules' own checks of their settings. The cluster and the controller cannot refuse them."""
+
+    @field_validator("policies")
+    @classmethod
+    def _settled(cls, policies: Policies) -> Policies:
+        try:
+            settled(policies)
+        except PlimsollError as error:
+            raise ValueError("; ".join(filter(None, (error.message, error.hint)))) from None
+        return policies
+
+
 class Environment(Component):
     """An Environment (plimsoll.dev/v1alpha1, cluster-scoped). The cluster refuses to delete it while capacity that the
     controller created for it exists.
@@ -278,7 +294,7 @@ class Environment(Component):
     def __init__(self, name: str, args: EnvironmentArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("Environment", name, args, opts)
         kind = ObjectType(API_VERSION, "Environment")
-        self.environment = self._object(kind, EnvironmentSpec, EnvironmentSpec.manifest)
+        self.environment = self._object(kind, _SettledSpec, _SettledSpec.manifest)
         self.environment_name = name_of(self.environment, args.get("name"))
         self.uid = uid_of(self.environment)
         self.register_outputs({"environmentName": self.environment_name, "uid": self.uid})

@@ -44,11 +44,12 @@ def setting(field: str) -> str:
 
 
 def option(rule: str, name: str, otherwise: str) -> str:
-    """An option that the Environment sets for a rule, or an expression."""
+    """An option that the Environment sets for a rule; an expression where it sets none of the expression's type."""
     found = f"params.spec.policies.rules[{text(rule)}]"
+    given = f"{found}.options.{name}"
     return (
         f"({has('params', 'spec.policies.rules')} && {text(rule)} in params.spec.policies.rules"
-        f" && has({found}.options) && has({found}.options.{name}) ? {found}.options.{name} : {otherwise})"
+        f" && has({found}.options) && has({given}) && type({given}) == type({otherwise}) ? {given} : {otherwise})"
     )
 
 
@@ -63,7 +64,10 @@ POD_VARIABLES: Final = {
     " : object.spec.template",
     "annotations": value("variables.pod", "metadata.annotations", "{}"),
     "labels": value("variables.pod", "metadata.labels", "{}"),
-    "containers": "variables.pod.spec.containers + " + value("variables.pod", "spec.initContainers", "[]"),
+    "containers": "variables.pod.spec.containers + "
+    + value("variables.pod", "spec.initContainers", "[]")
+    + " + "
+    + value("variables.pod", "spec.ephemeralContainers", "[]"),
     "wantsDevices": "variables.containers.exists(each, ["
     f"{value('each', 'resources.limits', '{}')}, {value('each', 'resources.requests', '{}')}"
     "].exists(amounts, amounts.exists(name, name.startsWith('nvidia.com/') && string(amounts[name]) != '0')))",

@@ -50,7 +50,7 @@ CheckAll = Callable[[Sequence[Manifest], PolicyContext, Any], Iterator[Finding]]
 
 
 class Resources(NamedTuple):
-    """Resources of an API group, in the plural, as in admission rules."""
+    """Resources of an API group, in the plural, and subresources, as in admission rules."""
 
     group: str
     plurals: tuple[str, ...]
@@ -63,7 +63,7 @@ class Subject(Enum):
     WORKSPACES = (Resources(GROUP, ("workspaces",)),)
     KAITO = (Resources("kaito.sh", ("workspaces", "inferencesets")),)
     PODS = (
-        Resources("", ("pods", "replicationcontrollers")),
+        Resources("", ("pods", "pods/ephemeralcontainers", "replicationcontrollers")),
         Resources("apps", ("deployments", "statefulsets", "daemonsets", "replicasets")),
         Resources("batch", ("jobs", "cronjobs")),
     )
@@ -101,7 +101,7 @@ class Rule:
     remedy: str
     """What to change if an object breaks the rule."""
     reads: tuple[str, ...]
-    """Kinds that it reads, for documentation and output."""
+    """Kinds that it reads, for documentation and output; a rule on pods that reads `Pod` alone reads no template."""
     check: Check | None = None
     """None if the rule is about all objects together."""
     check_all: CheckAll | None = None

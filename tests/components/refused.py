@@ -114,6 +114,7 @@ REFUSED: Final = (
     Refused(TrainingRuntime, _RUNTIME, "template.spec.replicatedJobs[0].template.spec.template.spec.schedulerName"),
     Refused(ClusterTrainingRuntime, {"namespace": "vision"}, "namespace", _RUNTIME),
     Refused(Environment, {"node_auto_provisioning": "disabled", "provisioner": "nodeclaim"}, "provisioner"),
+    Refused(Environment, {"policies": {"rules": {"image-digest": {"options": {"required": "true"}}}}}, "policies"),
     _discovery("version", version=">=0.17"),
     _discovery("version", version="0.17"),
     _discovery("repository", chart="oci://charts.example/a", repository="https://charts.example"),

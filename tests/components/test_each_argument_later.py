@@ -85,7 +85,7 @@ SAMPLES: dict[Callable[..., Any], dict[str, Any]] = {
         "node_claims": {"taints": [{"key": "gpu", "effect": "NoSchedule"}], "capacity_type": "spot"},
         "catalog": {"prices": {"p4d.24xlarge": 32.5}},
         "estimator": {"utilization_by_product": {"H100": 0.9}},
-        "policies": {"rules": {"image-tag": {"severity": "off"}}},
+        "policies": {"rules": {"image-tag-pinned": {"severity": "off"}}},
         "presets": [
             {
                 "name": "own",

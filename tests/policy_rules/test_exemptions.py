@@ -88,7 +88,8 @@ def test_a_severity_is_a_setting() -> None:
             {"rules": {"node-pool-consolidation": {"options": {"minimum": 5}}}},
             "node-pool-consolidation: minimum: unknown",
         ),
-        ({"rules": {"image-digest": {"options": {"required": "perhaps"}}}}, "image-digest: required"),
+        ({"rules": {"image-digest": {"options": {"required": "true"}}}}, "image-digest: required"),
+        ({"rules": {"node-pool-consolidation": {"options": {"minimumSeconds": "5"}}}}, "minimumSeconds: must be a"),
     ],
 )
 def test_settings_of_an_unknown_rule_are_an_error(settings: dict[str, Any], words: str) -> None:

@@ -83,9 +83,10 @@ def test_a_digest_is_required_by_the_option() -> None:
     assert broken(a_pod(image=f"nginx{DIGEST}"), rules=everywhere) == []
 
 
-def test_an_image_without_a_version_is_one_finding_even_if_digests_are_required() -> None:
-    rules = {"image-digest": {"options": {"required": True}}}
-    assert [rule for rule, _ in broken(a_pod(image="nginx"), rules=rules)] == ["image-tag-pinned"]
+@pytest.mark.parametrize("image", ["nginx", "nginx:latest", "nginx@sha256:abc"])
+def test_a_required_digest_is_missed_by_an_image_without_a_version(image: str) -> None:
+    rules = {"image-digest": {"options": {"required": True}}, "image-tag-pinned": {"severity": "off"}}
+    assert [rule for rule, _ in broken(a_pod(image=image), rules=rules)] == ["image-digest"]
 
 
 def values(**given: Any) -> Manifest:

@@ -2,7 +2,9 @@
 
 They are ValidatingAdmissionPolicies with the Environment object as their parameter, so that no webhook server runs and
 a change of a setting takes effect at once. An update is not refused if the object broke the rule before it, too: an
-object that is older than a rule, or a Workspace of another mode, can still be scaled, labelled and deleted.
+object that is older than a rule, or a Workspace of another mode, can still be scaled, labelled and deleted. What
+Kubernetes' own controllers make of a workload is not refused for its template, which was checked when the workload was
+written: an exemption, and an update that is not refused, apply to its ReplicaSets, Jobs and pods, too.
 """
 
 import re
@@ -18,6 +20,16 @@ Setting = Literal["deny", "audit"]
 ACTIONS: Final[dict[Setting, list[str]]] = {"deny": ["Deny"], "audit": ["Audit", "Warn"]}
 
 _RULES: Final = "params.spec.policies.rules"
+_OF_CHECKED: Final = (
+    "(request.userInfo.username == 'system:kube-controller-manager'"
+    " || request.userInfo.username.startsWith('system:serviceaccount:kube-system:'))"
+    " && has(object.metadata.ownerReferences)"
+    " && object.metadata.ownerReferences.exists(each, has(each.controller) && each.controller"
+    " && each.apiVersion in ['v1', 'apps/v1', 'batch/v1'] && each.kind in ['CronJob', 'DaemonSet', 'Deployment', 'Job',"
+    " 'ReplicaSet', 'ReplicationController', 'StatefulSet'])"
+)
+"""Whether one of Kubernetes' own controllers creates the object for a workload that is a subject itself. Anyone can set
+an owner: nobody else is exempt by one."""
 _BEFORE: Final = "Before"
 _WORD: Final = re.compile(r"\w+")
 _VARIABLE: Final = re.compile(r"\bvariables\.(\w+)")
@@ -47,7 +59,8 @@ def _policy(subject: Subject, action: Setting) -> AdmissionPolicy:
     variables = _variables(cel for _, cel in rules)
     changing = _about_object(variables)
     before = {f"{name}{_BEFORE}": _before(variables[name], changing) for name in variables if name in changing}
-    variables |= {**before, "exempted": _exempted(subject.variable)}
+    of_checked = {"ofChecked": _OF_CHECKED} if subject is Subject.PODS else {}
+    variables |= {**before, **of_checked, "exempted": _exempted(subject.variable)}
     policy = {
         # A policy that only warns must not deny if it cannot be evaluated.
         "failurePolicy": "Fail" if action == "deny" else "Ignore",
@@ -69,7 +82,7 @@ def _policy(subject: Subject, action: Setting) -> AdmissionPolicy:
         ],
         "variables": [{"name": name, "expression": expression} for name, expression in variables.items()],
         "validations": [
-            _validation(rule, cel, action, admission, _as_before(cel, subject, changing)) for rule, cel in rules
+            _validation(rule, cel, action, subject, _as_before(cel, subject, changing)) for rule, cel in rules
         ],
     }
     binding = {"validationActions": ACTIONS[action], "paramRef": {"selector": {}, "parameterNotFoundAction": "Allow"}}
@@ -142,17 +155,18 @@ def _as_before(cel: Cel, subject: Subject, changing: Collection[str]) -> str:
     return f"oldObject != null && !({_before(cel.holds, changing)})"
 
 
-def _validation(rule: Rule, cel: Cel, action: Setting, admission: str, as_before: str) -> dict[str, Any]:
+def _validation(rule: Rule, cel: Cel, action: Setting, subject: Subject, as_before: str) -> dict[str, Any]:
     at_rule = f"{_RULES}[{text(rule.id)}]"
     own = text(rule.severity.value if rule.severity is not None else "error")
     named = f"{has('params', 'spec.policies.rules')} && {text(rule.id)} in {_RULES}"
     level = f"({named} && has({at_rule}.severity) ? {at_rule}.severity : {own})"
     if rule.severity is None:
         level = f"({named} ? {level} : 'off')"
+    denied = f"{level} == 'error'"
+    if subject is Subject.PODS and rule.reads != ("Pod",):
+        denied += " && !variables.ofChecked"
     elsewhere = (
-        f"{level} != 'error'"
-        if action == "deny"
-        else f"{level} == 'off' || ({level} == 'error' && {admission} == 'deny')"
+        f"!({denied})" if action == "deny" else f"{level} == 'off' || ({denied} && {_admission(subject)} == 'deny')"
     )
     message: Mapping[str, str] = (
         {"messageExpression": f"({cel.message}) + {text(f' ({rule.id})')}"}

@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
+from pydantic import Field
+
 from plimsoll.labels import GROUP
 from plimsoll.model.meta import Declared
 from plimsoll.policy.cel import POD_VARIABLES, matches, option, value
@@ -41,7 +43,7 @@ class Image(NamedTuple):
 
 
 class DigestOptions(Declared):
-    required: bool = False
+    required: bool = Field(default=False, strict=True)
     namespaces: tuple[str, ...] = ()
     """Where a digest is required; empty: everywhere."""
 
@@ -109,8 +111,7 @@ def _digests(manifest: Manifest, context: PolicyContext, options: DigestOptions)
     if not options.required or (options.namespaces and namespace_of(manifest) not in options.namespaces):
         return
     for image in images(manifest):
-        # An image without a version is a finding of the other rule.
-        if image.pinned and not image.has_digest:
+        if not image.has_digest:
             yield Fault(
                 image.field, f"the image is {image.name!r:.200}, and a digest is required: use 'name@sha256:...'"
             )
@@ -144,7 +145,7 @@ RULES: Final = (
             (Subject.PODS,),
             "!variables.required"
             " || (size(variables.namespaces) > 0 && !(variables.namespaceName in variables.namespaces))"
-            f" || variables.containers.all(each, {_NAMED} || !{_PINNED} || {matches('each.image', _DIGEST)})",
+            f" || variables.containers.all(each, {_NAMED} || {matches('each.image', _DIGEST)})",
             {
                 **POD_VARIABLES,
                 "required": option(DIGEST_RULE, "required", "false"),

@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from plimsoll.cluster.catalog import Catalog
 from plimsoll.labels import GPU_COUNT, INSTANCE_TYPE
@@ -40,8 +40,14 @@ class Size(NamedTuple):
     gpus: int
 
 
+def _no_text(value: Any) -> Any:
+    if isinstance(value, str):
+        raise ValueError("must be a number: remove the quotes")
+    return value
+
+
 class ConsolidationOptions(Declared):
-    minimum_seconds: int = Field(default=300, ge=0)
+    minimum_seconds: Annotated[int, Field(ge=0), BeforeValidator(_no_text)] = 300
     """The minimum of `consolidateAfter`: driver installation and GPU discovery take minutes on a new node."""
 
 

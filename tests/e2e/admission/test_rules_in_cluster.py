@@ -402,3 +402,61 @@ def test_other_fields_of_an_existing_violation_may_be_changed(cluster: Kube, pla
             cluster.patch("v1", "Pod", "before", wrong, "research")
     finally:
         cluster.delete("v1", "Pod", "before", "research")
+
+
+@pytest.fixture(scope="module")
+def controller(cluster: Kube, admission_sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kube]:
+    """Acts as kube-controller-manager."""
+    users = yaml.safe_load(admission_sandbox.folder.kubeconfig("controller-manager").read_text())["users"]
+    folder = tmp_path_factory.mktemp("controller")
+    with closing(acting_as(admission_sandbox.kubeconfig, users[0]["user"]["token"], folder)) as kube:
+        yield kube
+
+
+def owned_by(kind: str, manifest: Manifest, api_version: str = "apps/v1") -> Manifest:
+    owner = {"apiVersion": api_version, "kind": kind, "name": "a", "uid": "1", "controller": True}
+    return with_path(manifest, metadata__ownerReferences=[owner])
+
+
+def test_what_controllers_make_of_a_checked_workload_is_not_denied(cluster: Kube, controller: Kube) -> None:
+    legacy = {"rule": "image-tag-pinned", "kind": "Deployment", "reason": "a", "until": "2100-01-01"}
+    declare(cluster, policies={"admission": "deny", "rules": {"image-tag-pinned": {}}, "exemptions": [legacy]})
+    pod = a_pod(image="a", labels={"kai.scheduler/queue": "team"})
+    replica_set = a_workload("ReplicaSet", pod, {})
+    assert not refused(cluster, a_workload("Deployment", pod, {})), "it is exempted"
+    for owner, made in (("Deployment", replica_set), ("ReplicaSet", pod)):
+        assert not refused(controller, owned_by(owner, made))
+        assert "image-tag-pinned" in refused(cluster, owned_by(owner, made)), "people set owners, too"
+        assert "image-tag-pinned" in refused(controller, made), "no owner was checked"
+    assert "image-tag-pinned" in refused(controller, owned_by("ReplicaSet", pod, "example.org/v1"))
+    foreign = with_path(pod, metadata__namespace="kai-scale-adjust")
+    assert "kai-namespace" in refused(controller, owned_by("ReplicaSet", foreign)), "no template is checked for it"
+
+
+def test_containers_that_are_added_to_a_pod_are_checked(cluster: Kube) -> None:
+    policies = {"admission": "deny", "rules": {"image-digest": {"options": {"required": True}}}}
+    declare(cluster, policies=policies)
+    pinned = f"a@sha256:{'0' * 64}"
+    cluster.apply(a_pod(image=pinned, name="debugged"))
+
+    def debug(image: str) -> None:
+        added = {"ephemeralContainers": [{"name": "debug", "image": image}]}
+        cluster.patch("v1", "Pod", "debugged", {"spec": added}, "research", "ephemeralcontainers")
+
+    try:
+        with pytest.raises(RequestError, match="image-digest"):
+            debug("busybox:1")
+        debug(pinned)
+    finally:
+        cluster.delete("v1", "Pod", "debugged", "research")
+
+
+def test_an_option_of_a_wrong_type_refuses_nothing(cluster: Kube) -> None:
+    rules = {
+        "image-digest": {"options": {"required": "true", "namespaces": "research"}},
+        "node-pool-consolidation": {"options": {"minimumSeconds": "x"}},
+        "queue-scheduler": {"options": {"schedulers": 5}},
+    }
+    declare(cluster, policies={"admission": "deny", "rules": rules})
+    assert not refused(cluster, a_pod(image="a:1"))
+    assert not refused(cluster, a_node_pool("p4d.24xlarge", gpu_limit="16"))
