@@ -77,9 +77,13 @@ GPU_PORTION: Final = "plimsoll.dev/gpu-portion"
 
 FIELD_MANAGER: Final = "plimsoll"
 
-_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
-_KEY_NAME = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
-_KEY_PREFIX = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*")
+KEY_NAME: Final = r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
+KEY_PREFIX: Final = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*"
+LABEL_VALUE: Final = f"(?:{KEY_NAME})?"
+"""Patterns of the whole of a label key's name and prefix, and of a label's value."""
+_VALUE = re.compile(LABEL_VALUE)
+_KEY_NAME = re.compile(KEY_NAME)
+_KEY_PREFIX = re.compile(KEY_PREFIX)
 
 
 def is_label_value(value: str) -> bool:

@@ -6,21 +6,26 @@ from typing import Any, Final
 from pydantic import BaseModel
 
 from plimsoll.components.specs.schema import Schema, structural
-from plimsoll.labels import GROUP
+from plimsoll.labels import GROUP, KEY_NAME, KEY_PREFIX, LABEL_VALUE
 from plimsoll.model.api import (
     ACCELERATOR_NEEDS_COUNT,
     ADAPTER_NEEDS_NAME,
     ADAPTERS_TWICE,
     COUNT_IMMUTABLE,
+    HEADROOM_NEEDS_BUFFERS,
     IMMUTABLE,
     INFERENCE_XOR_TUNING,
     INSTANCE_TYPE_IMMUTABLE,
+    KAI_NAMESPACES,
     LABEL_SELECTOR_IMMUTABLE,
     MIG_NEEDS_PROFILE,
+    NAMES_NO_OBJECTS,
+    NAMESPACE_OF_KAI,
     NEEDS_PRESET_OR_TEMPLATE,
     OUTPUT_NEEDS_ONE,
     PRESET_ONLY,
     PRESET_XOR_TEMPLATE,
+    SHARING_NEEDS_TRIGGERS,
     SOURCE_NEEDS_ONE,
     TEMPLATE_KEPT,
     TUNING_KEPT,
@@ -36,9 +41,33 @@ WORKSPACES: Final = f"workspaces.{GROUP}"
 ENVIRONMENTS: Final = f"environments.{GROUP}"
 GPU_DEMANDS: Final = f"gpudemands.{GROUP}"
 
-_KEY: Final[Schema] = {"minLength": 1, "maxLength": 317}
-"""Bounds of a label's key: a DNS name of 253 characters, a slash, 63 characters."""
-_VALUE: Final[Schema] = {"maxLength": 63}
+_KEY: Final[Schema] = {"minLength": 1, "maxLength": 317, "pattern": f"^(?:{KEY_PREFIX}/)?{KEY_NAME}$"}
+"""A label's key, with its bounds: a DNS name of 253 characters, a slash, 63 characters."""
+_VALUE: Final[Schema] = {"maxLength": 63, "pattern": f"^{LABEL_VALUE}$"}
+_TEMPLATE: Final[Schema] = {
+    "required": ["spec"],
+    "properties": {
+        "spec": {
+            "type": "object",
+            "x-kubernetes-preserve-unknown-fields": True,
+            "required": ["containers"],
+            "properties": {
+                "containers": {
+                    "type": "array",
+                    "minItems": 1,
+                    "maxItems": 1000,
+                    "items": {
+                        "type": "object",
+                        "x-kubernetes-preserve-unknown-fields": True,
+                        "required": ["name"],
+                        "properties": {"name": {"type": "string", "maxLength": 63}},
+                    },
+                }
+            },
+        }
+    },
+}
+"""What every pod template has."""
 _CONDITIONS: Final[Schema] = {
     "type": "array",
     "x-kubernetes-list-type": "map",
@@ -106,14 +135,24 @@ def workspace_definition() -> dict[str, Any]:
     # The scale subresource fails if the number is absent. The controller sets all other defaults.
     spec["properties"]["inference"]["properties"]["replicas"]["default"] = 1
     _add_rules_of_parts(spec["properties"])
+    spec["properties"]["inference"]["properties"]["template"] |= _TEMPLATE
     selector = spec["properties"]["resource"]["properties"]["labelSelector"]["properties"]
     selector["matchLabels"]["additionalProperties"] |= _VALUE
+    selector["matchLabels"]["x-kubernetes-validations"] = [
+        _rule(f"self.all(key, key.matches(r'{_KEY['pattern']}'))", "not a label key")
+    ]
     requirement = selector["matchExpressions"]["items"]["properties"]
     requirement["key"] |= _KEY
     # A set, so that the order of the values does not matter, and selectors can be compared at low cost.
     requirement["values"] |= {"x-kubernetes-list-type": "set"}
     requirement["values"]["items"] |= _VALUE
     selector["matchExpressions"]["maxItems"] = 64
+    selector["matchExpressions"]["items"]["x-kubernetes-validations"] = [
+        _rule(
+            "(self.operator in ['In', 'NotIn']) == (has(self.values) && size(self.values) > 0)",
+            "operators In and NotIn need at least one value, the others take none",
+        )
+    ]
     return _definition(
         "Workspace",
         namespaced=True,
@@ -171,6 +210,11 @@ def environment_definition() -> dict[str, Any]:
             f" + {mode} + \"': 'byo' goes with 'disabled', every other one with 'enabled'\"",
         }
     ]
+    exemption = spec["properties"]["policies"]["properties"]["exemptions"]["items"]
+    exemption["x-kubernetes-validations"] = [
+        _rule("has(self.kind) || has(self.namespace) || has(self.name)", NAMES_NO_OBJECTS)
+    ]
+    _add_rules_of_demand(spec["properties"]["demand"])
     return _definition(
         "Environment",
         namespaced=False,
@@ -184,6 +228,22 @@ def environment_definition() -> dict[str, Any]:
             _column("Workloads", "integer", ".status.workloads"),
         ],
     )
+
+
+def _add_rules_of_demand(demand: Schema) -> None:
+    provisioner = "(has(self.provisioner) ? self.provisioner : 'none')"
+    demand["x-kubernetes-validations"] = [
+        _rule(f"{_none('headroom')} || {provisioner} == 'capacity-buffer'", HEADROOM_NEEDS_BUFFERS),
+        _rule(f"{_none('sharedDevices')} || {provisioner} in ['none', 'trigger-pod']", SHARING_NEEDS_TRIGGERS),
+    ]
+    fields = demand["properties"]
+    fields["namespace"]["x-kubernetes-validations"] = [_rule(f"!(self in {list(KAI_NAMESPACES)})", NAMESPACE_OF_KAI)]
+    fields["labelPrefix"] |= {"pattern": f"^{KEY_PREFIX}$"}
+    fields["sharedDevices"]["items"]["properties"]["resource"] |= {"pattern": f"^{KEY_PREFIX}/{KEY_NAME}$"}
+
+
+def _none(field: str) -> str:
+    return f"!has(self.{field}) || size(self.{field}) == 0"
 
 
 def gpu_demand_definition() -> dict[str, Any]:

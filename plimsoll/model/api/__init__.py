@@ -5,7 +5,10 @@ from plimsoll.model.api.capacity_gate import CAPACITY_GATE, GATE_REMOVED_REASON,
 from plimsoll.model.api.capacity_type import SPOT, CapacityType
 from plimsoll.model.api.delta_record import MAX_CHANGES, MAX_NAMES, MAX_RECORDS, DeltaChange, DeltaRecord
 from plimsoll.model.api.demand_settings import (
+    HEADROOM_NEEDS_BUFFERS,
     KAI_NAMESPACES,
+    NAMESPACE_OF_KAI,
+    SHARING_NEEDS_TRIGGERS,
     TRIGGER_NAMESPACE,
     DemandProvisioner,
     DemandSettings,
@@ -39,7 +42,7 @@ from plimsoll.model.api.gpu_demand import (
 )
 from plimsoll.model.api.model_hub import MODELS_NAME, MODELS_NAMESPACE, ModelHub, models_config_map, models_of
 from plimsoll.model.api.model_parameters import DeclaredPreset, ModelParameters
-from plimsoll.model.api.policies import Exemption, Policies, RuleSetting
+from plimsoll.model.api.policies import NAMES_NO_OBJECTS, Exemption, Policies, RuleSetting
 from plimsoll.model.api.policy_config import PolicyConfig
 from plimsoll.model.api.provisioning import PendingClaim, Provisioning
 from plimsoll.model.api.shared_devices import NOT_SHARED, DeviceSharing, SharedDevices
@@ -98,6 +101,7 @@ __all__ = [
     "CAPACITY_GATE",
     "COUNT_IMMUTABLE",
     "GATE_REMOVED_REASON",
+    "HEADROOM_NEEDS_BUFFERS",
     "IMMUTABLE",
     "INFERENCE_XOR_TUNING",
     "INSTANCE_TYPE_GIVEN",
@@ -113,6 +117,8 @@ __all__ = [
     "MODELS_NAME",
     "MODELS_NAMESPACE",
     "NAMESPACE_NOT_NAMED",
+    "NAMESPACE_OF_KAI",
+    "NAMES_NO_OBJECTS",
     "NEEDS_PRESET_OR_TEMPLATE",
     "NONE_ALLOWED",
     "NOT_SHARED",
@@ -125,6 +131,7 @@ __all__ = [
     "QUEUE_NOT_ALLOWED",
     "SCHEDULER",
     "SELECTOR_RESERVED",
+    "SHARING_NEEDS_TRIGGERS",
     "SOURCE_NEEDS_ONE",
     "SPOT",
     "TEMPLATE_KEPT",

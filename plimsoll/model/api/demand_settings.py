@@ -15,14 +15,17 @@ KAI_NAMESPACES: Final = ("kai-scale-adjust", "kai-resource-reservation", "runai-
 """KAI's own namespaces: its node-scale-adjuster deletes other pods there, and its binder waits for every unscheduled
 pod."""
 
+NAMESPACE_OF_KAI: Final = (
+    "is one of KAI's namespaces, where KAI deletes other pods or is blocked by them: use another one"
+)
+HEADROOM_NEEDS_BUFFERS: Final = "headroom needs the provisioner capacity-buffer: set it, or remove headroom"
+SHARING_NEEDS_TRIGGERS: Final = "sharedDevices needs the provisioner trigger-pod: set it, or remove sharedDevices"
 _DNS_LABEL: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 
 
 def _not_of_kai(namespace: str) -> str:
     if namespace in KAI_NAMESPACES:
-        raise ValueError(
-            "is one of KAI's namespaces, where KAI deletes other pods or is blocked by them: use another one"
-        )
+        raise ValueError(NAMESPACE_OF_KAI)
     return namespace
 
 
@@ -105,9 +108,9 @@ class DemandSettings(Described):
     @model_validator(mode="after")
     def _headroom_fits(self) -> "DemandSettings":
         if self.headroom and self.provisioner is not DemandProvisioner.CAPACITY_BUFFER:
-            raise ValueError("headroom needs the provisioner capacity-buffer: set it, or remove headroom")
+            raise ValueError(HEADROOM_NEEDS_BUFFERS)
         if self.shared_devices and self.provisioner not in (DemandProvisioner.NONE, DemandProvisioner.TRIGGER_POD):
-            raise ValueError("sharedDevices needs the provisioner trigger-pod: set it, or remove sharedDevices")
+            raise ValueError(SHARING_NEEDS_TRIGGERS)
         names = [each.name for each in self.headroom]
         if len(set(names)) < len(names):
             raise ValueError("headroom: two entries have the same name")

@@ -1,12 +1,13 @@
 """Policies: settings of the policy rules, in an Environment or a configuration file."""
 
 import datetime
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field, model_validator
 
 from plimsoll.model.meta import Described, FreeForm
 
+NAMES_NO_OBJECTS: Final = "names no objects: set kind, namespace or name, or set the rule's severity to 'off'"
 Pattern = Annotated[str, Field(min_length=1, max_length=253)]
 """A name, or a prefix followed by `*`."""
 
@@ -33,7 +34,7 @@ class Exemption(Described):
     @model_validator(mode="after")
     def _names_objects(self) -> "Exemption":
         if self.kind is None and self.namespace is None and self.name is None:
-            raise ValueError("names no objects: set kind, namespace or name, or set the rule's severity to 'off'")
+            raise ValueError(NAMES_NO_OBJECTS)
         return self
 
     def covers(self, rule: str, kind: str, namespace: str, name: str) -> bool:

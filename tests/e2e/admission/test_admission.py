@@ -177,6 +177,10 @@ def test_an_existing_violation_can_be_scaled_and_deleted(cluster: Kube) -> None:
     await_condition(lambda: cluster.get(API, "Workspace", "wrong") is None)
 
 
+def selected(**selector: Any) -> dict[str, Any]:
+    return {**running(), "resource": {"labelSelector": selector}}
+
+
 @pytest.mark.parametrize(
     ("spec", "words"),
     [
@@ -191,6 +195,15 @@ def test_an_existing_violation_can_be_scaled_and_deleted(cluster: Kube) -> None:
         (running(adapters=[{"source": {"name": f"a{n}", "image": "a"}} for n in range(11)]), "inference.adapters"),
         ({"inference": {**template("own:1")["inference"], "config": "c"}}, "are for presets"),
         ({"tuning": {"input": {"image": "a"}, "output": {}}}, "an output needs exactly one of"),
+        ({"inference": {"template": {}}}, "spec.inference.template.spec"),
+        ({"inference": {"template": {"spec": {"containers": []}}}}, "spec.inference.template.spec.containers"),
+        ({"inference": {"template": {"spec": {"containers": [{"image": "a"}]}}}}, "containers[0].name"),
+        (selected(matchLabels={"pool": "a b"}), "spec.resource.labelSelector.matchLabels.pool"),
+        (selected(matchLabels={"a/b/c": "a"}), "not a label key"),
+        (selected(matchExpressions=[{"key": "-a", "operator": "Exists"}]), "matchExpressions[0].key"),
+        (selected(matchExpressions=[{"key": "a", "operator": "In", "values": ["-"]}]), "matchExpressions[0].values"),
+        (selected(matchExpressions=[{"key": "a", "operator": "In"}]), "operators In and NotIn need"),
+        (selected(matchExpressions=[{"key": "a", "operator": "Exists", "values": ["b"]}]), "operators In and NotIn"),
         ({"tuning": {"method": "full", "input": {"image": "a"}, "output": {"image": "b"}}}, "spec.tuning.method"),
     ],
 )
@@ -199,3 +212,33 @@ def test_the_crd_and_the_model_refuse_the_same_specs(cluster: Kube, spec: dict[s
     with pytest.raises(ValueError):
         WorkspaceSpec.model_validate(spec)
     assert words in text(lambda: cluster.apply(workspace("shape", spec)))
+
+
+SHARING = [{"nodePool": "a", "resource": "nvidia.com/gpu.shared", "perGpu": 2}]
+HEADROOM = [{"name": "a", "nodePool": "a", "instanceType": "a", "gpus": 1, "nodes": 1}]
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ({"policies": {"exemptions": [{"rule": "a", "reason": "a", "until": "2100-01-01"}]}}, "names no objects"),
+        ({"demand": {"namespace": "kai-scale-adjust"}}, "is one of KAI's namespaces"),
+        ({"demand": {"labelPrefix": "-a"}}, "spec.demand.labelPrefix"),
+        ({"demand": {"sharedDevices": [{**SHARING[0], "resource": "gpu"}]}}, "sharedDevices[0].resource"),
+        ({"demand": {"sharedDevices": SHARING, "provisioner": "capacity-buffer"}}, "sharedDevices needs"),
+        ({"demand": {"headroom": HEADROOM}}, "headroom needs the provisioner capacity-buffer"),
+        ({"demand": {"sharedDevices": SHARING, "labelPrefix": "example.org"}}, ""),
+        ({"demand": {"headroom": HEADROOM, "provisioner": "capacity-buffer"}}, ""),
+        ({"policies": {"exemptions": [{"rule": "a", "reason": "a", "until": "2100-01-01", "kind": "Pod"}]}}, ""),
+    ],
+)
+def test_the_crd_and_the_model_refuse_the_same_environments(cluster: Kube, spec: dict[str, Any], words: str) -> None:
+    if words:
+        with pytest.raises(ValueError):
+            EnvironmentSpec.model_validate(spec)
+    else:
+        EnvironmentSpec.model_validate(spec)
+    manifest = {"apiVersion": API, "kind": "Environment", "metadata": {"name": "shape"}, "spec": spec}
+    refused = text(lambda: cluster.apply(manifest, dry_run=True))
+    assert words in refused
+    assert bool(refused) == bool(words)
