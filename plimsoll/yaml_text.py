@@ -40,12 +40,10 @@ _add("float", r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)", "-+.")
 class YamlDumper(yaml.SafeDumper):
     """Quotes texts that would be read as another type, by PyYAML or by Kubernetes."""
 
-    yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {
-        first: [*yaml.SafeDumper.yaml_implicit_resolvers.get(first, ()), *resolvers]
-        for first, resolvers in (
-            dict.fromkeys(yaml.SafeDumper.yaml_implicit_resolvers, ()) | YamlLoader.yaml_implicit_resolvers
-        ).items()
-    }
+
+for _first, _resolvers in YamlLoader.yaml_implicit_resolvers.items():
+    for _tag, _pattern in _resolvers:
+        YamlDumper.add_implicit_resolver(_tag, _pattern, [_first])
 
 
 def write_yaml(value: Any, **options: Any) -> str:
