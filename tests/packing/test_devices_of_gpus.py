@@ -7,7 +7,7 @@ import pytest
 from plimsoll.packing.nodes import FreeNode, NodeShape, PodNeed, pack_nodes
 from tests.packing.comparing import worse_than_exact
 
-CASES = 150
+CASES = 100
 WORSE_THAN_EXACT = CASES // 100
 FOURS = NodeShape("fours", "A", 4, 48_000, 196_608, 5.67, 58, per_gpu=4)
 TEN = NodeShape("ten", "B", 1, 48_000, 196_608, 9.0, 58, per_gpu=10)

@@ -202,8 +202,12 @@ NEEDS = st.lists(
         st.integers(0, 20_000),
         st.integers(0, 80_000),
     ),
-    max_size=25,
+    max_size=12,
 )
+MANY_NEEDS = [
+    (({ANY: 1000}, {ANY: 300}, {"T4": 400}, {"A100": 700})[n % 4], (1, 1, 1, 2, 4)[n % 5], 3_000 * (n % 2), 9_000)
+    for n in range(25)
+]
 FREE = st.lists(
     st.builds(
         lambda kind, gpus, cpu, memory: (kind, tuple(gpus), cpu, memory),
@@ -316,6 +320,7 @@ LIMITS = st.lists(
 @example(  # The smallest shape is of a NodePool that exceeds its limit already.
     [({ANY: 1000}, 1, 0, 0), ({ANY: 1000}, 2, 0, 0)], [], [Limit(-1, {"t4-4": 1})], Random(0)
 )
+@example(MANY_NEEDS, [("T4", (1000, 300), 16_000, 65_536)], [Limit(9, {"t4-1": 1, "t4-4": 4, "a100-8": 8})], Random(0))
 def test_limits_are_not_exceeded(asked: Any, free: Any, limits: list[Limit], random: Any) -> None:
     needs, nodes = _built(asked, free)
     packing = pack_nodes(needs, SHAPES, nodes, limits=limits)

@@ -1,9 +1,10 @@
 """The number of pods that a node holds, including one reservation for each shared GPU."""
 
+from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from plimsoll.packing.gpus import ANY
@@ -102,14 +103,16 @@ def test_shares_use_fewer_gpus_if_pods_are_scarce() -> None:
 
 NEEDS = st.lists(
     st.tuples(st.sampled_from((10, 50, 100, 300, 600, 1000)), st.sampled_from((1, 1, 1, 2)), st.integers(0, 3000)),
-    max_size=30,
+    max_size=12,
 )
+MANY_NEEDS = [((50, 300, 600)[n % 3], 1 + (n % 15 == 0), 300) for n in range(30)]
 PODS = st.sampled_from((1, 2, 3, 5, 12))
 """Numbers of pods; 1 is too few for a share and its reservation."""
 
 
 @settings(max_examples=15)
 @given(NEEDS, PODS, PODS, st.lists(st.tuples(st.integers(0, 1000), st.integers(0, 4)), max_size=3), st.randoms())
+@example(MANY_NEEDS, 5, 3, [(500, 2), (1000, 4)], Random(0))
 def test_no_node_exceeds_its_maximum_of_pods(
     asked: list[tuple[int, int, int]], many: int, few: int, there: list[tuple[int, int]], random: Any
 ) -> None:

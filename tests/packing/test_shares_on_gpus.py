@@ -146,7 +146,7 @@ def test_few_sizes_on_many_sets_of_kinds() -> None:
                 random_numbers.sample(kinds, random_numbers.randint(1, 7)),
                 random_numbers.choice([810, 650, 590, 550, 480, 470, 460, 440, 370, 350, 330, 320, 290, 230, 120, 60]),
             )
-            for _ in range(3000)
+            for _ in range(1000)
         )
     )
     packing = pack(items, seconds=3)
