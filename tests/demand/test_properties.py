@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from random import Random
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from plimsoll.cluster.pools import allocatable_cpu_milli
@@ -52,6 +52,20 @@ def pods(draw: st.DrawFn, most: int = 14) -> list[Pod]:
             )
         )
     return found
+
+
+MANY_PODS = [
+    a_waiting_pod(
+        f"pod-{number:02}",
+        selector={"nvidia.com/gpu.product": PRODUCTS[number % 2]} if number % 3 else None,
+        queue="team-a" if number % 4 else "",
+        scheduler=SCHEDULERS[number % 3],
+        cpu=("", "500m", "3")[number % 3],
+        gpu_fraction=("0.3", "0.6", "0.25", "0.9")[number % 4],
+        gpu_fraction_num_devices=("1", "1", "2")[number % 3],
+    )
+    for number in range(14)
+]
 
 
 @st.composite
@@ -152,14 +166,16 @@ def test_every_pod_has_one_place_or_a_reason_and_no_gpu_is_overcommitted(found: 
     assert plan.least_gpus <= plan.gpus
 
 
-@given(pods(), nodes(), st.randoms(use_true_random=False))
+@given(pods(8), nodes(), st.randoms(use_true_random=False))
+@example(MANY_PODS, [], Random(0))
 def test_the_order_of_the_input_does_not_matter(found: list[Pod], there: list[Node], random: Random) -> None:
     shuffled = [*found, *there]
     random.shuffle(shuffled)
     assert DemandPlanner().plan(a_snapshot(*found, *there, POOL)) == DemandPlanner().plan(a_snapshot(*shuffled, POOL))
 
 
-@given(pods(), nodes())
+@given(pods(8), nodes())
+@example(MANY_PODS, [])
 def test_what_is_requested_is_not_requested_again(found: list[Pod], there: list[Node]) -> None:
     snapshot = a_snapshot(*found, *there, POOL)
     plan = DemandPlanner().plan(snapshot)
@@ -198,7 +214,8 @@ def test_nothing_is_requested_while_requested_nodes_register(
 
 
 @settings(max_examples=15)
-@given(pods(), nodes(), pods(4), st.booleans())
+@given(pods(8), nodes(), pods(4), st.booleans())
+@example(MANY_PODS, [], MANY_PODS[:4], True)
 def test_a_planner_with_caches_has_the_same_plan_as_a_new_one(
     found: list[Pod], there: list[Node], more: list[Pod], request: bool
 ) -> None:
