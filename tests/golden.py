@@ -18,4 +18,6 @@ def assert_golden(path: Path, documents: list[Any]) -> None:
     tests = "/".join(path.relative_to(ROOT).parts[:2])
     update = f"{UPDATE}=1 pytest {tests} writes it anew"
     assert path.exists(), f"{path.name} is missing: {update}"
-    assert documents == list(yaml.safe_load_all(path.read_text())), f"{path.name} differs: {update}; review its diff"
+    assert documents == list(yaml.load_all(path.read_text(), yaml.CSafeLoader)), (
+        f"{path.name} differs: {update}; review its diff"
+    )

@@ -80,8 +80,9 @@ def page(name: str) -> Page:
 
 
 def copy_of_checkout(folder: Path) -> Path:
-    """A writable copy of the checkout's files with its virtual environment, as a reader's working directory."""
-    shutil.copytree(CHECKOUT, folder, ignore=shutil.ignore_patterns(".*", "build", "dist"))
+    """A writable copy of the checkout's files with its virtual environment, as a reader's working directory, but
+    without the tests, which no page needs."""
+    shutil.copytree(CHECKOUT, folder, ignore=shutil.ignore_patterns(".*", "build", "dist", "tests"))
     (folder / ".venv").symlink_to(sys.prefix)
     return folder
 

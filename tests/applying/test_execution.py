@@ -10,10 +10,10 @@ from plimsoll.apply import Execution, FailureKind, LeaseLostError, UpdateFailedE
 from plimsoll.apply.delta import Outcome
 from plimsoll.apply.state import State
 from plimsoll.errors import PlimsollError
-from tests.applying.states import FakeLease
-from tests.e2e.applying.capacity import a_claim, creating, names
+from plimsoll.model import Plan
+from tests.applying.states import FakeLease, a_claim, change
 
-MANY = creating(*(a_claim(f"c-{number}", workspace=f"w-{number}") for number in range(250)))
+MANY = Plan(creations=tuple(change(a_claim(f"c-{number}", workspace=f"w-{number}")) for number in range(250)))
 """So many creations that they are divided over two stacks."""
 
 
@@ -65,7 +65,7 @@ def test_a_failed_stack_does_not_hide_the_operations_of_another() -> None:
     outcome = run(None, UpdateFailedError("broken"))
     assert {failure.kind for failure in outcome.failed.values()} == {FailureKind.NOT_STARTED}
     assert len(outcome.created) + len(outcome.failed) == 250
-    assert not set(names(outcome.created)) & set(names(outcome.failed))
+    assert not set(outcome.created) & outcome.failed.keys()
 
 
 def test_where_nothing_was_done_the_first_error_is_raised() -> None:

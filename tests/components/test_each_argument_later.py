@@ -231,6 +231,16 @@ def _replaced(value: Any, path: Path, wrap: Callable[[Any], Any]) -> Any:
     return copied
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _one_small_definition() -> Iterator[None]:
+    """No argument has a part in the definitions, of which a foundation declares over a megabyte; golden files cover
+    them."""
+    small = {"metadata": {"name": "environments.plimsoll.dev"}, "spec": {"group": "plimsoll.dev", "versions": []}}
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("plimsoll.components.foundation.definitions", lambda: [small])
+        yield
+
+
 @cache
 def plain(component: Callable[..., Any]) -> list[Any]:
     return objects(component, SAMPLES[component])
@@ -268,7 +278,9 @@ def test_an_output_has_the_effect_of_its_value_or_is_refused_by_name(case: Case)
         return
     assert secret == plain(case.component)
     assert HIDDEN in str(unknown) or unknown == secret, "it has no part in the objects"
+    if not isinstance(case.path[-1], str):
+        return
     absent = outcome(case.component, case.with_output(lambda _: None))
-    if isinstance(case.path[-1], str) and isinstance(absent, list):
+    if isinstance(absent, list):
         late = outcome(case.component, case.with_output(lambda _: pulumi.Output.from_input(None)))
         assert late == absent or "env: an Output is None, and this list has no item for it" in late

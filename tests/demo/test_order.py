@@ -10,7 +10,9 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import psutil
@@ -50,8 +52,8 @@ class Running:
         return [int(file.name.removeprefix("compiler-")) for file in self.folder.glob("compiler-*")]
 
 
-@pytest.fixture
-def demo(tmp_path: Path) -> Iterator[Running]:
+@contextmanager
+def running(tmp_path: Path) -> Iterator[Running]:
     """A demo without any part. Its compiler waits for the test and then fails for lack of a network."""
     path, gate = tmp_path / "path", tmp_path / "gate"
     path.mkdir()
@@ -99,38 +101,62 @@ esac
         process.communicate(timeout=60)
 
 
-def test_two_commands_are_explained_while_parts_build(demo: Running) -> None:
-    message = demo.read_until(DEMAND.words[-1][1])
+@pytest.fixture
+def demo(tmp_path: Path) -> Iterator[Running]:
+    with running(tmp_path) as it:
+        yield it
+
+
+@dataclass(frozen=True)
+class Failed:
+    """What a demo printed until it had explained two commands, and after its compiler failed."""
+
+    explained: str
+    still_ran: bool
+    rest: str
+    code: int
+    compilers: list[int]
+
+
+@pytest.fixture(scope="module")
+def failed(tmp_path_factory: pytest.TempPathFactory) -> Failed:
+    with running(tmp_path_factory.mktemp("failed")) as demo:
+        explained = demo.read_until(DEMAND.words[-1][1])
+        demo.await_compiler()
+        still_ran = demo.process.poll() is None
+        (demo.folder / "gate").write_text("")
+        rest = demo.process.communicate()[0]
+        return Failed(explained, still_ran, rest, demo.process.returncode, demo.compilers())
+
+
+def test_two_commands_are_explained_while_parts_build(failed: Failed) -> None:
+    message = failed.explained
 
     assert message.index(introduction.WHAT[:40]) < message.index("Building kubernetes")
     assert message.index("Building kubernetes") < message.index("$ plimsoll plan") < message.index("$ plimsoll demand")
-    demo.await_compiler()
-    assert demo.process.poll() is None
+    assert failed.still_ran
 
 
-def test_only_needed_parts_are_built_and_those_of_the_first_half_first(demo: Running) -> None:
-    listed = demo.read_until("the next run continues it").replace("\n", " ")
+def test_only_needed_parts_are_built_and_those_of_the_first_half_first(failed: Failed) -> None:
+    listed, said, _ = failed.explained.replace("\n", " ").partition("the next run continues it")
+    assert said
     built = re.findall(r"Building (.*?):", listed)[0].split(", ")
 
     assert built == [*part_names(karpenter=False, lws=False, helm=False), "karpenter"]
     assert {"kubernetes", "etcd", "kwok", "pulumi"} < set(built)
 
 
-def test_a_build_that_fails_ends_the_demo_with_the_part_its_command_and_what_to_do(demo: Running) -> None:
-    demo.read_until("Building")
-    demo.await_compiler()
-
-    (demo.folder / "gate").write_text("")
-
-    message = demo.process.communicate()[0]
-    assert demo.process.returncode == 1
+def test_a_build_that_fails_ends_the_demo_with_the_part_its_command_and_what_to_do(failed: Failed) -> None:
+    message = failed.rest
+    assert failed.code == 1
     assert re.search(r"error: The part \w+ could not be built: `go build .*ended with 1", message)
     assert "no such host" in message
     assert "The whole log: " in message
     assert "GOPROXY" in message
     assert "`make demo`" in message
     assert "Traceback" not in message
-    assert not [pid for pid in demo.compilers() if psutil.pid_exists(pid)]
+    assert failed.compilers
+    assert not [pid for pid in failed.compilers if psutil.pid_exists(pid)]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -160,10 +186,13 @@ def test_without_go_the_demo_says_so_at_once(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
+lines = cache(introduction.lines)
+
+
 @pytest.mark.parametrize("explained", [PLAN, DEMAND], ids=["plan", "demand"])
 @pytest.mark.parametrize("width", [60, 120])
 def test_each_term_is_explained_before_the_line_that_uses_it(explained: Explained, width: int) -> None:
-    reported = introduction.lines(explained, width)
+    reported = lines(explained, width)
 
     assert reported[0] == (explained.about, True)
     for pattern, words in explained.words:
@@ -173,7 +202,7 @@ def test_each_term_is_explained_before_the_line_that_uses_it(explained: Explaine
 
 
 def test_the_verdicts_of_the_plan_are_all_explained() -> None:
-    reported = introduction.lines(PLAN, 120)
+    reported = lines(PLAN, 120)
     verdicts = [at for at, (text, _) in enumerate(reported) if re.match(r"(accepted|refused) ", text)]
 
     assert len(verdicts) > 1

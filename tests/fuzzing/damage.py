@@ -29,7 +29,12 @@ VALUES = st.one_of(
 
 
 def objects() -> list[dict[str, Any]]:
-    found = [each for source in SOURCES for each in yaml.safe_load_all(source.read_text()) if isinstance(each, dict)]
+    found = [
+        each
+        for source in SOURCES
+        for each in yaml.load_all(source.read_text(), yaml.CSafeLoader)
+        if isinstance(each, dict)
+    ]
     return [each for each in found if each.get("kind")]
 
 

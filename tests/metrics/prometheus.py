@@ -49,7 +49,11 @@ class Prometheus:
 
     def tells(self, alert: str, value: str, **labels: str) -> None:
         """Expects exactly this alert now, with this value in its summary."""
-        self._expected.append((self.now, alert, [{"value": value, **labels}]))
+        self.tells_each(alert, value, labels)
+
+    def tells_each(self, alert: str, value: str, *several: dict[str, str]) -> None:
+        """Expects exactly this alert now, once with each of these labels."""
+        self._expected.append((self.now, alert, [{"value": value, **labels} for labels in several]))
 
     def answers(self, *expressions: str) -> None:
         """Expects that each expression has a numeric value now."""

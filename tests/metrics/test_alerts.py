@@ -198,28 +198,30 @@ def test_trigger_pods_of_an_ended_controller_fire_nothing(prometheus: Prometheus
     prometheus.check()
 
 
-@pytest.mark.parametrize("before", [(0, 0), (7, 0), (0, 7)])
 @pytest.mark.parametrize(("ready", "failed", "part"), [(9, 1, ""), (8, 1, "11.11%"), (0, 1, "100%"), (18, 2, "")])
-def test_failed_claims_fire_above_the_failure_rate(
-    prometheus: Prometheus, before: tuple[int, int], ready: int, failed: int, part: str
-) -> None:
-    """Whatever happened before the last half hour."""
-    loop = Loop()
-    loop.claims(ready=before[0], failed=before[1])
-    prometheus.scrape(loop, times=40 * MINUTE)
+def test_failed_claims_fire_above_the_failure_rate(prometheus: Prometheus, ready: int, failed: int, part: str) -> None:
+    """Whatever happened before the last half hour, in each of three clusters."""
+    loops = {cluster: Loop() for cluster in ("idle", "well", "ill")}
+    for cluster, loop in loops.items():
+        loop.of(cluster=cluster)
+    loops["well"].claims(ready=7)
+    loops["ill"].claims(failed=7)
+    prometheus.scrape(*loops.values(), times=40 * MINUTE)
     prometheus.is_silent()
-    loop.claims(ready=ready // 2)
-    prometheus.scrape(loop)
-    loop.claims(ready=ready - ready // 2, failed=failed)
-    prometheus.scrape(loop, times=5 * MINUTE)
+    for loop in loops.values():
+        loop.claims(ready=ready // 2)
+    prometheus.scrape(*loops.values())
+    for loop in loops.values():
+        loop.claims(ready=ready - ready // 2, failed=failed)
+    prometheus.scrape(*loops.values(), times=5 * MINUTE)
     prometheus.is_silent()
     for _ in range(20 * MINUTE):
-        prometheus.scrape(loop)
+        prometheus.scrape(*loops.values())
         if part:
-            prometheus.tells("PlimsollNodeClaimsFail", part)
+            prometheus.tells_each("PlimsollNodeClaimsFail", part, *({"cluster": cluster} for cluster in loops))
         else:
             prometheus.is_silent()
-    prometheus.scrape(loop, times=30 * MINUTE)
+    prometheus.scrape(*loops.values(), times=30 * MINUTE)
     prometheus.is_silent()
     prometheus.check()
 
