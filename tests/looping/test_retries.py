@@ -1,5 +1,6 @@
 """At its start, the controller retries transient errors and ends with all others."""
 
+import threading
 import time
 from pathlib import Path
 
@@ -61,15 +62,35 @@ def test_permanent_errors_are_raised_at_once(error: PlimsollError) -> None:
     assert reported == []
 
 
-def test_a_signal_ends_the_wait_at_once() -> None:
+class Waiting(Stopping):
+    """Records the waits. The first one ends at once with a stop, as by a signal."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waits: list[float] = []
+
+    def sleep(self, seconds: float) -> None:
+        self.waits.append(seconds)
+        self.requested = True
+
+
+def test_a_signal_ends_the_wait_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    stopping, reported = Waiting(), list[PlimsollError]()
+    failing = Failing(*(ConnectionFailedError(f"nobody answers {number}") for number in range(9)))
+    monkeypatch.setattr(time, "sleep", lambda _: pytest.fail("a wait that a signal does not end"))
+
+    with pytest.raises(ConnectionFailedError, match="nobody answers 1"):
+        retry_transient(failing, stopping, reported.append)
+
+    assert len(stopping.waits) == len(reported) == 1
+    assert stopping.waits[0] > 0
+
+
+def test_a_stop_ends_a_long_wait() -> None:
     stopping, began = Stopping(), time.monotonic()
-
-    def stop(_: PlimsollError) -> None:
-        stopping.requested = True
-
-    with pytest.raises(ConnectionFailedError):
-        retry_transient(Failing(*[ConnectionFailedError("nobody answers")] * 9), stopping, stop)
-    assert time.monotonic() - began < 5
+    threading.Timer(0.01, stopping.request).start()
+    stopping.sleep(60)
+    assert time.monotonic() - began < 30
 
 
 def test_a_controller_that_starts_before_its_apiserver_waits_for_it(tmp_path: Path) -> None:

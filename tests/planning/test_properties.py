@@ -1,13 +1,17 @@
 """Properties of every plan, for any cluster."""
 
 import random
+from collections import Counter
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from hypothesis import assume, given
+import pytest
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from plimsoll.model import Plan, Reason, Snapshot
+from plimsoll.model.api import Workspace
 from plimsoll.model.karpenter import NodeClaim
 from plimsoll.plan import plan, validate
 from tests.builders import A100, NC24, a_claim, a_node, a_node_pool, a_snapshot, a_workspace, an_environment
@@ -29,7 +33,7 @@ selectors = st.sampled_from([{}, {"pool": "a"}, {"pool": "b"}])
 
 @st.composite
 def workspaces(draw: st.DrawFn, nap: bool) -> list[Any]:
-    keys = draw(st.lists(st.tuples(namespaces, names), max_size=4, unique=True))
+    keys = draw(st.lists(st.tuples(namespaces, names), min_size=1, max_size=4, unique=True))
     return [
         a_workspace(
             name,
@@ -47,12 +51,14 @@ def workspaces(draw: st.DrawFn, nap: bool) -> list[Any]:
 
 
 @st.composite
-def claims(draw: st.DrawFn, nap: bool) -> list[Any]:
+def claims(draw: st.DrawFn, nap: bool, workspaces: list[Workspace]) -> list[Any]:
+    """Most are of one of the Workspaces."""
+    owners = st.sampled_from([each.key for each in workspaces])
     count = draw(st.integers(0, 8))
     return [
         a_claim(
             f"claim-{number}",
-            (draw(namespaces), draw(names)),
+            draw(st.one_of(owners, owners, st.tuples(namespaces, names))),
             uid=draw(st.sampled_from(["", "u1", "u2"])),
             ready=draw(st.booleans()),
             deleting=draw(st.integers(0, 5)) == 0,
@@ -95,7 +101,8 @@ def snapshots(draw: st.DrawFn, deletions: int | None = None) -> Snapshot:
     )
     pool_limits = {"nodes": draw(st.none() | st.integers(0, 8)), GPU: draw(st.none() | st.integers(0, 12))}
     pool = a_node_pool("pool", [NC24], limits={key: value for key, value in pool_limits.items() if value is not None})
-    objects = [*draw(workspaces(nap)), *draw(claims(nap)), *draw(nodes()), pool]
+    several = draw(workspaces(nap))
+    objects = [*several, *draw(claims(nap, several)), *draw(nodes()), pool]
     snapshot = a_snapshot(*objects, environment=environment)
     # Half of them some time after a first round, with workloads and static NodePools.
     return after(snapshot, plan(snapshot, validate(snapshot), NOW)) if draw(st.booleans()) else snapshot
@@ -162,11 +169,37 @@ def is_of(manifest: dict[str, Any], instance_type: str) -> bool:
     return any(instance_type in each.get("values", ()) for each in spec["requirements"])
 
 
-@given(snapshots())
-def test_a_plan_does_not_exceed_limits(snapshot: Snapshot) -> None:
+def many_wanted(limits: dict[str, int], pool_limits: dict[str, int]) -> Snapshot:
+    """Six NodeClaims are wanted, and fewer are allowed."""
+    environment = an_environment(True, limits=limits, provisioner="nodeclaim")
+    wanted = [a_workspace(name, instance_type=NC24, replicas=3) for name in ("a", "b")]
+    return a_snapshot(*wanted, a_node_pool("pool", [NC24], limits=pool_limits), environment=environment)
+
+
+@pytest.fixture(scope="module")
+def seen() -> Iterator[Counter[str]]:
+    """Counts what the examples were about, most of which must be about limits."""
+    counted: Counter[str] = Counter()
+    yield counted
+    assert counted["made"] >= counted["all"] // 10, counted
+    assert counted["cut short"] >= counted["all"] // 10, counted
+    assert counted["made and cut short"] >= 4, counted
+
+
+@settings(max_examples=60)
+@given(snapshot=snapshots())
+@example(snapshot=many_wanted({"nodes": 4}, {}))
+@example(snapshot=many_wanted({"gpus": 5}, {}))
+@example(snapshot=many_wanted({}, {"nodes": 4}))
+@example(snapshot=many_wanted({}, {GPU: 5}))
+def test_a_plan_does_not_exceed_limits(snapshot: Snapshot, seen: Counter[str]) -> None:
     found = of(snapshot)
     limits = snapshot.environment.spec.limits
     made = [each for each in found.creations if each.key.kind in ("NodeClaim", "NodePool")]
+    seen["all"] += 1
+    seen["made"] += bool(made)
+    seen["cut short"] += cut_short(found)
+    seen["made and cut short"] += bool(made) and cut_short(found)
     assert len(found.deletions) <= limits.deletions_per_tick
     if not made:
         return
