@@ -255,22 +255,22 @@ def test_draining_leaves_neither_objects_nor_stacks(settings: ApplySettings, clu
 
 def test_the_history_keeps_the_newest_updates(settings: ApplySettings) -> None:
     with a_writer(settings.model_copy(update={"history": 2, "shards": 1})) as writer:
+        folder = Path(settings.backend_url.removeprefix("file://")) / ".pulumi/history"
+        ever: list[str] = []
         for index in range(4):
             writer.apply(creating(a_claim(f"old-{index}")))
             pre_started(writer)
-        state = Path(settings.backend_url.removeprefix("file://"))
-        kept = [path.name for path in (state / ".pulumi/history").rglob("*.history.json")]
-        assert len(kept) == 2
+            kept = sorted(path.name for path in folder.rglob("*.history.json"))
+            ever += [name for name in kept if name not in ever]
+        assert len(ever) >= 4, "one for each update"
+        assert kept == ever[-2:]
         writer.drain()
 
 
-def test_at_rest_there_is_one_engine_and_no_request_but_the_lease(
-    settings: ApplySettings, claims_sandbox: Sandbox
-) -> None:
+def test_at_rest_there_is_one_small_engine_without_plugins(settings: ApplySettings) -> None:
     with a_writer(settings) as writer:
         pre_started(writer)
         (engine,) = writer.engines
         process = psutil.Process(engine)
         assert process.memory_info().rss < 150 * 1024 * 1024
-        plugins = ["pulumi-resource-kubernetes"] if settings.provider == "plugin" else []
-        assert [child.name() for child in process.children(recursive=True)] == plugins
+        assert [child.name() for child in process.children(recursive=True)] == []

@@ -12,7 +12,6 @@ import psutil
 import pytest
 
 from plimsoll.apply import (
-    ApplyError,
     ApplySettings,
     LeaseHeldError,
     LeaseLostError,
@@ -129,8 +128,9 @@ def test_a_lock_that_a_terminated_writer_left_is_broken(settings: ApplySettings,
         await_condition(lambda: len(claims(cluster, "left-")) >= 5, message="an update in the middle")
         victim.send_signal(signal.SIGTERM)
         victim.wait(timeout=60)
-    for path in (tmp_path / "states/.pulumi/stacks/plimsoll").glob("*.json"):
+    for path in checkpoint_path(settings, "any").parent.glob("*.json"):
         _lock(settings, path.stem, host="elsewhere", pid=2**22 - 1)
+    assert locks(settings)
 
     with a_writer(settings.model_copy(update={"work_folder": tmp_path / "other host"})) as writer:
         assert names(writer.apply(creating(a_claim("after-left"))).created) == ["after-left"]
@@ -313,7 +313,6 @@ def test_an_interrupt_from_a_signal_handler_ends_a_running_update(settings: Appl
         writer.interrupt()
         with pytest.raises(UpdateInterruptedError):
             writer.apply(creating(a_claim("never-0")))
-        assert isinstance(UpdateInterruptedError(""), ApplyError)
     assert claims(cluster, "never-") == {}
 
 

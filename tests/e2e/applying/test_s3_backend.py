@@ -37,12 +37,18 @@ def keys(endpoint: str) -> list[str]:
     return [each["Key"] for each in listed.get("Contents", [])]
 
 
+def histories(endpoint: str) -> list[str]:
+    return [key for key in keys(endpoint) if key.endswith(".history.json")]
+
+
 def test_states_are_in_the_bucket_and_another_host_continues_with_them(
     settings: ApplySettings, endpoint: str, tmp_path: Path
 ) -> None:
     with a_writer(settings) as writer:
-        for index in range(5):
+        ever: set[str] = set()
+        for index in range(8):
             await_condition(lambda: writer.pre_started)
+            ever.update(histories(endpoint))
             outcome = writer.apply(creating(a_claim(f"bucket-{index}", workspace=f"ws-{index}")))
             assert [timing.pre_started for timing in outcome.timings] == [True]
         await_condition(lambda: writer.pre_started)
@@ -52,12 +58,18 @@ def test_states_are_in_the_bucket_and_another_host_continues_with_them(
         ]
     assert [backend.lock_holders(stack) for stack in backend.stacks()] == [()] * settings.shards
     assert any(key.startswith("plimsoll/.pulumi/stacks/plimsoll/capacity-") for key in keys(endpoint))
-    history = [key for key in keys(endpoint) if key.endswith(".history.json")]
-    assert len(history) <= 2 * settings.shards + 2
+    kept = histories(endpoint)
+    ever.update(kept)
+    assert len(ever) >= 8, "one for each update"
+    for stack in {key.rpartition("-")[0] for key in ever}:
+        of_stack = sorted(key for key in ever if key.startswith(f"{stack}-"))
+        there = [key for key in of_stack if key in kept]
+        assert there == of_stack[-len(there) :], "the newest"
+        assert 2 <= len(there) <= 3 < len(of_stack), "those kept, and the last update"
 
     elsewhere = settings.model_copy(update={"work_folder": tmp_path / "other host"})
     with a_writer(elsewhere) as writer:
-        assert sorted(each.key.name for each in writer.resources()) == [f"bucket-{index}" for index in range(5)]
+        assert sorted(each.key.name for each in writer.resources()) == [f"bucket-{index}" for index in range(8)]
         assert names(writer.apply(creating(a_claim("bucket-5"))).created) == ["bucket-5"]
         writer.drain()
     assert not [key for key in keys(endpoint) if "/stacks/" in key and key.endswith(".json")]
