@@ -195,6 +195,7 @@ def test_karpenter_creates_nodes_for_shared_devices_and_mig_slices(
         {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "batch", "namespace": "default"}, "spec": asking}
     )
     await_condition(lambda: unschedulable(cluster, "batch"))
+    await_another_look(cluster)
     assert types_of(cluster, devices) == []
     cluster.apply({"apiVersion": OVERLAY[0], "kind": OVERLAY[1], "metadata": {"name": name}, "spec": spec})
     try:

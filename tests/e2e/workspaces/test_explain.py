@@ -116,7 +116,9 @@ def test_the_pages_show_a_change_of_the_cluster_within_a_second(sandbox: Sandbox
         assert address is not None
         with urllib.request.urlopen(f"{address[0]}events", timeout=30) as events:
             assert events.readline().startswith(b"data: ")
-            await_condition(lambda: "Ready" in page(f"{address[0]}nodes/gpu-0"), message="the node is shown")
+            await_condition(
+                lambda: re.search(r"\bReady\b", page_or_none(f"{address[0]}nodes/gpu-0")), message="the node is shown"
+            )
             cluster.patch("v1", "Node", "gpu-0", {"spec": {"unschedulable": True}})
             began = time.monotonic()
             while "Cordoned" not in page(f"{address[0]}nodes/gpu-0"):
@@ -155,12 +157,18 @@ def test_the_deployment_of_the_pages_has_the_arguments_and_rights_that_they_need
 
 
 def page(address: str) -> str:
+    """The page. An HTTPError if it cannot be shown."""
+    with urllib.request.urlopen(address, timeout=30) as answer:
+        text: str = answer.read().decode()
+        return text
+
+
+def page_or_none(address: str) -> str:
     """The page; empty while there is none."""
     try:
-        with urllib.request.urlopen(address, timeout=30) as answer:
-            text: str = answer.read().decode()
-            return text
-    except urllib.error.HTTPError:
+        return page(address)
+    except urllib.error.HTTPError as error:
+        assert error.code == 404
         return ""
 
 
