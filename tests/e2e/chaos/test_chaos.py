@@ -148,6 +148,7 @@ def test_nothing_is_created_twice_or_lost(
     assert known == owned(cluster), "the states have what the cluster has"
 
     assert witness.blind == []
+    assert witness.events > 0
     for uid, most in witness.most_claims.items():
         assert most <= changes.most_replicas.get(uid, max(DECLARED.values())), f"NodeClaims of {uid} were doubled"
     assert witness.most_triggers <= 1, "a node was requested twice"

@@ -28,7 +28,7 @@ class Witness:
         self.most_triggers = 0
         self.events = 0
         self.blind: list[str] = []
-        """Watches that failed: a run with any of these proves nothing."""
+        """Watches that failed or ended: a run with any of these proves nothing."""
         self._kubeconfig = kubeconfig
         self._claims: dict[str, str] = {}
         """Workspace's UID by the claim's."""
@@ -49,6 +49,12 @@ class Witness:
             thread.join()
 
     def _watch(self, path: str, see: Any) -> None:
+        try:
+            self._follow_until_stopped(path, see)
+        except Exception as error:
+            self.blind.append(f"{path}: {error!r}")
+
+    def _follow_until_stopped(self, path: str, see: Any) -> None:
         """Resumes from the last event after each interruption, so that no event is missed."""
         with closing(Connection.open(self._kubeconfig)) as connection:
             version = ""

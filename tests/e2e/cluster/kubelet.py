@@ -38,7 +38,8 @@ class Kubelet:
         self._sandbox, self._folder, self._environ = sandbox, folder, environ
         self._ports: list[socket] = []
         self._stopping = Event()
-        self._thread = Thread(target=self._follow, daemon=True)
+        self._failed: list[Exception] = []
+        self._thread = Thread(target=self._run, daemon=True)
 
     def log(self, pod: str) -> str:
         return (self._folder / pod / "log").read_text()
@@ -47,10 +48,19 @@ class Kubelet:
         self._thread.start()
 
     def stop(self) -> None:
+        """Raises the error that ended the thread before."""
         self._stopping.set()
         self._thread.join()
         for name in list(self.running):
             self._end(name)
+        if self._failed:
+            raise self._failed[0]
+
+    def _run(self) -> None:
+        try:
+            self._follow()
+        except Exception as error:
+            self._failed.append(error)
 
     def _follow(self) -> None:
         with closing(Kube(self._sandbox.kubeconfig)) as cluster:
