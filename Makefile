@@ -27,8 +27,8 @@ DISTURBANCES ?= 100
 
 help:
 	@echo "make demo       install everything, start two sandboxes, run the main use case"
-	@echo "make test       all tests, end-to-end ones on the sandbox included; TESTS=FILES_OR_DIRS limits them"
-	@echo "make test-unit  the tests that need no sandbox"
+	@echo "make test       all tests, end-to-end ones on the sandbox and in a browser included; TESTS=FILES_OR_DIRS limits them"
+	@echo "make test-unit  the tests that need no sandbox and no browser"
 	@echo "make fuzz       property tests with new examples; EXAMPLES=20000 SEED=... TESTS=..."
 	@echo "make chaos      kills, cuts, freezes and fills while a cluster changes; DISTURBANCES=100 SEED=..."
 	@echo "make image      the container image; BASE=debian PYTHON=3.11 PROVIDER=plugin|attached BUILDER=buildah"

@@ -14,10 +14,10 @@ from bench.large_cluster import Situation, a_cluster
 from plimsoll.cluster.pods import IndexedPods
 from plimsoll.model import Snapshot
 from plimsoll.ui import Feed, create_app, serve
+from tests.e2e.pages.browser import Console, accessibility_findings, seconds_until, seconds_until_shown, tab_bytes
 from tests.pages import CHECKOUT
-from tests.ui.browser import Console, accessibility_findings, seconds_until, seconds_until_shown, tab_bytes
 
-pytestmark = [pytest.mark.xdist_group("browser")]
+pytestmark = pytest.mark.e2e
 
 VIEWS = {
     "cluster": "",
