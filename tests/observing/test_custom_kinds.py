@@ -1,7 +1,7 @@
 """Custom kinds that a cluster may lack are observed once they are defined, and cause no requests before."""
 
 from plimsoll.labels import SCHEMA, SCHEMA_VERSION
-from plimsoll.observe.cluster import DEFINITIONS, NODE_CLAIMS, NewerSchemaError, Observer
+from plimsoll.observe.cluster import DEFINITIONS, NODE_CLAIMS, NODES, NewerSchemaError, Observer
 from tests.awaiting import await_condition
 from tests.observing.apiserver import FakeApiserver
 
@@ -84,8 +84,10 @@ def test_a_deleted_kind_is_empty_until_it_is_defined_again(cluster: FakeApiserve
     cluster.unserve(CLAIMS.path)
     cluster.delete(DEFINITIONS.path, str(CLAIMS.definition))
     await_condition(lambda: claims(observer) == [], 10)
-    asked = len(cluster.requests)
-    assert not observer.wait(0.0, 0.0, timeout=0.3) or len(cluster.requests) == asked
+    asked = len(cluster.seen(CLAIMS.path, watch=False))
+    cluster.put(NODES.path, "later")
+    await_condition(lambda: observer.snapshot().nodes, 10, "a change of another kind")
+    assert len(cluster.seen(CLAIMS.path, watch=False)) == asked, "a kind that is not defined is not requested"
     cluster.serve(CLAIMS.path)
     cluster.put(CLAIMS.path, "second")
     define(cluster, CLAIMS.definition)
