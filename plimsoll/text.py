@@ -23,10 +23,11 @@ def nearest(name: str, names: Collection[str]) -> tuple[str, ...]:
     """At most three similar names, closest first, without regard to case."""
     by_folded = {each.casefold(): each for each in names}
     folded = name.strip().casefold()
+    begun = [each for each in sorted(by_folded, key=len) if len(folded) >= 3 and each.startswith(folded)]
     close = difflib.get_close_matches(folded, by_folded, n=3, cutoff=0.7)
     if len(folded) >= 3:
-        close += [each for each in by_folded if folded in each and each not in close]
-    return tuple(by_folded[each] for each in close[:3])
+        close += [each for each in by_folded if folded in each]
+    return tuple(by_folded[each] for each in dict.fromkeys([*begun, *close]))[:3]
 
 
 def did_you_mean(near: Collection[str]) -> str | None:

@@ -52,7 +52,10 @@ def run(  # noqa: PLR0917 - options of a command, each given by name
     provider: Provider = "plugin",
     policy_packs: PolicyPacks = None,
     shards: Annotated[
-        int, typer.Option(envvar="PLIMSOLL_SHARDS", help="number of capacity stacks for new Workspaces")
+        int,
+        typer.Option(
+            envvar="PLIMSOLL_SHARDS", help="number of capacity stacks among which new objects are distributed"
+        ),
     ] = 4,
     pre_started: Annotated[
         int, typer.Option(envvar="PLIMSOLL_PRE_STARTED", help="number of pre-started updates; about 110 MB each")

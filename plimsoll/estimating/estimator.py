@@ -135,8 +135,10 @@ def unknown_context(need: Need, context_length: int | None) -> str:
     """Why no longer context than the one that was counted is served; empty where the model's own maximum is known, or
     the Workspace sets its context."""
     model = need.model if isinstance(need, MemoryNeed) else need
-    if context_length is not None or model is None or model.shape is None or model.shape.context_limit is not None:
+    if context_length is not None or model is None or (model.shape and model.shape.context_limit is not None):
         return ""
+    if model.shape is None:
+        return "as counted: the model's layers and heads are not known"
     return "as counted: the model's own maximum is not known, as its config.json has no max_position_embeddings"
 
 

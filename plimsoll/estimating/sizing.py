@@ -117,7 +117,8 @@ def _unused(serving: Serving, parted: bool) -> str:
     of = "part" if parted else "node"
     stay = f"1 GPU of each {of} stays" if gpus == 1 else f"{gpus} GPUs of each {of} stay"
     advice = f"lower resource.partition.count to {used}" if parted else f"use nodes with {counted(used, 'GPU')}"
-    return f"{stay} unused, because the model's heads cannot be split over more than {used}: {advice}"
+    why = f"vLLM cannot split the model over more than {used} (heads, vocabulary, widths)"
+    return f"{stay} unused, because {why}: {advice}"
 
 
 def preset_of(inference: Inference, models: ModelCatalog) -> ModelPreset | Refusal | None:

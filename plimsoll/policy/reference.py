@@ -51,7 +51,9 @@ configure rules, exempt objects and write your own.
 |---|---|
 | `pulumi` | by the policy pack, in a preview and an update |
 | `controller` | by the controller, before a planned object is applied |
-| `cluster` | at admission |
+| `cluster` | at admission, by the foundation's ValidatingAdmissionPolicies. Of objects with a pod template: \
+Pods with their ephemeral containers, Deployments, StatefulSets, DaemonSets, ReplicaSets, ReplicationControllers, Jobs \
+and CronJobs; of others, such as JobSets and LeaderWorkerSets, the pods |
 
 The severity `error` refuses an object there, and `warning` only reports it. A rule that is `off` is checked only if a \
 setting names it."""

@@ -47,6 +47,25 @@ def settled(policies: Policies) -> dict[str, SetRule]:
     return found
 
 
+def usable(policies: Policies) -> tuple[Policies, tuple[str, ...]]:
+    """The settings without those that are invalid, and what is wrong with these: the others stay in force."""
+    rules, problems = {}, []
+    for name, setting in policies.rules.items():
+        if name not in RULES:
+            problems.append(f"rules: there is no rule {name!r}")
+            continue
+        try:
+            options_of(RULES[name], setting.options)
+        except InvalidPoliciesError as error:
+            problems.append(f"{error.message}: its default options are used")
+            rules[name] = setting.model_copy(update={"options": {}})
+        else:
+            rules[name] = setting
+    known = tuple(each for each in policies.exemptions if each.rule in RULES)
+    problems += [f"exemptions: there is no rule {each.rule!r}" for each in policies.exemptions if each not in known]
+    return policies.model_copy(update={"rules": rules, "exemptions": known}), tuple(problems)
+
+
 def options_of(rule: Rule, given: Mapping[str, Any]) -> Declared:
     """The rule's options. Raises InvalidPoliciesError that names the rule and each invalid option."""
     try:

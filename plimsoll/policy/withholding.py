@@ -3,30 +3,24 @@
 from datetime import UTC, datetime
 
 from plimsoll.model import Change, ObjectKey, Plan, Snapshot, Withheld
-from plimsoll.model.api import Policies
 from plimsoll.model.meta import Finding, Severity
 from plimsoll.policy.checking import Checker
 from plimsoll.policy.context import PolicyContext
-from plimsoll.policy.rule_set import RULES, InvalidPoliciesError
+from plimsoll.policy.rule_set import RULES, usable
 
 
 def withhold(plan: Plan, snapshot: Snapshot, now: datetime) -> Plan:
     """The Plan without the creations and updates that break a rule of severity error.
 
     Uses the settings of the Environment, on the day of `now`. Findings of severity warning, expired exemptions and
-    invalid settings are added to the Plan's warnings. With invalid settings every rule has its default settings.
+    invalid settings are added to the Plan's warnings. Invalid settings have no effect, the others do.
     """
     spec = snapshot.environment.spec
     context, day = PolicyContext.of(spec.manifest()), now.astimezone(UTC).date()
     withheld: dict[ObjectKey, Withheld] = {}
-    warnings: list[str] = []
-    try:
-        checker = Checker(context, spec.policies, day)
-    except InvalidPoliciesError as error:
-        warnings.append(
-            f"Environment {snapshot.environment.name}: {error.message}: the default settings of the rules are used"
-        )
-        checker = Checker(context, Policies(), day)
+    policies, problems = usable(spec.policies)
+    warnings = [f"Environment {snapshot.environment.name}: {problem}" for problem in problems]
+    checker = Checker(context, policies, day)
     warnings += (finding.message for finding in checker.expired())
 
     def allowed(changes: tuple[Change, ...]) -> tuple[Change, ...]:

@@ -70,3 +70,11 @@ def test_settings_of_an_unknown_rule_are_reported_and_stop_nothing() -> None:
     plan = withheld(Plan(creations=(wrong, GOOD)), rules={"no-such-rule": {}})
     assert plan.creations == (GOOD,)
     assert ["there is no rule 'no-such-rule'" in warning for warning in plan.warnings] == [True]
+
+
+def test_an_invalid_option_leaves_the_other_settings_in_force() -> None:
+    pod = creation(a_trigger(spec__containers__0__image="a"))
+    rules = {"image-tag-pinned": {"severity": "error"}, "image-digest": {"options": {"required": "yes"}}}
+    plan = withheld(Plan(creations=(pod, GOOD)), rules=rules)
+    assert [finding.rule for each in plan.withheld for finding in each.findings] == ["image-tag-pinned"]
+    assert ["image-digest" in warning and "required" in warning for warning in plan.warnings] == [True]

@@ -78,7 +78,7 @@ def test_without_a_selector_nodes_are_chosen_among_the_allowed_ones() -> None:
     environment = an_environment(**only(instanceTypes=[NC24]))
     [verdict] = validate(a_snapshot(a_workspace(selector={}), *nodes, environment=environment))
     assert verdict.node_names == ("mine",)
-    assert reasons(a_workspace(selector={}), nodes[1], **only(instanceTypes=[NC24])) == [Reason.NO_MATCHING_NODES]
+    assert reasons(a_workspace(selector={}), nodes[1], **only(instanceTypes=[NC24])) == [Reason.NOT_ALLOWED]
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ class Model(NamedTuple):
 
     def unknown(self, asked: int | None) -> str:
         """A warning where the model's own maximum context is not known; `asked` is the one that is given."""
-        why = unknown_context(self.need, asked)
+        why = unknown_context(self.need, asked) if self.need.shape is not None else ""
         return why and f"the context is {why}: set --context-length"
 
     @property
@@ -102,7 +102,9 @@ def _print_sum(model: Model, gpus: NodeGpus, kind: InstanceType | None, outcome:
     if isinstance(outcome, Estimate):
         table.add_row("parallelism", outcome.serving.tier.value, str(outcome.serving))
         if outcome.serving.unused:
-            table.add_row("unused GPUs", str(outcome.serving.unused), "of each node; the heads allow no more")
+            table.add_row(
+                "unused GPUs", str(outcome.serving.unused), "of each node; vLLM cannot split the model over more"
+            )
     table.add_row("disk", f"{model.figures['disk_gib']} GiB", f"{model.need.size_gib:g} + {DISK_HEADROOM_GIB} GiB")
     print_table(table, highlight=False)
 

@@ -78,7 +78,7 @@ def print_ledger(accounts: Sequence[GpuAccount]) -> None:
     if table.row_count:
         print_table(table)
     elif not accounts:
-        OUT.print("no node has GPUs")
+        OUT.print("no node has allocatable GPUs (status.allocatable)")
     for account in accounts:
         for each in account.discrepancies:
             OUT.print(f"{each.node}: {each.reason.value}: {each.message}", highlight=False, style="yellow")

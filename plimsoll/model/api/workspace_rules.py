@@ -98,8 +98,8 @@ NAMESPACE_NOT_NAMED: Final = (
     "namespace '{namespace}' may use nothing here: no entry in access of the Environment names it or '*'"
 )
 QUEUE_NOT_ALLOWED: Final = (
-    "namespace '{namespace}' may not use queue '{queue}', which queue or a label of inference.template names: allowed "
-    "are {allowed}"
+    "namespace '{namespace}' may not use queue '{queue}', which is set by spec.queue or a label of "
+    "inference.template: allowed are {allowed}"
 )
 TYPE_NOT_ALLOWED: Final = "namespace '{namespace}' may not use instance type '{instance_type}': allowed are {allowed}"
 NONE_ALLOWED: Final = "none"

@@ -42,6 +42,9 @@ def wrong_fields(error: ValidationError) -> Iterator[tuple[str, str]]:
                 yield path, f"needs at least {'one entry' if least == 1 else f'{least} entries'}"
             continue
         given = item["input"]
+        if item["type"] == "string_type" and isinstance(given, bool | int | float):
+            yield path, f"must be a string, and {given!r} is none: put the value in quotes"
+            continue
         shown = f" (given: {given!r})" if isinstance(given, str | int | float | bool) else ""
         yield path, f"{item['msg'].removeprefix('Value error, ')}{shown}"
 

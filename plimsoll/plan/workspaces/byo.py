@@ -151,10 +151,21 @@ class ByoNodes:
         group's GPU labels.
         """
         groups: dict[tuple[str, int, int], list[Node]] = {}
+        excluded = []
         for node in self._index.nodes:
             offer = self._offers.of(node, criteria.partition)
-            if isinstance(offer, Offer) and all(node.labels.get(key, "") in allowed[key] for key in allowed):
+            if not isinstance(offer, Offer):
+                continue
+            if all(node.labels.get(key, "") in allowed[key] for key in allowed):
                 groups.setdefault(offer.uniformity, []).append(node)
+            else:
+                excluded.append(node.name)
+        if excluded and not groups:
+            return Refusal(
+                Reason.NOT_ALLOWED,
+                f"namespace '{workspace.namespace}' may use none of the nodes with GPUs ({shortlist(excluded)}): "
+                "change nodePools or instanceTypes in access of the Environment, or add nodes that it allows",
+            )
         used = set(workspace.status.worker_nodes)
 
         def order(item: tuple[tuple[str, int, int], list[Node]]) -> tuple[bool, int, tuple[str, int, int]]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from plimsoll.labels import GROUP, QUEUE
-from plimsoll.model.kai import PROJECT
+from plimsoll.model.kai import PROJECT, queue_in
 from plimsoll.model.meta import Declared
 from plimsoll.policy.cel import option, setting
 from plimsoll.policy.context import KAI_SCHEDULER, PolicyContext
@@ -28,7 +28,9 @@ class SchedulerOptions(Declared):
 
 def _unnamed(manifest: Manifest, context: PolicyContext, _: Any) -> Iterator[Fault]:
     if is_kind(manifest, GROUP, "Workspace"):
-        if context.queues is not None and not text(section(manifest, "spec"), "queue"):
+        labels = section(manifest, "spec", "inference", "template", "metadata", "labels")
+        named = text(section(manifest, "spec"), "queue") or queue_in({key: text(labels, key) for key in labels})
+        if context.queues is not None and not named:
             yield Fault("spec.queue", "spec.queue is not set: set it to the leaf queue of its pods")
         return
     if not _chooses_queue(manifest) or text(labels_of(manifest), QUEUE) or text(labels_of(manifest), PROJECT):
