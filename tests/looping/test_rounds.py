@@ -1,86 +1,13 @@
 """Rounds of the controller: a burst is one Plan, and own writes are awaited before the next plan."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
-from typing import Any, cast
+from datetime import timedelta
 
 from structlog.testing import capture_logs
 
-from plimsoll.apply import Applier, Outcome, OwnedResource
-from plimsoll.loop import BURST, Loop
-from plimsoll.model import Plan, Snapshot
-from plimsoll.observe.cluster import Observer
-from plimsoll.report import Reporter
-from tests.builders import NC24, a_snapshot, a_waiting_pod, a_workspace
+from plimsoll.loop import BURST
+from tests.builders import a_snapshot, a_waiting_pod
+from tests.looping.cluster import Cluster, wanting
 from tests.planning.cluster import after
-
-START = datetime(2026, 1, 1, tzinfo=UTC)
-
-
-class Cluster:
-    """Observer, applier and reporter in one. The test decides when applied changes are observed."""
-
-    def __init__(self, *seen: Snapshot) -> None:
-        self.seen = list(seen)
-        self.now = START
-        self.applied: list[Plan] = []
-        self.expected: list[int] = []
-        self.reported: list[Snapshot] = []
-        self.there: list[Collection[str]] = []
-
-    def loop(self) -> Loop:
-        return Loop(cast(Observer, self), cast(Applier, self), cast(Reporter, self), lambda: self.now)
-
-    def snapshot(self) -> Snapshot:
-        return self.seen[0]
-
-    def pause(self, idle: float, maximum: float) -> bool:
-        """The next snapshot ends the burst."""
-        more = len(self.seen) > 1
-        if more:
-            self.seen.pop(0)
-        return more
-
-    def require_lease(self) -> None:
-        pass
-
-    @contextmanager
-    def expecting(self, creations: int) -> Iterator[None]:
-        self.expected.append(creations)
-        yield
-
-    def apply(self, plan: Plan) -> Outcome:
-        self.applied.append(plan)
-        return Outcome(
-            created=tuple(each.key for each in plan.creations), deleted=tuple(each.key for each in plan.deletions)
-        )
-
-    def signal(self, signals: Iterable[Any]) -> tuple[Any, ...]:
-        return tuple(signals)
-
-    def remove_gates(self, removals: Sequence[Any]) -> None:
-        assert not removals
-
-    def resources(self) -> list[OwnedResource]:
-        made = [each.key for plan in self.applied for each in plan.creations]
-        return [OwnedResource("stack", key, f"uid-{key.name}", "urn") for key in made]
-
-    def forget_missing(self, there: Collection[str]) -> None:
-        self.there.append(there)
-
-    def report(self, snapshot: Snapshot, plan: Plan, now: datetime, failures: object, stacks: object) -> None:
-        self.reported.append(snapshot)
-
-
-def wanting(workspaces: int) -> Snapshot:
-    return a_snapshot(
-        *(
-            a_workspace(f"ws{number}", uid=f"u{number}", instance_type=NC24, selector={})
-            for number in range(workspaces)
-        ),
-        nap=True,
-    )
 
 
 def test_a_burst_is_awaited_and_applied_as_one_plan() -> None:

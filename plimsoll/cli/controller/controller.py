@@ -65,7 +65,6 @@ class Controller:
                     raise
             finally:
                 self._service.lost_lease()
-        self._service.status.become(ControllerState.STOPPING)
 
     def run_once(self, timeout: float, on_round: Callable[[RoundResult], bool], resync_seconds: float) -> None:
         """Runs for a job until `on_round` returns False. Raises the first error."""
@@ -76,6 +75,7 @@ class Controller:
                 lambda result: self._service.completed(result) and on_round(result),
                 retry=False,
                 resync_seconds=resync_seconds,
+                on_begin=self._service.status.beat,
             )
 
     def environment(self, wait_seconds: float | None) -> Environment:
@@ -109,7 +109,7 @@ class Controller:
         """The loop of one Environment, which holds the Lease; stopped on leaving."""
         with writer_of(self._options, self._connection, self._observer, environment) as writer:
             loop = Loop(writer.observer, writer.applier, writer.reporter, environment=environment)
-            with self._stopping.by(loop.stop, writer.applier.interrupt):
+            with self._stopping.by(self._service.status.stop, loop.stop, writer.applier.interrupt):
                 if wait_seconds is None:
                     self._retried(lambda: self._take_lease(writer, environment, None))
                 else:

@@ -32,6 +32,7 @@ class ControllerStatus:
         self._state = ControllerState.SYNCING
         self._environment = ""
         self._holder = ""
+        self._stopping = False
         self._beat = clock()
 
     def beat(self) -> None:
@@ -45,9 +46,13 @@ class ControllerStatus:
             self._state, self._environment, self._holder = state, environment, holder
             self._beat = self._clock()
 
+    def stop(self) -> None:
+        """From now on the state is STOPPING. Takes no lock: a handler of a signal may call it."""
+        self._stopping = True
+
     @property
     def state(self) -> ControllerState:
-        return self._state
+        return ControllerState.STOPPING if self._stopping else self._state
 
     @property
     def alive(self) -> bool:
@@ -58,12 +63,12 @@ class ControllerStatus:
     @property
     def ready(self) -> bool:
         """Whether the watches are synced and the controller works, waits for the Lease, or for an Environment."""
-        return self._state not in (ControllerState.SYNCING, ControllerState.STOPPING)
+        return self.state not in (ControllerState.SYNCING, ControllerState.STOPPING)
 
     def as_json(self) -> dict[str, object]:
         with self._lock:
             return {
-                "state": self._state.value,
+                "state": self.state.value,
                 "environment": self._environment,
                 "leaseHolder": self._holder,
                 "secondsSinceRound": round(self._clock() - self._beat, 1),
