@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, cast
 
 import pytest
@@ -91,7 +92,7 @@ class ControlledCluster(Cluster):
         return (self.now - START).total_seconds()
 
     def controller(self, service: Service, stopping: Stopping, monkeypatch: pytest.MonkeyPatch) -> Controller:
-        """A controller whose writer is this cluster; its health is that of the test's clock."""
+        """A controller whose writer is this cluster; its loop and its health have the test's clock."""
 
         @contextmanager
         def writer_of(*_: object) -> Iterator[Writer]:
@@ -99,6 +100,7 @@ class ControlledCluster(Cluster):
             yield Writer(name, cast(Observer, self), cast(Applier, self), cast(Reporter, self))
 
         monkeypatch.setattr("plimsoll.cli.controller.controller.writer_of", writer_of)
+        monkeypatch.setattr("plimsoll.cli.controller.controller.Loop", partial(Loop, clock=lambda: self.now))
         service.status = ControllerStatus(self.seconds)
         options = WriterOptions(None, None, None, "", None, "plugin")
         return Controller(options, cast(Connection, None), cast(Observer, self), service, stopping)

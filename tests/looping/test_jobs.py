@@ -1,0 +1,137 @@
+"""`plimsoll run --once`: the exit code says whether the job is done, something is refused, or it is not settled."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from typer.testing import CliRunner, Result
+
+from plimsoll.apply import Failure, FailureKind, Outcome
+from plimsoll.cli import app
+from plimsoll.cli.controller import Controller
+from plimsoll.cli.writing import Settling
+from plimsoll.errors import PlimsollError
+from plimsoll.labels import WORKSPACE
+from plimsoll.model import Plan, Snapshot
+from plimsoll.model.api import Environment
+from tests.builders import NC24, a_snapshot, a_template, a_workspace, an_environment
+from tests.looping.cluster import ControlledCluster
+from tests.planning.cluster import after, launched
+
+TIMEOUT = 300
+
+
+class Provisioned(ControlledCluster):
+    """Shows what was applied at the next wait of the loop, and then, if `ready`, the nodes."""
+
+    def __init__(self, seen: Snapshot, ready: bool = True) -> None:
+        super().__init__(seen)
+        self.during_wait = lambda: self._advance(ready)
+        self._hidden: list[Plan] = []
+
+    def apply(self, plan: Plan) -> Outcome:
+        self._hidden += [] if plan.empty else [plan]
+        return super().apply(plan)
+
+    def _advance(self, ready: bool) -> None:
+        if self._hidden:
+            self.seen = [after(self.snapshot(), self._hidden.pop())]
+        elif ready:
+            self.seen = [launched(self.snapshot())]
+
+
+class Failing(ControlledCluster):
+    """No operation succeeds."""
+
+    def apply(self, plan: Plan) -> Outcome:
+        super().apply(plan)
+        failure = Failure(FailureKind.REFUSED, "exceeded quota")
+        return Outcome(failed={each.key: failure for each in plan.creations})
+
+
+def of_prod(*workspaces: Any, **spec: Any) -> Snapshot:
+    environment: Environment = an_environment(nap=True, **spec).model_copy(update={"name": "prod", "uid": "uid-prod"})
+    return a_snapshot(*workspaces, environment=environment)
+
+
+@pytest.fixture
+def passphrase(tmp_path: Path) -> Path:
+    file = tmp_path / "passphrase"
+    file.write_text("secret")
+    return file
+
+
+def run_once(cluster: ControlledCluster, passphrase: Path, monkeypatch: pytest.MonkeyPatch) -> Result:
+    @contextmanager
+    def open_observer(*_: object) -> Iterator[tuple[None, ControlledCluster]]:
+        yield None, cluster
+
+    def controller(_options: object, _connection: object, _observer: object, service: Any, stopping: Any) -> Controller:
+        return cluster.controller(service, stopping, monkeypatch)
+
+    monkeypatch.setattr("plimsoll.observe.cluster.open_observer", open_observer)
+    monkeypatch.setattr("plimsoll.cli.controller.Controller", controller)
+    monkeypatch.setattr("plimsoll.cli.controller.Stopping.on_signals", lambda _: None)
+    monkeypatch.setattr("plimsoll.cli.writing.Settling", lambda timeout: Settling(timeout, cluster.seconds))
+    options = ["--timeout", str(TIMEOUT), "--passphrase-file", str(passphrase), "--output", "json"]
+    return CliRunner().invoke(app, ["run", "--once", *options])
+
+
+WANTED = a_workspace("wanted", uid="u1", instance_type=NC24, selector={}, template=a_template(image="example/a:1"))
+UNPINNED = a_workspace(
+    "unpinned", uid="u3", instance_type=NC24, selector={}, template=a_template(image="example/a:latest")
+)
+REFUSED = a_workspace("refused", uid="u2", instance_type="Standard_Unknown", selector={})
+
+
+def test_a_job_ends_with_0_when_the_nodes_of_every_workspace_are_ready(
+    passphrase: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = Provisioned(of_prod(WANTED))
+    result = run_once(cluster, passphrase, monkeypatch)
+    assert result.exit_code == 0, result.output
+    assert cluster.seconds() < TIMEOUT
+    assert [each["kind"] for each in orjson.loads(result.stdout)["create"]] == ["NodeClaim", "Deployment"]
+
+
+def test_a_job_with_a_refused_workspace_ends_with_2_once_the_others_are_settled(
+    passphrase: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = Provisioned(of_prod(WANTED, REFUSED))
+    result = run_once(cluster, passphrase, monkeypatch)
+    assert result.exit_code == 2, result.exception
+    assert cluster.seconds() < TIMEOUT
+    shown = orjson.loads(result.stdout)
+    assert {each["name"]: each["accepted"] for each in shown["verdicts"]} == {"refused": False, "wanted": True}
+    assert {each["metadata"]["labels"][WORKSPACE] for each in shown["create"]} == {"wanted"}
+
+
+def test_a_job_with_a_withheld_object_ends_with_2(passphrase: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Provisioned(of_prod(WANTED, UNPINNED, policies={"rules": {"image-tag-pinned": {}}}))
+    result = run_once(cluster, passphrase, monkeypatch)
+    assert result.exit_code == 2, result.exception
+    shown = orjson.loads(result.stdout)
+    assert [(each["kind"], each["name"]) for each in shown["withheld"]] == [("Deployment", "unpinned")]
+    created = [(each["kind"], each["metadata"]["labels"][WORKSPACE]) for each in shown["create"]]
+    assert sorted(created) == [("Deployment", "wanted"), ("NodeClaim", "unpinned"), ("NodeClaim", "wanted")]
+
+
+@pytest.mark.parametrize(
+    ("cluster", "why"),
+    [
+        (Provisioned(of_prod(WANTED), ready=False), "NodeClaims not ready"),
+        (Failing(of_prod(WANTED)), "exceeded quota"),
+        (ControlledCluster(of_prod(WANTED)), "the watches have not delivered the result"),
+    ],
+    ids=["without nodes", "failing", "without the result"],
+)
+def test_a_job_that_is_not_settled_in_time_is_an_error_that_says_why(
+    cluster: ControlledCluster, why: str, passphrase: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = run_once(cluster, passphrase, monkeypatch)
+    assert isinstance(result.exception, PlimsollError), result.output
+    assert why in result.exception.message
+    assert cluster.seconds() >= TIMEOUT
