@@ -253,12 +253,11 @@ class Shard:
             self._ready_at = time.monotonic()
             state = self.state
             review = self._reviewer.review(part, state)
-            if review.edits_state:
+            if self._keeper.changed():
+                self._end()
+            elif review.edits_state:
                 self._updates.end()
                 self._keeper.repair(review.drop, review.adopt.values())
-            elif self._keeper.changed():
-                log.warning("another process changed the state: the update is started again", stack=self.name)
-                self._updates.abandon()
             else:
                 return state, review
         raise StateChangedError(
@@ -280,7 +279,15 @@ class Shard:
 
     def _call_off(self) -> None:
         self._settle()
-        self._updates.end()
+        self._end()
+
+    def _end(self) -> None:
+        """Ends the update. A pre-started one is killed if another process has changed the state that it has read."""
+        if self.pre_started and self._keeper.changed():
+            log.warning("another process changed the state: the update is abandoned", stack=self.name)
+            self._updates.abandon()
+        else:
+            self._updates.end()
 
     def _settle(self) -> None:
         """After an update: waits for its end, then reads and repairs the state, and prunes the history."""
@@ -298,6 +305,7 @@ class Shard:
     def _tidy(self) -> bool:
         """Reads and repairs the state, and prunes the history. Returns whether that succeeded."""
         try:
+            self._end()
             self._keeper.read()
             self._backend.prune(self.name, self._history)
             self._lease.require()
@@ -311,13 +319,13 @@ class Shard:
         return False
 
     def _recover(self) -> None:
-        self._updates.end()
+        self._end()
         self._keeper.recover()
 
     def _adopt(self, objects: list[Manifest]) -> None:
         if not self.state.adoptable:
             self._ensure_pre_started()  # creates the stack and its provider
-        self._updates.end()
+        self._end()
         self._keeper.read()
         self._keeper.repair((), [(live, importable(live)) for live in objects])
 
