@@ -21,7 +21,7 @@ from plimsoll.stop_request import StopRequest
 log = structlog.get_logger(__name__)
 
 RESYNC_SECONDS: Final = 60.0
-"""Longest time between two rounds. Each round checks that KAI's binder does not run in the cluster."""
+"""Longest time between two rounds, and between two checks that KAI's binder does not run in the cluster."""
 SYNC_SECONDS: Final = 60.0
 IDLE_SECONDS: Final = 0.02
 """A round begins when nothing has changed for this long,"""
@@ -105,7 +105,8 @@ class ShareBinder:
         if plan.steps:
             self._writing.carry_out(plan.steps)
             return RETRY_SECONDS  # the watch usually delivers the writes before this
-        return RESYNC_SECONDS if plan.next_deadline is None else min(RESYNC_SECONDS, plan.next_deadline - now + 0.05)
+        due = self._looked_for_kai + RESYNC_SECONDS - now
+        return max(0.0, due if plan.next_deadline is None else min(due, plan.next_deadline - now + 0.05))
 
 
 def _log_retry(state: RetryCallState) -> None:
