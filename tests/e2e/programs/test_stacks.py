@@ -172,10 +172,13 @@ def test_the_clusters_roles_include_workspaces(admin: Kube) -> None:
     )
 
 
+TEMPLATE = {"spec": {"containers": [{"name": "main"}]}}
+
+
 @pytest.mark.parametrize(
     ("spec", "words"),
     [
-        ({"inference": {"preset": {"name": "a"}, "template": {"spec": {}}}}, PRESET_XOR_TEMPLATE),
+        ({"inference": {"preset": {"name": "a"}, "template": TEMPLATE}}, PRESET_XOR_TEMPLATE),
         ({"inference": {}}, NEEDS_PRESET_OR_TEMPLATE),
         ({"inference": {"preset": {"name": "a"}, "replicas": -1}}, "spec.inference.replicas"),
         ({"inference": {"preset": {"name": "a"}, "gpuMemoryGiB": 0}}, "spec.inference.gpuMemoryGiB"),
@@ -215,7 +218,7 @@ OTHERS = {"labelSelector": {"matchLabels": {"pool": "b"}}}
         ({"resource": SELECTED}, {}, LABEL_SELECTOR_IMMUTABLE),
         ({}, {"resource": SELECTED}, LABEL_SELECTOR_IMMUTABLE),
         ({}, {"inference": {"preset": {"name": "other"}}}, PRESET_IMMUTABLE),
-        ({}, {"inference": {"template": {"spec": {}}}}, PRESET_IMMUTABLE),
+        ({}, {"inference": {"template": TEMPLATE}}, PRESET_IMMUTABLE),
         ({}, {"inference": {"preset": {"name": "phi-4"}, "replicas": 4}}, None),
         ({"resource": SELECTED}, {"resource": SELECTED, "queue": "inference"}, None),
     ],
