@@ -11,8 +11,7 @@ from plimsoll.model.meta import dig
 
 def template_gpus(workspace: Workspace, environment: EnvironmentSpec) -> dict[str, int] | Refusal:
     """GPU devices that the Workspace's template requests, by resource; without those of which it requests none."""
-    inference = workspace.spec.inference
-    template = inference.template if inference is not None else None
+    template = workspace.template
     if template is None:
         return {}
     groups = [

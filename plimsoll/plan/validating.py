@@ -90,10 +90,9 @@ def _accept_without_replicas(view: ClusterView, found: Found) -> None:
 
 
 def _reserved(workspace: Workspace, environment: EnvironmentSpec) -> Refusal | None:
-    inference, prefixes = workspace.spec.inference, environment.reserved_label_prefixes
-    of_template = labels_of(inference.template or {}) if inference is not None else {}
+    prefixes = environment.reserved_label_prefixes
     for keys, reason, message in (
-        (of_template, Reason.INVALID_SPEC, TEMPLATE_RESERVED),
+        (labels_of(workspace.template or {}), Reason.INVALID_SPEC, TEMPLATE_RESERVED),
         (workspace.spec.resource.label_selector.keys(), Reason.SELECTOR_RESERVED, SELECTOR_RESERVED),
     ):
         if found := reserved_keys(keys, prefixes):

@@ -4,7 +4,7 @@ check`.
 Pure, as `plimsoll.plan` is: the date and everything else that a rule depends on are arguments.
 """
 
-from plimsoll.policy.cel import has, setting, text, value
+from plimsoll.policy.cel import has, has_controller, setting, text, value
 from plimsoll.policy.checking import Checker
 from plimsoll.policy.context import PolicyContext, Queues, assumes_mode, context_of, environment_of
 from plimsoll.policy.fields import Manifest, section
@@ -38,6 +38,7 @@ __all__ = [
     "described",
     "environment_of",
     "has",
+    "has_controller",
     "is_read",
     "junit",
     "markdown",

@@ -59,6 +59,14 @@ def message(template: str, **expressions: str) -> str:
     return " + ".join(expressions[part] if odd % 2 else text(part) for odd, part in enumerate(parts) if part)
 
 
+def has_controller(condition: str = "") -> str:
+    """Whether the object has a controller as its owner that meets a condition on `each`. Anyone can set an owner: check
+    who sent the request, too."""
+    among = "object.metadata.ownerReferences"
+    more = f" && {condition}" if condition else ""
+    return f"has({among}) && {among}.exists(each, has(each.controller) && each.controller{more})"
+
+
 POD_VARIABLES: Final = {
     "pod": "object.kind == 'Pod' ? object : object.kind == 'CronJob' ? object.spec.jobTemplate.spec.template"
     " : object.spec.template",

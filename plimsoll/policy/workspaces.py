@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from plimsoll.labels import GROUP
-from plimsoll.policy.fields import Manifest, is_kind, section
+from plimsoll.policy.fields import Manifest, is_kind, section, text
 
 KAITO_GROUP: Final = "kaito.sh"
 
@@ -38,3 +38,9 @@ def workspace_of(manifest: Manifest) -> WorkspaceFields | None:
         return None
     at = f"{path}.resource.labelSelector".lstrip(".")
     return WorkspaceFields(path, spec, at, section(spec, "resource", "labelSelector"))
+
+
+def template_labels(manifest: Manifest) -> dict[str, str]:
+    """Labels that a Workspace of Plimsoll gives to its pods by its template; those that are no texts are empty."""
+    labels = section(manifest, "spec", "inference", "template", "metadata", "labels")
+    return {key: text(labels, key) for key in labels}

@@ -56,8 +56,7 @@ class Tolerances:
         self._plain = Tolerance(environment)
 
     def of(self, workspace: Workspace) -> Tolerance:
-        inference = workspace.spec.inference
-        template = inference.template if inference is not None else None
+        template = workspace.template
         spot = may_be_spot(workspace, self._environment)
         plain = not spot and not dig(template, "spec.tolerations")
         return self._plain if plain else Tolerance(self._environment, template, spot=spot)

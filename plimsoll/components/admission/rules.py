@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 
 from plimsoll.components.admission.guard import AdmissionPolicy
 from plimsoll.labels import API_VERSION
-from plimsoll.policy import RULES, Cel, Rule, Subject, has, setting, text, value
+from plimsoll.policy import RULES, Cel, Rule, Subject, has, has_controller, setting, text, value
 
 Setting = Literal["deny", "audit"]
 
@@ -23,10 +23,11 @@ _RULES: Final = "params.spec.policies.rules"
 _OF_CHECKED: Final = (
     "(request.userInfo.username == 'system:kube-controller-manager'"
     " || request.userInfo.username.startsWith('system:serviceaccount:kube-system:'))"
-    " && has(object.metadata.ownerReferences)"
-    " && object.metadata.ownerReferences.exists(each, has(each.controller) && each.controller"
-    " && each.apiVersion in ['v1', 'apps/v1', 'batch/v1'] && each.kind in ['CronJob', 'DaemonSet', 'Deployment', 'Job',"
-    " 'ReplicaSet', 'ReplicationController', 'StatefulSet'])"
+    " && "
+    + has_controller(
+        "each.apiVersion in ['v1', 'apps/v1', 'batch/v1'] && each.kind in ['CronJob', 'DaemonSet', 'Deployment', 'Job',"
+        " 'ReplicaSet', 'ReplicationController', 'StatefulSet']"
+    )
 )
 """Whether one of Kubernetes' own controllers creates the object for a workload that is a subject itself. Anyone can set
 an owner: nobody else is exempt by one."""

@@ -153,6 +153,11 @@ class Workspace(ObservedObject):
         return WorkspaceRef(namespace=self.namespace, name=self.name, uid=self.uid)
 
     @property
+    def template(self) -> dict[str, Any] | None:
+        """The PodTemplateSpec that it runs; None if it runs a preset, or nothing."""
+        return self.spec.inference.template if self.spec.inference is not None else None
+
+    @property
     def replicas(self) -> int:
         return self.spec.inference.replicas if self.spec.inference is not None else 1
 

@@ -191,12 +191,11 @@ class NamespaceBudget:
 
 def forbidden(workspace: Workspace, environment: EnvironmentSpec) -> Refusal | None:
     """A refusal if the Workspace uses something that its namespace may not use."""
-    inference = workspace.spec.inference
     violation = tenancy_violation(
         environment,
         workspace.namespace,
         queue=workspace.spec.queue,
-        labels=labels_of(inference.template) if inference is not None and inference.template is not None else {},
+        labels=labels_of(workspace.template or {}),
         instance_type=workspace.spec.resource.instance_type,
     )
     return None if violation is None else Refusal(Reason.NOT_ALLOWED, violation.message)

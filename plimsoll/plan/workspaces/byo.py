@@ -93,9 +93,8 @@ class ByoNodes:
         requested = template_gpus(workspace, self._environment)
         if isinstance(requested, Refusal):
             return requested
-        inference = workspace.spec.inference
-        template = inference is not None and inference.template is not None
         devices = requested.get(self._environment.gpu_resource, 0)
+        template = workspace.template is not None
         criteria = NodeCriteria(self._tolerances.of(workspace), resource.partition, devices, template)
         selector = self._narrowed(resource)
         allowed = self._allowed(workspace.namespace)

@@ -14,17 +14,17 @@ from plimsoll.policy.cel import text as quoted
 from plimsoll.policy.context import PolicyContext
 from plimsoll.policy.fields import Manifest, is_kind, section, text
 from plimsoll.policy.rule import Cel, Family, Fault, Needs, Rule, Subject
+from plimsoll.policy.workspaces import template_labels
 
 
 def _allowed(manifest: Manifest, context: PolicyContext, _: Any) -> Iterator[Fault]:
     if context.tenancy is None or not is_kind(manifest, GROUP, "Workspace"):
         return
-    labels = section(manifest, "spec", "inference", "template", "metadata", "labels")
     violation = tenancy_violation(
         context.tenancy,
         text(section(manifest, "metadata"), "namespace") or "default",
         queue=text(section(manifest, "spec"), "queue"),
-        labels={key: text(labels, key) for key in labels},
+        labels=template_labels(manifest),
         instance_type=text(section(manifest, "spec", "resource"), "instanceType"),
     )
     if violation is not None:

@@ -6,13 +6,13 @@ from typing import Any, Final
 from plimsoll.labels import GROUP, QUEUE
 from plimsoll.model.kai import PROJECT, queue_in
 from plimsoll.model.meta import Declared
-from plimsoll.policy.cel import option, setting
+from plimsoll.policy.cel import has_controller, option, setting
 from plimsoll.policy.context import KAI_SCHEDULER, PolicyContext
 from plimsoll.policy.fields import Manifest, is_kind, items, join, labels_of, section, text
 from plimsoll.policy.pod_templates import SHARE_ANNOTATIONS, PodTemplate, pod_templates
 from plimsoll.policy.rule import Cel, Family, Fault, Needs, Rule, Subject
 from plimsoll.policy.rules.capacity_pods import CAPACITY_VARIABLES, is_capacity_pod
-from plimsoll.policy.workspaces import workspace_of
+from plimsoll.policy.workspaces import template_labels, workspace_of
 
 SCHEDULER_RULE: Final = "queue-scheduler"
 _READS: Final = ("Pod", "objects with a pod template")
@@ -28,8 +28,7 @@ class SchedulerOptions(Declared):
 
 def _unnamed(manifest: Manifest, context: PolicyContext, _: Any) -> Iterator[Fault]:
     if is_kind(manifest, GROUP, "Workspace"):
-        labels = section(manifest, "spec", "inference", "template", "metadata", "labels")
-        named = text(section(manifest, "spec"), "queue") or queue_in({key: text(labels, key) for key in labels})
+        named = text(section(manifest, "spec"), "queue") or queue_in(template_labels(manifest))
         if context.queues is not None and not named:
             yield Fault("spec.queue", "spec.queue is not set: set it to the leaf queue of its pods")
         return
@@ -93,8 +92,7 @@ _CONTROLLER: Final = (
 a namespace's own workloads are exempt by one."""
 _VARIABLES: Final = {
     **CAPACITY_VARIABLES,
-    "owned": "has(object.metadata.ownerReferences)"
-    f" && object.metadata.ownerReferences.exists(each, has(each.controller) && each.controller) && {_CONTROLLER}",
+    "owned": f"{has_controller()} && {_CONTROLLER}",
     "share": "'gpu-fraction' in variables.annotations || 'gpu-memory' in variables.annotations",
     "wantsGpus": "variables.share || variables.wantsDevices",
     "queue": f"'{QUEUE}' in variables.labels ? variables.labels['{QUEUE}'] : ''",
