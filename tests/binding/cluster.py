@@ -20,7 +20,7 @@ from plimsoll.bind.planning import (
     reservation_manifest,
     unclaim_patch,
 )
-from plimsoll.labels import RESERVED_GPU, UNKNOWN_GPU, VISIBLE_DEVICES
+from plimsoll.labels import GPU_RESOURCE, RESERVED_GPU, UNKNOWN_GPU, VISIBLE_DEVICES
 from plimsoll.model.api import BinderSettings
 from plimsoll.model.cluster import Node, Pod, SharePod
 from plimsoll.model.kai import GPU_FRACTION, GPU_FRACTION_DEVICES, GPU_MEMORY_SHARE, ReservationSettings
@@ -36,10 +36,11 @@ def a_gpu_node(name: str = "n1", gpus: int = 2, cpu: str = "16", pods: int = 110
     return node.model_copy(update={"allocatable": {**node.allocatable, **host}})
 
 
-def a_plain_pod(name: str, node: str = "n1", phase: str = "Running") -> Pod:
-    """A pod without GPUs that another scheduler has placed."""
-    manifest = {"metadata": metadata(name, "other", uid=f"uid-{name}"), "spec": {"nodeName": node}}
-    return Pod.read({**manifest, "status": {"phase": phase}})
+def a_plain_pod(name: str, node: str = "n1", phase: str = "Running", gpus: int = 0) -> Pod:
+    """A pod without shares that another scheduler has placed."""
+    container = {"name": "main", "resources": {"limits": {GPU_RESOURCE: str(gpus)} if gpus else {}}}
+    manifest = {"metadata": metadata(name, "other", uid=f"uid-{name}")}
+    return Pod.read({**manifest, "spec": {"nodeName": node, "containers": [container]}, "status": {"phase": phase}})
 
 
 def a_share(

@@ -2,20 +2,21 @@
 
 from collections import defaultdict
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from plimsoll.cluster.pods import gpu_groups, read_share
 from plimsoll.labels import RESERVED_GPU
 from plimsoll.packing import Milli
-from tests.binding.cluster import Cluster, a_gpu_node, a_share
+from tests.binding.cluster import Cluster, a_gpu_node, a_plain_pod, a_share
 
 FRACTIONS = ("0.2", "0.3", "0.5", "0.7", "0.9")
 _share = st.tuples(st.just("share"), st.sampled_from(FRACTIONS), st.integers(1, 2))
 _part = st.tuples(st.just("part of a round"), st.integers(0, 3))
-_plain = st.sampled_from([("round",), ("restart",), ("kubelet",), ("delete a pod",), ("later",)])
+_plain = st.sampled_from([("round",), ("restart",), ("kubelet",), ("settle",), ("delete a pod",), ("later",)])
 events = st.lists(st.one_of(_share, _part, _plain), max_size=25)
-losses = st.lists(st.one_of(_share, _part, _plain, st.just(("lose a reservation",))), max_size=25)
+_loss = st.sampled_from([("lose a reservation",), ("another pod gets the GPU of a reservation",)])
+losses = st.lists(st.one_of(_share, _part, _plain, _loss), max_size=25)
 
 
 def happen(cluster: Cluster, event: tuple[object, ...], number: int) -> None:
@@ -27,6 +28,8 @@ def happen(cluster: Cluster, event: tuple[object, ...], number: int) -> None:
             cluster.restart()  # killed in the middle
         case ("round",):
             cluster.round()
+        case ("settle",):
+            cluster.settle()
         case ("restart",):
             cluster.restart()
         case ("kubelet",):
@@ -39,6 +42,12 @@ def happen(cluster: Cluster, event: tuple[object, ...], number: int) -> None:
         case ("lose a reservation",):
             for pod in cluster.reservations()[:1]:
                 cluster.delete(pod)
+        case ("another pod gets the GPU of a reservation",):
+            for pod in [each for each in cluster.reservations() if RESERVED_GPU in each.annotations][:1]:
+                cluster.delete(pod)
+                other = a_plain_pod(f"whole-{number}", pod.node_name, gpus=1)
+                cluster.add(other)
+                cluster.given[(pod.node_name, other.uid)] = pod.annotations[RESERVED_GPU]
 
 
 def assert_sound(cluster: Cluster) -> None:
@@ -80,8 +89,14 @@ def test_no_gpu_and_no_room_for_a_pod_is_assigned_twice(happening: list[tuple[ob
     assert set(waiting) <= set(cluster.messages)
 
 
+def gpus_of_others(cluster: Cluster) -> set[str]:
+    others = {pod.uid for pod in cluster.pods.values() if pod.namespace == "other"}
+    return {gpu for (_, uid), gpu in cluster.given.items() if uid in others}
+
+
 @settings(max_examples=200)
 @given(losses)
+@example([("share", "0.5", 1), ("settle",), ("another pod gets the GPU of a reservation",)])
 def test_lost_reservations_are_repaired_or_their_pods_evicted(happening: list[tuple[object, ...]]) -> None:
     cluster = a_cluster()
     for number, event in enumerate(happening):
@@ -95,6 +110,10 @@ def test_lost_reservations_are_repaired_or_their_pods_evicted(happening: list[tu
         group for pod in cluster.pods.values() if pod.node_name and pod.namespace == "team" for group in gpu_groups(pod)
     }
     assert {gpu_groups(pod)[0] for pod in cluster.reservations()} == bound
+    shares = [pod.name for pod in cluster.pods.values() if pod.namespace == "team" and pod.node_name]
+    used = {gpu for name in shares for gpu in cluster.gpus_of(name).split(",")}
+    assert not used & gpus_of_others(cluster)
+    assert not cluster.evicted or gpus_of_others(cluster), "no pod is evicted while the node has a GPU for it"
 
 
 @given(st.lists(st.sampled_from(FRACTIONS), max_size=8))
