@@ -6,8 +6,8 @@ Pure, as `plimsoll.plan` is: the date and everything else that a rule depends on
 
 from plimsoll.policy.cel import has, has_controller, setting, text, value
 from plimsoll.policy.checking import Checker
-from plimsoll.policy.context import PolicyContext, Queues, assumes_mode, context_of, environment_of
-from plimsoll.policy.fields import Manifest, section
+from plimsoll.policy.context import KAI_GROUP, PolicyContext, Queues, assumes_mode, context_of, environment_of
+from plimsoll.policy.fields import Manifest, is_kind, namespace_of, section, whole
 from plimsoll.policy.junit_report import cases, junit
 from plimsoll.policy.located import Located
 from plimsoll.policy.reading import is_read
@@ -21,6 +21,7 @@ from plimsoll.policy.withholding import withhold
 __all__ = [
     "CHART_FILE_KIND",
     "EXPIRED",
+    "KAI_GROUP",
     "RULES",
     "VALUES_KIND",
     "Cel",
@@ -39,14 +40,17 @@ __all__ = [
     "environment_of",
     "has",
     "has_controller",
+    "is_kind",
     "is_read",
     "junit",
     "markdown",
+    "namespace_of",
     "sarif",
     "section",
     "setting",
     "settled",
     "text",
     "value",
+    "whole",
     "withhold",
 ]

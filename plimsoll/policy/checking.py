@@ -66,7 +66,6 @@ class Checker:
 
     def of_all(self, manifests: Sequence[Manifest]) -> Iterator[tuple[int | None, Finding]]:
         """The findings about the objects together; exemptions are not applied."""
-        places = {(kind_of(each), namespace_of(each), name_of(each)): number for number, each in enumerate(manifests)}
         unknown = self._rules.get(UNKNOWN_RULE)
         known = unknown.options if unknown is not None else KnownQueues()
         assert isinstance(known, KnownQueues)
@@ -74,6 +73,12 @@ class Checker:
         for each in self._rules.values():
             if each.rule.check_all is not None:
                 found += each.rule.check_all(manifests, self._context, each.options)
+        kinds = {finding.kind for finding in found}
+        places = {
+            (kind_of(each), namespace_of(each), name_of(each)): number
+            for number, each in enumerate(manifests)
+            if kind_of(each) in kinds
+        }
         for finding in found:
             rule = self._rules.get(finding.rule)
             if rule is not None:

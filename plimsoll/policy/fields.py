@@ -29,6 +29,14 @@ def items(value: Any, name: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
         yield from ((number, item) for number, item in enumerate(found) if isinstance(item, Mapping))
 
 
+def whole(value: Any) -> Any:
+    """A copy of which every value was read: for a check of all fields together, such as a schema. A policy pack cannot
+    read what a preview does not know."""
+    if isinstance(value, Mapping):
+        return {name: whole(value[name]) for name in value}
+    return [whole(each) for each in value] if is_list(value) else value
+
+
 def is_list(value: Any) -> TypeGuard[Sequence[Any]]:
     return isinstance(value, Sequence) and not isinstance(value, str)
 

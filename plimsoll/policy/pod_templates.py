@@ -58,9 +58,10 @@ class PodTemplate(NamedTuple):
         """Path, resource and amount of each request for NVIDIA devices that is not 0."""
         for path, container in self.containers():
             for part in ("limits", "requests"):
-                for resource, amount in section(container, "resources", part).items():
-                    if resource.startswith(NVIDIA) and not _is_zero(amount):
-                        yield join(path, "resources", part, resource), resource, amount
+                amounts = section(container, "resources", part)
+                for resource in amounts:
+                    if resource.startswith(NVIDIA) and not _is_zero(amounts[resource]):
+                        yield join(path, "resources", part, resource), resource, amounts[resource]
 
 
 def pod_templates(manifest: Manifest) -> Iterator[PodTemplate]:

@@ -13,11 +13,14 @@ from pulumi_policy import (
     StackValidationArgs,
     StackValidationPolicy,
 )
+from pulumi_policy.proxy import UnknownValueError
 
+from plimsoll.labels import GROUP
 from plimsoll.model.api import Policies, RuleSetting
 from plimsoll.model.meta import Finding, Severity
 from plimsoll.policy import (
     EXPIRED,
+    KAI_GROUP,
     RULES,
     Checker,
     Manifest,
@@ -26,13 +29,18 @@ from plimsoll.policy import (
     Queues,
     Rule,
     environment_of,
+    is_kind,
+    is_read,
+    namespace_of,
     section,
+    whole,
 )
 from plimsoll.policy_pack.resources import manifest_of
 from plimsoll.policy_pack.settings import config_schema, policies_of
 
 IN_STACK: Final = "-in-stack"
-"""Suffix of the stack policy that uses the stack's Environment; the resource policy uses its configuration."""
+"""Suffix of the stack policy that uses the stack's Environment, if the resource policy of the same rule uses its
+configuration alone. Each has its own configuration."""
 
 _LEVELS: Final[Mapping[Severity | None, EnforcementLevel]] = {
     Severity.ERROR: EnforcementLevel.MANDATORY,
@@ -77,28 +85,52 @@ def check_stack(rule: Rule, clock: Clock) -> Callable[[StackValidationArgs, Repo
     """Checks all resources together, with the settings of the stack's Environment and of the configuration."""
 
     def validate(args: StackValidationArgs, report_violation: ReportViolation) -> None:
-        config = args.get_config()
-        found = [
-            (manifest, resource.urn)
+        manifests = {
+            resource.urn: manifest
             for resource in args.resources
             if (manifest := manifest_of(resource.resource_type, resource.props, resource.name)) is not None
-        ]
-        manifests = [manifest for manifest, _ in found]
-        if rule.needs is Needs.MODE and _names_mode(config):
-            return  # the resource policy checks it
-        for position, finding in _stack_findings(rule, manifests, config, clock()):
-            report_violation(finding.message, found[position][1] if position is not None else None)
+        }
+        for urn, finding in _stack_findings(rule, manifests, args.get_config(), clock()):
+            if finding.severity is Severity.WARNING and rule.severity is Severity.ERROR:
+                # A policy has one level, and the Environment may have a lower one for this rule.
+                print(f"warning: {rule.id}: {finding.message}")  # noqa: T201 - the engine shows it
+            else:
+                report_violation(finding.message, urn)
 
     return validate
 
 
 def _stack_findings(
-    rule: Rule, manifests: list[dict[str, Any]], config: Mapping[str, Any], day: datetime.date
-) -> Iterator[tuple[int | None, Finding]]:
-    environment = environment_of(manifests)
+    rule: Rule, manifests: Mapping[str, Manifest], config: Mapping[str, Any], day: datetime.date
+) -> Iterator[tuple[str | None, Finding]]:
+    """By URN. Leaves out the objects with a field that the rule reads and a preview does not know, and raises
+    UnknownValueError for the first of them in the end."""
+    settled = [whole(each) for each in manifests.values() if _is_setting(each)]
+    environment = environment_of(settled)
     settings = _merged(rule, _declared(environment), policies_of(rule, config))
-    context = PolicyContext.of(environment, Queues.of(manifests))
-    yield from Checker(context, _only(rule, settings), day).check(manifests).findings
+    context = PolicyContext.of(environment, Queues.of(settled))
+    checker = Checker(context, _only(rule, settings), day)
+
+    known: dict[str, Manifest] = {}
+    unknown: UnknownValueError | None = None
+    for urn, manifest in manifests.items():
+        try:
+            if is_read(manifest):
+                namespace_of(manifest)
+                checker.check([manifest])
+                known[urn] = manifest
+        except UnknownValueError as error:
+            unknown = unknown or error
+    urns = list(known)
+    for position, finding in checker.check(list(known.values())).findings:
+        yield urns[position] if position is not None else None, finding
+    if unknown is not None:
+        raise unknown
+
+
+def _is_setting(manifest: Manifest) -> bool:
+    """Whether the other objects are checked against it."""
+    return is_kind(manifest, GROUP, "Environment") or is_kind(manifest, KAI_GROUP, "Queue")
 
 
 def _declared(environment: Manifest | None) -> Policies:
@@ -124,10 +156,6 @@ def _only(rule: Rule, settings: Policies) -> Policies:
     # The pack runs a rule that is off by itself only where its configuration asks for it.
     rules = {**others, rule.id: settings.rules[rule.id].manifest()}
     return Policies.model_validate({"rules": rules, "exemptions": exemptions})
-
-
-def _names_mode(config: Mapping[str, Any]) -> bool:
-    return bool(config.get("nodeAutoProvisioning") or config.get("provisioner"))
 
 
 def _of_resources(rule: Rule, clock: Clock) -> Policy:

@@ -4,6 +4,7 @@ import datetime
 from collections.abc import Mapping
 from typing import Any
 
+from google.protobuf import json_format, struct_pb2
 from pulumi_policy import (
     PolicyCustomTimeouts,
     PolicyResource,
@@ -12,6 +13,7 @@ from pulumi_policy import (
     ResourceValidationArgs,
     StackValidationArgs,
 )
+from pulumi_policy.proxy import unknown_checking_proxy
 
 from plimsoll.labels import QUEUE
 from plimsoll.policy import RULES
@@ -64,20 +66,32 @@ def a_deployment(template: dict[str, Any], labels: dict[str, str] | None = None)
     return DEPLOYMENT, {"metadata": {"name": "own", "labels": labels or {}}, "spec": {"template": template}}
 
 
+def as_engine_sends(props: Mapping[str, Any]) -> dict[str, Any]:
+    """Inputs as a policy gets them: numbers are floating-point ones, and to read an unknown one is an error."""
+    sent = struct_pb2.Struct()
+    sent.update({name: value for name, value in props.items() if value is not None})
+    return unknown_checking_proxy(json_format.MessageToDict(sent))
+
+
 def violations(rule: str, *given: Resource, config: Mapping[str, Any] | None = None) -> list[str]:
     """The violations that a rule reports for one resource."""
     found: list[str] = []
     for number, (resource_type, props) in enumerate(given):
-        args = ResourceValidationArgs(resource_type, props, f"urn:{number}", f"r{number}", OPTIONS, None, config)
+        read = as_engine_sends(props)
+        args = ResourceValidationArgs(resource_type, read, f"urn:{number}", f"r{number}", OPTIONS, None, config)
         check_resource(RULES[rule], lambda: TODAY)(args, _noted_in(found))
     return found
 
 
-def stack_violations(rule: str, *given: Resource, config: Mapping[str, Any] | None = None) -> list[str]:
-    """The violations that a rule reports for a whole stack."""
-    found: list[str] = []
+def stack_violations(
+    rule: str, *given: Resource, config: Mapping[str, Any] | None = None, found: list[str] | None = None
+) -> list[str]:
+    """The violations that a rule reports for a whole stack, in `found` as well."""
+    found = [] if found is None else found
     resources = [
-        PolicyResource(resource_type, props, f"urn:{number}", f"r{number}", OPTIONS, None, None, [], {})
+        PolicyResource(
+            resource_type, as_engine_sends(props), f"urn:{number}", f"r{number}", OPTIONS, None, None, [], {}
+        )
         for number, (resource_type, props) in enumerate(given)
     ]
     check_stack(RULES[rule], lambda: TODAY)(StackValidationArgs(resources, config), _noted_in(found))

@@ -44,6 +44,6 @@ def test_a_stack_without_an_environment_needs_the_configuration() -> None:
     assert stack_violations("node-claim-provisioner", a_node_claim()) == []
 
 
-def test_a_violation_is_reported_once() -> None:
+def test_the_configuration_of_the_stacks_policy_replaces_the_environments_mode() -> None:
     given = (a_node_claim(), an_environment("disabled"))
-    assert stack_violations("node-claim-provisioner", *given, config={"provisioner": "trigger-pod"}) == []
+    assert stack_violations("node-claim-provisioner", *given, config={"provisioner": "nodeclaim"}) == []

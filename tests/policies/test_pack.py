@@ -114,9 +114,28 @@ def a_chart(version: str | None) -> Resource:
     return "kubernetes:helm.sh/v4:Chart", {"chart": "gpu-operator", "version": version}
 
 
+def test_a_chart_without_arguments_is_not_checked() -> None:
+    assert violations("chart-version-pinned", ("kubernetes:helm.sh/v3:Chart", {})) == []
+
+
 @pytest.mark.parametrize(("version", "wrong"), [("v25.3.4", False), (">=1", True), (None, True)])
 def test_charts_of_a_program_are_pinned(version: str | None, wrong: bool) -> None:
     assert len(violations("chart-version-pinned", a_chart(version))) == wrong
+
+
+def test_replicas_count() -> None:
+    kind, deployment = a_deployment(a_pod_template(1, queue="q"))
+    deployment["spec"]["replicas"] = 8
+    (found,) = stack_violations("gpu-budget", (kind, deployment), config={"environment": 4})
+    assert "8 GPUs" in found
+
+
+def test_a_severity_of_the_environment_applies(capsys: pytest.CaptureFixture[str]) -> None:
+    kind, props = an_environment("disabled")
+    props["spec"]["policies"] = {"rules": {"queue-unknown": {"severity": "warning"}}}
+    assert stack_violations("queue-unknown", a_workspace(queue="nobody")) != []
+    assert stack_violations("queue-unknown", a_workspace(queue="nobody"), (kind, props)) == []
+    assert "Workspace phi names Queue nobody" in capsys.readouterr().out
 
 
 def test_a_pod_of_the_core_api_group_is_checked() -> None:

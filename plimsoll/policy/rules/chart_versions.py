@@ -29,7 +29,8 @@ def charts(manifest: Manifest) -> Iterator[Chart]:
             if not text(each, "repository").startswith("file://"):
                 yield _chart(each, "name", "version", join("dependencies", number))
     elif group == "helm.sh":  # Pulumi's own resources: Chart and Release
-        if not text(manifest, "chart").startswith((".", "/")):
+        # A helm.v3.Chart of a program in Python tells the engine neither its chart nor its version.
+        if not (text(manifest, "chart") or ".").startswith((".", "/")):
             yield _chart(manifest, "chart", "version", "")
     elif kind == "Application" and group == "argoproj.io":
         sources = [("spec.source", section(spec, "source"))]

@@ -9,7 +9,7 @@ from plimsoll.labels import GROUP
 from plimsoll.model.api import INFERENCE_XOR_TUNING, NEEDS_PRESET_OR_TEMPLATE, PRESET_XOR_TEMPLATE, WorkspaceSpec
 from plimsoll.model.meta import wrong_fields
 from plimsoll.policy.context import PolicyContext
-from plimsoll.policy.fields import Manifest, is_kind, join, section
+from plimsoll.policy.fields import Manifest, is_kind, join, section, whole
 from plimsoll.policy.rule import Family, Fault, Rule
 from plimsoll.policy.workspaces import workspace_of
 
@@ -19,10 +19,10 @@ def _shape(manifest: Manifest, _: PolicyContext, __: Any) -> Iterator[Fault]:
         yield from _of_ours(manifest)
     elif (workspace := workspace_of(manifest)) is not None:
         inference = section(workspace.spec, "inference")
-        both = "preset" in inference and "template" in inference
-        if both or ("inference" in workspace.spec and not {"preset", "template"} & inference.keys()):
+        given = ["preset" in inference, "template" in inference]
+        if "inference" in workspace.spec and sum(given) != 1:
             field = join(workspace.path, "inference")
-            yield Fault(field, f"{field}: {PRESET_XOR_TEMPLATE if both else NEEDS_PRESET_OR_TEMPLATE}")
+            yield Fault(field, f"{field}: {PRESET_XOR_TEMPLATE if all(given) else NEEDS_PRESET_OR_TEMPLATE}")
         if "inference" in workspace.spec and "tuning" in workspace.spec:
             field = join(workspace.path, "tuning")
             yield Fault(field, f"{field}: {INFERENCE_XOR_TUNING}")
@@ -30,7 +30,7 @@ def _shape(manifest: Manifest, _: PolicyContext, __: Any) -> Iterator[Fault]:
 
 def _of_ours(manifest: Manifest) -> Iterator[Fault]:
     try:
-        WorkspaceSpec.model_validate(manifest.get("spec") or {})
+        WorkspaceSpec.model_validate(whole(manifest.get("spec") or {}))
     except ValidationError as error:
         for path, wrong in wrong_fields(error):
             field = f"spec.{path}".rstrip(".")
