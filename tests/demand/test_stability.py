@@ -29,14 +29,14 @@ def clusters(draw: st.DrawFn) -> Cluster:
 WHAT: Mapping[str, tuple[int, Callable[[Cluster], object]]] = {
     "more": (2, lambda _: True),
     "gang": (2, lambda _: True),
-    "gone": (1, lambda cluster: cluster.waiting),
+    "gone": (2, lambda cluster: cluster.waiting),
     "bound": (2, lambda cluster: cluster.waiting and cluster.nodes),
     "gang bound": (4, lambda cluster: cluster.nodes and _waiting_gangs(cluster)),
     "came": (4, lambda cluster: cluster.requested),
-    "claimed": (1, lambda cluster: cluster.requested),
-    "failed": (1, lambda cluster: cluster.requested),
-    "lost": (1, lambda cluster: cluster.bound),
-    "again": (1, lambda cluster: cluster.blocked),
+    "claimed": (2, lambda cluster: cluster.requested),
+    "failed": (2, lambda cluster: cluster.requested),
+    "lost": (2, lambda cluster: cluster.bound),
+    "again": (3, lambda cluster: cluster.blocked),
     "restarted": (1, lambda _: True),
 }
 """How often each change is made, and where it can be."""

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
@@ -31,6 +31,8 @@ class Stage:
     disk: Path | None
     """A small file system for the states; None if none can be mounted."""
     random: Random
+    missed: list[str] = field(default_factory=list)
+    """Disturbances that had nothing to disturb."""
 
 
 Disturbance = Callable[[Stage], AbstractContextManager[None]]
@@ -51,10 +53,10 @@ def group_killed(stage: Stage) -> Iterator[None]:
 
 @contextmanager
 def engine_killed(stage: Stage) -> Iterator[None]:
-    with suppress(AssertionError):  # none runs while the loop has no Lease
-        engines = await_condition(stage.loops.first.engines, 10, "an engine")
-        with suppress(psutil.NoSuchProcess):
-            stage.random.choice(engines).kill()
+    try:
+        stage.random.choice(await_condition(stage.loops.first.engines, 10, "an engine")).kill()
+    except (AssertionError, psutil.NoSuchProcess):  # none runs while the loop has no Lease
+        stage.missed.append("an engine is killed")
     yield
 
 
@@ -164,8 +166,10 @@ def clock_moved(stage: Stage) -> Iterator[None]:
     by = timedelta(hours=stage.random.choice([-2, -1, 1, 2]))
     moved = (datetime.now(UTC) + by).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     api_version, kind, name, namespace = LEASE
-    with suppress(RequestError):  # before the first loop has made it
+    try:
         stage.cluster.patch(api_version, kind, name, {"spec": {"renewTime": moved}}, namespace)
+    except RequestError:  # before the first loop has made it
+        stage.missed.append("the time in the Lease is moved")
     yield
 
 

@@ -4,6 +4,7 @@ nothing is lost, and the state converges.
 `make chaos` is the full size. The events are printed with the seed that repeats them.
 """
 
+import math
 import os
 import subprocess
 import sys
@@ -116,12 +117,13 @@ def test_nothing_is_created_twice_or_lost(
     changes = Changes(cluster, SEED)
     stage = Stage(loops, proxy, cluster, apiserver_of(sandbox), disk, random)
     possible = [name for name in DISTURBANCES if disk is not None or name != "the disk is full"]
+    scheduled = schedule(NUMBER, random, possible)
     if disk is None:
         say("not done, as no file system can be mounted here: the disk is full")
     await_condition(lambda: all(len(claims_of(cluster, name)) == DECLARED[name] for name in DECLARED), 90, "a loop")
     began = time.monotonic()
     with changing(changes):
-        for count, name in enumerate(schedule(NUMBER, random, possible), 1):
+        for count, name in enumerate(scheduled, 1):
             say(f"{time.monotonic() - began:6.1f} s  {count:3}  {name}")
             with DISTURBANCES[name](stage):
                 hold(random)
@@ -147,6 +149,9 @@ def test_nothing_is_created_twice_or_lost(
         known |= {identity(each["outputs"]) for each in deployment.get("resources") or () if is_object(each)}
     assert known == owned(cluster), "the states have what the cluster has"
 
+    say(f"nothing to disturb: {stage.missed}")
+    assert len(stage.missed) <= math.ceil(NUMBER / 20)
+    assert proxy.refused > 0 or not any("answered" in name for name in scheduled)
     assert witness.blind == []
     assert witness.events > 0
     for uid, most in witness.most_claims.items():
