@@ -76,7 +76,7 @@ def _evaluate(view: ClusterView) -> Found:
 
 def _of_mode(view: ClusterView, environment: EnvironmentSpec) -> ProvisionedNodes | ByoNodes:
     if environment.auto_provisioning:
-        return ProvisionedNodes(view.types, view.models, environment)
+        return ProvisionedNodes(view)
     return ByoNodes(view.index, view.models, environment)
 
 

@@ -7,8 +7,20 @@ import pytest
 
 from plimsoll.model import Reason, Verdict
 from plimsoll.model.api import Workspace
+from plimsoll.model.cluster import Node
 from plimsoll.plan import plan, validate
-from tests.builders import NC24, a_claim, a_node, a_node_pool, a_snapshot, a_template, a_workspace, an_environment
+from tests.builders import (
+    A100,
+    NC24,
+    a_claim,
+    a_node,
+    a_node_pool,
+    a_pod,
+    a_snapshot,
+    a_template,
+    a_workspace,
+    an_environment,
+)
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -110,6 +122,54 @@ def test_live_labels_override_the_catalog_with_a_warning() -> None:
     verdict = verdict_of(a_workspace(instance_type=NC24), a_node(instance_type=NC24, memory=40960))
     assert "40960 MiB" in verdict.message
     assert any(NC24 in warning for warning in verdict.warnings)
+
+
+P4D = "p4d.24xlarge"
+"""8 x A100 of 40 GiB."""
+
+
+def sliced(replicas: int) -> dict[str, str]:
+    """Labels of a node whose GPUs are shared by time-slicing."""
+    return {"nvidia.com/gpu.replicas": str(replicas), "nvidia.com/gpu.sharing-strategy": "time-slicing"}
+
+
+@pytest.mark.parametrize(
+    ("deviating", "others"),
+    [
+        ({"count": 7}, 1),
+        ({"count": 9}, 2),
+        ({"memory": 20480}, 1),
+        ({"product": "Tesla-T4"}, 2),
+        ({"product": f"{A100}-SHARED", "more_labels": sliced(4)}, 1),
+        ({"more_labels": {"nvidia.com/mig.strategy": "mixed", "nvidia.com/mig-1g.5gb.count": "56"}, "count": 9}, 1),
+    ],
+)
+def test_a_node_unlike_the_others_of_its_type_changes_nothing(deviating: dict[str, Any], others: int) -> None:
+    def figures(*nodes: Node) -> Any:
+        """What the workload and its nodes depend on."""
+        found = verdict_of(a_workspace(instance_type=P4D, preset="phi-4", replicas=3), *nodes, a_node_pool("p", [P4D]))
+        return found.gpus_per_node, found.target_node_count, found.serving, found.warnings
+
+    usual: dict[str, Any] = {"product": A100, "count": 8, "memory": 40960, "instance_type": P4D}
+    nodes = [a_node(f"node-{number}", **usual) for number in range(others)]
+    assert figures(a_node("a-first", **(usual | deviating)), *nodes) == figures(*nodes)
+
+
+@pytest.mark.parametrize(("own", "others"), [(1, 4), (4, 1)])
+@pytest.mark.parametrize("provisioned", [True, False])
+def test_pods_request_the_devices_of_their_own_nodes(own: int, others: int, provisioned: bool) -> None:
+    def shared(name: str, replicas: int) -> Node:
+        return a_node(name, instance_type=NC24, allocatable=replicas, more_labels=sliced(replicas))
+
+    workspace = a_workspace(instance_type=NC24, replicas=2)
+    theirs = [shared(f"a-{number}", others) for number in range(3)]
+    assert verdict_of(workspace, *theirs).gpus_per_node == others, "until it has a node"
+    mine = a_claim("c", node="mine", ready=True) if provisioned else a_pod("p", workspace, "mine", devices=own)
+    assert verdict_of(workspace, *theirs, shared("mine", own), mine).gpus_per_node == own
+    going = a_claim("d", node="a-0", ready=True, deleting=True)
+    assert verdict_of(workspace, *theirs, shared("mine", own), mine, going).gpus_per_node == own
+    both = a_claim("d", node="a-0", ready=True)
+    assert verdict_of(workspace, *theirs, shared("mine", own), mine, both).gpus_per_node == 1, "every node has as many"
 
 
 def test_a_type_of_unknown_gpus_needs_nodes_per_replica_for_a_model() -> None:

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Final, NamedTuple
 
 from plimsoll.cluster.catalog.catalog import Catalog, Difference
-from plimsoll.cluster.nodes import SHARED_PRODUCT, GpuLabels, NodeIndex, parse_gpu_labels, parse_mig_labels
+from plimsoll.cluster.nodes import SHARED_PRODUCT, GpuLabels, NodeIndex, parse_gpu_labels
 from plimsoll.labels import INSTANCE_TYPE, WORKSPACE
 from plimsoll.model import Snapshot
 from plimsoll.model.api import EnvironmentSpec, NamespaceAccess, NodeClassRef
@@ -39,7 +39,7 @@ class OfferedType(NamedTuple):
     cloud: str
     gpus: NodeGpus | None
     devices: int | None
-    """Devices of the extended resource on a live node; more than GPUs where GPUs are shared."""
+    """Devices of the extended resource on most live nodes; more than GPUs where GPUs are shared."""
     claimable: int | None
     """Devices that a NodeClaim may request: whole GPUs, because Karpenter does not know how they will be shared."""
     pools: tuple[NodePool, ...]
@@ -118,7 +118,7 @@ class OfferedTypes:
             return None
         written = listed.name if listed is not None else in_pools or folded
         merged, differences = self._merged(folded)
-        labels = self._discovered(folded)
+        labels = self._index.usual_gpus(tuple(on_nodes))
         return OfferedType(
             name=name,
             written=tuple(dict.fromkeys((written, folded))),
@@ -148,7 +148,7 @@ class OfferedTypes:
         return found.lookup(folded), (*earlier, *found.differences)
 
     def _by_nodes(self, folded: str) -> InstanceType | None:
-        labels = self._discovered(folded)
+        labels = self._index.usual_gpus(tuple(self._on_nodes.get(folded, ())))
         if labels is None:
             return None
         name, product = self._on_nodes[folded][0], labels.product.removesuffix(SHARED_PRODUCT)
@@ -162,14 +162,6 @@ class OfferedTypes:
                 name = self._in_pools[folded]
                 source = f"NodePool {pool.name}"
                 return InstanceType(name, "", labels.count, labels.memory_mib, labels.product, source=source)
-        return None
-
-    def _discovered(self, folded: str) -> GpuLabels | None:
-        """The GPU labels of the first node of the type whose GPUs are not partitioned by MIG."""
-        for node in self.nodes_of(folded):
-            labels = self._index.gpus(node)
-            if isinstance(labels, GpuLabels) and not parse_mig_labels(node.labels).active:
-                return labels
         return None
 
     def nodes_of(self, name: str) -> list[Node]:

@@ -1,5 +1,6 @@
 """Finds nodes by selector without reading every node for every Workspace."""
 
+from collections import Counter
 from collections.abc import Iterable
 from functools import cached_property
 from operator import attrgetter
@@ -12,7 +13,8 @@ from plimsoll.cluster.nodes.gpu_labels import (
     InvalidGpuLabel,
     parse_gpu_labels,
 )
-from plimsoll.labels import MIG_PREFIX
+from plimsoll.cluster.nodes.mig import parse_mig_labels
+from plimsoll.labels import INSTANCE_TYPE, MIG_PREFIX
 from plimsoll.model.cluster import Node
 from plimsoll.model.meta import LabelSelector
 
@@ -29,6 +31,7 @@ class NodeIndex:
         self._by_label: dict[str, dict[str, list[Node]]] = {}
         self._matching: dict[str, tuple[Node, ...]] = {}
         self._gpus: dict[tuple[str | None, ...], GpuLabels | InvalidGpuLabel] = {}
+        self._usual: dict[tuple[str, ...], GpuLabels | None] = {}
 
     @cached_property
     def nodes(self) -> list[Node]:
@@ -77,6 +80,29 @@ class NodeIndex:
         if found is None:
             found = self._gpus[values] = parse_gpu_labels(node.labels)
         return found
+
+    def usual_gpus(self, spellings: tuple[str, ...]) -> GpuLabels | None:
+        """The GPUs that most nodes of an instance type have, by the spellings of its name; None where no node has valid
+        labels of GPUs that MIG does not partition.
+
+        One node that lost a GPU, or is shared by time-slicing, says nothing of the others. Of several that as many
+        nodes have: the most GPUs, then the fewest devices.
+        """
+        if spellings not in self._usual:
+            alike: dict[tuple[str | None, ...], list[Node]] = {}
+            for node in (each for name in spellings for each in self.with_label(INSTANCE_TYPE, name)):
+                alike.setdefault(gpu_values(node), []).append(node)
+            known: Counter[GpuLabels] = Counter()
+            for nodes in alike.values():
+                labels = self.gpus(nodes[0])
+                if isinstance(labels, GpuLabels) and not parse_mig_labels(nodes[0].labels).active:
+                    known[labels] += len(nodes)
+            self._usual[spellings] = max(
+                known,
+                key=lambda each: (known[each], each.count, -each.devices, each.memory_mib, each.product),
+                default=None,
+            )
+        return self._usual[spellings]
 
 
 class IndexedNodes(tuple[Node, ...]):

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from plimsoll.cluster.catalog import Candidate, OfferedType, OfferedTypes, unlisted_azure
+from plimsoll.cluster.nodes import GpuLabels
 from plimsoll.estimating import (
     Estimates,
     ReplicaNeed,
@@ -17,7 +18,8 @@ from plimsoll.labels import HOSTNAME, INSTANCE_TYPE
 from plimsoll.model import Reason, Refusal
 from plimsoll.model.api import INSTANCE_TYPE_REQUIRED, EnvironmentSpec, NamespaceAccess, Workspace
 from plimsoll.model.cluster import InstanceType, NodeGpus
-from plimsoll.presets import ModelCatalog
+from plimsoll.plan.owned import alive
+from plimsoll.plan.view import ClusterView
 from plimsoll.text import counted, did_you_mean, shortlist
 
 
@@ -110,16 +112,16 @@ OS = "kubernetes.io/os"
 class ProvisionedNodes:
     """Checks Workspaces of an environment with node auto-provisioning."""
 
-    def __init__(self, types: OfferedTypes, models: ModelCatalog, environment: EnvironmentSpec) -> None:
-        self._types = types
-        self._models = models
-        self._environment = environment
+    def __init__(self, view: ClusterView) -> None:
+        self._view = view
+        self._types = types = view.types
+        self._environment = environment = view.observed.environment.spec
         self._estimates = Estimates(environment.estimator)
         self._proposals = Proposals(types, environment, self._estimates)
 
     def evaluate(self, workspace: Workspace) -> Sizing | Refusal:
         """The number of nodes of its instance type that the Workspace needs, or a refusal."""
-        need = replica_need(workspace, self._models)
+        need = replica_need(workspace, self._view.models)
         if isinstance(need, Refusal):
             return need
         access = self._environment.access_of(workspace.namespace)
@@ -204,10 +206,22 @@ class ProvisionedNodes:
             target=target,
             message=f"{counted(target, 'node')} of {offered}; one replica takes {replica}",
             serving=replica.serving,
-            devices=offered.devices,
+            devices=self._devices(workspace, offered),
             gpus=offered.claimable,
             warnings=(*warnings, *deprecated),
         )
+
+    def _devices(self, workspace: Workspace, offered: OfferedType) -> int | None:
+        """Devices of one node: its GPUs, each shared as on the Workspace's own nodes, where it has any; how other nodes
+        are shared changes nothing there. Of several, those of the node with the fewest."""
+        if offered.gpus is None:
+            return None
+        view = self._view
+        claims = alive(view.ownership.claims_of(workspace))
+        own = [*map(view.progress.node_of, claims), *map(view.index.by_name.get, view.usage.own(workspace))]
+        labels = (view.index.gpus(node) for node in own if node is not None)
+        shared = [each.replicas for each in labels if isinstance(each, GpuLabels)]
+        return offered.gpus.count * min(shared) if shared else offered.devices
 
     def _contradiction(self, workspace: Workspace, offered: OfferedType) -> Refusal | None:
         """Refuses selector requirements that no node of the type can meet."""
