@@ -13,7 +13,7 @@ from plimsoll.model.meta import Condition
 from plimsoll.plan import plan, validate
 from plimsoll.plan.workspaces import AppliedClaims, WorkspaceNodes
 from plimsoll.report import status_of
-from tests.builders import NC24, a_claim, a_node, a_node_pool, a_snapshot, a_workspace, an_environment
+from tests.builders import NC24, a_claim, a_node, a_node_pool, a_pod, a_snapshot, a_workspace, an_environment
 from tests.planning.cluster import after, claim_key
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -201,6 +201,25 @@ def test_a_ready_node_without_gpus_is_late_from_the_recorded_time() -> None:
     found, seen = round_of(snapshot, at(day + 601))
     assert names(found)[1] == ["c"]
     assert "shows no GPUs after 10 min (node n has no allocatable nvidia.com/gpu)" in text(seen)[1]
+
+
+def test_a_node_that_serves_is_not_late_when_its_gpus_vanish() -> None:
+    """The device plugin fails; the kubelet keeps the pods that have their GPUs."""
+    served = claim(node="n", Launched="True", Registered="True", Initialized="True", Ready="True")
+    pod = a_pod("p", wanting(1), "n", devices=1, phase="Running")
+    snapshot = a_cluster(wanting(1), served, a_node("n", None, allocatable=0, instance_type=NC24), pod)
+    found, snapshot = round_of(snapshot, at(0))
+    assert found.empty
+    assert found.next_deadline is None
+    assert any("node n has no allocatable nvidia.com/gpu" in warning for warning in found.warnings)
+    found, snapshot = round_of(snapshot, at(3600))
+    assert found.empty
+
+    others = a_pod("q", wanting(1).model_copy(update={"name": "other"}), "n", devices=1, phase="Running")
+    over = a_pod("p", wanting(1), "n", devices=1, phase="Failed")
+    found, snapshot = round_of(snapshot.model_copy(update={"pods": (over, others)}), at(3601))
+    assert found.next_deadline == at(4201)
+    assert names(round_of(snapshot, at(4202))[0])[1] == ["c"]
 
 
 def test_late_spot_nodes_that_are_being_deleted_are_no_interruption() -> None:

@@ -14,6 +14,9 @@ from plimsoll.model.kai import is_share_annotation
 _REPLICA: Final = ("leaderworkerset.sigs.k8s.io/group-index", "apps.kubernetes.io/pod-index")
 """Labels with the number of a pod's replica. A LeaderWorkerSet or StatefulSet that scales down deletes the highest."""
 
+Owner = tuple[str, str]
+"""(namespace, name) of a Workspace, as labels spell them."""
+
 
 class PodPlaces:
     """Bound pods of Workspaces that are not terminating; indexed on first use."""
@@ -22,8 +25,8 @@ class PodPlaces:
         self._pods = pods
 
     @cached_property
-    def _by_owner(self) -> dict[tuple[str, str], list[Pod]]:
-        found: dict[tuple[str, str], list[Pod]] = {}
+    def _by_owner(self) -> dict[Owner, list[Pod]]:
+        found: dict[Owner, list[Pod]] = {}
         for pod in self._pods:
             if pod.node_name and WORKSPACE in pod.labels and not (pod.finished or pod.deleting):
                 owner = (pod.labels.get(WORKSPACE_NAMESPACE, ""), pod.labels[WORKSPACE])
@@ -38,6 +41,10 @@ class PodPlaces:
         """The Workspace's pods on these nodes, by name."""
         return sorted((pod for pod in self._of(owner) if pod.node_name in nodes), key=lambda pod: pod.name)
 
+    def has_pod(self, node: str, owner: Owner) -> bool:
+        """Whether a pod of the Workspace, by its label values, is on the node."""
+        return any(pod.node_name == node for pod in self._by_owner.get(owner, ()))
+
     def _of(self, owner: WorkspaceRef) -> list[Pod]:
         return self._by_owner.get((as_label_value(owner.namespace), as_label_value(owner.name)), [])
 
@@ -46,10 +53,6 @@ def _replica(pod: Pod) -> int:
     """The number of the pod's replica; -1 if replicas are not numbered."""
     number = next((pod.labels[label] for label in _REPLICA if label in pod.labels), "")
     return int(number) if number.isdecimal() else -1
-
-
-Owner = tuple[str, str]
-"""(namespace, name) of a Workspace, as labels spell them."""
 
 
 class Use(NamedTuple):

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple
 
 from plimsoll.cluster.nodes import gpu_devices
+from plimsoll.cluster.pods import PodPlaces
 from plimsoll.model.api import EnvironmentSpec, PendingClaim
 from plimsoll.model.cluster import Node
 from plimsoll.model.karpenter import NodeClaim
@@ -36,8 +37,9 @@ class Wait(NamedTuple):
 class ClaimProgress:
     """Evaluates the NodeClaims of one snapshot."""
 
-    def __init__(self, nodes: Iterable[Node], environment: EnvironmentSpec) -> None:
+    def __init__(self, nodes: Iterable[Node], environment: EnvironmentSpec, places: PodPlaces) -> None:
         self._environment = environment
+        self._places = places
         settings = environment.node_claims
         self._launch = timedelta(seconds=settings.launch_deadline_seconds)
         self._registration = timedelta(seconds=settings.registration_deadline_seconds)
@@ -64,6 +66,11 @@ class ClaimProgress:
         node = self.node_of(claim)
         return node is not None and bool(gpu_devices(node, self._environment.devices_on(node.labels)))
 
+    def serves(self, claim: NodeClaim) -> bool:
+        """Whether pods of the NodeClaim's Workspace are on its node."""
+        node, owner = self.node_of(claim), claim.owner[:2]
+        return node is not None and self._places.has_pod(node.name, owner)
+
     def wait(self, claim: NodeClaim, *, gpus_known: bool, recorded: PendingClaim | None, now: datetime) -> Wait | None:
         """The step that a NodeClaim waits for; None if its node is in service, or failed after it had been.
 
@@ -87,6 +94,8 @@ class ClaimProgress:
     ) -> Wait | None:
         node = self.node_of(claim)
         if not gpus_known or node is None or node.ready is not True or self.shows_gpus(claim):
+            return None
+        if self.serves(claim):  # GPUs vanish with the device plugin, and the kubelet keeps their pods
             return None
         since = parse_time(recorded.since) if recorded is not None and recorded.step == GPUS else None
         since, resource = since or now, self._environment.devices_on(node.labels)

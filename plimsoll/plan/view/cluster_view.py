@@ -53,7 +53,7 @@ class ClusterView:
 
     @cached_property
     def progress(self) -> ClaimProgress:
-        return ClaimProgress(self.observed.nodes, self.observed.environment.spec)
+        return ClaimProgress(self.observed.nodes, self.observed.environment.spec, self.places)
 
     @cached_property
     def requests(self) -> CapacityRequests:

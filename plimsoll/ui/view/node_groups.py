@@ -7,6 +7,7 @@ from itertools import groupby
 from typing import Final
 
 from plimsoll.cluster.ledger import PartDevices
+from plimsoll.cluster.pods import PodPlaces
 from plimsoll.cost import Prices
 from plimsoll.labels import WORKSPACE, WORKSPACE_NAMESPACE
 from plimsoll.model import Snapshot
@@ -138,7 +139,7 @@ def cluster_page(
 def requested_rows(snapshot: Snapshot, prices: Prices) -> list[RequestedRow]:
     """NodeClaims of Workspaces without a node, and requests to an autoscaler for which no node exists yet; oldest
     first."""
-    progress = ClaimProgress(snapshot.nodes, snapshot.environment.spec)
+    progress = ClaimProgress(snapshot.nodes, snapshot.environment.spec, PodPlaces(()))
     claims = [
         _of_claim(claim, prices)
         for claim in snapshot.node_claims
