@@ -335,6 +335,21 @@ def test_the_manifest_of_a_claim() -> None:
     assert manifest["spec"]["nodeClassRef"] == {"group": "kaito.sh", "kind": "KaitoNodeClass", "name": "default"}
 
 
+ZONE = "topology.kubernetes.io/zone"
+
+
+@pytest.mark.parametrize("provisioner", ["nodeclaim", "static-nodepool"])
+def test_labels_that_the_provider_chooses_are_requirements(provisioner: str) -> None:
+    """Karpenter reads the labels of a NodePool's template as requirements, and those of a NodeClaim not at all."""
+    selector = {ZONE: "z1", "kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux", "team": "red"}
+    [change] = planned(wanting(1, selector=selector), provisioner=provisioner).creations
+    node = change.manifest if provisioner == "nodeclaim" else change.manifest["spec"]["template"]
+    required = [(each["key"], each["values"]) for each in node["spec"]["requirements"]]
+    both = [("kubernetes.io/arch", ["amd64"]), (ZONE, ["z1"])] if provisioner == "nodeclaim" else []
+    assert required == [(labels.INSTANCE_TYPE, [NC24]), ("kubernetes.io/os", ["linux"]), *both]
+    assert node["metadata"]["labels"].items() >= selector.items()
+
+
 def test_claims_request_gpus_and_the_disk_of_a_preset() -> None:
     [manifest] = created(planned(wanting(1, instance_type="p5.48xlarge", preset="phi-4")))
     assert requirement(manifest, "karpenter.k8s.aws/instance-gpu-count")["operator"] == "Gt"

@@ -5,9 +5,10 @@ from plimsoll.cluster.pools.launching import free_on_claims, unready_claims
 from plimsoll.cluster.pools.limits import Excess, PoolLimits, Room
 from plimsoll.cluster.pools.node_pools import PoolShapes
 from plimsoll.cluster.pools.overhead import Allocatable, DaemonOverhead, allocatable, allocatable_cpu_milli
-from plimsoll.cluster.pools.shape import PoolShape
+from plimsoll.cluster.pools.shape import CHOSEN_BY_PROVIDER, PoolShape
 
 __all__ = [
+    "CHOSEN_BY_PROVIDER",
     "Allocatable",
     "DaemonOverhead",
     "Excess",

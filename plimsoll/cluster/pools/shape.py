@@ -13,7 +13,7 @@ from plimsoll.model.cluster import IDLE, HostLoad, product_words
 from plimsoll.model.meta import NodeRequirement, Placement, Taint, Terms
 from plimsoll.packing.nodes import UNBOUNDED, less
 
-_CHOSEN: Final = (
+CHOSEN_BY_PROVIDER: Final = (
     "topology.kubernetes.io/",
     "kubernetes.io/",
     "node.kubernetes.io/",
@@ -108,7 +108,7 @@ class PoolShape:
     def given(self, key: str) -> tuple[NodeRequirement, ...]:
         """Conditions that every such node meets on a label that is not in `labels`."""
         declared = self.requirements.get(key, _BY_DEFAULT.get(key))
-        if declared is None and not key.startswith(_CHOSEN):
+        if declared is None and not key.startswith(CHOSEN_BY_PROVIDER):
             return () if key.startswith(_DISCOVERED) else (NodeRequirement(key, "DoesNotExist"),)
         exists = not any(each.operator == "DoesNotExist" for each in declared or ())
         return (*(declared or ()), *((NodeRequirement(key, "Exists"),) if exists else ()))

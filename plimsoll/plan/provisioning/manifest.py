@@ -3,6 +3,7 @@
 from typing import Any
 
 from plimsoll.cluster.catalog import OfferedType
+from plimsoll.cluster.pools import CHOSEN_BY_PROVIDER
 from plimsoll.labels import CAPACITY_TYPE, DO_NOT_DISRUPT, INSTANCE_TYPE, SPEC_HASH
 from plimsoll.model.api import Environment
 from plimsoll.plan.owned import object_labels
@@ -21,16 +22,24 @@ def node_claim_manifest(target: NodeTarget, environment: Environment, name: str)
     annotation holds the hash of the spec: a NodeClaim with another hash is outdated.
     """
     workspace, offered = target.workspace, target.offered
+    selector = workspace.spec.resource.label_selector
     spec: dict[str, Any] = {
         "nodeClassRef": target.node_class.model_dump(),
-        "requirements": requirements(target, environment),
+        "requirements": [
+            *requirements(target, environment),
+            # A label of a NodeClaim without a NodePool overrides the provider's and does not restrict its choice.
+            *(
+                _is_in(key, value)
+                for key, value in sorted(selector.match_labels.items())
+                if key.startswith(CHOSEN_BY_PROVIDER) and key not in (INSTANCE_TYPE, OS)
+            ),
+        ],
     }
     requests = _requests(environment, offered, target.known)
     if requests:
         spec["resources"] = {"requests": requests}
     if environment.spec.node_claims.taints:
         spec["taints"] = taints(environment)
-    selector = workspace.spec.resource.label_selector
     return {
         "apiVersion": "karpenter.sh/v1",
         "kind": "NodeClaim",
