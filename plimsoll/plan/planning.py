@@ -12,7 +12,7 @@ from plimsoll.model.api import Provisioner as Kind
 from plimsoll.model.api import Workspace, WorkspaceRef
 from plimsoll.model.cluster import SERVICE, Workload
 from plimsoll.plan.demand import DemandPlanner
-from plimsoll.plan.limits import environment_budget, environment_room
+from plimsoll.plan.limits import NamespaceBudget, environment_budget, environment_room
 from plimsoll.plan.owned import (
     AttemptTracker,
     Owned,
@@ -93,7 +93,14 @@ class _Round:
         snapshot, progress = self._snapshot, self._view.progress
         self._budget = environment_budget(self._view)
         tracker = AttemptTracker(snapshot, progress, self._now)
-        context = ProvisionerContext(snapshot.environment, self._ownership, self._budget, self._view.places, tracker)
+        context = ProvisionerContext(
+            snapshot.environment,
+            self._ownership,
+            self._budget,
+            NamespaceBudget(self._view),
+            self._view.places,
+            tracker,
+        )
         if snapshot.environment.spec.effective_provisioner is Kind.STATIC_NODEPOOL:
             pools = (pool.name for pool in snapshot.node_pools)
             return StaticNodePoolProvisioner(context, progress, pools)

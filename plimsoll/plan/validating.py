@@ -1,7 +1,9 @@
 """Validation: each Workspace of a snapshot is accepted or refused, with the reason and what to change."""
 
-from plimsoll.cluster.catalog import claim_gpus
+import math
+
 from plimsoll.estimating import Sizing
+from plimsoll.labels import NODEPOOL
 from plimsoll.model import Reason, Refusal, Snapshot, Verdict
 from plimsoll.model.api import SELECTOR_RESERVED, TEMPLATE_RESERVED, EnvironmentSpec, Limits, Workspace
 from plimsoll.model.meta import labels_of
@@ -148,22 +150,29 @@ def _enforce_limits(view: ClusterView, found: Found) -> None:
     if not bounded and not (nodes_bounded and environment.auto_provisioning):
         return
     types, ownership = view.types, view.ownership
-    running = alive(ownership.claims)
-    in_use: dict[str, int] = {}
-    for claim in ownership.claims:  # those that are being deleted still use their GPUs
-        namespace = claim.owner[0]
-        in_use[namespace] = in_use.get(namespace, 0) + claim_gpus(claim, environment.gpu_resource, types)
     demand = DemandUsage.of(view) if environment.auto_provisioning else None
-    budget = Budget(environment, running, ownership.pools, types, demand)
-    namespaces = NamespaceBudget(environment, in_use)
+    budget = Budget(environment, alive(ownership.claims), ownership.pools, types, demand)
+    namespaces = NamespaceBudget(view)
     sized = {key: each.target for key, each in found.items() if isinstance(each, Sizing)}
     existing = existing_nodes(view, sized) if environment.auto_provisioning else {}
+    running: dict[tuple[str, str], int] = {}
+    for workspace in snapshot.workspaces if bounded else ():
+        sizing = found[workspace.key]
+        if isinstance(sizing, Sizing):
+            nodes = running[workspace.key] = _running(view, workspace, sizing, existing.get(workspace.key, ()))
+            namespaces.subtract(workspace.namespace, nodes * (sizing.gpus or 0))
+        elif not environment.auto_provisioning and not ownership.requested_for(workspace):
+            namespaces.subtract(workspace.namespace, view.usage.devices(workspace, environment.gpu_resource))
     for workspace in sorted(snapshot.workspaces, key=by_age):
         sizing = found[workspace.key]
         if isinstance(sizing, Refusal) or workspace.deleting:
             continue
-        growth = sizing.target - ownership.requested_for(workspace) - len(existing.get(workspace.key, ()))
-        if growth <= 0:
+        missing = sizing.target - ownership.requested_for(workspace)
+        growth = max(missing - len(existing.get(workspace.key, ())), 0)
+        # A node that is replaced uses the GPUs that its replacement waits for.
+        replaced = sum(each.deleting and NODEPOOL not in each.labels for each in ownership.claims_of(workspace))
+        more = max(missing - replaced - running.get(workspace.key, 0), 0) if bounded else 0
+        if not growth and not more:
             continue
         if sizing.gpus is None and _bounds_gpus(environment, workspace.namespace):
             found[workspace.key] = Refusal(
@@ -176,13 +185,23 @@ def _enforce_limits(view: ClusterView, found: Found) -> None:
         offered = types.find(workspace.spec.resource.instance_type or "") if environment.auto_provisioning else None
         pool = types.pool(offered, environment.access_of(workspace.namespace)) if offered is not None else None
         problem = budget.short(growth, gpus, pool) if environment.auto_provisioning else ""
-        problem = problem or namespaces.short(workspace.namespace, growth * gpus)
+        problem = problem or namespaces.short(workspace.namespace, more * gpus)
         if problem:
             advice = "lower inference.replicas, or raise the limit"
             found[workspace.key] = Refusal(Reason.LIMIT_EXCEEDED, f"{problem}: {advice}")
         else:
             budget.subtract(growth, gpus, pool)
-            namespaces.subtract(workspace.namespace, growth * gpus)
+            namespaces.subtract(workspace.namespace, more * gpus)
+
+
+def _running(view: ClusterView, workspace: Workspace, sizing: Sizing, existing: tuple[str, ...]) -> int:
+    """Number of nodes without a NodeClaim that the Workspace uses: those of its replicas, also of unplaced ones; with
+    node auto-provisioning, the `existing` ones with its pods."""
+    if view.observed.environment.spec.auto_provisioning:
+        return len(view.usage.own(workspace).keys() & set(existing))
+    workloads = (each for each in view.ownership.workloads_of(workspace) if not each.deleting)
+    nodes = math.ceil(sum(each.replicas * each.size for each in workloads) / max(sizing.pods_per_node, 1))
+    return max(nodes - view.ownership.requested_for(workspace), 0)
 
 
 def _bounds_gpus(environment: EnvironmentSpec, namespace: str) -> bool:

@@ -297,10 +297,24 @@ def test_deletions_in_one_round_are_limited_with_a_warning() -> None:
     assert any("deletionsPerTick" in warning or "deletions_per_tick" in warning for warning in found.warnings)
 
 
-@pytest.mark.parametrize(("limits", "made"), [({"nodes": 3}, 1), ({"gpus": 2}, 0), ({"nodes": 4}, 2)])
-def test_claims_being_deleted_count_against_the_limit_for_creations(limits: dict[str, int], made: int) -> None:
+def of_namespace(gpus: int) -> dict[str, Any]:
+    return {"access": [{"namespaces": ["default"], "gpus": gpus}]}
+
+
+@pytest.mark.parametrize(
+    ("limits", "made"),
+    [
+        ({"limits": {"nodes": 3}}, 1),
+        ({"limits": {"gpus": 2}}, 0),
+        ({"limits": {"nodes": 4}}, 2),
+        (of_namespace(2), 0),
+        (of_namespace(3), 1),
+        (of_namespace(4), 2),
+    ],
+)
+def test_claims_being_deleted_count_against_the_limit_for_creations(limits: dict[str, Any], made: int) -> None:
     going = [a_claim(f"going-{n}", deleting=True) for n in range(2)]
-    found = planned(wanting(2), *going, limits=limits)
+    found = planned(wanting(2), *going, **limits)
     assert len(created(found)) == made
     assert made == 2 or any("LimitExceeded" in warning for warning in found.warnings)
 

@@ -5,9 +5,22 @@ from typing import Any
 
 import pytest
 
+from plimsoll import labels
 from plimsoll.model import Reason
+from plimsoll.model.api import Workspace
 from plimsoll.plan import validate
-from tests.builders import NC24, a_claim, a_node, a_node_pool, a_snapshot, a_template, a_workspace, an_environment
+from tests.builders import (
+    NC24,
+    a_claim,
+    a_node,
+    a_node_pool,
+    a_pod,
+    a_snapshot,
+    a_template,
+    a_workload,
+    a_workspace,
+    an_environment,
+)
 
 ND96 = "Standard_ND96isr_H100_v5"
 """8 GPUs."""
@@ -33,7 +46,7 @@ def test_queues(queues: list[str], reason: Reason) -> None:
 
 
 @pytest.mark.parametrize(
-    ("queue", "labels", "reason"),
+    ("queue", "template_labels", "reason"),
     [
         (None, {"kai.scheduler/queue": "team"}, Reason.ACCEPTED),
         (None, {"kai.scheduler/queue": "other"}, Reason.NOT_ALLOWED),
@@ -43,8 +56,8 @@ def test_queues(queues: list[str], reason: Reason) -> None:
         ("team", {"kai.scheduler/queue": "other"}, Reason.ACCEPTED),
     ],
 )
-def test_queues_by_a_label_of_the_template(queue: str | None, labels: dict[str, str], reason: Reason) -> None:
-    template = {**a_template(), "metadata": {"labels": labels}}
+def test_queues_by_a_label_of_the_template(queue: str | None, template_labels: dict[str, str], reason: Reason) -> None:
+    template = {**a_template(), "metadata": {"labels": template_labels}}
     assert reasons(a_workspace(queue=queue, template=template), a_node(), **only(queues=["team"])) == [reason]
 
 
@@ -106,6 +119,49 @@ def test_gpus_of_a_namespace_go_to_the_oldest() -> None:
 SOME = {"mode": "accelerator", "count": 2}
 
 
+def running(workspace: Workspace, replicas: int, gpus: int = 1) -> list[Any]:
+    """The Deployment and the pods of a Workspace on existing nodes."""
+    deployment = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {
+            "name": workspace.name,
+            "namespace": "default",
+            "labels": {labels.WORKSPACE: workspace.name, labels.WORKSPACE_NAMESPACE: "default"},
+        },
+        "spec": {"replicas": replicas},
+    }
+    pods = [
+        a_pod(f"{workspace.name}-{at}", workspace, f"{workspace.name}-{at}", devices=gpus) for at in range(replicas)
+    ]
+    return [a_workload(deployment), *pods]
+
+
+@pytest.mark.parametrize(("gpus", "reason"), [(4, Reason.LIMIT_EXCEEDED), (5, Reason.ACCEPTED)])
+@pytest.mark.parametrize("restarting", [True, False])
+def test_gpus_of_running_replicas_count_before_growth(gpus: int, reason: Reason, restarting: bool) -> None:
+    old = a_workspace("a", replicas=3, created="2026-01-01T00:00:00Z")
+    young = a_workspace("b", replicas=2, created="2026-01-02T00:00:00Z")
+    objects = [*running(old, 1)[:1], *running(young, 2)[: 1 if restarting else 3]]
+    nodes = [a_node(f"n-{at}", allocatable=1) for at in range(8)]
+    assert reasons(old, young, *objects, *nodes, **only(gpus=gpus)) == [reason, Reason.ACCEPTED]
+
+
+@pytest.mark.parametrize(("gpus", "reason"), [(5, Reason.LIMIT_EXCEEDED), (6, Reason.ACCEPTED)])
+def test_gpus_of_refused_workspaces_that_run_count(gpus: int, reason: Reason) -> None:
+    refused = a_workspace("refused", selector={"pool": "gone"}, replicas=2)
+    found = reasons(a_workspace("a", replicas=2), refused, *running(refused, 2, 2), a_node(), **only(gpus=gpus))
+    assert found == [reason, Reason.NO_MATCHING_NODES]
+
+
+@pytest.mark.parametrize(("gpus", "reason"), [(5, Reason.LIMIT_EXCEEDED), (6, Reason.ACCEPTED)])
+def test_replicas_that_share_nodes_count_by_their_nodes(gpus: int, reason: Reason) -> None:
+    young = a_workspace("b", created="2026-01-02T00:00:00Z", partition=SOME, replicas=2)
+    old = a_workspace("a", partition=SOME)
+    nodes = [a_node(f"n-{at}", count=4, allocatable=4) for at in range(2)]
+    assert reasons(old, young, *running(young, 2, 2), *nodes, **only(gpus=gpus + 2)) == [reason, Reason.ACCEPTED]
+
+
 @pytest.mark.parametrize(
     ("limits", "gpus", "reason"),
     [
@@ -143,8 +199,8 @@ def test_limits_of_all_provisioned_capacity(limits: dict[str, int], reason: Reas
 def test_running_capacity_counts_before_growth() -> None:
     old = a_workspace("a", instance_type=NC24, replicas=2, created="2026-01-01T00:00:00Z")
     young = a_workspace("b", instance_type=NC24, created="2026-01-02T00:00:00Z")
-    running = a_claim("running", young)
-    assert reasons(old, young, running, nap=True, limits={"nodes": 2}) == [Reason.LIMIT_EXCEEDED, Reason.ACCEPTED]
+    claim = a_claim("running", young)
+    assert reasons(old, young, claim, nap=True, limits={"nodes": 2}) == [Reason.LIMIT_EXCEEDED, Reason.ACCEPTED]
 
 
 def test_gpus_of_nodes_being_deleted_count_for_their_namespace() -> None:
@@ -154,6 +210,30 @@ def test_gpus_of_nodes_being_deleted_count_for_their_namespace() -> None:
     assert reasons(young, gone, nap=True, **only(gpus=2)) == [Reason.ACCEPTED]
 
 
+@pytest.mark.parametrize(("gpus", "reason"), [(1, Reason.LIMIT_EXCEEDED), (2, Reason.ACCEPTED)])
+def test_gpus_of_existing_nodes_count_for_their_namespace(gpus: int, reason: Reason) -> None:
+    workspace = a_workspace(instance_type=NC24, replicas=2)
+    nodes = [a_node(f"ws-{at}", instance_type=NC24) for at in range(2)]
+    assert reasons(workspace, *nodes, nap=True, **only(gpus=gpus)) == [reason]
+    assert reasons(workspace, *nodes, *running(workspace, 2), nap=True, **only(gpus=1)) == [Reason.ACCEPTED]
+
+
+def test_gpus_of_node_pools_count_before_their_claims_exist() -> None:
+    old = a_workspace("old", instance_type=NC24, created="2026-01-01T00:00:00Z")
+    young = a_workspace("young", instance_type=NC24, created="2026-01-02T00:00:00Z")
+    pool = a_node_pool("own", [NC24]).model_copy(update={"labels": a_claim("c", young).labels, "replicas": 1})
+    found = reasons(old, young, pool, nap=True, provisioner="static-nodepool", **only(gpus=1))
+    assert found == [Reason.LIMIT_EXCEEDED, Reason.ACCEPTED]
+
+
+def test_a_node_that_is_replaced_refuses_nothing() -> None:
+    claims = [a_claim("a"), a_claim("b", deleting=True)]
+    workspace = a_workspace(instance_type=NC24, replicas=2)
+    assert reasons(workspace, *claims, nap=True, **only(gpus=2)) == [Reason.ACCEPTED]
+    more = a_workspace(instance_type=NC24, replicas=3)
+    assert reasons(more, *claims, nap=True, **only(gpus=2)) == [Reason.LIMIT_EXCEEDED]
+
+
 def test_two_growing_workspaces_share_the_remaining_room() -> None:
     old = a_workspace("old", instance_type=NC24, replicas=2, created="2026-01-01T00:00:00Z")
     young = a_workspace("young", instance_type=NC24, replicas=2, created="2026-01-02T00:00:00Z")
@@ -161,8 +241,8 @@ def test_two_growing_workspaces_share_the_remaining_room() -> None:
 
 
 def test_a_limit_below_the_running_capacity_refuses_only_growth() -> None:
-    running = [a_claim(f"c-{number}") for number in range(4)]
-    assert reasons(a_workspace(instance_type=NC24, replicas=3), *running, nap=True, limits={"nodes": 1}) == [
+    claims = [a_claim(f"c-{number}") for number in range(4)]
+    assert reasons(a_workspace(instance_type=NC24, replicas=3), *claims, nap=True, limits={"nodes": 1}) == [
         Reason.ACCEPTED
     ]
 

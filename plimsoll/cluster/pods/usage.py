@@ -80,6 +80,12 @@ class NodeUsage:
         """Number of the Workspace's pods on each node."""
         return self._own.get(owner_of(workspace), {})
 
+    def devices(self, workspace: Workspace, resource: str) -> int:
+        """Devices of that resource that the Workspace's pods request."""
+        owner = owner_of(workspace)
+        pods = (pod for node in self.own(workspace) for pod in self._pods.get(node, ()) if _owner(pod) == owner)
+        return sum(_devices(pod, resource) for pod in pods)
+
     def others(self, node: str, workspace: Workspace, resource: str) -> list[Use]:
         """Other pods on the node that use that resource, or belong to another Workspace; by name."""
         pods = self._pods.get(node)

@@ -1,6 +1,7 @@
 """Limits of an Environment and its namespaces, and what is left of them."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from plimsoll.cluster.catalog import OfferedTypes, claim_gpus, most_gpus
@@ -81,17 +82,8 @@ class Budget:
         self._of_pools: dict[str, dict[str, int]] = {}
         if limits.gpus is None and limits.nodes is None and not types.limited_pools:
             return
-        made: dict[str, int] = {}
-        for claim in claims:
-            if (pool := claim.labels.get(NODEPOOL)) is not None:
-                made[pool] = made.get(pool, 0) + 1
-            gpus = claim_gpus(claim, environment.gpu_resource, types)
-            self.subtract(1, gpus, self._pool_of(claim.instance_types, claim.owner[0]))
-        for own in own_pools:
-            missing = max(0, (own.replicas or 0) - made.get(own.name, 0))
-            self.subtract(
-                missing, most_gpus(own.instance_types, types), self._pool_of(own.instance_types, own.owner[0])
-            )
+        for owned, nodes, gpus in _nodes_of(claims, own_pools, environment.gpu_resource, types):
+            self.subtract(nodes, gpus, self._pool_of(owned.instance_types, owned.owner[0]))
 
     def short(self, nodes: int, gpus_each: int, pool: NodePool | None) -> str:
         """Which limit `nodes` more nodes would exceed; empty if none. `pool` is the NodePool that allows their type."""
@@ -146,6 +138,18 @@ class Budget:
             return self._types.pool(offered, None)
 
 
+def _nodes_of(
+    claims: Iterable[NodeClaim], pools: Iterable[NodePool], resource: str, types: OfferedTypes
+) -> Iterator[tuple[NodeClaim | NodePool, int, int]]:
+    """Each NodeClaim, and each NodePool with the nodes that it has no NodeClaim for: (object, nodes, GPUs of each)."""
+    made: Counter[str] = Counter()
+    for claim in claims:
+        made[claim.labels.get(NODEPOOL, "")] += 1
+        yield claim, 1, claim_gpus(claim, resource, types)
+    for pool in pools:
+        yield pool, max(0, (pool.replicas or 0) - made[pool.name]), most_gpus(pool.instance_types, types)
+
+
 def _devices(amounts: Mapping[str, str | int | float], key: str) -> int | None:
     """The whole number under a key; None if there is none."""
     amount = amounts.get(key)
@@ -168,11 +172,17 @@ def environment_room(view: ClusterView) -> Room:
 
 
 class NamespaceBudget:
-    """GPU devices that the Workspaces of each namespace use, against `access[].gpus`."""
+    """GPU devices that the Workspaces of each namespace use, against `access[].gpus`.
 
-    def __init__(self, environment: EnvironmentSpec, in_use: dict[str, int]) -> None:
-        self._environment = environment
-        self._in_use = dict(in_use)
+    At first those of its NodeClaims, also of those that are being deleted, and of the nodes that its NodePools lack.
+    """
+
+    def __init__(self, view: ClusterView) -> None:
+        self._environment = environment = view.observed.environment.spec
+        self._in_use: dict[str, int] = {}
+        own = view.ownership
+        for owned, nodes, gpus in _nodes_of(own.claims, own.pools, environment.gpu_resource, view.types):
+            self.subtract(owned.owner[0], nodes * gpus)
 
     def short(self, namespace: str, gpus: int) -> str:
         """Why the namespace may not have `gpus` more GPUs; empty if it may."""

@@ -9,7 +9,7 @@ from plimsoll.labels import NODEPOOL
 from plimsoll.model import Reason, Verdict
 from plimsoll.model.api import Environment, NodeClassRef, Workspace
 from plimsoll.model.karpenter import NodeClaim, NodePool
-from plimsoll.plan.limits import Budget
+from plimsoll.plan.limits import Budget, NamespaceBudget
 from plimsoll.plan.owned import Attempts, AttemptTracker, Ownership, PlanBuilder, alive
 from plimsoll.presets import ModelPreset
 
@@ -44,6 +44,7 @@ class ProvisionerContext:
     environment: Environment
     ownership: Ownership
     budget: Budget
+    namespaces: NamespaceBudget
     places: PodPlaces
     tracker: AttemptTracker
 
@@ -51,12 +52,14 @@ class ProvisionerContext:
         """How many of the missing nodes the limits allow; these are counted, and a shortage becomes a warning."""
         gpus = target.offered.claimable or 0
         for made in range(missing):
-            over = self.budget.short(1, gpus, target.pool)
+            namespace = target.workspace.namespace
+            over = self.budget.short(1, gpus, target.pool) or self.namespaces.short(namespace, gpus)
             if over:
                 problem = f"{Reason.LIMIT_EXCEEDED.value}: {made} of {missing} missing nodes are created: {over}"
                 builder.warn(target.workspace.ref, problem)
                 return made
             self.budget.subtract(1, gpus, target.pool)
+            self.namespaces.subtract(namespace, gpus)
         return max(missing, 0)
 
     def replace_late(self, target: NodeTarget, builder: PlanBuilder) -> tuple[Attempts, list[NodeClaim]]:
