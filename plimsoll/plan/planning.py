@@ -233,15 +233,12 @@ class _Round:
         for claim in alive(self._ownership.claims_of(workspace)):
             node = self._view.progress.node_of(claim)
             if node is not None and node.ready is True and node.usable:
-                if offered.devices is None or self._view.progress.shows_gpus(claim):
-                    existing += 1
-                elif self._view.progress.serves(claim):
-                    resource = self._environment.spec.devices_on(node.labels)
-                    self._builder.warn(
-                        workspace.ref,
-                        f"node {node.name} has no allocatable {resource}, and its pods could not start again: check "
-                        "NVIDIA's device plugin on it",
-                    )
+                shown = offered.devices is None or self._view.progress.shows_gpus(claim)
+                existing += shown
+                if not shown and self._view.progress.serves(claim):
+                    lacks = f"node {node.name} has no allocatable {self._environment.spec.devices_on(node.labels)}"
+                    advice = "its pods could not start again: check NVIDIA's device plugin"
+                    self._builder.warn(workspace.ref, f"{lacks}, and {advice}")
         return existing
 
     def _workload(

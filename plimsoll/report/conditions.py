@@ -82,7 +82,7 @@ def node_claims_finding(every: Sequence[NodeClaim], needed: int, attempts: Attem
     step, reason, stuck = next(
         (step, reason, stuck)
         for step, reason in STEPS
-        if (stuck := [each for each in waiting if not _passed(each, step)])
+        if (stuck := [each for each in waiting if not each.passed(step)])
     )
     names = shortlist([claim.name for claim in stuck])
     before = f"; try {attempts.record.failures + 1}: {attempts.record.message}" if attempts.record.failures else ""
@@ -106,11 +106,6 @@ def _next_try(attempts: Attempts, now: datetime) -> str:
     if attempts.next_try is None or now >= attempts.next_try:
         return f"try {number} is due"
     return f"try {number} at {format_time(attempts.next_try)}"
-
-
-def _passed(claim: NodeClaim, step: str) -> bool:
-    condition = claim.condition(step)
-    return condition is not None and condition.status == "True"
 
 
 def _why(claims: Sequence[NodeClaim], step: str) -> str:

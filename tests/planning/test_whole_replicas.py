@@ -75,6 +75,12 @@ def test_as_many_whole_replicas_start_as_fit() -> None:
     assert update.manifest["spec"]["replicas"] == 3
 
 
+def test_no_replica_starts_on_nodes_with_gpu_shares() -> None:
+    shares = a_pod("share", None, "n-0", annotations={"gpu-fraction": "0.5"})
+    [creation] = of(a_snapshot(spanning("ws", replicas=2), *pool(4), shares)).creations
+    assert creation.manifest["spec"]["replicas"] == 1
+
+
 def test_a_lost_node_stops_no_replica() -> None:
     snapshot = a_snapshot(spanning("ws", replicas=2), *pool(4))
     running = after(snapshot, of(snapshot))

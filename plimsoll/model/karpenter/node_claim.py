@@ -22,25 +22,26 @@ class NodeClaim(ObservedObject):
     def condition(self, kind: str) -> Condition | None:
         return condition_of(self.conditions, kind)
 
+    def passed(self, kind: str) -> bool:
+        """Whether the condition is True."""
+        condition = self.condition(kind)
+        return condition is not None and condition.status == "True"
+
     @property
     def launched(self) -> bool:
         """Whether the provider has launched an instance for it."""
-        steps = (self.condition("Launched"), self.condition("Ready"))
-        return bool(self.provider_id) or any(step is not None and step.status == "True" for step in steps)
+        return bool(self.provider_id) or self.passed("Launched") or self.passed("Ready")
 
     @property
     def ready(self) -> bool:
         """Whether the condition Ready is True and the NodeClaim is not being deleted."""
-        condition = self.condition("Ready")
-        return condition is not None and condition.status == "True" and not self.deleting
+        return self.passed("Ready") and not self.deleting
 
     @property
     def interrupted(self) -> bool:
         """Whether it is a spot instance in service that is being deleted: Karpenter deletes it when the provider
         announces the interruption, and says the reason in an event only."""
-        condition = self.condition("Initialized")
-        initialized = condition is not None and condition.status == "True"
-        return self.deleting and initialized and self.labels.get(CAPACITY_TYPE) == "spot"
+        return self.deleting and self.passed("Initialized") and self.labels.get(CAPACITY_TYPE) == "spot"
 
     @property
     def owner(self) -> tuple[str, str, str]:

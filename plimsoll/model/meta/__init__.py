@@ -16,7 +16,7 @@ from plimsoll.model.meta.duration import parse_duration
 from plimsoll.model.meta.finding import Finding, Severity, in_order
 from plimsoll.model.meta.free_form import FreeForm
 from plimsoll.model.meta.host_request import HostRequest, counted
-from plimsoll.model.meta.label_selector import LabelRequirement, LabelSelector
+from plimsoll.model.meta.label_selector import LabelRequirement, LabelSelector, expression
 from plimsoll.model.meta.lasting import CHANGING_KEYS, HASHES, MOMENTS, OWN, changes_by_itself
 from plimsoll.model.meta.placement import ANYWHERE, NodeRequirement, Placement, Terms
 from plimsoll.model.meta.pod_template import check_pod_template, dig, labels_of, with_canonical_quantities
@@ -54,6 +54,7 @@ __all__ = [
     "counted",
     "describe_errors",
     "dig",
+    "expression",
     "identify",
     "in_order",
     "labels_of",

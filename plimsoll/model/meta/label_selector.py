@@ -11,6 +11,11 @@ from plimsoll.model.meta.base import Declared
 Operator = Literal["In", "NotIn", "Exists", "DoesNotExist"]
 
 
+def expression(key: str, operator: str, *values: str) -> dict[str, Any]:
+    """An entry of `matchExpressions`, or of the requirements of a NodeClaim, in a manifest."""
+    return {"key": key, "operator": operator, **({"values": list(values)} if values else {})}
+
+
 class LabelRequirement(Declared):
     """One entry of `matchExpressions`."""
 
@@ -96,10 +101,7 @@ class LabelSelector(Declared):
 
     def node_selector_terms(self) -> list[dict[str, Any]]:
         """The `matchExpressions` of one required nodeSelectorTerm."""
-        return [
-            {"key": item.key, "operator": item.operator, **({"values": list(item.values)} if item.values else {})}
-            for item in self.requirements()
-        ]
+        return [expression(item.key, item.operator, *item.values) for item in self.requirements()]
 
     def __str__(self) -> str:
         """The format of kubectl's --selector."""

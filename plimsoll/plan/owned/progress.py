@@ -67,7 +67,7 @@ class ClaimProgress:
         return node is not None and bool(gpu_devices(node, self._environment.devices_on(node.labels)))
 
     def serves(self, claim: NodeClaim) -> bool:
-        """Whether pods of the NodeClaim's Workspace are on its node."""
+        """Whether pods of the NodeClaim's Workspace are on its node. They stay when a device plugin fails."""
         node, owner = self.node_of(claim), claim.owner[:2]
         return node is not None and self._places.has_pod(node.name, owner)
 
@@ -80,10 +80,10 @@ class ClaimProgress:
         created = parse_time(claim.creation_timestamp)
         if created is None:
             return None
-        if claim.ready or _passed(claim, "Initialized"):
+        if claim.ready or claim.passed("Initialized"):
             return self._wait_for_gpus(claim, gpus_known, recorded, now)
         for step, allowed in (("Launched", self._launch), ("Registered", self._registration)):
-            if not _passed(claim, step):
+            if not claim.passed(step):
                 return Wait(step, created, created + allowed, _detail(claim, (step,)))
         registered = claim.condition("Registered")
         since = parse_time(registered.last_transition_time if registered else "") or created
@@ -93,9 +93,7 @@ class ClaimProgress:
         self, claim: NodeClaim, gpus_known: bool, recorded: PendingClaim | None, now: datetime
     ) -> Wait | None:
         node = self.node_of(claim)
-        if not gpus_known or node is None or node.ready is not True or self.shows_gpus(claim):
-            return None
-        if self.serves(claim):  # GPUs vanish with the device plugin, and the kubelet keeps their pods
+        if not gpus_known or node is None or node.ready is not True or self.shows_gpus(claim) or self.serves(claim):
             return None
         since = parse_time(recorded.since) if recorded is not None and recorded.step == GPUS else None
         since, resource = since or now, self._environment.devices_on(node.labels)
@@ -123,11 +121,6 @@ def condition_text(condition: Condition | None) -> str:
     return ": ".join(dict.fromkeys(part for part in (condition.reason, condition.message) if part))
 
 
-def _passed(claim: NodeClaim, step: str) -> bool:
-    condition = claim.condition(step)
-    return condition is not None and condition.status == "True"
-
-
 def _detail(claim: NodeClaim, steps: Iterable[str]) -> str:
     return next((detail for step in steps if (detail := condition_text(claim.condition(step)))), "")
 
@@ -136,8 +129,4 @@ def phase_of(claim: NodeClaim) -> str:
     """`Deleting`, `Ready`, or Karpenter's last completed step; `Pending` before the first."""
     if claim.deleting:
         return "Deleting"
-    for step in PHASES:
-        condition = claim.condition(step)
-        if condition is not None and condition.status == "True":
-            return step
-    return "Pending"
+    return next((step for step in PHASES if claim.passed(step)), "Pending")

@@ -6,6 +6,7 @@ from plimsoll.cluster.catalog import OfferedType
 from plimsoll.cluster.pools import CHOSEN_BY_PROVIDER
 from plimsoll.labels import CAPACITY_TYPE, DO_NOT_DISRUPT, INSTANCE_TYPE, SPEC_HASH
 from plimsoll.model.api import Environment
+from plimsoll.model.meta import expression
 from plimsoll.plan.owned import object_labels
 from plimsoll.plan.provisioning.provisioner import NodeTarget
 from plimsoll.plan.workspaces import spec_hash
@@ -22,17 +23,14 @@ def node_claim_manifest(target: NodeTarget, environment: Environment, name: str)
     annotation holds the hash of the spec: a NodeClaim with another hash is outdated.
     """
     workspace, offered = target.workspace, target.offered
-    selector = workspace.spec.resource.label_selector
+    labels = workspace.spec.resource.label_selector.match_labels
+    # A label of a NodeClaim without a NodePool overrides the provider's, and does not restrict what it chooses.
+    chosen = {key: labels[key] for key in sorted(labels) if key.startswith(CHOSEN_BY_PROVIDER)}
     spec: dict[str, Any] = {
         "nodeClassRef": target.node_class.model_dump(),
         "requirements": [
             *requirements(target, environment),
-            # A label of a NodeClaim without a NodePool overrides the provider's and does not restrict its choice.
-            *(
-                _is_in(key, value)
-                for key, value in sorted(selector.match_labels.items())
-                if key.startswith(CHOSEN_BY_PROVIDER) and key not in (INSTANCE_TYPE, OS)
-            ),
+            *(expression(key, "In", value) for key, value in chosen.items() if key not in (INSTANCE_TYPE, OS)),
         ],
     }
     requests = _requests(environment, offered, target.known)
@@ -45,7 +43,7 @@ def node_claim_manifest(target: NodeTarget, environment: Environment, name: str)
         "kind": "NodeClaim",
         "metadata": {
             "name": name,
-            "labels": {**selector.match_labels, **object_labels(workspace, environment)},
+            "labels": {**labels, **object_labels(workspace, environment)},
             "annotations": {DO_NOT_DISRUPT: "true", SPEC_HASH: spec_hash(spec)},
         },
         "spec": spec,
@@ -55,17 +53,15 @@ def node_claim_manifest(target: NodeTarget, environment: Environment, name: str)
 def requirements(target: NodeTarget, environment: Environment) -> list[dict[str, Any]]:
     """Requirements on a node: the instance type, Linux, how it is paid for, and the selector's expressions."""
     workspace, offered = target.workspace, target.offered
-    found = [_is_in(INSTANCE_TYPE, offered.name), _is_in(OS, "linux")]
+    found = [expression(INSTANCE_TYPE, "In", offered.name), expression(OS, "In", "linux")]
     if offered.cloud == "aws" and offered.claimable:
-        found.append({"key": AWS_GPU_COUNT, "operator": "Gt", "values": ["0"]})
+        found.append(expression(AWS_GPU_COUNT, "Gt", "0"))
     capacity = workspace.spec.resource.capacity_type or environment.spec.node_claims.capacity_type
     if capacity is not None:
-        kinds = ["spot", "on-demand"] if capacity == "any" else [capacity]
-        found.append({"key": CAPACITY_TYPE, "operator": "In", "values": kinds})
+        found.append(expression(CAPACITY_TYPE, "In", *(("spot", "on-demand") if capacity == "any" else (capacity,))))
     for item in workspace.spec.resource.label_selector.match_expressions:
         if item.key not in (INSTANCE_TYPE, OS):
-            values = {"values": list(item.values)} if item.values else {}
-            found.append({"key": item.key, "operator": item.operator, **values})
+            found.append(expression(item.key, item.operator, *item.values))
     return found
 
 
@@ -87,7 +83,3 @@ def _requests(environment: Environment, offered: OfferedType, known: ModelPreset
     if storage:
         requests["ephemeral-storage"] = f"{storage}Gi"
     return requests
-
-
-def _is_in(key: str, value: str) -> dict[str, Any]:
-    return {"key": key, "operator": "In", "values": [value]}

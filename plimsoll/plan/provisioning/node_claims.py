@@ -120,7 +120,7 @@ def outdated_claims(claims: Iterable[NodeClaim], spec_hash: str, instance_type: 
         claim.name
         for claim in claims
         if _declared_otherwise(claim, spec_hash, instance_type)
-        or ((drifted := claim.condition("Drifted")) is not None and drifted.status == "True")
+        or claim.passed("Drifted")
         or (newest is not None and claim.image_id and claim.image_id != newest.image_id)
     )
 

@@ -11,7 +11,7 @@ from pydantic.alias_generators import to_camel
 
 from plimsoll.labels import DEMAND, ENVIRONMENT, GROUP, INSTANCE_TYPE, NODEPOOL, as_label_value
 from plimsoll.model import DemandRef
-from plimsoll.model.meta import NodeRequirement, Observed, Placement, Terms
+from plimsoll.model.meta import NodeRequirement, Observed, Placement, Terms, expression
 from plimsoll.plan.demand import PlannedNode, RequestedNode
 from plimsoll.text import shortlist
 
@@ -146,7 +146,7 @@ def pod_placement(node_request: NodeRequest, placement: Placement) -> dict[str, 
     if len(node_request.instance_types) == 1:
         selector[INSTANCE_TYPE] = node_request.instance_types[0]
     else:
-        type_terms.append({"key": INSTANCE_TYPE, "operator": "In", "values": list(node_request.instance_types)})
+        type_terms.append(expression(INSTANCE_TYPE, "In", *node_request.instance_types))
     if node_request.node_pool:
         selector[NODEPOOL] = node_request.node_pool
     terms = list(node_request.terms)
@@ -155,7 +155,7 @@ def pod_placement(node_request: NodeRequest, placement: Placement) -> dict[str, 
     spec: dict[str, Any] = {"nodeSelector": selector, "tolerations": _tolerations(placement)}
     if terms or type_terms:
         expressions = [
-            [*(_requirement(each.key, each.operator, each.values) for each in term), *type_terms]
+            [*(expression(each.key, each.operator, *each.values) for each in term), *type_terms]
             for term in terms or ((),)
         ]
         required = {
@@ -203,7 +203,3 @@ def _tolerations(placement: Placement) -> list[dict[str, Any]]:
         for each in placement.tolerations
     ]
     return own if _GPU_TAINT in own else [*own, _GPU_TAINT]
-
-
-def _requirement(key: str, operator: str, values: tuple[str, ...]) -> dict[str, Any]:
-    return {"key": key, "operator": operator, **({"values": list(values)} if values else {})}

@@ -10,11 +10,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from plimsoll.cluster.nodes import NodeIndex
-from plimsoll.cluster.pods import bound_pods, marked_pods
+from plimsoll.cluster.pods import bound_pods, marked_pods, nodes_in_use
 from plimsoll.labels import WORKSPACE, WORKSPACE_NAMESPACE, as_label_value
 from plimsoll.model import Snapshot, Verdict
 from plimsoll.model.api import Workspace
-from plimsoll.model.cluster import Pod
 from plimsoll.plan.owned import by_age
 from plimsoll.plan.view import ClusterView
 from plimsoll.plan.workspaces.workload import LEADER_WORKER_SET
@@ -126,9 +125,8 @@ class _Room:
         found = self._occupied.get(node)
         if found is None:
             pods = self._pods.get(node, ())
-            found = self._occupied[node] = any(
-                pod.labels.get(WORKSPACE) or _requests_devices(pod, self._resource) for pod in pods
-            )
+            marked = any(pod.labels.get(WORKSPACE) for pod in pods)
+            found = self._occupied[node] = marked or bool(nodes_in_use(pods, (node,), self._resource))
         return found
 
     def has_room(self, nodes: Nodes, pods: int) -> bool:
@@ -139,10 +137,3 @@ class _Room:
             for each in pending
             if not each.isdisjoint(nodes)
         )
-
-
-def _requests_devices(pod: Pod, resource: str) -> bool:
-    try:
-        return pod.devices(resource) > 0
-    except ValueError:
-        return True

@@ -10,7 +10,7 @@ from plimsoll.cluster.nodes import may_be_spot, tolerations
 from plimsoll.labels import DO_NOT_DISRUPT, HOSTNAME, INSTANCE_TYPE, NODEPOOL, QUEUE, SPEC_HASH, WORKSPACE
 from plimsoll.model import Verdict
 from plimsoll.model.api import Environment, Inference, Workspace
-from plimsoll.model.meta import dig
+from plimsoll.model.meta import dig, expression
 from plimsoll.plan.owned import object_labels, ownership_labels
 from plimsoll.presets import ModelPreset
 from plimsoll.serving import follow, lead, serve_preset, startup_seconds
@@ -156,7 +156,7 @@ def _keep_apart(anti_affinity: dict[str, Any]) -> None:
     too.
     """
     required = "requiredDuringSchedulingIgnoredDuringExecution"
-    of_any = {"matchExpressions": [{"key": WORKSPACE, "operator": "Exists"}]}
+    of_any = {"matchExpressions": [expression(WORKSPACE, "Exists")]}
     alone = {"labelSelector": of_any, "namespaceSelector": {}, "topologyKey": HOSTNAME}
     anti_affinity[required] = [*(anti_affinity.get(required) or []), alone]
 
@@ -198,16 +198,16 @@ def _require_nodes(
     selector = workspace.spec.resource.label_selector
     ours = [selector.node_selector_terms()]
     for key, values in verdict.node_labels:
-        named = [_is_in(key, *filter(None, values))] if any(values) else []
-        absent = [_without(key)] if "" in values else []
+        named = [expression(key, "In", *filter(None, values))] if any(values) else []
+        absent = [expression(key, "DoesNotExist")] if "" in values else []
         ours = [[*each, one] for each in ours for one in (*named, *absent)]
     if instance_types:
-        owned = [_is_in(key, value) for key, value in ownership_labels(workspace).items()]
+        owned = [expression(key, "In", value) for key, value in ownership_labels(workspace).items()]
         existing = [
             *selector.node_selector_terms(),
-            _without(NODEPOOL),
-            _without(WORKSPACE),
-            _is_in(INSTANCE_TYPE, *instance_types),
+            expression(NODEPOOL, "DoesNotExist"),
+            expression(WORKSPACE, "DoesNotExist"),
+            expression(INSTANCE_TYPE, "In", *instance_types),
         ]
         ours = [owned] if selector.empty else [owned, existing]
         preferred = node_affinity.get("preferredDuringSchedulingIgnoredDuringExecution") or []
@@ -230,11 +230,3 @@ def _object(parent: dict[str, Any], key: str) -> dict[str, Any]:
         parent[key] = {}
     value: dict[str, Any] = parent[key]
     return value
-
-
-def _without(key: str) -> dict[str, Any]:
-    return {"key": key, "operator": "DoesNotExist"}
-
-
-def _is_in(key: str, *values: str) -> dict[str, Any]:
-    return {"key": key, "operator": "In", "values": list(values)}
