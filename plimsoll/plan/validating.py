@@ -83,10 +83,13 @@ def _of_mode(view: ClusterView, environment: EnvironmentSpec) -> ProvisionedNode
 
 
 def _accept_without_replicas(view: ClusterView, found: Found) -> None:
-    """Accepts Workspaces without replicas: nothing else matters. The plan applies fewer replicas of refused ones."""
-    for workspace in view.snapshot.workspaces:
-        refusal = found[workspace.key]
-        if isinstance(refusal, Refusal) and workspace.spec.inference is not None and workspace.replicas == 0:
+    """Accepts Workspaces without replicas: nothing else matters. The plan applies fewer replicas of refused ones.
+
+    One that an autoscaler scaled to 0 declares replicas, and keeps its workload.
+    """
+    for workspace, declared in zip(view.snapshot.workspaces, view.observed.workspaces, strict=True):
+        refusal, none = found[workspace.key], not (workspace.replicas or declared.replicas)
+        if isinstance(refusal, Refusal) and workspace.spec.inference is not None and none:
             refused = f"accepted only because it has no replicas: {refusal.message}"
             found[workspace.key] = Sizing(per_replica=0, target=0, message="no replicas", warnings=(refused,))
 

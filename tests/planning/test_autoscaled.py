@@ -3,7 +3,9 @@ it."""
 
 from datetime import UTC, datetime
 
-from plimsoll.model import Plan, Snapshot
+import pytest
+
+from plimsoll.model import Plan, Reason, Snapshot
 from plimsoll.plan import plan, validate
 from tests.builders import NC24, a_claim, a_node, a_snapshot, a_template, a_workload, a_workspace, an_autoscaler
 from tests.planning.cluster import after, launched
@@ -66,6 +68,15 @@ def test_an_autoscaler_of_another_workload_is_ignored() -> None:
         )
         [update] = of(raised).updates
         assert update.manifest["spec"]["replicas"] == 3
+
+
+@pytest.mark.parametrize(("declared", "scaled_to"), [(2, 0), (0, 2), (2, 5)])
+def test_a_refused_workspace_keeps_what_the_autoscaler_set(declared: int, scaled_to: int) -> None:
+    refused = a_workspace(replicas=declared, selector={"pool": "gone"})
+    snapshot = autoscaled_cluster(scaled_to).model_copy(update={"workspaces": (refused,)})
+    [verdict] = validate(snapshot)
+    assert verdict.reason is Reason.NO_MATCHING_NODES
+    assert of(snapshot).empty
 
 
 def test_provisioned_nodes_follow_the_autoscaler() -> None:
