@@ -133,7 +133,8 @@ def _limited(workspace: Workspace, found: Sizing | Refusal, limits: Limits) -> S
         ("limits.workspaceNodes of the Environment", limits.workspace_nodes),
     ):
         if limit is not None and found.target > limit:
-            lower = f"({workspace.replicas} x {found.per_replica}): lower inference.replicas"
+            each = f"{found.pods_per_node} fit a node" if found.pods_per_node else f"{found.per_replica} for each"
+            lower = f"({counted(workspace.replicas, 'replica')}, {each}): lower inference.replicas"
             if workspace.spec.inference is None:
                 lower = "(resource.count): lower it"
             return Refusal(

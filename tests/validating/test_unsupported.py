@@ -1,5 +1,6 @@
 """Unsupported fields are refused by name, deprecated fields are warnings, and no field is ignored."""
 
+import re
 from typing import Any
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from plimsoll.model import Reason, Verdict
 from plimsoll.model.api import Workspace
 from plimsoll.plan import validate
-from tests.builders import NC24, a_node, a_snapshot
+from tests.builders import NC24, a_node, a_snapshot, a_workspace, an_environment
 
 TUNING = {"preset": {"name": "phi-4"}, "method": "qlora", "input": {"image": "a"}, "output": {"image": "b"}}
 SELECTED: dict[str, Any] = {"labelSelector": {"matchLabels": {"pool": "a"}}}
@@ -77,3 +78,12 @@ def test_a_workspace_respects_its_own_node_count_limit(limit: int, accepted: boo
         assert verdict.reason is Reason.LIMIT_EXCEEDED
         assert "resource.nodeCountLimit is 2" in verdict.message
         assert "3 nodes" in verdict.message
+
+
+def test_the_nodes_of_a_partition_are_counted_in_the_message() -> None:
+    """Nine replicas, of which eight share a node."""
+    workspace = a_workspace(replicas=9, partition={"mode": "accelerator", "count": 1})
+    nodes = [a_node(f"n-{number}", count=8, allocatable=8) for number in range(2)]
+    [verdict] = validate(a_snapshot(workspace, *nodes, environment=an_environment(limits={"workspaceNodes": 1})))
+    assert verdict.reason is Reason.LIMIT_EXCEEDED
+    assert [int(each) for each in re.findall("[0-9]+", verdict.message)] == [1, 2, 9, 8]

@@ -62,11 +62,6 @@ class GpuLabels:
     """The memory label was in bytes and has been converted."""
 
     @property
-    def node_memory_mib(self) -> int:
-        """MiB of all GPUs of the node."""
-        return self.count * self.memory_mib
-
-    @property
     def devices(self) -> int:
         """Devices of the extended resource that the whole node offers."""
         return self.count * self.replicas
@@ -75,11 +70,6 @@ class GpuLabels:
     def shared(self) -> bool:
         """Whether one GPU is offered as several devices, by time-slicing or MPS."""
         return self.replicas > 1 or self.product.endswith(SHARED_PRODUCT)
-
-    @property
-    def uniformity(self) -> tuple[str, int, int]:
-        """What must be equal on every node of a Workspace: product, count, MiB of one GPU."""
-        return (self.product, self.count, self.memory_mib)
 
     def __str__(self) -> str:
         return f"{GPU_PRODUCT}={self.product}, {GPU_COUNT}={self.count}, {GPU_MEMORY}={self.memory_mib} MiB"
