@@ -23,7 +23,7 @@ from plimsoll.estimating.sizing import (
     start_doubt,
     too_long_context,
 )
-from plimsoll.estimating.template_requests import not_of_partition, template_gpus
+from plimsoll.estimating.template_requests import beyond_node, not_of_partition, template_gpus
 
 __all__ = [
     "BYTES_PER_GIB",
@@ -38,6 +38,7 @@ __all__ = [
     "ReplicaSize",
     "Settings",
     "Sizing",
+    "beyond_node",
     "estimate",
     "nodes_in_all",
     "nodes_per_replica",

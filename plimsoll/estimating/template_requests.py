@@ -38,6 +38,22 @@ def template_gpus(workspace: Workspace, environment: EnvironmentSpec) -> dict[st
     return {resource: devices for resource, devices in found.items() if devices}
 
 
+def beyond_node(
+    workspace: Workspace, environment: EnvironmentSpec, devices: int | None, instance_type: str
+) -> Refusal | None:
+    """A refusal of a template that requests more GPUs than the `devices` of a node; None where these are not known."""
+    requested, resource = template_gpus(workspace, environment), environment.gpu_resource
+    if isinstance(requested, Refusal):
+        return requested
+    if devices is None or requested.get(resource, 0) <= devices:
+        return None
+    return Refusal(
+        Reason.INVALID_SPEC,
+        f"inference.template requests {requested[resource]} {resource}, and a node of instance type {instance_type!r} "
+        f"has {devices}: lower the request, or change resource.instanceType",
+    )
+
+
 def not_of_partition(requested: Mapping[str, int], resource: str, devices: int) -> Refusal | None:
     """A refusal of a template that requests something else than the devices of the partition."""
     others = [f"{number} x {name}" for name, number in requested.items() if (name, number) != (resource, devices)]

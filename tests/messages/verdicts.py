@@ -126,6 +126,12 @@ SNAPSHOTS: Final[Mapping[str, Snapshot]] = {
         _on_slices("2g.24gb", 16, per_replica=2), a_node("n", more_labels=SLICES)
     ),
     "BYO: an instance type": _byo(a_workspace(instance_type=NC24), a_node("n")),
+    "BYO: a template with more GPUs than the nodes": _byo(
+        a_workspace(template=a_template(resources={"limits": {"nvidia.com/gpu": "8"}})), a_node("n", allocatable=1)
+    ),
+    "NAP: a template with more GPUs than the instance type": _nap(
+        a_workspace(instance_type=NC24, template=a_template(resources={"limits": {"nvidia.com/gpu": "8"}}))
+    ),
     "NAP: no instance type": _nap(a_workspace()),
     "NAP: no instance type, one fits": _nap(
         a_workspace(preset="qwen2.5-coder-32b-instruct", replicas=2),

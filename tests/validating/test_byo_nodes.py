@@ -23,6 +23,10 @@ def needing(gib: float, **fields: Any) -> Workspace:
     return a_workspace(gpu_memory_gib=gib, **fields)
 
 
+def requesting(gpus: int) -> dict[str, Any]:
+    return a_template(resources={"limits": {"nvidia.com/gpu": str(gpus)}})
+
+
 def nodes(number: int, **fields: Any) -> list[Node]:
     return [a_node(f"node-{n}", **fields) for n in range(number)]
 
@@ -177,6 +181,8 @@ def test_too_few_nodes_for_all_replicas_are_a_warning_or_refused_by_setting() ->
             a_node(count=4, allocatable=1),
             "lower resource.partition.count",
         ),
+        (a_workspace(template=requesting(2)), a_node(allocatable=1), "inference.template requests to 1"),
+        (a_workspace(template=requesting(2)), a_node(count=2, allocatable=1), "device plugin reports fewer GPUs"),
         (a_workspace(preset="phi-4"), a_node(taints=["team"]), "nodeClaims.taints"),
         (a_workspace(), a_node(taints=["team"]), "inference.template"),
         (a_workspace(), a_node(cordoned=True), "uncordon"),

@@ -172,6 +172,33 @@ def test_pods_request_the_devices_of_their_own_nodes(own: int, others: int, prov
     assert verdict_of(workspace, *theirs, shared("mine", own), mine, both).gpus_per_node == 1, "every node has as many"
 
 
+@pytest.mark.parametrize(
+    ("instance_type", "requested", "reason"),
+    [
+        (NC24, "1", Reason.ACCEPTED),
+        (NC24, "2", Reason.INVALID_SPEC),
+        (NC24, "some", Reason.INVALID_SPEC),
+        (P4D, "8", Reason.ACCEPTED),
+        ("metal-8", "8", Reason.ACCEPTED),
+    ],
+)
+def test_a_template_fits_a_node_of_its_type(instance_type: str, requested: str, reason: Reason) -> None:
+    template = a_template(resources={"limits": {"nvidia.com/gpu": requested}})
+    pool = a_node_pool("p", [NC24, P4D, "metal-8"])
+    workspace = a_workspace(instance_type=instance_type, template=template)
+    assert verdict_of(workspace, pool).reason is reason
+
+
+def test_a_template_may_request_every_device_of_its_own_nodes() -> None:
+    workspace = a_workspace(instance_type=NC24, template=a_template(resources={"limits": {"nvidia.com/gpu": "4"}}))
+    others = [a_node(f"a-{number}", instance_type=NC24) for number in range(2)]
+    assert verdict_of(workspace, *others).reason is Reason.INVALID_SPEC
+    mine = a_node("mine", instance_type=NC24, more_labels=sliced(4))
+    assert verdict_of(workspace, *others, mine, a_claim("c", node="mine", ready=True)).accepted
+    whole = a_workspace(instance_type=P4D, template=a_template(resources={"limits": {"nvidia.com/gpu": "8"}}))
+    assert verdict_of(whole, a_node_pool("p", [P4D]), a_node(instance_type=P4D, count=7)).accepted, "a new one has 8"
+
+
 def test_a_type_of_unknown_gpus_needs_nodes_per_replica_for_a_model() -> None:
     pool = a_node_pool("metal", ["metal-8"])
     verdict = verdict_of(a_workspace(instance_type="metal-8", preset="phi-4"), pool)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from plimsoll.cluster.nodes.gpu_labels import MIG_CONFIG, InvalidGpuLabel
+from plimsoll.cluster.nodes.gpu_labels import MIG_CONFIG, GpuLabels, InvalidGpuLabel, parse_gpu_labels
 from plimsoll.cluster.nodes.gpu_offer import Offer, Unusable
 from plimsoll.cluster.nodes.mig import ALL_DISABLED
 from plimsoll.labels import GPU_COUNT, GPU_MEMORY, GPU_PRESENT, GPU_PRODUCT, MIG_PREFIX
@@ -22,6 +22,8 @@ class GpuRequest(NamedTuple):
     partition: str
     """Mode of `resource.partition`; empty: whole nodes."""
     template: bool
+    devices: int = 0
+    """Devices that the template requests of the resource; 0: as many as the node has."""
 
 
 PCI_PRESENT: Final = "feature.node.kubernetes.io/pci-10de.present"
@@ -122,4 +124,7 @@ def _remedies(node: Node, problem: str, requested: GpuRequest) -> str:
         return "run NVIDIA's device plugin on it, which makes the GPUs allocatable"
     if requested.partition:
         return "lower resource.partition.count"
+    labels = parse_gpu_labels(node.labels)
+    if isinstance(labels, GpuLabels) and requested.devices > labels.devices:
+        return f"lower the GPUs that inference.template requests to {labels.devices}, or select larger nodes"
     return "check why the device plugin reports fewer GPUs than GPU Feature Discovery"

@@ -247,7 +247,8 @@ class ByoNodes:
         if not names or fewest is None:
             resource = fewest.resource if fewest is not None else ""
             mode = criteria.partition.mode if criteria.partition is not None else ""
-            requested = GpuRequest(resource or self._environment.gpu_resource, mode, criteria.template)
+            resource = resource or self._environment.gpu_resource
+            requested = GpuRequest(resource, mode, criteria.template, criteria.devices)
             return none_usable(text, nodes, unusable, unusable_gpus, requested)
         return MatchingNodes(
             offer=fewest,

@@ -10,6 +10,7 @@ from plimsoll.estimating import (
     ReplicaNeed,
     ReplicaSize,
     Sizing,
+    beyond_node,
     nodes_in_all,
     nodes_per_replica,
     replica_need,
@@ -200,13 +201,18 @@ class ProvisionedNodes:
             replica = ReplicaSize(
                 need.per_replica or 1, "", need.serving(UNKNOWN_GPUS, need.per_replica or 1, self._estimates)
             )
+        devices = self._devices(workspace, offered)
+        most = None if devices is None else max(devices, offered.claimable or 0)  # its node may have lost some
+        over = beyond_node(workspace, self._environment, most, offered.name)
+        if over is not None:
+            return over
         target, deprecated = nodes_in_all(workspace, replica.nodes)
         return Sizing(
             per_replica=replica.nodes,
             target=target,
             message=f"{counted(target, 'node')} of {offered}; one replica takes {replica}",
             serving=replica.serving,
-            devices=self._devices(workspace, offered),
+            devices=devices,
             gpus=offered.claimable,
             warnings=(*warnings, *deprecated),
         )
