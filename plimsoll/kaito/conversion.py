@@ -18,7 +18,7 @@ from plimsoll.text import shortlist
 
 VERSIONS: Final = ("kaito.sh/v1beta1", "kaito.sh/v1alpha1")
 DEFAULT_TYPE: Final = "Standard_NC24ads_A100_v4"
-"""Default of v1alpha1's CRD for `resource.instanceType`."""
+"""Default of v1alpha1's CRD of Workspaces for `resource.instanceType`."""
 
 _WORKSPACE_FIELDS: Final = {"apiVersion", "kind", "metadata", "status", "resource", "inference", "tuning"}
 _RESOURCE_FIELDS: Final = {"instanceType", "count", "labelSelector", "preferredNodes", "partition"}
@@ -75,7 +75,13 @@ def _workspace(manifest: Mapping[str, Any], losses: Losses) -> dict[str, Any]:
             "declare a Workspace with resource only, for which one node is provisioned, and run the tuning as a Job",
         )
     selector = losses.object(resource, "labelSelector", "resource.")
-    spec = {"resource": _resource(resource, selector, _At(str(manifest["apiVersion"]), "resource."), losses)}
+    if not resource.get("instanceType") and str(manifest["apiVersion"]).endswith("v1alpha1"):
+        losses.warn(
+            "resource.instanceType",
+            f"KAITO's v1alpha1 defaults to {DEFAULT_TYPE}; here there is no default",
+            "set it if node auto-provisioning is enabled; leave it out for existing nodes (BYO)",
+        )
+    spec = {"resource": _resource(resource, selector, "resource.", losses)}
     count = losses.count(resource, "count", "resource.")
     several = count > 1
     if manifest.get("inference") is None:
@@ -96,26 +102,14 @@ def _workspace(manifest: Mapping[str, Any], losses: Losses) -> dict[str, Any]:
     return _manifest(manifest, spec, losses)
 
 
-class _At(NamedTuple):
-    """Location of a `resource` field."""
-
-    version: str
-    prefix: str
-
-
 def _resource(
-    resource: Mapping[str, Any], selector: Mapping[str, Any], at: _At, losses: Losses, selector_at: str = ""
+    resource: Mapping[str, Any], selector: Mapping[str, Any], at: str, losses: Losses, selector_at: str = ""
 ) -> dict[str, Any]:
+    """The converted field; `at` is its path with a trailing dot."""
     made: dict[str, Any] = {}
     if resource.get("instanceType"):
         made["instanceType"] = resource["instanceType"]
-    elif at.version.endswith("v1alpha1"):
-        losses.warn(
-            f"{at.prefix}instanceType",
-            f"KAITO's v1alpha1 defaults to {DEFAULT_TYPE}; here there is no default",
-            "set it if node auto-provisioning is enabled; leave it out for existing nodes (BYO)",
-        )
-    selector_at = selector_at or f"{at.prefix}labelSelector"
+    selector_at = selector_at or f"{at}labelSelector"
     kept = kept_selector(selector, selector_at, losses)
     if kept:
         made["labelSelector"] = kept
@@ -128,7 +122,7 @@ def _resource(
         )
     if resource.get("preferredNodes"):
         losses.warn(
-            f"{at.prefix}preferredNodes",
+            f"{at}preferredNodes",
             f"has no effect, as in KAITO ({shortlist(_texts(resource['preferredNodes']))})",
             "label the nodes, and select the label by resource.labelSelector",
         )
@@ -144,9 +138,9 @@ def _inference_set(manifest: Mapping[str, Any], losses: Losses) -> dict[str, Any
     template = losses.object(spec, "template", "spec.")
     losses.unknown(spec, _SET_FIELDS, "spec.")
     losses.unknown(template, _TEMPLATE_FIELDS, "spec.template.")
-    at = _At(str(manifest["apiVersion"]), "spec.template.resource.")
+    at = "spec.template.resource."
     resource = losses.object(template, "resource", "spec.template.")
-    losses.unknown(resource, _SET_RESOURCE_FIELDS, at.prefix)
+    losses.unknown(resource, _SET_RESOURCE_FIELDS, at)
     # KAITO labels the Workspaces of a set with its selector's labels and selects nodes by them.
     selector = losses.object(spec, "labelSelector", "spec.")
     made = {"resource": _resource(resource, selector, at, losses, "spec.labelSelector")}
@@ -187,7 +181,8 @@ def _manifest(manifest: Mapping[str, Any], spec: dict[str, Any], losses: Losses)
             metadata[field] = kept
     for field in sorted(given.keys() - _METADATA - {"labels", "annotations"}):
         losses.warn(f"metadata.{field}", "it is not converted", "set it on the converted Workspace if it is needed")
-    kept_spec = {key: value for key, value in spec.items() if value != {}}
+    # An empty inference is refused as in KAITO: without the field, nodes alone would be created.
+    kept_spec = {key: value for key, value in spec.items() if value or key == "inference"}
     return {"apiVersion": API_VERSION, "kind": "Workspace", "metadata": metadata, "spec": kept_spec}
 
 

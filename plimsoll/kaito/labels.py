@@ -32,7 +32,7 @@ def kept_labels(given: Mapping[str, Any], where: str, losses: Losses) -> dict[st
                 f"presets are served by vLLM, not by {given[key]}",
                 "check that vLLM can serve the model",
             )
-        elif key == LOAD_BALANCER:
+        elif key == LOAD_BALANCER and given[key] == "True":
             losses.warn(
                 f"{where}.{key}",
                 "the Service is a ClusterIP",

@@ -157,6 +157,7 @@ def test_each_loss_is_named(given: dict[str, Any], field: str) -> None:
         (of_kaito({"count": 0}), "resource.count"),
         (of_kaito({"count": "three"}, inference={"template": {"spec": {"containers": [CONTAINER]}}}), "resource.count"),
         (of_kaito({"count": 1.5}), "resource.count"),
+        ({**of_kaito(), "inference": {}}, ""),
         (of_kaito(inference={"preset": {"name": "phi-4"}, "template": {"spec": {"containers": [CONTAINER]}}}), ""),
     ],
 )  # fmt: skip
@@ -164,6 +165,20 @@ def test_fields_that_must_not_be_lost_are_refused_by_name(given: dict[str, Any],
     conversion = convert(given)
     assert conversion.workspace is None
     assert losses_of(conversion)[field] is True
+
+
+def test_only_workspaces_of_v1alpha1_have_a_default_instance_type() -> None:
+    """By KAITO's CRDs."""
+    given = {**a_set(), "apiVersion": "kaito.sh/v1alpha1"}
+    given["spec"]["template"]["resource"] = {}
+    assert not any("instanceType" in field for field in converted(given)[1])
+
+
+@pytest.mark.parametrize(("value", "lost"), [("True", True), ("False", False), ("true", False)])
+def test_a_load_balancer_is_lost_where_kaito_creates_one(value: str, lost: bool) -> None:
+    given = of_kaito()
+    given["metadata"]["annotations"] = {"kaito.sh/enablelb": value}
+    assert any("LoadBalancer" in loss.remedy for loss in convert(given).losses.found) is lost
 
 
 def test_kaitos_own_labels_are_omitted_with_a_warning() -> None:
