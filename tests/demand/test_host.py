@@ -175,6 +175,17 @@ def test_without_node_pools_daemon_sets_count_on_new_nodes_too() -> None:
     assert only(planned(share(cpu="3500m"), node, agent, there)).refused
 
 
+@pytest.mark.parametrize("pools", [(), (a_node_pool("pool", ("g6.48xlarge",)),)])
+def test_a_new_node_is_like_most_of_its_type(pools: tuple[NodePool, ...]) -> None:
+    worn = a_gpu_node("a-first", gpus=7, instance_type="g6.48xlarge")
+    nodes = [a_gpu_node(f"node-{number}", gpus=8, instance_type="g6.48xlarge") for number in range(2)]
+    [shape] = PoolShapes(a_snapshot(worn, *nodes, *pools)).shapes
+    assert shape.gpus == 8
+    going = [each.model_copy(update={"deletion_timestamp": "2026-01-01T00:00:00Z"}) for each in nodes]
+    [shape] = PoolShapes(a_snapshot(worn, *going, *pools)).shapes
+    assert shape.gpus == (8 if pools else 7), "without NodePools, like one that stays"
+
+
 def test_devices_of_daemon_sets_are_counted_where_they_run() -> None:
     """A DaemonSet's pod that requests a GPU is observed like other pods, so the DaemonSet does not count in
     addition."""

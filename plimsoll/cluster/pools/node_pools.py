@@ -1,6 +1,6 @@
 """The shapes of new nodes that the NodePools of a cluster allow."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -149,25 +149,33 @@ class PoolShapes:
     def _of_nodes(self) -> Iterable[PoolShape]:
         """A shape for each instance type of nodes with GPUs, if the autoscaler's node groups are not visible."""
         for name, nodes in sorted(self._index.by_label(INSTANCE_TYPE).items()):
-            for node in nodes:
-                gpus = self._gpus(node)
-                if gpus is not None and not gpus.shared and not node.deleting:
-                    yield PoolShape(
-                        node_pool="",
-                        weight=0,
-                        instance_type=name,
-                        price=self._price(name),
-                        gpus=gpus.count,
-                        kind=gpus.product,
-                        gpu_memory_mib=gpus.memory_mib,
-                        cpu_milli=_least(nodes, "cpu", parse_cpu_milli) or UNBOUNDED,
-                        memory_mib=_least(nodes, "memory", parse_memory_mib) or UNBOUNDED,
-                        pods=_pods(nodes),
-                        taints=tuple(each for each in node.taints if not each.key.startswith("node.kubernetes.io/")),
-                        labels={**node.labels},
-                        discovered=True,
-                    )
-                    break
+            usual = self._index.usual_gpus((name,))
+            like_most = (each for each in self._whole(nodes) if each[1] == usual)
+            node, gpus = next(like_most, None) or next(self._whole(nodes), (None, None))
+            if node is None or gpus is None:
+                continue
+            yield PoolShape(
+                node_pool="",
+                weight=0,
+                instance_type=name,
+                price=self._price(name),
+                gpus=gpus.count,
+                kind=gpus.product,
+                gpu_memory_mib=gpus.memory_mib,
+                cpu_milli=_least(nodes, "cpu", parse_cpu_milli) or UNBOUNDED,
+                memory_mib=_least(nodes, "memory", parse_memory_mib) or UNBOUNDED,
+                pods=_pods(nodes),
+                taints=tuple(each for each in node.taints if not each.key.startswith("node.kubernetes.io/")),
+                labels={**node.labels},
+                discovered=True,
+            )
+
+    def _whole(self, nodes: Iterable[Node]) -> Iterator[tuple[Node, GpuLabels]]:
+        """The nodes whose GPUs are not shared, and that stay."""
+        for node in nodes:
+            gpus = self._gpus(node)
+            if gpus is not None and not gpus.shared and not node.deleting:
+                yield node, gpus
 
     def _gpus(self, node: Node) -> GpuLabels | None:
         found = self._index.gpus(node)
