@@ -84,7 +84,7 @@ class Controller(Component):
 
     def __init__(self, name: str, args: ControllerArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("Controller", name, args, opts)
-        known("Controller", name, args, "network_policy", "passphrase", "passphrase_store", "state_claim", "ui")
+        known("Controller", name, args, "network_policy", "passphrase", "passphrase_store", "ui")
         fields = self._args
         # The update does not wait for its pods: their Secret can only be created after the namespace.
         self.deployment = k8s.apps.v1.Deployment(

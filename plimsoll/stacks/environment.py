@@ -15,7 +15,6 @@ from plimsoll.components import (
     Guard,
     Monitoring,
     ShareBinder,
-    ShareBinderArgs,
     Workspace,
 )
 from plimsoll.components.specs import GpuDiscoverySpec
@@ -43,7 +42,7 @@ def declare(settings: Settings, values: Mapping[str, Any]) -> None:
     if settings.gpu_discovery is not None:
         made.append(_gpu_discovery(settings, settings.gpu_discovery, values["gpuDiscovery"]))
     if settings.share_binder is not None:
-        binder = ShareBinder("share-binder", cast("ShareBinderArgs", settings.share_binder.model_dump()))
+        binder = ShareBinder("share-binder", values["shareBinder"])
         await_effect(binder.mutations)
         made.append(binder)
     if settings.monitoring is not None:

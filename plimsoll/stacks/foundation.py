@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pulumi
+from pydantic.alias_generators import to_snake
 
 from plimsoll.components import RESTRICTED, Controller, Foundation, FoundationArgs
 from plimsoll.stacks.settings import Settings
@@ -14,8 +15,9 @@ def declare(settings: Settings, values: Mapping[str, Any]) -> None:
     args: FoundationArgs = {"trigger_namespace": settings.trigger_namespace}
     if settings.controller is not None:
         args["labels"] = {**RESTRICTED}
-        if settings.controller.service_account_annotations:
-            args["service_account_annotations"] = {**settings.controller.service_account_annotations}
+        given = {to_snake(key): value for key, value in values["controller"].items()}
+        if given.get("service_account_annotations"):
+            args["service_account_annotations"] = given["service_account_annotations"]
     foundation = Foundation("plimsoll", args)
     if settings.controller is not None:
         Controller("controller", values["controller"], pulumi.ResourceOptions(depends_on=[foundation]))

@@ -40,7 +40,7 @@ def declare(settings: Settings, values: Mapping[str, Any]) -> Declared:
         queues[queue.name or key] = Queue(key, arguments(values["queues"][key]), options(queue, key, parent))
     namespaces = {each: k8s.core.v1.Namespace(each, metadata=metadata(each)) for each in settings.namespaces}
     workspaces = {
-        key: _kaito(key, workspace, namespaces.get(workspace.namespace))
+        key: _kaito(key, workspace, values["kaitoWorkspaces"][key]["fields"], namespaces.get(workspace.namespace))
         for key, workspace in settings.kaito_workspaces.items()
     }
     declared = Declared(pools, queues, namespaces, workspaces)
@@ -58,7 +58,7 @@ def _export(settings: Settings, declared: Declared) -> None:
         {
             name: {
                 "labels": queue.pod_labels,
-                "parentQueue": quotas[name].parent_queue,
+                "parentQueue": queue.given("parent_queue"),
                 "resources": _amounts(quotas[name]),
             }
             for name, queue in declared.queues.items()
@@ -92,8 +92,10 @@ def after(*resources: pulumi.Resource | None) -> pulumi.ResourceOptions:
     return pulumi.ResourceOptions(depends_on=[each for each in resources if each is not None])
 
 
-def _kaito(key: str, workspace: KaitoWorkspaceSettings, namespace: pulumi.Resource | None) -> pulumi.Resource:
-    """A Workspace of KAITO unchanged; its fields are next to `metadata`, not in a `spec`."""
+def _kaito(
+    key: str, workspace: KaitoWorkspaceSettings, fields: Mapping[str, Any], namespace: pulumi.Resource | None
+) -> pulumi.Resource:
+    """A Workspace of KAITO unchanged; its `fields` are next to `metadata`, not in a `spec`."""
     return pulumi.CustomResource(
         f"kubernetes:{workspace.api_version}:Workspace",
         f"kaito-{key}",
@@ -101,7 +103,7 @@ def _kaito(key: str, workspace: KaitoWorkspaceSettings, namespace: pulumi.Resour
             "apiVersion": workspace.api_version,
             "kind": "Workspace",
             "metadata": metadata(workspace.name or key, workspace.namespace, skip_await=True),
-            **workspace.fields,
+            **fields,
         },
         options(workspace, key, namespace, namespaced=True),
     )

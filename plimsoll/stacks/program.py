@@ -13,7 +13,7 @@ def run() -> None:
         values = given()
         settings = settings_of(values)
         if settings.layer == "foundation":
-            foundation.declare(settings, values)
+            foundation.declare(settings, with_secrets(values))
         elif settings.layer == "environment":
             environment.declare(settings, with_secrets(values))
         else:

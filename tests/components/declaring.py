@@ -1,6 +1,6 @@
 """Runs a Pulumi program with mocks in its own context, and returns what it declared."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextvars import copy_context
 from pathlib import Path
 from typing import Any
@@ -39,11 +39,15 @@ def declared(
     return sorted(recorder.resources, key=lambda each: (each["type"], each["name"]))
 
 
-def requests(program: Callable[[], Any]) -> dict[str, resource_pb2.RegisterResourceRequest]:
-    """The registration requests of the engine, with options, by `type::name`; the type is the kind alone."""
+def requests(
+    program: Callable[[], Any], config: dict[str, str] | None = None, secret_keys: Collection[str] = ()
+) -> dict[str, resource_pb2.RegisterResourceRequest]:
+    """The registration requests of the engine, with options, by `type::name`; the type is the kind alone.
+
+    `secret_keys` are those of `config` that contain a secret."""
     recorder = _Recorder()
     monitor = _Requests(recorder)
-    _run(program, recorder, monitor, "test", {})
+    _run(program, recorder, monitor, "test", config or {}, secret_keys)
     return monitor.requests
 
 
@@ -60,11 +64,16 @@ class _Requests(MockMonitor):
 
 
 def _run(
-    program: Callable[[], Any], recorder: _Recorder, monitor: MockMonitor, stack: str, config: dict[str, str]
+    program: Callable[[], Any],
+    recorder: _Recorder,
+    monitor: MockMonitor,
+    stack: str,
+    config: dict[str, str],
+    secret_keys: Collection[str] = (),
 ) -> None:
     def run() -> None:
         pulumi.runtime.set_mocks(recorder, project="plimsoll", stack=stack, preview=True, monitor=monitor)
-        pulumi.runtime.set_all_config(config)
+        pulumi.runtime.set_all_config(config, list(secret_keys))
         test: Callable[[Callable[[], Any]], Callable[[], None]] = pulumi.runtime.test
         test(program)()
 

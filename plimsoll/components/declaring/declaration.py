@@ -55,7 +55,7 @@ def known(kind: str, name: str, args: Mapping[str, Any], *names: str) -> None:
             if is_later(value) or any(is_later(each) for each in items):
                 raise InvalidArgumentError(
                     f"{kind} {name}: {path}: is an Output, but it determines which objects are declared",
-                    "set a plain value, such as one of pulumi.Config",
+                    "set a plain value, such as one of pulumi.Config; in a stack file, no secret under the same key",
                 )
 
 
