@@ -8,14 +8,16 @@ from plimsoll.components.specs import ExistingGpuSoftware
 from plimsoll.stacks.cluster import stack_cluster
 
 _INSTANCE: Final = "app.kubernetes.io/instance"
+_PULUMI: Final = "pulumi-kubernetes"
+"""Prefix of the field managers of Pulumi's Kubernetes provider."""
 _DAEMON_SETS: Final = "/apis/apps/v1/daemonsets"
 _DEPLOYMENTS: Final = "/apis/apps/v1/deployments"
 _OPERATOR: Final = "app.kubernetes.io/component=gpu-operator"
 
 
 def find_gpu_software(release: str, namespace: str) -> ExistingGpuSoftware:
-    """Reads the cluster. Software that `release` in `namespace` installed is the stack's own and does not count. Raises
-    PlimsollError if the cluster does not answer."""
+    """Reads the cluster. Software that the chart `release` installed in `namespace`, or with Pulumi in a former
+    namespace, is the stack's own and does not count. Raises PlimsollError if the cluster does not answer."""
     with closing(stack_cluster()()) as connection:
         daemons = connection.request("GET", _DAEMON_SETS)["items"]
         operators = connection.request("GET", _DEPLOYMENTS, query={"labelSelector": _OPERATOR})
@@ -32,7 +34,9 @@ def classify(
     for daemon in daemons:
         metadata = daemon["metadata"]
         labels = metadata.get("labels") or {}
-        if metadata.get("namespace") == namespace and labels.get(_INSTANCE) == release:
+        if labels.get(_INSTANCE) == release and (
+            metadata.get("namespace") == namespace or _applied_by_pulumi(metadata)
+        ):
             continue
         words = " ".join(_words(daemon)).lower()
         owners = {owner.get("kind") for owner in metadata.get("ownerReferences") or ()}
@@ -45,6 +49,13 @@ def classify(
         elif "node-feature-discovery" in words or "nfd-worker" in words:
             found["nfd"].append(_name(daemon))
     return ExistingGpuSoftware(**{what: tuple(sorted(names)) for what, names in found.items() if names})
+
+
+def _applied_by_pulumi(metadata: Mapping[str, Any]) -> bool:
+    """Whether the object is of a Chart of Pulumi, such as that of this stack in its former namespace: Helm, Argo CD and
+    kubectl have field managers of other names."""
+    managers = (each.get("manager") or "" for each in metadata.get("managedFields") or ())
+    return any(manager.startswith(_PULUMI) for manager in managers)
 
 
 def _name(manifest: Mapping[str, Any]) -> str:

@@ -59,3 +59,21 @@ def test_software_of_the_stack_itself_does_not_count() -> None:
     ours = a_daemon("a-nvidia-device-plugin", namespace="gpu-discovery", labels=labels)
     theirs = a_daemon("b-nvidia-device-plugin", namespace="other", labels=labels)
     assert found(ours, theirs).device_plugin == ("other/b-nvidia-device-plugin",)
+
+
+@pytest.mark.parametrize(
+    ("manager", "existing"),
+    [
+        ("pulumi-kubernetes-0a1b2c3d", ()),
+        ("pulumi-kubernetes", ()),
+        ("helm", ("former/nvidia-device-plugin",)),
+        ("argocd-controller", ("former/nvidia-device-plugin",)),
+    ],
+)
+def test_software_of_the_stack_in_its_former_namespace_does_not_count(manager: str, existing: tuple[str, ...]) -> None:
+    """Otherwise a change of the namespace would uninstall it and install nothing."""
+    labels = {"app.kubernetes.io/instance": "gpu-discovery"}
+    fields = [{"manager": "kube-controller-manager"}, {"manager": manager, "operation": "Apply"}]
+    daemon = a_daemon("nvidia-device-plugin", namespace="former", labels=labels, managedFields=fields)
+    assert found(daemon).device_plugin == existing
+    assert found({**daemon, "metadata": {**daemon["metadata"], "labels": {}}}).device_plugin, "of another release"
