@@ -6,7 +6,7 @@ from typing import Any
 import pulumi
 from pydantic.alias_generators import to_snake
 
-from plimsoll.components import RESTRICTED, Controller, Foundation, FoundationArgs
+from plimsoll.components import RESTRICTED, Controller, Foundation, FoundationArgs, Guard
 from plimsoll.stacks.settings import Settings
 
 
@@ -19,7 +19,18 @@ def declare(settings: Settings, values: Mapping[str, Any]) -> None:
         if given.get("service_account_annotations"):
             args["service_account_annotations"] = given["service_account_annotations"]
     foundation = Foundation("plimsoll", args)
+    made: list[pulumi.Resource] = [foundation]
     if settings.controller is not None:
-        Controller("controller", values["controller"], pulumi.ResourceOptions(depends_on=[foundation]))
+        made.append(Controller("controller", values["controller"], pulumi.ResourceOptions(depends_on=[foundation])))
+    # The Foundation's own guard does not depend on the controller, which a destroy would delete before it is refused.
+    # Declared in any case, so that a controller can be removed while an Environment exists.
+    Guard(
+        "plimsoll-foundation-stack",
+        {
+            "layer": "foundation",
+            "explanation": "Cannot be deleted while an Environment exists: run `plimsoll destroy`.",
+        },
+        pulumi.ResourceOptions(depends_on=made),
+    )
     pulumi.export("namespace", foundation.namespace)
     pulumi.export("serviceAccount", foundation.service_account)

@@ -7,8 +7,8 @@ import pulumi
 import pytest
 
 from plimsoll.errors import PlimsollError
-from plimsoll.stacks import Settings, settings_of
-from tests.components.declaring import declared, manifest
+from plimsoll.stacks import Settings, run, settings_of
+from tests.components.declaring import declared, manifest, requests
 
 WORKSPACE = {"inference": {"preset": {"name": "phi-4"}}}
 
@@ -84,8 +84,6 @@ def test_queues_come_after_their_parents() -> None:
 
 
 def run_stack(stack: str, **config: Any) -> list[dict[str, Any]]:
-    from plimsoll.stacks import run
-
     texts = {f"plimsoll:{key}": value if isinstance(value, str) else json.dumps(value) for key, value in config.items()}
     return declared(run, stack=stack, config=texts)
 
@@ -104,6 +102,20 @@ def test_a_string_instead_of_an_object_is_an_error() -> None:
 def test_empty_defaults_of_the_project_count_as_absent() -> None:
     made = run_stack("prod", layer="foundation", queues={}, namespaces=[], gpuDiscovery={})
     assert any(each["type"].endswith(":CustomResourceDefinition") for each in made)
+
+
+@pytest.mark.parametrize(
+    "controller", [{}, {"image": "a:1", "backend": "s3://b", "passphrase": {"name": "p"}, "ui": {}}]
+)
+def test_a_destroy_of_a_foundation_is_refused_before_anything_is_deleted(controller: dict[str, Any]) -> None:
+    """The engine deletes an object after those that depend on it. An empty setting is none: no controller."""
+    config = {"plimsoll:layer": "foundation", "plimsoll:controller": json.dumps(controller)}
+    made = requests(run, config)
+    guard = made["kubernetes:ConfigMap::plimsoll-foundation-stack"]
+    declared_types = {each.type for each in made.values() if each.type.startswith("kubernetes:")}
+    before = {urn.split("::")[2].split("$")[-1] for urn in guard.dependencies}
+    assert declared_types <= before | {"kubernetes:core/v1:ConfigMap"}
+    assert any("Deployment" in each for each in before) == bool(controller)
 
 
 def test_a_foundation_protects_its_trigger_namespace() -> None:

@@ -260,11 +260,20 @@ class TestGuards:
     deleted."""
 
     def test_the_foundation_stays_while_an_environment_exists(self, project: Project, admin: Kube) -> None:
+        for field, value in {"image": "a:1", "backend": "s3://states", "passphrase.name": "plimsoll"}.items():
+            project.set(FOUNDATION, f"plimsoll:controller.{field}", value)
+        project.up(FOUNDATION, "--skip-preview")
         before = project.resources(FOUNDATION)
         output = project.destroy(FOUNDATION, fails=True)
         assert "Environment sandbox still exists: run `plimsoll destroy`" in output
         assert project.resources(FOUNDATION) == before
         assert admin.get("apiextensions.k8s.io/v1", "CustomResourceDefinition", "workspaces.plimsoll.dev")
+        assert admin.get("apps/v1", "Deployment", "plimsoll-controller", "plimsoll-system")
+
+    def test_a_controller_can_be_removed_while_an_environment_exists(self, project: Project, admin: Kube) -> None:
+        project.pulumi("config", "rm", "--stack", FOUNDATION, "plimsoll:controller")
+        project.up(FOUNDATION, "--skip-preview")
+        assert admin.list("apps/v1", "Deployment", "plimsoll-system") == []
 
     def test_kubectl_cannot_delete_the_crds_either(self, admin: Kube) -> None:
         error = refusal(
