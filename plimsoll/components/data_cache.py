@@ -91,9 +91,10 @@ class DataCache(Component):
             annotations=annotations,
         )
         set_name = name_of(self.leader_worker_set, args.get("name"))
+        # The update does not wait for it: it has no endpoints until its pods run.
         self.service = k8s.core.v1.Service(
             name,
-            metadata=metadata(set_name, namespace),
+            metadata=metadata(set_name, namespace, skip_await=True, patch_force=self.given("patch_force")),
             spec={
                 "selector": {SET_NAME: set_name, LEADER: "0"},
                 "ports": [{"name": "grpc", "port": CACHE_PORT, "target_port": "grpc"}],

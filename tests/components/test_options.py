@@ -9,12 +9,16 @@ from google.protobuf.json_format import MessageToDict
 from pulumi_kubernetes import Provider
 
 from plimsoll.components import (
+    Controller,
+    DataCache,
+    DataCacheArgs,
     Environment,
     Foundation,
     Monitoring,
     NodePool,
     NodePoolArgs,
     Queue,
+    ShareBinder,
     TrainingRuntime,
     Workspace,
 )
@@ -22,6 +26,12 @@ from tests.components.declaring import declared, manifest, requests
 from tests.components.templates import TORCH
 
 KWOK: NodePoolArgs = {"node_class_ref": {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass"}}
+CACHE: DataCacheArgs = {
+    "table": {"metadata_location": "s3://m", "schema_name": "s", "table_name": "t"},
+    "queue": "research",
+    "topology": "racks",
+    "level": "rack",
+}
 SECRET = "4dabf18193072939515e22adb298388d"
 
 Of = tuple[Callable[..., pulumi.ComponentResource], Mapping[str, Any]]
@@ -168,6 +178,29 @@ def test_overwriting_fields_of_others_is_a_setting() -> None:
     assert "pulumi.com/patchForce" not in by_default
     forced = manifest(declared(lambda: Queue("q", {"patch_force": True})), "Queue")["metadata"]["annotations"]
     assert forced["pulumi.com/patchForce"] == "true"
+
+
+@pytest.mark.parametrize(
+    ("component", "args"),
+    [
+        (Controller, {"image": "a:1", "backend": "s3://b", "passphrase": {"name": "p"}, "ui": {}}),
+        (ShareBinder, {"image": "a:1"}),
+        (Monitoring, {}),
+        (DataCache, CACHE),
+    ],
+)
+def test_no_update_waits_for_pods(component: Callable[..., Any], args: Mapping[str, Any]) -> None:
+    """Pulumi waits for the endpoints of a Service and the pods of a Deployment, with the stack locked."""
+    kinds = {"Deployment", "Service", "LeaderWorkerSet", "PrometheusRule", "PodMonitor"}
+    awaited = [each for each in declared(lambda: component("it", args)) if each["type"].rpartition(":")[2] in kinds]
+    assert awaited
+    for each in awaited:
+        assert each["inputs"]["metadata"]["annotations"]["pulumi.com/skipAwait"] == "true", each["type"]
+
+
+def test_overwriting_reaches_every_object_of_a_data_cache() -> None:
+    for each in declared(lambda: DataCache("cache", {**CACHE, "patch_force": True})):
+        assert each["inputs"]["metadata"]["annotations"]["pulumi.com/patchForce"] == "true", each["type"]
 
 
 def test_empty_values_of_labels_and_annotations_are_written() -> None:
