@@ -29,6 +29,15 @@ from tests.components.templates import REPLICATED_JOBS
 
 Path = tuple[str | int, ...]
 
+JOB: dict[str, Any] = {
+    "metadata": {"labels": {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}},
+    "spec": {
+        "template": {
+            "metadata": {"labels": {"team": "vision"}},
+            "spec": {"containers": [{"name": "node", "image": "own:1", "resources": {"limits": {"memory": "2048Mi"}}}]},
+        }
+    },
+}
 SAMPLES: dict[Callable[..., Any], dict[str, Any]] = {
     CapacityGate: {"namespaces": ["a"], "queues": ["b"], "whole_gpus": True},
     Controller: {
@@ -178,7 +187,7 @@ SAMPLES: dict[Callable[..., Any], dict[str, Any]] = {
         "labels": {"framework": "torch"},
         "ml_policy": {"num_nodes": 2, "torch": {"num_proc_per_node": "4"}},
         "pod_group_policy": {"kai_scheduler": {"queue": "research"}},
-        "template": {"spec": {"replicated_jobs": REPLICATED_JOBS[1:]}},
+        "template": {"spec": {"replicated_jobs": [{**REPLICATED_JOBS[1], "template": JOB}]}},
         "near": {"match_labels": {"app": "cache"}, "topology_key": "rack", "required": False},
         "scheduler_name": "own-kai",
         "kai_scheduler_field": True,

@@ -99,6 +99,17 @@ def test_an_unknown_queue_of_a_runtime_is_on_every_pod_template() -> None:
     assert all(each["spec"]["schedulerName"] == "kai-scheduler" for each in pods)
 
 
+def test_quantities_of_a_runtime_are_canonical_besides_an_unknown_value() -> None:
+    """Trainer writes them back so, and would own the fields that it respells."""
+    limits = {"cpu": "2000m", "memory": "2048Mi", "nvidia.com/gpu": unknown()}
+    pods = {"spec": {"containers": [{"name": "node", "image": unknown(), "resources": {"limits": limits}}]}}
+    args: Any = {"template": {"spec": {"replicated_jobs": [{"name": "n", "template": {"spec": {"template": pods}}}]}}}
+    spec = of("TrainingRuntime", lambda: TrainingRuntime("torch", args))["spec"]
+    (job,) = spec["template"]["spec"]["replicatedJobs"]
+    (container,) = job["template"]["spec"]["template"]["spec"]["containers"]
+    assert container["resources"]["limits"] == {"cpu": "2", "memory": "2Gi", "nvidia.com/gpu": HIDDEN}
+
+
 def test_an_unknown_part_that_the_component_must_read_hides_the_whole() -> None:
     args: Any = {"pod_group_policy": unknown(), "template": TORCH}
     assert of("TrainingRuntime", lambda: TrainingRuntime("torch", args))["spec"] == HIDDEN

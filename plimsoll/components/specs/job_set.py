@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field, field_validator, model_validator
 
-from plimsoll.model.meta import Declared, check_pod_template, dig, with_canonical_quantities
+from plimsoll.model.meta import Declared, check_pod_template, check_quantities, dig
 
 ANCESTOR_STEP: Final = "trainer.kubeflow.org/trainjob-ancestor-step"
 """Label of a Job's template: the step of a TrainJob that it runs."""
@@ -32,8 +32,7 @@ class ReplicatedJob(Declared):
     depends_on: tuple[dict[str, Any], ...] | None = None
     """`name` and `status` (`Ready`, `Complete`) of another Job that comes first."""
     template: dict[str, Any]
-    """A JobTemplateSpec, passed on unchanged except that quantities get the apiserver's form: Trainer updates each
-    runtime to add a finalizer."""
+    """A JobTemplateSpec, passed on unchanged except for the form of quantities."""
 
     @field_validator("template")
     @classmethod
@@ -46,10 +45,10 @@ class ReplicatedJob(Declared):
             raise ValueError("metadata, and its labels, must be objects")
         try:
             check_pod_template(pods)
-            pods = with_canonical_quantities(pods)
+            check_quantities(pods)
         except ValueError as error:
             raise ValueError(f"spec.template.{error}") from None
-        return {**template, "spec": {**template["spec"], "template": pods}}
+        return template
 
     @model_validator(mode="after")
     def _step(self) -> "ReplicatedJob":

@@ -14,7 +14,7 @@ from plimsoll.components.specs.ml_policy import MLPolicy
 from plimsoll.components.specs.pod_group_policy import PodGroupPolicy
 from plimsoll.components.specs.topology import Placement
 from plimsoll.labels import QUEUE
-from plimsoll.model.meta import Declared, dig
+from plimsoll.model.meta import Declared, dig, with_canonical_quantities
 
 TRAINER_API_VERSION: Final = "trainer.kubeflow.org/v1alpha1"
 
@@ -58,6 +58,13 @@ class TrainingRuntimeSpec(Declared):
     def trainer_manifest(self) -> dict[str, Any]:
         """`spec` as it is written for Trainer."""
         manifest = {key: value for key, value in self.manifest().items() if key not in _SETTINGS}
+        # As Trainer writes them back when it updates a runtime to add its finalizer. Not at validation, which skips a
+        # template with a value that is not known yet.
+        known_jobs = dig(manifest, "template.spec.replicatedJobs")
+        for job in known_jobs if isinstance(known_jobs, list) else ():
+            pods = dig(job, "template.spec.template")
+            if isinstance(pods, dict):
+                job["template"]["spec"]["template"] = with_canonical_quantities(pods)
         if self.near is not None:
             jobs = zip(manifest["template"]["spec"]["replicatedJobs"], self.template.spec.replicated_jobs, strict=True)
             for job, declared in jobs:

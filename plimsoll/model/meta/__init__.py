@@ -19,7 +19,13 @@ from plimsoll.model.meta.host_request import HostRequest, counted
 from plimsoll.model.meta.label_selector import LabelRequirement, LabelSelector, expression
 from plimsoll.model.meta.lasting import CHANGING_KEYS, HASHES, MOMENTS, OWN, changes_by_itself
 from plimsoll.model.meta.placement import ANYWHERE, NodeRequirement, Placement, Terms
-from plimsoll.model.meta.pod_template import check_pod_template, dig, labels_of, with_canonical_quantities
+from plimsoll.model.meta.pod_template import (
+    check_pod_template,
+    check_quantities,
+    dig,
+    labels_of,
+    with_canonical_quantities,
+)
 from plimsoll.model.meta.taint import Taint, Toleration, untolerated
 from plimsoll.model.meta.volume_source import check_volume_source
 
@@ -49,6 +55,7 @@ __all__ = [
     "Toleration",
     "changes_by_itself",
     "check_pod_template",
+    "check_quantities",
     "check_volume_source",
     "condition_of",
     "counted",

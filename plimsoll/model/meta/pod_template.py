@@ -1,6 +1,6 @@
 """Checks the parts of a PodTemplateSpec that a workload is built on; the apiserver checks the rest."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from plimsoll.quantity import canonical_quantity
@@ -56,37 +56,50 @@ def check_pod_template(template: Mapping[str, Any]) -> None:
             raise ValueError("spec.affinity.nodeAffinity: a nodeSelectorTerm must have matchExpressions as a list")
 
 
+def check_quantities(template: Mapping[str, Any]) -> None:
+    """Raises ValueError, which names a field of the template's `spec` that is not a quantity."""
+
+    def check(amount: Any, path: str) -> None:
+        try:
+            canonical_quantity(amount)
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from None
+
+    _each_quantity(template["spec"], "spec", check)
+
+
 def with_canonical_quantities(template: Mapping[str, Any]) -> dict[str, Any]:
-    """The template with quantities in Kubernetes' canonical form.
+    """The template with the quantities of its `spec` in Kubernetes' canonical form; what is none stays as it is.
 
     Otherwise, a controller that reads and writes back an object with the template would become the owner of the fields
-    that it respells. Raises ValueError, which names a field that is not a quantity.
+    that it respells.
     """
-    return {**template, "spec": _canonical(template["spec"], "spec")}
+
+    def canonical(amount: Any, _: str) -> Any:
+        try:
+            return canonical_quantity(amount)
+        except ValueError:
+            return amount
+
+    return {**template, "spec": _each_quantity(template.get("spec"), "spec", canonical)}
 
 
-def _canonical(value: Any, path: str) -> Any:
+def _each_quantity(value: Any, path: str, change: Callable[[Any, str], Any]) -> Any:
+    """The value with `change(quantity, path)` in the place of each quantity in it."""
     if isinstance(value, list):
-        return [_canonical(item, f"{path}[{position}]") for position, item in enumerate(value)]
+        return [_each_quantity(item, f"{path}[{position}]", change) for position, item in enumerate(value)]
     if not isinstance(value, Mapping):
         return value
     made: dict[str, Any] = {}
     for name, item in value.items():
         here = f"{path}.{name}"
         if name in _QUANTITIES and isinstance(item, Mapping):
-            made[name] = {key: _quantity(amount, f"{here}.{key}") for key, amount in item.items()}
+            made[name] = {key: change(amount, f"{here}.{key}") for key, amount in item.items()}
         elif name in _QUANTITY and not isinstance(item, Mapping | list | None):
-            made[name] = _quantity(item, here)
+            made[name] = change(item, here)
         else:
-            made[name] = _canonical(item, here)
+            made[name] = _each_quantity(item, here, change)
     return made
-
-
-def _quantity(amount: Any, path: str) -> str:
-    try:
-        return canonical_quantity(amount)
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
 
 
 def labels_of(template: Mapping[str, Any]) -> dict[str, Any]:
