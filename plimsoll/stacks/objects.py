@@ -102,7 +102,9 @@ def _kaito(
         {
             "apiVersion": workspace.api_version,
             "kind": "Workspace",
-            "metadata": metadata(workspace.name or key, workspace.namespace, skip_await=True),
+            "metadata": metadata(
+                workspace.name or key, workspace.namespace, skip_await=True, patch_force=workspace.patch_force
+            ),
             **fields,
         },
         options(workspace, key, namespace, namespaced=True),

@@ -44,6 +44,15 @@ class ObjectSettings(Declared):
     import_: bool = Field(default=False, alias="import")
     """Whether the object exists: the first update imports it into the stack unchanged."""
 
+    @model_validator(mode="after")
+    def _annotates_imported(self) -> "ObjectSettings":
+        if self.import_ and self.patch_force:
+            raise ValueError(
+                "patchForce is an annotation, and import leaves annotations as they are: remove import, which is"
+                " not needed once the object is in the stack"
+            )
+        return self
+
 
 class EnvironmentSettings(EnvironmentSpec, ObjectSettings):
     pass

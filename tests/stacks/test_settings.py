@@ -28,6 +28,11 @@ def refusal(**values: Any) -> str:
         ({"queues": {"a": {"resources": {"gpu": {"quota": -3}}}}}, "queues.a.resources.gpu.quota"),
         ({"environment": {"nodeAutoProvisioning": "on"}}, "environment.nodeAutoProvisioning"),
         ({"environments": {}}, "environments: unknown field"),
+        ({"queues": {"a": {"import": True, "patchForce": True}}}, "queues.a: patchForce is an annotation, and import"),
+        (
+            {"kaitoWorkspaces": {"a": {"import": True, "patchForce": True, "fields": {}}}},
+            "kaitoWorkspaces.a: patchForce is an annotation, and import",
+        ),
         ({"layer": "capacity"}, "layer"),
         ({"queues": {"a": {"parentQueue": "b"}, "b": {"parentQueue": "a"}}}, "form a cycle, a -> b -> a"),
         (
@@ -124,6 +129,13 @@ def test_a_foundation_protects_its_trigger_namespace() -> None:
     selector = policy["spec"]["matchConstraints"]["namespaceSelector"]
     assert selector == {"matchLabels": {"kubernetes.io/metadata.name": "calls"}}
     assert manifest(made, "Namespace", "calls")
+
+
+@pytest.mark.parametrize(("setting", "annotation"), [(True, "true"), (False, "false"), (None, None)])
+def test_fields_of_others_are_overwritten_in_a_workspace_of_kaito(setting: bool | None, annotation: str | None) -> None:
+    given = {"fields": {}} if setting is None else {"fields": {}, "patchForce": setting}
+    made = manifest(run_stack("prod", layer="objects", kaitoWorkspaces={"w": given}), "Workspace")
+    assert made["metadata"]["annotations"].get("pulumi.com/patchForce") == annotation
 
 
 def test_alerts_are_declared_if_monitoring_is_set() -> None:
