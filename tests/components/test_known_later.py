@@ -65,6 +65,16 @@ def test_an_output_of_none_is_an_absent_value(resources: Any) -> None:
     assert {key: value for key, value in made["spec"].items() if value is not None} == plain["spec"]
 
 
+def test_a_field_that_an_output_of_none_adds_is_not_lost() -> None:
+    """With `replicas` a NodePool has no field `disruption`; without, it has one with defaults."""
+    nothing: pulumi.Output[Any] = pulumi.Output.from_input(None)
+    given: Any = {"node_class_ref": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass"}, "replicas": nothing}
+    with pytest.raises(pulumi.RunError, match="disruption: an Output is None"):
+        declared(lambda: NodePool("gpu", given))
+    given["replicas"] = pulumi.Output.from_input(3)
+    assert "disruption" not in of("NodePool", lambda: NodePool("gpu", given))["spec"]
+
+
 def test_unknown_values_within_lists_and_texts() -> None:
     pool = of(
         "NodePool",

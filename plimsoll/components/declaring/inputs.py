@@ -133,7 +133,7 @@ def object_of(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
             made = convert(_replaced(numbered, settled))
-        _require_same_lists(skeleton, made)
+        _require_same_shape(skeleton, made)
         return settled, made
 
     outcome = asyncio.ensure_future(settle())
@@ -220,19 +220,25 @@ def _numbers(text: str) -> list[int]:
     return [int(number) for number in _TOKEN.findall(text)]
 
 
-def _require_same_lists(shown: Any, made: Any, place: str = "") -> None:
-    """Raises RunError if a list has another number of items now that values are known: Outputs would be at wrong
-    places."""
+def _require_same_shape(shown: Any, made: Any, place: str = "") -> None:
+    """Raises RunError if there are further fields, or a list has another number of items, now that values are known:
+    the fields would be lost, and Outputs would be at wrong places."""
     if isinstance(shown, dict) and isinstance(made, dict):
-        for key, item in shown.items():
-            _require_same_lists(item, made.get(key), f"{place}.{key}" if place else str(key))
+        for key, item in made.items():
+            here = f"{place}.{key}" if place else str(key)
+            if key not in shown:
+                raise pulumi.RunError(
+                    f"{here}: an Output is None, and without its value the object has this field, too: leave the "
+                    "argument out, or give a value"
+                )
+            _require_same_shape(shown[key], item, here)
     elif isinstance(shown, list) and isinstance(made, list):
         if len(shown) != len(made):
             raise pulumi.RunError(
                 f"{place}: an Output is None, and this list has no item for it: leave the argument out, or give a value"
             )
         for at, item in enumerate(shown):
-            _require_same_lists(item, made[at], f"{place}[{at}]")
+            _require_same_shape(item, made[at], f"{place}[{at}]")
 
 
 def _at(value: Any, path: Path) -> Any:
