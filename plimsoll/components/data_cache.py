@@ -1,9 +1,10 @@
 """DataCache: a table in memory near the training that reads it."""
 
-from typing import Any, TypedDict
+from typing import TypedDict
 
 import pulumi
 import pulumi_kubernetes as k8s
+from pydantic.alias_generators import to_camel
 
 from plimsoll.components.declaring import (
     Component,
@@ -17,6 +18,7 @@ from plimsoll.components.declaring import (
 )
 from plimsoll.components.gpu_discovery import TolerationArgs
 from plimsoll.components.specs import CACHE_PORT, LEADER, SET_NAME, DataCacheSpec
+from plimsoll.components.training_runtime import PlacementArgs
 from plimsoll.labels import QUEUE
 
 
@@ -66,7 +68,6 @@ class DataCacheArgs(ObjectArgs, total=False):
 class DataCache(Component):
     """A LeaderWorkerSet (`leader_worker_set`) with Trainer's data cache, placed by KAI as one gang, and its `service`.
 
-    `near` is the argument with which a TrainingRuntime is placed near it; `annotations` are those of its TrainJobs.
     Raises InvalidArgumentError if an argument is invalid.
     """
 
@@ -76,6 +77,8 @@ class DataCache(Component):
     """Labels of its pods, to select them by."""
     annotations: pulumi.Output[dict[str, str]]
     """Annotations of a TrainJob whose nodes are placed in one domain of the same level."""
+    near: PlacementArgs
+    """`near` of a TrainingRuntime that is placed near it."""
 
     def __init__(self, name: str, args: DataCacheArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("DataCache", name, args, opts)
@@ -104,9 +107,16 @@ class DataCache(Component):
         self.address = pulumi.Output.format("{0}.{1}.svc:{2}", set_name, namespace, CACHE_PORT)
         self.pod_labels = set_name.apply(lambda known: {SET_NAME: known})
         self.annotations = pulumi.Output.from_input(annotations)
-        self.near: dict[str, Any] = {
-            "match_labels": self.pod_labels,
+        self.near = {
+            "match_labels": {SET_NAME: set_name},
             "topology_key": self.given("level"),
             "required": self.given("required", True),
         }
-        self.register_outputs({"address": self.address, "podLabels": self.pod_labels, "annotations": self.annotations})
+        self.register_outputs(
+            {
+                "address": self.address,
+                "podLabels": self.pod_labels,
+                "annotations": self.annotations,
+                "near": {to_camel(key): value for key, value in self.near.items()},
+            }
+        )

@@ -22,6 +22,10 @@ from plimsoll.errors import PlimsollError
 NAME: Final = "plimsoll"
 _POLL_SECONDS: Final = 1.0
 
+_SPELLED: Final = {"gpuMemoryGib": "gpuMemoryGiB", "sizeGib": "sizeGiB"}
+"""Names of properties that the SDK derives from Python's, with those of the custom resources."""
+_ANALYZED: Final = {spelled: analyzed for analyzed, spelled in _SPELLED.items()}
+
 Components = list[type[pulumi.ComponentResource]]
 
 
@@ -69,7 +73,8 @@ class _Provider(ComponentProvider):
     ) -> Any:
         """As the SDK's method, but keeps Outputs: the SDK reads an Output as a value of the declared type and loses
         it."""
-        given = inputs if isinstance(inputs, dict) else {}
+        given: dict[str, Any] = inputs if isinstance(inputs, dict) else {}
+        given = {_ANALYZED.get(name, name): value for name, value in given.items()}
         later = {name: value for name, value in given.items() if is_later(value) and name in mapping}
         if is_later(inputs):
             return inputs
@@ -80,7 +85,10 @@ class _Provider(ComponentProvider):
 
 
 def _named(schema: str) -> str:
-    """The schema without the suffix `Args` in the names of types, because the generators of SDKs add it."""
+    """The schema without the suffix `Args` in the names of types, because the generators of SDKs add it, and with the
+    properties as they are spelled in the custom resources."""
+    for analyzed, spelled in _SPELLED.items():
+        schema = schema.replace(f'"{analyzed}"', f'"{spelled}"')
     return re.sub(rf"({NAME}:index:\w+)Args\b", r"\1", schema)
 
 

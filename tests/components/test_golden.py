@@ -1,6 +1,6 @@
 """The complete objects that each component declares. A change of a golden file is a change for every user."""
 
-from typing import Any, cast
+from typing import Any
 
 import pulumi
 import pytest
@@ -16,7 +16,6 @@ from plimsoll.components import (
     Monitoring,
     NodePool,
     NodePoolArgs,
-    PlacementArgs,
     Queue,
     QueueAdmission,
     ShareBinder,
@@ -189,7 +188,7 @@ def _data_cache_and_its_training() -> None:
             "namespace": "vision",
             "pod_group_policy": {"kai_scheduler": {"queue": "vision"}},
             "template": TORCH,
-            "near": cast("PlacementArgs", cache.near),
+            "near": cache.near,
         },
     )
 

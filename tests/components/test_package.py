@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import grpc
@@ -10,6 +11,7 @@ from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
 
 from plimsoll.apply.engine import is_running
 from plimsoll.components import PACKAGED
+from plimsoll.model.meta import Declared
 from tests.awaiting import await_condition
 
 ENTRY = Path(__file__).resolve().parents[2] / "components"
@@ -32,6 +34,24 @@ def test_the_schema_has_every_component_of_the_package() -> None:
     assert set(schema["resources"]) == {f"plimsoll:index:{each.__name__}" for each in PACKAGED}
     assert all(each["isComponent"] for each in schema["resources"].values())
     assert not any(name.endswith("Args") for name in schema["types"]), "generators add it"
+
+
+def test_properties_are_spelled_as_in_the_custom_resources() -> None:
+    """Only the case may differ: the SDK derives gpuMemoryGib from Python's name of the argument."""
+    schema = json.loads((ENTRY / "schema.json").read_text())
+    names = {name for each in schema["types"].values() for name in each["properties"]}
+    names |= {name for each in schema["resources"].values() for name in (*each["inputProperties"], *each["properties"])}
+    models = set(subclasses(Declared))
+    aliases = {field.alias or name for each in models for name, field in each.model_fields.items()}
+    assert {"gpuMemoryGiB", "sizeGiB", "nodeClassRef", "overheadGib"} <= names & aliases
+    by_letters = {alias.lower(): alias for alias in aliases}
+    assert {name: by_letters[name.lower()] for name in names - aliases if name.lower() in by_letters} == {}
+
+
+def subclasses(of: type[Declared]) -> Iterator[type[Declared]]:
+    for each in of.__subclasses__():
+        yield each
+        yield from subclasses(each)
 
 
 def test_the_plugin_ends_with_its_parent_process() -> None:

@@ -99,6 +99,44 @@ def test_invalid_properties_are_named(project: PulumiFolder) -> None:
     assert 'File "' not in output, "no traceback"
 
 
+def test_fields_are_spelled_as_in_the_custom_resources(project: PulumiFolder) -> None:
+    program = yaml.safe_load((project.folder / "Pulumi.yaml").read_text())
+    template = {"spec": {"containers": [{"name": "main", "image": "own:1"}]}}
+    program["resources"] = {
+        "own": {
+            "type": "plimsoll:index:Workspace",
+            "properties": {"inference": {"template": template, "gpuMemoryGiB": -1}},
+        }
+    }
+    program["outputs"] = {}
+    (project.folder / "Pulumi.yaml").write_text(yaml.safe_dump(program))
+    project.init("spelled")
+    output = project.preview("spelled", fails=True)
+    assert "Workspace own: inference.gpu_memory_gib: Input should be greater than 0" in output, "it is passed on"
+
+
+def test_a_training_is_placed_near_a_data_cache(project: PulumiFolder) -> None:
+    program = yaml.safe_load((project.folder / "Pulumi.yaml").read_text())
+    pods = {"spec": {"containers": [{"name": "node", "image": "own:1"}]}}
+    jobs = [{"name": "node", "template": {"spec": {"template": pods}}}]
+    table = {"metadataLocation": "s3://m", "schemaName": "s", "tableName": "t"}
+    program["resources"] = {
+        "cache": {
+            "type": "plimsoll:index:DataCache",
+            "properties": {"table": table, "queue": "q", "topology": "racks", "level": "rack"},
+        },
+        "torch": {
+            "type": "plimsoll:index:TrainingRuntime",
+            "properties": {"template": {"spec": {"replicatedJobs": jobs}}, "near": "${cache.near}"},
+        },
+    }
+    program["outputs"] = {"near": "${cache.near}"}
+    (project.folder / "Pulumi.yaml").write_text(yaml.safe_dump(program))
+    project.init("near")
+    output = project.preview("near", "--diff")
+    assert "podAffinity" in output
+
+
 def test_the_committed_schema_is_the_one_that_pulumi_prints(project: PulumiFolder, tmp_path: Path) -> None:
     """From the package as an executable, because for its folder pulumi would first download the plugins of what it
     imports."""
