@@ -15,6 +15,7 @@ import yaml
 
 from plimsoll.cluster.catalog import Catalog
 from plimsoll.cluster.nodes import MIG_CONFIG
+from plimsoll.components import metadata
 from plimsoll.components.specs import GpuDiscoverySpec
 from plimsoll.errors import PlimsollError
 from plimsoll.labels import GPU_RESOURCE, INSTANCE_TYPE, NODEPOOL
@@ -81,7 +82,7 @@ def declare_overlays(overlays: Overlays, pools: Iterable[pulumi.Resource]) -> li
             name,
             api_version="karpenter.sh/v1alpha1",
             kind="NodeOverlay",
-            metadata={"name": name},
+            metadata=metadata(name, skip_await=True),
             spec=spec,
             opts=needed,
         )

@@ -131,3 +131,5 @@ def test_the_stack_declares_overlays_by_default(monkeypatch: pytest.MonkeyPatch)
         made = run_stack("prod", layer="environment", gpuDiscovery=discovery, nodePools={"gpu": values})
         overlays = [each for each in made if each["inputs"].get("kind") == "NodeOverlay"]
         assert [each["inputs"]["metadata"]["name"] for each in overlays] == names
+        managers = [each["inputs"]["metadata"]["annotations"]["pulumi.com/patchFieldManager"] for each in overlays]
+        assert managers == ["plimsoll-stack"] * len(names), "as all objects that a stack declares"
