@@ -202,7 +202,7 @@ def _ancestors(name: str, parents: Mapping[str, str | None]) -> list[str]:
     return found
 
 
-_OBJECTS = {"namespaces", "node_pools", "queues", "cluster_queues", "kaito_workspaces"}
+_OBJECTS = {"namespaces", "node_pools", "queues", "kaito_workspaces"}
 
 
 def given() -> dict[str, Any]:

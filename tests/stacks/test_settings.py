@@ -62,6 +62,7 @@ def refusal(**values: Any) -> str:
             },
             "monitoring.triggerPendingSeconds: the alert fires after 600 s and another 60",
         ),
+        ({"layer": "objects", "clusterQueues": ["a"]}, "clusterQueues: belongs to a stack of the layer environment"),
         ({"triggerNamespace": "calls"}, "triggerNamespace: belongs to a stack of the layer foundation"),
         (
             {"layer": "foundation", "triggerNamespace": "kai-scale-adjust"},
