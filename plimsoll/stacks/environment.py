@@ -73,7 +73,7 @@ def declare(settings: Settings, values: Mapping[str, Any]) -> None:
         pulumi.ResourceOptions(depends_on=made),
     )
     pulumi.export("environment", environment.environment_name)
-    pulumi.export("workspaces", sorted(settings.workspaces))
+    pulumi.export("workspaces", sorted(each.name or key for key, each in settings.workspaces.items()))
 
 
 def _gpu_discovery(settings: Settings, spec: GpuDiscoverySpec, declared: Mapping[str, Any]) -> GpuDiscovery:

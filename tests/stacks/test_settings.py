@@ -139,6 +139,13 @@ def test_fields_of_others_are_overwritten_in_a_workspace_of_kaito(setting: bool 
     assert made["metadata"]["annotations"].get("pulumi.com/patchForce") == annotation
 
 
+def test_workspaces_are_exported_by_the_names_of_the_objects(monkeypatch: pytest.MonkeyPatch) -> None:
+    exported: dict[str, Any] = {}
+    monkeypatch.setattr(pulumi, "export", exported.__setitem__)
+    run_stack("prod", layer="environment", workspaces={"b": WORKSPACE, "a": {**WORKSPACE, "name": "chat"}})
+    assert exported["workspaces"] == ["b", "chat"]
+
+
 def test_alerts_are_declared_if_monitoring_is_set() -> None:
     asked = {"labels": {"release": "prometheus"}, "cleanupFailures": 2}
     rule = manifest(run_stack("prod", layer="environment", monitoring=asked), "PrometheusRule")
