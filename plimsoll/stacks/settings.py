@@ -2,9 +2,11 @@
 
 import json
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any, Literal
 
 import pulumi
+import yaml
 from pulumi.runtime.config import CONFIG, is_config_secret
 from pydantic import Field, ValidationError, field_validator, model_validator
 
@@ -251,7 +253,13 @@ def settings_of(values: Mapping[str, Any]) -> Settings:
 
 
 def stack_file() -> str:
-    return f"stacks/Pulumi.{pulumi.get_stack()}.yaml"
+    """The stack's file, relative to the project's folder."""
+    try:
+        project = yaml.safe_load(Path(pulumi.get_root_directory() or ".", "Pulumi.yaml").read_text("utf-8"))
+    except (OSError, yaml.YAMLError):
+        project = None
+    folder = project.get("stackConfigDir") if isinstance(project, dict) else None
+    return str(Path(folder or "", f"Pulumi.{pulumi.get_stack()}.yaml"))
 
 
 def _parsed(name: str, text: str) -> Any:

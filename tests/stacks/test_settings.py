@@ -1,6 +1,7 @@
 """A stack's configuration is validated as a whole; errors name the stack's file and the field."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pulumi
@@ -72,8 +73,26 @@ def refusal(**values: Any) -> str:
 )
 def test_errors_name_the_file_and_the_field(values: dict[str, Any], words: str) -> None:
     text = refusal(**values)
-    assert text.startswith(f"stacks/Pulumi.{pulumi.get_stack()}.yaml: ")
+    assert text.startswith(f"Pulumi.{pulumi.get_stack()}.yaml: ")
     assert words in text
+
+
+@pytest.mark.parametrize(
+    ("project", "file"),
+    [
+        ("{name: a, stackConfigDir: deploy/stacks}", "deploy/stacks/Pulumi.{}.yaml"),
+        ("{name: a}", "Pulumi.{}.yaml"),
+        ("[", "Pulumi.{}.yaml"),
+        (None, "Pulumi.{}.yaml"),
+    ],
+)
+def test_errors_name_the_file_where_the_project_keeps_it(
+    project: str | None, file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if project is not None:
+        (tmp_path / "Pulumi.yaml").write_text(project)
+    monkeypatch.setattr(pulumi, "get_root_directory", lambda: str(tmp_path))
+    assert refusal(extra=1).startswith(f"{file.format(pulumi.get_stack())}: extra")
 
 
 def test_all_errors_are_reported_at_once() -> None:
@@ -95,7 +114,7 @@ def run_stack(stack: str, **config: Any) -> list[dict[str, Any]]:
 
 
 def test_the_program_ends_with_the_message_alone() -> None:
-    with pytest.raises(pulumi.RunError, match=r"stacks/Pulumi\.prod\.yaml: workspaces\.a\.x: unknown field") as caught:
+    with pytest.raises(pulumi.RunError, match=r"^Pulumi\.prod\.yaml: workspaces\.a\.x: unknown field") as caught:
         run_stack("prod", layer="environment", workspaces={"a": {**WORKSPACE, "x": 1}})
     assert caught.value.__cause__ is None
 
