@@ -6,7 +6,7 @@ import pulumi
 import pulumi_kubernetes as k8s
 
 from plimsoll.components.access import NAMESPACE
-from plimsoll.components.declaring import Component, child_of, metadata
+from plimsoll.components.declaring import Component, metadata
 from plimsoll.components.restricted import container_security, pod_security
 from plimsoll.components.specs import ShareBinderSpec
 from plimsoll.labels import HOSTNAME
@@ -27,19 +27,19 @@ def declare_binder(parent: Component, spec: ShareBinderSpec, *after: pulumi.Reso
         parent.named(BINDER),
         metadata=metadata(BINDER, NAMESPACE, _LABELS, skip_await=True),
         spec=_deployment_spec(spec),
-        opts=child_of(parent, *after),
+        opts=parent.child(*after),
     )
     k8s.policy.v1.PodDisruptionBudget(
         parent.named(BINDER),
         metadata=metadata(BINDER, NAMESPACE, _LABELS),
         spec={"maxUnavailable": 1, "selector": {"matchLabels": _LABELS}},
-        opts=child_of(parent),
+        opts=parent.child(),
     )
     k8s.networking.v1.NetworkPolicy(
         parent.named(BINDER),
         metadata=metadata(BINDER, NAMESPACE, _LABELS),
         spec={"podSelector": {"matchLabels": _LABELS}, "policyTypes": ["Ingress"]},
-        opts=child_of(parent),
+        opts=parent.child(),
     )
 
 

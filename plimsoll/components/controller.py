@@ -7,7 +7,7 @@ import pulumi
 import pulumi_kubernetes as k8s
 
 from plimsoll.components.access import CONTROLLER_NAME, NAMESPACE, SERVICE_ACCOUNT
-from plimsoll.components.declaring import Component, checked, child_of, known, metadata, name_of, namespace_of
+from plimsoll.components.declaring import Component, checked, known, metadata, name_of, namespace_of
 from plimsoll.components.gpu_discovery import TolerationArgs
 from plimsoll.components.restricted import container_security, pod_security
 from plimsoll.components.specs import ControllerSpec
@@ -91,20 +91,20 @@ class Controller(Component):
             self.named(CONTROLLER_NAME),
             metadata=metadata(CONTROLLER_NAME, NAMESPACE, LABELS, skip_await=True),
             spec=checked(ControllerSpec, "Controller", name, fields, deployment_spec),
-            opts=child_of(self),
+            opts=self.child(),
         )
         self.budget = k8s.policy.v1.PodDisruptionBudget(
             self.named(CONTROLLER_NAME),
             metadata=metadata(CONTROLLER_NAME, NAMESPACE, LABELS),
             spec={"maxUnavailable": 1, "selector": {"matchLabels": LABELS}},
-            opts=child_of(self),
+            opts=self.child(),
         )
         if self.given("network_policy", True):
             self.network_policy = k8s.networking.v1.NetworkPolicy(
                 self.named(CONTROLLER_NAME),
                 metadata=metadata(CONTROLLER_NAME, NAMESPACE, LABELS),
                 spec=checked(ControllerSpec, "Controller", name, fields, network_policy_spec),
-                opts=child_of(self),
+                opts=self.child(),
             )
         if self.given("ui") is not None:
             declare_ui(self, name, fields)

@@ -11,7 +11,6 @@ from plimsoll.components.declaring import (
     ObjectArgs,
     ObjectType,
     checked,
-    child_of,
     fields_of,
     metadata,
     name_of,
@@ -102,7 +101,7 @@ class DataCache(Component):
                 "selector": {SET_NAME: set_name, LEADER: "0"},
                 "ports": [{"name": "grpc", "port": CACHE_PORT, "target_port": "grpc"}],
             },
-            opts=child_of(self),
+            opts=self.child(),
         )
         self.address = pulumi.Output.format("{0}.{1}.svc:{2}", set_name, namespace, CACHE_PORT)
         self.pod_labels = set_name.apply(lambda known: {SET_NAME: known})

@@ -63,12 +63,14 @@ class Foundation(Component):
         super().__init__("Foundation", name, args, opts)
         given: Any = checked(FoundationSpec, "Foundation", name, fields_of(args), FoundationSpec.complete_manifest)
         namespace = k8s.core.v1.Namespace(
-            self.named(NAMESPACE), metadata=metadata(NAMESPACE, labels=given.get("labels")), opts=self.child(NAMESPACE)
+            self.named(NAMESPACE),
+            metadata=metadata(NAMESPACE, labels=given.get("labels")),
+            opts=self.child(former_name=NAMESPACE),
         )
         account = k8s.core.v1.ServiceAccount(
             self.named(SERVICE_ACCOUNT),
             metadata=metadata(SERVICE_ACCOUNT, NAMESPACE, annotations=given.get("serviceAccountAnnotations")),
-            opts=self.child(SERVICE_ACCOUNT, namespace),
+            opts=self.child(namespace, former_name=SERVICE_ACCOUNT),
         )
         made = [namespace, account, *self._access(namespace, account)]
         triggers = self._trigger_namespace(given["triggerNamespace"])
@@ -82,7 +84,7 @@ class Foundation(Component):
                 "layer": "foundation",
                 "explanation": "Cannot be deleted while an Environment exists: run `plimsoll destroy`.",
             },
-            self.child("plimsoll-foundation", *made, *kinds, *policies),
+            self.child(*made, *kinds, *policies, former_name="plimsoll-foundation"),
         )
         self.namespace = name_of(namespace)
         self.service_account = name_of(account)
@@ -105,7 +107,7 @@ class Foundation(Component):
                     self.named(name),
                     metadata=metadata(name, labels={**guarded("foundation"), SCHEMA: str(SCHEMA_VERSION)}),
                     spec=definition["spec"],
-                    opts=self.child(name, *made),
+                    opts=self.child(*made, former_name=name),
                 )
             )
         return made
@@ -123,7 +125,7 @@ class Foundation(Component):
                     labels={f"rbac.authorization.k8s.io/aggregate-to-{role_name}": "true"},
                 ),
                 rules=rules,
-                opts=self.child(f"plimsoll-{role_name}"),
+                opts=self.child(former_name=f"plimsoll-{role_name}"),
             )
             for role_name, rules in AGGREGATED.items()
         ]
@@ -133,7 +135,7 @@ class Foundation(Component):
         labels = {f"{GROUP}/component": "demand"}
         resource = name if isinstance(name, str) else TRIGGER_NAMESPACE
         return k8s.core.v1.Namespace(
-            self.named(resource), metadata=metadata(name, labels=labels), opts=self.child(resource)
+            self.named(resource), metadata=metadata(name, labels=labels), opts=self.child(former_name=resource)
         )
 
     def _demand(self, namespace: "k8s.core.v1.Namespace", account: pulumi.Resource) -> list[pulumi.Resource]:
@@ -158,7 +160,7 @@ class Foundation(Component):
             metadata(CONTROLLER_NAME, namespace),
             rules,
             (SERVICE_ACCOUNT, NAMESPACE),
-            partial(self.child, name),
+            partial(self.child, former_name=name),
             after=after,
             account_after=[account],
         )
@@ -172,12 +174,15 @@ class Foundation(Component):
 
     def _policy(self, name: str, admission: AdmissionPolicy, *after: pulumi.Resource) -> list[pulumi.Resource]:
         policy = k8s.admissionregistration.v1.ValidatingAdmissionPolicy(
-            self.named(name), metadata=metadata(name), spec=admission["policy"], opts=self.child(name, *after)
+            self.named(name),
+            metadata=metadata(name),
+            spec=admission["policy"],
+            opts=self.child(*after, former_name=name),
         )
         binding = k8s.admissionregistration.v1.ValidatingAdmissionPolicyBinding(
             self.named(name),
             metadata=metadata(name),
             spec={"policyName": name, **admission["binding"]},
-            opts=self.child(name, policy),
+            opts=self.child(policy, former_name=name),
         )
         return [policy, binding]

@@ -6,7 +6,7 @@ from typing import Any, Final, TypedDict
 import pulumi
 import pulumi_kubernetes as k8s
 
-from plimsoll.components.declaring import Component, child_of, fields_of, known, metadata, object_of, valid, with_later
+from plimsoll.components.declaring import Component, fields_of, known, metadata, object_of, valid, with_later
 from plimsoll.components.node_pool import TaintArgs
 from plimsoll.components.specs import ExistingGpuSoftware, GpuDiscoverySpec
 from plimsoll.model.api import DeclaredTaint
@@ -175,7 +175,7 @@ class GpuDiscovery(Component):
                 k8s.core.v1.Namespace(
                     self.named(spec.namespace),
                     metadata=metadata(spec.namespace, labels=labels),
-                    opts=self.child(spec.namespace),
+                    opts=self.child(former_name=spec.namespace),
                 )
             )
         return k8s.helm.v4.Chart(
@@ -188,5 +188,5 @@ class GpuDiscovery(Component):
             values=values,
             # The update does not wait for its pods: their nodes may not exist yet.
             skip_await=True,
-            opts=child_of(self, *namespaces),
+            opts=self.child(*namespaces),
         )

@@ -68,7 +68,7 @@ class Monitoring(Component):
         )
         known("Monitoring", name, args, "pod_monitor", "dashboard")
         self.pod_monitor = self._pod_monitor(name) if self.given("pod_monitor", True) else None
-        self.dashboard = self._dashboard(name) if self.given("dashboard", True) else None
+        self.dashboard = self._dashboard() if self.given("dashboard", True) else None
         self.rule_name = name_of(self.prometheus_rule)
         self.namespace = namespace_of(self.prometheus_rule, args.get("namespace"))
         self.register_outputs({"ruleName": self.rule_name, "namespace": self.namespace})
@@ -76,23 +76,23 @@ class Monitoring(Component):
     def _pod_monitor(self, name: str) -> "k8s.apiextensions.CustomResource":
         spec = checked(MonitoringSpec, "PodMonitor", name, self._args, pod_monitor_spec)
         return k8s.apiextensions.CustomResource(
-            f"{name}-pods",
+            self.named("pods"),
             api_version="monitoring.coreos.com/v1",
             kind="PodMonitor",
             metadata=metadata(
                 MONITORING_NAME, self.given("namespace", NAMESPACE), self.given("labels", {}), skip_await=True
             ),
             spec=spec,
-            opts=pulumi.ResourceOptions(parent=self),
+            opts=self.child(),
         )
 
-    def _dashboard(self, name: str) -> "k8s.core.v1.ConfigMap":
+    def _dashboard(self) -> "k8s.core.v1.ConfigMap":
         labels = self.given("dashboard_labels", MonitoringSpec().dashboard_labels)
         return k8s.core.v1.ConfigMap(
-            f"{name}-dashboard",
+            self.named("dashboard"),
             metadata=metadata(f"{MONITORING_NAME}-dashboard", self.given("namespace", NAMESPACE), labels),
             data={"plimsoll.json": dashboard_json()},
-            opts=pulumi.ResourceOptions(parent=self),
+            opts=self.child(),
         )
 
 

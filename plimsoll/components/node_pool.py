@@ -1,6 +1,6 @@
 """NodePool: the nodes that Karpenter may launch."""
 
-from typing import Any, TypedDict
+from typing import TypedDict
 
 import pulumi
 
@@ -96,12 +96,8 @@ class NodePool(Component):
 
     def __init__(self, name: str, args: NodePoolArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("NodePool", name, args, opts)
-        self.node_pool = self._object(ObjectType("karpenter.sh/v1", "NodePool"), NodePoolSpec, _spec)
+        self.node_pool = self._object(ObjectType("karpenter.sh/v1", "NodePool"), NodePoolSpec, NodePoolSpec.manifest)
         self.node_pool_name = name_of(self.node_pool, args.get("name"))
         self.uid = uid_of(self.node_pool)
         self.node_labels = self.node_pool_name.apply(lambda known: {NODEPOOL: known})
         self.register_outputs({"nodePoolName": self.node_pool_name, "uid": self.uid, "nodeLabels": self.node_labels})
-
-
-def _spec(spec: NodePoolSpec) -> dict[str, Any]:
-    return spec.manifest()

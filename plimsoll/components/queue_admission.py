@@ -56,13 +56,16 @@ class QueueAdmission(Component):
             return checked(QueueAdmissionSpec, "QueueAdmission", name, fields_of(args), of_spec)
 
         self.policy = k8s.admissionregistration.v1.ValidatingAdmissionPolicy(
-            self.named(NAME), metadata=metadata(NAME), spec=part(lambda made: made["policy"]), opts=self.child(NAME)
+            self.named(NAME),
+            metadata=metadata(NAME),
+            spec=part(lambda made: made["policy"]),
+            opts=self.child(former_name=NAME),
         )
         self.binding = k8s.admissionregistration.v1.ValidatingAdmissionPolicyBinding(
             self.named(NAME),
             metadata=metadata(NAME),
             spec=part(lambda made: {"policyName": NAME, **made["binding"]}),
-            opts=self.child(NAME, self.policy),
+            opts=self.child(self.policy, former_name=NAME),
         )
         self.policy_name = name_of(self.policy)
         self.register_outputs({"policyName": self.policy_name})

@@ -73,12 +73,16 @@ class ShareBinder(Component):
         known("ShareBinder", name, args, *ShareBinderArgs.__annotations__)
         spec = valid(ShareBinderSpec, "ShareBinder", name, fields_of(args))
         namespace, account = spec.namespace, spec.service_account
-        home = k8s.core.v1.Namespace(self.named(namespace), metadata=metadata(namespace), opts=self.child(namespace))
+        home = k8s.core.v1.Namespace(
+            self.named(namespace), metadata=metadata(namespace), opts=self.child(former_name=namespace)
+        )
         holder, own = f"{namespace}/{account}", f"{SYSTEM}/{BINDER}"
         k8s.core.v1.ServiceAccount(
-            self.named(holder), metadata=metadata(account, namespace), opts=self.child(holder, home)
+            self.named(holder), metadata=metadata(account, namespace), opts=self.child(home, former_name=holder)
         )
-        binder = k8s.core.v1.ServiceAccount(self.named(own), metadata=metadata(BINDER, SYSTEM), opts=self.child(own))
+        binder = k8s.core.v1.ServiceAccount(
+            self.named(own), metadata=metadata(BINDER, SYSTEM), opts=self.child(former_name=own)
+        )
         bound = self._grant(BINDER, None, BINDING, (BINDER, SYSTEM))
         self._grant(BINDER, namespace, RESERVING, (BINDER, SYSTEM), home)
         self._grant(BINDER, SYSTEM, LEADING, (BINDER, SYSTEM))
@@ -97,5 +101,5 @@ class ShareBinder(Component):
     ) -> pulumi.Resource:
         """The binding."""
         within = name if namespace is None else f"{namespace}/{name}"
-        options = partial(self.child, within)
+        options = partial(self.child, former_name=within)
         return grant(self.named(within), metadata(name, namespace), rules, account, options, after=after)[1]

@@ -1,14 +1,13 @@
 """`plimsoll ui` in the cluster: a Deployment with an account that only reads, and a Service for a proxy."""
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Any, Final, TypedDict
 
 import pulumi
 import pulumi_kubernetes as k8s
 
 from plimsoll.components.access import NAMESPACE, UI, UI_IN_ITS_NAMESPACE
-from plimsoll.components.declaring import Component, child_of, metadata, object_of, valid
+from plimsoll.components.declaring import Component, metadata, object_of, valid
 from plimsoll.components.granting import grant
 from plimsoll.components.restricted import container_security, pod_security
 from plimsoll.components.specs import ControllerSpec, UiSpec
@@ -62,7 +61,7 @@ def declare_ui(parent: Component, name: str, fields: Mapping[str, Any]) -> None:
         metadata=metadata(
             UI_NAME, NAMESPACE, _LABELS, annotations=of(lambda _, ui: {**ui.service_account_annotations})
         ),
-        opts=child_of(parent),
+        opts=parent.child(),
     )
     bindings = [
         each
@@ -72,7 +71,7 @@ def declare_ui(parent: Component, name: str, fields: Mapping[str, Any]) -> None:
             metadata(UI_NAME, namespace, _LABELS),
             rules,
             (UI_NAME, NAMESPACE),
-            partial(child_of, parent),
+            parent.child,
             account_after=[account],
         )[1:]
     ]
@@ -80,21 +79,21 @@ def declare_ui(parent: Component, name: str, fields: Mapping[str, Any]) -> None:
         parent.named(UI_NAME),
         metadata=metadata(UI_NAME, NAMESPACE, _LABELS, skip_await=True),
         spec=of(_deployment_spec),
-        opts=child_of(parent, *bindings),
+        opts=parent.child(*bindings),
     )
     # The update does not wait for it: it has no endpoints until its pods run.
     k8s.core.v1.Service(
         parent.named(UI_NAME),
         metadata=metadata(UI_NAME, NAMESPACE, _LABELS, skip_await=True),
         spec={"selector": _LABELS, "ports": [{"name": "http", "port": _SERVICE_PORT, "targetPort": "http"}]},
-        opts=child_of(parent),
+        opts=parent.child(),
     )
     if parent.given("network_policy", True):
         k8s.networking.v1.NetworkPolicy(
             parent.named(UI_NAME),
             metadata=metadata(UI_NAME, NAMESPACE, _LABELS),
             spec=of(_network_policy_spec),
-            opts=child_of(parent),
+            opts=parent.child(),
         )
 
 

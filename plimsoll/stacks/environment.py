@@ -22,7 +22,7 @@ from plimsoll.stacks import objects
 from plimsoll.stacks.gpu_software import find_gpu_software
 from plimsoll.stacks.mutation_effect import await_effect
 from plimsoll.stacks.node_overlays import declare_overlays, node_overlays
-from plimsoll.stacks.objects import after, arguments, options
+from plimsoll.stacks.objects import arguments, options
 from plimsoll.stacks.settings import Settings
 from plimsoll.stacks.shared_devices import with_shared_devices
 from plimsoll.stacks.training import declare_admission, declare_runtimes
@@ -54,7 +54,8 @@ def declare(settings: Settings, values: Mapping[str, Any]) -> None:
         pools = {pool.name or key: pool for key, pool in settings.node_pools.items()}
         made += declare_overlays(node_overlays(discovery, pools), declared.node_pools.values())
     if settings.capacity_gate is not None:
-        gate = CapacityGate("capacity-gate", values["capacityGate"], after(*declared.namespaces.values()))
+        needed = pulumi.ResourceOptions(depends_on=[*declared.namespaces.values()])
+        gate = CapacityGate("capacity-gate", values["capacityGate"], needed)
         await_effect(gate.mutations)
         made.append(gate)
     for key, workspace in settings.workspaces.items():

@@ -88,10 +88,6 @@ def options(
     )
 
 
-def after(*resources: pulumi.Resource | None) -> pulumi.ResourceOptions:
-    return pulumi.ResourceOptions(depends_on=[each for each in resources if each is not None])
-
-
 def _kaito(
     key: str, workspace: KaitoWorkspaceSettings, fields: Mapping[str, Any], namespace: pulumi.Resource | None
 ) -> pulumi.Resource:

@@ -37,10 +37,10 @@ class Mutation(NamedTuple):
 def declare_mutation(name: str, made: MutationPolicy, parent: Component) -> Mutation:
     """Declares the policy, and then its binding."""
     policy = k8s.admissionregistration.v1.MutatingAdmissionPolicy(
-        parent.named(name), metadata=metadata(name), spec=made.policy, opts=parent.child(name)
+        parent.named(name), metadata=metadata(name), spec=made.policy, opts=parent.child(former_name=name)
     )
     binding = k8s.admissionregistration.v1.MutatingAdmissionPolicyBinding(
-        parent.named(name), metadata=metadata(name), spec=made.binding, opts=parent.child(name, policy)
+        parent.named(name), metadata=metadata(name), spec=made.binding, opts=parent.child(policy, former_name=name)
     )
     return Mutation(made, binding)
 

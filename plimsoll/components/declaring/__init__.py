@@ -13,7 +13,6 @@ from plimsoll.components.declaring.component import (
 from plimsoll.components.declaring.declaration import (
     InvalidArgumentError,
     checked,
-    child_of,
     fields_of,
     known,
     metadata,
@@ -29,7 +28,6 @@ __all__ = [
     "ObjectArgs",
     "ObjectType",
     "checked",
-    "child_of",
     "fields_of",
     "is_later",
     "known",

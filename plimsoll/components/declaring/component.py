@@ -67,10 +67,12 @@ class Component(pulumi.ComponentResource):
         same objects in two clusters."""
         return f"{self._name_given}-{name}"
 
-    def child(self, name: str, *depends_on: pulumi.Resource) -> pulumi.ResourceOptions:
-        """Options of the child `named(name)`, with `name` as an alias, which was its resource name in release 0.1."""
+    def child(self, *depends_on: pulumi.Resource, former_name: str | None = None) -> pulumi.ResourceOptions:
+        """Options of a child; `former_name` was its resource name in release 0.1."""
         return pulumi.ResourceOptions(
-            parent=self, depends_on=list(depends_on) or None, aliases=[pulumi.Alias(name=name)]
+            parent=self,
+            depends_on=list(depends_on) or None,
+            aliases=[pulumi.Alias(name=former_name)] if former_name is not None else None,
         )
 
     def _object(

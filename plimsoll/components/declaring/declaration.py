@@ -92,10 +92,6 @@ def metadata(
     return made
 
 
-def child_of(parent: pulumi.Resource, *depends_on: pulumi.Resource) -> pulumi.ResourceOptions:
-    return pulumi.ResourceOptions(parent=parent, depends_on=list(depends_on) or None)
-
-
 def _with(given: Any, ours: dict[str, pulumi.Input[str]]) -> pulumi.Input[dict[str, pulumi.Input[str]]]:
     if is_later(given):
         return pulumi.Output.from_input(given).apply(lambda known: {**(known or {}), **ours})
