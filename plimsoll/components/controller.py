@@ -56,8 +56,6 @@ class ControllerArgs(TypedDict, total=False):
     lease_retry_period: pulumi.Input[float]
     env: pulumi.Input[dict[str, pulumi.Input[str]]]
     pod_labels: pulumi.Input[dict[str, pulumi.Input[str]]]
-    service_account_annotations: pulumi.Input[dict[str, pulumi.Input[str]]]
-    """Passed to the Foundation, which creates the account."""
     resources: pulumi.Input[ControllerResourcesArgs]
     priority_class_name: pulumi.Input[str]
     node_selector: pulumi.Input[dict[str, pulumi.Input[str]]]

@@ -1,13 +1,15 @@
 """The foundation stack: CRDs, the controller's service account, deletion protection, and the controller."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final, cast
 
 import pulumi
-from pydantic.alias_generators import to_snake
 
-from plimsoll.components import RESTRICTED, Controller, Foundation, FoundationArgs, Guard
+from plimsoll.components import RESTRICTED, Controller, ControllerArgs, Foundation, FoundationArgs, Guard
 from plimsoll.stacks.settings import Settings
+
+_OF_FOUNDATION: Final = ("serviceAccountAnnotations", "service_account_annotations")
+"""Spellings of the one setting of a controller that is an argument of the Foundation, which creates the account."""
 
 
 def declare(settings: Settings, values: Mapping[str, Any]) -> None:
@@ -15,13 +17,18 @@ def declare(settings: Settings, values: Mapping[str, Any]) -> None:
     args: FoundationArgs = {"trigger_namespace": settings.trigger_namespace}
     if settings.controller is not None:
         args["labels"] = {**RESTRICTED}
-        given = {to_snake(key): value for key, value in values["controller"].items()}
-        if given.get("service_account_annotations"):
-            args["service_account_annotations"] = given["service_account_annotations"]
+        controller = dict(values["controller"])
+        annotations = [controller.pop(name) for name in _OF_FOUNDATION if name in controller]
+        if any(annotations):
+            args["service_account_annotations"] = annotations[0]
     foundation = Foundation("plimsoll", args)
     made: list[pulumi.Resource] = [foundation]
     if settings.controller is not None:
-        made.append(Controller("controller", values["controller"], pulumi.ResourceOptions(depends_on=[foundation])))
+        made.append(
+            Controller(
+                "controller", cast("ControllerArgs", controller), pulumi.ResourceOptions(depends_on=[foundation])
+            )
+        )
     # The Foundation's own guard does not depend on the controller, which a destroy would delete before it is refused.
     # Declared in any case, so that a controller can be removed while an Environment exists.
     Guard(

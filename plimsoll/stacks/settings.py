@@ -91,6 +91,12 @@ class TrainingRuntimeSettings(ClusterTrainingRuntimeSettings):
     namespace: str = "default"
 
 
+class ControllerSettings(ControllerSpec):
+    service_account_annotations: dict[str, str] = Field(default_factory=dict)
+    """Annotations of the service account for a cloud identity, such as `eks.amazonaws.com/role-arn`. The Foundation
+    creates the account."""
+
+
 class Settings(Declared):
     """The configuration of a stack under its project's name."""
 
@@ -98,7 +104,7 @@ class Settings(Declared):
     """`objects`: only NodePools, queues, namespaces and KAITO's Workspaces, without an Environment."""
     trigger_namespace: TriggerNamespace = TRIGGER_NAMESPACE
     """For a foundation: `spec.demand.namespace` of the Environment; the foundation creates the namespace."""
-    controller: ControllerSpec | None = None
+    controller: ControllerSettings | None = None
     """For a foundation. Absent or empty: no controller is deployed."""
     environment: EnvironmentSettings = EnvironmentSettings()
     namespaces: tuple[str, ...] = ()

@@ -80,6 +80,7 @@ REFUSED: Final = (
     _controller("set passphrase or", secrets_provider="awskms://alias/plimsoll?region=eu-central-1"),
     _controller("lease_duration", lease_duration=float("inf")),
     _controller("env", env={"PULUMI_BACKEND_URL": "s3://others"}),
+    _controller("service_account_annotations", service_account_annotations={"role": "of the Foundation"}),
     _controller("network_policy", network_policy="false"),
     _controller("egress_ports", egress_ports=[]),
     _controller("egress_ports[0]", egress_ports=[70_000]),

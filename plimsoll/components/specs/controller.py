@@ -111,8 +111,6 @@ class ControllerSpec(Declared):
     """Further environment variables, such as AWS_REGION; not those that other fields set."""
     pod_labels: dict[str, str] = Field(default_factory=dict)
     """Labels of the pods, such as `azure.workload.identity/use: "true"`."""
-    service_account_annotations: dict[str, str] = Field(default_factory=dict)
-    """Annotations of the service account for a cloud identity, such as `eks.amazonaws.com/role-arn`."""
     resources: ControllerResources = ControllerResources()
     priority_class_name: str = ""
     node_selector: dict[str, str] = Field(default_factory=dict)
