@@ -1,7 +1,7 @@
 """What a new node of a NodePool would offer."""
 
 from plimsoll.cluster.pools.label_conditions import all_met, largest_sets, narrowed
-from plimsoll.cluster.pools.launching import free_on_claims, unready_claims
+from plimsoll.cluster.pools.launching import free_on_claims, starting_nodes, unready_claims
 from plimsoll.cluster.pools.limits import Excess, PoolLimits, Room
 from plimsoll.cluster.pools.node_pools import PoolShapes
 from plimsoll.cluster.pools.overhead import Allocatable, DaemonOverhead, allocatable, allocatable_cpu_milli
@@ -22,5 +22,6 @@ __all__ = [
     "free_on_claims",
     "largest_sets",
     "narrowed",
+    "starting_nodes",
     "unready_claims",
 ]

@@ -1,7 +1,7 @@
-"""NodeClaims of an autoscaler whose nodes are not Ready yet, and their free resources."""
+"""Nodes of an autoscaler that pods cannot use yet, their NodeClaims, and the free resources of these."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from plimsoll.cluster.pools.shape import PoolShape
 from plimsoll.labels import INSTANCE_TYPE, NODEPOOL, WORKSPACE
@@ -12,11 +12,37 @@ from plimsoll.packing import GPU_MILLI
 from plimsoll.packing.nodes import FreeNode, less
 from plimsoll.quantity import parse_cpu_milli, parse_devices, parse_memory_mib
 
+UNREGISTERED: Final = "karpenter.sh/unregistered"
+"""Taint of a node that Karpenter has not registered yet."""
+_STARTUP_TAINT: Final = "startup-taint.cluster-autoscaler.kubernetes.io/"
+"""Prefix of the taints that Cluster Autoscaler takes for startup taints."""
+
+
+def starting_nodes(snapshot: Snapshot) -> frozenset[str]:
+    """Names of nodes that carry a startup taint, or that are not registered. Such a node stands for its NodeClaim,
+    whatever it has allocatable: pods need not tolerate a startup taint, and wait until it is removed.
+
+    As in Karpenter, no taint of an initialized node is a startup taint.
+    """
+    claims = {each.node_name: each.startup_taints for each in snapshot.node_claims if not each.initialized}
+    return frozenset(
+        node.name
+        for node in snapshot.nodes
+        for taint in node.taints
+        if taint.key == UNREGISTERED
+        or taint.key.startswith(_STARTUP_TAINT)
+        or (taint.key, taint.effect) in claims.get(node.name, ())
+    )
+
 
 def unready_claims(snapshot: Snapshot, resource: str) -> list[NodeClaim]:
-    """These NodeClaims, oldest first. A node can be Ready before its devices are allocatable."""
+    """NodeClaims whose nodes pods cannot use yet, oldest first. A node can be Ready before its devices are
+    allocatable."""
     claims = [each for each in snapshot.node_claims if WORKSPACE not in each.labels and not each.deleting]
-    ready = {node.name for node in snapshot.nodes if node.ready and _has_devices(node, resource)} if claims else set()
+    if not claims:
+        return []
+    ready = {node.name for node in snapshot.nodes if node.ready and _has_devices(node, resource)}
+    ready -= starting_nodes(snapshot)
     left = (each for each in claims if each.node_name not in ready)
     return sorted(left, key=lambda each: (each.creation_timestamp, each.name))
 

@@ -38,10 +38,22 @@ class NodeClaim(ObservedObject):
         return self.passed("Ready") and not self.deleting
 
     @property
+    def initialized(self) -> bool:
+        """Whether Karpenter has seen the node Ready, with its resources and without startup taints."""
+        return self.passed("Initialized")
+
+    @property
+    def startup_taints(self) -> frozenset[tuple[str, str]]:
+        """(key, effect) of the taints that another component removes before pods run on the node."""
+        given = self.spec.get("startupTaints")
+        taints = [each for each in given if isinstance(each, dict)] if isinstance(given, list) else []
+        return frozenset((str(each.get("key")), str(each.get("effect"))) for each in taints)
+
+    @property
     def interrupted(self) -> bool:
         """Whether it is a spot instance in service that is being deleted: Karpenter deletes it when the provider
         announces the interruption, and says the reason in an event only."""
-        return self.deleting and self.passed("Initialized") and self.labels.get(CAPACITY_TYPE) == "spot"
+        return self.deleting and self.initialized and self.labels.get(CAPACITY_TYPE) == "spot"
 
     @property
     def owner(self) -> tuple[str, str, str]:

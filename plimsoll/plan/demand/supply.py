@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from plimsoll.cluster.ledger import GpuAccount, GpuLedger, free_node
 from plimsoll.cluster.nodes import gpu_devices
-from plimsoll.cluster.pools import PoolShape, free_on_claims
+from plimsoll.cluster.pools import PoolShape, free_on_claims, starting_nodes
 from plimsoll.labels import NODEPOOL, WORKSPACE
 from plimsoll.model import Snapshot
 from plimsoll.model.api import NOT_SHARED, DeviceSharing, EnvironmentSpec
@@ -55,14 +55,17 @@ class Supply:
             found = _of_node(ledger.account(name), snapshot.environment.spec)
             if found is not None:
                 self._nodes[name] = found
+        starting = starting_nodes(snapshot)
+        usable = {name: host for name, host in self._nodes.items() if name not in starting} if starting else self._nodes
         claims = [claim for claim in snapshot.node_claims if claim.name not in failed_claims]
         if not claims:
-            return self._nodes
-        nodes, spec = {node.name: node for node in snapshot.nodes}, snapshot.environment.spec
+            return usable
+        nodes = {node.name: node for node in snapshot.nodes if node.name not in starting}
+        spec = snapshot.environment.spec
         in_flight = [claim for claim in claims if not _devices(nodes.get(claim.node_name), spec.gpu_resource)]
         spares = free_on_claims(in_flight, shapes, spec.gpu_resource)
         in_flight_free = {free.name: FreeHost(free, of, of.gpu_memory_mib or None, GPU_MILLI) for free, of in spares}
-        return in_flight_free | self._nodes
+        return in_flight_free | usable
 
 
 def _of_node(account: GpuAccount | None, spec: EnvironmentSpec) -> FreeHost | None:

@@ -11,6 +11,7 @@ import orjson
 
 from plimsoll.cluster.nodes import gpu_devices
 from plimsoll.cluster.pods import nodes_in_use
+from plimsoll.cluster.pools import starting_nodes
 from plimsoll.labels import DEMAND, GROUP, NODEPOOL, REQUEST
 from plimsoll.model import SignalReason, Snapshot
 from plimsoll.model.cluster import Node, Pod
@@ -22,8 +23,6 @@ from plimsoll.plan.requests.node_request import ATTEMPT, DEMANDS, GIVEN_UP, LOST
 
 READY_MESSAGE: Final = "the GPUs are allocatable on node "
 """Prefix of the condition message of a trigger pod whose node is ready; the node's name follows."""
-UNREGISTERED: Final = "karpenter.sh/unregistered"
-"""Taint of a node that Karpenter has not registered yet."""
 _REGISTERED_BEFORE: Final = f"{GROUP}/came"
 """REGISTERED, as the previous version wrote it."""
 _NODE = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
@@ -155,10 +154,12 @@ def registered_since(requests: Sequence[CapacityRequest], snapshot: Snapshot) ->
     """Nodes that registered for outstanding requests, by request name.
 
     A node is assigned to the newest request that it fits: same NodePool and instance types, created after the request,
-    registered, GPUs allocatable, and not assigned to another request. Newest, because an older request may be served by
-    an earlier node that is still booting, which could not serve the newer request. Where a node has a NodeClaim, its
-    creation time is that of the NodeClaim. A node whose GPUs are in use is assigned to no request: the request that it
-    was created for is over. A node with shared devices is labelled with its request.
+    usable by pods, GPUs allocatable, and not assigned to another request. Newest, because an older request may be
+    served by an earlier node that is still booting, which could not serve the newer request. Where a node has a
+    NodeClaim, its creation time is that of the NodeClaim. A node whose GPUs are in use is assigned to no request: the
+    request that it was created for is over. A node with shared devices is labelled with its request.
+
+    A node is assigned as soon as it is supply: otherwise other demand would be planned onto it.
     """
     waiting = [each for each in requests if each.outstanding]
     if not waiting:
@@ -167,8 +168,9 @@ def registered_since(requests: Sequence[CapacityRequest], snapshot: Snapshot) ->
     ordered = {claim.node_name: claim.creation_timestamp for claim in snapshot.node_claims if claim.node_name}
     born = {node.name: ordered.get(node.name, node.creation_timestamp) for node in snapshot.nodes}
     first = min(each.obj.creation_timestamp for each in waiting)
-    registered_nodes = (node for node in snapshot.nodes if born[node.name] >= first and _is_registered(node))
-    new = {node.name: node for node in registered_nodes}
+    starting = starting_nodes(snapshot)
+    usable = (node for node in snapshot.nodes if node.ready is not False and not node.deleting)
+    new = {node.name: node for node in usable if born[node.name] >= first and node.name not in starting}
     if not new:
         return {}
     found = _named(waiting, new.values())
@@ -202,13 +204,6 @@ def _named(waiting: Iterable[CapacityRequest], nodes: Iterable[Node]) -> dict[st
         if request is not None and gpu_devices(node, request.node_request.resource):
             found.setdefault(request.name, []).append(node.name)
     return found
-
-
-def _is_registered(node: Node) -> bool:
-    """Whether the node is ready and registered. It is assigned at once: otherwise other demand would be planned onto
-    it."""
-    unregistered = any(taint.key == UNREGISTERED for taint in node.taints)
-    return node.ready is not False and not node.deleting and not unregistered
 
 
 def _by_kind(waiting: Iterable[CapacityRequest]) -> Mapping[tuple[str, str], Sequence[CapacityRequest]]:
