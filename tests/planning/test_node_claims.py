@@ -371,6 +371,18 @@ def test_claims_request_gpus_and_the_disk_of_a_preset() -> None:
     assert manifest["spec"]["nodeClassRef"]["kind"] == "EC2NodeClass"
 
 
+def test_the_node_class_is_never_that_of_a_pool_that_does_not_allow_the_type() -> None:
+    group, category = "karpenter.k8s.aws", "karpenter.k8s.aws/instance-category"
+    pools = [
+        a_node_pool(
+            name, group=group, node_class=name, requirements=[{"key": category, "operator": "In", "values": of}]
+        )
+        for name, of in (("cpu", ["c", "m", "r"]), ("gpu", ["p"]))
+    ]
+    [claim] = created(planned(wanting(1, instance_type="p4d.24xlarge"), *pools))
+    assert claim["spec"]["nodeClassRef"]["name"] == "gpu"
+
+
 def test_the_node_class_is_the_environments_then_that_of_the_pool_that_names_the_type() -> None:
     pools = [
         a_node_pool("any", weight=9, node_class="any"),

@@ -108,6 +108,32 @@ def test_node_pools_of_provisioned_nodes(pools: list[Any], allowed: list[str], r
     assert reasons(a_workspace(instance_type=NC24), *pools, nap=True, **only(nodePools=allowed)) == [reason]
 
 
+AWS = "karpenter.k8s.aws"
+CPU_ONLY = [{"key": f"{AWS}/instance-category", "operator": "In", "values": ["c", "m", "r"]}]
+
+
+def with_cpu_pool(*, instance_type: str = "p4d.24xlarge", **pool: Any) -> list[Any]:
+    cpu = a_node_pool("default", group=AWS, requirements=CPU_ONLY, **pool)
+    gpu = [{"key": f"{AWS}/instance-category", "operator": "In", "values": ["p"]}]
+    return [a_workspace(instance_type=instance_type), cpu, a_node_pool("gpu", group=AWS, requirements=gpu)]
+
+
+@pytest.mark.parametrize(("allowed", "reason"), [("default", Reason.NOT_ALLOWED), ("gpu", Reason.ACCEPTED)])
+def test_a_node_pool_without_types_allows_those_with_the_labels_that_it_requires(allowed: str, reason: Reason) -> None:
+    [verdict] = validate(a_snapshot(*with_cpu_pool(), environment=an_environment(True, **only(nodePools=[allowed]))))
+    assert verdict.reason is reason
+    assert reason is Reason.ACCEPTED or "NodePool gpu does" in verdict.message
+
+
+def test_limits_of_a_node_pool_that_does_not_allow_the_type_do_not_count() -> None:
+    assert reasons(*with_cpu_pool(limits={"nodes": 5}, used={"nodes": 5}), nap=True) == [Reason.ACCEPTED]
+
+
+def test_a_node_pool_without_types_allows_none_of_another_cloud() -> None:
+    pool = a_node_pool("mine", group=AWS)
+    assert reasons(a_workspace(instance_type=NC24), pool, nap=True, **only(nodePools=["mine"])) == [Reason.NOT_ALLOWED]
+
+
 def test_gpus_of_a_namespace_go_to_the_oldest() -> None:
     young = a_workspace("a", created="2026-01-02T00:00:00Z", gpu_memory_gib=1)
     old = a_workspace("b", created="2026-01-01T00:00:00Z", gpu_memory_gib=1)

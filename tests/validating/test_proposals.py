@@ -23,6 +23,13 @@ def refused(workspace: Workspace, *objects: Any, **environment: Any) -> str:
     return verdict.message
 
 
+CPU_ONLY = a_node_pool(
+    "cpu",
+    group="karpenter.k8s.aws",
+    requirements=[{"key": "karpenter.k8s.aws/instance-category", "operator": "In", "values": ["c", "m", "r"]}],
+)
+
+
 def proposed(workspace: Workspace, *objects: Any, **environment: Any) -> str:
     message = refused(workspace, *objects, **environment)
     assert ", for example " in message, message
@@ -71,6 +78,12 @@ def test_prices_decide_and_count_for_all_nodes_of_a_replica(prices: dict[str, fl
         pytest.param([a_node(provider_id="aws:///eu/i-1")], {}, "g5.12xlarge", id="the cloud of the nodes"),
         pytest.param(
             [a_node(instance_type="metal-8", count=8), a_node_pool("any")], {}, "metal-8", id="a type of live nodes"
+        ),
+        pytest.param(
+            [CPU_ONLY, a_node_pool("a", ["p5.48xlarge"], group="karpenter.k8s.aws")],
+            {},
+            "p5.48xlarge",
+            id="a NodePool without GPU types proposes nothing",
         ),
         pytest.param([], {"limits": {"gpus": 1}, "catalog": {"prices": {NC48: 0.1}}}, NC24, id="within limits"),
     ],

@@ -259,13 +259,16 @@ def test_azures_own_name_and_kaitos_spelling_are_one_type() -> None:
         assert creation.manifest["spec"]["requirements"][0]["values"] == ["Standard_ND96asr_v4"]
 
 
-def test_unknown_names_of_azure_are_accepted_where_a_node_pool_allows_every_type() -> None:
+def test_unknown_names_of_azure_are_accepted_where_a_node_pool_allows_them() -> None:
     workspace = a_workspace(instance_type="Standard_ND128isr_GB300_v6", preset="phi-4")
     pool = a_node_pool("any", group="karpenter.azure.com")
     [verdict] = validate(a_snapshot(workspace, pool, nap=True))
     assert verdict.accepted and any("are not known" in warning for warning in verdict.warnings), verdict.message
-    [alone] = validate(a_snapshot(workspace, nap=True))
-    assert alone.reason is Reason.UNSUPPORTED_INSTANCE_TYPE
+    family = {"key": "karpenter.azure.com/sku-family", "operator": "In", "values": ["D"]}
+    other = a_node_pool("any", group="karpenter.azure.com", requirements=[family])
+    for pools in ((), (other,)):
+        [verdict] = validate(a_snapshot(workspace, *pools, nap=True))
+        assert verdict.reason is Reason.UNSUPPORTED_INSTANCE_TYPE
 
 
 def test_a_server_on_unknown_gpus_requests_its_estimated_gpus() -> None:

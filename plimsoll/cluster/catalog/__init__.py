@@ -1,8 +1,9 @@
 """Instance types: the built-in table, those that an Environment offers, and their labels."""
 
 from plimsoll.cluster.catalog.catalog import Candidate, Catalog, UnknownInstanceTypeError
-from plimsoll.cluster.catalog.offered import CLOUDS, OfferedType, OfferedTypes, claim_gpus, most_gpus, unlisted_azure
-from plimsoll.cluster.catalog.provider_labels import type_labels
+from plimsoll.cluster.catalog.offered import OfferedType, OfferedTypes, claim_gpus, most_gpus, unlisted_azure
+from plimsoll.cluster.catalog.pool_types import label_requirements
+from plimsoll.cluster.catalog.provider_labels import CLOUDS, type_labels
 from plimsoll.cluster.catalog.reported_memory import reported_memory_mib
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
     "OfferedTypes",
     "UnknownInstanceTypeError",
     "claim_gpus",
+    "label_requirements",
     "most_gpus",
     "reported_memory_mib",
     "type_labels",

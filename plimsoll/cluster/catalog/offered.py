@@ -6,6 +6,8 @@ from functools import cached_property
 from typing import Final, NamedTuple
 
 from plimsoll.cluster.catalog.catalog import Catalog, Difference
+from plimsoll.cluster.catalog.pool_types import allows_type, label_requirements
+from plimsoll.cluster.catalog.provider_labels import CLOUDS
 from plimsoll.cluster.nodes import SHARED_PRODUCT, GpuLabels, NodeIndex, parse_gpu_labels
 from plimsoll.labels import INSTANCE_TYPE, WORKSPACE
 from plimsoll.model import Snapshot
@@ -20,9 +22,6 @@ NODE_CLASSES: Final = {
     "aws": NodeClassRef(group="karpenter.k8s.aws", kind="EC2NodeClass"),
 }
 """Node class by cloud, named as in KAITO; the object is called `default`."""
-
-CLOUDS: Final = {"kaito.sh": "azure", "karpenter.azure.com": "azure", "karpenter.k8s.aws": "aws"}
-"""Cloud by the API group of its node classes."""
 
 _AZURE_NAME: Final = re.compile(r"Standard_[ND]\w+", re.IGNORECASE)
 NODES: Final = "the live nodes"
@@ -43,7 +42,7 @@ class OfferedType(NamedTuple):
     claimable: int | None
     """Devices that a NodeClaim may request: whole GPUs, because Karpenter does not know how they will be shared."""
     pools: tuple[NodePool, ...]
-    """NodePools that name the type, highest weight first."""
+    """NodePools that allow the type: those that name it, then those that name none; highest weight first."""
     source: str = ""
     """Source of the GPU figures; empty where there are none."""
     warnings: tuple[str, ...] = ()
@@ -74,6 +73,7 @@ class OfferedTypes:
             (pool for pool in snapshot.node_pools if WORKSPACE not in pool.labels),
             key=lambda pool: (-pool.weight, pool.name),
         )
+        self._requirements = {pool.name: label_requirements(pool) for pool in self._pools}
         self._found: dict[str, OfferedType | None] = {}
         self._by_pool: dict[str, list[NodePool]] = {}
         self._on_nodes: dict[str, list[str]] = {}
@@ -119,25 +119,31 @@ class OfferedTypes:
         written = listed.name if listed is not None else in_pools or folded
         merged, differences = self._merged(folded)
         labels = self._index.usual_gpus(tuple(on_nodes))
+        cloud = listed.cloud if listed is not None else ""
         return OfferedType(
             name=name,
             written=tuple(dict.fromkeys((written, folded))),
-            cloud=listed.cloud if listed is not None else "",
+            cloud=cloud,
             gpus=merged.node_gpus if merged is not None else None,
             devices=labels.devices if labels is not None else merged.gpus if merged is not None else None,
             claimable=listed.gpus if listed is not None else merged.gpus if merged is not None else None,
-            pools=tuple(self._by_pool.get(folded, ())),
+            pools=self._allowing(name, cloud, listed),
             source=merged.source if merged is not None else "",
             warnings=tuple(map(str, differences)),
         )
 
     def _unlisted(self, name: str) -> OfferedType | None:
-        """A type of Azure of which only the name is known, where a NodePool there allows every type."""
-        pools = (pool for pool in self._pools if not pool.instance_types)
-        if not unlisted_azure(name) or all(CLOUDS.get(pool.node_class_group) != "azure" for pool in pools):
+        """A type of Azure of which only the name is known, where a NodePool there allows it."""
+        pools = self._allowing(name, "azure", None) if unlisted_azure(name) else ()
+        if not any(CLOUDS.get(pool.node_class_group) == "azure" for pool in pools):
             return None
         written = (name, name.casefold())
-        return OfferedType(name, written, "azure", gpus=None, devices=None, claimable=None, pools=())
+        return OfferedType(name, written, "azure", gpus=None, devices=None, claimable=None, pools=pools)
+
+    def _allowing(self, name: str, cloud: str, listed: InstanceType | None) -> tuple[NodePool, ...]:
+        """The NodePools that allow a type; see `OfferedType.pools`."""
+        pools = (*self._by_pool.get(name.casefold(), ()), *(pool for pool in self._pools if not pool.instance_types))
+        return tuple(pool for pool in pools if allows_type(pool, self._requirements[pool.name], name, cloud, listed))
 
     def _merged(self, folded: str) -> tuple[InstanceType | None, tuple[Difference, ...]]:
         """The effective figures and the contradictions between sources; None where there are none."""
@@ -175,13 +181,18 @@ class OfferedTypes:
         return nearest(name, list((self._observed_names() | known).values()))
 
     def named_for(self, access: NamespaceAccess | None) -> tuple[str, ...] | None:
-        """Types that nodes, or NodePools that the namespace may use, name; sorted. None where such a NodePool allows
-        every type, or nothing is named."""
+        """Types that nodes, or NodePools that the namespace may use, name; sorted. None where such a NodePool names
+        none and allows a known type with GPUs, or nothing is named."""
         pools = [pool for pool in self._pools if access is None or access.allows_pool(pool.name)]
-        if any(not pool.instance_types for pool in pools):
+        if any(not pool.instance_types and self._allows_any(pool) for pool in pools):
             return None
         named = {name.casefold(): name for pool in pools for name in pool.instance_types}
         return tuple(sorted(({folded: names[0] for folded, names in self._on_nodes.items()} | named).values())) or None
+
+    def _allows_any(self, pool: NodePool) -> bool:
+        """Whether the NodePool allows a known type with NVIDIA GPUs."""
+        known = (each for each in self.declared.types if each.nvidia)
+        return any(allows_type(pool, self._requirements[pool.name], each.name, each.cloud, each) for each in known)
 
     def clouds(self, environment: EnvironmentSpec) -> frozenset[str]:
         """The clouds of the environment, from its node classes, else its nodes; empty where they are not known."""
@@ -209,11 +220,9 @@ class OfferedTypes:
         return NODE_CLASSES.get(offered.cloud)
 
     def pool(self, offered: OfferedType, access: NamespaceAccess | None) -> NodePool | None:
-        """The NodePool that allows the type. NodeClaims of the type use its node class and count against its limits.
-
-        NodePools that name the type come first, then those that allow every type.
-        """
-        for pool in (*offered.pools, *(pool for pool in self._pools if not pool.instance_types)):
+        """The first NodePool with a node class that allows the type. NodeClaims of the type use its node class and
+        count against its limits."""
+        for pool in offered.pools:
             if pool.node_class_ref is not None and (access is None or access.allows_pool(pool.name)):
                 return pool
         return None

@@ -12,6 +12,8 @@ from plimsoll.model.cluster import InstanceType
 
 AWS: Final = "karpenter.k8s.aws"
 AZURE: Final = "karpenter.azure.com"
+CLOUDS: Final = {"kaito.sh": "azure", AZURE: "azure", AWS: "aws"}
+"""Cloud by the API group of its node classes."""
 
 _AWS_NAME: Final = re.compile(r"(?P<family>(?P<category>[a-z]+)(?:-\d+tb)?(?P<generation>\d+)[^.]*)\.(?P<size>.+)")
 _AZURE_NAME: Final = re.compile(r"Standard_(?P<family>[A-Z])[^_]*(?:_(?P<gpu>[A-Z]+\d+[^_]*))?(?:_v(?P<version>\d+))?")

@@ -6,7 +6,14 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from plimsoll.cluster.catalog import CLOUDS, OfferedType, OfferedTypes, reported_memory_mib, type_labels
+from plimsoll.cluster.catalog import (
+    CLOUDS,
+    OfferedType,
+    OfferedTypes,
+    label_requirements,
+    reported_memory_mib,
+    type_labels,
+)
 from plimsoll.cluster.nodes import GpuLabels, NodeIndex, index_of
 from plimsoll.cluster.pods import may_name
 from plimsoll.cluster.pools.overhead import DaemonOverhead, allocatable
@@ -70,12 +77,11 @@ class PoolShapes:
 
     def _of_pool(self, pool: NodePool) -> Iterable[PoolShape]:
         template = _NodeTemplate.by(pool)
-        for name in self._names(pool, template.requirements.get(INSTANCE_TYPE, ())):
-            of_type = type_labels(pool.node_class_group, name, self._catalog.lookup(name))
-            if not template.allows(of_type):
-                continue
+        for name in self._names(pool):
             offered = self._types.find(name)
-            if offered is None or offered.gpus is None:
+            if offered is None or all(each is not pool for each in offered.pools):
+                continue
+            if offered.gpus is None:
                 self._unknown.append(
                     f"NodePool {pool.name}: the GPUs of instance type {name} are not known until a node of it exists"
                 )
@@ -96,19 +102,18 @@ class PoolShapes:
                     f"without the requirement {{key: {REQUEST}, operator: Exists}}: add it"
                 )
                 continue
-            yield self._shape(template, name, offered, product, of_type)
+            yield self._shape(template, name, offered, product)
 
-    def _names(self, pool: NodePool, needed: tuple[NodeRequirement, ...]) -> list[str]:
-        """Instance types that the pool's requirement allows; without one, those of its cloud."""
-        for each in needed:
-            if each.operator == "In":
-                return [name for name in each.values if all(other.allows(name) for other in needed)]
+    def _names(self, pool: NodePool) -> Iterable[str]:
+        """Instance types that the pool names; if it names none, those of its cloud and of its nodes."""
+        if pool.instance_types:
+            return pool.instance_types
         cloud = CLOUDS.get(pool.node_class_group)
         names = {each.name for each in self._catalog.types if cloud is None or each.cloud == cloud}
         names |= {
             node.instance_type for node in self._index.with_label(NODEPOOL, pool.name) if self._gpus(node) is not None
         }
-        return sorted(name for name in names if name and all(each.allows(name) for each in needed))
+        return sorted(filter(None, names))
 
     def _shape(
         self,
@@ -116,12 +121,12 @@ class PoolShapes:
         name: str,
         offered: OfferedType,
         product: str | None,
-        of_type: Mapping[str, str],
     ) -> PoolShape:
         assert offered.gpus is not None
         live = self._types.nodes_of(name)
         listed = self._catalog.lookup(name)
         by_catalog = allocatable(listed)
+        of_type = type_labels(template.pool.node_class_group, name, listed)
         return PoolShape(
             node_pool=template.pool.name,
             weight=template.pool.weight,
@@ -195,21 +200,12 @@ class _NodeTemplate:
 
     @classmethod
     def by(cls, pool: NodePool) -> "_NodeTemplate":
-        requirements: dict[str, tuple[NodeRequirement, ...]] = {}
-        for each in pool.requirements:
-            key, values = str(each.get("key")), each.get("values")
-            texts = tuple(map(str, values)) if isinstance(values, list) else ()
-            needed = NodeRequirement(key, str(each.get("operator")), texts)
-            requirements[key] = (*requirements.get(key, ()), needed)
+        requirements = label_requirements(pool)
         labels = {**pool.template_labels, NODEPOOL: pool.name}
         for key, several in requirements.items():
             if len(several) == 1 and several[0].operator == "In" and len(several[0].values) == 1:
                 labels.setdefault(key, several[0].values[0])
         return cls(pool, labels, requirements, _taints(pool))
-
-    def allows(self, labels: Mapping[str, str]) -> bool:
-        """Whether its requirements allow nodes with these labels."""
-        return all(each.allows(value) for key, value in labels.items() for each in self.requirements.get(key, ()))
 
     @property
     def products(self) -> tuple[str, ...]:

@@ -80,7 +80,7 @@ class ClaimProgress:
         created = parse_time(claim.creation_timestamp)
         if created is None:
             return None
-        if claim.ready or claim.passed("Initialized"):
+        if claim.ready or claim.initialized:
             return self._wait_for_gpus(claim, gpus_known, recorded, now)
         for step, allowed in (("Launched", self._launch), ("Registered", self._registration)):
             if not claim.passed(step):
