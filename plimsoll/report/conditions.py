@@ -8,8 +8,8 @@ from typing import Any, Final, NamedTuple
 from plimsoll.model import Verdict
 from plimsoll.model.api import ConditionType, Provisioning, Workspace, WorkspaceRef, WorkspaceStatus
 from plimsoll.model.karpenter import NodeClaim
-from plimsoll.model.meta import condition_of
-from plimsoll.plan.owned import Attempts, Failed, alive, as_status, condition_text, format_time, ownership_labels
+from plimsoll.model.meta import condition_of, condition_text
+from plimsoll.plan.owned import Attempts, Failed, alive, as_status, format_time, ownership_labels
 from plimsoll.plan.workspaces import WorkspaceNodes
 from plimsoll.text import counted, shortlist
 

@@ -70,7 +70,7 @@ class OfferedTypes:
         self._index = index
         # A NodePool that Plimsoll created serves one Workspace only.
         self._pools = sorted(
-            (pool for pool in snapshot.node_pools if WORKSPACE not in pool.labels),
+            (pool for pool in snapshot.node_pools if WORKSPACE not in pool.labels and not pool.deleting),
             key=lambda pool: (-pool.weight, pool.name),
         )
         self._requirements = {pool.name: label_requirements(pool) for pool in self._pools}
@@ -210,22 +210,22 @@ class OfferedTypes:
     def node_class_ref(
         self, offered: OfferedType, environment: EnvironmentSpec, access: NamespaceAccess | None
     ) -> NodeClassRef | None:
-        """The node class for a NodeClaim: the Environment's, else that of a NodePool that allows the type, else the
-        cloud's."""
+        """The node class for a NodeClaim: the Environment's, else that of a NodePool that allows the type, preferably a
+        Ready one, else the cloud's."""
         if environment.node_claims.node_class_ref is not None:
             return environment.node_claims.node_class_ref
-        pool = self.pool(offered, access)
-        if pool is not None and pool.node_class_ref is not None:
-            return NodeClassRef.model_validate(pool.node_class_ref)
-        return NODE_CLASSES.get(offered.cloud)
+        pools = self._usable(offered, access)
+        pool = next((pool for pool in pools if not pool.unready), pools[0] if pools else None)
+        return NODE_CLASSES.get(offered.cloud) if pool is None else NodeClassRef.model_validate(pool.node_class_ref)
 
     def pool(self, offered: OfferedType, access: NamespaceAccess | None) -> NodePool | None:
-        """The first NodePool with a node class that allows the type. NodeClaims of the type use its node class and
-        count against its limits."""
-        for pool in offered.pools:
-            if pool.node_class_ref is not None and (access is None or access.allows_pool(pool.name)):
-                return pool
-        return None
+        """The first NodePool with a node class that allows the type: NodeClaims of the type count against its limits,
+        also while it is not Ready."""
+        return next(iter(self._usable(offered, access)), None)
+
+    def _usable(self, offered: OfferedType, access: NamespaceAccess | None) -> list[NodePool]:
+        allowed = (pool for pool in offered.pools if access is None or access.allows_pool(pool.name))
+        return [pool for pool in allowed if pool.node_class_ref is not None]
 
 
 def unlisted_azure(name: str) -> bool:

@@ -3,7 +3,7 @@
 from plimsoll.cluster.pools.label_conditions import all_met, largest_sets, narrowed
 from plimsoll.cluster.pools.launching import free_on_claims, starting_nodes, unready_claims
 from plimsoll.cluster.pools.limits import Excess, PoolLimits, Room
-from plimsoll.cluster.pools.node_pools import PoolShapes
+from plimsoll.cluster.pools.node_pools import PoolShapes, not_ready
 from plimsoll.cluster.pools.overhead import Allocatable, DaemonOverhead, allocatable, allocatable_cpu_milli
 from plimsoll.cluster.pools.shape import CHOSEN_BY_PROVIDER, PoolShape
 
@@ -22,6 +22,7 @@ __all__ = [
     "free_on_claims",
     "largest_sets",
     "narrowed",
+    "not_ready",
     "starting_nodes",
     "unready_claims",
 ]

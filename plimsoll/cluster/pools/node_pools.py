@@ -43,15 +43,21 @@ class PoolShapes:
         prices = snapshot.environment.spec.catalog.prices
         self._prices = {name.casefold(): price for name, price in prices.items()}
         self._unknown: list[str] = []
-        pools = [each for each in snapshot.node_pools if WORKSPACE not in each.labels and each.replicas is None]
+        scaled = (each for each in snapshot.node_pools if WORKSPACE not in each.labels and each.replicas is None)
+        pools = sorted((pool for pool in scaled if not pool.deleting), key=lambda pool: pool.name)
         if snapshot.node_pools:
-            found = [shape for pool in sorted(pools, key=lambda pool: pool.name) for shape in self._of_pool(pool)]
+            found = [shape for pool in pools for shape in self._of_pool(pool)]
         else:
             found = list(self._of_nodes())
+        unready = {pool.name: pool.unready for pool in pools if pool.unready}
+        self._unknown += [f"{not_ready(*each)}: no nodes are requested from it" for each in unready.items()]
         daemons = DaemonOverhead(snapshot.daemon_sets)
-        self.shapes: tuple[PoolShape, ...] = tuple(shape.with_overhead(daemons.of_shape(shape)) for shape in found)
+        every = [shape.with_overhead(daemons.of_shape(shape)) for shape in found]
+        self.shapes: tuple[PoolShape, ...] = tuple(shape for shape in every if shape.node_pool not in unready)
         """By NodePool, then by instance type."""
-        offered = {shape.instance_type.casefold() for shape in self.shapes}
+        self.unready: tuple[PoolShape, ...] = tuple(shape for shape in every if shape.node_pool in unready)
+        """Those of NodePools that are not Ready: Karpenter creates no more such nodes for now."""
+        offered = {shape.instance_type.casefold() for shape in every}
         self._unknown += [
             f"catalog.prices of the Environment: no NodePool offers instance type {name}"
             for name in sorted(self._prices)
@@ -185,6 +191,11 @@ class PoolShapes:
     def _gpus(self, node: Node) -> GpuLabels | None:
         found = self._index.gpus(node)
         return found if isinstance(found, GpuLabels) else None
+
+
+def not_ready(name: str, why: str) -> str:
+    """That the NodePool is not Ready, with the reason."""
+    return f"NodePool {name} is not Ready ({why})"
 
 
 @dataclass(frozen=True, slots=True)

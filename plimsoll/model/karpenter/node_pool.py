@@ -7,7 +7,7 @@ from pydantic.aliases import AliasPath
 
 from plimsoll.labels import SPEC_HASH, WORKSPACE, WORKSPACE_NAMESPACE, WORKSPACE_UID
 from plimsoll.model.karpenter.requirements import allowed_types, requirements_of
-from plimsoll.model.meta import Condition, ObservedObject
+from plimsoll.model.meta import Condition, ObservedObject, condition_of, condition_text
 
 
 class NodePool(ObservedObject):
@@ -27,6 +27,13 @@ class NodePool(ObservedObject):
         """(namespace, name, UID) of the Workspace in the labels; each empty if missing."""
         labels = self.labels
         return (labels.get(WORKSPACE_NAMESPACE, ""), labels.get(WORKSPACE, ""), labels.get(WORKSPACE_UID, ""))
+
+    @property
+    def unready(self) -> str:
+        """Why Karpenter creates no nodes from it for now: `Reason: message` of its condition Ready. Empty if that is
+        True, or missing, as in files."""
+        ready = condition_of(self.conditions, "Ready")
+        return "" if ready is None or ready.status == "True" else condition_text(ready) or f"Ready is {ready.status}"
 
     @property
     def spec_hash(self) -> str:

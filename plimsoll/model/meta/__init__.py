@@ -11,7 +11,7 @@ from plimsoll.model.meta.base import (
     identify,
     wrong_fields,
 )
-from plimsoll.model.meta.condition import Condition, condition_of, without_heartbeats
+from plimsoll.model.meta.condition import Condition, condition_of, condition_text, without_heartbeats
 from plimsoll.model.meta.duration import parse_duration
 from plimsoll.model.meta.finding import Finding, Severity, in_order
 from plimsoll.model.meta.free_form import FreeForm
@@ -58,6 +58,7 @@ __all__ = [
     "check_quantities",
     "check_volume_source",
     "condition_of",
+    "condition_text",
     "counted",
     "describe_errors",
     "dig",

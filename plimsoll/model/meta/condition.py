@@ -36,6 +36,13 @@ def condition_of(conditions: Sequence[Condition], kind: str) -> Condition | None
     return None
 
 
+def condition_text(condition: Condition | None) -> str:
+    """`Reason: message` of a condition; parts that are empty are left out."""
+    if condition is None:
+        return ""
+    return ": ".join(dict.fromkeys(part for part in (condition.reason, condition.message) if part))
+
+
 def without_heartbeats(conditions: Any) -> Any:
     """Drops the fields of node conditions that change without a transition, before validation."""
     if not isinstance(conditions, Sequence):

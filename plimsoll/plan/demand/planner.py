@@ -73,7 +73,7 @@ class DemandPlanner:
             self._counted = False
             return DemandPlan()
         shapes = self._count(snapshot, last, changes)
-        supply = self._supply.of(snapshot, self._ledger, shapes.shapes, failed_claims)
+        supply = self._supply.of(snapshot, self._ledger, (*shapes.shapes, *shapes.unready), failed_claims)
         idle = [each for each in registered if each[0] in supply and not supply[each[0]].free.scheduler]
         own = {name: replace(host := supply[name], free=replace(host.free, scheduler=of)) for name, of in idle}
         if self._hosts.pods != {(of.placement, of.scheduler) for of in classes}:
@@ -84,6 +84,7 @@ class DemandPlanner:
             groups=self._classes.groups,
             supply={**supply, **own} if own else supply,
             shapes=shapes.shapes,
+            unready=shapes.unready,
             blocked=frozenset(blocked_types),
             requested=tuple(sorted(requested, key=lambda each: each.name)),
             limits=PoolLimits(snapshot.node_pools, snapshot.environment.spec.gpu_resource, room),

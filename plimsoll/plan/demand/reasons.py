@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Final
 
 from plimsoll.cluster.nodes import gpu_devices
+from plimsoll.cluster.pools import not_ready
 from plimsoll.labels import WORKSPACE
 from plimsoll.model.meta import Placement
 from plimsoll.plan.demand.usable import DemandInputs
@@ -38,6 +39,9 @@ def why_unserved(placement: Placement, inputs: DemandInputs) -> str:
         if node.usable and WORKSPACE not in node.labels and placement.admits(node.labels, node.taints, node.name)
     )
     here = "no node that it may run on has room for it, and" if full else "no usable node with GPUs fits it, and"
+    if fitting := {shape.node_pool for shape in inputs.unready if shape.serves(placement)}:
+        unready = [not_ready(pool.name, pool.unready) for pool in pools if pool.name in fitting]
+        return f"{here} {shortlist(unready)}: mend it, or declare another NodePool"
     if not shapes:
         what = "no NodePool allows an instance type with GPUs that is known" if pools else "there is no NodePool"
         return f"{here} {what}: declare a NodePool for it"

@@ -30,6 +30,8 @@ class DemandInputs:
     groups: Mapping[tuple[str, str], PodGroup]
     supply: Mapping[str, FreeHost]
     shapes: Sequence[PoolShape]
+    unready: Sequence[PoolShape]
+    """As in PoolShapes: no more of these nodes are requested, and those that were requested may come."""
     blocked: frozenset[tuple[str, str]]
     requested: Sequence[RequestedNode]
     limits: PoolLimits
@@ -113,7 +115,7 @@ class Usable:
                 self._add(self._hosts.free_of(host))
 
     def _add_requested(self) -> None:
-        by_name = {shape.name: shape for shape in self._inputs.shapes}
+        by_name = {shape.name: shape for shape in (*self._inputs.shapes, *self._inputs.unready)}
         for node in self._inputs.requested:
             names = (f"{node.node_pool}/{each}" for each in node.instance_types)
             shapes = [by_name[name] for name in names if name in by_name]

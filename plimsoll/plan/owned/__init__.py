@@ -4,7 +4,7 @@ from plimsoll.plan.owned.attempts import MESSAGE_LENGTH, Attempts, AttemptTracke
 from plimsoll.plan.owned.names import claim_names, object_labels, ownership_labels
 from plimsoll.plan.owned.ownership import Owned, Ownership, alive, by_age, created_objects
 from plimsoll.plan.owned.plan_builder import KARPENTER, PlanBuilder, key_of, warnings_of
-from plimsoll.plan.owned.progress import ClaimProgress, Wait, condition_text, format_time, parse_time, phase_of
+from plimsoll.plan.owned.progress import ClaimProgress, Wait, format_time, parse_time, phase_of
 from plimsoll.plan.owned.request_object import RequestObject, request_objects, signalled
 
 __all__ = [
@@ -23,7 +23,6 @@ __all__ = [
     "as_status",
     "by_age",
     "claim_names",
-    "condition_text",
     "created_objects",
     "format_time",
     "key_of",

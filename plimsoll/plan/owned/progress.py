@@ -9,7 +9,7 @@ from plimsoll.cluster.pods import PodPlaces
 from plimsoll.model.api import EnvironmentSpec, PendingClaim
 from plimsoll.model.cluster import Node
 from plimsoll.model.karpenter import NodeClaim
-from plimsoll.model.meta import Condition
+from plimsoll.model.meta import condition_text
 
 PHASES: Final = ("Ready", "Initialized", "Registered", "Launched")
 """Karpenter's conditions of a NodeClaim, last step first."""
@@ -112,13 +112,6 @@ def parse_time(text: str) -> datetime | None:
 def format_time(time: datetime) -> str:
     """RFC 3339, in UTC, whole seconds."""
     return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def condition_text(condition: Condition | None) -> str:
-    """`Reason: message` of a condition; parts that are empty are left out."""
-    if condition is None:
-        return ""
-    return ": ".join(dict.fromkeys(part for part in (condition.reason, condition.message) if part))
 
 
 def _detail(claim: NodeClaim, steps: Iterable[str]) -> str:

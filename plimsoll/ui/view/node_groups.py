@@ -13,8 +13,9 @@ from plimsoll.labels import WORKSPACE, WORKSPACE_NAMESPACE
 from plimsoll.model import Snapshot
 from plimsoll.model.cluster import Pod
 from plimsoll.model.karpenter import CapacityBuffer, NodeClaim, ProvisioningRequest
+from plimsoll.model.meta import condition_text
 from plimsoll.packing import GPU_MILLI
-from plimsoll.plan.owned import ClaimProgress, condition_text, phase_of, request_objects
+from plimsoll.plan.owned import ClaimProgress, phase_of, request_objects
 from plimsoll.plan.requests import NodeRequest
 from plimsoll.ui.view.filter import Filter
 from plimsoll.ui.view.nodes import NodeRow
