@@ -8,7 +8,9 @@ import pytest
 
 from plimsoll import labels
 from plimsoll.model.cluster import Node, Pod
+from plimsoll.model.karpenter import NodeClaim
 from plimsoll.model.meta import Condition, Taint
+from tests.builders import a_node_pool, an_environment
 from tests.capacity_requests.cluster import (
     TYPE,
     Cluster,
@@ -148,6 +150,71 @@ def test_headroom_exists_only_if_it_is_declared() -> None:
     assert only(held, "CapacityBuffer")["spec"]["replicas"] == 3
     held.environment = demand_environment("capacity-buffer")
     assert len(held.run_round(at(33)).deletions) == 2
+
+
+def kept_nodes(held: Cluster, seconds: float) -> tuple[int, tuple[str, ...]]:
+    """Replicas of the headroom, and the warnings of the round."""
+    plan = held.run_round(at(seconds))
+    (buffer,) = (each for each in held.requested("CapacityBuffer") if labels.HEADROOM in each["metadata"]["labels"])
+    return buffer["spec"]["replicas"], plan.warnings
+
+
+def limited(**limits: int) -> Cluster:
+    demand = {"provisioner": "capacity-buffer", "headroom": [{**HEADROOM, "nodes": 3}]}
+    return Cluster(pool(), environment=an_environment(demand=demand, limits=limits))
+
+
+@pytest.mark.parametrize("limits", [{"gpus": 20}, {"nodes": 2}])
+def test_headroom_stays_within_the_limits(limits: dict[str, int]) -> None:
+    held = limited(**limits)
+    replicas, (warning,) = kept_nodes(held, 0)
+    assert replicas == 2
+    assert all(text in warning for text in ("headroom warm: 2 of 3", f"limits.{next(iter(limits))}"))
+
+
+def test_the_nodes_of_headroom_count_once() -> None:
+    held = limited(gpus=16)
+    kept_nodes(held, 0)
+    held.objects.append(claim("gpu-aaaaa", at(10)))
+    assert kept_nodes(held, 11)[0] == 2
+    held.remove(NodeClaim)
+    held.objects += [claim("gpu-aaaaa", at(10), nodeName="n1"), node("n1", at(30))]
+    assert kept_nodes(held, 31)[0] == 2
+    user: dict[str, Any] = {
+        "nodeName": "n1",
+        "containers": [{"name": "a", "resources": {"limits": {"nvidia.com/gpu": "8"}}}],
+    }
+    held.objects.append(share_pod("user", unschedulable=False, **user))
+    assert kept_nodes(held, 32)[0] == 1
+
+
+def test_headroom_leaves_the_room_that_demand_requests() -> None:
+    held = limited(gpus=16)
+    held.objects += [share_pod(f"share-{number}", "0.9") for number in range(8)]
+    assert kept_nodes(held, 0)[0] == 1
+    assert kept_nodes(held, 1)[0] == 1
+    held.objects.append(claim("gpu-aaaaa", at(10)))
+    assert kept_nodes(held, 11)[0] == 1
+    held.remove(NodeClaim)
+    held.objects += [claim("gpu-aaaaa", at(10), nodeName="n1"), node("n1", at(30))]
+    assert kept_nodes(held, 31)[0] == 1
+
+
+def test_headroom_tolerates_the_taints_of_its_node_pool() -> None:
+    held = cluster(count=0, headroom=[HEADROOM])
+    held.run_round(at(0))
+    held.objects = [a_node_pool("gpu", [TYPE], taints=[{"key": "sku", "value": "gpu", "effect": "NoSchedule"}])]
+    assert len(held.run_round(at(1)).deletions) == 2, "it is created again where the taints changed"
+    held.run_round(at(2))
+    tolerations = only(held, "PodTemplate")["template"]["spec"]["tolerations"]
+    assert {"key": "sku", "operator": "Equal", "value": "gpu", "effect": "NoSchedule"} in tolerations
+    assert held.run_round(at(3)).empty
+
+
+def test_headroom_of_a_node_pool_that_does_not_exist() -> None:
+    held = cluster(count=0, headroom=[{**HEADROOM, "nodePool": "gone"}])
+    (warning,) = held.run_round(at(0)).warnings
+    assert "there is no NodePool gone" in warning
 
 
 def test_a_provisioning_request_requests_all_nodes_at_once() -> None:

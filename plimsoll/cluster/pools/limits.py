@@ -16,14 +16,6 @@ Amounts = dict[str, int]
 """By resource: millicores, MiB, devices, nodes."""
 
 
-@dataclass(frozen=True)
-class Room:
-    """What the limits of the Environment leave for demand: `gpus` devices and `nodes`, where they are limited."""
-
-    limits: Mapping[str, int] = field(default_factory=dict)
-    left: Mapping[str, int] = field(default_factory=dict)
-
-
 @dataclass(frozen=True, slots=True)
 class Excess:
     """A limit that one more node would exceed."""
@@ -45,6 +37,27 @@ class Excess:
         )
 
 
+@dataclass(frozen=True)
+class Room:
+    """What the limits of the Environment leave for demand: `gpus` devices and `nodes`, where they are limited."""
+
+    limits: Mapping[str, int] = field(default_factory=dict)
+    left: Mapping[str, int] = field(default_factory=dict)
+
+    def minus(self, gpus: int, nodes: int) -> "Room":
+        """What is left beside these."""
+        used = {"gpus": gpus, "nodes": nodes}
+        return Room(self.limits, {key: left - used[key] for key, left in self.left.items()})
+
+    def fitting(self, nodes: int, gpus: int) -> tuple[int, Excess | None]:
+        """How many of these nodes with `gpus` devices each have room, and the limit that leaves none for more."""
+        least, excess = nodes, None
+        for key, amount in (("gpus", gpus), ("nodes", 1)):
+            if key in self.left and (most := max(0, self.left[key] // amount)) < least:
+                least, excess = most, Excess("", key, str(self.limits[key]))
+        return least, excess
+
+
 class PoolLimits:
     """What is left under each NodePool's limits, and under the Environment's.
 
@@ -63,14 +76,6 @@ class PoolLimits:
             for pool in pools
             if (readable := {key: value for key, value in pool.limits.items() if _readable(key, value)})
         }
-
-    def copy(self) -> "PoolLimits":
-        """An independent copy."""
-        other = PoolLimits((), self._resource, self._room)
-        other._environment = dict(self._environment)
-        other._limits = self._limits
-        other._left = {pool: dict(left) for pool, left in self._left.items()}
-        return other
 
     def subtract(self, shape: PoolShape) -> None:
         """Subtracts the resources of one node of the shape."""

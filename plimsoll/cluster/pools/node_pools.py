@@ -4,8 +4,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from pydantic import ValidationError
-
 from plimsoll.cluster.catalog import (
     CLOUDS,
     OfferedType,
@@ -216,7 +214,7 @@ class _NodeTemplate:
         for key, several in requirements.items():
             if len(several) == 1 and several[0].operator == "In" and len(several[0].values) == 1:
                 labels.setdefault(key, several[0].values[0])
-        return cls(pool, labels, requirements, _taints(pool))
+        return cls(pool, labels, requirements, pool.taints)
 
     @property
     def products(self) -> tuple[str, ...]:
@@ -237,18 +235,6 @@ def _memory(offered: OfferedType) -> int | None:
     if offered.gpus is None or not offered.gpus.memory_mib:
         return None
     return reported_memory_mib(offered.gpus.product, int(offered.gpus.memory_mib))
-
-
-def _taints(pool: NodePool) -> tuple[Taint, ...]:
-    """Taints of ready nodes, without startup taints. Invalid taints are ignored."""
-    given = pool.template_spec.get("taints")
-    found = []
-    for each in given if isinstance(given, list) else ():
-        try:
-            found.append(Taint.model_validate(each))
-        except ValidationError:
-            continue
-    return tuple(found)
 
 
 def _pods(nodes: Iterable[Node]) -> int:

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 from pydantic.aliases import AliasPath
 
 from plimsoll.labels import SPEC_HASH, WORKSPACE, WORKSPACE_NAMESPACE, WORKSPACE_UID
 from plimsoll.model.karpenter.requirements import allowed_types, requirements_of
-from plimsoll.model.meta import Condition, ObservedObject, condition_of, condition_text
+from plimsoll.model.meta import Condition, ObservedObject, Taint, condition_of, condition_text
 
 
 class NodePool(ObservedObject):
@@ -42,6 +42,18 @@ class NodePool(ObservedObject):
     @property
     def requirements(self) -> list[dict[str, Any]]:
         return requirements_of(self.template_spec)
+
+    @property
+    def taints(self) -> tuple[Taint, ...]:
+        """Taints of initialized nodes, without startup taints. Invalid ones are ignored."""
+        given = self.template_spec.get("taints")
+        found = []
+        for each in given if isinstance(given, list) else ():
+            try:
+                found.append(Taint.model_validate(each))
+            except ValidationError:
+                continue
+        return tuple(found)
 
     @property
     def instance_types(self) -> tuple[str, ...]:

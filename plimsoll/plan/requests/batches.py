@@ -13,7 +13,7 @@ from plimsoll.model import DemandRef, ObjectKey
 from plimsoll.model.api import DemandProvisioner as Setting
 from plimsoll.model.api import Environment, Headroom
 from plimsoll.model.karpenter import CapacityBuffer, ProvisioningRequest
-from plimsoll.model.meta import ANYWHERE, Placement
+from plimsoll.model.meta import ANYWHERE, Placement, Taint
 from plimsoll.plan.demand import DemandPlan, PlannedNode
 from plimsoll.plan.owned import PlanBuilder, RequestObject
 from plimsoll.plan.requests.capacity_request import CapacityRequest, read_request
@@ -76,14 +76,20 @@ def of_demands(
     return _metadata(environment, name, labels, annotations)
 
 
-def of_headroom(environment: Environment, headroom: Headroom, name: str) -> Manifest:
+def of_headroom(environment: Environment, headroom: Headroom, node_request: NodeRequest, name: str) -> Manifest:
     """Metadata of an object that keeps a headroom of the Environment."""
     labels = {HEADROOM: headroom.name, ENVIRONMENT: as_label_value(environment.name)}
-    return _metadata(environment, name, labels, {NODE: headroom_request(headroom).text})
+    return _metadata(environment, name, labels, {NODE: node_request.text})
 
 
-def headroom_request(headroom: Headroom) -> NodeRequest:
-    return NodeRequest(instance_types=(headroom.instance_type,), node_pool=headroom.node_pool, gpus=headroom.gpus)
+def headroom_request(headroom: Headroom, taints: Iterable[Taint]) -> NodeRequest:
+    """One of its nodes; `taints` are those of its NodePool."""
+    return NodeRequest(
+        instance_types=(headroom.instance_type,),
+        node_pool=headroom.node_pool,
+        gpus=headroom.gpus,
+        taints=tuple((each.key, each.value, each.effect) for each in taints),
+    )
 
 
 def pod_template(

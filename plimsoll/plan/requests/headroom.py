@@ -1,38 +1,55 @@
 """Headroom: CapacityBuffers that the Environment declares. The autoscaler refills them when pods use their nodes."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
+from plimsoll.cluster.pools import Room, idle_nodes
 from plimsoll.labels import HEADROOM
-from plimsoll.model import DemandRef
-from plimsoll.model.api import Environment
+from plimsoll.model import DemandRef, Snapshot
 from plimsoll.model.karpenter import CapacityBuffer
 from plimsoll.plan.owned import PlanBuilder, RequestObject
 from plimsoll.plan.requests.batches import capacity_buffer, headroom_request, of_headroom, pod_template
 from plimsoll.plan.requests.node_request import NodeRequest
 
 
-def keep_headroom(environment: Environment, objs: Iterable[RequestObject], builder: PlanBuilder) -> set[str]:
+def keep_headroom(
+    snapshot: Snapshot, objs: Iterable[RequestObject], room: Room, taken: Collection[str], builder: PlanBuilder
+) -> set[str]:
     """Adds the missing headroom objects to the Plan; returns the names of the objects to keep.
 
-    A CapacityBuffer with another node shape is deleted first and created again in the next round.
+    A CapacityBuffer with another node shape is deleted first and created again in the next round. `room` is what the
+    Environment's limits leave beside demand, whose pods will use the nodes and NodeClaims `taken`.
     """
+    environment = snapshot.environment
     existing = {each.name: each for each in objs if HEADROOM in each.labels and isinstance(each, CapacityBuffer)}
-    taken = {each.name for each in objs if HEADROOM in each.labels}
+    names = {each.name for each in objs if HEADROOM in each.labels}
     owner = DemandRef(kind="Environment", name=environment.name)
+    taints = {pool.name: pool.taints for pool in snapshot.node_pools if not pool.deleting}
     kept = set()
     for headroom in environment.spec.demand.headroom:
         name = f"headroom-{headroom.name}"
-        node_request = headroom_request(headroom)
-        metadata = of_headroom(environment, headroom, name)
+        if headroom.node_pool not in taints:
+            builder.warnings.append(
+                f"headroom {headroom.name}: there is no NodePool {headroom.node_pool}; correct "
+                "spec.demand.headroom[].nodePool of the Environment"
+            )
+        node_request = headroom_request(headroom, taints.get(headroom.node_pool, ()))
+        # What exists counts against the limits already.
+        found = idle_nodes(snapshot, headroom.node_pool, headroom.instance_type, taken)
+        idle = [devices or headroom.gpus for devices in found]
+        nodes, excess = room.minus(-sum(idle), -len(idle)).fitting(headroom.nodes, headroom.gpus)
+        room = room.minus(max(0, nodes * headroom.gpus - sum(idle)), max(0, nodes - len(idle)))
+        if excess is not None:
+            builder.warnings.append(f"headroom {headroom.name}: {nodes} of {headroom.nodes} nodes are kept: {excess}")
+        metadata = of_headroom(environment, headroom, node_request, name)
         buffer = existing.get(name)
         if buffer is None:
-            if name not in taken:
+            if name not in names:
                 reason = "spec.demand.headroom of the Environment declares it"
                 builder.create(pod_template(environment, metadata, node_request), owner, reason)
-                builder.create(capacity_buffer(metadata, headroom.nodes), owner, reason)
+                builder.create(capacity_buffer(metadata, nodes), owner, reason)
         elif NodeRequest.from_annotations(buffer.annotations) == node_request and not buffer.deleting:
             kept.add(name)
-            if buffer.replicas != headroom.nodes:
-                reason = f"headroom changed to {headroom.nodes} nodes"
-                builder.update(capacity_buffer(metadata, headroom.nodes), owner, reason)
+            if buffer.replicas != nodes:
+                reason = f"headroom changed to {nodes} nodes"
+                builder.update(capacity_buffer(metadata, nodes), owner, reason)
     return kept

@@ -11,7 +11,7 @@ from pydantic.alias_generators import to_camel
 
 from plimsoll.labels import DEMAND, ENVIRONMENT, GROUP, INSTANCE_TYPE, NODEPOOL, as_label_value
 from plimsoll.model import DemandRef
-from plimsoll.model.meta import NodeRequirement, Observed, Placement, Terms, expression
+from plimsoll.model.meta import NodeRequirement, Observed, Placement, Terms, Toleration, expression
 from plimsoll.plan.demand import PlannedNode, RequestedNode
 from plimsoll.text import shortlist
 
@@ -60,6 +60,8 @@ class NodeRequest(Observed):
     """What the pods require of labels that the NodePool leaves open: alternatives of conditions."""
     scheduler: str = ""
     """As in PlannedNode."""
+    taints: Annotated[tuple[tuple[str, str, str], ...], Field(max_length=50)] = ()
+    """Headroom: (key, value, effect) of the NodePool's taints, because there are no pods that tolerate them."""
 
     @classmethod
     def of(cls, node: PlannedNode) -> "NodeRequest":
@@ -103,7 +105,7 @@ class NodeRequest(Observed):
     @property
     def text(self) -> str:
         """The annotation's value."""
-        left_out = {name for name in ("requires", "resource", "scheduler") if not getattr(self, name)}
+        left_out = {name for name in ("requires", "resource", "scheduler", "taints") if not getattr(self, name)}
         found = self.model_dump(mode="json", by_alias=True, exclude=left_out)
         return orjson.dumps(found, option=orjson.OPT_SORT_KEYS).decode()
 
@@ -139,7 +141,7 @@ def pod_placement(node_request: NodeRequest, placement: Placement) -> dict[str, 
     """Node selector, affinity and tolerations of a pod that requests the node.
 
     NodePool and instance types decide most of what the pods require; `placement` is that of one of them, which
-    tolerates the taints of the NodePool.
+    tolerates the taints of the NodePool. Headroom has no pods, and tolerates its own `taints`.
     """
     selector: dict[str, str] = {}
     type_terms = []
@@ -152,7 +154,7 @@ def pod_placement(node_request: NodeRequest, placement: Placement) -> dict[str, 
     terms = list(node_request.terms)
     if len(terms) == 1 and all(each.operator == "In" and len(each.values) == 1 for each in terms[0]):
         selector |= {each.key: each.values[0] for each in terms.pop()}
-    spec: dict[str, Any] = {"nodeSelector": selector, "tolerations": _tolerations(placement)}
+    spec: dict[str, Any] = {"nodeSelector": selector, "tolerations": _tolerations(node_request, placement)}
     if terms or type_terms:
         expressions = [
             [*(expression(each.key, each.operator, *each.values) for each in term), *type_terms]
@@ -187,7 +189,8 @@ def demand_labels(owner: DemandRef, environment: str) -> dict[str, str]:
     return {DEMAND: as_label_value(owner.name), ENVIRONMENT: as_label_value(environment)}
 
 
-def _tolerations(placement: Placement) -> list[dict[str, Any]]:
+def _tolerations(node_request: NodeRequest, placement: Placement) -> list[dict[str, Any]]:
+    tainted = (Toleration(key=key, value=value, effect=effect) for key, value, effect in node_request.taints)
     own = [
         {
             name: value
@@ -200,6 +203,6 @@ def _tolerations(placement: Placement) -> list[dict[str, Any]]:
             )
             if value not in ("", None)
         }
-        for each in placement.tolerations
+        for each in (*placement.tolerations, *tainted)
     ]
     return own if _GPU_TAINT in own else [*own, _GPU_TAINT]

@@ -100,7 +100,12 @@ class RequestRound:
         kept = self._keep(waiting)
         created = self._request_nodes()
         states = [self._state(demand, kept, created) for demand in plan.demands]
-        headroom = keep_headroom(self._snapshot.environment, self._objects, self._builder)
+        more = [(node.gpus, 1) for node in plan.nodes]
+        more += [(each.node_request.gpus, each.outstanding - each.claimed) for each in kept]
+        room = self._room.minus(sum(gpus * nodes for gpus, nodes in more), sum(nodes for _, nodes in more))
+        taken = {name for demand in plan.demands for name in demand.on_nodes}
+        taken |= {claim.name for each in kept for claim in self._claims.of(each)}
+        headroom = keep_headroom(self._snapshot, self._objects, room, taken, self._builder)
         self._withdraw({each.name for each in kept} | headroom)
         self._add_deadlines(kept, states)
         return self._reports(states)
