@@ -4,10 +4,14 @@ from typing import Any
 
 import pytest
 
+from plimsoll.labels import GPU_RESOURCE, INSTANCE_TYPE
 from plimsoll.model.api import Environment
 from plimsoll.model.cluster import Pod
+from plimsoll.model.karpenter import NodeClaim
 from plimsoll.plan import plan, validate
-from tests.builders import a_claim, a_workspace, an_environment
+from plimsoll.plan.limits import DemandUsage
+from plimsoll.plan.view import ClusterView
+from tests.builders import a_claim, a_node_pool, a_snapshot, a_workspace, an_environment
 from tests.capacity_requests.cluster import TYPE, Cluster, at, claim, node, pool, share_pod
 
 
@@ -75,3 +79,23 @@ def test_workspaces_cannot_use_the_room_that_demand_has_requested() -> None:
     without = snapshot.model_copy(update={"environment": bounded(nap=True, provisioner="none", gpus=8)})
     (verdict,) = validate(without)
     assert verdict.reason == "Accepted"
+
+
+@pytest.mark.parametrize(
+    ("launched", "requests", "usage"),
+    [
+        ("m5.4xlarge", {"cpu": "4"}, DemandUsage()),
+        ("p4d.24xlarge", {"cpu": "4"}, DemandUsage(nodes=1, gpus=8)),
+        ("unknown-type", {GPU_RESOURCE: "4"}, DemandUsage(nodes=1, gpus=4)),
+        ("", {"cpu": "4"}, DemandUsage(nodes=1, gpus=8)),
+    ],
+)
+def test_a_launched_node_claim_counts_as_its_own_type(
+    launched: str, requests: dict[str, str], usage: DemandUsage
+) -> None:
+    types = {"key": INSTANCE_TYPE, "operator": "In", "values": ["m5.4xlarge", "p4d.24xlarge"]}
+    labels = {INSTANCE_TYPE: launched} if launched else {}
+    spec = {"requirements": [types], "resources": {"requests": requests}}
+    claim = NodeClaim.read({"metadata": {"name": "claim", "labels": labels}, "spec": spec})
+    mixed = a_node_pool("mixed", ["m5.4xlarge", "p4d.24xlarge"])
+    assert DemandUsage.of(ClusterView(a_snapshot(claim, mixed, environment=bounded(gpus=8)))) == usage

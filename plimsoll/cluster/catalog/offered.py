@@ -234,7 +234,8 @@ def unlisted_azure(name: str) -> bool:
 
 
 def claim_gpus(claim: NodeClaim, resource: str, types: OfferedTypes) -> int:
-    """GPU devices of a NodeClaim: those that it requests, else those of its instance type."""
+    """GPU devices of a NodeClaim: those that it requests, else those of the launched instance type; before the launch,
+    of the largest that it allows."""
     resources = claim.spec.get("resources")
     requests = resources.get("requests") if isinstance(resources, dict) else None
     amount = requests.get(resource) if isinstance(requests, dict) else None
@@ -243,7 +244,7 @@ def claim_gpus(claim: NodeClaim, resource: str, types: OfferedTypes) -> int:
             return parse_devices(amount)
         except ValueError:
             pass
-    return most_gpus(claim.instance_types, types)
+    return most_gpus(claim.possible_types, types)
 
 
 def most_gpus(instance_types: Iterable[str], types: OfferedTypes) -> int:
