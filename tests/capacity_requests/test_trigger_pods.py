@@ -9,6 +9,8 @@ from plimsoll import labels
 from plimsoll.labels import SELECTED_NODE
 from plimsoll.model import Plan, SignalReason
 from plimsoll.model.cluster import Pod
+from plimsoll.plan.requests import NodeRequest
+from tests.builders import a_node_pool
 from tests.capacity_requests.cluster import (
     PRODUCT,
     TYPE,
@@ -388,3 +390,21 @@ def _schedulers(plan: Plan) -> list[str]:
     """The schedulers for which the plan requests nodes."""
     made = [each.manifest["metadata"]["annotations"] for each in plan.creations if each.key.kind != "PodTemplate"]
     return [orjson.loads(each["plimsoll.dev/node"])["scheduler"] for each in made]
+
+
+def test_requests_are_not_read_again_for_each_demand(monkeypatch: pytest.MonkeyPatch) -> None:
+    shares = [share_pod(f"share-{number}", "0.9", nodeSelector={"team": str(number)}) for number in range(8)]
+    of_teams = a_node_pool("gpu", [TYPE], requirements=[{"key": "team", "operator": "Exists"}])
+    cluster = Cluster(of_teams, *shares)
+    cluster.run_round(at(0))
+    assert len(cluster.requested()) == len(cluster.demands) == 8
+    read: list[str] = []
+    requested_node = NodeRequest.requested_node
+
+    def counted(self: NodeRequest, name: str, **more: Any) -> Any:
+        read.append(name)
+        return requested_node(self, name, **more)
+
+    monkeypatch.setattr(NodeRequest, "requested_node", counted)
+    assert cluster.run_round(at(1)).empty
+    assert len(read) == 8

@@ -150,18 +150,18 @@ def gangs(
     return tuple(chain.from_iterable(found))
 
 
-_Others = Mapping[tuple[GangKey, str], list[str]]
+_Others = Mapping[GangKey, Mapping[str, list[str]]]
 
 
 def _by_gang(
     pods: Iterable[tuple[Pod, str]], keys: Collection[GangKey], groups: Mapping[tuple[str, str], PodGroup]
 ) -> _Others:
     """The reasons of the pods, by gang and subgroup."""
-    found = defaultdict[tuple[GangKey, str], list[str]](list)
+    found = defaultdict[GangKey, dict[str, list[str]]](dict)
     namespaces = {key[1] for key in keys}
     for pod, why in pods:
         if pod.namespace in namespaces and (key := gang_key(pod, groups)) in keys and key is not None:
-            found[key, pod.labels.get(SUB_GROUP_NAME, "")].append(why)
+            found[key].setdefault(pod.labels.get(SUB_GROUP_NAME, ""), []).append(why)
     return found
 
 
@@ -170,20 +170,27 @@ def _gangs(
 ) -> list[Gang]:
     """The gang, after its subgroups where it has some."""
     group = groups.get((key[1], key[2])) if key[0] == "PodGroup" else None
+    others, missing = placed.get(key, {}), lost.get(key, {})
     if group is None or not group.sub_groups:
-        others = sum(len(each) for (of, _), each in placed.items() if of == key)
-        missing = sorted(why for (of, _), each in lost.items() if of == key for why in each)
         least = _least(next(iter(pods.values())), key, groups)
-        return [Gang(_named(key), least, tuple(sorted(pods)), others, tuple(missing))]
-    tree = _Tree(key, group, pods, placed, lost)
+        number, why = sum(map(len, others.values())), tuple(sorted(chain.from_iterable(missing.values())))
+        return [Gang(_named(key), least, tuple(sorted(pods)), number, why)]
+    tree = _Tree(key, group, pods, others, missing)
     whole = Gang(_named(key), group.min_sub_group, tuple(sorted(pods)), 0, parts=tree.below(""))
     return [*tree.found, whole]
 
 
 class _Tree:
-    """The subgroups of a PodGroup."""
+    """The subgroups of a PodGroup; `placed` and `lost` are its other pods, by subgroup."""
 
-    def __init__(self, key: GangKey, group: PodGroup, pods: Mapping[str, Pod], placed: _Others, lost: _Others) -> None:
+    def __init__(
+        self,
+        key: GangKey,
+        group: PodGroup,
+        pods: Mapping[str, Pod],
+        placed: Mapping[str, list[str]],
+        lost: Mapping[str, list[str]],
+    ) -> None:
         self._key, self._placed, self._lost = key, placed, lost
         self._below = defaultdict[str, list[SubGroup]](list)
         for each in group.sub_groups:
@@ -208,8 +215,7 @@ class _Tree:
             found = Gang(name, group.min_sub_group, pods, 0, parts=parts)
         else:
             own = self._pods[group.name]
-            at = (self._key, group.name)
-            missing, others = sorted(self._lost.get(at, ())), len(self._placed.get(at, ()))
+            missing, others = sorted(self._lost.get(group.name, ())), len(self._placed.get(group.name, ()))
             found = Gang(name, group.min_member or 0, tuple(sorted(own)), others, tuple(missing))
         self.found.append(found)
         return found

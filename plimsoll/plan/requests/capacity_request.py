@@ -54,7 +54,7 @@ class CapacityRequest:
     def name(self) -> str:
         return self.obj.name
 
-    @property
+    @cached_property
     def requested_nodes(self) -> tuple[RequestedNode, ...]:
         """The outstanding nodes, as supply for the demand planner."""
         return tuple(

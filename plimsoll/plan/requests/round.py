@@ -54,6 +54,10 @@ class RequestRound:
         self._new_nodes = requests.registered if len(own) == len(found) else registered_since(own, snapshot)
         self._requests = [each.with_registered(self._new_nodes.get(each.name, ())) for each in own]
         self._claims = ClaimMonitor(snapshot, self._requests, progress, now)
+        self._by_demand: dict[str, list[CapacityRequest]] = {}
+        for each in self._requests:
+            for name in each.demands:
+                self._by_demand.setdefault(name, []).append(each)
         self._failing: dict[str, list[RequestFailure]] = {}
         """Failures by request name."""
         self._lost: list[AssignedClaim] = []
@@ -99,7 +103,8 @@ class RequestRound:
         self._reserve(waiting)
         kept = self._keep(waiting)
         created = self._request_nodes()
-        states = [self._state(demand, kept, created) for demand in plan.demands]
+        serving = {node.name: each.name for each in kept for node in each.requested_nodes}
+        states = [self._state(demand, kept, serving, created) for demand in plan.demands]
         more = [(node.gpus, 1) for node in plan.nodes]
         more += [(each.node_request.gpus, each.outstanding - each.claimed) for each in kept]
         room = self._room.minus(sum(gpus * nodes for gpus, nodes in more), sum(nodes for _, nodes in more))
@@ -140,10 +145,9 @@ class RequestRound:
         return f"no further node registered within {self._settings.deadline_seconds} s" if late else ""
 
     def _failure_records(self) -> Mapping[str, FailureRecord]:
-        names = {*self._known, *(name for each in self._requests for name in each.demands)}
         records = {}
-        for name in names:
-            own = [each for each in self._requests if name in each.demands]
+        for name in self._known.keys() | self._by_demand.keys():
+            own = self._by_demand.get(name, ())
             failing = [failure for each in own for failure in self._failing.get(each.name, ())]
             record = FailureRecord.of(self._known.get(name, GPUDemandStatus()), self._now).resumed(
                 self._settings, self._now
@@ -193,19 +197,25 @@ class RequestRound:
         ]
 
     def _state(
-        self, demand: Demand, kept: Sequence[CapacityRequest], created: Sequence[tuple[ObjectKey, tuple[str, ...]]]
+        self,
+        demand: Demand,
+        kept: Sequence[CapacityRequest],
+        serving: Mapping[str, str],
+        created: Sequence[tuple[ObjectKey, tuple[str, ...]]],
     ) -> DemandState:
+        """`serving` are the names of the `kept` requests, by requested node."""
         record = self._records.get(demand.name, FailureRecord())
-        own = [each for each in self._requests if demand.name in each.demands]
-        claims = [claim for each in own for claim in self._claims.of(each)]
-        claims += [claim for claim in self._lost if claim.request in {each.name for each in own}]
+        own = {each.name: each for each in self._by_demand.get(demand.name, ())}
+        claims = [claim for each in own.values() for claim in self._claims.of(each)]
+        claims += [claim for claim in self._lost if claim.request in own]
+        serves = own.keys() | {serving[node] for node in demand.on_requested if node in serving}
         return DemandState(
             demand,
-            tuple(each for each in kept if demand.name in each.demands or _serves(each, demand)),
+            tuple(each for each in kept if each.name in serves),
             tuple(key for key, demands in created if demand.name in demands),
             record,
             record.paused_until(self._settings, self._now),
-            tuple(failure for each in own for failure in self._failing.get(each.name, ())),
+            tuple(failure for name in own for failure in self._failing.get(name, ())),
             tuple(claims),
         )
 
@@ -250,11 +260,6 @@ class RequestRound:
                 gone = since is None or self._now >= since + retention
                 found[name] = DemandReport(name=name, status=None if gone else ended)
         return tuple(found[name] for name in sorted(found))
-
-
-def _serves(request: CapacityRequest, demand: Demand) -> bool:
-    """Whether pods of the demand are planned on the request's outstanding nodes."""
-    return any(node.name in demand.on_requested for node in request.requested_nodes)
 
 
 def _taken(snapshot: Snapshot, objs: Iterable[RequestObject]) -> set[str]:
