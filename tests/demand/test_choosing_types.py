@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from plimsoll.labels import NODEPOOL
 from plimsoll.model.cluster import Pod
-from tests.builders import a_gpu_node, a_node_pool, a_waiting_pod, an_environment
+from tests.builders import a_gpu_node, a_node, a_node_pool, a_waiting_pod, an_environment
 from tests.demand.plans import on_new, on_nodes, only, planned, refused, requests_of, types
 
 TYPE = "node.kubernetes.io/instance-type"
@@ -350,3 +351,23 @@ def test_skipped_types_that_would_not_be_requested_refuse_no_pod(
     blocked = skipped - {(node.instance_type, node.node_pool) for node in plan.nodes}
     again = planned(*waiting(pods), *pools, blocked=blocked)
     assert (types(again), refused(again)) == (types(plan), refused(plan))
+
+
+@pytest.mark.parametrize("group", ["karpenter.k8s.gcp", ""])
+def test_a_node_pool_of_an_unknown_cloud_offers_the_types_of_its_nodes_only(group: str) -> None:
+    share, unknown = a_waiting_pod("share", gpu_fraction="0.5"), a_node_pool("gpu", group=group)
+    found = planned(share, unknown)
+    assert found.nodes == ()
+    (warning,) = only(found).warnings
+    assert "NodePool gpu" in warning
+    assert "instance types of its cloud" in warning
+    full = a_gpu_node("n1", instance_type="a2-highgpu-1g", taints=["full"], more_labels={NODEPOOL: "gpu"})
+    found = planned(share, unknown, full)
+    assert types(found) == ["a2-highgpu-1g"]
+    assert only(found).warnings == ()
+    cpu = a_node("n2", product=None, count=None, memory=None, instance_type="n2", more_labels={NODEPOOL: "gpu"})
+    assert only(planned(share, unknown, cpu)).warnings == (), "a NodePool for CPU nodes"
+
+
+def test_the_kwok_provider_offers_the_types_of_every_cloud() -> None:
+    assert planned(a_waiting_pod("share", gpu_fraction="0.5"), a_node_pool("gpu", group="karpenter.kwok.sh")).nodes

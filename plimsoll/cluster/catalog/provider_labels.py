@@ -14,6 +14,8 @@ AWS: Final = "karpenter.k8s.aws"
 AZURE: Final = "karpenter.azure.com"
 CLOUDS: Final = {"kaito.sh": "azure", AZURE: "azure", AWS: "aws"}
 """Cloud by the API group of its node classes."""
+KWOK: Final = "karpenter.kwok.sh"
+"""Node classes of Karpenter's KWOK provider, as in a sandbox: it simulates the types of every cloud."""
 
 _AWS_NAME: Final = re.compile(r"(?P<family>(?P<category>[a-z]+)(?:-\d+tb)?(?P<generation>\d+)[^.]*)\.(?P<size>.+)")
 _AZURE_NAME: Final = re.compile(r"Standard_(?P<family>[A-Z])[^_]*(?:_(?P<gpu>[A-Z]+\d+[^_]*))?(?:_v(?P<version>\d+))?")

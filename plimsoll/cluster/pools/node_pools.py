@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from plimsoll.cluster.catalog import (
     CLOUDS,
+    KWOK,
     OfferedType,
     OfferedTypes,
     label_requirements,
@@ -109,14 +110,21 @@ class PoolShapes:
             yield self._shape(template, name, offered, product)
 
     def _names(self, pool: NodePool) -> Iterable[str]:
-        """Instance types that the pool names; if it names none, those of its cloud and of its nodes."""
+        """Instance types that the pool names; if it names none, those of its cloud, as far as it is known, and of its
+        nodes."""
         if pool.instance_types:
             return pool.instance_types
-        cloud = CLOUDS.get(pool.node_class_group)
-        names = {each.name for each in self._catalog.types if cloud is None or each.cloud == cloud}
-        names |= {
-            node.instance_type for node in self._index.with_label(NODEPOOL, pool.name) if self._gpus(node) is not None
-        }
+        group = pool.node_class_group
+        known = group == KWOK or group in CLOUDS
+        names = {each.name for each in self._catalog.types if group == KWOK or each.cloud == CLOUDS.get(group)}
+        nodes = self._index.with_label(NODEPOOL, pool.name)
+        names |= {node.instance_type for node in nodes if self._gpus(node) is not None}
+        if not known and not nodes:
+            self._unknown.append(
+                f"NodePool {pool.name}: no nodes are requested from it, because the instance types of its cloud "
+                f"({group or 'no nodeClassRef'}) are not known: require {INSTANCE_TYPE} In a list, or wait until it "
+                "has a node with GPUs"
+            )
         return sorted(filter(None, names))
 
     def _shape(
