@@ -20,7 +20,7 @@ from rich.table import Table
 
 from bench.command import command
 from plimsoll.cli.shared import OUT, Format, Output, print_json
-from plimsoll.cluster.ledger import GpuLedger, free_nodes
+from plimsoll.cluster.ledger import GpuLedger
 from plimsoll.model.cluster import Node, Pod
 from tests.ledger.cluster import a_gpu_node, a_reservation, a_share
 
@@ -58,7 +58,7 @@ def main(
     ledger.update(some_nodes, pods)
     list(ledger.accounts())
     seconds = {"build": built, "pod": _median(pod, 20 * rounds), "snapshot": _median(snapshot, rounds)}
-    free = sum(milli for node in free_nodes(ledger) for milli in node.devices)
+    free = sum(int(milli) for account in ledger.accounts() for milli in account.free_milli)
     figures = {
         "nodes": nodes,
         "pods": len(pods),

@@ -257,3 +257,16 @@ def test_a_limit_is_the_reason_before_types_that_are_skipped() -> None:
     limited = a_node_pool("limited", (L4,), limits={"nodes": 0})
     why = refused(planned(share(), limited, POOL, blocked=[(L4, "pool"), (L4_4, "pool")]))["uid-pod"]
     assert "limits.nodes of NodePool limited is 0" in why
+
+
+def test_only_usable_nodes_with_whole_gpus_that_are_free_are_supply() -> None:
+    nodes = [
+        a_gpu_node("busy"),
+        a_gpu_node("cordoned").model_copy(update={"unschedulable": True}),
+        a_gpu_node("free"),
+        a_gpu_node("nameless", product=""),
+        a_gpu_node("shared", more_labels={"nvidia.com/gpu.replicas": "2"}),
+    ]
+    shares = [a_waiting_pod(f"share-{number}", gpu_fraction="0.9") for number in range(3)]
+    plan = planned(a_waiting_pod("whole", gpus=1, node="busy"), *nodes, *shares)
+    assert set(on_nodes(plan).values()) == {"free"}

@@ -3,10 +3,9 @@
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from plimsoll.cluster.ledger import GpuLedger, free_nodes, gpu_ledger
+from plimsoll.cluster.ledger import GpuLedger, gpu_ledger
 from plimsoll.model.cluster import Node, Pod
-from plimsoll.packing.nodes import FreeNode
-from tests.builders import A100, a_snapshot
+from tests.builders import a_snapshot
 from tests.ledger.cluster import a_gpu_node, a_reservation, a_share, a_whole
 
 NODES = ("n1", "n2")
@@ -76,17 +75,9 @@ def test_deleted_objects_free_what_they_used() -> None:
     node, share, held = a_gpu_node(), a_share("a", "n1", "g"), a_reservation("g")
     ledger.update([node], [share, held])
     ledger.update([node], [])
-    assert free_nodes(ledger) == (FreeNode("n1", A100, (1000, 1000), 0, 0),)
+    assert [account.free_milli for account in ledger.accounts()] == [(1000, 1000)]
     ledger.update([], [])
-    assert free_nodes(ledger) == ()
-
-
-def test_only_usable_nodes_with_something_free_are_offered() -> None:
-    snapshot = a_snapshot(
-        a_gpu_node("busy", 1), a_whole("w", "busy"), a_gpu_node("cordoned", cordoned=True), a_gpu_node("free", 1),
-        a_gpu_node("shared", more_labels={"nvidia.com/gpu.replicas": "2"}), a_gpu_node("nameless", product=None),
-    )  # fmt: skip
-    assert [node.name for node in free_nodes(gpu_ledger(snapshot))] == ["free"]
+    assert list(ledger.accounts()) == []
 
 
 def test_contradictions_of_all_nodes_are_reported() -> None:

@@ -2,7 +2,7 @@
 
 from plimsoll.cluster.ledger.account import DiscrepancyReason, GpuAccount, GpuGroup, PartDevices
 from plimsoll.cluster.ledger.incremental import IncrementalLedger
-from plimsoll.cluster.ledger.ledger import GpuLedger, empty_ledger, free_node, free_nodes, gpu_ledger
+from plimsoll.cluster.ledger.ledger import GpuLedger, empty_ledger, free_node, gpu_ledger
 
 __all__ = [
     "DiscrepancyReason",
@@ -13,6 +13,5 @@ __all__ = [
     "PartDevices",
     "empty_ledger",
     "free_node",
-    "free_nodes",
     "gpu_ledger",
 ]

@@ -183,19 +183,6 @@ def gpu_ledger(snapshot: Snapshot) -> GpuLedger:
     return ledger
 
 
-def free_nodes(ledger: GpuLedger) -> tuple[FreeNode, ...]:
-    """Free resources of usable nodes, by name; the kind is the GPU product.
-
-    What terminating pods use is not free. Nodes whose devices are not whole GPUs, and nodes without a product label,
-    are left out.
-    """
-    return tuple(
-        free_node(account, free)
-        for account in ledger.accounts()
-        if account.node.usable and account.shareable and account.kind and any(free := account.free_milli)
-    )
-
-
 def free_node(account: GpuAccount, milli: tuple[Milli, ...]) -> FreeNode:
     """Free resources of a node, with the given free thousandths of its GPUs."""
     return FreeNode(
