@@ -78,12 +78,12 @@ def test_a_request_stays_while_its_node_pool_is_not_ready_for_a_moment() -> None
     assert creation.manifest["spec"]["nodeSelector"][NODEPOOL] == "second"
 
 
-@pytest.mark.parametrize("first", [ready, deleting])
-def test_a_workspace_gets_the_node_class_of_another_node_pool(first: Any) -> None:
+@pytest.mark.parametrize(("first", "chosen"), [(ready, "a"), (deleting, "b")])
+def test_a_workspace_keeps_the_node_class_of_a_node_pool_that_is_not_ready(first: Any, chosen: str) -> None:
     pools = [first(a_node_pool("a", [NC24], weight=10, node_class="a")), a_node_pool("b", [NC24], node_class="b")]
     snapshot = a_snapshot(a_workspace(instance_type=NC24), *pools, nap=True)
     (claim,) = [each for each in plan(snapshot, validate(snapshot), at(0)).creations if each.key.kind == "NodeClaim"]
-    assert claim.manifest["spec"]["nodeClassRef"]["name"] == "b"
+    assert claim.manifest["spec"]["nodeClassRef"]["name"] == chosen
 
 
 def test_limits_of_a_node_pool_that_is_not_ready_count() -> None:

@@ -210,22 +210,18 @@ class OfferedTypes:
     def node_class_ref(
         self, offered: OfferedType, environment: EnvironmentSpec, access: NamespaceAccess | None
     ) -> NodeClassRef | None:
-        """The node class for a NodeClaim: the Environment's, else that of a NodePool that allows the type, preferably a
-        Ready one, else the cloud's."""
+        """The node class for a NodeClaim: the Environment's, else that of a NodePool that allows the type, else the
+        cloud's."""
         if environment.node_claims.node_class_ref is not None:
             return environment.node_claims.node_class_ref
-        pools = self._usable(offered, access)
-        pool = next((pool for pool in pools if not pool.unready), pools[0] if pools else None)
+        pool = self.pool(offered, access)
         return NODE_CLASSES.get(offered.cloud) if pool is None else NodeClassRef.model_validate(pool.node_class_ref)
 
     def pool(self, offered: OfferedType, access: NamespaceAccess | None) -> NodePool | None:
-        """The first NodePool with a node class that allows the type: NodeClaims of the type count against its limits,
-        also while it is not Ready."""
-        return next(iter(self._usable(offered, access)), None)
-
-    def _usable(self, offered: OfferedType, access: NamespaceAccess | None) -> list[NodePool]:
+        """The first NodePool with a node class that allows the type, Ready or not: NodeClaims of the type use its node
+        class and count against its limits, and neither may change from one moment to the next."""
         allowed = (pool for pool in offered.pools if access is None or access.allows_pool(pool.name))
-        return [pool for pool in allowed if pool.node_class_ref is not None]
+        return next((pool for pool in allowed if pool.node_class_ref is not None), None)
 
 
 def unlisted_azure(name: str) -> bool:
