@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from plimsoll.errors import InvalidObjectError, PlimsollError
-from plimsoll.observe.cluster import Store, Stores
+from plimsoll.observe.cluster import CLAIM_EVENTS, Store, Stores
 
 
 def put(store: Store[Any], name: str, namespace: str = "", **fields: Any) -> None:
@@ -136,3 +136,26 @@ def test_claims_created_and_deleted_between_two_snapshots_are_kept(stores: Store
     assert [claim.name for claim in snapshot.node_claims] == ["after"]
     assert snapshot.gone == {"uid-brief", "uid-lost"}
     assert [claim.name for claim in snapshot.gone_claims] == ["brief"], "only it tells what it was to be"
+
+
+def test_events_about_node_claims_are_read_where_only_cluster_scoped_objects_have_theirs() -> None:
+    assert CLAIM_EVENTS.path == "/api/v1/namespaces/default/events", "tenants write Events in their own namespaces"
+
+
+@pytest.mark.parametrize(
+    ("claim", "uid", "counts"),
+    [
+        ("alive", "uid-alive", True),
+        ("alive", "uid-forged", False),
+        ("alive", "", False),
+        ("gone", "uid-gone", True),
+        ("gone", "uid-forged", False),
+        ("unobserved", "uid-unobserved", True),
+    ],
+)
+def test_an_event_about_a_known_node_claim_names_its_uid(stores: Stores, claim: str, uid: str, counts: bool) -> None:
+    put(stores.node_claims, "alive")
+    put(stores.node_claims, "gone")
+    stores.node_claims.put(("", "gone"), None)
+    put(stores.claim_events, "event", "default", involvedObject={"kind": "NodeClaim", "name": claim, "uid": uid})
+    assert bool(stores.snapshot().claim_events) is counts

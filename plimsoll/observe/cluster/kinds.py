@@ -131,7 +131,8 @@ NODE_OVERLAYS: Final = Kind(
 CLAIM_EVENTS: Final = Kind(
     "Event",
     "v1",
-    "/api/v1/events",
+    # Events about cluster-scoped objects are in `default`. In other namespaces, tenants may write Events about them.
+    "/api/v1/namespaces/default/events",
     ClaimEvent.read,
     selector={"fieldSelector": "involvedObject.kind=NodeClaim,reason=InsufficientCapacityError"},
 )

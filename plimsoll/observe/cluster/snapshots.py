@@ -10,6 +10,7 @@ from plimsoll.labels import GROUP, is_device
 from plimsoll.model import Snapshot
 from plimsoll.model.api import Environment
 from plimsoll.model.cluster import Node, Pod
+from plimsoll.model.karpenter import ClaimEvent
 from plimsoll.observe.cluster import kinds
 from plimsoll.observe.cluster.pod_store import PodStore
 from plimsoll.observe.cluster.store import Store
@@ -73,7 +74,7 @@ class Stores:
             node_claims=self.node_claims.values(),
             node_pools=self.node_pools.values(),
             node_overlays=self.node_overlays.values(),
-            claim_events=self.claim_events.values(),
+            claim_events=self._genuine_claim_events(),
             gone_claims=self.node_claims.removed(),
             pods=self._indexed_pods(self.pods.values()),
             host_loads=self.pods.loads(),
@@ -99,6 +100,14 @@ class Stores:
                 *warnings,
             ),
         )
+
+    def _genuine_claim_events(self) -> tuple[ClaimEvent, ...]:
+        """The Events, without those about a known NodeClaim whose UID is not that of the NodeClaim."""
+        uids: dict[str, set[str]] = {}
+        for claim in (*self.node_claims.values(), *self.node_claims.removed()):
+            uids.setdefault(claim.name, set()).add(claim.uid)
+        events = self.claim_events.values()
+        return tuple(each for each in events if each.claim_uid in uids.get(each.claim, {each.claim_uid}))
 
     def _has_devices(self, name: str) -> bool:
         node = self.nodes.get(("", name))

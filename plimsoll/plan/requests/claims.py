@@ -52,12 +52,8 @@ def no_capacity(
         event_time = parse_time(event.creation_timestamp)
         if event_time is None or event.claim in alive or event.claim in lost:
             continue
-        claim = gone.get(event.claim)
-        if claim is not None and event.claim_uid not in ("", claim.uid):
-            claim = None
-        types = _types_by_request(
-            event, claim, [each for each in requests if each.since is None or event_time >= each.since]
-        )
+        older = [each for each in requests if each.since is None or event_time >= each.since]
+        types = _types_by_request(event, gone.get(event.claim), older)
         if not types:
             continue
         short = next((name for name in types if len(found.get(name, ())) < missing[name]), None)
