@@ -6,7 +6,7 @@ from typing import Final
 
 import tenacity
 
-from plimsoll.apply.delta import Outcome, assign, only
+from plimsoll.apply.delta import Outcome, Part, assign, only
 from plimsoll.apply.errors import (
     RETRYABLE,
     BackendUnreachableError,
@@ -65,10 +65,12 @@ class Execution:
         self._errors = []
         self._lease.require()
         states = {shard.name: shard.state for shard in self._stacks}
-        parts = assign(plan, states, self._stacks.ready(), self._room)
-        futures = {name: self._stacks[name].apply(part, self._created) for name, part in parts.items()}
+        busy = {shard.name for shard in self._stacks if shard.waits_for_deletions}
+        parts = assign(plan, states, self._stacks.ready(), self._room, busy)
+        free = {name: part for name, part in parts.items() if name not in busy}
+        futures = {name: self._stacks[name].apply(part, self._created) for name, part in free.items()}
         self._stacks.begun()
-        outcomes = []
+        outcomes = [_left_out(name, part) for name, part in parts.items() if name in busy]
         for name, future in futures.items():
             try:
                 outcomes.append(future.result())
@@ -81,6 +83,13 @@ class Execution:
 
     def _should_retry(self, outcome: Outcome) -> bool:
         return self._lease.usable and any(failure.kind in RETRYABLE for failure in outcome.failed.values())
+
+
+def _left_out(stack: str, part: Part) -> Outcome:
+    failure = Failure(
+        FailureKind.STACK_BUSY, f"stack {stack} waits until objects are gone that were deleted before; applied then"
+    )
+    return Outcome(failed=MappingProxyType(dict.fromkeys(part.keys, failure)))
 
 
 def _failure_of(error: PlimsollError) -> Failure:

@@ -2,7 +2,7 @@
 
 import re
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -105,7 +105,9 @@ def a_keeper(
 
 
 @contextmanager
-def a_shard(stack: FakeStack, cluster: FakeCluster, tmp_path: Path) -> Iterator[Shard]:
+def a_shard(
+    stack: FakeStack, cluster: FakeCluster, tmp_path: Path, on_free: Callable[[], None] = lambda: None
+) -> Iterator[Shard]:
     """A shard whose state was read when the writer started."""
     fake: Any = stack
     lease: Any = FakeLease()
@@ -117,6 +119,7 @@ def a_shard(stack: FakeStack, cluster: FakeCluster, tmp_path: Path) -> Iterator[
         settings=ApplySettings(environment="test", work_folder=tmp_path),
         lease=lease,
         on_idle=lambda: None,
+        on_free=on_free,
     )
     shard.recover().result()
     yield shard

@@ -270,6 +270,44 @@ def test_a_deletion_that_the_provider_waits_for_is_confirmed_by_reading_the_obje
     assert progress.done.keys() == {A}, "also where the cluster could not be read at first"
 
 
+def test_a_failed_operation_does_not_keep_an_update_waiting_for_the_end_of_a_deletion(
+    updates: Updates, stack: FakeStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("plimsoll.apply.stacks.update._POLL_SECONDS", 0.01)
+
+    def script(on_event: Callable[[EngineEvent], None]) -> None:
+        for event in (began(A, "create"), diagnosed(A, "exceeded quota"), failed(A), began(B, "delete")):
+            on_event(event)
+        stack.engine.interrupted.wait(30)
+        on_event(ended(B, "delete"))
+
+    stack.script = script
+    progress = execute(updates, stack, {A: Operation.CREATE, B: Operation.DELETE}, lambda: [B])
+    assert (updates.phase, progress.done.keys()) == (Phase.RUNNING, {B})
+    assert (progress.failure(A) is None, progress.failure(B)) == (False, None)
+    assert updates.waits_for_deletions
+    stack.engine.interrupt()
+    updates.ended()
+    assert not updates.waits_for_deletions
+
+
+def test_the_end_of_a_deletion_that_counted_as_done_ends_the_waiting(
+    updates: Updates, stack: FakeStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("plimsoll.apply.stacks.update._POLL_SECONDS", 0.01)
+
+    def script(on_event: Callable[[EngineEvent], None]) -> None:
+        on_event(began(A, "delete"))
+        await_condition(lambda: updates.waits_for_deletions, message="a deletion that counts as done")
+        on_event(ended(A, "delete"))
+        stack.engine.interrupted.wait(30)
+
+    stack.script = script
+    execute(updates, stack, {A: Operation.DELETE}, lambda: [A])
+    await_condition(lambda: not updates.waits_for_deletions, message="no deletion to wait for")
+    assert updates.phase is Phase.RUNNING, "the engine ends soon, and the next update may follow it"
+
+
 def test_an_update_that_is_called_off_executes_nothing(updates: Updates, stack: FakeStack) -> None:
     updates.start()
     updates.end()

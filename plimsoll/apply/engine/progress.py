@@ -1,7 +1,7 @@
 """Progress: the state of the operations of an update, from the engine's event log."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Any, Final
 
@@ -39,6 +39,8 @@ class Progress:
         """URNs of the expected operations that the engine has started."""
         self.failed: set[str] = set()
         """URNs of the resources whose operation failed, or that a mandatory policy refused."""
+        self.awaited: set[str] = set()
+        """URNs of the deletions that count as done although the engine still waits for their end."""
         self.first_operation_at: float | None = None
         self.last_operation_at: float | None = None
         self.error: ApplyError | None = None
@@ -57,10 +59,20 @@ class Progress:
         return {urn for urn, operation in self.expected.items() if operation is Operation.DELETE}
 
     @property
+    def left(self) -> set[str]:
+        """URNs of the expected operations that have neither succeeded nor failed."""
+        return self.expected.keys() - self.done.keys() - self.failed
+
+    @property
     def waits_for_deletions(self) -> bool:
         """Whether only deletions are left to confirm, and the engine has started all of these."""
-        left = self.expected.keys() - self.done.keys()
-        return bool(left) and left <= self.deletions & self.begun
+        return bool(self.left) and self.left <= self.deletions & self.begun
+
+    def count_as_done(self, deletions: Iterable[str]) -> None:
+        """Counts deletions as done, by URN, that are left: their objects are deleted or being deleted."""
+        found = self.left.intersection(deletions)
+        self.awaited |= found
+        self.done.update((urn, {}) for urn in found)
 
     def process_event(self, event: EngineEvent) -> str | None:
         """Processes an event. Returns the operation that it starts, in words, if that is not an expected one."""
@@ -68,11 +80,14 @@ class Progress:
             return self._begin(event["resourcePreEvent"]["metadata"])
         if "resOutputsEvent" in event:
             metadata = event["resOutputsEvent"]["metadata"]
+            self.awaited.discard(metadata["urn"])
             if metadata["urn"] in self.expected:
                 self.done[metadata["urn"]] = (metadata.get("new") or {}).get("outputs") or {}
                 self.last_operation_at = time.monotonic()
         elif "resOpFailedEvent" in event:
-            self.failed.add(event["resOpFailedEvent"]["metadata"]["urn"])
+            urn = event["resOpFailedEvent"]["metadata"]["urn"]
+            self.failed.add(urn)
+            self.awaited.discard(urn)
         elif "diagnosticEvent" in event:
             diagnostic = event["diagnosticEvent"]
             if diagnostic.get("severity") == "error" and diagnostic.get("urn"):

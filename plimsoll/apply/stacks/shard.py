@@ -44,7 +44,8 @@ class Shard:
     it to apply a part of a Plan, and settle it: await its end, then tidy the state and the history.
 
     The drawing in `update_state` shows the phases of an update. Methods that return futures may be called from any
-    thread. `on_idle` is called, on the shard's thread, when the last task has ended.
+    thread. `on_idle` is called, on the shard's thread, when the last task has ended, and `on_free` when
+    `waits_for_deletions` has ended.
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class Shard:
         settings: ApplySettings,
         lease: Lease,
         on_idle: Callable[[], None],
+        on_free: Callable[[], None],
     ) -> None:
         self.name = stack.name
         self._stack = stack
@@ -73,6 +75,7 @@ class Shard:
         self._unwatched: set[str] = set()
         """UIDs that no watch shows although the objects exist in the cluster."""
         self._on_idle = on_idle
+        self._on_free = on_free
         self._due = 0
         """Number of running and waiting tasks."""
         self._counting = threading.Lock()
@@ -102,6 +105,12 @@ class Shard:
     def has_pre_started(self) -> bool:
         """Whether an update is pre-started or about to be."""
         return self._pre_starting or self.pre_started
+
+    @property
+    def waits_for_deletions(self) -> bool:
+        """Whether its engine still waits for the end of deletions that count as done. Until then, which may take as
+        long as nodes are drained, its thread begins no other task."""
+        return self._updates.waits_for_deletions
 
     @property
     def backing_off(self) -> bool:
@@ -291,12 +300,15 @@ class Shard:
 
     def _settle(self) -> None:
         """After an update: waits for its end, then reads and repairs the state, and prunes the history."""
+        waited = self.waits_for_deletions
         progress = self._updates.ended()
         if progress is None:
             return
         if progress.error is not None and not progress.failed:  # those were reported already
             log.warning("the update ended with an error", stack=self.name, error=progress.error.message)
         self._tidy()
+        if waited:
+            self._on_free()
 
     def _forget(self, missing: set[str]) -> None:
         if self._tidy():

@@ -46,13 +46,19 @@ class Stacks:
     """
 
     def __init__(
-        self, settings: ApplySettings, reviewer: Reviewer, lease: Lease, cluster: Callable[[], ClusterIdentity]
+        self,
+        settings: ApplySettings,
+        reviewer: Reviewer,
+        lease: Lease,
+        cluster: Callable[[], ClusterIdentity],
+        on_free: Callable[[], None],
     ) -> None:
-        """`cluster` reads the identity of the cluster."""
+        """`cluster` reads the identity of the cluster. `on_free` is that of the Shards."""
         self._cluster = cluster
         self._settings = settings
         self._reviewer = reviewer
         self._lease = lease
+        self._on_free = on_free
         self._provider: ClusterProvider | None = None
         self._shards: dict[str, Shard] = {}
         self._arranging = threading.Lock()
@@ -79,6 +85,7 @@ class Stacks:
                 settings=settings,
                 lease=self._lease,
                 on_idle=self.arrange,
+                on_free=self._on_free,
             )
         self._resting = False
 

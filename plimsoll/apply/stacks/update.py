@@ -61,7 +61,7 @@ class Update:
 class Updates:
     """The updates of one stack, one after the other, in the phases of `update_state`.
 
-    For the stack's thread only, except `phase`, `stop` and `interrupt`."""
+    For the stack's thread only, except `phase`, `waits_for_deletions`, `stop` and `interrupt`."""
 
     def __init__(self, stack: CapacityStack, provider: ClusterProvider, policy_packs: tuple[Path, ...]) -> None:
         self._stack = stack
@@ -76,6 +76,12 @@ class Updates:
     @property
     def phase(self) -> Phase:
         return self._update_state.phase
+
+    @property
+    def waits_for_deletions(self) -> bool:
+        """Whether the engine still waits for the end of deletions that count as done."""
+        update = self._update
+        return update is not None and bool(update.progress.awaited)
 
     def start(self) -> None:
         """Starts an engine, and returns when its program waits. Raises the ApplyError if it ends instead."""
@@ -122,7 +128,9 @@ class Updates:
             if due:
                 found = self._deleted(gone)
                 with self._condition:
-                    progress.done.update((urn, {}) for urn in found)
+                    progress.count_as_done(found)
+                    if not progress.left:
+                        break
         with self._condition:
             only_failures = progress.failed and not isinstance(progress.error, _STOPPED)
             if progress.error is not None and not only_failures and not progress.confirmed:

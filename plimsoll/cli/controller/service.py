@@ -11,6 +11,7 @@ import orjson
 from prometheus_client import make_wsgi_app
 from prometheus_client.exposition import ThreadingWSGIServer
 
+from plimsoll.apply import FailureKind
 from plimsoll.cli.controller.status import ControllerStatus
 from plimsoll.errors import PlimsollError
 from plimsoll.loop import RoundResult
@@ -34,12 +35,14 @@ class Service:
         if result.plan is not None:
             self.metrics.planned(result.plan, result.seconds, now)
             outcome = result.outcome
+            # A stack may be busy for as long as a node is drained, which is no reason for an alert.
+            failed = [key for key, each in outcome.failed.items() if each.kind is not FailureKind.STACK_BUSY]
             self.metrics.applied(
                 result.plan,
                 created=outcome.created,
                 updated=outcome.updated,
                 deleted=outcome.deleted,
-                failed=outcome.failed,
+                failed=failed,
                 seconds=(each.seconds for each in outcome.timings),
             )
         return True

@@ -51,7 +51,7 @@ def writer_of(
     options: WriterOptions, connection: Connection, observer: Observer, environment: Environment
 ) -> Iterator[Writer]:
     """The writer of an Environment; ended on leaving. The Lease is not acquired yet."""
-    applier = Applier(apply_settings(environment.name, options), connection)
+    applier = Applier(apply_settings(environment.name, options), connection, observer.wake)
     reporter = Reporter(connection)
     try:
         yield Writer(environment.name, observer, applier, reporter)
