@@ -153,6 +153,16 @@ class Failure:
     kind: FailureKind
     message: str
 
+    @classmethod
+    def of(cls, error: PlimsollError) -> "Failure":
+        """Of each operation of an update that failed as a whole."""
+        kind = FailureKind.NOT_STARTED
+        if isinstance(error, ClusterUnreachableError | BackendUnreachableError):
+            kind = FailureKind.UNREACHABLE
+        elif isinstance(error, StateChangedError):
+            kind = FailureKind.CONFLICT
+        return cls(kind, error.message)
+
     def __str__(self) -> str:
         return f"{self.kind.value}: {self.message}"
 

@@ -1,22 +1,12 @@
 """Applies one Plan: its parts concurrently on the stacks, and operations with temporary failures again."""
 
 from collections.abc import Callable
-from types import MappingProxyType
 from typing import Final
 
 import tenacity
 
 from plimsoll.apply.delta import Outcome, Part, assign, only
-from plimsoll.apply.errors import (
-    RETRYABLE,
-    BackendUnreachableError,
-    ClusterUnreachableError,
-    Failure,
-    FailureKind,
-    LeaseLostError,
-    StateChangedError,
-    UpdateInterruptedError,
-)
+from plimsoll.apply.errors import RETRYABLE, Failure, FailureKind, LeaseLostError, UpdateInterruptedError
 from plimsoll.apply.lease import Lease
 from plimsoll.apply.stacks import Stacks
 from plimsoll.errors import PlimsollError
@@ -76,8 +66,7 @@ class Execution:
                 outcomes.append(future.result())
             except PlimsollError as error:
                 self._errors.append(error)
-                failure = _failure_of(error)
-                outcomes.append(Outcome(failed=MappingProxyType(dict.fromkeys(parts[name].keys, failure))))
+                outcomes.append(Outcome.failing(parts[name].keys, Failure.of(error)))
         self._stacks.arrange()
         return Outcome.merged(outcomes)
 
@@ -86,16 +75,5 @@ class Execution:
 
 
 def _left_out(stack: str, part: Part) -> Outcome:
-    failure = Failure(
-        FailureKind.STACK_BUSY, f"stack {stack} waits until objects are gone that were deleted before; applied then"
-    )
-    return Outcome(failed=MappingProxyType(dict.fromkeys(part.keys, failure)))
-
-
-def _failure_of(error: PlimsollError) -> Failure:
-    kind = FailureKind.NOT_STARTED
-    if isinstance(error, ClusterUnreachableError | BackendUnreachableError):
-        kind = FailureKind.UNREACHABLE
-    elif isinstance(error, StateChangedError):
-        kind = FailureKind.CONFLICT
-    return Failure(kind, error.message)
+    message = f"stack {stack} waits until objects are gone that were deleted before; applied then"
+    return Outcome.failing(part.keys, Failure(FailureKind.STACK_BUSY, message))

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import structlog
 
-from plimsoll.apply import Applier, Outcome
+from plimsoll.apply import Applier, Failure, LeaseLostError, Outcome, UpdateInterruptedError
 from plimsoll.errors import PlimsollError
 from plimsoll.loop.burst import BurstGathering
 from plimsoll.loop.created_claims import with_claims
@@ -83,10 +83,12 @@ class Loop:
             if planned.plan is None:
                 return RoundResult(planned.view.observed, None, Outcome())
             self._log_warnings(planned.plan)
-            outcome = self._apply(planned.view.observed, planned.plan)
+            outcome, error = self._try_apply(planned.view.observed, planned.plan)
             self._applier.remove_gates(planned.plan.gate_removals)
             self._expect(planned.view.observed, planned.plan, outcome)
             self._report(planned, planned.plan, outcome)
+            if error is not None:
+                raise error
             if planned.plan.empty:
                 self._applier.forget_missing({each.uid for each in created_kinds(planned.view.observed)})
             return RoundResult(planned.view.observed, planned.plan, outcome, planned.seconds)
@@ -100,6 +102,18 @@ class Loop:
             return Planned(view, None, now)
         made = make_plan(view, validate(view), now, self._planner)
         return Planned(view, withhold(made, view.observed, now), now, time.monotonic() - began)
+
+    def _try_apply(self, snapshot: Snapshot, plan: Plan) -> tuple[Outcome, PlimsollError | None]:
+        """Applies the plan. The error, if nothing of it was done, is to be raised after the report: gates, statuses and
+        finalizers do not depend on the stacks. Raises the error of a lost Lease or a stop at once."""
+        try:
+            return self._apply(snapshot, plan), None
+        except (LeaseLostError, UpdateInterruptedError):
+            raise
+        except PlimsollError as error:
+            changed = (*plan.creations, *plan.updates)
+            keys = [each.key for each in changed] + [each.key for each in plan.deletions]
+            return Outcome.failing(keys, Failure.of(error)), error
 
     def _apply(self, snapshot: Snapshot, plan: Plan) -> Outcome:
         """Applies the plan. Trigger pods whose nodes become Ready meanwhile are signalled at once."""
@@ -187,6 +201,7 @@ def _log_delta(outcome: Outcome, planned: Planned) -> None:
     timings = [asdict(timing) for timing in outcome.timings]
     keys = {verb: [str(key) for key in keys] for verb, keys in done.items() if keys}
     seconds = {"planned": planned.seconds, "waited": planned.waited, "signalling": outcome.signalling}
-    log.info("delta applied", **keys, **seconds, timings=timings)
+    if keys or timings:
+        log.info("delta applied", **keys, **seconds, timings=timings)
     for key, failure in outcome.failed.items():
         log.error("object not applied", object=str(key), failure=str(failure))

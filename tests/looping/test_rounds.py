@@ -1,11 +1,19 @@
 """Rounds of the controller: a burst is one Plan, and own writes are awaited before the next plan."""
 
-from datetime import timedelta
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
 
+import pytest
 from structlog.testing import capture_logs
 
+from plimsoll.apply import LeaseLostError, LockedError, Outcome, WriterStoppingError
+from plimsoll.errors import PlimsollError
 from plimsoll.loop import BURST
-from tests.builders import a_snapshot, a_waiting_pod
+from plimsoll.model import Plan, Snapshot
+from plimsoll.plan.view import ClusterView
+from tests.builders import a_node, a_snapshot, a_waiting_pod
+from tests.capacity_gate.test_gate_removals import a_gated_pod
 from tests.looping.cluster import Cluster, wanting
 from tests.planning.cluster import after
 
@@ -31,6 +39,46 @@ def test_created_objects_are_reported_before_they_are_observed() -> None:
     cluster.loop().run_round()
     [snapshot] = cluster.reported
     assert [claim.name for claim in snapshot.node_claims] == [cluster.applied[0].creations[0].key.name]
+
+
+class Failing(Cluster):
+    """Nothing can be applied. Its plans have a gate to remove."""
+
+    def __init__(self, error: PlimsollError) -> None:
+        gated = a_gated_pod("gated")
+        super().__init__(a_snapshot(a_node(allocatable=1, pool="gpu"), gated, *wanting(1).workspaces, nap=True))
+        self.error = error
+        self.ungated: list[str] = []
+        self.failures: dict[str, str] = {}
+
+    def apply(self, plan: Plan) -> Outcome:
+        assert plan.creations
+        raise self.error
+
+    def remove_gates(self, removals: Sequence[Any]) -> None:
+        self.ungated += [each.key.name for each in removals]
+
+    def report(self, snapshot: Snapshot, plan: Plan, now: datetime, failures: Any, stacks: object) -> None:
+        super().report(snapshot, plan, now, failures, stacks)
+        self.failures = {key.kind: str(failure) for key, failure in failures.items()}
+
+
+def test_a_plan_that_cannot_be_applied_is_reported_and_its_gates_are_removed() -> None:
+    cluster = Failing(LockedError("capacity-prod-0", ()))
+    with pytest.raises(LockedError):
+        cluster.loop().run_round()
+    assert cluster.ungated == ["gated"]
+    assert cluster.failures.keys() == {"NodeClaim"}
+    assert "capacity-prod-0 is locked" in cluster.failures["NodeClaim"]
+    assert not ClusterView.of(cluster.reported[0]).observed.node_claims, "it does not count as created"
+
+
+@pytest.mark.parametrize("error", [LeaseLostError("lost"), WriterStoppingError()])
+def test_a_writer_without_the_lease_reports_nothing(error: PlimsollError) -> None:
+    cluster = Failing(error)
+    with pytest.raises(type(error)):
+        cluster.loop().run_round()
+    assert not cluster.reported
 
 
 def test_nothing_is_planned_until_the_last_plan_is_observed() -> None:

@@ -52,6 +52,11 @@ class Outcome:
         return not (self.created or self.updated or self.deleted or self.forgotten or self.failed)
 
     @classmethod
+    def failing(cls, keys: Iterable[ObjectKey], failure: Failure) -> "Outcome":
+        """All operations failed, for the same reason."""
+        return cls(failed=MappingProxyType(dict.fromkeys(keys, failure)))
+
+    @classmethod
     def merged(cls, parts: Iterable["Outcome"]) -> "Outcome":
         """Combines outcomes. If two contain the same key, the later one counts."""
         created: dict[ObjectKey, None] = {}
