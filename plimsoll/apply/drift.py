@@ -51,10 +51,9 @@ def find_drift(
     keys = {key for state in known for key in state.resources}
     for kind in OWNED_KINDS:
         for live in cluster.labelled(kind, SHARD):
-            stack, key = str(live["metadata"]["labels"][SHARD]), ObjectKey.of(live)
-            ours = settings.shard_number(stack) is not None
-            if ours and key not in keys and not is_being_deleted(live):
-                found.append(Drift(DriftKind.UNKNOWN, key, stack))
+            key = ObjectKey.of(live)
+            if settings.owns(live) and key not in keys and not is_being_deleted(live):
+                found.append(Drift(DriftKind.UNKNOWN, key, str(live["metadata"]["labels"][SHARD])))
     return sorted(found, key=lambda each: (each.stack, str(each.key)))
 
 

@@ -1,16 +1,21 @@
 """Settings for applying Plans."""
 
 import importlib.metadata
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
+from plimsoll.labels import SHARD, WORKSPACE_NAMESPACE, as_label_value
+from plimsoll.model.api import DemandSettings
 from plimsoll.model.meta import Declared
 
 PROJECT: Final = "plimsoll"
 """Pulumi project of the capacity stacks."""
+_REQUESTS: Final = frozenset({"Pod", "PodTemplate", "CapacityBuffer", "ProvisioningRequest"})
+"""Kinds of capacity requests."""
 
 
 class LeaseSettings(Declared):
@@ -38,6 +43,8 @@ class ApplySettings(Declared):
 
     environment: Annotated[str, Field(pattern=r"^[a-z0-9](?:[-a-z0-9]{0,38}[a-z0-9])?$")]
     """Name of the environment: a DNS label of at most 40 characters, part of the stacks' names."""
+    demand_namespace: str = DemandSettings().namespace
+    """The Environment's `demand.namespace`: only there, capacity requests are the controller's."""
     work_folder: Path
     """Folder for the stacks' work folders and, by default, the state. It is created if it is missing."""
     passphrase_file: Path | None = None
@@ -100,6 +107,16 @@ class ApplySettings(Declared):
         """The number in the name of one of this environment's stacks; None for any other name."""
         number = stack.removeprefix(self.stack_prefix)
         return int(number) if number != stack and number.isdecimal() else None
+
+    def owns(self, live: Mapping[str, Any]) -> bool:
+        """Whether a live object has the label of one of this environment's stacks, in a place where the controller
+        creates objects: whoever may write in another namespace may set labels there."""
+        labels, namespace = live["metadata"].get("labels") or {}, live["metadata"].get("namespace", "")
+        if self.shard_number(labels.get(SHARD, "")) is None:
+            return False
+        if live["kind"] in _REQUESTS:
+            return bool(namespace == self.demand_namespace)
+        return not namespace or labels.get(WORKSPACE_NAMESPACE) == as_label_value(namespace)
 
 
 def plugin_version() -> str:

@@ -82,7 +82,8 @@ def destroy(  # noqa: PLR0917 - options of a command, each given by name
     with open_observer(kubeconfig, context) as (connection, observer):
         found = observer.snapshot().environment
         name = _name_of(found, environment, connection)
-        settings = apply_settings(name, options)
+        found = found.model_copy(update={"name": name})
+        settings = apply_settings(found, options)
         with project_environment(settings, connection) as variables:
             layers = [
                 ProjectStack(project, stack or name, variables),
@@ -98,7 +99,7 @@ def destroy(  # noqa: PLR0917 - options of a command, each given by name
             with Progress(
                 SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), console=ERR
             ) as progress:
-                with writer_of(options, connection, observer, found.model_copy(update={"name": name})) as writer:
+                with writer_of(options, connection, observer, found) as writer:
                     progress.add_task(f"deleting the capacity of {name}", total=None)
                     writer.applier.start()
                     drained = writer.applier.drain()

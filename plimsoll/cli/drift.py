@@ -80,7 +80,7 @@ def drift(  # noqa: PLR0917 - options of a command, each given by name
             raise PlimsollError(
                 f"the cluster at {connection.server} has no Environment", "apply the environment's stack first"
             )
-        settings = apply_settings(snapshot.environment.name, options)
+        settings = apply_settings(snapshot.environment, options)
         states = Applier(settings, connection).states()
         found: list[dict[str, Any]] = [
             {"drift": each.kind.value, "object": str(each.key), "stack": each.stack, "fields": list(each.fields)}

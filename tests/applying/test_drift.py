@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,17 +10,28 @@ import orjson
 import pytest
 from typer.testing import CliRunner
 
+from plimsoll.apply import ApplySettings
 from plimsoll.cli import app
 from plimsoll.model import Plan, Snapshot
 from tests.applying.states import CLUSTER, STACK, FakeCluster, a_claim, a_deployment, a_state, change, deletion, live
 from tests.builders import a_snapshot, an_environment
 
 SNAPSHOT = a_snapshot(environment=an_environment().model_copy(update={"uid": "uid-test"}))
+TRIGGERS = SNAPSHOT.environment.spec.demand.namespace
 PLANS = {
     "ToCreate": Plan(creations=(change(a_claim("x")),)),
     "ToUpdate": Plan(updates=(change(a_deployment("x")),)),
     "ToDelete": Plan(deletions=(deletion(a_claim("x"), "uid-x"),)),
 }
+
+
+def in_namespace(namespace: str, manifest: dict[str, Any]) -> dict[str, Any]:
+    return {**manifest, "metadata": {**manifest["metadata"], "namespace": namespace}}
+
+
+def a_request(kind: str) -> dict[str, Any]:
+    """A capacity request with all labels that a workload has."""
+    return {**a_deployment("x"), "apiVersion": "v1", "kind": kind}
 
 
 def drift(monkeypatch: pytest.MonkeyPatch, cluster: FakeCluster, plan: Plan, *objects: Any) -> tuple[int, Any]:
@@ -46,6 +58,33 @@ def drift(monkeypatch: pytest.MonkeyPatch, cluster: FakeCluster, plan: Plan, *ob
 def test_an_operation_that_is_not_applied_yet_is_a_difference(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     named = "Deployment default/x" if kind == "ToUpdate" else "NodeClaim x"
     assert drift(monkeypatch, FakeCluster(), PLANS[kind]) == (2, [(kind, named, "")])
+
+
+@pytest.mark.parametrize(
+    ("obj", "unknown"),
+    [
+        (a_claim("x"), True),
+        (a_deployment("x"), True),
+        (in_namespace("tenant", a_deployment("x")), False),
+        (in_namespace(TRIGGERS, a_request("Pod")), True),
+        (in_namespace("tenant", a_request("Pod")), False),
+        (in_namespace("default", a_request("PodTemplate")), False),
+    ],
+    ids=lambda value: f"{value['kind']} {value['metadata'].get('namespace')}" if isinstance(value, dict) else None,
+)
+def test_labels_count_only_where_the_controller_creates_objects(
+    obj: dict[str, Any], unknown: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in planning, and in the adoption of objects that are in no state."""
+    code, found = drift(monkeypatch, FakeCluster(live(obj)), Plan())
+    assert (code, [each[0] for each in found]) == ((2, ["Unknown"]) if unknown else (0, []))
+
+
+def test_objects_of_another_environment_are_not_ours() -> None:
+    settings = ApplySettings(environment="prod", work_folder=Path())
+    assert settings.owns(live(a_claim("x"), stack="capacity-prod-3"))
+    assert not settings.owns(live(a_claim("x"), stack="capacity-prod-gpu-3"))
+    assert not settings.owns(a_claim("x"))
 
 
 def test_another_object_of_the_same_name_is_a_replaced_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -131,10 +131,8 @@ class Stacks:
         known = {key for shard in self for key in shard.state.resources}
         lost: dict[str, list[Manifest]] = {}
         for live in self._reviewer.labelled(OWNED_KINDS):
-            stack = live["metadata"]["labels"][SHARD]
-            ours = self._settings.shard_number(stack) is not None
-            if ours and ObjectKey.of(live) not in known and not is_being_deleted(live):
-                home = self._shards.get(stack) or self._accepting()[0]
+            if self._settings.owns(live) and ObjectKey.of(live) not in known and not is_being_deleted(live):
+                home = self._shards.get(live["metadata"]["labels"][SHARD]) or self._accepting()[0]
                 lost.setdefault(home.name, []).append(live)
         for stack, objects in lost.items():
             log.warning("adopting objects that are missing in the state", stack=stack, objects=len(objects))

@@ -51,7 +51,7 @@ def writer_of(
     options: WriterOptions, connection: Connection, observer: Observer, environment: Environment
 ) -> Iterator[Writer]:
     """The writer of an Environment; ended on leaving. The Lease is not acquired yet."""
-    applier = Applier(apply_settings(environment.name, options), connection, observer.wake)
+    applier = Applier(apply_settings(environment, options), connection, observer.wake)
     reporter = Reporter(connection)
     try:
         yield Writer(environment.name, observer, applier, reporter)
@@ -63,7 +63,9 @@ def writer_of(
 def check_options(options: WriterOptions) -> None:
     """Raises PlimsollError for what is wrong on this host, whatever the Environment: passphrase file, work folder,
     policy packs."""
-    settings = apply_settings(options.environment or "default", options)
+    settings = apply_settings(
+        Environment.default().model_copy(update={"name": options.environment or "default"}), options
+    )
     check_passphrase(settings)
     for pack in options.policy_packs:
         if not (pack / "PulumiPolicy.yaml").is_file():
@@ -80,13 +82,14 @@ def check_project(folder: Path) -> None:
         )
 
 
-def apply_settings(environment: str, options: WriterOptions) -> ApplySettings:
+def apply_settings(environment: Environment, options: WriterOptions) -> ApplySettings:
     """Raises PlimsollError that names the option that does not fit."""
     try:
         return ApplySettings.model_validate(
             {
-                "environment": environment,
-                "work_folder": options.work_folder or state() / "environments" / environment,
+                "environment": environment.name,
+                "demand_namespace": environment.spec.demand.namespace,
+                "work_folder": options.work_folder or state() / "environments" / environment.name,
                 "passphrase_file": options.passphrase_file,
                 "backend": options.backend,
                 "secrets_provider": options.secrets_provider,
