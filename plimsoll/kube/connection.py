@@ -52,10 +52,10 @@ class Connection:
         self,
         configuration: "client.Configuration",
         account: Account | None = None,
-        renew: Callable[[], None] = lambda: None,
+        renew: Callable[[bool], None] = lambda _: None,
     ) -> None:
         """`account` is only for messages. `renew` is called before credentials are read again, by one thread at a
-        time."""
+        time; its argument is whether the apiserver has refused them."""
         self._account = account or Account()
         configuration.connection_pool_maxsize = 64
         configuration.keep_alive = True  # ends a watch within minutes if the server has vanished
@@ -205,13 +205,21 @@ class Connection:
                 self._known = headers, time.monotonic() + _AUTHORIZATION_SECONDS
         return headers
 
-    def _renewed(self) -> dict[str, str]:
+    def _replaced(self, refused: Mapping[str, str], pool: urllib3.PoolManager) -> bool:
+        """Whether there are other credentials than those that the apiserver has refused: those without a time of
+        expiry are in use until then."""
+        with self._renewing:
+            if self._known[0] == refused and self._pool is pool:
+                self._known = self._renewed(refused=True), time.monotonic() + _AUTHORIZATION_SECONDS
+            return self._known[0] != refused or self._pool is not pool
+
+    def _renewed(self, *, refused: bool = False) -> dict[str, str]:
         from kubernetes.config import ConfigException
 
         configuration = self._configuration
         certificate = configuration.cert_file, configuration.key_file
         try:
-            self._renew()
+            self._renew(refused)
             settings: dict[str, Any] = dict(configuration.auth_settings())
             if certificate != (configuration.cert_file, configuration.key_file):
                 self._pool = self._new_pool()
@@ -254,19 +262,29 @@ class Connection:
         headers = {"Accept": accept, "User-Agent": "plimsoll"}
         if body is not None:
             headers["Content-Type"] = content_type
-        headers |= self._authorization()
-        self.requests += 1
-        response: urllib3.BaseHTTPResponse | None = None
-        try:
-            response = self._pool.request(
+        url = self.server + path + (f"?{urlencode(query)}" if query else "")
+        content = None if body is None else orjson.dumps(body)
+        limits = urllib3.Timeout(connect=5.0, read=timeout)
+
+        def ask(pool: urllib3.PoolManager, authorization: Mapping[str, str]) -> urllib3.BaseHTTPResponse:
+            self.requests += 1
+            return pool.request(
                 method,
-                self.server + path + (f"?{urlencode(query)}" if query else ""),
-                body=None if body is None else orjson.dumps(body),
-                headers=headers,
-                timeout=urllib3.Timeout(connect=5.0, read=timeout),
+                url,
+                body=content,
+                headers={**headers, **authorization},
+                timeout=limits,
                 preload_content=preload,
                 retries=retries,
             )
+
+        authorization, pool = self._authorization(), self._pool
+        response: urllib3.BaseHTTPResponse | None = None
+        try:
+            response = ask(pool, authorization)
+            if response.status == 401 and self._replaced(authorization, pool):
+                response.close()
+                response = ask(self._pool, self._known[0])
             if response.status >= 300:
                 raise self._refusal(response, method, path)
             yield response

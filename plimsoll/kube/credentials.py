@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +20,11 @@ from plimsoll.kube.exec_plugin import ExecPlugin
 
 @dataclass(frozen=True)
 class Credentials:
-    """Of a user. `renew` sets them in the configuration again where they have changed or expire soon."""
+    """Of a user. `renew` sets them in the configuration again where they have changed or expire soon; its argument is
+    whether the apiserver has refused them (401)."""
 
     account: Account
-    renew: Callable[[], None] = lambda: None
+    renew: Callable[[bool], None] = lambda _: None
 
 
 class NoSuchContextError(ConfigException):
@@ -69,18 +69,18 @@ def load_content(
         loader = KubeConfigLoader(config, name, config_base_path=None, config_persister=save)
         loader.load_and_set(configuration)
         account = Account(f"context {name!r}", user)
-        return Credentials(account, partial(loader.load_and_set, configuration)) if rotates else Credentials(account)
+        return Credentials(account, lambda _: loader.load_and_set(configuration)) if rotates else Credentials(account)
     account = Account(f"context {name!r}", user, settings["command"])
     folder = Path(cluster.path).absolute().parent if cluster.path else None
     plugin = ExecPlugin(account, settings.value, cluster["cluster"].value, folder)
 
-    def renew() -> None:
-        if plugin.due:
+    def renew(refused: bool) -> None:
+        if plugin.due or refused:
             users = [{"name": user, "user": plugin.credentials()}]
             given = ConfigNode("kubeconfig", {"contexts": [entry], "clusters": [cluster], "users": users})
             KubeConfigLoader(given, name, config_base_path=None).load_and_set(configuration)
 
-    renew()
+    renew(False)
     return Credentials(account, renew)
 
 

@@ -119,6 +119,23 @@ def test_a_token_is_renewed_before_it_expires(
     assert [each.authorization for each in cluster.requests] == ["Bearer second", "Bearer second"]
 
 
+def test_a_token_without_a_time_of_expiry_is_renewed_when_it_is_refused(
+    tmp_path: Path, plugin: dict[str, Any], cluster: FakeApiserver, connection: Connection
+) -> None:
+    gives(tmp_path, token="first")
+    opened = Connection.open(kubeconfig(tmp_path, connection.server, plugin))
+    gives(tmp_path, token="second")
+    opened.request("GET", NODES.path, query={"limit": "1"})
+    unauthorized = {"code": 401, "reason": "Unauthorized", "message": "Unauthorized"}
+    cluster.refusals[NODES.path] = [unauthorized]
+    opened.request("GET", NODES.path, query={"limit": "1"})
+    cluster.refusals[NODES.path] = [unauthorized]
+    with pytest.raises(RequestError, match="not accept the credentials"):
+        opened.request("GET", NODES.path, query={"limit": "1"})
+    tokens = [each.authorization.removeprefix("Bearer ") for each in cluster.requests]
+    assert tokens == ["first", "first", "second", "second"], "the same token is not sent again"
+
+
 def test_one_thread_renews_the_token_that_others_wait_for(
     tmp_path: Path, plugin: dict[str, Any], cluster: FakeApiserver, connection: Connection
 ) -> None:
