@@ -118,27 +118,30 @@ class Objects:
 
     def labelled(self, kind: Kind, selector: str) -> list[Object]:
         """The objects of a kind, in all namespaces, that match a label selector; none if the kind is not served."""
-        try:
-            mapping = self.mapping(kind)
-            path = f"{mapping.prefix}/{mapping.plural}"
-            items = partial(self.connection.list_items, path, query={"labelSelector": selector})
-            listed = self._retried(lambda: list(items()))
-        except NoSuchKindError:
-            return []
+        listed = self._listed(kind, query={"labelSelector": selector})
         # Items of a list have no apiVersion and kind.
         return [{**item, "apiVersion": kind.api_version, "kind": kind.kind} for item in listed]
 
     def names(self, kind: Kind, namespace: str = "") -> set[tuple[str, str]]:
         """(namespace, name) of every object of a kind, optionally of one namespace, by a list of metadata only; empty
         if the kind is not served."""
+        found = (item["metadata"] for item in self._listed(kind, namespace, accept=_METADATA_LIST))
+        return {(metadata.get("namespace") or "", metadata["name"]) for metadata in found}
+
+    def _listed(self, kind: Kind, namespace: str = "", **options: Any) -> list[Object]:
+        """The items of a list, of one namespace or all; none if the kind is not served."""
         try:
             mapping = self.mapping(kind)
+            path = mapping.path(namespace) if namespace else f"{mapping.prefix}/{mapping.plural}"
+            return self._retried(lambda: list(self.connection.list_items(path, **options)))
         except NoSuchKindError:
-            return set()
-        path = mapping.path(namespace) if namespace else f"{mapping.prefix}/{mapping.plural}"
-        listed = self._retried(lambda: list(self.connection.list_items(path, accept=_METADATA_LIST)))
-        found = (item["metadata"] for item in listed)
-        return {(metadata.get("namespace") or "", metadata["name"]) for metadata in found}
+            return []
+        except RequestError as error:
+            if error.code != 404:
+                raise
+            with self._lock:  # the kind was deleted after its path was cached
+                self._mappings.pop(kind, None)
+            return []
 
     def create(self, obj: Object, manager: str, *, dry_run: bool = False) -> Object:
         """Creates an object. Raises RequestError with reason AlreadyExists if it exists.
