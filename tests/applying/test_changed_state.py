@@ -42,8 +42,9 @@ class RunningStack(FakeStack):
     """Its engine reads the state when it starts, and writes what it knows when its program ends. A killed one writes
     nothing."""
 
-    def __init__(self, cluster: FakeCluster, *objects: dict[str, Any]) -> None:
-        super().__init__(a_state(*objects))
+    def __init__(self, cluster: FakeCluster, *objects: dict[str, Any], new: bool = False) -> None:
+        """`new`: the stack does not exist yet."""
+        super().__init__(None if new else a_state(*objects))
         self._cluster = cluster
         self.engine: Any = FakeEngine()
         self.starts = 0
@@ -60,7 +61,7 @@ class RunningStack(FakeStack):
         self.starts += 1
         self.engine.killed.clear()
         assert self.state is not None
-        known = [each["outputs"] for each in self.state.deployment["resources"] if "outputs" in each]
+        known = [each["outputs"] for each in self.state.deployment.get("resources", ()) if "outputs" in each]
         program._on_ready()
         called_off = program._registrations.exception(30)
         if self.engine.killed.is_set():
@@ -112,6 +113,16 @@ def test_a_change_is_kept_where_the_plan_shows_that_the_state_is_incomplete(tmp_
         applied(shard)
         assert stack.engine.kills == 1
         assert names(shard.state) == {"old", "theirs", "new"}
+
+
+def test_the_first_object_of_a_new_stack_may_be_adopted(tmp_path: Path) -> None:
+    """Only the first update writes the stack's provider, which is in the record of each object."""
+    cluster = FakeCluster(live(CLAIM))
+    stack = RunningStack(cluster, new=True)
+    with a_shard(stack, cluster, tmp_path) as shard:
+        shard.pre_start().result(30)
+        assert applied(shard).created == (ObjectKey.of(CLAIM),)
+        assert names(shard.state) == {"new"}
 
 
 def test_a_state_that_changes_whenever_it_is_read_is_an_error_and_nothing_is_created(tmp_path: Path) -> None:

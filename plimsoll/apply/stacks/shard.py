@@ -266,6 +266,7 @@ class Shard:
                 self._end()
             elif review.edits_state:
                 self._updates.end()
+                self._keeper.read()  # the engine of a new stack has written the provider, which adopted objects need
                 self._keeper.repair(review.drop, review.adopt.values())
             else:
                 return state, review
