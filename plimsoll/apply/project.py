@@ -45,10 +45,10 @@ def _kubeconfig(settings: ApplySettings) -> Path:
     context."""
     if settings.context is None:
         assert settings.kubeconfig is not None
-        return settings.kubeconfig.absolute()
+        return settings.kubeconfig
     source = settings.kubeconfig or os.environ.get("KUBECONFIG") or "~/.kube/config"
     read = Kubeconfig.read(str(source), settings.context)
-    path = settings.work_folder.absolute() / "project.kubeconfig"
+    path = settings.work_folder / "project.kubeconfig"
     path.touch(mode=0o600)
     path.write_text(write_yaml({**read.content, "current-context": read.context}))
     return path

@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 from urllib.parse import urlsplit
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from plimsoll.labels import SHARD, WORKSPACE_NAMESPACE, as_label_value
 from plimsoll.model.api import DemandSettings
 from plimsoll.model.meta import Declared
 
+AbsolutePath = Annotated[Path, AfterValidator(Path.absolute)]
+"""Made absolute by the working directory: engines run in folders of their own."""
 PROJECT: Final = "plimsoll"
 """Pulumi project of the capacity stacks."""
 _REQUESTS: Final = frozenset({"Pod", "PodTemplate", "CapacityBuffer", "ProvisioningRequest"})
@@ -45,9 +47,9 @@ class ApplySettings(Declared):
     """Name of the environment: a DNS label of at most 40 characters, part of the stacks' names."""
     demand_namespace: str = DemandSettings().namespace
     """The Environment's `demand.namespace`: only there, capacity requests are the controller's."""
-    work_folder: Path
+    work_folder: AbsolutePath
     """Folder for the stacks' work folders and, by default, the state. It is created if it is missing."""
-    passphrase_file: Path | None = None
+    passphrase_file: AbsolutePath | None = None
     """File of the secrets provider `passphrase`; only the engine reads it."""
     backend: str = ""
     """URL of the state backend; empty: the folder `state` in the work folder."""
@@ -61,12 +63,12 @@ class ApplySettings(Declared):
     objects_per_shard: int = Field(default=150, ge=1)
     """Number of objects from which a stack gets no new ones while another stack has room."""
     provider: Literal["plugin", "attached"] = "plugin"
-    kubeconfig: Path | None = None
+    kubeconfig: AbsolutePath | None = None
     context: str | None = None
     pulumi: Path | None = None
     """Path of the CLI; None: the one on PATH."""
     pulumi_home: Path | None = None
-    policy_packs: tuple[Path, ...] = ()
+    policy_packs: tuple[AbsolutePath, ...] = ()
     history: int = Field(default=50, ge=1)
     """Number of updates in the history of each stack; older ones are removed."""
     lease: LeaseSettings = LeaseSettings()
@@ -94,7 +96,7 @@ class ApplySettings(Declared):
 
     @property
     def backend_url(self) -> str:
-        return self.backend or f"file://{(self.work_folder / 'state').absolute()}"
+        return self.backend or f"file://{self.work_folder / 'state'}"
 
     def stack_name(self, number: int) -> str:
         return f"{self.stack_prefix}{number}"

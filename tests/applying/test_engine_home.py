@@ -1,11 +1,13 @@
-"""The home folder of the engines links to everything in the user's home except logs."""
+"""What engines find in folders of their own: a home that links to everything in the user's home except logs, absolute
+paths, and the provider."""
 
 from pathlib import Path
 
 import pytest
 
-from plimsoll.apply import ApplySettings, StateFolderFullError
-from plimsoll.apply.engine import make_engine_home
+from plimsoll.apply import ApplySettings, StateFolderFullError, plugin_version
+from plimsoll.apply.engine import engine_environment, make_engine_home, open_provider
+from tests.applying.states import CLUSTER
 
 
 @pytest.fixture
@@ -51,3 +53,34 @@ def test_a_work_folder_that_cannot_be_written_is_an_error(settings: ApplySetting
     (tmp_path / "work").write_text("a file")
     with pytest.raises(StateFolderFullError, match="engine-home"):
         make_engine_home(settings)
+
+
+def test_paths_are_those_of_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    here = ApplySettings(
+        environment="test",
+        work_folder=Path("work"),
+        passphrase_file=Path("passphrase"),
+        kubeconfig=Path("kubeconfig"),
+        policy_packs=(Path("pack"),),
+    )
+    monkeypatch.chdir("/")
+    assert here.work_folder == tmp_path / "work"
+    assert here.kubeconfig == tmp_path / "kubeconfig"
+    assert here.policy_packs == (tmp_path / "pack",)
+    assert here.backend_url == f"file://{tmp_path}/work/state"
+    assert engine_environment(here, "me")["PULUMI_CONFIG_PASSPHRASE_FILE"] == str(tmp_path / "passphrase")
+
+
+@pytest.mark.parametrize("files", ["one", "one:two", ""])
+def test_the_plugin_reads_the_kubeconfigs_of_the_working_directory(
+    settings: ApplySettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("KUBECONFIG", files)
+    plugin = tmp_path / f"pulumi/plugins/resource-kubernetes-v{plugin_version()}/pulumi-resource-kubernetes"
+    plugin.parent.mkdir()
+    plugin.touch()
+    provider = open_provider(settings, Path("pulumi"), lambda: CLUSTER)
+    named = ":".join(str(tmp_path / each) for each in files.split(":") if each)
+    assert provider.environment == ({"KUBECONFIG": named} if files else {})

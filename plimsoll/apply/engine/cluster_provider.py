@@ -38,12 +38,18 @@ def open_provider(settings: ApplySettings, pulumi: Path, cluster: Callable[[], C
         inputs["context"] = settings.context
     if settings.provider == "plugin":
         _need_plugin(settings, pulumi, version)
-        ambient = {"KUBECONFIG": str(settings.kubeconfig)} if settings.kubeconfig else {}
-        return ClusterProvider(ambient, inputs, version, cluster(), lambda: None)
+        return ClusterProvider(_kubeconfig(settings), inputs, version, cluster(), lambda: None)
     from plimsoll.provider import serve
 
     served = serve(settings.kubeconfig, settings.context)
     return ClusterProvider(served.environment, inputs, version, cluster(), served.stop)
+
+
+def _kubeconfig(settings: ApplySettings) -> dict[str, str]:
+    """The variable with the absolute paths of the kubeconfig's files, because engines run in folders of their own."""
+    named = str(settings.kubeconfig or os.environ.get("KUBECONFIG", ""))
+    files = [str(Path(each).expanduser().absolute()) for each in named.split(os.pathsep) if each]
+    return {"KUBECONFIG": os.pathsep.join(files)} if files else {}
 
 
 def _need_plugin(settings: ApplySettings, pulumi: Path, version: str) -> None:

@@ -19,11 +19,7 @@ def engine_environment(settings: ApplySettings, identity: str) -> dict[str, str]
     return {
         "PULUMI_HOME": str(make_engine_home(settings)),
         "PULUMI_BACKEND_URL": settings.backend_url,
-        **(
-            {"PULUMI_CONFIG_PASSPHRASE_FILE": str(settings.passphrase_file.absolute())}
-            if settings.passphrase_file
-            else {}
-        ),
+        **({"PULUMI_CONFIG_PASSPHRASE_FILE": str(settings.passphrase_file)} if settings.passphrase_file else {}),
         "PULUMI_SKIP_UPDATE_CHECK": "true",
         # Otherwise each start checks for a new version, for seconds if the network does not answer.
         "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
@@ -78,7 +74,7 @@ def user_home(settings: ApplySettings) -> Path:
 
 def engine_home(settings: ApplySettings) -> Path:
     """The home folder of the engines of one work folder."""
-    return settings.work_folder.absolute() / "engine-home"
+    return settings.work_folder / "engine-home"
 
 
 def make_engine_home(settings: ApplySettings) -> Path:

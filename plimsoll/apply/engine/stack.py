@@ -101,7 +101,7 @@ class CapacityStack(Stack):
         args += ["--color", "never", "--exec-kind", "auto.inline"]
         args += [f"--client=127.0.0.1:{port}", "--event-log", f"tcp://127.0.0.1:{port}"]
         for pack in policy_packs:
-            args += ["--policy-pack", str(pack.absolute())]
+            args += ["--policy-pack", str(pack)]
         try:
             self._command([*args, "--stack", self.name])
         finally:
