@@ -41,8 +41,9 @@ def open_provider(settings: ApplySettings, pulumi: Path, cluster: Callable[[], C
         return ClusterProvider(_kubeconfig(settings), inputs, version, cluster(), lambda: None)
     from plimsoll.provider import serve
 
+    identity = cluster()  # may fail, so it comes before the server
     served = serve(settings.kubeconfig, settings.context)
-    return ClusterProvider(served.environment, inputs, version, cluster(), served.stop)
+    return ClusterProvider(served.environment, inputs, version, identity, served.stop)
 
 
 def _kubeconfig(settings: ApplySettings) -> dict[str, str]:
