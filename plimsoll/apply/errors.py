@@ -239,6 +239,11 @@ _ENGINE_ERRORS: Final[tuple[tuple[re.Pattern[str], _Builder], ...]] = (
         ),
     ),
     (
+        # Before the words of a backend, which the cause that follows has too.
+        re.compile(r"configured Kubernetes cluster is unreachable|the cluster at .* cannot be reached"),
+        _as(ClusterUnreachableError, "the cluster is not reachable", "check that it runs, and the kubeconfig"),
+    ),
+    (
         re.compile(
             r"unable to open bucket|failed to (?:connect|list)|blob \(key.*\) \(code=(?!NotFound)|"
             r"problem logging in|could not (?:list|get) .*bucket|dial tcp|no such host|NoSuchBucket|InvalidAccessKeyId"
@@ -249,9 +254,10 @@ _ENGINE_ERRORS: Final[tuple[tuple[re.Pattern[str], _Builder], ...]] = (
 )
 
 _OBJECT_FAILURES: Final[tuple[tuple[re.Pattern[str], FailureKind], ...]] = (
-    (re.compile(r"policy|violat", re.IGNORECASE), FailureKind.POLICY),
+    # The text of a webhook or an admission policy is anybody's.
+    (re.compile(r"denied (?:the )?request"), FailureKind.REFUSED),
     (
-        re.compile(r"cannot be reached|connection refused|i/o timeout|no such host|EOF|unreachable"),
+        re.compile(r"cannot be reached|connection refused|i/o timeout|no such host|\bEOF\b|unreachable"),
         FailureKind.UNREACHABLE,
     ),
     (re.compile(r"conflict|has been modified", re.IGNORECASE), FailureKind.CONFLICT),
@@ -259,7 +265,8 @@ _OBJECT_FAILURES: Final[tuple[tuple[re.Pattern[str], FailureKind], ...]] = (
     (re.compile(r"serves no |no matches for kind|could not find the requested resource"), FailureKind.NO_SUCH_KIND),
     (
         re.compile(
-            r"denied|forbidden|is invalid|Invalid value|immutable|not found|already exists|Required value|quota"
+            r"denied|forbidden|is invalid|(?:Invalid|Unsupported|Required|Duplicate) value|immutable|not found|"
+            r"already exists|quota"
         ),
         FailureKind.REFUSED,
     ),
@@ -275,7 +282,7 @@ def engine_error(stack: str, output: str) -> ApplyError:
 
 
 def object_failure(message: str) -> Failure:
-    """The failure behind the engine's diagnostics of one resource."""
+    """The failure behind the engine's diagnostics of one resource, which no policy pack refused."""
     text = " ".join(message.split()) or "the engine gave no reason"
     kind = next((kind for pattern, kind in _OBJECT_FAILURES if pattern.search(text)), FailureKind.OTHER)
     return Failure(kind, text)

@@ -4,6 +4,7 @@ import pytest
 
 from plimsoll.apply import (
     BackendUnreachableError,
+    ClusterUnreachableError,
     EngineKilledError,
     FailureKind,
     LockedError,
@@ -41,6 +42,12 @@ def test_a_lock_names_its_holder() -> None:
         ("error: could not load plugin for kubernetes provider", ProviderMissingError),
         ("error: Could not attach to plugin at 127.0.0.1:1", ProviderMissingError),
         ("error: dial tcp: lookup bucket.example: no such host", BackendUnreachableError),
+        (
+            "kubernetes:core/v1:Namespace (x):\n    error: configured Kubernetes cluster is unreachable: unable to "
+            "load schema information from the API server: dial tcp one.example:6443: connect: connection refused",
+            ClusterUnreachableError,
+        ),
+        ("    error: the cluster at https://x (context 'y') cannot be reached: no such host", ClusterUnreachableError),
         ("error: update canceled", UpdateInterruptedError),
         ("\n code: -2\n stdout: \n stderr: ", UpdateInterruptedError),
         ("\n code: -9\n stdout: \n stderr: ", EngineKilledError),
@@ -62,7 +69,15 @@ def test_engine_output_becomes_typed_errors(output: str, kind: type[Exception]) 
         ("admission webhook denied the request", FailureKind.REFUSED),
         ('object is being deleted: nodeclaims.karpenter.sh "x" already exists', FailureKind.BEING_DELETED),
         ("the cluster serves no example.com/v1 Widget", FailureKind.NO_SUCH_KIND),
-        ("policy names violated: no bad names", FailureKind.POLICY),
+        (
+            'Apply failed with 1 conflict: conflict with "kubectl" using apps/v1: '
+            '.spec.template.spec.containers[name="x"].imagePullPolicy',
+            FailureKind.CONFLICT,
+        ),
+        ('spec.template.spec.restartPolicy: Unsupported value: "Never"', FailureKind.REFUSED),
+        ('admission webhook "x" denied the request: violates policy y, conflict, EOF', FailureKind.REFUSED),
+        ("ValidatingAdmissionPolicy 'x' with binding 'x' denied request: unreachable", FailureKind.REFUSED),
+        ('Put "https://x/apis": EOF', FailureKind.UNREACHABLE),
         ("something new", FailureKind.OTHER),
         ("", FailureKind.OTHER),
     ],

@@ -233,6 +233,24 @@ def test_a_failed_operation_has_a_reason_and_does_not_hide_the_others(updates: U
     assert progress.failed
 
 
+def test_what_a_mandatory_policy_refuses_has_the_policys_message(updates: Updates, stack: FakeStack) -> None:
+    def policy(level: str, urn: str) -> EngineEvent:
+        found = {"enforcementLevel": level, "resourceUrn": urn, "policyName": "names", "message": "no bad names"}
+        return {"policyEvent": found}
+
+    def script(on_event: Callable[[EngineEvent], None]) -> None:
+        for event in (policy("mandatory", A), policy("advisory", B), began(B, "create"), ended(B, "create")):
+            on_event(event)
+        raise UpdateFailedError("1 errored")
+
+    stack.script = script
+    progress = execute(updates, stack, {A: Operation.CREATE, B: Operation.CREATE})
+    failure = progress.failure(A)
+    assert failure is not None
+    assert (failure.kind, failure.message) == (FailureKind.POLICY, "policy names violated: no bad names")
+    assert progress.failure(B) is None
+
+
 def test_a_creation_that_updated_an_object_being_deleted_has_failed(updates: Updates, stack: FakeStack) -> None:
     stack.script = lambda on_event: on_event(ended(A, "create", metadata={"deletionTimestamp": "then"}))
     progress = execute(updates, stack, {A: Operation.CREATE})

@@ -46,6 +46,8 @@ class Progress:
         self.error: ApplyError | None = None
         """Why the update failed or was ended; None while it runs, and after a success."""
         self._messages: dict[str, list[str]] = {}
+        self._violations: dict[str, list[str]] = {}
+        """Messages of mandatory policies, by the URN of the resource that violates them."""
         self._setting_up = {stack_urn(stack), provider_urn(stack), cluster_urn(stack)}
 
     @property
@@ -96,7 +98,7 @@ class Progress:
             policy = event["policyEvent"]
             if policy.get("enforcementLevel") == "mandatory" and policy.get("resourceUrn"):
                 message = f"policy {policy.get('policyName')} violated: {policy.get('message')}"
-                self._messages.setdefault(policy["resourceUrn"], []).append(message)
+                self._violations.setdefault(policy["resourceUrn"], []).append(message)
                 self.failed.add(policy["resourceUrn"])
         return None
 
@@ -112,6 +114,8 @@ class Progress:
                 # It updated an object of that name that is being deleted, which ends with the new fields.
                 return Failure(FailureKind.BEING_DELETED, "an object of that name is still being deleted")
             return None
+        if urn in self._violations:
+            return Failure(FailureKind.POLICY, " ".join(self._violations[urn]))
         message = self.error.message if self.error else ""
         if self._messages.get(urn) or urn in self.failed:
             return object_failure(" ".join(self._messages.get(urn, ())) or message)
