@@ -5,6 +5,7 @@ reached, cannot be stopped or release its Lease, and reads the wall clock.
 """
 
 import importlib.metadata
+import math
 import os
 import secrets
 import socket
@@ -255,8 +256,8 @@ class Lease:
             self._renewed_at = started
 
     def _record(self, holder: str) -> dict[str, Any]:
-        # Like client-go, a released Lease lasts a second.
-        duration = max(1, round(self._settings.duration)) if holder else 1
+        # Whole seconds, and not fewer than this holder counts on. Like client-go, a released Lease lasts a second.
+        duration = max(1, math.ceil(self._settings.duration)) if holder else 1
         return {"holderIdentity": holder, "leaseDurationSeconds": duration, "renewTime": _micro_time()}
 
     def _renew_until_released(self) -> None:

@@ -114,6 +114,12 @@ def test_a_released_lease_is_taken_at_once(server: FakeApiserver) -> None:
         assert lease.expired_holders == ()
 
 
+def test_a_lease_lasts_as_long_as_its_holder_counts_on(server: FakeApiserver) -> None:
+    with acquired(a_lease(server, settings=LeaseSettings(duration=10.4, renew_deadline=10.3, retry_period=5.0))):
+        assert server.lease is not None
+        assert server.lease["spec"]["leaseDurationSeconds"] == 11
+
+
 def test_an_expired_lease_is_taken_over_and_its_holder_is_recorded(server: FakeApiserver) -> None:
     server.held_by("there_1_b")
     clock = Clock(step=0.5)
