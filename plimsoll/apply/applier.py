@@ -101,10 +101,9 @@ class Applier:
         without the Lease."""
         return self._pods.signal(list(signals)) if self._lease.usable else ()
 
-    def remove_gates(self, removals: Iterable[GateRemoval]) -> None:
-        """Removes capacity gates from pods; none without the Lease."""
-        if self._lease.usable:
-            self._pods.remove_gates(list(removals))
+    def remove_gates(self, removals: Iterable[GateRemoval]) -> int:
+        """Removes capacity gates from pods, and returns how many; none without the Lease."""
+        return self._pods.remove_gates(list(removals)) if self._lease.usable else 0
 
     def forget_missing(self, live_uids: Collection[str]) -> None:
         """Removes, in the background, objects from the states that others deleted in the cluster.

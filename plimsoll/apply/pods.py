@@ -41,11 +41,12 @@ class PodWriter:
         """Writes the signals and returns those that the cluster accepted. The next plan repeats the others."""
         return self._accepted(self.send, signals)
 
-    def remove_gates(self, removals: Sequence[GateRemoval]) -> None:
-        """Removes capacity gates from pods. The next plan repeats removals that failed."""
+    def remove_gates(self, removals: Sequence[GateRemoval]) -> int:
+        """Removes capacity gates from pods, and returns how many. The next plan repeats removals that failed."""
         removed = self._accepted(self._remove_gate, removals)
         if removals:
             log.info("capacity gates removed", pods=[str(each.key) for each in removed])
+        return len(removed)
 
     def set_deletion_cost(self, pods: Iterable[PreferredDeletion]) -> None:
         """Sets the deletion cost of these pods, so that a Deployment that scales down deletes them first. Without it,

@@ -50,6 +50,8 @@ class RoundResult:
     outcome: Outcome
     seconds: float = 0.0
     """Time spent on validating and planning."""
+    gates_removed: int = 0
+    """Number of capacity gates that were removed."""
 
 
 class Loop:
@@ -84,14 +86,14 @@ class Loop:
                 return RoundResult(planned.view.observed, None, Outcome())
             self._log_warnings(planned.plan)
             outcome, error = self._try_apply(planned.view.observed, planned.plan)
-            self._applier.remove_gates(planned.plan.gate_removals)
+            removed = self._applier.remove_gates(planned.plan.gate_removals)
             self._expect(planned.view.observed, planned.plan, outcome)
             self._report(planned, planned.plan, outcome)
             if error is not None:
                 raise error
             if planned.plan.empty:
                 self._applier.forget_missing({each.uid for each in created_kinds(planned.view.observed)})
-            return RoundResult(planned.view.observed, planned.plan, outcome, planned.seconds)
+            return RoundResult(planned.view.observed, planned.plan, outcome, planned.seconds, removed)
 
     def _observe_and_plan(self) -> Planned:
         """Observes, validates and plans. No plan while the watches do not show the result of the last Plan, because it

@@ -150,7 +150,6 @@ class Metrics:
         self._capacity.planned(plan)
         self._plan_seconds.observe(seconds)
         self._last_plan.set(now.timestamp())
-        self._gate_removals.inc(len(plan.gate_removals))
         self._show(plan)
         self._count_failed(each.status for each in plan.demands if each.status is not None)
 
@@ -187,9 +186,11 @@ class Metrics:
         updated: Iterable[ObjectKey] = (),
         deleted: Iterable[ObjectKey] = (),
         failed: Iterable[ObjectKey] = (),
+        gates_removed: int = 0,
         seconds: Iterable[float] = (),
     ) -> None:
         """Records the results of a Plan; `seconds` are the durations of its stacks."""
+        self._gate_removals.inc(gates_removed)
         made = set(created)
         for operation, keys in (("create", made), ("update", set(updated)), ("delete", set(deleted))):
             self._operations.labels(operation, "done").inc(len(keys))

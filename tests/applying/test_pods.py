@@ -54,7 +54,7 @@ def test_a_pod_that_cannot_be_patched_is_not_an_error(error: PlimsollError, aske
 def test_only_our_gate_of_that_pod_is_removed() -> None:
     connection = Recording()
     key = ObjectKey(api_version="v1", kind="Pod", namespace="team", name="p")
-    PodWriter(connection).remove_gates([GateRemoval(key=key, uid="uid-p", message="its GPUs are free")])
+    assert PodWriter(connection).remove_gates([GateRemoval(key=key, uid="uid-p", message="its GPUs are free")]) == 1
     assert connection.calls == [
         (
             "PATCH",
@@ -75,5 +75,5 @@ def test_a_gate_that_cannot_be_removed_is_not_an_error(error: PlimsollError) -> 
         GateRemoval(key=ObjectKey(api_version="v1", kind="Pod", namespace="team", name=name), uid="", message="free")
         for name in "ab"
     ]
-    PodWriter(connection).remove_gates(removals)
+    assert PodWriter(connection).remove_gates(removals) == 0
     assert sorted(path for _, path, *_ in connection.calls) == [f"/api/v1/namespaces/team/pods/{name}" for name in "ab"]

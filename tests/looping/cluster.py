@@ -62,8 +62,9 @@ class Cluster:
     def signal(self, signals: Iterable[Any]) -> tuple[Any, ...]:
         return tuple(signals)
 
-    def remove_gates(self, removals: Sequence[Any]) -> None:
+    def remove_gates(self, removals: Sequence[Any]) -> int:
         assert not removals
+        return 0
 
     def resources(self) -> list[OwnedResource]:
         made = [each.key for plan in self.applied for each in plan.creations]

@@ -55,8 +55,9 @@ class Failing(Cluster):
         assert plan.creations
         raise self.error
 
-    def remove_gates(self, removals: Sequence[Any]) -> None:
+    def remove_gates(self, removals: Sequence[Any]) -> int:
         self.ungated += [each.key.name for each in removals]
+        return len(removals)
 
     def report(self, snapshot: Snapshot, plan: Plan, now: datetime, failures: Any, stacks: object) -> None:
         super().report(snapshot, plan, now, failures, stacks)
@@ -79,6 +80,15 @@ def test_a_writer_without_the_lease_reports_nothing(error: PlimsollError) -> Non
     with pytest.raises(type(error)):
         cluster.loop().run_round()
     assert not cluster.reported
+
+
+def test_removed_gates_are_in_the_result() -> None:
+    class Ungating(Cluster):
+        def remove_gates(self, removals: Sequence[Any]) -> int:
+            return len(removals)
+
+    cluster = Ungating(a_snapshot(a_node(allocatable=1, pool="gpu"), a_gated_pod("gated"), nap=True))
+    assert cluster.loop().run_round().gates_removed == 1
 
 
 def test_nothing_is_planned_until_the_last_plan_is_observed() -> None:

@@ -173,19 +173,23 @@ def test_operations_and_trigger_pods_are_counted() -> None:
 
 def test_a_round_that_was_planned() -> None:
     snapshot = a_snapshot(a_node(), a_workspace("good"), a_workspace("bad", selector={"pool": "none"}))
-    key = ObjectKey(api_version="v1", kind="Pod", namespace="team", name="p")
-    plan = make_plan(snapshot, validate(snapshot), NOW)
     metrics = Metrics()
-    metrics.planned(
-        plan.model_copy(update={"gate_removals": (GateRemoval(key=key, uid="u", message="there"),)}), 0.02, NOW
-    )
+    metrics.planned(make_plan(snapshot, validate(snapshot), NOW), 0.02, NOW)
     assert value(metrics, "plimsoll_verdicts", reason="Accepted") == 1
     assert value(metrics, "plimsoll_verdicts", reason="NoMatchingNodes") == 1
     assert value(metrics, "plimsoll_plan_seconds_count") == 1
-    assert value(metrics, "plimsoll_capacity_gates_lifted_total") == 1
     assert value(metrics, "plimsoll_last_plan_timestamp_seconds") == NOW.timestamp()
     metrics.planned(Plan(), 0.02, NOW)
     assert value(metrics, "plimsoll_verdicts", reason="Accepted") is None
+
+
+def test_gates_count_that_the_cluster_has_removed() -> None:
+    key = ObjectKey(api_version="v1", kind="Pod", namespace="team", name="p")
+    plan = Plan(gate_removals=(GateRemoval(key=key, uid="u", message="there"),))
+    with serving("127.0.0.1", None) as service:
+        for removed in (0, 1):
+            service.completed(RoundResult(a_snapshot(), plan, Outcome(), gates_removed=removed))
+    assert value(service.metrics, "plimsoll_capacity_gates_lifted_total") == 1
 
 
 def test_demand_metrics_are_those_of_the_plan() -> None:

@@ -43,6 +43,7 @@ class Service:
                 updated=outcome.updated,
                 deleted=outcome.deleted,
                 failed=failed,
+                gates_removed=result.gates_removed,
                 seconds=(each.seconds for each in outcome.timings),
             )
         return True
