@@ -49,8 +49,8 @@ class HubModels:
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         """`connection` leads to the cluster with the ConfigMap; None: there is none. `on_answer` is called on another
-        thread when an answer has arrived. `timeout` is how many seconds `completed` waits for first answers; None:
-        until the deadline of the Environment's hub."""
+        thread when an answer has arrived. `timeout` is how many seconds `completed` waits for models that it requests
+        for the first time; None: until the deadline of the Environment's hub."""
         self._connection = connection
         self._on_answer = on_answer
         self._timeout = timeout
@@ -75,8 +75,12 @@ class HubModels:
         warning = self._load()
         names = tuple(dict.fromkeys(_unknown(snapshot)))
         self._forget_refusals(except_of=frozenset(names))
-        asked = [self._ask(hub, name) for name in names if hub.allows(name) and name not in self._answers]
-        wait(asked, hub.deadline_seconds if self._timeout is None else min(self._timeout, hub.deadline_seconds))
+        missing = [name for name in names if hub.allows(name) and name not in self._answers]
+        new = [name for name in missing if name not in self._asking]
+        wait(
+            [self._ask(hub, name) for name in new],
+            hub.deadline_seconds if self._timeout is None else min(self._timeout, hub.deadline_seconds),
+        )
         found = {name: self._answers.get(name) if hub.allows(name) else None for name in names}
         return snapshot.model_copy(
             update={

@@ -210,6 +210,19 @@ def test_a_loop_does_not_wait_for_a_slow_hub(hub: Hub) -> None:
     asking.models.close()
 
 
+def test_a_model_is_awaited_once(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    awaited: list[int] = []
+    monkeypatch.setattr("plimsoll.observe.hub_models.wait", lambda futures, _: awaited.append(len(futures)))
+    hub.add(NAME)
+    hub.slow.set()
+    asking = Asking(timeout=2.0)
+    for names in ([NAME], [NAME], [NAME, "acme/other"]):
+        assert asking.models.completed(naming(hub, *names)).hub_models == ()
+    assert awaited == [1, 0, 1], "a further snapshot does not wait for an answer that did not come in time"
+    hub.slow.clear()
+    asking.models.close()
+
+
 def test_many_models_are_read_within_one_deadline(hub: Hub, asking: Asking) -> None:
     names = [f"acme/m-{number}" for number in range(8)]
     for name in names:
