@@ -22,6 +22,7 @@ DEPTH: Final = 100
 """Maximum nesting of objects and lists."""
 
 _ITEMS: Final = re.compile(r'"items"\s*:\s*\[')
+_BLANK: Final = re.compile(r"\s*")
 _BETWEEN: Final = re.compile(r"[\s,]*")
 
 
@@ -107,29 +108,28 @@ def _is_json(file: str, text: str) -> bool:
 def _json_parts(file: str, text: str) -> Iterator[_Part]:
     """The values of concatenated JSON texts, as in the output of `kubectl -o json` and in JSON lines."""
     decoder = json.JSONDecoder(object_pairs_hook=_once)
-    position = 0
-    number = 0
-    while text[position:].strip():
+    position, number, line = 0, 0, 1
+    while (begins := _BLANK.match(text, position).end()) < len(text):  # type: ignore[union-attr]  # as in _BETWEEN
         number += 1
-        position += len(text[position:]) - len(text[position:].lstrip())
-        begins = position
+        line += text.count("\n", position, begins)
         try:
-            value, position = decoder.raw_decode(text, position)
+            value, position = decoder.raw_decode(text, begins)
         except ValueError as error:
             raise ManifestError(f"{Place(_name(file), number)}: not JSON: {error}") from None
         except RecursionError:
             raise ManifestError(f"{Place(_name(file), number)}: nested too deeply") from None
-        yield _Part(value, text.count("\n", 0, begins) + 1, _json_item_lines(text, begins, value))
+        yield _Part(value, line, _json_item_lines(text, begins, line, value))
+        line += text.count("\n", begins, position)
 
 
-def _json_item_lines(text: str, begins: int, value: Any) -> tuple[int, ...]:
-    """Lines of the items of a List whose text begins at `begins`."""
+def _json_item_lines(text: str, begins: int, line: int, value: Any) -> tuple[int, ...]:
+    """Lines of the items of a List whose text begins at `begins`, in `line`."""
     items = value.get("items") if isinstance(value, dict) else None
     found = _ITEMS.search(text, begins) if isinstance(items, list) else None
     if not isinstance(items, list) or found is None:
         return ()
     lines: list[int] = []
-    decoder, position, line = json.JSONDecoder(), found.end(), text.count("\n", 0, found.end()) + 1
+    decoder, position, line = json.JSONDecoder(), found.end(), line + text.count("\n", begins, found.end())
     for item in items:
         start = _BETWEEN.match(text, position).end()  # type: ignore[union-attr]  # it matches nothing as well
         line += text.count("\n", position, start)
