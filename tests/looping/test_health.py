@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 import pytest
 
+from plimsoll.apply import LeaseLostError, WriterStoppingError
 from plimsoll.cli.controller import ControllerState, ControllerStatus, Service, Stopping
 from plimsoll.loop import RoundResult
 from tests.builders import an_environment
@@ -95,6 +96,31 @@ def test_a_controller_is_ready_once_its_watches_are_synced_until_it_stops(
     assert found == code
     assert body == {"state": state, "environment": "prod", "leaseHolder": "another", "secondsSinceRound": 0}
     assert get(service, "/healthz")[0] == 200, "it is not restarted"
+
+
+def test_a_controller_that_has_lost_the_lease_is_no_longer_active(
+    stopping: Stopping, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service, cluster = Service(), ControlledCluster(wanting(1).model_copy(update={"environment": ENVIRONMENT}))
+    seen: list[tuple[int, str]] = []
+
+    def started(*_: object) -> None:
+        code, body = get(service, "/readyz")
+        seen.append((code, body["state"]))
+        if len(seen) > 1:
+            stopping.request()
+            raise WriterStoppingError
+
+    def lost() -> None:
+        raise LeaseLostError("lost")
+
+    monkeypatch.setattr(cluster, "start", started)
+    cluster.during_apply = lost
+    monkeypatch.setattr(
+        "plimsoll.cli.controller.controller.cluster_identity", lambda _: SimpleNamespace(uid="uid-of-kube-system")
+    )
+    cluster.controller(service, stopping, monkeypatch).run()
+    assert seen == [(503, "Syncing"), (200, "Standby")]
 
 
 def test_a_signal_ends_readiness_at_once_although_the_running_update_is_finished_first(

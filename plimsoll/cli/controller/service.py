@@ -12,7 +12,7 @@ from prometheus_client import make_wsgi_app
 from prometheus_client.exposition import ThreadingWSGIServer
 
 from plimsoll.apply import FailureKind
-from plimsoll.cli.controller.status import ControllerStatus
+from plimsoll.cli.controller.status import ControllerState, ControllerStatus
 from plimsoll.errors import PlimsollError
 from plimsoll.loop import RoundResult
 from plimsoll.report import Metrics
@@ -62,7 +62,9 @@ class Service:
         self.metrics.holds_lease(True)
 
     def lost_lease(self) -> None:
+        """Or its end: the controller waits until it has it again."""
         self.metrics.holds_lease(False)
+        self.status.become(ControllerState.STANDBY)
 
     def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
         """As a WSGI application: /metrics, /healthz, /readyz."""
