@@ -138,6 +138,17 @@ def test_claims_created_and_deleted_between_two_snapshots_are_kept(stores: Store
     assert [claim.name for claim in snapshot.gone_claims] == ["brief"], "only it tells what it was to be"
 
 
+def test_an_object_that_a_list_shows_recreated_under_its_name_counts_as_gone(stores: Stores) -> None:
+    put(stores.node_claims, "same", metadata={"uid": "first"})
+    key, entry = stores.node_claims.read({"metadata": {"name": "same", "uid": "second"}})
+    assert entry is not None
+    assert stores.node_claims.replace({key: entry})
+    snapshot = stores.snapshot()
+    assert [claim.uid for claim in snapshot.node_claims] == ["second"]
+    assert snapshot.gone == {"first"}
+    assert [claim.uid for claim in snapshot.gone_claims] == ["first"]
+
+
 def test_events_about_node_claims_are_read_where_only_cluster_scoped_objects_have_theirs() -> None:
     assert CLAIM_EVENTS.path == "/api/v1/namespaces/default/events", "tenants write Events in their own namespaces"
 

@@ -130,7 +130,7 @@ class Store(Generic[T]):
             return False
         self._objects.pop(key, None)
         self._unreadable.pop(key, None)
-        self._gone.append(old.ref.uid if isinstance(old, InvalidObject) else old.uid)
+        self._gone.append(_uid(old))
         self._gone_uids = None
         if not isinstance(old, InvalidObject):
             self._removed.append(old)
@@ -139,6 +139,10 @@ class Store(Generic[T]):
 
     def _store(self, key: Key, entry: T | InvalidObject) -> bool:
         old = self._known(key)
+        if old is not None and _uid(old) != _uid(entry):
+            # A list shows it recreated under its name, and no event has shown its deletion.
+            self._drop(key)
+            old = None
         if old is not None and self._same(old, entry):
             return False
         if isinstance(entry, InvalidObject):
@@ -170,6 +174,10 @@ class Store(Generic[T]):
         if isinstance(old, InvalidObject) or isinstance(new, InvalidObject):
             return old != new
         return self.kind.differ(old, new)
+
+
+def _uid(entry: ObservedObject | InvalidObject) -> str:
+    return entry.ref.uid if isinstance(entry, InvalidObject) else entry.uid
 
 
 def _replicas(raw: Mapping[str, Any]) -> int | None:
