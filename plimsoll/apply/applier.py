@@ -109,7 +109,7 @@ class Applier:
         """Removes, in the background, objects from the states that others deleted in the cluster.
 
         `live_uids` are the UIDs of all objects that the watches show; only other objects are looked up in the cluster.
-        Does nothing without the Lease.
+        Pre-starts updates again whose start failed. Does nothing without the Lease.
         """
         if self._lease.usable:
             self._stacks.forget_missing(live_uids)

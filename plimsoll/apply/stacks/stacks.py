@@ -73,21 +73,28 @@ class Stacks:
         pulumi, _ = self._pulumi
         make_work_folder(settings)
         self._backend.make()
-        provider = self._provider = open_provider(settings, pulumi, self._cluster)
-        accepting = map(settings.stack_name, range(settings.shards))
-        for name in dict.fromkeys([*accepting, *self._existing_names()]):
-            stack = self._stack(name, provider.environment)
-            self._shards[name] = Shard(
-                stack,
+        self._provider = open_provider(settings, pulumi, self._cluster)
+        self._add_shards(self._provider)
+        self._resting = False
+
+    def _add_shards(self, provider: ClusterProvider) -> None:
+        """Adds the Shards of the stacks in the settings and of existing ones that have none yet."""
+        accepting = map(self._settings.stack_name, range(self._settings.shards))
+        added = {
+            name: Shard(
+                self._stack(name, provider.environment),
                 backend=self._backend,
                 reviewer=self._reviewer,
                 provider=provider,
-                settings=settings,
+                settings=self._settings,
                 lease=self._lease,
                 on_idle=self.arrange,
                 on_free=self._on_free,
             )
-        self._resting = False
+            for name in dict.fromkeys([*accepting, *self._existing_names()])
+            if name not in self._shards
+        }
+        self._shards = self._shards | added  # other threads may read the old ones
 
     def close(self, error: ApplyError) -> bool:
         """Ends every update: pre-started ones without changes, running ones by an interrupt. Waits for them. Returns
@@ -125,7 +132,10 @@ class Stacks:
         return [state for name in self._existing_names() if (state := self._backend.read(name)) is not None]
 
     def recover(self) -> None:
-        """Clears what a killed writer left: plugins, locks, pending operations, and objects that are in no state."""
+        """Clears what a killed writer left: plugins, locks, pending operations, and objects that are in no state. For
+        the holder of the Lease, after `open`."""
+        assert self._provider is not None
+        self._add_shards(self._provider)  # the last holder may have created stacks while this writer was a standby
         end_orphans(engine_home(self._settings))
         _all_of(shard.recover() for shard in self)
         known = {key for shard in self for key in shard.state.resources}
@@ -139,9 +149,11 @@ class Stacks:
         _all_of(self[stack].adopt(objects) for stack, objects in lost.items())
 
     def forget_missing(self, live_uids: Collection[str]) -> None:
-        """Removes, in the background, the entries of objects that are neither in `live_uids` nor in the cluster."""
+        """Removes, in the background, the entries of objects that are neither in `live_uids` nor in the cluster.
+        Pre-starts updates again whose start failed, after their back-off."""
         for shard in self:
             shard.forget_missing(live_uids)
+        self.arrange()
 
     def drain(self) -> list[ObjectKey]:
         """Deletes every object of every stack, then the stacks. Nothing is pre-started until `wake`."""
