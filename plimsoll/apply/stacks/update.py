@@ -34,8 +34,6 @@ _FINISHING_SECONDS: Final = 5.0
 """Seconds until an engine that is to end while it writes its state is interrupted after all."""
 _CALLED_OFF_SECONDS: Final = 5.0
 """Seconds until an engine whose program was called off is interrupted, interrupted again, then killed."""
-_INTERRUPT_SECONDS: Final = 30.0
-"""The same for an engine that changes objects."""
 
 _STOPPED: Final = (UpdateInterruptedError, LeaseLostError, PlanMismatchError)
 """Errors with which the writer ends an update."""
@@ -146,15 +144,14 @@ class Updates:
             return ()
 
     def end(self) -> None:
-        """Ends the update, if there is one, without changes if it was not released. Waits for its end."""
-        released = self._update is not None and self._update.released
+        """Ends the update, if there is one, without changes, and waits for its end. The end of one that was released is
+        awaited by `ended`."""
         self._handle(Event.END)
         engine = self._stack.engine
-        seconds = _INTERRUPT_SECONDS if released else _CALLED_OFF_SECONDS
         for escalate in (engine.interrupt, engine.interrupt, engine.kill):
-            if self._await_end(seconds):
+            if self._await_end(_CALLED_OFF_SECONDS):
                 break
-            log.warning("the engine does not stop", stack=self._stack.name, seconds=seconds)
+            log.warning("the engine does not stop", stack=self._stack.name, seconds=_CALLED_OFF_SECONDS)
             escalate()
         self._await_end(None)
         self._update = None
