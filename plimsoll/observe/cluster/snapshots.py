@@ -103,11 +103,14 @@ class Stores:
 
     def _genuine_claim_events(self) -> tuple[ClaimEvent, ...]:
         """The Events, without those about a known NodeClaim whose UID is not that of the NodeClaim."""
-        uids: dict[str, set[str]] = {}
-        for claim in (*self.node_claims.values(), *self.node_claims.removed()):
-            uids.setdefault(claim.name, set()).add(claim.uid)
         events = self.claim_events.values()
-        return tuple(each for each in events if each.claim_uid in uids.get(each.claim, {each.claim_uid}))
+        if not events:
+            return ()
+        alive = (self.node_claims.get(("", event.claim)) for event in events)
+        claims = (*self.node_claims.removed(), *(claim for claim in alive if claim is not None))
+        known = {(claim.name, claim.uid) for claim in claims}
+        names = {name for name, _ in known}
+        return tuple(each for each in events if each.claim not in names or (each.claim, each.claim_uid) in known)
 
     def _has_devices(self, name: str) -> bool:
         node = self.nodes.get(("", name))
