@@ -144,4 +144,4 @@ def _run(command: str, patch: pytest.MonkeyPatch) -> Iterator[tuple[str, Any]]:
             yield "exit code", end.code
         finally:
             structlog.reset_defaults()  # some commands send their logs to the standard error of just then
-    yield "error", message.getvalue().splitlines()
+    yield "error", message.getvalue().replace(str(Path.cwd()), "/FOLDER").splitlines()
