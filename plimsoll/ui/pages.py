@@ -62,7 +62,7 @@ class Pages:
             opened=request.query_params.get("open", ""),
             page=_number(request.query_params.get("page", "1")),
         )
-        return self._page(request, state, "cluster.html", "Cluster", page=page, warnings=state.snapshot.warnings)
+        return self._page(request, state, "cluster.html", "Cluster", page=page)
 
     def node(self, request: Request) -> str:
         state, name = self._states.latest(), request.path_params["name"]

@@ -19,20 +19,19 @@ have delivered is looked at; the cluster is not asked."""
 
 
 def snapshots(observer: "Observer", ended: Callable[[], bool] = lambda: False) -> "Iterator[Snapshot]":
-    """The current Snapshot, then one for each change."""
-    import structlog
-
-    log = structlog.get_logger(__name__)
-    latest = observer.snapshot()
-    yield latest
+    """The current Snapshot, then one for each change. While the state cannot be read, such as with a second
+    Environment, the last Snapshot with a warning that says why."""
+    latest = shown = observer.snapshot()
+    yield shown
     while not ended():
         observer.wait(IDLE_SECONDS, MAXIMUM_SECONDS, timeout=QUIET_SECONDS)
         try:
-            snapshot = observer.snapshot()
-        except PlimsollError as error:  # until somebody corrects it, the last state stays
-            log.warning("cannot read the state of the cluster: the last one stays", error=error.message)
-            observer.wait(IDLE_SECONDS, MAXIMUM_SECONDS, timeout=30.0)
-            continue
-        if snapshot is not latest:
-            latest = snapshot
-            yield snapshot
+            snapshot = latest = observer.snapshot()
+        except PlimsollError as error:
+            warning = f"the state of the cluster cannot be read, and the last known state is shown: {error.message}"
+            if shown.warnings[:1] == (warning,):
+                continue
+            snapshot = latest.model_copy(update={"warnings": (warning, *latest.warnings)})
+        if snapshot is not shown:
+            shown = snapshot
+            yield shown

@@ -1,6 +1,6 @@
 """The screen of `plimsoll top`."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 from rich.console import Group, RenderableType
@@ -31,6 +31,7 @@ WIDTH = 22
 """Characters of a bar."""
 ROWS = 12
 """Rows of a table: a terminal is small."""
+WARNINGS = 3
 _MARKS = {
     Use.QUEUE: ("█", "cyan"),
     Use.OTHER: ("█", "white"),
@@ -53,6 +54,8 @@ class Screen:
         prices = Prices.of(snapshot)
         page = cluster_page(self._rows.update(snapshot, prices), snapshot, prices, Filter())
         parts: list[RenderableType] = [_headline(snapshot, page)]
+        if snapshot.warnings:
+            parts.append(_warnings(snapshot.warnings))
         if page.groups:
             parts += [_legend(page), _groups(page)]
         if page.requested:
@@ -74,6 +77,14 @@ def _headline(snapshot: Snapshot, page: ClusterPage) -> Text:
     text = Text.assemble((f"Environment {snapshot.environment.name}", "bold"), f"  {now}")
     text.append(f"\n{counted(page.nodes, 'node')}, {counted(page.gpus, 'GPU')}, {page.used:g} in use{cost}")
     return text
+
+
+def _warnings(found: Sequence[str]) -> Text:
+    """Such as that the state is not current."""
+    lines = [Text.assemble(("warning: ", "yellow"), each) for each in found[:WARNINGS]]
+    if len(found) > WARNINGS:
+        lines.append(Text(f"and {len(found) - WARNINGS} more"))
+    return Text("\n").join(lines)
 
 
 def _legend(page: ClusterPage) -> Text:

@@ -37,6 +37,7 @@ class PlanPage:
     refusals: tuple[tuple[str, str, str], ...]
     """(Workspace, reason, message)"""
     warnings: tuple[str, ...]
+    """Those of the plan, without those of the state, which every page shows."""
     deadline: str
     """When the plan may change although the cluster does not; empty if it does not."""
 
@@ -59,7 +60,7 @@ def plan_page(plan: Plan, snapshot: Snapshot, prices: Prices, wanted: Filter) ->
             if owner_shown(f"Workspace {each.workspace}", each.workspace.namespace, wanted, facts)
             and wanted.matches_text(str(each.workspace), each.reason.value)
         ),
-        warnings=tuple(dict.fromkeys(plan.warnings)),
+        warnings=tuple(each for each in dict.fromkeys(plan.warnings) if each not in snapshot.warnings),
         deadline="" if plan.next_deadline is None else plan.next_deadline.strftime("%Y-%m-%dT%H:%M:%SZ"),
     )
 
