@@ -48,6 +48,7 @@ def demand(
     from plimsoll.cli.picture import as_html, as_svg, gpu_picture, print_picture
     from plimsoll.cli.tables.demand import as_json, print_demands
     from plimsoll.cluster.pods import competing_warnings
+    from plimsoll.observe.cloud_types import with_cloud_types
     from plimsoll.plan.demand import DemandPlanner
     from plimsoll.plan.limits import environment_room
     from plimsoll.plan.owned import PlanBuilder
@@ -59,7 +60,7 @@ def demand(
         raise PlimsollError(f"--plot has no effect with --output {output.value}", "write the drawing with --plot-to")
     if plot_to is not None and plot_to.suffix not in _DRAWN:
         raise PlimsollError(f"--plot-to {plot_to}: is not an .html or .svg file", "use one of these file extensions")
-    view = ClusterView(read_snapshot(file, kubeconfig, context))
+    view = ClusterView(with_cloud_types(read_snapshot(file, kubeconfig, context)))
     snapshot = view.observed
     requesting = RequestRound(
         snapshot,

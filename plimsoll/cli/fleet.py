@@ -20,6 +20,7 @@ from plimsoll.labels import INSTANCE_TYPE
 from plimsoll.model import Snapshot
 from plimsoll.model.api import ConditionType, DemandPhase
 from plimsoll.model.meta import Declared, condition_of, describe_errors
+from plimsoll.observe.cloud_types import with_cloud_types
 from plimsoll.observe.cluster import read_cluster
 from plimsoll.packing import GPU_MILLI
 from plimsoll.plan.view import ClusterView
@@ -78,7 +79,8 @@ def _row(cluster: FleetCluster, folder: Path) -> dict[str, Any]:
     try:
         kubeconfig = folder / cluster.kubeconfig if cluster.kubeconfig is not None else None
         with closing(Connection.open(kubeconfig, cluster.context)) as connection:
-            return {"cluster": cluster.name, **_state(read_cluster(connection, SHOWN), _lease(connection)), "error": ""}
+            snapshot = with_cloud_types(read_cluster(connection, SHOWN))
+            return {"cluster": cluster.name, **_state(snapshot, _lease(connection)), "error": ""}
     except PlimsollError as error:
         return {"cluster": cluster.name, "error": error.message, "hint": error.hint or ""}
 

@@ -5,6 +5,7 @@ driver reports it: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_Gp
 """
 
 import os
+import threading
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -133,7 +134,7 @@ def _kept(file: Path, region: str) -> Ec2Types | None:
 
 def _keep(file: Path, types: Ec2Types) -> None:
     """Replaces the file atomically. If the folder is not writable, the next run asks the API again."""
-    temporary = file.with_name(f".{file.name}.{os.getpid()}")
+    temporary = file.with_name(f".{file.name}.{os.getpid()}.{threading.get_ident()}")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         try:

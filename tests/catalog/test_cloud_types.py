@@ -25,6 +25,28 @@ pytestmark = pytest.mark.usefixtures("aws")
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 REGION = "eu-west-1"
+WAITING = """
+apiVersion: plimsoll.dev/v1alpha1
+kind: Environment
+metadata: {name: test}
+spec: {demand: {provisioner: trigger-pod}, catalog: {awsRegion: eu-west-1}}
+---
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: p9}
+spec:
+  template:
+    spec:
+      nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}
+      requirements: [{key: node.kubernetes.io/instance-type, operator: In, values: [p9.large]}]
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: share, namespace: t, annotations: {gpu-fraction: "0.5"}}
+spec: {schedulerName: kai-scheduler, containers: [{name: main}]}
+status: {phase: Pending, conditions: [{type: PodScheduled, status: "False", reason: Unschedulable}]}
+"""
+"""A pod that needs a node of a type that only EC2 knows."""
 UNREACHABLE = EndpointConnectionError(endpoint_url="ec2")
 
 
@@ -146,3 +168,14 @@ def test_without_an_answer_the_output_is_still_one_json_document(
     file.write_text(yaml.safe_dump({"apiVersion": "plimsoll.dev/v1alpha1", "kind": "Environment", "spec": spec}))
     done = CliRunner().invoke(app, ["plan", "-f", str(file), "--output", "json"])
     assert any("did not list" in warning for warning in json.loads(done.stdout)["warnings"])
+
+
+def test_demand_is_planned_with_types_that_only_ec2_knows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, requests: Requests
+) -> None:
+    requests.items = [an_item("p9.large", a_device(2, 90_000, "X900"))]
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    file = tmp_path / "manifests.yaml"
+    file.write_text(WAITING)
+    done = CliRunner().invoke(app, ["demand", "-f", str(file), "--output", "json"])
+    assert [each["instanceType"] for each in json.loads(done.stdout)["requests"]] == ["p9.large"]

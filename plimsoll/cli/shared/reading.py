@@ -18,7 +18,8 @@ def read_snapshot(
     only: Collection[str] | None = None,
     required: Collection[str] = (),
 ) -> "Snapshot":
-    """Of the files where there are any, else of the cluster: `only` and `required` are names of kinds."""
+    """Of the files where there are any, else of the cluster: `only` and `required` are names of kinds. What plans
+    requests for nodes adds the instance types of the Environment's region (`with_cloud_types`)."""
     if files:
         from plimsoll.observe.files import snapshot_from_files
 
