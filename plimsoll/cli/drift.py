@@ -1,5 +1,6 @@
 """`plimsoll drift`: what is declared, what the states have and what the cluster has, compared; nothing is written."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,6 +20,7 @@ from plimsoll.cli.shared import (
     Provider,
     SecretsProvider,
     WorkFolder,
+    next_plan,
     only_with,
     print_document,
 )
@@ -55,9 +57,6 @@ def drift(  # noqa: PLR0917 - options of a command, each given by name
     from plimsoll.cli.writing import WriterOptions, apply_settings, check_project
     from plimsoll.kube import Objects
     from plimsoll.observe.cluster import open_observer
-    from plimsoll.plan import plan as make_plan
-    from plimsoll.plan import validate
-    from plimsoll.plan.view import ClusterView
 
     only_with(ctx, "project", "stacks")
     if project is not None:
@@ -86,7 +85,7 @@ def drift(  # noqa: PLR0917 - options of a command, each given by name
             {"drift": each.kind.value, "object": str(each.key), "stack": each.stack, "fields": list(each.fields)}
             for each in find_drift(settings, states, cluster_identity(connection), Objects(connection))
         ]
-        found += _planned(make_plan(view := ClusterView(snapshot), validate(view), _now()))
+        found += _planned(next_plan(snapshot, datetime.now(UTC)))
         if project is not None:
             with project_environment(settings, connection) as variables:
                 for name in stacks or [snapshot.environment.name]:
@@ -102,14 +101,8 @@ def drift(  # noqa: PLR0917 - options of a command, each given by name
     raise typer.Exit(REFUSED if found else SETTLED)
 
 
-def _now() -> Any:
-    from datetime import UTC, datetime
-
-    return datetime.now(UTC)
-
-
 def _planned(plan: Any) -> list[dict[str, Any]]:
-    """What the controller has still to do: declared, and not there."""
+    """What the controller has still to do: declared, and not there. What a policy withholds is never done."""
     verbs = (("ToCreate", plan.creations), ("ToUpdate", plan.updates), ("ToDelete", plan.deletions))
     return [
         {"drift": verb, "object": str(each.key), "stack": "", "fields": []}

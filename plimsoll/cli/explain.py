@@ -15,6 +15,7 @@ from plimsoll.cli.shared import (
     Kubeconfig,
     Output,
     namespaces,
+    next_plan,
     only_without,
     print_document,
     workspaces,
@@ -55,12 +56,13 @@ def workspace(
 ) -> None:
     """Explain the verdict of a Workspace, its nodes, and what would be created or deleted; nothing is applied.
 
-    Exit code 2 if it is refused.
+    Exit code 2 if it is refused, or one of its objects is.
     """
     from plimsoll.cli.explanation import as_json, print_explanation
     from plimsoll.observe.cloud_types import with_cloud_types
     from plimsoll.observe.hub_models import with_hub_models
     from plimsoll.plan import explain
+    from plimsoll.plan.view import ClusterView
 
     only_without(ctx, "file", "kubeconfig", "context")
     log_to_stderr()
@@ -80,12 +82,13 @@ def workspace(
             ref = _find(snapshot, name, namespace)
             snapshot = with_hub_models(snapshot, connection)
             events = events_about(connection, ref)
-    explanation = explain(with_cloud_types(snapshot), ref, datetime.now(UTC))
+    view, now = ClusterView(with_cloud_types(snapshot)), datetime.now(UTC)
+    explanation = explain(view, next_plan(view, now), ref, now)
     if output.document:
         print_document(as_json(explanation, events), output)
     else:
         print_explanation(explanation, events)
-    raise typer.Exit(SETTLED if explanation.verdict.accepted else REFUSED)
+    raise typer.Exit(SETTLED if explanation.verdict.accepted and not explanation.withheld else REFUSED)
 
 
 def _find(snapshot: Snapshot, name: str, namespace: str | None) -> WorkspaceRef:

@@ -16,6 +16,7 @@ from plimsoll.cli.shared import (
     Format,
     Kubeconfig,
     Output,
+    next_plan,
     only_without,
     print_document,
     read_files,
@@ -27,10 +28,7 @@ from plimsoll.logs import log_to_stderr
 from plimsoll.model import Change, Plan, Snapshot, Verdict
 from plimsoll.model.cluster import SERVICE
 from plimsoll.model.meta import dig
-from plimsoll.plan import plan as plan_round
-from plimsoll.plan import validate
 from plimsoll.plan.requests import NodeRequest
-from plimsoll.policy import withhold
 from plimsoll.text import counted
 from plimsoll.yaml_text import write_yaml
 
@@ -62,13 +60,7 @@ def plan(
         with open_observer(kubeconfig, context, hub_timeout=None) as (_, observer):
             snapshot = observer.snapshot()
     following = next_gpu(queue_usage(snapshot)) if snapshot.queues else None
-    raise typer.Exit(render(decide(snapshot), output, following, snapshot))
-
-
-def decide(snapshot: Snapshot) -> Plan:
-    """The Plan for a snapshot at the current time."""
-    now = datetime.now(UTC)
-    return withhold(plan_round(snapshot, validate(snapshot), now), snapshot, now)
+    raise typer.Exit(render(next_plan(snapshot, datetime.now(UTC)), output, following, snapshot))
 
 
 def render(plan: Plan, output: Format, following: NextGpu | None = None, snapshot: Snapshot | None = None) -> int:

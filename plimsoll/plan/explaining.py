@@ -17,18 +17,16 @@ from plimsoll.cluster.nodes import (
 )
 from plimsoll.estimating import Estimate, Estimates, Infeasible, ReplicaNeed, Settings, replica_need
 from plimsoll.labels import as_label_value
-from plimsoll.model import Change, Deletion, Owner, Snapshot, Verdict
+from plimsoll.model import Change, Deletion, Owner, Plan, Snapshot, Verdict, Withheld
 from plimsoll.model.api import Environment, EnvironmentSpec, Workspace, WorkspaceRef
 from plimsoll.model.cluster import Node, NodeGpus, Workload
 from plimsoll.model.karpenter import NodeClaim
 from plimsoll.plan.owned import Attempts, ClaimProgress, Wait, warnings_of
-from plimsoll.plan.planning import plan
-from plimsoll.plan.validating import validate
 from plimsoll.plan.view import ClusterView
 from plimsoll.plan.workspaces import NodeUsers, WorkspaceNodes
 from plimsoll.text import shortlist
 
-Operation = TypeVar("Operation", Change, Deletion)
+Operation = TypeVar("Operation", Change, Deletion, Withheld)
 
 
 class NodeExplanation(NamedTuple):
@@ -84,16 +82,15 @@ class Explanation(NamedTuple):
     creations: tuple[Change, ...] = ()
     updates: tuple[Change, ...] = ()
     deletions: tuple[Deletion, ...] = ()
+    withheld: tuple[Withheld, ...] = ()
     warnings: tuple[str, ...] = ()
     """Warnings of the plan on this Workspace."""
 
 
-def explain(observed: Snapshot | ClusterView, ref: WorkspaceRef, now: datetime) -> Explanation:
-    """Explains the Workspace, which the snapshot must contain, from the results of `validate` and `plan`."""
+def explain(observed: Snapshot | ClusterView, planned: Plan, ref: WorkspaceRef, now: datetime) -> Explanation:
+    """Explains the Workspace, which the snapshot must contain, and its part of the Plan for that snapshot."""
     view = ClusterView.of(observed)
-    snapshot = view.observed
-    verdicts = validate(view)
-    planned = plan(view, verdicts, now)
+    snapshot, verdicts = view.observed, planned.verdicts
     verdict = next(each for each in verdicts if _same(each.workspace, ref))
     workspace = next((each for each in snapshot.workspaces if each.key == (ref.namespace, ref.name)), None)
     explanation = Explanation(
@@ -104,6 +101,7 @@ def explain(observed: Snapshot | ClusterView, ref: WorkspaceRef, now: datetime) 
         creations=_own(planned.creations, ref),
         updates=_own(planned.updates, ref),
         deletions=_own(planned.deletions, ref),
+        withheld=_own(planned.withheld, ref),
         warnings=warnings_of(planned, verdict.workspace),
     )
     return explanation if workspace is None else _detailed(explanation, workspace, view, verdicts, now)

@@ -91,7 +91,7 @@ class State:
         return Prices.of(self.snapshot)
 
     def explanation(self, ref: WorkspaceRef) -> Explanation:
-        return explain(ClusterView(self.snapshot), ref, self.time)
+        return explain(ClusterView(self.snapshot), self.plan, ref, self.time)
 
     @cached_property
     def _nodes(self) -> tuple[NodeRow, ...]:

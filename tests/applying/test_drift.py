@@ -16,7 +16,11 @@ from plimsoll.model import Plan, Snapshot
 from tests.applying.states import CLUSTER, STACK, FakeCluster, a_claim, a_deployment, a_state, change, deletion, live
 from tests.builders import a_snapshot, an_environment
 
-SNAPSHOT = a_snapshot(environment=an_environment().model_copy(update={"uid": "uid-test"}))
+SNAPSHOT = a_snapshot(
+    environment=an_environment(nap=True, policies={"rules": {"image-tag-pinned": {}}}).model_copy(
+        update={"uid": "uid-test"}
+    )
+)
 TRIGGERS = SNAPSHOT.environment.spec.demand.namespace
 PLANS = {
     "ToCreate": Plan(creations=(change(a_claim("x")),)),
@@ -85,6 +89,13 @@ def test_objects_of_another_environment_are_not_ours() -> None:
     assert settings.owns(live(a_claim("x"), stack="capacity-prod-3"))
     assert not settings.owns(live(a_claim("x"), stack="capacity-prod-gpu-3"))
     assert not settings.owns(a_claim("x"))
+
+
+def test_what_a_policy_withholds_is_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+    containers = [{"name": "main", "image": "server"}]
+    unpinned = a_deployment("x") | {"spec": {"template": {"spec": {"containers": containers}}}}
+    plan = Plan(creations=(change(unpinned), change(a_claim("x"))))
+    assert drift(monkeypatch, FakeCluster(), plan) == (2, [("ToCreate", "NodeClaim x", "")])
 
 
 def test_another_object_of_the_same_name_is_a_replaced_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,12 @@ from plimsoll.cli import app
 from plimsoll.errors import PlimsollError
 
 EXAMPLES = str(Path(__file__).resolve().parents[2] / "examples" / "byo")
+REQUIRING_DIGESTS = """
+apiVersion: plimsoll.dev/v1alpha1
+kind: Environment
+metadata: {name: test}
+spec: {policies: {rules: {image-digest: {options: {required: true}}}}}
+"""
 
 
 def explained(*arguments: str) -> Result:
@@ -30,7 +36,17 @@ def test_a_refused_workspace_exits_with_2_and_says_what_to_change() -> None:
     assert reported["verdict"]["reason"] == "NonUniformNodes"
     assert {each["name"]: each["why"] for each in reported["nodes"]}["a100-3"] == "cordoned"
     assert reported["need"]["estimate"]["lines"][0]["sum"] == "80 GiB x 0.84"
-    assert reported["plan"] == {"create": [], "update": [], "delete": [], "warnings": []}
+    assert reported["plan"] == {"create": [], "update": [], "delete": [], "withheld": [], "warnings": []}
+
+
+def test_an_object_that_a_policy_withholds_is_not_planned(tmp_path: Path) -> None:
+    (tmp_path / "environment.yaml").write_text(REQUIRING_DIGESTS)
+    done = explained("llama", "-f", str(tmp_path), "--output", "json")
+    planned = json.loads(done.stdout)["plan"]
+    assert done.exit_code == 2
+    assert "Deployment" not in {each["kind"] for each in planned["create"]}
+    assert {(each["rule"], each["kind"]) for each in planned["withheld"]} == {("image-digest", "Deployment")}
+    assert "withheld: Deployment research/llama" in explained("llama", "-f", str(tmp_path)).stdout
 
 
 def test_a_name_may_be_given_as_it_is_printed() -> None:

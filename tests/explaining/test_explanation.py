@@ -18,7 +18,7 @@ NOW = datetime(2026, 1, 1, 0, 5, tzinfo=UTC)
 
 def explanation_of(workspace: Workspace, *objects: Any, **environment: Any) -> Explanation:
     snapshot = a_snapshot(workspace, *objects, environment=an_environment(**environment))
-    return explain(snapshot, workspace.ref, NOW)
+    return explain(snapshot, plan(snapshot, validate(snapshot), NOW), workspace.ref, NOW)
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_operations_are_those_of_the_plan() -> None:
     workspace = a_workspace(preset="phi-4-mini-instruct", instance_type=NC24, replicas=1)
     snapshot = a_snapshot(workspace, a_claim("a", workspace), a_claim("b", workspace), nap=True)
     planned = plan(snapshot, validate(snapshot), NOW)
-    explanation = explain(snapshot, workspace.ref, NOW)
+    explanation = explain(snapshot, planned, workspace.ref, NOW)
     assert (explanation.creations, explanation.updates, explanation.deletions) == (
         planned.creations,
         planned.updates,

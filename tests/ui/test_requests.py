@@ -9,7 +9,7 @@ import pytest
 from plimsoll.errors import PlimsollError
 from plimsoll.model import Snapshot
 from plimsoll.ui import Feed, create_app, serve
-from tests.builders import a_gpu_node, a_snapshot
+from tests.builders import a_gpu_node, a_node, a_snapshot, a_workspace, an_environment
 
 
 @dataclass(frozen=True)
@@ -94,6 +94,18 @@ def test_a_node_of_shared_devices_has_a_page() -> None:
         feed.close()
     assert "0 of 8 gpu.shared in use" in cluster
     assert "0 of 8 gpu.shared in use" in page
+
+
+def test_the_page_of_a_workspace_lists_what_a_policy_withholds() -> None:
+    policies = {"rules": {"image-digest": {"options": {"required": True}}}}
+    workspace = a_workspace(preset="phi-4-mini-instruct")
+    feed = Feed(a_snapshot(workspace, a_node(), environment=an_environment(policies=policies)))
+    with serve(create_app(feed), "127.0.0.1", 0) as address:
+        text = get(address, f"workspaces/{workspace.namespace}/{workspace.name}").text
+        feed.close()
+    assert "Withheld by policy" in text
+    assert f"Deployment {workspace.namespace}/{workspace.name} is not applied" in text
+    assert f"+ Deployment {workspace.name}" not in text
 
 
 def test_an_address_in_use_is_an_error_for_people(address: str, feed: Feed) -> None:

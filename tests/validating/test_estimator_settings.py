@@ -52,7 +52,7 @@ def test_flags_verdict_and_explanation_use_the_same_estimate(
     workspace = a_workspace(preset=LLAMA, instance_type=NC24)
     snapshot = a_snapshot(workspace, environment=an_environment(nap=True, estimator=declared))
     assert validate(snapshot)[0].per_replica_node_count == nodes
-    explanation = explain(snapshot, workspace.ref, NOW)
+    explanation = explain(snapshot, plan(snapshot, validate(snapshot), NOW), workspace.ref, NOW)
     assert explanation.estimate is not None
     assert explanation.estimate.outcome.nodes == nodes
 

@@ -53,6 +53,7 @@ def as_json(explanation: Explanation, events: list[dict[str, Any]]) -> dict[str,
                 ]
                 for name, operations in _operations(explanation).items()
             },
+            "withheld": [finding.as_json() for each in explanation.withheld for finding in each.findings],
             "warnings": list(explanation.warnings),
         },
         "conditions": []

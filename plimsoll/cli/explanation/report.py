@@ -51,6 +51,7 @@ def print_explanation(explanation: Explanation, events: list[dict[str, Any]]) ->
         for name, sign in signs.items()
         for each in fields["plan"][name]
     ]
+    planned += [f"withheld: {each}" for each in explanation.withheld]
     _print_lines("Plan", planned or ["nothing to do"])
     _print_rows(
         "Conditions",

@@ -34,6 +34,7 @@ from plimsoll.cli.shared.output import (
     print_table,
     print_warnings,
 )
+from plimsoll.cli.shared.planning import next_plan
 from plimsoll.cli.shared.reading import read_files, read_snapshot
 
 __all__ = [
@@ -59,6 +60,7 @@ __all__ = [
     "SecretsProvider",
     "WorkFolder",
     "namespaces",
+    "next_plan",
     "none_before_command",
     "only_with",
     "only_without",
