@@ -85,7 +85,12 @@ def declare_ui(parent: Component, name: str, fields: Mapping[str, Any]) -> None:
     k8s.core.v1.Service(
         parent.named(UI_NAME),
         metadata=metadata(UI_NAME, NAMESPACE, _LABELS, skip_await=True),
-        spec={"selector": _LABELS, "ports": [{"name": "http", "port": _SERVICE_PORT, "targetPort": "http"}]},
+        spec={
+            "selector": _LABELS,
+            "ports": [{"name": "http", "port": _SERVICE_PORT, "targetPort": "http"}],
+            # A page and its stream of changes come from the same replica.
+            "sessionAffinity": "ClientIP",
+        },
         opts=parent.child(),
     )
     if parent.given("network_policy", True):

@@ -71,7 +71,7 @@ def create_app(
     return Starlette(
         routes=[
             *routes,
-            Route("/events", _Announcements(feed)),
+            Route("/events", _Announcements(feed, states)),
             Route("/healthz", lambda _: PlainTextResponse("ok")),
             Mount("/static", StaticFiles(packages=[("plimsoll.ui", "static")])),
         ],
@@ -114,10 +114,12 @@ def _failed(pages: Pages, request: Request, error: Exception) -> Response:
 
 
 class _Announcements:
-    """Server-sent events: the version of the cluster, now and at each change."""
+    """Server-sent events: the version of the pages, now, at each change of the cluster, and when the plan is due to
+    change by itself."""
 
-    def __init__(self, feed: Feed) -> None:
+    def __init__(self, feed: Feed, states: States) -> None:
         self._feed = feed
+        self._states = states
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         # For nginx, and proxies that read the same header: each event is passed on at once.
@@ -126,14 +128,18 @@ class _Announcements:
 
     async def _stream(self) -> AsyncIterator[str]:
         with self._feed.changes() as changed:
+            announced = ""
             while not self._feed.closed:
-                yield f"data: {self._feed.latest[0]}\n\n"
-                await asyncio.sleep(_CALM_SECONDS)
-                while not changed.is_set():
-                    try:
-                        await asyncio.wait_for(changed.wait(), _ALIVE_SECONDS)
-                    except TimeoutError:
-                        yield ": alive\n\n"
+                version = self._states.latest().version
+                if version != announced:
+                    announced = version
+                    yield f"data: {version}\n\n"
+                    await asyncio.sleep(_CALM_SECONDS)
+                    continue
+                try:
+                    await asyncio.wait_for(changed.wait(), _ALIVE_SECONDS)
+                except TimeoutError:
+                    yield ": alive\n\n"
                 changed.clear()
 
 

@@ -14,15 +14,12 @@ class Feed:
     def __init__(self, snapshot: Snapshot) -> None:
         self._lock = threading.Lock()
         self._snapshot = snapshot
-        self._version = 1
         self._waiting: set[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = set()
         self._closed = False
 
     @property
-    def latest(self) -> tuple[int, Snapshot]:
-        """The version, which grows with each change, and the Snapshot."""
-        with self._lock:
-            return self._version, self._snapshot
+    def latest(self) -> Snapshot:
+        return self._snapshot
 
     @property
     def closed(self) -> bool:
@@ -34,7 +31,6 @@ class Feed:
             if snapshot is self._snapshot:
                 return
             self._snapshot = snapshot
-            self._version += 1
         self._notify()
 
     def close(self) -> None:

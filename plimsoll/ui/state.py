@@ -1,5 +1,7 @@
 """The data of the pages, computed from the newest Snapshot: each part once for each version, when a page needs it."""
 
+import itertools
+import secrets
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -42,14 +44,14 @@ class _SharedCaches:
 class State:
     """One version of the cluster, for several threads."""
 
-    def __init__(self, version: int, snapshot: Snapshot, caches: _SharedCaches) -> None:
+    def __init__(self, version: str, snapshot: Snapshot, caches: _SharedCaches) -> None:
         self.version = version
         self.snapshot = snapshot
-        self.time = caches.clock()
         self._caches = caches
         self._pages: dict[str, str] = {}
+        self._planned_at: datetime | None = None
         self._due: datetime | None = None
-        """When its Plan may change although the cluster does not; known when the Plan is made."""
+        """When its Plan may change although the cluster does not; both are known when the Plan is made."""
 
     def page(self, address: str, render: Callable[[], str]) -> str:
         """The page at an address: rendered once for a version, however many browsers show it."""
@@ -63,7 +65,8 @@ class State:
     @property
     def outdated(self) -> bool:
         """Whether its Plan may be different by now, although the cluster did not change."""
-        return self._due is not None and self.time < self._due < self._caches.clock()
+        planned_at, due = self._planned_at, self._due
+        return planned_at is not None and due is not None and planned_at < due < self._caches.clock()
 
     @property
     def nodes(self) -> tuple[NodeRow, ...]:
@@ -91,7 +94,7 @@ class State:
         return Prices.of(self.snapshot)
 
     def explanation(self, ref: WorkspaceRef) -> Explanation:
-        return explain(ClusterView(self.snapshot), self.plan, ref, self.time)
+        return explain(ClusterView(self.snapshot), self.plan, ref, self._caches.clock())
 
     @cached_property
     def _nodes(self) -> tuple[NodeRow, ...]:
@@ -107,10 +110,10 @@ class State:
 
     @cached_property
     def _plan(self) -> Plan:
-        view = ClusterView(self.snapshot)
-        made = plan_round(view, validate(view), self.time, self._caches.planner)
-        self._due = made.next_deadline
-        return withhold(made, self.snapshot, self.time)
+        view, now = ClusterView(self.snapshot), self._caches.clock()
+        made = plan_round(view, validate(view), now, self._caches.planner)
+        self._planned_at, self._due = now, made.next_deadline
+        return withhold(made, self.snapshot, now)
 
 
 class States:
@@ -121,12 +124,15 @@ class States:
         self._caches = _SharedCaches(clock)
         self._lock = threading.Lock()
         self._state: State | None = None
+        # Another process, such as another replica, has other versions.
+        process = secrets.token_hex(4)
+        self._versions = (f"{process}-{number}" for number in itertools.count(1))
 
     def latest(self) -> State:
-        version, snapshot = self._feed.latest
         with self._lock:
-            if self._state is None or self._state.version < version or self._state.outdated:
-                self._state = State(version, snapshot, self._caches)
+            snapshot = self._feed.latest
+            if self._state is None or self._state.snapshot is not snapshot or self._state.outdated:
+                self._state = State(next(self._versions), snapshot, self._caches)
             return self._state
 
     def prepare(self) -> None:

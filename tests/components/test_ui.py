@@ -45,6 +45,7 @@ def test_the_selectors_of_controller_and_pages_do_not_overlap() -> None:
     assert selectors[0] != selectors[1]
     service = manifest(everything, "Service")["spec"]
     assert service["selector"] in selectors
+    assert service["sessionAffinity"] == "ClientIP", "a page and its stream of changes come from the same replica"
 
 
 def test_a_wrong_field_is_named() -> None:

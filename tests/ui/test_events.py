@@ -3,15 +3,19 @@ keeps the connection open through a proxy while nothing changes."""
 
 import asyncio
 import selectors
+import threading
 from collections.abc import Awaitable, Callable, MutableMapping
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from plimsoll.model import Snapshot
 from plimsoll.ui import Feed, create_app
-from tests.builders import a_snapshot
+from tests.builders import NC24, a_claim, a_snapshot, a_workspace
 
 ALIVE = ": alive\n\n"
 Step = Callable[[Feed], None]
+Clock = Callable[[], datetime]
+NOW = datetime(2026, 11, 22, 9, 13, tzinfo=UTC)
 
 
 class SkippingLoop(asyncio.SelectorEventLoop):
@@ -36,8 +40,9 @@ class _SkippingSelector(selectors.DefaultSelector):
         return super().select(None if timeout is None else 0)
 
 
-def read(feed: Feed, *steps: Step) -> list[tuple[float, str]]:
-    """What /events sends, and after how many seconds. Each step is taken when something was sent."""
+def read(feed: Feed, *steps: Step, clock: Clock = lambda: NOW) -> list[tuple[float, str]]:
+    """What /events sends, and after how many seconds. Each step is taken when something was sent. Versions are numbers
+    from 1, in their order."""
     sent: list[tuple[float, str]] = []
     left = list(steps)
 
@@ -60,12 +65,13 @@ def read(feed: Feed, *steps: Step) -> list[tuple[float, str]]:
             "query_string": b"",
             "headers": [(b"host", b"localhost")],
         }
-        answer: Awaitable[None] = create_app(feed)(scope, receive, send)
+        answer: Awaitable[None] = create_app(feed, clock=clock)(scope, receive, send)
         await asyncio.wait_for(answer, 600)
 
     with asyncio.Runner(loop_factory=SkippingLoop) as runner:
         runner.run(request())
-    return sent
+    versions = list(dict.fromkeys(text for _, text in sent if text != ALIVE))
+    return [(seconds, text if text == ALIVE else f"data: {versions.index(text) + 1}\n\n") for seconds, text in sent]
 
 
 def nothing(_: Feed) -> None:
@@ -83,4 +89,20 @@ def test_a_comment_is_sent_after_each_15_seconds_without_a_change() -> None:
 
 def test_a_change_is_announced_after_a_comment_and_the_time_starts_anew() -> None:
     sent = read(Feed(a_snapshot()), nothing, publish(a_snapshot(nap=True)), nothing, Feed.close)
+    assert sent == [(0, "data: 1\n\n"), (15.2, ALIVE), (15.2, "data: 2\n\n"), (30.4, ALIVE)]
+
+
+def test_a_plan_that_changes_by_itself_is_announced() -> None:
+    workspace = a_workspace(selector={}, instance_type=NC24)
+    claim = a_claim("c", workspace, created="2026-11-22T09:12:30Z")
+    now = [NOW]
+
+    def pass_deadline(_: Feed) -> None:
+        for thread in threading.enumerate():
+            if thread.name == "preparing":
+                thread.join()  # the plan is made
+        now[0] += timedelta(days=1)
+
+    feed = Feed(a_snapshot(workspace, claim, nap=True))
+    sent = read(feed, nothing, pass_deadline, nothing, Feed.close, clock=lambda: now[0])
     assert sent == [(0, "data: 1\n\n"), (15.2, ALIVE), (15.2, "data: 2\n\n"), (30.4, ALIVE)]

@@ -16,10 +16,14 @@ def test_a_page_is_rendered_once_for_each_version(example: Snapshot) -> None:
     feed, rendered = Feed(example), []
     states = States(feed, lambda: NOW)
 
+    versions: list[str] = []
+
     def page(address: str) -> str:
+        versions.append(states.latest().version)
+
         def render() -> str:
             rendered.append(address)
-            return f"{address} of version {states.latest().version}"
+            return f"{address} of version {len(set(versions))}"
 
         return states.latest().page(address, render)
 
@@ -44,6 +48,23 @@ def test_a_plan_is_computed_again_at_its_deadline_without_a_change() -> None:
     assert [each.key.kind for each in states.latest().plan.deletions] == ["NodeClaim"], "it did not register in time"
 
 
+def test_a_plan_is_one_for_the_moment_at_which_it_is_shown() -> None:
+    workspace = a_workspace(selector={}, instance_type=NC24)
+    snapshot = a_snapshot(workspace, a_claim("c", workspace, created="2026-11-22T09:12:30Z"), nap=True)
+    now = [NOW]
+    states = States(Feed(snapshot), lambda: now[0])
+    state = states.latest()
+    now[0] += timedelta(hours=1)
+    assert [each.key.name for each in state.explanation(workspace.ref).deletions] == ["c"]
+    assert [each.key.name for each in state.plan.deletions] == ["c"]
+
+
+def test_two_processes_have_no_version_in_common(example: Snapshot) -> None:
+    """So that a browser loads a page anew after a restart, or from another replica."""
+    feed = Feed(example)
+    assert States(feed).latest().version != States(feed).latest().version
+
+
 def test_a_change_among_ten_thousand_nodes_costs_a_part_of_a_second() -> None:
     """Processor time, which does not depend on other processes, of each part that a view may need."""
     snapshot = a_cluster(10_000, 30_000, 500, Situation(products=3, queue_limit=100))
@@ -52,7 +73,7 @@ def test_a_change_among_ten_thousand_nodes_costs_a_part_of_a_second() -> None:
     states.prepare()
     nodes = list(snapshot.nodes)
     nodes[7] = nodes[7].model_copy(update={"unschedulable": True})
-    feed.publish(feed.latest[1].model_copy(update={"nodes": tuple(nodes)}))
+    feed.publish(feed.latest.model_copy(update={"nodes": tuple(nodes)}))
     state, seconds = states.latest(), {}
     for part in ("nodes", "usage", "next_gpu", "plan"):
         began = time.thread_time()
