@@ -95,6 +95,9 @@ def test_a_job_ends_with_0_when_the_nodes_of_every_workspace_are_ready(
     assert result.exit_code == 0, result.output
     assert cluster.seconds() < TIMEOUT
     assert [each["kind"] for each in orjson.loads(result.stdout)["create"]] == ["NodeClaim", "Deployment"]
+    assert [each.ready_replicas for each in cluster.snapshot().workloads] == [0], (
+        "its pods may load weights for an hour"
+    )
 
 
 def test_a_job_with_a_refused_workspace_ends_with_2_once_the_others_are_settled(

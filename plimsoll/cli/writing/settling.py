@@ -1,4 +1,5 @@
-"""When a job may end: nothing is left to do, and everything that the controller created is ready."""
+"""When a job may end: nothing is left to do, all nodes that the controller requested are ready, and the workloads are
+created. Their pods may load weights for an hour, and report it in the condition WorkloadReady."""
 
 import time
 from collections.abc import Callable
