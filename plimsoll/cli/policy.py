@@ -79,7 +79,7 @@ def check(
             sys.stdout.write(junit(cases(objects.manifests, [place.file for place in objects.places], found)))
         case _:
             where = {each.finding: f"{each.file}:{each.line}" for each in located}
-            print_findings(where, Format(output.value), where)
+            print_findings(where, Format(output.value), len(objects.manifests), where)
     _print_summary(objects.passed_over, len(objects.manifests), len(report.exempted))
     raise typer.Exit(REFUSED if found else SETTLED)
 

@@ -98,7 +98,7 @@ def check(  # noqa: PLR0917 - options of a command, each given by name
     for name in delete or ():
         if name not in declared:
             raise PlimsollError(f"--delete {name}: Queue not found")
-    code = print_findings(check_queues(manifests, known or (), delete or ()), output)
+    code = print_findings(check_queues(manifests, known or (), delete or ()), output, len(manifests))
     ERR.print(f"{counted(len(declared), 'Queue')} checked, and the objects that use them", soft_wrap=True)
     raise typer.Exit(code)
 

@@ -166,3 +166,11 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     done = run(f"init {tmp_path}/file/project --on byo", tmp_path)
     assert done.returncode == 1
     assert f"{tmp_path / 'file'}" in done.stderr and "internal error" not in done.stderr
+
+
+@pytest.mark.parametrize(("redirection", "why"), [("</dev/null", "no document"), ("<&-", "closed")])
+@pytest.mark.parametrize("command", ["plan -f -", "queues check -f -"])
+def test_standard_input_without_manifests_is_an_error(command: str, redirection: str, why: str, tmp_path: Path) -> None:
+    done = shell(f"plimsoll {command} {redirection}", tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert f"error: standard input: it {'has' if why == 'no document' else 'is'} {why}" in done.stderr

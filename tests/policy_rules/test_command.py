@@ -53,6 +53,31 @@ def test_lists_and_several_documents_are_read(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("output", ["text", "sarif", "junit"])
+@pytest.mark.parametrize("given", ["", "# all of it is a comment\n---\n"])
+def test_nothing_to_check_on_standard_input_is_an_error(output: str, given: str) -> None:
+    done = plimsoll("policy", "check", "-", "--output", output, given=given)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "standard input" in done.stderr
+
+
+def test_files_without_any_document_are_an_error_and_one_beside_others_is_none(tmp_path: Path) -> None:
+    (tmp_path / "commented.yaml").write_text("# nothing yet")
+    assert plimsoll("policy", "check", str(tmp_path)).returncode == 1
+    (tmp_path / "pods.yaml").write_text(yaml.safe_dump(a_pod()))
+    assert checked(str(tmp_path)) == (0, [])
+
+
+def test_settings_may_be_empty(tmp_path: Path) -> None:
+    (tmp_path / "settings.yaml").write_text("# rules: {}")
+    assert checked("-", "-c", str(tmp_path / "settings.yaml"), given=yaml.safe_dump(a_pod())) == (0, [])
+
+
+def test_objects_that_no_rule_reads_are_not_checked() -> None:
+    done = plimsoll("policy", "check", "-", given=yaml.safe_dump(SERVICE))
+    assert (done.returncode, done.stdout.strip()) == (0, "nothing checked")
+
+
 def test_kinds_without_a_rule_are_skipped_and_counted() -> None:
     done = plimsoll("policy", "check", "-", given=yaml.safe_dump_all([SERVICE, SERVICE, a_pod()]))
     assert done.returncode == 0

@@ -13,9 +13,11 @@ from plimsoll.text import counted
 _STYLES: Final = {Severity.ERROR: "red", Severity.WARNING: "yellow"}
 
 
-def print_findings(findings: Iterable[Finding], output: Format, places: Mapping[Finding, str] | None = None) -> int:
+def print_findings(
+    findings: Iterable[Finding], output: Format, checked: int, places: Mapping[Finding, str] | None = None
+) -> int:
     """Prints the findings in their order, in JSON as a list, and returns the exit code: 0 without findings, else 2.
-    `places` has the place of each object in a file, for text output."""
+    `checked` is the number of objects that were checked; `places` has the place of each in a file, for text output."""
     found = in_order(findings)
     if output.document:
         print_document([finding.as_json() for finding in found], output)
@@ -26,5 +28,6 @@ def print_findings(findings: Iterable[Finding], output: Format, places: Mapping[
             sign = (f"{finding.severity:<7}", _STYLES[finding.severity])
             OUT.print(Text.assemble(sign, f"  {finding.rule}", (where, "dim")), soft_wrap=True)
             OUT.print(Padding(Text(finding.message, overflow="fold"), (0, 0, 0, 9)))
-        OUT.print(Text(counted(len(found), "finding") if found else "nothing found", style="bold"))
+        none = "nothing found" if checked else "nothing checked"
+        OUT.print(Text(counted(len(found), "finding") if found else none, style="bold"))
     return REFUSED if found else SETTLED

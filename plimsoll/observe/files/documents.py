@@ -63,19 +63,33 @@ class _Part(NamedTuple):
 def read_documents(paths: Sequence[str]) -> Iterator[Document]:
     """The documents in files, in folders (recursively, sorted by path) and, for `-`, in standard input.
 
-    Empty documents are counted and left out. Fields that are null are removed. Raises ManifestError.
+    Empty documents are counted and left out. Fields that are null are removed. Raises ManifestError, also where
+    standard input has no document, or all paths together have none: the command that writes them may have failed.
     """
+    empty = True
     for path in paths:
         for file in _files(path):
-            text = _text(file)
-            parts = _json_parts(file, text) if _is_json(file, text) else _yaml_parts(file, text)
-            for number, (value, line, item_lines) in enumerate(parts, start=1):
-                place = Place(_name(file), number, line=line)
-                if value is None:
-                    continue
-                if not isinstance(value, dict):
-                    raise ManifestError(f"{place}: not an object, but {_described(value)}")
-                yield Document(place, _Pruning(place).prune(value), item_lines)
+            found = False
+            for document in documents_in(file):
+                found, empty = True, False
+                yield document
+            if file == STDIN and not found:
+                raise ManifestError("standard input: it has no document", "see whether the command before it failed")
+    if empty:
+        raise ManifestError(f"{', '.join(map(_name, paths))}: no document found", "name files with manifests")
+
+
+def documents_in(file: str) -> Iterator[Document]:
+    """The documents in one file, which may be empty; see `read_documents`."""
+    text = _text(file)
+    parts = _json_parts(file, text) if _is_json(file, text) else _yaml_parts(file, text)
+    for number, (value, line, item_lines) in enumerate(parts, start=1):
+        place = Place(_name(file), number, line=line)
+        if value is None:
+            continue
+        if not isinstance(value, dict):
+            raise ManifestError(f"{place}: not an object, but {_described(value)}")
+        yield Document(place, _Pruning(place).prune(value), item_lines)
 
 
 def _files(path: str) -> list[str]:
@@ -92,6 +106,8 @@ def _files(path: str) -> list[str]:
 
 
 def _text(file: str) -> str:
+    if file == STDIN and sys.stdin is None:
+        raise ManifestError("standard input: it is closed", "write manifests to it, or name files")
     try:
         data = sys.stdin.buffer.read() if file == STDIN else Path(file).read_bytes()
         return data.decode("utf-8-sig")

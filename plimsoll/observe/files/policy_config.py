@@ -7,7 +7,7 @@ from pydantic import ValidationError
 from plimsoll.errors import PlimsollError
 from plimsoll.model.api import PolicyConfig
 from plimsoll.model.meta import describe_errors
-from plimsoll.observe.files.documents import read_documents
+from plimsoll.observe.files.documents import documents_in
 from plimsoll.policy import settled
 
 
@@ -16,7 +16,7 @@ def read_policy_config(file: Path | None) -> PolicyConfig:
     rule."""
     if file is None:
         return PolicyConfig()
-    documents = list(read_documents([str(file)]))
+    documents = list(documents_in(str(file)))
     if len(documents) > 1:
         raise PlimsollError(f"{documents[1].place}: a second document", "the settings must be one document")
     try:
