@@ -49,23 +49,26 @@ def ui(
         signal.signal(number, lambda *_: ended.set())
     # Elsewhere the names by which a proxy reaches the pages are not known here.
     hosts = ("localhost", "127.0.0.1", "[::1]") if host in LOOPBACK else ("*",)
-    with _application(file, kubeconfig, context, hosts) as application, serve(application, host, port) as address:
+    with (
+        _application(file, kubeconfig, context, hosts) as (application, feed),
+        serve(application, host, port) as address,
+    ):
         ERR.print(f"Plimsoll is at {address} (Ctrl+C ends it)", highlight=False)
         if open_browser:
             webbrowser.open(address)
         ended.wait()
+        feed.close()  # open pages keep a connection until then, for which the server would wait
 
 
 @contextmanager
 def _application(
     file: list[str] | None, kubeconfig: Path | None, context: str | None, hosts: tuple[str, ...]
-) -> "Iterator[Starlette]":
+) -> "Iterator[tuple[Starlette, Feed]]":
     from plimsoll.ui import Feed, create_app
 
     if file:
         feed = Feed(read_files(file))
-        yield create_app(feed, hosts)
-        feed.close()
+        yield create_app(feed, hosts), feed
         return
     from plimsoll.observe.cluster import events_about, open_observer
 
@@ -74,7 +77,7 @@ def _application(
         following = threading.Thread(target=_follow, args=(observer, feed), name="following", daemon=True)
         following.start()
         try:
-            yield create_app(feed, hosts, lambda ref: events_about(connection, ref))
+            yield create_app(feed, hosts, lambda ref: events_about(connection, ref)), feed
         finally:
             feed.close()
             observer.wake()
