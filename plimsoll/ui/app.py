@@ -72,7 +72,7 @@ def create_app(
         routes=[
             *routes,
             Route("/events", _Announcements(feed, states)),
-            Route("/healthz", lambda _: PlainTextResponse("ok")),
+            Route("/healthz", _healthy),
             Mount("/static", StaticFiles(packages=[("plimsoll.ui", "static")])),
         ],
         middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=list(hosts)), Middleware(_Headers)],
@@ -81,6 +81,11 @@ def create_app(
             PlimsollError: lambda request, error: _failed(pages, request, error),
         },
     )
+
+
+async def _healthy(_: Request) -> Response:
+    """On the event loop: pages that wait for the apiserver may occupy all threads."""
+    return PlainTextResponse("ok")
 
 
 def _view(states: States, page: Callable[[Request], str]) -> Callable[[Request], Response]:

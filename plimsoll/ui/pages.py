@@ -8,6 +8,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from plimsoll.cluster.queues import queue_of
+from plimsoll.errors import PlimsollError
 from plimsoll.model.api import WorkspaceRef
 from plimsoll.packing import GPU_MILLI
 from plimsoll.ui.state import State, States
@@ -119,6 +120,11 @@ class Pages:
             for change in row.changes
             if change.owner == owner
         ]
+        events, why_no_events = [], ""
+        try:
+            events = self._events(ref)
+        except PlimsollError as error:  # the rest of the page does not depend on the apiserver
+            why_no_events = error.message
         return self._page(
             request,
             state,
@@ -126,7 +132,8 @@ class Pages:
             f"Workspace {ref}",
             explanation=explanation,
             past=past,
-            events=self._events(ref),
+            events=events,
+            why_no_events=why_no_events,
         )
 
     def demand(self, request: Request) -> str:

@@ -1,15 +1,22 @@
 """Responses of the pages without a browser: allowed hosts, headers, and contents."""
 
+import threading
 import urllib.error
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
 from plimsoll.errors import PlimsollError
 from plimsoll.model import Snapshot
+from plimsoll.model.api import WorkspaceRef
 from plimsoll.ui import Feed, create_app, serve
 from tests.builders import a_gpu_node, a_node, a_snapshot, a_workspace, an_environment
+
+THREADS = 40
+"""Of the server, for pages."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +113,41 @@ def test_the_page_of_a_workspace_lists_what_a_policy_withholds() -> None:
     assert "Withheld by policy" in text
     assert f"Deployment {workspace.namespace}/{workspace.name} is not applied" in text
     assert f"+ Deployment {workspace.name}" not in text
+
+
+def test_a_workspace_is_shown_also_where_its_events_cannot_be_read(example: Snapshot) -> None:
+    def unreachable(_: WorkspaceRef) -> list[dict[str, Any]]:
+        raise PlimsollError("the cluster cannot be reached")
+
+    feed = Feed(example)
+    with serve(create_app(feed, events=unreachable), "127.0.0.1", 0) as address:
+        answer = get(address, "workspaces/assistants/assistant")
+        feed.close()
+    assert answer.code == 200
+    assert "The Events cannot be read: the cluster cannot be reached" in answer.text
+
+
+def test_slow_events_do_not_delay_the_probe() -> None:
+    answered, waiting = threading.Event(), threading.Semaphore(0)
+
+    def slow(_: WorkspaceRef) -> list[dict[str, Any]]:
+        waiting.release()
+        answered.wait(10)
+        return []
+
+    feed = Feed(a_snapshot(a_workspace("slow", selector={})))
+    with serve(create_app(feed, events=slow), "127.0.0.1", 0) as address, ThreadPoolExecutor(THREADS) as browsers:
+        answered.set()
+        get(address, "workspaces/default/slow")  # compiles the template, once
+        answered.clear()
+        pages = [browsers.submit(get, address, "workspaces/default/slow") for _ in range(THREADS)]
+        for _ in range(1 + THREADS):
+            assert waiting.acquire(timeout=10)
+        assert get(address, "healthz").text == "ok"
+        assert not any(each.done() for each in pages)
+        answered.set()
+        assert {each.result().code for each in pages} == {200}
+        feed.close()
 
 
 def test_an_address_in_use_is_an_error_for_people(address: str, feed: Feed) -> None:
