@@ -8,6 +8,7 @@ const main = () => document.getElementById("main");
 
 let loading = null;
 let again = false;
+let retry;
 
 async function load(address) {
   const answer = await fetch(address, { headers: { accept: "text/html" } });
@@ -22,13 +23,14 @@ async function refresh() {
     again = true;
     return;
   }
+  clearTimeout(retry);
   try {
     loading = load(location.href);
     await loading;
     if (source.readyState === EventSource.OPEN) say("live");
   } catch {
     say("not updated");
-    setTimeout(refresh, 5000);
+    retry = setTimeout(refresh, 5000);
   } finally {
     loading = null;
   }
@@ -125,7 +127,8 @@ const help = document.getElementById("help");
 document.getElementById("keys").addEventListener("click", () => help.showModal());
 
 function step(by) {
-  const links = [...main().querySelectorAll("a, summary")];
+  // What closed details hold cannot take the focus.
+  const links = [...main().querySelectorAll("a, summary")].filter((each) => each.checkVisibility());
   const next = links[links.indexOf(document.activeElement) + by] ?? links[by > 0 ? 0 : links.length - 1];
   next?.focus();
 }

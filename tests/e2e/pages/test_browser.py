@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, Route
 
 from bench.large_cluster import Situation, a_cluster
 from plimsoll.cluster.pods import IndexedPods
@@ -199,6 +199,39 @@ def test_an_update_that_fails_is_shown_and_tried_again(page: Page, feed: Feed, e
     page.unroute("**/*")
     page.locator("#live[data-state=live]").wait_for()
     assert page.locator("#node-g6-4 td").first.inner_text() == "Cordoned"
+
+
+def test_changes_during_a_failure_add_no_further_tries(page: Page, feed: Feed, example: Snapshot, address: str) -> None:
+    tried: list[str] = []
+
+    def fail(route: Route) -> None:
+        if route.request.resource_type != "fetch":
+            route.continue_()
+            return
+        tried.append(route.request.url)
+        route.abort()
+
+    page.clock.install()
+    opened(page, address)
+    page.route("**/*", fail)
+    for number in range(1, 4):
+        feed.publish(changed(example, f"g6-{number}"))
+        page.wait_for_event("requestfailed", lambda request: request.resource_type == "fetch")
+    assert len(tried) == 3
+    page.clock.run_for(5_000)
+    page.wait_for_timeout(100)
+    assert len(tried) == 4
+
+
+def test_the_key_for_the_next_link_passes_over_closed_details(page: Page, address: str) -> None:
+    opened(page, address, "demand")
+    wanted = page.locator("main summary").count() + page.locator("main a:visible").count()
+    assert wanted < page.locator("main a, main summary").count(), "closed details have links"
+    reached = set()
+    for _ in range(wanted):
+        page.keyboard.press("j")
+        reached.add(page.evaluate("() => [...document.querySelectorAll('*')].indexOf(document.activeElement)"))
+    assert len(reached) == wanted
 
 
 @pytest.fixture(scope="module")
