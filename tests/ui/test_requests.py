@@ -150,6 +150,15 @@ def test_slow_events_do_not_delay_the_probe() -> None:
         feed.close()
 
 
+def test_a_node_with_labels_alone_is_not_shown_and_the_page_says_what_is_missing() -> None:
+    feed = Feed(a_snapshot(a_gpu_node("without-plugin").model_copy(update={"allocatable": {}})))
+    with serve(create_app(feed), "127.0.0.1", 0) as address:
+        text = get(address).text
+        feed.close()
+    assert "without-plugin" not in text
+    assert "which its device plugin announces" in text
+
+
 def test_an_address_in_use_is_an_error_for_people(address: str, feed: Feed) -> None:
     port = int(address.rstrip("/").rpartition(":")[2])
     with pytest.raises(PlimsollError, match=str(port)), serve(create_app(feed), "127.0.0.1", port):
