@@ -6,10 +6,13 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+import structlog
 import yaml
 
+from plimsoll.cli.shared import workspaces
 from tests.command import plimsoll
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -174,3 +177,12 @@ def test_standard_input_without_manifests_is_an_error(command: str, redirection:
     done = shell(f"plimsoll {command} {redirection}", tmp_path)
     assert (done.returncode, done.stdout) == (1, "")
     assert f"error: standard input: it {'has' if why == 'no document' else 'is'} {why}" in done.stderr
+
+
+def test_completion_writes_no_log_to_standard_output(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "config").write_text(yaml.safe_dump(INSECURE))
+    structlog.reset_defaults()
+    given = SimpleNamespace(params={"kubeconfig": tmp_path / "config", "context": None})
+    assert workspaces(given, "") == []  # type: ignore[arg-type]
+    written = capfd.readouterr()
+    assert (written.out, "certificate" in written.err) == ("", True)

@@ -6,6 +6,7 @@ from typing import Any
 import typer
 
 from plimsoll.errors import PlimsollError
+from plimsoll.logs import log_to_stderr
 
 
 def workspaces(ctx: typer.Context, incomplete: str) -> list[str]:
@@ -29,6 +30,7 @@ def _refs(ctx: Any) -> list[tuple[str, str]]:
     from plimsoll.kube import Connection
     from plimsoll.observe.cluster import WORKSPACES, Store, list_objects
 
+    log_to_stderr()  # the shell reads standard output
     try:
         with closing(Connection.open(ctx.params.get("kubeconfig"), ctx.params.get("context"))) as connection:
             found, _ = list_objects(connection, Store(WORKSPACES))
