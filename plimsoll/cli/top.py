@@ -32,10 +32,11 @@ def top(
 
     only_without(ctx, "file", "kubeconfig", "context")
     log_to_stderr()
-    screen = Screen()
+    printed = once or bool(file) or not OUT.is_terminal
+    screen = Screen(whole=printed)
     with _snapshots(file, kubeconfig, context) as states:
         first = screen.shown(next(states))
-        if once or file or not OUT.is_terminal:
+        if printed:
             OUT.print(first)
             return
         with Live(first, console=OUT, screen=True, auto_refresh=False) as live:

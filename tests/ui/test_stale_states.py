@@ -69,7 +69,7 @@ def test_every_page_shows_each_warning_of_the_state_once(example: Snapshot, path
 def test_top_shows_the_first_warnings_and_counts_the_others() -> None:
     console = Console(width=120, file=StringIO())
     with console.capture() as captured:
-        console.print(Screen().shown(a_snapshot().model_copy(update={"warnings": BROKEN})))
+        console.print(Screen(whole=False).shown(a_snapshot().model_copy(update={"warnings": BROKEN})))
     lines = [each.rstrip() for each in captured.get().splitlines()]
     assert [each for each in lines if "broken" in each] == [f"warning: {each}" for each in BROKEN[:3]]
     assert "and 1 more" in lines

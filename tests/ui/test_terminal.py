@@ -3,11 +3,15 @@
 import json
 import subprocess
 import sys
+from io import StringIO
 from pathlib import Path
 
 import pytest
 import yaml
+from rich.console import Console
 
+from plimsoll.cli.tables.top import Screen
+from tests.builders import a_queue, a_snapshot
 from tests.command import plimsoll
 from tests.pages import CHECKOUT
 
@@ -55,3 +59,24 @@ def test_the_kubectl_plugin_and_its_completion() -> None:
     assert script("kubectl-plimsoll", "--version") == script("plimsoll", "--version")
     words, directive = script("kubectl_complete-plimsoll", "expl").split()
     assert (words, directive) == ("explain", ":4")
+
+
+def test_a_live_screen_says_how_many_rows_it_leaves_out_and_other_output_is_whole() -> None:
+    queues = [a_queue(f"queue-{number:02}") for number in range(15)]
+
+    def lines(*, whole: bool) -> list[str]:
+        console = Console(width=120, file=StringIO())
+        with console.capture() as captured:
+            console.print(Screen(whole=whole).shown(a_snapshot(*queues)))
+        return [each.strip() for each in captured.get().splitlines()]
+
+    live, printed = lines(whole=False), lines(whole=True)
+    assert [sum(each.startswith("queue-") for each in shown) for shown in (live, printed)] == [12, 15]
+    assert ("and 3 more" in live, "and 3 more" in printed) == (True, False)
+
+
+def test_top_prints_every_row_where_its_output_is_no_live_screen(tmp_path: Path) -> None:
+    kind = {"apiVersion": "scheduling.run.ai/v2", "kind": "Queue", "spec": {}}
+    queues = [kind | {"metadata": {"name": f"queue-{number:02}"}} for number in range(15)]
+    (tmp_path / "queues.yaml").write_text(yaml.safe_dump_all(queues))
+    assert run("top", "-f", str(tmp_path), code=0).count("queue-") == 15

@@ -1,7 +1,8 @@
 """The screen of `plimsoll top`."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
+from typing import TypeVar
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -10,13 +11,14 @@ from rich.text import Text
 from plimsoll.cluster.queues import IncrementalUsage
 from plimsoll.cost import Prices
 from plimsoll.model import Snapshot
-from plimsoll.model.api import ConditionType
+from plimsoll.model.api import ConditionType, GPUDemand
 from plimsoll.packing import GPU_MILLI
 from plimsoll.text import counted
 from plimsoll.ui.view import (
     ClusterPage,
     DeltaRow,
     Filter,
+    NodeGroup,
     NodeRows,
     QueueRow,
     RequestedRow,
@@ -30,8 +32,11 @@ from plimsoll.ui.view import (
 WIDTH = 22
 """Characters of a bar."""
 ROWS = 12
-"""Rows of a table: a terminal is small."""
+"""Rows of a table on a live screen."""
 WARNINGS = 3
+DELTAS = 5
+CHANGES = 3
+"""Of one delta."""
 _MARKS = {
     Use.QUEUE: ("█", "cyan"),
     Use.OTHER: ("█", "white"),
@@ -42,11 +47,15 @@ _MARKS = {
 }
 _COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "red", "bright_cyan", "bright_magenta")
 
+Row = TypeVar("Row")
+
 
 class Screen:
-    """Renders Snapshots one after the other; what did not change is not computed again."""
+    """Renders Snapshots one after the other; what did not change is not computed again. Where it is not `whole`, each
+    table has its first rows, and says how many more there are."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, whole: bool) -> None:
+        self._whole = whole
         self._rows = NodeRows()
         self._usage = IncrementalUsage()
 
@@ -55,20 +64,99 @@ class Screen:
         page = cluster_page(self._rows.update(snapshot, prices), snapshot, prices, Filter())
         parts: list[RenderableType] = [_headline(snapshot, page)]
         if snapshot.warnings:
-            parts.append(_warnings(snapshot.warnings))
+            parts.append(self._warnings(snapshot.warnings))
         if page.groups:
-            parts += [_legend(page), _groups(page)]
+            parts += [_legend(page), self._groups(page)]
         if page.requested:
-            parts.append(_requested(page.requested))
+            parts.append(self._requested(page.requested))
         if snapshot.queues:
-            parts.append(_queues(queue_rows(self._usage.of(snapshot), (), Filter())))
+            parts.append(self._queues(queue_rows(self._usage.of(snapshot), (), Filter())))
         if snapshot.gpu_demands:
-            parts.append(_demands(snapshot))
+            parts.append(self._demands(snapshot))
         parts.append(_workspaces(snapshot))
         deltas = delta_rows(snapshot, Filter())
         if deltas:
-            parts.append(_deltas(deltas))
+            parts.append(self._deltas(deltas))
         return Group(*(line for part in parts for line in (part, Text())))
+
+    def _warnings(self, found: Sequence[str]) -> Text:
+        """Such as that the state is not current."""
+        shown, more = self._first(found, WARNINGS)
+        lines = [Text.assemble(("warning: ", "yellow"), each) for each in shown]
+        return Text("\n").join([*lines, *map(Text, more)])
+
+    def _groups(self, page: ClusterPage) -> Table:
+        table = _table("Ready", "Type", "NodePool", "GPUs", "", "An hour", "Idle")
+
+        def add(group: NodeGroup) -> None:
+            nodes = f"{group.nodes - group.not_ready}/{group.nodes}"
+            price = "" if group.price is None else f"{group.price:,.2f}"
+            idle = "" if group.price is None else f"{group.idle:,.2f}"
+            gpus, bar = Text(str(group.gpus)), _bar(group.bar, page.queues)
+            for each in group.devices:
+                gpus.append(f"\n{each.allocatable} {each.resource.rpartition('/')[2]}")
+                bar.append(f"\n{each.used} in use")
+            table.add_row(nodes, group.instance_type, group.pool, gpus, bar, price, idle)
+
+        return self._filled(table, page.groups, add)
+
+    def _requested(self, rows: Sequence[RequestedRow]) -> Table:
+        table = _table("Requested", "Type", "GPUs", "For", "State")
+
+        def add(row: RequestedRow) -> None:
+            state = ": ".join(part for part in (row.phase, row.message) if part)
+            types = ", ".join(row.instance_types[:2])
+            table.add_row(f"{row.kind} {row.name}", types, str(row.gpus), row.owner, state)
+
+        return self._filled(table, rows, add)
+
+    def _queues(self, rows: Sequence[QueueRow]) -> Table:
+        table = _table("Queue", "Quota", "Fair share", "Allocated", "Pending")
+
+        def add(row: QueueRow) -> None:
+            quota = "unlimited" if row.quota is None else f"{row.quota:g}"
+            pending = Text(f"{row.pending:g}", style="yellow" if row.pending else "")
+            table.add_row("  " * row.depth + row.name, quota, f"{row.fair_share:g}", f"{row.allocated:g}", pending)
+
+        return self._filled(table, rows, add)
+
+    def _demands(self, snapshot: Snapshot) -> Table:
+        table = _table("Demand", "Phase", "Pods", "New GPUs", "At least", "Why")
+
+        def add(demand: GPUDemand) -> None:
+            status = demand.status
+            figures = (str(status.pod_count), str(status.gpus), str(status.least_gpus))
+            table.add_row(demand.name, status.phase.value, *figures, "; ".join(status.reasons))
+
+        return self._filled(table, sorted(snapshot.gpu_demands, key=lambda each: each.name), add)
+
+    def _deltas(self, rows: Sequence[DeltaRow]) -> Table:
+        table = _table("Delta", "What", "Why", "Seconds")
+
+        def add(row: DeltaRow) -> None:
+            shown, more = self._first(row.changes, CHANGES, row.more)
+            for number, change in enumerate(shown):
+                why = f"not done: {change.failure}" if change.failure else change.reason
+                first = (row.time, f"{row.seconds:g}") if number == 0 else ("", "")
+                table.add_row(first[0], f"{change.sign} {change.what}", why, first[1])
+            for line in more:
+                table.add_row("", line)
+
+        return self._filled(table, rows, add, DELTAS)
+
+    def _filled(self, table: Table, rows: Sequence[Row], add: Callable[[Row], None], most: int = ROWS) -> Table:
+        shown, more = self._first(rows, most)
+        for row in shown:
+            add(row)
+        for line in more:
+            table.add_row(line)
+        return table
+
+    def _first(self, found: Sequence[Row], most: int, beyond: int = 0) -> tuple[Sequence[Row], list[str]]:
+        """What is shown, and a line on the others, where there are any; `beyond` are not in `found`."""
+        shown = found if self._whole else found[:most]
+        left = len(found) - len(shown) + beyond
+        return shown, [f"and {left} more"] if left else []
 
 
 def _headline(snapshot: Snapshot, page: ClusterPage) -> Text:
@@ -77,14 +165,6 @@ def _headline(snapshot: Snapshot, page: ClusterPage) -> Text:
     text = Text.assemble((f"Environment {snapshot.environment.name}", "bold"), f"  {now}")
     text.append(f"\n{counted(page.nodes, 'node')}, {counted(page.gpus, 'GPU')}, {page.used:g} in use{cost}")
     return text
-
-
-def _warnings(found: Sequence[str]) -> Text:
-    """Such as that the state is not current."""
-    lines = [Text.assemble(("warning: ", "yellow"), each) for each in found[:WARNINGS]]
-    if len(found) > WARNINGS:
-        lines.append(Text(f"and {len(found) - WARNINGS} more"))
-    return Text("\n").join(lines)
 
 
 def _legend(page: ClusterPage) -> Text:
@@ -96,62 +176,12 @@ def _legend(page: ClusterPage) -> Text:
     return text
 
 
-def _groups(page: ClusterPage) -> Table:
-    table = _table("Ready", "Type", "NodePool", "GPUs", "", "An hour", "Idle")
-    for group in page.groups[:ROWS]:
-        nodes = f"{group.nodes - group.not_ready}/{group.nodes}"
-        price = "" if group.price is None else f"{group.price:,.2f}"
-        idle = "" if group.price is None else f"{group.idle:,.2f}"
-        gpus, bar = Text(str(group.gpus)), _bar(group.bar, page.queues)
-        for each in group.devices:
-            gpus.append(f"\n{each.allocatable} {each.resource.rpartition('/')[2]}")
-            bar.append(f"\n{each.used} in use")
-        table.add_row(nodes, group.instance_type, group.pool, gpus, bar, price, idle)
-    return table
-
-
-def _requested(rows: Iterable[RequestedRow]) -> Table:
-    table = _table("Requested", "Type", "GPUs", "For", "State")
-    for row in list(rows)[:ROWS]:
-        state = ": ".join(part for part in (row.phase, row.message) if part)
-        table.add_row(f"{row.kind} {row.name}", ", ".join(row.instance_types[:2]), str(row.gpus), row.owner, state)
-    return table
-
-
-def _queues(rows: Iterable[QueueRow]) -> Table:
-    table = _table("Queue", "Quota", "Fair share", "Allocated", "Pending")
-    for row in list(rows)[:ROWS]:
-        quota = "unlimited" if row.quota is None else f"{row.quota:g}"
-        pending = Text(f"{row.pending:g}", style="yellow" if row.pending else "")
-        table.add_row("  " * row.depth + row.name, quota, f"{row.fair_share:g}", f"{row.allocated:g}", pending)
-    return table
-
-
-def _demands(snapshot: Snapshot) -> Table:
-    table = _table("Demand", "Phase", "Pods", "New GPUs", "At least", "Why")
-    for demand in sorted(snapshot.gpu_demands, key=lambda each: each.name)[:ROWS]:
-        status = demand.status
-        figures = (str(status.pod_count), str(status.gpus), str(status.least_gpus))
-        table.add_row(demand.name, status.phase.value, *figures, "; ".join(status.reasons))
-    return table
-
-
 def _workspaces(snapshot: Snapshot) -> Text:
     ready = sum(
         any(each.type == ConditionType.WORKLOAD_READY and each.status == "True" for each in workspace.status.conditions)
         for workspace in snapshot.workspaces
     )
     return Text(f"{counted(len(snapshot.workspaces), 'Workspace')}, {ready} with a ready workload", style="bold")
-
-
-def _deltas(rows: Iterable[DeltaRow]) -> Table:
-    table = _table("Delta", "What", "Why", "Seconds")
-    for row in list(rows)[:5]:
-        for number, change in enumerate(row.changes[:3]):
-            why = f"not done: {change.failure}" if change.failure else change.reason
-            first = (row.time, f"{row.seconds:g}") if number == 0 else ("", "")
-            table.add_row(first[0], f"{change.sign} {change.what}", why, first[1])
-    return table
 
 
 def _bar(segments: Iterable[Segment], queues: tuple[str, ...]) -> Text:
