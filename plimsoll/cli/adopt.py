@@ -72,8 +72,8 @@ def _stack_folder(folder: Path) -> str:
 def _settings(folder: Path) -> dict[str, Any]:
     path = folder / "Pulumi.yaml"
     try:
-        settings = yaml.safe_load(path.read_text())
-    except (OSError, yaml.YAMLError) as error:
+        settings = yaml.safe_load(path.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         why = error.strerror if isinstance(error, OSError) else " ".join(str(error).split())
         raise PlimsollError(f"{path}: {why}", "write a project with `plimsoll init` first") from None
     if not isinstance(settings, dict) or not isinstance(settings.get("name"), str):

@@ -1,7 +1,7 @@
 """`plimsoll estimate`: how many GPUs and nodes one replica of a model needs, and on which instance types."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,8 +17,8 @@ from plimsoll.cluster.nodes import mig_slice
 from plimsoll.errors import PlimsollError
 from plimsoll.estimating import Infeasible, ModelNeed, Settings, estimate, settings_of
 from plimsoll.logs import log_to_stderr
-from plimsoll.model.api import EnvironmentSpec, ModelHub
-from plimsoll.model.cluster import MIB_PER_GIB, InstanceType, InvalidFigureError, NodeGpus
+from plimsoll.model.api import Environment, EnvironmentSpec, ModelHub
+from plimsoll.model.cluster import MIB_PER_GIB, InstanceType, InvalidFigureError, NodeGpus, product_words
 from plimsoll.presets import ModelCatalog, catalog_of, declared_preset
 from plimsoll.text import did_you_mean
 
@@ -120,9 +120,12 @@ def command(
     over = _over_limit(subject, context_length)
     warnings: list[str] = []
     kind: InstanceType | None = None
-    if gpus is None:
+    if gpus is not None:
+        _require_match(utilization or [], [gpus.product])
+    else:
         catalog, catalog_warnings = _catalog(environment, aws_region, prices)
         warnings += catalog_warnings
+        _require_match(utilization or [], [each.product for each in catalog.types])
         if instance_type is None:
             clouds = _clouds(cloud or [], catalog)
             found = catalog.feasible(subject.need, settings, context_length=context_length, clouds=clouds)
@@ -149,7 +152,12 @@ def _environment(files: list[str]) -> EnvironmentSpec:
         return EnvironmentSpec()
     from plimsoll.observe.files import snapshot_from_files
 
-    return snapshot_from_files(files).environment.spec
+    environment = snapshot_from_files(files).environment
+    if environment == Environment.default():
+        raise PlimsollError(
+            f"{', '.join(files)}: no Environment with settings", "name the file of the Environment, or leave out -f"
+        )
+    return environment.spec
 
 
 def _settings(declared: Settings, given: Mapping[str, float | None], utilization: list[str]) -> Settings:
@@ -168,6 +176,20 @@ def _settings(declared: Settings, given: Mapping[str, float | None], utilization
         changes["utilization"] = shares.pop("")
     by_product = {**declared.utilization_by_product, **shares}
     return replace(declared, **changes, utilization_by_product=by_product)
+
+
+def _require_match(utilization: list[str], products: Iterable[str]) -> None:
+    """Raises PlimsollError for the utilization of a product that none of the GPUs is."""
+    words = [product_words(each) for each in products if each]
+    for text in utilization:
+        product = text.rpartition("=")[0].strip()
+        if product and not any(product_words(product) <= each for each in words):
+            raise PlimsollError(
+                f"--utilization {text}: no GPU of the estimate is {product!r}",
+                "name a product as in `plimsoll estimate MODEL`, or set the fraction alone"
+                if words
+                else "the product is not known: set the fraction alone",
+            )
 
 
 def _models(environment: EnvironmentSpec, file: Path | None) -> ModelCatalog:

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from plimsoll.cli.shared import Format, Output, only_without, print_document, print_table
 from plimsoll.errors import PlimsollError
-from plimsoll.presets import ModelCatalog, as_csv, from_kaito
+from plimsoll.presets import InvalidPresetsError, ModelCatalog, as_csv, from_kaito
 
 app = typer.Typer(add_completion=False)
 
@@ -33,7 +33,11 @@ def command(
             text = source.read_text("utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise PlimsollError(f"{source}: {error}", "give KAITO's model_catalog.yaml") from None
-        typer.echo(as_csv(from_kaito(text)), nl=False)
+        try:
+            models = from_kaito(text)
+        except InvalidPresetsError as error:
+            raise PlimsollError(f"{source}: {error.message}", error.hint) from None
+        typer.echo(as_csv(models), nl=False)
         return
     presets = ModelCatalog.builtin().presets
     if output.document:

@@ -57,6 +57,7 @@ def queues(  # noqa: PLR0917 - options of a command, each given by name
         return
     only_without(ctx, "file", "kubeconfig", "context")
     only_with(ctx, "k_value", "usage")
+    only_with(ctx, "usage", "k_value")
     from plimsoll.cli.tables.queues import as_json, print_tree
     from plimsoll.cluster.queues import PastUsage, next_gpu, queue_usage
 

@@ -223,3 +223,23 @@ def _written(folder: Path, text: str) -> Path:
     file = folder / "other.yaml"
     file.write_text(text)
     return file
+
+
+@pytest.mark.parametrize(
+    ("arguments", "field"),
+    [
+        (("phi-4", "--utilization", "XYZ=0.9"), "--utilization XYZ=0.9"),
+        ((*figures(8, 8192, 80, 1), "--utilization", "H100=0.9"), "--utilization H100=0.9"),
+    ],
+)
+def test_the_utilization_of_a_product_that_no_gpu_is_is_refused(arguments: tuple[str, ...], field: str) -> None:
+    error = run(*arguments).exception
+    assert isinstance(error, PlimsollError)
+    assert error.message.startswith(field)
+
+
+def test_a_file_without_an_environment_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "node.yaml").write_text("{apiVersion: v1, kind: Node, metadata: {name: node-1}}")
+    error = run("phi-4", "-f", str(tmp_path / "node.yaml")).exception
+    assert isinstance(error, PlimsollError)
+    assert "node.yaml: no Environment" in error.message

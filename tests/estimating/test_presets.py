@@ -1,7 +1,12 @@
 """The catalog of presets: names, figures, and errors of invalid entries."""
 
-import pytest
+from pathlib import Path
 
+import pytest
+from typer.testing import CliRunner
+
+from plimsoll.cli import app
+from plimsoll.errors import PlimsollError
 from plimsoll.presets import (
     InvalidModelConfigError,
     InvalidPresetsError,
@@ -174,3 +179,10 @@ def test_an_option_that_follows_from_the_estimate_is_refused(option: str) -> Non
     with pytest.raises(InvalidModelConfigError, match="preset own: options: "):
         read_presets(OWN.replace("gated: true", f"options: {{'{option}': '1'}}"))
     assert read_presets(OWN.replace("gated: true", "options: {dtype: half, enforce-eager: ''}"))
+
+
+def test_a_file_that_is_no_catalog_is_named(tmp_path: Path) -> None:
+    (tmp_path / "cm.yaml").write_text("kind: ConfigMap")
+    error = CliRunner().invoke(app, ["presets", "--from", str(tmp_path / "cm.yaml")]).exception
+    assert isinstance(error, PlimsollError)
+    assert error.message.startswith(f"{tmp_path / 'cm.yaml'}: ")

@@ -107,6 +107,7 @@ COMMANDS: Final = (
     "ui -f pods.yaml --context c",
     "queues -f queues.yaml --context c",
     "queues -f queues.yaml --usage pods.yaml",
+    "queues -f queues.yaml --k-value 2",
     "queues -f queues.yaml check",
     "queues check -f queues.yaml --context c",
     "estimate phi-4 -t Standard_NC24ads_A100_v4 --by kv-cache",

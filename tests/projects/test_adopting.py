@@ -9,6 +9,7 @@ import yaml
 from typer.testing import CliRunner
 
 from plimsoll.cli import app
+from plimsoll.errors import PlimsollError
 from plimsoll.kube import Connection, RequestError
 from plimsoll.project import adopt
 from plimsoll.stacks import settings_of
@@ -138,3 +139,10 @@ def test_absent_amounts_of_a_queue_stay_absent(monkeypatch: pytest.MonkeyPatch) 
     args: Any = {"resources": {"gpu": {"quota": 4}}, "write_all_amounts": False}
     spec = manifest(declared(lambda: Queue("q", args)), "Queue")["spec"]
     assert spec == {"resources": {"gpu": {"quota": 4}}}
+
+
+def test_a_project_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "Pulumi.yaml").write_bytes(b"\xff\xfe\x00")
+    error = CliRunner().invoke(app, ["adopt", str(tmp_path)]).exception
+    assert isinstance(error, PlimsollError)
+    assert error.message.startswith(str(tmp_path / "Pulumi.yaml"))
