@@ -56,10 +56,11 @@ def check(
     invalid file.
     """
     from plimsoll.observe.files import checked_objects, read_policy_config
-    from plimsoll.policy import RULES, Checker, assumes_mode, context_of
+    from plimsoll.policy import RULES, Checker, assumes_mode, context_of, with_declared
 
-    settings = read_policy_config(config)
+    configured = read_policy_config(config)
     objects = checked_objects(files)
+    settings = with_declared(objects.manifests, configured)
     if assumes_mode(objects.manifests, settings):
         ERR.print("no Environment: node auto-provisioning counts as disabled, as in `plimsoll plan`", soft_wrap=True)
     report = Checker(context_of(objects.manifests, settings), settings, _day(date)).check(objects.manifests)

@@ -7,6 +7,7 @@ Pure, as `plimsoll.plan` is: the date and everything else that a rule depends on
 from plimsoll.policy.cel import has, has_controller, setting, text, value
 from plimsoll.policy.checking import Checker
 from plimsoll.policy.context import KAI_GROUP, PolicyContext, Queues, assumes_mode, context_of, environment_of
+from plimsoll.policy.declared import declared_policies, merged, with_declared
 from plimsoll.policy.fields import Manifest, is_kind, namespace_of, section, whole
 from plimsoll.policy.junit_report import cases, junit
 from plimsoll.policy.located import Located
@@ -36,6 +37,7 @@ __all__ = [
     "assumes_mode",
     "cases",
     "context_of",
+    "declared_policies",
     "described",
     "environment_of",
     "has",
@@ -44,6 +46,7 @@ __all__ = [
     "is_read",
     "junit",
     "markdown",
+    "merged",
     "namespace_of",
     "sarif",
     "section",
@@ -52,5 +55,6 @@ __all__ = [
     "text",
     "value",
     "whole",
+    "with_declared",
     "withhold",
 ]

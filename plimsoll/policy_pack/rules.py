@@ -16,7 +16,7 @@ from pulumi_policy import (
 from pulumi_policy.proxy import UnknownValueError
 
 from plimsoll.labels import GROUP
-from plimsoll.model.api import Policies, RuleSetting
+from plimsoll.model.api import Policies
 from plimsoll.model.meta import Finding, Severity
 from plimsoll.policy import (
     EXPIRED,
@@ -28,11 +28,12 @@ from plimsoll.policy import (
     PolicyContext,
     Queues,
     Rule,
+    declared_policies,
     environment_of,
     is_kind,
     is_read,
+    merged,
     namespace_of,
-    section,
     whole,
 )
 from plimsoll.policy_pack.resources import manifest_of
@@ -107,7 +108,7 @@ def _stack_findings(
     UnknownValueError for the first of them in the end."""
     settled = [whole(each) for each in manifests.values() if _is_setting(each)]
     environment = environment_of(settled)
-    settings = _merged(rule, _declared(environment), policies_of(rule, config))
+    settings = merged(declared_policies(environment), policies_of(rule, config))
     context = PolicyContext.of(environment, Queues.of(settled))
     checker = Checker(context, _only(rule, settings), day)
 
@@ -131,22 +132,6 @@ def _stack_findings(
 def _is_setting(manifest: Manifest) -> bool:
     """Whether the other objects are checked against it."""
     return is_kind(manifest, GROUP, "Environment") or is_kind(manifest, KAI_GROUP, "Queue")
-
-
-def _declared(environment: Manifest | None) -> Policies:
-    return Policies.model_validate(section(environment or {}, "policies"))
-
-
-def _merged(rule: Rule, declared: Policies, configured: Policies) -> Policies:
-    """What the Environment declares; an option that is configured replaces the declared one."""
-    setting = declared.rules.get(rule.id, RuleSetting())
-    options = {**setting.options, **configured.rules[rule.id].options}
-    return declared.model_copy(
-        update={
-            "rules": {**declared.rules, rule.id: setting.model_copy(update={"options": options})},
-            "exemptions": (*declared.exemptions, *configured.exemptions),
-        }
-    )
 
 
 def _only(rule: Rule, settings: Policies) -> Policies:

@@ -190,3 +190,47 @@ def test_list_shows_every_rule_with_its_options() -> None:
     assert by_name["gpu-share-fraction"]["enforced"] == ["pulumi", "controller", "cluster"]
     assert "queue-cycle" in by_name
     assert "node-pool-consolidation" in plimsoll("policy", "list").stdout
+
+
+def an_environment(**policies: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "plimsoll.dev/v1alpha1",
+        "kind": "Environment",
+        "metadata": {"name": "test"},
+        "spec": {"policies": policies},
+    }
+
+
+EXEMPTION = {"rule": "image-tag-pinned", "kind": "Pod", "name": "train", "reason": "moving", "until": "2099-01-01"}
+
+
+@pytest.mark.parametrize(
+    ("declared", "config", "severities"),
+    [
+        ({}, {}, []),
+        ({"rules": {"image-tag-pinned": {}}}, {}, ["error"]),
+        ({"rules": {"image-tag-pinned": {"severity": "warning"}}}, {}, ["warning"]),
+        ({"rules": {"image-tag-pinned": {"severity": "warning"}}}, {"rules": {"image-tag-pinned": {}}}, ["warning"]),
+        ({"rules": {"image-tag-pinned": {}}}, {"rules": {"image-tag-pinned": {"severity": "off"}}}, []),
+        ({"rules": {"image-tag-pinned": {}}, "exemptions": [EXEMPTION]}, {}, []),
+        ({"rules": {"image-tag-pinned": {}}}, {"exemptions": [EXEMPTION]}, []),
+        ({"rules": {"image-tag-pinned": {}}}, {"environment": {}}, []),
+    ],
+    ids=[
+        "none", "declared", "as a warning", "configured without a severity", "configured as off", "exempted",
+        "exempted by the configuration", "another Environment is configured",
+    ],
+)  # fmt: skip
+def test_policies_of_an_environment_among_the_objects_hold_under_the_configuration(
+    declared: dict[str, Any], config: dict[str, Any], severities: list[str], tmp_path: Path
+) -> None:
+    given = yaml.safe_dump_all([an_environment(**declared), a_pod(image="a")])
+    _, found = checked("-", "-c", configured(tmp_path, config), given=given)
+    assert [each["severity"] for each in found if each["rule"] == "image-tag-pinned"] == severities
+
+
+@pytest.mark.parametrize("rules", [{"no-such-rule": {}}, {"image-digest": {"options": {"required": "yes"}}}])
+def test_invalid_policies_of_an_environment_are_an_error(rules: dict[str, Any]) -> None:
+    done = plimsoll("policy", "check", "-", given=yaml.safe_dump(an_environment(rules=rules)))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "policies of the Environment: " in done.stderr
