@@ -147,7 +147,7 @@ def answering(code: int, share: float, which: Callable[[Request], bool]) -> Dist
 
     @contextmanager
     def refused(stage: Stage) -> Iterator[None]:
-        chance = Random(stage.random.random())
+        chance, before = Random(stage.random.random()), stage.proxy.refused
         stage.proxy.refuse = lambda request: code if which(request) and chance.random() < share else 0
         if code == 410:
             stage.proxy.cut()  # so that the watches ask again, for versions that are gone
@@ -155,6 +155,8 @@ def answering(code: int, share: float, which: Callable[[Request], bool]) -> Dist
             yield
         finally:
             stage.proxy.refuse = lambda _: 0
+        if stage.proxy.refused == before:  # a short one, between two requests
+            stage.missed.append(f"requests are answered with {code}")
 
     return refused
 
