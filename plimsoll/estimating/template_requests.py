@@ -25,9 +25,12 @@ def template_gpus(workspace: Workspace, environment: EnvironmentSpec) -> dict[st
         for resource in dig(each, f"resources.{part}") or ()
     }
     gpus = {environment.gpu_resource, GPU_RESOURCE, *environment.demand.device_resources}
+    requested = sorted(each for each in named if each in gpus or is_part_of_gpu(each))
+    if not requested:  # as of most Workspaces: the first container requests what the Workspace needs
+        return {}
     pod = Pod.model_construct(name="", containers=groups[0], init_containers=groups[1])
     found = {}
-    for resource in sorted(each for each in named if each in gpus or is_part_of_gpu(each)):
+    for resource in requested:
         try:
             found[resource] = pod.devices(resource)
         except (ValueError, AttributeError) as error:
