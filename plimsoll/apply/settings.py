@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from plimsoll.labels import SHARD, WORKSPACE_NAMESPACE, as_label_value
+from plimsoll.model import REQUEST_KINDS
 from plimsoll.model.api import DemandSettings
 from plimsoll.model.meta import Declared
 
@@ -16,8 +17,8 @@ AbsolutePath = Annotated[Path, AfterValidator(Path.absolute)]
 """Made absolute by the working directory: engines run in folders of their own."""
 PROJECT: Final = "plimsoll"
 """Pulumi project of the capacity stacks."""
-_REQUESTS: Final = frozenset({"Pod", "PodTemplate", "CapacityBuffer", "ProvisioningRequest"})
-"""Kinds of capacity requests."""
+_IN_DEMAND_NAMESPACE: Final = frozenset({*REQUEST_KINDS, "PodTemplate"})
+"""Kinds of capacity requests, and of what they refer to."""
 
 
 class LeaseSettings(Declared):
@@ -116,7 +117,7 @@ class ApplySettings(Declared):
         labels, namespace = live["metadata"].get("labels") or {}, live["metadata"].get("namespace", "")
         if self.shard_number(labels.get(SHARD, "")) is None:
             return False
-        if live["kind"] in _REQUESTS:
+        if live["kind"] in _IN_DEMAND_NAMESPACE:
             return bool(namespace == self.demand_namespace)
         return not namespace or labels.get(WORKSPACE_NAMESPACE) == as_label_value(namespace)
 

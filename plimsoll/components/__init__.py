@@ -11,7 +11,7 @@ from plimsoll.components.access import (
     NAMESPACE,
     UI,
 )
-from plimsoll.components.admission import Guard, GuardArgs, Mutation, MutationPolicy, rule_policies
+from plimsoll.components.admission import FOUNDATION_GUARD, Guard, GuardArgs, Mutation, MutationPolicy, rule_policies
 from plimsoll.components.capacity_gate import GATE_NAME, CapacityGate, CapacityGateArgs, gate_policies
 from plimsoll.components.controller import Controller, ControllerArgs
 from plimsoll.components.data_cache import DataCache, DataCacheArgs
@@ -51,6 +51,7 @@ __all__ = [
     "CONTROLLER_IN_ITS_NAMESPACE",
     "CONTROLLER_NAME",
     "ENGINE",
+    "FOUNDATION_GUARD",
     "GATE_NAME",
     "MONITORING_NAME",
     "NAMESPACE",

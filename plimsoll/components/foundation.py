@@ -17,6 +17,7 @@ from plimsoll.components.access import (
     Rule,
 )
 from plimsoll.components.admission import (
+    FOUNDATION_GUARD,
     TRIGGER_POLICY,
     AdmissionPolicy,
     Guard,
@@ -79,11 +80,7 @@ class Foundation(Component):
         policies = self._policies(kinds)
         self.guard = Guard(
             self.named("plimsoll-foundation"),
-            {
-                "name": "plimsoll-foundation",
-                "layer": "foundation",
-                "explanation": "Cannot be deleted while an Environment exists: run `plimsoll destroy`.",
-            },
+            {**FOUNDATION_GUARD, "name": "plimsoll-foundation"},
             self.child(*made, *kinds, *policies, former_name="plimsoll-foundation"),
         )
         self.namespace = name_of(namespace)

@@ -2,17 +2,14 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from plimsoll.cost.prices import Prices
 from plimsoll.labels import INSTANCE_TYPE, WORKSPACE
-from plimsoll.model import Change, Deletion, Plan, Snapshot
+from plimsoll.model import REQUEST_KINDS, Change, Deletion, Plan, Snapshot
 from plimsoll.model.karpenter import NodeClaim, NodePool
 from plimsoll.model.meta import ObservedObject
 from plimsoll.plan.requests import NodeRequest
-
-_REQUESTS: Final = ("Pod", "CapacityBuffer", "ProvisioningRequest")
-"""Kinds of objects that request nodes."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +74,7 @@ def _nodes_of(manifest: Mapping[str, Any]) -> _Nodes | None:
         pool = NodePool.read(manifest)
         return None if pool.replicas is None else _Nodes(pool.instance_types, pool.replicas)
     request = NodeRequest.from_annotations(manifest["metadata"].get("annotations") or {})
-    if request is None or kind not in _REQUESTS:
+    if request is None or kind not in REQUEST_KINDS:
         return None
     if kind == "CapacityBuffer":
         return _Nodes(request.instance_types, int(spec.get("replicas") or 0))

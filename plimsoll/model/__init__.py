@@ -5,6 +5,7 @@ Nothing here reads a clock, a network or a file.
 
 from plimsoll.model.owner import DemandRef, Owner, PodRef
 from plimsoll.model.plan import (
+    REQUEST_KINDS,
     Change,
     Deletion,
     GateRemoval,
@@ -21,6 +22,7 @@ from plimsoll.model.snapshot import InvalidObject, Snapshot
 from plimsoll.model.verdict import Reason, Verdict
 
 __all__ = [
+    "REQUEST_KINDS",
     "Change",
     "Deletion",
     "DemandRef",

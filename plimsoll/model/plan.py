@@ -2,12 +2,15 @@
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 from plimsoll.model.api import DemandReport
 from plimsoll.model.meta import Finding, Observed, identify
 from plimsoll.model.owner import Owner
 from plimsoll.model.verdict import Verdict
+
+REQUEST_KINDS: Final = ("Pod", "CapacityBuffer", "ProvisioningRequest")
+"""Kinds of objects in a Plan that request nodes from an autoscaler."""
 
 
 class SignalReason(StrEnum):

@@ -148,7 +148,8 @@ def _enforce_limits(view: ClusterView, found: Found) -> None:
     """Refuses Workspaces that would exceed a limit. What runs counts first, then the oldest Workspaces."""
     snapshot = view.snapshot
     environment = snapshot.environment.spec
-    bounded = any(entry.gpus is not None for entry in environment.access)
+    namespaces = NamespaceBudget(view)
+    bounded = namespaces.bounded
     limits = environment.limits
     nodes_bounded = limits.gpus is not None or limits.nodes is not None or any(p.limits for p in snapshot.node_pools)
     if not bounded and not (nodes_bounded and environment.auto_provisioning):
@@ -156,7 +157,6 @@ def _enforce_limits(view: ClusterView, found: Found) -> None:
     types, ownership = view.types, view.ownership
     demand = DemandUsage.of(view) if environment.auto_provisioning else None
     budget = Budget(environment, alive(ownership.claims), ownership.pools, types, demand)
-    namespaces = NamespaceBudget(view)
     sized = {key: each.target for key, each in found.items() if isinstance(each, Sizing)}
     existing = existing_nodes(view, sized) if environment.auto_provisioning else {}
     running: dict[tuple[str, str], int] = {}

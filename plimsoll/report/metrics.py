@@ -8,7 +8,7 @@ from typing import Final
 from prometheus_client import Counter, Gauge, Histogram
 
 from plimsoll.labels import NODEPOOL, WORKSPACE
-from plimsoll.model import DemandRef, ObjectKey, Plan, SignalReason, Snapshot
+from plimsoll.model import REQUEST_KINDS, DemandRef, ObjectKey, Plan, SignalReason, Snapshot
 from plimsoll.model.api import ClaimStage, DemandPhase, GPUDemandStatus
 from plimsoll.model.cluster import Pod
 from plimsoll.model.karpenter import NodeClaim
@@ -17,8 +17,6 @@ from plimsoll.plan.owned import parse_time, request_objects, signalled
 from plimsoll.report.capacity_metrics import CapacityMetrics
 from plimsoll.report.labelled import LabelledRegistry
 
-TRIGGERS: Final = ("Pod", "CapacityBuffer", "ProvisioningRequest")
-"""Kinds that request capacity from an autoscaler."""
 STATE_ERRORS: Final = ("BackendUnreachableError", "ClusterUnreachableError", "LockedError", "StateFolderFullError")
 """Error classes of rounds in which nothing could be applied. There may be others."""
 _NODES: Final = (10, 30, 60, 90, 120, 180, 240, 300, 450, 600, 900, 1800)
@@ -110,7 +108,7 @@ class Metrics:
 
     def _begin(self) -> None:
         """Creates every series at the start: Prometheus sees no increase in one that begins with its first event."""
-        for kind in TRIGGERS:
+        for kind in REQUEST_KINDS:
             self._triggers_created.labels(kind)
         for result in ("ready", "failed", "withdrawn"):
             self._claims_finished.labels(result)
@@ -195,7 +193,7 @@ class Metrics:
         for operation, keys in (("create", made), ("update", set(updated)), ("delete", set(deleted))):
             self._operations.labels(operation, "done").inc(len(keys))
         for each in plan.creations:
-            if each.key in made and isinstance(each.owner, DemandRef) and each.key.kind in TRIGGERS:
+            if each.key in made and isinstance(each.owner, DemandRef) and each.key.kind in REQUEST_KINDS:
                 self._triggers_created.labels(each.key.kind).inc()
         operation_of = {each.key: "create" for each in plan.creations}
         operation_of |= {each.key: "update" for each in plan.updates} | {each.key: "delete" for each in plan.deletions}
@@ -251,7 +249,7 @@ class Metrics:
     def _count_triggers(self, snapshot: Snapshot, now: datetime) -> None:
         objs = [obj for obj in request_objects(snapshot) if not obj.deleting]
         active = Tally(type(obj).__name__ for obj in objs)
-        for kind in TRIGGERS:
+        for kind in REQUEST_KINDS:
             self._triggers_active.labels(kind).set(active[kind])
         found = (obj for obj in objs if signalled(obj) != SignalReason.WITHDRAWN)
         pods = {obj.uid: obj for obj in found if isinstance(obj, Pod)}

@@ -15,8 +15,8 @@ log = structlog.get_logger(__name__)
 
 
 class ModelWriter(LatestWriter[tuple[DeclaredPreset, ...], bool]):
-    """Writes the models when they change; models that no Workspace names any more are removed
-    by the next change."""
+    """Writes the models when they change; models that no Workspace names any more are removed by the next
+    change."""
 
     def __init__(self, connection: Connection) -> None:
         super().__init__(1, "models")

@@ -5,7 +5,15 @@ from typing import Any, Final, cast
 
 import pulumi
 
-from plimsoll.components import RESTRICTED, Controller, ControllerArgs, Foundation, FoundationArgs, Guard
+from plimsoll.components import (
+    FOUNDATION_GUARD,
+    RESTRICTED,
+    Controller,
+    ControllerArgs,
+    Foundation,
+    FoundationArgs,
+    Guard,
+)
 from plimsoll.stacks.settings import Settings
 
 _OF_FOUNDATION: Final = ("serviceAccountAnnotations", "service_account_annotations")
@@ -33,10 +41,7 @@ def declare(settings: Settings, values: Mapping[str, Any]) -> None:
     # Declared in any case, so that a controller can be removed while an Environment exists.
     Guard(
         "plimsoll-foundation-stack",
-        {
-            "layer": "foundation",
-            "explanation": "Cannot be deleted while an Environment exists: run `plimsoll destroy`.",
-        },
+        FOUNDATION_GUARD,
         pulumi.ResourceOptions(depends_on=made),
     )
     pulumi.export("namespace", foundation.namespace)

@@ -1,7 +1,14 @@
 """Admission policies in the cluster: deletion protection, the policy rules, triggers, and changes of pods."""
 
 from plimsoll.components.admission.devices import DEVICE_POLICY, device_policy
-from plimsoll.components.admission.guard import AdmissionPolicy, Guard, GuardArgs, admission_policies, guarded
+from plimsoll.components.admission.guard import (
+    FOUNDATION_GUARD,
+    AdmissionPolicy,
+    Guard,
+    GuardArgs,
+    admission_policies,
+    guarded,
+)
 from plimsoll.components.admission.mutation import SHARED, Mutation, MutationPolicy, declare_mutation, sample_pod
 from plimsoll.components.admission.rules import ACTIONS, rule_policies
 from plimsoll.components.admission.triggers import TRIGGER_POLICY, trigger_policy
@@ -9,6 +16,7 @@ from plimsoll.components.admission.triggers import TRIGGER_POLICY, trigger_polic
 __all__ = [
     "ACTIONS",
     "DEVICE_POLICY",
+    "FOUNDATION_GUARD",
     "SHARED",
     "TRIGGER_POLICY",
     "AdmissionPolicy",

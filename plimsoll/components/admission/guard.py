@@ -34,6 +34,13 @@ class GuardArgs(TypedDict):
     """What to do instead of deleting the object, for people who read it."""
 
 
+FOUNDATION_GUARD: Final[GuardArgs] = {
+    "layer": "foundation",
+    "explanation": "Cannot be deleted while an Environment exists: run `plimsoll destroy`.",
+}
+"""Arguments of the guards of a Foundation, and of the stack that declares one with a Controller."""
+
+
 class Guard(Component):
     """The ConfigMap in plimsoll-system, `config_map`. `depends_on` of its options names everything that it guards.
 

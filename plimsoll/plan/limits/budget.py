@@ -180,6 +180,10 @@ class NamespaceBudget:
     def __init__(self, view: ClusterView) -> None:
         self._environment = environment = view.observed.environment.spec
         self._in_use: dict[str, int] = {}
+        self.bounded = any(entry.gpus is not None for entry in environment.access)
+        """Whether the number of GPUs is limited in any namespace."""
+        if not self.bounded:
+            return
         own = view.ownership
         for owned, nodes, gpus in _nodes_of(own.claims, own.pools, environment.gpu_resource, view.types):
             self.subtract(owned.owner[0], nodes * gpus)
