@@ -8,10 +8,14 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import grpc
 import psutil
 import pytest
+from pulumi.automation import CommandResult
 from pulumi.automation.errors import CommandError
+from pulumi.runtime.proto import language_pb2, language_pb2_grpc
 from semver import VersionInfo
 
 from plimsoll.apply import ApplyError, UpdateFailedError, UpdateInterruptedError
@@ -161,6 +165,26 @@ def test_an_interrupted_command_raises_update_interrupted_whatever_the_engine_pr
 def test_the_command_after_an_interrupt_is_not_interrupted(engine: Engine, reported: Path, tmp_path: Path) -> None:
     engine._interrupted = True
     assert isinstance(run_to_its_error(a_stack(engine, tmp_path, "fails", str(reported))), UpdateFailedError)
+
+
+class Asking(Engine):
+    """Asks the language host of its command for packages, as the real engine does before it deletes objects."""
+
+    answered = False
+
+    def run(self, args: list[str], *_: Any, **__: Any) -> CommandResult:
+        (address,) = (arg.removeprefix("--client=") for arg in args if arg.startswith("--client="))
+        with grpc.insecure_channel(address) as channel:
+            host = language_pb2_grpc.LanguageRuntimeStub(channel)
+            packages = host.GetRequiredPackages(language_pb2.GetRequiredPackagesRequest(), timeout=10)
+        self.answered = list(packages.packages) == []
+        return CommandResult("", "", 0)
+
+
+def test_objects_are_deleted_without_starting_the_language_host_of_python(program: Path, tmp_path: Path) -> None:
+    engine = Asking(program, VersionInfo(3, 259, 0))
+    CapacityStack("capacity-test-0", tmp_path / "work", engine, {}, "passphrase").destroy_resources()
+    assert engine.answered
 
 
 @pytest.mark.parametrize(

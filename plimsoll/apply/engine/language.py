@@ -25,7 +25,24 @@ _CANCELLATIONS: Final = 4
 log = structlog.get_logger(__name__)
 
 
-class InlineLanguage(LanguageRuntimeServicer):
+class NoLanguage(LanguageRuntimeServicer):
+    """The language host of an operation without a program. The engine would start Python's otherwise, which lists the
+    packages of its environment first."""
+
+    def About(self, request: Any, context: Any) -> Any:  # noqa: N802
+        return language_pb2.AboutResponse(executable=sys.executable, version=platform.python_version())
+
+    def GetPluginInfo(self, request: Any, context: Any) -> Any:  # noqa: N802
+        return plugin_pb2.PluginInfo()
+
+    def GetRequiredPlugins(self, request: Any, context: Any) -> Any:  # noqa: N802
+        return language_pb2.GetRequiredPluginsResponse()
+
+    def GetRequiredPackages(self, request: Any, context: Any) -> Any:  # noqa: N802
+        return language_pb2.GetRequiredPackagesResponse()
+
+
+class InlineLanguage(NoLanguage):
     """The language host of one update.
 
     That of the Automation API fails on its own messages, and does not close its event loop, if the engine ends first:
@@ -43,18 +60,6 @@ class InlineLanguage(LanguageRuntimeServicer):
         with self._lock:
             if self._loop is not None and not self._loop.is_closed():
                 self._loop.call_soon_threadsafe(self._loop.stop)
-
-    def About(self, request: Any, context: Any) -> Any:  # noqa: N802
-        return language_pb2.AboutResponse(executable=sys.executable, version=platform.python_version())
-
-    def GetPluginInfo(self, request: Any, context: Any) -> Any:  # noqa: N802
-        return plugin_pb2.PluginInfo()
-
-    def GetRequiredPlugins(self, request: Any, context: Any) -> Any:  # noqa: N802
-        return language_pb2.GetRequiredPluginsResponse()
-
-    def GetRequiredPackages(self, request: Any, context: Any) -> Any:  # noqa: N802
-        return language_pb2.GetRequiredPackagesResponse()
 
     def Run(self, request: Any, context: Any) -> Any:  # noqa: N802
         # The library stores the settings of an update in context variables.

@@ -21,13 +21,14 @@ from pulumi.automation import (
 from pulumi.automation.errors import CommandError
 from pulumi.runtime.proto import events_pb2_grpc, language_pb2_grpc
 
-from plimsoll.apply.engine.language import InlineLanguage
+from plimsoll.apply.engine.language import InlineLanguage, NoLanguage
 from plimsoll.apply.engine.process import Engine
 from plimsoll.apply.engine.program import Program
 from plimsoll.apply.engine.progress import EngineEvent
 from plimsoll.apply.errors import StateFolderFullError, engine_error, interrupted_error
 from plimsoll.apply.settings import PROJECT
 
+_LOOPBACK: Final = "127.0.0.1"
 _UNLIMITED: Final = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
 """Options of a gRPC server without limits on the size of messages."""
 
@@ -91,15 +92,13 @@ class CapacityStack(Stack):
 
         `on_event` is called on a thread of the event log's server, for each event except debug messages.
         """
-        server = grpc.server(futures.ThreadPoolExecutor(max_workers=8), options=_UNLIMITED)
         language = InlineLanguage(program)
-        language_pb2_grpc.add_LanguageRuntimeServicer_to_server(language, server)
+        server, port = _server(language)
         events_pb2_grpc.add_EventsServicer_to_server(_Events(on_event), server)
-        port = server.add_insecure_port("127.0.0.1:0")
         server.start()
         args = ["up", "--yes", "--skip-preview", "--suppress-outputs", "--suppress-progress", "--continue-on-error"]
         args += ["--color", "never", "--exec-kind", "auto.inline"]
-        args += [f"--client=127.0.0.1:{port}", "--event-log", f"tcp://127.0.0.1:{port}"]
+        args += [f"--client={_LOOPBACK}:{port}", "--event-log", f"tcp://{_LOOPBACK}:{port}"]
         for pack in policy_packs:
             args += ["--policy-pack", str(pack)]
         try:
@@ -126,8 +125,13 @@ class CapacityStack(Stack):
 
     def destroy_resources(self) -> None:
         """Runs `pulumi destroy`: deletes every object of the stack, in one process, without a program."""
+        server, port = _server(NoLanguage())
+        server.start()
         args = ["destroy", "--yes", "--skip-preview", "--suppress-progress", "--continue-on-error", "--color", "never"]
-        self._command([*args, "--stack", self.name])
+        try:
+            self._command([*args, f"--client={_LOOPBACK}:{port}", "--stack", self.name])
+        finally:
+            server.stop(grace=5.0).wait()
 
     def remove(self) -> None:
         """Runs `pulumi stack rm`; the stack must be empty."""
@@ -154,6 +158,13 @@ class CapacityStack(Stack):
             if self.engine.interrupted:
                 raise interrupted_error(self.name) from None
             raise engine_error(self.name, str(error)) from None
+
+
+def _server(language: NoLanguage) -> tuple[grpc.Server, int]:
+    """A server of the language host, not started, and its port on the loopback interface."""
+    server = grpc.server(futures.ThreadPoolExecutor(max_workers=8), options=_UNLIMITED)
+    language_pb2_grpc.add_LanguageRuntimeServicer_to_server(language, server)
+    return server, server.add_insecure_port(f"{_LOOPBACK}:0")
 
 
 class _Events(events_pb2_grpc.EventsServicer):
