@@ -7,7 +7,7 @@ from typing import Any
 import psutil
 import pytest
 
-from plimsoll.apply import Applier, ApplySettings, FailureKind
+from plimsoll.apply import Applier, ApplySettings, FailureKind, OwnedResource
 from plimsoll.labels import SHARD
 from plimsoll.sandbox import Sandbox
 from tests.awaiting import await_condition
@@ -35,16 +35,21 @@ def settings(claims_sandbox: Sandbox, tmp_path: Path) -> ApplySettings:
     return settings_for(claims_sandbox, tmp_path)
 
 
-@pytest.fixture
-def writer(settings: ApplySettings) -> Iterator[Applier]:
-    with a_writer(settings) as applier:
+@pytest.fixture(scope="module")
+def writer(claims_sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Applier]:
+    """A writer for all tests whose objects have names of their own."""
+    with a_writer(settings_for(claims_sandbox, tmp_path_factory.mktemp("shared"))) as applier:
         yield applier
-        applier.drain()
 
 
 @pytest.fixture
 def cluster(claims_sandbox: Sandbox, kube: Callable[..., Kube]) -> Kube:
     return kube(claims_sandbox)
+
+
+def owned(writer: Applier, prefix: str) -> dict[str, OwnedResource]:
+    """The objects of the writer's states whose names begin like this, by name."""
+    return {each.key.name: each for each in writer.resources() if each.key.name.startswith(prefix)}
 
 
 def uid(cluster: Kube, name: str) -> str:
@@ -60,23 +65,24 @@ def test_creations_are_applied_and_labelled_with_their_shard(writer: Applier, cl
     assert not outcome.failed
     claim, workload = cluster.get(*NODE_CLAIM, "made-0"), cluster.get("apps/v1", "Deployment", "made")
     assert claim is not None and workload is not None
-    owned = {each.key.name: each for each in writer.resources()}
-    assert owned.keys() == {"made", "made-0"}
-    assert owned["made-0"].uid == claim["metadata"]["uid"]
-    assert {claim["metadata"]["labels"][SHARD], workload["metadata"]["labels"][SHARD]} == {owned["made"].stack}
+    made = owned(writer, "made")
+    assert made.keys() == {"made", "made-0"}
+    assert made["made-0"].uid == claim["metadata"]["uid"]
+    assert {claim["metadata"]["labels"][SHARD], workload["metadata"]["labels"][SHARD]} == {made["made"].stack}
 
 
-def test_a_pre_started_update_applies_a_plan_without_starting_an_engine(writer: Applier, cluster: Kube) -> None:
-    pre_started(writer)
-    engine = writer.engines
+def test_a_pre_started_update_applies_a_plan_without_starting_an_engine(settings: ApplySettings, cluster: Kube) -> None:
+    with a_writer(settings) as writer:
+        pre_started(writer)
+        engine = writer.engines
 
-    outcome = writer.apply(creating(a_claim("quick-0")))
+        outcome = writer.apply(creating(a_claim("quick-0")))
 
-    assert [timing.pre_started for timing in outcome.timings] == [True]
-    assert len(engine) == 1
-    assert cluster.get(*NODE_CLAIM, "quick-0") is not None
-    pre_started(writer)
-    assert len(writer.engines) <= 2
+        assert [timing.pre_started for timing in outcome.timings] == [True]
+        assert len(engine) == 1
+        assert cluster.get(*NODE_CLAIM, "quick-0") is not None
+        pre_started(writer)
+        assert len(writer.engines) <= 2
 
 
 def test_a_repeated_plan_is_applied_once(writer: Applier, cluster: Kube) -> None:
@@ -131,7 +137,7 @@ def test_only_planned_deletions_are_applied(writer: Applier, cluster: Kube) -> N
     assert names(outcome.deleted) == ["gone-1"]
     await_condition(lambda: cluster.get(*NODE_CLAIM, "gone-1") is None, 60)
     assert cluster.get(*NODE_CLAIM, "gone-0") is not None
-    await_condition(lambda: [each.key.name for each in writer.resources()] == ["gone-0"])
+    await_condition(lambda: owned(writer, "gone").keys() == {"gone-0"})
 
 
 def test_a_new_object_with_the_name_of_a_deleted_one_is_not_deleted(writer: Applier, cluster: Kube) -> None:
@@ -145,7 +151,7 @@ def test_a_new_object_with_the_name_of_a_deleted_one_is_not_deleted(writer: Appl
 
     assert names(outcome.forgotten) == ["renewed-0"]
     assert cluster.get(*NODE_CLAIM, "renewed-0") is not None
-    assert writer.resources() == []
+    assert not owned(writer, "renewed")
     cluster.delete(*NODE_CLAIM, "renewed-0")
 
 
@@ -159,8 +165,7 @@ def test_an_object_that_others_deleted_is_created_again(writer: Applier, cluster
     outcome = writer.apply(creating(a_claim("back-0")))
 
     assert names(outcome.created) == ["back-0"]
-    owned = {each.key.name: each.uid for each in writer.resources()}
-    assert owned["back-0"] == uid(cluster, "back-0")
+    assert owned(writer, "back")["back-0"].uid == uid(cluster, "back-0")
     assert cluster.get(*NODE_CLAIM, "back-1") == other
 
 
@@ -172,7 +177,7 @@ def test_objects_that_others_deleted_are_removed_from_the_state(writer: Applier,
     outcome = writer.apply(creating(a_claim("left-2")))
 
     assert not outcome.failed
-    await_condition(lambda: [each.key.name for each in writer.resources()] == ["left-1", "left-2"])
+    await_condition(lambda: owned(writer, "left").keys() == {"left-1", "left-2"})
 
 
 def test_an_object_of_another_owner_is_not_changed(writer: Applier, cluster: Kube) -> None:
@@ -197,7 +202,8 @@ def test_an_object_that_the_apiserver_refuses_fails_alone(writer: Applier, clust
     assert outcome.failed[key_of(bad)].kind is FailureKind.REFUSED
     assert "operator" in outcome.failed[key_of(bad)].message
     assert names(outcome.created) == ["good-0"]
-    assert [each.key.name for each in writer.resources()] == ["good-0"]
+    assert owned(writer, "good").keys() == {"good-0"}
+    assert not owned(writer, "bad")
 
 
 def test_a_burst_goes_through_several_shards_and_another_number_of_shards_moves_nothing(

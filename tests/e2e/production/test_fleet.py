@@ -1,4 +1,4 @@
-"""Four clusters with one backend: each uses only its own state, `status --fleet` lists them, and `drift` reports
+"""Three clusters with one backend: each uses only its own state, `status --fleet` lists them, and `drift` reports
 each."""
 
 import json
@@ -39,10 +39,10 @@ def backend() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def clusters(sandbox_home: Path) -> Iterator[list[Sandbox]]:
-    """Four clusters with our CRDs and an Environment each; the last one has the Environment name of the first."""
+    """Three clusters with our CRDs and an Environment each; the last one has the Environment name of the first."""
     with ExitStack() as stack:
         found = []
-        for number in range(4):
+        for number in range(3):
             sandbox = stack.enter_context(contextmanager(up_sandbox)(f"fleet{number}", karpenter=False))
             with closing(Kube(sandbox.kubeconfig)) as cluster:
                 prepare_admission(cluster)
@@ -54,7 +54,7 @@ def clusters(sandbox_home: Path) -> Iterator[list[Sandbox]]:
 
 
 def name_of(number: int) -> str:
-    return f"prod-{number % 3}"
+    return f"prod-{number % 2}"
 
 
 def settings_of(clusters: list[Sandbox], number: int, backend: str, folder: Path) -> ApplySettings:
@@ -64,9 +64,9 @@ def settings_of(clusters: list[Sandbox], number: int, backend: str, folder: Path
 
 @pytest.fixture(scope="module")
 def written(clusters: list[Sandbox], backend: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Capacity of the first three clusters in their states."""
+    """Capacity of the first two clusters in their states."""
     folder = tmp_path_factory.mktemp("fleet")
-    for number in range(3):
+    for number in range(2):
         with a_writer(settings_of(clusters, number, backend, folder)) as writer:
             writer.apply(creating(a_deployment("serve"), a_deployment("other")))
     return folder
@@ -79,10 +79,10 @@ def plimsoll(clusters: list[Sandbox], number: int, *arguments: str, backend: str
 
 
 def test_a_state_is_used_by_its_own_cluster_only(clusters: list[Sandbox], written: Path, backend: str) -> None:
-    with pytest.raises(OtherClusterError) as refused, a_writer(settings_of(clusters, 3, backend, written)):
+    with pytest.raises(OtherClusterError) as refused, a_writer(settings_of(clusters, 2, backend, written)):
         pass
     uids = []
-    for number in (0, 3):
+    for number in (0, 2):
         with closing(Kube(clusters[number].kubeconfig)) as cluster:
             uids.append((cluster.get("v1", "Namespace", "kube-system") or {})["metadata"]["uid"])
     assert all(uid in str(refused.value) for uid in uids), "both are named"
@@ -104,10 +104,10 @@ def test_a_fleet_is_one_table(clusters: list[Sandbox], written: Path, backend: s
     done = plimsoll(clusters, 0, "status", "--fleet", str(tmp_path / "fleet.yaml"), "-o", "json", backend=backend)
     assert done.returncode == 0, done.stderr
     rows = {row["cluster"]: row for row in json.loads(done.stdout)}
-    assert [row["environment"] for row in rows.values() if not row["error"]] == ["prod-0", "prod-1", "prod-2", "prod-0"]
+    assert [row["environment"] for row in rows.values() if not row["error"]] == ["prod-0", "prod-1", "prod-0"]
     assert rows["cluster-1"]["version"]
     assert rows["cluster-1"]["lastDelta"]
-    assert rows["cluster-3"]["lastDelta"] == ""
+    assert rows["cluster-2"]["lastDelta"] == ""
     assert "127.0.0.1:9" in rows["away"]["error"]
     text = plimsoll(clusters, 0, "status", "--fleet", str(tmp_path / "fleet.yaml"), backend=backend)
     assert text.returncode == 0
@@ -145,6 +145,6 @@ def test_drift_is_reported_and_nothing_is_written(clusters: list[Sandbox], writt
 
 
 def test_drift_of_another_clusters_state_is_refused(clusters: list[Sandbox], written: Path, backend: str) -> None:
-    done = plimsoll(clusters, 3, "drift", backend=backend)
+    done = plimsoll(clusters, 2, "drift", backend=backend)
     assert done.returncode == 1
     assert "belongs to the cluster" in done.stderr
