@@ -12,7 +12,7 @@ from plimsoll.kube import RequestError
 from plimsoll.sandbox import Sandbox
 from tests.awaiting import await_condition
 from tests.e2e.cluster.conditions import condition, is_ready
-from tests.e2e.cluster.controller import controller
+from tests.e2e.cluster.controller import Controller, controller
 from tests.e2e.cluster.kube import Kube
 from tests.e2e.cluster.sandboxes import up_sandbox
 
@@ -43,6 +43,13 @@ def sandbox(sandbox_home: Path) -> Iterator[Sandbox]:
 @pytest.fixture(scope="module")
 def declared(sandbox: Sandbox, folder: Path) -> None:
     declare(Stage.on(sandbox, folder), ENVIRONMENT)
+
+
+@pytest.fixture(scope="module")
+def running(sandbox: Sandbox, folder: Path, declared: None) -> Iterator[Controller]:
+    """One controller for all tests; the last one kills it."""
+    with controller(sandbox, folder) as started:
+        yield started
 
 
 @pytest.fixture
@@ -152,149 +159,140 @@ def remove(cluster: Kube, name: str, *, launched: bool = True) -> None:
     )
 
 
-def test_scale_up_scale_down_and_delete(cluster: Kube, sandbox: Sandbox, folder: Path) -> None:
+def test_scale_up_scale_down_and_delete(cluster: Kube, running: Controller) -> None:
     """1, 3, 2 nodes: the one whose node fails is deleted first. The Workspace stays until its capacity is deleted."""
-    with controller(sandbox, folder):
-        cluster.apply(workspace("scaled", 1))
-        await_condition(lambda: ready_claims(cluster, "scaled") == 1, 60, "one NodeClaim ready")
-        first = names_of(cluster, "scaled")
-        scale(cluster, "scaled", 3)
-        await_condition(lambda: ready_claims(cluster, "scaled") == 3, 60, "three NodeClaims ready")
-        assert first <= names_of(cluster, "scaled")
-        oldest = next(claim for claim in claims_of(cluster, "scaled") if claim["metadata"]["name"] in first)
-        node = oldest["status"]["nodeName"]
-        cluster.patch("v1", "Node", node, {"metadata": {"annotations": {BROKEN: "true"}}})
-        await_condition(
-            lambda: condition(cluster.get("v1", "Node", node), "Ready").get("status") == "False", 60, "the node fails"
-        )
-        assert condition(oldest, "Ready")["status"] == "True", "Karpenter's word stays"
-        scale(cluster, "scaled", 2)
-        await_condition(lambda: len(claims_of(cluster, "scaled")) == 2, 60, "one NodeClaim goes")
-        assert not first & names_of(cluster, "scaled")
-        # Where its pod had come up, it cannot end on a node that does not answer.
-        with suppress(RequestError):
-            cluster.patch("v1", "Node", node, {"metadata": {"annotations": {BROKEN: None}}})
-        found = cluster.get(API, "Workspace", "scaled", "inference")
-        assert found is not None
-        assert FINALIZER in found["metadata"]["finalizers"]
-        remove(cluster, "scaled")
+    cluster.apply(workspace("scaled", 1))
+    await_condition(lambda: ready_claims(cluster, "scaled") == 1, 60, "one NodeClaim ready")
+    first = names_of(cluster, "scaled")
+    scale(cluster, "scaled", 3)
+    await_condition(lambda: ready_claims(cluster, "scaled") == 3, 60, "three NodeClaims ready")
+    assert first <= names_of(cluster, "scaled")
+    oldest = next(claim for claim in claims_of(cluster, "scaled") if claim["metadata"]["name"] in first)
+    node = oldest["status"]["nodeName"]
+    cluster.patch("v1", "Node", node, {"metadata": {"annotations": {BROKEN: "true"}}})
+    await_condition(
+        lambda: condition(cluster.get("v1", "Node", node), "Ready").get("status") == "False", 60, "the node fails"
+    )
+    assert condition(oldest, "Ready")["status"] == "True", "Karpenter's word stays"
+    scale(cluster, "scaled", 2)
+    await_condition(lambda: len(claims_of(cluster, "scaled")) == 2, 60, "one NodeClaim goes")
+    assert not first & names_of(cluster, "scaled")
+    # Where its pod had come up, it cannot end on a node that does not answer.
+    with suppress(RequestError):
+        cluster.patch("v1", "Node", node, {"metadata": {"annotations": {BROKEN: None}}})
+    found = cluster.get(API, "Workspace", "scaled", "inference")
+    assert found is not None
+    assert FINALIZER in found["metadata"]["finalizers"]
+    remove(cluster, "scaled")
 
 
-def test_a_refused_workspace_is_scaled_down_before_its_nodes_register(
-    cluster: Kube, sandbox: Sandbox, folder: Path
-) -> None:
-    with controller(sandbox, folder):
-        cluster.apply(workspace("shrinking", 3, SLOW_TYPE))
-        await_condition(lambda: status_of(cluster, "shrinking").get("perReplicaNodeCount") == 1, 30, "it is accepted")
-        await_condition(lambda: len(claims_of(cluster, "shrinking")) == 3, 30, "three NodeClaims")
-        refused = {"spec": {"inference": {"replicas": 1, "contextLength": 10_000_000}}}
-        cluster.patch(API, "Workspace", "shrinking", refused, "inference")
-        await_condition(lambda: len(claims_of(cluster, "shrinking")) == 1, 30, "one NodeClaim stays")
-        await_condition(
-            lambda: condition({"status": status_of(cluster, "shrinking")}, "ResourceReady")["reason"] == "InvalidSpec",
-            30,
-            "the refusal is reported",
-        )
-        scale(cluster, "shrinking", 0)
-        await_condition(lambda: not claims_of(cluster, "shrinking"), 30, "none stays")
-        remove(cluster, "shrinking")
+def test_a_refused_workspace_is_scaled_down_before_its_nodes_register(cluster: Kube, running: Controller) -> None:
+    cluster.apply(workspace("shrinking", 3, SLOW_TYPE))
+    await_condition(lambda: status_of(cluster, "shrinking").get("perReplicaNodeCount") == 1, 30, "it is accepted")
+    await_condition(lambda: len(claims_of(cluster, "shrinking")) == 3, 30, "three NodeClaims")
+    refused = {"spec": {"inference": {"replicas": 1, "contextLength": 10_000_000}}}
+    cluster.patch(API, "Workspace", "shrinking", refused, "inference")
+    await_condition(lambda: len(claims_of(cluster, "shrinking")) == 1, 30, "one NodeClaim stays")
+    await_condition(
+        lambda: condition({"status": status_of(cluster, "shrinking")}, "ResourceReady")["reason"] == "InvalidSpec",
+        30,
+        "the refusal is reported",
+    )
+    scale(cluster, "shrinking", 0)
+    await_condition(lambda: not claims_of(cluster, "shrinking"), 30, "none stays")
+    remove(cluster, "shrinking")
 
 
-def test_a_node_that_never_registers_is_replaced(cluster: Kube, sandbox: Sandbox, folder: Path) -> None:
-    with controller(sandbox, folder):
-        cluster.apply(workspace("slow", 1, SLOW_TYPE))
-        await_condition(lambda: claims_of(cluster, "slow"), 30)
-        first = names_of(cluster, "slow")
-        message = await_condition(lambda: output_text(cluster, "slow", "NodeClaimLate"), 60, "the condition says so")
-        assert next(iter(first)) in message
-        assert "not Registered after 6 s" in message
-        assert "try 2 at" in message
-        await_condition(lambda: names_of(cluster, "slow") - first, 60, "another NodeClaim")
-        assert len(claims_of(cluster, "slow")) == 1
-        await_condition(lambda: failures(cluster, "slow") >= 2, 60, "the second fails as well")
-        await_condition(lambda: len(warnings_of(cluster, "slow")) >= 2, 10, "both are told in events")
-        assert {reason for reason, _ in warnings_of(cluster, "slow")} == {"NodeClaimLate"}
-        assert len([note for _, note in warnings_of(cluster, "slow") if next(iter(first)) in note]) == 1
-        remove(cluster, "slow")
+def test_a_node_that_never_registers_is_replaced(cluster: Kube, running: Controller) -> None:
+    cluster.apply(workspace("slow", 1, SLOW_TYPE))
+    await_condition(lambda: claims_of(cluster, "slow"), 30)
+    first = names_of(cluster, "slow")
+    message = await_condition(lambda: output_text(cluster, "slow", "NodeClaimLate"), 60, "the condition says so")
+    assert next(iter(first)) in message
+    assert "not Registered after 6 s" in message
+    assert "; try 2 " in message
+    await_condition(lambda: names_of(cluster, "slow") - first, 60, "another NodeClaim")
+    assert len(claims_of(cluster, "slow")) == 1
+    await_condition(lambda: failures(cluster, "slow") >= 2, 60, "the second fails as well")
+    await_condition(lambda: len(warnings_of(cluster, "slow")) >= 2, 10, "both are told in events")
+    assert {reason for reason, _ in warnings_of(cluster, "slow")} == {"NodeClaimLate"}
+    assert len([note for _, note in warnings_of(cluster, "slow") if next(iter(first)) in note]) == 1
+    remove(cluster, "slow")
 
 
-def test_a_node_without_its_gpus_is_replaced(cluster: Kube, sandbox: Sandbox, folder: Path) -> None:
-    with controller(sandbox, folder):
-        cluster.apply(workspace("blind", 1, **{WITHOUT_GPUS: "true"}))
-        await_condition(lambda: claims_of(cluster, "blind"), 30)
-        first = names_of(cluster, "blind")
-        message = await_condition(lambda: output_text(cluster, "blind", "NodeClaimLate"), 60, "the condition says so")
-        assert "ResourceNotRegistered" in message
-        assert "nvidia.com/gpu" in message
-        await_condition(lambda: names_of(cluster, "blind") - first, 60, "another NodeClaim")
-        assert cluster.get("apps/v1", "Deployment", "blind", "inference") is None
-        remove(cluster, "blind")
+def test_a_node_without_its_gpus_is_replaced(cluster: Kube, running: Controller) -> None:
+    cluster.apply(workspace("blind", 1, **{WITHOUT_GPUS: "true"}))
+    await_condition(lambda: claims_of(cluster, "blind"), 30)
+    first = names_of(cluster, "blind")
+    message = await_condition(lambda: output_text(cluster, "blind", "NodeClaimLate"), 60, "the condition says so")
+    assert "ResourceNotRegistered" in message
+    assert "nvidia.com/gpu" in message
+    await_condition(lambda: names_of(cluster, "blind") - first, 60, "another NodeClaim")
+    assert cluster.get("apps/v1", "Deployment", "blind", "inference") is None
+    remove(cluster, "blind")
+
+
+def test_a_static_node_pool(cluster: Kube, running: Controller) -> None:
+    """The Workspace's own NodePool; its nodes have the ownership labels and are deleted with it."""
+    cluster.patch(API, "Environment", ENVIRONMENT, {"spec": {"provisioner": "static-nodepool"}})
+    cluster.apply(workspace("pooled", 2))
+
+    def own_pools() -> list[dict[str, Any]]:
+        return cluster.list(*POOL, selector="plimsoll.dev/workspace=pooled")
+
+    await_condition(lambda: ready_claims(cluster, "pooled") == 2, 90, "two nodes of the NodePool")
+    (pool,) = own_pools()
+    assert pool["spec"]["replicas"] == 2
+    for claim in claims_of(cluster, "pooled"):
+        assert claim["metadata"]["labels"]["karpenter.sh/nodepool"] == pool["metadata"]["name"]
+        node = cluster.get("v1", "Node", claim["status"]["nodeName"])
+        assert node is not None
+        assert node["metadata"]["labels"]["plimsoll.dev/workspace"] == "pooled"
+    await_condition(lambda: cluster.get("apps/v1", "Deployment", "pooled", "inference"), 60, "the workload")
+    scale(cluster, "pooled", 1)
+    await_condition(lambda: len(claims_of(cluster, "pooled")) == 1, 90, "Karpenter takes one")
+    (pool,) = own_pools()
+    assert pool["spec"]["replicas"] == 1
+    remove(cluster, "pooled")
+    assert own_pools() == []
+
+
+def test_a_node_of_a_node_pool_without_its_gpus_is_replaced(cluster: Kube, running: Controller) -> None:
+    """Karpenter has no deadline for GPUs, so the controller deletes its NodeClaim, and the NodePool creates another."""
+    cluster.patch(API, "Environment", ENVIRONMENT, {"spec": {"provisioner": "static-nodepool"}})
+    cluster.apply(workspace("pool-blind", 1, **{WITHOUT_GPUS: "true"}))
+    await_condition(lambda: claims_of(cluster, "pool-blind"), 60, "a NodeClaim of the NodePool")
+    first = names_of(cluster, "pool-blind")
+    await_condition(lambda: names_of(cluster, "pool-blind") - first, 60, "another NodeClaim")
+    await_condition(lambda: failures(cluster, "pool-blind") >= 1, 30, "the failure is counted")
+    await_condition(
+        lambda: any(reason == "NodeClaimLate" for reason, _ in warnings_of(cluster, "pool-blind")), 30, "an event"
+    )
+    (pool,) = cluster.list(*POOL, selector="plimsoll.dev/workspace=pool-blind")
+    assert pool["spec"]["replicas"] == 1
+    remove(cluster, "pool-blind")
 
 
 def test_insufficient_capacity_is_reported_and_retried_with_back_off(
-    cluster: Kube, sandbox: Sandbox, folder: Path
+    cluster: Kube, running: Controller, sandbox: Sandbox, folder: Path
 ) -> None:
-    with controller(sandbox, folder) as first:
-        cluster.apply(workspace("wanted", 2, SOLD_OUT_TYPE))
-        message = await_condition(
-            lambda: output_text(cluster, "wanted", "InsufficientCapacity"), 60, "the provider's words"
-        )
-        assert "resolving node class" in message
+    cluster.apply(workspace("wanted", 2, SOLD_OUT_TYPE))
+    message = await_condition(
+        lambda: output_text(cluster, "wanted", "InsufficientCapacity"), 60, "the provider's words"
+    )
+    assert "resolving node class" in message
 
-        def reported() -> list[str]:
-            return [note for reason, note in warnings_of(cluster, "wanted") if reason == "InsufficientCapacity"]
+    def reported() -> list[str]:
+        return [note for reason, note in warnings_of(cluster, "wanted") if reason == "InsufficientCapacity"]
 
-        notes = await_condition(reported, 10, "an event with the provider's words")
-        assert "resolving node class" in notes[0]
-        await_condition(lambda: failures(cluster, "wanted") == 2, 60, "a second try")
-        first.kill()
+    notes = await_condition(reported, 10, "an event with the provider's words")
+    assert "resolving node class" in notes[0]
+    await_condition(lambda: failures(cluster, "wanted") == 2, 60, "a second try")
+    running.kill()
     with controller(sandbox, folder, hostname="another-host") as second:
         await_condition(lambda: failures(cluster, "wanted") >= 3, 60, "the back-off goes on after a restart")
-        created = [line for line in (first.text() + second.text()).splitlines() if "delta applied" in line]
+        created = [line for line in (running.text() + second.text()).splitlines() if "delta applied" in line]
         tries = [line for line in created if "created" in line and "wanted-" in line]
         assert tries
         assert len(tries) <= 2 * (failures(cluster, "wanted") + 1), "a delta for each try of each of the two"
         remove(cluster, "wanted", launched=False)
-
-
-def test_a_static_node_pool(cluster: Kube, sandbox: Sandbox, folder: Path) -> None:
-    """The Workspace's own NodePool; its nodes have the ownership labels and are deleted with it."""
-    cluster.patch(API, "Environment", ENVIRONMENT, {"spec": {"provisioner": "static-nodepool"}})
-    with controller(sandbox, folder):
-        cluster.apply(workspace("pooled", 2))
-
-        def own_pools() -> list[dict[str, Any]]:
-            return cluster.list(*POOL, selector="plimsoll.dev/workspace=pooled")
-
-        await_condition(lambda: ready_claims(cluster, "pooled") == 2, 90, "two nodes of the NodePool")
-        (pool,) = own_pools()
-        assert pool["spec"]["replicas"] == 2
-        for claim in claims_of(cluster, "pooled"):
-            assert claim["metadata"]["labels"]["karpenter.sh/nodepool"] == pool["metadata"]["name"]
-            node = cluster.get("v1", "Node", claim["status"]["nodeName"])
-            assert node is not None
-            assert node["metadata"]["labels"]["plimsoll.dev/workspace"] == "pooled"
-        await_condition(lambda: cluster.get("apps/v1", "Deployment", "pooled", "inference"), 60, "the workload")
-        scale(cluster, "pooled", 1)
-        await_condition(lambda: len(claims_of(cluster, "pooled")) == 1, 90, "Karpenter takes one")
-        (pool,) = own_pools()
-        assert pool["spec"]["replicas"] == 1
-        remove(cluster, "pooled")
-        assert own_pools() == []
-
-
-def test_a_node_of_a_node_pool_without_its_gpus_is_replaced(cluster: Kube, sandbox: Sandbox, folder: Path) -> None:
-    """Karpenter has no deadline for GPUs, so the controller deletes its NodeClaim, and the NodePool creates another."""
-    cluster.patch(API, "Environment", ENVIRONMENT, {"spec": {"provisioner": "static-nodepool"}})
-    with controller(sandbox, folder):
-        cluster.apply(workspace("pool-blind", 1, **{WITHOUT_GPUS: "true"}))
-        await_condition(lambda: claims_of(cluster, "pool-blind"), 60, "a NodeClaim of the NodePool")
-        first = names_of(cluster, "pool-blind")
-        await_condition(lambda: names_of(cluster, "pool-blind") - first, 60, "another NodeClaim")
-        await_condition(lambda: failures(cluster, "pool-blind") >= 1, 30, "the failure is counted")
-        await_condition(
-            lambda: any(reason == "NodeClaimLate" for reason, _ in warnings_of(cluster, "pool-blind")), 30, "an event"
-        )
-        (pool,) = cluster.list(*POOL, selector="plimsoll.dev/workspace=pool-blind")
-        assert pool["spec"]["replicas"] == 1
-        remove(cluster, "pool-blind")
