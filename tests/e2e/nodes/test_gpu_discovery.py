@@ -53,21 +53,30 @@ def admin(sandbox: Sandbox, kube: Callable[..., Kube]) -> Kube:
     return kube(sandbox)
 
 
+def declare(project: Project, mode: str) -> str:
+    """Deploys the stack in a mode; the output."""
+    project.declare(
+        STACK,
+        layer="environment",
+        environment={"nodeAutoProvisioning": mode},
+        gpuDiscovery=GPU_DISCOVERY,
+        nodePools=NODE_POOLS,
+    )
+    return project.up(STACK, "--skip-preview")
+
+
 @pytest.fixture
-def declare(project: Project) -> Iterator[Callable[[str], str]]:
-    """Deploys the stack in a mode; it is destroyed after the test."""
+def empty(project: Project) -> Iterator[Project]:
+    """A project in which the stack is not deployed; it is destroyed after the test."""
+    yield project
+    project.destroy(STACK)
 
-    def up(mode: str) -> str:
-        project.declare(
-            STACK,
-            layer="environment",
-            environment={"nodeAutoProvisioning": mode},
-            gpuDiscovery=GPU_DISCOVERY,
-            nodePools=NODE_POOLS,
-        )
-        return project.up(STACK, "--skip-preview")
 
-    yield up
+@pytest.fixture(scope="class")
+def deployed(project: Project) -> Iterator[Project]:
+    """The stack for existing nodes."""
+    declare(project, "disabled")
+    yield project
     project.destroy(STACK)
 
 
@@ -76,43 +85,50 @@ def daemons(admin: Kube) -> dict[str, dict[str, Any]]:
     return {each["metadata"]["name"]: each for each in found}
 
 
-def test_existing_nodes_get_plugin_and_discovery_with_the_declared_values(
-    declare: Callable[[str], str], admin: Kube
-) -> None:
-    declare("disabled")
-    made = daemons(admin)
-    assert set(made) == {PLUGIN, GFD, NFD}
-    pod = made[GFD]["spec"]["template"]["spec"]
-    container = pod["containers"][0]
-    environment = {each["name"]: each.get("value") for each in container["env"]}
-    assert environment["MIG_STRATEGY"] == "mixed"
-    assert environment["GFD_SLEEP_INTERVAL"] == "30s"
-    assert environment["GFD_NO_TIMESTAMP"] == "true"
-    assert container["image"].startswith("mirror.example/device-plugin:")
-    tolerated = {each["key"] for each in pod["tolerations"]}
-    assert tolerated == {"CriticalAddonsOnly", "nvidia.com/gpu", "sku"}
-    assert made[NFD]["spec"]["template"]["spec"]["tolerations"] == pod["tolerations"]
-    config = admin.get("v1", "ConfigMap", "gpu-discovery-configs", "gpu-discovery")
-    assert config is not None
-    assert config["data"] == {"shared": "version: v1\n"}
+class TestOnExistingNodes:
+    def test_existing_nodes_get_plugin_and_discovery_with_the_declared_values(
+        self, deployed: Project, admin: Kube
+    ) -> None:
+        made = daemons(admin)
+        assert set(made) == {PLUGIN, GFD, NFD}
+        pod = made[GFD]["spec"]["template"]["spec"]
+        container = pod["containers"][0]
+        environment = {each["name"]: each.get("value") for each in container["env"]}
+        assert environment["MIG_STRATEGY"] == "mixed"
+        assert environment["GFD_SLEEP_INTERVAL"] == "30s"
+        assert environment["GFD_NO_TIMESTAMP"] == "true"
+        assert container["image"].startswith("mirror.example/device-plugin:")
+        tolerated = {each["key"] for each in pod["tolerations"]}
+        assert tolerated == {"CriticalAddonsOnly", "nvidia.com/gpu", "sku"}
+        assert made[NFD]["spec"]["template"]["spec"]["tolerations"] == pod["tolerations"]
+        config = admin.get("v1", "ConfigMap", "gpu-discovery-configs", "gpu-discovery")
+        assert config is not None
+        assert config["data"] == {"shared": "version: v1\n"}
+
+    def test_a_second_update_recognizes_its_own_software(self, deployed: Project, admin: Kube) -> None:
+        before = daemons(admin)
+        output = declare(deployed, "disabled")
+        assert "left alone" not in output
+        assert {name: each["metadata"]["uid"] for name, each in daemons(admin).items()} == {
+            name: each["metadata"]["uid"] for name, each in before.items()
+        }
+
+    def test_the_deletion_protection_covers_the_charts_objects(self, deployed: Project, admin: Kube) -> None:
+        api = "plimsoll.dev/v1alpha1"
+        admin.patch(api, "Environment", STACK, {"status": {"nodeClaims": 1}}, subresource="status")
+        try:
+            assert "still has 1 NodeClaims" in deployed.destroy(STACK, fails=True)
+            assert set(daemons(admin)) == {PLUGIN, GFD, NFD}
+        finally:
+            admin.patch(api, "Environment", STACK, {"status": {"nodeClaims": 0}}, subresource="status")
 
 
-def test_provisioned_nodes_get_only_the_plugin(declare: Callable[[str], str], admin: Kube) -> None:
-    declare("enabled")
+def test_provisioned_nodes_get_only_the_plugin(empty: Project, admin: Kube) -> None:
+    declare(empty, "enabled")
     assert set(daemons(admin)) == {PLUGIN}
 
 
-def test_a_second_update_recognizes_its_own_software(declare: Callable[[str], str], admin: Kube) -> None:
-    declare("disabled")
-    before = daemons(admin)
-    output = declare("disabled")
-    assert "left alone" not in output
-    assert {name: each["metadata"]["uid"] for name, each in daemons(admin).items()} == {
-        name: each["metadata"]["uid"] for name, each in before.items()
-    }
-
-
-def test_an_existing_device_plugin_is_not_changed(declare: Callable[[str], str], admin: Kube) -> None:
+def test_an_existing_device_plugin_is_not_changed(empty: Project, admin: Kube) -> None:
     labels = {"name": "theirs"}
     theirs = {
         "apiVersion": "apps/v1",
@@ -128,21 +144,8 @@ def test_an_existing_device_plugin_is_not_changed(declare: Callable[[str], str],
     }
     admin.apply(theirs)
     try:
-        output = declare("disabled")
+        output = declare(empty, "disabled")
         assert set(daemons(admin)) == {GFD, NFD}
         assert "device plugin kube-system/nvidia-device-plugin-daemonset is left alone" in output
     finally:
         admin.delete("apps/v1", "DaemonSet", "nvidia-device-plugin-daemonset", "kube-system")
-
-
-def test_the_deletion_protection_covers_the_charts_objects(
-    declare: Callable[[str], str], project: Project, admin: Kube
-) -> None:
-    declare("disabled")
-    api = "plimsoll.dev/v1alpha1"
-    admin.patch(api, "Environment", STACK, {"status": {"nodeClaims": 1}}, subresource="status")
-    try:
-        assert "still has 1 NodeClaims" in project.destroy(STACK, fails=True)
-        assert set(daemons(admin)) == {PLUGIN, GFD, NFD}
-    finally:
-        admin.patch(api, "Environment", STACK, {"status": {"nodeClaims": 0}}, subresource="status")
