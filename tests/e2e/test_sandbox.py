@@ -33,6 +33,14 @@ def sandbox(sandbox_home: Path) -> Iterator[Sandbox]:
     one.down()
 
 
+@pytest.fixture(scope="module")
+def damaged(sandbox_home: Path) -> Iterator[Sandbox]:
+    """A sandbox that several tests damage. Each starts it, which starts anew what an earlier one ended."""
+    one = Sandbox.named(f"t-{uuid.uuid4().hex[:6]}")
+    yield one
+    one.down()
+
+
 def processes_of(sandbox: Sandbox) -> list[psutil.Process]:
     """Processes whose command line names the sandbox's folder or the sandbox."""
     marks = (str(sandbox.folder.path), sandbox.name)
@@ -200,49 +208,49 @@ def test_karpenter_launches_a_claim_and_its_node_has_discovery_labels(nap_sandbo
     await_condition(lambda: cluster.get("v1", "Node", name) is None, 60, "the node goes with its claim")
 
 
-def test_down_leaves_no_process_and_no_file(sandbox: Sandbox) -> None:
-    sandbox.up(karpenter=False)
-    assert processes_of(sandbox)
-
-    assert sandbox.down() is True
-
-    assert processes_of(sandbox) == []
-    assert not sandbox.folder.path.exists()
-    assert sandbox.down() is False
-
-
-def test_a_process_that_ends_is_shown_and_not_started_again(sandbox: Sandbox) -> None:
-    sandbox.up(karpenter=False, stop_with_caller=True)
-    state = sandbox.state()
+def test_a_process_that_ends_is_shown_and_not_started_again(damaged: Sandbox) -> None:
+    damaged.up(karpenter=False)
+    state = damaged.state()
     assert state is not None
     psutil.Process(next(p.pid for p in state.processes if p.name == "kwok")).kill()
 
     def ended() -> bool:
-        found = sandbox.state()
+        found = damaged.state()
         return found is not None and any(p.exit_code == -signal.SIGKILL for p in found.processes)
 
     await_condition(ended, message="the supervisor notes the end")
-    status = cli("status", "--name", sandbox.name)
+    status = cli("status", "--name", damaged.name)
     shown, _ = status.communicate(timeout=60)
     assert status.returncode == 1
     assert "ended with -9" in shown
-    assert not [p for p in processes_of(sandbox) if "kwok" in Path(p.exe()).name]
+    assert not [p for p in processes_of(damaged) if "kwok" in Path(p.exe()).name]
 
 
-def test_a_sandbox_whose_supervisor_was_killed_is_restarted_with_its_data(sandbox: Sandbox) -> None:
-    sandbox.up(karpenter=False)
-    Kube(sandbox.kubeconfig).apply(a_config_map("before"))
-    state = sandbox.state()
+def test_a_sandbox_whose_supervisor_was_killed_is_restarted_with_its_data(damaged: Sandbox) -> None:
+    damaged.up(karpenter=False)
+    Kube(damaged.kubeconfig).apply(a_config_map("before"))
+    state = damaged.state()
     assert state is not None
 
     psutil.Process(state.supervisor).kill()
-    await_condition(lambda: not processes_of(sandbox), message="its processes die with it")
-    assert not sandbox.is_up()
+    await_condition(lambda: not processes_of(damaged), message="its processes die with it")
+    assert not damaged.is_up()
     with pytest.raises(PlimsollError, match="sandbox up"):
-        sandbox.environ()
+        damaged.environ()
 
-    assert sandbox.up(karpenter=False) is True
-    assert Kube(sandbox.kubeconfig).get("v1", "ConfigMap", "before") is not None
+    assert damaged.up(karpenter=False) is True
+    assert Kube(damaged.kubeconfig).get("v1", "ConfigMap", "before") is not None
+
+
+def test_down_leaves_no_process_and_no_file(damaged: Sandbox) -> None:
+    damaged.up(karpenter=False)
+    assert processes_of(damaged)
+
+    assert damaged.down() is True
+
+    assert processes_of(damaged) == []
+    assert not damaged.folder.path.exists()
+    assert damaged.down() is False
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
