@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 
 from plimsoll.cli.shared import FAILED, INTERRUPTED, print_error
@@ -73,6 +73,12 @@ class LazyGroup(TyperGroup):
         command.name = cmd_name
         command.help = command.help or line
         return command
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> Any:
+        """Names of commands with their one-line help, without loading them, and options."""
+        commands = [TyperCommand(name, help=line) for name, (_, line) in COMMANDS.items()]
+        names = TyperGroup(name=self.name, commands=commands, params=self.params)
+        return names.shell_complete(typer.Context(names), incomplete)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         with formatter.section("Commands"):

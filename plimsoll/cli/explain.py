@@ -2,7 +2,7 @@
 
 from contextlib import closing
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -22,8 +22,10 @@ from plimsoll.cli.shared import (
 )
 from plimsoll.errors import PlimsollError
 from plimsoll.logs import log_to_stderr
-from plimsoll.model import Snapshot
-from plimsoll.model.api import WorkspaceRef
+
+if TYPE_CHECKING:
+    from plimsoll.model import Snapshot
+    from plimsoll.model.api import WorkspaceRef
 
 app = typer.Typer(add_completion=False)
 
@@ -91,7 +93,7 @@ def workspace(
     raise typer.Exit(SETTLED if explanation.verdict.accepted and not explanation.withheld else REFUSED)
 
 
-def _find(snapshot: Snapshot, name: str, namespace: str | None) -> WorkspaceRef:
+def _find(snapshot: "Snapshot", name: str, namespace: str | None) -> "WorkspaceRef":
     if namespace is None and "/" in name:
         namespace, _, name = name.partition("/")
     refs = [each.ref for each in snapshot.workspaces] + [each.ref for each in snapshot.invalid_workspaces]

@@ -1,39 +1,11 @@
 """`plimsoll plan`: a preview of the next Plan; nothing is applied."""
 
 from datetime import UTC, datetime
-from typing import Any, Final
 
 import typer
-from rich.padding import Padding
-from rich.text import Text
 
-from plimsoll.cli.shared import (
-    OUT,
-    REFUSED,
-    SETTLED,
-    Context,
-    Files,
-    Format,
-    Kubeconfig,
-    Output,
-    next_plan,
-    only_without,
-    print_document,
-    read_files,
-)
-from plimsoll.cli.tables.queues import next_as_json, next_line
-from plimsoll.cluster.queues import NextGpu, next_gpu, queue_usage
-from plimsoll.cost import Prices, planned_cost
+from plimsoll.cli.shared import Context, Files, Format, Kubeconfig, Output, next_plan, only_without, read_files
 from plimsoll.logs import log_to_stderr
-from plimsoll.model import Change, Plan, Snapshot, Verdict
-from plimsoll.model.cluster import SERVICE
-from plimsoll.model.meta import dig
-from plimsoll.plan.requests import NodeRequest
-from plimsoll.text import counted
-from plimsoll.yaml_text import write_yaml
-
-_SIGNS: Final = {"In": "", "NotIn": "not ", "Gt": "> ", "Gte": ">= ", "Lt": "< ", "Lte": "<= "}
-"""Of the operators of requirements that have values."""
 
 app = typer.Typer(add_completion=False)
 
@@ -50,160 +22,17 @@ def plan(
 
     Exit code 2 if a Workspace or an object is refused.
     """
+    from plimsoll.cli.tables.plan import render
+    from plimsoll.cluster.queues import next_gpu, queue_usage
+
     only_without(ctx, "file", "kubeconfig", "context")
-    log_to_stderr()
     if file:
         snapshot = read_files(file)
     else:
         from plimsoll.observe.cluster import open_observer
 
+        log_to_stderr()
         with open_observer(kubeconfig, context, hub_timeout=None) as (_, observer):
             snapshot = observer.snapshot()
     following = next_gpu(queue_usage(snapshot)) if snapshot.queues else None
     raise typer.Exit(render(next_plan(snapshot, datetime.now(UTC)), output, following, snapshot))
-
-
-def render(plan: Plan, output: Format, following: NextGpu | None = None, snapshot: Snapshot | None = None) -> int:
-    """Prints the plan, with the pod of a queue that would be placed next where one is given, and what the plan costs
-    in the cluster of a snapshot.
-
-    Returns the exit code: 0, or 2 if a Workspace is refused or an object is withheld by a policy.
-    """
-    if output.document:
-        print_document(as_json(plan) | {"nextGpu": next_as_json(following), "cost": _cost(plan, snapshot)}, output)
-    else:
-        _print_text(plan)
-        cost = _cost(plan, snapshot)
-        if cost is not None:
-            unpriced = f"; {counted(cost['unpriced'], 'operation')} without a price" if cost["unpriced"] else ""
-            added, removed = cost["added"], cost["removed"]
-            OUT.print(f"{added - removed:+,.2f} an hour: {added:,.2f} added, {removed:,.2f} released{unpriced}")
-        if following is not None:
-            OUT.print(Text(next_line(following)), soft_wrap=True)
-    return REFUSED if plan.refusals or plan.withheld else SETTLED
-
-
-def _cost(plan: Plan, snapshot: Snapshot | None) -> dict[str, Any] | None:
-    """What the plan changes an hour; None where no price is known, or it concerns no node."""
-    prices = Prices({}) if snapshot is None else Prices.of(snapshot)
-    if snapshot is None or not prices:
-        return None
-    cost = planned_cost(plan, snapshot, prices)
-    if not (cost.added or cost.removed or cost.unpriced):
-        return None
-    return {"added": cost.added, "removed": cost.removed, "unpriced": cost.unpriced}
-
-
-def as_json(plan: Plan) -> dict[str, Any]:
-    """`verdicts`, whole manifests to `create` and to `update`, keys to `delete`, `signals`, findings that withhold
-    objects as `withheld`, and `warnings`.
-    """
-    return {
-        "verdicts": [_verdict(each) for each in plan.verdicts],
-        "create": [each.manifest for each in plan.creations],
-        "update": [each.manifest for each in plan.updates],
-        "delete": [
-            {
-                "kind": each.key.kind,
-                "namespace": each.key.namespace,
-                "name": each.key.name,
-                "apiVersion": each.key.api_version,
-                "reason": each.reason,
-            }
-            for each in plan.deletions
-        ],
-        "signals": [
-            {"pod": str(each.key), "reason": each.reason.value, "message": each.message} for each in plan.signals
-        ],
-        "withheld": [finding.as_json() for each in plan.withheld for finding in each.findings],
-        "warnings": list(plan.warnings),
-    }
-
-
-def _verdict(verdict: Verdict) -> dict[str, Any]:
-    return {
-        "namespace": verdict.workspace.namespace,
-        "name": verdict.workspace.name,
-        "accepted": verdict.accepted,
-        "reason": verdict.reason.value,
-        "message": verdict.message,
-        "perReplicaNodeCount": verdict.per_replica_node_count,
-        "targetNodeCount": verdict.target_node_count,
-        "nodes": list(verdict.node_names),
-        "allocatedNodes": list(verdict.allocated_nodes),
-        "warnings": list(verdict.warnings),
-    }
-
-
-def _print_text(plan: Plan) -> None:
-    for verdict in plan.verdicts:
-        sign, style = ("accepted", "green") if verdict.accepted else ("refused ", "red")
-        reason = "" if verdict.accepted else f"  {verdict.reason.value}"
-        OUT.print(Text.assemble((sign, style), f"  {verdict.workspace}", (reason, style)), soft_wrap=True)
-        OUT.print(Padding(Text(verdict.message, overflow="fold"), (0, 0, 0, 10)))
-    if plan.verdicts:
-        OUT.print()
-    for creation in plan.creations:
-        _print_change("+", "green", creation)
-    for update in plan.updates:
-        _print_change("~", "yellow", update)
-    for deletion in plan.deletions:
-        _print_line("-", "red", f"{deletion.key}", deletion.reason)
-    for signal in plan.signals:
-        _print_line("!", "cyan", str(signal.key), f"{signal.reason.value}: {signal.message}")
-    if not plan.empty or plan.signals:
-        OUT.print()
-    for withheld in plan.withheld:
-        OUT.print(Text.assemble(("withheld: ", "red"), str(withheld)), soft_wrap=True)
-    for warning in plan.warnings:
-        OUT.print(Text.assemble(("warning: ", "yellow"), warning), soft_wrap=True)
-    OUT.print(Text(_summary(plan), style="bold"))
-
-
-def _print_change(sign: str, style: str, change: Change) -> None:
-    _print_line(sign, style, str(change.key), change.reason)
-    spec = write_yaml(_telling(change.manifest), width=110)
-    for line in spec.splitlines():
-        OUT.print(Text(f"      {line}", style="dim"), soft_wrap=True)
-
-
-def _telling(manifest: dict[str, Any]) -> dict[str, Any]:
-    """The fields that distinguish objects of a kind."""
-    ask = NodeRequest.from_annotations(manifest["metadata"].get("annotations") or {})
-    if ask is not None:
-        return {
-            "instanceTypes": ", ".join(ask.instance_types),
-            "nodePool": ask.node_pool,
-            "gpus": ask.gpus,
-            "replicas": manifest.get("spec", {}).get("replicas", 1),
-        }
-    spec = manifest["spec"]
-    if manifest["kind"] == "NodeClaim":
-        return {each["key"]: _allowed(each) for each in spec["requirements"]}
-    if manifest["kind"] == SERVICE:
-        return {"ports": ", ".join(f"{each['name']} {each['port']}" for each in spec["ports"])}
-    template = spec.get("template") or dig(spec, "leaderWorkerTemplate.workerTemplate")
-    containers = dig(template, "spec.containers") or []
-    images = ", ".join(str(each["image"]) for each in containers if each.get("image"))
-    return {"replicas": spec.get("replicas"), **({"images": images} if images else {})}
-
-
-def _allowed(requirement: dict[str, Any]) -> str:
-    """What a requirement allows, such as `> 0`."""
-    values = ", ".join(requirement.get("values") or ())
-    operator = str(requirement["operator"])
-    return _SIGNS.get(operator, f"{operator} ") + values if values else operator
-
-
-def _print_line(sign: str, style: str, what: str, why: str) -> None:
-    OUT.print(Text.assemble((f"  {sign} {what}", style), (f"  ({why})", "dim")), soft_wrap=True)
-
-
-def _summary(plan: Plan) -> str:
-    operations = (
-        "nothing to do"
-        if plan.empty
-        else f"{len(plan.creations)} to create, {len(plan.updates)} to update, {len(plan.deletions)} to delete"
-    )
-    refused = len(plan.refusals)
-    return f"{operations}; {counted(len(plan.verdicts) - refused, 'Workspace')} accepted, {refused} refused"

@@ -79,7 +79,7 @@ def run(  # noqa: PLR0917 - options of a command, each given by name
     0: settled; 2: a Workspace or an object is refused; 1: failed, or not settled in time.
     """
     from plimsoll.cli.controller import Controller, Stopping, retry_transient, serving
-    from plimsoll.cli.plan import render
+    from plimsoll.cli.tables.plan import render
     from plimsoll.cli.writing import Settling, WriterOptions, check_options
     from plimsoll.loop import RESYNC_SECONDS
     from plimsoll.observe.cluster import open_observer

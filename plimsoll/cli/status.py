@@ -2,7 +2,7 @@
 
 from contextlib import closing
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,10 +17,10 @@ from plimsoll.cli.shared import (
     print_document,
     snapshots,
 )
-from plimsoll.cli.tables.status import as_json, print_status
-from plimsoll.cost import Prices
 from plimsoll.logs import log_to_stderr
-from plimsoll.model import Snapshot
+
+if TYPE_CHECKING:
+    from plimsoll.model import Snapshot
 
 SHOWN = ("Environment", "Workspace", "NodeClaim", "Deployment", "StatefulSet", "LeaderWorkerSet", "GPUDemand")
 """The kinds that are read."""
@@ -53,6 +53,8 @@ def status(  # noqa: PLR0917 - options of a command, each given by name
     if fleet is not None:
         _show_fleet(fleet, output)
         return
+    from plimsoll.cli.tables.status import as_json
+
     log_to_stderr()
     if not watch:
         _show(as_json(_read(kubeconfig, context), namespace), output)
@@ -69,8 +71,9 @@ def status(  # noqa: PLR0917 - options of a command, each given by name
                 before = shown
 
 
-def _read(kubeconfig: Path | None, context: str | None) -> Snapshot:
+def _read(kubeconfig: Path | None, context: str | None) -> "Snapshot":
     """Nodes and pods, which may be many, only where there are prices to count by."""
+    from plimsoll.cost import Prices
     from plimsoll.kube import Connection
     from plimsoll.observe.cluster import read_cluster
 
@@ -86,6 +89,8 @@ def _show(shown: dict[str, Any], output: Format) -> None:
     if output.document:
         print_document(shown, output)
     else:
+        from plimsoll.cli.tables.status import print_status
+
         print_status(shown, wide=output is Format.WIDE)
 
 

@@ -1,8 +1,6 @@
 """`plimsoll plan -f`: one JSON object, exit codes, no cluster and no engine."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -94,12 +92,3 @@ def test_examples() -> None:
     assert done.returncode == 2, done.stderr
     assert "refused   research/mixed  NonUniformNodes" in done.stdout
     assert "+ Deployment research/llama" in done.stdout
-
-
-def test_planning_from_files_needs_neither_engine_nor_client() -> None:
-    check = (
-        "import sys, plimsoll.cli.plan, plimsoll.observe.files;"
-        "print(sorted({'pulumi', 'kubernetes', 'grpc', 'boto3', 'plimsoll.kube'} & set(sys.modules)))"
-    )
-    done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True, timeout=60)
-    assert done.stdout.strip() == "[]"

@@ -34,8 +34,14 @@ def read_snapshot(
 
 def read_files(files: list[str]) -> "Snapshot":
     """Of the files, with the instance types and models that they name."""
-    from plimsoll.observe.cloud_types import with_cloud_types
     from plimsoll.observe.files import snapshot_from_files
+
+    snapshot = snapshot_from_files(files)
+    asked = snapshot.environment.spec
+    if asked.catalog.aws_region is None and asked.model_hub is None:
+        return snapshot  # without the imports for requests
+    from plimsoll.observe.cloud_types import with_cloud_types
     from plimsoll.observe.hub_models import with_hub_models
 
-    return with_hub_models(with_cloud_types(snapshot_from_files(files)))
+    log_to_stderr()
+    return with_hub_models(with_cloud_types(snapshot))
