@@ -9,16 +9,17 @@ import asyncio
 import time
 from collections.abc import Callable, Iterable
 from contextlib import closing
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 import pulumi
-import tenacity
 
 from plimsoll.components import Mutation, MutationPolicy
 from plimsoll.errors import PlimsollError
-from plimsoll.kube import Connection
 from plimsoll.stacks.cluster import stack_cluster
+
+if TYPE_CHECKING:
+    from plimsoll.kube import Connection
 
 SECONDS: Final = 30.0
 """Maximum wait for the effect."""
@@ -36,14 +37,14 @@ def await_effect(mutations: Iterable[Mutation]) -> None:
         _await_one(each, cluster)
 
 
-def _await_one(mutation: Mutation, cluster: Callable[[], Connection]) -> None:
+def _await_one(mutation: Mutation, cluster: "Callable[[], Connection]") -> None:
     async def effect(_: str) -> None:
         await _warn(mutation.policy, cluster)
 
     mutation.binding.id.apply(effect)
 
 
-async def _warn(policy: MutationPolicy, cluster: Callable[[], Connection]) -> None:
+async def _warn(policy: MutationPolicy, cluster: "Callable[[], Connection]") -> None:
     what = f"{policy.adds} is added to new pods"
     try:
         if await asyncio.to_thread(_seen, policy, cluster):
@@ -55,14 +56,16 @@ async def _warn(policy: MutationPolicy, cluster: Callable[[], Connection]) -> No
         pulumi.log.info(f"cannot check whether {what}: {error}")
 
 
-def _seen(policy: MutationPolicy, cluster: Callable[[], Connection]) -> bool:
+def _seen(policy: MutationPolicy, cluster: "Callable[[], Connection]") -> bool:
     with closing(cluster()) as connection:
         return until_effective(connection, policy)
 
 
-def until_effective(connection: Connection, policy: MutationPolicy, seconds: float = SECONDS) -> bool:
+def until_effective(connection: "Connection", policy: MutationPolicy, seconds: float = SECONDS) -> bool:
     """Whether the sample pods are mutated within this many seconds. None is stored: they are dry runs. Raises
     RequestError if the cluster refuses a sample, and ConnectionFailedError."""
+    import tenacity
+
     if _changes(connection, policy):
         return True
     looks = tenacity.Retrying(
@@ -77,11 +80,11 @@ def until_effective(connection: Connection, policy: MutationPolicy, seconds: flo
     return seen
 
 
-def _changes(connection: Connection, policy: MutationPolicy) -> bool:
+def _changes(connection: "Connection", policy: MutationPolicy) -> bool:
     return all(policy.adds.encode() in orjson.dumps(_admitted(connection, sample)) for sample in policy.samples)
 
 
-def _admitted(connection: Connection, pod: dict[str, Any]) -> dict[str, Any]:
+def _admitted(connection: "Connection", pod: dict[str, Any]) -> dict[str, Any]:
     """The pod as the cluster would store it."""
     path = f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods"
     return connection.request("POST", path, pod, query={"dryRun": "All"})

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from plimsoll.errors import PlimsollError
-from plimsoll.kube import RequestError
 from plimsoll.model.meta import dig
 from plimsoll.stacks.cluster import stack_cluster
 
@@ -14,6 +13,8 @@ _DEFINITION: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/tr
 def find_kai_scheduler_field() -> bool:
     """Whether the cluster's Trainer has the field `podGroupPolicy.kaiScheduler`. Raises PlimsollError if the cluster
     does not answer, or has no Trainer."""
+    from plimsoll.kube import RequestError
+
     connection = stack_cluster()()
     try:
         definition = connection.request("GET", _DEFINITION)

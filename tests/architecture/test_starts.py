@@ -47,3 +47,9 @@ app(["plan", "-f", "examples/byo"], standalone_mode=False)
     modules, printed = started(program)
     assert "+ Deployment research/llama" in printed
     assert not modules & {"plimsoll.kube", "pulumi", "kubernetes", "grpc", "boto3", "urllib3", "structlog", "asyncio"}
+
+
+def test_a_pulumi_program_imports_no_client_before_it_makes_requests() -> None:
+    modules, _ = started("import plimsoll.stacks")
+    assert "pulumi" in modules
+    assert not modules & {"plimsoll.kube", "plimsoll.plan", "urllib3", "tenacity", "structlog", "numpy", "kubernetes"}
