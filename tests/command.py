@@ -70,7 +70,12 @@ def _run(arguments: list[str], cwd: str, environ: dict[str, str], streams: str) 
 
     from plimsoll.cli import main
 
-    main()
+    try:
+        main()
+    except SystemExit as ended:
+        # What it has printed is written. Python would now free all that is imported, which takes longer than a command.
+        os._exit(int(ended.code or 0))
+    raise AssertionError("a command ends with an exit code")
 
 
 if __name__ == "__main__":
