@@ -82,8 +82,9 @@ def test_an_empty_kubeconfig_variable_is_none(tmp_path: Path) -> None:
     assert "127.0.0.1:1" in done.stderr
 
 
-def test_an_empty_name_of_a_file_is_not_the_current_directory(tmp_path: Path) -> None:
-    done = shell("cd $HOME && plimsoll gpus -f ''", tmp_path)
+def test_an_empty_name_of_a_file_is_not_the_current_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = run("gpus -f ''", tmp_path)
     assert done.returncode == 1
     assert "name is empty" in done.stderr
 
@@ -171,12 +172,14 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     assert f"{tmp_path / 'file'}" in done.stderr and "internal error" not in done.stderr
 
 
-@pytest.mark.parametrize(("redirection", "why"), [("</dev/null", "no document"), ("<&-", "closed")])
 @pytest.mark.parametrize("command", ["plan -f -", "queues check -f -"])
-def test_standard_input_without_manifests_is_an_error(command: str, redirection: str, why: str, tmp_path: Path) -> None:
-    done = shell(f"plimsoll {command} {redirection}", tmp_path)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert f"error: standard input: it {'has' if why == 'no document' else 'is'} {why}" in done.stderr
+def test_standard_input_without_manifests_is_an_error(command: str, tmp_path: Path) -> None:
+    for done, why in (
+        (run(command, tmp_path), "it has no document"),
+        (shell(f"plimsoll {command} <&-", tmp_path), "it is closed"),
+    ):
+        assert (done.returncode, done.stdout) == (1, "")
+        assert f"error: standard input: {why}" in done.stderr
 
 
 def test_completion_writes_no_log_to_standard_output(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
