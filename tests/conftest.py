@@ -1,12 +1,13 @@
-"""Profiles of the property tests, and the number of processes of a test run."""
+"""Profiles of the property tests, the number of processes of a test run, and their searches for garbage."""
 
+import gc
 import os
 
 import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 from hypothesis.internal.conjecture import providers
 
-from plimsoll.sandbox.parts import available_memory
+from plimsoll.garbage import collect_rarely
 
 _GIB = 1024**3
 _MEMORY_PER_PROCESS_GIB = 4
@@ -29,6 +30,9 @@ settings.register_profile(
 )
 settings.load_profile("fixed")
 
+# As in a controller: what is imported and collected stays.
+collect_rarely()
+
 
 def pytest_configure(config: pytest.Config) -> None:
     if settings.get_current_profile_name() == "fixed":
@@ -40,8 +44,16 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_xdist_auto_num_workers() -> int:
     """Processes for `--numprocesses auto`, as far as the memory allows: one for each core, and one more, because tests
     wait for sandboxes, browsers and other programs."""
+    from plimsoll.sandbox.parts import available_memory  # no other process of a run needs it so early
+
     wanted = (os.cpu_count() or 1) + 1
     return max(1, min(wanted, available_memory() // (_MEMORY_PER_PROCESS_GIB * _GIB)))
+
+
+def pytest_collection_finish() -> None:
+    # Each search for garbage by a test, or at the end, would look at all that is imported and collected.
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
