@@ -5,7 +5,6 @@ from pathlib import Path
 import boto3
 import pytest
 from botocore.loaders import JSONFileLoader
-from moto import mock_aws
 
 from tests.catalog.aws import Requests
 
@@ -22,6 +21,8 @@ def botocore_reads_its_models_once() -> Iterator[None]:
 @pytest.fixture
 def aws(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     """EC2 as simulated by moto, without the user's own AWS configuration."""
+    from moto import mock_aws  # half a second, which other tests need not wait for
+
     for name in ("AWS_PROFILE", "AWS_REGION", "AWS_DEFAULT_REGION"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))

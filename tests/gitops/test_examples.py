@@ -35,7 +35,7 @@ CASES = {
 
 
 def documents(name: str) -> list[dict[str, Any]]:
-    return list(yaml.safe_load_all((EXAMPLES / name).read_text()))
+    return list(yaml.load_all((EXAMPLES / name).read_text(), yaml.CSafeLoader))
 
 
 @pytest.mark.parametrize("case", CASES)

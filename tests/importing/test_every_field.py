@@ -33,7 +33,7 @@ CARRIED = {"apiVersion", "kind", "status", "metadata"}
 
 def definitions() -> Iterator[tuple[str, str, dict[str, Any]]]:
     for path in sorted(DEFINITIONS.glob("kaito.sh_*.yaml")):
-        definition = yaml.safe_load(path.read_text())["spec"]
+        definition = yaml.load(path.read_text(), yaml.CSafeLoader)["spec"]
         for version in definition["versions"]:
             yield definition["names"]["kind"], version["name"], version["schema"]["openAPIV3Schema"]
 

@@ -85,7 +85,7 @@ def test_the_manifests_are_valid_for_kaito(shape: dict[str, Any]) -> None:
     path = DEFINITIONS / f"kaito.sh_{shape['kind'].lower()}s.yaml"
     if not path.exists():
         pytest.skip("KAITO's definitions are not at hand")
-    versions = yaml.safe_load(path.read_text())["spec"]["versions"]
+    versions = yaml.load(path.read_text(), yaml.CSafeLoader)["spec"]["versions"]
     version = next(each for each in versions if shape["apiVersion"].endswith(each["name"]))
     jsonschema.validate(shape, version["schema"]["openAPIV3Schema"])
 

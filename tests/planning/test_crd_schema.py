@@ -27,7 +27,7 @@ def schema() -> dict[str, Any]:
     file = modules / "sigs.k8s.io" / f"karpenter@{found[1]}" / CRD
     if not file.exists():
         pytest.skip("Karpenter's Go module is not in the module cache")
-    versions = yaml.safe_load(file.read_text())["spec"]["versions"]
+    versions = yaml.load(file.read_text(), yaml.CSafeLoader)["spec"]["versions"]
     v1 = next(version for version in versions if version["name"] == "v1")["schema"]["openAPIV3Schema"]
     closed: dict[str, Any] = _closed(v1)
     return closed

@@ -68,5 +68,7 @@ class Recorded:
 
 def recorded() -> list[Recorded]:
     """The resources in the order in which Pulumi may create them."""
-    entries: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("recorded_by_plugin.yaml").read_text())
+    entries: list[dict[str, Any]] = yaml.load(
+        Path(__file__).with_name("recorded_by_plugin.yaml").read_text(), yaml.CSafeLoader
+    )
     return [Recorded(**entry) for entry in entries]

@@ -23,7 +23,9 @@ from tests.builders import a_waiting_pod
 from tests.queues.manifests import amounts, queue
 
 G = 1000
-TABLES: dict[str, list[dict[str, Any]]] = yaml.safe_load((Path(__file__).parent / "kai_tables.yaml").read_text())
+TABLES: dict[str, list[dict[str, Any]]] = yaml.load(
+    (Path(__file__).parent / "kai_tables.yaml").read_text(), yaml.CSafeLoader
+)
 
 
 def cases(table: str) -> list[Any]:

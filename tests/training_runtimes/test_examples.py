@@ -27,7 +27,7 @@ _DEFINITIONS = {
 def documents(folder: str) -> dict[tuple[str, str], dict[str, Any]]:
     """(kind, name) of each object to its manifest."""
     files = sorted((EXAMPLES / folder).glob("*.yaml"))
-    found = [each for file in files for each in yaml.safe_load_all(file.read_text())]
+    found = [each for file in files for each in yaml.load_all(file.read_text(), yaml.CSafeLoader)]
     return {(each["kind"], each["metadata"]["name"]): each for each in found}
 
 
