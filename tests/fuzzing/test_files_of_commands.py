@@ -58,6 +58,7 @@ PRESETS = {
 }
 USAGE = {"research": {"gpu": 0.4, "cpu": 0.1, "memory": 1}}
 BINDER = {"reservation": {"image": "i", "namespace": "n", "resources": {"cpu": "1m"}}, "schedulerName": "s"}
+OBJECTS_TEXT = yaml.safe_dump_all(OBJECTS)
 PRICES = "name,price_per_hour\np5.48xlarge,98.32\nStandard_NC24ads_A100_v4,3.67\n"
 NODES = "sn,cpu_milli,memory_mib,gpu,model\na-0,96000,786432,8,V100M32\na-1,48000,196608,2,T4\n"
 
@@ -91,7 +92,7 @@ def test_manifests(folder: Path, obj: dict[str, Any], command: tuple[str, ...]) 
 @given(damaged(OBJECTS))
 def test_manifests_beside_good_ones(folder: Path, obj: dict[str, Any]) -> None:
     path = folder / "all.yaml"
-    path.write_text(yaml.safe_dump_all([*OBJECTS, obj]), encoding="utf-8", errors="surrogatepass")
+    path.write_text(f"{OBJECTS_TEXT}---\n{yaml.safe_dump(obj)}", encoding="utf-8", errors="surrogatepass")
     run("savings", "-f", str(path))
 
 
@@ -114,7 +115,7 @@ def test_manifests_of_kaito(folder: Path, obj: dict[str, Any]) -> None:
 @given(damaged([USAGE]))
 def test_past_usage(folder: Path, content: dict[str, Any]) -> None:
     good = folder / "queues.yaml"
-    good.write_text(yaml.safe_dump_all(OBJECTS))
+    good.write_text(OBJECTS_TEXT)
     run("queues", "-f", str(good), "--usage", dumped(folder / "usage.yaml", content))
 
 
