@@ -65,9 +65,9 @@ def test_two_processes_have_no_version_in_common(example: Snapshot) -> None:
     assert States(feed).latest().version != States(feed).latest().version
 
 
-def test_a_change_among_ten_thousand_nodes_costs_a_part_of_a_second() -> None:
+def test_a_change_among_thousands_of_nodes_costs_a_part_of_a_second() -> None:
     """Processor time, which does not depend on other processes, of each part that a view may need."""
-    snapshot = a_cluster(10_000, 30_000, 500, Situation(products=3, queue_limit=100))
+    snapshot = a_cluster(4_000, 12_000, 200, Situation(products=3, queue_limit=40))
     feed = Feed(snapshot.model_copy(update={"pods": IndexedPods.of(snapshot.pods)}))
     states = States(feed, lambda: NOW)
     states.prepare()
@@ -79,4 +79,4 @@ def test_a_change_among_ten_thousand_nodes_costs_a_part_of_a_second() -> None:
         began = time.thread_time()
         getattr(state, part)
         seconds[part] = time.thread_time() - began
-    assert max(seconds.values()) < 0.7, seconds
+    assert max(seconds.values()) < 0.25, seconds
