@@ -26,6 +26,9 @@ from tests.interrupts import hearing_interrupts
 
 _PATIENCE_SECONDS = 120
 
+pytestmark = pytest.mark.xdist_group("demo")
+"""In one process, what several tests look at runs once."""
+
 
 @dataclass
 class Running:

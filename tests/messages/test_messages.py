@@ -19,6 +19,9 @@ NO_GPU: Final = 3
 """Exit code of a probe that finds none."""
 GOLDEN: Final = Path(__file__).parent / "messages.yaml"
 
+pytestmark = pytest.mark.xdist_group("messages")
+"""In one process, they are made once."""
+
 
 @pytest.fixture(scope="module")
 def messages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
