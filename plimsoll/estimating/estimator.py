@@ -201,11 +201,16 @@ def _by_nodes(
     min_gpus, lines = found
     fit = _fit(need, gpus, settings)
     # Declared memory is that of the GPUs that the server uses; KAITO's formula counts all GPUs of a node.
-    usable = fit.largest if isinstance(need, MemoryNeed) and fit is not None else gpus.count
+    declared = isinstance(need, MemoryNeed)
+    usable = fit.largest if declared and fit is not None else gpus.count
     nodes = -(-min_gpus // usable)
     lines = (*lines, Line("nodes", nodes, "nodes", f"{_gpus(min_gpus)} / {usable} of a node, rounded up"))
-    fit = fit if isinstance(need, ModelNeed) else None
-    spread = fit.nodes(nodes) if fit is not None else nodes
+    if fit is None:
+        spread: int | None = nodes
+    elif declared:
+        spread = nodes if nodes <= fit.most_nodes else None
+    else:
+        spread = fit.nodes(nodes)
     needs = f"one replica needs {_gpus(min_gpus)} of {_g(gpus.memory_gib)} GiB"
     reason = ""
     if gpus.slices and min_gpus > 1:

@@ -12,6 +12,7 @@ from plimsoll.estimating.settings import BYTES_PER_GIB, Settings
 from plimsoll.model import Serving, Tier
 from plimsoll.model.cluster import NodeGpus
 from plimsoll.presets import ModelShape
+from plimsoll.text import counted
 
 DATA_SHARE = 0.5
 """Below this share of one GPU's memory, the model's files leave room for a KV cache on each GPU."""
@@ -38,17 +39,25 @@ class Fit:
         return self._sizes[-1]
 
     @property
+    def most_nodes(self) -> int:
+        """Nodes over which the model can be split: each needs a layer."""
+        return self._shape.layers
+
+    @property
     def bound(self) -> str:
         """What bounds the splitting, for messages."""
         shape = self._shape
         if self._gpus.count == 1:
             return f"this model of {shape.layers} layers is split over at most as many nodes"
         if self.largest == 1:
-            return f"this model is not split over GPUs ({shape.heads} attention heads, {shape.kv_heads} KV heads)"
+            return (
+                f"this model is not split over GPUs of a node ({shape.heads} attention heads, {shape.kv_heads} KV "
+                f"heads), and over at most {counted(shape.layers, 'node')}"
+            )
         sizes = ", ".join(map(str, self._sizes))
         return (
-            f"with {shape.heads} attention heads, {shape.kv_heads} KV heads and {shape.layers} layers, this model is "
-            f"split over {sizes} GPUs of a node and at most {shape.layers} nodes"
+            f"with {shape.heads} attention heads, {shape.kv_heads} KV heads and {counted(shape.layers, 'layer')}, this "
+            f"model is split over {sizes} GPUs of a node and at most {counted(shape.layers, 'node')}"
         )
 
     def tokens(self, tensor: int, pipeline: int = 1) -> int:
@@ -63,7 +72,7 @@ class Fit:
 
     def nodes(self, least: int) -> int | None:
         """The fewest nodes, at least `least`, over which the model fits; None if no number does."""
-        candidates = range(least, self._shape.layers + 1)
+        candidates = range(least, self.most_nodes + 1)
         fits = bisect_left(candidates, True, key=lambda n: self.tokens(self.largest, n) >= self.counted)
         return candidates[fits] if fits < len(candidates) else None
 

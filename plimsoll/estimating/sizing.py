@@ -8,7 +8,7 @@ from plimsoll.estimating.estimator import Infeasible, MemoryNeed, ModelNeed, unk
 from plimsoll.model import Reason, Refusal, Serving
 from plimsoll.model.api import Inference, Workspace
 from plimsoll.model.cluster import MIB_PER_GIB, NodeGpus
-from plimsoll.presets import InvalidModelConfigError, ModelCatalog, ModelPreset, with_parameters
+from plimsoll.presets import InvalidModelConfigError, ModelCatalog, ModelPreset, ModelShape, with_parameters
 from plimsoll.text import counted, did_you_mean
 
 
@@ -36,11 +36,19 @@ class ReplicaNeed(NamedTuple):
         gib = self.need.gpu_memory_gib if isinstance(self.need, MemoryNeed) else self.need.size_gib
         return math.ceil(gib * MIB_PER_GIB)
 
+    @property
+    def _shape(self) -> ModelShape | None:
+        model = self.need.model if isinstance(self.need, MemoryNeed) else self.need
+        return model.shape if model is not None else None
+
+    @property
+    def most_nodes(self) -> int | None:
+        """Nodes over which a replica can be split, as each needs a layer of the model; None if they are not known."""
+        return self._shape.layers if self._shape is not None else None
+
     def usable_gpus(self, gpus: NodeGpus) -> int:
         """GPUs of one node that a replica can use: a model is split only as its heads allow."""
-        model = self.need.model if isinstance(self.need, MemoryNeed) else self.need
-        shape = model.shape if model is not None else None
-        return gpus.count if shape is None else shape.tensor_sizes(gpus.count)[-1]
+        return gpus.count if self._shape is None else self._shape.tensor_sizes(gpus.count)[-1]
 
     def beyond_heads(self, gpus: NodeGpus) -> str:
         """What of the GPUs of a node cannot be used, for messages; empty where all can."""

@@ -54,6 +54,22 @@ def test_declared_memory_counts_on_gpus_that_the_heads_allow(nap: bool) -> None:
 
 
 @pytest.mark.parametrize("nap", [False, True])
+def test_a_replica_has_no_more_nodes_than_its_model_has_layers(nap: bool) -> None:
+    model = unlisted(num_hidden_layers=1)
+    assert judged(model, nap=nap, gpuMemoryGiB=96).per_replica_node_count == 1
+    refused = judged(model, nap=nap, gpuMemoryGiB=97)
+    assert refused.reason is Reason.INSUFFICIENT_GPU_MEMORY and "layer" in refused.message
+
+
+def test_an_estimate_beyond_the_layers_uses_a_node_for_each() -> None:
+    model = unlisted(num_hidden_layers=1)
+    model["parameters"]["sizeGiB"] = 90
+    verdict = judged(model)
+    assert (verdict.accepted, verdict.per_replica_node_count) == (True, 1), verdict.message
+    assert any("may run out of GPU memory" in warning for warning in verdict.warnings)
+
+
+@pytest.mark.parametrize("nap", [False, True])
 def test_declared_memory_that_cannot_hold_the_model_is_reported(nap: bool) -> None:
     verdict = judged({"name": "qwen2.5-coder-32b"}, nap=nap, gpuMemoryGiB=24)
     assert verdict.accepted and not any("run out" in warning for warning in verdict.warnings)

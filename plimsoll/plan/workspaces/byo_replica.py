@@ -38,7 +38,7 @@ def nodes_of_replica(
     per_replica = need.per_replica or 1
     if spans and need.per_replica is None:
         least = math.ceil(need.least_mib / _usable_mib(need, offer))
-        per_replica = max(least, min(wanted if wanted is not None else least, len(names)))
+        per_replica = max(least, min(wanted or least, need.most_nodes or len(names), len(names)))
     serving = need.serving(offer.gpus, per_replica, estimates)
     too_long = too_long_context(need, serving, f"{counted(per_replica, 'node')} like {names[0]}")
     if too_long is not None:
@@ -67,20 +67,21 @@ def _on_one(need: ReplicaNeed, offer: Offer, name: str) -> Refusal | None:
 
 
 def _over_all(need: ReplicaNeed, offer: Offer, names: tuple[str, ...]) -> Refusal | None:
-    each = _usable_mib(need, offer)
+    each, most = _usable_mib(need, offer), need.per_replica or need.most_nodes
+    if most is not None and most * each < need.least_mib:
+        split = f"over {counted(most, 'node')}; raise inference.perReplicaNodeCount, or use"
+        split = split if need.per_replica else f"over at most {counted(most, 'node')}, one for each layer; use"
+        return Refusal(
+            Reason.INSUFFICIENT_GPU_MEMORY,
+            f"Insufficient total GPU memory: {_has(offer, names[0])}{need.beyond_heads(offer.gpus)}, but "
+            f"{need.subject} requires at least {need.least_mib} MiB {split} nodes with more GPU memory",
+        )
     if len(names) * each < need.least_mib:
         return Refusal(
             Reason.INSUFFICIENT_GPU_MEMORY,
             f"Insufficient total GPU memory: {counted(len(names), 'matching node')} ({shortlist(names)}) has a total "
             f"of {len(names) * _mib(offer)} MiB ({len(names)} x {offer}){need.beyond_heads(offer.gpus)}, but "
             f"{need.subject} requires at least {need.least_mib} MiB; label more nodes, or use larger ones",
-        )
-    if need.per_replica is not None and need.per_replica * each < need.least_mib:
-        return Refusal(
-            Reason.INSUFFICIENT_GPU_MEMORY,
-            f"Insufficient total GPU memory: {_has(offer, names[0])}{need.beyond_heads(offer.gpus)}, but "
-            f"{need.subject} requires at least {need.least_mib} MiB over {counted(need.per_replica, 'node')}; raise "
-            "inference.perReplicaNodeCount, or use nodes with more GPU memory",
         )
     return None
 
