@@ -51,6 +51,13 @@ def a_gpu(root: Path, uuid: str = UUID, address: str = "0000:07:00.0", release: 
     return file
 
 
+def a_device(root: Path, minor: int) -> None:
+    """The device files of a container that has this GPU."""
+    (root / "dev").mkdir(exist_ok=True)
+    for name in (f"nvidia{minor}", "nvidiactl", "nvidia-uvm"):
+        (root / "dev" / name).touch()
+
+
 def a_mig_instance(root: Path, minor: int = 0) -> None:
     """What the container toolkit mounts for a slice."""
     folder = root / f"proc/driver/nvidia/capabilities/gpu{minor}/mig/gi7"

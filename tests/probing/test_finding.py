@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from plimsoll.probe import NoGPUError, PartitionedGPUError, SeveralGPUsError, find_gpu, sources
-from tests.probing.driver_files import OTHER, RELEASES, UNOPENED, UUID, a_gpu, a_mig_instance
+from tests.probing.driver_files import OTHER, R570, RELEASES, UNOPENED, UUID, a_device, a_gpu, a_mig_instance
 
 
 def find(root: Path, timeout: float = 0.0) -> str:
@@ -83,6 +83,28 @@ def test_several_are_named(tmp_path: Path) -> None:
     a_gpu(tmp_path)
     a_gpu(tmp_path, OTHER, "0000:08:00.0")
     with pytest.raises(SeveralGPUsError, match=rf"2 GPUs.*{UUID}.*{OTHER}"):
+        find(tmp_path)
+
+
+def test_gpus_of_the_node_without_a_device_file_are_not_the_containers(tmp_path: Path) -> None:
+    """As under CDI, where /proc shows all GPUs of the node."""
+    a_gpu(tmp_path)  # of minor 3
+    a_gpu(tmp_path, OTHER, "0000:08:00.0", R570.replace("Minor: \t 3", "Minor: \t 4"))
+    a_gpu(tmp_path, UNOPENED, "0000:09:00.0", R570.replace("Minor: \t 3", "Minor: \t 30"))
+    a_mig_instance(tmp_path, minor=5)
+    a_device(tmp_path, 3)
+    assert find(tmp_path) == UUID
+    a_mig_instance(tmp_path, minor=3)
+    with pytest.raises(PartitionedGPUError):
+        find(tmp_path)
+
+
+def test_gpus_with_device_files_are_several(tmp_path: Path) -> None:
+    a_gpu(tmp_path)
+    a_gpu(tmp_path, OTHER, "0000:08:00.0", R570.replace("Minor: \t 3", "Minor: \t 4"))
+    for minor in (3, 4):
+        a_device(tmp_path, minor)
+    with pytest.raises(SeveralGPUsError):
         find(tmp_path)
 
 
