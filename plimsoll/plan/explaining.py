@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import NamedTuple, TypeVar
 
-from plimsoll.cluster.catalog import OfferedType, OfferedTypes, claim_gpus
+from plimsoll.cluster.catalog import OfferedType
 from plimsoll.cluster.nodes import (
     InvalidGpuLabel,
     NodeIndex,
@@ -21,6 +21,7 @@ from plimsoll.model import Change, Deletion, Owner, Plan, Snapshot, Verdict, Wit
 from plimsoll.model.api import Environment, EnvironmentSpec, Workspace, WorkspaceRef
 from plimsoll.model.cluster import Node, NodeGpus, Workload
 from plimsoll.model.karpenter import NodeClaim
+from plimsoll.plan.limits import environment_budget
 from plimsoll.plan.owned import Attempts, ClaimProgress, Wait, warnings_of
 from plimsoll.plan.view import ClusterView
 from plimsoll.plan.workspaces import NodeUsers, WorkspaceNodes
@@ -130,7 +131,7 @@ def _detailed(
         if workspace_nodes.auto_provisioning and explanation.verdict.accepted
         else None,
         workloads=tuple(workspace_nodes.ownership.workloads_of(workspace)),
-        bounds=tuple(_bounds(snapshot, workspace, workspace_nodes.ownership.claims, types)),
+        bounds=tuple(_bounds(view, workspace)),
     )
 
 
@@ -200,15 +201,11 @@ def _estimate(
     return ReplicaEstimate(on, estimates.of(need.need, gpus, need.context_length), settings)
 
 
-def _bounds(
-    snapshot: Snapshot, workspace: Workspace, claims: Sequence[NodeClaim], types: OfferedTypes
-) -> Iterable[str]:
-    environment = snapshot.environment.spec
-    if environment.limits.nodes is not None:
-        yield f"limits.nodes of the Environment is {environment.limits.nodes}, {len(claims)} in use"
-    if environment.limits.gpus is not None:
-        used = sum(claim_gpus(claim, environment.gpu_resource, types) for claim in claims)
-        yield f"limits.gpus of the Environment is {environment.limits.gpus}, {used} in use"
+def _bounds(view: ClusterView, workspace: Workspace) -> Iterable[str]:
+    environment, budget = view.observed.environment.spec, environment_budget(view)
+    for name, limit in (("nodes", environment.limits.nodes), ("gpus", environment.limits.gpus)):
+        if limit is not None:
+            yield f"limits.{name} of the Environment is {limit}, {budget.used(name)} in use"
     if workspace.spec.resource.node_count_limit is not None:
         yield f"resource.nodeCountLimit is {workspace.spec.resource.node_count_limit}"
     try:

@@ -8,7 +8,7 @@ from plimsoll.labels import GPU_RESOURCE, INSTANCE_TYPE
 from plimsoll.model.api import Environment
 from plimsoll.model.cluster import Pod
 from plimsoll.model.karpenter import NodeClaim
-from plimsoll.plan import plan, validate
+from plimsoll.plan import explain, plan, validate
 from plimsoll.plan.limits import DemandUsage
 from plimsoll.plan.view import ClusterView
 from tests.builders import a_claim, a_node_pool, a_snapshot, a_workspace, an_environment
@@ -76,6 +76,8 @@ def test_workspaces_cannot_use_the_room_that_demand_has_requested() -> None:
     (verdict,) = validate(snapshot)
     assert verdict.reason == "LimitExceeded"
     assert "limits.gpus of the Environment is 8, 8 are in use" in verdict.message
+    explanation = explain(snapshot, plan(snapshot, (verdict,), at(0)), verdict.workspace, at(0))
+    assert "limits.gpus of the Environment is 8, 8 in use" in explanation.bounds
     without = snapshot.model_copy(update={"environment": bounded(nap=True, provisioner="none", gpus=8)})
     (verdict,) = validate(without)
     assert verdict.reason == "Accepted"

@@ -88,8 +88,7 @@ class Budget:
     def short(self, nodes: int, gpus_each: int, pool: NodePool | None) -> str:
         """Which limit `nodes` more nodes would exceed; empty if none. `pool` is the NodePool that allows their type."""
         for name, amount in (("gpus", nodes * gpus_each), ("nodes", nodes)):
-            limit = self._limits[name]
-            used = self._used[name] + self._requested[name]
+            limit, used = self._limits[name], self.used(name)
             if amount and limit is not None and used + amount > limit:
                 return (
                     f"limits.{name} of the Environment is {limit}, {used} are in use, and {amount} more are requested"
@@ -105,6 +104,10 @@ class Budget:
                     f"limits.{key} of NodePool {pool.name} is {bound}, {of_pool[name]} in use, {amount} more requested"
                 )
         return ""
+
+    def used(self, name: str) -> int:
+        """What is in use under the Environment's limit of that name, `gpus` or `nodes`, requested nodes included."""
+        return self._used[name] + self._requested[name]
 
     def room(self) -> Room:
         """What is left for demand, including what it has already requested."""
