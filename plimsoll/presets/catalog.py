@@ -63,21 +63,29 @@ class CatalogModel(BaseModel):
 class ModelCatalog:
     """Presets by name, alias and repository, case-insensitive; immutable."""
 
-    def __init__(self, presets: Iterable[ModelPreset], refused: Mapping[str, str] | None = None) -> None:
-        """Later presets take the names of earlier ones, so that an Environment can correct the built-in catalog.
+    def __init__(
+        self,
+        presets: Iterable[ModelPreset],
+        refused: Mapping[str, str] | None = None,
+        others: "ModelCatalog | None" = None,
+    ) -> None:
+        """Names and aliases come before repositories, as two presets may serve one repository, and repositories before
+        their last parts. Of presets with the same name, the last counts.
 
-        `refused` says, by name, why a model cannot be had, whatever else has that name.
+        `refused` says, by name, why a model cannot be had, whatever else has that name. `others` are presets whose
+        names and repositories these take, so that an Environment can correct the built-in catalog.
         """
         self._refused = {name.casefold(): why for name, why in (refused or {}).items()}
-        self._by_name: dict[str, ModelPreset] = {}
         presets = tuple(presets)
-        for each in presets:
-            self._by_name.setdefault(each.repository.rpartition("/")[2].casefold(), each)
-        for each in presets:
-            self._by_name[each.repository.casefold()] = each
-        for each in presets:
-            for name in (each.name, *each.aliases):
-                self._by_name[name.casefold()] = each
+        parts = {each.repository.rpartition("/")[2].casefold(): each for each in reversed(presets)}
+        repositories = {each.repository.casefold(): each for each in presets}
+        names = {name.casefold(): each for each in presets for name in (each.name, *each.aliases)}
+        self._by_name: dict[str, ModelPreset] = {
+            **parts,
+            **(others._by_name if others is not None else {}),
+            **repositories,
+            **names,
+        }
 
     @classmethod
     def builtin(cls) -> "ModelCatalog":
@@ -105,7 +113,7 @@ class ModelCatalog:
     def with_presets(self, presets: Iterable[ModelPreset], refused: Mapping[str, str] | None = None) -> "ModelCatalog":
         """A catalog with further presets, which take precedence, and with reasons why others cannot be had."""
         added = tuple(presets)
-        return ModelCatalog((*self.presets, *added), refused) if added or refused else self
+        return ModelCatalog(added, refused, self) if added or refused else self
 
 
 def read_catalog(text: str) -> tuple[CatalogModel, ...]:

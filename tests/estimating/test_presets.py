@@ -156,6 +156,21 @@ def test_declared_presets_take_precedence() -> None:
     assert models.find("phi-4-mini-instruct") is not None
 
 
+@pytest.mark.parametrize("repository", ["microsoft/phi-4", "Qwen/Qwen2.5-Coder-32B-Instruct"])
+def test_declared_presets_take_precedence_by_repository(repository: str) -> None:
+    """Also where a built-in preset has the repository as its name, beside another one of the same repository."""
+    models = CATALOG.with_presets(read_presets(OWN.replace("o/own", repository)))
+    found = models.find(repository)
+    assert found is not None and found.name == "own"
+    assert models.find("phi-4") is preset("phi-4")
+
+
+def test_a_name_comes_before_the_repository_of_another_preset() -> None:
+    both = OWN.replace("]", f", {{name: o/own, repository: o/own, sizeGiB: 4, config: {CONFIG}}}]")
+    for models in (CATALOG.with_presets(read_presets(both)), CATALOG.with_presets(reversed(read_presets(both)))):
+        assert [found.size_gib for name in ("own", "o/own") if (found := models.find(name))] == [3, 4]
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
