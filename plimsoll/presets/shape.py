@@ -1,5 +1,6 @@
 """The shape of a model: its layers and heads, as far as the memory of its KV cache and its splitting depend on them."""
 
+import math
 from dataclasses import dataclass
 from typing import Final
 
@@ -38,12 +39,11 @@ class ModelShape:
         A size must divide the attention heads and `divisors`, and divide the KV heads or be a multiple of them (vLLM:
         ModelConfig's verify_with_parallel_config, and the layers of the models).
         """
-        return tuple(size for size in range(1, gpus + 1) if self._splits_over(size))
-
-    def _splits_over(self, size: int) -> bool:
-        if self.heads % size or any(each % size for each in self.divisors):
-            return False
-        return self.latent_dim is not None or not self.kv_heads % size or not size % self.kv_heads
+        largest = math.gcd(self.heads, *self.divisors)
+        sizes = (size for size in range(1, min(gpus, largest) + 1) if not largest % size)
+        if self.latent_dim is not None:
+            return tuple(sizes)
+        return tuple(size for size in sizes if not self.kv_heads % size or not size % self.kv_heads)
 
     def cache_parts(self, tensor: int) -> int:
         """In how many parts tensor parallelism cuts the KV cache: latents, and KV heads beyond their number, are copied

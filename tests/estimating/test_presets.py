@@ -72,6 +72,7 @@ def test_models_are_found_by_repository_last_part_and_short_name() -> None:
     ("name", "gpus", "sizes"),
     [
         ("phi-4", 20, (1, 2)),
+        pytest.param("phi-4", 10**12, (1, 2), id="more GPUs than can be counted one by one"),
         ("qwen2.5-coder-7b-instruct", 8, (1, 2, 4)),
         ("falcon-7b", 8, (1,)),
         ("llama-3.3-70b", 8, (1, 2, 4, 8)),
