@@ -47,7 +47,8 @@ class Conversion(NamedTuple):
 
 
 def convert(manifest: Mapping[str, Any]) -> Conversion:
-    """Converts a Workspace or an InferenceSet of kaito.sh; refuses other kinds. Raises no errors."""
+    """Converts a Workspace or an InferenceSet of kaito.sh; refuses other kinds. Raises no errors for
+    values as in JSON, whose keys are strings."""
     losses = Losses()
     made: dict[str, Any] | None = None
     version, kind = manifest.get("apiVersion"), manifest.get("kind")
