@@ -212,6 +212,7 @@ class GpuAccount:
     free_pods: int = UNBOUNDED
     """Number of pods that still fit; below 0 if there are too many."""
     discrepancies: tuple[Discrepancy, ...] = ()
+    """By reason and message."""
 
     @property
     def missing_reservations(self) -> int:

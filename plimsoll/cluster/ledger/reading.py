@@ -110,7 +110,7 @@ class _Reading:
             cpu_milli=max(0, self._host("cpu", parse_cpu_milli) - self._cpu),
             host_memory_mib=max(0, self._host("memory", parse_memory_mib) - self._host_memory),
             free_pods=self._free_pods(),
-            discrepancies=tuple(self._discrepancies),
+            discrepancies=tuple(sorted(self._discrepancies, key=lambda each: (each.reason, each.message))),
         )
 
     def _read(self, use: PodUse) -> None:
