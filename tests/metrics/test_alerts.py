@@ -166,8 +166,7 @@ def test_a_failed_demand_fires_demand_failed(prometheus: Prometheus) -> None:
 
 def test_an_idle_controller_fires_nothing(prometheus: Prometheus) -> None:
     loop, standby = Loop(), Loop()
-    for _ in range(60 * MINUTE):
-        prometheus.scrape(loop, standby)
+    for _ in prometheus.scrapes(loop, standby, times=60 * MINUTE):
         prometheus.is_silent()
     prometheus.check()
 
@@ -215,8 +214,7 @@ def test_failed_claims_fire_above_the_failure_rate(prometheus: Prometheus, ready
         loop.claims(ready=ready - ready // 2, failed=failed)
     prometheus.scrape(*loops.values(), times=5 * MINUTE)
     prometheus.is_silent()
-    for _ in range(20 * MINUTE):
-        prometheus.scrape(*loops.values())
+    for _ in prometheus.scrapes(*loops.values(), times=20 * MINUTE):
         if part:
             prometheus.tells_each("PlimsollNodeClaimsFail", part, *({"cluster": cluster} for cluster in loops))
         else:
@@ -253,8 +251,7 @@ def test_slow_scaling_fires_if_more_than_one_in_twenty_is_slow(
     loop.scalings(*[600.0] * (20 - slow), *[601.0] * slow)
     prometheus.scrape(loop, times=10 * MINUTE)
     prometheus.is_silent()
-    for _ in range(15 * MINUTE):
-        prometheus.scrape(loop)
+    for _ in prometheus.scrapes(loop, times=15 * MINUTE):
         if taken:
             prometheus.tells("PlimsollScalingSlow", taken)
         else:
@@ -271,8 +268,7 @@ def test_failed_deletions_fire_above_the_threshold(prometheus: Prometheus, befor
     loop.deletions(failed=before)
     prometheus.scrape(loop, standby, times=20 * MINUTE)
     loop.deletions(failed=allowed)
-    for _ in range(5 * MINUTE):
-        prometheus.scrape(loop, standby)
+    for _ in prometheus.scrapes(loop, standby, times=5 * MINUTE):
         prometheus.is_silent()
     loop.deletions(failed=1)
     prometheus.scrape(loop, standby)
