@@ -242,11 +242,12 @@ def _replaced(value: Any, path: Path, wrap: Callable[[Any], Any]) -> Any:
 
 @pytest.fixture(scope="module", autouse=True)
 def _one_small_definition() -> Iterator[None]:
-    """No argument has a part in the definitions, of which a foundation declares over a megabyte; golden files cover
-    them."""
+    """No argument has a part in the definitions, of which a foundation declares over a megabyte, nor in the policies of
+    the rules, which are half of its objects; golden files cover them."""
     small = {"metadata": {"name": "environments.plimsoll.dev"}, "spec": {"group": "plimsoll.dev", "versions": []}}
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("plimsoll.components.foundation.definitions", lambda: [small])
+        patched.setattr("plimsoll.components.foundation.rule_policies", dict)
         yield
 
 
