@@ -43,6 +43,37 @@ def test_a_node_without_a_free_gpu_is_paused_instead_of_retried_at_once() -> Non
     assert cluster.bound == ["a"]
 
 
+@pytest.mark.parametrize("failure", ["refused", "failed"])
+def test_a_node_is_paused_although_another_of_its_reservations_holds_a_gpu(failure: str) -> None:
+    cluster = bound(2)
+    cluster.lost = {("n1", "GPU-n1-1")}
+    cluster.add(a_share("b", "0.9"))
+    tries = 0
+    for _ in range(30):
+        cluster.now += 1
+        for step in cluster.plan().steps:
+            tries += isinstance(step, Reserve)
+            if isinstance(step, Reserve) and failure == "refused":
+                cluster.planner.refused(step.node, cluster.now)
+            else:
+                cluster.carry_out(step)
+        cluster.play_kubelet()
+    assert tries == 1
+    assert cluster.pod("b").unschedulable
+
+
+def test_a_reservation_that_gets_its_gpu_ends_the_pause_of_its_node_once() -> None:
+    cluster = Cluster([a_gpu_node(gpus=2)])
+    cluster.add(a_share("a", "0.9"), a_share("b", "0.9"))
+    cluster.settle(kubelet=False)
+    failed, other = cluster.reservations()
+    cluster.add(failed.model_copy(update={"phase": "Failed"}))
+    cluster.round()
+    cluster.annotate(other, "GPU-n1-0")
+    cluster.settle()
+    assert sorted(cluster.bound) == ["a", "b"]
+
+
 def test_a_deleted_reservation_is_detected_at_once() -> None:
     cluster = Cluster([a_gpu_node()])
     cluster.add(a_share("a"))

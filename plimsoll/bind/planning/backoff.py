@@ -25,6 +25,12 @@ class FirstSeen:
         self._next = since + seconds if self._next is None else min(self._next, since + seconds)
         return False
 
+    def begins(self, what: Hashable) -> bool:
+        """Whether the condition `what`, which holds now, did not hold in the round before."""
+        begins = what not in self._since
+        self._round[what] = 0.0
+        return begins
+
     def next_end(self) -> float | None:
         """When the first condition of this round will have lasted long enough; None if there is none."""
         return self._next
@@ -64,8 +70,10 @@ class NodeBackoff:
         self._backoff[node] = _Backoff(now + pause, backoff.counted | uids, backoff.failures + 1)
 
     def succeeded(self, node: str) -> None:
-        """Records that a reservation on the node succeeded."""
-        self._backoff.pop(node, None)
+        """Records that a reservation on the node succeeded. Those that failed before still count once."""
+        backoff = self._backoff.get(node)
+        if backoff is not None:
+            self._backoff[node] = _Backoff(float("-inf"), backoff.counted, 0)
 
     def paused(self, now: float) -> frozenset[str]:
         """The nodes on which no reservation is created now."""

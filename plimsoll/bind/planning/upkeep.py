@@ -60,7 +60,9 @@ class ReservationUpkeep:
             if is_own(reservation) and not group.bound:
                 yield DeleteReservation(reservation, "its GPU did not become known in time", group_is_empty=False)
         elif reserved_gpu(reservation):
-            self._backoff.succeeded(node)
+            # Once: a reservation that has its GPU says nothing about those that the node refuses now.
+            if self._seen.begins(("known", reservation.uid)):
+                self._backoff.succeeded(node)
         elif self._seen.lasted(reservation.uid, self._settings.reservation.deadline_seconds, self._now):
             self._backoff.failed(node, reservation.uid, self._now)
             if is_own(reservation):
