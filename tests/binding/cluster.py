@@ -99,6 +99,8 @@ class Cluster:
     now: float = 0.0
     lost: set[tuple[str, str]] = field(default_factory=set)
     """(node, GPU) that the device plugin no longer assigns."""
+    disruption_budget: bool = False
+    """Whether a PodDisruptionBudget keeps every pod from being evicted."""
     _versions: Any = field(default_factory=lambda: itertools.count(1))
 
     def __post_init__(self) -> None:
@@ -201,7 +203,7 @@ class Cluster:
             case DeleteReservation(reservation):
                 if self._same(reservation):
                     self.delete(reservation)
-            case Evict(pod):
+            case Evict(pod) if not self.disruption_budget:
                 self.evicted.append(pod.name)
                 self.delete(pod)
 

@@ -239,6 +239,32 @@ def test_pods_whose_gpu_was_assigned_to_others_are_evicted() -> None:
     assert sorted(cluster.evicted) == ["a", "b"]
 
 
+def test_pods_that_a_disruption_budget_keeps_do_not_take_the_other_gpus_of_the_node() -> None:
+    cluster = bound(3)
+    cluster.disruption_budget = True
+    cluster.lost = {("n1", cluster.gpus_of("a"))}
+    cluster.delete(cluster.reservations()[0])
+    cluster.add(a_plain_pod("whole", gpus=1))
+    tries = 0
+    for _ in range(40):
+        steps = cluster.round()
+        tries += sum(isinstance(step, Reserve) for step in steps)
+        cluster.play_kubelet()
+        cluster.now += 1.0
+    assert [type(step) for step in steps] == [Evict]
+    assert tries == 2
+    assert not cluster.reservations()
+    # Later the GPU may be free again.
+    cluster.lost = set()
+    cluster.now += cluster.settings.hold_limit_seconds
+    for _ in range(3):
+        cluster.round()
+        cluster.play_kubelet()
+    assert [each.annotations[RESERVED_GPU] for each in cluster.reservations()] == [cluster.gpus_of("a")]
+    assert cluster.plan().steps == ()
+    assert not cluster.evicted
+
+
 def test_a_terminating_reservation_is_awaited_before_the_next_is_created() -> None:
     cluster = bound()
     (reservation,) = cluster.reservations()

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from plimsoll.bind.planning.backoff import FirstSeen, NodeBackoff
-from plimsoll.bind.planning.groups import ReservedGroups
+from plimsoll.bind.planning.groups import GroupKey, ReservedGroups
 from plimsoll.bind.planning.shares import ShareBinding
 from plimsoll.bind.planning.steps import BindStep
 from plimsoll.bind.planning.upkeep import ReservationUpkeep
@@ -32,6 +32,8 @@ class BindPlanner:
         self._seen = FirstSeen()
         self._left: dict[str, float] = {}
         """UIDs of pods that could not be bound, and until when they are left alone."""
+        self._lost: dict[GroupKey, float] = {}
+        """Groups whose GPU was assigned to another pod, and until when they are not repaired."""
 
     def refused(self, node: str, now: float) -> None:
         """Records that the cluster refused a reservation on the node."""
@@ -48,9 +50,12 @@ class BindPlanner:
         self._ledger.update(nodes, all_pods)
         self._seen.begin()
         self._left = {uid: until for uid, until in self._left.items() if until > now}
+        self._lost = {key: until for key, until in self._lost.items() if until > now}
         self._reserved.update(all_pods)
         groups = self._reserved.groups
-        upkeep = ReservationUpkeep(self._settings, self._ledger, self._backoff, self._seen, now)
+        upkeep = ReservationUpkeep(
+            self._settings, self._ledger, backoff=self._backoff, seen=self._seen, lost=self._lost, now=now
+        )
         steps = list(upkeep.steps(groups))
         binding = ShareBinding(
             self._settings,
@@ -62,5 +67,5 @@ class BindPlanner:
         )
         steps += binding.steps(all_pods)
         ends = [end for end in (self._seen.next_end(), self._backoff.next_end(now)) if end is not None]
-        ends += self._left.values()
+        ends += [*self._left.values(), *self._lost.values()]
         return BindPlan(tuple(steps), min(ends, default=None))

@@ -3,11 +3,13 @@ run.
 
 A reservation that was deleted while pods run is created again. The device plugin chooses its GPU. As long as this is
 not the GPU of the pods, the reservation is kept, so that the next one gets another GPU; when one holds the right GPU,
-the others are deleted. If the node has no free GPU left, another pod has the right one, and the pods are evicted. On
-each node, groups are repaired one after the other, because two of them could otherwise get each other's GPU.
+the others are deleted. If the node has no free GPU left, another pod has the right one: the reservations are deleted,
+and the pods are evicted. As long as PodDisruptionBudgets keep them, the right GPU is rarely tried for again, because
+that takes every free GPU of the node for a moment. On each node, groups are repaired one after the other, because two
+of them could otherwise get each other's GPU.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, MutableMapping
 
 from plimsoll.bind.planning.backoff import FirstSeen, NodeBackoff
 from plimsoll.bind.planning.groups import GroupKey, ReservedGroup, is_own, is_unknown, reserved_gpu
@@ -19,15 +21,24 @@ from plimsoll.model.cluster import Pod
 
 
 class ReservationUpkeep:
-    """The steps for the reservations of one moment."""
+    """The steps for the reservations of one moment. `lost` are groups whose GPU was assigned to another pod, and until
+    when they are not repaired."""
 
     def __init__(
-        self, settings: BinderSettings, ledger: GpuLedger, backoff: NodeBackoff, seen: FirstSeen, now: float
+        self,
+        settings: BinderSettings,
+        ledger: GpuLedger,
+        *,
+        backoff: NodeBackoff,
+        seen: FirstSeen,
+        lost: MutableMapping[GroupKey, float],
+        now: float,
     ) -> None:
         self._settings = settings
         self._ledger = ledger
         self._backoff = backoff
         self._seen = seen
+        self._lost = lost
         self._now = now
         self._repairing: set[str] = set()
         """Nodes on which a group is being repaired."""
@@ -89,6 +100,10 @@ class ReservationUpkeep:
                     yield DeleteReservation(
                         other, f"it does not hold {gpu}, on which the pods run", group_is_empty=False
                     )
+            self._lost.pop((node, name), None)
+            return
+        if (node, name) in self._lost:
+            yield from self._given_up(node, gpu, pods, live)
             return
         if node in self._repairing:
             return
@@ -104,11 +119,16 @@ class ReservationUpkeep:
             return
         if node in self._freeing:
             return
+        self._lost[(node, name)] = self._now + self._settings.hold_limit_seconds
+        yield from self._given_up(node, gpu, pods, live)
+
+    def _given_up(self, node: str, gpu: str, pods: list[Pod], live: list[Pod]) -> Iterator[BindStep]:
         for pod in pods:
             yield Evict(pod, f"its GPU {gpu} on {node} is no longer reserved, and is assigned to another pod")
         for other in live:
             if is_own(other):
-                yield DeleteReservation(other, "its pods are evicted", group_is_empty=False)
+                self._freeing.add(node)
+                yield DeleteReservation(other, "another pod has the GPU of its group", group_is_empty=False)
 
     def _free_attempt(self, node: str, name: str, group: ReservedGroup) -> int:
         taken = {each.name for each in group.reservations}
