@@ -4,7 +4,8 @@ import pytest
 
 from plimsoll.bind.planning import DeleteReservation, Evict, MarkUnknown, Reserve, Unclaim
 from plimsoll.cluster.pods import gpu_groups
-from plimsoll.labels import MANAGED_BY, RESERVED_GPU, UNKNOWN_GPU
+from plimsoll.labels import MANAGED_BY, RESERVED_GPU, UNKNOWN_GPU, VISIBLE_DEVICES
+from plimsoll.model.meta import Condition
 from tests.binding.cluster import Cluster, a_gpu_node, a_plain_pod, a_share
 
 
@@ -237,6 +238,21 @@ def test_pods_whose_gpu_was_assigned_to_others_are_evicted() -> None:
     cluster.delete(cluster.reservations()[0])
     cluster.settle()
     assert sorted(cluster.evicted) == ["a", "b"]
+
+
+@pytest.mark.parametrize(("bound_at", "changed"), [("10:00:30", True), ("09:59:00", False)])
+def test_a_pod_whose_annotation_somebody_changed_takes_no_further_gpu(bound_at: str, changed: bool) -> None:
+    """It was bound while the reservation held its GPU; one that is older has lost its GPU."""
+    cluster = bound(4)
+    (reservation,) = cluster.reservations()
+    cluster.add(reservation.model_copy(update={"creation_timestamp": "2026-11-20T10:00:00Z"}))
+    pod, since = cluster.pod("a"), f"2026-11-20T{bound_at}Z"
+    scheduled = Condition.model_validate({"type": "PodScheduled", "status": "True", "lastTransitionTime": since})
+    annotations = {**pod.annotations, VISIBLE_DEVICES: "GPU-of-nobody"}
+    cluster.add(pod.model_copy(update={"annotations": annotations, "conditions": (scheduled,)}))
+    steps = cluster.settle()
+    assert (not steps) == changed
+    assert bool(cluster.evicted) != changed
 
 
 def test_pods_that_a_disruption_budget_keeps_do_not_take_the_other_gpus_of_the_node() -> None:

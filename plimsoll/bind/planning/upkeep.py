@@ -18,6 +18,7 @@ from plimsoll.bind.planning.steps import BindStep, DeleteReservation, Evict, Mar
 from plimsoll.cluster.ledger import GpuAccount, GpuLedger
 from plimsoll.model.api import BinderSettings
 from plimsoll.model.cluster import Pod
+from plimsoll.model.meta import condition_of
 
 
 class ReservationUpkeep:
@@ -102,6 +103,8 @@ class ReservationUpkeep:
                     )
             self._lost.pop((node, name), None)
             return
+        if any(_was_given(each, pod) for each in live for pod in pods):
+            return  # somebody changed the annotation of the pod: it runs on the GPU of this reservation
         if (node, name) in self._lost:
             yield from self._given_up(node, gpu, pods, live)
             return
@@ -136,6 +139,14 @@ class ReservationUpkeep:
         while reservation_name(self._settings.reservation, node, name, attempt) in taken:
             attempt += 1
         return attempt
+
+
+def _was_given(reservation: Pod, pod: Pod) -> bool:
+    """Whether the pod was bound while the reservation held its GPU. Within the same second the order is not known."""
+    bound, created = condition_of(pod.conditions, "PodScheduled"), reservation.creation_timestamp
+    if bound is None or bound.status != "True" or not (created and reserved_gpu(reservation)):
+        return False
+    return created < bound.last_transition_time
 
 
 def _unreserved(account: GpuAccount) -> int:
