@@ -142,6 +142,18 @@ def test_an_empty_reservation_is_deleted_after_the_grace_period() -> None:
     assert not cluster.reservations()
 
 
+def test_the_reservation_of_a_gpu_stays_while_a_pod_without_its_group_label_uses_it() -> None:
+    cluster = bound()
+    cluster.add(cluster.pod("a").model_copy(update={"labels": {}}))
+    cluster.settle()
+    cluster.now = 60.0
+    cluster.settle()
+    assert len(cluster.reservations()) == 1
+    cluster.delete(cluster.pod("a"))
+    cluster.settle()
+    assert not cluster.reservations()
+
+
 def test_a_reservation_that_is_joined_in_the_grace_period_stays() -> None:
     cluster = bound()
     gpu = cluster.gpus_of("a")

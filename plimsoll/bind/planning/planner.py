@@ -56,7 +56,7 @@ class BindPlanner:
         upkeep = ReservationUpkeep(
             self._settings, self._ledger, backoff=self._backoff, seen=self._seen, lost=self._lost, now=now
         )
-        steps = list(upkeep.steps(groups))
+        steps = list(upkeep.steps(groups, all_pods))
         binding = ShareBinding(
             self._settings,
             self._ledger,

@@ -9,13 +9,15 @@ that takes every free GPU of the node for a moment. On each node, groups are rep
 of them could otherwise get each other's GPU.
 """
 
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from functools import cached_property
 
 from plimsoll.bind.planning.backoff import FirstSeen, NodeBackoff
 from plimsoll.bind.planning.groups import GroupKey, ReservedGroup, is_own, is_unknown, reserved_gpu
 from plimsoll.bind.planning.reservation import reservation_name
 from plimsoll.bind.planning.steps import BindStep, DeleteReservation, Evict, MarkUnknown, Reserve
 from plimsoll.cluster.ledger import GpuAccount, GpuLedger
+from plimsoll.labels import VISIBLE_DEVICES
 from plimsoll.model.api import BinderSettings
 from plimsoll.model.cluster import Pod
 from plimsoll.model.meta import condition_of
@@ -48,7 +50,9 @@ class ReservationUpkeep:
         self.late: set[str] = set()
         """UIDs of reservations of others whose GPU did not become known in time."""
 
-    def steps(self, groups: Mapping[GroupKey, ReservedGroup]) -> Iterator[BindStep]:
+    def steps(self, groups: Mapping[GroupKey, ReservedGroup], pods: Iterable[Pod]) -> Iterator[BindStep]:
+        """`pods` are all pods of the cluster."""
+        in_use = _GpusInUse(pods, self._settings.scheduler_name)
         for (node, name), group in sorted(groups.items()):
             for reservation in group.reservations:
                 if reservation.deleting:
@@ -56,7 +60,7 @@ class ReservationUpkeep:
                 else:
                     yield from self._of_reservation(node, group, reservation)
             if group.empty:
-                yield from self._of_empty(node, name, group)
+                yield from self._of_empty(node, name, group, in_use)
         # The group that holds wrong GPUs is repaired first, which frees them.
         bound = [(not group.reservations or group.consistent, key) for key, group in groups.items() if group.bound]
         for _, (node, name) in sorted(bound):
@@ -82,11 +86,12 @@ class ReservationUpkeep:
             else:
                 self.late.add(reservation.uid)
 
-    def _of_empty(self, node: str, name: str, group: ReservedGroup) -> Iterator[BindStep]:
+    def _of_empty(self, node: str, name: str, group: ReservedGroup, in_use: "_GpusInUse") -> Iterator[BindStep]:
         own = [each for each in group.live if is_own(each)]
         if own and self._seen.lasted((node, name), self._settings.reservation.grace_seconds, self._now):
             for reservation in own:
-                yield DeleteReservation(reservation, "no pod of its group is left")
+                if not in_use.has(node, reserved_gpu(reservation)):
+                    yield DeleteReservation(reservation, "no pod of its group is left")
 
     def _of_bound(self, node: str, name: str, group: ReservedGroup) -> Iterator[BindStep]:
         pods = [pod for pod in group.bound if not pod.deleting]
@@ -139,6 +144,28 @@ class ReservationUpkeep:
         while reservation_name(self._settings.reservation, node, name, attempt) in taken:
             attempt += 1
         return attempt
+
+
+class _GpusInUse:
+    """The GPUs that running pods were given by the binder, by their annotation; found when one is asked for. Anyone who
+    may change a pod can take it out of its group, and it still uses the GPU."""
+
+    def __init__(self, pods: Iterable[Pod], scheduler_name: str) -> None:
+        self._pods = pods
+        self._scheduler_name = scheduler_name
+
+    def has(self, node: str, gpu: str) -> bool:
+        return bool(gpu) and (node, gpu) in self._found
+
+    @cached_property
+    def _found(self) -> frozenset[tuple[str, str]]:
+        ours = (pod for pod in self._pods if pod.scheduler_name == self._scheduler_name and pod.node_name)
+        return frozenset(
+            (pod.node_name, gpu)
+            for pod in ours
+            if not pod.finished
+            for gpu in pod.annotations.get(VISIBLE_DEVICES, "").split(",")
+        )
 
 
 def _was_given(reservation: Pod, pod: Pod) -> bool:
