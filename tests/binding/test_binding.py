@@ -220,6 +220,15 @@ def test_a_copy_of_a_bound_pod_gets_its_own_place() -> None:
     assert cluster.pod("copy").annotations[SELECTED_NODE].endswith("/uid-copy")
 
 
+def test_a_copy_of_a_bound_pod_that_has_no_place_keeps_none_from_others() -> None:
+    cluster = Cluster([a_gpu_node(gpus=1)])
+    cluster.add(a_share("a", "0.2"))
+    cluster.settle()
+    cluster.add(a_share("copy", "0.7", selector={"no": "such"}, labels=cluster.pod("a").labels), a_share("b"))
+    cluster.settle()
+    assert cluster.bound == ["a", "b"]
+
+
 def test_a_forged_claim_that_does_not_fit_is_removed() -> None:
     cluster = Cluster([a_gpu_node(gpus=2)])
     cluster.add(a_share("a", "0.8"))

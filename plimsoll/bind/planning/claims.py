@@ -25,18 +25,14 @@ def unclaim_patch(pod: Pod) -> dict[str, Any]:
 
 def claimed(pod: Pod, assignment: ShareAssignment) -> Pod:
     """The pod as the patch leaves it."""
+    gone = _no_groups(pod)
+    kept = {key: value for key, value in pod.labels.items() if key not in gone}
     return pod.model_copy(
         update={
-            "labels": without_groups(pod).labels | _group_labels(assignment.groups),
+            "labels": kept | _group_labels(assignment.groups),
             "annotations": {**pod.annotations, SELECTED_NODE: f"{assignment.node}/{pod.uid}"},
         }
     )
-
-
-def without_groups(pod: Pod) -> Pod:
-    """The pod without group labels."""
-    gone = _no_groups(pod)
-    return pod.model_copy(update={"labels": {key: value for key, value in pod.labels.items() if key not in gone}})
 
 
 def _group_labels(groups: tuple[str, ...]) -> dict[str, str]:

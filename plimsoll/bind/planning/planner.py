@@ -26,7 +26,11 @@ class BindPlanner:
 
     def __init__(self, settings: BinderSettings) -> None:
         self._settings = settings
-        self._ledger = GpuLedger(settings.reservation.gpu_resource, settings.reservation.namespaces)
+        self._ledger = GpuLedger(
+            settings.reservation.gpu_resource,
+            settings.reservation.namespaces,
+            waits=lambda _: True,  # a pod without a node counts where the binder has placed it, nowhere by its label
+        )
         self._reserved = ReservedGroups(settings.reservation.namespaces)
         self._backoff = NodeBackoff(settings.hold_seconds, settings.hold_limit_seconds)
         self._seen = FirstSeen()

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from plimsoll.bind.planning.claims import claimed, without_groups
+from plimsoll.bind.planning.claims import claimed
 from plimsoll.bind.planning.groups import GroupKey, ReservedGroup, reserved_gpu
 from plimsoll.bind.planning.placement import NoFit, SharePlacer, by_priority, unsuitable_because
 from plimsoll.bind.planning.steps import Bind, BindStep, Claim, Reserve, SetUnscheduled, Unclaim, UnscheduledReason
@@ -44,9 +44,6 @@ class ShareBinding:
         for pod in by_priority([pod for pod in waiting if selected_node(pod)]):
             yield from self._of_claimed(pod, selected_node(pod))
         unclaimed = by_priority([pod for pod in waiting if not selected_node(pod) and pod.uid not in self._left])
-        for pod in unclaimed:
-            if gpu_groups(pod):  # a copy of another pod; it uses no GPU there
-                self._ledger.put_pod(without_groups(pod))
         unjoinable = {key for key, group in self._groups.items() if not group.consistent or self._is_late(group)}
         placer = SharePlacer(self._ledger.accounts(), self._settings.reservation, self._paused, unjoinable)
         for pod in unclaimed:
