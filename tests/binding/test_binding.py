@@ -241,6 +241,18 @@ def test_a_forged_claim_that_does_not_fit_is_removed() -> None:
     assert not cluster.evicted
 
 
+@pytest.mark.parametrize(
+    "fields", [{"scheduling_gates": ("example.com/hold",)}, {"scheduler_name": "another"}], ids=["gate", "scheduler"]
+)
+def test_a_forged_claim_on_a_pod_that_the_binder_does_not_bind_takes_no_gpu(fields: dict[str, Any]) -> None:
+    cluster = Cluster([a_gpu_node(gpus=2)])
+    forged = a_share("forged", "0.99", devices=2, labels={f"runai-gpu-group/{name}": name for name in "gh"})
+    claim = {**forged.annotations, SELECTED_NODE: "n1/uid-forged"}
+    cluster.add(forged.model_copy(update={"annotations": claim, **fields}), a_share("a"))
+    cluster.settle()
+    assert cluster.bound == ["a"]
+
+
 def test_a_claim_on_a_deleted_node_is_removed() -> None:
     cluster = Cluster([a_gpu_node()])
     cluster.add(a_share("a"))

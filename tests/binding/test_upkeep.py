@@ -154,6 +154,19 @@ def test_the_reservation_of_a_gpu_stays_while_a_pod_without_its_group_label_uses
     assert not cluster.reservations()
 
 
+def test_a_pod_without_a_share_is_in_no_group_whatever_its_label_says() -> None:
+    cluster = bound()
+    cluster.add(a_plain_pod("plain").model_copy(update={"labels": cluster.pod("a").labels}), a_share("b"))
+    cluster.settle()
+    assert cluster.gpus_of("b") == cluster.gpus_of("a")
+    cluster.delete(cluster.pod("a"))
+    cluster.delete(cluster.pod("b"))
+    cluster.settle()
+    cluster.now = 31.0
+    cluster.settle()
+    assert not cluster.reservations()
+
+
 def test_a_reservation_that_is_joined_in_the_grace_period_stays() -> None:
     cluster = bound()
     gpu = cluster.gpus_of("a")

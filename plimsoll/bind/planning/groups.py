@@ -1,11 +1,12 @@
 """The GPU groups of a cluster with their reservation pods and share pods."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from functools import cached_property
 
-from plimsoll.cluster.pods import gpu_groups, is_reservation, node_of
+from plimsoll.cluster.pods import UnreadableShareError, gpu_groups, is_reservation, node_of, read_share
 from plimsoll.labels import MANAGED_BY, RESERVED_GPU, SHARE_BINDER, UNKNOWN_GPU, VISIBLE_DEVICES
 from plimsoll.model.cluster import Pod
+from plimsoll.model.kai import ReservationSettings
 
 GroupKey = tuple[str, str]
 """(node, group)"""
@@ -62,14 +63,15 @@ class ReservedGroup:
 
 
 class ReservedGroups:
-    """The groups of a cluster by node and name. Pods count as in the ledger, except that pods without a node do not
-    count.
+    """The groups of a cluster by node and name. Pods count as in the ledger: only those with a share, or with a request
+    that cannot be read. Pods without a node do not count.
 
     An update costs little for unchanged pods.
     """
 
-    def __init__(self, namespaces: Collection[str]) -> None:
-        self._namespaces = frozenset(namespaces)
+    def __init__(self, settings: ReservationSettings) -> None:
+        self._namespaces = frozenset(settings.namespaces)
+        self._gpu_resource = settings.gpu_resource
         self._pods: dict[tuple[str, str], Pod] = {}
         self.groups: dict[GroupKey, ReservedGroup] = {}
 
@@ -100,10 +102,17 @@ class ReservedGroups:
                 self.groups[group] = left
 
     def _of(self, pod: Pod) -> list[GroupKey]:
-        node = node_of(pod)
-        if not node or (pod.finished and not self._reserves(pod)):
+        node, names = node_of(pod), gpu_groups(pod)
+        if not (node and names) or not (self._reserves(pod) or self._shares(pod)):
             return []
-        return [(node, name) for name in gpu_groups(pod)]
+        return [(node, name) for name in names]
+
+    def _shares(self, pod: Pod) -> bool:
+        try:
+            share = read_share(pod, self._gpu_resource)
+        except UnreadableShareError:
+            return not pod.finished
+        return share is not None and not (share.whole or pod.finished)
 
     def _reserves(self, pod: Pod) -> bool:
         return is_reservation(pod, self._namespaces)

@@ -31,7 +31,7 @@ class BindPlanner:
             settings.reservation.namespaces,
             waits=lambda _: True,  # a pod without a node counts where the binder has placed it, nowhere by its label
         )
-        self._reserved = ReservedGroups(settings.reservation.namespaces)
+        self._reserved = ReservedGroups(settings.reservation)
         self._backoff = NodeBackoff(settings.hold_seconds, settings.hold_limit_seconds)
         self._seen = FirstSeen()
         self._left: dict[str, float] = {}
@@ -50,7 +50,8 @@ class BindPlanner:
     def plan(self, nodes: Iterable[Node], pods: Iterable[Pod], now: float) -> BindPlan:
         """Returns the steps that are due. `pods` are all unfinished pods, and reservations in any phase; `now` is in
         seconds of a monotonic clock."""
-        all_pods = list(pods)
+        # A claim on a pod of another scheduler is nobody's: it would be neither fulfilled nor withdrawn.
+        all_pods = [pod for pod in pods if pod.node_name or pod.scheduler_name == self._settings.scheduler_name]
         self._ledger.update(nodes, all_pods)
         self._seen.begin()
         self._left = {uid: until for uid, until in self._left.items() if until > now}

@@ -33,9 +33,10 @@ def is_reservation(pod: Pod, namespaces: Collection[str]) -> bool:
 
 
 def selected_node(pod: Pod) -> str:
-    """The node that the pod is being bound to; empty if it has none, or the annotation was copied from another pod."""
+    """The node that the pod is being bound to; empty if it has none, or the annotation is not the binder's: copied from
+    another pod, or on a pod with scheduling gates, which are removed only before a pod is scheduled."""
     node, _, uid = pod.annotations.get(SELECTED_NODE, "").rpartition("/")
-    return node if uid == pod.uid else ""
+    return node if uid == pod.uid and not pod.scheduling_gates else ""
 
 
 def node_of(pod: Pod) -> str:
