@@ -8,7 +8,7 @@ from plimsoll.bind.planning import Bind, Claim, NodeBackoff, Reserve, Unschedule
 from plimsoll.cluster.pods import gpu_groups
 from plimsoll.labels import GPU_GROUP, RESERVED_GPU, SELECTED_NODE, VISIBLE_DEVICES
 from plimsoll.model.api import BinderSettings
-from plimsoll.model.kai import ReservationSettings
+from plimsoll.model.kai import GPU_FRACTION, ReservationSettings
 from tests.binding.cluster import Cluster, a_gpu_node, a_plain_pod, a_share
 
 
@@ -251,6 +251,22 @@ def test_a_forged_claim_on_a_pod_that_the_binder_does_not_bind_takes_no_gpu(fiel
     cluster.add(forged.model_copy(update={"annotations": claim, **fields}), a_share("a"))
     cluster.settle()
     assert cluster.bound == ["a"]
+
+
+def test_shares_join_a_reserved_gpu_of_a_node_whose_pods_request_too_many() -> None:
+    cluster = Cluster([a_gpu_node(gpus=1), a_gpu_node("n2", gpus=1)])
+    cluster.add(a_share("a", "0.9"), a_share("b", "0.9"))
+    cluster.settle(kubelet=False)
+    first = cluster.reservations()[0]
+    cluster.annotate(first, "GPU-0")
+    for node in ("n1", "n2"):
+        plain = a_plain_pod(f"plain-{node}", node)
+        cluster.add(plain.model_copy(update={"annotations": {GPU_FRACTION: "unreadable"}}))
+    cluster.add(a_share("c", "0.1"), a_share("d", "0.1"))
+    cluster.settle(kubelet=False)
+    # The GPU of the other node is not known to exist.
+    assert len(cluster.bound) == 2
+    assert {cluster.pod(name).node_name for name in cluster.bound} == {first.node_name}
 
 
 def test_a_claim_on_a_deleted_node_is_removed() -> None:

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from plimsoll.cluster.ledger import GpuAccount
+from plimsoll.cluster.ledger import GpuAccount, GpuGroup
 from plimsoll.model.cluster import Pod
 from plimsoll.model.kai import GPUShare, ReservationSettings
 from plimsoll.packing import GPU_MILLI, Milli
@@ -77,13 +77,16 @@ class SharePlacer:
         if account.memory_mib is None and share.memory_mib is not None:
             return None
         milli = share.milli_of(account.memory_mib or 0)
-        if milli > GPU_MILLI or account.taken > account.gpus:
+        if milli > GPU_MILLI:
             return None
         node = account.node.name
         joined = sorted(
             (group.free_milli, group.name)
             for group in account.groups
-            if group.joinable and group.free_milli >= milli and (node, group.name) not in self._closed
+            if group.joinable
+            and group.free_milli >= milli
+            and exists(account, group)
+            and (node, group.name) not in self._closed
         )[: share.devices]
         new = share.devices - len(joined)
         if new > (0 if node in self._paused else account.free_gpus):
@@ -103,6 +106,12 @@ class SharePlacer:
         if pod.host.memory_mib + reservations * self._memory > account.host_memory_mib:
             return "without enough memory"
         return ""
+
+
+def exists(account: GpuAccount, group: GpuGroup) -> bool:
+    """Whether the node has the group's GPU, or one is left for it. If pods use more GPUs than the node has, as one with
+    a request that cannot be read seems to, only GPUs that reservations hold are known to exist."""
+    return account.taken <= account.gpus or bool(group.gpu)
 
 
 def new_groups(pod: Pod, node: str, count: int) -> list[str]:

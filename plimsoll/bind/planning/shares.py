@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from plimsoll.bind.planning.claims import claimed
 from plimsoll.bind.planning.groups import GroupKey, ReservedGroup, reserved_gpu
-from plimsoll.bind.planning.placement import NoFit, SharePlacer, by_priority, unsuitable_because
+from plimsoll.bind.planning.placement import NoFit, SharePlacer, by_priority, exists, unsuitable_because
 from plimsoll.bind.planning.steps import Bind, BindStep, Claim, Reserve, SetUnscheduled, Unclaim, UnscheduledReason
 from plimsoll.cluster.ledger import GpuLedger
 from plimsoll.cluster.pods import UnreadableShareError, gpu_groups, read_share, selected_node
@@ -128,8 +128,8 @@ class ShareBinding:
             group = account.group(name)
             if group is None or group.used_milli > GPU_MILLI:
                 return f"the GPU of group {name} is full"
-        if account.taken > account.gpus:
-            return f"{node} has no GPU left"
+            if not exists(account, group):
+                return f"{node} has no GPU left"
         return ""
 
     def _portion(self, pod: Pod, node: str) -> str:
