@@ -2,7 +2,7 @@
 
 import pytest
 
-from plimsoll.bind.planning import DeleteReservation, Evict, MarkUnknown, Reserve, Unclaim
+from plimsoll.bind.planning import Claim, DeleteReservation, Evict, MarkUnknown, Reserve, Unclaim
 from plimsoll.cluster.pods import gpu_groups
 from plimsoll.labels import MANAGED_BY, RESERVED_GPU, UNKNOWN_GPU, VISIBLE_DEVICES
 from plimsoll.model.meta import Condition
@@ -179,6 +179,17 @@ def test_a_reservation_that_is_joined_in_the_grace_period_stays() -> None:
     cluster.settle()
     assert cluster.gpus_of("b") == gpu
     assert len(cluster.reservations()) == 1
+
+
+def test_a_reservation_that_is_joined_at_the_end_of_the_grace_period_stays() -> None:
+    cluster = bound(1)
+    cluster.delete(cluster.pod("a"))
+    cluster.settle()
+    cluster.now = 31.0
+    cluster.add(a_share("b"))
+    assert [type(step) for step in cluster.plan().steps] == [Claim]
+    cluster.settle()
+    assert cluster.bound == ["a", "b"]
 
 
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])

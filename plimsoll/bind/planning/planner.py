@@ -1,15 +1,16 @@
 """BindPlanner: plans the next steps of the share binder from nodes and pods. It remembers only how long conditions have
 lasted, and until when it pauses."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from plimsoll.bind.planning.backoff import FirstSeen, NodeBackoff
 from plimsoll.bind.planning.groups import GroupKey, ReservedGroups
 from plimsoll.bind.planning.shares import ShareBinding
-from plimsoll.bind.planning.steps import BindStep
+from plimsoll.bind.planning.steps import BindStep, Claim, DeleteReservation
 from plimsoll.bind.planning.upkeep import ReservationUpkeep
 from plimsoll.cluster.ledger import GpuLedger
+from plimsoll.cluster.pods import gpu_groups
 from plimsoll.model.api import BinderSettings
 from plimsoll.model.cluster import Node, Pod
 
@@ -70,7 +71,17 @@ class BindPlanner:
             late=upkeep.late,
             left=self._left,
         )
-        steps += binding.steps(all_pods)
+        binds = list(binding.steps(all_pods))
+        claims = [each.assignment for each in binds if isinstance(each, Claim)]
+        joined = {(claim.node, name) for claim in claims for name in claim.groups}
+        steps = [each for each in steps if not _empties(each, joined)] + binds
         ends = [end for end in (self._seen.next_end(), self._backoff.next_end(now)) if end is not None]
         ends += [*self._left.values(), *self._lost.values()]
         return BindPlan(tuple(steps), min(ends, default=None))
+
+
+def _empties(step: BindStep, joined: Collection[GroupKey]) -> bool:
+    """Whether the step deletes the reservation of an empty group that a pod joins in the same plan."""
+    if not (isinstance(step, DeleteReservation) and step.group_is_empty):
+        return False
+    return any((step.reservation.node_name, name) in joined for name in gpu_groups(step.reservation))
