@@ -163,6 +163,18 @@ def test_a_claim_on_a_node_that_others_have_filled_is_removed() -> None:
     assert cluster.pod("a").node_name == "n2"
 
 
+@pytest.mark.parametrize(("cpu", "node"), [("2", "n2"), ("0", "n1")])
+def test_a_claim_on_a_node_whose_cpu_others_have_taken_is_removed(cpu: str, node: str) -> None:
+    """The kubelet would reject the pod, unless it requests no CPU."""
+    cluster = Cluster([a_gpu_node("n1", cpu="4"), a_gpu_node("n2", gpus=4, cpu="4")])
+    cluster.add(a_share("a", cpu=cpu))
+    cluster.settle(kubelet=False)
+    assert cluster.reservations()[0].node_name == "n1"
+    cluster.add(a_plain_pod("plain", cpu="4"))
+    cluster.settle()
+    assert cluster.pod("a").node_name == node
+
+
 def test_a_full_node_is_reported_once() -> None:
     cluster = Cluster([a_gpu_node(gpus=1)])
     cluster.add(a_share("a", "0.8"), a_share("b", "0.8"))

@@ -43,8 +43,7 @@ class SharePlacer:
         unjoinable: Collection[tuple[str, str]] = (),
     ) -> None:
         self._accounts = {account.node.name: account for account in accounts}
-        self._cpu = parse_cpu_milli(settings.requests.get("cpu", 0))
-        self._memory = parse_memory_mib(settings.requests.get("memory", 0))
+        self._room = HostRoom(settings)
         self._paused = paused
         self._closed = unjoinable
 
@@ -60,7 +59,7 @@ class SharePlacer:
             lack = unsuitable_because(account, pod)
             fit = None if lack else self._fit(account, pod, share)
             if fit is not None:
-                lack = self._short_of_host(account, pod, new=fit[0][0])
+                lack = self._room.lacks(account, pod, new=fit[0][0])
             if fit is None or lack:
                 lacks[lack or f"without {share} free"] += 1
             elif best is None or fit < best:
@@ -95,15 +94,26 @@ class SharePlacer:
         groups = [name for _, name in joined] + new_groups(pod, node, new)
         return (new, left, account.free_gpus, node), tuple(sorted(groups))
 
-    def _short_of_host(self, account: GpuAccount, pod: Pod, new: int) -> str:
-        """Which resource of the node is short, as the scheduler counts it: with the reservation pods of the share's new
-        groups and those that are still missing. Empty if there is enough."""
-        if 1 + new > account.pod_room:
+
+class HostRoom:
+    """Room of nodes for pods, as the scheduler counts it: with the reservation pods that are still missing."""
+
+    def __init__(self, settings: ReservationSettings) -> None:
+        self._cpu = parse_cpu_milli(settings.requests.get("cpu", 0))
+        self._memory = parse_memory_mib(settings.requests.get("memory", 0))
+
+    def lacks(self, account: GpuAccount, pod: Pod, *, new: int = 0, counted: bool = False) -> str:
+        """Which resource of the node is short for the pod and its `new` groups; empty if there is enough. `counted`:
+        whether the account has the pod already. Who requests none of a resource needs none, even if there is less."""
+        own, host = int(counted), pod.host
+        if 1 + new > account.pod_room + own:
             return "without room for more pods"
         reservations = new + account.missing_reservations
-        if pod.host.cpu_milli + reservations * self._cpu > account.cpu_milli:
+        cpu = host.cpu_milli + reservations * self._cpu
+        if 0 < cpu > account.cpu_milli + own * host.cpu_milli:
             return "without enough CPU"
-        if pod.host.memory_mib + reservations * self._memory > account.host_memory_mib:
+        memory = host.memory_mib + reservations * self._memory
+        if 0 < memory > account.host_memory_mib + own * host.memory_mib:
             return "without enough memory"
         return ""
 

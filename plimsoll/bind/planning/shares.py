@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from plimsoll.bind.planning.claims import claimed
 from plimsoll.bind.planning.groups import GroupKey, ReservedGroup, reserved_gpu
-from plimsoll.bind.planning.placement import NoFit, SharePlacer, by_priority, exists, unsuitable_because
+from plimsoll.bind.planning.placement import HostRoom, NoFit, SharePlacer, by_priority, exists, unsuitable_because
 from plimsoll.bind.planning.steps import Bind, BindStep, Claim, Reserve, SetUnscheduled, Unclaim, UnscheduledReason
 from plimsoll.cluster.ledger import GpuLedger
 from plimsoll.cluster.pods import UnreadableShareError, gpu_groups, read_share, selected_node
@@ -35,6 +35,7 @@ class ShareBinding:
         self._paused = paused
         self._late = late
         self._left = left
+        self._room = HostRoom(settings.reservation)
         self._refused: dict[tuple[object, ...], NoFit] = {}
         self._reserving: set[GroupKey] = set()
 
@@ -115,7 +116,7 @@ class ShareBinding:
         account = self._ledger.account(node)
         if account is None:
             return f"there is no node {node}"
-        away = unsuitable_because(account, pod) or ("without room for more pods" if account.pod_room < 0 else "")
+        away = unsuitable_because(account, pod) or self._room.lacks(account, pod, counted=True)
         if away:
             return f"{node} is not available: {away}"
         try:

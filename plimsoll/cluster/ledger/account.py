@@ -206,9 +206,9 @@ class GpuAccount:
     devices: tuple[PartDevices, ...] = ()
     """Devices that are parts of its GPUs, by resource; only resources of which it has any."""
     cpu_milli: int = 0
-    """Free CPU."""
+    """Free CPU; below 0 if pods request more than there is."""
     host_memory_mib: int = 0
-    """Free memory of the host."""
+    """Free memory of the host; below 0 if pods request more than there is."""
     free_pods: int = UNBOUNDED
     """Number of pods that still fit; below 0 if there are too many."""
     discrepancies: tuple[Discrepancy, ...] = ()

@@ -189,8 +189,8 @@ def free_node(account: GpuAccount, milli: tuple[Milli, ...]) -> FreeNode:
         account.node.name,
         account.kind,
         milli,
-        account.cpu_milli,
-        account.host_memory_mib,
+        max(0, account.cpu_milli),
+        max(0, account.host_memory_mib),
         max(0, account.pod_room),
     )
 

@@ -107,8 +107,8 @@ class _Reading:
             releasing_whole=self._releasing_whole,
             shareable=self._shareable,
             devices=tuple(_in_order(each) for _, each in sorted(self._devices.items())),
-            cpu_milli=max(0, self._host("cpu", parse_cpu_milli) - self._cpu),
-            host_memory_mib=max(0, self._host("memory", parse_memory_mib) - self._host_memory),
+            cpu_milli=self._host("cpu", parse_cpu_milli) - self._cpu,
+            host_memory_mib=self._host("memory", parse_memory_mib) - self._host_memory,
             free_pods=self._free_pods(),
             discrepancies=tuple(sorted(self._discrepancies, key=lambda each: (each.reason, each.message))),
         )
