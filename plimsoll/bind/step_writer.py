@@ -82,9 +82,11 @@ class StepWriter:
                 log.debug("step not written: its object has changed", step=type(step).__name__, answer=error.message)
                 return
             log.warning("the apiserver refused a step", step=type(step).__name__, answer=error.message)
+            if error.code == _THROTTLED or error.code >= 500:
+                return  # the apiserver is to blame, not the node or the pod; the next round tries again
             if isinstance(step, Reserve):
                 self._on_refused(step.node)
-            elif isinstance(step, Bind) and error.code < 500 and error.code != _THROTTLED:
+            elif isinstance(step, Bind):
                 self._unbindable(step.pod, error.message)
 
     def _do(self, step: BindStep) -> None:

@@ -147,6 +147,12 @@ def test_a_refused_reservation_pauses_its_node(code: int) -> None:
     assert refused == ["n1"]
 
 
+@pytest.mark.parametrize("code", [429, 500, 503])
+def test_an_apiserver_that_is_busy_or_fails_pauses_no_node(code: int) -> None:
+    _, refused = carry_out(Apiserver(**{f"POST {RESERVATIONS}": error(code)}), Reserve("n1", "g", POD))
+    assert not refused
+
+
 @pytest.mark.parametrize("code", [400, 403, 422])
 def test_a_refused_binding_is_written_to_the_pod_which_is_left_alone(code: int) -> None:
     apiserver = Apiserver(**{f"POST {PATH}/binding": error(code)})
