@@ -1,6 +1,7 @@
 """A small cluster in memory that executes the binder's steps. A device plugin assigns GPUs to reservations."""
 
 import itertools
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,9 +31,17 @@ from tests.builders import a_node, metadata
 SETTINGS = BinderSettings(reservation=ReservationSettings(image="example/plimsoll:1"))
 
 
-def a_gpu_node(name: str = "n1", gpus: int = 2, cpu: str = "16", pods: int = 110, **fields: Any) -> Node:
+def a_gpu_node(
+    name: str = "n1",
+    gpus: int = 2,
+    cpu: str = "16",
+    pods: int = 110,
+    more: Mapping[str, str] | None = None,
+    **fields: Any,
+) -> Node:
+    """`more`: allocatable amounts of other resources."""
     node = a_node(name, count=gpus, allocatable=gpus, **fields)
-    host = {"cpu": cpu, "memory": "64Gi", "pods": str(pods)}
+    host = {"cpu": cpu, "memory": "64Gi", "pods": str(pods), **(more or {})}
     return node.model_copy(update={"allocatable": {**node.allocatable, **host}})
 
 
@@ -51,13 +60,14 @@ def a_share(
     memory: str | None = None,
     devices: int = 1,
     cpu: str = "0",
+    more: Mapping[str, str] | None = None,
     priority: int = 0,
     scheduler: str = "plimsoll",
     selector: dict[str, str] | None = None,
     obstacle: str = "",
     labels: dict[str, str] | None = None,
 ) -> SharePod:
-    """A share pod that is waiting for the binder."""
+    """A share pod that is waiting for the binder; `more`: requests of other resources."""
     asked = {
         GPU_FRACTION: fraction,
         GPU_MEMORY_SHARE: memory,
@@ -77,7 +87,7 @@ def a_share(
                 "schedulerName": scheduler,
                 "priority": priority,
                 "nodeSelector": selector or {},
-                "containers": [{"name": "main", "resources": {"requests": {"cpu": cpu}}}],
+                "containers": [{"name": "main", "resources": {"requests": {"cpu": cpu, **(more or {})}}}],
             },
             "status": {"phase": "Pending"},
             "obstacle": obstacle,

@@ -175,6 +175,29 @@ def test_a_claim_on_a_node_whose_cpu_others_have_taken_is_removed(cpu: str, node
     assert cluster.pod("a").node_name == node
 
 
+@pytest.mark.parametrize(
+    ("resource", "amount", "others"),
+    [("rdma/hca", "1", "1"), ("hugepages-2Mi", "2Gi", "1Gi"), ("ephemeral-storage", "2Gi", "1G")],
+)
+def test_every_resource_that_a_share_requests_counts(resource: str, amount: str, others: str) -> None:
+    cluster = Cluster([a_gpu_node("n1"), a_gpu_node("n2", gpus=4, more={resource: amount})])
+    cluster.add(a_share("a", more={resource: others}), a_share("b", more={resource: amount}), a_share("c"))
+    cluster.settle()
+    assert sorted(cluster.bound) == ["a", "c"]
+    assert cluster.pod("a").node_name == "n2"
+    assert cluster.messages == {"b": f"0/2 nodes are available: 2 without enough {resource}"}
+
+
+def test_a_claim_on_a_node_whose_devices_others_have_taken_is_removed() -> None:
+    cluster = Cluster([a_gpu_node("n1", more={"rdma/hca": "1"}), a_gpu_node("n2", gpus=4, more={"rdma/hca": "1"})])
+    cluster.add(a_share("a", more={"rdma/hca": "1"}))
+    cluster.settle(kubelet=False)
+    assert cluster.reservations()[0].node_name == "n1"
+    cluster.add(a_share("other", more={"rdma/hca": "1"}).model_copy(update={"node_name": "n1"}))
+    cluster.settle()
+    assert cluster.pod("a").node_name == "n2"
+
+
 def test_a_full_node_is_reported_once() -> None:
     cluster = Cluster([a_gpu_node(gpus=1)])
     cluster.add(a_share("a", "0.8"), a_share("b", "0.8"))

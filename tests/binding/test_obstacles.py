@@ -82,7 +82,10 @@ def test_preferences_are_accepted() -> None:
 
 
 def test_a_host_port_is_refused() -> None:
-    assert "hostPort" in obstacle_of(a_manifest({"env": [FROM_ANNOTATION], "ports": [{"hostPort": 80}]}))
+    ports = [{"containerPort": 80, "hostPort": 80}]
+    assert "hostPort" in obstacle_of(a_manifest({"env": [FROM_ANNOTATION], "ports": ports}))
+    sidecar = {"name": "proxy", "restartPolicy": "Always", "ports": ports}
+    assert "hostPort" in obstacle_of(a_manifest(initContainers=[sidecar]))
 
 
 def test_pods_are_read_with_their_reason_and_finished_ones_only_as_reservations() -> None:

@@ -5,11 +5,11 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from plimsoll.cluster.ledger import GpuAccount, GpuGroup
+from plimsoll.cluster.ledger import GpuAccount, GpuGroup, GpuLedger
 from plimsoll.model.cluster import Pod
 from plimsoll.model.kai import GPUShare, ReservationSettings
 from plimsoll.packing import GPU_MILLI, Milli
-from plimsoll.quantity import parse_cpu_milli, parse_memory_mib
+from plimsoll.quantity import parse_bytes, parse_cpu_milli, parse_memory_mib
 
 _GROUPS = uuid.UUID("6ba4b812-41c5-4c9e-9d1f-5d8a1b5f0c77")
 """UUID namespace for the names of new groups."""
@@ -31,6 +31,41 @@ class NoFit:
     """How many nodes lack what. Equal for equal clusters, so that it is written once."""
 
 
+class HostRoom:
+    """Room of nodes for pods, as the scheduler counts it: with the reservation pods that are still missing."""
+
+    def __init__(self, ledger: GpuLedger, settings: ReservationSettings) -> None:
+        self._ledger = ledger
+        self._cpu = parse_cpu_milli(settings.requests.get("cpu", 0))
+        self._memory = parse_memory_mib(settings.requests.get("memory", 0))
+
+    def lacks(self, account: GpuAccount, pod: Pod, *, new: int = 0, counted: bool = False) -> str:
+        """Which resource of the node is short for the pod and its `new` groups; empty if there is enough. `counted`:
+        whether the account has the pod already. Who requests none of a resource needs none, even if there is less."""
+        own, host = int(counted), pod.host
+        if 1 + new > account.pod_room + own:
+            return "without room for more pods"
+        reservations = new + account.missing_reservations
+        cpu = host.cpu_milli + reservations * self._cpu
+        if 0 < cpu > account.cpu_milli + own * host.cpu_milli:
+            return "without enough CPU"
+        memory = host.memory_mib + reservations * self._memory
+        if 0 < memory > account.host_memory_mib + own * host.memory_mib:
+            return "without enough memory"
+        for resource, amount in pod.other_requests.items():
+            used = self._ledger.requested(account.node.name, resource) - own * amount
+            if 0 < amount > _allocatable(account, resource) - used:
+                return f"without enough {resource}"
+        return ""
+
+
+def _allocatable(account: GpuAccount, resource: str) -> int:
+    try:
+        return parse_bytes(account.node.allocatable.get(resource, 0))
+    except ValueError:
+        return 0
+
+
 class SharePlacer:
     """Places shares on the nodes of one moment. `paused` are nodes that get no new reservation; `unjoinable` are the
     (node, group) pairs that no further pod may join."""
@@ -38,12 +73,12 @@ class SharePlacer:
     def __init__(
         self,
         accounts: Iterable[GpuAccount],
-        settings: ReservationSettings,
+        room: HostRoom,
         paused: Collection[str] = (),
         unjoinable: Collection[tuple[str, str]] = (),
     ) -> None:
         self._accounts = {account.node.name: account for account in accounts}
-        self._room = HostRoom(settings)
+        self._room = room
         self._paused = paused
         self._closed = unjoinable
 
@@ -93,29 +128,6 @@ class SharePlacer:
         left = sum(free - milli for free, _ in joined) + new * (GPU_MILLI - milli)
         groups = [name for _, name in joined] + new_groups(pod, node, new)
         return (new, left, account.free_gpus, node), tuple(sorted(groups))
-
-
-class HostRoom:
-    """Room of nodes for pods, as the scheduler counts it: with the reservation pods that are still missing."""
-
-    def __init__(self, settings: ReservationSettings) -> None:
-        self._cpu = parse_cpu_milli(settings.requests.get("cpu", 0))
-        self._memory = parse_memory_mib(settings.requests.get("memory", 0))
-
-    def lacks(self, account: GpuAccount, pod: Pod, *, new: int = 0, counted: bool = False) -> str:
-        """Which resource of the node is short for the pod and its `new` groups; empty if there is enough. `counted`:
-        whether the account has the pod already. Who requests none of a resource needs none, even if there is less."""
-        own, host = int(counted), pod.host
-        if 1 + new > account.pod_room + own:
-            return "without room for more pods"
-        reservations = new + account.missing_reservations
-        cpu = host.cpu_milli + reservations * self._cpu
-        if 0 < cpu > account.cpu_milli + own * host.cpu_milli:
-            return "without enough CPU"
-        memory = host.memory_mib + reservations * self._memory
-        if 0 < memory > account.host_memory_mib + own * host.memory_mib:
-            return "without enough memory"
-        return ""
 
 
 def exists(account: GpuAccount, group: GpuGroup) -> bool:

@@ -35,7 +35,7 @@ class ShareBinding:
         self._paused = paused
         self._late = late
         self._left = left
-        self._room = HostRoom(settings.reservation)
+        self._room = HostRoom(ledger, settings.reservation)
         self._refused: dict[tuple[object, ...], NoFit] = {}
         self._reserving: set[GroupKey] = set()
 
@@ -46,7 +46,7 @@ class ShareBinding:
             yield from self._of_claimed(pod, selected_node(pod))
         unclaimed = by_priority([pod for pod in waiting if not selected_node(pod) and pod.uid not in self._left])
         unjoinable = {key for key, group in self._groups.items() if not group.consistent or self._is_late(group)}
-        placer = SharePlacer(self._ledger.accounts(), self._settings.reservation, self._paused, unjoinable)
+        placer = SharePlacer(self._ledger.accounts(), self._room, self._paused, unjoinable)
         for pod in unclaimed:
             yield from self._of_unclaimed(pod, placer)
 
@@ -68,7 +68,7 @@ class ShareBinding:
             yield from _set_unscheduled(pod, UnscheduledReason.REFUSED, obstacle)
             return
         # A share that did not fit cannot fit later in the round, because free capacity only shrinks.
-        asked = (pod.placement, share, pod.host)
+        asked = (pod.placement, share, pod.host, tuple(pod.other_requests.items()))
         assignment = self._refused.get(asked) or placer.place(pod, share)
         if isinstance(assignment, NoFit):
             self._refused[asked] = assignment

@@ -123,6 +123,10 @@ class GpuLedger:
             found = self._accounts[node] = self._read(node)
         return found
 
+    def requested(self, node: str, resource: str) -> int:
+        """What pods that are bound to the node, or being bound, request of a resource other than CPU and memory."""
+        return sum(use.pod.other_requests.get(resource, 0) for use in self._placed.get(node, {}).values())
+
     @property
     def names(self) -> Collection[str]:
         """Names of all nodes."""

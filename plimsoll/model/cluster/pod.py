@@ -2,13 +2,15 @@
 
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
+from functools import cached_property
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic.aliases import AliasPath
 
 from plimsoll.model.meta import ANYWHERE, Condition, HostRequest, ObservedObject, Placement, condition_of, counted
-from plimsoll.quantity import parse_devices
+from plimsoll.quantity import parse_bytes, parse_devices
 
 
 def _placement(spec: Any) -> Any:
@@ -100,3 +102,15 @@ class Pod(ObservedObject):
         Raises ValueError on a quantity that is not a whole number of 0 or more.
         """
         return counted(self.containers, self.init_containers, resource, _devices)
+
+    @cached_property
+    def other_requests(self) -> dict[str, int]:
+        """What the scheduler counts for the pod of resources other than CPU and memory, without overhead: bytes of
+        storage and huge pages, numbers of extended resources. Amounts that cannot be read are left out."""
+        resources = (each.get("resources") or {} for each in (*self.containers, *self.init_containers))
+        names = {name for each in resources for part in ("requests", "limits") for name in each.get(part) or ()}
+        found = {}
+        for name in sorted(names - {"cpu", "memory"}):
+            with suppress(ValueError):
+                found[name] = counted(self.containers, self.init_containers, name, parse_bytes)
+        return found

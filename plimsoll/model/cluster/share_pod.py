@@ -45,7 +45,8 @@ def _obstacles(spec: Mapping[str, Any], annotations: Mapping[str, str]) -> Itera
                 yield f"its volume {volume.get('name')} is bound to places ({source}), which needs a scheduler"
     if spec.get("resourceClaims"):
         yield "it claims devices (spec.resourceClaims), which needs a scheduler"
-    if any(port.get("hostPort") for each in spec.get("containers") or () for port in each.get("ports") or ()):
+    containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
+    if any(port.get("hostPort") for each in containers for port in each.get("ports") or ()):
         yield "it uses a port of its node (hostPort), which needs a scheduler"
     if not any(_takes_gpu(each, annotations) for each in spec.get("containers") or ()):
         yield (
