@@ -5,11 +5,36 @@ from typing import Any
 import pytest
 
 from plimsoll.bind.planning import Bind, Claim, NodeBackoff, Reserve, UnscheduledReason
+from plimsoll.cluster.ledger import GpuAccount
 from plimsoll.cluster.pods import gpu_groups
 from plimsoll.labels import GPU_GROUP, RESERVED_GPU, SELECTED_NODE, VISIBLE_DEVICES
 from plimsoll.model.api import BinderSettings
+from plimsoll.model.cluster import Pod
 from plimsoll.model.kai import GPU_FRACTION, ReservationSettings
 from tests.binding.cluster import Cluster, a_gpu_node, a_plain_pod, a_share
+
+
+def test_a_further_pod_with_the_same_request_looks_at_changed_nodes_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its place is the same as if it came alone."""
+    looked: list[str] = []
+
+    def recorded(account: GpuAccount, pod: Pod) -> str:
+        looked.append(account.node.name)
+        return ""
+
+    monkeypatch.setattr("plimsoll.bind.planning.placement.unsuitable_because", recorded)
+    together, apart = (Cluster([a_gpu_node(f"n{number:02}") for number in range(20)]) for _ in range(2))
+    pods = [a_share(f"p{number:02}", "0.3" if number % 2 else "0.5") for number in range(12)]
+    together.add(*pods)
+    together.round()
+    assert len(looked) <= 2 * (20 + 11)
+    for pod in pods:
+        apart.add(pod)
+        for step in apart.plan().steps:
+            if isinstance(step, Claim):
+                apart.carry_out(step)
+    labels = [[cluster.pod(pod.name).labels for pod in pods] for cluster in (together, apart)]
+    assert labels[0] == labels[1]
 
 
 def test_two_halves_share_a_gpu_and_a_third_gets_another() -> None:

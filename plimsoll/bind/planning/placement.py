@@ -4,15 +4,21 @@ import uuid
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Final, NamedTuple
 
 from plimsoll.cluster.ledger import GpuAccount, GpuGroup, GpuLedger
 from plimsoll.model.cluster import Pod
 from plimsoll.model.kai import GPUShare, ReservationSettings
+from plimsoll.model.meta import HostRequest, Placement
 from plimsoll.packing import GPU_MILLI, Milli
 from plimsoll.quantity import parse_bytes, parse_cpu_milli, parse_memory_mib
 
 _GROUPS = uuid.UUID("6ba4b812-41c5-4c9e-9d1f-5d8a1b5f0c77")
 """UUID namespace for the names of new groups."""
+_MOST_CHOICES: Final = 16
+
+_Request = tuple[Placement, GPUShare, HostRequest, tuple[tuple[str, int], ...]]
+"""What determines whether a pod fits a node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +72,37 @@ def _allocatable(account: GpuAccount, resource: str) -> int:
         return 0
 
 
+class _Fit(NamedTuple):
+    """How a share fits a node; the smallest of them is the best: the fewest new GPUs, then the least capacity left on
+    the GPUs that it uses."""
+
+    new: int
+    left: Milli
+    free_gpus: int
+    node: str
+    joined: tuple[str, ...]
+    """Names of the existing groups that it joins."""
+
+
+class _Choice:
+    """The nodes for one request. Pods with equal requests share it."""
+
+    def __init__(self, nodes: Iterable[str]) -> None:
+        self.unread = set(nodes)
+        """Nodes that have changed since they were compared with the request."""
+        self.fits: dict[str, _Fit] = {}
+        self.lacks: dict[str, str] = {}
+        """What nodes lack that do not fit."""
+
+    def put(self, node: str, fit: _Fit | str) -> None:
+        self.fits.pop(node, None)
+        self.lacks.pop(node, None)
+        if isinstance(fit, str):
+            self.lacks[node] = fit
+        else:
+            self.fits[node] = fit
+
+
 class SharePlacer:
     """Places shares on the nodes of one moment. `paused` are nodes that get no new reservation; `unjoinable` are the
     (node, group) pairs that no further pod may join."""
@@ -81,38 +118,46 @@ class SharePlacer:
         self._room = room
         self._paused = paused
         self._closed = unjoinable
+        self._choices: dict[_Request, _Choice] = {}
+        """Of the latest requests: each takes memory for every node."""
+        self._refused: dict[_Request, NoFit] = {}
 
     def replace(self, account: GpuAccount) -> None:
-        """Replaces the account of a node that changed."""
+        """Replaces the account of a node that changed. Free capacity may only shrink."""
         self._accounts[account.node.name] = account
+        for choice in self._choices.values():
+            choice.unread.add(account.node.name)
 
     def place(self, pod: Pod, share: GPUShare) -> ShareAssignment | NoFit:
         """Best fit: uses as few unshared GPUs as possible, then the GPUs with the least capacity left afterwards."""
-        best: tuple[tuple[int, Milli, int, str], tuple[str, ...]] | None = None
-        lacks: Counter[str] = Counter()
-        for account in self._accounts.values():
-            lack = unsuitable_because(account, pod)
-            fit = None if lack else self._fit(account, pod, share)
-            if fit is not None:
-                lack = self._room.lacks(account, pod, new=fit[0][0])
-            if fit is None or lack:
-                lacks[lack or f"without {share} free"] += 1
-            elif best is None or fit < best:
-                best = fit
-        if best is not None:
-            return ShareAssignment(best[0][3], best[1])
-        counted = ", ".join(f"{count} {lack}" for lack, count in sorted(lacks.items()))
-        return NoFit(f"0/{len(self._accounts)} nodes are available{f': {counted}' if counted else ''}")
+        request = (pod.placement, share, pod.host, tuple(pod.other_requests.items()))
+        if request in self._refused:
+            return self._refused[request]  # what did not fit does not fit later, either
+        choice = self._choices.get(request)
+        if choice is None:
+            if len(self._choices) >= _MOST_CHOICES:
+                del self._choices[next(iter(self._choices))]
+            choice = self._choices[request] = _Choice(self._accounts)
+        without = f"without {share} free"
+        while choice.unread:
+            node = choice.unread.pop()
+            choice.put(node, self._fit(self._accounts[node], pod, share) or without)
+        if choice.fits:
+            best = min(choice.fits.values())
+            return ShareAssignment(best.node, tuple(sorted([*best.joined, *new_groups(pod, best.node, best.new)])))
+        counted = ", ".join(f"{count} {lack}" for lack, count in sorted(Counter(choice.lacks.values()).items()))
+        why = f"0/{len(self._accounts)} nodes are available{f': {counted}' if counted else ''}"
+        return self._refused.setdefault(request, NoFit(why))
 
-    def _fit(
-        self, account: GpuAccount, pod: Pod, share: GPUShare
-    ) -> tuple[tuple[int, Milli, int, str], tuple[str, ...]] | None:
-        """Sort key of the node (smaller is better) with the groups to use; None if the share does not fit."""
+    def _fit(self, account: GpuAccount, pod: Pod, share: GPUShare) -> _Fit | str:
+        """What the node lacks if the pod does not fit; empty: a GPU."""
+        if lack := unsuitable_because(account, pod):
+            return lack
         if account.memory_mib is None and share.memory_mib is not None:
-            return None
+            return ""
         milli = share.milli_of(account.memory_mib or 0)
         if milli > GPU_MILLI:
-            return None
+            return ""
         node = account.node.name
         joined = sorted(
             (group.free_milli, group.name)
@@ -124,10 +169,10 @@ class SharePlacer:
         )[: share.devices]
         new = share.devices - len(joined)
         if new > (0 if node in self._paused else account.free_gpus):
-            return None
+            return ""
         left = sum(free - milli for free, _ in joined) + new * (GPU_MILLI - milli)
-        groups = [name for _, name in joined] + new_groups(pod, node, new)
-        return (new, left, account.free_gpus, node), tuple(sorted(groups))
+        fit = _Fit(new, left, account.free_gpus, node, tuple(name for _, name in joined))
+        return self._room.lacks(account, pod, new=new) or fit
 
 
 def exists(account: GpuAccount, group: GpuGroup) -> bool:

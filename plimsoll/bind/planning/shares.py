@@ -36,7 +36,6 @@ class ShareBinding:
         self._late = late
         self._left = left
         self._room = HostRoom(ledger, settings.reservation)
-        self._refused: dict[tuple[object, ...], NoFit] = {}
         self._reserving: set[GroupKey] = set()
 
     def steps(self, pods: Sequence[Pod]) -> Iterator[BindStep]:
@@ -67,11 +66,8 @@ class ShareBinding:
         if share is None or obstacle:
             yield from _set_unscheduled(pod, UnscheduledReason.REFUSED, obstacle)
             return
-        # A share that did not fit cannot fit later in the round, because free capacity only shrinks.
-        asked = (pod.placement, share, pod.host, tuple(pod.other_requests.items()))
-        assignment = self._refused.get(asked) or placer.place(pod, share)
+        assignment = placer.place(pod, share)
         if isinstance(assignment, NoFit):
-            self._refused[asked] = assignment
             yield from _set_unscheduled(pod, UnscheduledReason.UNSCHEDULABLE, assignment.message)
             return
         self._ledger.put_pod(claimed(pod, assignment))
