@@ -8,7 +8,14 @@ import pulumi_kubernetes as k8s
 
 from plimsoll.components.access import NAMESPACE as SYSTEM
 from plimsoll.components.access import Rule
-from plimsoll.components.admission import DEVICE_POLICY, Mutation, declare_mutation, device_policy
+from plimsoll.components.admission import (
+    DEVICE_POLICY,
+    SHARE_POD_POLICY,
+    Mutation,
+    declare_mutation,
+    device_policy,
+    share_pod_policy,
+)
 from plimsoll.components.binder import BINDER, declare_binder
 from plimsoll.components.declaring import Component, fields_of, known, metadata, name_of, valid
 from plimsoll.components.granting import grant
@@ -58,7 +65,8 @@ class ShareBinderArgs(TypedDict, total=False):
 
 
 class ShareBinder(Component):
-    """The namespace of reservations, two accounts, the binder's and the reservations', and the binder.
+    """The namespace of reservations, two accounts, the binder's and the reservations', the policies for pods that share
+    GPUs, and the binder.
 
     Raises InvalidArgumentError if an argument is invalid.
     """
@@ -87,6 +95,7 @@ class ShareBinder(Component):
         self._grant(BINDER, namespace, RESERVING, (BINDER, SYSTEM), home)
         self._grant(BINDER, SYSTEM, LEADING, (BINDER, SYSTEM))
         self._grant(PROBE, namespace, PROBING, (account, namespace), home)
+        self._keep_shares(spec.scheduler_name)
         self.mutations: list[Mutation] = []
         if spec.device_variables:
             self.mutations.append(declare_mutation(DEVICE_POLICY, device_policy(spec.scheduler_name), self))
@@ -95,6 +104,21 @@ class ShareBinder(Component):
         self.namespace = name_of(home)
         self.service_account = name_of(binder)
         self.register_outputs({"namespace": self.namespace, "serviceAccount": self.service_account})
+
+    def _keep_shares(self, scheduler_name: str) -> None:
+        made = share_pod_policy(scheduler_name)
+        policy = k8s.admissionregistration.v1.ValidatingAdmissionPolicy(
+            self.named(SHARE_POD_POLICY),
+            metadata=metadata(SHARE_POD_POLICY),
+            spec=made["policy"],
+            opts=self.child(former_name=SHARE_POD_POLICY),
+        )
+        k8s.admissionregistration.v1.ValidatingAdmissionPolicyBinding(
+            self.named(SHARE_POD_POLICY),
+            metadata=metadata(SHARE_POD_POLICY),
+            spec={"policyName": SHARE_POD_POLICY, **made["binding"]},
+            opts=self.child(policy, former_name=SHARE_POD_POLICY),
+        )
 
     def _grant(
         self, name: str, namespace: str | None, rules: list[Rule], account: tuple[str, str], *after: pulumi.Resource

@@ -4,7 +4,7 @@ check`.
 Pure, as `plimsoll.plan` is: the date and everything else that a rule depends on are arguments.
 """
 
-from plimsoll.policy.cel import has, has_controller, setting, text, value
+from plimsoll.policy.cel import has, has_controller, setting, text, texts, value
 from plimsoll.policy.checking import Checker
 from plimsoll.policy.context import KAI_GROUP, PolicyContext, Queues, assumes_mode, context_of, environment_of
 from plimsoll.policy.declared import declared_policies, merged, with_declared
@@ -53,6 +53,7 @@ __all__ = [
     "setting",
     "settled",
     "text",
+    "texts",
     "value",
     "whole",
     "with_declared",

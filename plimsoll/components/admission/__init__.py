@@ -11,6 +11,7 @@ from plimsoll.components.admission.guard import (
 )
 from plimsoll.components.admission.mutation import SHARED, Mutation, MutationPolicy, declare_mutation, sample_pod
 from plimsoll.components.admission.rules import ACTIONS, rule_policies
+from plimsoll.components.admission.share_pods import SHARE_POD_POLICY, share_pod_policy
 from plimsoll.components.admission.triggers import TRIGGER_POLICY, trigger_policy
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "DEVICE_POLICY",
     "FOUNDATION_GUARD",
     "SHARED",
+    "SHARE_POD_POLICY",
     "TRIGGER_POLICY",
     "AdmissionPolicy",
     "Guard",
@@ -30,5 +32,6 @@ __all__ = [
     "guarded",
     "rule_policies",
     "sample_pod",
+    "share_pod_policy",
     "trigger_policy",
 ]

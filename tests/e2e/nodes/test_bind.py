@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 import yaml
 
-from plimsoll.labels import VISIBLE_DEVICES
+from plimsoll.kube import RequestError
+from plimsoll.labels import GPU_GROUP, GPU_PORTION, VISIBLE_DEVICES
 from plimsoll.model.kai import NAMESPACE
 from plimsoll.sandbox import Sandbox
 from tests.awaiting import await_condition
@@ -200,6 +201,15 @@ def test_shares_are_bound_repaired_and_their_reservations_deleted(
     assert config_map is not None
     assert (config_map["data"]["NVIDIA_VISIBLE_DEVICES"], config_map["data"]["GPU_PORTION"]) == (c, "0.5")
 
+    # What running pods say about their GPUs cannot be changed, their other labels can.
+    portion = {"annotations": {GPU_PORTION: "another"}}
+    await_condition(lambda: _refusal(cluster, "a", portion), message="the policy is in force")
+    for field, key in (("labels", GPU_GROUP), ("annotations", VISIBLE_DEVICES), ("annotations", "gpu-fraction")):
+        assert f"Pod a runs on GPUs that {key} tells" in _refusal(cluster, "a", {field: {key: None}})
+    assert "gpu-memory tells" in _refusal(cluster, "a", {"annotations": {"gpu-memory": "1"}})
+    assert f"{GPU_GROUP}/x tells" in _refusal(cluster, "a", {"labels": {f"{GPU_GROUP}/x": "x"}})
+    assert _refusal(cluster, "a", {"labels": {"team": "x"}, "annotations": {"note": "y"}}) == ""
+
     # A full cluster is reported in the pod's condition, so that an autoscaler sees it.
     cluster.apply(share("d", "0.9"))
     await_condition(lambda: _message(cluster, "d") == "Unschedulable", message="d fits nowhere")
@@ -251,6 +261,15 @@ def test_it_refuses_to_run_beside_kais_binder(byo_sandbox: Sandbox, cluster: Kub
 
 def _namespaces_first(resource: dict[str, Any]) -> bool:
     return bool(resource["inputs"]["kind"] != "Namespace")
+
+
+def _refusal(cluster: Kube, name: str, metadata: dict[str, Any]) -> str:
+    """The message of the refused change; empty if it is allowed."""
+    try:
+        cluster.patch("v1", "Pod", name, {"metadata": metadata}, TEAM)
+    except RequestError as error:
+        return error.message
+    return ""
 
 
 def _message(cluster: Kube, name: str) -> str:
