@@ -11,7 +11,7 @@ from plimsoll.policy.declared import declared_policies, merged, with_declared
 from plimsoll.policy.fields import Manifest, is_kind, namespace_of, section, whole
 from plimsoll.policy.junit_report import cases, junit
 from plimsoll.policy.located import Located
-from plimsoll.policy.reading import is_read
+from plimsoll.policy.reading import UNREAD_GROUPS, is_read
 from plimsoll.policy.reference import described, markdown
 from plimsoll.policy.rule import Cel, Needs, Rule, Subject
 from plimsoll.policy.rule_set import RULES, settled
@@ -24,6 +24,7 @@ __all__ = [
     "EXPIRED",
     "KAI_GROUP",
     "RULES",
+    "UNREAD_GROUPS",
     "VALUES_KIND",
     "Cel",
     "Checker",

@@ -82,13 +82,12 @@ def _templates(value: Mapping[str, Any], path: str, copies: int) -> Iterator[Pod
         yield PodTemplate(path, section(value, "metadata"), spec, copies)
         return
     for name, item in value.items():
-        here = join(path, name)
         if isinstance(item, Mapping):
-            yield from _templates(item, here, copies * _in_group(value, name))
+            yield from _templates(item, join(path, name), copies * _in_group(value, name))
         elif is_list(item):
             for number, each in enumerate(item):
                 if isinstance(each, Mapping):
-                    yield from _templates(each, join(here, number), copies)
+                    yield from _templates(each, join(path, name, number), copies)
 
 
 def _in_group(group: Mapping[str, Any], template: str) -> int:

@@ -17,11 +17,13 @@ _CHARTS: Final = {
 }
 UNNAMED: Final = (CHART_FILE_KIND, VALUES_KIND)
 """Plimsoll's kinds for files that are not Kubernetes objects."""
+UNREAD_GROUPS: Final = frozenset({"admissionregistration.k8s.io", "apiextensions.k8s.io", "rbac.authorization.k8s.io"})
+"""API groups of which no rule reads an object: none has pods or a queue, and some are large."""
 
 
 def is_read(manifest: Manifest) -> bool:
     """Whether a rule reads objects of this kind."""
-    return (
+    return group_of(manifest) not in UNREAD_GROUPS and (
         workspace_of(manifest) is not None
         or is_kind(manifest, GROUP, "Environment")
         or is_kind(manifest, "karpenter.sh", "NodePool", "NodeClaim")

@@ -5,6 +5,8 @@ from typing import Any, Final
 
 from pulumi_policy.proxy import UnknownValueError
 
+from plimsoll.policy import UNREAD_GROUPS
+
 _KUBERNETES: Final = "kubernetes:"
 _CORE: Final = "core/"
 
@@ -45,13 +47,15 @@ class PartlyKnown(dict[str, Any]):
 
 def manifest_of(resource_type: str, props: Mapping[str, Any], name: str) -> PartlyKnown | None:
     """The manifest that a resource declares, with the resource's name where it has none or one that is known only in
-    the update; None for other providers.
+    the update; None for other providers, and for objects that no rule reads.
 
     The type's token is `kubernetes:<group>/<version>:<kind>`, with the group `core` for the core's.
     """
     if not resource_type.startswith(_KUBERNETES):
         return None
     group_version, _, kind = resource_type.removeprefix(_KUBERNETES).rpartition(":")
+    if group_version.partition("/")[0] in UNREAD_GROUPS:
+        return None
     declared: PartlyKnown = _plain(props)
     metadata = _metadata(declared)
     known = dict(metadata.items())

@@ -1,6 +1,8 @@
 """The rules as Pulumi policies, on each resource or on the whole stack."""
 
 import datetime
+import functools
+import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
@@ -73,13 +75,20 @@ def check_resource(rule: Rule, clock: Clock) -> Callable[[ResourceValidationArgs
     def validate(args: ResourceValidationArgs, report_violation: ReportViolation) -> None:
         manifest = manifest_of(args.resource_type, args.props, args.name)
         if manifest is not None:
-            config = args.get_config()
-            # A stack has queues, so a workload with GPUs must have one.
-            checker = Checker(PolicyContext(queues=Queues()), _only(rule, policies_of(rule, config)), clock())
+            checker = _checker(rule.id, json.dumps(args.get_config()), clock())
             for finding in checker.broken_by(manifest):
                 report_violation(finding.message, args.urn)
 
     return validate
+
+
+# The engine calls each policy for each resource, with one configuration.
+@functools.lru_cache(maxsize=len(RULES))
+def _checker(rule_id: str, config: str, day: datetime.date) -> Checker:
+    """Checks resources by one rule; `config` is its configuration in JSON. Raises ValidationError."""
+    rule = RULES[rule_id]
+    # A stack has queues, so a workload with GPUs must have one.
+    return Checker(PolicyContext(queues=Queues()), _only(rule, policies_of(rule, json.loads(config))), day)
 
 
 def check_stack(rule: Rule, clock: Clock) -> Callable[[StackValidationArgs, ReportViolation], None]:

@@ -37,6 +37,10 @@ UNRELATED: dict[str, Resource] = {
     "data": (CONFIG_MAP, {"metadata": {"name": "c"}, "data": UNKNOWN_OBJECT_VALUE}),
     "one value of data": (CONFIG_MAP, {"metadata": {"name": "c"}, "data": {"a": UNKNOWN_STRING_VALUE}}),
     "a namespace": (SERVICE, {"metadata": {"name": "s", "namespace": UNKNOWN_STRING_VALUE}, "spec": {}}),
+    "a definition": (
+        "kubernetes:apiextensions.k8s.io/v1:CustomResourceDefinition",
+        {"metadata": UNKNOWN_OBJECT_VALUE, "spec": UNKNOWN_OBJECT_VALUE},
+    ),
     "an environment variable": a_deployment(
         unpinned(env=[{"name": "DB", "value": UNKNOWN_STRING_VALUE}], args=["--db", UNKNOWN_STRING_VALUE])
     ),
