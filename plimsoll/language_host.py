@@ -2,7 +2,8 @@
 
 The newest host in Go's module proxy (of SDK v3.79) reads the program of a plugin from a field that today's engine does
 not set, and would run the Pulumi program instead of the policy pack. The proxy sets this field from those that the
-engine sets, and forwards everything else unchanged. A host that comes with the pulumi CLI does not need it.
+engine sets, and forwards everything else unchanged, except a question whose answer the engine would not use. A host
+that comes with the pulumi CLI does not need it.
 
 Each run of Pulumi in a sandbox starts the proxy, so it imports little.
 """
@@ -24,6 +25,7 @@ from plimsoll.lifetime import dies_with
 
 _SERVICE: Final = "/pulumirpc.LanguageRuntime/"
 _STREAMING: Final = frozenset({f"{_SERVICE}RunPlugin", f"{_SERVICE}InstallDependencies"})
+_REQUIRED_PLUGINS: Final = f"{_SERVICE}GetRequiredPlugins"
 _OPTIONS: Final = (("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1))
 _THREADS: Final = 32
 """Each running policy pack uses one thread."""
@@ -71,14 +73,14 @@ def _end(process: subprocess.Popen[bytes], number: int) -> None:
 
 
 class Forwarding(grpc.GenericRpcHandler):  # type: ignore[misc]
-    """Forwards every call of the service as bytes."""
+    """Forwards the calls of the service as bytes."""
 
     def __init__(self, channel: grpc.Channel) -> None:
         self._channel = channel
 
     def service(self, handler_call_details: Any) -> Any:
         method = handler_call_details.method
-        if not method.startswith(_SERVICE):
+        if not method.startswith(_SERVICE) or (method == _REQUIRED_PLUGINS and not _installs_plugins()):
             return None
         if method in _STREAMING:
             change = with_program if method.endswith("/RunPlugin") else bytes
@@ -113,14 +115,18 @@ class Forwarding(grpc.GenericRpcHandler):  # type: ignore[misc]
         return forward
 
 
+def _installs_plugins() -> bool:
+    """Whether the engine installs missing plugins. It takes a host that does not know which ones a program requires for
+    one whose program requires none; the host here lists all packages with pip, which takes a second."""
+    return os.environ.get("PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION") != "true"
+
+
 def with_program(request: bytes) -> bytes:
     """Adds the program and the working directory in `info` to a RunPluginRequest.
 
     The host runs `python PROGRAM ARGS`; a policy pack is run by the SDK's module `pulumi.policy`.
     """
-    from pulumi.runtime.proto import language_pb2  # imports all of pulumi, and few runs have a policy pack
-
-    message = language_pb2.RunPluginRequest.FromString(request)
+    message = _request_class().FromString(request)
     directory = message.info.program_directory
     if not message.program and directory:
         arguments = list(message.args)
@@ -134,3 +140,24 @@ def with_program(request: bytes) -> bytes:
         message.pwd = directory
     answer: bytes = message.SerializeToString()
     return answer
+
+
+def _request_class() -> Any:
+    """RunPluginRequest with the fields that are read or set here; the others are kept as they are. Pulumi's own class
+    would import all of pulumi."""
+    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory  # few runs have a plugin
+
+    one, many = descriptor_pb2.FieldDescriptorProto.LABEL_OPTIONAL, descriptor_pb2.FieldDescriptorProto.LABEL_REPEATED
+    text = descriptor_pb2.FieldDescriptorProto.TYPE_STRING
+    file = descriptor_pb2.FileDescriptorProto(name="plugin.proto", syntax="proto3")
+    info = file.message_type.add(name="ProgramInfo")
+    info.field.add(name="program_directory", number=2, type=text, label=one)
+    request = file.message_type.add(name="RunPluginRequest")
+    request.field.add(name="pwd", number=1, type=text, label=one)
+    request.field.add(name="program", number=2, type=text, label=one)
+    request.field.add(name="args", number=3, type=text, label=many)
+    request.field.add(name="info", number=5, type_name="ProgramInfo", label=one)
+    request.field.add(name="kind", number=6, type=text, label=one)
+    pool = descriptor_pool.DescriptorPool()
+    pool.AddSerializedFile(file.SerializeToString())
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName(request.name))

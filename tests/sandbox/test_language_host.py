@@ -4,11 +4,14 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
+import grpc
 import psutil
+import pytest
 from pulumi.runtime.proto import language_pb2
 
-from plimsoll.language_host import with_program
+from plimsoll.language_host import Forwarding, with_program
 from tests.awaiting import await_condition
 
 
@@ -41,6 +44,18 @@ def test_a_program_that_the_engine_names_is_left_as_it_is() -> None:
     message = asked("analyzer", program="/elsewhere")
     assert [message.program, *message.args] == ["/elsewhere", "127.0.0.1:1"]
     assert message.pwd == "/project"
+
+
+@pytest.mark.parametrize("disabled", [True, False])
+def test_the_host_lists_required_plugins_only_if_the_engine_installs_them(
+    disabled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION", str(disabled).lower())
+    with grpc.insecure_channel("127.0.0.1:1") as channel:
+        forwarding = Forwarding(channel)
+        for method, forwarded in (("GetRequiredPlugins", not disabled), ("GetRequiredPackages", True), ("Run", True)):
+            asked = SimpleNamespace(method=f"/pulumirpc.LanguageRuntime/{method}")
+            assert (forwarding.service(asked) is not None) == forwarded
 
 
 def test_the_host_ends_with_its_parent_process(tmp_path: Path) -> None:
