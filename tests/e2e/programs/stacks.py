@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -67,8 +68,10 @@ class PulumiFolder:
     def preview(self, stack: str, *options: str, fails: bool = False) -> str:
         return self.pulumi("preview", "--stack", stack, *options, fails=fails)
 
-    def set(self, stack: str, path: str, value: str) -> None:
-        self.pulumi("config", "set", "--stack", stack, "--path", path, value)
+    def set(self, stack: str, values: Mapping[str, str]) -> None:
+        """Sets the configuration's values, by path."""
+        given = (part for path, value in values.items() for part in ("--plaintext", f"{path}={value}"))
+        self.pulumi("config", "set-all", "--stack", stack, "--path", *given)
 
     def destroy(self, stack: str, fails: bool = False) -> str:
         return self.pulumi("destroy", "--yes", "--skip-preview", "--stack", stack, fails=fails)

@@ -1,6 +1,6 @@
 """Projects that `plimsoll init`, `pulumi new` and `plimsoll adopt` write, with the pulumi command on a real cluster."""
 
-import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -35,16 +35,33 @@ def in_this_environment(sandbox: Sandbox, folder: Path) -> PulumiFolder:
     return PulumiFolder(sandbox, folder, PULUMI_BACKEND_URL=f"file://{state}")
 
 
+def assert_previewed(project: PulumiFolder, stack: str, declares: str) -> None:
+    """The stack passes a preview with the project's policies, and declares a component."""
+    project.init(stack)
+    output = project.preview(stack, "--policy-pack", "policies")
+    assert f"plimsoll:index:{declares}" in output
+    assert "gpu-capacity@" in output or "plimsoll@" in output, "the policies were run"
+
+
 @pytest.mark.parametrize("kind", ClusterKind)
 def test_a_new_project_passes_a_preview_with_its_policies(
     kind: ClusterKind, nap_sandbox: Sandbox, tmp_path: Path
 ) -> None:
     project = written(nap_sandbox, tmp_path / "gpu-capacity", kind)
-    for stack, declares in (("foundation", "Foundation"), ("environment", "Environment")):
-        project.init(stack)
-        output = project.preview(stack, "--policy-pack", "policies")
-        assert f"plimsoll:index:{declares}" in output
-        assert "gpu-capacity@" in output or "plimsoll@" in output, "the policies were run"
+    assert_previewed(project, "environment", "Environment")
+
+
+def test_the_foundation_of_a_new_project_passes_a_preview_with_its_policies(
+    nap_sandbox: Sandbox, tmp_path: Path
+) -> None:
+    """One for all kinds: the files that its preview reads are the same."""
+    own = {"README.md", "stacks/Pulumi.environment.yaml"}
+    of_kinds = [project_files(kind, "gpu-capacity") for kind in ClusterKind]
+    read = [{name: text for name, text in files.items() if name not in own} for files in of_kinds]
+    assert "stacks/Pulumi.foundation.yaml" in read[0]
+    assert all(files == read[0] for files in read)
+    project = written(nap_sandbox, tmp_path / "gpu-capacity", ClusterKind.BYO)
+    assert_previewed(project, "foundation", "Foundation")
 
 
 def test_pulumi_new_takes_the_template(nap_sandbox: Sandbox, tmp_path: Path) -> None:
@@ -109,15 +126,16 @@ def test_objects_of_others_are_adopted_without_a_change(
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     project.init("objects")
-    steps = changes(project.preview("objects", "--json"))
-    assert steps.pop("import") >= 4
-    assert set(steps) == {"create"}, "the stack and its components: nothing of the cluster"
-    project.up("objects", "--skip-preview")
+    preview, update = project.up("objects").split("Updating (objects)")
+    steps = changes(preview)
+    assert int(steps.pop("to import")) >= 4
+    assert set(steps) == {"to create"}, "the stack and its components: nothing of the cluster"
+    assert changes(update).keys() == {"imported", "created"}
     assert made_by_others() == before
     shown = project.preview("objects", "--diff", "--expect-no-changes")
     assert "unchanged" in shown
 
 
-def changes(preview: str) -> dict[str, int]:
-    found: dict[str, int] = json.loads(preview[preview.index("{") :])["changeSummary"]
-    return found
+def changes(output: str) -> dict[str, str]:
+    """Numbers of resources by what is done with them, as pulumi prints them at the end."""
+    return {done: number for number, done in re.findall(r"^    \S (\d+) (.+)$", output, re.MULTILINE)}

@@ -81,16 +81,28 @@ def made(admin: Kube) -> Iterator[Callable[..., dict[str, Any]]]:
         admin.delete(API, "Workspace", name, "inference")
 
 
-def test_pods_are_gated_as_soon_as_the_stack_is_deployed(project: Project, admin: Kube) -> None:
+def test_the_configuration_changes_objects_and_pods_are_gated_at_once(project: Project, admin: Kube) -> None:
     """A namespace is added to the gate later; the cluster takes up to a second to use a changed policy."""
-    project.set(ENVIRONMENT, "plimsoll:namespaces[2]", "late")
-    project.set(ENVIRONMENT, "plimsoll:capacityGate.namespaces[1]", "late")
+    project.set(
+        ENVIRONMENT,
+        {
+            "plimsoll:namespaces[2]": "late",
+            "plimsoll:capacityGate.namespaces[1]": "late",
+            "plimsoll:workspaces.phi.inference.replicas": "2",
+        },
+    )
+    before = admin.get(API, "Workspace", "phi", "inference")
+    assert before is not None
+    assert before["spec"]["inference"]["replicas"] == 1
     project.up(ENVIRONMENT, "--skip-preview")
     container = {"name": "main", "image": "example/model:1"}
     pod = {"apiVersion": "v1", "kind": "Pod", "spec": {"containers": [container]}}
     metadata = {"name": "share", "namespace": "late", "annotations": {"gpu-fraction": "0.5"}}
     made = admin.apply({**pod, "metadata": metadata}, dry_run=True)
     assert [each["name"] for each in made["spec"]["schedulingGates"]] == [CAPACITY_GATE]
+    workspace = admin.get(API, "Workspace", "phi", "inference")
+    assert workspace is not None
+    assert workspace["spec"]["inference"]["replicas"] == 2
 
 
 def test_a_missing_mutating_policy_has_no_effect(sandbox: Sandbox) -> None:
@@ -121,19 +133,9 @@ def test_trying_the_stacks_does_not_change_the_checkout(project: Project) -> Non
         assert "encryptionsalt" in (project.folder / "stacks" / f"Pulumi.{stack}.yaml").read_text()
 
 
-def test_the_configuration_changes_replicas(project: Project, admin: Kube) -> None:
-    project.set(ENVIRONMENT, "plimsoll:workspaces.phi.inference.replicas", "2")
-    project.up(ENVIRONMENT, "--skip-preview")
-    workspace = admin.get(API, "Workspace", "phi", "inference")
-    assert workspace is not None
-    assert workspace["spec"]["inference"]["replicas"] == 2
-    project.set(ENVIRONMENT, "plimsoll:workspaces.phi.inference.replicas", "1")
-    project.up(ENVIRONMENT, "--skip-preview")
-
-
 def test_a_wrong_configuration_names_its_file_and_field_and_changes_nothing(project: Project) -> None:
     before = (project.folder / "stacks" / f"Pulumi.{ENVIRONMENT}.yaml").read_text()
-    project.set(ENVIRONMENT, "plimsoll:workspaces.phi.inference.replica", "3")
+    project.set(ENVIRONMENT, {"plimsoll:workspaces.phi.inference.replica": "3"})
     try:
         output = project.up(ENVIRONMENT, "--skip-preview", fails=True)
     finally:
@@ -260,8 +262,8 @@ class TestGuards:
     deleted."""
 
     def test_the_foundation_stays_while_an_environment_exists(self, project: Project, admin: Kube) -> None:
-        for field, value in {"image": "a:1", "backend": "s3://states", "passphrase.name": "plimsoll"}.items():
-            project.set(FOUNDATION, f"plimsoll:controller.{field}", value)
+        controller = {"image": "a:1", "backend": "s3://states", "passphrase.name": "plimsoll"}
+        project.set(FOUNDATION, {f"plimsoll:controller.{field}": value for field, value in controller.items()})
         project.up(FOUNDATION, "--skip-preview")
         before = project.resources(FOUNDATION)
         output = project.destroy(FOUNDATION, fails=True)
