@@ -35,7 +35,9 @@ def example(sandbox_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
     component_package(folder / "plimsoll")
     generator = part("pulumi-gen-nodejs").cached / "pulumi-gen-nodejs"
     run(generator, CHECKOUT / "components" / "schema.json", example / "sdks" / "plimsoll")
-    npm("pkg", "set", "dependencies.@pulumi/plimsoll=file:sdks/plimsoll", folder=example)
+    package = json.loads((example / "package.json").read_text())
+    package["dependencies"]["@pulumi/plimsoll"] = "file:sdks/plimsoll"
+    (example / "package.json").write_text(json.dumps(package))
     npm("install", "--no-audit", "--no-fund", "--prefer-offline", folder=example)
     return example
 
@@ -86,9 +88,9 @@ def test_a_typescript_program_is_deployed(
         project.destroy("dev")
 
 
-def test_the_compiler_reports_wrong_types(example: Path) -> None:
-    program = example / "wrong.ts"
-    program.write_text((example / "index.ts").read_text().replace("quota: 8", "qouta: 8"))
+def test_the_compiler_reports_wrong_types(project: PulumiFolder) -> None:
+    program = project.folder / "wrong.ts"
+    program.write_text((project.folder / "index.ts").read_text().replace("quota: 8", "qouta: 8"))
     command = ["node_modules/.bin/tsc", "--noEmit", "--strict", "--module", "nodenext", "--skipLibCheck", program.name]
-    done = run(*command, folder=example, fails=True)
+    done = run(*command, folder=project.folder, fails=True)
     assert "'qouta' does not exist in type" in done.stdout
