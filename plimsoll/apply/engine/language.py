@@ -25,9 +25,9 @@ _CANCELLATIONS: Final = 4
 log = structlog.get_logger(__name__)
 
 
-class NoLanguage(LanguageRuntimeServicer):
-    """The language host of an operation without a program. The engine would start Python's otherwise, which lists the
-    packages of its environment first."""
+class LanguageHost(LanguageRuntimeServicer):
+    """The language host of an operation that runs no program. Otherwise the engine would start Python's, which first
+    lists the packages of its environment."""
 
     def About(self, request: Any, context: Any) -> Any:  # noqa: N802
         return language_pb2.AboutResponse(executable=sys.executable, version=platform.python_version())
@@ -42,7 +42,7 @@ class NoLanguage(LanguageRuntimeServicer):
         return language_pb2.GetRequiredPackagesResponse()
 
 
-class InlineLanguage(NoLanguage):
+class InlineLanguage(LanguageHost):
     """The language host of one update.
 
     That of the Automation API fails on its own messages, and does not close its event loop, if the engine ends first:

@@ -21,7 +21,7 @@ from pulumi.automation import (
 from pulumi.automation.errors import CommandError
 from pulumi.runtime.proto import events_pb2_grpc, language_pb2_grpc
 
-from plimsoll.apply.engine.language import InlineLanguage, NoLanguage
+from plimsoll.apply.engine.language import InlineLanguage, LanguageHost
 from plimsoll.apply.engine.process import Engine
 from plimsoll.apply.engine.program import Program
 from plimsoll.apply.engine.progress import EngineEvent
@@ -125,7 +125,7 @@ class CapacityStack(Stack):
 
     def destroy_resources(self) -> None:
         """Runs `pulumi destroy`: deletes every object of the stack, in one process, without a program."""
-        server, port = _server(NoLanguage())
+        server, port = _server(LanguageHost())
         server.start()
         args = ["destroy", "--yes", "--skip-preview", "--suppress-progress", "--continue-on-error", "--color", "never"]
         try:
@@ -160,7 +160,7 @@ class CapacityStack(Stack):
             raise engine_error(self.name, str(error)) from None
 
 
-def _server(language: NoLanguage) -> tuple[grpc.Server, int]:
+def _server(language: LanguageHost) -> tuple[grpc.Server, int]:
     """A server of the language host, not started, and its port on the loopback interface."""
     server = grpc.server(futures.ThreadPoolExecutor(max_workers=8), options=_UNLIMITED)
     language_pb2_grpc.add_LanguageRuntimeServicer_to_server(language, server)
