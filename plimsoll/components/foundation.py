@@ -19,9 +19,9 @@ from plimsoll.components.access import (
 from plimsoll.components.admission import (
     FOUNDATION_GUARD,
     TRIGGER_POLICY,
-    AdmissionPolicy,
     Guard,
     admission_policies,
+    declare_policy,
     guarded,
     rule_policies,
     trigger_policy,
@@ -139,7 +139,7 @@ class Foundation(Component):
         """The admission policy of the namespace of capacity requests, and the controller's rights in it."""
         name = namespace.metadata["name"]
         return [
-            *self._policy(TRIGGER_POLICY, trigger_policy(name)),
+            *declare_policy(TRIGGER_POLICY, trigger_policy(name), self),
             *self._grant(f"{CONTROLLER_NAME}-demand", name, CONTROLLER_FOR_DEMAND, account, namespace),
         ]
 
@@ -166,20 +166,5 @@ class Foundation(Component):
         return [
             made
             for name, admission in {**admission_policies(), **rule_policies()}.items()
-            for made in self._policy(name, admission, *kinds)
+            for made in declare_policy(name, admission, self, *kinds)
         ]
-
-    def _policy(self, name: str, admission: AdmissionPolicy, *after: pulumi.Resource) -> list[pulumi.Resource]:
-        policy = k8s.admissionregistration.v1.ValidatingAdmissionPolicy(
-            self.named(name),
-            metadata=metadata(name),
-            spec=admission["policy"],
-            opts=self.child(*after, former_name=name),
-        )
-        binding = k8s.admissionregistration.v1.ValidatingAdmissionPolicyBinding(
-            self.named(name),
-            metadata=metadata(name),
-            spec={"policyName": name, **admission["binding"]},
-            opts=self.child(policy, former_name=name),
-        )
-        return [policy, binding]

@@ -13,6 +13,7 @@ from plimsoll.components.admission import (
     SHARE_POD_POLICY,
     Mutation,
     declare_mutation,
+    declare_policy,
     device_policy,
     share_pod_policy,
 )
@@ -95,7 +96,7 @@ class ShareBinder(Component):
         self._grant(BINDER, namespace, RESERVING, (BINDER, SYSTEM), home)
         self._grant(BINDER, SYSTEM, LEADING, (BINDER, SYSTEM))
         self._grant(PROBE, namespace, PROBING, (account, namespace), home)
-        self._keep_shares(spec.scheduler_name)
+        declare_policy(SHARE_POD_POLICY, share_pod_policy(spec.scheduler_name), self)
         self.mutations: list[Mutation] = []
         if spec.device_variables:
             self.mutations.append(declare_mutation(DEVICE_POLICY, device_policy(spec.scheduler_name), self))
@@ -104,21 +105,6 @@ class ShareBinder(Component):
         self.namespace = name_of(home)
         self.service_account = name_of(binder)
         self.register_outputs({"namespace": self.namespace, "serviceAccount": self.service_account})
-
-    def _keep_shares(self, scheduler_name: str) -> None:
-        made = share_pod_policy(scheduler_name)
-        policy = k8s.admissionregistration.v1.ValidatingAdmissionPolicy(
-            self.named(SHARE_POD_POLICY),
-            metadata=metadata(SHARE_POD_POLICY),
-            spec=made["policy"],
-            opts=self.child(former_name=SHARE_POD_POLICY),
-        )
-        k8s.admissionregistration.v1.ValidatingAdmissionPolicyBinding(
-            self.named(SHARE_POD_POLICY),
-            metadata=metadata(SHARE_POD_POLICY),
-            spec={"policyName": SHARE_POD_POLICY, **made["binding"]},
-            opts=self.child(policy, former_name=SHARE_POD_POLICY),
-        )
 
     def _grant(
         self, name: str, namespace: str | None, rules: list[Rule], account: tuple[str, str], *after: pulumi.Resource

@@ -11,6 +11,7 @@ import pulumi
 import pulumi_kubernetes as k8s
 
 from plimsoll.components.access import NAMESPACE
+from plimsoll.components.admission.policy import AdmissionPolicy
 from plimsoll.components.declaring import Component, checked, fields_of, metadata, name_of
 from plimsoll.components.specs import GuardSpec, Layer
 from plimsoll.labels import API_VERSION, GROUP, NAMESPACE_NAME
@@ -68,13 +69,6 @@ def _known_as(args: GuardArgs) -> list[pulumi.Alias]:
     """In release 0.1 the resource of a foundation's ConfigMap had the ConfigMap's name."""
     name = args.get("name")
     return [pulumi.Alias(name=name)] if isinstance(name, str) else []
-
-
-class AdmissionPolicy(TypedDict):
-    """`spec` of a ValidatingAdmissionPolicy and of its binding."""
-
-    policy: dict[str, Any]
-    binding: dict[str, Any]
 
 
 def admission_policies() -> dict[str, AdmissionPolicy]:

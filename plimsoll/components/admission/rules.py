@@ -11,7 +11,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final, Literal
 
-from plimsoll.components.admission.guard import AdmissionPolicy
+from plimsoll.components.admission.policy import AdmissionPolicy
 from plimsoll.labels import API_VERSION
 from plimsoll.policy import RULES, Cel, Rule, Subject, has, has_controller, setting, text, value
 

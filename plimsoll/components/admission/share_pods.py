@@ -7,7 +7,7 @@ change the pod could change these: the GPU would then be assigned to other pods 
 from collections.abc import Iterable
 from typing import Any, Final
 
-from plimsoll.components.admission.guard import AdmissionPolicy
+from plimsoll.components.admission.policy import AdmissionPolicy
 from plimsoll.labels import GPU_GROUP, GPU_GROUP_PREFIX, GPU_PORTION, VISIBLE_DEVICES
 from plimsoll.model.kai import CONTAINER_PREFIXES, SHARE_ANNOTATIONS
 from plimsoll.model.tensor_fusion import GPU_IDS

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import pulumi
 
-from plimsoll.components.admission.guard import AdmissionPolicy
+from plimsoll.components.admission.policy import AdmissionPolicy
 from plimsoll.labels import GROUP, NAMESPACE_NAME
 
 TRIGGER_POLICY: Final = "plimsoll-trigger-namespace"
