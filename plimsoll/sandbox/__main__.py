@@ -1,10 +1,9 @@
 """The supervisor process of a sandbox: `python -m plimsoll.sandbox NAME CHANNEL detached|with-caller fresh|recovered`.
 
-CHANNEL is the number of a socket that it inherits from `Sandbox.up`, see `supervisor`.
+It inherits from `Sandbox.up` the lock `Folder.supervisor_lock`, and a socket with the number CHANNEL, see `supervisor`.
 """
 
 import asyncio
-import fcntl
 import socket
 import sys
 
@@ -23,16 +22,14 @@ def main() -> None:
     folder = Folder(name)
     settings = state.read(folder.settings, state.Settings)
     assert settings is not None, "the caller writes them first"
-    with folder.supervisor_lock.open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
-        async def run() -> bool:
-            with socket.socket(fileno=channel) as caller:
-                return await Supervisor(folder, settings, caller, stop_with_caller=stop_with_caller).run()
+    async def run() -> bool:
+        with socket.socket(fileno=channel) as caller:
+            return await Supervisor(folder, settings, caller, stop_with_caller=stop_with_caller).run()
 
-        keep = asyncio.run(run())
-        if not keep and (fresh or stop_with_caller):
-            folder.remove()
+    keep = asyncio.run(run())
+    if not keep and (fresh or stop_with_caller):
+        folder.remove()
 
 
 if __name__ == "__main__":

@@ -59,7 +59,7 @@ class Folder:
 
     @property
     def supervisor_lock(self) -> Path:
-        """A file that the supervisor locks while it runs."""
+        """A file that is locked while the supervisor runs, which inherits the lock from `up`."""
         return self.path / "supervisor.lock"
 
     @property

@@ -1,5 +1,6 @@
 """Sandbox: starts and stops a sandbox by its name, and gives access to it."""
 
+import fcntl
 import json
 import os
 import select
@@ -7,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
@@ -25,6 +27,7 @@ from plimsoll.sandbox.state import ProviderKind, Settings, State
 DEFAULT_NAME: Final = "default"
 _DOWN_SECONDS: Final = 40
 """Longer than the supervisor takes to stop its three groups of processes."""
+_POLL_SECONDS: Final = 0.05
 _CLOCK_SECONDS: Final = 2
 """Maximum difference of a process's start time between two readings, if the clock is set."""
 
@@ -88,7 +91,8 @@ class Sandbox:
         stop_with_caller: bool = False,
         on_event: Callable[[Event], None] = lambda _: None,
     ) -> bool:
-        """Starts the sandbox, and returns when everything is ready; False if it was running already.
+        """Starts the sandbox, and returns when everything is ready; False if it was running already, or another `up`
+        has started it meanwhile.
 
         The folder of a sandbox that ended unexpectedly is reused with its data. With `stop_with_caller`, the sandbox
         stops and its folder is removed when this process ends for any reason. `on_event` is called with the
@@ -105,18 +109,23 @@ class Sandbox:
         if lacking:
             install = "plimsoll sandbox install" + (" --trainer" if trainer else "")
             raise PlimsollError(f"Not installed: {', '.join(lacking)}.", f"Run `{install}` first.")
-        if self.folder.supervised():
+        if self.is_up():
             return self._stays_up(wanted)
-        self.folder.create()
-        with self.folder.locked():
-            if self.folder.supervised():
-                return self._stays_up(wanted)
-            self._clear_leftovers()
-            fresh = state.read(self.folder.settings, Settings) is None
-            with self.folder.explained():
-                self._prepare(wanted, found, fresh=fresh)
-            self._supervise(stop_with_caller=stop_with_caller, fresh=fresh, on_event=on_event)
-        return True
+        while True:
+            self.folder.create()
+            # Another `up` holds the lock until its sandbox is up, or nothing is left of it.
+            with self.folder.locked():
+                if self.is_up():
+                    return self._stays_up(wanted)
+                self._await_supervisor()  # of an `up` that was killed, after which it stops everything
+                if not self.folder.path.exists():
+                    continue
+                self._clear_leftovers()
+                fresh = state.read(self.folder.settings, Settings) is None
+                with self.folder.explained():
+                    self._prepare(wanted, found, fresh=fresh)
+                self._supervise(stop_with_caller=stop_with_caller, fresh=fresh, on_event=on_event)
+                return True
 
     def down(self) -> bool:
         """Stops every process and removes the folder; False if there was no such sandbox."""
@@ -170,14 +179,19 @@ class Sandbox:
         ours, theirs = socket.socketpair()
         caller = "with-caller" if stop_with_caller else "detached"
         arguments = [self.name, str(theirs.fileno()), caller, "fresh" if fresh else "recovered"]
-        with (self.folder.logs / "supervisor.log").open("ab") as log:
+        with (
+            (self.folder.logs / "supervisor.log").open("ab") as log,
+            self.folder.supervisor_lock.open("w") as lock,
+        ):
+            # The supervisor inherits the lock, so that it holds it from its first moment to its last.
+            fcntl.flock(lock, fcntl.LOCK_EX)
             process = subprocess.Popen(
                 [sys.executable, "-m", "plimsoll.sandbox", *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
                 cwd="/",
-                pass_fds=[theirs.fileno()],
+                pass_fds=[theirs.fileno(), lock.fileno()],
                 start_new_session=True,
             )
         theirs.close()
@@ -209,8 +223,11 @@ class Sandbox:
         )
 
     def _stop_supervisor(self) -> None:
+        if not self.folder.supervised():
+            return
         found = self.state()
-        if found is None or not self.folder.supervised():
+        if found is None:
+            self._await_supervisor()  # its `up` was killed before the first process started
             return
         try:
             handle = os.pidfd_open(found.supervisor)
@@ -227,6 +244,17 @@ class Sandbox:
         if channel is not None and process is not None:
             channel.close()
             process.wait()
+
+    def _await_supervisor(self) -> None:
+        """Waits until no supervisor runs."""
+        deadline = time.monotonic() + _DOWN_SECONDS
+        while self.folder.supervised():
+            if time.monotonic() > deadline:
+                raise PlimsollError(
+                    f"The supervisor of the sandbox {self.name} has not ended after {_DOWN_SECONDS} s.",
+                    f"End the process `python -m plimsoll.sandbox {self.name}`, and run this again.",
+                )
+            time.sleep(_POLL_SECONDS)
 
     def _clear_leftovers(self) -> None:
         """Ends processes that a killed supervisor left, by id and start time."""

@@ -1,5 +1,8 @@
+import fcntl
 import re
 import shutil
+import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -81,3 +84,22 @@ def test_the_advice_on_an_ended_process_is_a_command_for_this_sandbox() -> None:
     assert advised is not None, done.stderr
 
     assert CliRunner().invoke(app, advised[1].split()).exit_code == 0
+
+
+def test_up_waits_for_the_end_of_a_supervisor_whose_up_was_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was taken for a running sandbox, also while its `up` was still starting it."""
+    sandbox = Sandbox.named("one")
+    sandbox.folder.create()
+    with sandbox.folder.supervisor_lock.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        supervisor = subprocess.Popen(["cat"], stdin=subprocess.PIPE, pass_fds=[lock.fileno()])
+
+    def supervise(*_: object, **__: object) -> None:
+        assert supervisor.returncode == 0
+
+    monkeypatch.setattr("plimsoll.sandbox.sandbox.find_programs", lambda _: [])
+    monkeypatch.setattr(time, "sleep", lambda _: supervisor.communicate())
+    monkeypatch.setattr(Sandbox, "_prepare", lambda *_, **__: None)
+    monkeypatch.setattr(Sandbox, "_supervise", supervise)
+
+    assert sandbox.up() is True
