@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import psutil
 
+from plimsoll import home
 from plimsoll.errors import PlimsollError
 from plimsoll.sandbox import identities, programs, shell, state
 from plimsoll.sandbox.certificates import write_certificates
@@ -191,6 +192,7 @@ class Sandbox:
                 stdout=log,
                 stderr=log,
                 cwd="/",
+                env=os.environ | {"PLIMSOLL_HOME": str(home.state())},  # which may be relative to the folder of `up`
                 pass_fds=[theirs.fileno(), lock.fileno()],
                 start_new_session=True,
             )

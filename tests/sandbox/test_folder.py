@@ -1,9 +1,11 @@
 import fcntl
+import os
 import re
 import shutil
 import subprocess
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -103,3 +105,26 @@ def test_up_waits_for_the_end_of_a_supervisor_whose_up_was_killed(monkeypatch: p
     monkeypatch.setattr(Sandbox, "_supervise", supervise)
 
     assert sandbox.up() is True
+
+
+def test_the_supervisor_finds_the_folder_of_a_relative_plimsoll_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It runs in another folder than `up`."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PLIMSOLL_HOME", "home")
+    folder, found = Folder("one").path, []
+
+    def start(*_: object, cwd: str, env: dict[str, str] | None = None, **__: Any) -> None:
+        monkeypatch.chdir(cwd)
+        monkeypatch.setattr(os, "environ", env or os.environ)
+        found.append(Folder("one").path)
+        raise PlimsollError("not started")
+
+    monkeypatch.setattr("plimsoll.sandbox.sandbox.find_programs", lambda _: [])
+    monkeypatch.setattr(Sandbox, "_prepare", lambda *_, **__: None)
+    monkeypatch.setattr(subprocess, "Popen", start)
+    with pytest.raises(PlimsollError, match="not started"):
+        Sandbox.named("one").up()
+
+    assert found == [folder]
