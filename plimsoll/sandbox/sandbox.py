@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -62,8 +63,7 @@ class Sandbox:
 
     def is_up(self) -> bool:
         """Whether it has started completely and its supervisor runs."""
-        found = self.state()
-        return found is not None and found.ready and self.folder.supervised()
+        return self.folder.supervised() and (found := self.state()) is not None and found.ready
 
     def state(self) -> State | None:
         """Its processes, as last recorded by the supervisor; None if there is no such sandbox."""
@@ -224,10 +224,16 @@ class Sandbox:
             f"Its log may say why: {self.folder.logs / 'supervisor.log'}",
         )
 
+    def _recorded(self) -> State | None:
+        """As `state`, but None for a damaged file, which must not keep the sandbox from being removed."""
+        with suppress(PlimsollError):
+            return self.state()
+        return None
+
     def _stop_supervisor(self) -> None:
         if not self.folder.supervised():
             return
-        found = self.state()
+        found = self._recorded()
         if found is None:
             self._await_supervisor()  # its `up` was killed before the first process started
             return
@@ -260,7 +266,7 @@ class Sandbox:
 
     def _clear_leftovers(self) -> None:
         """Ends processes that a killed supervisor left, by id and start time."""
-        found = self.state()
+        found = self._recorded()
         left = []
         for noted in found.processes if found else []:
             try:

@@ -1,9 +1,14 @@
-"""Settings and State of a sandbox, in two small files in its folder."""
+"""Settings and State of a sandbox, in two small files in its folder.
+
+A field that another release has written is ignored.
+"""
 
 from pathlib import Path
 from typing import Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from plimsoll.errors import PlimsollError
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -13,7 +18,7 @@ ProviderKind = Literal["attached", "plugin"]
 class Settings(BaseModel):
     """The arguments of `up`. `port` is that of the apiserver; None selects a free one."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(frozen=True)
 
     karpenter: bool = True
     trainer: bool = False
@@ -29,8 +34,6 @@ class Settings(BaseModel):
 class ProcessState(BaseModel):
     """A process. `created` is its start in seconds since the epoch, to recognize a reused pid."""
 
-    model_config = ConfigDict(extra="forbid")
-
     name: str
     pid: int
     created: float
@@ -41,8 +44,6 @@ class ProcessState(BaseModel):
 
 class State(BaseModel):
     """The supervisor and its processes. `ready` is True when `up` has succeeded."""
-
-    model_config = ConfigDict(extra="forbid")
 
     supervisor: int
     ready: bool = False
@@ -62,8 +63,16 @@ def write(path: Path, model: BaseModel) -> None:
 
 
 def read(path: Path, model: type[T]) -> T | None:
-    """Reads a file. None if it does not exist: there is no sandbox, or its folder was never finished."""
+    """Reads a file. None if it does not exist: there is no sandbox, or its folder was never finished.
+
+    Raises PlimsollError for a damaged file, such as an empty one after a power failure.
+    """
     try:
         return model.model_validate_json(path.read_bytes())
     except FileNotFoundError:
         return None
+    except ValidationError as error:
+        raise PlimsollError(
+            f"{path} is damaged: {error.errors()[0]['msg']}.",
+            f"Remove the sandbox with `plimsoll sandbox down --name {path.parent.name}`, and start it again.",
+        ) from None

@@ -128,3 +128,28 @@ def test_the_supervisor_finds_the_folder_of_a_relative_plimsoll_home(
         Sandbox.named("one").up()
 
     assert found == [folder]
+
+
+@pytest.mark.parametrize("file", ["state.json", "settings.json"])
+def test_a_damaged_file_is_named_and_the_sandbox_can_be_removed(file: str) -> None:
+    """A power failure may leave it empty."""
+    sandbox = Sandbox.named("one")
+    sandbox.folder.create()
+    damaged = sandbox.folder.path / file
+    damaged.touch()
+
+    with pytest.raises(PlimsollError, match=rf"{damaged} is damaged: .*\n.*sandbox down --name one"):
+        (sandbox.state(), sandbox.settings())
+
+    assert sandbox.down()
+    assert not sandbox.folder.path.exists()
+
+
+def test_files_of_a_newer_release_are_read() -> None:
+    sandbox = Sandbox.named("one")
+    sandbox.folder.create()
+    sandbox.folder.state.write_text('{"supervisor": 1, "server": "https://127.0.0.1:1", "new": {}}')
+    sandbox.folder.settings.write_text('{"trainer": true, "new": {}}')
+
+    assert sandbox.state() == State(supervisor=1, server="https://127.0.0.1:1")
+    assert sandbox.settings() == Settings(trainer=True)
