@@ -13,6 +13,7 @@ from plimsoll import home
 from plimsoll.errors import PlimsollError
 
 _NAME: Final = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,38}[a-z0-9])?")
+_SUPERVISOR_LOCK: Final = "supervisor.lock"
 FREE_BYTES: Final = 512 * 1024**2
 """Required free disk space, in bytes: etcd, logs and Pulumi's state of a test cluster may grow to this."""
 
@@ -60,7 +61,7 @@ class Folder:
     @property
     def supervisor_lock(self) -> Path:
         """A file that is locked while the supervisor runs, which inherits the lock from `up`."""
-        return self.path / "supervisor.lock"
+        return self.path / _SUPERVISOR_LOCK
 
     @property
     def pulumi(self) -> Path:
@@ -144,3 +145,8 @@ class Folder:
             shutil.rmtree(self.path, ignore_errors=False)
         with suppress(OSError):
             self.path.parent.rmdir()
+
+
+def is_of_sandbox(path: Path) -> bool:
+    """Whether it is the folder of a sandbox, whichever PLIMSOLL_HOME that has."""
+    return os.path.exists(path / _SUPERVISOR_LOCK)  # noqa: PTH110 - Path.exists raises where it may not look

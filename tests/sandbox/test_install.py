@@ -87,12 +87,17 @@ def test_the_programs_of_a_sandbox_are_not_taken_for_installed_ones(
     script: Script, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A sandbox's `pulumi` is a hard link of the one in the cache, and goes with the sandbox."""
-    monkeypatch.setenv("PLIMSOLL_HOME", str(tmp_path / "home"))
-    own = Folder("one").bin("bin-python")
-    own.parent.mkdir(parents=True)
+    monkeypatch.setenv("PLIMSOLL_HOME", str(tmp_path / "home of the shell"))
+    folder = Folder("one")
+    folder.create()
+    folder.supervisor_lock.touch()
+    own = folder.bin("bin-python")
     script("etcd", "echo 'etcd Version: 3.6.9'").parent.rename(own)
-    monkeypatch.setenv("PATH", f"{own}{os.pathsep}{tmp_path / 'path'}")
+    unreadable = f"/{'x' * 300}/bin"
+    monkeypatch.setenv("PATH", os.pathsep.join((str(own), unreadable, str(tmp_path / "path"))))
 
+    assert source_of("etcd", "etcd") == "build"
+    monkeypatch.setenv("PLIMSOLL_HOME", str(tmp_path / "another home"))
     assert source_of("etcd", "etcd") == "build"
 
     installed = script("etcd", "echo 'etcd Version: 3.6.9'")

@@ -14,6 +14,7 @@ from typing import Final, Literal, Self
 
 from plimsoll import home
 from plimsoll.errors import PlimsollError
+from plimsoll.sandbox.folder import is_of_sandbox
 from plimsoll.sandbox.parts.building import build_part
 from plimsoll.sandbox.parts.go_commands import GoCommands
 from plimsoll.sandbox.parts.pinned import PARTS, BinFolder, Part, Program, part_names
@@ -184,8 +185,7 @@ def _on_path(part: Part, program: Program) -> Path | None:
 def _search_path() -> str:
     """PATH without the folders of sandboxes: what those contain ends with `down`, or is replaced by `up`."""
     folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
-    ours = home.sandboxes().resolve()
-    return os.pathsep.join(folder for folder in folders if not Path(folder).resolve().is_relative_to(ours))
+    return os.pathsep.join(folder for folder in folders if not is_of_sandbox(Path(folder).parent))
 
 
 @cache
