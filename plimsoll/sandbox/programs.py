@@ -7,6 +7,7 @@ analyzer if it finds a host, so the analyzer is in `bin-policy`, for programs wi
 """
 
 import os
+import shlex
 import shutil
 import sys
 from collections.abc import Iterable
@@ -43,7 +44,11 @@ def link(folder: Folder, found: Iterable[Found]) -> None:
 
 
 def _host_script(host: Path) -> str:
-    return f"#!{sys.executable}\nfrom plimsoll.language_host import main\n\nmain({str(host)!r})\n"
+    """A program for sh and for Python: the first line of a script cannot name an interpreter in a path with spaces, or
+    in a long one. sh runs the second line, which is a text to Python."""
+    python = shlex.quote(sys.executable)
+    start = f"#!/bin/sh\n'''exec' {python} \"$0\" \"$@\"\n' '''\n"
+    return f"{start}from plimsoll.language_host import main\n\nmain({str(host)!r})\n"
 
 
 def _copy(source: Path, target: Path) -> None:

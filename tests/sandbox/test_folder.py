@@ -3,6 +3,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from plimsoll import home
 from plimsoll.cli import app
 from plimsoll.errors import PlimsollError
 from plimsoll.sandbox import Folder, ProcessState, Sandbox, Settings, State
+from plimsoll.sandbox.parts import Found, part
 
 
 @pytest.fixture(autouse=True)
@@ -153,3 +155,26 @@ def test_files_of_a_newer_release_are_read() -> None:
 
     assert sandbox.state() == State(supervisor=1, server="https://127.0.0.1:1")
     assert sandbox.settings() == Settings(trainer=True)
+
+
+def test_the_language_host_runs_with_a_python_in_a_folder_with_spaces(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    python = tmp_path / "it's a folder" / "python"
+    python.parent.mkdir()
+    python.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    python.chmod(0o755)
+    name = "pulumi-language-python"
+    host = Found(part(name), name, "cache", tmp_path / "host" / name, "bin-python")
+    pulumi = Found(part("pulumi"), "pulumi", "cache", tmp_path / "pulumi", "bin")
+    monkeypatch.setattr(sys, "executable", str(python))
+    monkeypatch.setattr("plimsoll.sandbox.sandbox.find_programs", lambda _: [host, pulumi])
+    monkeypatch.setattr(Sandbox, "_supervise", lambda *_, **__: None)
+    sandbox = Sandbox.named("one")
+    sandbox.up()
+
+    script = sandbox.folder.bin("bin-python") / name
+    done = subprocess.run([script, "an argument", "127.0.0.1:1"], capture_output=True, text=True, check=True)
+
+    assert done.stdout.splitlines() == [str(script), "an argument", "127.0.0.1:1"]
+    compile(script.read_text(), str(script), "exec")
