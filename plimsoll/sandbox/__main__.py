@@ -4,8 +4,10 @@ It inherits from `Sandbox.up` the lock `Folder.supervisor_lock`, and a socket wi
 """
 
 import asyncio
+import io
 import socket
 import sys
+from contextlib import suppress
 
 import structlog
 
@@ -14,11 +16,25 @@ from plimsoll.sandbox.folder import Folder
 from plimsoll.sandbox.processes import Supervisor
 
 
+class _Log(io.TextIOWrapper):
+    """Loses what a full disk has no room for: the processes are stopped without it, too."""
+
+    def write(self, text: str) -> int:
+        with suppress(OSError):
+            super().write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with suppress(OSError):
+            super().flush()
+
+
 def main() -> None:
     """Runs until the sandbox is stopped, and then removes its folder if it is of no further use."""
     name, channel = sys.argv[1], int(sys.argv[2])
     stop_with_caller, fresh = sys.argv[3] == "with-caller", sys.argv[4] == "fresh"
-    structlog.configure(logger_factory=structlog.WriteLoggerFactory(sys.stderr))
+    log = _Log(sys.stderr.buffer, encoding="utf-8", errors="backslashreplace")
+    structlog.configure(logger_factory=structlog.WriteLoggerFactory(log))
     folder = Folder(name)
     settings = state.read(folder.settings, state.Settings)
     assert settings is not None, "the caller writes them first"

@@ -295,7 +295,11 @@ def test_a_sandbox_stops_with_its_caller(sandbox: Sandbox) -> None:
     await_condition(lambda: not sandbox.folder.path.exists(), message="no file is left")
 
 
-def test_a_port_in_use_is_named_and_nothing_is_left(sandbox: Sandbox) -> None:
+@pytest.mark.parametrize("log", ["written", "on a full disk"])
+def test_a_port_in_use_is_named_and_nothing_is_left(sandbox: Sandbox, log: str) -> None:
+    if log == "on a full disk":
+        sandbox.folder.create()
+        (sandbox.folder.logs / "supervisor.log").symlink_to("/dev/full")
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()

@@ -50,7 +50,8 @@ class Startup:
         self._tls.load_cert_chain(folder.certificates / CERTIFICATE, folder.certificates / KEY)
 
     async def run(self) -> None:
-        """Starts everything. Raises PlimsollError if a process ends or is not ready in time."""
+        """Starts everything. Raises PlimsollError if a process ends or is not ready in time, OSError if a file cannot
+        be written."""
         folder, settings = self._folder, self._settings
         wanted = [*control_plane.PORTS, *(name for each in controllers.wanted(settings) for name in each.ports)]
         for name in wanted:
@@ -65,7 +66,7 @@ class Startup:
                 group.create_task(self._install_objects(group))
                 for process in control_plane.after_apiserver(folder, self.ports, settings):
                     group.create_task(self._start(process))
-        except* PlimsollError as failures:
+        except* (PlimsollError, OSError) as failures:
             # The first error is the cause; the task group cancelled the others.
             raise failures.exceptions[0] from None
 

@@ -48,12 +48,9 @@ class Supervisor:
             loop.add_signal_handler(number, self._stop.set)
         self._channel.setblocking(False)
         loop.add_reader(self._channel, self._read_channel)
-        started = time.monotonic()
         try:
             if not await self._started():
                 return False
-            self._state.ready, self._state.startup_seconds = True, round(time.monotonic() - started, 2)
-            self._record()
             self._send({"event": "up", "seconds": self._state.startup_seconds})
             await self._watch()
         finally:
@@ -61,6 +58,7 @@ class Supervisor:
         return not self._abandoned
 
     async def _started(self) -> bool:
+        began = time.monotonic()
         stop = asyncio.ensure_future(self._stop.wait())
         work = asyncio.ensure_future(self._startup.run())
         await asyncio.wait({work, stop}, return_when=asyncio.FIRST_COMPLETED)
@@ -71,6 +69,8 @@ class Supervisor:
         stop.cancel()
         try:
             work.result()
+            self._state.ready, self._state.startup_seconds = True, round(time.monotonic() - began, 2)
+            self._record()
         except PlimsollError as error:
             self._fail(error)
             return False
