@@ -40,8 +40,10 @@ Name = Annotated[str, typer.Option("--name", envvar="PLIMSOLL_SANDBOX", help="Na
 @app.callback()
 def _sandbox() -> None:
     """Run a real control plane on this machine: etcd, kube-apiserver, Karpenter and KWOK nodes, all on loopback."""
-    # As Ctrl-C: builds and half-started sandboxes are ended before the command is.
+    # As Ctrl-C: builds and half-started sandboxes are ended before the command is, also if its terminal is closed.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # of nohup
+        signal.signal(signal.SIGHUP, signal.default_int_handler)
 
 
 @app.command(short_help="Install the parts: from PATH, the cache, or built.")

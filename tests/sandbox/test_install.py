@@ -2,6 +2,7 @@ import errno
 import fcntl
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -12,7 +13,9 @@ from pathlib import Path
 
 import psutil
 import pytest
+from typer.testing import CliRunner
 
+from plimsoll.cli import app
 from plimsoll.errors import PlimsollError
 from plimsoll.sandbox import Folder
 from plimsoll.sandbox.parts import (
@@ -273,6 +276,36 @@ def test_an_install_that_waits_for_another_can_be_stopped(script: Script) -> Non
 
         with pytest.raises(Stopped):
             second.result(timeout=30)
+
+
+def test_closing_the_terminal_ends_the_builds(script: Script, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gate, cat = tmp_path / "gate", shutil.which("cat", path="/usr/bin:/bin")
+    os.mkfifo(gate)
+    script(
+        "go",
+        "case $1 in\n"
+        "version) echo 'go version go1.99.0 linux/amd64';;\n"
+        f"env) echo {tmp_path}; echo {tmp_path};;\n"
+        f"build) kill -HUP $PPID; {cat} {gate};;\n"
+        "esac",
+    )
+    monkeypatch.setattr("plimsoll.sandbox.parts.toolchain.available_memory", lambda: 64 * 1024**3)
+    unheard = []
+
+    def go_on(*_: object) -> None:
+        unheard.append("SIGHUP")
+        gate.write_text("the build ends by itself")
+
+    terminated, hung_up = signal.getsignal(signal.SIGTERM), signal.signal(signal.SIGHUP, go_on)
+    try:
+        done = CliRunner().invoke(app, ["sandbox", "install", "--parts", "etcd"])
+    finally:
+        signal.signal(signal.SIGTERM, terminated)
+        signal.signal(signal.SIGHUP, hung_up)
+
+    assert unheard == []
+    assert done.exit_code != 0
+    assert [p.name for p in part("etcd").cached.iterdir()] == [".lock"]
 
 
 def test_no_command_starts_after_a_stop(script: Script, tmp_path: Path) -> None:
