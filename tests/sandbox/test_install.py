@@ -190,6 +190,21 @@ def a_build(one: Part, program: Program, steps: list[str]) -> None:
     build_part(one, [program], 1, steps.append, GoCommands())
 
 
+def test_a_workspace_around_the_checkout_is_not_the_module_that_is_built(
+    script: Script, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """go refuses to build a module that the go.work of a parent folder does not use."""
+    monkeypatch.setenv("GOWORK", str(tmp_path / "go.work"))
+    monkeypatch.setenv("GO111MODULE", "off")
+    script("go", f'echo "$1 $GOWORK $GO111MODULE" >> {tmp_path / "ran"}; echo go version go1.99.0; echo {tmp_path}')
+    monkeypatch.setattr("plimsoll.sandbox.parts.toolchain.available_memory", lambda: 64 * 1024**3)
+    missing_programs(find_programs(["etcd"]))
+    with pytest.raises(PlimsollError):  # nothing is built by it
+        a_build(part("etcd"), part("etcd").programs[0], [])
+
+    assert (tmp_path / "ran").read_text().splitlines() == ["version off on", "env off on", "build off on"]
+
+
 def test_a_failed_build_shows_the_output_of_the_compiler_and_leaves_no_program(script: Script) -> None:
     script("go", "echo 'undefined: thing' >&2; exit 2")
     etcd = part("etcd")

@@ -33,6 +33,12 @@ _CAUSES: Final = {
 """Causes by a part of the output, in lower case, and what to do about them."""
 
 
+def go_environment() -> dict[str, str]:
+    """The environment of go commands: the caller's, without settings that would build something else. A part is its
+    own module, also in a checkout below a workspace (go.work)."""
+    return os.environ | {"CGO_ENABLED": "0", "GOFLAGS": "-mod=readonly", "GO111MODULE": "on", "GOWORK": "off"}
+
+
 class Stopped(Exception):  # noqa: N818 - nothing is wrong
     """The command was stopped by `GoCommands.stop`."""
 
@@ -107,7 +113,7 @@ class GoCommands:
             process = subprocess.Popen(
                 ["go", *arguments],
                 cwd=folder,
-                env=os.environ | {"CGO_ENABLED": "0", "GOFLAGS": "-mod=readonly", "GOTMPDIR": str(scratch)},
+                env=go_environment() | {"GOTMPDIR": str(scratch)},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,

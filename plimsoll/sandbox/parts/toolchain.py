@@ -11,6 +11,7 @@ import psutil
 
 from plimsoll import home
 from plimsoll.errors import PlimsollError
+from plimsoll.sandbox.parts.go_commands import go_environment
 from plimsoll.sandbox.parts.pinned import Part, part, part_names
 
 _GIB: Final = 1024**3
@@ -65,10 +66,15 @@ def check_toolchain(missing: Sequence[Part]) -> None:
 
 def go_output(arguments: Sequence[str], folder: Path) -> str:
     """The output of a go command in `folder`. Raises PlimsollError with its last lines if it fails."""
-    done = subprocess.run(["go", *arguments], cwd=folder, capture_output=True, text=True, check=False)
+    done = _go(arguments, folder)
     if done.returncode != 0:
         raise PlimsollError(f"`go {' '.join(arguments)}` failed in {folder}:\n{done.stderr.strip()[-2000:]}")
     return done.stdout.strip()
+
+
+def _go(arguments: Sequence[str], folder: Path) -> "subprocess.CompletedProcess[str]":
+    command = ["go", *arguments]
+    return subprocess.run(command, cwd=folder, env=go_environment(), capture_output=True, text=True, check=False)
 
 
 def _names(parts: Sequence[Part]) -> str:
@@ -87,7 +93,7 @@ def _check_version(missing: Sequence[Part]) -> None:
         needed[one.name] = found[1] if found else "1.26"
     name = max(needed, key=lambda n: _as_tuple(needed[n]))
     folder = home.tools() / name
-    done = subprocess.run(["go", "version"], cwd=folder, capture_output=True, text=True, check=False)
+    done = _go(["version"], folder)
     version = re.search(r"go(\d+\.\d+(?:\.\d+)?)", done.stdout)
     if done.returncode == 0 and version and _as_tuple(version[1]) >= _as_tuple(needed[name]):
         return
