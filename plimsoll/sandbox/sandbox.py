@@ -151,13 +151,17 @@ class Sandbox:
         return settings, found
 
     def _stays_up(self, wanted: Settings) -> bool:
-        has = self.settings()
-        if has is not None and has.model_copy(update={"port": wanted.port}) != wanted:
+        has, found = self._running()
+        hint = f"Run `plimsoll sandbox down --name {self.name}` first, or choose another --name."
+        if has.model_copy(update={"port": wanted.port}) != wanted:
             raise PlimsollError(
                 f"The sandbox {self.name} runs with karpenter={has.karpenter}, trainer={has.trainer}, lws={has.lws}, "
                 f"audit={has.audit} and provider={has.provider}.",
-                f"Run `plimsoll sandbox down --name {self.name}` first, or choose another --name.",
+                hint,
             )
+        port = found.port_of("kube-apiserver")
+        if wanted.port not in (None, port):
+            raise PlimsollError(f"The apiserver of the sandbox {self.name} runs on port {port}.", hint)
         return False
 
     def _prepare(self, settings: Settings, found: list[Found], *, fresh: bool) -> None:

@@ -178,3 +178,20 @@ def test_the_language_host_runs_with_a_python_in_a_folder_with_spaces(
 
     assert done.stdout.splitlines() == [str(script), "an argument", "127.0.0.1:1"]
     compile(script.read_text(), str(script), "exec")
+
+
+def test_another_port_for_a_running_sandbox_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    sandbox = Sandbox.named("one")
+    sandbox.folder.create()
+    apiserver = ProcessState(name="kube-apiserver", pid=1, created=0, port=6443)
+    running = State(supervisor=1, ready=True, server="https://127.0.0.1:6443", processes=[apiserver])
+    sandbox.folder.state.write_text(running.model_dump_json())
+    sandbox.folder.settings.write_text(Settings().model_dump_json())
+    monkeypatch.setattr("plimsoll.sandbox.sandbox.find_programs", lambda _: [])
+
+    with sandbox.folder.supervisor_lock.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert sandbox.up() is False
+        assert sandbox.up(port=6443) is False
+        with pytest.raises(PlimsollError, match=r"runs on port 6443\.\n.*sandbox down --name one"):
+            sandbox.up(port=7443)
