@@ -10,8 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
-from tests.pages import copy_of_checkout, pages
+from plimsoll.cli import app
+from tests.pages import CHECKOUT, copy_of_checkout, pages
 
 Done = subprocess.CompletedProcess[str]
 
@@ -82,6 +84,24 @@ PAGES = {str(page): page for page in pages() if not page.needs_sandbox}
 def test_the_commands_of_a_page_run(name: str, tmp_path: Path) -> None:
     page, checkout = PAGES[name], copy_of_checkout(tmp_path / "plimsoll")
     SAY.get(name, of_others)(page.text, page.run(checkout, timeout=120), checkout)
+
+
+def test_the_page_on_plans_from_files_prints_what_the_command_prints(tmp_path: Path) -> None:
+    text = (CHECKOUT / "docs" / "guides" / "plan-from-files.md").read_text()
+    (manifests,) = re.findall(r"^```yaml\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    (error,) = re.findall(r"^error: ws.yaml, (.*)$", text, re.MULTILINE)
+    (plan,) = re.findall(r"^```\n(accepted .*?)^```", text, re.DOTALL | re.MULTILINE)
+    wrong = "kind: Node\napiVersion: v1\nmetadata: {name: gpu-0}\n---\n" + manifests.split("---\n")[1].replace(
+        "name: chat", "name: llama\n  namespace: research"
+    ).replace("instanceType", "instancetype")
+    for name, written in (("whole.yaml", manifests), ("ws.yaml", wrong)):
+        (tmp_path / name).write_text(written)
+
+    planned = CliRunner().invoke(app, ["plan", "-f", str(tmp_path / "whole.yaml")])
+    refused = CliRunner().invoke(app, ["plan", "-f", str(tmp_path / "ws.yaml")])
+
+    assert planned.stdout.split() == plan.split()
+    assert str(refused.exception).partition("\n")[0] == f"{tmp_path / 'ws.yaml'}, {error}"
 
 
 def test_the_listed_pages_exist() -> None:
