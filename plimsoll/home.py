@@ -1,4 +1,4 @@
-"""Folders on this machine: of built components, of the data of sandboxes, and of a pod's service account."""
+"""Folders on this machine: of built parts, of the data of sandboxes, and of a pod's service account."""
 
 import os
 from pathlib import Path

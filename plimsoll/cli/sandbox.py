@@ -34,7 +34,13 @@ class User(enum.StrEnum):
     VIEWER = "viewer"
 
 
-Name = Annotated[str, typer.Option("--name", envvar="PLIMSOLL_SANDBOX", help="Name of the sandbox.")]
+def _names(incomplete: str) -> list[str]:
+    return [each.name for each in Sandbox.all() if each.name.startswith(incomplete)]
+
+
+Name = Annotated[
+    str, typer.Option("--name", envvar="PLIMSOLL_SANDBOX", help="Name of the sandbox.", autocompletion=_names)
+]
 
 
 @app.callback()
@@ -49,11 +55,11 @@ def _sandbox() -> None:
 @app.command(short_help="Install the parts: from PATH, the cache, or built.")
 def install(
     ctx: typer.Context,
-    parts: Annotated[list[str] | None, typer.Option(help="Install only this component; may be repeated.")] = None,
+    parts: Annotated[list[str] | None, typer.Option(help="Install only this part; may be repeated.")] = None,
     trainer: Annotated[bool, typer.Option("--trainer", help="Install Kubeflow Trainer and JobSet, too.")] = False,
     output: Output = Format.TEXT,
 ) -> None:
-    """Install the components: from PATH if the version fits, else from the cache, else built with Go."""
+    """Install the parts: from PATH if the version fits, else from the cache, else built with Go."""
     only_without(ctx, "parts", "trainer")
     wanted = parts or part_names(trainer=trainer)
     found = find_programs(wanted)
@@ -86,7 +92,7 @@ def up(  # noqa: PLR0917 - options of a command, each given by name
         int | None, typer.Option(min=1, max=65535, help="Port of the apiserver; a free one by default.")
     ] = None,
 ) -> None:
-    """Start a sandbox, after installing missing components. Does nothing if it is running."""
+    """Start a sandbox, after installing missing parts. Does nothing if it is running."""
     sandbox = Sandbox.named(name)
     lacking = missing_programs(find_programs(part_names(karpenter=karpenter, trainer=trainer)))
     if lacking:
@@ -111,6 +117,23 @@ def down(name: Name = DEFAULT_NAME) -> None:
     with ERR.status(f"Stopping the sandbox {name}"):
         was = Sandbox.named(name).down()
     OUT.print(f"The sandbox {name} is removed." if was else f"There is no sandbox {name}.")
+
+
+@app.command("list")
+def list_(output: Output = Format.TEXT) -> None:
+    """List the sandboxes of PLIMSOLL_HOME."""
+    found = Sandbox.all()
+    if output.document:
+        rows = [{"name": each.name, "up": each.is_up(), "folder": str(each.folder.path)} for each in found]
+        print_document(rows, output)
+        return
+    if not found:
+        OUT.print("There is no sandbox.")
+        return
+    table = Table("name", "state", "folder", box=None, header_style="bold")
+    for each in found:
+        table.add_row(each.name, "up" if each.is_up() else "not up", str(each.folder.path))
+    print_table(table)
 
 
 @app.command()

@@ -88,7 +88,7 @@ def read_presets(text: str) -> tuple[ModelPreset, ...]:
     try:
         content: Any = yaml.safe_load(text)
     except yaml.YAMLError as error:
-        raise InvalidPresetsError(f"no YAML: {error}", "give a file with a list `presets`") from None
+        raise InvalidPresetsError(f"not YAML: {error}", "give a file with a list `presets`") from None
     entries = content.get("presets") if isinstance(content, dict) else None
     if not isinstance(entries, list):
         raise InvalidPresetsError("it has no list `presets`", "give the field `presets` of an Environment's spec")

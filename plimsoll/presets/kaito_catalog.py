@@ -33,7 +33,7 @@ def from_kaito(text: str) -> tuple[CatalogModel, ...]:
     try:
         content = yaml.safe_load(text)
     except yaml.YAMLError as error:
-        raise InvalidPresetsError(f"no YAML: {error}", "give KAITO's model_catalog.yaml") from None
+        raise InvalidPresetsError(f"not YAML: {error}", "give KAITO's model_catalog.yaml") from None
     models = content.get("models") if isinstance(content, Mapping) else None
     if not isinstance(models, list) or not models:
         raise InvalidPresetsError("it has no list `models`", "give KAITO's model_catalog.yaml")

@@ -120,7 +120,7 @@ class Chart:
         try:
             documents = [document for document in yaml.load_all(text, YamlLoader) if document]
         except yaml.YAMLError as error:
-            raise ChartError(f"chart {self.release}: its output is no YAML: {error}") from None
+            raise ChartError(f"chart {self.release}: its output is not YAML: {error}") from None
         pending: list[Any] = documents[::-1]
         while pending:
             obj = pending.pop()

@@ -147,6 +147,12 @@ class Folder:
             self.path.parent.rmdir()
 
 
+def folders() -> list[Folder]:
+    """The folders of all sandboxes, by name. A folder whose name no sandbox can have is left out."""
+    found = home.sandboxes().glob("*/")
+    return [Folder(path.name) for path in sorted(found) if _NAME.fullmatch(path.name)]
+
+
 def is_of_sandbox(path: Path) -> bool:
     """Whether it is the folder of a sandbox, whichever PLIMSOLL_HOME that has."""
     return os.path.exists(path / _SUPERVISOR_LOCK)  # noqa: PTH110 - Path.exists raises where it may not look

@@ -20,7 +20,7 @@ from plimsoll import home
 from plimsoll.errors import PlimsollError
 from plimsoll.sandbox import identities, programs, shell, state
 from plimsoll.sandbox.certificates import write_certificates
-from plimsoll.sandbox.folder import Folder
+from plimsoll.sandbox.folder import Folder, folders
 from plimsoll.sandbox.nodes import instance_types
 from plimsoll.sandbox.parts import Found, find_programs, part_names
 from plimsoll.sandbox.processes import DETACH
@@ -46,6 +46,11 @@ class Sandbox:
     def named(cls, name: str = DEFAULT_NAME) -> "Sandbox":
         """The sandbox of that name, running or not. Raises PlimsollError for an invalid name."""
         return cls(Folder(name))
+
+    @classmethod
+    def all(cls) -> "list[Sandbox]":
+        """The sandboxes that have a folder below PLIMSOLL_HOME, running or not, by name."""
+        return [cls(folder) for folder in folders()]
 
     @property
     def name(self) -> str:

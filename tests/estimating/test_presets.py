@@ -135,7 +135,7 @@ def test_kaitos_file_becomes_the_catalog() -> None:
     ("text", "message"),
     [
         ("models: []", "no list `models`"),
-        ("a: [", "no YAML"),
+        ("a: [", "not YAML"),
         (KAITO.replace("641.30Gi", "much"), "model org/mla: modelFileSize"),
         (KAITO.replace("numHiddenLayers: 61", "numHiddenLayers: 0"), "model org/mla: layers"),
         ("models: [1]", "model number 1"),

@@ -1,4 +1,5 @@
 import fcntl
+import json
 import os
 import re
 import shutil
@@ -195,3 +196,15 @@ def test_another_port_for_a_running_sandbox_is_refused(monkeypatch: pytest.Monke
         assert sandbox.up(port=6443) is False
         with pytest.raises(PlimsollError, match=r"runs on port 6443\.\n.*sandbox down --name one"):
             sandbox.up(port=7443)
+
+
+def test_all_sandboxes_are_listed_by_name(sandbox_home: Path) -> None:
+    empty = CliRunner().invoke(app, ["sandbox", "list"])
+    for name in ("two", "one", "Not_a_name"):
+        (sandbox_home / "sandboxes" / name).mkdir(parents=True)
+    (sandbox_home / "sandboxes" / "file").touch()
+
+    listed = CliRunner().invoke(app, ["sandbox", "list", "--output", "json"])
+
+    assert (empty.exit_code, empty.stdout) == (0, "There is no sandbox.\n")
+    assert [(each["name"], each["up"]) for each in json.loads(listed.stdout)] == [("one", False), ("two", False)]

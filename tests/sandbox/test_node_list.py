@@ -68,6 +68,7 @@ def test_columns_may_come_in_any_order_and_with_others() -> None:
         ("n-2,1000,1024,-1,T4", "line 3, column gpu"),
         ("n-2,1000,1024,1.5,T4", "line 3, column gpu"),
         ("n-2,1000,1024,²,T4", "line 3, column gpu"),
+        ("n-2,1000,1024,000000000000999999999999,T4", "line 3, column gpu"),
         ("n-2,1000,9999999999999,1,T4", "line 3, column memory_mib"),
         ("n-2,1000,1024,1,B9000", "line 3, column model"),
         ("n-2,1000,1024,1", "line 3"),

@@ -8,15 +8,19 @@ import typer
 
 
 def contexts(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Completes the names of the contexts of the kubeconfig; none where it cannot be read."""
+    """Completes the names of the contexts of the kubeconfig, or of all files of KUBECONFIG; none of a file that cannot
+    be read."""
     import yaml
 
-    given = ctx.params.get("kubeconfig") or os.environ.get("KUBECONFIG", "").split(os.pathsep)[0]
-    try:
-        config = yaml.safe_load((Path(given) if given else Path.home() / ".kube" / "config").read_text())
-        return [each["name"] for each in config["contexts"] if each["name"].startswith(incomplete)]
-    except (OSError, ValueError, KeyError, TypeError, yaml.YAMLError):
-        return []
+    given = ctx.params.get("kubeconfig") or os.environ.get("KUBECONFIG") or Path.home() / ".kube" / "config"
+    names: dict[str, bool] = {}  # in order, and each once
+    for path in filter(None, str(given).split(os.pathsep)):
+        try:
+            config = yaml.safe_load(Path(path).read_text())
+            names |= {each["name"]: True for each in config["contexts"] if each["name"].startswith(incomplete)}
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, yaml.YAMLError):
+            continue
+    return list(names)
 
 
 Kubeconfig = Annotated[

@@ -43,7 +43,7 @@ def wrong_fields(error: ValidationError) -> Iterator[tuple[str, str]]:
             continue
         given = item["input"]
         if item["type"] == "string_type" and isinstance(given, bool | int | float):
-            yield path, f"must be a string, and {given!r} is none: put the value in quotes"
+            yield path, f"must be a string: put the value in quotes (given: {given!r})"
             continue
         shown = f" (given: {given!r})" if isinstance(given, str | int | float | bool) else ""
         yield path, f"{item['msg'].removeprefix('Value error, ')}{shown}"

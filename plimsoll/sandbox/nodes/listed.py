@@ -89,7 +89,8 @@ def _node(row: dict[str, Any], where: str) -> ListedNode:
 
 def _number(row: dict[str, Any], column: str, where: str, least: int) -> int:
     text = row[column].strip()
-    if not text.isascii() or not text.isdigit() or not least <= int(text[:12]) <= _LARGEST:
+    is_number = text.isascii() and text.isdigit() and len(text) <= len(str(_LARGEST))
+    if not is_number or not least <= int(text) <= _LARGEST:
         raise PlimsollError(f"{where}, column {column}: {text!r} is not a whole number from {least} to {_LARGEST}.")
     return int(text)
 

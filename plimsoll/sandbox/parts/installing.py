@@ -145,7 +145,7 @@ def _chosen(names: Iterable[str] | None) -> list[Part]:
     known = {p.name: p for p in PARTS}
     unknown = [n for n in wanted if n not in known]
     if unknown:
-        raise PlimsollError(f"There is no component {unknown[0]}.", f"The components are {', '.join(known)}.")
+        raise PlimsollError(f"There is no part {unknown[0]}.", f"The parts are {', '.join(known)}.")
     return [known[n] for n in wanted]
 
 

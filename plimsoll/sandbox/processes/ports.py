@@ -23,7 +23,7 @@ def hold_port(port: int = 0) -> socket.socket:
     except OSError as error:
         held.close()
         raise PlimsollError(
-            f"Port {port} on {LOOPBACK} is taken ({error.strerror}).",
+            f"Port {port} on {LOOPBACK} cannot be used ({error.strerror}).",
             "Set another --port, or omit it to use a free one.",
         ) from error
     # Set after bind: otherwise the kernel could choose a port that is reserved in the same way.
