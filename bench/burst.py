@@ -96,7 +96,7 @@ def main(
 def a_cluster(*, karpenter: bool) -> Iterator[Sandbox]:
     """A sandbox that accepts NodeClaims, with the foundation and an Environment."""
     sandbox = Sandbox.named(f"burst-{os.getpid()}")
-    sandbox.up(karpenter=karpenter, stop_with_caller=True)
+    sandbox.up(karpenter=karpenter, lws=False, stop_with_caller=True)
     try:
         with closing(Connection.open(sandbox.kubeconfig)) as connection:
             if not karpenter:

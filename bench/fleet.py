@@ -78,7 +78,7 @@ def measure(folder: Path, bucket: Bucket, clusters: int, deltas: int, others: in
 def a_cluster(number: int) -> Iterator[Sandbox]:
     """A sandbox that accepts NodeClaims, with the foundation and an Environment of its own name."""
     sandbox = Sandbox.named(f"fleet-{number}-{os.getpid()}")
-    sandbox.up(karpenter=False, stop_with_caller=True)
+    sandbox.up(karpenter=False, lws=False, stop_with_caller=True)
     try:
         with closing(Connection.open(sandbox.kubeconfig)) as connection:
             define_karpenter(connection)

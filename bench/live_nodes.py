@@ -93,7 +93,7 @@ def a_cluster(source: Path) -> Iterator[tuple[Sandbox, float]]:
     """A sandbox with the nodes of a list, Karpenter's kinds and the foundation, and the seconds that the nodes took."""
     listed = read_node_list(source)
     sandbox = Sandbox.named(f"live-{os.getpid()}")
-    sandbox.up(karpenter=False, stop_with_caller=True)
+    sandbox.up(karpenter=False, lws=False, stop_with_caller=True)
     try:
         began = time.monotonic()
         with making_nodes(err, len(listed)) as on_progress:

@@ -69,7 +69,7 @@ def main(
 def measure(folder: Path, times: int) -> dict[str, dict[str, float]]:
     """Measures each case, in seconds."""
     sandbox = Sandbox.named(f"reaction-{os.getpid()}")
-    sandbox.up(karpenter=False, stop_with_caller=True)
+    sandbox.up(karpenter=False, lws=False, stop_with_caller=True)
     try:
         with closing(Connection.open(sandbox.kubeconfig)) as connection:
             define_karpenter(connection)

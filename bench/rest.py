@@ -104,7 +104,7 @@ def a_cluster(source: Path) -> Iterator[Sandbox]:
     """A sandbox with the nodes of a list, the foundation, an Environment and Workspaces."""
     listed = read_node_list(source)
     sandbox = Sandbox.named(f"rest-{os.getpid()}")
-    sandbox.up(karpenter=False, stop_with_caller=True)
+    sandbox.up(karpenter=False, lws=False, stop_with_caller=True)
     try:
         with making_nodes(err, len(listed)) as on_progress:
             make_nodes(sandbox.kubeconfig, listed, on_progress)

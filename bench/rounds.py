@@ -108,7 +108,7 @@ def main(
 def a_cluster(instance_type: str) -> Iterator[Sandbox]:
     """A sandbox with Karpenter's kinds, but without Karpenter, a NodePool of one type, and an Environment."""
     sandbox = Sandbox.named(f"rounds-{os.getpid()}")
-    sandbox.up(karpenter=False, stop_with_caller=True)
+    sandbox.up(karpenter=False, lws=False, stop_with_caller=True)
     try:
         with closing(Connection.open(sandbox.kubeconfig)) as connection:
             define_karpenter(connection)

@@ -62,7 +62,7 @@ def measure(folder: Path, times: int, duration: float) -> dict[str, Any]:
     """Figures of all kills, in seconds: the Lease and the first verdict after the Lease has expired, and the verdict
     after the kill."""
     sandbox = Sandbox.named(f"takeover-{os.getpid()}")
-    sandbox.up(karpenter=False, stop_with_caller=True)
+    sandbox.up(karpenter=False, lws=False, stop_with_caller=True)
     try:
         with closing(Connection.open(sandbox.kubeconfig)) as connection, ExitStack() as stack:
             install(connection, {})

@@ -119,8 +119,8 @@ def demand_sandbox(sandbox_home: Path, tmp_path_factory: pytest.TempPathFactory)
 
 @pytest.fixture(scope="session")
 def audited_sandbox(sandbox_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
-    """As `demand_sandbox`, with an audit log of the apiserver. Its tests leave no Workspaces."""
-    for sandbox in up_sandbox("audited", karpenter=True, audit=True):
+    """As `demand_sandbox`, with LeaderWorkerSet and an audit log of the apiserver. Its tests leave no Workspaces."""
+    for sandbox in up_sandbox("audited", karpenter=True, lws=True, audit=True):
         _declare_environment(sandbox, tmp_path_factory.mktemp("audited"))
         yield sandbox
 
@@ -133,8 +133,8 @@ def _declare_environment(sandbox: Sandbox, folder: Path) -> None:
 
 @pytest.fixture(scope="session")
 def workspaces_sandbox(sandbox_home: Path) -> Iterator[Sandbox]:
-    """A cluster for existing nodes and their Workspaces, without Karpenter."""
-    yield from up_sandbox("workspaces", karpenter=False)
+    """A cluster for existing nodes and their Workspaces, with LeaderWorkerSet and without Karpenter."""
+    yield from up_sandbox("workspaces", karpenter=False, lws=True)
 
 
 @pytest.fixture(scope="session")

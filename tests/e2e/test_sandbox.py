@@ -71,7 +71,7 @@ def test_two_sandboxes_run_side_by_side(byo_sandbox: Sandbox, nap_sandbox: Sandb
 def test_up_of_a_running_sandbox_changes_nothing(byo_sandbox: Sandbox) -> None:
     before = byo_sandbox.state()
 
-    assert byo_sandbox.up(karpenter=False) is False
+    assert byo_sandbox.up(karpenter=False, lws=False) is False
     assert byo_sandbox.state() == before
 
 
