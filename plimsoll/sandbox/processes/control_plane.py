@@ -1,5 +1,6 @@
 """The processes of every sandbox, and Karpenter, with their flags."""
 
+import os
 import sys
 from collections.abc import Mapping
 from importlib.resources import files
@@ -24,6 +25,11 @@ PORTS: Final = (
     "karpenter-metrics",
 )
 """Names of the ports that these processes take."""
+_OF_DOWNLOADS: Final = (
+    *("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "NO_PROXY", "no_proxy"),
+    *("SSL_CERT_FILE", "SSL_CERT_DIR"),
+)
+"""Variables with which helm reaches repositories of charts. It uses no proxy for loopback."""
 
 
 def etcd(folder: Folder, ports: Mapping[str, int]) -> Process:
@@ -146,8 +152,13 @@ def provider(folder: Folder) -> Process:
         "provider",
         (sys.executable, "-m", "plimsoll.provider", "--kubeconfig", kubeconfig, "--port-file", str(port_file)),
         ready_file=port_file,
-        # The provider renders charts with helm.
-        environment={"KUBECONFIG": kubeconfig, "PATH": shell.path(folder), **shell.helm_homes(folder)},
+        # The provider renders charts with helm, which downloads them.
+        environment={
+            **{name: os.environ[name] for name in _OF_DOWNLOADS if name in os.environ},
+            "KUBECONFIG": kubeconfig,
+            "PATH": shell.path(folder),
+            **shell.helm_homes(folder),
+        },
     )
 
 
