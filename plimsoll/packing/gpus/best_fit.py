@@ -33,7 +33,7 @@ def best_fit(
     for bin_type, count in sorted(untouched.items()):
         existing.add(_Group(bin_type, problem.bin_types[bin_type].capacity, (), count))
     size = [-_least(problem, item) for item in range(len(demand))]
-    kinds = [_kinds(problem, item) for item in range(len(demand))]
+    kinds = (problem.sizes > 0).sum(axis=0).tolist()
     by = (kinds, size) if constrained_first else (size, kinds)
     for item in sorted(range(len(demand)), key=lambda item: (by[0][item], by[1][item], item)):
         left = new.place(item, existing.place(item, int(demand[item])))
@@ -48,10 +48,6 @@ def best_fit(
 def _least(problem: Problem, item: int) -> int:
     sizes = problem.sizes[:, item]
     return int(sizes[sizes > 0].min())
-
-
-def _kinds(problem: Problem, item: int) -> int:
-    return int((problem.sizes[:, item] > 0).sum())
 
 
 def _opened_for(problem: Problem, item: int) -> int:

@@ -19,7 +19,7 @@ from plimsoll.packing.nodes.heuristic import Heuristic
 from plimsoll.packing.nodes.need import UNBOUNDED, FreeNode, Limit, NodePacking, NodeShape, PodNeed
 from plimsoll.packing.nodes.node_patterns import by_node_patterns
 from plimsoll.packing.nodes.patterns import by_patterns
-from plimsoll.packing.nodes.placing import Cost, NodeProblem, Placing, problem_of
+from plimsoll.packing.nodes.placing import NodeProblem, Placing, problem_of
 
 _TRIES_FOR_NODES = 3
 """Number of ways to try if only the number of nodes could still improve."""
@@ -102,7 +102,7 @@ def _search(
         best = emptied(problem, best)
     if not bound.met_by(best) and Heuristic.EXACT not in without:
         least, exact = exact_placing(problem, best, any_placing=enough is not None)
-        best = min((best, *exact), key=_cost)
+        best = min((best, *exact), key=lambda each: each.cost)
         bound = replace(bound, least=max(bound.least, least))
     if best.unplaced:
         return best, bounds(problem, best.unplaced, effort)
@@ -113,12 +113,8 @@ def _best_of(ways: Iterable[Placing], bound: Bounds, effort: Effort) -> Placing:
     """The best placing of at least one way. Stops when it meets the bound, or when the time is over."""
     best: Placing | None = None
     for tried, found in enumerate(ways, start=1):
-        best = found if best is None else min(best, found, key=_cost)
+        best = found if best is None else min(best, found, key=lambda each: each.cost)
         if effort.exhausted or (bound.met_by(best) and (bound.nodes_met_by(best) or tried >= _TRIES_FOR_NODES)):
             break
     assert best is not None, "there is one way at least"
     return best
-
-
-def _cost(placing: Placing) -> Cost:
-    return placing.cost

@@ -167,10 +167,8 @@ class _Shared:
         row = self._base.filling.row(at)
         for gpu, (free, items) in enumerate(zip(row.gpus, row.held, strict=True)):
             if free > 0 and (items or at not in self._base.shapes):
-                self._free[row.kind, self._units_of(row.kind, free)].append((at, gpu))
-
-    def _units_of(self, kind: int, free: int) -> int:
-        return free * self._grids[kind] // self._problem.grids[kind].gpu
+                units = free * self._grids[row.kind] // self._problem.grids[row.kind].gpu
+                self._free[row.kind, units].append((at, gpu))
 
     def _take(self, key: _FreePart) -> tuple[int, int]:
         """The row and the index of such a free GPU. The node is alone in its row."""

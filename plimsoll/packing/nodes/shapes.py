@@ -43,10 +43,6 @@ class Load:
     ratios: tuple[float, ...] = ()
     """Size on each of its kinds relative to `gpu_milli`; empty if it is the same on all."""
 
-    def at_least(self, cpu_milli: int, memory_mib: int) -> "Load":
-        """A copy with at least this CPU and memory."""
-        return replace(self, cpu_milli=max(cpu_milli, self.cpu_milli), memory_mib=max(memory_mib, self.memory_mib))
-
 
 _Class = tuple[tuple[str, ...], frozenset[str], tuple[float, ...]]
 """Kinds, shapes and ratios of loads that can use the same nodes."""
@@ -76,9 +72,8 @@ class ShapeChoice:
             of = load.kinds, load.shapes, load.ratios
             if (of, load.devices) not in alone:
                 alone[of, load.devices] = self._taken_by(load)
-            cpu_milli, memory_mib = alone[of, load.devices]
-            more = cpu_milli > load.cpu_milli or memory_mib > load.memory_mib
-            self._classes[of].append(load.at_least(cpu_milli, memory_mib) if more else load)
+            cpu_milli, memory_mib = map(max, alone[of, load.devices], (load.cpu_milli, load.memory_mib))
+            self._classes[of].append(replace(load, cpu_milli=cpu_milli, memory_mib=memory_mib))
         every = [load for members in self._classes.values() for load in members]
         self._resource(
             lambda load: load.gpu_milli, lambda shape: GPU_MILLI * shape.devices, _free_gpu_milli, by_kind=True
