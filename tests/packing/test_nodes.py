@@ -171,6 +171,15 @@ def test_existing_nodes_come_first() -> None:
     assert packing.gpus == packing.least == 0
 
 
+def test_a_pod_that_fits_no_new_node_leaves_room_for_others() -> None:
+    """Best fit places it on the T4, the only free GPU that the other one could use."""
+    free = [FreeNode("t4", "T4", (500,), 32_000, 65_536), FreeNode("a100", "A100", (600,), 32_000, 65_536)]
+    needs = [a_need("heavy", {"T4": 500, "A100": 500}, cpu=20_000), a_need("light", {"T4": 400})]
+    packing = pack_nodes(needs, [T4], free)
+    check(packing, needs, [T4], free)
+    assert (packing.gpus, packing.least) == (0, 0)
+
+
 def test_an_existing_node_without_cpu_is_not_used() -> None:
     free = [FreeNode("node-a", "T4", (1000,), 500, 32_768)]
     packing = pack_nodes(needs_of((400, 1)), [T4], free)

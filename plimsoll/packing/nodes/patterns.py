@@ -41,7 +41,8 @@ def by_patterns(
     singles = [number for number, item in enumerate(problem.items) if item.single]
     shared = _Shared(problem, base, singles)
     units = [*alone, *shared.place(effort), *_opened(problem, base)]
-    every = len(singles) == len(problem.items) and not shared.displaced
+    # Pods that fit no new node were placed before the others, and could be elsewhere.
+    every = len(singles) == len(problem.items) and all(problem.fitting) and not shared.displaced
     bound = bounds(problem, {}, effort, shared.found if every else None)
     return bound, _OntoShapes(problem, base, units, shared.displaced).ways(bound, effort, without)
 
