@@ -141,6 +141,16 @@ def test_a_pod_with_all_gpus_of_a_node() -> None:
     assert (packing.gpus, packing.least) == (2, 2)
 
 
+def test_pods_with_shares_of_several_gpus_use_other_nodes_than_best_fit_opened() -> None:
+    """Best fit opens nodes of three GPUs. Two pairs of pods fill a node of four."""
+    shapes = [NodeShape("three", "T4", 3, 96_000, 262_144), NodeShape("four", "T4", 4, 96_000, 262_144)]
+    needs = [a_need(f"large-{number:02}", {"T4": 600}, 2, 0, 0) for number in range(40)]
+    needs += [a_need(f"small-{number:02}", {"T4": 400}, 2, 0, 0) for number in range(39)]
+    packing = pack_nodes(needs, shapes)
+    check(packing, needs, shapes)
+    assert packing.gpus == packing.least == 80
+
+
 def test_price_decides_between_equal_numbers_of_gpus() -> None:
     needs = needs_of(*[({"T4": 1000}, 1)] * 4)
     packing = pack_nodes(needs, SHAPES)

@@ -101,10 +101,10 @@ class Filling:
         label, new = self._labels[at]
         return Row(label, kind, gpus, held, cpu, memory, pods, count, tier, new, scheduler)
 
-    def rows(self) -> Iterator[tuple[int, Row]]:
-        """The rows with at least one node, with their numbers."""
+    def rows(self, new: bool = False) -> Iterator[tuple[int, Row]]:
+        """The rows with at least one node, with their numbers; with `new`, only those of new nodes."""
         for at in range(self._rows):
-            if self._table[_COUNT, at]:
+            if self._table[_COUNT, at] and (self._labels[at][1] or not new):
                 yield at, self.row(at)
 
     def drop(self, at: int) -> None:

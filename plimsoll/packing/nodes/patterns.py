@@ -38,6 +38,7 @@ def by_patterns(
         if problem.items[number].whole
     ]
     problem.open(base)
+    base.note_shapes()
     singles = [number for number, item in enumerate(problem.items) if item.single]
     shared = _Shared(problem, base, singles)
     units = [*alone, *shared.place(effort), *_opened(problem, base)]

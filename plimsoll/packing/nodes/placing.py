@@ -45,10 +45,7 @@ class Placing:
 
     def note_shapes(self) -> None:
         """Sets the shape of each row of new nodes, because placing splits rows."""
-        for at in range(len(self.filling)):
-            row = self.filling.row(at)
-            if row.new:
-                self.shapes[at] = row.label
+        self.shapes |= {at: row.label for at, row in self.filling.rows(new=True)}
 
 
 def problem_of(
@@ -220,7 +217,7 @@ class NodeProblem:
 
     def finished(self, placing: Placing) -> Placing:
         """The placing with the smallest, then cheapest sufficient shape for each new node, and with its cost."""
-        shapes = {at: row.label for at, row in placing.filling.rows() if row.new and any(row.held)}
+        shapes = {at: row.label for at, row in placing.filling.rows(new=True) if any(row.held)}
         wanted = {at: self._smallest(placing.filling.row(at), shape) for at, shape in shapes.items()}
         if self._allowed(placing, wanted):
             shapes = wanted
