@@ -1,5 +1,6 @@
 """Pods on nodes: free parts are used first, then the fewest GPUs of new nodes, with CPU and memory."""
 
+from collections import Counter
 from collections.abc import Mapping
 from fractions import Fraction
 from random import Random
@@ -157,6 +158,17 @@ def test_price_decides_between_equal_numbers_of_gpus() -> None:
     assert [node.shape for node in packing.new_nodes] == ["t4-4"]
     dear = NodeShape("t4-4", "T4", 4, 64_000, 262_144, price=40.0)
     assert [node.shape for node in pack_nodes(needs, [T4, dear]).new_nodes] == ["t4-1"] * 4
+
+
+def test_the_lowest_price_counts_beside_a_shape_that_is_far_more_expensive() -> None:
+    """Four nodes of two GPUs would be fewer nodes, at a higher price."""
+    one, two = NodeShape("one", "T4", 1, 8_000, 65_536, 0.345), NodeShape("two", "T4", 2, 16_000, 65_536, 0.784)
+    expensive = NodeShape("expensive", "A100", 8, 96_000, 1_048_576, 98.0)
+    cpu = [4_000] * 3 + [8_000] * 2 + [12_000] * 3
+    needs = [a_need(f"pod-{number}", {"T4": 1000}, cpu=each) for number, each in enumerate(cpu)]
+    packing = pack_nodes(needs, [one, two, expensive])
+    check(packing, needs, [one, two, expensive])
+    assert Counter(node.shape for node in packing.new_nodes) == {"one": 2, "two": 3}
 
 
 def test_cpu_spreads_shares_over_more_gpus() -> None:

@@ -174,10 +174,10 @@ class ShapeChoice:
         columns, _ = found
         gpus = sum(columns[column] * value for column, value in self._gpus().items())
         self._program.rows.append((-math.inf, round(gpus), self._gpus()))
-        dearest = max((shape.price or 0.0) for shape in self._shapes) or 1.0
-        # The price counts first, then each node a thousandth of the most expensive one, then CPU and memory.
+        cheapest_price = min((shape.price for shape in self._shapes if shape.price), default=1.0)
+        # The price counts first, then each node a thousandth of the cheapest one, then CPU and memory.
         price = {
-            self._count[shape.name]: (shape.price or 0.0) / dearest + 1e-3 - 1e-5 * self._plenty(shape)
+            self._count[shape.name]: (shape.price or 0.0) / cheapest_price + 1e-3 - 1e-5 * self._plenty(shape)
             for shape in self._shapes
         }
         cheapest = self._program.minimise(price)
