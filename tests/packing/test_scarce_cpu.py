@@ -3,11 +3,12 @@
 import random
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.packing.nodes import FreeNode, NodeShape, PodNeed, best_fit_gpus, pack_nodes
+from plimsoll.packing.nodes import FreeNode, Heuristic, NodeShape, PodNeed, best_fit_gpus, pack_nodes
 from tests.packing.checking_nodes import check
 
 EIGHT = NodeShape("eight", "A100", 8, 96_000, 98_304)
@@ -78,6 +79,23 @@ def test_nodes_of_one_gpu() -> None:
     check(packing, needs, [one])
     assert packing.gpus - packing.least <= 1
     assert best_fit_gpus(needs, [one]) > packing.gpus + 3
+
+
+def test_pods_that_all_differ_are_compared_without_a_large_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of all sizes of what is left of a GPU by all sums of CPU, which takes most of the time and memory."""
+    cells, full = [0], np.full
+
+    def counted(shape: Any, *values: Any, **more: Any) -> Any:
+        cells.append(int(np.prod(shape)))
+        return full(shape, *values, **more)
+
+    monkeypatch.setattr(np, "full", counted)
+    generator = random.Random(0)
+    sizes = [(milli := generator.randint(20, 400), milli * generator.randint(10, 60)) for _ in range(14)]
+    needs = needs_of(*((1, milli, cpu, 10) for milli, cpu in sizes))
+    packing = pack_nodes(needs, [NodeShape("two", "T4", 2, 32_000, 65_536)], seconds=0.2, without=[Heuristic.EXACT])
+    assert packing.gpus == 8
+    assert max(cells) < 200_000
 
 
 def test_pods_with_alternatives_leave_room_for_pods_without() -> None:

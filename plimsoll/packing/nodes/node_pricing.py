@@ -7,6 +7,7 @@ the sizes that clouds offer. If there are too many labels, those with the least 
 for the others.
 """
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -31,6 +32,10 @@ _SECONDS: Final = 6e-5
 """Approximate seconds for comparing a set of labels with each other, without those for each label."""
 _SECONDS_OF_A_LABEL: Final = 1.5e-7
 """Approximate seconds for each label of the set."""
+_SECONDS_OF_A_CELL: Final = 1.5e-8
+"""Approximate seconds for each cell of the table by which they are compared."""
+_MOST_CELLS: Final = 80
+"""Maximum cells of that table for each label. With more, comparing the labels in turn takes less time."""
 _BISECTIONS: Final = 8
 """Steps of the search for the price of CPU. The bound holds at every price, so that it need not be exact."""
 _NOISE: Final = 1e-10
@@ -129,7 +134,8 @@ class PricedItems:
         slack = min(most - worth, self._slack) if self._labels > FEW_LABELS else np.inf
         if slack <= _NOISE:
             return [], max(worth, most - slack)
-        gpus = [self._gpu(units) for units in room.gpus]
+        self._of_gpu |= {units: self._on_gpu(units) for units in set(room.gpus) - self._of_gpu.keys()}
+        gpus = [self._of_gpu[units] for units in room.gpus]
         nothing = np.zeros((1, len(self._values)), dtype=np.int16)
         steps: list[list[_Labels]] = [[] for _ in range(len(gpus) + 1)]
         steps[0].append(_Labels(np.zeros(1, dtype=np.int64), np.zeros(1), nothing))
@@ -175,13 +181,8 @@ class PricedItems:
         waste = devices * self._gpu_worth(self._sizes.whole) - self._worth[item]
         return _Labels(self._sizes.amounts[[item]], np.array([waste]), held)
 
-    def _gpu(self, units: int) -> _Labels:
-        """Labels of shares on one GPU with this many free units."""
-        if units not in self._of_gpu:
-            self._of_gpu[units] = self._on_gpu(units)
-        return self._of_gpu[units]
-
     def _on_gpu(self, units: int) -> _Labels:
+        """Labels of shares on one GPU with this many free units."""
         # The waste assumes that the rest of the GPU is filled in the best way.
         free = np.array([units])
         amount = np.zeros(1, dtype=np.int64)
@@ -219,17 +220,21 @@ class PricedItems:
     def _undominated(self, free: Counts, amount: Counts, waste: Values) -> tuple[Counts, float]:
         """The labels without those that another dominates: worth at least as much, with as much free capacity and no
         more of the amount."""
-        self.work += _SECONDS + _SECONDS_OF_A_LABEL * len(waste)
         worth = self._price * amount - waste - self._best[free]
         order = np.argsort(worth, kind="stable")
         _, row = np.unique(-free[order], return_inverse=True)
         _, column = np.unique(amount[order], return_inverse=True)
-        best = np.full((int(row.max(initial=0)) + 2, int(column.max(initial=0)) + 2), -np.inf)
-        owner = np.full(best.shape, -1)
-        best[row + 1, column + 1], owner[row + 1, column + 1] = worth[order], order
-        before = np.maximum.accumulate(np.maximum.accumulate(best, axis=0), axis=1)
-        better = best[1:, 1:] > np.maximum(before[:-1, 1:], before[1:, :-1]) + _NOISE
-        kept = np.sort(owner[1:, 1:][better])
+        shape, most = (int(row.max(initial=0)) + 2, int(column.max(initial=0)) + 2), _MOST_CELLS * len(waste)
+        cells = shape[0] * shape[1]
+        self.work += _SECONDS + _SECONDS_OF_A_LABEL * len(waste) + _SECONDS_OF_A_CELL * min(cells, most)
+        if cells > most:
+            kept = np.sort(order[_best_in_turn(row, column, worth[order])])
+        else:
+            best, owner = np.full(shape, -np.inf), np.full(shape, -1)
+            best[row + 1, column + 1], owner[row + 1, column + 1] = worth[order], order
+            before = np.maximum.accumulate(np.maximum.accumulate(best, axis=0), axis=1)
+            better = best[1:, 1:] > np.maximum(before[:-1, 1:], before[1:, :-1]) + _NOISE
+            kept = np.sort(owner[1:, 1:][better])
         if len(kept) <= self._labels:
             return kept, np.inf
         kept = kept[np.argsort(waste[kept], kind="stable")]
@@ -269,3 +274,18 @@ def _all_of(labels: Sequence[_Labels]) -> _Labels:
         np.concatenate([each.held for each in labels]),
         min(each.missed for each in labels),
     )
+
+
+def _best_in_turn(row: Counts, column: Counts, worth: Values) -> list[int]:
+    """The labels, ordered by worth, without those of which another is worth as much in a lower or equal row and
+    column."""
+    kept, columns, worths = list[int](), [-1], [-np.inf]
+    column_of, worth_of = column.tolist(), worth.tolist()
+    for at in np.lexsort((-np.arange(len(row)), column, row)).tolist():
+        place = bisect_right(columns, column_of[at])
+        if worth_of[at] > worths[place - 1] + _NOISE:
+            kept.append(at)
+        if worth_of[at] > worths[place - 1]:
+            end = bisect_right(worths, worth_of[at], place)
+            columns[place:end], worths[place:end] = [column_of[at]], [worth_of[at]]
+    return kept
