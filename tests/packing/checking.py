@@ -7,10 +7,11 @@ from plimsoll.packing import Milli
 from plimsoll.packing.gpus import ANY, Bin, FreeGPU, Item, Packing
 
 
-def some_items(*milli: int | Mapping[str, int]) -> list[Item]:
+def some_items(*milli: Milli | Mapping[str, Milli]) -> list[Item]:
     """Items a, b, ... of these thousandths; a plain number holds for every kind."""
     return [
-        Item(f"item-{number:04}", {ANY: each} if isinstance(each, int) else each) for number, each in enumerate(milli)
+        Item(f"item-{number:04}", each if isinstance(each, Mapping) else {ANY: each})
+        for number, each in enumerate(milli)
     ]
 
 

@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from plimsoll.packing import exact_milli
 from plimsoll.packing.gpus import ANY, FreeGPU, Item, pack
 from tests.packing.checking import check, some_gpus, some_items
 
@@ -90,6 +91,15 @@ def test_shares_of_kinds_that_may_not_be_new_take_what_is_free() -> None:
     packing = pack(items, some_gpus(("T4", 1000)), new_kinds=["A100"])
     assert packing.unplaced == (("item-0001", "no free GPU can hold it, and none of T4 may be new"),)
     assert [each.items for each in packing.bins] == [("item-0000", "item-0002")]
+
+
+def test_shares_of_kinds_that_may_not_be_new_have_a_bound_where_sizes_are_rounded() -> None:
+    """Sizes in MiB of a GPU with 81559 MiB are no whole numbers of the units of a GPU."""
+    bound, either, other = (exact_milli(mib, 81_559) for mib in (30_000, 50_000, 60_000))
+    items = some_items({"T4": bound}, {"T4": either, "A100": either}, {"A100": other})
+    packing = pack(items, [FreeGPU("gpu", "T4", exact_milli(55_000, 81_559))], new_kinds=["A100"])
+    assert (packing.unplaced, packing.gpus, packing.least) == ((), 2, 2)
+    assert [(price.kind, price.count) for price in packing.supply_prices] == [("T4", 1)]
 
 
 def test_the_limit_in_seconds_falls_back_to_best_fit() -> None:

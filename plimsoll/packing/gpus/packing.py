@@ -223,6 +223,7 @@ class _Pool:
             supply=Counter((index[gpu.kind], gpu.free) for gpu in free),
         )
         self._problem = self._counts.problem()
+        self._bounding = self._counts.bounding()
 
     def pack(self, effort: Effort) -> Packing:
         if not self._names:
@@ -233,10 +234,10 @@ class _Pool:
 
     def proven(self, packing: Packing, effort: Effort) -> Packing:
         """The packing with a bound for all of these items."""
-        return self._with_bound(packing, *prove(self._counts, self._patterns(packing.bins), effort))
+        return self._with_bound(packing, *prove(self._bounding, self._patterns(packing.bins), effort))
 
     def _with_bound(self, packing: Packing, bound: Bound, least: int) -> Packing:
-        supply = [self._problem.bin_types[index] for index in self._problem.supply_types]
+        supply = [self._bounding.bin_types[index] for index in self._bounding.supply_types]
         return replace(
             packing,
             lower_bound=bound.value,
@@ -249,11 +250,11 @@ class _Pool:
             supply_prices=tuple(
                 SupplyPrice(
                     self._kinds[each.kind],
-                    exact_milli(each.capacity, self._problem.grids[each.kind].gpu),
+                    exact_milli(each.capacity, self._bounding.grids[each.kind].gpu),
                     each.count or 0,
                     float(dual),
                 )
-                for each, dual in zip(supply, bound.supply_duals, strict=self._problem.exact)
+                for each, dual in zip(supply, bound.supply_duals, strict=True)
             ),
         )
 
@@ -276,7 +277,7 @@ class _Pool:
         return tuple(bins)
 
     def _patterns(self, bins: Iterable[Bin]) -> Patterns:
-        problem = self._problem
+        problem = self._bounding
         item_of = {name: item for item, names in enumerate(self._names) for name in names}
         supply_types = {
             (each.kind, each.capacity): index for index, each in enumerate(problem.bin_types) if not each.new

@@ -49,6 +49,11 @@ class ShareCounts:
     supply: Mapping[tuple[int, Milli], int]
     """Number of free GPUs by (kind, free thousandths)."""
 
+    def bounding(self) -> "Problem":
+        """The problem whose bounds hold for the true sizes."""
+        problem = self.problem()
+        return problem if problem.exact else self.problem(optimistic=True)
+
     def problem(self, optimistic: bool = False) -> "Problem":
         """The problem on a grid. If sizes are not whole on the grid, an `optimistic` one gives bounds that hold for the
         true sizes, but its packings may not fit."""

@@ -46,7 +46,7 @@ def pack_counts(counts: ShareCounts, effort: Effort) -> Found:
     found = search(problem, effort)
     if problem.exact:
         return found
-    bound, least = prove(counts, Counter(), effort)
+    bound, least = prove(counts.bounding(), Counter(), effort)
     return replace(found, bound=bound, least=min(least, problem.new_bins(found.patterns)))
 
 
@@ -91,15 +91,11 @@ def search(problem: Problem, effort: Effort) -> Found:
     return Found(best, bound, least, count)
 
 
-def prove(counts: ShareCounts, known: Patterns, effort: Effort) -> tuple[Bound, int]:
+def prove(problem: Problem, known: Patterns, effort: Effort) -> tuple[Bound, int]:
     """The bound of the linear program and the best known bound in whole GPUs, for a problem with a known packing.
 
-    `known` are patterns of `counts.problem()`. There may be items that no new GPU can hold, if the known patterns
-    contain all of them.
+    There may be items that no new GPU can hold, if the known patterns contain all of them.
     """
-    problem = counts.problem()
-    if not problem.exact:
-        problem, known = counts.problem(optimistic=True), Counter()
     known = known or best_fit(problem)
     master = Master(problem)
     master.add(sorted(known))

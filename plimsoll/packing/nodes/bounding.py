@@ -50,7 +50,7 @@ def bounds(problem: NodeProblem, without: Mapping[int, int], effort: Effort, fou
     if found is not None:
         lower_bound, shares = found.bound.value, found.least
     else:
-        bound, shares = prove(_share_counts(problem, counts), Counter(), effort)
+        bound, shares = prove(_share_counts(problem, counts).bounding(), Counter(), effort)
         lower_bound = bound.value
     choice.require_devices(shares)
     least = choice.least_gpus()
@@ -67,7 +67,7 @@ def exceeds_limits(problem: NodeProblem, effort: Effort) -> bool:
         return False
     counts = {number: item.count for number, item in enumerate(problem.items)}
     choice = _choice(problem, counts)
-    choice.require_devices(prove(_share_counts(problem, counts), Counter(), effort)[1])
+    choice.require_devices(prove(_share_counts(problem, counts).bounding(), Counter(), effort)[1])
     return choice.exceeds(problem.limits)
 
 
