@@ -1,5 +1,6 @@
 """Pending shares get a place, a reservation and a GPU, and are bound."""
 
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -35,6 +36,23 @@ def test_a_further_pod_with_the_same_request_looks_at_changed_nodes_only(monkeyp
                 apart.carry_out(step)
     labels = [[cluster.pod(pod.name).labels for pod in pods] for cluster in (together, apart)]
     assert labels[0] == labels[1]
+
+
+def test_a_further_pod_with_the_same_request_compares_few_nodes_with_each_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    compared: list[Any] = []
+    equal = Fraction.__eq__
+
+    def counted(one: Fraction, other: object) -> bool:
+        compared.append(one)
+        return equal(one, other)
+
+    cluster = Cluster([a_gpu_node(f"n{number:03}") for number in range(100)])
+    cluster.add(*[a_share(f"p{number:02}", "0.6667") for number in range(30)])
+    monkeypatch.setattr(Fraction, "__eq__", counted)
+    assert len(cluster.plan().steps) == 30
+    assert len(compared) < 10 * 100
 
 
 def test_two_halves_share_a_gpu_and_a_third_gets_another() -> None:

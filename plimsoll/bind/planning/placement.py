@@ -4,6 +4,7 @@ import uuid
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from heapq import heappop, heappush
 from typing import Final, NamedTuple
 
 from plimsoll.cluster.ledger import GpuAccount, GpuGroup, GpuLedger
@@ -90,17 +91,26 @@ class _Choice:
     def __init__(self, nodes: Iterable[str]) -> None:
         self.unread = set(nodes)
         """Nodes that have changed since they were compared with the request."""
-        self.fits: dict[str, _Fit] = {}
+        self._fits: dict[str, _Fit] = {}
+        self._queue: list[_Fit] = []
+        """A heap, the best first. Those of nodes that have changed since are in it, too."""
         self.lacks: dict[str, str] = {}
         """What nodes lack that do not fit."""
 
     def put(self, node: str, fit: _Fit | str) -> None:
-        self.fits.pop(node, None)
+        self._fits.pop(node, None)
         self.lacks.pop(node, None)
         if isinstance(fit, str):
             self.lacks[node] = fit
         else:
-            self.fits[node] = fit
+            self._fits[node] = fit
+            heappush(self._queue, fit)
+
+    def best(self) -> _Fit | None:
+        """How the request fits the best node; None if it fits none."""
+        while self._queue and self._fits.get(self._queue[0].node) is not self._queue[0]:
+            heappop(self._queue)
+        return self._queue[0] if self._queue else None
 
 
 class SharePlacer:
@@ -142,8 +152,7 @@ class SharePlacer:
         while choice.unread:
             node = choice.unread.pop()
             choice.put(node, self._fit(self._accounts[node], pod, share) or without)
-        if choice.fits:
-            best = min(choice.fits.values())
+        if best := choice.best():
             return ShareAssignment(best.node, tuple(sorted([*best.joined, *new_groups(pod, best.node, best.new)])))
         counted = ", ".join(f"{count} {lack}" for lack, count in sorted(Counter(choice.lacks.values()).items()))
         why = f"0/{len(self._accounts)} nodes are available{f': {counted}' if counted else ''}"
