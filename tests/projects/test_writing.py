@@ -1,5 +1,8 @@
 """The projects that `plimsoll init` writes."""
 
+import os
+import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +77,28 @@ def test_the_committed_template_is_the_one_that_is_written() -> None:
     written = template_files(ClusterKind.BYO)
     assert {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()} == set(written)
     assert all((folder / path).read_text() == text for path, text in written.items())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        project_files(ClusterKind.AWS, "gpu-capacity")[".github/workflows/preview.yaml"],
+        (CHECKOUT / "examples" / "gitops" / "ci.yaml").read_text(),
+    ],
+    ids=["init", "gitops"],
+)
+def test_secrets_with_any_characters_reach_their_files_in_ci(text: str, tmp_path: Path) -> None:
+    """The runner puts the value of each expression into the script, or into the step's environment."""
+    secret = 'it\'s a "$HOME" `id` \\ secret\nof two lines'
+    jobs = yaml.safe_load(text)["jobs"].values()
+    steps = [each for job in jobs for each in job["steps"] if "/dev/stdin" in each.get("run", "")]
+    assert steps
+    for step in steps:
+        script = re.sub(r"\$\{\{.*?\}\}", lambda _: secret, step["run"])
+        environment = {name: secret for name, value in step.get("env", {}).items() if "secrets." in value}
+        subprocess.run(["bash", "-e", "-c", script], cwd=tmp_path, env={**os.environ, **environment}, check=True)
+        for name in re.findall(r"/dev/stdin (\w+)", step["run"]):
+            assert (tmp_path / name).read_text() == f"{secret}\n"
 
 
 def test_replacing_files_requires_force(tmp_path: Path) -> None:
