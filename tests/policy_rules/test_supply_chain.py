@@ -12,9 +12,11 @@ from tests.policy_rules.manifests import (
     an_environment,
     broken,
     findings,
+    with_path,
 )
 
 DIGEST = "@sha256:" + "0123456789abcdef" * 4
+IMAGE_VOLUME = {"name": "model", "image": {"reference": "models/phi"}}
 
 
 @pytest.mark.parametrize(
@@ -46,6 +48,20 @@ def test_every_container_and_template_is_checked() -> None:
     ]
 
 
+def test_the_image_of_a_volume_is_checked() -> None:
+    pod = with_path(a_pod(), spec__volumes=[{"name": "a", "emptyDir": {}}, IMAGE_VOLUME])
+    assert broken(pod, a_deployment(pod)) == [
+        ("image-tag-pinned", "spec.volumes[1].image.reference"),
+        ("image-tag-pinned", "spec.template.spec.volumes[1].image.reference"),
+    ]
+
+
+def test_the_image_of_a_train_job_is_checked() -> None:
+    spec = {"runtimeRef": {"name": "torch"}, "trainer": {"image": "own"}}
+    job = {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "metadata": {"name": "t"}, "spec": spec}
+    assert broken(job) == [("image-tag-pinned", "spec.trainer.image")]
+
+
 @pytest.mark.parametrize(
     ("changes", "field"),
     [
@@ -59,6 +75,14 @@ def test_every_container_and_template_is_checked() -> None:
             "inference.adapters[0].source.image",
         ),
         (
+            {"inference": {"preset": {"name": "phi-4"}, "adapters": [{"source": {"volumeSource": IMAGE_VOLUME}}]}},
+            "inference.adapters[0].source.volumeSource.image.reference",
+        ),
+        (
+            {"inference": {"preset": {"name": "phi-4"}, "weights": {"volumeSource": IMAGE_VOLUME}}},
+            "inference.weights.volumeSource.image.reference",
+        ),
+        (
             {"inference": {"template": {"spec": {"containers": [{"name": "a", "image": "own:latest"}]}}}},
             "inference.template.spec.containers[0].image",
         ),
@@ -68,9 +92,11 @@ def test_images_of_a_workspace(changes: dict[str, Any], field: str) -> None:
     assert broken(a_kaito_workspace(**changes)) == [("image-tag-pinned", field)]
 
 
-def test_the_image_of_the_environment() -> None:
-    assert broken(an_environment(inferenceImage="vllm/vllm-openai:latest")) == [
-        ("image-tag-pinned", "spec.inferenceImage")
+def test_the_images_of_the_environment() -> None:
+    weights = {"volumeSource": IMAGE_VOLUME}
+    assert broken(an_environment(inferenceImage="vllm/vllm-openai:latest", weights=weights)) == [
+        ("image-tag-pinned", "spec.inferenceImage"),
+        ("image-tag-pinned", "spec.weights.volumeSource.image.reference"),
     ]
 
 

@@ -1,4 +1,4 @@
-"""Rules on images: pinned tags everywhere, digests where an option requires them."""
+"""Rules on images of containers and of volumes: pinned tags everywhere, digests where an option requires them."""
 
 import re
 from collections.abc import Iterator
@@ -13,6 +13,7 @@ from plimsoll.policy.context import PolicyContext
 from plimsoll.policy.fields import Manifest, is_kind, is_list, items, join, namespace_of, section, text
 from plimsoll.policy.pod_templates import pod_templates
 from plimsoll.policy.rule import Cel, Family, Fault, Rule, Subject
+from plimsoll.policy.rules.training import is_train_job
 from plimsoll.policy.workspaces import workspace_of
 
 VALUES_KIND: Final = "Values"
@@ -23,7 +24,15 @@ DIGEST_RULE: Final = "image-digest"
 _DIGEST: Final = r".+@sha(?:256:[0-9a-f]{64}|512:[0-9a-f]{128})"
 _TAGGED: Final = r"(?:.*/)?[^/:@]+:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}(?:@.*)?"
 _LATEST: Final = r"(?:.*/)?[^/:@]+:latest(?:-[A-Za-z0-9_.-]*)?(?:@.*)?"
-_READS: Final = ("Pod", "objects with a pod template", "Workspace", "InferenceSet", "Environment", "chart values")
+_READS: Final = (
+    "Pod",
+    "objects with a pod template",
+    "TrainJob",
+    "Workspace",
+    "InferenceSet",
+    "Environment",
+    "chart values",
+)
 
 
 class Image(NamedTuple):
@@ -52,8 +61,11 @@ def images(manifest: Manifest) -> Iterator[Image]:
     """Every image that the object uses."""
     for template in pod_templates(manifest):
         for path, container in template.containers():
-            if text(container, "image"):
-                yield Image(join(path, "image"), text(container, "image"))
+            yield from _image(container, "image", path)
+        for number, volume in items(template.spec, "volumes"):
+            yield from _volume(volume, join(template.path, "spec", "volumes", number))
+    if is_train_job(manifest):
+        yield from _image(section(manifest, "spec", "trainer"), "image", "spec.trainer")
     workspace = workspace_of(manifest)
     if workspace is not None:
         inference = section(workspace.spec, "inference")
@@ -61,11 +73,17 @@ def images(manifest: Manifest) -> Iterator[Image]:
         preset = section(inference, "preset", "presetOptions")
         yield from _image(preset, "image", join(path, "preset", "presetOptions"))
         for number, adapter in items(inference, "adapters"):
-            yield from _image(section(adapter, "source"), "image", join(path, "adapters", number, "source"))
+            source = section(adapter, "source")
+            yield from _image(source, "image", join(path, "adapters", number, "source"))
+            yield from _volume(
+                section(source, "volumeSource"), join(path, "adapters", number, "source", "volumeSource")
+            )
+        yield from _volume(section(inference, "weights", "volumeSource"), join(path, "weights", "volumeSource"))
         yield from _image(section(workspace.spec, "tuning", "input"), "image", join(workspace.path, "tuning", "input"))
     elif is_kind(manifest, GROUP, "Environment"):
         yield from _image(section(manifest, "spec"), "inferenceImage", "spec")
         yield from _image(section(manifest, "spec", "demand"), "image", "spec.demand")
+        yield from _volume(section(manifest, "spec", "weights", "volumeSource"), "spec.weights.volumeSource")
     elif is_kind(manifest, "", VALUES_KIND):
         yield from _of_values(section(manifest, "values"), "")
 
@@ -73,6 +91,11 @@ def images(manifest: Manifest) -> Iterator[Image]:
 def _image(parent: Manifest, name: str, path: str) -> Iterator[Image]:
     if text(parent, name):
         yield Image(join(path, name), text(parent, name))
+
+
+def _volume(volume: Manifest, path: str) -> Iterator[Image]:
+    """The image that a volume mounts, such as one with a model."""
+    yield from _image(section(volume, "image"), "reference", join(path, "image"))
 
 
 def _of_values(values: Manifest, path: str) -> Iterator[Image]:
@@ -117,10 +140,14 @@ def _digests(manifest: Manifest, context: PolicyContext, options: DigestOptions)
             )
 
 
-_PINNED: Final = (
-    f"({matches('each.image', _DIGEST)} || ({matches('each.image', _TAGGED)} && !{matches('each.image', _LATEST)}))"
-)
-_NAMED: Final = "!has(each.image) || each.image == ''"
+_VARIABLES: Final = {
+    **POD_VARIABLES,
+    "volumes": value("variables.pod", "spec.volumes", "[]"),
+    "images": "(variables.containers.filter(each, has(each.image)).map(each, each.image)"
+    " + variables.volumes.filter(each, has(each.image) && has(each.image.reference)).map(each, each.image.reference))"
+    ".filter(each, each != '')",
+}
+_PINNED: Final = f"{matches('each', _DIGEST)} || ({matches('each', _TAGGED)} && !{matches('each', _LATEST)})"
 
 RULES: Final = (
     Rule(
@@ -131,7 +158,7 @@ RULES: Final = (
         _READS,
         _tags,
         severity=None,
-        cel=Cel((Subject.PODS,), f"variables.containers.all(each, {_NAMED} || {_PINNED})", POD_VARIABLES),
+        cel=Cel((Subject.PODS,), f"variables.images.all(each, {_PINNED})", _VARIABLES),
     ),
     Rule(
         DIGEST_RULE,
@@ -145,9 +172,9 @@ RULES: Final = (
             (Subject.PODS,),
             "!variables.required"
             " || (size(variables.namespaces) > 0 && !(variables.namespaceName in variables.namespaces))"
-            f" || variables.containers.all(each, {_NAMED} || {matches('each.image', _DIGEST)})",
+            f" || variables.images.all(each, {matches('each', _DIGEST)})",
             {
-                **POD_VARIABLES,
+                **_VARIABLES,
                 "required": option(DIGEST_RULE, "required", "false"),
                 "namespaces": option(DIGEST_RULE, "namespaces", "[]"),
                 "namespaceName": value("object", "metadata.namespace", "''"),

@@ -139,6 +139,8 @@ def pods(draw: Callable[[st.SearchStrategy[Any]], Any]) -> Manifest:
     if draw(st.booleans()):
         init = {"name": "init", "image": draw(IMAGES), "resources": {"limits": {GPU: draw(mostly("0", "1"))}}}
         pod["spec"]["initContainers"] = [init]
+    if draw(st.booleans()):
+        pod["spec"]["volumes"] = [{"name": "a", "emptyDir": {}}, {"name": "b", "image": {"reference": draw(IMAGES)}}]
     if draw(mostly(True, False)):
         return pod
     labels = draw(st.sampled_from([{}, {"kai.scheduler/queue": "team"}, {"project": "a"}]))
