@@ -40,7 +40,7 @@ class CapacityMetrics(Collector):
             if snapshot is None:
                 return _families({}, ClusterCost(), PlannedCost())
             prices = Prices.of(snapshot)
-            accounts = [account for account in self._ledger.of(snapshot).accounts() if account.gpus]
+            accounts = tuple(self._ledger.of(snapshot).accounts())
             return _families(_gpus(accounts), cluster_cost(accounts, prices), planned_cost(plan, snapshot, prices))
 
 

@@ -7,6 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from plimsoll.components import dashboard_json
+from plimsoll.labels import GPU_RESOURCE
 from plimsoll.model import Plan
 from plimsoll.model.api import DemandPhase, DemandReport, GPUDemandStatus
 from plimsoll.plan import plan, validate
@@ -91,6 +92,19 @@ def test_costs_follow_the_nodes_and_the_plan() -> None:
     assert value("plimsoll_planned_cost_per_hour", {"change": "added"}) == 3.5
     metrics.planned(Plan(), 0.01, START)
     assert value("plimsoll_planned_cost_per_hour", {"change": "added"}) == 0
+
+
+def test_nodes_that_announce_only_parts_of_gpus_have_their_cost() -> None:
+    """As in `plimsoll status`."""
+    metrics = Metrics()
+    sliced = a_gpu_node("n", gpus=2, instance_type=NC24)
+    slices = {"nvidia.com/mig-1g.10gb": "14"}
+    sliced = sliced.model_copy(update={"allocatable": sliced.allocatable | {GPU_RESOURCE: "0"} | slices})
+    environment = an_environment(nap=True, catalog={"prices": {NC24: 3.5}})
+    metrics.seen(a_snapshot(sliced, environment=environment), START)
+    value = metrics.registry.get_sample_value
+    assert value("plimsoll_cost_per_hour") == value("plimsoll_idle_cost_per_hour") == 3.5
+    assert value("plimsoll_gpus", {"state": "free"}) == 0
 
 
 def test_the_file_is_in_the_documentation() -> None:
