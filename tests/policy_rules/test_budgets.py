@@ -169,6 +169,51 @@ def test_the_nodes_of_a_pool_stay_within_its_budget(limit: int | None, expected:
     assert [figures(each) for each in over(pool, pools={"gpu": 16})] == expected
 
 
+FAMILY = {"key": "karpenter.k8s.aws/instance-family", "operator": "In", "values": ["p5"]}
+COUNT = {"key": "karpenter.k8s.aws/instance-gpu-count", "operator": "In", "values": ["4", "8"]}
+
+
+@pytest.mark.parametrize("requirement", [FAMILY, COUNT], ids=["family", "count"])
+def test_a_pool_without_instance_types_and_without_a_limit_is_unlimited(requirement: Manifest) -> None:
+    pool = with_path(a_node_pool(TYPE), spec__limits=None, spec__template__spec__requirements=[requirement])
+    (text,) = over(pool, pools={"gpu": 16})
+    assert "unlimited" in text
+    cpu = {"key": "karpenter.k8s.aws/instance-family", "operator": "In", "values": ["m7i"]}
+    plain = with_path(pool, spec__template__spec={"requirements": [cpu]})
+    assert over(plain, pools={"gpu": 16}) == []
+
+
+def test_a_static_pool_counts_the_largest_number_of_gpus_that_it_lists() -> None:
+    pool = a_static_pool(2, COUNT)
+    assert over(pool, pools={"gpu": 16}, environment=16) == []
+    assert len(over(pool, pools={"gpu": 15}, environment=15)) == 2
+
+
+def test_the_nodes_of_a_pool_are_not_added_to_it() -> None:
+    claim = a_node_claim("gpu")
+    limited = with_path(a_node_pool(TYPE), spec__limits={GPU: 16})
+    assert over(limited, claim, pools={"gpu": 16}) == []
+    assert len(over(limited, claim, environment=7)) == 1
+    assert over(a_static_pool(2), claim, pools={"gpu": 16}, environment=16) == []
+    assert len(over(a_static_pool(2), a_node_claim("other"), pools={"gpu": 16}, environment=16)) == 1
+    assert over(claim, a_node_claim("gpu", "second"), pools={"gpu": 16}) == []
+    assert len(over(claim, a_node_claim("gpu", "second"), pools={"gpu": 15})) == 1
+
+
+def a_static_pool(replicas: int, *requirements: Manifest) -> Manifest:
+    pool = with_path(a_node_pool(TYPE), spec__replicas=replicas, spec__limits=None, spec__disruption=None)
+    return with_path(pool, spec__template__spec__requirements=list(requirements)) if requirements else pool
+
+
+def a_node_claim(pool: str, name: str = "first") -> Manifest:
+    return {
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodeClaim",
+        "metadata": {"name": name, "labels": {"karpenter.sh/nodepool": pool}},
+        "spec": {"requirements": a_node_pool(TYPE)["spec"]["template"]["spec"]["requirements"]},
+    }
+
+
 def test_prices() -> None:
     demand = with_path(an_inference_set(TYPE), spec__replicas=2)
     prices = {TYPE: 32.5}

@@ -7,10 +7,10 @@ from typing import Annotated, Any, Final, NamedTuple
 from pydantic import Field
 
 from plimsoll.cluster.catalog import Catalog
-from plimsoll.labels import GROUP
+from plimsoll.labels import GROUP, NODEPOOL
 from plimsoll.model.meta import Declared, Finding, Severity
 from plimsoll.policy.context import PolicyContext
-from plimsoll.policy.fields import Manifest, is_kind, join, name_of, section
+from plimsoll.policy.fields import Manifest, is_kind, join, labels_of, name_of, section, text
 from plimsoll.policy.rule import Family, Needs, Rule
 from plimsoll.policy.rules.gpu_holdings import Holding, Prices, demand, supply
 from plimsoll.policy.rules.training import Runtimes
@@ -98,13 +98,16 @@ class _Holdings:
         runtimes = Runtimes(manifests)
         self._environment = next((name_of(each) for each in manifests if is_kind(each, GROUP, "Environment")), "")
         self._demand = [each for one in manifests for each in demand(one, known, resource, runtimes)]
-        self._pools = [each for one in manifests for each in supply(one, known, resource)]
-        self._supply = [
-            each
-            for one in manifests
-            if is_kind(one, "karpenter.sh", "NodeClaim") or "replicas" in section(one, "spec")
-            for each in supply(one, known, resource)
-        ]
+        pools = {name_of(each): each for each in manifests if is_kind(each, "karpenter.sh", "NodePool")}
+        static = {name: each for name, each in pools.items() if section(each, "spec").get("replicas") is not None}
+        claims = [each for each in manifests if is_kind(each, "karpenter.sh", "NodeClaim")]
+
+        def without(counted: Mapping[str, Manifest]) -> list[Manifest]:
+            """The NodeClaims that are not of these NodePools, which count them already."""
+            return [each for each in claims if text(labels_of(each), NODEPOOL) not in counted]
+
+        self._pools = [each for one in (*pools.values(), *without(pools)) for each in supply(one, known, resource)]
+        self._supply = [each for one in (*static.values(), *without(static)) for each in supply(one, known, resource)]
 
     def totals(
         self,

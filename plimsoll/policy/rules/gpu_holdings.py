@@ -11,6 +11,7 @@ from plimsoll.model.kai import GPU_FRACTION, GPU_FRACTION_DEVICES
 from plimsoll.policy.fields import Manifest, is_kind, is_list, items, labels_of, name_of, section, text
 from plimsoll.policy.pod_templates import PodTemplate, count_of, pod_templates
 from plimsoll.policy.rules.capacity_pods import is_capacity_pod
+from plimsoll.policy.rules.node_pools import is_gpu_pool, sizes
 from plimsoll.policy.rules.training import Runtimes, is_runtime, is_train_job
 from plimsoll.policy.workspaces import workspace_of
 from plimsoll.quantity import parse_devices, parse_quantity
@@ -84,7 +85,7 @@ def supply(manifest: Manifest, prices: Prices, resource: str = GPU_RESOURCE) -> 
             yield Holding(Decimal(max(each.gpus for each in kinds)), _dearest(kinds, 1, prices), pool=pool)
     elif is_kind(manifest, "karpenter.sh", "NodePool"):
         kinds, name = _types(section(spec, "template", "spec"), prices), name_of(manifest)
-        most = max((each.gpus for each in kinds), default=0)
+        most = max((each.gpus for each in (kinds or sizes(manifest))), default=0)
         if spec.get("replicas") is not None:
             nodes = count_of(spec.get("replicas"), 0)
             yield Holding(Decimal(nodes * most), _dearest(kinds, nodes, prices), pool=name)
@@ -95,7 +96,7 @@ def supply(manifest: Manifest, prices: Prices, resource: str = GPU_RESOURCE) -> 
             known = [rate / each.gpus for rate, each in zip(rates, kinds, strict=False) if rate is not None]
             whole = bool(kinds) and len(known) == len(kinds)
             yield Holding(Decimal(limit), max(known) * limit if whole else None, pool=name)
-        elif kinds:
+        elif kinds or is_gpu_pool(manifest, resource):
             yield Holding(None, None, pool=name)
 
 

@@ -98,7 +98,7 @@ def _sku(taint: Manifest) -> bool:
     return text(taint, "key") == "sku" and text(taint, "value") == "gpu"
 
 
-def _sizes(pool: Manifest) -> list[Size]:
+def sizes(pool: Manifest) -> list[Size]:
     """The GPUs of each node that the NodePool's requirements list by instance type or by count."""
     types = _types()
     found: list[Size] = []
@@ -174,7 +174,7 @@ def _limits(manifest: Manifest, context: PolicyContext, _: Any) -> Iterator[Faul
     limit = _limit(manifest, context.gpu_resource)
     if not limit:  # 0 disables a NodePool on purpose
         return
-    larger = [size for size in _sizes(manifest) if size.gpus > limit]
+    larger = [size for size in sizes(manifest) if size.gpus > limit]
     if larger:
         most = max(size.gpus for size in larger)
         named = ", ".join(f"{size.what} ({size.gpus} GPUs)" for size in larger[:3])
@@ -187,7 +187,7 @@ def _limits(manifest: Manifest, context: PolicyContext, _: Any) -> Iterator[Faul
 
 def _remainders(manifest: Manifest, context: PolicyContext, _: Any) -> Iterator[Fault]:
     limit = _limit(manifest, context.gpu_resource)
-    counts = {size.gpus for size in _sizes(manifest)}
+    counts = {size.gpus for size in sizes(manifest)}
     if not _pool(manifest) or not limit or len(counts) != 1:
         return
     (gpus,) = counts
