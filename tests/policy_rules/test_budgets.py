@@ -234,3 +234,13 @@ def test_prices_come_from_the_environment_too() -> None:
 def test_an_unknown_price_is_a_finding() -> None:
     (text,) = over(an_inference_set(TYPE), rule="price-budget", environment=64)
     assert "without a known price" in text
+
+
+def test_a_type_that_the_catalog_lacks_has_the_price_that_is_given() -> None:
+    own = "a2-highgpu-1g"
+    demand = with_path(an_inference_set(own), spec__replicas=2)
+    assert over(demand, rule="price-budget", environment=8, prices={own.upper(): 4}) == []
+    (text,) = over(demand, rule="price-budget", environment=7, prices={own: 4})
+    assert figures(text)[1] == ["8.00", "7"]
+    (text,) = over(demand, rule="price-budget", environment=64)
+    assert "without a known price" in text

@@ -6,7 +6,6 @@ from typing import Annotated, Any, Final, NamedTuple
 
 from pydantic import Field
 
-from plimsoll.cluster.catalog import Catalog
 from plimsoll.labels import GROUP, NODEPOOL
 from plimsoll.model.meta import Declared, Finding, Severity
 from plimsoll.policy.context import PolicyContext
@@ -93,7 +92,7 @@ def price_findings(manifests: Sequence[Manifest], context: PolicyContext, option
 
 class _Holdings:
     def __init__(self, manifests: Sequence[Manifest], context: PolicyContext, prices: Mapping[str, float]) -> None:
-        known = Prices(_catalog(prices))
+        known = Prices(prices)
         resource = context.gpu_resource
         runtimes = Runtimes(manifests)
         self._environment = next((name_of(each) for each in manifests if is_kind(each, GROUP, "Environment")), "")
@@ -141,11 +140,6 @@ def _gpus(holdings: Sequence[Holding]) -> float | None:
 def _price(holdings: Sequence[Holding]) -> float | None:
     amounts = [each.price for each in holdings if each.of_nodes]
     return None if None in amounts else sum(each for each in amounts if each is not None)
-
-
-def _catalog(prices: Mapping[str, float]) -> Catalog:
-    builtin = Catalog.builtin()
-    return builtin.with_prices({name: price for name, price in prices.items() if builtin.lookup(name)})
 
 
 def _finding(rule: str, total: _Total, message: str) -> Finding:

@@ -30,14 +30,20 @@ class Holding(NamedTuple):
     """Whether it is nodes, which have a price; the price of pods is the price of their nodes."""
 
 
-class Prices(NamedTuple):
-    """Instance types with the price of one instance per hour."""
+class Prices:
+    """Instance types, and the price of one instance per hour, by names in any case."""
 
-    catalog: Catalog
+    def __init__(self, prices: Mapping[str, float]) -> None:
+        self.catalog = Catalog.builtin()
+        self._prices = {self._key(name): price for name, price in prices.items()}
 
-    def of(self, kind: InstanceType | None, nodes: int) -> float | None:
-        price = kind.price_per_hour if kind is not None else None
+    def of(self, instance_type: str, nodes: int) -> float | None:
+        """Of a type that is not in the catalog, too; None if the price is not known."""
+        price = self._prices.get(self._key(instance_type))
         return None if price is None else price * nodes
+
+    def _key(self, name: str) -> str:
+        return self.catalog.real_name(name).casefold()
 
 
 def demand(
@@ -61,12 +67,12 @@ def demand(
         queue = text(section(manifest, "spec"), "queue") or queue
         inference = section(workspace.spec, "inference")
         spanned = count_of(inference.get("perReplicaNodeCount"), count_of(workspace.resource.get("count"), 1))
-        kind = prices.catalog.lookup(text(workspace.resource, "instanceType"))
-        if kind is not None:
+        if instance_type := text(workspace.resource, "instanceType"):
             replicas = count_of(inference.get("replicas"), count_of(section(manifest, "spec").get("replicas"), 1))
-            nodes = replicas * spanned
-            yield Holding(Decimal(kind.gpus * nodes), prices.of(kind, nodes), queue)
-            return
+            nodes, kind = replicas * spanned, prices.catalog.lookup(instance_type)
+            yield Holding(Decimal(nodes * kind.gpus if kind else 0), prices.of(instance_type, nodes), queue)
+            if kind is not None:
+                return  # else the template says how many GPUs
     if is_capacity_pod(manifest):
         return
     for template in pod_templates(manifest):
@@ -92,7 +98,7 @@ def supply(manifest: Manifest, prices: Prices, resource: str = GPU_RESOURCE) -> 
             return
         limit = _devices(section(spec, "limits").get(resource))
         if limit is not None:
-            rates = [prices.of(each, 1) for each in kinds if each.gpus]
+            rates = [prices.of(each.name, 1) for each in kinds if each.gpus]
             known = [rate / each.gpus for rate, each in zip(rates, kinds, strict=False) if rate is not None]
             whole = bool(kinds) and len(known) == len(kinds)
             yield Holding(Decimal(limit), max(known) * limit if whole else None, pool=name)
@@ -112,7 +118,7 @@ def _types(spec: Mapping[str, Any], prices: Prices) -> list[InstanceType]:
 
 
 def _dearest(kinds: list[InstanceType], nodes: int, prices: Prices) -> float | None:
-    costs = [prices.of(each, nodes) for each in kinds]
+    costs = [prices.of(each.name, nodes) for each in kinds]
     known = [cost for cost in costs if cost is not None]
     return max(known) if known and len(known) == len(costs) else None
 
