@@ -16,7 +16,7 @@ class NodeCost:
     price: float
     idle: float
     """The price times the part of the node's GPUs that no pod uses; without whole GPUs, of its shared devices and MIG
-    slices, by number."""
+    slices, by number. All of it where none are allocatable, such as while the device plugin fails."""
 
 
 @dataclass(frozen=True)
@@ -32,12 +32,19 @@ class ClusterCost:
 
 
 def node_cost(account: GpuAccount, prices: Prices) -> NodeCost | None:
-    """None if the price of the node's instance type is not known."""
+    """None if the price of the node's instance type is not known, or if it is no GPU node."""
     price = prices.of_type(account.node.instance_type)
     free, whole = sum(account.likely_free_milli), account.gpus * GPU_MILLI
     if not whole:
         free, whole = sum(each.free for each in account.devices), sum(each.allocatable for each in account.devices)
-    return NodeCost(price, price * free / whole) if price is not None and whole else None
+    if price is None or not _has_gpus(account):
+        return None
+    return NodeCost(price, price * free / whole if whole else price)
+
+
+def _has_gpus(account: GpuAccount) -> bool:
+    """Whether it has GPUs, allocatable or not."""
+    return bool(account.gpus or account.devices or account.kind)
 
 
 def cluster_cost(accounts: Iterable[GpuAccount], prices: Prices) -> ClusterCost:
@@ -45,7 +52,7 @@ def cluster_cost(accounts: Iterable[GpuAccount], prices: Prices) -> ClusterCost:
     nodes = 0
     unpriced: Counter[str] = Counter()
     for account in accounts:
-        if not (account.gpus or account.devices):
+        if not _has_gpus(account):
             continue
         cost = node_cost(account, prices)
         if cost is None:

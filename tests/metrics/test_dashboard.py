@@ -6,6 +6,8 @@ import os
 from datetime import timedelta
 from pathlib import Path
 
+import pytest
+
 from plimsoll.components import dashboard_json
 from plimsoll.labels import GPU_RESOURCE
 from plimsoll.model import Plan
@@ -94,14 +96,14 @@ def test_costs_follow_the_nodes_and_the_plan() -> None:
     assert value("plimsoll_planned_cost_per_hour", {"change": "added"}) == 0
 
 
-def test_nodes_that_announce_only_parts_of_gpus_have_their_cost() -> None:
-    """As in `plimsoll status`."""
+@pytest.mark.parametrize("parts", [{"nvidia.com/mig-1g.10gb": "14"}, {}], ids=["slices", "none"])
+def test_nodes_without_whole_gpus_have_their_cost(parts: dict[str, str]) -> None:
+    """Of a node without any, such as while the device plugin fails, all is idle."""
     metrics = Metrics()
-    sliced = a_gpu_node("n", gpus=2, instance_type=NC24)
-    slices = {"nvidia.com/mig-1g.10gb": "14"}
-    sliced = sliced.model_copy(update={"allocatable": sliced.allocatable | {GPU_RESOURCE: "0"} | slices})
+    node = a_gpu_node("n", gpus=2, instance_type=NC24)
+    node = node.model_copy(update={"allocatable": node.allocatable | {GPU_RESOURCE: "0"} | parts})
     environment = an_environment(nap=True, catalog={"prices": {NC24: 3.5}})
-    metrics.seen(a_snapshot(sliced, environment=environment), START)
+    metrics.seen(a_snapshot(node, environment=environment), START)
     value = metrics.registry.get_sample_value
     assert value("plimsoll_cost_per_hour") == value("plimsoll_idle_cost_per_hour") == 3.5
     assert value("plimsoll_gpus", {"state": "free"}) == 0
