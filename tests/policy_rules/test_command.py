@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 import pytest
 import yaml
 
+from plimsoll.observe.files import checked_objects
 from plimsoll.policy import markdown
 from tests.command import plimsoll
 from tests.policy_rules.manifests import ASKED, a_kaito_workspace, a_node_pool, a_pod, a_queue
@@ -84,6 +85,14 @@ def test_kinds_without_a_rule_are_skipped_and_counted() -> None:
     assert "nothing found" in done.stdout
     assert "2 Service (v1)" in done.stderr
     assert "1 object checked" in done.stderr
+
+
+def test_pods_that_ended_are_skipped_and_counted(tmp_path: Path) -> None:
+    pods = [{**a_pod(name=phase.lower()), "status": {"phase": phase}} for phase in ("Running", "Succeeded", "Failed")]
+    (tmp_path / "pods.yaml").write_text(yaml.safe_dump_all(pods))
+    objects = checked_objects([str(tmp_path)])
+    assert [each["metadata"]["name"] for each in objects.manifests] == ["running"]
+    assert objects.passed_over == {"Pod (v1) that ended": 2}
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from plimsoll.cluster.queues import require_object
 from plimsoll.errors import InvalidObjectError
 from plimsoll.observe.files.documents import Document, ManifestError, Place, read_documents
 from plimsoll.observe.files.manifests import objects_of
-from plimsoll.policy import CHART_FILE_KIND, VALUES_KIND, is_read
+from plimsoll.policy import CHART_FILE_KIND, VALUES_KIND, is_kind, is_read, section
 
 _VALUES_FILE: Final = re.compile(r"(?:.*[-_.])?values(?:[-_.].*)?\.(?:ya?ml|json)", re.IGNORECASE)
 
@@ -20,7 +20,7 @@ class CheckedObjects(NamedTuple):
     """Place of each manifest."""
     manifests: tuple[Mapping[str, Any], ...]
     passed_over: Mapping[str, int]
-    """Number of objects of kinds that no rule reads, by kind."""
+    """Number of objects that no rule reads, by kind; pods that ended, which hold nothing, have their own entry."""
 
 
 def checked_objects(paths: Sequence[str]) -> CheckedObjects:
@@ -35,8 +35,9 @@ def checked_objects(paths: Sequence[str]) -> CheckedObjects:
         helm = _of_helm(document)
         for place, manifest in [(document.place, helm)] if helm is not None else objects_of(document):
             _require_kind(place, manifest)
-            if not is_read(manifest):
-                passed_over[f"{manifest['kind']} ({manifest['apiVersion']})"] += 1
+            ended = _has_ended(manifest)
+            if ended or not is_read(manifest):
+                passed_over[f"{manifest['kind']} ({manifest['apiVersion']}){' that ended' if ended else ''}"] += 1
                 continue
             try:
                 require_object(manifest)
@@ -59,6 +60,10 @@ def _of_helm(document: Document) -> dict[str, Any] | None:
     if "apiVersion" not in value and _VALUES_FILE.fullmatch(path.name):
         return {"apiVersion": "v2", "kind": VALUES_KIND, "metadata": {"name": path.stem}, "values": value}
     return None
+
+
+def _has_ended(manifest: Mapping[str, Any]) -> bool:
+    return is_kind(manifest, "", "Pod") and section(manifest, "status").get("phase") in ("Succeeded", "Failed")
 
 
 def _require_kind(place: Place, manifest: Mapping[str, Any]) -> None:
