@@ -81,7 +81,8 @@ def _panel(metric: Metric, place: dict[str, int]) -> dict[str, Any]:
 def _targets(metric: Metric) -> list[tuple[str, str]]:
     """(expression, legend): quantiles of a histogram, the rate of a counter, the value of a gauge.
 
-    Standby processes expose gauges too: the largest is that of the one at work.
+    Standby processes expose gauges too, with the values of the start: the largest is that of the one at work, and of a
+    rate, which starts at 1, the smallest.
     """
     labels = sorted({name for sample in metric.samples for name in sample.labels} - _OWN)
     legend = " ".join(f"{{{{{label}}}}}" for label in labels)
@@ -94,7 +95,8 @@ def _targets(metric: Metric) -> list[tuple[str, str]]:
         return [(f"sum{by} (rate({metric.name}_total{{{SELECTOR}}}[$__rate_interval]))", legend or "per second")]
     if metric.name.endswith("_timestamp_seconds"):
         return [(f"time() - max({metric.name}{{{SELECTOR}}})", "seconds ago")]
-    return [(f"max{by} ({metric.name}{{{SELECTOR}}})", legend or metric.name.removeprefix("plimsoll_"))]
+    at_work = "min" if metric.name.endswith("_rate") else "max"
+    return [(f"{at_work}{by} ({metric.name}{{{SELECTOR}}})", legend or metric.name.removeprefix("plimsoll_"))]
 
 
 _QUANTILES: Final = ((0.5, "median"), (0.95, "95 %"))

@@ -171,6 +171,8 @@ class Metrics:
         """
         self._capacity.forget()
         self._unfinished = self._pending_triggers = None
+        self._finished.clear()
+        self._success.set(1)
         self._triggers_active.clear()
         self._oldest_trigger.set(0)
         self._last_plan.set(0)

@@ -80,6 +80,14 @@ def test_an_expression_without_a_result_is_detected(prometheus: Prometheus) -> N
             raise AssertionError(f"{empty} has no answer")
 
 
+def test_a_standby_does_not_hide_the_success_rate_of_the_controller_at_work(prometheus: Prometheus) -> None:
+    active, standby = Loop(), Metrics()
+    active.claims(ready=1, failed=1)
+    prometheus.scrape(active, standby, times=2)
+    (rate,) = (each for each in expressions(json.loads(dashboard_json())) if "success_rate" in each)
+    prometheus.answers(f"({rate}) == 0.5")
+
+
 def test_costs_follow_the_nodes_and_the_plan() -> None:
     metrics = Metrics()
     environment = an_environment(nap=True, catalog={"prices": {NC24: 3.5}})

@@ -209,6 +209,7 @@ def test_without_the_lease_the_gauges_are_those_of_the_start() -> None:
     """Another controller reports on the cluster then: what this one saw last would fire alerts for ever."""
     metrics = Metrics()
     metrics.holds_lease(True)
+    metrics.seen(a_snapshot(a_claim("lost")), at(0))
     snapshot = a_snapshot(a_node(), a_workspace("good")).model_copy(update={"pods": triggers("trigger").pods})
     metrics.seen(snapshot, at(700))
     failed = DemandReport(name="a", status=GPUDemandStatus(phase=DemandPhase.FAILED, pod_count=5, gpu_milli=2500))
@@ -216,6 +217,7 @@ def test_without_the_lease_the_gauges_are_those_of_the_start() -> None:
     metrics.planned(plan.model_copy(update={"demands": (failed,), "demand_least_gpus": 2}), 0.01, at(700))
     assert value(metrics, "plimsoll_triggers_oldest_pending_seconds") == 700
     assert value(metrics, "plimsoll_demands", phase="Failed") == 1
+    assert value(metrics, "plimsoll_scaling_success_rate") == 0
     assert _gauges(metrics) != _gauges(Metrics())
 
     metrics.holds_lease(False)
