@@ -94,7 +94,7 @@ def _shown(default: Any) -> str:
 
 def _enforced(rule: Rule) -> Mapping[str, bool]:
     return {
-        "pulumi": rule.family is not Family.EXEMPTIONS,
+        "pulumi": True,
         "controller": rule.loop and rule.check is not None,
         "cluster": rule.cel is not None,
     }

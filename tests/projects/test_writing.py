@@ -101,6 +101,11 @@ def test_secrets_with_any_characters_reach_their_files_in_ci(text: str, tmp_path
             assert (tmp_path / name).read_text() == f"{secret}\n"
 
 
+def test_updates_of_a_stack_in_ci_wait_for_each_other() -> None:
+    workflow = yaml.safe_load(project_files(ClusterKind.AWS, "gpu-capacity")[".github/workflows/preview.yaml"])
+    assert workflow["concurrency"] == "pulumi-${{ github.ref }}", "two runs at once: the second fails at the lock"
+
+
 def test_replacing_files_requires_force(tmp_path: Path) -> None:
     write_project(tmp_path, {"a": "1"})
     with pytest.raises(PlimsollError):
