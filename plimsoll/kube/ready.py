@@ -59,12 +59,17 @@ def _pod(pod: Object) -> str | None:
     return f"the pod is not Ready: {_text(waiting)}"
 
 
+def _observed(obj: Object) -> bool:
+    """Whether the status is of this generation. An older one may tell of a failure that the change has mended."""
+    return int(_status(obj).get("observedGeneration") or 0) >= int(metadata_of(obj).get("generation") or 0)
+
+
 def _rollout(obj: Object, wanted: int, **counts: str) -> str | None:
     """What is missing until the controller has observed this generation and each count has reached `wanted`; None if
     nothing is."""
-    status = _status(obj)
-    if int(status.get("observedGeneration") or 0) < int(metadata_of(obj).get("generation") or 0):
+    if not _observed(obj):
         return "its controller has not observed the change yet"
+    status = _status(obj)
     for what, field in counts.items():
         have = int(status.get(field) or 0)
         if have < wanted:
@@ -74,7 +79,7 @@ def _rollout(obj: Object, wanted: int, **counts: str) -> str | None:
 
 def _deployment(obj: Object) -> str | None:
     progressing = _condition(obj, "Progressing")
-    if progressing.get("reason") == "ProgressDeadlineExceeded":
+    if _observed(obj) and progressing.get("reason") == "ProgressDeadlineExceeded":
         raise NotReadyError(f"Deployment {name_of(obj)}: {_text(progressing)}", obj)
     wanted = int(_spec(obj).get("replicas", 1))
     missing = _rollout(obj, wanted, updated="updatedReplicas", available="availableReplicas")

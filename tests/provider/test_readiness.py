@@ -42,7 +42,12 @@ def test_a_deployment_is_ready_when_its_rollout_is_complete() -> None:
     assert ready("Deployment", {"observedGeneration": 2}, replicas=0)
     stuck = condition("Progressing", "False", reason="ProgressDeadlineExceeded")
     with pytest.raises(NotReadyError, match="ProgressDeadlineExceeded"):
-        ready("Deployment", {"conditions": [stuck]}, replicas=1)
+        ready("Deployment", {"observedGeneration": 2, "conditions": [stuck]}, replicas=1)
+
+
+def test_the_failed_rollout_of_an_earlier_generation_is_no_failure_of_this_one() -> None:
+    stuck = condition("Progressing", "False", reason="ProgressDeadlineExceeded")
+    assert not ready("Deployment", {"observedGeneration": 1, "conditions": [stuck]}, replicas=1)
 
 
 def test_sets_are_ready_when_their_updated_pods_are() -> None:
