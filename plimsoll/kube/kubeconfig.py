@@ -59,8 +59,10 @@ class Kubeconfig:
 
     @classmethod
     def read(cls, text_or_path: str, context: str | None = None, cluster: str | None = None) -> "Kubeconfig":
-        """Reads YAML or JSON text, or a file. Raises SettingsError if it is not a kubeconfig or its context is
-        missing."""
+        """Reads YAML or JSON text, or a file. `cluster` takes the place of the context's cluster.
+
+        Raises SettingsError if it is not a kubeconfig or its context is missing.
+        """
         text, folder = text_or_path, Path.cwd()
         if "\n" not in text and not text.lstrip().startswith("{"):
             path = Path(text).expanduser()
@@ -74,7 +76,7 @@ class Kubeconfig:
             content = yaml.safe_load(text)
             name = context or content.get("current-context") or ""
             scope = next(entry["context"] for entry in content["contexts"] if entry["name"] == name)
-            wanted = cluster or scope["cluster"]
+            scope["cluster"] = wanted = cluster or scope["cluster"]
             server = next(entry["cluster"]["server"] for entry in content["clusters"] if entry["name"] == wanted)
         except (yaml.YAMLError, KeyError, TypeError, AttributeError):
             raise SettingsError("the kubeconfig is invalid", "set the text or the path of a kubeconfig") from None

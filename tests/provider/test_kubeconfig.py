@@ -37,6 +37,10 @@ def test_context_and_cluster_may_be_chosen() -> None:
     assert Kubeconfig.read(a_kubeconfig(), None, "two").server == "https://two:6443"
 
 
+def test_requests_go_to_the_chosen_cluster() -> None:
+    assert Kubeconfig.read(a_kubeconfig(), "first", "two").connect().server == "https://two:6443"
+
+
 def test_files_are_looked_up_beside_the_kubeconfig(tmp_path: Path) -> None:
     path = tmp_path / "kubeconfig"
     path.write_text(a_kubeconfig(**{"certificate-authority": "ca.crt"}))
