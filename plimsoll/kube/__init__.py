@@ -1,6 +1,6 @@
 """A client of one apiserver: objects, watches, waits and typed errors."""
 
-from plimsoll.kube.awaiting import SKIP_AWAIT, Interruption, Waiting
+from plimsoll.kube.awaiting import SKIP_AWAIT, Interruption, Waiting, awaited
 from plimsoll.kube.connection import (
     APPLY_PATCH,
     CHUNK,
@@ -51,6 +51,7 @@ __all__ = [
     "SettingsError",
     "Waiting",
     "annotation",
+    "awaited",
     "id_of",
     "kind_of",
     "kind_of_type",

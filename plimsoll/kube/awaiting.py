@@ -2,14 +2,13 @@
 
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
 from plimsoll.kube.errors import ConnectionFailedError, RequestError
 from plimsoll.kube.identity import annotation, kind_of, metadata_of, name_of, namespace_of
 from plimsoll.kube.objects import Object, Objects, Watch
-from plimsoll.kube.ready import NotReadyError, readiness
+from plimsoll.kube.ready import Condition, NotReadyError, readiness
 
 SKIP_AWAIT: Final = "pulumi.com/skipAwait"
 TIMEOUT: Final = "pulumi.com/timeoutSeconds"
@@ -19,6 +18,15 @@ _WATCH_SECONDS: Final = 240
 _PAUSE_SECONDS: Final = 0.1
 _MOST_DOUBLINGS: Final = 6
 """The pause in seconds after a failed request, and how often it doubles."""
+
+
+def awaited(obj: Object) -> Condition | None:
+    """The condition that the object is awaited to have; None where it is not awaited.
+
+    Raises PlimsollError for an invalid `pulumi.com/waitFor` annotation. Call it before the object is written: an object
+    whose wait cannot begin would be in no state.
+    """
+    return None if annotation(obj, SKIP_AWAIT) == "true" else readiness(obj)
 
 
 class Interruption:
@@ -64,7 +72,7 @@ class Waiting:
 
         Raises NotReadyError, also if the object cannot be read any more.
         """
-        condition = None if annotation(live, SKIP_AWAIT) == "true" else readiness(live)
+        condition = awaited(live)
         return live if condition is None else self._until(live, condition)
 
     def until_gone(self, live: Object) -> None:
@@ -79,7 +87,7 @@ class Waiting:
 
         self._until(live, gone)
 
-    def _until(self, live: Object, condition: Callable[[Object], str | None]) -> Object:
+    def _until(self, live: Object, condition: Condition) -> Object:
         """Waits until the condition holds and returns the object; an empty one if the object was deleted and the
         condition accepts that. An apiserver that does not answer meanwhile is waited for, too."""
         kind, namespace, name = kind_of(live), namespace_of(live), name_of(live)
@@ -123,7 +131,7 @@ class Waiting:
         text = annotation(live, TIMEOUT)
         return self.seconds or (float(text) if text.isdecimal() else DEFAULT_SECONDS)
 
-    def _observe(self, last: Object, condition: Callable[[Object], str | None], seconds: float) -> Object:
+    def _observe(self, last: Object, condition: Condition, seconds: float) -> Object:
         """Watches the object until the condition holds or the watch ends; an empty object if it was deleted."""
         kind, namespace, name = kind_of(last), namespace_of(last), name_of(last)
         version = str(metadata_of(last).get("resourceVersion") or "0")

@@ -40,10 +40,10 @@ def wait_for(expression: str) -> Callable[[dict[str, Any]], str | None]:
 def _part(text: Any) -> tuple[str, Callable[[dict[str, Any]], bool]]:
     if isinstance(text, str) and text.startswith("condition="):
         name, _, wanted = text.removeprefix("condition=").partition("=")
+        expected, conditions = [name.lower(), (wanted or "True").lower()], list(_steps(".status.conditions[*]", text))
         return text, lambda obj: any(
-            condition.get("type", "").lower() == name.lower()
-            and condition.get("status", "").lower() == (wanted or "True").lower()
-            for condition in (obj.get("status") or {}).get("conditions") or []
+            isinstance(found, dict) and [_text(found.get(key)).lower() for key in ("type", "status")] == expected
+            for found in _select(obj, conditions)
         )
     if isinstance(text, str) and text.startswith("jsonpath="):
         match = re.fullmatch(r"jsonpath=\{?(?P<path>[^{}]+?)\}?(?:=(?P<wanted>[^=\]]*))?", text)

@@ -12,6 +12,7 @@ from plimsoll.kube import (
     Object,
     RequestError,
     annotation,
+    awaited,
     id_of,
     kind_of,
     kind_of_type,
@@ -39,12 +40,14 @@ _DEFINITION: Final = ("apiextensions.k8s.io", "CustomResourceDefinition")
 def create(call: Call, inputs: Properties) -> State:
     """Creates the object and waits until it is ready.
 
-    Raises RequestError with reason AlreadyExists if it exists and the session does not upsert, and
-    InitializationFailedError if it was created but is not ready.
+    Raises RequestError with reason AlreadyExists if it exists and the session does not upsert,
+    InitializationFailedError if it was created but is not ready, and PlimsollError, before anything is written, if
+    its annotation `pulumi.com/waitFor` is invalid.
     """
     obj = _placed(call.session, plain(inputs))
     if call.preview and (has_unknowns(inputs) or not _served(call.session, obj)):
         return State("", inputs)
+    awaited(obj)
     manager = annotation(obj, PATCH_FIELD_MANAGER) or new_field_manager()
     try:
         live = _create(call, obj, manager)
@@ -61,11 +64,13 @@ def create(call: Call, inputs: Properties) -> State:
 def update(call: Call, old_state: Properties, inputs: Properties, ignored: list[Path]) -> State:
     """Applies the inputs to the existing object and waits until it is ready.
 
-    Raises RequestError (reason Conflict: another field manager owns a field) or InitializationFailedError.
+    Raises RequestError (reason Conflict: another field manager owns a field), InitializationFailedError, or as `create`
+    for an invalid annotation.
     """
     obj = _placed(call.session, plain(inputs))
     if call.preview and (has_unknowns(inputs) or not _served(call.session, obj)):
         return State("", inputs)
+    awaited(obj)
     old = plain(old_state)
     former = old.setdefault(FIELD_MANAGER, new_field_manager())
     manager = annotation(obj, PATCH_FIELD_MANAGER) or str(former)

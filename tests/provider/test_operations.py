@@ -1,8 +1,10 @@
+import copy
 import threading
 from typing import Any
 
 import pytest
 
+from plimsoll.errors import PlimsollError
 from plimsoll.kube import Interruption, RequestError
 from plimsoll.provider import (
     FIELD_MANAGER,
@@ -173,6 +175,21 @@ def test_a_pod_is_awaited_until_it_is_ready(call: Call, cluster: Apiserver) -> N
     state = create(call, a_pod())
     kubelet.join()
     assert state.properties["status"]["conditions"][0]["status"] == "True"
+
+
+@pytest.mark.parametrize("preview", [True, False])
+def test_an_invalid_condition_is_refused_before_anything_is_written(
+    sessions: Sessions, cluster: Apiserver, preview: bool
+) -> None:
+    call = Call(sessions(), Interruption(), preview=preview)
+    made = create(Call(call.session, Interruption()), a_config_map())
+    written = copy.deepcopy(cluster.objects)
+    for name in ("one", "two"):
+        inputs = a_config_map(name, a="1")
+        inputs["metadata"]["annotations"] = {"pulumi.com/waitFor": "Ready"}
+        with pytest.raises(PlimsollError, match="waitFor"):
+            update(call, made.properties, inputs, []) if name == "one" else create(call, inputs)
+    assert cluster.objects == written
 
 
 def test_skip_await_waits_for_nothing(call: Call, cluster: Apiserver) -> None:

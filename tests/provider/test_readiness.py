@@ -118,6 +118,19 @@ def test_wait_for_expressions(expression: str, done: bool) -> None:
     assert waiting(expression, obj) is not done
 
 
+@pytest.mark.parametrize(
+    ("status", "done"),
+    [
+        ({"conditions": [{"type": "Ready", "status": True}]}, True),
+        ({"conditions": [{"type": None}, "Ready"]}, False),
+        ({"conditions": {"Ready": "True"}}, False),
+        ("Ready", False),
+    ],
+)
+def test_conditions_of_any_shape_are_read(status: Any, done: bool) -> None:
+    assert waiting("condition=Ready", {"status": status}) is not done
+
+
 @pytest.mark.parametrize("expression", ["Ready", "[]", "jsonpath={.a[?(@.b>1)]}", "jsonpath={range .items}"])
 def test_expressions_that_cannot_be_read_are_refused(expression: str) -> None:
     with pytest.raises(PlimsollError, match="waitFor"):
