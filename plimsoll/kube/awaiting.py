@@ -73,7 +73,10 @@ class Waiting:
         Raises NotReadyError, also if the object cannot be read any more.
         """
         condition = awaited(live)
-        return live if condition is None else self._until(live, condition)
+        if condition is None:
+            return live
+        # A condition of counts or of an absent field would hold for a deleted object.
+        return self._until(live, lambda obj: condition(obj) if obj else "it was deleted")
 
     def until_gone(self, live: Object) -> None:
         """Waits until the object is deleted. Raises NotReadyError if it still exists at the timeout."""

@@ -78,6 +78,22 @@ def test_an_object_that_may_not_be_read_ends_the_wait_with_its_last_state(code: 
     assert caught.value.live == a_pod()
 
 
+@pytest.mark.parametrize(
+    "live",
+    [
+        a_pod(),
+        {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "p", "namespace": "d", "generation": 1}},
+        a_pod() | {"kind": "Service", "spec": {"type": "LoadBalancer"}},
+    ],
+    ids=lambda live: live["kind"],
+)
+def test_an_object_that_is_deleted_during_the_wait_is_not_ready(live: dict[str, Any]) -> None:
+    wait, _ = waiting(Answers([UNREACHABLE], [{}]))
+    with pytest.raises(NotReadyError, match="d/p was deleted during the wait") as caught:
+        wait.until_ready(live)
+    assert caught.value.live == live
+
+
 def test_an_outage_until_the_timeout_keeps_the_last_state() -> None:
     wait, _ = waiting(Answers([UNREACHABLE], [UNREACHABLE]), seconds=0.01)
     with pytest.raises(NotReadyError, match="is not ready in time") as caught:
