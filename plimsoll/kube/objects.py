@@ -151,22 +151,23 @@ class Objects:
         kind = kind_of(obj)
         path = self.mapping(kind).path(namespace_of(obj))
         query = {"fieldManager": manager} | _dry(dry_run)
+        lost = False  # whether a response was; it stays so where the lookup fails, too
 
         def attempt() -> Object:
+            nonlocal lost
+            made = self.get(kind, namespace_of(obj), name_of(obj)) if lost and not dry_run else None
+            if made is not None and managers_of(made) == {manager} and _holds(made, obj):
+                return made
             try:
                 return self.connection.request("POST", path, obj, query=query)
             except ConnectionFailedError:
                 lost = True
+                raise
             except RequestError as error:
-                lost = error.code in _TRANSIENT - _NOT_PROCESSED
-                if not lost:
-                    raise
-            made = self.get(kind, namespace_of(obj), name_of(obj)) if lost and not dry_run else None
-            if made is not None and managers_of(made) == {manager} and _holds(made, obj):
-                return made
-            return self.connection.request("POST", path, obj, query=query)
+                lost = lost or error.code in _TRANSIENT - _NOT_PROCESSED
+                raise
 
-        return self._retried(attempt, _NOT_PROCESSED)
+        return self._retried(attempt)
 
     def apply(self, obj: Object, manager: str, *, force: bool, dry_run: bool = False) -> Object:
         """Server-side apply. Raises RequestError with reason Conflict if others own a field, unless `force` is set."""
@@ -229,9 +230,11 @@ class Objects:
                 found = Kind(kind.group, kind.version, resource["kind"])
                 self._mappings[found] = Mapping(prefix, resource["name"], bool(resource["namespaced"]))
 
-    def _retried(self, attempt: Callable[[], T], codes: frozenset[int] = _TRANSIENT) -> T:
+    def _retried(self, attempt: Callable[[], T]) -> T:
         def transient(error: BaseException) -> bool:
-            return isinstance(error, ConnectionFailedError) or (isinstance(error, RequestError) and error.code in codes)
+            return isinstance(error, ConnectionFailedError) or (
+                isinstance(error, RequestError) and error.code in _TRANSIENT
+            )
 
         return tenacity.Retrying(
             retry=tenacity.retry_if_exception(transient),

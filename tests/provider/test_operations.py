@@ -1,5 +1,6 @@
 import copy
 import threading
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -111,7 +112,7 @@ def test_a_secret_is_sent_in_plain_and_recorded_as_secret(call: Call, cluster: A
     assert state.properties[INPUTS]["data"] == {"a": Secret("hush")}
 
 
-@pytest.mark.parametrize("failure", [429, 503, "drop before"])
+@pytest.mark.parametrize("failure", [429, 500, 503, "drop before"])
 def test_a_create_that_did_not_happen_is_retried(call: Call, cluster: Apiserver, failure: Any) -> None:
     cluster.fail("POST", failure)
     assert create(call, a_config_map()).id == "default/one"
@@ -121,6 +122,20 @@ def test_a_create_with_a_lost_response_is_not_repeated(call: Call, cluster: Apis
     cluster.fail("POST", "drop after")
     assert create(call, a_config_map()).id == "default/one"
     assert cluster.requests.count(f"POST {PATH}") == 1
+
+
+def test_a_lost_response_is_remembered_while_the_object_cannot_be_looked_up(
+    call: Call, cluster: Apiserver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tenacity.nap.time", SimpleNamespace(sleep=lambda _: None))
+    create(call, a_config_map("another"))
+    cluster.requests.clear()
+    cluster.fail("POST", "drop after")
+    for _ in range(7):
+        cluster.fail("GET", 503)
+    assert create(call, a_config_map()).id == "default/one"
+    assert cluster.requests.count(f"POST {PATH}") == 1
+    assert not cluster.failures
 
 
 def test_an_object_of_others_is_not_adopted_after_a_lost_response(call: Call, cluster: Apiserver) -> None:
