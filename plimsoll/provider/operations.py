@@ -28,7 +28,7 @@ from plimsoll.provider.comparison import Path, prune
 from plimsoll.provider.inputs import declared
 from plimsoll.provider.session import Call, Session
 from plimsoll.provider.state import API_VERSION, FIELD_MANAGER, InitializationFailedError, State, state_of
-from plimsoll.provider.values import Properties, has_unknowns, mark_secrets, plain
+from plimsoll.provider.values import LAST_APPLIED, Properties, has_unknowns, mark_secrets, plain
 
 PATCH_FIELD_MANAGER: Final = "pulumi.com/patchFieldManager"
 PATCH_FORCE: Final = "pulumi.com/patchForce"
@@ -272,6 +272,6 @@ def _importable(live: Object) -> Properties:
     inputs = {key: value for key, value in declared(live).items() if key != "status"}
     annotations = metadata_of(inputs).get("annotations")
     if isinstance(annotations, dict):
-        for key in ("kubectl.kubernetes.io/last-applied-configuration", "deployment.kubernetes.io/revision"):
+        for key in (LAST_APPLIED, "deployment.kubernetes.io/revision"):
             annotations.pop(key, None)
     return inputs

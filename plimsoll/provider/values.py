@@ -31,6 +31,9 @@ _UNKNOWNS: Final = frozenset(
     }
 )
 
+LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+"""Annotation with the whole object as `kubectl apply` sent it."""
+
 # JSON Schema extensions of CustomResourceDefinitions, because the SDKs cannot have field names with dashes.
 _DASHED: Final = {
     name.replace("-", "_"): name
@@ -219,17 +222,30 @@ def mark_secrets(plain_object: Properties, source: Properties) -> Properties:
     """A copy of `plain_object` in which whatever is secret in `source` is secret too.
 
     Objects and lists are walked, so one secret does not hide what is around it; a list in which a secret is no longer
-    where `source` has it is secret as a whole. `data` and `stringData` of a Secret always are.
+    where `source` has it is secret as a whole. `data` and `stringData` of a Secret always are, and so is the copy of an
+    object with secrets that `kubectl apply` leaves in an annotation.
     """
     marked = dict(plain_object)
     for key, origin in source.items():
         if marked.get(key) is not None:
             marked[key] = _marked(marked[key], origin)
-    if marked.get("kind") == "Secret" and "apiVersion" in marked:
+    if "apiVersion" not in marked:
+        return marked
+    if marked.get("kind") == "Secret":
         for key in ("data", "stringData"):
             if key in marked and not isinstance(marked[key], Secret):
                 marked[key] = Secret(plain(marked[key]))
+    if marked.get("kind") == "Secret" or has_secrets(source):
+        _mark_copy(marked)
     return marked
+
+
+def _mark_copy(marked: Properties) -> None:
+    metadata = marked.get("metadata")
+    annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
+    if isinstance(metadata, dict) and isinstance(annotations, dict) and isinstance(annotations.get(LAST_APPLIED), str):
+        hidden = {LAST_APPLIED: Secret(annotations[LAST_APPLIED])}
+        marked["metadata"] = metadata | {"annotations": annotations | hidden}
 
 
 def _marked(value: Any, origin: Any) -> Any:

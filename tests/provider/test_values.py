@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 from google.protobuf import struct_pb2
 from hypothesis import given
@@ -89,6 +91,22 @@ def test_data_of_a_secret_is_always_secret() -> None:
     marked = mark_secrets(secret, {})
     assert marked["data"] == Secret({"a": "x"})
     assert marked["stringData"] == Secret({"b": "y"})
+
+
+@pytest.mark.parametrize(
+    ("kind", "source", "hidden"),
+    [("Secret", {}, True), ("ConfigMap", {"data": {"a": Secret("hush")}}, True), ("ConfigMap", {}, False)],
+)
+def test_what_kubectl_copied_of_an_object_with_secrets_is_secret(
+    kind: str, source: dict[str, Any], hidden: bool
+) -> None:
+    copied = "kubectl.kubernetes.io/last-applied-configuration"
+    annotations = {copied: '{"data":{"a":"hush"}}', "b": "open"}
+    live = {"apiVersion": "v1", "kind": kind, "metadata": {"annotations": annotations}, "data": {"a": "hush"}}
+    marked = mark_secrets(live, source)
+    assert set(secret_texts(marked)) == ({"hush", annotations[copied]} if hidden else set())
+    assert plain(marked) == live
+    assert not has_secrets(live)
 
 
 def test_the_repr_of_a_secret_hides_its_value() -> None:
