@@ -89,8 +89,10 @@ class Chart:
             command = [
                 helm, "template", self.release, self.chart, "--namespace", self.namespace, "--no-hooks",
                 "--dry-run=server", "--kubeconfig", str(kubeconfig), "--kube-context", session.kubeconfig.context,
-                "--kube-version", version, "--api-versions", ",".join(served), *self.flags,
+                "--kube-version", version, *self.flags,
             ]  # fmt: skip
+            # Not as one list: Linux limits an argument to 128 KiB, and some clusters serve thousands of kinds.
+            command += [f"--api-versions={each}" for each in served]
             command += ["--include-crds"] if self.include_crds else []
             command += ["--version", self.version] if self.version else []
             command += ["--repo", self.repo] if self.repo else []

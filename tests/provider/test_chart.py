@@ -1,4 +1,5 @@
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -74,11 +75,11 @@ def a_helm(folder: Path, script: str) -> None:
 def rendering(sessions: Sessions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Renders a chart with `script` instead of helm."""
 
-    def render(script: str, **inputs: Any) -> list[dict[str, Any]]:
+    def render(script: str, served: Sequence[str] = ("v1", "apps/v1"), **inputs: Any) -> list[dict[str, Any]]:
         a_helm(tmp_path, script)
         monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
         session = sessions()
-        monkeypatch.setattr(session.objects, "capabilities", lambda: ("v1.36.3", ["v1", "apps/v1"]))
+        monkeypatch.setattr(session.objects, "capabilities", lambda: ("v1.36.3", list(served)))
         return Chart.of("shop", {"chart": "oci://example.com/shop", **inputs}, session).render(session)
 
     return render
@@ -125,3 +126,10 @@ def test_the_version_and_crds_are_passed_to_helm(rendering: Any, tmp_path: Path)
     assert "--include-crds" not in asked
     rendering(f'cat > /dev/null; echo "$*" > {tmp_path}/asked')
     assert "--include-crds" in (tmp_path / "asked").read_text()
+
+
+def test_a_cluster_may_serve_thousands_of_kinds(rendering: Any, tmp_path: Path) -> None:
+    served = [f"ec2.aws.example.com/v1beta1/RouteTableAssociation{number:04}" for number in range(3000)]
+    rendering(f'cat > /dev/null; printf "%s\\n" "$@" > {tmp_path}/asked', served)
+    asked = (tmp_path / "asked").read_text().splitlines()
+    assert [argument for argument in asked if "api-versions" in argument] == [f"--api-versions={k}" for k in served]
