@@ -237,13 +237,31 @@ def _apply(call: Call, obj: Object, manager: str) -> Object:
 
 
 def _keep(obj: Any, live: Any, path: Path) -> None:
-    """Sets a field with ignored changes to its live value, so that an apply does not remove it."""
-    for step in path[:-1]:
-        if not isinstance(obj, dict) or not isinstance(live, dict) or step not in obj or step not in live:
-            return
-        obj, live = obj[step], live[step]
-    if path and isinstance(obj, dict) and isinstance(live, dict) and path[-1] in live:
-        obj[path[-1]] = live[path[-1]]
+    """Sets a field with ignored changes to its live value, so that an apply neither removes nor changes it.
+
+    `*` in the path is every key or index. Elements of lists belong together by their index, unless their names differ.
+    """
+    if not path:
+        return
+    step, rest = path[0], path[1:]
+    if isinstance(obj, dict) and isinstance(live, dict):
+        for key in live.keys() if step == "*" else live.keys() & {step}:
+            if not rest:
+                obj[key] = live[key]
+            elif key in obj:
+                _keep(obj[key], live[key], rest)
+    elif isinstance(obj, list) and isinstance(live, list):
+        for index, (ours, theirs) in enumerate(zip(obj, live, strict=False)):
+            if step not in ("*", index) or _element_name(ours) != _element_name(theirs):
+                continue
+            if rest:
+                _keep(ours, theirs, rest)
+            else:
+                obj[index] = theirs
+
+
+def _element_name(element: Any) -> Any:
+    return element.get("name") if isinstance(element, dict) else None
 
 
 def _placed(session: Session, obj: Object) -> Object:

@@ -16,6 +16,7 @@ from plimsoll.provider import (
     Secret,
     create,
     delete,
+    parse_property_path,
     read,
     update,
 )
@@ -94,6 +95,42 @@ def test_managed_fields_that_are_ignored_are_not_applied(call: Call, cluster: Ap
     inputs["metadata"]["managedFields"] = [{"manager": "kubectl"}]
     applied = update(call, made.properties, inputs, [("metadata", "managedFields")])
     assert applied.properties["data"] == {"a": "2"}
+
+
+@pytest.mark.parametrize(
+    ("path", "applied"),
+    [
+        ("spec.containers[0].image", ["a:2", "b:1"]),
+        ("spec.containers[*].image", ["a:2", "b:2"]),
+        ("spec.containers[1]", ["a:1", "b:2"]),
+        ("spec.containers", ["a:2", "b:2", "other:2"]),
+        ("spec.containers[2].image", ["a:1", "b:1"]),
+    ],
+)
+def test_ignored_changes_of_lists_keep_the_live_value(
+    call: Call, cluster: Apiserver, path: str, applied: list[str]
+) -> None:
+    def containers(version: int, *names: str) -> dict[str, Any]:
+        return {"containers": [{"name": name, "image": f"{name}:{version}"} for name in names]}
+
+    inputs = a_pod(**{"pulumi.com/skipAwait": "true"})
+    inputs["spec"] = containers(1, "a", "b")
+    made = create(call, inputs)
+    live = cluster.objects[f"{PODS}/pod"]
+    cluster.change(f"{PODS}/pod", {**live, "spec": containers(2, "a", "b", "other")})
+    updated = update(call, made.properties, inputs, [parse_property_path(path)])
+    assert [container["image"] for container in updated.properties["spec"]["containers"]] == applied
+
+
+def test_an_ignored_change_is_not_copied_from_an_element_of_another_name(call: Call, cluster: Apiserver) -> None:
+    inputs = a_pod(**{"pulumi.com/skipAwait": "true"})
+    inputs["spec"] = {"containers": [{"name": "a", "image": "a:1"}]}
+    made = create(call, inputs)
+    live = cluster.objects[f"{PODS}/pod"]
+    injected = [{"name": "sidecar", "image": "s:1"}, {"name": "a", "image": "a:2"}]
+    cluster.change(f"{PODS}/pod", {**live, "spec": {"containers": injected}})
+    updated = update(call, made.properties, inputs, [("spec", "containers", 0, "image")])
+    assert updated.properties["spec"] == inputs["spec"]
 
 
 def test_an_update_does_not_create_a_deleted_object(call: Call, cluster: Apiserver) -> None:

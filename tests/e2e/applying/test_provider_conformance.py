@@ -434,16 +434,19 @@ def test_ignored_changes_keep_the_live_value(deploy: Deployment, cluster: Kube) 
             "app",
             metadata=unawaited(name, NAMESPACE),
             spec=spec | {"selector": {"matchLabels": {"app": name}}, "template": pod_template(app=name)},
-            opts=pulumi.ResourceOptions(ignore_changes=["spec.replicas"]),
+            opts=pulumi.ResourceOptions(ignore_changes=["spec.replicas", "spec.template.spec.containers[0].image"]),
         )
 
     deploy.up(program)
-    cluster.patch("apps/v1", "Deployment", name, {"spec": {"replicas": 3}}, NAMESPACE)
+    containers = [{**pod_template()["spec"]["containers"][0], "image": "example.com/of-others"}]
+    of_others = {"replicas": 3, "template": {"spec": {"containers": containers}}}
+    cluster.patch("apps/v1", "Deployment", name, {"spec": of_others}, NAMESPACE)
     spec["replicas"], spec["minReadySeconds"] = 7, 2
     assert deploy.up() == {"same": 1, "update": 1}
     live = cluster.get("apps/v1", "Deployment", name, NAMESPACE)
     assert live is not None
     assert (live["spec"]["replicas"], live["spec"]["minReadySeconds"]) == (3, 2)
+    assert live["spec"]["template"]["spec"]["containers"][0]["image"] == "example.com/of-others"
 
 
 def test_a_pod_that_does_not_become_ready_fails_the_update_and_stays_in_the_state(
