@@ -121,7 +121,7 @@ def test_trainer_is_installed_if_requested() -> None:
 
 
 def test_an_unknown_part_is_named_with_those_that_exist() -> None:
-    with pytest.raises(PlimsollError, match=r"no component minio.\n.*etcd"):
+    with pytest.raises(PlimsollError, match=r"no part minio.\n.*etcd"):
         find_programs(["minio"])
 
 

@@ -3,6 +3,7 @@ import errno
 import json
 import os
 import socket
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -35,9 +36,10 @@ def test_a_disk_that_fills_during_the_start_is_an_error_with_what_to_do(
     folder.create()
     write_certificates(folder.certificates)
     ours, theirs = socket.socketpair()
-    with ours, theirs:
+    # Not by asyncio.run, which leaves the thread without an event loop; Pulumi's mocks take the thread's.
+    with ours, theirs, closing(asyncio.new_event_loop()) as loop:
         supervisor = Supervisor(folder, Settings(), theirs, stop_with_caller=True)
-        assert asyncio.run(supervisor.run()) is False
+        assert loop.run_until_complete(supervisor.run()) is False
         failed = json.loads(ours.recv(4096))
 
     assert "No space left on device" in failed["message"]
