@@ -17,7 +17,7 @@ DEFAULT_SECONDS: Final = 600.0
 _WATCH_SECONDS: Final = 240
 _PAUSE_SECONDS: Final = 0.1
 _MOST_DOUBLINGS: Final = 6
-"""The pause in seconds after a failed request, and how often it doubles."""
+"""The pause in seconds after a watch that ended or a failed request, and how often it then doubles."""
 
 
 def awaited(obj: Object) -> Condition | None:
@@ -153,4 +153,6 @@ class Waiting:
                             return obj
             finally:
                 self.interruption.guard(None)
+        # Behind some proxies a watch ends as soon as it begins.
+        self.interruption.sleep(_PAUSE_SECONDS)
         return last if self.interruption.stopped else self.objects.get(kind, namespace, name) or {}

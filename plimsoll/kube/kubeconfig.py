@@ -89,7 +89,7 @@ class Kubeconfig:
             for entry in (*content["clusters"], *(content.get("users") or [])):
                 for key in _FILES:
                     settings = entry.get("cluster") or entry.get("user") or {}
-                    if key in settings:
+                    if settings.get(key):
                         settings[key] = str(folder / settings[key])
         except (TypeError, AttributeError):
             raise SettingsError(

@@ -111,7 +111,7 @@ class Chart:
             raise ChartError(f"chart {self.release}: helm took more than {_SECONDS:.0f} s") from None
         if done.returncode != 0:
             output = done.stderr.decode(errors="replace").strip().removeprefix("Error: ")
-            for secret in self.secrets:
+            for secret in sorted(self.secrets, key=len, reverse=True):  # one may be a part of another
                 output = output.replace(secret, "[secret]")
             raise ChartError(
                 f"chart {self.release} ({self.chart}): {output}", "check its name, repository, version and values"

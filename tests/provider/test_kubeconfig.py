@@ -46,6 +46,8 @@ def test_files_are_looked_up_beside_the_kubeconfig(tmp_path: Path) -> None:
     path.write_text(a_kubeconfig(**{"certificate-authority": "ca.crt"}))
     cluster = Kubeconfig.read(str(path)).content["clusters"][0]["cluster"]
     assert cluster["certificate-authority"] == str(tmp_path / "ca.crt")
+    path.write_text(a_kubeconfig(**{"certificate-authority": ""}))
+    assert Kubeconfig.read(str(path)).content["clusters"][0]["cluster"]["certificate-authority"] == ""
 
 
 @pytest.mark.parametrize("text", ["a: b\n", "- a\n", "{", "\n", "{clusters: 1}\n"])

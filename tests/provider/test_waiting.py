@@ -70,6 +70,18 @@ def test_where_watches_are_refused_the_object_is_read_at_intervals() -> None:
     assert pauses.pauses[-1] > 5
 
 
+def test_an_object_is_read_at_intervals_where_watches_end_at_once() -> None:
+    class Ending(Answers):
+        @contextmanager
+        def watch(self, *_: Any) -> Iterator[Any]:
+            yield ()
+
+    answers = Ending([], [a_pod()] * 5 + [a_pod(ready=True)])
+    wait, pauses = waiting(answers)
+    wait.until_ready(a_pod())
+    assert len(pauses.pauses) == answers.read == 6
+
+
 @pytest.mark.parametrize("code", [401, 403])
 def test_an_object_that_may_not_be_read_ends_the_wait_with_its_last_state(code: int) -> None:
     wait, _ = waiting(Answers([UNREACHABLE], [RequestError(code, "", "refused")]))
