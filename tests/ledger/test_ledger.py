@@ -4,8 +4,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from plimsoll.cluster.ledger import GpuLedger, gpu_ledger
+from plimsoll.model import tensor_fusion
 from plimsoll.model.cluster import Node, Pod
-from tests.builders import a_snapshot
+from plimsoll.model.kai import GPU_FRACTION, GPU_FRACTION_CONTAINER
+from tests.builders import a_pod, a_snapshot
 from tests.ledger.cluster import a_gpu_node, a_reservation, a_share, a_whole
 
 NODES = ("n1", "n2")
@@ -84,3 +86,17 @@ def test_contradictions_of_all_nodes_are_reported() -> None:
     snapshot = a_snapshot(a_gpu_node("n1"), a_gpu_node("n2"), a_share("a", "n1", "g"), a_share("b", "n2"))
     found = gpu_ledger(snapshot).discrepancies()
     assert [(each.node, each.reason.value) for each in found] == [("n1", "NoReservation"), ("n2", "NoGroup")]
+
+
+def test_equal_annotations_are_read_for_each_pod_by_its_label_and_its_containers() -> None:
+    vram = {tensor_fusion.VRAM_REQUEST: "4Gi"}
+    client = a_pod("client", node="n1", annotations=vram)
+    client = client.model_copy(update={"labels": {tensor_fusion.COMPONENT: "client"}})
+    named = {GPU_FRACTION: "0.5", GPU_FRACTION_CONTAINER: "server"}
+    wrong = a_pod("wrong", node="n2", annotations=named).model_copy(update={"containers": ({"name": "other"},)})
+    ledger = GpuLedger()
+    pods = [client, a_pod("worker", node="n1", annotations=vram), a_pod("share", node="n2", annotations=named), wrong]
+    ledger.update([a_gpu_node("n1"), a_gpu_node("n2")], pods)
+    assert [account.taken for account in ledger.accounts()] == [1, 2]
+    found = [(each.node, each.reason.value) for each in ledger.discrepancies()]
+    assert found == [("n1", "NoGroup"), ("n2", "NoGroup"), ("n2", "UnreadableShare")]

@@ -7,7 +7,7 @@ from plimsoll.cluster.pods import UnreadableShareError, gpu_groups, is_reservati
 from plimsoll.model.cluster import Pod
 from plimsoll.model.kai import GPUShare, is_share_annotation
 from plimsoll.model.meta import HostRequest
-from plimsoll.model.tensor_fusion import GPU_IDS
+from plimsoll.model.tensor_fusion import COMPONENT, GPU_IDS
 
 _MOST_KINDS: Final = 4096
 """Number of different requests in the cache: anyone may write annotations."""
@@ -52,7 +52,11 @@ class PodReader:
     def _share(self, pod: Pod) -> GPUShare | UnreadableShareError | None:
         annotations = [item for item in pod.annotations.items() if is_share_annotation(item[0])]
         annotations.sort()
-        request = (devices_of(pod, self._gpu_resource), *annotations)
+        request: _Request = (devices_of(pod, self._gpu_resource), *annotations)
+        if annotations:
+            # Annotations may name a container, and request nothing on a client of TensorFusion.
+            containers = (each.get("name") for each in (*pod.containers, *pod.init_containers))
+            request += (pod.labels.get(COMPONENT), *map(str, containers))
         try:
             return self._shares[request]
         except KeyError:
