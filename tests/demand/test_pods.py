@@ -30,6 +30,7 @@ def asks(cpu: str | None = None, memory: str | None = None, **more: Any) -> dict
         ({"containers": [asks("1")], "overhead": {"cpu": "250m", "memory": "64Mi"}}, 1250, 64),
         ({"containers": [{"resources": {"limits": {"cpu": "2", "memory": "1G"}}}]}, 2000, 954),
         ({"containers": [asks("1")], "resources": {"requests": {"cpu": "4"}}}, 4000, 0),
+        ({"containers": [asks("1")], "resources": {"limits": {"cpu": "4", "memory": "1Gi"}}}, 1000, 1024),
     ],
 )
 def test_cpu_and_memory_are_counted_as_by_the_scheduler(spec: dict[str, Any], cpu_milli: int, memory_mib: int) -> None:

@@ -25,7 +25,7 @@ class HostRequest:
         """Reads a pod's spec, including its overhead. Raises ValueError on an invalid quantity, or on a field of
         another type than a pod's.
 
-        Pod-level requests (KEP-2837) replace those of its containers.
+        Pod-level requests (KEP-2837) replace those of its containers; pod-level limits count where there are none.
         """
         try:
             return _shared(_total(spec, "cpu", parse_cpu_milli), _total(spec, "memory", parse_bytes))
@@ -57,15 +57,24 @@ def counted(
 
 def _total(spec: Mapping[str, Any], resource: str, parse: Callable[[Amount], int]) -> int:
     overhead = (spec.get("overhead") or {}).get(resource)
-    of_pod = _requested(spec, resource, parse)
-    amount = of_pod or counted(spec.get("containers") or (), spec.get("initContainers") or (), resource, parse)
+    # The order of the apiserver's defaults, which the templates of DaemonSets and pods in files do not have.
+    amount = (
+        _stated(spec, ("requests",), resource, parse)
+        or counted(spec.get("containers") or (), spec.get("initContainers") or (), resource, parse)
+        or _stated(spec, ("limits",), resource, parse)
+    )
     return amount + (parse(overhead) if overhead is not None else 0)
 
 
-def _requested(holder: Mapping[str, Any], resource: str, parse: Callable[[Amount], int]) -> int:
-    """The request of a container, or of a pod as a whole; a limit without a request counts as one."""
+def _requested(container: Mapping[str, Any], resource: str, parse: Callable[[Amount], int]) -> int:
+    """The request of a container; a limit without a request counts as one."""
+    return _stated(container, ("requests", "limits"), resource, parse)
+
+
+def _stated(holder: Mapping[str, Any], parts: Sequence[str], resource: str, parse: Callable[[Amount], int]) -> int:
+    """The amount in the first of these parts of a container's or a pod's resources that has it; else 0."""
     resources = holder.get("resources") or {}
-    for part in ("requests", "limits"):
+    for part in parts:
         amounts = resources.get(part)
         if amounts and resource in amounts:
             return parse(amounts[resource])
