@@ -38,6 +38,14 @@ NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"
 INSTANCE_TYPE: Final = "node.kubernetes.io/instance-type"
 NODEPOOL: Final = "karpenter.sh/nodepool"
 CAPACITY_TYPE: Final = "karpenter.sh/capacity-type"
+FORMER_KEYS: Final = {
+    "beta.kubernetes.io/arch": "kubernetes.io/arch",
+    "beta.kubernetes.io/os": "kubernetes.io/os",
+    "beta.kubernetes.io/instance-type": INSTANCE_TYPE,
+    "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
+    "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
+}
+"""Former keys of nodes' labels. Nodes have both, and to Karpenter a condition on one is a condition on the other."""
 DO_NOT_DISRUPT: Final = "karpenter.sh/do-not-disrupt"
 QUEUE: Final = "kai.scheduler/queue"
 

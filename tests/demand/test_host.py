@@ -137,6 +137,11 @@ def test_limits_of_a_node_pool_count_whole_nodes() -> None:
             ),
             id="not on what these nodes are not",
         ),
+        pytest.param(
+            True,
+            a_daemon_set(cpu="1", memory="1Gi", selector={"beta.kubernetes.io/os": "linux"}),
+            id="by the former key of a label",
+        ),
         pytest.param(False, a_daemon_set(cpu="1", deleting=True), id="it goes"),
     ],
 )

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from plimsoll.labels import FORMER_KEYS, INSTANCE_TYPE
 from tests.builders import a_gpu_node, a_node_pool, a_waiting_pod
 from tests.demand.plans import planned
 
@@ -63,6 +64,17 @@ def test_a_node_pool_that_requires_a_family_allows_its_types() -> None:
     assert types(pod, a_node_pool("pool", group=AWS, requirements=[family, many])) == {"p4d.24xlarge", "p4de.24xlarge"}
     few = {"key": f"{AWS}/instance-gpu-count", "operator": "Lt", "values": ["3"]}
     assert not types(pod, a_node_pool("pool", group=AWS, requirements=[family, few]))
+
+
+@pytest.mark.parametrize(("former", "current"), FORMER_KEYS.items())
+def test_conditions_on_former_keys_of_labels_are_those_on_the_current_ones(former: str, current: str) -> None:
+    wanted = {**dict.fromkeys(FORMER_KEYS.values(), "a"), "kubernetes.io/os": "linux", INSTANCE_TYPE: "g6.xlarge"}
+    required = {"key": former, "operator": "In", "values": [wanted[current]]}
+    pools = [a_node_pool("all", MIXED, group=AWS), a_node_pool("some", MIXED, group=AWS, requirements=[required])]
+    for pool in pools:
+        assert types(a_waiting_pod(gpu_fraction="0.5", selector={former: wanted[current]}), pool)
+        assert types(a_waiting_pod(gpu_fraction="0.5", selector={current: wanted[current]}), pool)
+    assert not types(a_waiting_pod(gpu_fraction="0.5", selector={current: "other"}), pools[1])
 
 
 def test_unknown_provider_labels_may_have_any_value() -> None:

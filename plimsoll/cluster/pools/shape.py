@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Final
 
 from plimsoll.cluster.pools.label_conditions import all_met, narrowed
-from plimsoll.labels import GPU_COUNT, GPU_MEMORY, GPU_PRODUCT, HOSTNAME
+from plimsoll.labels import FORMER_KEYS, GPU_COUNT, GPU_MEMORY, GPU_PRODUCT, HOSTNAME
 from plimsoll.model.api import NOT_SHARED, DeviceSharing
 from plimsoll.model.cluster import IDLE, HostLoad, product_words
 from plimsoll.model.meta import NodeRequirement, Placement, Taint, Terms
@@ -123,7 +123,7 @@ class PoolShape:
 
     def _left_of(self, term: Iterable[NodeRequirement]) -> tuple[NodeRequirement, ...] | None:
         undecided = []
-        for each in term:
+        for each in map(_by_current_key, term):
             decided = self._decided(each)
             if decided is False:
                 return None
@@ -151,6 +151,11 @@ class PoolShape:
         if expression.operator == "In":
             return any(same_product(self.kind, value, self.gpu_memory_mib) for value in expression.values)
         return not any(same_product(self.kind, value, self.gpu_memory_mib) for value in expression.values)
+
+
+def _by_current_key(condition: NodeRequirement) -> NodeRequirement:
+    key = FORMER_KEYS.get(condition.key)
+    return condition if key is None else replace(condition, key=key)
 
 
 def same_product(listed: str, label: str, memory_mib: int | None) -> bool:

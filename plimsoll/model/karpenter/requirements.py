@@ -3,13 +3,14 @@
 from collections.abc import Mapping
 from typing import Any
 
-from plimsoll.labels import INSTANCE_TYPE
+from plimsoll.labels import FORMER_KEYS, INSTANCE_TYPE
 
 
 def requirements_of(spec: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The requirements in the spec of a node."""
+    """The requirements in the spec of a node, by the current keys of labels."""
     items = spec.get("requirements")
-    return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
+    found = [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
+    return [{**item, "key": FORMER_KEYS.get(str(item.get("key")), item.get("key"))} for item in found]
 
 
 def allowed_types(spec: Mapping[str, Any]) -> tuple[str, ...]:
