@@ -96,6 +96,30 @@ def test_limits_of_a_node_pool_count_whole_nodes() -> None:
     assert len(planned(*pods, pool, agents).nodes) == 1
 
 
+CAPACITY = {"cpu": "4100m", "memory": "16Gi"}
+
+
+@pytest.mark.parametrize(
+    ("limits", "live", "nodes"),
+    [
+        ({"cpu": "8"}, None, 2),
+        ({"cpu": "7900m"}, None, 1),
+        ({"memory": "30310Mi"}, None, 2),
+        ({"memory": "30309Mi"}, None, 1),
+        ({"cpu": "8200m", "memory": "32Gi"}, CAPACITY, 2),
+        ({"cpu": "8100m"}, CAPACITY, 1),
+        ({"memory": "31Gi"}, CAPACITY, 1),
+    ],
+)
+def test_limits_of_a_node_pool_count_what_the_system_reserves(
+    limits: dict[str, str], live: dict[str, str] | None, nodes: int
+) -> None:
+    full = a_gpu_node(gpus=0, instance_type=L4, cpu="3", host_memory="12Gi").model_copy(update={"capacity": live})
+    there = (full,) if live else ()
+    plan = planned(share("a", "0.9"), share("b", "0.9"), a_node_pool("pool", (L4,), limits=limits), *there)
+    assert len(plan.nodes) == nodes
+
+
 @pytest.mark.parametrize(
     ("counted", "daemon_set"),
     [

@@ -130,7 +130,10 @@ class PoolLimits:
         return found
 
     def _needed(self, shape: PoolShape) -> Amounts:
-        known = {"cpu": shape.node_cpu_milli, "memory": shape.node_memory_mib}
+        known = {
+            "cpu": max(shape.capacity_cpu_milli, shape.node_cpu_milli),
+            "memory": max(shape.capacity_memory_mib, shape.node_memory_mib),
+        }
         return {
             self._resource: shape.gpus,
             "nodes": 1,

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, Final
 
 from plimsoll.cluster.catalog import (
@@ -15,7 +16,7 @@ from plimsoll.cluster.catalog import (
 )
 from plimsoll.cluster.nodes import GpuLabels, NodeIndex, index_of
 from plimsoll.cluster.pods import may_name
-from plimsoll.cluster.pools.overhead import DaemonOverhead, allocatable
+from plimsoll.cluster.pools.overhead import DaemonOverhead, allocatable, capacity_memory_mib
 from plimsoll.cluster.pools.shape import PoolShape, same_product
 from plimsoll.labels import GPU_PRODUCT, GPU_RESOURCE, INSTANCE_TYPE, NODEPOOL, REQUEST, WORKSPACE
 from plimsoll.model import Snapshot
@@ -138,6 +139,7 @@ class PoolShapes:
         live = self._types.nodes_of(name)
         listed = self._catalog.lookup(name)
         by_catalog = allocatable(listed)
+        vcpus, nominal = (listed.vcpus or 0, listed.memory_mib or 0) if listed is not None else (0, 0)
         of_type = type_labels(template.pool.node_class_group, name, listed)
         return PoolShape(
             node_pool=template.pool.name,
@@ -149,6 +151,8 @@ class PoolShapes:
             cpu_milli=_least(live, "cpu", parse_cpu_milli) or by_catalog.cpu_milli,
             memory_mib=_least(live, "memory", parse_memory_mib) or by_catalog.memory_mib,
             pods=_pods(live),
+            capacity_cpu_milli=_least(live, "cpu", parse_cpu_milli, of=_capacity) or vcpus * 1000,
+            capacity_memory_mib=_least(live, "memory", parse_memory_mib, of=_capacity) or capacity_memory_mib(nominal),
             price=self._price(name),
             sharing=self._settings.sharing_of(template.pool.name, name),
             taints=template.taints,
@@ -250,11 +254,15 @@ def _pods(nodes: Iterable[Node]) -> int:
     return _least(nodes, "pods", parse_devices) or KUBELET_PODS
 
 
-def _least(nodes: Iterable[Node], resource: str, parse: Any) -> int:
+_allocatable: Final = attrgetter("allocatable")
+_capacity: Final = attrgetter("capacity")
+
+
+def _least(nodes: Iterable[Node], resource: str, parse: Any, of: Any = _allocatable) -> int:
     """The minimum of a resource that these nodes offer; 0 if none reports it."""
     amounts = []
     for node in nodes:
-        amount = node.allocatable.get(resource)
+        amount = of(node).get(resource)
         if amount is not None:
             try:
                 amounts.append(parse(amount))

@@ -41,6 +41,11 @@ def allocatable(listed: InstanceType | None) -> Allocatable:
     )
 
 
+def capacity_memory_mib(nominal: int) -> int:
+    """Memory of a node with that nominal memory that Karpenter counts against limits."""
+    return int(nominal * (1 - _MACHINE / 100))
+
+
 def allocatable_cpu_milli(cpu_milli: int) -> int:
     """Allocatable millicores, after the reservations of the large clouds' kubelets."""
     return max(0, int(cpu_milli - _kept(cpu_milli, _CPU_STEPS)))
@@ -51,7 +56,7 @@ def _memory_mib(nominal: int, vcpus: int | None, *, on_aws: bool) -> int:
         kept = float(_AWS_BASE_MIB + _AWS_POD_MIB * _AWS_PODS[vcpus is None or vcpus > _AWS_SMALL_VCPUS])
     else:
         kept = _kept(nominal, _MEMORY_STEPS)
-    return max(0, int(nominal * (1 - _MACHINE / 100) - kept - _EVICTION_MIB))
+    return max(0, int(capacity_memory_mib(nominal) - kept - _EVICTION_MIB))
 
 
 def _kept(amount: int, steps: Iterable[tuple[int, float]]) -> float:

@@ -59,6 +59,9 @@ class PoolShape:
     """How its GPUs will be announced."""
     pods: int = UNBOUNDED
     """Pods that fit besides `overhead`; each GPU that is shared takes one more, for its reservation."""
+    capacity_cpu_milli: int = 0
+    capacity_memory_mib: int = 0
+    """Capacity of the whole node, which counts against the limits of its NodePool; 0 if it is not known."""
 
     @cached_property
     def name(self) -> str:
@@ -66,12 +69,12 @@ class PoolShape:
 
     @property
     def node_cpu_milli(self) -> int:
-        """Of the whole node."""
+        """Allocatable of the whole node."""
         return self.cpu_milli if self.cpu_milli >= UNBOUNDED else self.cpu_milli + self.overhead.cpu_milli
 
     @property
     def node_memory_mib(self) -> int:
-        """Of the whole node."""
+        """Allocatable of the whole node."""
         return self.memory_mib if self.memory_mib >= UNBOUNDED else self.memory_mib + self.overhead.memory_mib
 
     def with_overhead(self, overhead: HostLoad) -> "PoolShape":
