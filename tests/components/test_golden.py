@@ -73,7 +73,10 @@ def _node_pool() -> None:
 
 
 def _static_node_pool() -> None:
-    NodePool("fixed", {**KWOK, "replicas": 3, "limits": {"nodes": "4"}})
+    NodePool(
+        "fixed",
+        {**KWOK, "replicas": 3, "limits": {"nodes": "4"}, "disruption": {"budgets": [{"nodes": "1"}]}},
+    )
 
 
 def _capacity_gate() -> None:

@@ -145,6 +145,8 @@ class NodePoolSpec(Declared):
         spec: dict[str, Any] = {
             "template": ({"metadata": metadata} if metadata else {}) | {"spec": {"requirements": []} | template}
         }
-        # Karpenter never disrupts a static pool by consolidation.
-        names = ("limits", "weight", "replicas") if self.replicas is not None else ("disruption", "limits", "weight")
+        names = ["limits", "weight", "replicas"]
+        # Karpenter never consolidates a static pool: of its disruption, only the budgets count, for drift.
+        if self.replicas is None or self.disruption.budgets:
+            names.insert(0, "disruption")
         return spec | {name: declared[name] for name in names if name in declared}
