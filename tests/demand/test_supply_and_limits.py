@@ -175,6 +175,30 @@ def test_without_node_pools_new_nodes_are_like_existing_ones() -> None:
     assert "NodePool" in refused(planned(share()))["uid-pod"]
 
 
+ZONE = "topology.kubernetes.io/zone"
+
+
+@pytest.mark.parametrize(("zone", "found"), [("a", ["own-type"]), ("b", ["own-type"]), ("c", [])])
+def test_without_node_pools_new_nodes_may_be_in_each_zone_of_existing_ones(zone: str, found: list[str]) -> None:
+    nodes = [a_gpu_node(name, instance_type="own-type", more_labels={ZONE: name}) for name in ("a", "b")]
+    full = [a_waiting_pod(f"all-{node.name}", gpus=1, node=node.name) for node in nodes]
+    assert types(planned(share(selector={ZONE: zone}), *nodes, *full)) == found
+
+
+@pytest.mark.parametrize(
+    ("taint", "found"),
+    [
+        ("ToBeDeletedByClusterAutoscaler", ["own-type"]),
+        ("startup-taint.cluster-autoscaler.kubernetes.io/driver", ["own-type"]),
+        ("node.cloudprovider.kubernetes.io/uninitialized", ["own-type"]),
+        ("node.kubernetes.io/unschedulable", ["own-type"]),
+        ("team", []),
+    ],
+)
+def test_without_node_pools_new_nodes_have_no_taint_of_a_moment(taint: str, found: list[str]) -> None:
+    assert types(planned(share(), a_gpu_node(instance_type="own-type", taints=[taint]))) == found
+
+
 def test_alternative_types_fit_the_same_pods() -> None:
     pool = a_node_pool("pool", (L4, "g6.2xlarge", "g5.xlarge", L4_4))
     (node,) = planned(share(cpu="3500m"), pool).nodes

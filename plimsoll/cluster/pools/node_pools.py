@@ -29,6 +29,18 @@ from plimsoll.text import did_you_mean, nearest
 
 KUBELET_PODS: Final = 110
 """The kubelet's default maximum of pods."""
+_TOPOLOGY: Final = "topology.kubernetes.io/"
+"""Prefix of labels that differ between the nodes of one node group, such as the zone."""
+_PASSING: Final = (
+    "node.kubernetes.io/",
+    "node.cloudprovider.kubernetes.io/",
+    "startup-taint.cluster-autoscaler.kubernetes.io/",
+    "status-taint.cluster-autoscaler.kubernetes.io/",
+    "ignore-taint.cluster-autoscaler.kubernetes.io/",
+    "ToBeDeletedByClusterAutoscaler",
+    "DeletionCandidateOfClusterAutoscaler",
+)
+"""Prefixes of taints that say how a node is now, and that Cluster Autoscaler does not expect of a new one."""
 
 
 class PoolShapes:
@@ -175,6 +187,8 @@ class PoolShapes:
             node, gpus = next(like_most, None) or next(self._whole(nodes), (None, None))
             if node is None or gpus is None:
                 continue
+            places = {key: _values(nodes, key) for key in node.labels if key.startswith(_TOPOLOGY)}
+            open_to = {key: (NodeRequirement(key, "In", of),) for key, of in places.items() if len(of) > 1}
             yield PoolShape(
                 node_pool="",
                 weight=0,
@@ -186,8 +200,9 @@ class PoolShapes:
                 cpu_milli=_least(nodes, "cpu", parse_cpu_milli) or UNBOUNDED,
                 memory_mib=_least(nodes, "memory", parse_memory_mib) or UNBOUNDED,
                 pods=_pods(nodes),
-                taints=tuple(each for each in node.taints if not each.key.startswith("node.kubernetes.io/")),
-                labels={**node.labels},
+                taints=tuple(each for each in node.taints if not each.key.startswith(_PASSING)),
+                labels={key: value for key, value in node.labels.items() if key not in open_to},
+                requirements=open_to,
                 discovered=True,
             )
 
@@ -247,6 +262,11 @@ def _memory(offered: OfferedType) -> int | None:
     if offered.gpus is None or not offered.gpus.memory_mib:
         return None
     return reported_memory_mib(offered.gpus.product, int(offered.gpus.memory_mib))
+
+
+def _values(nodes: Iterable[Node], key: str) -> tuple[str, ...]:
+    """The values of a label on the nodes that have it, sorted."""
+    return tuple(sorted({node.labels[key] for node in nodes if key in node.labels}))
 
 
 def _pods(nodes: Iterable[Node]) -> int:
