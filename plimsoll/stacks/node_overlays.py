@@ -24,7 +24,7 @@ from plimsoll.model.karpenter import NodePoolSpec
 
 PLUGIN_CONFIG: Final = "nvidia.com/device-plugin.config"
 """Label of nodes that selects one of the device plugin's configurations."""
-_MIG: Final = re.compile(r"all-(([1-7])g\.([1-9][0-9]{0,3})gb(?:\.(me|gfx))?)")
+_MIG: Final = re.compile(r"all-(([1-7])g\.([1-9][0-9]{0,3})gb(?:\.(me|gfx)|-me)?)")
 _SMALL_GIB: Final = 24
 """Nominal memory of an A30, which has 4 slices; larger GPUs have 7 compute and 8 memory slices."""
 _SAME_NAME: Final = (

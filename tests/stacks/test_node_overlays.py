@@ -111,6 +111,7 @@ def test_an_unknown_type_is_a_warning() -> None:
         ("p4de.24xlarge", "1g.20gb", "mig-1g.20gb", 32),
         ("p5.48xlarge", "7g.80gb", "mig-7g.80gb", 8),
         ("p4de.24xlarge", "1g.10gb.me", "mig-1g.10gb.me", 8),
+        ("p4de.24xlarge", "1g.10gb-me", "mig-1g.10gb-me", 56),
     ],
 )
 def test_mig_profiles_of_a_pool(instance_type: str, profile: str, resource: str, count: int) -> None:

@@ -83,6 +83,22 @@ def test_a_profile_with_a_plus_is_labelled_with_a_dot() -> None:
     assert found.resource == "nvidia.com/mig-1g.10gb.me"
 
 
+@pytest.mark.parametrize("profile", ["1g.24gb-me", "1g.24gb+me.all", "2g.48gb+gfx"])
+def test_slices_with_other_engines_are_slices_with_each_strategy(profile: str) -> None:
+    labelled = label_form(profile)
+    one = a_node(product=f"RTX-PRO-6000-MIG-{labelled}", count=4, memory=24192, more_labels={STRATEGY: "single"})
+    configured = a_node(more_labels={CONFIG: f"all-{labelled}", STATE: "success"})
+    for node in (one, configured, mixed(profile=labelled, count=4)):
+        verdict = verdict_of(on_slices(profile, 20), node)
+        assert verdict.accepted, verdict.message
+        assert verdict.gpus_per_node == 1
+    assert verdict_of(a_workspace(gpu_memory_gib=40), one).reason is Reason.INSUFFICIENT_GPU_MEMORY
+
+
+def test_a_product_that_ends_like_a_profile_is_read() -> None:
+    assert parse_mig_labels({"nvidia.com/gpu.product": "A-MIG-1g.10gbx", "nvidia.com/gpu.count": "7"}).slices == ()
+
+
 @pytest.mark.parametrize("node", [mixed(), a_node(more_labels={CONFIG: "all-2g.24gb", STATE: "success"})])
 def test_a_replica_uses_one_slice_that_it_fits(node: Node) -> None:
     verdict = verdict_of(on_slices("2g.24gb", preset="phi-4-mini-instruct"), node)

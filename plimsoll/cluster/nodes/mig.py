@@ -18,11 +18,12 @@ ALL_DISABLED: Final = "all-disabled"
 CHANGING: Final = ("pending", "rebooting", "failed")
 """Values of `mig.config.state` while a node's devices are not as configured."""
 
-# `+me` and `+gfx` add media engines or graphics and do not affect the memory. Labels have a dot for the plus.
-_PROFILE: Final = re.compile(r"([1-7])g\.([1-9][0-9]{0,3})gb(?:[.+][a-z.]+)?")
-_SLICE: Final = re.compile(rf"{re.escape(MIG_PREFIX)}([1-7]g\.[1-9][0-9]{{0,3}}gb(?:\.me|\.gfx|\.all)*)\.count")
+# `+me` and `+gfx` add media engines or graphics, `-me` has none, and the memory is the same. Labels have a dot for the
+# plus.
+_PROFILE: Final = re.compile(r"([1-7])g\.([1-9][0-9]{0,3})gb(?:[.+-][a-z.]+)?")
+_SLICE: Final = re.compile(rf"{re.escape(MIG_PREFIX)}([1-7]g\.[1-9][0-9]{{0,3}}gb(?:\.me|\.gfx|\.all|-me)*)\.count")
 _RESOURCE: Final = re.compile(rf"{re.escape(MIG_PREFIX)}([1-7])g\.[1-9][0-9]{{0,3}}gb.*")
-_SINGLE: Final = re.compile(r".+-MIG-([1-7]g\.[1-9][0-9]{0,3}gb[a-z.+]*?)(?:-SHARED)?")
+_SINGLE: Final = re.compile(r".+-MIG-([1-7]g\.[1-9][0-9]{0,3}gb(?:[.+-][a-z.]+)?)(?:-SHARED)?")
 _COUNT: Final = re.compile(r"[0-9]{1,6}")
 
 
@@ -65,7 +66,7 @@ class MigLabels:
         for each in self.slices:
             if label_form(each.profile) == wanted:
                 return each
-        if self.active and not self.slices and self.config.casefold() == f"all-{profile.strip().casefold()}":
+        if self.active and not self.slices and self.config.casefold() == f"all-{wanted}":
             return MigSlices(profile, 1, _nominal_mib(profile), "", f"{MIG_PREFIX}{wanted}")
         return None
 

@@ -52,7 +52,7 @@ class Partition(Described):
     """A MIG slice (NVIDIA's Multi-Instance GPU), or some of a node's GPUs."""
 
     mode: Literal["mig", "accelerator"]
-    profile: str | None = Field(default=None, max_length=32, pattern=r"^[1-7]g\.[1-9][0-9]{0,3}gb([.+][a-z.]+)?$")
+    profile: str | None = Field(default=None, max_length=32, pattern=r"^[1-7]g\.[1-9][0-9]{0,3}gb([.+-][a-z.]+)?$")
     """Mode mig: profile of the slice that a pod requests, such as 1g.10gb."""
     count: int | None = Field(default=None, ge=1, le=64)
     """Mode accelerator: number of GPUs that a pod requests."""
