@@ -250,6 +250,22 @@ def test_gpus_and_mig_devices_of_one_pod_add_up_and_its_cpu_counts_once() -> Non
     assert queue_usage(snapshot).allocated == {"leaf": amount}
 
 
+def test_mig_devices_of_init_containers_and_sidecars_count() -> None:
+    def asks(profile: str, count: str, **more: Any) -> dict[str, Any]:
+        return {"name": "c", "resources": {"limits": {f"nvidia.com/mig-{profile}": count}}, **more}
+
+    pod = a_bound_pod(
+        labels={QUEUE: "leaf"},
+        schedulerName=KAI,
+        initContainers=[asks("1g.10gb", "2", restartPolicy="Always"), asks("2g.20gb", "3")],
+        containers=[asks("2g.20gb", "1"), asks("4g.40gb", "half")],
+    )
+    snapshot = a_snapshot(a_node("n"), pod, *queues(queue("leaf")))
+    amount = Amount((2 * 1 + 3 * 2) * 1000)
+    assert QueueLoads().update(snapshot, None) == {"leaf": QueueLoad(amount)}
+    assert queue_usage(snapshot).allocated == {"leaf": amount}
+
+
 @pytest.mark.parametrize(("scheduler", "used"), [(KAI, 2000), ("default-scheduler", 0), ("volcano", 0)])
 def test_the_gate_and_the_usage_count_the_same_pods(scheduler: str, used: int) -> None:
     """KAI counts pods of other schedulers in no queue, whatever their labels."""

@@ -7,12 +7,14 @@ suffix of the product (`-MIG-1g.10gb`); gpu.count and gpu.memory are those of th
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
 from plimsoll.cluster.nodes.gpu_labels import MIG_CONFIG, MIG_CONFIG_STATE, MIG_STRATEGY
 from plimsoll.labels import GPU_COUNT, GPU_MEMORY, GPU_PRODUCT, MIG_PREFIX
 from plimsoll.model.cluster import MIB_PER_GIB, InvalidFigureError, NodeGpus
+from plimsoll.quantity import parse_devices
 
 ALL_DISABLED: Final = "all-disabled"
 CHANGING: Final = ("pending", "rebooting", "failed")
@@ -116,8 +118,9 @@ def mig_gpus(amounts: Mapping[str, str | int | float]) -> int:
     total = 0
     for resource, amount in amounts.items():
         match = _RESOURCE.fullmatch(resource)
-        if match is not None and str(amount).isdecimal():
-            total += int(match[1]) * int(amount)
+        if match is not None:
+            with suppress(ValueError):
+                total += int(match[1]) * max(0, parse_devices(amount))
     return total
 
 

@@ -1,7 +1,7 @@
 """What pods use of their queues: allocated GPUs, CPU and memory, and the part that KAI may not reclaim."""
 
-from collections import defaultdict
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -9,6 +9,7 @@ from plimsoll.cluster.nodes import GpuLabels, mig_gpus, parse_gpu_labels
 from plimsoll.cluster.pods import ASSUMED_MILLI, PodChanges, node_of, read_shares, tflops_milli, value_changes
 from plimsoll.cluster.queues.amount import NOTHING, Amount
 from plimsoll.cluster.queues.preemptibility import is_preemptible, queue_of
+from plimsoll.labels import MIG_PREFIX
 from plimsoll.model import Snapshot
 from plimsoll.model.cluster import Node, Pod
 from plimsoll.model.kai import POD_GROUP_NAME, GPUShare, PodGroup
@@ -60,12 +61,15 @@ def gpu_milli(share: GPUShare, gpu: GpuFigures) -> Milli:
 
 
 def mig_milli(pod: Pod) -> int:
-    """What KAI counts for the MIG devices that a pod requests, in thousandths of a GPU."""
-    requested: defaultdict[str, int] = defaultdict(int)
-    for container in pod.containers:
-        resources = container.get("resources") or {}
-        for resource, amount in ((resources.get("limits") or {}) | (resources.get("requests") or {})).items():
-            requested[resource] += int(amount) if str(amount).isdecimal() else 0
+    """What KAI counts for the MIG devices that a pod requests, in thousandths of a GPU. A number that cannot be read
+    counts as 0."""
+    stated = (each.get("resources") or {} for each in (*pod.containers, *pod.init_containers))
+    names = {name for each in stated for part in ("requests", "limits") for name in each.get(part) or ()}
+    requested = {}
+    for name in names:
+        if name.startswith(MIG_PREFIX):
+            with suppress(ValueError):
+                requested[name] = pod.devices(name)
     return mig_gpus(requested) * GPU_MILLI
 
 
