@@ -37,7 +37,7 @@ def make_context(folder: Path, python: str, provider: str, uv: str) -> None:
     copy_programs(folder / "bin", site)
     _plugin(folder / "pulumi-home", folder / "bin" / "pulumi", provider)
     _prune(site)
-    write_sbom(folder / "sbom.cdx.json", site, [folder / "bin" / name for name in PULUMI])
+    write_sbom(folder / "sbom.cdx.json", site, [folder / "bin" / name for name in PULUMI], folder / "pulumi-home")
 
 
 def copy_programs(into: Path, site: Path) -> None:

@@ -11,12 +11,16 @@ from typing import Any
 Component = dict[str, Any]
 
 
-def write_sbom(path: Path, site: Path, programs: Iterable[Path]) -> None:
-    """Of the Python packages in `site`, and of the Go modules in each of the programs.
+def write_sbom(path: Path, site: Path, programs: Iterable[Path], pulumi_home: Path) -> None:
+    """Of the Python packages in `site`, of Pulumi's plugins below `pulumi_home`, and of the Go modules and the Go
+    standard library in the plugins and in each of the programs.
 
     The packages of the base are the base's to tell.
     """
-    found = {each["purl"]: each for each in (*_python(site), *_go(programs))}
+    plugins = [each for each in sorted(pulumi_home.glob("plugins/*")) if each.is_dir()]
+    of_plugins = [program for each in plugins for program in sorted(each.glob("pulumi-*"))]
+    listed = (*_python(site), *map(_plugin, plugins), *_go([*programs, *of_plugins]))
+    found = {each["purl"]: each for each in listed}
     document = {
         "bomFormat": "CycloneDX",
         "specVersion": "1.6",
@@ -36,10 +40,20 @@ def _python(site: Path) -> Iterator[Component]:
         yield _component(name, each.version, f"pkg:pypi/{name}@{each.version}", licences)
 
 
+def _plugin(folder: Path) -> Component:
+    """By the name that Pulumi gives its folder, because its build leaves its own module without a version."""
+    name, _, version = folder.name.removeprefix("resource-").rpartition("-v")
+    return _component(f"pulumi-{name}", f"v{version}", f"pkg:github/pulumi/pulumi-{name}@v{version}", [])
+
+
 def _go(programs: Iterable[Path]) -> Iterator[Component]:
     """By what the Go toolchain writes into each program."""
     for program in programs:
         told = subprocess.run(["go", "version", "-m", program], capture_output=True, text=True, check=True).stdout
+        toolchain = re.match(r".*: go(\S+)", told)
+        if toolchain is not None:
+            version = toolchain[1]
+            yield _component("stdlib", version, f"pkg:golang/stdlib@{version}", [])
         for kind, name, version in re.findall(r"^\t(mod|dep)\t(\S+)\t(\S+)", told, re.MULTILINE):
             if not (kind == "mod" and version == "(devel)"):
                 yield _component(name, version, f"pkg:golang/{name}@{version}", [])
