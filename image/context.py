@@ -26,18 +26,26 @@ def make_context(folder: Path, python: str, provider: str, uv: str) -> None:
     Raises CalledProcessError where a command fails, and PlimsollError where the plugin is wanted and cannot be had.
     """
     site = folder / "site"
-    requirements = folder / "requirements.txt"
-    export = [uv, "export", "--quiet", "--locked", "--no-default-groups", "--group", "image", "--no-emit-project"]
-    run([*export, "--directory", str(CHECKOUT), "--output-file", str(requirements)])
-    install = [uv, "pip", "install", "--quiet", "--target", str(site), "--python-version", python]
-    install += ["--python-platform", PLATFORM, "--only-binary", ":all:"]
-    run([*install, "--require-hashes", "--requirements", str(requirements)])
-    run([uv, "build", "--quiet", "--wheel", "--out-dir", str(folder / "wheel"), str(CHECKOUT)])
-    run([*install, "--no-deps", *map(str, (folder / "wheel").glob("*.whl"))])
+    install_packages(folder, site, python, uv)
     copy_programs(folder / "bin", site)
     _plugin(folder / "pulumi-home", folder / "bin" / "pulumi", provider)
     _prune(site)
     write_sbom(folder / "sbom.cdx.json", site, [folder / "bin" / name for name in PULUMI], folder / "pulumi-home")
+
+
+def install_packages(folder: Path, site: Path, python: str, uv: str) -> None:
+    """Makes `site` of the locked packages of the image and of this checkout. What is in between stays in `folder`.
+
+    The same input makes the same files: without installer metadata, which has the address and the time of the wheel.
+    """
+    requirements = folder / "requirements.txt"
+    export = [uv, "export", "--quiet", "--locked", "--no-default-groups", "--group", "image", "--no-emit-project"]
+    run([*export, "--directory", str(CHECKOUT), "--output-file", str(requirements)])
+    install = [uv, "pip", "install", "--quiet", "--target", str(site), "--python-version", python]
+    install += ["--python-platform", PLATFORM, "--only-binary", ":all:", "--no-installer-metadata"]
+    run([*install, "--require-hashes", "--requirements", str(requirements)])
+    run([uv, "build", "--quiet", "--wheel", "--out-dir", str(folder / "wheel"), str(CHECKOUT)])
+    run([*install, "--no-deps", *map(str, (folder / "wheel").glob("*.whl"))])
 
 
 def copy_programs(into: Path, site: Path) -> None:
