@@ -16,6 +16,8 @@ from plimsoll.errors import PlimsollError
 
 DEBIAN: Final = "debian"
 """As the base: one of Debian packages, made here."""
+_PACKAGES: Final = {"docker": "docker.io"}
+"""Debian packages with other names than their programs."""
 _LOCAL: Final = "localhost/plimsoll-base"
 _EPOCH: Final = "0"
 """Of the files and the image: the same input makes the same image."""
@@ -28,10 +30,7 @@ def main() -> int:
     try:
         lacking = [name for name in _needs(options.base, options.builder) if shutil.which(name) is None]
         if lacking:
-            raise PlimsollError(
-                f"not on PATH: {', '.join(lacking)}",
-                f"on Debian: apt-get install --no-install-recommends {' '.join(lacking)}",
-            )
+            raise PlimsollError(f"not on PATH: {', '.join(lacking)}", _hint(lacking))
         with tempfile.TemporaryDirectory(dir=out, prefix="context-") as folder:
             context = Path(folder)
             make_context(context, options.python, options.provider, options.uv)
@@ -68,6 +67,14 @@ def _needs(base: str, builder: str) -> list[str]:
     return [builder, "go", *(["mmdebstrap"] if base == DEBIAN else [])]
 
 
+def _hint(lacking: list[str]) -> str:
+    """How to get these programs."""
+    packages = [_PACKAGES.get(name, name) for name in lacking if name != "go"]
+    hints = [f"on Debian: apt-get install --no-install-recommends {' '.join(packages)}"] if packages else []
+    # Debian's is older than Pulumi needs.
+    return "; ".join([*hints, *(["Go: go.dev/dl"] if "go" in lacking else [])])
+
+
 def _base(folder: Path, builder: str) -> str:
     archive = make_base(folder)
     if builder != "buildah":
@@ -100,11 +107,13 @@ def _build(context: Path, base: str, options: argparse.Namespace) -> None:
 
 def _write(out: Path, options: argparse.Namespace) -> None:
     archive = out / "plimsoll.tar"
+    archive.unlink(missing_ok=True)
     if options.builder == "buildah":
-        archive.unlink(missing_ok=True)
         run([*_buildah(), "push", "--quiet", options.tag, f"oci-archive:{archive}:{options.tag}"])
     else:
-        run([options.builder, "save", "--output", str(archive), options.tag])
+        # podman's default is docker's older format; what docker saves has no other, and is OCI's, too.
+        kind = ["--format", "oci-archive"] if options.builder == "podman" else []
+        run([options.builder, "save", *kind, "--output", str(archive), options.tag])
     sys.stdout.write(f"{options.tag}: {archive}, {archive.stat().st_size >> 20} MiB\n")
 
 
