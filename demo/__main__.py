@@ -96,7 +96,7 @@ def _run_stage(name: str, steps: tuple[Step, ...], folder: Path, rows: list[tupl
     with _timed("start the sandbox", rows) as say:
         sandbox.down()
         with showing_startup(CONSOLE, sandbox.name) as on_event:
-            sandbox.up(karpenter=karpenter, lws=False, on_event=on_event)
+            sandbox.up(karpenter=karpenter, lws=False, stop_with_caller=True, on_event=on_event)
         say("etcd, kube-apiserver, controller-manager, scheduler, kwok" + (", Karpenter" if karpenter else ""))
     try:
         stage = replace(Stage.on(sandbox, folder / name), log=PROJECT / ".plimsoll" / f"demo-{name}.log")

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from demo import byo, provisioned
+from demo.__main__ import _run_stage
 from demo.stage import CommandFailedError, Stage
+from plimsoll.sandbox import Sandbox
 
 Script = Callable[[str, str], None]
 
@@ -98,3 +100,17 @@ def test_node_claims_that_are_left_fail_the_demo(stage: Stage, script: Script) -
 
     script("kubectl", "exit 0")
     assert provisioned.destroy(stage) == "NodeClaims left: none"
+
+
+def test_a_sandbox_of_the_demo_ends_with_it(stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where it is killed, or its terminal is closed."""
+    asked: dict[str, object] = {}
+    monkeypatch.setattr(Sandbox, "up", lambda _, **options: asked.update(options))
+    monkeypatch.setattr(Sandbox, "down", lambda _: None)
+    monkeypatch.setattr(Stage, "on", lambda *_: stage)
+    monkeypatch.setattr("demo.__main__.PROJECT", tmp_path)
+    (tmp_path / ".plimsoll").mkdir()
+
+    _run_stage("sandbox", (), tmp_path, [])
+
+    assert asked["stop_with_caller"] is True
