@@ -1,9 +1,10 @@
 """Existing nodes (BYO): verdicts against live labels, a changed node label, and a policy that refuses a program."""
 
-from demo.stage import PROJECT, Stage, conditions, declare
+from demo.stage import PROJECT, CommandFailedError, Stage, conditions, declare
 
 NAMESPACE = "inference"
-PRODUCT = "nvidia.com/gpu.product"
+NOTHING = "nothing to do"
+"""What `plimsoll plan` says of a plan without changes."""
 
 
 def add_nodes(stage: Stage) -> str:
@@ -63,9 +64,12 @@ def check_policy(stage: Stage) -> str:
 
 
 def show_status(stage: Stage) -> str:
+    """Once the workload runs, a plan changes nothing; it ends with 2 for the Workspace that is refused."""
     stage.run("plimsoll", "status")
-    stage.run("plimsoll", "plan", expect=2)
-    return "nothing to do, one Workspace refused"
+    plan = stage.run("plimsoll", "plan", expect=2)
+    if NOTHING not in plan:
+        raise CommandFailedError(f"`plimsoll plan` would change something:\n{plan[-3000:]}")
+    return f"{NOTHING}, one Workspace refused"
 
 
 def _reason(stage: Stage, name: str) -> str:

@@ -5,6 +5,9 @@ import json
 from demo.byo import NAMESPACE
 from demo.stage import CommandFailedError, Stage, declare
 
+REPLICAS = 3
+"""Of the Workspace in stacks/Pulumi.sandbox-nap.yaml; each has a node of its own."""
+
 
 def declare_environment(stage: Stage) -> str:
     return declare(stage, "sandbox-nap")
@@ -14,6 +17,8 @@ def settle(stage: Stage) -> str:
     """Three NodeClaims of the Workspace's instance type, then the workload."""
     stage.run("plimsoll", "run", "--once", user="controller")
     claims = _claims(stage)
+    if len(claims) != REPLICAS:
+        raise CommandFailedError(f"{REPLICAS} replicas need as many NodeClaims, and there are: {_names(claims)}")
     lines = [f"NodeClaim {name} -> node {node}" for name, node in sorted(claims.items())]
 
     def ready() -> bool:
@@ -36,6 +41,8 @@ def scale_down(stage: Stage) -> str:
     stage.run("plimsoll", "run", "--once", user="controller")
     after = _claims(stage)
     gone = sorted(set(before) - set(after))
+    if len(after) != 1 or not set(after) < set(before):
+        raise CommandFailedError(f"One of {_names(before)} should be left, and there are: {_names(after)}")
     planned = [line.strip() for line in plan.splitlines() if line.startswith("  - ")]
     return "\n".join([f"{len(before)} NodeClaims -> {len(after)}", *planned, f"deleted: {', '.join(gone)}"])
 
@@ -58,6 +65,10 @@ def destroy(stage: Stage) -> str:
     if left:
         raise CommandFailedError(f"NodeClaims are left after `plimsoll destroy`:\n{left}")
     return "NodeClaims left: none"
+
+
+def _names(claims: dict[str, str]) -> str:
+    return ", ".join(sorted(claims)) or "none"
 
 
 def _declared(stage: Stage, stack: str) -> set[str]:

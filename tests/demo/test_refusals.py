@@ -1,5 +1,6 @@
 """Steps of the demo that show a refusal or an end: they fail if something else happened."""
 
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -89,6 +90,52 @@ def test_a_destroy_that_deletes_before_it_is_refused_fails_the_demo(
 
     with pytest.raises(CommandFailedError, match="Deleted in spite of the refusal: b"):
         provisioned.refuse_destroy(stage)
+
+
+def listing(folder: Path, *claims: str) -> str:
+    """A script that prints a list of NodeClaims; one that ends in - is left out from the second time on."""
+    for number in range(2):
+        names = [name.rstrip("-") for name in claims if not (number and name.endswith("-"))]
+        items = [{"metadata": {"name": name}} for name in names]
+        (folder / f"claims-{number}").write_text(json.dumps({"items": items}))
+    return f'cat "$(ls {folder}/claims-* | head -1)"; rm -f {folder}/claims-0'
+
+
+@pytest.mark.parametrize("claims", [("a", "b", "c"), ("a-", "b", "c"), ("a-", "b-", "c-")])
+def test_a_scale_down_that_does_not_leave_one_fails_the_demo(
+    stage: Stage, script: Script, tmp_path: Path, claims: tuple[str, ...]
+) -> None:
+    script("pulumi", "exit 0")
+    script("plimsoll", "exit 0")
+    script("kubectl", listing(tmp_path, *claims))
+
+    with pytest.raises(CommandFailedError, match="One of a, b, c should be left"):
+        provisioned.scale_down(stage)
+
+
+def test_a_scale_down_that_leaves_one_is_shown(stage: Stage, script: Script, tmp_path: Path) -> None:
+    script("pulumi", "exit 0")
+    script("plimsoll", "exit 0")
+    script("kubectl", listing(tmp_path, "a-", "b-", "c"))
+
+    assert provisioned.scale_down(stage).endswith("deleted: a, b")
+
+
+def test_fewer_node_claims_than_replicas_fail_the_demo(stage: Stage, script: Script, tmp_path: Path) -> None:
+    script("plimsoll", "exit 0")
+    script("kubectl", listing(tmp_path, "a", "b"))
+
+    with pytest.raises(CommandFailedError, match="3 replicas need as many NodeClaims, and there are: a, b"):
+        provisioned.settle(stage)
+
+
+def test_a_plan_with_changes_at_the_end_fails_the_demo(stage: Stage, script: Script) -> None:
+    script("plimsoll", 'case "$1" in plan) echo "1 to create; 1 Workspace accepted, 1 refused"; exit 2;; esac')
+    with pytest.raises(CommandFailedError, match="would change something"):
+        byo.show_status(stage)
+
+    script("plimsoll", 'case "$1" in plan) echo "nothing to do; 1 Workspace accepted, 1 refused"; exit 2;; esac')
+    assert byo.show_status(stage) == "nothing to do, one Workspace refused"
 
 
 def test_node_claims_that_are_left_fail_the_demo(stage: Stage, script: Script) -> None:
