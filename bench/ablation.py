@@ -17,7 +17,7 @@ from rich import box
 from rich.table import Table
 
 from bench.command import command
-from bench.node_figures import needs_of, shape_of, shapes_of
+from bench.node_figures import load_solver, needs_of, shape_of, shapes_of
 from bench.trace import default_pods, read_pods
 from plimsoll.cli.shared import OUT, Format, Output, print_json
 from plimsoll.packing.nodes import Heuristic, NodeShape, PodNeed, pack_nodes
@@ -49,6 +49,7 @@ def main(
     output: Output = Format.TEXT,
 ) -> None:
     """What each heuristic of packing gains: GPUs with all heuristics, and without each."""
+    load_solver()
     rows = []
     for path in pods or [default_pods()]:
         trace = [pod for pod in read_pods(path) if pod.gpus]

@@ -23,11 +23,10 @@ from rich.table import Table
 
 from bench.command import command
 from bench.figures import Report, measure
-from bench.node_figures import shape_of, shapes_of
+from bench.node_figures import load_solver, shape_of, shapes_of
 from bench.trace import default_pods
 from plimsoll.cli.shared import OUT, Format, Output, print_json
 from plimsoll.errors import PlimsollError
-from plimsoll.packing.gpus import ANY, Item, pack
 
 
 def _print(reports: Sequence[Report]) -> None:
@@ -92,7 +91,7 @@ def main(
     duals: Annotated[bool, typer.Option("--duals", help="with json: the dual price of each gpu_milli")] = False,
 ) -> None:
     """GPUs that a trace's shares take: KAI's formula, best fit decreasing, ours, and the lower bound."""
-    pack([Item("first", {ANY: 600}), Item("second", {ANY: 500})])  # loads the solver, which is no part of solving
+    load_solver()
     if nodes is not None and shape is not None:
         raise PlimsollError("--nodes and --shape both say what nodes there are", "give one of them")
     shapes = [] if nodes is None else shapes_of(nodes)

@@ -12,6 +12,7 @@ planning, rules, reports, metrics. No request is sent.
 import cProfile
 import gc
 import pstats
+import resource
 import statistics
 import time
 from collections import defaultdict
@@ -173,7 +174,7 @@ def main(
         "listMb": cluster.bytes_read // 2**20,
         "storesMb": stores_mb,
         "firstTickSeconds": round(first, 2),
-        "peakMb": _mb(),
+        "peakMb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
         "ms": {what: _medians(parts) for what, parts in found.items()},
     }
     if output is Format.JSON:

@@ -1,16 +1,19 @@
 """Every benchmark that needs no sandbox completes a small run, with a table and with JSON."""
 
 import json
+import resource
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from bench import ablation, ledger, openb, plain_pods, plan, rounds, scale, tick, trace
-from plimsoll.packing.nodes import Heuristic
+from bench import ablation, burst, ledger, openb, plain_pods, plan, rounds, scale, tick, trace
+from plimsoll.packing.nodes import Heuristic, NodePacking, pack_nodes
 
 Main = Callable[..., None]
 SHARES = "name,cpu_milli,memory_mib,num_gpu,gpu_milli\n" + "".join(f"pod-{n},1000,1024,1,{n}00\n" for n in range(1, 10))
@@ -116,6 +119,45 @@ def test_bench_tick_measures_each_part_of_a_round() -> None:
     assert set(found["ms"]) == {"one more waits", "one is bound", "one is gone"}
     assert {"snapshot", "validate", "plan", "planner", "rules", "report", "metrics"} < set(found["ms"]["one is gone"])
     assert found["triggers"] > 0
+
+
+def test_bench_tick_reports_the_peak_of_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where less is used at the end."""
+    main, arguments = SMALL["tick"]
+    monkeypatch.setattr(resource, "getrusage", lambda _: SimpleNamespace(ru_maxrss=7 << 30))
+
+    assert figures(main, *arguments)["peakMb"] == 7 << 20
+
+
+@pytest.mark.parametrize(("workspaces", "shown"), [(1000, True), (200, False)])
+def test_bench_burst_compares_with_figures_for_as_many_workspaces(
+    monkeypatch: pytest.MonkeyPatch, workspaces: int, shown: bool
+) -> None:
+    monkeypatch.setattr(burst, "a_cluster", lambda **_: nullcontext(SimpleNamespace(environ=lambda _: {})))
+    monkeypatch.setattr(burst, "a_loop", lambda *_: nullcontext())
+    monkeypatch.setattr(burst, "by_plain_client", lambda *_, **__: {"seconds": 4.0, "requests": workspaces})
+    monkeypatch.setattr(burst, "measure", lambda *_, **__: {"seconds": 8.0, "requests": 2 * workspaces})
+
+    table = run(burst.main, "--workspaces", str(workspaces)).stdout
+    found = figures(burst.main, "--workspaces", str(workspaces))
+
+    assert ("139" in table, "3000" in table, "kaito" in found, "aims" in found) == (shown,) * 4
+
+
+def test_bench_ablation_loads_the_solver_before_it_measures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, done = tmp_path / "pods.csv", list[str]()
+    path.write_text(SHARES)
+
+    def packed(*args: Any, **named: Any) -> NodePacking:
+        done.append("packed")
+        return pack_nodes(*args, **named)
+
+    monkeypatch.setattr("bench.node_figures.pack", lambda _: done.append("loaded"), raising=False)
+    monkeypatch.setattr(ablation, "pack_nodes", packed)
+
+    figures(ablation.main, str(path), "--shape", "2:8000:65536")
+
+    assert done[0] == "loaded"
 
 
 def test_a_trace_in_the_default_folder_is_the_default(no_traces: Path) -> None:
