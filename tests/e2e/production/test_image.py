@@ -3,6 +3,7 @@ Deployment."""
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -19,6 +20,7 @@ import yaml
 from demo.stage import Stage
 from demo.working_copy import CHECKOUT
 from plimsoll.sandbox import Sandbox
+from plimsoll.sandbox.processes import hold_port, port_of
 from tests.awaiting import await_condition
 from tests.e2e.cluster.conditions import condition
 from tests.e2e.cluster.kube import Kube
@@ -34,7 +36,6 @@ pytestmark = [
 API = "plimsoll.dev/v1alpha1"
 ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 HEADER = "sn,cpu_milli,memory_mib,gpu,model\n"
-PORT = 19464
 
 
 def buildah(*arguments: str) -> str:
@@ -73,7 +74,14 @@ def sandbox(sandbox_home: Path) -> Iterator[Sandbox]:
 
 
 @pytest.fixture(scope="module")
-def stage(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Stage:
+def port() -> Iterator[int]:
+    """Of the controller's probes and metrics."""
+    with hold_port() as held:
+        yield port_of(held)
+
+
+@pytest.fixture(scope="module")
+def stage(sandbox: Sandbox, port: int, tmp_path_factory: pytest.TempPathFactory) -> Stage:
     """The foundation with the controller's Deployment, and one existing node."""
     folder = tmp_path_factory.mktemp("image")
     stage = Stage.on(sandbox, folder)
@@ -82,7 +90,7 @@ def stage(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Stage:
         "stateClaim": "state",
         "passphrase": {"name": "plimsoll"},
         "provider": "attached",
-        "metricsPort": PORT,
+        "metricsPort": port,
     }
     file = stage.project / "stacks" / "Pulumi.sandbox-foundation.yaml"
     config = yaml.safe_load(file.read_text())
@@ -113,6 +121,8 @@ class Container:
         described = template["spec"]["containers"][0]
         self.log = folder / "log"
         self._root, self._folder = root, folder
+        (probed,) = described["ports"]
+        self._address = f"http://127.0.0.1:{probed['containerPort']}"
         for name in ("proc", "dev", "tmp"):
             (root / name).mkdir(exist_ok=True)
         binds = [*self._volumes(template), *self._account(cluster, sandbox)]
@@ -164,7 +174,7 @@ class Container:
 
     def get(self, path: str) -> int:
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{PORT}{path}", timeout=5) as answer:
+            with urllib.request.urlopen(f"{self._address}{path}", timeout=5) as answer:
                 return int(answer.status)
         except urllib.error.HTTPError as error:
             return error.code
@@ -210,10 +220,11 @@ def test_it_trusts_certificates_and_has_no_package_manager(root: Path) -> None:
 
 def test_it_contains_its_sbom_and_labels(root: Path) -> None:
     bill = json.loads((root / "opt/plimsoll/sbom.cdx.json").read_text())
-    found = {each["name"]: each["version"] for each in bill["components"]}
-    assert {"plimsoll", "pulumi", "kubernetes", "github.com/pulumi/pulumi/pkg/v3"} <= found.keys()
-    installed = {each.name.split("-")[0].lower() for each in (root / "opt/plimsoll/site").glob("*.dist-info")}
-    assert len(installed) <= len(bill["components"])
+    assert {"stdlib", "github.com/pulumi/pulumi/pkg/v3"} <= {each["name"] for each in bill["components"]}
+    listed = {each["name"] for each in bill["components"] if each["purl"].startswith("pkg:pypi/")}
+    packages = [each.name.partition("-")[0] for each in (root / "opt/plimsoll/site").glob("*.dist-info")]
+    assert listed == {re.sub(r"[-_.]+", "-", name).lower() for name in packages}
+    assert {"plimsoll", "pulumi", "kubernetes"} <= listed
 
 
 def test_it_provisions_the_workload_of_a_workspace(container: Container, cluster: Kube) -> None:
