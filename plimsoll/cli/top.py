@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from plimsoll.cli.shared import OUT, Context, Files, Kubeconfig, only_without, read_files, snapshots
+from plimsoll.cli.shared import OUT, Context, Files, Kubeconfig, only_without, print_tables, read_files, snapshots
 from plimsoll.logs import log_to_stderr
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def top(
     with _snapshots(file, kubeconfig, context) as states:
         first = screen.shown(next(states))
         if printed:
-            OUT.print(first)
+            print_tables(first)
             return
         with Live(first, console=OUT, screen=True, auto_refresh=False) as live:
             for snapshot in states:

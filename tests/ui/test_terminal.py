@@ -10,8 +10,9 @@ import pytest
 import yaml
 from rich.console import Console
 
-from plimsoll.cli.tables.top import Screen
-from tests.builders import a_queue, a_snapshot
+from plimsoll.cli.tables.top import WIDTH, Screen
+from plimsoll.labels import NODEPOOL
+from tests.builders import a_node, a_queue, a_snapshot, an_environment
 from tests.command import plimsoll
 from tests.pages import CHECKOUT
 
@@ -59,6 +60,41 @@ def test_the_kubectl_plugin_and_its_completion() -> None:
     assert script("kubectl-plimsoll", "--version") == script("plimsoll", "--version")
     words, directive = script("kubectl_complete-plimsoll", "expl").split()
     assert (words, directive) == ("explain", ":4")
+
+
+def test_a_narrow_screen_folds_names_and_cuts_no_figure() -> None:
+    kind, pool = "Standard_ND96isr_H100_v5", "gpu-h100-reserved-westeurope-zone-1"
+    environment = an_environment(catalog={"prices": {kind: 1234.56}})
+    nodes = [
+        a_node(f"node-{number}", pool, count=8, allocatable=8, instance_type=kind, more_labels={NODEPOOL: pool})
+        for number in range(6)
+    ]
+    console = Console(width=80, file=StringIO())
+    with console.capture() as captured:
+        console.print(Screen(whole=False).shown(a_snapshot(*nodes, environment=environment)))
+    rows = captured.get().splitlines()
+    first = next(number for number, row in enumerate(rows) if row.startswith("6/6"))
+    ready, *_, gpus, bar, hourly, idle = rows[first].split()
+    assert (ready, gpus, len(bar), hourly, idle) == ("6/6", "48", WIDTH, "7,407.36", "7,407.36")
+    at, until = (rows[first - 1].index(column) for column in ("Type", "NodePool"))
+    assert kind in "".join(row[at:until].strip() for row in rows[first:])
+
+
+def test_top_folds_nothing_in_a_pipe(tmp_path: Path) -> None:
+    pool = "a-node-pool-with-a-name-that-is-longer-than-half-of-a-terminal"
+    (tmp_path / "node.yaml").write_text(yaml.safe_dump(a_manifest_of_a_node(pool)))
+    done = plimsoll("top", "-f", str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert pool in done.stdout
+
+
+def a_manifest_of_a_node(pool: str) -> dict[str, object]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": "node", "labels": {NODEPOOL: pool}},
+        "status": {"allocatable": {"nvidia.com/gpu": "8"}},
+    }
 
 
 def test_a_live_screen_says_how_many_rows_it_leaves_out_and_other_output_is_whole() -> None:

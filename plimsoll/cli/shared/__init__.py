@@ -32,6 +32,7 @@ from plimsoll.cli.shared.output import (
     print_error,
     print_json,
     print_table,
+    print_tables,
     print_warnings,
 )
 from plimsoll.cli.shared.planning import next_plan
@@ -69,6 +70,7 @@ __all__ = [
     "print_findings",
     "print_json",
     "print_table",
+    "print_tables",
     "print_warnings",
     "read_files",
     "read_snapshot",

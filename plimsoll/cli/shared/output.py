@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final
 
 import orjson
 import typer
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -63,14 +63,19 @@ def print_document(value: Any, output: Format) -> None:
 
 
 def print_table(table: Table, *, highlight: bool = True) -> None:
-    """In the width of the terminal, but in 80 columns at least: narrower columns would lose what they hold. Words that
-    are longer than their column are folded, not cut. In a file or a pipe nothing is folded, for `grep`."""
+    """Words that are longer than their column are folded, not cut; as wide as `print_tables`."""
     for column in table.columns:
         if column.overflow == "ellipsis" and not column.no_wrap:
             column.overflow = "fold"
+    print_tables(table, highlight=highlight)
+
+
+def print_tables(tables: RenderableType, *, highlight: bool = True) -> None:
+    """In the width of the terminal, but in 80 columns at least: narrower columns would lose what they hold. In a file
+    or a pipe nothing is folded, for `grep`."""
     limited = OUT.is_terminal or "COLUMNS" in os.environ
     width = max(OUT.width, _NARROWEST) if limited else _WIDEST
-    Console(width=width, emoji=False, markup=False).print(table, highlight=highlight)
+    Console(width=width, emoji=False, markup=False).print(tables, highlight=highlight)
 
 
 def print_warnings(warnings: Iterable[str]) -> None:

@@ -208,9 +208,6 @@ def _mark(segment: Segment, queues: tuple[str, ...]) -> tuple[str, str]:
 def _table(*columns: str) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     for column in columns:
-        table.add_column(
-            column,
-            overflow="fold",
-            no_wrap=column in ("", "Ready", "Type", "NodePool", "GPUs", "An hour", "Idle", "Delta"),
-        )
+        # Names are folded where the screen is too narrow, so that no figure is cut.
+        table.add_column(column, overflow="fold", no_wrap=column in ("", "Ready", "GPUs", "An hour", "Idle", "Delta"))
     return table
