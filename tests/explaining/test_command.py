@@ -1,6 +1,7 @@
 """`plimsoll explain workspace NAME`, as a user runs it."""
 
 import json
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,17 @@ apiVersion: plimsoll.dev/v1alpha1
 kind: Environment
 metadata: {name: test}
 spec: {policies: {rules: {image-digest: {options: {required: true}}}}}
+"""
+WITH_CONTROLS = r"""
+apiVersion: plimsoll.dev/v1alpha1
+kind: Workspace
+metadata: {name: written}
+spec:
+  resource: {labelSelector: {matchLabels: {app: written}}}
+  inference: {preset: {name: phi-4}}
+status:
+  conditions:
+  - {type: ResourceReady, status: "False", reason: "\e]0;title\a", message: "\e[2J\e[1;1H\x9b31mTrusted\b"}
 """
 
 
@@ -47,6 +59,13 @@ def test_an_object_that_a_policy_withholds_is_not_planned(tmp_path: Path) -> Non
     assert "Deployment" not in {each["kind"] for each in planned["create"]}
     assert {(each["rule"], each["kind"]) for each in planned["withheld"]} == {("image-digest", "Deployment")}
     assert "withheld: Deployment research/llama" in explained("llama", "-f", str(tmp_path)).stdout
+
+
+def test_a_text_of_others_does_not_control_the_terminal(tmp_path: Path) -> None:
+    (tmp_path / "workspace.yaml").write_text(WITH_CONTROLS)
+    printed = explained("written", "-f", str(tmp_path)).stdout
+    assert "Trusted" in printed
+    assert [each for each in printed if unicodedata.category(each) == "Cc" and each != "\n"] == []
 
 
 def test_a_name_may_be_given_as_it_is_printed() -> None:

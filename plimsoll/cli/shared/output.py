@@ -2,21 +2,37 @@
 
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from typing import Annotated, Any, Final
 
 import orjson
 import typer
-from rich.console import Console, RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
 from plimsoll.errors import PlimsollError
 
-# Names and addresses may hold what stands for an emoji or a style, such as `:key:` and `[/b]`.
-OUT: Final = Console(emoji=False, markup=False)
-ERR: Final = Console(stderr=True, emoji=False, markup=False)
+_CONTROLS: Final = dict.fromkeys({*range(0x20), *range(0x7F, 0xA0)} - {ord("\n")})
+"""To be left out, as rich does with some of them."""
+
+
+class _Console(Console):
+    """Prints texts that others wrote, such as the notes of Events, as they are: what stands for an emoji or a style,
+    such as `:key:` and `[/b]`, is text, and characters that would control the terminal are left out."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(emoji=False, markup=False, **options)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else segment._replace(text=segment.text.translate(_CONTROLS))
+
+
+OUT: Final[Console] = _Console()
+ERR: Final[Console] = _Console(stderr=True)
 
 _NARROWEST: Final = 80
 """Columns of a table in a terminal."""
@@ -75,7 +91,7 @@ def print_tables(tables: RenderableType, *, highlight: bool = True) -> None:
     or a pipe nothing is folded, for `grep`."""
     limited = OUT.is_terminal or "COLUMNS" in os.environ
     width = max(OUT.width, _NARROWEST) if limited else _WIDEST
-    Console(width=width, emoji=False, markup=False).print(tables, highlight=highlight)
+    _Console(width=width).print(tables, highlight=highlight)
 
 
 def print_warnings(warnings: Iterable[str]) -> None:
