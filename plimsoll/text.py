@@ -19,6 +19,11 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
+def figure(number: float) -> str:
+    """Four digits at least, with the whole part in full: `0.526`, `98.32`, `14,752.5`"""
+    return f"{number:.4g}" if abs(number) < 1000 else f"{number:,.2f}".rstrip("0").rstrip(".")
+
+
 def nearest(name: str, names: Collection[str]) -> tuple[str, ...]:
     """At most three similar names, closest first, without regard to case."""
     by_folded = {each.casefold(): each for each in names}

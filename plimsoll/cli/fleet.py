@@ -146,7 +146,7 @@ def print_fleet(rows: list[dict[str, Any]]) -> None:
             verdicts or "none",
             demand,
             f"{row['gpusUsed']:g} of {row['gpus']}",
-            f"{row['costPerHour']:g}{unknown}",
+            f"{row['costPerHour']:,.2f}{unknown}",
             row["lastDelta"][:19] or "never",
         )
     print_table(table)

@@ -12,7 +12,12 @@ from typer.testing import CliRunner
 
 from plimsoll.cli import app
 from plimsoll.cli.shared import FAILED, REFUSED, SETTLED
+from plimsoll.cli.tables.demand import print_demands
 from plimsoll.errors import PlimsollError
+from plimsoll.model.api import DemandPhase
+from plimsoll.model.meta import Placement
+from plimsoll.plan.classes import DemandClass
+from plimsoll.plan.demand import Demand, DemandPlan
 
 GUIDES = Path(__file__).parents[2] / "docs" / "guides"
 EXAMPLES = Path(__file__).parents[2] / "examples" / "demand"
@@ -201,3 +206,11 @@ def test_a_competing_controller_is_a_warning(tmp_path: Path) -> None:
     code, output = run("-f", tmp_path)
     assert code == SETTLED
     assert "KAI's node-scale-adjuster runs" in output
+
+
+@pytest.mark.parametrize(("milli", "shown"), [(1_500_000, "1,500"), (123_500, "123.5"), (333, "0.333")])
+def test_gpus_of_a_demand_are_shown_in_full(milli: int, shown: str, capsys: pytest.CaptureFixture[str]) -> None:
+    demand = Demand(DemandClass(Placement(), "", "kai-scheduler"), {}, gpu_milli=milli)
+    print_demands(DemandPlan((demand,)), {demand.name: DemandPhase.PENDING}, ())
+    row = next(line for line in capsys.readouterr().out.splitlines() if demand.name in line)
+    assert row.split()[-1] == shown

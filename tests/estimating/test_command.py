@@ -179,6 +179,18 @@ def test_types_are_ordered_by_the_price_of_their_kv_cache(tmp_path: Path) -> Non
     assert found == sorted(found)
 
 
+@pytest.mark.parametrize(("price", "shown"), [("14752.5", "14,752.5"), ("1179.84", "1,179.84"), ("0.526", "0.526")])
+def test_prices_in_any_currency_are_shown_in_full(
+    price: str, shown: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    prices = tmp_path / "prices.csv"
+    prices.write_text(f"name,price_per_hour\nStandard_NC24ads_A100_v4,{price}\n")
+    lines = run("phi-4", "--cloud", "azure", "--prices", str(prices)).stdout.splitlines()
+    [priced] = [line for line in lines if shown in line]
+    assert "NVIDIA" in priced, "no column is left out"
+
+
 def test_an_order_without_prices_is_reported() -> None:
     [warning] = reported("phi-4", "--cloud", "azure", "--by", "kv-cache")["warnings"]
     assert "--by kv-cache" in warning and "--prices" in warning

@@ -13,7 +13,7 @@ from plimsoll.cluster.pods import PodShare
 from plimsoll.model.api import DemandPhase
 from plimsoll.packing import GPU_MILLI, Milli
 from plimsoll.plan.demand import Demand, DemandPlan, PlannedNode
-from plimsoll.text import counted, shortlist
+from plimsoll.text import counted, figure, shortlist
 
 Phases = Mapping[str, DemandPhase]
 """By name of the demand."""
@@ -28,7 +28,7 @@ def print_demands(plan: DemandPlan, phases: Phases, warnings: Iterable[str]) -> 
         table.add_row(
             each.name, phases[each.name].value, f"{len(each.pods)}", f"{sum(map(len, each.on_nodes.values()))}",
             f"{_on_requested(each)}", f"{len(each.on_new)}", f"{len(each.refused)}",
-            f"{each.gpu_milli / GPU_MILLI:.3g}", *([f"{len(each.whole_gpu_pods)}"] if whole else []),
+            figure(each.gpu_milli / GPU_MILLI), *([f"{len(each.whole_gpu_pods)}"] if whole else []),
         )  # fmt: skip
     if plan.demands:
         print_table(table)

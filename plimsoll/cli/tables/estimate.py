@@ -12,6 +12,7 @@ from plimsoll.cluster.catalog import Candidate
 from plimsoll.estimating import Estimate, Infeasible, ModelNeed, unknown_context
 from plimsoll.model.cluster import InstanceType, NodeGpus
 from plimsoll.presets import DISK_HEADROOM_GIB
+from plimsoll.text import figure
 
 MILLION: Final = 1_000_000
 
@@ -194,7 +195,7 @@ def _print_candidates(model: Model, candidates: tuple[Candidate, ...], by: Ranki
         order = "price of a million tokens of KV cache"
     title = f"Instance types for one replica of {model.name}, cheapest first"
     table = _table(title, f"ordered by {order}; {model.origin}")
-    table.add_column("type", no_wrap=True, min_width=max(len(each.type.name) for each in candidates))
+    table.add_column("type")
     table.add_column("GPUs of a node")
     table.add_column("parallelism", no_wrap=True)
     prices = ["an hour", "M tokens"] if priced else []
@@ -206,7 +207,7 @@ def _print_candidates(model: Model, candidates: tuple[Candidate, ...], by: Ranki
         row += [serving.tier.value, str(each.estimate.min_gpus), str(each.estimate.nodes), str(serving.context_length)]
         if priced:
             shown = (each.price_per_hour, _cache_price(each))
-            row += ["" if price is None else f"{price:.4g}" for price in shown]
+            row += ["" if price is None else figure(price) for price in shown]
         table.add_row(*row)
     print_table(table, highlight=False)
 

@@ -19,7 +19,7 @@ from plimsoll.errors import PlimsollError
 from plimsoll.estimating import Estimate, Need, Settings, estimate
 from plimsoll.model import Snapshot
 from plimsoll.model.cluster import InstanceType, product_words
-from plimsoll.text import did_you_mean, nearest
+from plimsoll.text import did_you_mean, figure, nearest
 
 KAITO_NAMES: Final = {"standard_nd96asr_a100_v4": "Standard_ND96asr_v4"}
 """KAITO's spellings in lower case, and the names that the cloud has."""
@@ -209,7 +209,7 @@ def _reasons(kind: InstanceType, outcome: Estimate) -> tuple[str, ...]:
     if kind.price_per_hour is None:
         reasons.append("price not known: ranked by GPUs, then GPU memory, nodes, vCPUs")
     else:
-        reasons.append(f"{kind.price_per_hour * outcome.nodes:.4g} an hour for {nodes}")
+        reasons.append(f"{figure(kind.price_per_hour * outcome.nodes)} an hour for {nodes}")
     return tuple(reasons)
 
 
