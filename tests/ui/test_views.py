@@ -101,6 +101,16 @@ def test_rows_of_unchanged_nodes_are_the_same_objects(example: Snapshot) -> None
     assert amounts(after["g6-1"]) == {("queue", "serving"): 500, ("free", ""): 500}
 
 
+def test_the_scheduler_of_queues_applies_to_unchanged_nodes(example: Snapshot) -> None:
+    kept, spec = NodeRows(), example.environment.spec
+    for scheduler in (spec.queue_scheduler, "another"):
+        environment = example.environment.model_copy(
+            update={"spec": spec.model_copy(update={"queue_scheduler": scheduler})}
+        )
+        found = kept.update(example.model_copy(update={"environment": environment}), NONE)
+        assert any(row.queues for row in found) == (scheduler == spec.queue_scheduler)
+
+
 def test_the_cluster_counts_requested_and_unready_gpus_apart(example: Snapshot) -> None:
     page = cluster_page(rows(example).values(), example, Prices.of(example), Filter())
     found = {segment.use: segment.milli for segment in page.bar if segment.use is not Use.QUEUE}

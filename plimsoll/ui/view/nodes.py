@@ -60,17 +60,19 @@ class _Kept(NamedTuple):
 
 
 class NodeRows:
-    """The rows of one cluster. A row is computed again only when its node, its pods or its owners change."""
+    """The rows of one cluster. A row is computed again only when its node, its pods or its owners change, and all of
+    them when the prices or the scheduler of queues do."""
 
     def __init__(self) -> None:
         self._ledger = IncrementalLedger()
-        self._prices = Prices({})
+        self._settings: tuple[Prices, str] = (Prices({}), "")
         self._rows: dict[str, _Kept] = {}
 
     def update(self, snapshot: Snapshot, prices: Prices) -> tuple[NodeRow, ...]:
         """Nodes with GPUs, shared devices or MIG slices, by name."""
-        if prices != self._prices:
-            self._prices, self._rows = prices, {}
+        settings = (prices, snapshot.environment.spec.queue_scheduler)
+        if settings != self._settings:
+            self._settings, self._rows = settings, {}
         pods, owners = bound_pods(snapshot.pods), _owners(snapshot)
         rows = {}
         for account in self._ledger.of(snapshot).accounts():
