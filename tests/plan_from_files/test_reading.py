@@ -83,6 +83,16 @@ def test_folders_are_read_recursively_and_in_order(tmp_path: Path) -> None:
     assert names(snapshot_from_files([str(tmp_path)])) == ["first", "second", "third"]
 
 
+def test_each_file_of_a_volume_of_a_config_map_is_read_once(tmp_path: Path) -> None:
+    kept = tmp_path / "..2026_11_22_09_13_00.42"
+    kept.mkdir()
+    (kept / "node.yaml").write_text(json.dumps(NODE))
+    (tmp_path / "..data").symlink_to(kept.name)
+    (tmp_path / "node.yaml").symlink_to("..data/node.yaml")
+    assert names(snapshot_from_files([str(tmp_path)])) == ["n1"]
+    assert names(snapshot_from_files([str(tmp_path / "..data")])) == ["n1"]
+
+
 @pytest.mark.parametrize("text", [yaml.safe_dump(NODE), json.dumps(NODE)])
 def test_standard_input(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(text.encode())))
