@@ -15,6 +15,11 @@ async function load(address) {
   if (answer.status >= 500) throw new Error(answer.statusText);
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
   morph(main(), page.getElementById("main"));
+  // The links to the other views hold the filter, and so does whether it can be cleared.
+  for (const id of ["views", "clear"]) {
+    const shown = document.getElementById(id);
+    if (shown) morph(shown, page.getElementById(id));
+  }
   document.title = page.title;
 }
 

@@ -122,11 +122,16 @@ def test_opened_details_stay_open(page: Page, feed: Feed, example: Snapshot, add
 
 def test_search_and_filter_apply_to_every_view_and_are_kept(page: Page, address: str) -> None:
     opened(page, address)
+    clear = page.get_by_role("link", name="Clear")
+    assert not clear.is_visible()
     page.keyboard.press("/")
     page.keyboard.type("p5-3")
     page.locator("#node-p5-1").wait_for(state="detached")
     assert page.locator("table.nodes tbody tr").count() == 1
     assert page.url.endswith("/?q=p5-3")
+    assert clear.is_visible()
+    page.get_by_role("link", name="Queues").click()
+    assert page.url.endswith("/queues?q=p5-3")
     opened(page, address)
     page.get_by_label("Queue").select_option("notebooks")
     page.locator("#node-g6-4").wait_for(state="detached")
