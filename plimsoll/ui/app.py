@@ -75,7 +75,7 @@ def create_app(
             Route("/healthz", _healthy),
             Mount("/static", StaticFiles(packages=[("plimsoll.ui", "static")])),
         ],
-        middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=list(hosts)), Middleware(_Headers)],
+        middleware=[Middleware(_Headers), Middleware(TrustedHostMiddleware, allowed_hosts=list(hosts))],
         exception_handlers={
             HTTPException: lambda request, error: _refused(pages, request, error),
             PlimsollError: lambda request, error: _failed(pages, request, error),

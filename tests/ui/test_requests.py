@@ -36,7 +36,9 @@ def get(address: str, path: str = "", method: str = "GET", **headers: str) -> An
 
 
 def test_dns_rebinding_is_refused(address: str) -> None:
-    assert get(address, Host="evil.example").code == 400
+    refused = get(address, Host="evil.example")
+    assert refused.code == 400
+    assert "default-src 'none'" in refused.headers["content-security-policy"]
     assert get(address, Host="localhost:1234").code == 200
 
 
