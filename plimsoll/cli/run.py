@@ -7,6 +7,7 @@ import typer
 
 from plimsoll.cli.shared import (
     ERR,
+    FAILED,
     REFUSED,
     SETTLED,
     Backend,
@@ -108,7 +109,7 @@ def run(  # noqa: PLR0917 - options of a command, each given by name
         },
     )
     check_options(options)
-    stopping = Stopping()
+    stopping = Stopping(FAILED if once else SETTLED)
     stopping.on_signals()
     hub_timeout = None if once else HUB_TIMEOUT_SECONDS
     with serving(metrics_host, metrics_port) as service:

@@ -1,5 +1,6 @@
 """`plimsoll run --once`: the exit code says whether the job is done, something is refused, or it is not settled."""
 
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -138,3 +139,23 @@ def test_a_job_that_is_not_settled_in_time_is_an_error_that_says_why(
     assert isinstance(result.exception, PlimsollError), result.output
     assert why in result.exception.message
     assert cluster.seconds() >= TIMEOUT
+
+
+@pytest.fixture
+def signals() -> Iterator[None]:
+    """The command sets its own handlers."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.usefixtures("signals")
+@pytest.mark.parametrize(("options", "code"), [(["--once"], 1), ([], 0)], ids=["job", "controller"])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_job_that_a_signal_ends_before_it_has_the_lease_has_failed(
+    number: int, options: list[str], code: int, passphrase: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("plimsoll.observe.cluster.open_observer", lambda *_: signal.raise_signal(number))
+    result = CliRunner().invoke(app, ["run", *options, "--passphrase-file", str(passphrase)])
+    assert result.exit_code == code

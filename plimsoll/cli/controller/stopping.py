@@ -13,12 +13,13 @@ Action = Callable[[], None]
 class Stopping(StopRequest):
     """Made by a signal. Its handlers take no lock and start nothing, as they interrupt this very thread.
 
-    Where nothing is at work that could be stopped, a signal ends the process with SystemExit(0): as process 1 of a
-    container it would be ignored without a handler.
+    Where nothing is at work that could be stopped, a signal ends the process with SystemExit and the `exit_code`: as
+    process 1 of a container it would be ignored without a handler.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, exit_code: int = 0) -> None:
         super().__init__()
+        self._exit_code = exit_code
         self._actions: list[Action] = []
 
     def on_signals(self) -> None:
@@ -38,6 +39,6 @@ class Stopping(StopRequest):
     def _handle(self, _number: int, _frame: FrameType | None) -> None:
         self.request()
         if not self._actions:
-            raise SystemExit(0)
+            raise SystemExit(self._exit_code)
         for action in self._actions:
             action()
