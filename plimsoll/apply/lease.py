@@ -36,6 +36,8 @@ _MOST_HOLDERS: Final = 16
 _POLL_SECONDS: Final = 0.5
 """Maximum seconds between the reads of a Lease that another process holds. A renewal is observed this much later at
 most, and the Lease expires its duration after that."""
+_SHORTEST_SECONDS: Final = 0.2
+"""Minimum seconds between two renewals that failed, and for the answer to the last one before the renew deadline."""
 
 log = structlog.get_logger(__name__)
 
@@ -250,10 +252,19 @@ class Lease:
         metadata["annotations"] = annotations
         metadata.pop("managedFields", None)
         body = {**self._lease, "metadata": metadata, "spec": spec}
-        timeout = max(1.0, self._settings.renew_deadline - self._settings.retry_period)
-        self._lease = self._connection.request("PUT", f"{self._path}/{self.name}", body, timeout=timeout)
+        self._lease = self._connection.request("PUT", f"{self._path}/{self.name}", body, timeout=self._timeout())
         if holder:
             self._renewed_at = started
+
+    def _timeout(self) -> float:
+        """Seconds for one request. While the Lease is held, at most those to the renew deadline: what is running is
+        interrupted only when the request has ended, and another writer may take the Lease soon after."""
+        timeout = max(1.0, self._settings.renew_deadline - self._settings.retry_period)
+        return min(timeout, max(_SHORTEST_SECONDS, self._left())) if self._holding else timeout
+
+    def _left(self) -> float:
+        """Seconds to the renew deadline."""
+        return self._renewed_at + self._settings.renew_deadline - self._clock()
 
     def _record(self, holder: str) -> dict[str, Any]:
         # Whole seconds, and not fewer than this holder counts on. Like client-go, a released Lease lasts a second.
@@ -276,8 +287,7 @@ class Lease:
 
     def _pause(self) -> float:
         """Seconds to the next try: sooner after a failed one, as the deadline nears."""
-        since = self._clock() - self._renewed_at
-        return max(0.2, min(self._settings.retry_period, (self._settings.renew_deadline - since) / 2))
+        return max(_SHORTEST_SECONDS, min(self._settings.retry_period, self._left() / 2))
 
     def _renew(self) -> str | None:
         """Renews the Lease. Returns None, or why the Lease is lost."""
@@ -303,7 +313,7 @@ class Lease:
         """After a conflict: the new holder; None if this process still holds the Lease and only its metadata
         changed."""
         try:
-            self._lease = self._connection.request("GET", f"{self._path}/{self.name}")
+            self._lease = self._connection.request("GET", f"{self._path}/{self.name}", timeout=self._timeout())
         except (RequestError, ConnectionFailedError) as error:
             return None if self.held else f"it could not be renewed: {error.message}"
         holder = str((self._lease.get("spec") or {}).get("holderIdentity") or "")

@@ -31,6 +31,8 @@ MERGE_PATCH: Final = "application/merge-patch+json"
 APPLY_PATCH: Final = "application/apply-patch+yaml"
 CHUNK: Final = 500
 """Objects per response to a list, as in client-go's pager."""
+_CONNECT_SECONDS: Final = 5.0
+"""Limit of the time until the server accepts a connection, where the request has no shorter one."""
 _LIST_SECONDS: Final = 60.0
 """Limit of the time for one chunk."""
 _OTHER_KUBECONFIG: Final = "set one with --kubeconfig or KUBECONFIG, or start a sandbox with `plimsoll sandbox up`"
@@ -121,7 +123,8 @@ class Connection:
         timeout: float = 30.0,
         retry_throttled: bool = False,
     ) -> dict[str, Any]:
-        """Sends one request and returns the parsed JSON. `timeout` is in seconds, for each attempt.
+        """Sends one request and returns the parsed JSON. `timeout` is in seconds, for each
+        attempt: until the connection is made, and then for the response.
 
         With `retry_throttled`, a GET that the apiserver rejects with 429 (Too Many Requests) is sent again after the
         seconds of its Retry-After header, up to ten times. Callers that retry by themselves leave it off.
@@ -264,7 +267,7 @@ class Connection:
             headers["Content-Type"] = content_type
         url = self.server + path + (f"?{urlencode(query)}" if query else "")
         content = None if body is None else orjson.dumps(body)
-        limits = urllib3.Timeout(connect=5.0, read=timeout)
+        limits = urllib3.Timeout(connect=min(_CONNECT_SECONDS, timeout), read=timeout)
 
         def ask(pool: urllib3.PoolManager, authorization: Mapping[str, str]) -> urllib3.BaseHTTPResponse:
             self.requests += 1

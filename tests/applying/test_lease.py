@@ -246,6 +246,34 @@ def test_an_unreachable_apiserver_loses_the_lease_after_the_renew_deadline(serve
         assert lost.wait(10)
 
 
+@pytest.mark.parametrize("hanging", ["PUT", "GET"])
+def test_what_runs_is_interrupted_at_the_renew_deadline_although_the_apiserver_hangs(
+    hanging: str, server: FakeApiserver
+) -> None:
+    """A GET follows a renewal that conflicts."""
+    clock = Clock()
+    lost: list[float] = []
+    known = threading.Event()
+
+    def note(_: LeaseLostError) -> None:
+        lost.append(clock.now)
+        known.set()
+
+    def hang(method: str, path: str, body: Any = None, **options: Any) -> dict[str, Any]:
+        if method != hanging:
+            raise RequestError(409, "Conflict", "modified")
+        clock.now += options.get("timeout", 30.0)
+        raise ConnectionFailedError("no answer")
+
+    lease = a_lease(server, clock=clock, on_lost=note)
+    with acquired(lease):
+        clock.now = SETTINGS.renew_deadline * 0.75
+        server.request = hang  # type: ignore[method-assign]
+        assert known.wait(10)
+        lease.release()
+    assert lost == [SETTINGS.renew_deadline]
+
+
 def test_a_suspended_process_no_longer_holds_the_lease(server: FakeApiserver) -> None:
     clock = Clock()
     with acquired(a_lease(server, clock=clock)) as lease:

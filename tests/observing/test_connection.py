@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import structlog
+import urllib3
 from kubernetes import client
 
 from plimsoll.kube import Connection, ConnectionFailedError, RequestError
@@ -69,6 +70,20 @@ def test_an_answer_that_is_not_json_is_an_error(cluster: FakeApiserver, connecti
     cluster.raw[NODES.path] = b"<html>a portal</html>"
     with pytest.raises(ConnectionFailedError, match="is not JSON"):
         connection.request("GET", NODES.path)
+
+
+def test_a_short_limit_holds_for_the_connection_too(connection: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+    limits: list[Any] = []
+
+    def fail(*_: object, timeout: urllib3.Timeout, **__: object) -> None:
+        limits.append(timeout.connect_timeout)
+        raise urllib3.exceptions.ProtocolError("ended")
+
+    monkeypatch.setattr(urllib3.PoolManager, "request", fail)
+    for seconds in (0.5, 30.0):
+        with pytest.raises(ConnectionFailedError):
+            connection.request("GET", NODES.path, timeout=seconds)
+    assert limits == [0.5, 5.0]
 
 
 def test_reading_once_uses_lists_only(cluster: FakeApiserver, connection: Connection) -> None:
