@@ -15,11 +15,13 @@ from plimsoll.cli import app
 from plimsoll.cli.controller import Controller
 from plimsoll.cli.writing import Settling
 from plimsoll.errors import PlimsollError
-from plimsoll.labels import WORKSPACE
-from plimsoll.model import Plan, Snapshot
+from plimsoll.labels import NODEPOOL, WORKSPACE
+from plimsoll.loop import RoundResult
+from plimsoll.model import GateRemoval, ObjectKey, Plan, Snapshot
 from plimsoll.model.api import Environment
-from tests.builders import NC24, a_snapshot, a_template, a_workspace, an_environment
-from tests.looping.cluster import ControlledCluster
+from plimsoll.plan import plan, validate
+from tests.builders import NC24, a_claim, a_snapshot, a_template, a_workspace, an_environment
+from tests.looping.cluster import START, ControlledCluster
 from tests.planning.cluster import after, launched
 
 TIMEOUT = 300
@@ -139,6 +141,47 @@ def test_a_job_that_is_not_settled_in_time_is_an_error_that_says_why(
     assert isinstance(result.exception, PlimsollError), result.output
     assert why in result.exception.message
     assert cluster.seconds() >= TIMEOUT
+
+
+def unsettled(snapshot: Snapshot, **plan: Any) -> str:
+    """Why a job does not end after a round with nothing to create, update or delete."""
+    settling = Settling(TIMEOUT)
+    made = Plan(verdicts=validate(snapshot), **plan)
+    settling.on_round(RoundResult(snapshot, made, Outcome()))
+    return settling.unsettled
+
+
+@pytest.mark.parametrize("inference", [True, False])
+def test_a_job_waits_until_a_static_node_pool_has_all_its_nodes(inference: bool) -> None:
+    """Karpenter creates its NodeClaims some time after its replicas have changed."""
+    wanting = [
+        a_workspace(
+            uid="u1",
+            instance_type=NC24,
+            selector={},
+            count=count,
+            replicas=count if inference else None,
+            inference=inference,
+        )
+        for count in (1, 2)
+    ]
+    snapshot = of_prod(wanting[0], provisioner="static-nodepool")
+    snapshot = after(snapshot, plan(snapshot, validate(snapshot), START))
+    claim = a_claim("pooled", wanting[0])
+    pooled = claim.model_copy(update={"labels": claim.labels | {NODEPOOL: snapshot.node_pools[0].name}})
+    snapshot = launched(snapshot.model_copy(update={"node_claims": (pooled,)}))
+    snapshot = after(snapshot, plan(snapshot, validate(snapshot), START))
+    assert unsettled(snapshot) == ""
+    scaled = snapshot.model_copy(update={"workspaces": (wanting[1],)})
+    scaled = after(scaled, plan(scaled, validate(scaled), START))
+    assert scaled.node_pools[0].replicas == 2
+    assert "1 NodeClaim" in unsettled(scaled)
+
+
+def test_a_job_is_not_settled_while_a_capacity_gate_could_not_be_removed() -> None:
+    key = ObjectKey(api_version="v1", kind="Pod", namespace="default", name="gated")
+    removal = GateRemoval(key=key, uid="u", message="free")
+    assert "1 capacity gate" in unsettled(of_prod(), gate_removals=(removal,))
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from plimsoll.model import Plan
 from plimsoll.plan.owned import alive, request_objects
 from plimsoll.plan.requests import read_request
 from plimsoll.plan.workspaces import WorkspaceNodes
-from plimsoll.text import shortlist
+from plimsoll.text import counted, shortlist
 
 
 class Settling:
@@ -48,6 +48,8 @@ def _on_its_way(result: RoundResult, plan: Plan) -> str:
         return "failed: " + shortlist([f"{key} ({failure})" for key, failure in result.outcome.failed.items()])
     if not plan.empty:
         return "the Plan is applied, and the watches have not delivered the result yet"
+    if (gates := len(plan.gate_removals) - result.gates_removed) > 0:
+        return f"failed: {counted(gates, 'capacity gate')} not removed from pods, see the log"
     holdings = WorkspaceNodes(result.snapshot, plan.verdicts)
     accepted = {verdict.workspace for verdict in plan.verdicts if verdict.accepted}
     withheld = {each.owner for each in plan.withheld}
@@ -55,9 +57,13 @@ def _on_its_way(result: RoundResult, plan: Plan) -> str:
     for workspace in result.snapshot.workspaces:
         if workspace.ref not in accepted or workspace.ref in withheld or workspace.deleting:
             continue
-        claims = [claim.name for claim in alive(holdings.ownership.claims_of(workspace)) if not claim.ready]
-        if claims:
-            waiting.append(f"{workspace.ref}: NodeClaims not ready: {shortlist(claims)}")
+        claims = alive(holdings.ownership.claims_of(workspace))
+        if late := [claim.name for claim in claims if not claim.ready]:
+            waiting.append(f"{workspace.ref}: NodeClaims not ready: {shortlist(late)}")
+        elif (missing := holdings.ownership.requested_for(workspace) - len(claims)) > 0:
+            waiting.append(
+                f"{workspace.ref}: Karpenter has not created {counted(missing, 'NodeClaim')} of its NodePool"
+            )
         elif workspace.spec.inference is not None and not holdings.ownership.workloads_of(workspace):
             waiting.append(f"{workspace.ref}: its workload is created when its nodes are ready")
     deleting = [claim.name for claim in holdings.ownership.claims if claim.deleting]
