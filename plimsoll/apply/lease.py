@@ -127,6 +127,8 @@ class Lease:
         self._released.clear()
         self._observed = None
         announced = False
+        if self._given_up:
+            self.require()
         while not self._try_acquire():
             observed = self._observed
             holder = observed.holder if observed else "another writer"

@@ -190,9 +190,11 @@ def test_after_give_up_the_lease_is_not_acquired_or_used(server: FakeApiserver) 
         assert lease.held and not lease.usable
         with pytest.raises(WriterStoppingError):
             lease.require()
-    server.held_by("there_1_b")
-    with pytest.raises(WriterStoppingError):
-        lease.acquire(None)
+    for holder in ("there_1_b", ""):
+        server.held_by(holder)
+        with pytest.raises(WriterStoppingError):
+            lease.acquire(None)
+        assert server.holder == holder
 
 
 def test_require_raises_an_error_without_the_lease(server: FakeApiserver) -> None:

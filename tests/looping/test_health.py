@@ -3,16 +3,20 @@ until it is asked to stop."""
 
 import signal
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import orjson
 import pytest
 
-from plimsoll.apply import LeaseLostError, WriterStoppingError
+from plimsoll.apply import Applier, LeaseLostError, WriterStoppingError
 from plimsoll.cli.controller import ControllerState, ControllerStatus, Service, Stopping
-from plimsoll.loop import RoundResult
+from plimsoll.cli.writing import Writer
+from plimsoll.loop import EnvironmentChangedError, RoundResult
+from plimsoll.observe.cluster import Observer
+from plimsoll.report import Reporter
 from tests.builders import an_environment
 from tests.looping.cluster import START, ControlledCluster, wanting
 
@@ -146,6 +150,38 @@ def test_a_signal_ends_readiness_at_once_although_the_running_update_is_finished
     look()
     assert seen == [(200, "Active"), (503, "Stopping"), (503, "Stopping")]
     assert cluster.interrupted
+
+
+@pytest.mark.parametrize("when", ["opens", "ends"])
+def test_a_signal_while_a_writer_opens_or_ends_lets_it_release_the_lease(
+    when: str, stopping: Stopping, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service, cluster = Service(), ControlledCluster(wanting(1).model_copy(update={"environment": ENVIRONMENT}))
+    controller, released = cluster.controller(service, stopping, monkeypatch), list[str]()
+
+    @contextmanager
+    def writer_of(*_: object) -> Iterator[Writer]:
+        if when == "opens":
+            signal.raise_signal(signal.SIGTERM)
+        try:
+            yield Writer("prod", cast(Observer, cluster), cast(Applier, cluster), cast(Reporter, cluster))
+        finally:
+            if when == "ends":
+                signal.raise_signal(signal.SIGTERM)
+            released.append(when)
+
+    def replaced() -> None:
+        raise EnvironmentChangedError("another Environment")
+
+    cluster.during_apply = replaced
+    monkeypatch.setattr("plimsoll.cli.controller.controller.writer_of", writer_of)
+    monkeypatch.setattr(
+        "plimsoll.cli.controller.controller.cluster_identity", lambda _: SimpleNamespace(uid="uid-of-kube-system")
+    )
+    controller.run()
+    assert released == [when]
+    assert cluster.interrupted == (when == "opens")
+    assert get(service, "/readyz")[1]["state"] == "Stopping"
 
 
 def test_a_job_is_alive_while_its_rounds_begin(monkeypatch: pytest.MonkeyPatch) -> None:

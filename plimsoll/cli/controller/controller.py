@@ -107,9 +107,14 @@ class Controller:
     @contextmanager
     def session(self, environment: Environment, wait_seconds: float | None) -> Iterator[Loop]:
         """The loop of one Environment, which holds the Lease; stopped on leaving."""
-        with writer_of(self._options, self._connection, self._observer, environment) as writer:
+        stop = self._service.status.stop
+        # A signal while the writer ends must not keep it from that.
+        with (
+            self._stopping.by(stop),
+            writer_of(self._options, self._connection, self._observer, environment) as writer,
+        ):
             loop = Loop(writer.observer, writer.applier, writer.reporter, environment=environment)
-            with self._stopping.by(self._service.status.stop, loop.stop, writer.applier.interrupt):
+            with self._stopping.by(stop, loop.stop, writer.applier.interrupt):
                 if wait_seconds is None:
                     self._retried(lambda: self._take_lease(writer, environment, None))
                 else:

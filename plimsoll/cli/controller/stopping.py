@@ -29,16 +29,22 @@ class Stopping(StopRequest):
 
     @contextmanager
     def by(self, *actions: Action) -> Iterator[None]:
-        """Within, a signal calls these, which make what runs there end soon."""
-        self._actions = list(actions)
+        """Within, a signal calls these, and not those of an outer context; they make what runs there end soon. They are
+        called at once if a signal came before."""
+        before, self._actions = self._actions, list(actions)
         try:
+            if self.requested:
+                self._act()
             yield
         finally:
-            self._actions = []
+            self._actions = before
 
     def _handle(self, _number: int, _frame: FrameType | None) -> None:
         self.request()
         if not self._actions:
             raise SystemExit(self._exit_code)
+        self._act()
+
+    def _act(self) -> None:
         for action in self._actions:
             action()
