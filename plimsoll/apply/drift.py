@@ -11,7 +11,7 @@ from plimsoll.apply.state import OWNED_KINDS, State, require_own
 from plimsoll.kube import Objects
 from plimsoll.labels import SHARD
 from plimsoll.model import ObjectKey
-from plimsoll.provider import changes, property_path, prune
+from plimsoll.provider import Change, changes, property_path, prune
 
 _AUTOSCALED = (("spec", "replicas"),)
 """Fields that an autoscaler may change too."""
@@ -69,10 +69,19 @@ def _of_state(state: State, cluster: Objects) -> Iterator[Drift]:
 
 
 def _changed(declared: dict[str, Any], live: dict[str, Any]) -> tuple[str, ...]:
-    """Paths of the declared fields whose live value differs. Fields that others add do not count."""
+    """Paths of the declared fields whose live value differs. Fields that others add do not count, nor do declared zero
+    values that are absent: the apiserver leaves out many of them, such as `hostNetwork: false`."""
     wanted = {key: value for key, value in declared.items() if key not in ("apiVersion", "kind", "status")}
     wanted["metadata"] = {
         key: value for key, value in (wanted.get("metadata") or {}).items() if key in ("labels", "annotations")
     }
     found = changes(prune(live, wanted), wanted)
-    return tuple(sorted(property_path(each.path) for each in found if each.path[:2] not in _AUTOSCALED))
+    return tuple(
+        sorted(
+            property_path(each.path) for each in found if each.path[:2] not in _AUTOSCALED and not _is_left_out(each)
+        )
+    )
+
+
+def _is_left_out(change: Change) -> bool:
+    return change.verb == "add" and not change.value and change.path[0] != "metadata"

@@ -98,6 +98,20 @@ def test_what_a_policy_withholds_is_no_difference(monkeypatch: pytest.MonkeyPatc
     assert drift(monkeypatch, FakeCluster(), plan) == (2, [("ToCreate", "NodeClaim x", "")])
 
 
+@pytest.mark.parametrize(("declared", "changed"), [("", False), ("yes", True)])
+def test_zero_values_that_the_apiserver_leaves_out_are_no_difference(
+    declared: str, changed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def with_env(**value: str) -> dict[str, Any]:
+        pod = {"containers": [{"name": "main", "env": [{"name": "DEBUG", **value}]}]}
+        return live(a_deployment("x") | {"spec": {"template": {"spec": pod}}})
+
+    ours = with_env(value=declared)
+    ours["spec"]["template"]["spec"]["hostNetwork"] = False
+    code, found = drift(monkeypatch, FakeCluster(with_env()), Plan(), ours)
+    assert (code, [each[0] for each in found]) == ((2, ["Changed"]) if changed else (0, []))
+
+
 def test_another_object_of_the_same_name_is_a_replaced_one(monkeypatch: pytest.MonkeyPatch) -> None:
     ours = live(a_claim("x"))
     assert drift(monkeypatch, FakeCluster(ours), Plan(), ours) == (0, [])
