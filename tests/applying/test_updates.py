@@ -15,6 +15,7 @@ from plimsoll.apply import (
     PlanMismatchError,
     UpdateFailedError,
     UpdateInterruptedError,
+    WriterStoppingError,
 )
 from plimsoll.apply.engine import (
     CalledOffError,
@@ -40,8 +41,10 @@ class FakeEngine:
 
     def __init__(self) -> None:
         self.interrupted = threading.Event()
+        self.interrupts = 0
 
     def interrupt(self) -> None:
+        self.interrupts += 1
         self.interrupted.set()
 
     kill = interrupt
@@ -286,6 +289,27 @@ def test_a_deletion_that_the_provider_waits_for_is_confirmed_by_reading_the_obje
     stack.script = script
     progress = execute(updates, stack, {A: Operation.DELETE}, gone)
     assert progress.done.keys() == {A}, "also where the cluster could not be read at first"
+
+
+def test_an_engine_that_a_signal_interrupted_is_not_interrupted_again_when_the_writer_stops(
+    updates: Updates, stack: FakeStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It still waits for the end of a deletion; a second interrupt would end it without its state."""
+    monkeypatch.setattr("plimsoll.apply.stacks.update._POLL_SECONDS", 0.01)
+    stopped = threading.Event()
+
+    def script(on_event: Callable[[EngineEvent], None]) -> None:
+        on_event(began(A, "delete"))
+        assert stopped.wait(30)
+
+    stack.script = script
+    execute(updates, stack, {A: Operation.DELETE}, lambda: [A])
+    updates.interrupt()
+    updates.stop(WriterStoppingError())
+    assert stack.engine.interrupts == 1
+    assert updates.phase is Phase.ENDING
+    stopped.set()
+    updates.ended()
 
 
 def test_a_failed_operation_does_not_keep_an_update_waiting_for_the_end_of_a_deletion(

@@ -48,6 +48,8 @@ class Update:
         self.program = Program(provider.inputs, provider.version, provider.cluster, on_ready)
         self.progress = Progress(stack.name)
         self.released = False
+        self.interrupted = False
+        """Whether its engine has got an interrupt. A second one would end it at once, without writing its state."""
         self.created: Callable[[str], None] = lambda _: None
         """Called with the URN of each confirmed creation, on a thread of the engine's event log."""
 
@@ -188,6 +190,8 @@ class Updates:
         it may be a `pulumi destroy`.
         """
         if self.phase in (Phase.IDLE, Phase.RUNNING):
+            if (update := self._update) is not None:
+                update.interrupted = True
             self._stack.engine.interrupt()
 
     def _handle(self, event: Event) -> None:
@@ -203,7 +207,7 @@ class Updates:
         self._update_state, act = step
         self._condition.notify_all()
         update, engine = self._update, self._stack.engine
-        if act is Act.INTERRUPT:
+        if act is Act.INTERRUPT and not (update is not None and update.interrupted):
             engine.interrupt()
         elif act is Act.INTERRUPT_LATER:
             late = threading.Timer(_FINISHING_SECONDS, self._interrupt_late, [update])
