@@ -8,7 +8,7 @@ from pathlib import Path
 import pulumi.automation as auto
 
 from plimsoll.apply.cluster import cluster_identity
-from plimsoll.apply.engine import check_passphrase, find_pulumi, make_work_folder, open_provider
+from plimsoll.apply.engine import PASSPHRASE_VARIABLE, check_passphrase, find_pulumi, make_work_folder, open_provider
 from plimsoll.apply.errors import engine_error
 from plimsoll.apply.settings import ApplySettings
 from plimsoll.kube import Connection, Kubeconfig, Objects, kind_of_type, parse_id
@@ -29,6 +29,8 @@ def project_environment(settings: ApplySettings, connection: Connection) -> Iter
     check_passphrase(settings)
     make_work_folder(settings)
     provider = open_provider(settings, find_pulumi(settings.pulumi)[0], lambda: cluster_identity(connection))
+    # The CLI would take it instead of the file, also if it is empty.
+    taken = os.environ.pop(PASSPHRASE_VARIABLE, None) if settings.passphrase_file else None
     try:
         yield {
             **provider.environment,
@@ -37,6 +39,8 @@ def project_environment(settings: ApplySettings, connection: Connection) -> Iter
             **({"KUBECONFIG": str(_kubeconfig(settings))} if settings.kubeconfig or settings.context else {}),
         }
     finally:
+        if taken is not None:
+            os.environ[PASSPHRASE_VARIABLE] = taken
         provider.close()
 
 

@@ -1,6 +1,5 @@
 """`plimsoll destroy`: deletes the capacity, then the environment, then the foundation."""
 
-import os
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -77,8 +76,6 @@ def destroy(  # noqa: PLR0917 - options of a command, each given by name
         pre_started=0,
         work_folder=work_folder,
     )
-    if passphrase_file is not None:
-        os.environ.pop("PULUMI_CONFIG_PASSPHRASE", None)  # the CLI would take it instead of the file
     with open_observer(kubeconfig, context) as (connection, observer):
         found = observer.snapshot().environment
         name = _name_of(found, environment, connection)

@@ -10,7 +10,7 @@ from plimsoll.apply.engine.environment import (
 )
 from plimsoll.apply.engine.language import InlineLanguage
 from plimsoll.apply.engine.orphans import end_orphans, is_writer_running
-from plimsoll.apply.engine.process import HOLDER, Engine, end_session, find_pulumi, is_running
+from plimsoll.apply.engine.process import HOLDER, PASSPHRASE_VARIABLE, Engine, end_session, find_pulumi, is_running
 from plimsoll.apply.engine.program import (
     CLUSTER_TYPE,
     PROVIDER_TYPE,
@@ -30,6 +30,7 @@ from plimsoll.apply.engine.stack import CapacityStack
 __all__ = [
     "CLUSTER_TYPE",
     "HOLDER",
+    "PASSPHRASE_VARIABLE",
     "PROVIDER_TYPE",
     "STACK_TYPE",
     "CalledOffError",

@@ -23,7 +23,7 @@ MINIMUM_VERSION: Final = VersionInfo(3, 200, 0)
 """The first version with an event log over gRPC for inline programs."""
 HOLDER: Final = "PLIMSOLL_HOLDER"
 """Environment variable of the engine's processes: the Lease identity of the writer that started them."""
-_PASSPHRASE_VARIABLE: Final = "PULUMI_CONFIG_PASSPHRASE"
+PASSPHRASE_VARIABLE: Final = "PULUMI_CONFIG_PASSPHRASE"
 """Variable that is not passed to the engine: it would override the passphrase file."""
 
 _PARTING_SECONDS: Final = 0.5
@@ -106,7 +106,7 @@ class Engine(PulumiCommand):
     ) -> CommandResult:
         """Runs the CLI to its end, then ends the plugins that it left. Raises CommandError if it fails."""
         self._interrupted = False
-        env = {key: value for key, value in os.environ.items() if key != _PASSPHRASE_VARIABLE}
+        env = {key: value for key, value in os.environ.items() if key != PASSPHRASE_VARIABLE}
         process = subprocess.Popen(
             [self.command, "--non-interactive", *args],
             stdin=subprocess.DEVNULL,
