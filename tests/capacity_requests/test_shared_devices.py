@@ -117,6 +117,24 @@ def test_a_node_of_another_request_serves_no_trigger_pod() -> None:
     assert not plan.signals
 
 
+@pytest.mark.parametrize("registered", [True, False])
+def test_a_trigger_pod_has_no_name_that_an_existing_node_has_in_its_label(registered: bool) -> None:
+    """It would select that node, and Karpenter would create none."""
+    full = a_partitioned_node("full", "somebody-elses")
+    full = full.model_copy(update={"allocatable": {**full.allocatable, RESOURCE: "0"}})
+    objects = (an_open_pool(), full, *slices(1))
+
+    def requested(*more: Any) -> list[str]:
+        cluster = Cluster(*objects, *more, environment=sharing())
+        cluster.run_round(at(60))
+        return [each["metadata"]["name"] for each in cluster.requested()]
+
+    (first,) = requested()
+    plain = full if registered else claim("gpu-a", at(5))
+    (second,) = requested(plain.model_copy(update={"name": "a", "labels": {**plain.labels, labels.REQUEST: first}}))
+    assert second != first
+
+
 def test_a_node_claim_without_a_request_has_no_free_devices() -> None:
     """Only the request says which devices its node will announce."""
     cluster = Cluster(an_open_pool(), *slices(1), claim("gpu-x", at(5)), environment=sharing())

@@ -21,8 +21,7 @@ def gate_removals(
 
     A pod's GPUs are available if its demand places it on a usable node that is not in `reserved_nodes`. The pods of a
     gang are released together. Pods that their queue does not admit have no place. A pod with whole GPUs needs none: an
-    autoscaler provides its node. A pod whose demand Plimsoll does not
-    plan is released at once.
+    autoscaler provides its node. A pod whose demand Plimsoll does not plan is released at once.
     """
     waiting = [pod for pod in marked_pods(snapshot.pods) if pod.scheduling_gates]
     gated_pods = {uid_of(pod): pod for pod in waiting if gated(pod) and not pod.deleting and not pod.finished}

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from plimsoll.cluster.pools import Room
-from plimsoll.labels import SHARD
+from plimsoll.labels import REQUEST, SHARD
 from plimsoll.model import ObjectKey, SignalReason, Snapshot
 from plimsoll.model.api import DemandProvisioner as Setting
 from plimsoll.model.api import DemandReport, GPUDemandStatus
@@ -263,6 +263,9 @@ class RequestRound:
 
 
 def _taken(snapshot: Snapshot, objs: Iterable[RequestObject]) -> set[str]:
-    """Names in use. Reads every pod, so it is called only when a name is needed."""
+    """Names in use, also those that a node has in its label: a trigger pod of this name would select that node. Reads
+    every pod, so it is called only when a name is needed."""
     namespace = snapshot.environment.spec.demand.namespace
-    return {*(each.name for each in objs), *(pod.name for pod in snapshot.pods if pod.namespace == namespace)}
+    pods = (pod.name for pod in snapshot.pods if pod.namespace == namespace)
+    labelled = (each.labels.get(REQUEST, "") for each in (*snapshot.nodes, *snapshot.node_claims))
+    return {*(each.name for each in objs), *pods, *labelled}
