@@ -1,9 +1,15 @@
 """A provider without capacity: Karpenter deletes the NodeClaim at once, and only an event remains."""
 
+import sys
+from collections import Counter
+from collections.abc import Callable
+
 import pytest
 
 from plimsoll import labels
 from plimsoll.plan.requests import named_after_pool
+from plimsoll.plan.requests.claims import ClaimMonitor
+from plimsoll.plan.view import ClusterView
 from tests.capacity_requests.cluster import (
     TYPE,
     Cluster,
@@ -222,3 +228,43 @@ def test_the_next_type_is_requested_for_the_same_pods(provisioner: str) -> None:
     cluster.run_round(at(61))
     assert cluster.phase() == "NodeReady"
     assert cluster.status().failures == 0
+
+
+def calls(run: Callable[[], object]) -> int:
+    """How many functions of Python it calls."""
+    found = Counter[str]()
+    before = sys.getprofile()
+    sys.setprofile(lambda _frame, event, _argument: found.update([event]))
+    try:
+        run()
+    finally:
+        sys.setprofile(before)
+    return found["call"]
+
+
+@pytest.mark.parametrize("claims", ["failed", "observed and failed", "of other NodePools"])
+def test_the_cost_of_a_claim_does_not_depend_on_the_number_of_requests(claims: str) -> None:
+    """A thousand without capacity, or ten thousand of other NodePools, took seconds of each round."""
+
+    def cost(number: int) -> int:
+        cluster = a_cluster(pool("gpu", TYPE))
+        cluster.run_round(at(0))
+        ((kind, name), trigger), *_ = cluster.requests.items()
+        for each in range(number):
+            metadata = {**trigger["metadata"], "name": f"{name}-{each}", "uid": f"uid-{each}"}
+            cluster.requests[kind, metadata["name"]] = {**trigger, "metadata": metadata}
+        snapshot = cluster.snapshot()
+        several = tuple(
+            claim(f"gpu-{each:05}", at(1), of_pool="cpu" if "of" in claims else "gpu") for each in range(50)
+        )
+        if "of" in claims:
+            snapshot = snapshot.model_copy(update={"node_claims": several})
+        else:
+            events = tuple(sold_out(each.name, at(2)) for each in several)
+            gone = several if "observed" in claims else ()
+            snapshot = snapshot.model_copy(update={"claim_events": events, "gone_claims": gone})
+        view = ClusterView(snapshot)
+        requests, progress = view.requests.found, view.progress
+        return calls(lambda: ClaimMonitor(snapshot, requests, progress, at(3)))
+
+    assert cost(200) - cost(100) < 50 * 100

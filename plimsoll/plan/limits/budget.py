@@ -11,7 +11,7 @@ from plimsoll.model import Reason, Refusal, Snapshot
 from plimsoll.model.api import DemandProvisioner, EnvironmentSpec, Workspace, tenancy_violation
 from plimsoll.model.karpenter import NodeClaim, NodePool
 from plimsoll.model.meta import labels_of
-from plimsoll.plan.requests import CapacityRequests, served_by
+from plimsoll.plan.requests import CapacityRequests, by_kind, served_by
 from plimsoll.plan.view import ClusterView
 from plimsoll.quantity import parse_devices
 
@@ -50,8 +50,9 @@ def _gpus(claim: NodeClaim, resource: str, types: OfferedTypes) -> int:
 def _unclaimed(snapshot: Snapshot, requests: CapacityRequests) -> list[tuple[int, int]]:
     """(GPUs per node, nodes) for each request."""
     left = {each.name: each.outstanding - len(requests.registered.get(each.name, ())) for each in requests.found}
+    of_kind = by_kind(requests.found)
     for claim in unready_claims(snapshot, snapshot.environment.spec.gpu_resource):
-        if (owner := served_by(claim, requests.found, left)) is not None:
+        if (owner := served_by(claim, of_kind, left)) is not None:
             left[owner.name] -= 1
     return [(each.node_request.gpus, left[each.name]) for each in requests.found]
 

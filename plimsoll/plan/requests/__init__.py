@@ -1,6 +1,6 @@
 """Objects that request nodes from an autoscaler: trigger pods, CapacityBuffers, ProvisioningRequests."""
 
-from plimsoll.plan.requests.capacity_request import CapacityRequests, any_registered, read_request
+from plimsoll.plan.requests.capacity_request import CapacityRequests, any_registered, by_kind, read_request
 from plimsoll.plan.requests.claims import named_after_pool, served_by
 from plimsoll.plan.requests.gate import gate_removals
 from plimsoll.plan.requests.node_request import NodeRequest
@@ -12,6 +12,7 @@ __all__ = [
     "NodeRequest",
     "RequestRound",
     "any_registered",
+    "by_kind",
     "figures",
     "gate_removals",
     "named_after_pool",

@@ -181,9 +181,9 @@ def registered_since(requests: Sequence[CapacityRequest], snapshot: Snapshot) ->
     ]:
         new.pop(name, None)
     left = {each.name: each.outstanding for each in waiting}
-    by_kind = _by_kind(each for each in waiting if not each.node_request.resource)
+    of_kinds = by_kind(each for each in waiting if not each.node_request.resource)
     for node in sorted(new.values(), key=lambda node: (born[node.name], node.name)):
-        of_kind = by_kind.get((node.labels.get(NODEPOOL, ""), node.instance_type), ())
+        of_kind = of_kinds.get((node.labels.get(NODEPOOL, ""), node.instance_type), ())
         open_ones = (each for each in reversed(of_kind) if left[each.name])
         earlier = (each for each in open_ones if each.obj.creation_timestamp <= born[node.name])
         answered = next(
@@ -206,10 +206,10 @@ def _named(waiting: Iterable[CapacityRequest], nodes: Iterable[Node]) -> dict[st
     return found
 
 
-def _by_kind(waiting: Iterable[CapacityRequest]) -> Mapping[tuple[str, str], Sequence[CapacityRequest]]:
+def by_kind(requests: Iterable[CapacityRequest]) -> Mapping[tuple[str, str], Sequence[CapacityRequest]]:
     """Requests by (NodePool, instance type), in the order given."""
     found: dict[tuple[str, str], list[CapacityRequest]] = {}
-    for each in waiting:
+    for each in requests:
         for instance_type in dict.fromkeys(each.node_request.instance_types):
             found.setdefault((each.node_request.node_pool, instance_type), []).append(each)
     return found

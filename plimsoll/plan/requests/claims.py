@@ -11,7 +11,7 @@ from plimsoll.model import Snapshot
 from plimsoll.model.api import ClaimStage
 from plimsoll.model.karpenter import ClaimEvent, NodeClaim
 from plimsoll.plan.owned import MESSAGE_LENGTH, ClaimProgress, Wait, parse_time
-from plimsoll.plan.requests.capacity_request import CapacityRequest
+from plimsoll.plan.requests.capacity_request import CapacityRequest, by_kind
 
 OTHER_OFFERING_DELAY: Final = timedelta(seconds=30)
 """How long Karpenter may look for another offering after a provider reported insufficient capacity."""
@@ -37,68 +37,70 @@ def no_capacity(
 ) -> Mapping[str, list[NoCapacity]]:
     """Requested nodes for which the provider reported insufficient capacity, by request name.
 
-    `missing` is the number of nodes without a NodeClaim, by request name. Each NodeClaim counts once, and only for
-    requests that are older than the event. The NodePool and instance types are those of the NodeClaim where it was
-    observed. Otherwise the NodePool follows from the NodeClaim's name, and the instance type from the event's message.
-    If the message names none and the requests to this NodePool differ in instance types, the event is ignored, and
-    Karpenter tries again.
+    `requests` are sorted by age; `missing` is the number of nodes without a NodeClaim, by request name. Each NodeClaim
+    counts once, and only for requests that are older than the event. The NodePool and instance types are those of the
+    NodeClaim where it was observed. Otherwise the NodePool follows from the NodeClaim's name, and the instance type
+    from the event's message. If the message names none and the requests to this NodePool differ in instance types, the
+    event is ignored, and Karpenter tries again.
     """
     gone = {claim.name: claim for claim in snapshot.gone_claims}
     alive = {claim.name for claim in snapshot.node_claims if not claim.deleting}
     lost = {name for each in requests for name in each.lost}
     events = {event.claim: event for event in sorted(snapshot.claim_events, key=_order, reverse=True)}
+    alike: dict[_Kinds, list[CapacityRequest]] = {}
+    for each in requests:
+        alike.setdefault((each.node_request.node_pool, each.node_request.instance_types), []).append(each)
+    left = {kinds: list(several) for kinds, several in alike.items()}
     found: dict[str, list[NoCapacity]] = {}
     for event in sorted(events.values(), key=_order):
-        event_time = parse_time(event.creation_timestamp)
+        claim, event_time = gone.get(event.claim), parse_time(event.creation_timestamp)
+        born = (claim or event).creation_timestamp
         if event_time is None or event.claim in alive or event.claim in lost:
             continue
-        older = [each for each in requests if each.since is None or event_time >= each.since]
-        types = _types_by_request(event, gone.get(event.claim), older)
-        if not types:
-            continue
-        short = next((name for name in types if len(found.get(name, ())) < missing[name]), None)
-        if short is not None:
-            found.setdefault(short, []).append(NoCapacity(types[short], event.detail, [event.claim], [event_time]))
-        else:
+        types = _types(event, claim, [kinds for kinds, several in alike.items() if _age(several[0])[0] <= born])
+        short = [(_age(left[kinds][0]), kinds) for kinds in types if left[kinds] and _age(left[kinds][0])[0] <= born]
+        if short:
+            (_, name), kinds = min(short)
+            found.setdefault(name, []).append(NoCapacity(types[kinds], event.detail, [event.claim], [event_time]))
+            if len(found[name]) == missing[name]:
+                del left[kinds][0]
+        elif types:
             # Another attempt for a node that already lacks capacity.
-            again = found[next(name for name in types if name in found)][-1]
+            again = found[alike[next(iter(types))][0].name][-1]
             again.claims.append(event.claim)
             again.event_times.append(event_time)
     return found
 
 
-def may_serve(claim: NodeClaim, request: CapacityRequest) -> bool:
-    """Whether the NodeClaim can have been created for the request: same NodePool, a common instance type, not older."""
-    return (
-        claim.labels.get(NODEPOOL, "") == request.node_request.node_pool
-        and claim.creation_timestamp >= request.obj.creation_timestamp
-        and any(kind in request.node_request.instance_types for kind in claim.possible_types)
-    )
+def served_by(
+    claim: NodeClaim, requests: Mapping[tuple[str, str], Sequence[CapacityRequest]], left: Mapping[str, int]
+) -> CapacityRequest | None:
+    """The oldest request for which the NodeClaim can have been created: same NodePool, a common instance type, not
+    younger. `requests` are as of `by_kind`; those without nodes `left` by their name do not count."""
+    of_kinds = (requests.get((claim.labels.get(NODEPOOL, ""), kind), ()) for kind in claim.possible_types)
+    oldest = (next((each for each in several if left[each.name] > 0), None) for several in of_kinds)
+    able = (each for each in oldest if each is not None and claim.creation_timestamp >= each.obj.creation_timestamp)
+    return min(able, key=_age, default=None)
 
 
-def served_by(claim: NodeClaim, requests: Sequence[CapacityRequest], left: Mapping[str, int]) -> CapacityRequest | None:
-    """The first request, of those with nodes `left` by its name, for which the NodeClaim can have been created."""
-    return next((each for each in requests if left[each.name] > 0 and may_serve(claim, each)), None)
+_Kinds = tuple[str, tuple[str, ...]]
+"""NodePool and instance types of a request."""
 
 
-def _types_by_request(
-    event: ClaimEvent, claim: NodeClaim | None, requests: Sequence[CapacityRequest]
-) -> dict[str, tuple[str, ...]]:
-    """Instance types that the event is about, by the name of each request that its NodeClaim may belong to, oldest
-    first."""
+def _age(request: CapacityRequest) -> tuple[str, str]:
+    """Sort key, oldest first."""
+    return request.obj.creation_timestamp, request.name
+
+
+def _types(event: ClaimEvent, claim: NodeClaim | None, requested: Sequence[_Kinds]) -> dict[_Kinds, tuple[str, ...]]:
+    """Instance types that the event is about, for each of those `requested` that its NodeClaim may be for."""
     if claim is not None:
-        kinds = claim.possible_types
-        own = [each for each in requests if WORKSPACE not in claim.labels and may_serve(claim, each)]
-        return {each.name: tuple(kind for kind in each.node_request.instance_types if kind in kinds) for each in own}
-    own = [each for each in requests if named_after_pool(event.claim, each.node_request.node_pool)]
-    named = {
-        each.name: kinds
-        for each in own
-        if (kinds := tuple(kind for kind in each.node_request.instance_types if _names(event.detail, kind)))
-    }
-    if named or len({each.node_request.instance_types for each in own}) > 1:
-        return named
-    return {each.name: each.node_request.instance_types for each in own}
+        of, possible = claim.labels.get(NODEPOOL, ""), () if WORKSPACE in claim.labels else claim.possible_types
+        observed = {key: tuple(kind for kind in key[1] if kind in possible) for key in requested if key[0] == of}
+        return {key: kinds for key, kinds in observed.items() if kinds}
+    own = [key for key in requested if named_after_pool(event.claim, key[0])]
+    named = {key: kinds for key in own if (kinds := tuple(kind for kind in key[1] if _names(event.detail, kind)))}
+    return named if named or len({types for _, types in own}) > 1 else {key: key[1] for key in own}
 
 
 def named_after_pool(claim: str, node_pool: str) -> bool:
@@ -163,8 +165,8 @@ class ClaimMonitor:
 
     def _assign_claims(self, snapshot: Snapshot, requests: Sequence[CapacityRequest]) -> None:
         registered = {node: each for each in requests for node in each.registered}
-        lost = {name for each in requests for name in each.lost}
-        late: list[tuple[NodeClaim, Wait | None]] = []
+        lost, of_kind = {name for each in requests for name in each.lost}, by_kind(requests)
+        pending: list[tuple[bool, NodeClaim, Wait]] = []
         for claim in sorted(snapshot.node_claims, key=lambda claim: (claim.creation_timestamp, claim.name)):
             if WORKSPACE in claim.labels or claim.deleting or claim.name in lost:
                 continue
@@ -172,18 +174,13 @@ class ClaimMonitor:
             owner = registered.get(claim.node_name)
             if owner is not None:
                 self._record(claim, wait, owner, registered=True)
-            elif wait is not None and self._now > wait.due:
-                late.append((claim, wait))
             elif wait is not None:  # else its node is Ready, so no outstanding request waits for it
-                self._assign(claim, wait, requests)
-        for claim, wait in late:
-            self._assign(claim, wait, requests)
-
-    def _assign(self, claim: NodeClaim, wait: Wait | None, requests: Sequence[CapacityRequest]) -> None:
-        owner = served_by(claim, requests, self._left)
-        if owner is not None:
-            self._left[owner.name] -= 1
-            self._record(claim, wait, owner)
+                pending.append((self._now > wait.due, claim, wait))
+        for _, claim, wait in sorted(pending, key=lambda each: each[0]):
+            owner = served_by(claim, of_kind, self._left)
+            if owner is not None:
+                self._left[owner.name] -= 1
+                self._record(claim, wait, owner)
 
     def _record(self, claim: NodeClaim, wait: Wait | None, owner: CapacityRequest, *, registered: bool = False) -> None:
         kinds = tuple(each for each in claim.possible_types if each in owner.node_request.instance_types)
