@@ -93,14 +93,8 @@ class _Round:
         snapshot, progress = self._snapshot, self._view.progress
         self._budget = environment_budget(self._view)
         tracker = AttemptTracker(snapshot, progress, self._now)
-        context = ProvisionerContext(
-            snapshot.environment,
-            self._ownership,
-            self._budget,
-            NamespaceBudget(self._view),
-            self._view.places,
-            tracker,
-        )
+        namespaces, places = NamespaceBudget(self._view), self._view.places
+        context = ProvisionerContext(snapshot.environment, self._ownership, self._budget, namespaces, places, tracker)
         if snapshot.environment.spec.effective_provisioner is Kind.STATIC_NODEPOOL:
             pools = (pool.name for pool in snapshot.node_pools)
             return StaticNodePoolProvisioner(context, progress, pools)
@@ -109,7 +103,7 @@ class _Round:
 
     def plan(self) -> Plan:
         self._remove_orphans()
-        builder = self._builder
+        builder, view = self._builder, self._view
         for workspace, verdict in self._accepted:
             for warning in verdict.warnings:
                 builder.warn(workspace.ref, warning)
@@ -131,15 +125,9 @@ class _Round:
             # Also for Workspaces that are now refused because they set an instance type.
             for workspace in sorted(self._snapshot.workspaces, key=by_age):
                 self._leftovers(workspace)
-        room = self._budget.room() if self._environment.spec.auto_provisioning else environment_room(self._view)
+        room = self._budget.room() if self._environment.spec.auto_provisioning else environment_room(view)
         requesting = RequestRound(
-            self._snapshot,
-            self._planner,
-            builder,
-            self._now,
-            room=room,
-            requests=self._view.requests,
-            progress=self._view.progress,
+            self._snapshot, self._planner, builder, self._now, room=room, requests=view.requests, progress=view.progress
         )
         reports = requesting.plan()
         withdrawn = [each for each in builder.deletions if isinstance(each.owner, DemandRef)]

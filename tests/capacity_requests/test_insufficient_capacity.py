@@ -1,15 +1,12 @@
 """A provider without capacity: Karpenter deletes the NodeClaim at once, and only an event remains."""
 
-import sys
-from collections import Counter
-from collections.abc import Callable
-
 import pytest
 
 from plimsoll import labels
 from plimsoll.plan.requests import named_after_pool
 from plimsoll.plan.requests.claims import ClaimMonitor
 from plimsoll.plan.view import ClusterView
+from tests.calls import calls
 from tests.capacity_requests.cluster import (
     TYPE,
     Cluster,
@@ -228,18 +225,6 @@ def test_the_next_type_is_requested_for_the_same_pods(provisioner: str) -> None:
     cluster.run_round(at(61))
     assert cluster.phase() == "NodeReady"
     assert cluster.status().failures == 0
-
-
-def calls(run: Callable[[], object]) -> int:
-    """How many functions of Python it calls."""
-    found = Counter[str]()
-    before = sys.getprofile()
-    sys.setprofile(lambda _frame, event, _argument: found.update([event]))
-    try:
-        run()
-    finally:
-        sys.setprofile(before)
-    return found["call"]
 
 
 @pytest.mark.parametrize("claims", ["failed", "observed and failed", "of other NodePools"])

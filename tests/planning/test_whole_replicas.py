@@ -13,6 +13,7 @@ from plimsoll.plan import plan, validate
 from plimsoll.plan.workspaces import WorkspaceNodes
 from plimsoll.report import status_of
 from tests.builders import a_node, a_pod, a_snapshot, a_workload, a_workspace, an_environment
+from tests.calls import calls
 from tests.planning.cluster import after
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -193,3 +194,17 @@ def test_an_existing_group_is_not_counted_twice() -> None:
     assert of(a_snapshot(workspace, *pool(2), there)).empty
     pods = [a_pod(f"p-{n}", workspace, f"n-{n}") for n in range(2)]
     assert of(a_snapshot(workspace, *pool(2), there, *pods)).empty
+
+
+def test_the_cost_of_a_workspace_does_not_depend_on_the_number_of_nodes() -> None:
+    """Their free nodes were counted for each Workspace, three times."""
+
+    def cost(workspaces: int, nodes: int) -> int:
+        snapshot = a_snapshot(*(spanning(f"ws-{number}") for number in range(workspaces)), *pool(nodes))
+        verdicts = validate(snapshot)
+        return calls(lambda: plan(snapshot, verdicts, NOW))
+
+    def of_ten_more(nodes: int) -> int:
+        return cost(20, nodes) - cost(10, nodes)
+
+    assert of_ten_more(150) - of_ten_more(50) < 10 * 100

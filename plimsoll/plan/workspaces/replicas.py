@@ -84,9 +84,13 @@ class _Room:
 
     def __init__(self, snapshot: Snapshot, index: NodeIndex) -> None:
         self._index = index
-        self._pods = bound_pods(snapshot.pods)
-        self._occupied: dict[str, bool] = {}
-        self._resource = snapshot.environment.spec.gpu_resource
+        resource = snapshot.environment.spec.gpu_resource
+        self._occupied = frozenset(
+            node
+            for node, pods in bound_pods(snapshot.pods).items()
+            if any(pod.labels.get(WORKSPACE) for pod in pods) or nodes_in_use(pods, (node,), resource)
+        )
+        self._free: dict[Nodes, int] = {}
         self._placed: Counter[tuple[str, str]] = Counter()
         self._pending: Counter[Nodes] = Counter()
         self._sets: dict[tuple[str, ...], Nodes] = {}
@@ -119,15 +123,9 @@ class _Room:
             self._pending[nodes] += pods
 
     def free(self, nodes: Nodes) -> int:
-        return sum(not self._is_occupied(node) for node in nodes)
-
-    def _is_occupied(self, node: str) -> bool:
-        found = self._occupied.get(node)
-        if found is None:
-            pods = self._pods.get(node, ())
-            marked = any(pod.labels.get(WORKSPACE) for pod in pods)
-            found = self._occupied[node] = marked or bool(nodes_in_use(pods, (node,), self._resource))
-        return found
+        if nodes not in self._free:
+            self._free[nodes] = len(nodes - self._occupied)
+        return self._free[nodes]
 
     def has_room(self, nodes: Nodes, pods: int) -> bool:
         """Whether every pod that is not placed yet still has room with `pods` more, wherever the others are placed."""
