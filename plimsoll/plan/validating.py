@@ -57,7 +57,9 @@ Found = dict[tuple[str, str], Sizing | Refusal]
 def _evaluate(view: ClusterView) -> Found:
     snapshot = view.snapshot
     environment = snapshot.environment.spec
-    of_mode = _of_mode(view, environment)
+    of_mode: ProvisionedNodes | ByoNodes = ByoNodes(view.index, view.models, environment)
+    if environment.auto_provisioning:
+        of_mode = ProvisionedNodes(view)
 
     def evaluated(workspace: Workspace) -> Sizing | Refusal:
         try:
@@ -74,12 +76,6 @@ def _evaluate(view: ClusterView) -> Found:
             return Refusal(Reason.INVALID_SPEC, f"it cannot be validated ({type(error).__name__}: {error})")
 
     return {workspace.key: evaluated(workspace) for workspace in snapshot.workspaces}
-
-
-def _of_mode(view: ClusterView, environment: EnvironmentSpec) -> ProvisionedNodes | ByoNodes:
-    if environment.auto_provisioning:
-        return ProvisionedNodes(view)
-    return ByoNodes(view.index, view.models, environment)
 
 
 def _accept_without_replicas(view: ClusterView, found: Found) -> None:

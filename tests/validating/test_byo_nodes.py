@@ -12,6 +12,7 @@ from plimsoll.model.cluster import Node
 from plimsoll.model.meta import Condition
 from plimsoll.plan import plan, validate
 from tests.builders import A100, V100, V100_MIB, a_node, a_snapshot, a_template, a_workspace, an_environment
+from tests.calls import calls
 
 
 def verdict_of(*objects: Any, **environment: Any) -> Verdict:
@@ -143,6 +144,20 @@ def test_all_replicas_count_where_a_group_is_chosen() -> None:
     nodes = [a_node("small", **SMALL), a_node("large-1"), a_node("large-2")]
     chosen = verdict_of(a_workspace(selector={}, preset="phi-4-mini-instruct", replicas=2), *nodes)
     assert chosen.node_names == ("large-1", "large-2")
+
+
+def test_the_cost_of_a_workspace_without_a_selector_does_not_depend_on_the_number_of_nodes() -> None:
+    """A hundred of them on ten thousand nodes took ten seconds of each round."""
+
+    def cost(workspaces: int, nodes: int) -> int:
+        several = [a_workspace(f"ws-{number}", selector={}) for number in range(workspaces)]
+        snapshot = a_snapshot(*several, *(a_node(f"node-{number:03}") for number in range(nodes)))
+        return calls(lambda: validate(snapshot))
+
+    def of_ten_more(nodes: int) -> int:
+        return cost(20, nodes) - cost(10, nodes)
+
+    assert of_ten_more(150) - of_ten_more(50) < 10 * 100
 
 
 def test_without_a_suitable_group_the_reasons_are_reported() -> None:

@@ -5,7 +5,8 @@ memory are the same on all of them; and a model that cannot span nodes fits one.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from plimsoll.cluster.catalog import Catalog
@@ -43,6 +44,10 @@ from plimsoll.plan.workspaces.byo_replica import nodes_of_replica
 from plimsoll.presets import ModelCatalog
 from plimsoll.text import SHOWN, counted, shortlist
 
+_Gpus = tuple[str, int, int]
+"""As `Offer.uniformity`."""
+_Grouped = tuple[Mapping[_Gpus, Mapping[str, Node]], list[str]]
+
 
 class MatchingNodes(NamedTuple):
     """The nodes that a selector matches."""
@@ -78,6 +83,7 @@ class ByoNodes:
         self._models = models
         self._environment = environment
         self._checked: dict[object, MatchingNodes | Refusal] = {}
+        self._grouped: dict[object, _Grouped] = {}
         self._tolerances = Tolerances(environment)
         self._offers = Offers()
         self._estimates = Estimates(environment.estimator)
@@ -101,7 +107,7 @@ class ByoNodes:
         if selector.empty:
             found = self._choose(workspace, criteria, requested, allowed)
         else:
-            nodes = self._select(selector, criteria)
+            nodes = self._select(str(selector), criteria, partial(self._index.matching, selector))
             if isinstance(nodes, Refusal):
                 return nodes
             foreign = self._foreign(workspace.namespace, nodes.usable, allowed)
@@ -149,16 +155,11 @@ class ByoNodes:
         A group that the Workspace uses, by its status, comes first, so that the choice is stable. The pods require the
         group's GPU labels.
         """
-        groups: dict[tuple[str, int, int], list[Node]] = {}
-        excluded = []
-        for node in self._index.nodes:
-            offer = self._offers.of(node, criteria.partition)
-            if not isinstance(offer, Offer):
-                continue
-            if all(node.labels.get(key, "") in allowed[key] for key in allowed):
-                groups.setdefault(offer.uniformity, []).append(node)
-            else:
-                excluded.append(node.name)
+        limits = tuple(allowed.items())
+        grouped = self._grouped.get((criteria.partition, limits))
+        if grouped is None:
+            grouped = self._grouped[criteria.partition, limits] = self._groups(criteria.partition, allowed)
+        groups, excluded = grouped
         if excluded and not groups:
             return Refusal(
                 Reason.NOT_ALLOWED,
@@ -167,38 +168,56 @@ class ByoNodes:
             )
         used = set(workspace.status.worker_nodes)
 
-        def order(item: tuple[tuple[str, int, int], list[Node]]) -> tuple[bool, int, tuple[str, int, int]]:
+        def order(item: tuple[_Gpus, Mapping[str, Node]]) -> tuple[bool, int, _Gpus]:
             (_, count, memory_mib), nodes = item
-            return used.isdisjoint(node.name for node in nodes), (count or 1) * memory_mib, item[0]
+            return nodes.keys().isdisjoint(used), (count or 1) * memory_mib, item[0]
 
-        refusals, partial = [], None
+        refusals, too_few = [], None
         for (product, count, memory_mib), nodes in sorted(groups.items(), key=order):
             text = f"{GPU_PRODUCT}={product},{GPU_COUNT}={count},{GPU_MEMORY}={memory_mib}"
-            found = self._check(nodes, text, criteria)
+            found = self._select(text, criteria, partial(tuple, nodes.values()), limits)
             if isinstance(found, MatchingNodes):
                 sizing = self._size(workspace, found, requested)
                 if isinstance(sizing, Sizing):
                     chosen = sizing._replace(message=f"chosen without a selector: {text}; {sizing.message}")
-                    if used & set(found.usable) or sizing.target <= len(found.usable) * max(sizing.pods_per_node, 1):
+                    if not used.isdisjoint(found.usable) or sizing.target <= len(found.usable) * max(
+                        sizing.pods_per_node, 1
+                    ):
                         return chosen
-                    partial = partial or chosen
+                    too_few = too_few or chosen
                     continue
                 found = sizing
             refusals.append(f"{text}: {found.message}")
-        if partial is not None:
-            return partial
+        if too_few is not None:
+            return too_few
         return Refusal(
             Reason.NO_MATCHING_NODES,
             "resource.labelSelector is empty, and no group of nodes with the same GPUs serves the Workspace: "
             + ("; ".join(refusals[:SHOWN]) or "no node has GPU labels; run GPU Feature Discovery"),
         )
 
-    def _select(self, selector: LabelSelector, criteria: NodeCriteria) -> MatchingNodes | Refusal:
-        """The nodes that the selector matches, or a refusal if they cannot be used. Cached."""
-        key = (str(selector), criteria.tolerance.key, *criteria[1:])
+    def _groups(self, partition: Partition | None, allowed: Mapping[str, tuple[str, ...]]) -> _Grouped:
+        """The allowed nodes by their GPUs and name, and the names of the others with GPUs."""
+        groups: dict[_Gpus, dict[str, Node]] = {}
+        excluded = []
+        for node in self._index.nodes:
+            offer = self._offers.of(node, partition)
+            if not isinstance(offer, Offer):
+                continue
+            if all(node.labels.get(key, "") in allowed[key] for key in allowed):
+                groups.setdefault(offer.uniformity, {})[node.name] = node
+            else:
+                excluded.append(node.name)
+        return groups, excluded
+
+    def _select(
+        self, text: str, criteria: NodeCriteria, find: Callable[[], Sequence[Node]], limits: object = None
+    ) -> MatchingNodes | Refusal:
+        """The nodes that match, or a refusal if they cannot be used. Cached by the other arguments than `find`."""
+        key = (text, limits, criteria.tolerance.key, *criteria[1:])
         found = self._checked.get(key)
         if found is None:
-            found = self._checked[key] = self._check(self._index.matching(selector), key[0], criteria)
+            found = self._checked[key] = self._check(find(), text, criteria)
         return found
 
     def _check(self, matching: Sequence[Node], text: str, criteria: NodeCriteria) -> MatchingNodes | Refusal:
