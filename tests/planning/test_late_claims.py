@@ -217,7 +217,8 @@ def test_a_node_that_serves_is_not_late_when_its_gpus_vanish() -> None:
 
     others = a_pod("q", wanting(1).model_copy(update={"name": "other"}), "n", devices=1, phase="Running")
     over = a_pod("p", wanting(1), "n", devices=1, phase="Failed")
-    found, snapshot = round_of(snapshot.model_copy(update={"pods": (over, others)}), at(3601))
+    strangers = pod.model_copy(update={"namespace": "another"})
+    found, snapshot = round_of(snapshot.model_copy(update={"pods": (over, others, strangers)}), at(3601))
     assert found.next_deadline == at(4201)
     assert names(round_of(snapshot, at(4202))[0])[1] == ["c"]
 

@@ -64,6 +64,14 @@ def test_a_waiting_replica_starts_when_there_is_room() -> None:
     assert [each.key.name for each in of(grown).creations] == ["younger"]
 
 
+def test_pods_of_other_namespaces_with_its_labels_do_not_count_as_placed() -> None:
+    """On three nodes, a second replica would start one pod short."""
+    older, younger = spanning("older"), spanning("younger", 1)
+    running = after(first := a_snapshot(older, younger, *pool(3)), of(first))
+    strangers = tuple(a_pod(f"p-{n}", older, f"other-{n}").model_copy(update={"namespace": "b"}) for n in range(2))
+    assert of(running.model_copy(update={"pods": strangers})).creations == ()
+
+
 def test_as_many_whole_replicas_start_as_fit() -> None:
     workspace = spanning("ws", replicas=3)
     snapshot = a_snapshot(workspace, *pool(5))

@@ -28,8 +28,8 @@ class PodPlaces:
     def _by_owner(self) -> dict[Owner, list[Pod]]:
         found: dict[Owner, list[Pod]] = {}
         for pod in self._pods:
-            if pod.node_name and WORKSPACE in pod.labels and not (pod.finished or pod.deleting):
-                owner = (pod.labels.get(WORKSPACE_NAMESPACE, ""), pod.labels[WORKSPACE])
+            owner = _owner(pod)
+            if owner is not None and pod.node_name and not (pod.finished or pod.deleting):
                 found.setdefault(owner, []).append(pod)
         return found
 

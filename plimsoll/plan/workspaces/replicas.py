@@ -9,10 +9,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from plimsoll.cluster.nodes import NodeIndex
-from plimsoll.cluster.pods import bound_pods, marked_pods, nodes_in_use
-from plimsoll.labels import WORKSPACE, WORKSPACE_NAMESPACE, as_label_value
-from plimsoll.model import Snapshot, Verdict
+from plimsoll.cluster.pods import bound_pods, nodes_in_use
+from plimsoll.labels import WORKSPACE
+from plimsoll.model import Verdict
 from plimsoll.model.api import Workspace
 from plimsoll.plan.owned import by_age
 from plimsoll.plan.view import ClusterView
@@ -42,7 +41,7 @@ def whole_replicas(view: ClusterView, verdicts: Sequence[Verdict]) -> dict[Key, 
     if not any((each.per_replica_node_count or 1) > 1 for each in accepted.values()):
         return {}
     snapshot = view.snapshot
-    room = _Room(snapshot, view.index)
+    room = _Room(view)
     spanning = []
     for workspace in sorted(snapshot.workspaces, key=by_age):
         verdict = accepted.get(workspace.key)
@@ -82,21 +81,17 @@ def startable(workspace: Workspace, verdict: Verdict, running: int) -> int:
 class _Room:
     """Free nodes, and the number of pods that are not placed yet, by the set of nodes that they may use."""
 
-    def __init__(self, snapshot: Snapshot, index: NodeIndex) -> None:
-        self._index = index
-        resource = snapshot.environment.spec.gpu_resource
+    def __init__(self, view: ClusterView) -> None:
+        self._index, self._usage = view.index, view.usage
+        resource = view.observed.environment.spec.gpu_resource
         self._occupied = frozenset(
             node
-            for node, pods in bound_pods(snapshot.pods).items()
+            for node, pods in bound_pods(view.observed.pods).items()
             if any(pod.labels.get(WORKSPACE) for pod in pods) or nodes_in_use(pods, (node,), resource)
         )
         self._free: dict[Nodes, int] = {}
-        self._placed: Counter[tuple[str, str]] = Counter()
         self._pending: Counter[Nodes] = Counter()
         self._sets: dict[tuple[str, ...], Nodes] = {}
-        for pod in marked_pods(snapshot.pods):
-            if pod.node_name and not pod.finished:
-                self._placed[pod.labels.get(WORKSPACE_NAMESPACE, ""), pod.labels.get(WORKSPACE, "")] += 1
 
     def nodes_of(self, workspace: Workspace, verdict: Verdict | None) -> Nodes:
         """Usable nodes on which the Workspace's pods may be placed."""
@@ -114,8 +109,7 @@ class _Room:
 
     def add_unplaced(self, workspace: Workspace, nodes: Nodes, pods: int) -> None:
         """Counts the Workspace's pods that are not placed yet."""
-        owner = (as_label_value(workspace.namespace), as_label_value(workspace.name))
-        self.add(nodes, max(0, pods - self._placed[owner]))
+        self.add(nodes, max(0, pods - sum(self._usage.own(workspace).values())))
 
     def add(self, nodes: Nodes, pods: int) -> None:
         """Counts pods that may be placed on these nodes."""
