@@ -9,7 +9,7 @@ from plimsoll import labels
 from plimsoll.model import Plan, Snapshot
 from plimsoll.model.karpenter import NodeClaim
 from plimsoll.plan import plan, validate
-from tests.builders import NC24, a_claim, a_node, a_node_pool, a_snapshot, a_workspace, an_environment
+from tests.builders import NC24, a_claim, a_node, a_node_pool, a_pod, a_snapshot, a_workspace, an_environment
 from tests.planning.cluster import after
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -128,6 +128,14 @@ def test_claims_of_the_former_provisioner_count() -> None:
     found = of(a_cluster(wanting(3), a_claim("before", wanting(1))))
     assert [manifest["spec"]["replicas"] for manifest in pools(found)] == [2]
     assert found.deletions == ()
+
+
+@pytest.mark.parametrize("busy", ["a", "b"])
+def test_of_surplus_claims_of_the_former_provisioner_those_without_a_pod_go_first(busy: str) -> None:
+    claims = [a_claim(name, wanting(1), ready=True, node=f"node-{name}") for name in "ab"]
+    nodes = [a_node(f"node-{name}", allocatable=1) for name in "ab"]
+    found = of(a_cluster(wanting(1), *claims, *nodes, a_pod("pod", wanting(1), f"node-{busy}", devices=1)))
+    assert [each.key.name for each in found.deletions] == ["b" if busy == "a" else "a"]
 
 
 def test_a_changed_provisioner_keeps_the_nodes_and_deletes_the_pool_with_the_last_one() -> None:

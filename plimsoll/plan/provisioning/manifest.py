@@ -1,4 +1,4 @@
-"""The NodeClaim (karpenter.sh/v1) for one node of a Workspace."""
+"""The NodeClaim (karpenter.sh/v1) for one node of a Workspace, and the static NodePool for all of its nodes."""
 
 from typing import Any
 
@@ -6,8 +6,9 @@ from plimsoll.cluster.catalog import OfferedType
 from plimsoll.cluster.pools import CHOSEN_BY_PROVIDER
 from plimsoll.labels import CAPACITY_TYPE, DO_NOT_DISRUPT, INSTANCE_TYPE, SPEC_HASH
 from plimsoll.model.api import Environment
+from plimsoll.model.karpenter import NodePool
 from plimsoll.model.meta import expression
-from plimsoll.plan.owned import object_labels
+from plimsoll.plan.owned import KARPENTER, PlanBuilder, object_labels
 from plimsoll.plan.provisioning.provisioner import NodeTarget
 from plimsoll.plan.workspaces import spec_hash
 from plimsoll.presets import ModelPreset
@@ -39,12 +40,75 @@ def node_claim_manifest(target: NodeTarget, environment: Environment, name: str)
     if environment.spec.node_claims.taints:
         spec["taints"] = taints(environment)
     return {
-        "apiVersion": "karpenter.sh/v1",
+        "apiVersion": KARPENTER,
         "kind": "NodeClaim",
         "metadata": {
             "name": name,
             "labels": {**labels, **object_labels(workspace, environment)},
             "annotations": {DO_NOT_DISRUPT: "true", SPEC_HASH: spec_hash(spec)},
+        },
+        "spec": spec,
+    }
+
+
+def set_replicas(
+    target: NodeTarget,
+    environment: Environment,
+    pool: NodePool,
+    replicas: int,
+    builder: PlanBuilder,
+    *,
+    keep: bool = False,
+) -> None:
+    """Sets the NodePool's replicas; without replicas it is deleted unless `keep`."""
+    if not replicas and not keep:
+        builder.delete(pool, "spec.provisioner of the Environment changed")
+        return
+    manifest = node_pool_manifest(target, environment, replicas, pool.name)
+    if pool.replicas != replicas:
+        builder.update(manifest, target.verdict.workspace, f"replicas {pool.replicas} -> {replicas}")
+    elif pool.spec_hash != manifest["metadata"]["annotations"][SPEC_HASH]:
+        builder.update(manifest, target.verdict.workspace, "the node template changed")
+
+
+def node_pool_manifest(target: NodeTarget, environment: Environment, replicas: int, name: str) -> dict[str, Any]:
+    """A static NodePool of exactly that instance type, from which Karpenter removes no node by itself.
+
+    No consolidation, drift or expiry: a budget of 0 nodes allows only changes of `replicas`. The template has no values
+    that change by themselves, because Karpenter would replace the nodes.
+    """
+    workspace = target.workspace
+    spec: dict[str, Any] = {
+        "replicas": replicas,
+        "limits": {"nodes": str(max(replicas, workspace.spec.resource.node_count_limit or 0))},
+        "disruption": {
+            "consolidationPolicy": "WhenEmpty",
+            "consolidateAfter": "Never",
+            "budgets": [{"nodes": "0"}],
+        },
+        "template": {
+            "metadata": {
+                "labels": {
+                    **workspace.spec.resource.label_selector.match_labels,
+                    **object_labels(workspace, environment),
+                },
+                "annotations": {DO_NOT_DISRUPT: "true"},
+            },
+            "spec": {
+                "nodeClassRef": target.node_class.model_dump(),
+                "requirements": requirements(target, environment),
+                "expireAfter": "Never",
+                **({"taints": taints(environment)} if environment.spec.node_claims.taints else {}),
+            },
+        },
+    }
+    return {
+        "apiVersion": KARPENTER,
+        "kind": "NodePool",
+        "metadata": {
+            "name": name,
+            "labels": object_labels(workspace, environment),
+            "annotations": {SPEC_HASH: spec_hash(spec)},
         },
         "spec": spec,
     }

@@ -7,9 +7,8 @@ from itertools import islice
 from plimsoll.labels import INSTANCE_TYPE, SPEC_HASH
 from plimsoll.model.karpenter import NodeClaim
 from plimsoll.plan.owned import ClaimProgress, PlanBuilder, claim_names
-from plimsoll.plan.provisioning.manifest import node_claim_manifest
+from plimsoll.plan.provisioning.manifest import node_claim_manifest, set_replicas
 from plimsoll.plan.provisioning.provisioner import NodeTarget, ProvisionerContext
-from plimsoll.plan.provisioning.static_pool import set_replicas
 from plimsoll.text import counted
 
 

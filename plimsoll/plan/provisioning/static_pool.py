@@ -6,15 +6,11 @@ Karpenter creates another.
 """
 
 from collections.abc import Iterable
-from typing import Any
 
-from plimsoll.labels import DO_NOT_DISRUPT, SPEC_HASH
-from plimsoll.model.api import Environment
-from plimsoll.model.karpenter import NodePool
-from plimsoll.plan.owned import KARPENTER, ClaimProgress, PlanBuilder, claim_names, object_labels
-from plimsoll.plan.provisioning.manifest import requirements, taints
+from plimsoll.plan.owned import ClaimProgress, PlanBuilder, claim_names
+from plimsoll.plan.provisioning.manifest import node_pool_manifest, set_replicas
+from plimsoll.plan.provisioning.node_claims import DeletionOrder
 from plimsoll.plan.provisioning.provisioner import NodeTarget, ProvisionerContext
-from plimsoll.plan.workspaces import spec_hash
 from plimsoll.text import counted
 
 
@@ -33,12 +29,12 @@ class StaticNodePoolProvisioner:
         NodeClaims from before the provisioner changed count; surplus ones are removed.
         """
         _, staying = self._context.replace_late(target, builder)
-        own = sorted(staying, key=lambda claim: (self._progress.ready(claim), claim.name))
-        for claim in own[: max(0, len(own) - target.nodes)]:
-            builder.delete(
-                claim, f"surplus: {counted(target.nodes, 'node')} needed, {counted(len(own), 'NodeClaim')} exist"
-            )
-        wanted = max(0, target.nodes - len(own))
+        busy = self._context.places.nodes_of(target.workspace.ref, target.workspace.replicas)
+        order = DeletionOrder(self._progress, (), busy)
+        why = f"surplus: {counted(target.nodes, 'node')} needed, {counted(len(staying), 'NodeClaim')} exist"
+        for claim in order.first(staying, max(0, len(staying) - target.nodes)):
+            builder.delete(claim, f"{why}; {order.state(claim)}")
+        wanted = max(0, target.nodes - len(staying))
         pools = self._context.ownership.pools_of(target.workspace)
         pool = next((each for each in pools if not each.deleting), None)
         if pool is None:
@@ -48,73 +44,10 @@ class StaticNodePoolProvisioner:
                 self._used.add(name)
                 manifest = node_pool_manifest(target, self._context.environment, room, name)
                 builder.create(
-                    manifest, target.verdict.workspace, f"{counted(target.nodes, 'node')} needed, {len(own)} exist"
+                    manifest, target.verdict.workspace, f"{counted(target.nodes, 'node')} needed, {len(staying)} exist"
                 )
             return
         replicas = pool.replicas or 0
         if wanted > replicas:
             wanted = replicas + self._context.room(target, wanted - replicas, builder)
         set_replicas(target, self._context.environment, pool, wanted, builder, keep=True)
-
-
-def set_replicas(
-    target: NodeTarget,
-    environment: Environment,
-    pool: NodePool,
-    replicas: int,
-    builder: PlanBuilder,
-    *,
-    keep: bool = False,
-) -> None:
-    """Sets the NodePool's replicas; without replicas it is deleted unless `keep`."""
-    if not replicas and not keep:
-        builder.delete(pool, "spec.provisioner of the Environment changed")
-        return
-    manifest = node_pool_manifest(target, environment, replicas, pool.name)
-    if pool.replicas != replicas:
-        builder.update(manifest, target.verdict.workspace, f"replicas {pool.replicas} -> {replicas}")
-    elif pool.spec_hash != manifest["metadata"]["annotations"][SPEC_HASH]:
-        builder.update(manifest, target.verdict.workspace, "the node template changed")
-
-
-def node_pool_manifest(target: NodeTarget, environment: Environment, replicas: int, name: str) -> dict[str, Any]:
-    """A static NodePool of exactly that instance type, from which Karpenter removes no node by itself.
-
-    No consolidation, drift or expiry: a budget of 0 nodes allows only changes of `replicas`. The template has no values
-    that change by themselves, because Karpenter would replace the nodes.
-    """
-    workspace = target.workspace
-    spec: dict[str, Any] = {
-        "replicas": replicas,
-        "limits": {"nodes": str(max(replicas, workspace.spec.resource.node_count_limit or 0))},
-        "disruption": {
-            "consolidationPolicy": "WhenEmpty",
-            "consolidateAfter": "Never",
-            "budgets": [{"nodes": "0"}],
-        },
-        "template": {
-            "metadata": {
-                "labels": {
-                    **workspace.spec.resource.label_selector.match_labels,
-                    **object_labels(workspace, environment),
-                },
-                "annotations": {DO_NOT_DISRUPT: "true"},
-            },
-            "spec": {
-                "nodeClassRef": target.node_class.model_dump(),
-                "requirements": requirements(target, environment),
-                "expireAfter": "Never",
-                **({"taints": taints(environment)} if environment.spec.node_claims.taints else {}),
-            },
-        },
-    }
-    return {
-        "apiVersion": KARPENTER,
-        "kind": "NodePool",
-        "metadata": {
-            "name": name,
-            "labels": object_labels(workspace, environment),
-            "annotations": {SPEC_HASH: spec_hash(spec)},
-        },
-        "spec": spec,
-    }
