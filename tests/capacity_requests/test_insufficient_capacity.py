@@ -3,9 +3,8 @@
 import pytest
 
 from plimsoll import labels
+from plimsoll.plan import plan
 from plimsoll.plan.requests import named_after_pool
-from plimsoll.plan.requests.claims import ClaimMonitor
-from plimsoll.plan.view import ClusterView
 from tests.calls import calls
 from tests.capacity_requests.cluster import (
     TYPE,
@@ -231,25 +230,23 @@ def test_the_next_type_is_requested_for_the_same_pods(provisioner: str) -> None:
 def test_the_cost_of_a_claim_does_not_depend_on_the_number_of_requests(claims: str) -> None:
     """A thousand without capacity, or ten thousand of other NodePools, took seconds of each round."""
 
-    def cost(number: int) -> int:
+    def cost(requests: int, number: int) -> int:
         cluster = a_cluster(pool("gpu", TYPE))
         cluster.run_round(at(0))
         ((kind, name), trigger), *_ = cluster.requests.items()
-        for each in range(number):
+        for each in range(requests):
             metadata = {**trigger["metadata"], "name": f"{name}-{each}", "uid": f"uid-{each}"}
             cluster.requests[kind, metadata["name"]] = {**trigger, "metadata": metadata}
-        snapshot = cluster.snapshot()
-        several = tuple(
-            claim(f"gpu-{each:05}", at(1), of_pool="cpu" if "of" in claims else "gpu") for each in range(50)
-        )
-        if "of" in claims:
-            snapshot = snapshot.model_copy(update={"node_claims": several})
+        several = [claim(f"gpu-{each:05}", at(1), of_pool="cpu" if "of" in claims else "gpu") for each in range(number)]
+        if "failed" in claims:
+            cluster.objects += [sold_out(each.name, at(2)) for each in several]
+            cluster.gone_claims += several if "observed" in claims else []
         else:
-            events = tuple(sold_out(each.name, at(2)) for each in several)
-            gone = several if "observed" in claims else ()
-            snapshot = snapshot.model_copy(update={"claim_events": events, "gone_claims": gone})
-        view = ClusterView(snapshot)
-        requests, progress = view.requests.found, view.progress
-        return calls(lambda: ClaimMonitor(snapshot, requests, progress, at(3)))
+            cluster.objects += several
+        snapshot = cluster.snapshot()
+        return calls(lambda: plan(snapshot, (), at(3)))
 
-    assert cost(200) - cost(100) < 50 * 100
+    def of_claims(requests: int) -> int:
+        return cost(requests, 20) - cost(requests, 0)
+
+    assert of_claims(40) - of_claims(10) < 20 * 30
