@@ -80,7 +80,8 @@ def test_a_narrow_screen_folds_names_and_cuts_no_figure() -> None:
     assert kind in "".join(row[at:until].strip() for row in rows[first:])
 
 
-def test_top_folds_nothing_in_a_pipe(tmp_path: Path) -> None:
+def test_top_folds_nothing_in_a_pipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)  # which test processes have
     pool = "a-node-pool-with-a-name-that-is-longer-than-half-of-a-terminal"
     (tmp_path / "node.yaml").write_text(yaml.safe_dump(a_manifest_of_a_node(pool)))
     done = plimsoll("top", "-f", str(tmp_path))

@@ -195,7 +195,7 @@ def _print_candidates(model: Model, candidates: tuple[Candidate, ...], by: Ranki
         order = "price of a million tokens of KV cache"
     title = f"Instance types for one replica of {model.name}, cheapest first"
     table = _table(title, f"ordered by {order}; {model.origin}")
-    table.add_column("type")
+    table.add_column("type", no_wrap=not priced)  # where there is room
     table.add_column("GPUs of a node")
     table.add_column("parallelism", no_wrap=True)
     prices = ["an hour", "M tokens"] if priced else []
