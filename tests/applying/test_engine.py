@@ -112,6 +112,11 @@ def test_a_plugin_ends_with_an_engine_that_is_killed(engine: Engine, reported: P
     assert not is_running(plugin)
     assert not engine.interrupted, "somebody else killed it"
     assert engine.ended_by_signal
+    with pytest.raises(CommandError):
+        engine.run(["fails", str(reported)], str(reported.parent), {})
+    assert engine.ended_by_signal, "it may have failed at the lock that the first one left"
+    engine.run(["ready", str(reported)], str(reported.parent), {})
+    assert not engine.ended_by_signal
 
 
 def test_processes_of_another_engine_are_left_alone(

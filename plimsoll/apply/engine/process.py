@@ -87,7 +87,8 @@ class Engine(PulumiCommand):
 
     @property
     def ended_by_signal(self) -> bool:
-        """Whether a signal ended the last process, whoever sent it. It may have left its lock."""
+        """Whether a signal ended the last process, whoever sent it, or one before it after which none succeeded. It may
+        have left its lock, at which later ones fail."""
         return self._interrupted or self._killed
 
     @property
@@ -105,6 +106,7 @@ class Engine(PulumiCommand):
         on_error: Callable[[str], Any] | None = None,
     ) -> CommandResult:
         """Runs the CLI to its end, then ends the plugins that it left. Raises CommandError if it fails."""
+        before = self.ended_by_signal
         self._interrupted = False
         env = {key: value for key, value in os.environ.items() if key != PASSPHRASE_VARIABLE}
         process = subprocess.Popen(
@@ -127,7 +129,7 @@ class Engine(PulumiCommand):
             with self._lock:
                 self._process = None
             end_session(process.pid)
-        self._killed = process.returncode < 0
+        self._killed = process.returncode < 0 or (before and process.returncode != 0)
         result = CommandResult(stdout, stderr, process.returncode)
         if process.returncode != 0:
             raise create_command_error(result)
