@@ -143,7 +143,7 @@ class FakeLease:
     identity = "here_1_a"
 
     def __init__(self, held: bool = True, expired: tuple[str, ...] = ()) -> None:
-        self.usable = held
+        self.usable = self.held = held
         self.expired_holders = expired
 
     def require(self) -> None:

@@ -3,6 +3,7 @@ tells when it is free."""
 
 import threading
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -47,7 +48,7 @@ def test_a_stack_is_busy_until_what_it_deleted_is_gone(tmp_path: Path, monkeypat
     cluster = FakeCluster(live(CLAIM))
     stack = DrainingStack(cluster)
     free = threading.Event()
-    with a_shard(stack, cluster, tmp_path, free.set) as shard:
+    with closing(a_shard(stack, cluster, tmp_path, free.set)) as shard:
         outcome = shard.apply(Part(deletions=[deletion(CLAIM, "uid-drained")]), lambda _: None).result(30)
         assert (outcome.deleted, shard.waits_for_deletions, free.is_set()) == ((KEY,), True, False)
         stack.drained.set()

@@ -3,6 +3,7 @@ off would write the state that it has read. A state that changes again and again
 
 import threading
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +95,7 @@ def applied(shard: Shard) -> Outcome:
 def test_the_plan_is_applied_to_the_state_as_it_is_now(tmp_path: Path) -> None:
     cluster = FakeCluster(OLD, THEIRS)
     stack = RunningStack(cluster, OLD)
-    with a_shard(stack, cluster, tmp_path) as shard:
+    with closing(a_shard(stack, cluster, tmp_path)) as shard:
         shard.pre_start().result(30)
         stack.write(OLD, THEIRS)
         assert applied(shard).created == (ObjectKey.of(CLAIM),)
@@ -107,7 +108,7 @@ def test_a_change_is_kept_where_the_plan_shows_that_the_state_is_incomplete(tmp_
     made = live(CLAIM)
     cluster = FakeCluster(OLD, THEIRS, made)
     stack = RunningStack(cluster, OLD)
-    with a_shard(stack, cluster, tmp_path) as shard:
+    with closing(a_shard(stack, cluster, tmp_path)) as shard:
         shard.pre_start().result(30)
         stack.write(OLD, THEIRS, made)
         applied(shard)
@@ -119,7 +120,7 @@ def test_the_first_object_of_a_new_stack_may_be_adopted(tmp_path: Path) -> None:
     """Only the first update writes the stack's provider, which is in the record of each object."""
     cluster = FakeCluster(live(CLAIM))
     stack = RunningStack(cluster, new=True)
-    with a_shard(stack, cluster, tmp_path) as shard:
+    with closing(a_shard(stack, cluster, tmp_path)) as shard:
         shard.pre_start().result(30)
         assert applied(shard).created == (ObjectKey.of(CLAIM),)
         assert names(shard.state) == {"new"}
@@ -128,7 +129,7 @@ def test_the_first_object_of_a_new_stack_may_be_adopted(tmp_path: Path) -> None:
 def test_a_state_that_changes_whenever_it_is_read_is_an_error_and_nothing_is_created(tmp_path: Path) -> None:
     cluster = FakeCluster(OLD, THEIRS)
     stack = RunningStack(cluster, OLD)
-    with a_shard(stack, cluster, tmp_path) as shard:
+    with closing(a_shard(stack, cluster, tmp_path)) as shard:
         stack.on_look = lambda: stack.write(OLD, THEIRS)
         with pytest.raises(StateChangedError, match=STACK):
             shard.apply(Part([change(CLAIM)]), lambda _: None).result(30)
@@ -140,7 +141,7 @@ def test_a_state_that_changes_whenever_it_is_read_is_an_error_and_nothing_is_cre
 def test_an_update_that_is_not_needed_is_killed_too(tmp_path: Path) -> None:
     cluster = FakeCluster(OLD, THEIRS)
     stack = RunningStack(cluster, OLD)
-    with a_shard(stack, cluster, tmp_path) as shard:
+    with closing(a_shard(stack, cluster, tmp_path)) as shard:
         shard.pre_start().result(30)
         shard.call_off().result(30)
         assert stack.engine.kills == 0, "nobody changed the state"
@@ -156,7 +157,7 @@ def test_objects_that_others_deleted_leave_the_state_as_it_is_now(tmp_path: Path
     gone = live(a_claim("gone"))
     cluster = FakeCluster(OLD, THEIRS, gone)
     stack = RunningStack(cluster, OLD, gone)
-    with a_shard(stack, cluster, tmp_path) as shard:
+    with closing(a_shard(stack, cluster, tmp_path)) as shard:
         shard.pre_start().result(30)
         del cluster.objects[ObjectKey.of(gone)]
         stack.write(OLD, THEIRS, gone)

@@ -2,8 +2,8 @@
 
 import re
 import socket
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -37,7 +37,7 @@ class FakeStack:
     finds; `telling`: whether the backend tells of it, too."""
 
     name = STACK
-    engine = SimpleNamespace(pid=None, interrupt=lambda: None, kill=lambda: None)
+    engine = SimpleNamespace(pid=None, interrupt=lambda: None, kill=lambda: None, ended_by_signal=False)
 
     def __init__(self, state: State | None, locked: str = "", telling: bool = True) -> None:
         self.state = state
@@ -104,26 +104,28 @@ def a_keeper(
     return keeper
 
 
-@contextmanager
 def a_shard(
-    stack: FakeStack, cluster: FakeCluster, tmp_path: Path, on_free: Callable[[], None] = lambda: None
-) -> Iterator[Shard]:
-    """A shard whose state was read when the writer started."""
+    stack: FakeStack,
+    cluster: FakeCluster,
+    tmp_path: Path,
+    on_free: Callable[[], None] = lambda: None,
+    lease: FakeLease | None = None,
+) -> Shard:
+    """A shard whose state was read when the writer started. Its thread ends when it is closed."""
     fake: Any = stack
-    lease: Any = FakeLease()
+    held: Any = lease or FakeLease()
     shard = Shard(
         fake,
         backend=fake,
         reviewer=Reviewer(cluster),
         provider=ClusterProvider({}, {}, "4.34.0", CLUSTER, lambda: None),
         settings=ApplySettings(environment="test", work_folder=tmp_path),
-        lease=lease,
+        lease=held,
         on_idle=lambda: None,
         on_free=on_free,
     )
     shard.recover().result()
-    yield shard
-    shard.close()
+    return shard
 
 
 def pending(operation: str, obj: dict[str, Any]) -> dict[str, Any]:
@@ -264,6 +266,29 @@ def test_recovery_breaks_the_lock_of_a_writer_with_an_expired_lease(telling: boo
         recovered("node-8", "node-7_1_ab")
 
 
+@pytest.mark.parametrize(
+    ("locked", "telling", "held", "unlocked"),
+    [
+        ("", True, True, True),
+        (socket.gethostname(), True, True, True),
+        (socket.gethostname(), True, False, False),
+        (socket.gethostname(), False, True, False),
+        ("", False, True, False),
+        ("elsewhere", True, True, False),
+    ],
+)
+def test_a_writer_that_stops_breaks_the_lock_of_its_own_ended_engine(
+    locked: str, telling: bool, held: bool, unlocked: bool, tmp_path: Path
+) -> None:
+    """While it holds the Lease, although it starts nothing more."""
+    stack, lease = FakeStack(a_state(live(CLAIM)), locked, telling), FakeLease()
+    shard = a_shard(stack, FakeCluster(live(CLAIM)), tmp_path, lease=lease)
+    lease.usable, lease.held = False, held
+    stack.engine = SimpleNamespace(pid=None, ended_by_signal=True)
+    assert shard.close() is unlocked
+    assert stack.commands == (["cancel"] if locked and unlocked else [])
+
+
 def test_nothing_is_repaired_without_the_lease() -> None:
     stack = FakeStack(a_state(live(CLAIM)))
     with pytest.raises(LeaseLostError):
@@ -311,7 +336,7 @@ def test_other_resources_are_foreign() -> None:
 def test_objects_that_others_deleted_leave_the_state_without_a_plan(tmp_path: Path) -> None:
     objects = live(CLAIM), live(a_claim("stays"))
     stack, cluster = FakeStack(a_state(*objects)), FakeCluster(*objects)
-    with a_shard(stack, cluster, tmp_path) as shard:
+    with closing(a_shard(stack, cluster, tmp_path)) as shard:
         shard.forget_missing({"uid-claim", "uid-stays"})
         del cluster.objects[KEY]
         shard.forget_missing({"uid-stays"})
@@ -323,7 +348,7 @@ def test_deletions_by_others_are_collected_into_one_edit_of_the_state(tmp_path: 
     objects = [live(a_claim(f"claim-{number}")) for number in range(5)]
     stack, cluster = FakeStack(a_state(*objects)), FakeCluster(*objects)
     there = {each["metadata"]["uid"] for each in objects}
-    with a_shard(stack, cluster, tmp_path) as shard:
+    with closing(a_shard(stack, cluster, tmp_path)) as shard:
         for each in objects:
             del cluster.objects[ObjectKey.of(each)]
             there.remove(each["metadata"]["uid"])
@@ -339,7 +364,7 @@ def test_an_existing_object_that_no_watch_shows_is_read_only_once(
     hidden = live(CLAIM)
     del hidden["metadata"]["labels"][SHARD]
     stack, cluster = FakeStack(a_state(live(CLAIM))), FakeCluster(hidden)
-    with a_shard(stack, cluster, tmp_path) as shard:
+    with closing(a_shard(stack, cluster, tmp_path)) as shard:
         cluster.looked_at.clear()
         for _ in range(3):
             shard.forget_missing(set())
@@ -360,7 +385,7 @@ def test_whatever_prevents_a_pre_start_is_followed_by_a_back_off(tmp_path: Path)
                 raise RuntimeError
 
     stack = Failing(a_state())
-    with a_shard(stack, FakeCluster(), tmp_path) as shard:
+    with closing(a_shard(stack, FakeCluster(), tmp_path)) as shard:
         stack.failing = True
         shard.pre_start().result()
         assert shard.backing_off

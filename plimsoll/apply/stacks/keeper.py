@@ -117,6 +117,15 @@ class StateKeeper:
             self._break_lock(error.holders)
             command()
 
+    def break_own_lock(self) -> bool:
+        """Breaks the lock that an ended engine of this writer left; also while the writer stops, as long as it holds
+        the Lease. Returns whether the stack is certainly unlocked. Raises LockedError if others hold the lock."""
+        holders = self._backend.lock_holders(self._stack.name)
+        if holders and self._lease.held:
+            break_stale(self._stack, holders, self._lease.identity, ())
+            return True
+        return holders == ()
+
     def _break_left_lock(self) -> None:
         """Breaks the lock that a writer left whose Lease has expired."""
         holders = self._backend.lock_holders(self._stack.name)

@@ -177,15 +177,12 @@ class Shard:
         """Sends SIGINT to the engine if it changes objects. Takes no lock."""
         self._updates.interrupt()
 
-    @property
-    def may_be_locked(self) -> bool:
-        """Whether a signal ended its last engine, which may have left its lock."""
-        return self._stack.engine.ended_by_signal
-
-    def close(self) -> None:
-        """Waits for the tasks and the end of the update."""
+    def close(self) -> bool:
+        """Waits for the tasks and the end of the update. Returns whether the stack is certainly unlocked."""
         self._thread.submit(self._call_off)
+        unlocked = self._thread.submit(self._unlock)
         self._thread.shutdown(wait=True)
+        return unlocked.result()
 
     def _submit(self, task: Callable[[], T]) -> "Future[T]":
         with self._counting:
@@ -330,6 +327,14 @@ class Shard:
         else:
             return True
         return False
+
+    def _unlock(self) -> bool:
+        """Whether the stack is certainly unlocked, after breaking the lock of an engine that a signal ended."""
+        try:
+            return not self._stack.engine.ended_by_signal or self._keeper.break_own_lock()
+        except PlimsollError as error:
+            log.warning("cannot break the lock of an ended engine", stack=self.name, error=error.message)
+            return False
 
     def _recover(self) -> None:
         self._end()

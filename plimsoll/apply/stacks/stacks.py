@@ -100,14 +100,12 @@ class Stacks:
         """Ends every update: pre-started ones without changes, running ones by an interrupt. Waits for them. Returns
         whether all stacks are certainly unlocked."""
         self.stop(error)
-        for shard in self:
-            shard.close()
-        unlocked = not any(shard.may_be_locked for shard in self)
+        unlocked = [shard.close() for shard in self]
         self._shards = {}
         if self._provider is not None:
             self._provider.close()
             self._provider = None
-        return unlocked
+        return all(unlocked)
 
     def stop(self, error: ApplyError) -> None:
         """Starts nothing more, and ends running updates; the rest of a Plan fails with the error."""
