@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
-from plimsoll.cluster.queues import NO_LOAD, QueueLoads
+from plimsoll.cluster.queues import NO_LOAD, QueuedPods
 from plimsoll.errors import PlimsollError
 from plimsoll.model import Snapshot
 from plimsoll.model.api import Environment
@@ -101,7 +101,9 @@ def running_manifest(number: int, nodes: int, running: int, free_milli: int = 0)
 
 def _queues(snapshot: Snapshot, situation: Situation) -> tuple[Queue, ...]:
     """A queue for each class and one for running pods, below a common parent."""
-    loads = QueueLoads().update(snapshot, None)
+    queued = QueuedPods()
+    queued.update(snapshot)
+    loads = queued.loads
     names = [queue_name(number) for number in range(max(20, situation.classes))]
     used = {name: -(-loads.get(name, NO_LOAD).allocated.gpu // 1000) for name in names}
     return _queue("all", "", -1), *(_queue(name, "all", used[name] + situation.queue_limit) for name in names)

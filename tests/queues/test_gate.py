@@ -1,6 +1,7 @@
 """The quota gate admits what KAI would admit, by limits and quotas at a queue and all its ancestors."""
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -8,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.cluster.pods import PodChanges
-from plimsoll.cluster.queues import Amount, QueueGate, QueueLoad, QueueLoads, is_preemptible, queue_of, queue_usage
+from plimsoll.cluster.queues import Amount, QueuedPods, QueueGate, QueueLoad, is_preemptible, queue_of, queue_usage
 from plimsoll.labels import QUEUE
+from plimsoll.model import Snapshot
 from plimsoll.model.cluster import Pod
 from plimsoll.model.kai import PodGroup, Queue
 from plimsoll.packing import exact_milli
@@ -33,6 +35,12 @@ TREE = queues(
 OVER_LIMIT, OVER_QUOTA, NO_QUEUE = "OverLimit", "NonPreemptibleOverQuota", "QueueDoesNotExist"
 """KAI's reasons."""
 _REFUSAL = re.compile(r"(\w+): Queue ([^ ,]+)")
+
+
+def loads_of(snapshot: Snapshot) -> Mapping[str, QueueLoad]:
+    queued = QueuedPods()
+    queued.update(snapshot)
+    return queued.loads
 
 
 def refused(why: str) -> tuple[str, ...]:
@@ -191,14 +199,16 @@ def test_memory_counts_in_bytes(memory: str, admitted: bool) -> None:
 
 def test_a_pod_group_says_the_queue_and_the_preemptibility_of_a_load() -> None:
     pod = a_bound_pod(devices=1, labels={QUEUE: "leaf"}, annotations={"pod-group-name": "g"})
-    loads, nothing = QueueLoads(), a_snapshot(a_node("n"), pod)
+    queued, nothing = QueuedPods(), a_snapshot(a_node("n"), pod)
     group = PodGroup.read(
         {"metadata": {"name": "g", "namespace": "ns"}, "spec": {"queue": "other", "preemptibility": "non-preemptible"}}
     )
-    assert loads.update(nothing, None) == {"leaf": QueueLoad(Amount(1000))}
-    grouped = nothing.model_copy(update={"pod_groups": (group,)})
-    assert loads.update(grouped, PodChanges((), ())) == {"other": QueueLoad(Amount(1000), Amount(1000))}
-    assert loads.update(nothing, PodChanges((), ())) == {"leaf": QueueLoad(Amount(1000))}
+    queued.update(nothing)
+    assert queued.loads == {"leaf": QueueLoad(Amount(1000))}
+    queued.update(nothing.model_copy(update={"pod_groups": (group,)}), PodChanges((), ()))
+    assert queued.loads == {"other": QueueLoad(Amount(1000), Amount(1000))}
+    queued.update(nothing, PodChanges((), ()))
+    assert queued.loads == {"leaf": QueueLoad(Amount(1000))}
 
 
 @pytest.mark.parametrize(
@@ -237,7 +247,7 @@ def test_the_load_of_queues_is_that_of_bound_pods() -> None:
     ]
     snapshot = a_snapshot(a_node("n"), *pods)
     memory = exact_milli(A100_MIB // 4, A100_MIB // 100 * 100)
-    loads = QueueLoads().update(snapshot, None)
+    loads = loads_of(snapshot)
     assert loads == {"leaf": QueueLoad(Amount(2000 + 1000 + memory + 100), Amount(memory))}
 
 
@@ -246,7 +256,7 @@ def test_gpus_and_mig_devices_of_one_pod_add_up_and_its_cpu_counts_once() -> Non
     pod = a_bound_pod(labels={QUEUE: "leaf"}, schedulerName=KAI, containers=[{"name": "c", "resources": asked}])
     snapshot = a_snapshot(a_node("n"), pod, *queues(queue("leaf")))
     amount = Amount(7000, 2_000_000)
-    assert QueueLoads().update(snapshot, None) == {"leaf": QueueLoad(amount)}
+    assert loads_of(snapshot) == {"leaf": QueueLoad(amount)}
     assert queue_usage(snapshot).allocated == {"leaf": amount}
 
 
@@ -262,7 +272,7 @@ def test_mig_devices_of_init_containers_and_sidecars_count() -> None:
     )
     snapshot = a_snapshot(a_node("n"), pod, *queues(queue("leaf")))
     amount = Amount((2 * 1 + 3 * 2) * 1000)
-    assert QueueLoads().update(snapshot, None) == {"leaf": QueueLoad(amount)}
+    assert loads_of(snapshot) == {"leaf": QueueLoad(amount)}
     assert queue_usage(snapshot).allocated == {"leaf": amount}
 
 
@@ -271,7 +281,7 @@ def test_the_gate_and_the_usage_count_the_same_pods(scheduler: str, used: int) -
     """KAI counts pods of other schedulers in no queue, whatever their labels."""
     pod = a_bound_pod(devices=2, labels={QUEUE: "leaf"}, schedulerName=scheduler)
     snapshot = a_snapshot(a_node("n", count=4), pod, *queues(queue("leaf", gpu=amounts(2, 2))))
-    loads = QueueLoads().update(snapshot, None)
+    loads = loads_of(snapshot)
     assert loads == queue_usage(snapshot).loads == ({"leaf": QueueLoad(Amount(used))} if used else {})
     why = QueueGate(snapshot.queues, loads).why_not("leaf", Amount(1000), preemptible=True)
     assert refused(why) == ((OVER_LIMIT, "leaf") if used else ())

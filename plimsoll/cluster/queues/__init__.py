@@ -4,10 +4,10 @@ from plimsoll.cluster.queues.amount import MILLI, NOTHING, Amount, Resource
 from plimsoll.cluster.queues.checks import check_queues, is_queue, require_object, use_problem
 from plimsoll.cluster.queues.fair_share import Claim, PastUsage, UsageByQueue, divide, fair_shares
 from plimsoll.cluster.queues.gate import NO_QUEUE, OVER_LIMIT, OVER_QUOTA, QueueGate, QueueRequest
-from plimsoll.cluster.queues.load import NO_LOAD, QueueLoad, QueueLoads
+from plimsoll.cluster.queues.load import NO_LOAD, QueueLoad
 from plimsoll.cluster.queues.order import NextGpu, next_gpu
 from plimsoll.cluster.queues.preemptibility import is_preemptible, priority_of, queue_of
-from plimsoll.cluster.queues.queued import QueuedPod
+from plimsoll.cluster.queues.queued import QueuedPod, QueuedPods
 from plimsoll.cluster.queues.reclaim import Reclaim
 from plimsoll.cluster.queues.tree import QueueTree
 from plimsoll.cluster.queues.usage import IncrementalUsage, QueueUsage, queue_usage
@@ -27,11 +27,11 @@ __all__ = [
     "PastUsage",
     "QueueGate",
     "QueueLoad",
-    "QueueLoads",
     "QueueRequest",
     "QueueTree",
     "QueueUsage",
     "QueuedPod",
+    "QueuedPods",
     "Reclaim",
     "Resource",
     "UsageByQueue",

@@ -1,22 +1,20 @@
-"""Pods with their queues, and the capacity that queues divide. What did not change since the last snapshot is not read
-again."""
+"""QueuedPods: pods that request GPUs, with their queues, and what they use of these."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from operator import add, sub
+from typing import Any
 
-from plimsoll.cluster.nodes import GpuLabels, gpu_devices, mig_gpus, parse_gpu_labels
-from plimsoll.cluster.pods import ShareRefusal, is_reservation, node_of, read_shares
-from plimsoll.cluster.queues.amount import MILLI, Amount, total
-from plimsoll.cluster.queues.load import GpuFigures, gpu_milli, mig_milli
+from plimsoll.cluster.pods import PodChanges, ShareRefusal, is_reservation, node_of, read_shares, value_changes
+from plimsoll.cluster.queues.amount import NOTHING, Amount
+from plimsoll.cluster.queues.load import NO_LOAD, QueueLoad
 from plimsoll.cluster.queues.preemptibility import is_preemptible, priority_of, queue_of
+from plimsoll.cluster.queues.request import GpuFigures, gpu_milli, mig_milli
 from plimsoll.model import Snapshot
 from plimsoll.model.api import EnvironmentSpec
 from plimsoll.model.cluster import Node, Pod
 from plimsoll.model.kai import NAMESPACES, POD_GROUP_NAME, PodGroup
-from plimsoll.model.meta import HostRequest
 from plimsoll.packing import Milli
-from plimsoll.quantity import parse_bytes, parse_cpu_milli
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,113 +25,148 @@ class QueuedPod:
     queue: str
     requests: Amount
     preemptible: bool
-    priority: int = 0
-    """As KAI takes it: of its PodGroup, label, class or kind of workload."""
+    node: str = ""
+    """The node that it is bound to, or is being bound to; empty while it is pending."""
+    group: PodGroup | None = None
+
+    @property
+    def priority(self) -> int:
+        """As KAI takes it: of its PodGroup, label, class or kind of workload."""
+        return priority_of(self.pod, self.group)
 
     @property
     def gpu_milli(self) -> Milli:
         return self.requests.gpu
 
 
-class _ReadPod(NamedTuple):
-    """What was read of a pod, and from what."""
-
-    pod: Pod
-    gpu: GpuFigures
-    group: PodGroup | None
-    queued: QueuedPod | None
-    """None where it does not count."""
-    refused: tuple[ShareRefusal, ...]
-
-
-class _ReadNode(NamedTuple):
-    node: Node
-    gpu: GpuFigures
-    capacity: Amount
-
-
-class Queued(NamedTuple):
-    pods: tuple[QueuedPod, ...]
-    """Pods that request GPUs and are not finished, in the order of the snapshot."""
-    refused: tuple[ShareRefusal, ...]
-    """Pods whose request cannot be read."""
-    capacity: Amount
-    """Allocatable amounts of usable nodes on which KAI schedules."""
-    counted_nodes: frozenset[str]
-    """Names of these nodes."""
+Key = tuple[str, str]
+"""(namespace, name)"""
 
 
 class QueuedPods:
-    """Reads one snapshot after the other. The result depends on the last snapshot only. Not thread-safe."""
+    """Reads one snapshot after the other, by the changes between them. The result depends on the last snapshot only.
+    Not thread-safe."""
 
     def __init__(self) -> None:
         self._depends: tuple[object, ...] = ()
-        self._nodes: dict[str, _ReadNode] = {}
-        self._pods: dict[int, _ReadPod] = {}
-        """By the identity of the pod, which an entry keeps alive."""
-        self._requests: dict[Amount, Amount] = {}
-        """Equal requests are the same object, so that they can be counted."""
+        self._forget()
 
-    def read(self, snapshot: Snapshot) -> Queued:
+    def _forget(self) -> None:
+        self._queued: dict[Key, QueuedPod] = {}
+        """Pods that are bound, or being bound, or pending, and not finished."""
+        self._refused: dict[Key, tuple[ShareRefusal, ...]] = {}
+        self._loads: dict[str, QueueLoad] = {}
+        self._waiting: dict[str, Amount] = {}
+        self._by_node: dict[str, set[Key]] = {}
+        """Pods whose part of a GPU depends on the GPU, by node."""
+        self._by_group: dict[Key, set[Key]] = {}
+        """Pods by their PodGroup."""
+        self._nodes: tuple[Node, ...] = ()
+        self._gpus: dict[str, GpuFigures] = {}
+        """By node. That of an empty name is the smallest GPU: as in KAI, a pending share in MiB counts as on this one,
+        because its node is not known yet."""
+        self._given_groups: tuple[PodGroup, ...] = ()
+        self._groups: dict[Key, PodGroup] = {}
+
+    def update(self, snapshot: Snapshot, changes: PodChanges | None = None) -> None:
+        """Reads the snapshot. `changes` are those of its pods since the last one; None: reads all pods."""
         spec = snapshot.environment.spec
         depends = (spec.queue_scheduler, spec.gpu_resource, spec.demand.gpu_tflops)
-        if depends != self._depends:
-            self._depends, self._nodes, self._pods, self._requests = depends, {}, {}, {}
-        self._nodes = {node.name: self._node(node, spec) for node in snapshot.nodes}
-        figures = (each.gpu for each in self._nodes.values() if each.gpu.memory_mib)
-        # A pending share in MiB counts as on the smallest GPU, as in KAI: its node is not known yet.
-        smallest = min(figures, default=GpuFigures(), key=lambda gpu: gpu.memory_mib or 0)
-        groups = {group.key: group for group in snapshot.pod_groups}
-        self._pods = {id(pod): self._pod(pod, spec, smallest, groups) for pod in snapshot.pods}
-        if len(self._requests) > len(self._pods):  # some are of pods that are gone
-            self._requests = {each.queued.requests: each.queued.requests for each in self._pods.values() if each.queued}
-        counted = [each for each in self._nodes.values() if each.node.usable and not each.node.troubled]
-        return Queued(
-            pods=tuple(each.queued for each in self._pods.values() if each.queued),
-            refused=tuple(refused for each in self._pods.values() for refused in each.refused),
-            capacity=total(each.capacity for each in counted),
-            counted_nodes=frozenset(each.node.name for each in counted),
-        )
+        if changes is None or depends != self._depends:
+            self._forget()
+            self._depends, changes = depends, PodChanges((), snapshot.pods)
+        again = self._update_nodes(snapshot.nodes, spec) | self._update_groups(snapshot.pod_groups)
+        for pod in changes.gone:
+            self._leave(pod)
+        for pod in changes.new:
+            self._enter(pod, spec)
+        for key in again:
+            known = self._queued.get(key)
+            if known is not None:
+                self._leave(known.pod)
+                self._enter(known.pod, spec)
 
-    def _node(self, node: Node, spec: EnvironmentSpec) -> _ReadNode:
-        known = self._nodes.get(node.name)
-        if known is not None and known.node is node:
-            return known
-        return _ReadNode(node, GpuFigures.of(node, spec.demand.gpu_tflops), _capacity(node, spec.gpu_resource))
+    @property
+    def loads(self) -> Mapping[str, QueueLoad]:
+        """What bound pods use, by queue."""
+        return {queue: load for queue, load in self._loads.items() if load != NO_LOAD}
 
-    def _pod(
-        self, pod: Pod, spec: EnvironmentSpec, smallest: GpuFigures, groups: Mapping[tuple[str, str], PodGroup]
-    ) -> _ReadPod:
-        group = groups.get((pod.namespace, pod.annotations.get(POD_GROUP_NAME, ""))) if groups else None
-        node = self._nodes.get(node_of(pod))
-        gpu = smallest if node is None else node.gpu
-        known = self._pods.get(id(pod))
-        if known is not None and known.group is group and known.gpu == gpu:
-            return known
-        if pod.finished or is_reservation(pod, NAMESPACES):
-            return _ReadPod(pod, gpu, group, None, ())
-        shares = read_shares((pod,), spec.gpu_resource)
-        mig, queued = mig_milli(pod), None
-        if shares.found or mig:
-            amount = Amount.of(sum((gpu_milli(each.share, gpu) for each in shares.found), mig), pod.host)
-            queue, preemptible = queue_of(pod, spec.queue_scheduler, group), is_preemptible(pod, group)
-            requests = self._requests.setdefault(amount, amount)
-            queued = QueuedPod(pod, queue, requests, preemptible, priority_of(pod, group))
-        return _ReadPod(pod, gpu, group, queued, shares.refused)
+    @property
+    def waiting(self) -> Mapping[str, Amount]:
+        """What pending pods request, by queue."""
+        return {queue: amount for queue, amount in self._waiting.items() if amount != NOTHING}
+
+    def in_order(self, pods: Iterable[Pod]) -> Iterator[QueuedPod]:
+        """Those of the pods that request GPUs and are not finished."""
+        queued = self._queued
+        return (known for pod in pods if (known := queued.get(pod.key)))
+
+    def refused(self, pods: Iterable[Pod]) -> Iterator[ShareRefusal]:
+        """Those of the pods whose request cannot be read."""
+        return (each for pod in pods for each in self._refused.get(pod.key, ())) if self._refused else iter(())
+
+    def _update_nodes(self, nodes: tuple[Node, ...], spec: EnvironmentSpec) -> set[Key]:
+        """Pods that depend on the GPUs of their node, which changed."""
+        if nodes is self._nodes:
+            return set()
+        before, known = self._gpus, {node.name: node for node in self._nodes}
+        self._nodes, self._gpus = nodes, {}
+        for node in nodes:
+            same = known.get(node.name) is node
+            self._gpus[node.name] = before[node.name] if same else GpuFigures.of(node, spec.demand.gpu_tflops)
+        figures = (gpu for gpu in self._gpus.values() if gpu.memory_mib)
+        self._gpus[""] = min(figures, default=GpuFigures(), key=lambda gpu: gpu.memory_mib or 0)
+        changed = [name for name in self._by_node if before.get(name) != self._gpus.get(name)]
+        return {key for name in changed for key in self._by_node[name]}
+
+    def _update_groups(self, groups: tuple[PodGroup, ...]) -> set[Key]:
+        """Pods of PodGroups that changed, were added or removed."""
+        if groups is self._given_groups:
+            return set()
+        gone, new = value_changes(self._given_groups, groups)
+        self._given_groups, self._groups = groups, {group.key: group for group in groups}
+        return {key for group in (*gone, *new) for key in self._by_group.get(group.key, ())}
+
+    def _enter(self, pod: Pod, spec: EnvironmentSpec) -> None:
+        node = node_of(pod)
+        if pod.finished or is_reservation(pod, NAMESPACES) or (pod.deleting and not node):
+            return
+        key, shares = pod.key, read_shares((pod,), spec.gpu_resource)
+        if shares.refused:
+            self._refused[key] = shares.refused
+        milli: Milli = mig_milli(pod)
+        if not (milli or shares.found):
+            return
+        for each in shares.found:
+            milli += gpu_milli(each.share, self._gpus.get(node, GpuFigures()))
+            if each.share.milli is None:
+                self._by_node.setdefault(node, set()).add(key)
+        group = None
+        if POD_GROUP_NAME in pod.annotations:
+            group = self._groups.get(_group_key(pod))
+            self._by_group.setdefault(_group_key(pod), set()).add(key)
+        queue, requests = queue_of(pod, spec.queue_scheduler, group), Amount.of(milli, pod.host)
+        queued = self._queued[key] = QueuedPod(pod, queue, requests, is_preemptible(pod, group), node, group)
+        self._count(queued, add)
+
+    def _leave(self, pod: Pod) -> None:
+        self._refused.pop(pod.key, None)
+        known = self._queued.pop(pod.key, None)
+        if known is None:
+            return
+        self._count(known, sub)
+        self._by_node.get(known.node, set()).discard(pod.key)
+        self._by_group.get(_group_key(pod), set()).discard(pod.key)
+
+    def _count(self, queued: QueuedPod, change: Callable[[Any, Any], Any]) -> None:
+        name = queued.queue
+        if name and queued.node:
+            load = QueueLoad.of(queued.requests, preemptible=queued.preemptible)
+            self._loads[name] = change(self._loads.get(name, NO_LOAD), load)
+        elif name:
+            self._waiting[name] = change(self._waiting.get(name, NOTHING), queued.requests)
 
 
-def _capacity(node: Node, gpu_resource: str) -> Amount:
-    """Whole GPUs and MIG devices count, as in KAI."""
-    known = parse_gpu_labels(node.labels)
-    labelled = known.devices if isinstance(known, GpuLabels) else 0
-    devices = gpu_devices(node, gpu_resource)
-    gpus = (labelled if devices is None else devices) + mig_gpus(node.allocatable)
-    host = HostRequest(_amount(node, "cpu", parse_cpu_milli), _amount(node, "memory", parse_bytes))
-    return Amount.of(gpus * MILLI, host)
-
-
-def _amount(node: Node, resource: str, parse: Callable[[str | int | float], int]) -> int:
-    try:
-        return parse(node.allocatable.get(resource, 0))
-    except ValueError:
-        return 0
+def _group_key(pod: Pod) -> Key:
+    """The PodGroup that the pod's annotation names."""
+    return (pod.namespace, pod.annotations.get(POD_GROUP_NAME, ""))

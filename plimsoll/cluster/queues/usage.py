@@ -1,18 +1,19 @@
 """Usage of queues: what their pods use and request, what the cluster has, and the queues' fair shares."""
 
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from plimsoll.cluster.pods import node_of
+from plimsoll.cluster.pods import pod_changes
 from plimsoll.cluster.queues.amount import NOTHING, Amount, Resource, total
+from plimsoll.cluster.queues.capacity import QueueCapacity
 from plimsoll.cluster.queues.fair_share import NO_USAGE, PastUsage, fair_shares
 from plimsoll.cluster.queues.fields import faults
 from plimsoll.cluster.queues.load import QueueLoad
 from plimsoll.cluster.queues.queued import QueuedPod, QueuedPods
 from plimsoll.cluster.queues.tree import QueueTree
 from plimsoll.model import Snapshot
+from plimsoll.model.cluster import Pod
 from plimsoll.packing import Milli
 
 
@@ -35,15 +36,11 @@ class QueueUsage:
     """The part of `allocated` that may not be reclaimed."""
     waiting: Mapping[str, Amount] = field(default_factory=dict)
     """Requests of pending pods."""
+    loads: Mapping[str, QueueLoad] = field(default_factory=dict)
+    """What the bound pods use, by the queue that they name."""
     fair: Mapping[str, Amount] = field(default_factory=dict)
     """The fair share; none for queues that reach no root."""
     warnings: tuple[str, ...] = ()
-
-    @cached_property
-    def loads(self) -> dict[str, QueueLoad]:
-        """What the bound pods use, by the queue that they name."""
-        used, kept = _by_name(self.running)
-        return {name: QueueLoad(amount, kept.get(name, NOTHING)) for name, amount in used.items()}
 
     def allocatable(self, name: str, resource: Resource) -> Milli | None:
         """The most that a queue has without being above its share; None: unlimited."""
@@ -64,34 +61,39 @@ class IncrementalUsage:
 
     def __init__(self) -> None:
         self._pods = QueuedPods()
+        self._capacity = QueueCapacity()
+        self._last: tuple[Pod, ...] | None = None
+        """The pods of the last snapshot."""
 
     def of(self, snapshot: Snapshot, past: PastUsage = NO_USAGE) -> QueueUsage:
         """`past` is what the queues used before, for time-based fair share."""
-        tree = QueueTree(snapshot.queues)
-        queued, refused, capacity, counted_nodes = self._pods.read(snapshot)
-        own: list[QueuedPod] = []
-        foreign: list[QueuedPod] = []
-        for each in queued:
-            (own if each.queue in tree else foreign).append(each)
-        running = tuple(each for each in own if node_of(each.pod))
-        pending = tuple(each for each in own if not node_of(each.pod) and not each.pod.deleting)
-        there = capacity - total(each.requests for each in foreign if node_of(each.pod) in counted_nodes)
+        tree, pods, capacity = QueueTree(snapshot.queues), self._pods, self._capacity
+        last, self._last = self._last, None  # nothing is known where this fails
+        pods.update(snapshot, None if last is None else pod_changes(last, snapshot.pods))
+        capacity.update(snapshot.nodes, snapshot.environment.spec.gpu_resource)
+        self._last = snapshot.pods
+        queued = tuple(pods.in_order(snapshot.pods))
+        own = [each for each in queued if each.queue in tree]
+        others = (each.requests for each in queued if each.queue not in tree and each.node in capacity)
+        there = capacity.amount - total(others)
         free = Amount(*(max(0, there[resource]) for resource in Resource))
-        used, kept = _by_name(running)
-        waiting, _ = _by_name(pending)
+        loads = {name: load for name, load in pods.loads.items() if name in tree}
+        used = {name: load.allocated for name, load in loads.items()}
+        waiting = {name: amount for name, amount in pods.waiting.items() if name in tree}
         wanted = {name: used.get(name, NOTHING) + waiting.get(name, NOTHING) for name in (*used, *waiting)}
         return QueueUsage(
             tree=tree,
             total=free,
-            running=running,
-            pending=pending,
+            running=tuple(each for each in own if each.node),
+            pending=tuple(each for each in own if not each.node),
             allocated=_with_descendants(tree, used),
-            non_preemptible=_with_descendants(tree, kept),
+            non_preemptible=_with_descendants(tree, {name: load.non_preemptible for name, load in loads.items()}),
             waiting=_with_descendants(tree, waiting),
+            loads=loads,
             fair=fair_shares(tree, free, wanted, past),
             warnings=(
                 *_misread(tree),
-                *(f"not counted: {each.message}" for each in refused),
+                *(f"not counted: {each.message}" for each in pods.refused(snapshot.pods)),
                 *past.warnings,
             ),
         )
@@ -112,22 +114,6 @@ def _misread(tree: QueueTree) -> Iterator[str]:
                 yield f"Queue {name}: {fault.message}; it counts as 0"
             elif fault.field == "spec.priority":
                 yield f"Queue {name}: {fault.message}; it counts as {tree.priority(name)}"
-
-
-def _by_name(pods: Sequence[QueuedPod]) -> tuple[dict[str, Amount], dict[str, Amount]]:
-    """What pods request, by the queue that they name: all of them, and those that may not be reclaimed.
-
-    Equal requests are the same object in `QueuedPods`: they are counted, and multiplied by their number.
-    """
-    alike = Counter((each.queue, each.preemptible, id(each.requests)) for each in pods)
-    requests = {id(each.requests): each.requests for each in pods}
-    every: defaultdict[str, Amount] = defaultdict(Amount)
-    kept: defaultdict[str, Amount] = defaultdict(Amount)
-    for (queue, preemptible, which), count in alike.items():
-        every[queue] += requests[which] * count
-        if not preemptible:
-            kept[queue] += requests[which] * count
-    return dict(every), dict(kept)
 
 
 def _with_descendants(tree: QueueTree, by_name: Mapping[str, Amount]) -> dict[str, Amount]:

@@ -9,7 +9,7 @@ from typing import Final
 from plimsoll.cluster.ledger import GpuLedger, empty_ledger
 from plimsoll.cluster.pods import PodChanges, pod_changes
 from plimsoll.cluster.pools import DaemonOverhead, PoolLimits, PoolShapes, Room
-from plimsoll.cluster.queues import QueueGate, QueueLoad, QueueLoads
+from plimsoll.cluster.queues import QueuedPods, QueueGate
 from plimsoll.model import Snapshot
 from plimsoll.plan.classes import Classes, ClassMembers, DemandClass, KnownNeeds, waits
 from plimsoll.plan.demand.demand import DemandPlan, RequestedNode
@@ -40,8 +40,7 @@ class DemandPlanner:
         """Whether ledger, loads and shapes are those of the last snapshot. They are not updated while no pod waits."""
         self._classes = Classes()
         self._ledger = GpuLedger()
-        self._queue_loads = QueueLoads()
-        self._loads: Mapping[str, QueueLoad] = {}
+        self._queued = QueuedPods()
         self._daemons = DaemonOverhead()
         self._supply = Supply()
         self._shapes: PoolShapes | None = None
@@ -88,7 +87,7 @@ class DemandPlanner:
             blocked=frozenset(blocked_types),
             requested=tuple(sorted(requested, key=lambda each: each.name)),
             limits=PoolLimits(snapshot.node_pools, snapshot.environment.spec.gpu_resource, room),
-            gate=QueueGate(snapshot.queues, self._loads) if snapshot.queues else None,
+            gate=QueueGate(snapshot.queues, self._queued.loads) if snapshot.queues else None,
             group_of=self._classes.group_of,
             now=now,
             warnings=shapes.warnings,
@@ -105,7 +104,7 @@ class DemandPlanner:
                 requested=kept,
                 without_place=inputs.without_place | found.without_place,
                 limits=PoolLimits(snapshot.node_pools, snapshot.environment.spec.gpu_resource, room),
-                gate=QueueGate(snapshot.queues, self._loads) if snapshot.queues else None,
+                gate=QueueGate(snapshot.queues, self._queued.loads) if snapshot.queues else None,
             )
             other = self._round(inputs)
             if other.refused >= found.refused:
@@ -142,8 +141,8 @@ class DemandPlanner:
             self._ledger.update(snapshot.nodes, snapshot.pods)
         else:
             self._ledger.apply_changes(changes)
-        queued = last is not None and last.queues
-        self._loads = self._queue_loads.update(snapshot, changes if queued else None) if snapshot.queues else {}
+        if snapshot.queues:
+            self._queued.update(snapshot, changes if last is not None and last.queues else None)
         if last is None or last.daemon_sets is not snapshot.daemon_sets:
             self._daemons = DaemonOverhead(snapshot.daemon_sets)
         self._ledger.set_other_loads(snapshot.host_loads, self._daemons)
