@@ -79,8 +79,10 @@ def check(
 
             sys.stdout.write(junit(cases(objects.manifests, [place.file for place in objects.places], found)))
         case _:
-            where = {each.finding: f"{each.file}:{each.line}" for each in located}
-            print_findings(where, Format(output.value), len(objects.manifests), where)
+            # By object, whichever file it is in; the same object of two files is two findings.
+            shown = sorted(set(located))
+            places = [(each.file, each.line) for each in shown]
+            print_findings([each.finding for each in shown], Format(output.value), len(objects.manifests), places)
     _print_summary(objects.passed_over, len(objects.manifests), len(report.exempted))
     raise typer.Exit(REFUSED if found else SETTLED)
 

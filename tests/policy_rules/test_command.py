@@ -13,13 +13,13 @@ from plimsoll.policy import markdown
 from tests.command import plimsoll
 from tests.policy_rules.manifests import ASKED, a_kaito_workspace, a_node_pool, a_pod, a_queue
 
-FIELDS = ["rule", "severity", "kind", "namespace", "name", "field", "message"]
+FIELDS = ["rule", "severity", "kind", "namespace", "name", "field", "message", "file", "line"]
 SERVICE = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}}
 
 
-def checked(*arguments: str, given: str = "") -> tuple[int, list[dict[str, str]]]:
+def checked(*arguments: str, given: str = "") -> tuple[int, list[dict[str, Any]]]:
     done = plimsoll("policy", "check", *arguments, "--output", "json", given=given)
-    found: list[dict[str, str]] = json.loads(done.stdout)
+    found: list[dict[str, Any]] = json.loads(done.stdout)
     return done.returncode, found
 
 
@@ -40,6 +40,18 @@ def test_findings_have_every_field_and_exit_code_2(tmp_path: Path) -> None:
         ("gpu-share-fraction", "Pod", "research", "train"),
         ("image-tag-pinned", "Pod", "research", "train"),
     ]
+
+
+def test_the_same_object_in_two_files_is_found_in_both(tmp_path: Path) -> None:
+    files = [str(tmp_path / name) for name in ("dev.yaml", "prod.yaml")]
+    for file in files:
+        Path(file).write_text(yaml.safe_dump_all([a_pod(name="other"), a_pod({"gpu-fraction": "1.5"})]))
+    line = Path(files[0]).read_text().splitlines().index("---") + 2
+    _, found = checked(str(tmp_path))
+    assert [(each["name"], each["file"], each["line"]) for each in found] == [("train", each, line) for each in files]
+    text = plimsoll("policy", "check", str(tmp_path)).stdout
+    assert all(f"{each}:{line}" in text for each in files)
+    assert "2 findings" in text
 
 
 def test_lists_and_several_documents_are_read(tmp_path: Path) -> None:

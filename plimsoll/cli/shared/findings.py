@@ -1,6 +1,6 @@
 """Prints the findings of checks of manifests."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from rich.padding import Padding
@@ -17,21 +17,20 @@ _STYLES: Final = {"error": "red", "warning": "yellow"}
 
 
 def print_findings(
-    findings: "Iterable[Finding]", output: Format, checked: int, places: "Mapping[Finding, str] | None" = None
+    found: "Sequence[Finding]", output: Format, checked: int, places: "Sequence[tuple[str, int]]" = ()
 ) -> int:
     """Prints the findings in their order, in JSON as a list, and returns the exit code: 0 without findings, else 2.
-    `checked` is the number of objects that were checked; `places` has the place of each in a file, for text output."""
-    from plimsoll.model.meta import in_order
-
-    found = in_order(findings)
+    `checked` is the number of objects that were checked; `places` are file and line of each finding, if it is of a
+    file."""
+    wheres = [{"file": file, "line": line} for file, line in places] or [{}] * len(found)
     if output.document:
-        print_document([finding.as_json() for finding in found], output)
+        print_document([{**each.as_json(), **where} for each, where in zip(found, wheres, strict=True)], output)
     else:
-        for finding in found:
-            place = (places or {}).get(finding, "")
-            where = "".join(f"  {each}" for each in (finding.subject, finding.field, place) if each)
+        for finding, where in zip(found, wheres, strict=True):
+            place = ":".join(map(str, where.values()))
+            beside = "".join(f"  {each}" for each in (finding.subject, finding.field, place) if each)
             sign = (f"{finding.severity:<7}", _STYLES[finding.severity])
-            OUT.print(Text.assemble(sign, f"  {finding.rule}", (where, "dim")), soft_wrap=True)
+            OUT.print(Text.assemble(sign, f"  {finding.rule}", (beside, "dim")), soft_wrap=True)
             OUT.print(Padding(Text(finding.message, overflow="fold"), (0, 0, 0, 9)))
         none = "nothing found" if checked else "nothing checked"
         OUT.print(Text(counted(len(found), "finding") if found else none, style="bold"))
