@@ -134,6 +134,7 @@ def _findings() -> Iterator[Finding]:
     yield from findings(a_node_pool(gpu_limit=24), rules=_budget("gpu-budget", pools={"gpu": 16}))
     unlimited = a_node_pool(spec__limits=None)
     yield from findings(unlimited, rules=_budget("gpu-budget", pools={"gpu": 16}))
+    yield from findings(an_inference_set("a2-highgpu-4g"), rules=_budget("gpu-budget", environment=64))
     expensive = with_path(an_inference_set("p4d.24xlarge"), spec__replicas=2)
     prices = {"p4d.24xlarge": 32.5}
     yield from findings(expensive, rules=_budget("price-budget", environment=64, prices=prices))

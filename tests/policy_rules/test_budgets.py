@@ -244,3 +244,53 @@ def test_a_type_that_the_catalog_lacks_has_the_price_that_is_given() -> None:
     assert figures(text)[1] == ["8.00", "7"]
     (text,) = over(demand, rule="price-budget", environment=64)
     assert "without a known price" in text
+
+
+OWN = "a2-highgpu-4g"
+"""4 GPUs, and not in the catalog."""
+
+
+@pytest.mark.parametrize("kind", ["InferenceSet", "NodePool"])
+def test_gpus_of_a_type_that_the_catalog_lacks_are_a_finding_until_the_option_has_them(kind: str) -> None:
+    of_type = {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": [OWN]}
+    demand = with_path(an_inference_set(OWN), spec__replicas=2)
+    manifest = demand if kind == "InferenceSet" else a_static_pool(2, of_type)
+    (text,) = over(manifest, environment=64)
+    assert f"not known ({OWN})" in text
+    assert over(manifest, environment=8, instanceTypes={OWN.upper(): 4}) == []
+    (text,) = over(manifest, environment=7, instanceTypes={OWN: 4})
+    assert figures(text)[1] == ["8", "7", "1"]
+
+
+def test_a_node_pool_tells_the_gpus_of_the_types_that_it_lists() -> None:
+    labels = {"nvidia.com/gpu.count": "4"}
+    pool = with_path(a_node_pool(OWN, gpu_limit=8), spec__template__metadata__labels=labels)
+    demand = with_path(an_inference_set(OWN), spec__replicas=3)
+    (text,) = over(pool, demand, environment=8)
+    assert figures(text)[1] == ["12", "8", "4"]
+    assert over(pool, demand, environment=12) == []
+
+
+def test_a_node_claim_of_a_type_that_the_catalog_lacks_has_the_gpus_that_it_requests() -> None:
+    claim = with_path(a_node_claim("gpu"), spec__resources={"requests": {GPU: "4"}})
+    claim["spec"]["requirements"][0]["values"] = [OWN]
+    assert over(claim, environment=4) == []
+    assert len(over(claim, environment=3)) == 1
+
+
+def test_the_template_of_a_workspace_has_the_gpus_that_its_type_does_not_tell() -> None:
+    template = a_deployment(a_pod(gpus=4))["spec"]["template"]
+    workspace = {
+        "apiVersion": "plimsoll.dev/v1alpha1",
+        "kind": "Workspace",
+        "metadata": {"name": "w", "namespace": "research"},
+        "spec": {"resource": {"instanceType": OWN}, "inference": {"replicas": 2, "template": template}},
+    }
+    assert over(workspace, environment=8) == []
+    assert len(over(workspace, environment=7)) == 1
+
+
+def test_static_nodes_without_gpus_count_as_none() -> None:
+    of_type = {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": ["m7i.large"]}
+    pool = with_path(a_static_pool(2, of_type), spec__template__spec__taints=None)
+    assert over(pool, environment=0) == []

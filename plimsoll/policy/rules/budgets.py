@@ -11,7 +11,7 @@ from plimsoll.model.meta import Declared, Finding, Severity
 from plimsoll.policy.context import PolicyContext
 from plimsoll.policy.fields import Manifest, is_kind, join, labels_of, name_of, section, text
 from plimsoll.policy.rule import Family, Needs, Rule
-from plimsoll.policy.rules.gpu_holdings import Holding, Prices, demand, supply
+from plimsoll.policy.rules.gpu_holdings import Holding, InstanceTypes, demand, supply
 from plimsoll.policy.rules.training import Runtimes
 
 GPU_RULE: Final = "gpu-budget"
@@ -20,6 +20,7 @@ _READS: Final = ("Workspace", "InferenceSet", "NodePool", "NodeClaim", "TrainJob
 
 Devices = Annotated[float, Field(ge=0)]
 Price = Annotated[float, Field(ge=0)]
+Gpus = Annotated[int, Field(ge=0)]
 
 
 class GpuBudget(Declared):
@@ -29,6 +30,8 @@ class GpuBudget(Declared):
     """Absent: the Environment's `limits.gpus`."""
     queues: dict[str, Devices] = Field(default_factory=dict)
     pools: dict[str, Devices] = Field(default_factory=dict)
+    instance_types: dict[str, Gpus] = Field(default_factory=dict)
+    """GPUs of one instance, by instance type; they take precedence over the catalog."""
 
 
 class PriceBudget(Declared):
@@ -49,10 +52,12 @@ class _Total(NamedTuple):
     what: str
     amount: float | None
     """None: not known."""
+    unknown: tuple[str, ...]
+    """Instance types whose GPUs are not known."""
 
 
 def gpu_findings(manifests: Sequence[Manifest], context: PolicyContext, options: GpuBudget) -> Iterator[Finding]:
-    holdings = _Holdings(manifests, context, context.prices)
+    holdings = _Holdings(manifests, context, context.prices, options.instance_types)
     environment = options.environment if options.environment is not None else context.gpu_limit
     for each in holdings.totals(environment, options, _gpus, context):
         if each.amount is None:
@@ -68,6 +73,13 @@ def gpu_findings(manifests: Sequence[Manifest], context: PolicyContext, options:
                 each,
                 f"{each.what} {each.amount:g} GPUs, and the budget is {each.budget:g}: request "
                 f"{each.amount - each.budget:g} fewer, or raise the budget",
+            )
+        elif each.unknown:
+            yield _finding(
+                GPU_RULE,
+                each,
+                f"{each.what} instance types whose GPUs are not known ({', '.join(each.unknown)}), and the budget is "
+                f"{each.budget:g}: add their GPUs to the option `instanceTypes`",
             )
 
 
@@ -91,13 +103,19 @@ def price_findings(manifests: Sequence[Manifest], context: PolicyContext, option
 
 
 class _Holdings:
-    def __init__(self, manifests: Sequence[Manifest], context: PolicyContext, prices: Mapping[str, float]) -> None:
-        known = Prices(prices)
+    def __init__(
+        self,
+        manifests: Sequence[Manifest],
+        context: PolicyContext,
+        prices: Mapping[str, float],
+        gpus: Mapping[str, int] | None = None,
+    ) -> None:
+        pools = {name_of(each): each for each in manifests if is_kind(each, "karpenter.sh", "NodePool")}
+        known = InstanceTypes(prices, gpus, pools.values())
         resource = context.gpu_resource
         runtimes = Runtimes(manifests)
         self._environment = next((name_of(each) for each in manifests if is_kind(each, GROUP, "Environment")), "")
         self._demand = [each for one in manifests for each in demand(one, known, resource, runtimes)]
-        pools = {name_of(each): each for each in manifests if is_kind(each, "karpenter.sh", "NodePool")}
         static = {name: each for name, each in pools.items() if section(each, "spec").get("replicas") is not None}
         claims = [each for each in manifests if is_kind(each, "karpenter.sh", "NodeClaim")]
 
@@ -120,21 +138,28 @@ class _Holdings:
             matching = [each for each in self._pools if each.pool == pool]
             if matching:
                 field = join("spec.limits", context.gpu_resource)
-                yield _Total("NodePool", pool, field, budget, "its limits allow", amount(matching))
+                yield _Total("NodePool", pool, field, budget, "its limits allow", amount(matching), _unknown(matching))
         for queue, budget in sorted(options.queues.items()):
             matching = [each for each in self._demand if each.queue == queue]
             if matching:
-                yield _Total("Queue", queue, "", budget, "its workloads request", amount(matching))
+                what = "its workloads request"
+                yield _Total("Queue", queue, "", budget, what, amount(matching), _unknown(matching))
         if environment is not None and (self._demand or self._supply):
             both = [amount(self._demand), amount(self._supply)]
             known = [each for each in both if each is not None]
             largest = max(known) if len(known) == len(both) else None
-            yield _Total("Environment", self._environment, "", environment, "its objects request", largest)
+            unknown = _unknown([*self._demand, *self._supply])
+            what = "its objects request"
+            yield _Total("Environment", self._environment, "", environment, what, largest, unknown)
 
 
 def _gpus(holdings: Sequence[Holding]) -> float | None:
     amounts = [each.gpus for each in holdings]
     return None if None in amounts else float(sum((each for each in amounts if each is not None), Decimal(0)))
+
+
+def _unknown(holdings: Sequence[Holding]) -> tuple[str, ...]:
+    return tuple(sorted({name for each in holdings for name in each.unknown}))
 
 
 def _price(holdings: Sequence[Holding]) -> float | None:

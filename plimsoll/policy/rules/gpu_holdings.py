@@ -1,12 +1,11 @@
 """How many GPUs objects request or may have, and what they cost: what budgets are compared with."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from typing import Any, NamedTuple
 
 from plimsoll.cluster.catalog import Catalog
-from plimsoll.labels import GPU_RESOURCE, INSTANCE_TYPE, NODEPOOL, QUEUE
-from plimsoll.model.cluster import InstanceType
+from plimsoll.labels import GPU_COUNT, GPU_RESOURCE, INSTANCE_TYPE, NODEPOOL, QUEUE
 from plimsoll.model.kai import GPU_FRACTION, GPU_FRACTION_DEVICES
 from plimsoll.policy.fields import Manifest, is_kind, is_list, items, labels_of, name_of, section, text
 from plimsoll.policy.pod_templates import PodTemplate, count_of, pod_templates
@@ -28,26 +27,42 @@ class Holding(NamedTuple):
     pool: str = ""
     of_nodes: bool = True
     """Whether it is nodes, which have a price; the price of pods is the price of their nodes."""
+    unknown: tuple[str, ...] = ()
+    """Instance types whose GPUs are not known, and which `gpus` leaves out."""
 
 
-class Prices:
-    """Instance types, and the price of one instance per hour, by names in any case."""
+class InstanceTypes:
+    """The GPUs of instance types, and the price of one instance per hour, by names in any case."""
 
-    def __init__(self, prices: Mapping[str, float]) -> None:
-        self.catalog = Catalog.builtin()
+    def __init__(
+        self, prices: Mapping[str, float], gpus: Mapping[str, int] | None = None, pools: Iterable[Manifest] = ()
+    ) -> None:
+        """`gpus` of one instance override the labels of NodePools that list the type, and these the catalog."""
+        self._catalog = Catalog.builtin()
         self._prices = {self._key(name): price for name, price in prices.items()}
+        self._gpus: dict[str, int] = {}
+        for pool in pools:
+            template = section(pool, "spec", "template")
+            if counted := _devices(section(template, "metadata", "labels").get(GPU_COUNT)):
+                self._gpus |= {self._key(name): counted for name in _listed(section(template, "spec"))}
+        self._gpus |= {self._key(name): each for name, each in (gpus or {}).items()}
 
-    def of(self, instance_type: str, nodes: int) -> float | None:
+    def gpus(self, instance_type: str) -> int | None:
+        """Of one instance; None if they are not known."""
+        listed = self._catalog.lookup(instance_type)
+        return self._gpus.get(self._key(instance_type), None if listed is None else listed.gpus)
+
+    def price(self, instance_type: str, nodes: int) -> float | None:
         """Of a type that is not in the catalog, too; None if the price is not known."""
         price = self._prices.get(self._key(instance_type))
         return None if price is None else price * nodes
 
     def _key(self, name: str) -> str:
-        return self.catalog.real_name(name).casefold()
+        return self._catalog.real_name(name).casefold()
 
 
 def demand(
-    manifest: Manifest, prices: Prices, resource: str = GPU_RESOURCE, runtimes: Runtimes | None = None
+    manifest: Manifest, types: InstanceTypes, resource: str = GPU_RESOURCE, runtimes: Runtimes | None = None
 ) -> Iterator[Holding]:
     """What a Workspace or a workload requests; nothing for pods that represent capacity, nor for runtimes.
 
@@ -69,10 +84,14 @@ def demand(
         spanned = count_of(inference.get("perReplicaNodeCount"), count_of(workspace.resource.get("count"), 1))
         if instance_type := text(workspace.resource, "instanceType"):
             replicas = count_of(inference.get("replicas"), count_of(section(manifest, "spec").get("replicas"), 1))
-            nodes, kind = replicas * spanned, prices.catalog.lookup(instance_type)
-            yield Holding(Decimal(nodes * kind.gpus if kind else 0), prices.of(instance_type, nodes), queue)
-            if kind is not None:
-                return  # else the template says how many GPUs
+            nodes, each = replicas * spanned, types.gpus(instance_type)
+            # A template says how many GPUs where the type does not.
+            templates = () if each is not None else tuple(pod_templates(manifest))
+            unknown = each is None and nodes > 0 and not any(_gpus(one, resource) for one in templates)
+            price, named = types.price(instance_type, nodes), (instance_type,) if unknown else ()
+            yield Holding(Decimal(nodes * (each or 0)), price, queue, unknown=named)
+            if each is not None:
+                return
     if is_capacity_pod(manifest):
         return
     for template in pod_templates(manifest):
@@ -81,46 +100,54 @@ def demand(
             yield Holding(gpus, None, queue or template.queue, of_nodes=False)
 
 
-def supply(manifest: Manifest, prices: Prices, resource: str = GPU_RESOURCE) -> Iterator[Holding]:
+def supply(manifest: Manifest, types: InstanceTypes, resource: str = GPU_RESOURCE) -> Iterator[Holding]:
     """The GPUs of a NodeClaim or a static NodePool, or the limit of another NodePool."""
     spec = section(manifest, "spec")
     if is_kind(manifest, "karpenter.sh", "NodeClaim"):
-        kinds = _types(spec, prices)
-        pool = text(labels_of(manifest), NODEPOOL)
-        if kinds:
-            yield Holding(Decimal(max(each.gpus for each in kinds)), _dearest(kinds, 1, prices), pool=pool)
+        names = _listed(spec)
+        known = _with_gpus(names, types)
+        gpus = max(known.values(), default=_devices(section(spec, "resources", "requests").get(resource)) or 0)
+        if gpus:
+            yield Holding(Decimal(gpus), _dearest(known or names, 1, types), pool=text(labels_of(manifest), NODEPOOL))
     elif is_kind(manifest, "karpenter.sh", "NodePool"):
-        kinds, name = _types(section(spec, "template", "spec"), prices), name_of(manifest)
-        most = max((each.gpus for each in (kinds or sizes(manifest))), default=0)
+        names, name = _listed(section(spec, "template", "spec")), name_of(manifest)
+        known = _with_gpus(names, types)
         if spec.get("replicas") is not None:
             nodes = count_of(spec.get("replicas"), 0)
-            yield Holding(Decimal(nodes * most), _dearest(kinds, nodes, prices), pool=name)
+            most = max(known.values(), default=max((each.gpus for each in sizes(manifest)), default=0))
+            # Types without GPUs are not in the catalog either.
+            guessed = nodes and not most and is_gpu_pool(manifest, resource)
+            unknown = tuple(each for each in names if types.gpus(each) is None) if guessed else ()
+            yield Holding(Decimal(nodes * most), _dearest(known or names, nodes, types), pool=name, unknown=unknown)
             return
         limit = _devices(section(spec, "limits").get(resource))
         if limit is not None:
-            rates = [prices.of(each.name, 1) for each in kinds if each.gpus]
-            known = [rate / each.gpus for rate, each in zip(rates, kinds, strict=False) if rate is not None]
-            whole = bool(kinds) and len(known) == len(kinds)
-            yield Holding(Decimal(limit), max(known) * limit if whole else None, pool=name)
-        elif kinds or is_gpu_pool(manifest, resource):
+            rates = [None if (price := types.price(each, 1)) is None else price / known[each] for each in known]
+            paid = [rate for rate in rates if rate is not None]
+            whole = bool(rates) and len(paid) == len(rates)
+            yield Holding(Decimal(limit), max(paid) * limit if whole else None, pool=name)
+        elif known or is_gpu_pool(manifest, resource):
             yield Holding(None, None, pool=name)
 
 
-def _types(spec: Mapping[str, Any], prices: Prices) -> list[InstanceType]:
-    """The GPU instance types that the requirements list."""
-    found: list[InstanceType] = []
-    for _, each in items(spec, "requirements"):
-        values = each.get("values")
-        if text(each, "key") == INSTANCE_TYPE and text(each, "operator") == "In" and is_list(values):
-            kinds = (prices.catalog.lookup(str(one)) for one in values)
-            found += (kind for kind in kinds if kind is not None and kind.gpus)
-    return found
+def _listed(spec: Mapping[str, Any]) -> list[str]:
+    """The instance types that the requirements list."""
+    return [
+        str(one)
+        for _, each in items(spec, "requirements")
+        if text(each, "key") == INSTANCE_TYPE and text(each, "operator") == "In" and is_list(each.get("values"))
+        for one in each["values"]
+    ]
 
 
-def _dearest(kinds: list[InstanceType], nodes: int, prices: Prices) -> float | None:
-    costs = [prices.of(each.name, nodes) for each in kinds]
-    known = [cost for cost in costs if cost is not None]
-    return max(known) if known and len(known) == len(costs) else None
+def _with_gpus(names: Iterable[str], types: InstanceTypes) -> dict[str, int]:
+    return {name: gpus for name in names if (gpus := types.gpus(name))}
+
+
+def _dearest(names: Iterable[str], nodes: int, types: InstanceTypes) -> float | None:
+    prices = [types.price(each, nodes) for each in names]
+    known = [price for price in prices if price is not None]
+    return max(known) if known and len(known) == len(prices) else None
 
 
 def _gpus(template: PodTemplate, resource: str) -> Decimal:
