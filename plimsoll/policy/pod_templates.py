@@ -21,8 +21,8 @@ class PodTemplate(NamedTuple):
     metadata: Mapping[str, Any]
     spec: Mapping[str, Any]
     copies: int = 1
-    """Pods of the template that run at once: the product of `replicas`, `parallelism` (at most `completions`) and the
-    group's size of everything that contains it."""
+    """Pods of the template that run at once: the product of `replicas`, `parallelism` (at most `completions`),
+    `numOfHosts` and the group's size of everything that contains it."""
 
     @property
     def labels(self) -> Mapping[str, Any]:
@@ -77,6 +77,7 @@ def count_of(value: Any, otherwise: int) -> int:
 def _templates(value: Mapping[str, Any], path: str, copies: int) -> Iterator[PodTemplate]:
     parallel = count_of(value.get("parallelism"), 1)
     copies *= count_of(value.get("replicas"), 1) * min(parallel, count_of(value.get("completions"), parallel))
+    copies *= count_of(value.get("numOfHosts"), 1)
     spec = section(value, "spec")
     if is_list(spec.get("containers")):
         yield PodTemplate(path, section(value, "metadata"), spec, copies)

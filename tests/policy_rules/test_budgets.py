@@ -131,6 +131,22 @@ def test_a_group_counts_its_leader_and_its_workers(leader: int | None, gpus: int
     assert requested(manifest) == gpus
 
 
+@pytest.mark.parametrize(("hosts", "gpus"), [(None, 17), (4, 65)], ids=str)
+def test_each_host_of_a_replica_of_a_ray_cluster_counts(hosts: int | None, gpus: int) -> None:
+    def pods(devices: int) -> Manifest:
+        template: Manifest = a_deployment(a_pod(gpus=devices))["spec"]["template"]
+        return template
+
+    workers = {"groupName": "w", "replicas": 2, "template": pods(8), **({} if hosts is None else {"numOfHosts": hosts})}
+    manifest = {
+        "apiVersion": "ray.io/v1",
+        "kind": "RayCluster",
+        "metadata": {"name": "r"},
+        "spec": {"headGroupSpec": {"template": pods(1)}, "workerGroupSpecs": [workers]},
+    }
+    assert requested(manifest) == gpus
+
+
 def test_a_workspace_on_existing_nodes_counts_each_node_of_each_replica_in_its_queue() -> None:
     template = a_deployment(a_pod(gpus=8, labels={}))["spec"]["template"]
     inference = {"replicas": 2, "perReplicaNodeCount": 4, "template": template}
