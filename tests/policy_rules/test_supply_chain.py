@@ -172,5 +172,19 @@ def test_a_missing_version_is_named_with_its_chart() -> None:
     assert "the version of chart a is not set" in found.message
 
 
+@pytest.mark.parametrize(
+    ("spec", "wrong"),
+    [
+        ({"repo": "https://charts.example", "chart": "a"}, True),
+        ({"chartContent": "H4sIAAAAAAAA"}, False),
+        ({"chart": "https://charts.example/a-1.2.3.tgz"}, False),
+    ],
+    ids=["of a repository", "its contents", "one file"],
+)
+def test_a_helm_chart_of_k3s_has_a_version_if_it_is_of_a_repository(spec: Manifest, wrong: bool) -> None:
+    chart = {"apiVersion": "helm.cattle.io/v1", "kind": "HelmChart", "metadata": {"name": "a"}, "spec": spec}
+    assert broken(chart) == [("chart-version-pinned", "spec.version")] * wrong
+
+
 def test_a_chart_of_the_same_repository_needs_no_version() -> None:
     assert broken(a_chart_file(None, "file://../common")) == []

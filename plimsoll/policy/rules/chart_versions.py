@@ -21,7 +21,8 @@ class Chart(NamedTuple):
 
 
 def charts(manifest: Manifest) -> Iterator[Chart]:
-    """Every chart from a repository that the object uses; charts from local folders have no version."""
+    """Every chart from a repository that the object uses; charts from local folders, and those that an object
+    contains, have no version."""
     spec = section(manifest, "spec")
     kind, group = kind_of(manifest), group_of(manifest)
     if kind == CHART_FILE_KIND:
@@ -42,8 +43,10 @@ def charts(manifest: Manifest) -> Iterator[Chart]:
         of = section(spec, "chart", "spec")
         if of and text(section(of, "sourceRef"), "kind") in ("", "HelmRepository"):
             yield _chart(of, "chart", "version", "spec.chart.spec")
-    elif is_kind(manifest, "helm.cattle.io", "HelmChart") and not text(spec, "chart").startswith("http"):
-        yield _chart(spec, "chart", "version", "spec")
+    elif is_kind(manifest, "helm.cattle.io", "HelmChart"):
+        one_file = text(spec, "chartContent") or text(spec, "chart").startswith("http")
+        if not one_file:
+            yield _chart(spec, "chart", "version", "spec")
 
 
 def _chart(parent: Manifest, name: str, version: str, path: str) -> Chart:
