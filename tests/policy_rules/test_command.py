@@ -167,8 +167,9 @@ def test_a_wrong_configuration_is_exit_code_1(config: dict[str, Any], words: str
     assert f"{tmp_path}/" in done.stderr
 
 
-def test_values_and_chart_files_are_detected_by_their_names(tmp_path: Path) -> None:
-    (tmp_path / "values-prod.yaml").write_text("image: {repository: a, tag: latest}\n")
+@pytest.mark.parametrize("name", ["values", "values-prod", "gfd_values", "values2", "valuesProd"])
+def test_values_and_chart_files_are_detected_by_their_names(name: str, tmp_path: Path) -> None:
+    (tmp_path / f"{name}.yaml").write_text("image: {repository: a, tag: latest}\n")
     dependencies = [{"name": "gfd", "version": "^0.17.2", "repository": "https://charts.example"}]
     chart = {"apiVersion": "v2", "name": "stack", "version": "1.0.0", "dependencies": dependencies}
     (tmp_path / "Chart.yaml").write_text(yaml.safe_dump(chart))
@@ -177,7 +178,7 @@ def test_values_and_chart_files_are_detected_by_their_names(tmp_path: Path) -> N
     assert code == 2
     assert [(each["rule"], each["kind"], each["name"]) for each in found] == [
         ("chart-version-pinned", "Chart.yaml", "stack"),
-        ("image-tag-pinned", "Values", "values-prod"),
+        ("image-tag-pinned", "Values", name),
     ]
 
 

@@ -12,7 +12,7 @@ from plimsoll.observe.files.documents import Document, ManifestError, Place, rea
 from plimsoll.observe.files.manifests import objects_of
 from plimsoll.policy import CHART_FILE_KIND, VALUES_KIND, is_kind, is_read, section
 
-_VALUES_FILE: Final = re.compile(r"(?:.*[-_.])?values(?:[-_.].*)?\.(?:ya?ml|json)", re.IGNORECASE)
+_VALUES_FILE: Final = re.compile(r"(?:.*[-_.])?values.*\.(?:ya?ml|json)", re.IGNORECASE)
 
 
 class CheckedObjects(NamedTuple):
