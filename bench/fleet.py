@@ -45,6 +45,11 @@ def main(
     output: Output = Format.TEXT,
 ) -> None:
     """The load of one more cluster on the backend of all clusters."""
+    if others and clusters == 1:
+        raise PlimsollError(
+            "--others has no effect with --clusters 1: the copies are made before the second cluster starts",
+            "set --clusters to at least 2, or remove --others",
+        )
     with tempfile.TemporaryDirectory() as folder, a_bucket() as bucket:
         result = measure(Path(folder), bucket, clusters, deltas, others, seconds)
     if output is Format.JSON:

@@ -94,6 +94,8 @@ def main(
     load_solver()
     if nodes is not None and shape is not None:
         raise PlimsollError("--nodes and --shape both say what nodes there are", "give one of them")
+    if duals and output is not Format.JSON:
+        raise PlimsollError("--duals has no effect without --output json", "add it, or remove --duals")
     shapes = [] if nodes is None else shapes_of(nodes)
     shapes += [] if shape is None else [shape_of(shape)]
     reports = [measure(path, shapes) for path in pods or [default_pods()]]

@@ -41,7 +41,7 @@ from bench.cluster import (
 )
 from bench.command import command
 from bench.trace import DEFAULT_NODES, TRACES
-from plimsoll.cli.shared import Format, Output, print_json
+from plimsoll.cli.shared import Format, Output, only_without, print_json
 from plimsoll.kube import Connection
 from plimsoll.labels import API_VERSION
 from plimsoll.sandbox import Sandbox, making_nodes
@@ -61,6 +61,7 @@ class Part(StrEnum):
 
 @command
 def main(
+    ctx: typer.Context,
     nodes: Annotated[int | None, typer.Option(min=1, help="so many nodes with 8 GPUs")] = None,
     nodes_from: Annotated[Path | None, typer.Option(help="CSV file of nodes; openb's, where it lies there")] = None,
     seconds: Annotated[float, typer.Option(min=0, help="how long the loop is looked at")] = 60.0,
@@ -74,6 +75,8 @@ def main(
     if as_observer:
         observe()
         return
+    only_without(ctx, "nodes_from", "nodes")
+    only_without(ctx, "instead", "only")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         with a_cluster(nodes_from or default_nodes(folder, nodes)) as sandbox:

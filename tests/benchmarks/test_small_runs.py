@@ -12,7 +12,7 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from bench import ablation, burst, ledger, openb, plain_pods, plan, rounds, scale, tick, trace
+from bench import ablation, burst, fleet, ledger, openb, plain_pods, plan, rest, rounds, scale, tick, trace
 from plimsoll.packing.nodes import Heuristic, NodePacking, pack_nodes
 
 Main = Callable[..., None]
@@ -190,3 +190,25 @@ def test_bench_ablation_measures_each_heuristic(tmp_path: Path) -> None:
     path.write_text(SHARES)
     [row] = figures(ablation.main, str(path), "--shape", "2:8000:65536")
     assert row["bound"] <= row["all"]["gpus"] <= min(row[each.value]["gpus"] for each in Heuristic)
+
+
+@pytest.mark.parametrize(
+    ("main", "arguments", "why"),
+    [
+        (fleet.main, "--others 5 --clusters 1", "--others has no effect with --clusters 1"),
+        (rest.main, "--nodes 5 --nodes-from nodes.csv", "--nodes has no effect with --nodes-from"),
+        (rest.main, "--only observer --command sleep", "--only has no effect with --command"),
+        (openb.main, "pods.csv --duals", "--duals has no effect without --output json"),
+    ],
+    ids=["fleet", "rest, nodes", "rest, part", "openb"],
+)
+def test_an_option_without_effect_is_refused(
+    main: Main, arguments: str, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (fleet, rest):
+        monkeypatch.setattr(module, "a_cluster", pytest.fail)
+
+    result = run(main, *arguments.split())
+
+    assert result.exit_code == 1
+    assert why in result.stderr
