@@ -28,9 +28,10 @@ def main() -> int:
     out = Path(options.out).absolute()
     out.mkdir(parents=True, exist_ok=True)
     try:
-        lacking = [name for name in _needs(options.base, options.builder) if shutil.which(name) is None]
+        needed = [*_needs(options.base, options.builder), options.uv]
+        lacking = [name for name in needed if shutil.which(name) is None]
         if lacking:
-            raise PlimsollError(f"not on PATH: {', '.join(lacking)}", _hint(lacking))
+            raise PlimsollError(f"not found: {', '.join(lacking)}", _hint(lacking, options.uv))
         with tempfile.TemporaryDirectory(dir=out, prefix="context-") as folder:
             context = Path(folder)
             make_context(context, options.python, options.provider, options.uv)
@@ -64,15 +65,16 @@ def _options() -> argparse.Namespace:
 
 
 def _needs(base: str, builder: str) -> list[str]:
-    return [builder, "go", *(["mmdebstrap"] if base == DEBIAN else [])]
+    return [builder, "git", "go", *(["mmdebstrap"] if base == DEBIAN else [])]
 
 
-def _hint(lacking: list[str]) -> str:
-    """How to get these programs."""
-    packages = [_PACKAGES.get(name, name) for name in lacking if name != "go"]
+def _hint(lacking: list[str], uv: str) -> str:
+    """How to get these programs; `uv` is the name or the path of uv's."""
+    packages = [_PACKAGES.get(name, name) for name in lacking if name not in ("go", uv)]
     hints = [f"on Debian: apt-get install --no-install-recommends {' '.join(packages)}"] if packages else []
     # Debian's is older than Pulumi needs.
-    return "; ".join([*hints, *(["Go: go.dev/dl"] if "go" in lacking else [])])
+    hints += ["Go: go.dev/dl"] if "go" in lacking else []
+    return "; ".join([*hints, *(["uv: docs.astral.sh/uv, or --uv with its path"] if uv in lacking else [])])
 
 
 def _base(folder: Path, builder: str) -> str:

@@ -31,7 +31,8 @@ def scripts(folder: Path, **programs: str) -> None:
 def test_podman_writes_an_oci_archive_also_in_place_of_an_earlier_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scripts(tmp_path / "path", podman=PODMAN, go="#!/bin/sh\n")
+    scripts(tmp_path / "path", podman=PODMAN, go="#!/bin/sh\n", uv="#!/bin/sh\n")
+    monkeypatch.delenv("UV", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path / "path"), prepend=":")
     monkeypatch.setattr("image.__main__.make_context", lambda *_: None)
     monkeypatch.setattr(sys, "argv", ["image", "--builder", "podman", "--base", "some", "--out", str(tmp_path / "out")])
@@ -44,9 +45,11 @@ def test_podman_writes_an_oci_archive_also_in_place_of_an_earlier_one(
 @pytest.mark.parametrize(
     ("there", "options", "hint"),
     [
-        ((), (), "apt-get install --no-install-recommends buildah mmdebstrap; Go: go.dev/dl\n"),
-        (("buildah", "mmdebstrap"), (), "not on PATH: go\n  Go: go.dev/dl\n"),
-        (("go",), ("--builder", "docker", "--base", "some"), "--no-install-recommends docker.io\n"),
+        ((), (), "apt-get install --no-install-recommends buildah git mmdebstrap; Go: go.dev/dl; uv: "),
+        (("buildah", "git", "mmdebstrap", "uv"), (), "not found: go\n  Go: go.dev/dl\n"),
+        (("git", "go", "uv"), ("--builder", "docker", "--base", "some"), "--no-install-recommends docker.io\n"),
+        (("buildah", "git", "go"), ("--base", "some"), "not found: uv\n  uv: "),
+        (("buildah", "git", "go", "uv"), ("--base", "some", "--uv", "./none/uv"), "not found: ./none/uv\n  uv: "),
     ],
 )
 def test_missing_programs_are_named_with_how_to_get_them(
@@ -59,6 +62,7 @@ def test_missing_programs_are_named_with_how_to_get_them(
 ) -> None:
     scripts(tmp_path / "path", **dict.fromkeys(there, "#!/bin/sh\n"))
     monkeypatch.setenv("PATH", str(tmp_path / "path"))
+    monkeypatch.delenv("UV", raising=False)
     monkeypatch.setattr(sys, "argv", ["image", *options, "--out", str(tmp_path / "out")])
 
     assert main() == 1
