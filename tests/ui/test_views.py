@@ -175,6 +175,13 @@ def test_operations_are_filtered_by_their_owner(example: Snapshot, wanted: Filte
     assert {row.owner.partition(" serving-")[0] for row in page.rows} == owners
 
 
+def test_the_cost_of_a_plan_is_that_of_the_operations_that_are_shown(example: Snapshot) -> None:
+    made, prices = plan(example, validate(example), NOW), Prices.of(example)
+    for wanted in (Filter(type="p5.48xlarge"), Filter(queue="serving"), Filter(queue="training")):
+        page = plan_page(made, example, prices, wanted)
+        assert page.cost.added == pytest.approx(sum(row.price or 0 for row in page.rows)), wanted
+
+
 def test_filter_choices_include_values_without_nodes() -> None:
     snapshot = a_snapshot(a_workspace(selector={}, instance_type=NC24), a_waiting_pod("p", gpus=1, namespace="waiting"))
     assert choices(snapshot, ()).types == (NC24,)

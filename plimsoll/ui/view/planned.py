@@ -43,16 +43,20 @@ class PlanPage:
 
 
 def plan_page(plan: Plan, snapshot: Snapshot, prices: Prices, wanted: Filter) -> PlanPage:
-    operations: Iterable[tuple[str, Change | Deletion]] = (
-        *(("+", each) for each in plan.creations),
-        *(("~", each) for each in plan.updates),
-        *(("-", each) for each in plan.deletions),
-    )
     facts = owner_facts(snapshot, wanted, plan)
-    rows = [_row(sign, each, snapshot, prices) for sign, each in operations if _shown(each, wanted, facts)]
+    creations, updates, deletions = (
+        tuple(each for each in operations if _shown(each, wanted, facts))
+        for operations in (plan.creations, plan.updates, plan.deletions)
+    )
+    signed: Iterable[tuple[str, Change | Deletion]] = (
+        *(("+", each) for each in creations),
+        *(("~", each) for each in updates),
+        *(("-", each) for each in deletions),
+    )
+    shown = Plan(creations=creations, updates=updates, deletions=deletions)
     return PlanPage(
-        rows=tuple(rows),
-        cost=planned_cost(plan, snapshot, prices),
+        rows=tuple(_row(sign, each, snapshot, prices) for sign, each in signed),
+        cost=planned_cost(shown, snapshot, prices),
         withheld=tuple(map(str, plan.withheld)),
         refusals=tuple(
             (str(each.workspace), each.reason.value, each.message)
