@@ -10,6 +10,7 @@ import pytest
 import yaml
 from rich.console import Console
 
+from plimsoll.cli.shared import read_files
 from plimsoll.cli.tables.top import WIDTH, Screen
 from plimsoll.labels import NODEPOOL
 from tests.builders import a_node, a_queue, a_snapshot, an_environment
@@ -78,6 +79,22 @@ def test_a_narrow_screen_folds_names_and_cuts_no_figure() -> None:
     assert (ready, gpus, len(bar), hourly, idle) == ("6/6", "48", WIDTH, "7,407.36", "7,407.36")
     at, until = (rows[first - 1].index(column) for column in ("Type", "NodePool"))
     assert kind in "".join(row[at:until].strip() for row in rows[first:])
+
+
+@pytest.mark.parametrize("width", [79, 60, 40])
+def test_no_figure_is_cut_where_a_screen_has_no_room_for_bars(width: int) -> None:
+    console = Console(width=width, file=StringIO())
+    with console.capture() as captured:
+        console.print(Screen(whole=False).shown(read_files([EXAMPLE])))
+    rows = captured.get().splitlines()
+    groups = [row.split() for row in rows if row[:3] in ("2/3", "3/4", "6/6")]
+    assert [(row[0], *row[-2:]) for row in groups] == [
+        ("2/3", "65.88", "64.23"),
+        ("6/6", "4.83", "2.09"),
+        ("3/4", "220.16", "41.28"),
+    ]
+    assert "GPUs" in next(row for row in rows if row.startswith("Ready"))
+    assert "░" * 3 not in captured.get()
 
 
 def test_top_folds_nothing_in_a_pipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

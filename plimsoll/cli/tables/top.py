@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import TypeVar
 
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.table import Table
 from rich.text import Text
 
@@ -31,6 +31,8 @@ from plimsoll.ui.view import (
 
 WIDTH = 22
 """Characters of a bar."""
+WITH_BARS = 80
+"""Columns of a screen from which there are bars; in fewer, they would leave figures no room."""
 ROWS = 12
 """Rows of a table on a live screen."""
 WARNINGS = 3
@@ -66,7 +68,7 @@ class Screen:
         if snapshot.warnings:
             parts.append(self._warnings(snapshot.warnings))
         if page.groups:
-            parts += [_legend(page), self._groups(page)]
+            parts += [_legend(page), _Groups(self, page)]
         if page.requested:
             parts.append(self._requested(page.requested))
         if snapshot.queues:
@@ -85,14 +87,14 @@ class Screen:
         lines = [Text.assemble(("warning: ", "yellow"), each) for each in shown]
         return Text("\n").join([*lines, *map(Text, more)])
 
-    def _groups(self, page: ClusterPage) -> Table:
+    def groups(self, page: ClusterPage, *, bars: bool) -> Table:
         table = _table("Ready", "Type", "NodePool", "GPUs", "", "An hour", "Idle")
 
         def add(group: NodeGroup) -> None:
             nodes = f"{group.nodes - group.not_ready}/{group.nodes}"
             price = "" if group.price is None else f"{group.price:,.2f}"
             idle = "" if group.price is None else f"{group.idle:,.2f}"
-            gpus, bar = Text(str(group.gpus)), _bar(group.bar, page.queues)
+            gpus, bar = Text(str(group.gpus)), _bar(group.bar, page.queues) if bars else Text()
             for each in group.devices:
                 gpus.append(f"\n{each.allocatable} {each.resource.rpartition('/')[2]}")
                 bar.append(f"\n{each.used} in use")
@@ -157,6 +159,16 @@ class Screen:
         shown = found if self._whole else found[:most]
         left = len(found) - len(shown) + beyond
         return shown, [f"and {left} more"] if left else []
+
+
+class _Groups:
+    """The groups of nodes, with bars where the screen has room for them."""
+
+    def __init__(self, screen: Screen, page: ClusterPage) -> None:
+        self._screen, self._page = screen, page
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield self._screen.groups(self._page, bars=options.max_width >= WITH_BARS)
 
 
 def _headline(snapshot: Snapshot, page: ClusterPage) -> Text:
