@@ -30,10 +30,12 @@ _GRACE_SECONDS = 60
 
 
 class Kubelet:
-    """The processes by the names of their pods. The process of a deleted pod is stopped."""
+    """The processes by the names of their pods, until they have ended. The process of a deleted pod is stopped."""
 
     def __init__(self, sandbox: Sandbox, folder: Path, **environ: str) -> None:
         self.running: dict[str, subprocess.Popen[bytes]] = {}
+        self.ended: dict[str, int] = {}
+        """Exit codes of processes, by the names of their pods."""
         self.images: dict[str, str] = {}
         self._sandbox, self._folder, self._environ = sandbox, folder, environ
         self._ports: list[socket] = []
@@ -105,10 +107,11 @@ class Kubelet:
         self.images[name] = container["image"]
 
     def _end(self, name: str) -> None:
-        process = self.running.pop(name)
+        process = self.running[name]
         if process.poll() is None:
             process.send_signal(signal.SIGTERM)
-        process.wait(timeout=_GRACE_SECONDS)
+        self.ended[name] = process.wait(timeout=_GRACE_SECONDS)
+        del self.running[name]
 
 
 def _is_going(pod: dict[str, Any]) -> bool:

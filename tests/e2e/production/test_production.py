@@ -164,7 +164,8 @@ def test_a_removal(reader: Reader, kubelet: Kubelet, cluster: Kube) -> None:
     message = reader.follow("Removal")
     assert "destroyed: the stack environment" in message
     assert "destroyed: the stack foundation" in message
-    assert kubelet.running == {}
+    await_condition(lambda: not kubelet.running, 60, "the end of the processes of the deleted pods")
+    assert set(kubelet.ended.values()) == {0}, "each stopped when its pod was deleted, not before"
     assert cluster.list("v1", "Pod", NAMESPACE, SELECTOR) == []
     assert cluster.get("v1", "Namespace", NAMESPACE) is None
     assert cluster.get("apiextensions.k8s.io/v1", "CustomResourceDefinition", "workspaces.plimsoll.dev") is None

@@ -12,7 +12,7 @@ from demo.stage import Stage, declare
 from plimsoll.sandbox import Sandbox
 from tests.awaiting import await_condition
 from tests.e2e.cluster.conditions import condition, is_ready
-from tests.e2e.cluster.controller import controller
+from tests.e2e.cluster.controller import Controller, controller
 from tests.e2e.cluster.kube import Kube
 from tests.e2e.cluster.sandboxes import up_sandbox
 
@@ -64,6 +64,11 @@ def claims_of(cluster: Kube, name: str) -> list[dict[str, Any]]:
     """NodeClaims of a Workspace that are not being deleted."""
     found = cluster.list(*CLAIM, selector=f"plimsoll.dev/workspace={name}")
     return [claim for claim in found if "deletionTimestamp" not in claim["metadata"]]
+
+
+def uids_of(cluster: Kube, name: str) -> set[str]:
+    """UIDs of all NodeClaims of a Workspace, also of those that are being deleted."""
+    return {claim["metadata"]["uid"] for claim in cluster.list(*CLAIM, selector=f"plimsoll.dev/workspace={name}")}
 
 
 def pods_ready(cluster: Kube, name: str) -> int:
@@ -151,14 +156,21 @@ def test_a_killed_controller_loses_nothing_and_creates_nothing_twice(
         cluster.apply(workspace("killed", 12))
         await_condition(lambda: claims_of(cluster, "killed"), 30, "the first NodeClaims")
         first.kill()
+    before = uids_of(cluster, "killed")
     elsewhere = folder / "another-host"
     elsewhere.mkdir()
     with controller(sandbox, elsewhere, hostname="another-host") as second:
         await_condition(lambda: len(claims_of(cluster, "killed")) == 12, 90, "twelve NodeClaims")
         await_condition(lambda: pods_ready(cluster, "killed") == 12, 180, "the workload runs")
-        assert len(claims_of(cluster, "killed")) == 12
+        found = uids_of(cluster, "killed")
+        assert len(found) == 12, "none was created twice"
+        assert before <= found, "none was replaced"
         assert second.process.poll() is None
         remove(cluster, "killed")
+
+
+def has_lease(of: Controller) -> bool:
+    return "acquired the Lease" in of.text()
 
 
 def test_two_controllers_have_one_writer(cluster: Kube, sandbox: Sandbox, folder: Path) -> None:
@@ -166,13 +178,14 @@ def test_two_controllers_have_one_writer(cluster: Kube, sandbox: Sandbox, folder
         cluster.apply(workspace("twice", 2))
         await_condition(lambda: len(claims_of(cluster, "twice")) == 2, 60)
         await_condition(lambda: pods_ready(cluster, "twice") == 2, 120)
-        assert len(cluster.list(*CLAIM, selector="plimsoll.dev/workspace=twice")) == 2
-        leader, waiting = (first, second) if "waiting" in second.text() else (second, first)
+        assert len(uids_of(cluster, "twice")) == 2
+        leader, waiting = sorted((first, second), key=has_lease, reverse=True)
+        assert (has_lease(leader), has_lease(waiting)) == (True, False)
         assert leader.stop() == 0
         patch = {"spec": {"inference": {"replicas": 1}}}
         cluster.patch(API, "Workspace", "twice", patch, "inference")
         await_condition(lambda: len(claims_of(cluster, "twice")) == 1, 60, "the other loop took over")
-        assert waiting.process.poll() is None
+        assert has_lease(waiting)
         remove(cluster, "twice")
 
 
