@@ -149,6 +149,17 @@ def test_a_changed_provisioner_keeps_the_nodes_and_deletes_the_pool_with_the_las
     assert [each.key.kind for each in none.deletions] == ["NodePool"]
 
 
+def test_a_changed_provisioner_deletes_a_pool_that_has_no_replicas() -> None:
+    """As after existing nodes replaced all of its own."""
+    snapshot = with_pool(1)
+    snapshot = snapshot.model_copy(update={"nodes": (a_node(instance_type=NC24),)})
+    snapshot = after(snapshot, of(snapshot))
+    assert [pool.replicas for pool in snapshot.node_pools] == [0]
+    changed = of(snapshot.model_copy(update={"environment": an_environment(nap=True)}))
+    assert [each.key.kind for each in changed.deletions] == ["NodePool"]
+    assert (changed.creations, changed.updates) == ((), ())
+
+
 @pytest.mark.parametrize("nodes", range(6))
 def test_a_surplus_of_claims_and_a_node_pool_is_removed_once(nodes: int) -> None:
     """As after the provisioner changed while the Workspace had a NodePool."""

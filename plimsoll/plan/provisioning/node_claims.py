@@ -60,11 +60,10 @@ class NodeClaimProvisioner:
             why = f"surplus: {counted(target.nodes, 'node')} needed, {len(claims) + pooled} exist"
             for claim in (deleted := order.first(claims, superfluous)):
                 builder.delete(claim, f"{why}; {order.state(claim)}")
-        if pooled:
-            left = max(0, min(pooled, target.nodes - (len(claims) - len(deleted))))
-            for pool in self._context.ownership.pools_of(target.workspace):
-                if not pool.deleting and (pool.replicas or 0) != left:
-                    set_replicas(target, self._context.environment, pool, left, builder)
+        left = max(0, min(pooled, target.nodes - (len(claims) - len(deleted))))
+        for pool in self._context.ownership.pools_of(target.workspace):
+            if not pool.deleting and (not left or pool.replicas != left):
+                set_replicas(target, self._context.environment, pool, left, builder)
 
 
 class DeletionOrder:
