@@ -3,6 +3,7 @@ awaited."""
 
 from typing import Any
 
+import orjson
 import pytest
 
 from plimsoll import labels
@@ -154,3 +155,26 @@ def test_a_restart_finds_given_up_nodes(shrunk: bool) -> None:
     cluster.run_round(at(41))
     assert sum(buffers(cluster).values()) == 3
     assert cluster.status().failures <= 1
+
+
+def test_one_attempt_counts_once_for_each_of_its_demands() -> None:
+    """Its two nodes fail one after the other, and the other demand has failed twice before."""
+    cluster = Cluster(pool(), environment=demand_environment("capacity-buffer", retrySeconds=10, retries=5))
+    cluster.objects += [share_pod(f"share-{number:03}") for number in range(17)]
+    for attempt in (0, 100):
+        cluster.run_round(at(attempt))
+        cluster.objects += [sold_out(f"gpu-{name}{attempt:04}", at(attempt + 1)) for name in "ab"]
+        cluster.run_round(at(attempt + 32))
+    (former,) = cluster.demands
+    assert cluster.status().failures == 2
+    cluster.objects.append(share_pod("other", nodeSelector={labels.INSTANCE_TYPE: TYPE}))
+    cluster.run_round(at(200))
+    (buffer,) = cluster.requested("CapacityBuffer")
+    assert buffer["spec"]["replicas"] == 2
+    (other,) = cluster.demands.keys() - {former}
+    assert orjson.loads(buffer["metadata"]["annotations"]["plimsoll.dev/demands"]) == {former: 3, other: 1}
+    assert buffer["metadata"]["annotations"]["plimsoll.dev/attempt"] == "3"
+    cluster.objects += [sold_out("gpu-ccccc", at(201)), claim("gpu-ddddd", at(202))]
+    for second in (232, 520):
+        cluster.run_round(at(second))
+        assert {name: each.status.failures for name, each in cluster.demands.items()} == {former: 3, other: 1}

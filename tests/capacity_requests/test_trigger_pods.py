@@ -189,7 +189,7 @@ def test_two_demands_share_a_trigger_pod_that_names_both() -> None:
     (creation,) = cluster.run_round(at(0)).creations
     named = orjson.loads(creation.manifest["metadata"]["annotations"]["plimsoll.dev/demands"])
     assert sorted(named) == sorted(cluster.demands)
-    assert creation.manifest["metadata"]["labels"][labels.DEMAND] == named[0]
+    assert creation.manifest["metadata"]["labels"][labels.DEMAND] == next(iter(named))
     assert {demand.status.phase for demand in cluster.demands.values()} == {"Scheduled"}
     assert cluster.run_round(at(1)).empty
     cluster.objects.remove(selecting)

@@ -1,7 +1,7 @@
 """CapacityBuffers and ProvisioningRequests: each requests several equal nodes, as pods of one PodTemplate."""
 
 import hashlib
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -18,15 +18,14 @@ from plimsoll.plan.demand import DemandPlan, PlannedNode
 from plimsoll.plan.owned import PlanBuilder, RequestObject
 from plimsoll.plan.requests.capacity_request import CapacityRequest, read_request
 from plimsoll.plan.requests.node_request import (
-    ATTEMPT,
     GIVEN_UP,
     LOST,
     NODE,
     REGISTERED,
     NodeRequest,
+    attempt_annotations,
     demand_labels,
     demand_names,
-    demands_annotation,
     pod_placement,
 )
 from plimsoll.plan.requests.provisioner import Names
@@ -67,12 +66,10 @@ def batch_name(prefix: str, demand: str, node_request: NodeRequest, ordinal: int
     return f"{prefix}-{node_request.slug}-{digest}"
 
 
-def of_demands(
-    environment: Environment, demands: Sequence[str], node_request: NodeRequest, name: str, attempt: int
-) -> Manifest:
-    """Metadata of an object that requests nodes for these demands."""
-    labels = demand_labels(DemandRef(name=demands[0]), environment.name)
-    annotations = {NODE: node_request.text, ATTEMPT: str(attempt), **demands_annotation(demands)}
+def of_demands(environment: Environment, attempts: Mapping[str, int], node_request: NodeRequest, name: str) -> Manifest:
+    """Metadata of an object that requests nodes for demands; `attempts` by their names, the owner first."""
+    labels = demand_labels(DemandRef(name=next(iter(attempts))), environment.name)
+    annotations = {NODE: node_request.text, **attempt_annotations(attempts)}
     return _metadata(environment, name, labels, annotations)
 
 
@@ -154,7 +151,7 @@ class BatchProvisioner:
         return isinstance(obj, CapacityBuffer if self._buffers else ProvisioningRequest)
 
     def request_nodes(
-        self, plan: DemandPlan, nodes: Sequence[PlannedNode], attempt: int, builder: PlanBuilder
+        self, plan: DemandPlan, nodes: Sequence[PlannedNode], attempts: Mapping[str, int], builder: PlanBuilder
     ) -> list[tuple[ObjectKey, tuple[str, ...]]]:
         placements = {each.name: each.demand_class.placement for each in plan.demands}
         made = []
@@ -162,7 +159,7 @@ class BatchProvisioner:
             owner = DemandRef(name=demands[0])
             prefix = "gpu-buffer" if self._buffers else "gpu-request"
             name = self._names.new(owner.name, node_request, partial(batch_name, prefix))
-            metadata = of_demands(self._environment, demands, node_request, name, attempt)
+            metadata = of_demands(self._environment, {each: attempts[each] for each in demands}, node_request, name)
             reason = f"pods of {demand_names(demands)} need {counted(count, 'more node')}"
             builder.create(
                 pod_template(self._environment, metadata, node_request, placements[owner.name]), owner, reason
@@ -190,14 +187,14 @@ class BatchProvisioner:
             if registered
             else f"{counted(needed, 'node')} still needed"
         )
-        builder.update(manifest, DemandRef(name=request.demands[0]), reason)
+        builder.update(manifest, DemandRef(name=next(iter(request.attempts))), reason)
 
     def signal_ready(self, request: CapacityRequest, registered: Collection[str], builder: PlanBuilder) -> None:
         """Does nothing: deleting the object withdraws the request."""
 
     def _metadata(self, request: CapacityRequest) -> Manifest:
         """Metadata with annotations on nodes that registered, failed, or are no longer expected."""
-        metadata = of_demands(self._environment, request.demands, request.node_request, request.name, request.attempt)
+        metadata = of_demands(self._environment, request.attempts, request.node_request, request.name)
         names = {REGISTERED: request.registered, LOST: request.lost}
         noted = {key: orjson.dumps(list(each)).decode() for key, each in names.items() if each}
         noted |= {GIVEN_UP: str(request.given_up)} if request.given_up else {}

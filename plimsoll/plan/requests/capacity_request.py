@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cached_property
-from typing import Final
+from typing import Final, TypeVar
 
 import orjson
 
@@ -25,6 +25,7 @@ READY_MESSAGE: Final = "the GPUs are allocatable on node "
 """Prefix of the condition message of a trigger pod whose node is ready; the node's name follows."""
 _REGISTERED_BEFORE: Final = f"{GROUP}/came"
 """REGISTERED, as the previous version wrote it."""
+_T = TypeVar("_T")
 _NODE = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 
 
@@ -33,10 +34,9 @@ class CapacityRequest:
     """One object that requests nodes, with the progress of its nodes."""
 
     obj: Pod | CapacityBuffer | ProvisioningRequest
-    demands: tuple[str, ...]
-    """Names of the demands that it serves; not empty."""
+    attempts: Mapping[str, int]
+    """Number of the attempt of each demand that it serves; not empty, the owner first."""
     node_request: NodeRequest
-    attempt: int
     since: datetime | None
     """When the object was created; None in a manifest from a file."""
     outstanding: int
@@ -117,11 +117,11 @@ def read_request(obj: RequestObject) -> CapacityRequest | None:
     demand = obj.labels.get(DEMAND)
     if node_request is None or demand is None:
         return None
-    demands = tuple(dict.fromkeys((demand, *_names(obj.annotations, DEMANDS))))
-    number = _number(obj.annotations.get(ATTEMPT, ""), 1)
+    attempts = {demand: _number(obj.annotations.get(ATTEMPT, ""), 1)}
+    attempts |= {name: each for name, each in _json(obj.annotations, DEMANDS, dict).items() if isinstance(each, int)}
     if isinstance(obj, Pod):
         node = ready_node(obj)
-        return CapacityRequest(obj, demands, node_request, number, since, 0 if node else 1, (node,) if node else ())
+        return CapacityRequest(obj, attempts, node_request, since, 0 if node else 1, (node,) if node else ())
     registered = _names(obj.annotations, REGISTERED) or _names(obj.annotations, _REGISTERED_BEFORE)
     lost = _names(obj.annotations, LOST)
     given_up = _number(obj.annotations.get(GIVEN_UP, ""))
@@ -131,7 +131,7 @@ def read_request(obj: RequestObject) -> CapacityRequest | None:
         outstanding = sum(_count(each) for each in obj.pod_sets) - len(registered) - given_up
     else:
         return None
-    return CapacityRequest(obj, demands, node_request, number, since, max(0, outstanding), registered, lost, given_up)
+    return CapacityRequest(obj, attempts, node_request, since, max(0, outstanding), registered, lost, given_up)
 
 
 def ready_node(pod: Pod) -> str:
@@ -220,11 +220,16 @@ def _number(text: str, otherwise: int = 0) -> int:
 
 
 def _names(annotations: Mapping[str, str], key: str) -> tuple[str, ...]:
+    return tuple(map(str, _json(annotations, key, list)))
+
+
+def _json(annotations: Mapping[str, str], key: str, kind: type[_T]) -> _T:
+    """The annotation's value; empty where it is not of this kind."""
     try:
-        names = orjson.loads(annotations.get(key, "[]"))
+        found = orjson.loads(annotations.get(key, "null"))
     except orjson.JSONDecodeError:
-        return ()
-    return tuple(str(each) for each in names) if isinstance(names, list) else ()
+        found = None
+    return found if isinstance(found, kind) else kind()
 
 
 def _count(pod_set: Mapping[str, object]) -> int:

@@ -1,7 +1,7 @@
 """NodeRequest: the node that an object requests, and its annotation on that object."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Annotated, Any, Final
 
@@ -18,14 +18,15 @@ from plimsoll.text import shortlist
 NODE: Final = f"{GROUP}/node"
 """Annotation: the NodeRequest, as JSON."""
 ATTEMPT: Final = f"{GROUP}/attempt"
-"""Annotation: number of the attempt; 1 for the first request, one more after each failure."""
+"""Annotation: number of the attempt; 1 for the first request, one more after each failure. The highest of its
+demands."""
 REGISTERED: Final = f"{GROUP}/registered-nodes"
 """Annotation: names of the nodes that have registered, as a JSON list."""
 LOST: Final = f"{GROUP}/lost"
 """Annotation: names of NodeClaims that failed and are no longer expected, as a JSON list."""
 DEMANDS: Final = f"{GROUP}/demands"
-"""Annotation: names of the demands that the node serves, as a JSON list; at most as many as fit, largest share first.
-The label names the first of them."""
+"""Annotation: the demands that the node serves, each with the number of its attempt, as a JSON object; at most as many
+as fit, largest share first. The label names the first of them."""
 GIVEN_UP: Final = f"{GROUP}/given-up"
 """Annotation: number of requested nodes that are no longer expected."""
 _GPU_TAINT: Final = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
@@ -174,14 +175,14 @@ def demand_names(demands: Sequence[str]) -> str:
     return f"demand{'s' if len(demands) > 1 else ''} {shortlist(demands)}"
 
 
-def demands_annotation(demands: Iterable[str]) -> dict[str, str]:
-    """The annotation that names the demands of a request."""
-    kept: list[str] = []
-    for name in demands:
-        if len(orjson.dumps([*kept, name])) > _SHORT:
+def attempt_annotations(attempts: Mapping[str, int]) -> dict[str, str]:
+    """The annotations with the demands of a request, and their attempts."""
+    kept: dict[str, int] = {}
+    for name, attempt in attempts.items():
+        if len(orjson.dumps({**kept, name: attempt})) > _SHORT:
             break
-        kept.append(name)
-    return {DEMANDS: orjson.dumps(kept).decode()}
+        kept[name] = attempt
+    return {ATTEMPT: str(max(attempts.values())), DEMANDS: orjson.dumps(kept).decode()}
 
 
 def demand_labels(owner: DemandRef, environment: str) -> dict[str, str]:

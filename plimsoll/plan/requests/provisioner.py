@@ -1,6 +1,6 @@
 """Demand provisioners: how planned nodes become objects that request them from an autoscaler."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from typing import Protocol
 
@@ -18,10 +18,10 @@ class DemandProvisioner(Protocol):
         """Whether this provisioner creates objects of that kind."""
 
     def request_nodes(
-        self, plan: DemandPlan, nodes: Sequence[PlannedNode], attempt: int, builder: PlanBuilder
+        self, plan: DemandPlan, nodes: Sequence[PlannedNode], attempts: Mapping[str, int], builder: PlanBuilder
     ) -> list[tuple[ObjectKey, tuple[str, ...]]]:
         """Adds objects that request the nodes to the Plan; returns them with the names of the demands that each
-        serves."""
+        serves. `attempts` by demand."""
 
     def keep(self, request: CapacityRequest, needed: int, registered: Collection[str], builder: PlanBuilder) -> None:
         """Updates an object that stays: `registered` are nodes that are new, `needed` is the number of nodes

@@ -15,8 +15,6 @@ class RequestFailure:
     message: str
     node_pool: str
     instance_types: tuple[str, ...]
-    attempt: int
-    """Attempt of the request."""
 
 
 @dataclass(frozen=True)
@@ -33,12 +31,14 @@ class FailureRecord:
         blocked = tuple(each for each in status.blocked if (until := parse_time(each.until)) is None or until > now)
         return cls(status.failures, parse_time(status.last_failure), blocked)
 
-    def failed(self, failing: Sequence[RequestFailure], settings: DemandSettings, now: datetime) -> "FailureRecord":
-        """A copy with new failures. Failures of one attempt count as one, also after a restart."""
+    def failed(
+        self, failing: Sequence[RequestFailure], attempts: Iterable[int], settings: DemandSettings, now: datetime
+    ) -> "FailureRecord":
+        """A copy with new failures, in these attempts. Failures of one attempt count as one, also after a restart."""
         if not failing:
             return self
         pause = timedelta(seconds=settings.retry_seconds)
-        again = any(each.attempt > self.failures for each in failing)
+        again = any(each > self.failures for each in attempts)
         until = format_time(now + pause)
         blocked = {(each.node_pool, each.instance_type): each for each in self.blocked}
         for each in failing:

@@ -11,7 +11,7 @@ from plimsoll.model import ObjectKey, SignalReason, Snapshot
 from plimsoll.model.api import DemandProvisioner as Setting
 from plimsoll.model.api import DemandReport, GPUDemandStatus
 from plimsoll.model.karpenter import ProvisioningRequest
-from plimsoll.plan.demand import Demand, DemandPlan, DemandPlanner, PlannedNode
+from plimsoll.plan.demand import Demand, DemandPlan, DemandPlanner
 from plimsoll.plan.owned import ClaimProgress, PlanBuilder, RequestObject, key_of, parse_time, signalled
 from plimsoll.plan.requests.batches import BatchProvisioner
 from plimsoll.plan.requests.capacity_request import CapacityRequest, CapacityRequests, registered_since
@@ -56,7 +56,7 @@ class RequestRound:
         self._claims = ClaimMonitor(snapshot, self._requests, progress, now)
         self._by_demand: dict[str, list[CapacityRequest]] = {}
         for each in self._requests:
-            for name in each.demands:
+            for name in each.attempts:
                 self._by_demand.setdefault(name, []).append(each)
         self._failing: dict[str, list[RequestFailure]] = {}
         """Failures by request name."""
@@ -131,7 +131,7 @@ class RequestRound:
             left = left.without(left.outstanding)
         if failures:
             self._failing[request.name] = [
-                RequestFailure(why, request.node_request.node_pool, types, request.attempt) for why, types in failures
+                RequestFailure(why, request.node_request.node_pool, types) for why, types in failures
             ]
         return replace(left, claimed=min(left.outstanding, self._claims.launching(request)))
 
@@ -152,8 +152,9 @@ class RequestRound:
             record = FailureRecord.of(self._known.get(name, GPUDemandStatus()), self._now).resumed(
                 self._settings, self._now
             )
-            registered = [each.attempt for each in own if each.name in self._new_nodes]
-            records[name] = record.succeeded(registered).failed(failing, self._settings, self._now)
+            registered = [each.attempts[name] for each in own if each.name in self._new_nodes]
+            failed = [each.attempts[name] for each in own if each.name in self._failing]
+            records[name] = record.succeeded(registered).failed(failing, failed, self._settings, self._now)
         return records
 
     def _blocked(self) -> set[tuple[str, str]]:
@@ -183,18 +184,13 @@ class RequestRound:
 
     def _request_nodes(self) -> list[tuple[ObjectKey, tuple[str, ...]]]:
         """Requests the new nodes, but those of which every demand is paused; the objects with their demands."""
-        by_attempt: dict[int, list[PlannedNode]] = {}
-        for node in self.demand.nodes:
-            records = [self._records.get(name, FailureRecord()) for name in node.demands]
-            if any(each.paused_until(self._settings, self._now) is None for each in records):
-                by_attempt.setdefault(max(each.failures for each in records) + 1, []).append(node)
         if self._provisioner is None:
             return []
-        return [
-            each
-            for attempt, nodes in sorted(by_attempt.items())
-            for each in self._provisioner.request_nodes(self.demand, nodes, attempt, self._builder)
-        ]
+        records = {each.name: self._records.get(each.name, FailureRecord()) for each in self.demand.demands}
+        able = {name for name, each in records.items() if each.paused_until(self._settings, self._now) is None}
+        nodes = [node for node in self.demand.nodes if not able.isdisjoint(node.demands)]
+        attempts = {name: each.failures + 1 for name, each in records.items()}
+        return self._provisioner.request_nodes(self.demand, nodes, attempts, self._builder)
 
     def _state(
         self,

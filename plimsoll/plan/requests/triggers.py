@@ -16,12 +16,11 @@ from plimsoll.plan.demand import Demand, DemandPlan, PlannedNode
 from plimsoll.plan.owned import PlanBuilder, RequestObject, key_of, signalled
 from plimsoll.plan.requests.capacity_request import READY_MESSAGE, CapacityRequest
 from plimsoll.plan.requests.node_request import (
-    ATTEMPT,
     NODE,
     NodeRequest,
+    attempt_annotations,
     demand_labels,
     demand_names,
-    demands_annotation,
     pod_placement,
 )
 from plimsoll.plan.requests.provisioner import Names
@@ -37,9 +36,13 @@ _ORIGINAL_LENGTH: Final = 2000
 
 
 def trigger_pod(
-    demands: Mapping[str, Demand], node: PlannedNode, environment: Environment, name: str, attempt: int
+    demands: Mapping[str, Demand],
+    node: PlannedNode,
+    environment: Environment,
+    name: str,
+    attempts: Mapping[str, int],
 ) -> dict[str, Any]:
-    """The trigger pod of a planned node; `demands` by name."""
+    """The trigger pod of a planned node; `demands` and `attempts` by the demand's name."""
     first = demands[node.demands[0]]
     settings = environment.spec.demand
     node_request = NodeRequest.of(node)
@@ -80,8 +83,7 @@ def trigger_pod(
                 f"{prefix}/original-request": original_request(demands, node),
                 f"{prefix}/cleanup-after": "pods-bound",
                 NODE: node_request.text,
-                ATTEMPT: str(attempt),
-                **demands_annotation(node.demands),
+                **attempt_annotations({each: attempts[each] for each in node.demands}),
                 **BACKGROUND,
             },
         },
@@ -147,14 +149,14 @@ class TriggerPodProvisioner:
         return isinstance(obj, Pod)
 
     def request_nodes(
-        self, plan: DemandPlan, nodes: Sequence[PlannedNode], attempt: int, builder: PlanBuilder
+        self, plan: DemandPlan, nodes: Sequence[PlannedNode], attempts: Mapping[str, int], builder: PlanBuilder
     ) -> list[tuple[ObjectKey, tuple[str, ...]]]:
         by_name = {each.name: each for each in plan.demands}
         made = []
         for node in nodes:
             name = self._names.new(node.demands[0], NodeRequest.of(node), trigger_name)
             demands = {each: by_name[each] for each in node.demands}
-            manifest = trigger_pod(demands, node, self._environment, name, attempt)
+            manifest = trigger_pod(demands, node, self._environment, name, attempts)
             key = ObjectKey.of(manifest)
             reason = f"{counted(len(node.pods), 'pod')} of {demand_names(node.demands)} fit no node"
             builder.create(manifest, DemandRef(name=node.demands[0]), reason)
