@@ -148,7 +148,7 @@ class DemandArgs(TypedDict, total=False):
     label_prefix: pulumi.Input[str]
     """Prefix of the labels and annotations that describe a trigger pod."""
     deadline_seconds: pulumi.Input[int]
-    """How long requested capacity is awaited."""
+    """How long the nodes of a request may take to register."""
     retries: pulumi.Input[int]
     """Number of new requests after the capacity for a demand failed to arrive in time."""
     retry_seconds: pulumi.Input[int]

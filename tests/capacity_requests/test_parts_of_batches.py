@@ -18,9 +18,11 @@ from tests.capacity_requests.cluster import (
     pool,
     share_pod,
     sold_out,
+    text,
 )
 
 OTHER = "p4de.24xlarge"
+STEPS = ("Launched", "Registered")
 
 
 def a_cluster(provisioner: str = "capacity-buffer", count: int = 33, **rules: Any) -> Cluster:
@@ -107,6 +109,24 @@ def test_registered_nodes_stay_when_the_others_expire() -> None:
     assert buffers(cluster) == {TYPE: 0, OTHER: 2}
     assert "within 100 s" in " ".join(cluster.status().reasons)
     assert cluster.run_round(at(102)).empty
+
+
+def test_a_node_that_has_registered_waits_for_its_gpus_when_the_others_expire() -> None:
+    cluster = a_cluster(deadlineSeconds=100)
+    cluster.run_round(at(0))
+    registered = [{"type": step, "status": "True", "lastTransitionTime": text(at(90))} for step in STEPS]
+    cluster.objects += [launched("gpu-aaaaa"), claim("gpu-bbbbb", at(2), conditions=registered, nodeName="n2")]
+    assert cluster.run_round(at(100)).empty
+    for second in (101, 102):
+        plan = cluster.run_round(at(second))
+        assert buffers(cluster) == {TYPE: 1, OTHER: 2}
+        assert plan.next_deadline is not None
+        assert plan.next_deadline > at(second)
+    assert plan.empty, "the NodeClaim that was late is not taken for the other one"
+    cluster.objects.append(node("n2", at(2)))
+    cluster.run_round(at(103))
+    assert buffers(cluster) == {TYPE: 0, OTHER: 2}
+    assert cluster.status().failures == 1
 
 
 def test_a_request_records_the_nodes_that_it_no_longer_expects() -> None:

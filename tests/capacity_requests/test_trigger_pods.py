@@ -183,6 +183,21 @@ def test_a_type_whose_node_never_shows_gpus_is_replaced_by_the_next() -> None:
     assert [(each.node_pool, each.instance_type) for each in demand.status.blocked] == [("gpu", TYPE)]
 
 
+def test_a_trigger_pod_whose_node_has_registered_waits_for_the_gpus() -> None:
+    """Longer than deadlineSeconds, until the deadline of the NodeClaim."""
+    cluster = Cluster(pool(), *pods(1), environment=demand_environment(deadlineSeconds=60))
+    assert cluster.run_round(at(0)).creations
+    registered = {"type": "Registered", "status": "True", "lastTransitionTime": "2026-01-01T00:00:20Z"}
+    launched = {"type": "Launched", "status": "True"}
+    cluster.objects.append(claim("gpu-abc", at(2), conditions=[launched, registered], nodeName="n1"))
+    for second in (61, 619):
+        plan = cluster.run_round(at(second))
+        assert (plan.empty, plan.next_deadline) == (True, at(620))
+        assert (cluster.phase(), cluster.status().failures, cluster.status().deadline) == ("Scheduled", 0, "")
+    assert cluster.run_round(at(621)).deletions
+    assert cluster.status().failures == 1
+
+
 def test_two_demands_share_a_trigger_pod_that_names_both() -> None:
     selecting = share_pod("other", nodeSelector={labels.INSTANCE_TYPE: TYPE})
     cluster = Cluster(pool(), *pods(1), selecting)

@@ -83,7 +83,7 @@ class DemandSettings(Described):
     label_prefix: str = Field(default=GROUP, min_length=1, max_length=253)
     """Prefix of the labels and annotations that describe a trigger pod."""
     deadline_seconds: int = Field(default=900, ge=1)
-    """How long requested capacity is awaited."""
+    """How long the nodes of a request may take to register."""
     retries: int = Field(default=3, ge=0, le=100)
     """Number of new requests after the capacity for a demand failed to arrive in time."""
     retry_seconds: int = Field(default=60, ge=1)

@@ -129,7 +129,9 @@ class AssignedClaim:
     due: datetime | None = None
     """Deadline of the current step."""
     registered: bool = False
-    """Whether its node has registered."""
+    """Whether its node is one of those that have registered for the request."""
+    initializing: bool = False
+    """Whether its node has joined the cluster, and is not initialized: it may lack its GPUs."""
 
 
 @dataclass(frozen=True)
@@ -193,6 +195,7 @@ class ClaimMonitor:
             message=_detail(wait, late),
             due=wait.due if wait is not None and not late and not registered else None,
             registered=registered,
+            initializing=wait is not None and wait.step == "Initialized",
         )
         self._assigned.setdefault(owner.name, []).append(followed)
 
@@ -200,9 +203,9 @@ class ClaimMonitor:
         """The request's NodeClaims that exist."""
         return self._assigned.get(request.name, ())
 
-    def launching(self, request: CapacityRequest) -> int:
-        """Outstanding nodes whose NodeClaim has not failed."""
-        return sum(not each.registered and each.stage is not ClaimStage.FAILED for each in self.of(request))
+    def launching(self, request: CapacityRequest) -> list[AssignedClaim]:
+        """The NodeClaims of outstanding nodes that have not failed."""
+        return [each for each in self.of(request) if not each.registered and each.stage is not ClaimStage.FAILED]
 
     def lost(self, request: CapacityRequest) -> Lost:
         """Nodes whose NodeClaims missed their deadline, and nodes without capacity at the provider."""

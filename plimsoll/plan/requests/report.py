@@ -141,9 +141,10 @@ def _reasons(state: DemandState, settings: DemandSettings) -> Iterable[str]:
 
 
 def _deadline(state: DemandState, settings: DemandSettings, now: datetime) -> str:
-    """The earliest deadline of an outstanding request, RFC 3339; empty without one."""
+    """The earliest deadline of an outstanding request, RFC 3339; empty without one. After it, NodeClaims whose nodes
+    have registered are awaited."""
     known = (each.deadline(settings.deadline_seconds) for each in state.kept if each.outstanding)
-    due = [each for each in known if each is not None]
+    due = [each for each in known if each is not None and each >= now]
     if state.created:
         due.append(now + timedelta(seconds=settings.deadline_seconds))
     return format_time(min(due)) if due else ""

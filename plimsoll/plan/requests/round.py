@@ -61,9 +61,9 @@ class RequestRound:
         self._failing: dict[str, list[RequestFailure]] = {}
         """Failures by request name."""
         self._lost: list[AssignedClaim] = []
-        self._waiting = [
-            left for each in self._requests if (left := self._evaluate(each)).outstanding or left.registered
-        ]
+        evaluated = [self._evaluate(each) for each in self._requests]
+        self._waiting = [each for each in evaluated if each.outstanding or each.registered]
+        self._failed_claims = {name for each in evaluated for name in each.lost}
         self._records = self._failure_records()
         self._all_types_blocked: set[str] = set()
         """Names of requests all of whose instance types are skipped for now."""
@@ -95,7 +95,7 @@ class RequestRound:
         requested = [node for each in waiting for node in each.requested_nodes]
         registered = [(node, each.node_request.scheduler) for each in waiting for node in each.registered]
         self.demand = plan = self._planner.plan(
-            self._snapshot, requested, blocked, self._failed_claims(), registered, room=self._room, now=self._now
+            self._snapshot, requested, blocked, self._failed_claims, registered, room=self._room, now=self._now
         )
         self._builder.warnings += sorted({warning for demand in plan.demands for warning in demand.warnings})
         if (until := parse_time(plan.next_deadline)) is not None:
@@ -126,17 +126,20 @@ class RequestRound:
         self._lost += lost.claims
         failures = [(f"NodeClaim {each.name}: {each.message}", each.instance_types) for each in lost.claims]
         left = request.without(lost.nodes, (each.name for each in lost.claims))
-        if left.outstanding and (why := self._expired(left)):
+        claims = self._claims.launching(request)
+        unregistered = [each.name for each in claims if not each.initializing]
+        initializing = len(claims) - len(unregistered)
+        if left.outstanding > initializing and (why := self._expired(left)):
             failures.append((why, request.node_request.instance_types))
-            left = left.without(left.outstanding)
+            left = left.without(left.outstanding - initializing, unregistered)
         if failures:
             self._failing[request.name] = [
                 RequestFailure(why, request.node_request.node_pool, types) for why, types in failures
             ]
-        return replace(left, claimed=min(left.outstanding, self._claims.launching(request)))
+        return replace(left, claimed=min(left.outstanding, len(claims)))
 
     def _expired(self, request: CapacityRequest) -> str:
-        """Why the outstanding nodes are no longer expected; empty while they are."""
+        """Why nodes that have not registered are no longer expected; empty while they are."""
         refused = request.obj.says("Failed") if isinstance(request.obj, ProvisioningRequest) else ""
         if refused:
             return f"ProvisioningRequest {request.name}: {refused}"
@@ -160,9 +163,6 @@ class RequestRound:
     def _blocked(self) -> set[tuple[str, str]]:
         """(instance type, NodePool) pairs to skip, of all demands: what fails for one demand fails for all."""
         return {(each.instance_type, each.node_pool) for record in self._records.values() for each in record.blocked}
-
-    def _failed_claims(self) -> set[str]:
-        return {claim.name for claim in self._lost} | {name for each in self._requests for name in each.lost}
 
     def _keep(self, waiting: Sequence[CapacityRequest]) -> list[CapacityRequest]:
         """Requests that are still needed: nodes are outstanding, or registered and not all of their pods are bound."""
@@ -236,7 +236,7 @@ class RequestRound:
         """Adds the times at which requests expire, or skipped instance types may be requested again."""
         deadlines = self._builder.deadlines
         ends = (each.deadline(self._settings.deadline_seconds) for each in kept if each.outstanding)
-        deadlines += [each for each in ends if each is not None]
+        deadlines += [each for each in ends if each is not None and each >= self._now]
         deadlines += [due for each in kept if each.outstanding for due in self._claims.deadlines(each)]
         for state in states:
             if state.unmet:
