@@ -152,6 +152,41 @@ def test_headroom_exists_only_if_it_is_declared() -> None:
     assert len(held.run_round(at(33)).deletions) == 2
 
 
+@pytest.mark.parametrize("provisioner", ["capacity-buffer", "provisioning-request"])
+@pytest.mark.parametrize("owner_gone", [False, True])
+def test_a_deleted_pod_template_is_created_again(provisioner: str, owner_gone: bool) -> None:
+    """It tolerates what the pods tolerate that the nodes are for now."""
+    taint = {"key": "sku", "value": "gpu", "effect": "NoSchedule"}
+    tolerations = [{"key": "sku", "operator": "Exists"}]
+    own = [share_pod(f"share-{number:03}", tolerations=tolerations) for number in range(3)]
+    later = share_pod("later", tolerations=[*tolerations, {"key": "other", "operator": "Exists"}])
+    held = Cluster(a_node_pool("gpu", [TYPE], taints=[taint]), *own, environment=demand_environment(provisioner))
+    held.run_round(at(0))
+    held.objects.append(later)
+    assert held.run_round(at(1)).empty
+    template = only(held, "PodTemplate")
+    if owner_gone:
+        held.objects = [each for each in held.objects if each not in own]
+    del held.requests["PodTemplate", template["metadata"]["name"]]
+    assert [each.key.kind for each in held.run_round(at(2)).creations] == ["PodTemplate"]
+    again = only(held, "PodTemplate")
+    assert again["metadata"]["name"] == template["metadata"]["name"]
+    assert again["template"]["spec"]["containers"] == template["template"]["spec"]["containers"]
+    assert tolerations[0] in again["template"]["spec"]["tolerations"]
+    assert held.run_round(at(3)).empty
+
+
+def test_a_deleted_pod_template_of_headroom_is_created_again() -> None:
+    held = cluster(count=0, headroom=[HEADROOM])
+    held.run_round(at(0))
+    template = only(held, "PodTemplate")
+    del held.requests["PodTemplate", template["metadata"]["name"]]
+    plan = held.run_round(at(1))
+    assert ([each.key.kind for each in plan.creations], plan.updates, plan.deletions) == (["PodTemplate"], (), ())
+    assert only(held, "PodTemplate")["template"] == template["template"]
+    assert held.run_round(at(2)).empty
+
+
 def kept_nodes(held: Cluster, seconds: float) -> tuple[int, tuple[str, ...]]:
     """Replicas of the headroom, and the warnings of the round."""
     plan = held.run_round(at(seconds))

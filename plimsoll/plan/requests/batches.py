@@ -12,10 +12,10 @@ from plimsoll.labels import ENVIRONMENT, HEADROOM, as_label_value
 from plimsoll.model import DemandRef, ObjectKey
 from plimsoll.model.api import DemandProvisioner as Setting
 from plimsoll.model.api import Environment, Headroom
-from plimsoll.model.karpenter import CapacityBuffer, ProvisioningRequest
+from plimsoll.model.karpenter import CapacityBuffer
 from plimsoll.model.meta import ANYWHERE, Placement, Taint
 from plimsoll.plan.demand import DemandPlan, PlannedNode
-from plimsoll.plan.owned import PlanBuilder, RequestObject
+from plimsoll.plan.owned import PlanBuilder
 from plimsoll.plan.requests.capacity_request import CapacityRequest, read_request
 from plimsoll.plan.requests.node_request import (
     GIVEN_UP,
@@ -142,18 +142,18 @@ def _metadata(environment: Environment, name: str, labels: dict[str, str], annot
 class BatchProvisioner:
     """Requests equal nodes by one CapacityBuffer or ProvisioningRequest, as `spec.demand.provisioner` says."""
 
-    def __init__(self, environment: Environment, names: Names) -> None:
+    def __init__(self, environment: Environment, names: Names, plan: DemandPlan, templates: Collection[str]) -> None:
+        """`templates` are the names of the PodTemplates that exist."""
         self._environment = environment
         self._names = names
+        self._demands = plan.demands
+        self._templates = templates
         self._buffers = environment.spec.demand.provisioner is Setting.CAPACITY_BUFFER
 
-    def creates(self, obj: RequestObject) -> bool:
-        return isinstance(obj, CapacityBuffer if self._buffers else ProvisioningRequest)
-
     def request_nodes(
-        self, plan: DemandPlan, nodes: Sequence[PlannedNode], attempts: Mapping[str, int], builder: PlanBuilder
+        self, nodes: Sequence[PlannedNode], attempts: Mapping[str, int], builder: PlanBuilder
     ) -> list[tuple[ObjectKey, tuple[str, ...]]]:
-        placements = {each.name: each.demand_class.placement for each in plan.demands}
+        placements = {each.name: each.demand_class.placement for each in self._demands}
         made = []
         for node_request, demands, count in batches(nodes):
             owner = DemandRef(name=demands[0])
@@ -170,24 +170,28 @@ class BatchProvisioner:
         return made
 
     def keep(self, request: CapacityRequest, needed: int, registered: Collection[str], builder: PlanBuilder) -> None:
-        """Updates the object's replicas and its annotations.
+        """Updates the object's replicas and its annotations, and creates its PodTemplate if that was deleted.
 
         A CapacityBuffer shrinks when its nodes register, before pods use them; otherwise the autoscaler would fill the
         buffer again. It also shrinks by nodes that failed. A ProvisioningRequest is immutable, so an annotation records
         the nodes that it no longer expects.
         """
-        known = read_request(request.obj)
+        known, owner = read_request(request.obj), DemandRef(name=next(iter(request.attempts)))
+        if request.name not in self._templates:
+            nodes = {node.name for node in request.requested_nodes}
+            users = (
+                each for each in self._demands if each.name in request.attempts or nodes & each.on_requested.keys()
+            )
+            placement = next((each.demand_class.placement for each in users), ANYWHERE)
+            template = pod_template(self._environment, self._metadata(request), request.node_request, placement)
+            builder.create(template, owner, "it was deleted, and its nodes are still needed")
         shrinks = isinstance(request.obj, CapacityBuffer) and needed != request.obj.replicas
         if not (registered or shrinks or known is None or known.given_up != request.given_up):
             return
         count = needed if self._buffers else request.outstanding + len(request.registered) + request.given_up
         manifest = self._manifest(self._metadata(request), count)
-        reason = (
-            f"{counted(len(registered), 'node')} registered"
-            if registered
-            else f"{counted(needed, 'node')} still needed"
-        )
-        builder.update(manifest, DemandRef(name=next(iter(request.attempts))), reason)
+        number, state = (len(registered), "registered") if registered else (needed, "still needed")
+        builder.update(manifest, owner, f"{counted(number, 'node')} {state}")
 
     def signal_ready(self, request: CapacityRequest, registered: Collection[str], builder: PlanBuilder) -> None:
         """Does nothing: deleting the object withdraws the request."""

@@ -134,15 +134,6 @@ class AssignedClaim:
     """Whether its node has joined the cluster, and is not initialized: it may lack its GPUs."""
 
 
-@dataclass(frozen=True)
-class Lost:
-    """Nodes of one request that failed."""
-
-    nodes: int = 0
-    claims: tuple[AssignedClaim, ...] = ()
-    """The NodeClaims that failed; several where the autoscaler tried again for the same node."""
-
-
 class ClaimMonitor:
     """Assigns the NodeClaims of one snapshot to capacity requests.
 
@@ -207,8 +198,9 @@ class ClaimMonitor:
         """The NodeClaims of outstanding nodes that have not failed."""
         return [each for each in self.of(request) if not each.registered and each.stage is not ClaimStage.FAILED]
 
-    def lost(self, request: CapacityRequest) -> Lost:
-        """Nodes whose NodeClaims missed their deadline, and nodes without capacity at the provider."""
+    def lost(self, request: CapacityRequest) -> tuple[int, tuple[AssignedClaim, ...]]:
+        """Number of nodes whose NodeClaims missed their deadline or without capacity at the provider, and their
+        NodeClaims: several where the autoscaler tried again for the same node."""
         late = tuple(each for each in self.of(request) if each.stage is ClaimStage.FAILED)
         without = self._no_capacity.get(request.name, ())
         expired = [each for each in without if self._now >= each.event_times[0] + OTHER_OFFERING_DELAY]
@@ -217,7 +209,7 @@ class ClaimMonitor:
             for each in expired
             for claim in each.claims
         )
-        return Lost(len(late) + len(expired), late + claims)
+        return len(late) + len(expired), late + claims
 
     def deadlines(self, request: CapacityRequest) -> list[datetime]:
         """When NodeClaims miss their deadline, and when nodes without capacity are given up."""

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable
 from plimsoll.cluster.pools import Room, idle_nodes
 from plimsoll.labels import HEADROOM
 from plimsoll.model import DemandRef, Snapshot
-from plimsoll.model.karpenter import CapacityBuffer
+from plimsoll.model.karpenter import CapacityBuffer, PodTemplate
 from plimsoll.plan.owned import PlanBuilder, RequestObject
 from plimsoll.plan.requests.batches import capacity_buffer, headroom_request, of_headroom, pod_template
 from plimsoll.plan.requests.node_request import NodeRequest
@@ -21,7 +21,7 @@ def keep_headroom(
     """
     environment = snapshot.environment
     existing = {each.name: each for each in objs if HEADROOM in each.labels and isinstance(each, CapacityBuffer)}
-    names = {each.name for each in objs if HEADROOM in each.labels}
+    templates = {each.name for each in objs if HEADROOM in each.labels and isinstance(each, PodTemplate)}
     owner = DemandRef(kind="Environment", name=environment.name)
     taints = {pool.name: pool.taints for pool in snapshot.node_pools if not pool.deleting}
     kept = set()
@@ -43,12 +43,14 @@ def keep_headroom(
         metadata = of_headroom(environment, headroom, node_request, name)
         buffer = existing.get(name)
         if buffer is None:
-            if name not in names:
+            if name not in templates:
                 reason = "spec.demand.headroom of the Environment declares it"
                 builder.create(pod_template(environment, metadata, node_request), owner, reason)
                 builder.create(capacity_buffer(metadata, nodes), owner, reason)
         elif NodeRequest.from_annotations(buffer.annotations) == node_request and not buffer.deleting:
             kept.add(name)
+            if name not in templates:
+                builder.create(pod_template(environment, metadata, node_request), owner, "it was deleted")
             if buffer.replicas != nodes:
                 reason = f"headroom changed to {nodes} nodes"
                 builder.update(capacity_buffer(metadata, nodes), owner, reason)

@@ -5,27 +5,24 @@ from functools import cached_property
 from typing import Protocol
 
 from plimsoll.model import ObjectKey
-from plimsoll.plan.demand import DemandPlan, PlannedNode
-from plimsoll.plan.owned import PlanBuilder, RequestObject
+from plimsoll.plan.demand import PlannedNode
+from plimsoll.plan.owned import PlanBuilder
 from plimsoll.plan.requests.capacity_request import CapacityRequest
 from plimsoll.plan.requests.node_request import NodeRequest
 
 
 class DemandProvisioner(Protocol):
-    """One way to request nodes. An instance serves one round."""
-
-    def creates(self, obj: RequestObject) -> bool:
-        """Whether this provisioner creates objects of that kind."""
+    """One way to request nodes. An instance serves one DemandPlan."""
 
     def request_nodes(
-        self, plan: DemandPlan, nodes: Sequence[PlannedNode], attempts: Mapping[str, int], builder: PlanBuilder
+        self, nodes: Sequence[PlannedNode], attempts: Mapping[str, int], builder: PlanBuilder
     ) -> list[tuple[ObjectKey, tuple[str, ...]]]:
         """Adds objects that request the nodes to the Plan; returns them with the names of the demands that each
         serves. `attempts` by demand."""
 
     def keep(self, request: CapacityRequest, needed: int, registered: Collection[str], builder: PlanBuilder) -> None:
-        """Updates an object that stays: `registered` are nodes that are new, `needed` is the number of nodes
-        outstanding."""
+        """Updates an object that stays, and creates what it refers to if that was deleted: `registered` are nodes that
+        are new, `needed` is the number of nodes outstanding."""
 
     def signal_ready(self, request: CapacityRequest, registered: Collection[str], builder: PlanBuilder) -> None:
         """Reports the ready nodes of an object that is deleted: an autoscaler may still read it."""

@@ -4,13 +4,15 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
+from typing import Final
 
 from plimsoll.cluster.pools import Room
 from plimsoll.labels import REQUEST, SHARD
 from plimsoll.model import ObjectKey, SignalReason, Snapshot
 from plimsoll.model.api import DemandProvisioner as Setting
 from plimsoll.model.api import DemandReport, GPUDemandStatus
-from plimsoll.model.karpenter import ProvisioningRequest
+from plimsoll.model.cluster import Pod
+from plimsoll.model.karpenter import CapacityBuffer, PodTemplate, ProvisioningRequest
 from plimsoll.plan.demand import Demand, DemandPlan, DemandPlanner
 from plimsoll.plan.owned import ClaimProgress, PlanBuilder, RequestObject, key_of, parse_time, signalled
 from plimsoll.plan.requests.batches import BatchProvisioner
@@ -22,6 +24,13 @@ from plimsoll.plan.requests.record import FailureRecord, RequestFailure
 from plimsoll.plan.requests.report import DemandState, completed, report
 from plimsoll.plan.requests.reserved_nodes import reserved_nodes
 from plimsoll.plan.requests.triggers import TriggerPodProvisioner
+
+_KINDS: Final = {
+    Setting.TRIGGER_POD: Pod,
+    Setting.CAPACITY_BUFFER: CapacityBuffer,
+    Setting.PROVISIONING_REQUEST: ProvisioningRequest,
+}
+"""Kinds of the objects that request nodes."""
 
 
 class RequestRound:
@@ -48,9 +57,8 @@ class RequestRound:
         self._room = room
         self._objects = requests.objs
         self._known = {each.name: each.status for each in snapshot.gpu_demands}
-        self._provisioner = self._choose()
-        found, creates = requests.found, self._provisioner.creates if self._provisioner is not None else None
-        own = [each for each in found if creates is not None and creates(each.obj)]
+        found, kind = requests.found, _KINDS.get(self._settings.provisioner, ())
+        own = [each for each in found if isinstance(each.obj, kind)]
         self._new_nodes = requests.registered if len(own) == len(found) else registered_since(own, snapshot)
         self._requests = [each.with_registered(self._new_nodes.get(each.name, ())) for each in own]
         self._claims = ClaimMonitor(snapshot, self._requests, progress, now)
@@ -72,16 +80,15 @@ class RequestRound:
         self.reserved: frozenset[str] = frozenset()
         """Registered nodes whose pods stay gated for now; see `reserved_nodes`."""
 
-    def _choose(self) -> DemandProvisioner | None:
+    def _choose(self, plan: DemandPlan) -> DemandProvisioner | None:
+        if self._settings.provisioner is Setting.NONE:
+            return None
         # Not a method: a cycle would keep the whole snapshot in memory until the next search for garbage.
         names = Names(partial(_taken, self._snapshot, self._objects))
-        match self._settings.provisioner:
-            case Setting.TRIGGER_POD:
-                return TriggerPodProvisioner(self._snapshot.environment, names)
-            case Setting.CAPACITY_BUFFER | Setting.PROVISIONING_REQUEST:
-                return BatchProvisioner(self._snapshot.environment, names)
-            case _:
-                return None
+        if self._settings.provisioner is Setting.TRIGGER_POD:
+            return TriggerPodProvisioner(self._snapshot.environment, names, plan)
+        templates = {each.name for each in self._objects if isinstance(each, PodTemplate)}
+        return BatchProvisioner(self._snapshot.environment, names, plan, templates)
 
     def plan(self) -> tuple[DemandReport, ...]:
         """The reports for all GPUDemands."""
@@ -97,12 +104,13 @@ class RequestRound:
         self.demand = plan = self._planner.plan(
             self._snapshot, requested, blocked, self._failed_claims, registered, room=self._room, now=self._now
         )
+        provisioner = self._choose(plan)
         self._builder.warnings += sorted({warning for demand in plan.demands for warning in demand.warnings})
         if (until := parse_time(plan.next_deadline)) is not None:
             self._builder.deadlines.append(until)
         self._reserve(waiting)
-        kept = self._keep(waiting)
-        created = self._request_nodes()
+        kept = self._keep(waiting, provisioner) if provisioner is not None else []
+        created = self._request_nodes(provisioner) if provisioner is not None else []
         serving = {node.name: each.name for each in kept for node in each.requested_nodes}
         states = [self._state(demand, kept, serving, created) for demand in plan.demands]
         more = [(node.gpus, 1) for node in plan.nodes]
@@ -122,20 +130,22 @@ class RequestRound:
 
     def _evaluate(self, request: CapacityRequest) -> CapacityRequest:
         """The request without its failed nodes; the other nodes stay expected."""
-        lost = self._claims.lost(request)
-        self._lost += lost.claims
-        failures = [(f"NodeClaim {each.name}: {each.message}", each.instance_types) for each in lost.claims]
-        left = request.without(lost.nodes, (each.name for each in lost.claims))
+        nodes, lost = self._claims.lost(request)
+        self._lost += lost
+        wanted = request.node_request
+        failing = [
+            RequestFailure(f"NodeClaim {each.name}: {each.message}", wanted.node_pool, each.instance_types)
+            for each in lost
+        ]
+        left = request.without(nodes, (each.name for each in lost))
         claims = self._claims.launching(request)
         unregistered = [each.name for each in claims if not each.initializing]
         initializing = len(claims) - len(unregistered)
         if left.outstanding > initializing and (why := self._expired(left)):
-            failures.append((why, request.node_request.instance_types))
+            failing.append(RequestFailure(why, wanted.node_pool, wanted.instance_types))
             left = left.without(left.outstanding - initializing, unregistered)
-        if failures:
-            self._failing[request.name] = [
-                RequestFailure(why, request.node_request.node_pool, types) for why, types in failures
-            ]
+        if failing:
+            self._failing[request.name] = failing
         return replace(left, claimed=min(left.outstanding, len(claims)))
 
     def _expired(self, request: CapacityRequest) -> str:
@@ -164,7 +174,7 @@ class RequestRound:
         """(instance type, NodePool) pairs to skip, of all demands: what fails for one demand fails for all."""
         return {(each.instance_type, each.node_pool) for record in self._records.values() for each in record.blocked}
 
-    def _keep(self, waiting: Sequence[CapacityRequest]) -> list[CapacityRequest]:
+    def _keep(self, waiting: Sequence[CapacityRequest], provisioner: DemandProvisioner) -> list[CapacityRequest]:
         """Requests that are still needed: nodes are outstanding, or registered and not all of their pods are bound."""
         busy = {name for demand in self.demand.demands for name in demand.on_nodes}
         kept = []
@@ -173,24 +183,20 @@ class RequestRound:
             registered = self._new_nodes.get(each.name, ())
             reserved = self.reserved.intersection(registered)
             new = [node for node in registered if node not in self.reserved]
-            if self._provisioner is None:
-                continue
             if needed or busy.intersection(each.registered):
                 kept.append(each)
-                self._provisioner.keep(each.with_reserved(reserved), needed + len(reserved), new, self._builder)
+                provisioner.keep(each.with_reserved(reserved), needed + len(reserved), new, self._builder)
             else:
-                self._provisioner.signal_ready(each, new, self._builder)
+                provisioner.signal_ready(each, new, self._builder)
         return kept
 
-    def _request_nodes(self) -> list[tuple[ObjectKey, tuple[str, ...]]]:
+    def _request_nodes(self, provisioner: DemandProvisioner) -> list[tuple[ObjectKey, tuple[str, ...]]]:
         """Requests the new nodes, but those of which every demand is paused; the objects with their demands."""
-        if self._provisioner is None:
-            return []
         records = {each.name: self._records.get(each.name, FailureRecord()) for each in self.demand.demands}
         able = {name for name, each in records.items() if each.paused_until(self._settings, self._now) is None}
         nodes = [node for node in self.demand.nodes if not able.isdisjoint(node.demands)]
         attempts = {name: each.failures + 1 for name, each in records.items()}
-        return self._provisioner.request_nodes(self.demand, nodes, attempts, self._builder)
+        return provisioner.request_nodes(nodes, attempts, self._builder)
 
     def _state(
         self,
@@ -226,7 +232,7 @@ class RequestRound:
     def _deletion_reason(self, name: str) -> str:
         if name in self._failing:
             return self._failing[name][0].message
-        if self._provisioner is None:
+        if self._settings.provisioner is Setting.NONE:
             return "spec.demand.provisioner of the Environment changed"
         if name in self._all_types_blocked:
             return "cancelled: its instance types recently failed to launch and are skipped for now"

@@ -13,7 +13,7 @@ from plimsoll.model import DemandRef, ObjectKey, SignalReason
 from plimsoll.model.api import Environment
 from plimsoll.model.cluster import Pod
 from plimsoll.plan.demand import Demand, DemandPlan, PlannedNode
-from plimsoll.plan.owned import PlanBuilder, RequestObject, key_of, signalled
+from plimsoll.plan.owned import PlanBuilder, key_of, signalled
 from plimsoll.plan.requests.capacity_request import READY_MESSAGE, CapacityRequest
 from plimsoll.plan.requests.node_request import (
     NODE,
@@ -141,21 +141,18 @@ UNSCHEDULABLE_MESSAGE: Final = "requests a node with these GPUs; this pod is nev
 class TriggerPodProvisioner:
     """Requests each node by a trigger pod."""
 
-    def __init__(self, environment: Environment, names: Names) -> None:
+    def __init__(self, environment: Environment, names: Names, plan: DemandPlan) -> None:
         self._environment = environment
         self._names = names
-
-    def creates(self, obj: RequestObject) -> bool:
-        return isinstance(obj, Pod)
+        self._demands = {each.name: each for each in plan.demands}
 
     def request_nodes(
-        self, plan: DemandPlan, nodes: Sequence[PlannedNode], attempts: Mapping[str, int], builder: PlanBuilder
+        self, nodes: Sequence[PlannedNode], attempts: Mapping[str, int], builder: PlanBuilder
     ) -> list[tuple[ObjectKey, tuple[str, ...]]]:
-        by_name = {each.name: each for each in plan.demands}
         made = []
         for node in nodes:
             name = self._names.new(node.demands[0], NodeRequest.of(node), trigger_name)
-            demands = {each: by_name[each] for each in node.demands}
+            demands = {each: self._demands[each] for each in node.demands}
             manifest = trigger_pod(demands, node, self._environment, name, attempts)
             key = ObjectKey.of(manifest)
             reason = f"{counted(len(node.pods), 'pod')} of {demand_names(node.demands)} fit no node"
