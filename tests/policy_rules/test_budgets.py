@@ -278,6 +278,11 @@ def test_gpus_of_a_type_that_the_catalog_lacks_are_a_finding_until_the_option_ha
     assert figures(text)[1] == ["8", "7", "1"]
 
 
+def test_the_controller_keeps_the_limit_of_an_environment_with_types_that_the_catalog_lacks() -> None:
+    environment = an_environment(nodeAutoProvisioning="enabled", limits={"gpus": 10})
+    assert over(environment, an_inference_set(OWN)) == []
+
+
 def test_a_node_pool_tells_the_gpus_of_the_types_that_it_lists() -> None:
     labels = {"nvidia.com/gpu.count": "4"}
     pool = with_path(a_node_pool(OWN, gpu_limit=8), spec__template__metadata__labels=labels)

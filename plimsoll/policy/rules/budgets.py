@@ -74,7 +74,8 @@ def gpu_findings(manifests: Sequence[Manifest], context: PolicyContext, options:
                 f"{each.what} {each.amount:g} GPUs, and the budget is {each.budget:g}: request "
                 f"{each.amount - each.budget:g} fewer, or raise the budget",
             )
-        elif each.unknown:
+        elif each.unknown and (each.kind != "Environment" or options.environment is not None):
+            # The controller, which knows the types of nodes and of EC2's API, keeps the Environment's own limit.
             yield _finding(
                 GPU_RULE,
                 each,
