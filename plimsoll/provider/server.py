@@ -60,6 +60,13 @@ def _answered(method: Callable[..., Any]) -> Callable[..., Any]:
     return wrapper
 
 
+def _in_own_thread(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Starts a method also while calls wait in all threads of the server: grpc runs it in the pool of this
+    attribute."""
+    vars(method)["experimental_thread_pool"] = ThreadPoolExecutor(1, thread_name_prefix=method.__name__)
+    return method
+
+
 def _abort_with_state(context: grpc.ServicerContext, error: InitializationFailedError) -> NoReturn:
     """Ends the call with a state, which the engine stores, and marks the resource as not initialized."""
     details = provider_pb2.ErrorResourceInitFailed(
@@ -176,6 +183,7 @@ class _Provider(provider_pb2_grpc.ResourceProviderServicer):
     def Construct(self, request: Any, context: Any) -> Any:
         return construct(self._sessions.get(context.peer()), request, PLUGIN_VERSION, context.add_callback)
 
+    @_in_own_thread
     @_answered
     def Cancel(self, request: Any, context: Any) -> Any:
         self._sessions.cancel(context.peer())

@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 
 from plimsoll.errors import PlimsollError
 from plimsoll.kube import Interruption
-from plimsoll.provider import Secret, decode, encode, serve
+from plimsoll.provider import Call, Properties, Secret, State, decode, encode, serve
 from tests.provider.apiserver import Apiserver
 from tests.provider.test_operations import PODS, a_config_map, a_pod
 
@@ -172,6 +172,26 @@ def test_cancel_ends_a_waiting_create(engine: Engine, cluster: Apiserver) -> Non
         engine.Create(provider_pb2.CreateRequest(properties=encode(a_pod())))
     user.join()
     assert f"{PODS}/pod" in cluster.objects
+
+
+def test_cancel_ends_every_waiting_create_at_once(cluster: Apiserver, tmp_path: Path) -> None:
+    waiting = threading.Semaphore(0)
+
+    def create(call: Call, inputs: Properties) -> State:
+        waiting.release()
+        call.interruption.sleep(20)
+        raise PlimsollError("interrupted" if call.interruption.stopped else "ready")
+
+    with (
+        serve(cluster.kubeconfig(tmp_path), create=create) as served,
+        grpc.insecure_channel(f"127.0.0.1:{served.port}") as channel,
+    ):
+        engine = Engine(channel)
+        configured(engine)
+        creates = [engine.Create.future(provider_pb2.CreateRequest()) for _ in range(80)]
+        assert all(waiting.acquire(timeout=10) for _ in range(64))
+        engine.Cancel(empty_pb2.Empty(), timeout=5)
+        assert {create.details() for create in creates} == {"interrupted"}
 
 
 def test_waiting_ends_when_the_engine_ends(engine: Engine, cluster: Apiserver, monkeypatch: pytest.MonkeyPatch) -> None:
