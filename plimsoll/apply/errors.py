@@ -1,10 +1,12 @@
 """Errors of applying a Plan. Only this module interprets the engine's output."""
 
+import errno
 import re
 import signal
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import Final
 
 from plimsoll.errors import PlimsollError
@@ -204,6 +206,17 @@ def interrupted_error(stack: str) -> UpdateInterruptedError:
     """The error for an engine that its writer interrupted, whatever the engine and its plugins report."""
     message, hint = _INTERRUPTED
     return UpdateInterruptedError(f"stack {stack}: {message}", hint)
+
+
+def unwritable(error: OSError, path: Path) -> StateFolderFullError:
+    """Of a file or folder in the work folder."""
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return StateFolderFullError(
+        f"{error.filename or path}: {error.strerror}",
+        "free disk space in the work folder"
+        if full
+        else "give this account the right to read and write it, or set another work folder with --work-folder",
+    )
 
 
 def _as(kind: type[ApplyError], message: str, hint: str) -> _Builder:

@@ -1,6 +1,7 @@
 """What engines find in folders of their own: a home that links to everything in the user's home except logs, absolute
 paths, and the provider."""
 
+import errno
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,32 @@ def test_a_work_folder_that_cannot_be_written_is_an_error(settings: ApplySetting
     (tmp_path / "work").write_text("a file")
     with pytest.raises(StateFolderFullError, match="engine-home"):
         make_engine_home(settings)
+
+
+def test_a_folder_in_the_place_of_a_link_is_named_and_kept(settings: ApplySettings, tmp_path: Path) -> None:
+    kept = tmp_path / "work/engine-home/plugins/resource"
+    kept.mkdir(parents=True)
+    with pytest.raises(StateFolderFullError) as caught:
+        make_engine_home(settings)
+    assert str(tmp_path / "work/engine-home/plugins") in caught.value.message
+    assert str(tmp_path / "pulumi/plugins") in caught.value.message
+    assert "disk space" not in str(caught.value)
+    kept.rmdir()
+    kept.parent.rmdir()
+    assert (make_engine_home(settings) / "plugins").resolve() == tmp_path / "pulumi/plugins"
+
+
+@pytest.mark.parametrize(("code", "full"), [(errno.ENOSPC, True), (errno.EACCES, False)])
+def test_only_a_full_disk_is_called_full(
+    settings: ApplySettings, monkeypatch: pytest.MonkeyPatch, code: int, full: bool
+) -> None:
+    def failing(*_: object) -> None:
+        raise OSError(code, "no")
+
+    monkeypatch.setattr(Path, "symlink_to", failing)
+    with pytest.raises(StateFolderFullError) as caught:
+        make_engine_home(settings)
+    assert ("disk space" in str(caught.value)) == full
 
 
 def test_paths_are_those_of_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from plimsoll.apply.engine.process import HOLDER
-from plimsoll.apply.errors import PassphraseError, StateFolderFullError
+from plimsoll.apply.errors import PassphraseError, StateFolderFullError, unwritable
 from plimsoll.apply.settings import ApplySettings
 
 _NOT_LINKED: Final = frozenset({"logs", "workspaces"})
@@ -62,9 +62,7 @@ def make_work_folder(settings: ApplySettings) -> None:
     try:
         settings.work_folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        raise StateFolderFullError(
-            f"{settings.work_folder}: {error.strerror}", "set another work folder with --work-folder"
-        ) from None
+        raise unwritable(error, settings.work_folder) from None
 
 
 def user_home(settings: ApplySettings) -> Path:
@@ -93,16 +91,22 @@ def make_engine_home(settings: ApplySettings) -> Path:
             if entry.name not in _NOT_LINKED:
                 _link(ours / entry.name, entry)
     except OSError as error:
-        raise StateFolderFullError(
-            f"{ours}: {error.strerror}", "free disk space in the work folder, or set another one with --work-folder"
-        ) from None
+        raise unwritable(error, ours) from None
     return ours
 
 
 def _link(link: Path, target: Path) -> None:
-    """Makes or replaces a symbolic link, atomically: engines that start meanwhile see the old or the new one."""
-    if link.is_symlink() and link.readlink() == target:
-        return
+    """Makes or replaces a symbolic link, atomically: engines that start meanwhile see the old or the new one.
+
+    Raises StateFolderFullError where a folder is in its place, which may hold what an engine has written."""
+    if link.is_symlink():
+        if link.readlink() == target:
+            return
+    elif link.is_dir():
+        raise StateFolderFullError(
+            f"{link} is a folder, but has to be a link to {target}",
+            "move what is needed of it to that folder, and delete it",
+        )
     fresh = link.with_name(f".{link.name}.{os.getpid()}")
     fresh.unlink(missing_ok=True)
     fresh.symlink_to(target)

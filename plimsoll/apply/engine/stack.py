@@ -25,7 +25,7 @@ from plimsoll.apply.engine.language import InlineLanguage, LanguageHost
 from plimsoll.apply.engine.process import Engine
 from plimsoll.apply.engine.program import Program
 from plimsoll.apply.engine.progress import EngineEvent
-from plimsoll.apply.errors import StateFolderFullError, engine_error, interrupted_error
+from plimsoll.apply.errors import engine_error, interrupted_error, unwritable
 from plimsoll.apply.settings import PROJECT
 
 _LOOPBACK: Final = "127.0.0.1"
@@ -57,9 +57,7 @@ class CapacityStack(Stack):
                 pulumi_command=engine,
             )
         except OSError as error:
-            raise StateFolderFullError(
-                f"{work_dir}: {error.strerror}", "set another work folder, or free disk space in it"
-            ) from None
+            raise unwritable(error, work_dir) from None
         # The library's constructor would run `stack select`, which writes files that all stacks share.
         self.workspace = workspace
 
@@ -85,7 +83,7 @@ class CapacityStack(Stack):
             if not path.exists() or path.read_text() != text:
                 path.write_text(text)
         except OSError as error:
-            raise StateFolderFullError(f"{path}: {error.strerror}", "free disk space in the work folder") from None
+            raise unwritable(error, path) from None
 
     def update(self, program: Program, on_event: Callable[[EngineEvent], None], policy_packs: tuple[Path, ...]) -> None:
         """Runs `pulumi up` with an inline program to its end.
@@ -114,7 +112,7 @@ class CapacityStack(Stack):
             path.write_text(json.dumps({"version": 3, "deployment": deployment}))
             self._command(["stack", "import", "--file", str(path), "--stack", self.name])
         except OSError as error:
-            raise StateFolderFullError(f"{path}: {error.strerror}", "free disk space in the work folder") from None
+            raise unwritable(error, path) from None
         finally:
             path.unlink(missing_ok=True)
 
