@@ -16,6 +16,7 @@ from plimsoll.provider.state import API_VERSION, FIELD_MANAGER, INPUTS, Initiali
 from plimsoll.provider.values import (
     UNKNOWN,
     Properties,
+    PropertyPath,
     Secret,
     decode,
     encode,
@@ -39,6 +40,7 @@ __all__ = [
     "Diff",
     "InitializationFailedError",
     "Properties",
+    "PropertyPath",
     "Secret",
     "Served",
     "Session",
