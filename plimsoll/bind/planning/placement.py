@@ -1,12 +1,15 @@
 """Chooses the node and GPU groups for a share by best fit."""
 
 import uuid
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from heapq import heappop, heappush
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
+from plimsoll.bind.planning.free_gpus import FreeGpuIndex, FreeGpus, milli_of
 from plimsoll.cluster.ledger import GpuAccount, GpuGroup, GpuLedger
 from plimsoll.model.cluster import Pod
 from plimsoll.model.kai import GPUShare, ReservationSettings
@@ -16,9 +19,14 @@ from plimsoll.quantity import parse_bytes, parse_cpu_milli, parse_memory_mib
 
 _GROUPS = uuid.UUID("6ba4b812-41c5-4c9e-9d1f-5d8a1b5f0c77")
 """UUID namespace for the names of new groups."""
-_MOST_CHOICES: Final = 16
+_MOST_KEPT: Final = 16
 
-_Request = tuple[Placement, GPUShare, HostRequest, tuple[tuple[str, int], ...]]
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+_Host = tuple[HostRequest, tuple[tuple[str, int], ...]]
+"""Requests of CPU, memory and other resources than GPUs."""
+_Request = tuple[Placement, GPUShare, _Host]
 """What determines whether a pod fits a node."""
 
 
@@ -85,24 +93,38 @@ class _Fit(NamedTuple):
     """Names of the existing groups that it joins."""
 
 
+class _Suitable(NamedTuple):
+    """The nodes that may run pods of one placement, whatever is free on them."""
+
+    nodes: frozenset[str]
+    others: Counter[str]
+    """Why the other nodes may not, and how many."""
+
+
 class _Choice:
     """The nodes for one request. Pods with equal requests share it."""
 
-    def __init__(self, nodes: Iterable[str]) -> None:
+    def __init__(self, nodes: frozenset[str]) -> None:
+        self._nodes = nodes
         self.unread = set(nodes)
         """Nodes that have changed since they were compared with the request."""
         self._fits: dict[str, _Fit] = {}
         self._queue: list[_Fit] = []
         """A heap, the best first. Those of nodes that have changed since are in it, too."""
         self.lacks: dict[str, str] = {}
-        """What nodes lack that do not fit."""
+        """What nodes lack that have the GPUs."""
 
-    def put(self, node: str, fit: _Fit | str) -> None:
+    def changed(self, node: str) -> None:
+        if node in self._nodes:
+            self.unread.add(node)
+
+    def put(self, node: str, fit: _Fit | str | None) -> None:
+        """None: the node does not have the GPUs."""
         self._fits.pop(node, None)
         self.lacks.pop(node, None)
         if isinstance(fit, str):
             self.lacks[node] = fit
-        else:
+        elif fit is not None:
             self._fits[node] = fit
             heappush(self._queue, fit)
 
@@ -115,7 +137,11 @@ class _Choice:
 
 class SharePlacer:
     """Places shares on the nodes of one moment. `paused` are nodes that get no new reservation; `unjoinable` are the
-    (node, group) pairs that no further pod may join."""
+    (node, group) pairs that no further pod may join.
+
+    A share of one GPU is tried on the nodes that have a GPU for it, the best first, until one has room. A share of
+    several GPUs is compared with all nodes.
+    """
 
     def __init__(
         self,
@@ -128,60 +154,114 @@ class SharePlacer:
         self._room = room
         self._paused = paused
         self._closed = unjoinable
+        self._suitable: dict[Placement, _Suitable] = {}
+        self._same_nodes: dict[frozenset[str], frozenset[str]] = {}
+        """Most placements allow the same nodes as another one: each set is kept once."""
+        # Of the latest requests only, because each takes memory for every node.
+        self._lacks: dict[tuple[_Host, int], dict[str, str]] = {}
+        """What nodes lack of CPU and others for a pod that shares this many further GPUs; empty: nothing."""
         self._choices: dict[_Request, _Choice] = {}
-        """Of the latest requests: each takes memory for every node."""
+        """For shares of several GPUs."""
         self._refused: dict[_Request, NoFit] = {}
 
     def replace(self, account: GpuAccount) -> None:
         """Replaces the account of a node that changed. Free capacity may only shrink."""
-        self._accounts[account.node.name] = account
+        name = account.node.name
+        self._index.remove(self._free[name])
+        self._accounts[name] = account
+        self._free[name] = self._read(account)
+        self._index.add(self._free[name])
+        for lacks in self._lacks.values():
+            lacks.pop(name, None)
         for choice in self._choices.values():
-            choice.unread.add(account.node.name)
+            choice.changed(name)
 
     def place(self, pod: Pod, share: GPUShare) -> ShareAssignment | NoFit:
         """Best fit: uses as few unshared GPUs as possible, then the GPUs with the least capacity left afterwards."""
-        request = (pod.placement, share, pod.host, tuple(pod.other_requests.items()))
+        request = (pod.placement, share, (pod.host, tuple(pod.other_requests.items())))
         if request in self._refused:
             return self._refused[request]  # what did not fit does not fit later, either
-        choice = self._choices.get(request)
-        if choice is None:
-            if len(self._choices) >= _MOST_CHOICES:
-                del self._choices[next(iter(self._choices))]
-            choice = self._choices[request] = _Choice(self._accounts)
-        without = f"without {share} free"
-        while choice.unread:
-            node = choice.unread.pop()
-            choice.put(node, self._fit(self._accounts[node], pod, share) or without)
-        if best := choice.best():
-            return ShareAssignment(best.node, tuple(sorted([*best.joined, *new_groups(pod, best.node, best.new)])))
-        counted = ", ".join(f"{count} {lack}" for lack, count in sorted(Counter(choice.lacks.values()).items()))
+        suitable = self._suitable.get(pod.placement) or self._read_suitable(pod)
+        best = self._best_of_one if share.devices == 1 else self._best_of_several
+        found = best(request, pod, suitable.nodes)
+        if isinstance(found, _Fit):
+            return ShareAssignment(found.node, tuple(sorted([*found.joined, *new_groups(pod, found.node, found.new)])))
+        counts = suitable.others + Counter(found)
+        counts[f"without {share} free"] += len(suitable.nodes) - len(found)
+        counted = ", ".join(f"{count} {lack}" for lack, count in sorted(counts.items()) if count)
         why = f"0/{len(self._accounts)} nodes are available{f': {counted}' if counted else ''}"
         return self._refused.setdefault(request, NoFit(why))
 
-    def _fit(self, account: GpuAccount, pod: Pod, share: GPUShare) -> _Fit | str:
-        """What the node lacks if the pod does not fit; empty: a GPU."""
-        if lack := unsuitable_because(account, pod):
-            return lack
-        if account.memory_mib is None and share.memory_mib is not None:
-            return ""
-        milli = share.milli_of(account.memory_mib or 0)
-        if milli > GPU_MILLI:
-            return ""
-        node = account.node.name
-        joined = sorted(
+    def _best_of_one(self, request: _Request, pod: Pod, suitable: Collection[str]) -> _Fit | Collection[str]:
+        """The best fit; else what each suitable node lacks that has a GPU for the share."""
+        _, share, host = request
+        known = [_of_latest(self._lacks, (host, new), dict[str, str]) for new in (0, 1)]
+        without: dict[str, str] = {}
+        for name, new in self._index.fitting(share):
+            if name in suitable and name not in without:
+                lack = known[new].get(name)
+                if lack is None:
+                    lack = known[new][name] = self._room.lacks(self._accounts[name], pod, new=new)
+                if not lack:
+                    return _fit(self._free[name], share) or ()
+                without[name] = lack
+        return without.values()
+
+    def _best_of_several(self, request: _Request, pod: Pod, suitable: frozenset[str]) -> _Fit | Collection[str]:
+        """As `_best_of_one`."""
+        choice = _of_latest(self._choices, request, lambda: _Choice(suitable))
+        while choice.unread:
+            name = choice.unread.pop()
+            fit = _fit(self._free[name], request[1])
+            choice.put(name, fit and (self._room.lacks(self._accounts[name], pod, new=fit.new) or fit))
+        return choice.best() or choice.lacks.values()
+
+    def _read_suitable(self, pod: Pod) -> _Suitable:
+        found = {name: unsuitable_because(account, pod) for name, account in self._accounts.items()}
+        nodes = frozenset(name for name, why in found.items() if not why)
+        suitable = _Suitable(self._same_nodes.setdefault(nodes, nodes), Counter(filter(None, found.values())))
+        return self._suitable.setdefault(pod.placement, suitable)
+
+    @cached_property
+    def _free(self) -> dict[str, FreeGpus]:
+        return {name: self._read(account) for name, account in self._accounts.items()}
+
+    @cached_property
+    def _index(self) -> FreeGpuIndex:
+        return FreeGpuIndex(self._free.values())
+
+    def _read(self, account: GpuAccount) -> FreeGpus:
+        node, certain = account.node.name, account.taken <= account.gpus
+        joinable = sorted(
             (group.free_milli, group.name)
             for group in account.groups
-            if group.joinable
-            and group.free_milli >= milli
-            and exists(account, group)
-            and (node, group.name) not in self._closed
-        )[: share.devices]
-        new = share.devices - len(joined)
-        if new > (0 if node in self._paused else account.free_gpus):
-            return ""
-        left = sum(free - milli for free, _ in joined) + new * (GPU_MILLI - milli)
-        fit = _Fit(new, left, account.free_gpus, node, tuple(name for _, name in joined))
-        return self._room.lacks(account, pod, new=new) or fit
+            if group.joinable and (certain or exists(account, group)) and (node, group.name) not in self._closed
+        )
+        return FreeGpus(account, tuple(joinable), 0 if node in self._paused else account.free_gpus)
+
+
+def _fit(free: FreeGpus, share: GPUShare) -> _Fit | None:
+    """How the share fits the GPUs of a node; None if it does not."""
+    account = free.account
+    milli = milli_of(share, account.memory_mib)
+    if milli is None:
+        return None
+    joined = free.joinable[bisect_left(free.joinable, (milli, "")) :][: share.devices]
+    new = share.devices - len(joined)
+    if new > free.new:
+        return None
+    left = sum(amount - milli for amount, _ in joined) + new * (GPU_MILLI - milli)
+    return _Fit(new, left, account.free_gpus, account.node.name, tuple(name for _, name in joined))
+
+
+def _of_latest(known: dict[K, V], key: K, make: Callable[[], V]) -> V:
+    """The value of a key; only those of the latest keys are kept."""
+    found = known.get(key)
+    if found is None:
+        if len(known) >= _MOST_KEPT:
+            del known[next(iter(known))]
+        found = known[key] = make()
+    return found
 
 
 def exists(account: GpuAccount, group: GpuGroup) -> bool:
