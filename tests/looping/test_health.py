@@ -85,6 +85,7 @@ def test_a_controller_whose_watches_are_never_synced_is_stuck_in_the_end(service
     ("state", "code"),
     [
         (ControllerState.SYNCING, 503),
+        (ControllerState.STARTING, 200),
         (ControllerState.NO_ENVIRONMENT, 200),
         (ControllerState.STANDBY, 200),
         (ControllerState.ACTIVE, 200),
@@ -124,7 +125,7 @@ def test_a_controller_that_has_lost_the_lease_is_no_longer_active(
         "plimsoll.cli.controller.controller.cluster_identity", lambda _: SimpleNamespace(uid="uid-of-kube-system")
     )
     cluster.controller(service, stopping, monkeypatch).run()
-    assert seen == [(503, "Syncing"), (200, "Standby")]
+    assert seen == [(200, "Starting"), (200, "Starting")]
 
 
 def test_a_signal_ends_readiness_at_once_although_the_running_update_is_finished_first(

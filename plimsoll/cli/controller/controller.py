@@ -42,6 +42,7 @@ class Controller:
         self._observer = observer
         self._service = service
         self._stopping = stopping
+        service.status.become(ControllerState.STARTING)
 
     def run(self) -> None:
         """Runs until a signal arrives. Raises errors that no later round can fix, such as invalid settings."""
@@ -133,6 +134,7 @@ class Controller:
             status.beat()
             require_served(environment, self._observer)
 
+        status.become(ControllerState.STARTING, writer.environment)
         try:
             applier.start()
         except LeaseHeldError as error:

@@ -14,6 +14,8 @@ every 30 s."""
 class ControllerState(StrEnum):
     SYNCING = "Syncing"
     """The watches are not synced yet."""
+    STARTING = "Starting"
+    """The watches are synced, and the controller takes the Lease and recovers the stacks."""
     NO_ENVIRONMENT = "NoEnvironment"
     """The watches are synced, and the cluster has no Environment."""
     STANDBY = "Standby"
