@@ -4,6 +4,7 @@ The encoding is the engine's (`google.protobuf.Struct` with signature keys): a s
 `{SIGNATURE: SECRET, "value": v}`, an unknown value is one of seven sentinel strings, a number is always a double.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -86,7 +87,7 @@ def decode(struct: struct_pb2.Struct) -> Properties:
     """Decodes the properties of a request: removes nulls, wraps secrets, converts whole doubles to int, and restores
     dashes in schema extensions.
 
-    Raises PlimsollError for archives and resource references, which no Kubernetes field accepts.
+    Raises PlimsollError for archives, resource references and infinite numbers, which no Kubernetes field accepts.
     """
     return {
         _DASHED.get(key, key): _decode(value)
@@ -102,13 +103,19 @@ def _decode(value: struct_pb2.Value) -> Any:
     if kind == "struct_value":
         return _decode_struct(value.struct_value)
     if kind == "number_value":
-        number = value.number_value
-        return int(number) if number.is_integer() else number
+        return _number(value.number_value)
     if kind == "bool_value":
         return value.bool_value
     if kind == "list_value":
         return [_decode(item) for item in value.list_value.values]
     return None
+
+
+def _number(number: float) -> int | float:
+    """A whole number is an int as far as an int64 goes: in JSON, a larger one is a double."""
+    if not math.isfinite(number):
+        raise PlimsollError(f"a property is {number}, which no Kubernetes field takes", "pass a finite number")
+    return int(number) if number.is_integer() and -(2**63) <= number < 2**63 else number
 
 
 def _decode_struct(struct: struct_pb2.Struct) -> Any:

@@ -1,5 +1,6 @@
 from typing import Any
 
+import orjson
 import pytest
 from google.protobuf import struct_pb2
 from hypothesis import given
@@ -45,6 +46,30 @@ def test_whole_numbers_become_integers() -> None:
     assert decoded == {"replicas": 3, "share": 0.5, "on": True}
     assert isinstance(decoded["replicas"], int)
     assert decoded["on"] is True
+
+
+@pytest.mark.parametrize("number", [1e20, -1e19, 2.0**63, 1e308])
+def test_numbers_that_no_int64_holds_stay_as_they_are(number: float) -> None:
+    struct = struct_pb2.Struct()
+    struct.update({"maximum": number})
+    decoded = decode(struct)["maximum"]
+    assert isinstance(decoded, float)
+    assert orjson.loads(orjson.dumps(decoded)) == number
+    assert encode({"maximum": decoded}) == struct
+
+
+def test_the_smallest_int64_is_an_integer() -> None:
+    struct = struct_pb2.Struct()
+    struct.update({"minimum": -(2.0**63)})
+    assert isinstance(decode(struct)["minimum"], int)
+
+
+@pytest.mark.parametrize("number", ["inf", "-inf", "nan"])
+def test_what_is_no_number_of_json_is_refused(number: str) -> None:
+    struct = struct_pb2.Struct()
+    struct.update({"maximum": float(number)})
+    with pytest.raises(PlimsollError, match=number):
+        decode(struct)
 
 
 def test_nulls_of_objects_are_left_out() -> None:
