@@ -34,6 +34,11 @@ def test_headroom_requires_capacity_buffers() -> None:
         ({"labelPrefix": "not a name"}, "must be a DNS name"),
         ({"schedulers": []}, "spec.demand.schedulers"),
         ({"deadlineSeconds": 0}, "spec.demand.deadlineSeconds"),
+        # A time that far in the future has no date.
+        ({"deadlineSeconds": 10**12}, "spec.demand.deadlineSeconds"),
+        ({"retrySeconds": 10**12}, "spec.demand.retrySeconds"),
+        ({"pauseSeconds": 10**12}, "spec.demand.pauseSeconds"),
+        ({"retentionSeconds": 10**12}, "spec.demand.retentionSeconds"),
         ({"provisioner": "trigger-pod", "headroom": [HEADROOM]}, "capacity-buffer"),
         ({"provisioner": "capacity-buffer", "headroom": [HEADROOM, HEADROOM]}, "same name"),
     ],

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from plimsoll.errors import InvalidObjectError
 from plimsoll.labels import CAPACITY_TYPE, NODEPOOL
 from plimsoll.model import Plan, Snapshot
 from plimsoll.model.api import Workspace, WorkspaceStatus
@@ -100,6 +101,17 @@ def test_a_claim_is_replaced_past_the_deadline_of_its_step(late: NodeClaim, dead
     assert reason == "NodeClaimLate"
     assert f"NodeClaim c {step}" in message
     assert "try 2 at" in message
+
+
+@pytest.mark.parametrize("setting", ["launchDeadlineSeconds", "registrationDeadlineSeconds", "gpuDeadlineSeconds"])
+def test_the_longest_deadline_is_a_date(setting: str) -> None:
+    """The next one would be too late for a calendar: an Environment with it is refused."""
+    ten_years = 315_360_000
+    late = claim(Launched="Pending")
+    made, _ = round_of(a_cluster(wanting(1), late, **{setting: ten_years}), at(10))
+    assert made.deletions == ()
+    with pytest.raises(InvalidObjectError, match=setting):
+        a_cluster(wanting(1), late, **{setting: ten_years + 1})
 
 
 def test_the_replacement_waits_for_the_back_off_and_has_another_name() -> None:

@@ -10,6 +10,8 @@ from plimsoll.model import tensor_fusion
 from plimsoll.model.api.shared_devices import NOT_SHARED, DeviceSharing, SharedDevices
 from plimsoll.model.meta import Described
 
+MOST_SECONDS: Final = 315_360_000
+"""The longest duration of a setting: ten years."""
 TRIGGER_NAMESPACE: Final = "plimsoll-triggers"
 KAI_NAMESPACES: Final = ("kai-scale-adjust", "kai-resource-reservation", "runai-reservation")
 """KAI's own namespaces: its node-scale-adjuster deletes other pods there, and its binder waits for every unscheduled
@@ -82,15 +84,15 @@ class DemandSettings(Described):
     """Scheduler name of trigger pods: no scheduler may use it, so that trigger pods are never bound."""
     label_prefix: str = Field(default=GROUP, min_length=1, max_length=253)
     """Prefix of the labels and annotations that describe a trigger pod."""
-    deadline_seconds: int = Field(default=900, ge=1)
+    deadline_seconds: int = Field(default=900, ge=1, le=MOST_SECONDS)
     """How long the nodes of a request may take to register."""
     retries: int = Field(default=3, ge=0, le=100)
     """Number of new requests after the capacity for a demand failed to arrive in time."""
-    retry_seconds: int = Field(default=60, ge=1)
+    retry_seconds: int = Field(default=60, ge=1, le=MOST_SECONDS)
     """How long an instance type that failed to launch is skipped; others that fit are requested meanwhile."""
-    pause_seconds: int = Field(default=1800, ge=1)
+    pause_seconds: int = Field(default=1800, ge=1, le=MOST_SECONDS)
     """How long no capacity is requested for a demand after its last retry; then it starts again."""
-    retention_seconds: int = Field(default=600, ge=0)
+    retention_seconds: int = Field(default=600, ge=0, le=MOST_SECONDS)
     """How long the GPUDemand of a completed demand is kept."""
     headroom: tuple[Headroom, ...] = ()
     """Only for the provisioner `capacity-buffer`."""

@@ -10,7 +10,7 @@ from plimsoll.labels import GPU_RESOURCE, INSTANCE_TYPE, NODEPOOL
 from plimsoll.model.api.capacity_type import CapacityType
 from plimsoll.model.api.catalog_settings import CatalogSettings
 from plimsoll.model.api.delta_record import DeltaRecord
-from plimsoll.model.api.demand_settings import DemandSettings
+from plimsoll.model.api.demand_settings import MOST_SECONDS, DemandSettings
 from plimsoll.model.api.estimator_settings import EstimatorSettings
 from plimsoll.model.api.model_hub import ModelHub
 from plimsoll.model.api.model_parameters import DeclaredPreset
@@ -88,15 +88,15 @@ class NodeClaims(Described):
 
     A NodeClaim that requests more than its instance type reports is never launched.
     """
-    launch_deadline_seconds: int = Field(default=300, ge=1)
+    launch_deadline_seconds: int = Field(default=300, ge=1, le=MOST_SECONDS)
     """How long the provider may take to launch an instance."""
-    registration_deadline_seconds: int = Field(default=900, ge=1)
+    registration_deadline_seconds: int = Field(default=900, ge=1, le=MOST_SECONDS)
     """How long a NodeClaim may take until its node has registered, including the launch."""
-    gpu_deadline_seconds: int = Field(default=600, ge=1)
+    gpu_deadline_seconds: int = Field(default=600, ge=1, le=MOST_SECONDS)
     """How long a registered node may take until its GPUs are allocatable; Karpenter has no deadline for it."""
-    retry_seconds: int = Field(default=30, ge=1)
+    retry_seconds: int = Field(default=30, ge=1, le=MOST_SECONDS)
     """Pause before a failed NodeClaim is replaced; doubled with each consecutive failure."""
-    retry_limit_seconds: int = Field(default=1800, ge=1)
+    retry_limit_seconds: int = Field(default=1800, ge=1, le=MOST_SECONDS)
     """The longest pause."""
 
 
