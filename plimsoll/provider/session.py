@@ -15,6 +15,8 @@ from plimsoll.errors import PlimsollError
 from plimsoll.kube import Interruption, Kubeconfig, Objects, SettingsError, Waiting
 
 _MOST_SESSIONS: Final = 256
+_MOST_CONNECTIONS: Final = 16
+"""Connections that are kept for further sessions: a kubeconfig with a new token is a new user."""
 _PREFIX: Final = "kubernetes:config:"
 _REFUSED: Final = {
     "renderYamlToDirectory": "rendering YAML to a directory",
@@ -156,7 +158,7 @@ class Settings(Mapping[str, str]):
 
 
 class Cluster:
-    """The served cluster, with a connection for each user."""
+    """The served cluster, with a connection for each user: the latest, and those of present sessions."""
 
     def __init__(self, served: Kubeconfig) -> None:
         self.served = served
@@ -169,9 +171,12 @@ class Cluster:
         key = orjson.dumps([kubeconfig.content, kubeconfig.context], option=orjson.OPT_SORT_KEYS)
         digest = hashlib.sha256(key).digest()
         with self._lock:
-            if digest not in self._by_user:
-                self._by_user[digest] = Objects(kubeconfig.connect())
-            return self._by_user[digest]
+            found = self._by_user.pop(digest, None) or Objects(kubeconfig.connect())
+            self._by_user[digest] = found  # the latest is the last
+            if len(self._by_user) > _MOST_CONNECTIONS:
+                # Its sessions may go on to use it, and open what they need.
+                self._by_user.pop(next(iter(self._by_user))).connection.close()
+            return found
 
     def close(self) -> None:
         with self._lock:

@@ -4,6 +4,7 @@ import sys
 import threading
 from pathlib import Path
 from typing import Any
+from weakref import WeakSet
 
 import grpc
 import pytest
@@ -12,7 +13,7 @@ from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
 from structlog.testing import capture_logs
 
 from plimsoll.errors import PlimsollError
-from plimsoll.kube import Interruption
+from plimsoll.kube import Connection, Interruption
 from plimsoll.provider import Call, Properties, Secret, State, decode, encode, serve
 from tests.provider.apiserver import Apiserver
 from tests.provider.test_operations import PODS, a_config_map, a_pod
@@ -125,6 +126,40 @@ def test_each_connection_has_its_own_settings(cluster: Apiserver, tmp_path: Path
                 news = encode({"apiVersion": "v1", "kind": "ConfigMap"})
                 inputs = decode(checked(engine, "kubernetes:core/v1:ConfigMap", news=news).inputs)
                 assert inputs["metadata"]["namespace"] == namespace
+
+
+def test_connections_of_former_kubeconfigs_end(
+    cluster: Apiserver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: WeakSet[Connection] = WeakSet()
+    closed: list[bool] = []
+    begin = Connection.__init__
+
+    def begun(connection: Connection, *given: Any) -> None:
+        begin(connection, *given)
+        opened.add(connection)
+
+    monkeypatch.setattr(Connection, "__init__", begun)
+    monkeypatch.setattr(Connection, "close", lambda _: closed.append(True))
+    kubeconfig = cluster.kubeconfig(tmp_path)
+    text = kubeconfig.read_text()
+    own_socket = [("grpc.use_local_subchannel_pool", 1)]
+    with (
+        serve(kubeconfig) as served,
+        grpc.insecure_channel(f"127.0.0.1:{served.port}", own_socket) as one,
+        grpc.insecure_channel(f"127.0.0.1:{served.port}", own_socket) as two,
+    ):
+        first, second = Engine(one), Engine(two)
+        configured(first, kubeconfig=text.replace("token: t", "token: first"))
+        for number in range(40):
+            configured(second, kubeconfig=text.replace("token: t", f"token: t{number}"))
+        assert len(opened) < 20
+        assert len(closed) > 20
+        before = len(opened)
+        configured(second, kubeconfig=text.replace("token: t", "token: t39"))
+        assert len(opened) == before, "the latest are used again"
+        made = first.Create(provider_pb2.CreateRequest(properties=encode(a_config_map(a="1"))))
+        assert made.id == "default/one", "a present session goes on"
 
 
 def test_a_reconnecting_engine_keeps_its_settings(cluster: Apiserver, tmp_path: Path) -> None:
