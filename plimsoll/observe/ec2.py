@@ -116,8 +116,19 @@ def _read(item: Mapping[str, Any], region: str) -> InstanceType | str:
         product=f"{device.get('Manufacturer', '')} {device.get('Name', '')}".strip() or "unknown",
         vcpus=(item.get("VCpuInfo") or {}).get("DefaultVCpus"),
         memory_mib=(item.get("MemoryInfo") or {}).get("SizeInMiB"),
+        max_pods=_max_pods(item.get("NetworkInfo") or {}),
         source=f"EC2 in {region}",
     )
+
+
+def _max_pods(network: Mapping[str, Any]) -> int | None:
+    """As in `eni-max-pods.txt` of EKS's AMIs: an address for each pod on the interfaces of the default network card,
+    whose own are not for pods, and two pods of the host's network. None if it is not known."""
+    default = network.get("DefaultNetworkCardIndex") or 0
+    cards = [each for each in network.get("NetworkCards") or () if each.get("NetworkCardIndex") == default]
+    interfaces = (cards[0] if cards else network).get("MaximumNetworkInterfaces")
+    addresses = network.get("Ipv4AddressesPerInterface")
+    return interfaces * (addresses - 1) + 2 if interfaces and addresses else None
 
 
 def _kept(file: Path, region: str) -> Ec2Types | None:

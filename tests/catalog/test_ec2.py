@@ -1,6 +1,7 @@
 """AWS's instance types from the EC2 API, and the cache of its answers."""
 
 import json
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from typer.testing import CliRunner
 
 from plimsoll.cli import app
 from plimsoll.cluster.catalog import Catalog
+from plimsoll.model.cluster import InstanceType
 from plimsoll.observe.aws import AwsError
 from plimsoll.observe.ec2 import MAX_AGE, describe_types, ec2_types
 from tests.catalog.aws import Requests, a_device, an_item
@@ -34,12 +36,39 @@ def test_types_with_gpus_and_the_memory_of_one(tmp_path: Path) -> None:
     assert live.gpu_memory_mib == found["g6.xlarge"].gpu_memory_mib < 24576
 
 
-def test_the_table_has_the_host_memory_of_ec2(tmp_path: Path) -> None:
-    reported = {each.name: (each.vcpus, each.memory_mib) for each in ec2_types(tmp_path, NOW, "us-east-1").types}
-    table = {each.name: (each.vcpus, each.memory_mib) for each in Catalog.builtin().types if each.cloud == "aws"}
+def test_the_table_has_the_host_memory_and_the_pods_of_ec2(tmp_path: Path) -> None:
+    def figures(types: Iterable[InstanceType]) -> dict[str, tuple[int | None, ...]]:
+        return {each.name: (each.vcpus, each.memory_mib, each.max_pods) for each in types if each.cloud == "aws"}
+
+    reported, table = figures(ec2_types(tmp_path, NOW, "us-east-1").types), figures(Catalog.builtin().types)
     both = reported.keys() & table.keys()
     assert len(both) > 20
     assert {name: table[name] for name in both} == {name: reported[name] for name in both}
+    assert None not in {pods for _, _, pods in table.values()}
+
+
+@pytest.mark.parametrize(
+    ("network", "pods"),
+    [
+        ({"MaximumNetworkInterfaces": 4, "Ipv4AddressesPerInterface": 15}, 58),
+        # Of several network cards, only the interfaces of the default one serve pods.
+        (
+            {
+                "MaximumNetworkInterfaces": 64,
+                "Ipv4AddressesPerInterface": 50,
+                "DefaultNetworkCardIndex": 0,
+                "NetworkCards": [{"NetworkCardIndex": 1, "MaximumNetworkInterfaces": 1},
+                                 {"NetworkCardIndex": 0, "MaximumNetworkInterfaces": 2}],
+            },
+            100,
+        ),
+        ({"MaximumNetworkInterfaces": 4}, None),
+        ({}, None),
+    ],
+)  # fmt: skip
+def test_pods_have_the_addresses_of_the_network_interfaces(network: dict[str, Any], pods: int | None) -> None:
+    [found] = describe_types(answers([an_item("p.large", a_device()) | {"NetworkInfo": network}]), "r", NOW).types
+    assert found.max_pods == pods
 
 
 def test_each_region_is_requested_and_cached_separately(tmp_path: Path, requests: Requests) -> None:

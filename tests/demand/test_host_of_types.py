@@ -4,6 +4,7 @@ import pytest
 
 from plimsoll.cluster.catalog import Catalog
 from plimsoll.cluster.pools import Allocatable, allocatable
+from plimsoll.model.cluster import InstanceType
 from plimsoll.packing.nodes import UNBOUNDED
 from tests.builders import a_gpu_node, a_node_pool, a_waiting_pod
 from tests.demand.plans import only, planned, types
@@ -51,8 +52,16 @@ def test_figures_of_a_live_node_take_precedence() -> None:
 
 def test_resources_that_nodes_reserve() -> None:
     catalog = Catalog.builtin()
-    # 16384 - 7.5 % - 255 - 110 * 11 - 100; 225280 - 7.5 % - (1024 + 819.2 + 819.2 + 6881.28 + 1884.16) - 100
-    assert allocatable(catalog.lookup("g6.xlarge")) == Allocatable(3920, 13590)
+    # 16384 - 7.5 % - 255 - 58 * 11 - 100; 1179648 - 7.5 % - 255 - 737 * 11 - 100;
+    # 225280 - 7.5 % - (1024 + 819.2 + 819.2 + 6881.28 + 1884.16) - 100
+    assert allocatable(catalog.lookup("g6.xlarge")) == Allocatable(3920, 14162)
+    assert allocatable(catalog.lookup("p4d.24xlarge")) == Allocatable(95690, 1082712)
     assert allocatable(catalog.lookup("Standard_NC24ads_A100_v4")) == Allocatable(23870, 196856)
     assert allocatable(catalog.lookup("Standard_NC8_A2")) == Allocatable(7910, UNBOUNDED)
     assert allocatable(None) == Allocatable(UNBOUNDED, UNBOUNDED)
+
+
+@pytest.mark.parametrize(("vcpus", "pods"), [(30, 110), (32, 250)])
+def test_a_type_on_aws_whose_network_is_not_known_has_as_many_pods_as_its_size_suggests(vcpus: int, pods: int) -> None:
+    kind = InstanceType("new.large", "aws", 1, 24576, "NVIDIA L4", vcpus=vcpus, memory_mib=200_000)
+    assert allocatable(kind).memory_mib == 185_000 - 255 - 11 * pods - 100

@@ -111,7 +111,7 @@ class Catalog:
         """A catalog with live types merged over this one; their figures take precedence, and contradictions are
         recorded.
 
-        Cloud, vCPUs, host memory and price are kept where a live type does not report them.
+        Cloud, vCPUs, host memory, number of pods and price are kept where a live type does not report them.
         """
         merged = dict(self._types)
         differences = list(self.differences)
@@ -129,6 +129,7 @@ class Catalog:
                 cloud=live.cloud or known.cloud,
                 vcpus=live.vcpus or known.vcpus,
                 memory_mib=live.memory_mib or known.memory_mib,
+                max_pods=live.max_pods or known.max_pods,
                 price_per_hour=known.price_per_hour if live.price_per_hour is None else live.price_per_hour,
             )
         return type(self)(merged.values(), differences)
@@ -245,6 +246,7 @@ def _builtin() -> Catalog:
             vcpus=int(row["vcpus"]),
             memory_mib=int(row["memory_mib"]) if row["memory_mib"] else None,
             product=row["product"],
+            max_pods=int(row["max_pods"]) if row["max_pods"] else None,
         )
         for row in _rows("instance_types.csv")
     )

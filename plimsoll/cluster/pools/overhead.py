@@ -20,7 +20,7 @@ _AWS_POD_MIB: Final = 11
 """Memory that Amazon's kubelets reserve: a base, and an amount for each pod that the node may have."""
 _AWS_SMALL_VCPUS: Final = 30
 _AWS_PODS: Final = (110, 250)
-"""Maximum pods of a node: a small one, a larger one."""
+"""Maximum pods of a node whose network interfaces are not known: a small one, a larger one."""
 
 
 class Allocatable(NamedTuple):
@@ -34,10 +34,12 @@ def allocatable(listed: InstanceType | None) -> Allocatable:
     """Allocatable resources by a type's catalog entry; unknown ones count as unbounded."""
     vcpus = listed.vcpus if listed is not None else None
     memory_mib = listed.memory_mib if listed is not None else None
-    on_aws = listed is not None and listed.cloud == "aws"
+    aws_pods = None
+    if listed is not None and listed.cloud == "aws":
+        aws_pods = listed.max_pods or _AWS_PODS[vcpus is None or vcpus > _AWS_SMALL_VCPUS]
     return Allocatable(
         allocatable_cpu_milli(vcpus * 1000) if vcpus else UNBOUNDED,
-        _memory_mib(memory_mib, vcpus, on_aws=on_aws) if memory_mib else UNBOUNDED,
+        _memory_mib(memory_mib, aws_pods) if memory_mib else UNBOUNDED,
     )
 
 
@@ -51,11 +53,9 @@ def allocatable_cpu_milli(cpu_milli: int) -> int:
     return max(0, int(cpu_milli - _kept(cpu_milli, _CPU_STEPS)))
 
 
-def _memory_mib(nominal: int, vcpus: int | None, *, on_aws: bool) -> int:
-    if on_aws:
-        kept = float(_AWS_BASE_MIB + _AWS_POD_MIB * _AWS_PODS[vcpus is None or vcpus > _AWS_SMALL_VCPUS])
-    else:
-        kept = _kept(nominal, _MEMORY_STEPS)
+def _memory_mib(nominal: int, aws_pods: int | None) -> int:
+    """`aws_pods`: maximum pods of a node on AWS, None elsewhere."""
+    kept = _kept(nominal, _MEMORY_STEPS) if aws_pods is None else _AWS_BASE_MIB + _AWS_POD_MIB * aws_pods
     return max(0, int(capacity_memory_mib(nominal) - kept - _EVICTION_MIB))
 
 

@@ -23,6 +23,8 @@ class InstanceType:
     vcpus: int | None = None
     memory_mib: int | None = None
     """Nominal memory of the host, MiB; None if it is not known."""
+    max_pods: int | None = None
+    """Pods that an instance on AWS has IP addresses for; None on other clouds, and if it is not known."""
     price_per_hour: float | None = None
     """Price of one instance per hour, in any one currency; None if it is not known."""
     source: str = TABLE
