@@ -25,7 +25,7 @@ from plimsoll.plan.demand import DemandPlanner
 from plimsoll.plan.view import ClusterView
 from plimsoll.policy import withhold
 from plimsoll.report import KIND as DEMAND
-from plimsoll.report import Reporter
+from plimsoll.report import Reporter, with_failed_requests
 from plimsoll.stop_request import StopRequest
 
 IDLE_SECONDS = 0.02
@@ -85,15 +85,17 @@ class Loop:
             if planned.plan is None:
                 return RoundResult(planned.view.observed, None, Outcome())
             self._log_warnings(planned.plan)
-            outcome, error = self._try_apply(planned.view.observed, planned.plan)
+            observed = planned.view.observed
+            outcome, error = self._try_apply(observed, planned.plan)
             removed = self._applier.remove_gates(planned.plan.gate_removals)
-            self._expect(planned.view.observed, planned.plan, outcome)
-            self._report(planned, planned.plan, outcome)
+            plan = with_failed_requests(planned.plan, observed, outcome.failed)
+            self._expect(observed, plan, outcome)
+            self._report(planned, plan, outcome)
             if error is not None:
                 raise error
-            if planned.plan.empty:
-                self._applier.forget_missing({each.uid for each in created_kinds(planned.view.observed)})
-            return RoundResult(planned.view.observed, planned.plan, outcome, planned.seconds, removed)
+            if plan.empty:
+                self._applier.forget_missing({each.uid for each in created_kinds(observed)})
+            return RoundResult(observed, plan, outcome, planned.seconds, removed)
 
     def _observe_and_plan(self) -> Planned:
         """Observes, validates and plans. No plan while the watches do not show the result of the last Plan, because it

@@ -21,6 +21,7 @@ from plimsoll.report.finalizers import TRIES, FinalizerWriter
 from plimsoll.report.grafana import dashboard, expressions
 from plimsoll.report.latest_writer import LatestWriter
 from plimsoll.report.metrics import Metrics
+from plimsoll.report.not_requested import with_failed_requests
 from plimsoll.report.reporter import Reporter
 
 __all__ = [
@@ -51,5 +52,6 @@ __all__ = [
     "refused_status",
     "status_of",
     "verdict_event",
+    "with_failed_requests",
     "withheld_event",
 ]

@@ -8,7 +8,7 @@ from plimsoll.apply import FailureKind, PlanMismatchError
 from plimsoll.apply.delta import Part, Review, Reviewer
 from plimsoll.apply.engine import Operation
 from plimsoll.apply.state import State
-from plimsoll.kube import RequestError
+from plimsoll.kube import Kind, RequestError
 from plimsoll.labels import NODEPOOL, SHARD
 from plimsoll.model import ObjectKey
 from tests.applying.states import (
@@ -109,6 +109,37 @@ def test_a_kind_that_is_not_served_fails_before_the_update() -> None:
     odd = a_claim("odd") | {"apiVersion": "example.com/v1", "kind": "Widget"}
     review = reviewed(Part(creations=[change(odd)]), a_state())
     assert review.failed[ObjectKey.of(odd)].kind is FailureKind.NO_SUCH_KIND
+
+
+class Forbidding(FakeCluster):
+    """A cluster in which the account must not read objects of these names, nor list any."""
+
+    forbidden = frozenset({"odd"})
+
+    def get(self, kind: Kind, namespace: str, name: str) -> dict[str, Any] | None:
+        if name in self.forbidden:
+            raise RequestError(403, "Forbidden", "no rights")
+        return super().get(kind, namespace, name)
+
+    def names(self, kind: Kind, namespace: str = "") -> set[tuple[str, str]]:
+        raise RequestError(403, "Forbidden", "no rights")
+
+
+@pytest.mark.parametrize("number", [1, 40])
+def test_an_object_that_must_not_be_read_fails_by_itself(number: int) -> None:
+    odd, others = a_claim("odd"), [a_claim(f"c{each:02}") for each in range(number)]
+    review = Reviewer(Forbidding()).review(Part(creations=[change(odd), *map(change, others)]), a_state())
+    assert review.creations.keys() == {ObjectKey.of(each) for each in others}
+    assert [(key.name, failure.kind) for key, failure in review.failed.items()] == [("odd", FailureKind.REFUSED)]
+    assert "foundation" in review.failed[ObjectKey.of(odd)].message
+
+
+@pytest.mark.parametrize(
+    "part", [Part(updates=[change(a_deployment("odd"))]), Part(deletions=[deletion(a_claim("odd"), "uid-odd")])]
+)
+def test_a_change_of_an_object_that_must_not_be_read_fails_by_itself(part: Part) -> None:
+    review = Reviewer(Forbidding()).review(part, a_state())
+    assert [failure.kind for failure in review.failed.values()] == [FailureKind.REFUSED]
 
 
 def test_deleted_objects_are_not_declared() -> None:

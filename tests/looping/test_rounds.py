@@ -7,13 +7,16 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from plimsoll.apply import LeaseLostError, LockedError, Outcome, WriterStoppingError
+from plimsoll.apply import Failure, FailureKind, LeaseLostError, LockedError, Outcome, WriterStoppingError
 from plimsoll.errors import PlimsollError
 from plimsoll.loop import BURST
 from plimsoll.model import Plan, Snapshot
+from plimsoll.model.api import DemandPhase
 from plimsoll.plan.view import ClusterView
 from tests.builders import a_node, a_snapshot, a_waiting_pod
 from tests.capacity_gate.test_gate_removals import a_gated_pod
+from tests.capacity_requests.cluster import Cluster as Demanding
+from tests.capacity_requests.cluster import pool, share_pod
 from tests.looping.cluster import Cluster, wanting
 from tests.planning.cluster import after
 
@@ -72,6 +75,23 @@ def test_a_plan_that_cannot_be_applied_is_reported_and_its_gates_are_removed() -
     assert cluster.failures.keys() == {"NodeClaim"}
     assert "capacity-prod-0 is locked" in cluster.failures["NodeClaim"]
     assert not ClusterView.of(cluster.reported[0]).observed.node_claims, "it does not count as created"
+
+
+def test_a_request_that_is_refused_is_not_reported_as_requested() -> None:
+    class Refusing(Cluster):
+        phases: tuple[str, ...] = ()
+
+        def apply(self, plan: Plan) -> Outcome:
+            return Outcome.failing([each.key for each in plan.creations], Failure(FailureKind.REFUSED, "no rights"))
+
+        def report(self, snapshot: Snapshot, plan: Plan, now: datetime, failures: Any, stacks: object) -> None:
+            self.phases = tuple(each.status.phase for each in plan.demands if each.status)
+
+    cluster = Refusing(Demanding(pool(), share_pod("share")).snapshot())
+    result = cluster.loop().run_round()
+    assert cluster.phases == (DemandPhase.PENDING,)
+    assert result.plan is not None
+    assert len(result.plan.creations) == len(result.outcome.failed) == 1
 
 
 @pytest.mark.parametrize("error", [LeaseLostError("lost"), WriterStoppingError()])

@@ -15,7 +15,7 @@ from plimsoll.apply.objects import is_being_deleted, kind_of_key
 from plimsoll.apply.state import Manifest, Resource, State, declare, importable
 from plimsoll.kube import SKIP_AWAIT, ConnectionFailedError, Kind, NoSuchKindError, Objects, RequestError
 from plimsoll.labels import DEMAND, FIELD_MANAGER, HEADROOM, NODEPOOL, SHARD, WORKSPACE_UID
-from plimsoll.model import Change, Deletion, ObjectKey, Owner
+from plimsoll.model import Change, Deletion, DemandRef, ObjectKey, Owner
 from plimsoll.model.api import WorkspaceRef
 from plimsoll.provider import PATCH_FIELD_MANAGER
 
@@ -23,6 +23,7 @@ _MOST_REQUESTS: Final = 16
 """Maximum number of concurrent requests; each uses a thread."""
 _LISTED_FROM: Final = 20
 """From this number of creations of one kind on, one list request checks their names."""
+_FORBIDDEN: Final = 403
 
 
 @dataclass
@@ -96,8 +97,18 @@ class Reviewer:
             *((self._update, each) for each in part.updates),
             *((self._deletion, each) for each in part.deletions),
         ]
-        self._all(lambda step: step[0](review, state, step[1]), steps)
+        self._all(lambda step: self._take(review, state, *step), steps)
         return review
+
+    def _take(self, review: Review, state: State, step: Callable[..., None], operation: Change | Deletion) -> None:
+        """One step. An object that the account must not read fails by itself: others of the stack do not depend on
+        it."""
+        try:
+            step(review, state, operation)
+        except RequestError as error:
+            if error.code != _FORBIDDEN:
+                raise
+            review.failed[operation.key] = Failure(FailureKind.REFUSED, f"{error.message}; {_remedy(operation)}")
 
     def _absent(self, keys: list[ObjectKey]) -> set[ObjectKey]:
         """The keys without an object: many keys of one kind are checked by one list of names, few of them one by
@@ -115,6 +126,10 @@ class Reviewer:
                     existing = self._objects.names(kind, namespaces.pop() if len(namespaces) == 1 else "")
                 except ConnectionFailedError as error:
                     raise _unreachable(error) from None
+                except RequestError as error:
+                    if error.code != _FORBIDDEN:
+                        raise
+                    continue  # each is read, and fails by itself
                 absent.update(key for key in many if (key.namespace, key.name) not in existing)
         return absent
 
@@ -277,6 +292,16 @@ def _not_ours(key: ObjectKey) -> Failure:
         FailureKind.NOT_OURS,
         f"{key} exists and does not belong to Plimsoll: rename the Workspace, or delete the object",
     )
+
+
+def _remedy(operation: Change | Deletion) -> str:
+    """What gives the controller the rights on the object that it lacks."""
+    if isinstance(operation.owner, DemandRef):
+        return (
+            f"deploy the foundation stack with triggerNamespace: {operation.key.namespace}, "
+            "or change spec.demand.namespace of the Environment"
+        )
+    return "deploy the foundation stack of this release, which gives the controller its rights"
 
 
 def _unreachable(error: ConnectionFailedError) -> ClusterUnreachableError:

@@ -1,0 +1,61 @@
+"""Demands whose requests for capacity were not created."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from plimsoll.model import ObjectKey, Plan, Snapshot
+from plimsoll.model.api import DemandObject, DemandPhase, DemandReport, GPUDemandStatus, PodNote, PodState
+from plimsoll.plan.owned import key_of, request_objects
+
+_MOST_REASONS = 20
+"""Bounds the size of a status."""
+
+
+def with_failed_requests(plan: Plan, snapshot: Snapshot, failed: Mapping[ObjectKey, object]) -> Plan:
+    """The Plan after it was applied except for the objects in `failed`, with their errors, and for those that a policy
+    withholds: the status of a demand names only requests that exist, and says why the others do not. A demand without
+    any is pending, and no event tells its pods that capacity is requested."""
+    existing = {key_of(each) for each in request_objects(snapshot)}
+    reasons = {each.key: str(each) for each in plan.withheld}
+    reasons |= {key: f"{key} is not created: {why}" for key, why in failed.items()}
+    missing = {_as_listed(key): why for key, why in reasons.items() if key not in existing}
+    if not missing:
+        return plan
+    before = {each.name: each.status for each in snapshot.gpu_demands}
+    demands = tuple(_reported(each, before.get(each.name), missing) for each in plan.demands)
+    return plan.model_copy(update={"demands": demands})
+
+
+def _as_listed(key: ObjectKey) -> DemandObject:
+    return DemandObject(api_version=key.api_version, kind=key.kind, namespace=key.namespace, name=key.name)
+
+
+def _reported(
+    report: DemandReport, before: GPUDemandStatus | None, missing: Mapping[DemandObject, str]
+) -> DemandReport:
+    status = report.status
+    if status is None:
+        return report
+    why = tuple(missing[each] for each in status.objects if each in missing)
+    if not why:
+        return report
+    count = status.object_count - len(why)
+    changes: dict[str, Any] = {
+        "objects": tuple(each for each in status.objects if each not in missing),
+        "object_count": count,
+        "reasons": tuple(dict.fromkeys((*why, *status.reasons)))[:_MOST_REASONS],
+    }
+    notes = report.notes
+    if not count:
+        waits = before is not None and before.phase is DemandPhase.PENDING
+        changes |= {"phase": DemandPhase.PENDING, "deadline": ""}
+        changes |= {"since": before.since} if before is not None and waits else {}
+        notes = tuple(_refused(each, why[0]) for each in notes)
+    return report.model_copy(update={"status": status.model_copy(update=changes), "notes": notes})
+
+
+def _refused(note: PodNote, why: str) -> PodNote:
+    if note.state is not PodState.REQUESTED:
+        return note
+    key = (note.namespace, note.name)
+    return PodNote.of(note.uid, key, PodState.NOT_REQUESTED, f"no capacity requested: {why}")
