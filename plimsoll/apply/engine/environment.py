@@ -20,6 +20,9 @@ def engine_environment(settings: ApplySettings, identity: str) -> dict[str, str]
         "PULUMI_HOME": str(make_engine_home(settings)),
         "PULUMI_BACKEND_URL": settings.backend_url,
         **({"PULUMI_CONFIG_PASSPHRASE_FILE": str(settings.passphrase_file)} if settings.passphrase_file else {}),
+        # An object that is declared exactly as in the state is unchanged. Otherwise its provider compares it with what
+        # the apiserver returned, which leaves out zero values, such as `value: ""` of a toleration.
+        "PULUMI_ENABLE_LEGACY_DIFF": "true",
         "PULUMI_SKIP_UPDATE_CHECK": "true",
         # Otherwise each start checks for a new version, for seconds if the network does not answer.
         "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",

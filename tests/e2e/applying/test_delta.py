@@ -6,6 +6,7 @@ from typing import Any
 
 import psutil
 import pytest
+from structlog.testing import capture_logs
 
 from plimsoll.apply import Applier, ApplySettings, FailureKind, OwnedResource
 from plimsoll.labels import SHARD
@@ -17,6 +18,7 @@ from tests.e2e.applying.capacity import (
     a_deployment,
     a_writer,
     both,
+    checkpoint,
     creating,
     deleting,
     key_of,
@@ -114,6 +116,20 @@ def test_an_update_changes_its_object_and_no_other(writer: Applier, cluster: Kub
 def _spec(found: dict[str, Any] | None) -> tuple[str, int]:
     assert found is not None
     return found["metadata"]["uid"], found["metadata"]["generation"]
+
+
+def test_an_object_with_values_that_the_apiserver_leaves_out_is_not_updated_by_other_changes(
+    settings: ApplySettings,
+) -> None:
+    odd = a_deployment("left-out")
+    odd["spec"]["template"]["spec"]["tolerations"] = [{"key": "gpu", "operator": "Equal", "value": ""}]
+    with capture_logs() as logs, a_writer(settings) as writer:
+        writer.apply(creating(odd))
+        outcome = writer.apply(creating(a_claim("left-out-0")))
+        assert names(outcome.created) == ["left-out-0"]
+        (stack,) = {each.stack for each in writer.resources()}
+    assert [each["event"] for each in logs if each["log_level"] in ("warning", "error")] == []
+    assert {each["type"] for each in checkpoint(settings, stack)["resources"]} >= {"kubernetes:apps/v1:Deployment"}
 
 
 def test_an_update_that_would_replace_the_object_is_refused_before_it_starts(writer: Applier, cluster: Kube) -> None:
