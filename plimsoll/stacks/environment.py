@@ -69,6 +69,7 @@ def declare(settings: Settings, values: Mapping[str, Any]) -> None:
         f"plimsoll-environment-{name}",
         {
             "layer": "environment",
+            "environment": name,
             "explanation": "Cannot be deleted while capacity of an Environment exists: run `plimsoll destroy`.",
         },
         pulumi.ResourceOptions(depends_on=made),

@@ -88,6 +88,7 @@ REFUSED: Final = (
     Refused(Foundation, {"trigger_namespace": "Not a name"}, "trigger_namespace"),
     Refused(ShareBinder, {"scheduler": "own"}, "scheduler"),
     Refused(Guard, {}, "layer"),
+    Refused(Guard, {"layer": "foundation", "environment": "prod", "explanation": "No."}, "environment has no effect"),
     Refused(Topology, {"levels": [{"node_label": "kubernetes.io/hostname"}, {"node_label": "rack"}]}, "levels"),
     _workspace("inference.replica", inference={**_PRESET, "replica": 1}),
     _workspace("inference.replicas", inference={**_PRESET, "replicas": -1}),

@@ -58,9 +58,9 @@ def test_provisioned_nodes() -> None:
 @pytest.mark.parametrize("stack", ["sandbox", "sandbox-nap"])
 def test_each_stack_contains_its_deletion_protection(stack: str) -> None:
     made = declare(stack)
-    assert made["ConfigMap", f"plimsoll-environment-{stack}"]["metadata"]["labels"] == {
-        "plimsoll.dev/guard": "environment"
-    }
+    metadata = made["ConfigMap", f"plimsoll-environment-{stack}"]["metadata"]
+    assert metadata["labels"] == {"plimsoll.dev/guard": "environment"}
+    assert metadata["annotations"]["plimsoll.dev/environment"] == stack
 
 
 def test_declared_objects_are_not_awaited_and_have_one_field_manager() -> None:

@@ -14,9 +14,14 @@ from plimsoll.components.access import NAMESPACE
 from plimsoll.components.admission.policy import AdmissionPolicy
 from plimsoll.components.declaring import Component, checked, fields_of, metadata, name_of
 from plimsoll.components.specs import GuardSpec, Layer
-from plimsoll.labels import API_VERSION, GROUP, NAMESPACE_NAME
+from plimsoll.labels import API_VERSION, ENVIRONMENT, GROUP, NAMESPACE_NAME
 
 GUARD_LABEL: Final = f"{GROUP}/guard"
+_OF_ANOTHER: Final = (
+    f"has(oldObject.metadata.annotations) && '{ENVIRONMENT}' in oldObject.metadata.annotations"
+    f" && oldObject.metadata.annotations['{ENVIRONMENT}'] != params.metadata.name"
+)
+"""CEL: the guard is that of another Environment than `params`, as after one was renamed."""
 
 
 def guarded(layer: Layer) -> dict[str, str]:
@@ -31,6 +36,8 @@ class GuardArgs(TypedDict):
     """Name of the ConfigMap; absent: that of the resource."""
     layer: pulumi.Input[str]
     """`foundation`: cannot be deleted while an Environment exists; `environment`: while an Environment has capacity."""
+    environment: NotRequired[pulumi.Input[str]]
+    """Of the layer `environment`: the Environment whose capacity counts; absent: any."""
     explanation: pulumi.Input[str]
     """What to do instead of deleting the object, for people who read it."""
 
@@ -57,7 +64,13 @@ class Guard(Component):
         given: Any = checked(GuardSpec, "Guard", name, fields_of(args, "name"), GuardSpec.manifest)
         self.config_map = k8s.core.v1.ConfigMap(
             name,
-            metadata=metadata(self.given("name", name), NAMESPACE, {GUARD_LABEL: given["layer"]}),
+            metadata=metadata(
+                self.given("name", name),
+                NAMESPACE,
+                {GUARD_LABEL: given["layer"]},
+                # Not data, because a ConfigMap whose data changes is replaced, and its deletion refused.
+                annotations={ENVIRONMENT: given["environment"]} if "environment" in given else None,
+            ),
             data={"explanation": given["explanation"]},
             opts=pulumi.ResourceOptions(parent=self, depends_on=depends_on, aliases=_known_as(args)),
         )
@@ -85,6 +98,7 @@ def admission_policies() -> dict[str, AdmissionPolicy]:
             " which drains them first'",
         )
 
+    without_capacity, message = environment("params")
     return {
         "plimsoll-foundation": _policy(
             [
@@ -99,7 +113,8 @@ def admission_policies() -> dict[str, AdmissionPolicy]:
         ),
         "plimsoll-environment-stack": _policy(
             [_rule("", "configmaps")],
-            *environment("params"),
+            f"({_OF_ANOTHER}) || ({without_capacity})",
+            message,
             for_each_environment=True,
             only_guards_of="environment",
         ),

@@ -301,6 +301,19 @@ class TestGuards:
             free = {"status": {"nodeClaims": 0, "workloads": 0}}
             admin.patch(API, "Environment", ENVIRONMENT, free, subresource="status")
 
+    def test_a_new_name_of_an_environment_with_capacity_can_be_given_up(self, project: Project, admin: Kube) -> None:
+        admin.patch(API, "Environment", ENVIRONMENT, {"status": {"nodeClaims": 3}}, subresource="status")
+        field = {"plimsoll:environment.name": "renamed"}
+        project.set(ENVIRONMENT, field)
+        try:
+            output = project.up(ENVIRONMENT, "--skip-preview", fails=True)
+            assert "Environment sandbox still has 3 NodeClaims" in output
+            project.pulumi("config", "rm", "--stack", ENVIRONMENT, "--path", *field)
+            project.up(ENVIRONMENT, "--skip-preview")
+            assert [each["metadata"]["name"] for each in admin.list(API, "Environment")] == [ENVIRONMENT]
+        finally:
+            admin.patch(API, "Environment", ENVIRONMENT, {"status": {"nodeClaims": 0}}, subresource="status")
+
     def test_unused_objects_can_be_deleted_and_created_again(self, project: Project, admin: Kube) -> None:
         project.destroy(ENVIRONMENT)
         assert admin.list("v1", "ConfigMap", "plimsoll-system", "plimsoll.dev/guard=environment") == []
