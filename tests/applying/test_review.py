@@ -197,6 +197,16 @@ def test_an_update_that_the_apiserver_rejects_in_a_dry_run_is_refused() -> None:
     assert kept(review, state) == {"default/serve"}
 
 
+def test_a_field_of_another_manager_is_a_conflict_with_what_to_change() -> None:
+    workload = a_deployment("serve")
+    scaled = RequestError(409, "Conflict", 'Apply failed with 1 conflict: conflict with "kubectl": .spec.replicas')
+    review = reviewed(Part(updates=[change(workload)]), a_state(live(workload)), live(workload), refusal=scaled)
+    failure = review.failed[ObjectKey.of(workload)]
+    assert failure.kind is FailureKind.CONFLICT
+    assert ".spec.replicas" in failure.message
+    assert "plimsoll plan" in failure.message
+
+
 def test_an_update_carries_its_new_inputs_and_its_shard() -> None:
     state = a_state(live(a_deployment("serve")))
     changed = a_deployment("serve", image="two")

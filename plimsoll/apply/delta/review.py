@@ -24,6 +24,11 @@ _MOST_REQUESTS: Final = 16
 _LISTED_FROM: Final = 20
 """From this number of creations of one kind on, one list request checks their names."""
 _FORBIDDEN: Final = 403
+_CONFLICT: Final = 409
+_OF_OTHERS: Final = (
+    "somebody else has changed these fields: give them the values of `plimsoll plan --output json`, or delete the "
+    "object, which is then created again"
+)
 
 
 @dataclass
@@ -236,10 +241,10 @@ class Reviewer:
         try:
             self._objects.apply(copy.deepcopy(manifest), FIELD_MANAGER, force=False, dry_run=True)
         except RequestError as error:
-            conflict = error.code == 409
-            return Failure(
-                FailureKind.CONFLICT if conflict else FailureKind.REFUSED, object_failure(str(error)).message
-            )
+            message = object_failure(str(error)).message
+            if error.code != _CONFLICT:
+                return Failure(FailureKind.REFUSED, message)
+            return Failure(FailureKind.CONFLICT, f"{message}; {_OF_OTHERS}")
         return None
 
 
