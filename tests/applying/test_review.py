@@ -220,6 +220,18 @@ def test_an_update_carries_its_new_inputs_and_its_shard() -> None:
     assert kept(review, state) == set()
 
 
+def test_a_state_that_is_not_up_to_date_is_edited_before_an_update_back_to_it() -> None:
+    before, after = live(a_deployment("serve")), live(a_deployment("serve", image="two"))
+    back = change(a_deployment("serve"))
+    state = a_state(before)
+    inputs = state.resources[back.key].declared.inputs
+
+    review = reviewed(Part(updates=[back]), state, after)
+    assert review.updates[back.key].inputs == inputs
+    assert review.adopt.keys() == {back.key}
+    assert not reviewed(Part(updates=[back]), state, before).adopt, "the object is as in the state"
+
+
 @pytest.mark.parametrize("known", [True, False])
 def test_a_partial_update_keeps_the_other_declared_fields(known: bool) -> None:
     there = live(a_deployment("serve", image="two"))

@@ -215,9 +215,16 @@ class Reviewer:
         elif (failure := self._dry_run(manifest)) is not None:
             review.failed[key] = failure
         else:
-            if known is None or known.uid != live["metadata"]["uid"]:
-                review.adopt[key] = (live, importable(live))
-            review.updates[key] = declare(manifest)
+            declared, found = declare(manifest), importable(live)
+            # The engine leaves an object unchanged that is declared as in the state. The state may not be up to date:
+            # an engine that was killed does not record what it changed.
+            if (
+                known is None
+                or known.uid != live["metadata"]["uid"]
+                or known.declared.inputs == declared.inputs != found
+            ):
+                review.adopt[key] = (live, found)
+            review.updates[key] = declared
 
     def _deletion(self, review: Review, state: State, deletion: Deletion) -> None:
         key, known = deletion.key, state.resources.get(deletion.key)

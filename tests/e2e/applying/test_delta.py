@@ -132,6 +132,23 @@ def test_an_object_with_values_that_the_apiserver_leaves_out_is_not_updated_by_o
     assert {each["type"] for each in checkpoint(settings, stack)["resources"]} >= {"kubernetes:apps/v1:Deployment"}
 
 
+def test_an_update_back_to_what_the_state_has_changes_the_object(writer: Applier, cluster: Kube) -> None:
+    """As after an engine that was killed before it recorded a change."""
+    writer.apply(creating(a_deployment("back")))
+    there = cluster.get("apps/v1", "Deployment", "back")
+    assert there is not None
+    metadata = {key: there["metadata"][key] for key in ("name", "namespace", "labels", "annotations")}
+    changed = a_deployment("back", image="registry.example/serve:2") | {"metadata": metadata}
+    cluster.apply(changed, manager="plimsoll")
+
+    outcome = writer.apply(updating(a_deployment("back")))
+
+    assert names(outcome.updated) == ["back"]
+    found = cluster.get("apps/v1", "Deployment", "back")
+    assert found is not None
+    assert found["spec"]["template"]["spec"]["containers"][0]["image"] == "registry.example/serve:1"
+
+
 def test_an_update_that_would_replace_the_object_is_refused_before_it_starts(writer: Applier, cluster: Kube) -> None:
     writer.apply(creating(a_deployment("fixed")))
     before = cluster.get("apps/v1", "Deployment", "fixed")
