@@ -19,7 +19,7 @@ from pulumi.runtime.proto import language_pb2, language_pb2_grpc
 from semver import VersionInfo
 
 from plimsoll.apply import ApplyError, UpdateFailedError, UpdateInterruptedError
-from plimsoll.apply.engine import HOLDER, CapacityStack, Engine, end_orphans, end_session, is_running
+from plimsoll.apply.engine import HOLDER, CapacityStack, Engine, end_orphans, end_session, find_pulumi, is_running
 from tests.awaiting import await_condition
 
 HERE = socket.gethostname()
@@ -215,3 +215,12 @@ def test_plugins_of_a_killed_writer_are_ended(
     await_condition(lambda: psutil.Process(plugin).ppid() != engine.pid, message="an orphan")
     end_orphans(tmp_path / "engine-home")
     assert is_running(plugin) is not ended
+
+
+def test_ctrl_c_does_not_reach_the_process_that_reports_the_version(tmp_path: Path) -> None:
+    """A terminal sends it to every process of the foreground, and the writer reports that it is stopping."""
+    told, pulumi = tmp_path / "session", tmp_path / "pulumi"
+    pulumi.write_text(f"#!/bin/sh\ncut -d' ' -f6 /proc/$$/stat > {told}\necho v3.300.0\n")
+    pulumi.chmod(0o700)
+    assert find_pulumi(pulumi) == (pulumi, VersionInfo(3, 300, 0))
+    assert int(told.read_text()) != os.getsid(0)

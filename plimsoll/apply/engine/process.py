@@ -46,6 +46,8 @@ def find_pulumi(path: Path | None) -> tuple[Path, VersionInfo]:
     try:
         answer = subprocess.run(
             [found, "version"],
+            # Ctrl-C in a terminal is for this process.
+            start_new_session=True,
             env={**os.environ, "PULUMI_SKIP_UPDATE_CHECK": "true"},
             capture_output=True,
             text=True,
