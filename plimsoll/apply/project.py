@@ -8,7 +8,14 @@ from pathlib import Path
 import pulumi.automation as auto
 
 from plimsoll.apply.cluster import cluster_identity
-from plimsoll.apply.engine import PASSPHRASE_VARIABLE, check_passphrase, find_pulumi, make_work_folder, open_provider
+from plimsoll.apply.engine import (
+    PASSPHRASE_VARIABLE,
+    Engine,
+    check_passphrase,
+    find_pulumi,
+    make_work_folder,
+    open_provider,
+)
 from plimsoll.apply.errors import engine_error
 from plimsoll.apply.settings import ApplySettings
 from plimsoll.kube import Connection, Kubeconfig, Objects, kind_of_type, parse_id
@@ -70,7 +77,12 @@ class ProjectStack:
         self._declared: list[tuple[str, str]] = []
         """Type and id of each object in its state."""
         try:
-            options = auto.LocalWorkspaceOptions(env_vars=dict(variables))
+            given = {PASSPHRASE_VARIABLE: taken} if (taken := os.environ.get(PASSPHRASE_VARIABLE)) is not None else {}
+            options = auto.LocalWorkspaceOptions(
+                env_vars={**given, **variables},
+                # The library's own leaves the CLI without readers at Ctrl-C, and so the stack locked.
+                pulumi_command=Engine(*find_pulumi(None)),
+            )
             self._stack = auto.select_stack(stack_name=name, work_dir=str(project), opts=options)
             self._declared = list(_objects(self._stack.export_stack()))
         except auto.StackNotFoundError:
@@ -83,11 +95,13 @@ class ProjectStack:
         return self._stack is not None
 
     def destroy(self) -> None:
-        """Deletes its objects, then the stack. Does nothing if the stack does not exist."""
+        """Deletes its objects, then the stack, but not its file, which has what the user declared. Does nothing if the
+        stack does not exist."""
         if self._stack is None:
             return
         try:
-            self._stack.destroy(remove=True, color="never")
+            self._stack.destroy(color="never")
+            self._stack.workspace.remove_stack(self.name, preserve_config=True)
         except auto.CommandError as error:
             raise engine_error(self.name, str(error)) from None
 

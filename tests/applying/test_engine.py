@@ -119,6 +119,25 @@ def test_a_plugin_ends_with_an_engine_that_is_killed(engine: Engine, reported: P
     assert not engine.ended_by_signal
 
 
+def test_ctrl_c_ends_the_engine_before_the_caller(engine: Engine, reported: Path) -> None:
+    """An engine that runs on alone loses its output, is killed at the next line, and leaves its lock."""
+    pids: list[int] = []
+
+    def interrupt() -> None:
+        plugin_of(reported)
+        pids.append(engine.pid or 0)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    terminal = threading.Thread(target=interrupt)
+    terminal.start()
+    with pytest.raises(KeyboardInterrupt):
+        engine.run(["stays", str(reported)], str(reported.parent), {})
+    terminal.join()
+    assert not is_running(pids[0])
+    assert not is_running(plugin_of(reported))
+    assert engine.interrupted
+
+
 def test_processes_of_another_engine_are_left_alone(
     engine: Engine, program: Path, reported: Path, tmp_path: Path
 ) -> None:

@@ -107,7 +107,9 @@ class Engine(PulumiCommand):
         on_output: Callable[[str], Any] | None = None,
         on_error: Callable[[str], Any] | None = None,
     ) -> CommandResult:
-        """Runs the CLI to its end, then ends the plugins that it left. Raises CommandError if it fails."""
+        """Runs the CLI to its end, then ends the plugins that it left. Raises CommandError if it fails.
+
+        Ctrl-C interrupts the CLI, and is raised after its end."""
         before = self.ended_by_signal
         self._interrupted = False
         env = {key: value for key, value in os.environ.items() if key != PASSPHRASE_VARIABLE}
@@ -127,6 +129,11 @@ class Engine(PulumiCommand):
             self._process = process
         try:
             stdout, stderr = process.communicate()
+        except KeyboardInterrupt:
+            # In the main thread. An engine whose output nobody reads is killed, and leaves its lock.
+            self.interrupt()
+            process.communicate()
+            raise
         finally:
             with self._lock:
                 self._process = None
