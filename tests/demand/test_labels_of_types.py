@@ -4,12 +4,14 @@ from typing import Any
 
 import pytest
 
+from plimsoll.cluster.catalog import type_labels
 from plimsoll.labels import FORMER_KEYS, INSTANCE_TYPE
 from tests.builders import a_gpu_node, a_node_pool, a_waiting_pod
 from tests.demand.plans import planned
 
 AWS = "karpenter.k8s.aws"
 AZURE = "karpenter.azure.com"
+ARCH = "kubernetes.io/arch"
 MIXED = ("g5.12xlarge", "g6.xlarge", "p4d.24xlarge")
 SIZES = ("Standard_NC24ads_A100_v4", "Standard_NC40ads_H100_v5", "Standard_NV36ads_A10_v5")
 
@@ -66,9 +68,33 @@ def test_a_node_pool_that_requires_a_family_allows_its_types() -> None:
     assert not types(pod, a_node_pool("pool", group=AWS, requirements=[family, few]))
 
 
+@pytest.mark.parametrize(
+    ("group", "name", "architecture"),
+    [
+        *((AWS, name, "amd64") for name in (*MIXED, "p5en.48xlarge", "g6e.xlarge", "p6-b200.48xlarge", "u-6tb1.metal")),
+        *((AWS, name, "arm64") for name in ("g5g.xlarge", "c7gn.large", "a1.large", "p6e-gb200.36xlarge")),
+        *((AZURE, name, "amd64") for name in (*SIZES, "Standard_ND96isr_H200_v5")),
+        *((AZURE, name, "arm64") for name in ("Standard_D4ps_v5", "Standard_ND128isr_NDR_GB200_v6")),
+    ],
+)
+def test_the_architecture_follows_from_the_name_of_the_type(group: str, name: str, architecture: str) -> None:
+    assert type_labels(group, name, None)["kubernetes.io/arch"] == architecture
+
+
+def test_a_pod_of_another_architecture_joins_no_node() -> None:
+    """The request of both would be one that no node can meet."""
+    pods = [a_waiting_pod("a", gpu_fraction="0.5"), a_waiting_pod("b", gpu_fraction="0.5", selector={ARCH: "arm64"})]
+    plan = planned(*pods, a_node_pool("pool", MIXED, group=AWS))
+    assert [(len(node.pods), node.requires) for node in plan.nodes] == [(1, ())]
+
+
 @pytest.mark.parametrize(("former", "current"), FORMER_KEYS.items())
 def test_conditions_on_former_keys_of_labels_are_those_on_the_current_ones(former: str, current: str) -> None:
-    wanted = {**dict.fromkeys(FORMER_KEYS.values(), "a"), "kubernetes.io/os": "linux", INSTANCE_TYPE: "g6.xlarge"}
+    wanted = dict.fromkeys(FORMER_KEYS.values(), "a") | {
+        "kubernetes.io/os": "linux",
+        "kubernetes.io/arch": "amd64",
+        INSTANCE_TYPE: "g6.xlarge",
+    }
     required = {"key": former, "operator": "In", "values": [wanted[current]]}
     pools = [a_node_pool("all", MIXED, group=AWS), a_node_pool("some", MIXED, group=AWS, requirements=[required])]
     for pool in pools:

@@ -17,6 +17,12 @@ CLOUDS: Final = {"kaito.sh": "azure", AZURE: "azure", AWS: "aws"}
 KWOK: Final = "karpenter.kwok.sh"
 """Node classes of Karpenter's KWOK provider, as in a sandbox: it simulates the types of every cloud."""
 
+_ARCHITECTURE: Final = "kubernetes.io/arch"
+_ARM64: Final = {
+    AWS: re.compile(r"a1\.|[a-z]+\d+[a-z]*g|[^.]*-gb"),  # Graviton, and Grace beside Blackwell
+    AZURE: re.compile(r"Standard_[A-Z]+\d+[a-z]*p|Standard_.*_GB\d"),  # Cobalt, and Grace beside Blackwell
+}
+"""Beginnings of the names of types that are not amd64, by the providers' naming."""
 _AWS_NAME: Final = re.compile(r"(?P<family>(?P<category>[a-z]+)(?:-\d+tb)?(?P<generation>\d+)[^.]*)\.(?P<size>.+)")
 _AZURE_NAME: Final = re.compile(r"Standard_(?P<family>[A-Z])[^_]*(?:_(?P<gpu>[A-Z]+\d+[^_]*))?(?:_v(?P<version>\d+))?")
 
@@ -27,10 +33,12 @@ def type_labels(group: str, name: str, listed: InstanceType | None) -> Mapping[s
     Empty for unknown providers.
     """
     if group == AWS:
-        return {f"{AWS}/instance-{key}": value for key, value in _aws(name, listed)}
-    if group == AZURE:
-        return {f"{AZURE}/sku-{key}": value for key, value in _azure(name, listed)}
-    return {}
+        labels = {f"{AWS}/instance-{key}": value for key, value in _aws(name, listed)}
+    elif group == AZURE:
+        labels = {f"{AZURE}/sku-{key}": value for key, value in _azure(name, listed)}
+    else:
+        return {}
+    return {**labels, _ARCHITECTURE: "arm64" if _ARM64[group].match(name) else "amd64"}
 
 
 def _aws(name: str, listed: InstanceType | None) -> Iterator[tuple[str, str]]:
