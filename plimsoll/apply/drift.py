@@ -8,10 +8,10 @@ from plimsoll.apply.cluster import ClusterIdentity
 from plimsoll.apply.objects import is_being_deleted, kind_of_key
 from plimsoll.apply.settings import ApplySettings
 from plimsoll.apply.state import OWNED_KINDS, State, require_own
-from plimsoll.kube import Objects, lists_of_others
+from plimsoll.kube import Objects
 from plimsoll.labels import SHARD
 from plimsoll.model import ObjectKey
-from plimsoll.provider import Change, PropertyPath, changes, property_path, prune
+from plimsoll.provider import Change, changes, property_path, prune
 
 _AUTOSCALED = (("spec", "replicas"),)
 """Fields that an autoscaler may change too."""
@@ -69,35 +69,18 @@ def _of_state(state: State, cluster: Objects) -> Iterator[Drift]:
 
 
 def _changed(declared: dict[str, Any], live: dict[str, Any]) -> tuple[str, ...]:
-    """Paths of the declared fields whose live value differs. Fields that others add do not count, except items of
-    a list that has one owner for all its items; nor do declared zero values that are absent: the apiserver leaves out
-    many of them, such as `hostNetwork: false`."""
+    """Paths of the declared fields whose live value differs. Fields that others add do not count, nor do declared zero
+    values that are absent: the apiserver leaves out many of them, such as `hostNetwork: false`."""
     wanted = {key: value for key, value in declared.items() if key not in ("apiVersion", "kind", "status")}
     wanted["metadata"] = {
         key: value for key, value in (wanted.get("metadata") or {}).items() if key in ("labels", "annotations")
     }
     found = changes(prune(live, wanted), wanted)
-    differing = {each.path for each in found if each.path[:2] not in _AUTOSCALED and not _is_left_out(each)}
-    return tuple(sorted(map(property_path, differing.union(_added_items(live, wanted)))))
-
-
-def _added_items(live: dict[str, Any], wanted: dict[str, Any]) -> Iterator[PropertyPath]:
-    """Items that others added to declared lists of which they became the owner thereby. Those that admission added to
-    the object as it was declared belong to its owner."""
-    for path in lists_of_others(live):
-        theirs, ours = _at(live, path), _at(wanted, path)
-        if isinstance(ours, list):
-            yield from ((*path, index) for index in range(len(ours), len(theirs)))
-
-
-def _at(value: Any, path: PropertyPath) -> Any:
-    """What is at a path; None if there is nothing."""
-    for step in path:
-        try:
-            value = value[step]
-        except (LookupError, TypeError):
-            return None
-    return value
+    return tuple(
+        sorted(
+            property_path(each.path) for each in found if each.path[:2] not in _AUTOSCALED and not _is_left_out(each)
+        )
+    )
 
 
 def _is_left_out(change: Change) -> bool:

@@ -25,7 +25,7 @@ from plimsoll.kube.identity import (
 )
 from plimsoll.kube.json_text import parse_json
 from plimsoll.kube.kubeconfig import Kubeconfig, SettingsError
-from plimsoll.kube.managed_fields import CREATOR, lists_of_others, owned_by_apply, take_over
+from plimsoll.kube.managed_fields import CREATOR, owned_by_apply, take_over
 from plimsoll.kube.objects import Mapping, NoSuchKindError, Object, Objects
 from plimsoll.kube.ready import NotReadyError, readiness
 
@@ -55,7 +55,6 @@ __all__ = [
     "id_of",
     "kind_of",
     "kind_of_type",
-    "lists_of_others",
     "metadata_of",
     "name_of",
     "namespace_of",

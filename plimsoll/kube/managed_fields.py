@@ -1,10 +1,6 @@
-"""Owners of fields: moves fields from the manager of a create (operation Update) to that of later applies, and finds
-the lists of other managers."""
+"""Moves the ownership of fields from the manager of a create (operation Update) to the manager of later applies."""
 
-from collections.abc import Iterator
 from typing import Any, Final
-
-import orjson
 
 from plimsoll.kube.identity import metadata_of
 from plimsoll.kube.objects import Object, Objects
@@ -53,35 +49,6 @@ def take_over(objects: Objects, live: Object, former: str, manager: str) -> None
             },
         ],
     )
-
-
-def lists_of_others(live: Object) -> Iterator[tuple[str | int, ...]]:
-    """Paths of the lists that field managers other than Pulumi's own as a whole, such as tolerations, and of all lists
-    in these. Lists whose items have owners of their own, such as containers, are not among them."""
-    for entry in _entries(live):
-        if not str(entry.get("manager")).startswith(CREATOR):
-            yield from _owned_lists(entry.get("fieldsV1") or {}, live, ())
-
-
-def _owned_lists(fields: Fields, value: Any, path: tuple[str | int, ...]) -> Iterator[tuple[str | int, ...]]:
-    if not fields:
-        yield from _lists(value, path)
-    for key, below in fields.items():
-        if key.startswith("f:") and isinstance(value, dict) and key[2:] in value:
-            yield from _owned_lists(below, value[key[2:]], (*path, key[2:]))
-        elif key.startswith("k:") and isinstance(value, list):
-            names = orjson.loads(key[2:]).items()
-            for index, item in enumerate(value):
-                if isinstance(item, dict) and names <= item.items():
-                    yield from _owned_lists(below, item, (*path, index))
-
-
-def _lists(value: Any, path: tuple[str | int, ...]) -> Iterator[tuple[str | int, ...]]:
-    if isinstance(value, list):
-        yield path
-    if isinstance(value, dict | list):
-        for step, item in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from _lists(item, (*path, step))
 
 
 def _entries(obj: Object) -> list[dict[str, Any]]:

@@ -16,7 +16,6 @@ from plimsoll.provider.state import API_VERSION, FIELD_MANAGER, INPUTS, Initiali
 from plimsoll.provider.values import (
     UNKNOWN,
     Properties,
-    PropertyPath,
     Secret,
     decode,
     encode,
@@ -40,7 +39,6 @@ __all__ = [
     "Diff",
     "InitializationFailedError",
     "Properties",
-    "PropertyPath",
     "Secret",
     "Served",
     "Session",

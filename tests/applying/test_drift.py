@@ -10,7 +10,7 @@ import orjson
 import pytest
 from typer.testing import CliRunner
 
-from plimsoll.apply import ApplySettings, find_drift
+from plimsoll.apply import ApplySettings
 from plimsoll.cli import app
 from plimsoll.model import Plan, Snapshot
 from tests.applying.states import CLUSTER, STACK, FakeCluster, a_claim, a_deployment, a_state, change, deletion, live
@@ -110,53 +110,6 @@ def test_zero_values_that_the_apiserver_leaves_out_are_no_difference(
     ours["spec"]["template"]["spec"]["hostNetwork"] = False
     code, found = drift(monkeypatch, FakeCluster(with_env()), Plan(), ours)
     assert (code, [each[0] for each in found]) == ((2, ["Changed"]) if changed else (0, []))
-
-
-def owns(manager: str, fields: dict[str, Any]) -> dict[str, Any]:
-    """An entry of managedFields, with fields of the pod template of a Deployment."""
-    of_spec = {"f:template": {"f:spec": fields}}
-    return {"manager": manager, "operation": "Update", "fieldsV1": {"f:spec": of_spec}}
-
-
-def served(arguments: list[str], *tolerated: str, sidecar: bool = False) -> dict[str, Any]:
-    main = {"name": "main", "args": arguments, "ports": [{"containerPort": 80}]}
-    containers = [main, {"name": "sidecar", "args": ["x"]}] if sidecar else [main]
-    spec = {"containers": containers, "tolerations": [{"key": key} for key in tolerated]}
-    return live(a_deployment("x") | {"spec": {"template": {"spec": spec}}})
-
-
-MAIN, SIDECAR = 'k:{"name":"main"}', 'k:{"name":"sidecar"}'
-
-
-@pytest.mark.parametrize(
-    ("there", "owner", "fields", "changed"),
-    [
-        (served(["a"], "gpu", "spot"), "kubectl", {"f:tolerations": {}}, ["tolerations[1]"]),
-        (served(["a", "b", "c"], "gpu"), "kubectl", {"f:containers": {MAIN: {"f:args": {}}}},
-         ["containers[0].args[1]", "containers[0].args[2]"]),
-        # Items with owners of their own, as of a sidecar, are fields of others.
-        (served(["a"], "gpu", sidecar=True), "kubectl", {"f:containers": {SIDECAR: {".": {}, "f:args": {}}}}, []),
-        # Admission adds to what the stack creates, and would again.
-        (served(["a"], "gpu", "spot"), "pulumi-kubernetes", {"f:tolerations": {}}, []),
-        (served(["a"], "gpu"), "kubectl", {"f:tolerations": {}, "f:containers": {"f:gone": {}}}, []),
-    ],
-)  # fmt: skip
-def test_items_that_others_added_to_a_list_with_one_owner_are_a_difference(
-    there: dict[str, Any], owner: str, fields: dict[str, Any], changed: list[str]
-) -> None:
-    there["metadata"]["managedFields"] = [owns(owner, fields)]
-    settings = ApplySettings(environment="test", work_folder=Path())
-    found = find_drift(settings, [a_state(served(["a"], "gpu"))], CLUSTER, FakeCluster(there))
-    assert [field for each in found for field in each.fields] == [f"spec.template.spec.{field}" for field in changed]
-
-
-def test_an_item_added_to_a_list_within_such_a_list_is_a_difference() -> None:
-    ours, there = live(a_claim("x")), live(a_claim("x"))
-    there["spec"]["requirements"][0]["values"].append("b")
-    settings = ApplySettings(environment="test", work_folder=Path())
-    there["metadata"]["managedFields"] = [{"manager": "kubectl", "fieldsV1": {"f:spec": {"f:requirements": {}}}}]
-    (found,) = find_drift(settings, [a_state(ours)], CLUSTER, FakeCluster(there))
-    assert found.fields == ("spec.requirements[0].values[1]",)
 
 
 def test_another_object_of_the_same_name_is_a_replaced_one(monkeypatch: pytest.MonkeyPatch) -> None:
