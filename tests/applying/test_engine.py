@@ -119,6 +119,15 @@ def test_a_plugin_ends_with_an_engine_that_is_killed(engine: Engine, reported: P
     assert not engine.ended_by_signal
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """SIGINT is KeyboardInterrupt, as in a terminal; processes of a parallel test run ignore it."""
+    former = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, former)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_ends_the_engine_before_the_caller(engine: Engine, reported: Path) -> None:
     """An engine that runs on alone loses its output, is killed at the next line, and leaves its lock."""
     pids: list[int] = []
