@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.model.cluster import Pod
+from plimsoll.model.cluster import Node, Pod
 from plimsoll.model.meta import Placement
 from plimsoll.plan.demand import DemandPlan, DemandPlanner
 from tests.builders import a_node_pool, a_snapshot, a_waiting_pod
@@ -24,6 +24,12 @@ ZONE, CAPACITY, ARCH, HOST = (
 )
 VALUES: Final = {ZONE: ("a", "b", "c"), CAPACITY: ("spot", "on-demand"), ARCH: ("amd64", "arm64")}
 """The values that conditions name. Nodes of the NodePool may have another architecture, which it does not restrict."""
+NODES: Final = tuple(
+    Node.read({"metadata": {"name": f"node-{value}", "labels": {key: value}}})
+    for key, values in VALUES.items()
+    for value in values
+)
+"""Nodes without GPUs: the values of their labels exist."""
 POOL: Final = a_node_pool(
     "pool",
     (A100,),
@@ -48,21 +54,53 @@ def condition(key: str, operator: str, *values: str) -> dict[str, Any]:
         pytest.param([({ZONE: "b"},), ({CAPACITY: "on-demand"},)], id="two labels"),
         pytest.param([({ZONE: "b"},), ({ZONE: "b", CAPACITY: "on-demand"},)], id="one label, and two"),
         pytest.param([({ARCH: "amd64"},), ({}, condition(ARCH, "In", "amd64", "arm64"))], id="not restricted"),
+        pytest.param([({"beta.kubernetes.io/arch": "amd64"},), ({},)], id="a former key"),
         pytest.param([({"kubernetes.io/os": "linux"},), ({ARCH: "amd64"},), ({ZONE: "b"},), ({},)], id="three labels"),
     ],
 )
 def test_pods_with_conditions_that_one_node_can_meet_share_it(unlike: list[Any]) -> None:
     pods = [tenth(f"pod-{number}", *conditions) for number, conditions in enumerate(unlike)]
-    (node,) = planned(*pods, POOL).nodes
+    (node,) = planned(*pods, *NODES, POOL).nodes
     assert len(node.pods) == len(pods)
-    assert not planned(*pods, POOL, requested=requests_of([node])).nodes
+    assert not planned(*pods, *NODES, POOL, requested=requests_of([node])).nodes
     for pod in pods:
-        assert not planned(pod, POOL, requested=requests_of([node])).nodes, "the requested node serves each alone"
+        again = planned(pod, *NODES, POOL, requested=requests_of([node]))
+        assert not again.nodes, "the requested node serves each alone"
+
+
+@pytest.mark.parametrize(
+    "typo",
+    [
+        pytest.param(({ZONE: "zz"},), id="a zone"),
+        pytest.param(({}, condition(ZONE, "In", "a", "zz")), id="a zone that exists, and one that may not"),
+        pytest.param(({ARCH: "amd", CAPACITY: "spot"},), id="an architecture, and what exists"),
+    ],
+)
+def test_a_value_that_no_node_has_is_required_of_no_node_for_others(typo: Any) -> None:
+    """Nor do others use a node that was requested for it, and is not there: it may never come."""
+    pods = [tenth("typo", *typo), tenth("typo-too", *typo), tenth("other"), tenth("zone", {ZONE: "a"})]
+    pool = a_node_pool("pool", (A100,))
+    nodes = planned(*pods, *NODES, pool).nodes
+    assert {frozenset(node.pods) for node in nodes} == {
+        frozenset({"uid-typo", "uid-typo-too"}),
+        frozenset({"uid-other", "uid-zone"}),
+    }
+    assert not planned(*pods, *NODES, pool, requested=requests_of(nodes)).nodes
+    (of_typo,) = (node for node in nodes if "uid-typo" in node.pods)
+    assert on_new(planned(*pods, *NODES, pool, requested=requests_of([of_typo]))) == {"uid-other", "uid-zone"}
+
+
+def test_a_value_is_shared_as_soon_as_a_node_has_it() -> None:
+    """A controller plans again and again."""
+    planner, pool = DemandPlanner(), a_node_pool("pool", (A100,))
+    pods = [tenth("zone", {ZONE: "a"}), tenth("other")]
+    for nodes, expected in (((), 2), (NODES, 1), ((), 2)):
+        assert len(planner.plan(a_snapshot(*pods, *nodes, pool)).nodes) == expected
 
 
 def test_a_limit_of_one_node_serves_pods_that_can_share_it() -> None:
     limited = a_node_pool("pool", (A100,), limits={"nvidia.com/gpu": 8})
-    plan = planned(tenth("zone", {ZONE: "b"}), tenth("capacity", {CAPACITY: "on-demand"}), limited)
+    plan = planned(tenth("zone", {ZONE: "b"}), tenth("capacity", {CAPACITY: "on-demand"}), *NODES, limited)
     assert len(on_new(plan)) == 2
     assert not refused(plan)
 
@@ -94,13 +132,13 @@ CONDITIONS: Final = st.sampled_from(sorted(VALUES)).flatmap(
 @given(st.lists(st.lists(CONDITIONS, max_size=3), min_size=1, max_size=6))
 def test_nodes_are_as_few_as_possible_and_meet_the_conditions_of_their_pods(wanted: list[list[dict[str, Any]]]) -> None:
     pods = [tenth(f"pod-{number}", {}, *conditions) for number, conditions in enumerate(wanted)]
-    plan = planned(*pods, POOL)
+    plan = planned(*pods, *NODES, POOL)
     able = [{pod.uid for pod in pods if pod.placement.allows(labels)} for labels in possible_nodes()]
     servable = set[str]().union(*able)
     assert on_new(plan) == servable
     assert len(plan.nodes) == fewest_sets(servable, able)
     assert not broken_promises(plan, pods)
-    assert not planned(*pods, POOL, requested=requests_of(plan.nodes)).nodes
+    assert not planned(*pods, *NODES, POOL, requested=requests_of(plan.nodes)).nodes
 
 
 def test_a_hundred_zones_are_planned_at_once() -> None:

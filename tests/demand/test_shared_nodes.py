@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from plimsoll.cluster.queues import priority_of
 from plimsoll.labels import GPU_GROUP
-from plimsoll.model.cluster import Pod
+from plimsoll.model.cluster import Node, Pod
 from plimsoll.model.kai import PodGroup, Queue
 from plimsoll.packing import exact_milli
 from plimsoll.packing.nodes import FreeNode, NodeShape, PodNeed
@@ -86,11 +86,12 @@ def test_classes_of_different_products_share_no_node() -> None:
 def test_pods_of_different_zones_share_no_node_and_pods_of_any_zone_join_one() -> None:
     zone = "topology.kubernetes.io/zone"
     pods = [tenth("a", selector={zone: "a"}), tenth("b", selector={zone: "b"}), tenth("any")]
-    plan = planned(*pods, EIGHT)
+    nodes = [Node.read({"metadata": {"name": f"node-{each}", "labels": {zone: each}}}) for each in "abc"]
+    plan = planned(*pods, *nodes, EIGHT)
     assert sorted(len(node.pods) for node in plan.nodes) == [1, 2]
     assert len({node.requires for node in plan.nodes}) == 2, "each of its zone"
-    assert not planned(*pods, EIGHT, requested=requests_of(plan.nodes)).nodes
-    elsewhere = planned(tenth("c", selector={zone: "c"}), EIGHT, requested=requests_of(plan.nodes))
+    assert not planned(*pods, *nodes, EIGHT, requested=requests_of(plan.nodes)).nodes
+    elsewhere = planned(tenth("c", selector={zone: "c"}), *nodes, EIGHT, requested=requests_of(plan.nodes))
     assert len(elsewhere.nodes) == 1, "what is requested is of other zones"
     assert not elsewhere.needed
 

@@ -1,7 +1,7 @@
 """What a new node of a NodePool would offer."""
 
 from plimsoll.cluster.pools.idle import idle_nodes
-from plimsoll.cluster.pools.label_conditions import all_met, largest_sets, narrowed
+from plimsoll.cluster.pools.label_conditions import all_met, narrowed
 from plimsoll.cluster.pools.launching import free_on_claims, starting_nodes, unready_claims
 from plimsoll.cluster.pools.limits import Excess, PoolLimits, Room
 from plimsoll.cluster.pools.node_pools import PoolShapes, not_ready
@@ -22,7 +22,6 @@ __all__ = [
     "allocatable_cpu_milli",
     "free_on_claims",
     "idle_nodes",
-    "largest_sets",
     "narrowed",
     "not_ready",
     "starting_nodes",

@@ -1,12 +1,12 @@
 """PoolShape: a new node of an instance type that a NodePool allows, as far as it is known in advance."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final
 
-from plimsoll.cluster.pools.label_conditions import all_met, narrowed
+from plimsoll.cluster.pools.label_conditions import all_met, largest_sets, narrowed
 from plimsoll.labels import FORMER_KEYS, GPU_COUNT, GPU_MEMORY, GPU_PRODUCT, HOSTNAME
 from plimsoll.model.api import NOT_SHARED, DeviceSharing
 from plimsoll.model.cluster import IDLE, HostLoad, product_words
@@ -29,6 +29,10 @@ _BY_DEFAULT: Final = {"kubernetes.io/os": (NodeRequirement("kubernetes.io/os", "
 """What holds for labels that a NodePool does not restrict."""
 _VENDORS: Final = frozenset({"nvidia", "tesla", "geforce", "quadro"})
 _GIGABYTES: Final = re.compile(r"(?<![a-z0-9])(\d+)gb(?![a-z0-9])")
+
+
+Seen = Mapping[str, frozenset[str]]
+"""By label, the values that nodes of the cluster have."""
 
 
 @dataclass(frozen=True)
@@ -103,10 +107,33 @@ class PoolShape:
         possible = tuple(term for term in terms if term is not None)
         return all_met((possible,), self.given) if possible else None
 
-    def meets(self, placement: Placement, required: Terms) -> bool:
-        """Whether every such node that meets `required` can run pods of that placement."""
+    def meets(self, placement: Placement, required: Terms, seen: Seen) -> bool:
+        """Whether every such node that meets `required` can run pods of that placement, and may only fail to come for
+        labels on which these have conditions, too."""
         terms = self.left_open(placement)
-        return terms is not None and all(self._implies(known, terms) for known in required or ((),))
+        if terms is None or not self._doubted(required, seen) <= self._doubted(terms, seen):
+            return False
+        return all(self._implies(known, terms) for known in required or ((),))
+
+    def together(self, sets: Iterable[Terms], seen: Seen) -> Iterator[tuple[frozenset[Terms], Terms]]:
+        """Largest subsets of `sets` that one node can meet, as `largest_sets`. Those on a label with values that may
+        not exist are not with others: nobody else waits for a node that cannot come."""
+        by_doubt: dict[frozenset[str], list[Terms]] = {}
+        for each in sorted(sets):
+            by_doubt.setdefault(self._doubted(each, seen), []).append(each)
+        for _, alike in sorted(by_doubt.items(), key=lambda each: sorted(each[0])):
+            yield from largest_sets(alike, self.given).items()
+
+    def _doubted(self, terms: Terms, seen: Seen) -> frozenset[str]:
+        """The labels of which these conditions allow values that neither the NodePool nor a node has."""
+        return frozenset(
+            each.key
+            for term in terms
+            for each in term
+            if each.operator == "In"
+            and each.key not in self.requirements
+            and not seen.get(each.key, frozenset()).issuperset(each.values)
+        )
 
     def given(self, key: str) -> tuple[NodeRequirement, ...]:
         """Conditions that every such node meets on a label that is not in `labels`."""

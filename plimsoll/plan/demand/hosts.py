@@ -9,8 +9,10 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import count
 
+from plimsoll.cluster.nodes import NodeIndex
 from plimsoll.cluster.pods import GpuKind
-from plimsoll.cluster.pools import PoolShape, all_met, largest_sets
+from plimsoll.cluster.pools import PoolShape, all_met
+from plimsoll.labels import FORMER_KEYS
 from plimsoll.model.cluster import Node
 from plimsoll.model.meta import Placement, Taint, Terms
 from plimsoll.packing import GPU_MILLI
@@ -67,12 +69,10 @@ class Hosts:
         """(placement, scheduler) of the pods."""
         placements = {placement for placement, _ in self.pods}
         self._placements = sorted(placements, key=_digest)
-        self._keys = tuple(
-            sorted(
-                {key for each in placements for key, _ in each.node_selector}
-                | {need.key for each in placements for term in each.affinity for need in term if not need.field}
-            )
-        )
+        selected = {key for each in placements for key, _ in each.node_selector}
+        required = {need.key for each in placements for term in each.affinity for need in term if not need.field}
+        self._keys = tuple(sorted(selected | required))
+        self._current_keys = {FORMER_KEYS.get(key, key) for key in self._keys}
         self._by_name = any(need.field for each in placements for term in each.affinity for need in term)
         self._known: dict[tuple[object, ...], frozenset[Placement]] = {}
         self._offers: dict[str, tuple[PoolShape, tuple[ShapeOffer, ...]]] = {}
@@ -80,6 +80,14 @@ class Hosts:
         self._kinds: dict[tuple[object, ...], Kind] = {}
         self._free: dict[str, tuple[FreeHost, tuple[Kind, FreeNode] | None]] = {}
         """The nodes that were evaluated already, by name."""
+        self._seen: dict[str, frozenset[str]] = {}
+
+    def see(self, nodes: NodeIndex, requested: Iterable[RequestedNode]) -> None:
+        """Reads which values the nodes' labels have, of those that pods or requested nodes have conditions on."""
+        keys = {*self._current_keys, *(each.key for node in requested for term in node.requires for each in term)}
+        seen = {key: frozenset(nodes.by_label(key)) for key in keys}
+        if seen != self._seen:
+            self._seen, self._offers = seen, {}
 
     def free_of(self, host: FreeHost) -> tuple[Kind, FreeNode] | None:
         """The kind of the node and its free resources for packing; None if no pod can run on it."""
@@ -103,7 +111,7 @@ class Hosts:
         None also if the shapes differ in what pods may request."""
         if len({shape.sharing.resource for shape in shapes}) > 1:
             return None
-        able = [each for each in self._placements if all(shape.meets(each, node.requires) for shape in shapes)]
+        able = [of for of in self._placements if all(each.meets(of, node.requires, self._seen) for each in shapes)]
         memory = [shape.gpu_memory_mib for shape in shapes]
         least = min((each for each in memory if each), default=None)
         sharing = min((shape.sharing for shape in shapes), key=lambda each: each.per_gpu)
@@ -129,7 +137,7 @@ class Hosts:
         numbers = count()
         for scheduler in sorted(schedulers):
             terms = {each: own for each, own in every.items() if not scheduler or (each, scheduler) in self.pods}
-            for members, together in largest_sets(set(terms.values()), shape.given).items():
+            for members, together in shape.together(set(terms.values()), self._seen):
                 served = {each: own for each, own in terms.items() if own in members}
                 ranks = tuple(sorted((_digest(each), preference(each, shape)) for each in served if each.preferred))
                 kind = self._kind(gpus, frozenset(served), scheduler, "new", shape.weight, ranks)

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Final
 
 from plimsoll.cluster.ledger import GpuLedger, empty_ledger
+from plimsoll.cluster.nodes import index_of
 from plimsoll.cluster.pods import PodChanges, pod_changes
 from plimsoll.cluster.pools import DaemonOverhead, PoolLimits, PoolShapes, Room
 from plimsoll.cluster.queues import QueuedPods, QueueGate
@@ -77,6 +78,7 @@ class DemandPlanner:
         own = {name: replace(host := supply[name], free=replace(host.free, scheduler=of)) for name, of in idle}
         if self._hosts.pods != {(of.placement, of.scheduler) for of in classes}:
             self._hosts = Hosts(classes)
+        self._hosts.see(index_of(snapshot.nodes), requested)
         inputs = DemandInputs(
             snapshot=snapshot,
             classes=classes,
