@@ -15,6 +15,8 @@ def with_failed_requests(plan: Plan, snapshot: Snapshot, failed: Mapping[ObjectK
     """The Plan after it was applied except for the objects in `failed`, with their errors, and for those that a policy
     withholds: the status of a demand names only requests that exist, and says why the others do not. A demand without
     any is pending, and no event tells its pods that capacity is requested."""
+    if not (failed or plan.withheld):
+        return plan
     existing = {key_of(each) for each in request_objects(snapshot)}
     reasons = {each.key: str(each) for each in plan.withheld}
     reasons |= {key: f"{key} is not created: {why}" for key, why in failed.items()}
