@@ -231,11 +231,11 @@ class SharePlacer:
         return FreeGpuIndex(self._free.values())
 
     def _read(self, account: GpuAccount) -> FreeGpus:
-        node, certain = account.node.name, account.taken <= account.gpus
+        node = account.node.name
         joinable = sorted(
             (group.free_milli, group.name)
             for group in account.groups
-            if group.joinable and (certain or exists(account, group)) and (node, group.name) not in self._closed
+            if group.joinable and exists(account, group) and (node, group.name) not in self._closed
         )
         return FreeGpus(account, tuple(joinable), 0 if node in self._paused else account.free_gpus)
 
