@@ -4,7 +4,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
 
-from plimsoll.model.api import DemandReport
+from plimsoll.model.api import DemandObject, DemandReport
 from plimsoll.model.meta import Finding, Observed, identify
 from plimsoll.model.owner import Owner
 from plimsoll.model.verdict import Verdict
@@ -87,6 +87,11 @@ class ObjectKey(Observed):
             namespace=metadata.get("namespace") or "",
             name=metadata["name"],
         )
+
+    @property
+    def of_demand(self) -> DemandObject:
+        """The object as the status of a GPUDemand lists it."""
+        return DemandObject(api_version=self.api_version, kind=self.kind, namespace=self.namespace, name=self.name)
 
     def __str__(self) -> str:
         return identify({"kind": self.kind, "metadata": {"namespace": self.namespace, "name": self.name}})

@@ -4,11 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from plimsoll.model import ObjectKey, Plan, Snapshot
-from plimsoll.model.api import DemandObject, DemandPhase, DemandReport, GPUDemandStatus, PodNote, PodState
+from plimsoll.model.api import MAX_REASONS, DemandObject, DemandPhase, DemandReport, GPUDemandStatus, PodNote, PodState
 from plimsoll.plan.owned import key_of, request_objects
-
-_MOST_REASONS = 20
-"""Bounds the size of a status."""
 
 
 def with_failed_requests(plan: Plan, snapshot: Snapshot, failed: Mapping[ObjectKey, object]) -> Plan:
@@ -20,16 +17,12 @@ def with_failed_requests(plan: Plan, snapshot: Snapshot, failed: Mapping[ObjectK
     existing = {key_of(each) for each in request_objects(snapshot)}
     reasons = {each.key: str(each) for each in plan.withheld}
     reasons |= {key: f"{key} is not created: {why}" for key, why in failed.items()}
-    missing = {_as_listed(key): why for key, why in reasons.items() if key not in existing}
+    missing = {key.of_demand: why for key, why in reasons.items() if key not in existing}
     if not missing:
         return plan
     before = {each.name: each.status for each in snapshot.gpu_demands}
     demands = tuple(_reported(each, before.get(each.name), missing) for each in plan.demands)
     return plan.model_copy(update={"demands": demands})
-
-
-def _as_listed(key: ObjectKey) -> DemandObject:
-    return DemandObject(api_version=key.api_version, kind=key.kind, namespace=key.namespace, name=key.name)
 
 
 def _reported(
@@ -45,7 +38,7 @@ def _reported(
     changes: dict[str, Any] = {
         "objects": tuple(each for each in status.objects if each not in missing),
         "object_count": count,
-        "reasons": tuple(dict.fromkeys((*why, *status.reasons)))[:_MOST_REASONS],
+        "reasons": tuple(dict.fromkeys((*why, *status.reasons)))[:MAX_REASONS],
     }
     notes = report.notes
     if not count:

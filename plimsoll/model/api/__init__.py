@@ -28,6 +28,7 @@ from plimsoll.model.api.environment import (
 from plimsoll.model.api.estimator_settings import EstimatorSettings
 from plimsoll.model.api.gpu_demand import (
     MAX_LISTED,
+    MAX_REASONS,
     BlockedType,
     ClaimStage,
     DemandClaim,
@@ -112,6 +113,7 @@ __all__ = [
     "MAX_CHANGES",
     "MAX_LISTED",
     "MAX_NAMES",
+    "MAX_REASONS",
     "MAX_RECORDS",
     "MIG_NEEDS_PROFILE",
     "MODELS_NAME",

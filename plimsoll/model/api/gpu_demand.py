@@ -12,6 +12,8 @@ from pydantic.alias_generators import to_camel
 
 from plimsoll.model.meta import Observed, ObservedObject
 
+MAX_REASONS: Final = 20
+"""Reasons in the status of a GPUDemand; bounds its size."""
 MAX_LISTED: Final = 500
 """Maximum number of pods and objects in a status; the counts are complete. Limits the status to 200 kB."""
 

@@ -7,9 +7,9 @@ from datetime import datetime, timedelta
 from plimsoll.model import ObjectKey
 from plimsoll.model.api import (
     MAX_LISTED,
+    MAX_REASONS,
     ClaimStage,
     DemandClaim,
-    DemandObject,
     DemandPhase,
     DemandPod,
     DemandProvisioner,
@@ -44,9 +44,8 @@ def figures(demand: Demand) -> GPUDemandStatus:
     )
 
 
-REASONS_LISTED = 20
 FAILED_LISTED = 50
-"""Bound the size of a status, like MAX_LISTED."""
+"""Bounds the size of a status, like MAX_LISTED."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +80,7 @@ def report(
     demand = state.demand
     phase = _phase(state)
     since = previous.since if previous is not None and previous.phase is phase and previous.since else format_time(now)
-    objects = [_object(key) for key in (*(key_of(each.obj) for each in state.kept), *state.created)]
+    objects = [key.of_demand for key in (*(key_of(each.obj) for each in state.kept), *state.created)]
     record = state.record
     status = figures(demand).model_copy(
         update={
@@ -90,7 +89,7 @@ def report(
             "object_count": len(objects),
             "objects": tuple(objects[:MAX_LISTED]),
             "deadline": _deadline(state, settings, now),
-            "reasons": tuple(dict.fromkeys(_reasons(state, settings)))[:REASONS_LISTED],
+            "reasons": tuple(dict.fromkeys(_reasons(state, settings)))[:MAX_REASONS],
             "node_claims": _claims(state, previous),
             "failures": record.failures,
             "last_failure": format_time(record.last) if record.last is not None else "",
@@ -148,10 +147,6 @@ def _deadline(state: DemandState, settings: DemandSettings, now: datetime) -> st
     if state.created:
         due.append(now + timedelta(seconds=settings.deadline_seconds))
     return format_time(min(due)) if due else ""
-
-
-def _object(key: ObjectKey) -> DemandObject:
-    return DemandObject(api_version=key.api_version, kind=key.kind, namespace=key.namespace, name=key.name)
 
 
 def _claims(state: DemandState, previous: GPUDemandStatus | None) -> tuple[DemandClaim, ...]:
