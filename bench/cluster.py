@@ -159,7 +159,7 @@ def run_command(folder: Path, *options: str) -> list[str]:
     passphrase.write_text("bench")
     backend.mkdir(exist_ok=True)
     where = ["--passphrase-file", str(passphrase), "--backend", backend.as_uri(), "--work-folder", str(folder / "w")]
-    return [*CLI, "run", "--provider", "attached", *where, *options]
+    return [*CLI, "run", *where, *options]
 
 
 @contextmanager

@@ -8,15 +8,18 @@ import typer
 
 from plimsoll.cli.shared import FAILED, print_error
 from plimsoll.errors import PlimsollError
+from plimsoll.logs import log_to_stderr
 
 P = ParamSpec("P")
 
 
 def command(measure: Callable[P, None]) -> Callable[P, None]:
-    """The function as a typer command. A PlimsollError is printed, and the exit code is then 1."""
+    """The function as a typer command. The log is on standard error. A PlimsollError is printed, and the exit code
+    is then 1."""
 
     @wraps(measure)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        log_to_stderr()
         try:
             measure(*args, **kwargs)
         except PlimsollError as error:

@@ -107,7 +107,7 @@ def one_more(stack: ExitStack, sandbox: Sandbox, folder: Path, bucket: Bucket, d
     stored = sum(bucket.objects().values())
 
     def start() -> None:
-        command = [*CLI, "run", "--provider", "attached", *where]
+        command = [*CLI, "run", *where]
         stack.enter_context(a_loop(command, environment, folder / "log"))
         # Waits for the end of this controller's traffic.
         wait(lambda: bucket.traffic().total > idle, folder / "log")

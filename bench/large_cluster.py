@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from plimsoll.cluster.queues import NO_LOAD, QueuedPods
 from plimsoll.errors import PlimsollError
+from plimsoll.labels import VISIBLE_DEVICES
 from plimsoll.model import Snapshot
 from plimsoll.model.api import Environment
 from plimsoll.model.cluster import Node, Pod
@@ -94,9 +95,8 @@ def running_manifest(number: int, nodes: int, running: int, free_milli: int = 0)
     whole = 1 - free_milli / 1000 if gpu == gpus - 1 else 1.0
     fraction = f"{whole / together:.3f}" if together > 1 else f"{min(0.9999, whole):g}"
     labels = {"kai.scheduler/queue": queue_name(number % 20), "runai-gpu-group": f"group-{node}-{gpu}"}
-    return _pod(
-        f"running-{number}", labels, {"gpu-fraction": fraction}, {"nodeName": f"node-{node:05}"}, {"phase": "Running"}
-    )
+    told = {"gpu-fraction": fraction, VISIBLE_DEVICES: f"GPU-{node}-{gpu}"}
+    return _pod(f"running-{number}", labels, told, {"nodeName": f"node-{node:05}"}, {"phase": "Running"})
 
 
 def _queues(snapshot: Snapshot, situation: Situation) -> tuple[Queue, ...]:

@@ -114,7 +114,7 @@ def measure(sandbox: Sandbox, folder: Path, times: int, seconds: float, settled:
     began = time.monotonic()
     with (
         closing(Connection.open(sandbox.kubeconfig)) as connection,
-        a_loop(run_command(folder, "--metrics-port", str(port)), environment, folder / "log") as loop,
+        a_loop(run_command(folder, "--health-probe-port", str(port)), environment, folder / "log") as loop,
     ):
         synced = await_state(loop, port, lambda standing: standing != "Syncing") - began
         active = await_state(loop, port, lambda standing: standing == "Active") - began

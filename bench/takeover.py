@@ -124,7 +124,7 @@ class Pair:
 
     def _start(self, state: str) -> tuple[psutil.Process, int]:
         port = port_of(self._stack.enter_context(hold_port()))
-        command = run_command(self._folder, "--metrics-port", str(port), *self._options)
+        command = run_command(self._folder, "--health-probe-port", str(port), *self._options)
         log = self._folder / f"log-{self._started}"
         self._started += 1
         process = self._stack.enter_context(a_loop(command, self._environment, log))

@@ -20,7 +20,7 @@ from demo import byo, introduction, provisioned
 from demo.stage import PROJECT, Stage
 from plimsoll.cli.shared import print_error
 from plimsoll.errors import PlimsollError
-from plimsoll.sandbox import Sandbox, showing_build, showing_startup
+from plimsoll.sandbox import Sandbox, showing_build, showing_startup, try_start
 from plimsoll.sandbox.parts import Installation, find_programs, missing_programs, part_names
 
 CONSOLE = Console()
@@ -77,15 +77,18 @@ def main() -> int:
 
 
 def _parts(*, karpenter: bool) -> list[str]:
-    """Names of the parts that a sandbox of the demo runs: no replica spans nodes, and no stack has a chart."""
-    return part_names(karpenter=karpenter, lws=False, helm=False)
+    """Names of the parts that a sandbox of the demo runs: no replica spans nodes."""
+    return part_names(karpenter=karpenter, lws=False)
 
 
 def _install() -> Installation:
     with _busy("look for the parts of the sandboxes"):
         # A part of both halves stands once, where the first needs it.
         wanted = dict.fromkeys([*_parts(karpenter=False), *_parts(karpenter=True)])
-        return Installation(missing_programs(find_programs(wanted)))
+        missing = missing_programs(find_programs(wanted))
+        if missing:
+            try_start()
+        return Installation(missing)
 
 
 def _run_stage(name: str, steps: tuple[Step, ...], folder: Path, rows: list[tuple[str, str, float]]) -> None:

@@ -1,7 +1,6 @@
 """`python -m image`: prepares the build folder, builds the image, and writes it as an OCI archive."""
 
 import argparse
-import importlib.metadata
 import os
 import shutil
 import subprocess
@@ -11,7 +10,8 @@ from pathlib import Path
 from typing import Final
 
 from image.base import PYTHON, make_base, run
-from image.context import CHECKOUT, make_context
+from image.context import CHECKOUT, MODULE, RELEASE, make_context
+from plimsoll.distribution import version
 from plimsoll.errors import PlimsollError
 
 DEBIAN: Final = "debian"
@@ -34,7 +34,7 @@ def main() -> int:
             raise PlimsollError(f"not found: {', '.join(lacking)}", _hint(lacking, options.uv))
         with tempfile.TemporaryDirectory(dir=out, prefix="context-") as folder:
             context = Path(folder)
-            make_context(context, options.python, options.provider, options.uv)
+            make_context(context, options.python, options.plugin, options.uv)
             base = options.base
             if base == DEBIAN:
                 with tempfile.TemporaryDirectory(dir=out, prefix="base-") as made:
@@ -56,9 +56,12 @@ def _options() -> argparse.Namespace:
         "--base", default=DEBIAN, help="base image with Python; debian: one of Debian packages, made here"
     )
     parser.add_argument("--python", default=PYTHON, help="version of the base's Python")
-    parser.add_argument("--provider", default="plugin", choices=["plugin", "attached"])
+    parser.add_argument(
+        "--plugin", default=RELEASE, choices=[RELEASE, MODULE],
+        help="Pulumi's Kubernetes plugin: its release, which is downloaded, or built from its Go module",
+    )  # fmt: skip
     parser.add_argument("--builder", default="buildah", choices=["buildah", "docker", "podman"])
-    parser.add_argument("--tag", default=f"plimsoll:{importlib.metadata.version('plimsoll')}")
+    parser.add_argument("--tag", default=f"plimsoll:{version()}")
     parser.add_argument("--out", default="build/image")
     parser.add_argument("--uv", default=os.environ.get("UV", "uv"))
     return parser.parse_args()
@@ -95,9 +98,8 @@ def _build(context: Path, base: str, options: argparse.Namespace) -> None:
     revision = run(["git", "-C", str(CHECKOUT), "rev-parse", "HEAD"]).strip()
     arguments = {
         "BASE": base,
-        "VERSION": importlib.metadata.version("plimsoll"),
+        "VERSION": version(),
         "REVISION": revision,
-        "PROVIDER": options.provider,
     }
     command = [options.builder, "build"]
     if options.builder == "buildah":

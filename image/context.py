@@ -15,20 +15,25 @@ from plimsoll.sandbox.parts import Installation, find_programs, missing_programs
 CHECKOUT: Final = Path(__file__).resolve().parents[1]
 PLATFORM: Final = "x86_64-manylinux_2_28"
 PULUMI: Final = ("pulumi", "pulumi-language-python")
+PLUGIN: Final = "pulumi-kubernetes"
+RELEASE: Final = "release"
+MODULE: Final = "module"
+"""Where the Kubernetes plugin comes from."""
+EXTRAS: Final = tuple(f"--extra={extra}" for extra in ("aws", "controller", "ui"))
 SERVICES: Final = ("ec2", "kms", "pricing", "s3", "ssm", "sso", "sso-oidc", "sts")
 """Of AWS, whose descriptions are kept: a hundred megabytes describe the others."""
 UNUSED: Final = ("numpy/*/tests", "numpy/tests", "pip", "pip-*.dist-info", "setuptools*", "bin")
 
 
-def make_context(folder: Path, python: str, provider: str, uv: str) -> None:
-    """Fills an empty folder. `python` is the version of the base's, `provider` plugin or attached.
+def make_context(folder: Path, python: str, plugin: str, uv: str) -> None:
+    """Fills an empty folder. `python` is the version of the base's, `plugin` RELEASE or MODULE.
 
-    Raises CalledProcessError where a command fails, and PlimsollError where the plugin is wanted and cannot be had.
+    Raises CalledProcessError where a command fails, and PlimsollError where a part cannot be had.
     """
     site = folder / "site"
     install_packages(folder, site, python, uv)
     copy_programs(folder / "bin", site)
-    _plugin(folder / "pulumi-home", folder / "bin" / "pulumi", provider)
+    install_plugin(folder / "pulumi-home", folder / "bin" / "pulumi", plugin)
     _prune(site)
     write_sbom(folder / "sbom.cdx.json", site, [folder / "bin" / name for name in PULUMI], folder / "pulumi-home")
 
@@ -39,7 +44,17 @@ def install_packages(folder: Path, site: Path, python: str, uv: str) -> None:
     The same input makes the same files: without installer metadata, which has the address and the time of the wheel.
     """
     requirements = folder / "requirements.txt"
-    export = [uv, "export", "--quiet", "--locked", "--no-default-groups", "--group", "image", "--no-emit-project"]
+    export = [
+        uv,
+        "export",
+        "--quiet",
+        "--locked",
+        "--no-default-groups",
+        *EXTRAS,
+        "--group",
+        "image",
+        "--no-emit-project",
+    ]
     run([*export, "--directory", str(CHECKOUT), "--output-file", str(requirements)])
     install = [uv, "pip", "install", "--quiet", "--target", str(site), "--python-version", python]
     install += ["--python-platform", PLATFORM, "--only-binary", ":all:", "--no-installer-metadata"]
@@ -61,11 +76,21 @@ def copy_programs(into: Path, site: Path) -> None:
     shutil.move(site / "bin" / "dumb-init", into / "dumb-init")
 
 
-def _plugin(home: Path, pulumi: Path, provider: str) -> None:
-    home.mkdir()
-    if provider != "plugin":
-        return
+def install_plugin(home: Path, pulumi: Path, plugin: str) -> None:
+    """Makes the folder with Pulumi's Kubernetes plugin, under the version of the SDK, which the engine looks for.
+
+    Raises PlimsollError where it cannot be downloaded or built.
+    """
     version = plugin_version()
+    if plugin == MODULE:
+        Installation(missing_programs(find_programs([PLUGIN]))).run()
+        folder = home / "plugins" / f"resource-kubernetes-v{version}"
+        folder.mkdir(parents=True)
+        for file in find_programs([PLUGIN]):
+            assert file.path is not None
+            shutil.copy2(file.path, folder / file.name)
+        return
+    home.mkdir()
     command = [str(pulumi), "plugin", "install", "resource", "kubernetes", f"v{version}"]
     done = subprocess.run(
         command, env={**os.environ, "PULUMI_HOME": str(home)}, capture_output=True, text=True, check=False
@@ -73,7 +98,7 @@ def _plugin(home: Path, pulumi: Path, provider: str) -> None:
     if done.returncode:
         raise PlimsollError(
             f"the kubernetes plugin v{version} cannot be downloaded: {done.stderr.strip()[-300:]}",
-            "build with the built-in provider instead: make image PROVIDER=attached",
+            "build the one of its Go module instead, which is older: make image PLUGIN=module",
         )
 
 

@@ -19,8 +19,8 @@ def write_sbom(path: Path, site: Path, programs: Iterable[Path], pulumi_home: Pa
     """
     plugins = [each for each in sorted(pulumi_home.glob("plugins/*")) if each.is_dir()]
     of_plugins = [program for each in plugins for program in sorted(each.glob("pulumi-*"))]
-    listed = (*_python(site), *map(_plugin, plugins), *_go([*programs, *of_plugins]))
-    found = {each["purl"]: each for each in listed}
+    modules = [*_go([*programs, *of_plugins])]
+    found = {each["purl"]: each for each in (*_python(site), *_releases(plugins, modules), *modules)}
     document = {
         "bomFormat": "CycloneDX",
         "specVersion": "1.6",
@@ -40,10 +40,13 @@ def _python(site: Path) -> Iterator[Component]:
         yield _component(name, each.version, f"pkg:pypi/{name}@{each.version}", licences)
 
 
-def _plugin(folder: Path) -> Component:
-    """By the name that Pulumi gives its folder, because its build leaves its own module without a version."""
-    name, _, version = folder.name.removeprefix("resource-").rpartition("-v")
-    return _component(f"pulumi-{name}", f"v{version}", f"pkg:github/pulumi/pulumi-{name}@v{version}", [])
+def _releases(plugins: Iterable[Path], modules: Iterable[Component]) -> Iterator[Component]:
+    """Plugins by the names that Pulumi gives their folders, because their releases leave their own module without a
+    version. One that is built here is among `modules`, with its version."""
+    for folder in plugins:
+        name, _, version = folder.name.removeprefix("resource-").rpartition("-v")
+        if not any(each["name"].startswith(f"github.com/pulumi/pulumi-{name}/") for each in modules):
+            yield _component(f"pulumi-{name}", f"v{version}", f"pkg:github/pulumi/pulumi-{name}@v{version}", [])
 
 
 def _go(programs: Iterable[Path]) -> Iterator[Component]:

@@ -37,7 +37,9 @@ NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"
 """Label of every namespace: its name."""
 INSTANCE_TYPE: Final = "node.kubernetes.io/instance-type"
 NODEPOOL: Final = "karpenter.sh/nodepool"
+ZONE: Final = "topology.kubernetes.io/zone"
 CAPACITY_TYPE: Final = "karpenter.sh/capacity-type"
+OS: Final = "kubernetes.io/os"
 FORMER_KEYS: Final = {
     "beta.kubernetes.io/arch": "kubernetes.io/arch",
     "beta.kubernetes.io/os": "kubernetes.io/os",
@@ -64,8 +66,12 @@ GPU_MEMORY: Final = "nvidia.com/gpu.memory"
 GPU_PRESENT: Final = "nvidia.com/gpu.present"
 GPU_TIMESTAMP: Final = "nvidia.com/gfd.timestamp"
 """Changes at every run of GPU Feature Discovery; ignored in planning."""
+MIG_CONFIG: Final = "nvidia.com/mig.config"
+"""Label by which NVIDIA's MIG manager divides a node's GPUs: the name of a configuration."""
 MIG_PREFIX: Final = "nvidia.com/mig-"
 """Of the labels and extended resources of MIG devices; a profile such as `1g.10gb` follows."""
+DEVICE_CLASS_PREFIX: Final = "deviceclass.resource.kubernetes.io/"
+"""Prefix of the resources that each stand for a claim of devices of one DeviceClass (KEP-5004)."""
 
 GPU_GROUP: Final = "runai-gpu-group"
 """Label of a share pod and of the reservation of its GPU: the group's name."""
@@ -109,9 +115,10 @@ def is_label_key(key: str) -> bool:
 
 @lru_cache(maxsize=16_384)
 def is_device(resource: str) -> bool:
-    """Whether a resource is an extended one, as devices are: it has a domain other than kubernetes.io."""
+    """Whether a resource is an extended one, as devices are: it has a domain other than kubernetes.io, or stands for a
+    claim of devices."""
     domain, slash, _ = resource.partition("/")
-    return bool(slash) and not domain.endswith("kubernetes.io")
+    return (bool(slash) and not domain.endswith("kubernetes.io")) or resource.startswith(DEVICE_CLASS_PREFIX)
 
 
 def is_part_of_gpu(resource: str) -> bool:

@@ -1,6 +1,7 @@
 """Names and numbers in messages: short lists, counts, and names that could have been meant."""
 
 import difflib
+import re
 from collections.abc import Collection, Iterable
 from itertools import islice
 
@@ -32,6 +33,7 @@ def nearest(name: str, names: Collection[str]) -> tuple[str, ...]:
     close = difflib.get_close_matches(folded, by_folded, n=3, cutoff=0.7)
     if len(folded) >= 3:
         close += [each for each in by_folded if folded in each]
+    close += [each for each in by_folded if folded in re.split(r"[^a-z0-9]+", each)]
     return tuple(by_folded[each] for each in dict.fromkeys([*begun, *close]))[:3]
 
 

@@ -5,10 +5,24 @@ from typing import Any
 
 from plimsoll import labels
 from plimsoll.model import Snapshot
-from plimsoll.model.api import Environment, GPUDemand, Workspace
-from plimsoll.model.cluster import Autoscaler, DaemonSet, HostLoad, Node, PlainPod, Pod, PodLoad, Workload
+from plimsoll.model.api import Environment, GPUDemand, KnownNodeProfile, Workspace, profile_name
+from plimsoll.model.cluster import (
+    Autoscaler,
+    DaemonSet,
+    HostLoad,
+    Namespace,
+    Node,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    PlainPod,
+    Pod,
+    PodLoad,
+    ResourceQuota,
+    StorageClass,
+    Workload,
+)
 from plimsoll.model.kai import PodGroup, Queue
-from plimsoll.model.karpenter import NodeClaim, NodeOverlay, NodePool
+from plimsoll.model.karpenter import Ec2NodeClass, NodeClaim, NodeOverlay, NodePool
 from plimsoll.presets import ModelCatalog
 
 A100 = "NVIDIA-A100-SXM4-80GB"
@@ -67,7 +81,7 @@ def a_node(
             "taints": [{"key": key, "effect": "NoSchedule"} for key in taints],
         },
         "status": {
-            "conditions": [] if ready is None else [{"type": "Ready", "status": str(ready)}],
+            **({} if ready is None else {"conditions": [{"type": "Ready", "status": str(ready)}]}),
             "allocatable": {} if allocatable is None else {labels.GPU_RESOURCE: str(allocatable)},
         },
     }
@@ -82,16 +96,18 @@ def a_gpu_node(
     memory: int = 24576,
     cpu: str = "64",
     host_memory: str = "256Gi",
+    storage: str = "1Ti",
     instance_type: str | None = None,
     taints: Iterable[str] = (),
     more_labels: dict[str, str] | None = None,
 ) -> Node:
-    """A Ready node whose GPUs, CPU and memory are allocatable; GFD spells products with dashes."""
+    """A Ready node whose GPUs, CPU, memory and storage are allocatable; GFD spells products with dashes."""
     plain = a_node(
         name, None, product=product.replace(" ", "-"), count=gpus, memory=memory, allocatable=gpus,
         instance_type=instance_type, taints=taints, more_labels=more_labels,
     )  # fmt: skip
-    return plain.model_copy(update={"allocatable": plain.allocatable | {"cpu": cpu, "memory": host_memory}})
+    host = {"cpu": cpu, "memory": host_memory, "ephemeral-storage": storage}
+    return plain.model_copy(update={"allocatable": plain.allocatable | host})
 
 
 def a_workspace(
@@ -104,6 +120,7 @@ def a_workspace(
     selector: dict[str, str] | None = None,
     expressions: Iterable[dict[str, Any]] = (),
     instance_type: str | None = None,
+    capacity_type: str | None = None,
     count: int | None = None,
     preset: str | None = None,
     gpu_memory_gib: float | None = None,
@@ -132,6 +149,7 @@ def a_workspace(
             "matchExpressions": list(expressions),
         },
         "instanceType": instance_type,
+        "capacityType": capacity_type,
         "count": count,
         "partition": partition,
     }
@@ -272,22 +290,29 @@ def a_waiting_pod(
     tolerations: Iterable[dict[str, Any]] = (),
     cpu: str = "",
     memory: str = "",
+    storage: str = "",
     node: str = "",
     reason: str | None = "Unschedulable",
     phase: str = "Pending",
     deleting: bool = False,
     more_labels: dict[str, str] | None = None,
+    rules: Mapping[str, Any] | None = None,
+    claims: Iterable[str] = (),
     **annotations: str,
 ) -> Pod:
-    """A pod that a scheduler said fits nowhere, or one on a `node`; annotations with underscores for dashes.
+    """A pod that a scheduler said fits nowhere, or one that a binder placed on a `node`, a share of it on a GPU of its
+    own; annotations with underscores for dashes.
 
-    `affinity` are the expressions of one required term; `gpus` whole devices.
+    `affinity` are the expressions of one required term; `gpus` whole devices; `rules` are podAffinity,
+    podAntiAffinity and topologySpreadConstraints; `claims` are names of PersistentVolumeClaims.
     """
-    host = {key: value for key, value in (("cpu", cpu), ("memory", memory)) if value}
+    spread = (rules or {}).get("topologySpreadConstraints", [])
+    beside = {key: each for key, each in (rules or {}).items() if key != "topologySpreadConstraints"}
+    host = {key: value for key, value in (("cpu", cpu), ("memory", memory), ("ephemeral-storage", storage)) if value}
     devices = {labels.GPU_RESOURCE: str(gpus)} if gpus else {}
     required = {"nodeSelectorTerms": [{"matchExpressions": list(affinity)}]} if affinity else None
     waiting = {"type": "PodScheduled", "status": "False", "reason": reason}
-    return Pod.read(
+    made = Pod.read(
         {
             "apiVersion": "v1",
             "kind": "Pod",
@@ -305,15 +330,29 @@ def a_waiting_pod(
                 "schedulerName": scheduler,
                 "priority": priority,
                 "nodeSelector": selector or {},
-                "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
-                if required
-                else {},
+                "affinity": beside
+                | ({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}} if required else {}),
+                "topologySpreadConstraints": spread,
                 "tolerations": list(tolerations),
+                "volumes": [{"name": each, "persistentVolumeClaim": {"claimName": each}} for each in claims],
                 "containers": [{"name": "main", "resources": {"requests": host | devices, "limits": devices}}],
             },
             "status": {"phase": phase, "conditions": [waiting] if reason and not node else []},
         }
     )
+    return placed(made, node) if node and annotations else made
+
+
+def placed(pod: Pod, node: str, *groups: str) -> Pod:
+    """The pod after a binder has placed it on the GPUs of these groups, by default one of its own, and told it their
+    UUIDs."""
+    own = groups or (pod.labels.get(labels.GPU_GROUP, f"group-of-{pod.name}"),)
+    grouped = (
+        {f"{labels.GPU_GROUP_PREFIX}{group}": group for group in own} if len(own) > 1 else {labels.GPU_GROUP: own[0]}
+    )
+    told = {labels.VISIBLE_DEVICES: ",".join(f"GPU-{group}" for group in own)}
+    update = {"labels": pod.labels | grouped, "annotations": pod.annotations | told, "node_name": node}
+    return pod.model_copy(update=update)
 
 
 def a_plain_pod(*names: str, **asked: str) -> PlainPod:
@@ -329,11 +368,13 @@ def a_plain_manifest(
     *,
     cpu: str = "",
     memory: str = "",
+    storage: str = "",
     daemon_set: str = "",
     namespace: str = "kube-system",
 ) -> dict[str, Any]:
     owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": daemon_set, "uid": "u", "controller": True}
-    host = {key: value for key, value in (("cpu", cpu), ("memory", memory)) if value}
+    asked = (("cpu", cpu), ("memory", memory), ("ephemeral-storage", storage))
+    host = {key: value for key, value in asked if value}
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -348,6 +389,7 @@ def a_daemon_set(
     *,
     cpu: str = "",
     memory: str = "",
+    storage: str = "",
     selector: dict[str, str] | None = None,
     affinity: Iterable[dict[str, Any]] = (),
     tolerations: Iterable[dict[str, Any]] = ({"operator": "Exists"},),
@@ -355,7 +397,7 @@ def a_daemon_set(
     deleting: bool = False,
 ) -> DaemonSet:
     """One in kube-system that tolerates everything; `affinity` are the expressions of one required term."""
-    asked = {"cpu": cpu, "memory": memory, labels.GPU_RESOURCE: str(gpus or "")}
+    asked = {"cpu": cpu, "memory": memory, "ephemeral-storage": storage, labels.GPU_RESOURCE: str(gpus or "")}
     required = {"nodeSelectorTerms": [{"matchExpressions": list(affinity)}]} if affinity else None
     spec = {
         "nodeSelector": selector or {},
@@ -413,6 +455,25 @@ def a_node_pool(
     return NodePool.read(manifest)
 
 
+def a_node_profile(
+    node_pool: str,
+    instance_type: str,
+    *,
+    labels: Mapping[str, str] | None = None,
+    allocatable: Mapping[str, str] | None = None,
+    learned: Mapping[str, Any] | None = None,
+) -> KnownNodeProfile:
+    """A NodeProfile that declares labels and amounts; `learned` is that field of its status."""
+    declared = {"labels": labels or {}, "allocatable": allocatable or {}}
+    return KnownNodeProfile.read(
+        {
+            "metadata": {"name": profile_name(node_pool, instance_type)},
+            "spec": {"nodePool": node_pool, "instanceType": instance_type, **declared},
+            "status": {} if learned is None else {"learned": dict(learned)},
+        }
+    )
+
+
 def a_queue(name: str, *, quota: float = -1, limit: float = -1, parent: str = "root") -> Queue:
     """A Queue of KAI. GPUs: -1 is unlimited. CPU and memory are unlimited."""
     host = {"quota": -1, "limit": -1}
@@ -442,12 +503,19 @@ def a_snapshot(*objects: Any, environment: Environment | None = None, nap: bool 
         node_claims=of(NodeClaim),
         node_pools=of(NodePool),
         node_overlays=of(NodeOverlay),
+        node_classes=of(Ec2NodeClass),
         pods=of(Pod),
         host_loads={node: HostLoad.of(takes) for node, takes in plain.items()},
         daemon_sets=of(DaemonSet),
+        namespaces=of(Namespace),
+        resource_quotas=of(ResourceQuota),
+        volume_claims=of(PersistentVolumeClaim) or None,
+        volumes=of(PersistentVolume),
+        storage_classes=of(StorageClass),
         pod_groups=of(PodGroup),
         queues=of(Queue),
         workloads=of(Workload),
         autoscalers=of(Autoscaler),
         gpu_demands=of(GPUDemand),
+        node_profiles=of(KnownNodeProfile),
     )

@@ -1,5 +1,7 @@
-"""Profiles of the property tests, the number of processes of a test run, and their searches for garbage."""
+"""Profiles of the property tests, the number of processes of a test run, their event loop and their searches for
+garbage."""
 
+import asyncio
 import gc
 import os
 
@@ -29,6 +31,9 @@ settings.register_profile(
     suppress_health_check=_TIMED,
 )
 settings.load_profile("fixed")
+
+# Pulumi's mocks take that of the thread, and from 3.14 on Python makes none.
+asyncio.set_event_loop(asyncio.new_event_loop())
 
 # As in a controller: what is imported and collected stays.
 collect_rarely()

@@ -101,7 +101,7 @@ def make(checkout: Path, *words: str) -> "subprocess.CompletedProcess[str]":
 
 
 def _tools(checkout: Path) -> Path:
-    """A folder with the tools that a reader must have: python3 and go."""
+    """A folder with python3, which a reader must have, and the go of the machine or of the virtual environment."""
     folder = checkout.with_name(f"{checkout.name}-tools")
     folder.mkdir(exist_ok=True)
     for name, found in (("python3", sys.executable), ("go", shutil.which("go"))):

@@ -26,9 +26,9 @@ FROM_ROOT: Final = {
     "SECURITY.md": "security.md",
 }
 """Pages of the repository's root, by their names on the site."""
-PACKAGES: Final = ("components", "plan", "packing", "model", "model.api", "policy", "kaito", "ui")
+PACKAGES: Final = ("components", "explaining", "plan", "packing", "model", "model.api", "policy", "kaito", "ui")
 """Packages whose API is documented: those that programs of others import."""
-SECTIONS: Final = ("guides", "reference", "api")
+SECTIONS: Final = ("guides", "operate", "reference", "api")
 _LINK: Final = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
 _FENCE: Final = re.compile(r"^( *)```.*?^\1```$", re.DOTALL | re.MULTILINE)
 

@@ -1,7 +1,6 @@
 """Applies Plans as updates of the capacity stacks."""
 
 from plimsoll.apply.applier import Applier
-from plimsoll.apply.cluster import ClusterIdentity, cluster_identity
 from plimsoll.apply.delta import Outcome, Timing
 from plimsoll.apply.drift import Drift, DriftKind, find_drift
 from plimsoll.apply.engine import check_passphrase, make_work_folder
@@ -23,6 +22,7 @@ from plimsoll.apply.errors import (
     PlanMismatchError,
     ProviderMissingError,
     StateChangedError,
+    StateDamagedError,
     StateFolderFullError,
     StateUnreadableError,
     UpdateFailedError,
@@ -32,7 +32,8 @@ from plimsoll.apply.errors import (
     object_failure,
 )
 from plimsoll.apply.execution import Execution
-from plimsoll.apply.lease import EXPIRED_HOLDERS, LAST_DELTA, LEASE_VERSION, Lease
+from plimsoll.apply.identity import ClusterIdentity, cluster_identity
+from plimsoll.apply.lease import EXPIRED_HOLDERS, LAST_DELTA, LEASE_VERSION, POD_UID, Lease, boot_clock
 from plimsoll.apply.pods import CreationSignals, PodWriter
 from plimsoll.apply.project import ProjectStack, project_environment
 from plimsoll.apply.settings import ApplySettings, LeaseSettings, plugin_version
@@ -42,6 +43,7 @@ __all__ = [
     "EXPIRED_HOLDERS",
     "LAST_DELTA",
     "LEASE_VERSION",
+    "POD_UID",
     "Applier",
     "ApplyError",
     "ApplySettings",
@@ -72,12 +74,14 @@ __all__ = [
     "ProjectStack",
     "ProviderMissingError",
     "StateChangedError",
+    "StateDamagedError",
     "StateFolderFullError",
     "StateUnreadableError",
     "Timing",
     "UpdateFailedError",
     "UpdateInterruptedError",
     "WriterStoppingError",
+    "boot_clock",
     "check_passphrase",
     "cluster_identity",
     "engine_error",

@@ -6,10 +6,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Self
 
-from plimsoll.apply.cluster import cluster_identity
 from plimsoll.apply.delta import Outcome, Reviewer, require_applicable, stacks_for
 from plimsoll.apply.errors import LeaseLostError, WriterStoppingError
 from plimsoll.apply.execution import Execution
+from plimsoll.apply.identity import cluster_identity
 from plimsoll.apply.lease import Lease
 from plimsoll.apply.pods import CreationSignals, PodWriter
 from plimsoll.apply.settings import ApplySettings
@@ -43,7 +43,7 @@ class Applier:
 
     @property
     def identity(self) -> str:
-        """This writer's identity in the Lease: `hostname_pid_random`."""
+        """This writer's identity in the Lease: `hostname_pid_random`, in a pod with `.` and the pod's UID."""
         return self._lease.identity
 
     @property
@@ -67,6 +67,7 @@ class Applier:
         """
         self._close()
         try:
+            self._lease.identify()
             self._stacks.open()
             self._lease.acquire(wait_seconds, go_on)
             self._stacks.recover()
@@ -144,6 +145,10 @@ class Applier:
         needs no Lease, and no process if the backend is a folder or S3."""
         return owned(self.states())
 
+    def recorded(self) -> frozenset[str]:
+        """UIDs of the resources of the stacks."""
+        return frozenset(each.uid for state in self.states() for each in state.resources.values())
+
     def states(self) -> list[State]:
         """The states behind `resources`."""
         return self._stacks.states()
@@ -165,7 +170,7 @@ class Applier:
         self._close()
 
     def _on_lost(self, error: LeaseLostError) -> None:
-        self._stacks.stop(error)
+        self._stacks.lose(error)
 
     def _close(self) -> None:
         unlocked = self._stacks.close(WriterStoppingError())

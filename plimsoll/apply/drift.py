@@ -4,14 +4,14 @@ from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from plimsoll.apply.cluster import ClusterIdentity
+from plimsoll.apply.differences import differences, field_path
+from plimsoll.apply.identity import ClusterIdentity
 from plimsoll.apply.objects import is_being_deleted, kind_of_key
 from plimsoll.apply.settings import ApplySettings
 from plimsoll.apply.state import OWNED_KINDS, State, require_own
 from plimsoll.kube import Objects
 from plimsoll.labels import SHARD
 from plimsoll.model import ObjectKey
-from plimsoll.provider import Change, changes, property_path, prune
 
 _AUTOSCALED = (("spec", "replicas"),)
 """Fields that an autoscaler may change too."""
@@ -69,19 +69,9 @@ def _of_state(state: State, cluster: Objects) -> Iterator[Drift]:
 
 
 def _changed(declared: dict[str, Any], live: dict[str, Any]) -> tuple[str, ...]:
-    """Paths of the declared fields whose live value differs. Fields that others add do not count, nor do declared zero
-    values that are absent: the apiserver leaves out many of them, such as `hostNetwork: false`."""
+    """Paths of the declared fields whose live value differs."""
     wanted = {key: value for key, value in declared.items() if key not in ("apiVersion", "kind", "status")}
     wanted["metadata"] = {
         key: value for key, value in (wanted.get("metadata") or {}).items() if key in ("labels", "annotations")
     }
-    found = changes(prune(live, wanted), wanted)
-    return tuple(
-        sorted(
-            property_path(each.path) for each in found if each.path[:2] not in _AUTOSCALED and not _is_left_out(each)
-        )
-    )
-
-
-def _is_left_out(change: Change) -> bool:
-    return change.verb == "add" and not change.value and change.path[0] != "metadata"
+    return tuple(sorted(field_path(each) for each in differences(live, wanted) if each[:2] not in _AUTOSCALED))

@@ -37,7 +37,11 @@ class StateFolderFullError(ApplyError):
 
 
 class StateUnreadableError(ApplyError):
-    """The stack's checkpoint is damaged."""
+    """The stack's checkpoint cannot be read: it is damaged, or of a newer release."""
+
+
+class StateDamagedError(StateUnreadableError):
+    """The stack's checkpoint is not one, for example because it was truncated. A backup may take its place."""
 
 
 class StateChangedError(ApplyError):

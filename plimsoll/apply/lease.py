@@ -4,7 +4,6 @@ The Kubernetes client's own `leaderelection` is not used: it ends with an except
 reached, cannot be stopped or release its Lease, and reads the wall clock.
 """
 
-import importlib.metadata
 import math
 import os
 import secrets
@@ -20,6 +19,7 @@ import structlog
 
 from plimsoll.apply.errors import LeaseHeldError, LeaseLostError, NamespaceMissingError, WriterStoppingError
 from plimsoll.apply.settings import LeaseSettings
+from plimsoll.distribution import version
 from plimsoll.errors import PlimsollError
 from plimsoll.kube import Connection, ConnectionFailedError, RequestError
 
@@ -30,6 +30,8 @@ LAST_DELTA: Final = "plimsoll.dev/last-delta"
 EXPIRED_HOLDERS: Final = "plimsoll.dev/expired-holders"
 """Annotation: identities, separated by commas, whose Lease expired, and whose locks and pending operations are not
 cleared yet."""
+POD_UID: Final = "authentication.kubernetes.io/pod-uid"
+"""Of the extra attributes of a user whose token is bound to a pod."""
 _MOST_HOLDERS: Final = 16
 """Maximum number of identities in EXPIRED_HOLDERS: the oldest are dropped, so that the annotation stays short."""
 
@@ -45,6 +47,13 @@ log = structlog.get_logger(__name__)
 def new_identity() -> str:
     """`hostname_pid_random`: a hostname has no underscore."""
     return f"{socket.gethostname()}_{os.getpid()}_{secrets.token_hex(4)}"
+
+
+def boot_clock() -> float:
+    """Seconds since the start of the host, those of its suspension among them, which a monotonic clock may leave out:
+    another writer takes the Lease meanwhile."""
+    boot: int | None = getattr(time, "CLOCK_BOOTTIME", None)  # Linux has it
+    return time.monotonic() if boot is None else time.clock_gettime(boot)
 
 
 @dataclass(frozen=True)
@@ -68,7 +77,7 @@ class Lease:
         on_lost: Callable[[LeaseLostError], None],
         *,
         identity: str | None = None,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = boot_clock,
     ) -> None:
         self.name = settings.name
         self.identity = identity or new_identity()
@@ -78,7 +87,7 @@ class Lease:
         self._clock = clock
         self._path = f"/apis/coordination.k8s.io/v1/namespaces/{settings.namespace}/leases"
         self._lease: dict[str, Any] = {}
-        self._notes = {LEASE_VERSION: importlib.metadata.version("plimsoll")}
+        self._notes = {LEASE_VERSION: version()}
         self._observed: _Observation | None = None
         self._renewed_at = 0.0
         self._holding = False
@@ -87,6 +96,24 @@ class Lease:
         self._released = threading.Event()
         self._thread: threading.Thread | None = None
         self._writing = threading.Lock()
+
+    def identify(self) -> None:
+        """Adds the UID of the pod to `identity`, `hostname_pid_random.uid`, where the apiserver knows the process by a
+        token that is bound to a pod. By it the admission policy of the foundation recognizes the holder's writes.
+
+        Raises ConnectionFailedError, or RequestError other than that the apiserver has no such question.
+        """
+        try:
+            review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+            answer = self._connection.request("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", review)
+        except RequestError as error:
+            if error.code in (403, 404):  # not known to be a pod
+                return
+            raise
+        extra = ((answer.get("status") or {}).get("userInfo") or {}).get("extra") or {}
+        uids = extra.get(POD_UID) or ()
+        if uids and not self.identity.endswith(f".{uids[0]}"):
+            self.identity = f"{self.identity}.{uids[0]}"
 
     @property
     def held(self) -> bool:
@@ -275,7 +302,8 @@ class Lease:
 
     def _renew_until_released(self) -> None:
         while not self._released.wait(self._pause()):
-            reason = self._renew()
+            # After a suspension of this process, or of its host, before any request: another writer may be at work.
+            reason = self._renew() if self.held else f"it was not renewed for {self._settings.renew_deadline:g} s"
             if reason is not None:
                 self._holding = False
                 log.error("lost the Lease", lease=self.name, reason=reason)

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pulumi.automation as auto
 
-from plimsoll.apply.cluster import cluster_identity
 from plimsoll.apply.engine import (
     PASSPHRASE_VARIABLE,
     Engine,
     check_passphrase,
+    find_provider,
     find_pulumi,
     make_work_folder,
-    open_provider,
 )
 from plimsoll.apply.errors import engine_error
+from plimsoll.apply.identity import cluster_identity
 from plimsoll.apply.settings import ApplySettings
 from plimsoll.kube import Connection, Kubeconfig, Objects, kind_of_type, parse_id
 from plimsoll.yaml_text import write_yaml
@@ -27,15 +27,14 @@ _NO_CHANGE = frozenset({"same", "read", "refresh"})
 
 @contextmanager
 def project_environment(settings: ApplySettings, connection: Connection) -> Iterator[dict[str, str]]:
-    """Context manager: environment variables of the CLI for the stacks of a user's project. The provider that they name
-    runs during the context.
+    """Context manager: environment variables of the CLI for the stacks of a user's project.
 
     Settings that are not given are those of the process. Raises EngineMissingError, ProviderMissingError,
     PassphraseError, or the errors of the cluster.
     """
     check_passphrase(settings)
     make_work_folder(settings)
-    provider = open_provider(settings, find_pulumi(settings.pulumi)[0], lambda: cluster_identity(connection))
+    provider = find_provider(settings, find_pulumi(settings.pulumi)[0], lambda: cluster_identity(connection))
     # The CLI would take it instead of the file, also if it is empty.
     taken = os.environ.pop(PASSPHRASE_VARIABLE, None) if settings.passphrase_file else None
     try:
@@ -48,7 +47,6 @@ def project_environment(settings: ApplySettings, connection: Connection) -> Iter
     finally:
         if taken is not None:
             os.environ[PASSPHRASE_VARIABLE] = taken
-        provider.close()
 
 
 def _kubeconfig(settings: ApplySettings) -> Path:

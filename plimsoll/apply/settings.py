@@ -3,7 +3,7 @@
 import importlib.metadata
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
@@ -60,10 +60,9 @@ class ApplySettings(Declared):
     shards: int = Field(default=4, ge=1, le=64)
     """Number of stacks for new objects. Other existing stacks of the environment are used too."""
     pre_started_shards: int = Field(default=1, ge=0, le=64)
-    """Number of pre-started updates; each takes about 110 MB."""
+    """Number of pre-started updates; each takes about 220 MB, with its plugin."""
     objects_per_shard: int = Field(default=150, ge=1)
     """Number of objects from which a stack gets no new ones while another stack has room."""
-    provider: Literal["plugin", "attached"] = "plugin"
     kubeconfig: AbsolutePath | None = None
     context: str | None = None
     pulumi: Path | None = None

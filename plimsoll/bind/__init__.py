@@ -2,7 +2,7 @@
 the apiserver instead of by stack updates. All of its state is in the cluster."""
 
 from plimsoll.bind.binder import ShareBinder
-from plimsoll.bind.cluster import Cluster
+from plimsoll.bind.cluster_cache import ClusterCache
 from plimsoll.bind.config_maps import ForeignConfigMapError, write_config_maps
 from plimsoll.bind.kai import KaiBinderError, groups_of_bind_requests, refuse_beside_kai
 from plimsoll.bind.pods import pods_of
@@ -10,7 +10,7 @@ from plimsoll.bind.settings import read_settings
 from plimsoll.bind.step_writer import StepWriter
 
 __all__ = [
-    "Cluster",
+    "ClusterCache",
     "ForeignConfigMapError",
     "KaiBinderError",
     "ShareBinder",

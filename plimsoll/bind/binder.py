@@ -8,7 +8,7 @@ from typing import Final
 import structlog
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_exponential
 
-from plimsoll.bind.cluster import Cluster
+from plimsoll.bind.cluster_cache import ClusterCache
 from plimsoll.bind.kai import refuse_beside_kai
 from plimsoll.bind.planning import BindPlanner
 from plimsoll.bind.step_writer import StepWriter
@@ -39,7 +39,7 @@ class ShareBinder:
     ) -> None:
         self._connection = connection
         self._clock = clock
-        self._cluster = Cluster(connection, settings, clock)
+        self._cluster = ClusterCache(connection, settings, clock)
         self._planner = BindPlanner(settings)
         self._refused: list[str] = []
         self._unbindable: list[str] = []

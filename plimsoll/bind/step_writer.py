@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import structlog
 
-from plimsoll.bind.cluster import Cluster
+from plimsoll.bind.cluster_cache import ClusterCache
 from plimsoll.bind.config_maps import ForeignConfigMapError, write_config_maps
 from plimsoll.bind.kai import groups_of_bind_requests
 from plimsoll.bind.planning import (
@@ -51,7 +51,7 @@ class StepWriter:
         self,
         connection: Connection,
         settings: BinderSettings,
-        cluster: Cluster,
+        cluster: ClusterCache,
         on_refused: Callable[[str], None],
         on_unbindable: Callable[[str], None],
     ) -> None:

@@ -1,4 +1,5 @@
-"""`plimsoll adopt`: writes the stack file that takes over a cluster's NodePools, Queues and KAITO Workspaces."""
+"""`plimsoll adopt`: writes the stack file that takes over a cluster's NodePools, NodeProfiles, Queues and KAITO
+Workspaces."""
 
 from contextlib import closing
 from pathlib import Path
@@ -17,6 +18,7 @@ app = typer.Typer(add_completion=False)
 
 _KINDS = (
     ("karpenter.sh", "nodepools", "NodePool"),
+    ("plimsoll.dev", "nodeprofiles", "NodeProfile"),
     ("scheduling.run.ai", "queues", "Queue"),
     ("kaito.sh", "workspaces", "Workspace"),
 )
@@ -33,7 +35,7 @@ def adopt(
     context: Context = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the stack's file.")] = False,
 ) -> None:
-    """Write a stack file that imports the cluster's NodePools, Queues and KAITO Workspaces.
+    """Write a stack file that imports the cluster's NodePools, NodeProfiles, Queues and KAITO Workspaces.
 
     The first `pulumi up` of the stack imports the objects and does not change them. This command only reads the
     cluster. Exit code 2: an object is omitted because it has a field that stacks do not support; the field is named.
@@ -45,14 +47,15 @@ def adopt(
     log_to_stderr()
     stacks = _stack_folder(folder)
     with closing(Connection.open(kubeconfig, context)) as connection:
-        found = [manifest for kind in _KINDS for manifest in _listed(connection, *kind)]
+        found = adoptable_of(connection)
     ours = [manifest for manifest in found if _FIELD_MANAGER in (manifest["metadata"].get("annotations") or {})]
     found = [manifest for manifest in found if manifest not in ours]
     if ours:
         ERR.print(f"skipped: {counted(len(ours), 'object')} of Pulumi stacks", soft_wrap=True)
-    if not found:
-        raise PlimsollError("nothing to adopt", "the cluster has no other NodePools, Queues or KAITO Workspaces")
     adoption = settings_of(found)
+    if adoption == ({}, []):
+        what = "NodePools, declared NodeProfiles, Queues or KAITO Workspaces"
+        raise PlimsollError("nothing to adopt", f"the cluster has no other {what}")
     config = {"layer": "objects", **adoption.settings}
     text = write_yaml({"config": config})
     path = f"{stacks}Pulumi.{stack}.yaml"
@@ -62,6 +65,25 @@ def adopt(
     for line in adoption.left_out:
         ERR.print(f"omitted: {line}", style="yellow", soft_wrap=True)
     raise typer.Exit(REFUSED if adoption.left_out else SETTLED)
+
+
+def adoptable_of(connection: Any) -> list[dict[str, Any]]:
+    """The objects of a cluster that a stack may adopt."""
+    return [manifest for kind in _KINDS for manifest in _listed(connection, *kind)]
+
+
+def adoptable_in(files: list[str]) -> list[dict[str, Any]]:
+    """Those in files."""
+    from plimsoll.observe.files import objects_of, read_documents
+
+    kinds = {(group, kind) for group, _, kind in _KINDS}
+    return [
+        manifest
+        for document in read_documents(files)
+        for _, manifest in objects_of(document)
+        if (str(manifest.get("apiVersion")).partition("/")[0], manifest.get("kind")) in kinds
+        and manifest.get("metadata", {}).get("name")
+    ]
 
 
 def _stack_folder(folder: Path) -> str:

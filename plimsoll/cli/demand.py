@@ -14,6 +14,7 @@ from plimsoll.cli.shared import (
     Format,
     Kubeconfig,
     Output,
+    Paths,
     only_without,
     print_document,
     read_snapshot,
@@ -22,6 +23,10 @@ from plimsoll.errors import PlimsollError
 
 app = typer.Typer(add_completion=False)
 
+NOTHING_REQUESTED: Final = (
+    "nothing requests these nodes: spec.demand.provisioner of the Environment is none: set trigger-pod, "
+    "capacity-buffer or provisioning-request"
+)
 _DRAWN: Final = (".html", ".svg")
 
 Plot = Annotated[bool, typer.Option("--plot", help="draw GPUs as bars filled with shares, before and after")]
@@ -33,6 +38,7 @@ PlotTo = Annotated[
 @app.command()
 def demand(
     ctx: typer.Context,
+    paths: Paths = None,
     file: Files = None,
     *,
     plot: Plot = False,
@@ -43,50 +49,44 @@ def demand(
 ) -> None:
     """Show the GPUs that unschedulable pods need, and the capacity that would be requested; nothing is applied.
 
-    Exit code 2 if a pod's request is invalid, fits no node, or would not be admitted by its queue.
+    Of files, Deployments, Jobs and other workloads stand for their pods. Exit code 2 if a pod's request is invalid,
+    fits no node, or would not be admitted by its queue, or if files have nothing but objects that are skipped.
     """
     from plimsoll.cli.picture import as_html, as_svg, gpu_picture, print_picture
     from plimsoll.cli.tables.demand import as_json, print_demands
-    from plimsoll.cluster.pods import competing_warnings
+    from plimsoll.cluster.ledger import gpu_ledger
+    from plimsoll.cluster.pods import competing_warnings, passed_over_warnings
+    from plimsoll.explaining import plan_demand
+    from plimsoll.model.api import DemandProvisioner
     from plimsoll.observe.cloud_types import with_cloud_types
-    from plimsoll.plan.demand import DemandPlanner
-    from plimsoll.plan.limits import environment_room
-    from plimsoll.plan.owned import PlanBuilder
-    from plimsoll.plan.requests import RequestRound
-    from plimsoll.plan.view import ClusterView
 
     only_without(ctx, "file", "kubeconfig", "context")
+    only_without(ctx, "paths", "kubeconfig", "context")
+    file = [*(paths or ()), *(file or ())]
     if plot and output.document:
         raise PlimsollError(f"--plot has no effect with --output {output.value}", "write the drawing with --plot-to")
     if plot_to is not None and plot_to.suffix not in _DRAWN:
         raise PlimsollError(f"--plot-to {plot_to}: is not an .html or .svg file", "use one of these file extensions")
-    view = ClusterView(with_cloud_types(read_snapshot(file, kubeconfig, context)))
-    snapshot = view.observed
-    requesting = RequestRound(
-        snapshot,
-        DemandPlanner(),
-        PlanBuilder(),
-        datetime.now(UTC),
-        room=environment_room(view),
-        requests=view.requests,
-        progress=view.progress,
-    )
-    warnings = (*snapshot.warnings, *competing_warnings(snapshot.pods))
-    phases = {each.name: each.status.phase for each in requesting.plan() if each.status is not None}
-    found = requesting.demand
+    planned = plan_demand(with_cloud_types(read_snapshot(file, kubeconfig, context)), datetime.now(UTC))
+    snapshot, found, statuses = planned.snapshot, planned.plan, planned.statuses
+    idle = snapshot.environment.spec.demand.provisioner is DemandProvisioner.NONE and found.nodes
+    passed_over = passed_over_warnings(snapshot.pods, snapshot.environment.spec.demand)
+    noted = (*snapshot.warnings, *competing_warnings(snapshot.pods), *passed_over)
+    warnings = (*([NOTHING_REQUESTED] if idle else []), *noted)
     if output.document:
-        print_document(as_json(found, phases, warnings), output)
+        print_document(as_json(found, statuses, warnings), output)
     else:
-        print_demands(found, phases, warnings)
+        print_demands(found, statuses, warnings)
     if plot or plot_to is not None:
-        picture = gpu_picture(view.ledger, found, snapshot.environment.spec.demand)
+        picture = gpu_picture(gpu_ledger(snapshot), found, snapshot.environment.spec.demand)
         if plot:
             print_picture(picture)
         if plot_to is not None:
             drawing = as_svg(picture) if plot_to.suffix == ".svg" else as_html(picture)
             _write(plot_to, drawing)
     kept_out = any(each.kept_out for each in found.demands)
-    raise typer.Exit(REFUSED if found.refused or kept_out else SETTLED)
+    unread = snapshot.skipped and not found.demands
+    raise typer.Exit(REFUSED if found.refused or kept_out or unread else SETTLED)
 
 
 def _write(path: Path, text: str) -> None:

@@ -17,7 +17,6 @@ from plimsoll.cli.shared import (
     EnvironmentName,
     Kubeconfig,
     PassphraseFile,
-    Provider,
     SecretsProvider,
     WorkFolder,
 )
@@ -55,7 +54,6 @@ def destroy(  # noqa: PLR0917 - options of a command, each given by name
     backend: Backend = "",
     passphrase_file: PassphraseFile = None,
     secrets_provider: SecretsProvider = "passphrase",
-    provider: Provider = "plugin",
     work_folder: WorkFolder = None,
 ) -> None:
     """Delete the capacity, then the environment, then the foundation, and verify that they are gone.
@@ -71,7 +69,6 @@ def destroy(  # noqa: PLR0917 - options of a command, each given by name
         context=context,
         backend=backend,
         passphrase_file=passphrase_file,
-        provider=provider,
         secrets_provider=secrets_provider,
         pre_started=0,
         work_folder=work_folder,
@@ -157,7 +154,7 @@ def _await_no_capacity(writer: Writer) -> None:
     """Returns when no capacity exists, no Workspace has our finalizer, and the Environment's status is updated."""
     deadline = time.monotonic() + GONE_SECONDS
     while True:
-        snapshot = writer.observer.snapshot()
+        snapshot = writer.observer.snapshot().model_copy(update={"recorded": writer.applier.recorded()})
         ownership = Ownership(snapshot)
         left = [f"NodeClaim {each.name}" for each in ownership.claims]
         left += [f"NodePool {each.name}" for each in ownership.pools]

@@ -17,7 +17,6 @@ from plimsoll.cli.shared import (
     Kubeconfig,
     Output,
     PassphraseFile,
-    Provider,
     SecretsProvider,
     WorkFolder,
     next_plan,
@@ -45,7 +44,6 @@ def drift(  # noqa: PLR0917 - options of a command, each given by name
     backend: Backend = "",
     passphrase_file: PassphraseFile = None,
     secrets_provider: SecretsProvider = "passphrase",
-    provider: Provider = "plugin",
     work_folder: WorkFolder = None,
     output: Output = Format.TEXT,
 ) -> None:
@@ -68,7 +66,6 @@ def drift(  # noqa: PLR0917 - options of a command, each given by name
         context=context,
         backend=backend,
         passphrase_file=passphrase_file,
-        provider=provider,
         secrets_provider=secrets_provider,
         pre_started=0,
         work_folder=work_folder,

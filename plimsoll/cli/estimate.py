@@ -13,12 +13,13 @@ from pydantic import ValidationError
 from plimsoll.cli.shared import Format, Output, only_with, only_without
 from plimsoll.cli.tables.estimate import Model, Ranking, ranked, show_candidates, show_estimate, unranked
 from plimsoll.cluster.catalog import Catalog, UnknownInstanceTypeError
-from plimsoll.cluster.nodes import mig_slice
+from plimsoll.cluster.profiles import mig_slice
+from plimsoll.cost import Prices
 from plimsoll.errors import PlimsollError
 from plimsoll.estimating import Infeasible, ModelNeed, Settings, estimate, settings_of
 from plimsoll.logs import log_to_stderr
 from plimsoll.model.api import Environment, EnvironmentSpec, ModelHub
-from plimsoll.model.cluster import MIB_PER_GIB, InstanceType, InvalidFigureError, NodeGpus, product_words
+from plimsoll.model.cluster import MIB_PER_GIB, Device, InstanceType, InvalidFigureError, check_figure, product_words
 from plimsoll.presets import ModelCatalog, catalog_of, declared_preset
 from plimsoll.text import did_you_mean
 
@@ -65,7 +66,7 @@ def command(
     gpu_memory_gib: Annotated[float | None, typer.Option(help="memory of ONE GPU, GiB, instead of a type")] = None,
     gpus_per_node: Annotated[int | None, typer.Option(help="GPUs of one node, instead of a type [1]")] = None,
     mig_profile: Annotated[str | None, typer.Option(help="one MIG slice, such as 3g.40gb, instead of a type")] = None,
-    cloud: Annotated[list[str] | None, typer.Option(help="list types of this cloud only: azure, aws, arc")] = None,
+    cloud: Annotated[list[str] | None, typer.Option(help="list types of this cloud only: aws, azure, gcp, arc")] = None,
     aws_region: Annotated[
         str | None, typer.Option(help="query the EC2 API of this region for its instance types")
     ] = None,
@@ -112,8 +113,6 @@ def command(
     if model is not None and models.find(model) is None:
         models = _with_hub_model(models, model, environment, hub)
     subject = _model(models, model, size_gib, bytes_per_token, one_node)
-    if context_length is not None:
-        settings = replace(settings, context_length=context_length)
     gpus = _explicit_gpus(gpu_memory_gib, gpus_per_node, mig_profile)
     if gpus is not None and instance_type is not None:
         raise PlimsollError("--instance-type and explicit GPUs exclude each other", "remove one of them")
@@ -131,7 +130,9 @@ def command(
             found = catalog.feasible(subject.need, settings, context_length=context_length, clouds=clouds)
             candidates = () if over else ranked(found, by)
             warnings += [each for each in (unranked(subject, candidates, by), subject.unknown(context_length)) if each]
-            show_candidates(subject, candidates, warnings, output, by=by, why_none=over)
+            known = Prices.of_types(catalog.types, environment.catalog.currency)
+            basis = known.basis(each.type.name for each in candidates)
+            show_candidates(subject, candidates, warnings, output, by=by, basis=basis, why_none=over)
             return
         other = catalog.other_vendor(instance_type)
         if other:
@@ -140,6 +141,11 @@ def command(
         if kind is None:
             raise UnknownInstanceTypeError(instance_type, catalog.near(instance_type))
         gpus = kind.node_gpus
+        if gpus is None:
+            raise PlimsollError(
+                f"the memory of a GPU of {kind.name} is not known ({kind.describe_gpus()})",
+                "set --gpu-memory-gib and --gpus-per-node instead of the type",
+            )
     outcome = estimate(subject.need, gpus, settings, context_length)
     if over:
         outcome = Infeasible(over, outcome.lines, outcome.min_gpus, outcome.nodes)
@@ -279,7 +285,7 @@ def _over_limit(model: Model, context_length: int | None) -> str:
     return f"{model.name} supports at most {limit} tokens, and the context length is {context_length}"
 
 
-def _explicit_gpus(memory_gib: float | None, per_node: int | None, mig_profile: str | None) -> NodeGpus | None:
+def _explicit_gpus(memory_gib: float | None, per_node: int | None, mig_profile: str | None) -> Device | None:
     if mig_profile is not None:
         if memory_gib is not None or per_node is not None:
             raise PlimsollError("--mig-profile already sets the memory", "remove --gpu-memory-gib and --gpus-per-node")
@@ -288,7 +294,8 @@ def _explicit_gpus(memory_gib: float | None, per_node: int | None, mig_profile: 
         if per_node is not None:
             raise PlimsollError("--gpus-per-node needs the memory of one GPU", "add --gpu-memory-gib")
         return None
-    return NodeGpus(1 if per_node is None else per_node, memory_gib * MIB_PER_GIB)
+    check_figure("memory of one GPU (MiB)", memory_gib * MIB_PER_GIB)
+    return Device("", int(memory_gib * MIB_PER_GIB), 1 if per_node is None else per_node)
 
 
 def _catalog(environment: EnvironmentSpec, aws_region: str | None, prices: Path | None) -> tuple[Catalog, list[str]]:
@@ -302,11 +309,13 @@ def _catalog(environment: EnvironmentSpec, aws_region: str | None, prices: Path 
         live = ec2_types(home.instance_types(), datetime.now(UTC), region)
         catalog = catalog.with_types(live.types)
         warnings = [*live.warnings, *map(str, catalog.differences)]
-    catalog = catalog.with_prices(environment.catalog.prices)
+    own = dict(environment.catalog.prices)
     if prices is not None:
         from plimsoll.observe.files import read_prices
 
-        catalog = catalog.with_prices(read_prices(prices))
+        own |= read_prices(prices)
+    if own:
+        catalog = catalog.with_own_prices(own, environment.catalog.currency)
     return catalog, warnings
 
 

@@ -3,6 +3,7 @@
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,6 +15,7 @@ from rich.text import Text
 from plimsoll.apply import LAST_DELTA, LEASE_VERSION, LeaseSettings
 from plimsoll.cli.shared import OUT, print_table
 from plimsoll.cluster.ledger import gpu_ledger
+from plimsoll.cost import Prices
 from plimsoll.errors import PlimsollError
 from plimsoll.kube import Connection, RequestError
 from plimsoll.labels import INSTANCE_TYPE
@@ -27,7 +29,7 @@ from plimsoll.plan.view import ClusterView
 
 SHOWN: Final = ("Environment", "Workspace", "NodeClaim", "NodePool", "Node", "Pod", "GPUDemand")
 TITLES: Final = (
-    "Cluster", "Environment", "Version", "Lease holder", "Workspaces", "Demand", "GPUs used", "$/h", "Last delta",
+    "Cluster", "Environment", "Version", "Lease holder", "Workspaces", "Demand", "GPUs used", "An hour", "Last delta",
 )  # fmt: skip
 _AT_ONCE: Final = 16
 
@@ -105,8 +107,9 @@ def _state(snapshot: Snapshot, lease: dict[str, Any]) -> dict[str, Any]:
     total = sum(account.gpus for account in accounts)
     free = sum(sum(account.free_milli) for account in accounts)
     catalog = ClusterView(snapshot).types.catalog
-    types = [catalog.lookup(claim.labels.get(INSTANCE_TYPE, "")) for claim in snapshot.node_claims]
-    prices = [None if each is None else each.price_per_hour for each in types]
+    names = [claim.labels.get(INSTANCE_TYPE, "") for claim in snapshot.node_claims]
+    known = Prices.of_types(catalog.types, snapshot.environment.spec.catalog.currency)
+    prices = list(map(known.of_type, names))
     demands = [each.status for each in snapshot.gpu_demands if each.status.phase is not DemandPhase.COMPLETED]
     return {
         "environment": snapshot.environment.name if snapshot.environment.uid else "",
@@ -119,6 +122,8 @@ def _state(snapshot: Snapshot, lease: dict[str, Any]) -> dict[str, Any]:
         "gpusUsed": round(total - free / GPU_MILLI, 3),
         "costPerHour": round(sum(each for each in prices if each is not None), 4),
         "unknownPrices": sum(each is None for each in prices),
+        "prices": known.basis(names).as_json(),
+        "basis": str(known.basis(names)),
         "lastDelta": notes.get(LAST_DELTA, ""),
     }
 
@@ -133,6 +138,7 @@ def _verdicts(snapshot: Snapshot) -> Counter[str]:
 
 def print_fleet(rows: list[dict[str, Any]]) -> None:
     table = Table(*TITLES, box=None, pad_edge=False, header_style="bold")
+    table.columns[0].no_wrap = True  # a name that is cut is none
     for row in rows:
         if row["error"]:
             table.add_row(Text(row["cluster"]), Text("not read", style="red"), *[""] * (len(TITLES) - 2))
@@ -150,7 +156,15 @@ def print_fleet(rows: list[dict[str, Any]]) -> None:
             row["lastDelta"][:19] or "never",
         )
     print_table(table)
+    for basis, clusters in groupby(sorted(rows, key=_basis), key=_basis):
+        if basis:
+            OUT.print(f"{basis} ({', '.join(row['cluster'] for row in clusters)})", highlight=False, soft_wrap=True)
     for row in rows:
         if row["error"]:
             OUT.print(Text.assemble((f"{row['cluster']}: ", "bold"), row["error"]), soft_wrap=True)
             OUT.print(Text(f"  {row['hint']}", style="yellow"), soft_wrap=True)
+
+
+def _basis(row: dict[str, Any]) -> str:
+    """Where the prices of a cluster are from; empty where nothing has one."""
+    return str(row["basis"]) if row.get("costPerHour") else ""

@@ -33,11 +33,14 @@ def kaito(
 
     Standard error names each field that is lost. Exit code 0: converted; 2: a field is refused; 1: an invalid file.
     """
-    from plimsoll.observe.files import ManifestError, objects_of, read_documents
+    from plimsoll.observe.files import ManifestError, objects_of, read_documents, tool_file
 
     found: list[Conversion] = []
     skipped = 0
     for document in read_documents(files):
+        if tool_file(document):
+            skipped += 1
+            continue
         for place, manifest in objects_of(document):
             version = manifest.get("apiVersion")
             if not isinstance(version, str) or not isinstance(manifest.get("kind"), str):

@@ -1,5 +1,6 @@
 """`plimsoll init`: writes a small Pulumi project."""
 
+import shutil
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -22,20 +23,28 @@ def init(  # noqa: PLR0917 - options of a command, each given by name
     on: Annotated[ClusterKind | None, typer.Option(help="where the GPU nodes come from [prompts for it]")] = None,
     name: Annotated[str | None, typer.Option(help="name of the project [name of the folder]")] = None,
     template: Annotated[bool, typer.Option("--template", help="Write a template for `pulumi new` instead.")] = False,
+    wheel: Annotated[
+        Path | None, typer.Option(help="Require this wheel, which is copied into the project, not a published version.")
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
 ) -> None:
     """Write a Pulumi project: program, stacks, policies, a CI job and a README.
 
     The command does not connect to the cluster; a preview of the written stacks needs only a kubeconfig.
     """
-    from plimsoll.project import project_files, template_files, write_project
+    from plimsoll.project import check_wheel, project_files, template_files, write_project
 
-    only_without(ctx, "template", "name")
+    only_without(ctx, "template", "name", "wheel")
+    if wheel is not None:
+        check_wheel(wheel)
     kind = on or _ask()
     named = name or folder.resolve().name
-    project = template_files(kind) if template else project_files(kind, named)
+    project = template_files(kind) if template else project_files(kind, named, wheel.name if wheel else None)
     for path in write_project(folder, project, replace=force):
         OUT.print(f"wrote {path}", highlight=False, soft_wrap=True)
+    if wheel is not None:
+        shutil.copyfile(wheel, folder / wheel.name)
+        OUT.print(f"copied {folder / wheel.name}", highlight=False, soft_wrap=True)
     if template:
         OUT.print(f"next: pulumi new {folder.resolve()} --dir ANOTHER_FOLDER", soft_wrap=True)
     else:

@@ -4,7 +4,18 @@ from datetime import UTC, datetime
 
 import typer
 
-from plimsoll.cli.shared import Context, Files, Format, Kubeconfig, Output, next_plan, only_without, read_files
+from plimsoll.cli.shared import (
+    REFUSED,
+    Context,
+    Files,
+    Format,
+    Kubeconfig,
+    Output,
+    Paths,
+    next_plan,
+    only_without,
+    read_files,
+)
 from plimsoll.logs import log_to_stderr
 
 app = typer.Typer(add_completion=False)
@@ -13,6 +24,8 @@ app = typer.Typer(add_completion=False)
 @app.command()
 def plan(
     ctx: typer.Context,
+    paths: Paths = None,
+    *,
     file: Files = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
@@ -20,12 +33,14 @@ def plan(
 ) -> None:
     """Preview the next Plan, from a cluster or from files; nothing is applied.
 
-    Exit code 2 if a Workspace or an object is refused.
+    Exit code 2 if a Workspace or an object is refused, or if files have nothing but objects that are skipped.
     """
     from plimsoll.cli.tables.plan import render
     from plimsoll.cluster.queues import next_gpu, queue_usage
 
     only_without(ctx, "file", "kubeconfig", "context")
+    only_without(ctx, "paths", "kubeconfig", "context")
+    file = [*(paths or ()), *(file or ())]
     if file:
         snapshot = read_files(file)
     else:
@@ -35,4 +50,6 @@ def plan(
         with open_observer(kubeconfig, context, hub_timeout=None) as (_, observer):
             snapshot = observer.snapshot()
     following = next_gpu(queue_usage(snapshot)) if snapshot.queues else None
-    raise typer.Exit(render(next_plan(snapshot, datetime.now(UTC)), output, following, snapshot))
+    planned = next_plan(snapshot, datetime.now(UTC))
+    code = render(planned, output, following, snapshot)
+    raise typer.Exit(REFUSED if snapshot.skipped and not (planned.verdicts or planned.demands) else code)

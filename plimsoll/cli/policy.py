@@ -4,14 +4,14 @@ import datetime
 import sys
 from collections.abc import Mapping
 from enum import StrEnum
-from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.table import Column, Table
 
-from plimsoll.cli.shared import ERR, REFUSED, SETTLED, Format, print_findings, print_json, print_table
+from plimsoll.cli.shared import ERR, REFUSED, SETTLED, Files, Format, print_findings, print_json, print_table
+from plimsoll.distribution import version
 from plimsoll.errors import PlimsollError
 from plimsoll.policy import Located
 from plimsoll.text import counted
@@ -39,7 +39,10 @@ def _policy() -> None:
 
 @app.command(short_help="Check manifests against the rules.")
 def check(
-    files: Annotated[list[str], typer.Argument(metavar="FILE_OR_DIR...", help="manifests; - is standard input")],
+    files: Annotated[
+        list[str] | None, typer.Argument(metavar="FILE_OR_DIR", help="manifests; - is standard input")
+    ] = None,
+    file: Files = None,
     config: Annotated[
         Path | None, typer.Option("--config", "-c", help="YAML with environment, rules and exemptions")
     ] = None,
@@ -58,8 +61,11 @@ def check(
     from plimsoll.observe.files import checked_objects, read_policy_config
     from plimsoll.policy import RULES, Checker, assumes_mode, context_of, with_declared
 
+    paths = [*(files or ()), *(file or ())]
+    if not paths:
+        raise PlimsollError("no files are named", "name files or folders with manifests, or - for standard input")
     configured = read_policy_config(config)
-    objects = checked_objects(files)
+    objects = checked_objects(paths)
     settings = with_declared(objects.manifests, configured)
     if assumes_mode(objects.manifests, settings):
         ERR.print("no Environment: node auto-provisioning counts as disabled, as in `plimsoll plan`", soft_wrap=True)
@@ -73,7 +79,7 @@ def check(
         case Written.SARIF:
             from plimsoll.policy import sarif
 
-            print_json(sarif(located, RULES, version("plimsoll")))
+            print_json(sarif(located, RULES, version()))
         case Written.JUNIT:
             from plimsoll.policy import cases, junit
 

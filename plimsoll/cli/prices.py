@@ -1,7 +1,7 @@
 """`plimsoll prices`: AWS's price list, or a table, as the prices of an Environment."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich import box
@@ -34,6 +34,7 @@ def command(
     if aws_region is None and table is None:
         raise PlimsollError("no source is given", "set --aws-region, --from, or both")
     only_with(ctx, "aws_region", "every")
+    catalog: dict[str, Any] = {}
     prices: dict[str, float] = {}
     if aws_region is not None:
         from plimsoll.cluster.catalog import Catalog
@@ -42,6 +43,7 @@ def command(
         found = ec2_prices(aws_region)
         known = {each.name.casefold() for each in Catalog.builtin().types}
         prices = {name: price for name, price in found.prices.items() if every or name in known}
+        catalog = {"currency": found.currency}
         summary = f"{len(prices)} of {len(found.prices)} instance types in {found.region}"
         ERR.print(f"{summary}, on demand, in {found.currency}", highlight=False)
     if table is not None:
@@ -49,7 +51,7 @@ def command(
 
         prices |= read_prices(table)
     if output.document:
-        print_document({"catalog": {"prices": prices}}, output)
+        print_document({"catalog": {**catalog, "prices": prices}}, output)
         return
     shown = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
     shown.add_column("instance type", no_wrap=True)

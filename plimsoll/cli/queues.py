@@ -1,5 +1,6 @@
 """`plimsoll queues`: the tree of KAI's Queues; `plimsoll queues check`: checks of Queues."""
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -14,6 +15,7 @@ from plimsoll.cli.shared import (
     Format,
     Kubeconfig,
     Output,
+    Paths,
     none_before_command,
     only_with,
     only_without,
@@ -75,6 +77,7 @@ def queues(  # noqa: PLR0917 - options of a command, each given by name
 @app.command(short_help="Check Queues, and the objects that use them.")
 def check(  # noqa: PLR0917 - options of a command, each given by name
     ctx: typer.Context,
+    paths: Paths = None,
     file: Files = None,
     known: Annotated[
         list[str] | None, typer.Option("--known", metavar="QUEUE", help="leaf queue that is declared elsewhere")
@@ -94,27 +97,39 @@ def check(  # noqa: PLR0917 - options of a command, each given by name
     from plimsoll.cluster.queues import check_queues, is_queue
 
     only_without(ctx, "file", "kubeconfig", "context")
-    manifests = list(_from_files(file)) if file else _from_cluster(kubeconfig, context)
+    only_without(ctx, "paths", "kubeconfig", "context")
+    file, passed_over = [*(paths or ()), *(file or ())], Counter[str]()
+    manifests = list(_from_files(file, passed_over)) if file else _from_cluster(kubeconfig, context)
     declared = {each["metadata"].get("name") for each in manifests if is_queue(each)}
     for name in delete or ():
         if name not in declared:
             raise PlimsollError(f"--delete {name}: Queue not found")
+    if passed_over:
+        kinds = ", ".join(f"{number} {kind}" for kind, number in sorted(passed_over.items()))
+        ERR.print(f"skipped, because they are no Queues of KAI and name none: {kinds}", style="yellow", soft_wrap=True)
     code = print_findings(check_queues(manifests, known or (), delete or ()), output, len(manifests))
     ERR.print(f"{counted(len(declared), 'Queue')} checked, and the objects that use them", soft_wrap=True)
     raise typer.Exit(code)
 
 
-def _from_files(paths: list[str]) -> Iterator[dict[str, Any]]:
-    from plimsoll.cluster.queues import require_object
-    from plimsoll.observe.files import ManifestError, objects_of, read_documents
+def _from_files(paths: list[str], passed_over: Counter[str]) -> Iterator[dict[str, Any]]:
+    """The Queues, and the objects that name one; counts the others."""
+    from plimsoll.cluster.queues import is_queue, queue_uses, require_object
+    from plimsoll.observe.files import ManifestError, objects_of, read_documents, tool_file
 
     for document in read_documents(paths):
+        if tool := tool_file(document):
+            passed_over[tool] += 1
+            continue
         for place, manifest in objects_of(document):
             try:
                 require_object(manifest)
             except InvalidObjectError as error:
                 raise ManifestError(f"{place}: {error.message}", error.hint) from None
-            yield manifest
+            if is_queue(manifest) or manifest["kind"] == "NodePool" or any(queue_uses(manifest)):
+                yield manifest
+            else:
+                passed_over[f"{manifest['kind']} ({manifest['apiVersion']})"] += 1
 
 
 def _from_cluster(kubeconfig: Any, context: str | None) -> list[dict[str, Any]]:

@@ -21,8 +21,8 @@ from plimsoll.cli.shared import (
     Output,
     PassphraseFile,
     PolicyPacks,
-    Provider,
     SecretsProvider,
+    WatchSilence,
     WorkFolder,
     only_with,
     only_without,
@@ -50,7 +50,6 @@ def run(  # noqa: PLR0917 - options of a command, each given by name
     backend: Backend = "",
     passphrase_file: PassphraseFile = None,
     secrets_provider: SecretsProvider = "passphrase",
-    provider: Provider = "plugin",
     policy_packs: PolicyPacks = None,
     shards: Annotated[
         int,
@@ -59,18 +58,23 @@ def run(  # noqa: PLR0917 - options of a command, each given by name
         ),
     ] = 4,
     pre_started: Annotated[
-        int, typer.Option(envvar="PLIMSOLL_PRE_STARTED", help="number of pre-started updates; about 110 MB each")
+        int, typer.Option(envvar="PLIMSOLL_PRE_STARTED", help="number of pre-started updates; about 220 MB each")
     ] = 1,
     work_folder: WorkFolder = None,
     lease_duration: LeaseDuration = 15.0,
     lease_renew_deadline: LeaseRenewDeadline = 10.0,
     lease_retry_period: LeaseRetryPeriod = 5.0,
+    watch_silence: WatchSilence = 150.0,
     metrics_port: Annotated[
         int | None,
-        typer.Option(envvar="PLIMSOLL_METRICS_PORT", help="serve /metrics, /healthz and /readyz on this port"),
+        typer.Option(envvar="PLIMSOLL_METRICS_PORT", help="serve /metrics on this port"),
+    ] = None,
+    health_probe_port: Annotated[
+        int | None,
+        typer.Option(envvar="PLIMSOLL_HEALTH_PROBE_PORT", help="serve /healthz and /readyz on this port"),
     ] = None,
     metrics_host: Annotated[
-        str, typer.Option(envvar="PLIMSOLL_METRICS_HOST", help="address for these; 0.0.0.0 in a pod")
+        str, typer.Option(envvar="PLIMSOLL_METRICS_HOST", help="address for both ports; 0.0.0.0 in a pod")
     ] = "127.0.0.1",
     output: Output = Format.TEXT,
 ) -> None:
@@ -87,7 +91,8 @@ def run(  # noqa: PLR0917 - options of a command, each given by name
 
     only_with(ctx, "once", "timeout", "output")
     only_without(ctx, "once", "pre_started")
-    only_with(ctx, "metrics_port", "metrics_host")
+    if health_probe_port is None:
+        only_with(ctx, "metrics_port", "metrics_host")
     log_to_stderr()
     collect_rarely()
     options = WriterOptions(
@@ -96,7 +101,6 @@ def run(  # noqa: PLR0917 - options of a command, each given by name
         context=context,
         backend=backend,
         passphrase_file=passphrase_file,
-        provider=provider,
         secrets_provider=secrets_provider,
         policy_packs=tuple(policy_packs or ()),
         shards=shards,
@@ -112,12 +116,12 @@ def run(  # noqa: PLR0917 - options of a command, each given by name
     stopping = Stopping(FAILED if once else SETTLED)
     stopping.on_signals()
     hub_timeout = None if once else HUB_TIMEOUT_SECONDS
-    with serving(metrics_host, metrics_port) as service:
+    with serving(metrics_host, metrics_port, health_probe_port) as service:
 
         def awaited(sync: Callable[[], None]) -> None:
             sync() if once else retry_transient(sync, stopping, service.waits)
 
-        with open_observer(kubeconfig, context, hub_timeout, awaited) as (connection, observer):
+        with open_observer(kubeconfig, context, hub_timeout, awaited, watch_silence) as (connection, observer):
             controller = Controller(options, connection, observer, service, stopping)
             if not once:
                 controller.run()

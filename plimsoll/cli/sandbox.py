@@ -15,16 +15,11 @@ from rich.table import Table
 
 from plimsoll.cli.shared import ERR, OUT, Format, Output, only_with, only_without, print_document, print_table
 from plimsoll.errors import PlimsollError
-from plimsoll.sandbox import DEFAULT_NAME, ProcessState, Sandbox, making_nodes, show_build, showing_startup
+from plimsoll.sandbox import DEFAULT_NAME, ProcessState, Sandbox, making_nodes, show_build, showing_startup, try_start
 from plimsoll.sandbox.nodes import make_nodes, read_node_list
-from plimsoll.sandbox.parts import Installation, find_programs, missing_programs, part_names
+from plimsoll.sandbox.parts import Found, Installation, find_programs, missing_programs, part_names
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-
-
-class Provider(enum.StrEnum):
-    ATTACHED = "attached"
-    PLUGIN = "plugin"
 
 
 class User(enum.StrEnum):
@@ -57,16 +52,13 @@ def install(
     ctx: typer.Context,
     parts: Annotated[list[str] | None, typer.Option(help="Install only this part; may be repeated.")] = None,
     trainer: Annotated[bool, typer.Option("--trainer", help="Install Kubeflow Trainer and JobSet, too.")] = False,
+    kai: Annotated[bool, typer.Option("--kai", help="Install the KAI Scheduler, too.")] = False,
     output: Output = Format.TEXT,
 ) -> None:
     """Install the parts: from PATH if the version fits, else from the cache, else built with Go."""
-    only_without(ctx, "parts", "trainer")
-    wanted = parts or part_names(trainer=trainer)
-    found = find_programs(wanted)
-    lacking = missing_programs(found)
-    if lacking:
-        show_build(Installation(lacking), ERR)
-        found = find_programs(wanted)
+    only_without(ctx, "parts", "trainer", "kai")
+    wanted = parts or part_names(trainer=trainer, kai=kai)
+    found = _installed(wanted)
     if output.document:
         rows = [{"part": f.part.name, "name": f.name, "source": f.source, "path": str(f.path)} for f in found]
         print_document(rows, output)
@@ -77,14 +69,23 @@ def install(
     print_table(table)
 
 
+def _installed(wanted: list[str], port: int | None = None) -> list[Found]:
+    """The programs of these parts, built if they are missing, and if a sandbox could start on this machine."""
+    found = find_programs(wanted)
+    lacking = missing_programs(found)
+    if not lacking:
+        return found
+    try_start(port)
+    show_build(Installation(lacking), ERR)
+    return find_programs(wanted)
+
+
 @app.command()
 def up(  # noqa: PLR0917 - options of a command, each given by name
     name: Name = DEFAULT_NAME,
     karpenter: Annotated[bool, typer.Option(help="Run Karpenter, which launches nodes for NodeClaims.")] = True,
     trainer: Annotated[bool, typer.Option("--trainer", help="Run Kubeflow Trainer and JobSet's controller.")] = False,
-    provider: Annotated[
-        Provider, typer.Option(help="Pulumi's Kubernetes provider: Plimsoll's own, or the official plugin.")
-    ] = Provider.ATTACHED,
+    kai: Annotated[bool, typer.Option("--kai", help="Run the KAI Scheduler, for pods that name it.")] = False,
     audit: Annotated[
         bool, typer.Option("--audit", help="Write an audit log of the apiserver to logs/audit.log.")
     ] = False,
@@ -94,12 +95,15 @@ def up(  # noqa: PLR0917 - options of a command, each given by name
 ) -> None:
     """Start a sandbox, after installing missing parts. Does nothing if it is running."""
     sandbox = Sandbox.named(name)
-    lacking = missing_programs(find_programs(part_names(karpenter=karpenter, trainer=trainer)))
-    if lacking:
-        show_build(Installation(lacking), ERR)
+    _installed(part_names(karpenter=karpenter, trainer=trainer, kai=kai), port)
     with showing_startup(ERR, name) as on_event:
         started = sandbox.up(
-            karpenter=karpenter, trainer=trainer, provider=provider.value, audit=audit, port=port, on_event=on_event
+            karpenter=karpenter,
+            trainer=trainer,
+            kai=kai,
+            audit=audit,
+            port=port,
+            on_event=on_event,
         )
     state = sandbox.state()
     assert state is not None
@@ -157,7 +161,7 @@ def status(name: Name = DEFAULT_NAME, output: Output = Format.TEXT) -> None:
         OUT.print(f"There is no sandbox {name}.")
     else:
         OUT.print(f"{name}: {'up' if up else 'not up'}, {state.server}, folder {sandbox.folder.path}")
-        OUT.print(f"kubeconfig {sandbox.kubeconfig}, provider {settings.provider}")
+        OUT.print(f"kubeconfig {sandbox.kubeconfig}")
         OUT.print(_table(processes, up=up))
         _warn_of_ended(name, processes)
     if not whole:
@@ -190,7 +194,7 @@ def kubectl(
 ) -> None:
     """Run kubectl against a sandbox, such as: plimsoll sandbox kubectl -- get nodes."""
     environment = os.environ | Sandbox.named(name).environ(user.value)
-    done = subprocess.run(["kubectl", *context.args], env=environment, check=False)
+    done = subprocess.run(["kubectl", *context.args], env=environment, stdout=sys.stdout, check=False)
     raise typer.Exit(done.returncode)
 
 
@@ -226,7 +230,8 @@ def logs(
         raise PlimsollError(f"There is no log of {process!r}.", f"There are {', '.join(known)}.")
     else:
         options = ["-F"] if follow else []
-        subprocess.run(["tail", f"-n{lines}", *options, str(folder.logs / f"{process}.log")], check=False)
+        log = str(folder.logs / f"{process}.log")
+        subprocess.run(["tail", f"-n{lines}", *options, log], stdout=sys.stdout, check=False)
 
 
 def _table(processes: list[ProcessState], *, up: bool) -> Table:

@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 
 app = typer.Typer(add_completion=False)
 
-_READ: Final = ("Environment", "Node", "Pod", "DaemonSet", "Workspace", "PodGroup")
+_READ: Final = (
+    *("Environment", "Node", "Pod", "DaemonSet", "Workspace", "PodGroup", "Queue", "NodePool"),
+    *("PersistentVolumeClaim", "PersistentVolume", "StorageClass"),
+)
 
 
 @app.command()
@@ -52,12 +55,16 @@ def savings(
 
     only_without(ctx, "file", "kubeconfig", "context")
     snapshot = read_snapshot(file, kubeconfig, context, _READ)
-    found = possible_savings(snapshot, Prices.of(snapshot), any_gpu=any_gpu)
+    prices = Prices.of(snapshot)
+    found = possible_savings(snapshot, prices, any_gpu=any_gpu)
+    basis = prices.basis(each.instance_type for each in found.groups)
     if output.document:
-        print_document({**_as_json(found), "warnings": list(snapshot.warnings)}, output)
+        print_document({**_as_json(found), "prices": basis.as_json(), "warnings": list(snapshot.warnings)}, output)
     else:
         print_warnings(snapshot.warnings)
         _print(found, whole=output is Format.WIDE)
+        if found.priced and found.groups:
+            _say(str(basis))
 
 
 def _as_json(found: "Savings") -> dict[str, Any]:

@@ -72,17 +72,11 @@ def status(  # noqa: PLR0917 - options of a command, each given by name
 
 
 def _read(kubeconfig: Path | None, context: str | None) -> "Snapshot":
-    """Nodes and pods, which may be many, only where there are prices to count by."""
-    from plimsoll.cost import Prices
     from plimsoll.kube import Connection
     from plimsoll.observe.cluster import read_cluster
 
     with closing(Connection.open(kubeconfig, context)) as connection:
-        snapshot = read_cluster(connection, only=SHOWN, required=("Workspace",))
-        if not Prices.of(snapshot):
-            return snapshot
-        more = read_cluster(connection, only=("Environment", "Node", "Pod"))
-        return snapshot.model_copy(update={"nodes": more.nodes, "pods": more.pods})
+        return read_cluster(connection, only=(*SHOWN, "Node", "Pod"), required=("Workspace",))
 
 
 def _show(shown: dict[str, Any], output: Format) -> None:

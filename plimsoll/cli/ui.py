@@ -77,7 +77,10 @@ def _application(
         following = threading.Thread(target=_follow, args=(observer, feed), name="following", daemon=True)
         following.start()
         try:
-            yield create_app(feed, hosts, lambda ref: events_about(connection, ref)), feed
+            yield (
+                create_app(feed, hosts, lambda ref: events_about(connection, "Workspace", ref.namespace, ref.name)),
+                feed,
+            )
         finally:
             feed.close()
             observer.wake()

@@ -27,6 +27,7 @@ from plimsoll.components.monitoring import (
     dashboard_json,
 )
 from plimsoll.components.node_pool import NodePool, NodePoolArgs
+from plimsoll.components.node_profile import ClaimDevicesArgs, NodeProfile, NodeProfileArgs
 from plimsoll.components.package import schema, serve
 from plimsoll.components.queue import Queue, QueueArgs
 from plimsoll.components.queue_admission import QueueAdmission, QueueAdmissionArgs
@@ -61,6 +62,7 @@ __all__ = [
     "UI_NAME",
     "CapacityGate",
     "CapacityGateArgs",
+    "ClaimDevicesArgs",
     "ClusterTrainingRuntime",
     "ClusterTrainingRuntimeArgs",
     "Controller",
@@ -85,6 +87,8 @@ __all__ = [
     "MutationPolicy",
     "NodePool",
     "NodePoolArgs",
+    "NodeProfile",
+    "NodeProfileArgs",
     "PlacementArgs",
     "Queue",
     "QueueAdmission",
@@ -119,6 +123,7 @@ PACKAGED: list[type[ComponentResource]] = [
     Guard,
     Monitoring,
     NodePool,
+    NodeProfile,
     Queue,
     QueueAdmission,
     ShareBinder,

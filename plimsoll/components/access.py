@@ -17,6 +17,8 @@ _SEE: Final = ["list", "watch"]
 _OWN: Final = [*_READ, "create", "patch", "delete"]
 _KINDS: Final = ["workspaces", "environments"]
 _AUTOSCALING: Final = "autoscaling.x-k8s.io"
+_RESOURCE: Final = "resource.k8s.io"
+_OF_DRA: Final = ["resourceslices", "deviceclasses", "resourceclaims", "resourceclaimtemplates"]
 
 
 def _rule(group: str, resources: list[str], verbs: list[str]) -> Rule:
@@ -32,10 +34,17 @@ CONTROLLER: Final[list[Rule]] = [
     _rule("karpenter.sh", ["nodepools", "nodeclaims"], _OWN),
     # NodeOverlays list shared GPUs and MIG slices, which pods request.
     _rule("karpenter.sh", ["nodeoverlays"], _SEE),
+    # Their status says which capacity is reserved, and until when.
+    _rule("karpenter.k8s.aws", ["ec2nodeclasses"], _SEE),
     _rule("apps", ["deployments", "statefulsets"], _OWN),
     _rule("", ["services"], _OWN),
     # For the resources that DaemonSets request on each new node.
     _rule("apps", ["daemonsets"], _SEE),
+    # For the zones of the pods' volumes.
+    _rule("", ["persistentvolumes", "persistentvolumeclaims"], _SEE),
+    _rule("storage.k8s.io", ["storageclasses"], _SEE),
+    # For Pod Security of namespaces, and for what their quotas leave.
+    _rule("", ["namespaces", "resourcequotas"], _SEE),
     _rule("leaderworkerset.x-k8s.io", ["leaderworkersets"], _OWN),
     _rule("autoscaling", ["horizontalpodautoscalers"], _SEE),
     # The UID of kube-system identifies the cluster: the controller refuses the Pulumi state of another cluster.
@@ -47,6 +56,11 @@ CONTROLLER: Final[list[Rule]] = [
     _rule("events.k8s.io", ["events"], ["create", "patch"]),
     _rule(GROUP, ["gpudemands"], [*_SEE, "create", "patch", "delete"]),
     _rule(GROUP, ["gpudemands/status"], ["patch"]),
+    # What is learned of nodes is kept where a NodePool has none left.
+    _rule(GROUP, ["nodeprofiles"], [*_SEE, "create", "patch"]),
+    _rule(GROUP, ["nodeprofiles/status"], ["patch"]),
+    # Devices that pods get by claims.
+    _rule(_RESOURCE, _OF_DRA, _SEE),
     _rule("", ["podtemplates"], _SEE),
     _rule(_AUTOSCALING, ["capacitybuffers", "provisioningrequests"], _SEE),
 ]
@@ -54,8 +68,11 @@ CONTROLLER: Final[list[Rule]] = [
 them, see tests/e2e/production/test_least_rights.py."""
 
 CONTROLLER_IN_ITS_NAMESPACE: Final[list[Rule]] = [
-    _rule("coordination.k8s.io", ["leases"], ["get", "create", "update"]),
-    _rule("", ["configmaps"], ["get", "create", "patch"]),
+    _rule("coordination.k8s.io", ["leases"], ["create"]),
+    {**_rule("coordination.k8s.io", ["leases"], ["get", "update"]), "resourceNames": ["plimsoll"]},
+    # The name of a new object is not known to RBAC: an admission policy of the account checks it.
+    _rule("", ["configmaps"], ["create"]),
+    {**_rule("", ["configmaps"], ["get", "patch"]), "resourceNames": [MODELS_NAME]},
 ]
 """Rules in the controller's own namespace: for the Lease, so that only one controller writes, and for the ConfigMap
 with the data of models that it has read from a hub."""
@@ -73,21 +90,25 @@ UI_IN_ITS_NAMESPACE: Final[list[Rule]] = [
 """The data of models that the controller has read from a hub: the pages do not ask the hub for them again."""
 
 UI: Final[list[Rule]] = [
-    _rule("", ["nodes", "pods", "services", "podtemplates", "events"], _READ),
+    _rule("", ["nodes", "pods", "services", "podtemplates", "events", "namespaces", "resourcequotas"], _READ),
+    _rule("", ["persistentvolumes", "persistentvolumeclaims"], _READ),
+    _rule("storage.k8s.io", ["storageclasses"], _READ),
     _rule("apps", ["deployments", "statefulsets", "daemonsets"], _READ),
     _rule("leaderworkerset.x-k8s.io", ["leaderworkersets"], _READ),
     _rule("autoscaling", ["horizontalpodautoscalers"], _READ),
     _rule("scheduling.run.ai", ["queues", "podgroups"], _READ),
     _rule("karpenter.sh", ["nodepools", "nodeclaims", "nodeoverlays"], _READ),
+    _rule("karpenter.k8s.aws", ["ec2nodeclasses"], _READ),
     _rule(_AUTOSCALING, ["capacitybuffers", "provisioningrequests"], _READ),
+    _rule(_RESOURCE, _OF_DRA, _READ),
     _rule("apiextensions.k8s.io", ["customresourcedefinitions"], _READ),
     _rule("events.k8s.io", ["events"], ["list"]),
-    _rule(GROUP, [*_KINDS, "gpudemands"], _READ),
+    _rule(GROUP, [*_KINDS, "gpudemands", "nodeprofiles"], _READ),
 ]
 """Rules in all namespaces: for what the pages of `plimsoll ui` show. They read no Secrets and no ConfigMaps, and write
 nothing."""
 
-VIEW: Final[list[Rule]] = [_rule(GROUP, [*_KINDS, "gpudemands"], _READ)]
+VIEW: Final[list[Rule]] = [_rule(GROUP, [*_KINDS, "gpudemands", "nodeprofiles"], _READ)]
 EDIT: Final[list[Rule]] = [
     _rule(GROUP, ["workspaces"], ["create", "update", "patch", "delete", "deletecollection"]),
 ]

@@ -1,4 +1,4 @@
-"""CapacityGate: a scheduling gate on pods with GPU shares, until their GPUs are allocatable."""
+"""CapacityGate: a scheduling gate on pods with GPU shares or claims, until their GPUs are allocatable."""
 
 from collections.abc import Sequence
 from typing import Any, Final, TypedDict
@@ -21,6 +21,8 @@ _WHOLE: Final = (
     f"'{GPU_RESOURCE}' in c.resources.limits)"
 )
 """CEL expression: the pod requests whole GPUs."""
+_CLAIMS: Final = "(has(object.spec.resourceClaims) && size(object.spec.resourceClaims) > 0)"
+"""CEL expression: the pod claims devices."""
 _GATE: Final = (
     f'Object{{spec: Object.spec{{schedulingGates: [Object.spec.schedulingGates{{name: "{CAPACITY_GATE}"}}]}}}}'
 )
@@ -92,7 +94,7 @@ def _policy(  # noqa: PLR0917
 ) -> MutationPolicy:
     # A pod that sets nodeName is not scheduled, and a scheduling gate would make it invalid.
     conditions = [
-        ("share", f"({SHARED}) || {_WHOLE}" if spec.whole_gpus else SHARED),
+        ("share", " || ".join((f"({SHARED})", _CLAIMS, *((_WHOLE,) if spec.whole_gpus else ())))),
         ("unbound", "!has(object.spec.nodeName) || object.spec.nodeName == ''"),
         *conditions,
     ]

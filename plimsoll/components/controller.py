@@ -9,8 +9,8 @@ import pulumi_kubernetes as k8s
 from plimsoll.components.access import CONTROLLER_NAME, NAMESPACE, SERVICE_ACCOUNT
 from plimsoll.components.declaring import Component, checked, known, metadata, name_of, namespace_of
 from plimsoll.components.gpu_discovery import TolerationArgs
-from plimsoll.components.restricted import container_security, pod_security
-from plimsoll.components.specs import ControllerSpec
+from plimsoll.components.restricted import NetworkPeerArgs, container_security, pod_security
+from plimsoll.components.specs import ControllerSpec, NetworkPeer
 from plimsoll.components.ui import UiArgs, declare_ui
 from plimsoll.labels import HOSTNAME
 
@@ -48,7 +48,6 @@ class ControllerArgs(TypedDict, total=False):
     passphrase: pulumi.Input[SecretKeyArgs]
     passphrase_store: pulumi.Input[SecretStoreArgs]
     secrets_provider: pulumi.Input[str]
-    provider: pulumi.Input[str]
     shards: pulumi.Input[int]
     pre_started: pulumi.Input[int]
     lease_duration: pulumi.Input[float]
@@ -64,6 +63,8 @@ class ControllerArgs(TypedDict, total=False):
     network_policy: pulumi.Input[bool]
     egress_ports: pulumi.Input[list[pulumi.Input[int]]]
     metrics_port: pulumi.Input[int]
+    health_probe_port: pulumi.Input[int]
+    scraper: pulumi.Input[NetworkPeerArgs]
     ui: pulumi.Input[UiArgs]
     """The pages of `plimsoll ui` as a second Deployment, with a read-only account. Absent: none."""
 
@@ -157,18 +158,21 @@ def _strategy(spec: ControllerSpec) -> Object:
 
 
 def network_policy_spec(spec: ControllerSpec) -> Object:
-    """Admits connections to the metrics port only; the pods may connect to DNS and the given ports."""
+    """Only the scraper reaches the metrics, and only the kubelet, which no policy stops, the probes.
+
+    The pods may connect to DNS and the given ports.
+    """
     return {
         "podSelector": {"matchLabels": LABELS},
         "policyTypes": ["Ingress", "Egress"],
-        "ingress": [{"ports": [{"protocol": "TCP", "port": spec.metrics_port}]}],
+        "ingress": NetworkPeer.ingress(spec.scraper, spec.metrics_port),
         "egress": spec.egress,
     }
 
 
 def _container(spec: ControllerSpec) -> Object:
     def probe(path: str, period: int, failures: int) -> Object:
-        get = {"path": path, "port": "metrics"}
+        get = {"path": path, "port": "probes"}
         return {"httpGet": get, "periodSeconds": period, "timeoutSeconds": 5, "failureThreshold": failures}
 
     return {
@@ -176,7 +180,10 @@ def _container(spec: ControllerSpec) -> Object:
         "image": spec.image,
         "args": ["run"],
         "env": [{"name": name, "value": value} for name, value in _environment(spec).items()],
-        "ports": [{"name": "metrics", "containerPort": spec.metrics_port}],
+        "ports": [
+            {"name": "metrics", "containerPort": spec.metrics_port},
+            {"name": "probes", "containerPort": spec.health_probe_port},
+        ],
         "startupProbe": probe("/healthz", 2, 60),
         "livenessProbe": probe("/healthz", 20, 3),
         "readinessProbe": probe("/readyz", 5, 2),
@@ -189,9 +196,9 @@ def _container(spec: ControllerSpec) -> Object:
 def _environment(spec: ControllerSpec) -> Mapping[str, str]:
     file = spec.passphrase.key if spec.passphrase else spec.passphrase_store.file if spec.passphrase_store else ""
     return {
+        "PLIMSOLL_HEALTH_PROBE_PORT": str(spec.health_probe_port),
         "PLIMSOLL_METRICS_HOST": "0.0.0.0",
         "PLIMSOLL_METRICS_PORT": str(spec.metrics_port),
-        "PLIMSOLL_PROVIDER": spec.provider,
         "PLIMSOLL_SHARDS": str(spec.shards),
         "PLIMSOLL_PRE_STARTED": str(spec.pre_started),
         "PLIMSOLL_SECRETS_PROVIDER": spec.secrets_provider,

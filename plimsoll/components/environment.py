@@ -8,7 +8,7 @@ from pydantic import field_validator
 
 from plimsoll.components.declaring import Component, ObjectArgs, ObjectType, name_of, uid_of
 from plimsoll.components.node_pool import NodeClassRefArgs, TaintArgs
-from plimsoll.components.workspace import WeightsArgs
+from plimsoll.components.workspace import PresetPodsArgs, WeightsArgs
 from plimsoll.errors import PlimsollError
 from plimsoll.labels import API_VERSION
 from plimsoll.model.api import EnvironmentSpec, Policies
@@ -48,8 +48,8 @@ class NodeClaimsArgs(TypedDict, total=False):
     """Absent: that of a NodePool that allows the instance type, else that of the cloud in the catalog."""
     taints: pulumi.Input[list[pulumi.Input[TaintArgs]]]
     capacity_type: pulumi.Input[str]
-    """How nodes for Workspaces are paid for, if a Workspace does not set it: `spot`, `on-demand`, or `any` of
-    them; absent: as the provider chooses."""
+    """How nodes for Workspaces are paid for, if a Workspace does not set it: `spot`, `on-demand`, `any` of them, or
+    `reserved`; absent: as the NodePool says, and on-demand without one."""
     storage_gib: pulumi.Input[int]
     """Ephemeral storage that a NodeClaim requests, GiB, if no preset determines it; absent: none."""
     launch_deadline_seconds: pulumi.Input[int]
@@ -62,6 +62,9 @@ class NodeClaimsArgs(TypedDict, total=False):
     """Pause before a failed NodeClaim is replaced; doubled with each consecutive failure."""
     retry_limit_seconds: pulumi.Input[int]
     """The longest pause."""
+    deletion_deadline_seconds: pulumi.Input[int]
+    """How long a NodeClaim that is being deleted counts against `limits` and those of NodePools; absent: as long as it
+    exists."""
 
 
 class DeclaredPresetArgs(TypedDict, total=False):
@@ -92,6 +95,9 @@ class ModelHubArgs(TypedDict, total=False):
     """Owners of the models that may be named, the part before the slash; absent: all."""
     deadline_seconds: pulumi.Input[int]
     """How long reading one model may take."""
+    private_networks: pulumi.Input[list[pulumi.Input[str]]]
+    """Networks (CIDR) besides public addresses that the hub's name, and what the hub redirects to, may be in, such as
+    that of a mirror in the cluster. An endpoint that is an address itself is asked there."""
 
 
 class HeadroomArgs(TypedDict):
@@ -122,8 +128,17 @@ class DemandArgs(TypedDict, total=False):
 
     provisioner: pulumi.Input[str]
     """`none`: demand is planned and reported, and no capacity is requested."""
+    claims: pulumi.Input[str]
+    """Pods that claim GPUs (Dynamic Resource Allocation): `plan` requests nodes for them, unless Karpenter plans claims
+    itself; `observe` only reports them; `off` ignores them."""
     schedulers: pulumi.Input[list[pulumi.Input[str]]]
     """Schedulers whose unschedulable pods are planned for."""
+    without_queue: pulumi.Input[str]
+    """Whether capacity is provided for pods without a queue in a cluster that declares Queues: those of schedulers that
+    know none."""
+    classes_per_namespace: pulumi.Input[int]
+    """Classes of pods (by node selector, affinity, tolerations, queue and scheduler) of one namespace that capacity is
+    planned for. The pods of further ones are refused, so that one namespace does not make plans slow for all."""
     assumed_share_milli: pulumi.Input[int]
     """Thousandths of a GPU that a share in MiB counts as, if the memory of no GPU is known."""
     surplus_gpus: pulumi.Input[int]
@@ -171,6 +186,8 @@ class CatalogArgs(TypedDict, total=False):
     """AWS region whose EC2 API is queried for instance types (ec2:DescribeInstanceTypes); absent: none is queried."""
     prices: pulumi.Input[dict[str, pulumi.Input[float]]]
     """Price of one instance per hour by instance type, in any one currency; suggestions are sorted by it."""
+    currency: pulumi.Input[str]
+    """Currency of `prices`, such as USD; built-in list prices are shown beside them only if it is theirs."""
 
 
 class EstimatorArgs(TypedDict, total=False):
@@ -224,6 +241,14 @@ class PoliciesArgs(TypedDict, total=False):
     exemptions: pulumi.Input[list[pulumi.Input[ExemptionArgs]]]
 
 
+class NodeConditionArgs(TypedDict, total=False):
+    """A condition of nodes."""
+
+    type: pulumi.Input[str]
+    status: pulumi.Input[str]
+    """The status by which the node is not usable."""
+
+
 class EnvironmentArgs(ObjectArgs, total=False):
     """The settings of a cluster."""
 
@@ -232,11 +257,18 @@ class EnvironmentArgs(ObjectArgs, total=False):
     """Absent: `byo` where auto-provisioning is disabled, `nodeclaim` where it is enabled."""
     gpu_resource: pulumi.Input[str]
     """The extended resource that pods request."""
+    unhealthy_conditions: pulumi.Input[list[pulumi.Input[NodeConditionArgs]]]
+    """Conditions by which a node is not usable, besides those of Karpenter's node repair on AWS and of
+    node-problem-detector."""
     limits: pulumi.Input[LimitsArgs]
     access: pulumi.Input[list[pulumi.Input[NamespaceAccessArgs]]]
     """Absent: every namespace may use everything."""
     reserved_label_prefixes: pulumi.Input[list[pulumi.Input[str]]]
     """Label keys with these prefixes are not allowed in a Workspace's selector, nor in its template's labels."""
+    node_label_prefixes: pulumi.Input[list[pulumi.Input[str]]]
+    """Prefixes (the part before the slash) of the labels that a Workspace's selector may set on the nodes that are
+    provisioned for it; an empty one stands for keys without a prefix. Those of Kubernetes, Karpenter, schedulers and
+    NVIDIA are never allowed."""
     admission: pulumi.Input[str]
     """What the cluster does with a Workspace that does not fit the mode or uses reserved labels: reject it, warn and
     write an audit annotation, or admit it. The controller's verdict is the same in any case."""
@@ -249,6 +281,10 @@ class EnvironmentArgs(ObjectArgs, total=False):
     """Scheduler of the pods of a Workspace that names a queue."""
     inference_image: pulumi.Input[str]
     """Image that serves presets."""
+    inference_user: pulumi.Input[int]
+    """UID that runs the pods of presets, with the security context that Pod Security's level `restricted` asks for, in
+    the group 0. 2000 is the user of vLLM's images, and its home is /home/vllm; 0: the image's own user, without a
+    security context."""
     byo_instance_type: pulumi.Input[str]
     """What `resource.instanceType` means on existing nodes (BYO): `refuse`: it must be empty; `narrow`: of the nodes
     that the selector matches, only those with this instance type as their label are used."""
@@ -257,6 +293,8 @@ class EnvironmentArgs(ObjectArgs, total=False):
     weights: pulumi.Input[WeightsArgs]
     """Where the files of presets are kept, for Workspaces that do not set it; absent: on the node's disk, as long as
     the pod exists."""
+    preset_pods: pulumi.Input[PresetPodsArgs]
+    """Settings of the pods that serve presets; a Workspace's own are over them."""
     presets: pulumi.Input[list[pulumi.Input[DeclaredPresetArgs]]]
     """Models that Workspaces may name besides those of the built-in catalog; they take precedence over it."""
     model_hub: pulumi.Input[ModelHubArgs]

@@ -17,14 +17,24 @@ from plimsoll.components.access import (
     Rule,
 )
 from plimsoll.components.admission import (
+    CONTROLLER_POLICY,
     FOUNDATION_GUARD,
+    OWN_METADATA_POLICY,
+    PLACEMENT_POLICY,
     TRIGGER_POLICY,
+    WRITER_POLICY,
+    AdmissionPolicy,
     Guard,
     admission_policies,
+    controller_policy,
     declare_policy,
     guarded,
+    one_writer_policies,
+    own_metadata_policy,
+    placement_policy,
     rule_policies,
     trigger_policy,
+    writer_policy,
 )
 from plimsoll.components.declaring import Component, checked, fields_of, metadata, name_of
 from plimsoll.components.granting import grant
@@ -165,6 +175,17 @@ class Foundation(Component):
     def _policies(self, kinds: list[pulumi.Resource]) -> list[pulumi.Resource]:
         return [
             made
-            for name, admission in {**admission_policies(), **rule_policies()}.items()
+            for name, admission in {
+                **admission_policies(),
+                CONTROLLER_POLICY: controller_policy(),
+                **one_writer_policies(),
+                **_on_metadata(),
+                **rule_policies(),
+                WRITER_POLICY: writer_policy(),
+            }.items()
             for made in declare_policy(name, admission, self, *kinds)
         ]
+
+
+def _on_metadata() -> dict[str, AdmissionPolicy]:
+    return {OWN_METADATA_POLICY: own_metadata_policy(), PLACEMENT_POLICY: placement_policy()}

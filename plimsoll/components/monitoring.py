@@ -13,6 +13,8 @@ from plimsoll.components.specs import MonitoringSpec
 MONITORING_NAME: Final = "plimsoll"
 _OF: Final = ("cluster", "environment")
 """Labels of every metric and every alert."""
+_SILENT_SECONDS: Final = 180
+"""A watch that is heard ends or delivers something within 150 s, see `plimsoll run --watch-silence`."""
 
 
 class MonitoringArgs(TypedDict, total=False):
@@ -138,6 +140,13 @@ def alert_rules(spec: MonitoringSpec) -> list[dict[str, Any]]:
             "1m",
             "{{ $value | humanize }} rounds of the controller failed within a quarter of an hour.",
             "docs/reference/apply.md lists the errors. If a state cannot be written, nothing is applied.",
+        ),
+        _rule(
+            "PlimsollWatchSilent",
+            f"max by ({', '.join((*_OF, 'kind'))}) (plimsoll_watch_age_seconds) > {_SILENT_SECONDS}",
+            "1m",
+            "A watch of {{ $labels.kind }} has delivered nothing for {{ $value | humanizeDuration }}.",
+            "What the controller knows of the kind may be old: look for a proxy or a firewall before the apiserver.",
         ),
         _rule(
             "PlimsollDemandFailed",

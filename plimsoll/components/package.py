@@ -1,12 +1,12 @@
 """The component package `plimsoll`: its provider, for programs in any language, and its schema."""
 
+import inspect
 import json
 import os
 import re
 import sys
 import threading
 import time
-from importlib.metadata import version
 from typing import Any, Final
 
 import pulumi
@@ -17,6 +17,7 @@ from pulumi.provider.provider import ConstructResult
 from pulumi.provider.server import ComponentInitError
 
 from plimsoll.components.declaring import is_later
+from plimsoll.distribution import version
 from plimsoll.errors import PlimsollError
 
 NAME: Final = "plimsoll"
@@ -49,7 +50,7 @@ def _end_with(parent: int) -> None:
 
 class _Provider(ComponentProvider):
     def __init__(self, components: Components) -> None:
-        super().__init__(components, NAME, version=version("plimsoll"))
+        super().__init__(components, NAME, version=version())
         self.schema = json.dumps(_canonical(json.loads(_named(str(self.schema)))))
 
     def construct(
@@ -94,7 +95,7 @@ def _named(schema: str) -> str:
 
 def _canonical(schema: dict[str, Any]) -> dict[str, Any]:
     """The schema as `pulumi package get-schema` prints it: without empty lists, and without descriptions of the items
-    of lists and maps."""
+    of lists and maps. The same with every Python: before 3.13, docstrings keep the indentation of their code."""
     return {"config": {}, **_shortened(schema)}
 
 
@@ -107,4 +108,6 @@ def _shortened(value: Any) -> Any:
     for key in ("items", "additionalProperties"):
         if isinstance(kept.get(key), dict):
             kept[key].pop("description", None)
+    if isinstance(kept.get("description"), str):
+        kept["description"] = inspect.cleandoc(kept["description"])
     return kept

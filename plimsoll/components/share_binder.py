@@ -9,9 +9,11 @@ import pulumi_kubernetes as k8s
 from plimsoll.components.access import NAMESPACE as SYSTEM
 from plimsoll.components.access import Rule
 from plimsoll.components.admission import (
+    BINDER_POLICY,
     DEVICE_POLICY,
     SHARE_POD_POLICY,
     Mutation,
+    binder_policy,
     declare_mutation,
     declare_policy,
     device_policy,
@@ -42,7 +44,10 @@ BINDING: Final[list[Rule]] = [
 runs."""
 RESERVING: Final[list[Rule]] = [_rule("", ["pods"], ["create", "delete"])]
 """Rules in the namespace of reservations only."""
-LEADING: Final[list[Rule]] = [_rule("coordination.k8s.io", ["leases"], ["get", "create", "update"])]
+LEADING: Final[list[Rule]] = [
+    _rule("coordination.k8s.io", ["leases"], ["create"]),
+    {**_rule("coordination.k8s.io", ["leases"], ["get", "update"]), "resourceNames": ["plimsoll-bind"]},
+]
 """Rules in the namespace of the binder's Lease."""
 PROBING: Final[list[Rule]] = [_rule("", ["pods"], ["patch"])]
 """Rules of the service account of reservations, in their namespace: each writes its GPU to its own pod."""
@@ -97,6 +102,7 @@ class ShareBinder(Component):
         self._grant(BINDER, SYSTEM, LEADING, (BINDER, SYSTEM))
         self._grant(PROBE, namespace, PROBING, (account, namespace), home)
         declare_policy(SHARE_POD_POLICY, share_pod_policy(spec.scheduler_name), self)
+        declare_policy(BINDER_POLICY, binder_policy(BINDER, spec.scheduler_name, spec.namespace), self)
         self.mutations: list[Mutation] = []
         if spec.device_variables:
             self.mutations.append(declare_mutation(DEVICE_POLICY, device_policy(spec.scheduler_name), self))

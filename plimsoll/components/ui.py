@@ -9,9 +9,8 @@ import pulumi_kubernetes as k8s
 from plimsoll.components.access import NAMESPACE, UI, UI_IN_ITS_NAMESPACE
 from plimsoll.components.declaring import Component, metadata, object_of, valid
 from plimsoll.components.granting import grant
-from plimsoll.components.restricted import container_security, pod_security
-from plimsoll.components.specs import ControllerSpec, UiSpec
-from plimsoll.labels import NAMESPACE_NAME
+from plimsoll.components.restricted import NetworkPeerArgs, container_security, pod_security
+from plimsoll.components.specs import ControllerSpec, NetworkPeer, UiSpec
 
 UI_NAME: Final = "plimsoll-ui"
 """Name of the Deployment, the Service, the service account and its role."""
@@ -21,11 +20,6 @@ _SERVICE_PORT: Final = 80
 _HOME: Final = "/var/lib/plimsoll"
 
 Object = dict[str, Any]
-
-
-class UiProxyArgs(TypedDict, total=False):
-    namespace: pulumi.Input[str]
-    pod_labels: pulumi.Input[dict[str, pulumi.Input[str]]]
 
 
 class UiResourcesArgs(TypedDict, total=False):
@@ -38,7 +32,7 @@ class UiArgs(TypedDict, total=False):
     """Resources and settings of the pages, and the proxy that may reach them."""
 
     replicas: pulumi.Input[int]
-    proxy: pulumi.Input[UiProxyArgs]
+    proxy: pulumi.Input[NetworkPeerArgs]
     resources: pulumi.Input[UiResourcesArgs]
     env: pulumi.Input[dict[str, pulumi.Input[str]]]
     service_account_annotations: pulumi.Input[dict[str, pulumi.Input[str]]]
@@ -141,15 +135,9 @@ def _container(spec: ControllerSpec, ui: UiSpec) -> Object:
 
 def _network_policy_spec(spec: ControllerSpec, ui: UiSpec) -> Object:
     """Only the proxy reaches the pages, which have no login; they reach DNS and the given ports."""
-    allowed: list[Object] = []
-    if ui.proxy is not None:
-        proxy: Object = {"namespaceSelector": {"matchLabels": {NAMESPACE_NAME: ui.proxy.namespace}}}
-        if ui.proxy.pod_labels:
-            proxy["podSelector"] = {"matchLabels": ui.proxy.pod_labels}
-        allowed = [{"from": [proxy], "ports": [{"protocol": "TCP", "port": _PORT}]}]
     return {
         "podSelector": {"matchLabels": _LABELS},
         "policyTypes": ["Ingress", "Egress"],
-        "ingress": allowed,
+        "ingress": NetworkPeer.ingress(ui.proxy, _PORT),
         "egress": spec.egress,
     }

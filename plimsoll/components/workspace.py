@@ -45,8 +45,10 @@ class ResourceArgs(TypedDict, total=False):
     node_count_limit: pulumi.Input[int]
     """Maximum number of nodes of the Workspace; one that needs more is refused."""
     capacity_type: pulumi.Input[str]
-    """How provisioned nodes are paid for: `spot`, `on-demand`, or `any` of them; absent: as the Environment sets
-    it."""
+    """How provisioned nodes are paid for: `spot`, `on-demand`, `any` of them, or `reserved`: only capacity that was
+    reserved; absent: as the Environment sets it."""
+    zones: pulumi.Input[list[pulumi.Input[str]]]
+    """Zones of the nodes; absent: any."""
     preferred_nodes: pulumi.Input[list[pulumi.Input[str]]]
     """Deprecated and without effect, as in KAITO: select nodes by `labelSelector`."""
     partition: pulumi.Input[PartitionArgs]
@@ -87,6 +89,42 @@ class WeightsArgs(TypedDict, total=False):
     read_only: pulumi.Input[bool]
     """Whether the volume contains the files already and is only read, such as a claim that many nodes mount; nothing is
     then downloaded."""
+
+
+class PodResourcesArgs(TypedDict, total=False):
+    """Resources of the server's container besides GPUs."""
+
+    requests: pulumi.Input[dict[str, Any]]
+    """By resource, such as `cpu`, `memory` and `ephemeral-storage`; absent: 1 CPU and 4 GiB for each GPU."""
+    limits: pulumi.Input[dict[str, Any]]
+
+
+class PresetPodsArgs(TypedDict, total=False):
+    """Settings of the pods that serve a preset. A Workspace's are over those of the Environment; lists and maps are
+    joined."""
+
+    image_pull_secrets: pulumi.Input[list[pulumi.Input[str]]]
+    """Secrets in the Workspace's namespace, by name."""
+    service_account_name: pulumi.Input[str]
+    """ServiceAccount in the Workspace's namespace."""
+    env: pulumi.Input[list[pulumi.Input[dict[str, Any]]]]
+    """Environment variables of the server, as in a container's `env`: `name` with `value` or `valueFrom`."""
+    runtime_class_name: pulumi.Input[str]
+    """RuntimeClass, such as `nvidia` where that runtime is not the default."""
+    priority_class_name: pulumi.Input[str]
+    tolerations: pulumi.Input[list[pulumi.Input[dict[str, Any]]]]
+    """Tolerations besides those for GPU nodes, as in a pod."""
+    node_affinity: pulumi.Input[dict[str, Any]]
+    """Node affinity besides the Workspace's own requirements, as `affinity.nodeAffinity` of a pod."""
+    labels: pulumi.Input[dict[str, pulumi.Input[str]]]
+    annotations: pulumi.Input[dict[str, pulumi.Input[str]]]
+    resources: pulumi.Input[PodResourcesArgs]
+    """Resources of the server's container besides GPUs."""
+    options: pulumi.Input[dict[str, pulumi.Input[str]]]
+    """Options of `vllm serve`, without the leading dashes; an empty string for an option without a value. Those that
+    follow from the Workspace and the estimate are refused."""
+    startup_seconds: pulumi.Input[int]
+    """How long the server may take until it serves; absent: 30 minutes, and 10 seconds for each GiB of the files."""
 
 
 class ServiceSettingsArgs(TypedDict, total=False):
@@ -161,6 +199,8 @@ class InferenceArgs(TypedDict, total=False):
     """ConfigMap in the Workspace's namespace whose key vllm.yaml has options of the preset's server."""
     weights: pulumi.Input[WeightsArgs]
     """Where a preset's files are kept; absent: as the Environment sets it."""
+    pods: pulumi.Input[PresetPodsArgs]
+    """Settings of a preset's pods, over those of the Environment."""
     service: pulumi.Input[ServiceSettingsArgs]
     """The Service of a preset's replicas: by default, one of the Workspace's name on port 80."""
 

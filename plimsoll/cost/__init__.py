@@ -1,20 +1,22 @@
 """Hourly costs of capacity: of a cluster, of its idle part, of a Plan, and possible savings; pure.
 
-Prices are those of the catalog: the Environment's `catalog.prices`, in any one currency.
+Prices are the Environment's `catalog.prices`, else the catalog's list prices in the same currency.
 """
 
-from plimsoll.cost.cluster import ClusterCost, NodeCost, cluster_cost, node_cost
+from plimsoll.cost.hourly import ClusterCost, NodeCost, cluster_cost, node_cost
 from plimsoll.cost.planned import PlannedCost, operation_price, planned_cost
-from plimsoll.cost.prices import Prices
+from plimsoll.cost.prices import UNPRICED, PriceBasis, Prices
 from plimsoll.cost.removable_nodes import GroupSavings, Move, Moving, Savings, savings
 
 __all__ = [
+    "UNPRICED",
     "ClusterCost",
     "GroupSavings",
     "Move",
     "Moving",
     "NodeCost",
     "PlannedCost",
+    "PriceBasis",
     "Prices",
     "Savings",
     "cluster_cost",

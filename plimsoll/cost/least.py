@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from plimsoll.packing import GPU_MILLI, Milli
+from plimsoll.packing import GPU_MILLI, UNBOUNDED, Milli
 from plimsoll.packing.gpus import Program
-from plimsoll.packing.nodes import UNBOUNDED, FreeNode, NodeShape, PodNeed, pack_nodes
+from plimsoll.packing.nodes import FreeNode, NodeShape, PodNeed, pack_nodes
 
 _PARTS: Final = (501, 334, 251, 201)
 """A GPU can hold at most 1, 2, 3 or 4 shares of at least these thousandths."""
@@ -42,6 +42,8 @@ _Item = tuple[tuple[tuple[str, Milli], ...], int, int, int]
 """Thousandths of a GPU by kind, GPUs, CPU and memory of one pod."""
 _Amount = Callable[[_Item, str], float]
 _Room = Callable[[FreeNode], float]
+_Row = tuple[float, float, dict[int, float]]
+"""Bounds of a sum, and the columns with their factors."""
 
 
 def least_weight(needs: Sequence[PodNeed], groups: Sequence[Alike], fixed: Sequence[FreeNode]) -> Least:
@@ -49,44 +51,72 @@ def least_weight(needs: Sequence[PodNeed], groups: Sequence[Alike], fixed: Seque
     if not groups:
         return Least(0.0, ())
     program = Program()
-    items = _items(needs)
     kept = [program.column(integer=True) for _ in groups]
     by_kind: dict[str, list[FreeNode]] = defaultdict(list)
     for node in fixed:
         by_kind[node.kind].append(node)
-    nodes: list[dict[_Item, int]] = [{} for _ in groups]
-    parts: dict[str, dict[_Item, int]] = {kind: {} for kind in by_kind}
+    places = [
+        *(_Place((group.node,), column, group.count) for column, group in zip(kept, groups, strict=True)),
+        *(_Place(tuple(nodes)) for nodes in by_kind.values()),
+    ]
+    items = _items(needs)
     for item, count in items.items():
-        for number, group in enumerate(groups):
-            if _takes(group.node, item):
-                nodes[number][item] = program.column()
-        for kind in by_kind:
-            if kind in dict(item[0]):
-                parts[kind][item] = program.column()
-        columns = [each[item] for each in (*nodes, *parts.values()) if item in each]
+        columns = [place.column_of(item, program) for place in places if place.takes(item)]
         program.rows.append((float(count), math.inf, dict.fromkeys(columns, 1.0)))
-    for number, group in enumerate(groups):
-        program.rows.append((0.0, float(group.count), {kept[number]: 1.0}))
-        for amount, room in _resources(items):
-            taken = {column: amount(item, group.node.kind) for item, column in nodes[number].items()}
-            _row(program, taken, 0.0, {kept[number]: -room(group.node)})
-    for kind, members in by_kind.items():
-        for amount, room in _resources(items):
-            taken = {column: amount(item, kind) for item, column in parts[kind].items()}
-            _row(program, taken, sum(map(room, members)), {})
+    resources = _resources(items)
+    for place in places:
+        program.rows.extend(place.rows(resources))
     for kinds, gpus in _least_gpus(needs, groups, fixed):
-        of = {
+        offering = {
             column: float(len(group.node.devices))
             for column, group in zip(kept, groups, strict=True)
             if group.node.kind in kinds
         }
-        program.rows.append((float(gpus), math.inf, of))
+        program.rows.append((float(gpus), math.inf, offering))
     weights = {column: group.weight for column, group in zip(kept, groups, strict=True)}
     found = program.minimise(weights)
     if found is None:
         return Least(0.0, tuple(group.count for group in groups))
     values, weight = found
     return Least(max(0.0, weight), tuple(round(values[column]) for column in kept))
+
+
+class _Place:
+    """Nodes of one kind where pods can be: a group of equal nodes, of which the program keeps some, or all fixed ones
+    together, which are there anyway."""
+
+    def __init__(self, nodes: Sequence[FreeNode], kept: int | None = None, count: int = 0) -> None:
+        self._nodes = nodes
+        self._kind = nodes[0].kind
+        self._kept = kept
+        """The column with how many of the group are kept."""
+        self._count = count
+        self._columns: dict[_Item, int] = {}
+
+    def takes(self, item: _Item) -> bool:
+        milli, devices, cpu, memory = item
+        able = dict(milli).get(self._kind)
+        if able is None or self._kept is None:
+            return able is not None
+        (node,) = self._nodes
+        return len(node.devices) >= devices and node.cpu_milli >= cpu and node.memory_mib >= memory
+
+    def column_of(self, item: _Item, program: Program) -> int:
+        """A new column: how many pods like this one are here."""
+        return self._columns.setdefault(item, program.column())
+
+    def rows(self, resources: Sequence[tuple[_Amount, _Room]]) -> Iterator[_Row]:
+        """Pods use at most what the fixed nodes, or the kept ones, have."""
+        if self._kept is not None:
+            yield 0.0, float(self._count), {self._kept: 1.0}
+        for amount, room in resources:
+            entries = {column: used for item, column in self._columns.items() if (used := amount(item, self._kind))}
+            offered = sum(map(room, self._nodes)) * (1 + _SLACK)
+            if entries and offered < math.inf:
+                if self._kept is None:
+                    yield -math.inf, offered, entries
+                else:
+                    yield -math.inf, 0.0, entries | {self._kept: -offered}
 
 
 def _least_gpus(
@@ -129,12 +159,6 @@ def _floor(amount: int) -> int:
     return 1 << (amount.bit_length() - 1) if amount > 0 else 0
 
 
-def _takes(node: FreeNode, item: _Item) -> bool:
-    milli, devices, cpu, memory = item
-    able = dict(milli).get(node.kind)
-    return able is not None and len(node.devices) >= devices and node.cpu_milli >= cpu and node.memory_mib >= memory
-
-
 def _resources(items: Mapping[_Item, int]) -> list[tuple[_Amount, _Room]]:
     """Resources that pods use on a node of a kind, and that a node has."""
 
@@ -165,11 +189,3 @@ def _resources(items: Mapping[_Item, int]) -> list[tuple[_Amount, _Room]]:
 
 def _amount(amount: int) -> float:
     return math.inf if amount >= UNBOUNDED else float(max(0, amount))
-
-
-def _row(program: Program, taken: dict[int, float], offered: float, kept: dict[int, float]) -> None:
-    """Constraint: pods use at most what fixed nodes and the kept nodes have."""
-    entries = {column: amount for column, amount in taken.items() if amount}
-    rooms = {column: room * (1 + _SLACK) for column, room in kept.items()}
-    if entries and offered < math.inf and all(room > -math.inf for room in rooms.values()):
-        program.rows.append((-math.inf, offered * (1 + _SLACK), entries | rooms))

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from plimsoll.cost.prices import Prices
+from plimsoll.cost.prices import UNPRICED, PriceBasis, Prices
 from plimsoll.labels import INSTANCE_TYPE, WORKSPACE
 from plimsoll.model import REQUEST_KINDS, Change, Deletion, Plan, Snapshot
 from plimsoll.model.karpenter import NodeClaim, NodePool
@@ -20,6 +20,7 @@ class PlannedCost:
     removed: float = 0.0
     unpriced: int = 0
     """Operations on nodes whose price is not known."""
+    basis: PriceBasis = UNPRICED
 
     @property
     def change(self) -> float:
@@ -42,6 +43,7 @@ def planned_cost(plan: Plan, snapshot: Snapshot, prices: Prices) -> PlannedCost:
         added=sum(each for each in known if each > 0),
         removed=-sum(each for each in known if each < 0),
         unpriced=len(found) - len(known),
+        basis=prices.basis(name for each in changes for name in each.types),
     )
 
 

@@ -1,18 +1,28 @@
 """Nodes that are examined for savings and those that are not, and the needs of their pods for packing."""
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from plimsoll.cluster.ledger import GpuAccount, free_node, gpu_ledger
-from plimsoll.cluster.pods import GpuKind, PodShare, bound_pods, is_reservation, read_shares, size_by_kind
+from plimsoll.cluster.pods import (
+    PodRequest,
+    PodShare,
+    bound_pods,
+    is_reservation,
+    read_request,
+    read_shares,
+    size_by_kind,
+)
+from plimsoll.cluster.queues import is_sharded, placed_in_shard
+from plimsoll.cluster.volumes import NoVolume, Storage
 from plimsoll.cost.prices import Prices
 from plimsoll.labels import DO_NOT_DISRUPT, NODEPOOL, WORKSPACE
 from plimsoll.model import Snapshot
-from plimsoll.model.cluster import Pod
-from plimsoll.model.kai import NAMESPACES
+from plimsoll.model.cluster import Device, Pod
+from plimsoll.model.kai import NAMESPACES, POD_GROUP_NAME
 from plimsoll.model.meta import Placement
-from plimsoll.packing import GPU_MILLI, Milli
-from plimsoll.packing.nodes import UNBOUNDED, FreeNode, PodNeed
+from plimsoll.packing import GPU_MILLI, UNBOUNDED, Milli
+from plimsoll.packing.nodes import HOST, FreeNode, PodNeed
 from plimsoll.plan.owned import request_objects
 
 
@@ -47,15 +57,14 @@ class UsedNode:
     @property
     def emptied(self) -> FreeNode:
         """The node without these pods."""
-        of = self.free
-        pods = of.pods if of.pods >= UNBOUNDED else of.pods + len(self.needs)
-        return FreeNode(
-            of.name,
-            of.kind,
-            (GPU_MILLI,) * self.gpus,
-            of.cpu_milli + sum(need.cpu_milli for need in self.needs),
-            of.memory_mib + sum(need.memory_mib for need in self.needs),
-            pods,
+        free, needs = self.free, self.needs
+        return replace(
+            free,
+            devices=(GPU_MILLI,) * self.gpus,
+            cpu_milli=free.cpu_milli + sum(need.cpu_milli for need in needs),
+            memory_mib=free.memory_mib + sum(need.memory_mib for need in needs),
+            storage_mib=free.storage_mib + sum(need.storage_mib for need in needs),
+            pods=free.pods if free.pods >= UNBOUNDED else free.pods + len(needs),
         )
 
 
@@ -72,9 +81,11 @@ def used_nodes(
     resource = snapshot.environment.spec.gpu_resource
     pods = bound_pods(snapshot.pods)
     accounts = [account for account in all_accounts if not _why_left_out(account)]
+    where = _Where(snapshot)
     shares = {
         account.node.name: read_shares(
-            (pod for pod in pods.get(account.node.name, ()) if not is_reservation(pod, NAMESPACES)), resource
+            (where.limited(pod) for pod in pods.get(account.node.name, ()) if not is_reservation(pod, NAMESPACES)),
+            resource,
         )
         for account in accounts
     }
@@ -85,6 +96,7 @@ def used_nodes(
         node, of = account.node, shares[account.node.name]
         needs = tuple(kinds.need(each, account, any_gpu=any_gpu) for each in of.found)
         stays = _stays(account, [each.pod for each in of.found], needs, kinds.of(account), owned)
+        others = any(_has_others(read_request(pod, resource)) for pod in pods.get(node.name, ()))
         found.append(
             UsedNode(
                 name=node.name,
@@ -95,7 +107,9 @@ def used_nodes(
                 free=kinds.renamed(account),
                 needs=needs,
                 pods=tuple(each.pod for each in of.found),
-                stays=stays or ("a pod on it has an unknown GPU request" if of.refused else ""),
+                stays=stays
+                or ("a pod on it has an unknown GPU request" if of.refused else "")
+                or ("a pod on it has devices that are parts of GPUs, or are claimed" if others else ""),
                 reserved=_is_owned(account, owned),
             )
         )
@@ -120,7 +134,14 @@ def _why_left_out(account: GpuAccount) -> str:
         return "not ready, cordoned or being deleted"
     if not account.kind:
         return "without a label of the GPU product"
+    if account.driver:
+        return f"with GPUs that pods get by claims ({account.driver})"
     return "" if account.shareable else "with devices that are parts of GPUs"
+
+
+def _has_others(request: PodRequest) -> bool:
+    """Whether the pod has devices that are not counted among the node's GPUs."""
+    return request.has_parts or request.has_claims
 
 
 def _stays(
@@ -141,20 +162,38 @@ def _is_owned(account: GpuAccount, owned: Collection[str]) -> bool:
     return WORKSPACE in account.node.labels or account.node.name in owned
 
 
+class _Where:
+    """Where pods may be besides what they ask for: in their node pool of KAI, and where their volumes are."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._groups = {group.key: group for group in snapshot.pod_groups}
+        self._scheduler = snapshot.environment.spec.queue_scheduler
+        self._sharded = is_sharded(snapshot)
+        self._storage = Storage(snapshot)
+
+    def limited(self, pod: Pod) -> Pod:
+        """The pod with that placement."""
+        group = self._groups.get((pod.namespace, pod.annotations.get(POD_GROUP_NAME, "")))
+        placement = placed_in_shard(pod, group, self._scheduler, sharded=self._sharded)
+        placed = self._storage.narrowed(placement, pod.namespace, pod.volume_claims)
+        placement = placement if isinstance(placed, NoVolume) else placed
+        return pod if placement == pod.placement else pod.model_copy(update={"placement": placement})
+
+
 class _Kinds:
     """Names for the kinds of nodes: alike GPUs on which the same pods may be placed."""
 
     def __init__(self, accounts: Iterable[GpuAccount], placements: Iterable[Placement]) -> None:
         self._placements = sorted(placements, key=repr)
-        self._gpus: dict[str, GpuKind] = {}
+        self._gpus: dict[str, Device] = {}
         self._serves: dict[str, frozenset[Placement]] = {}
         self._of: dict[str, str] = {}
         self._sizes: dict[tuple[object, ...], Mapping[str, Milli]] = {}
-        names: dict[tuple[GpuKind, frozenset[Placement]], str] = {}
+        names: dict[tuple[Device, frozenset[Placement]], str] = {}
         for account in accounts:
             node = account.node
             serves = frozenset(each for each in self._placements if each.admits(node.labels, node.taints, node.name))
-            gpus = GpuKind(account.kind, account.memory_mib)
+            gpus = account.device.one
             name = names.setdefault((gpus, serves), f"kind-{len(names)}")
             self._of[node.name], self._gpus[name], self._serves[name] = name, gpus, serves
 
@@ -162,8 +201,7 @@ class _Kinds:
         return self._of[account.node.name]
 
     def renamed(self, account: GpuAccount) -> FreeNode:
-        free = free_node(account, account.free_milli)
-        return FreeNode(free.name, self.of(account), free.devices, free.cpu_milli, free.memory_mib, free.pods)
+        return replace(free_node(account, account.free_milli), kind=self.of(account))
 
     def need(self, each: PodShare, account: GpuAccount, *, any_gpu: bool) -> PodNeed:
         share, pod = each.share, each.pod
@@ -177,4 +215,5 @@ class _Kinds:
             }
             self._sizes[key] = size_by_kind(share, able).milli
         name = f"{pod.namespace}/{pod.name}"
-        return PodNeed(name, self._sizes[key], share.devices, pod.host.cpu_milli, pod.host.memory_mib)
+        host = {each: getattr(pod.host, each) for each in HOST}
+        return PodNeed(name, self._sizes[key], share.devices, **host)

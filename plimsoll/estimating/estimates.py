@@ -4,7 +4,7 @@ from plimsoll.estimating.estimator import Estimate, Infeasible, Need, estimate, 
 from plimsoll.estimating.settings import Settings
 from plimsoll.model import Serving
 from plimsoll.model.api import EstimatorSettings
-from plimsoll.model.cluster import NodeGpus
+from plimsoll.model.cluster import Device
 
 
 def settings_of(declared: EstimatorSettings) -> Settings:
@@ -17,9 +17,9 @@ class Estimates:
 
     def __init__(self, declared: EstimatorSettings) -> None:
         self.settings = settings_of(declared)
-        self._made: dict[tuple[Need, NodeGpus, int | None], Estimate | Infeasible] = {}
+        self._made: dict[tuple[Need, Device, int | None], Estimate | Infeasible] = {}
 
-    def of(self, need: Need, gpus: NodeGpus, context_length: int | None = None) -> Estimate | Infeasible:
+    def of(self, need: Need, gpus: Device, context_length: int | None = None) -> Estimate | Infeasible:
         """GPUs and nodes that one replica needs on nodes with these GPUs; `context_length` is the Workspace's."""
         key = (need, gpus, context_length)
         found = self._made.get(key)
@@ -27,7 +27,7 @@ class Estimates:
             found = self._made[key] = estimate(need, gpus, self.settings, context_length)
         return found
 
-    def serving(self, need: Need, gpus: NodeGpus, nodes: int, context_length: int | None = None) -> Serving:
+    def serving(self, need: Need, gpus: Device, nodes: int, context_length: int | None = None) -> Serving:
         """How the server runs one replica on that many nodes."""
         outcome = self.of(need, gpus, context_length)
         if isinstance(outcome, Estimate) and outcome.nodes == nodes:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from plimsoll.estimating.layout import Fit
 from plimsoll.estimating.settings import BYTES_PER_GIB, Settings
 from plimsoll.model import Serving, Tier
-from plimsoll.model.cluster import LARGEST, NodeGpus, check_figure
+from plimsoll.model.cluster import LARGEST, Device, check_count, check_figure
 from plimsoll.presets import ModelShape
 
 
@@ -94,13 +94,16 @@ class Infeasible:
 
 
 def estimate(
-    need: Need, gpus: NodeGpus, settings: Settings | None = None, context_length: int | None = None
+    need: Need, gpus: Device, settings: Settings | None = None, context_length: int | None = None
 ) -> Estimate | Infeasible:
     """GPUs and nodes that one replica needs on nodes with these GPUs.
 
     `context_length` is the context in tokens that must fit and is served. Without it, that of the settings must fit,
-    and the longest that fits is served. Raises no error for values that their types accept.
+    and the longest that fits is served. Raises InvalidFigureError where the GPUs' number or memory is impossible or not
+    known, and no other error for values that their types accept.
     """
+    check_count("GPUs of a node", gpus.count)
+    check_figure("memory of one GPU (MiB)", gpus.memory_mib or 0)
     settings = (settings or Settings()).for_product(gpus.product)
     if context_length is not None:
         settings = replace(settings, context_length=context_length)
@@ -112,9 +115,7 @@ def estimate(
     return _by_formula(need, gpus, settings, context_length)
 
 
-def serving_on(
-    need: Need, gpus: NodeGpus, nodes: int, settings: Settings, context_length: int | None = None
-) -> Serving:
+def serving_on(need: Need, gpus: Device, nodes: int, settings: Settings, context_length: int | None = None) -> Serving:
     """How the server runs one replica on that many nodes, whether the estimate agrees or not."""
     settings = settings.for_product(gpus.product)
     if context_length is not None:
@@ -142,15 +143,13 @@ def unknown_context(need: Need, context_length: int | None) -> str:
     return "as counted: the model's own maximum is not known, as its config.json has no max_position_embeddings"
 
 
-def _fit(need: Need, gpus: NodeGpus, settings: Settings) -> Fit | None:
+def _fit(need: Need, gpus: Device, settings: Settings) -> Fit | None:
     """None where the model's shape is not known."""
     model = need.model if isinstance(need, MemoryNeed) else need
     return None if model is None or model.shape is None else Fit(model.size_gib, model.shape, gpus, settings)
 
 
-def _by_formula(
-    need: ModelNeed, gpus: NodeGpus, settings: Settings, context_length: int | None
-) -> Estimate | Infeasible:
+def _by_formula(need: ModelNeed, gpus: Device, settings: Settings, context_length: int | None) -> Estimate | Infeasible:
     available = gpus.memory_gib * settings.utilization
     token_bytes = need.bytes_per_token * settings.kv_value_bytes / 2
     cache = settings.context_length * token_bytes / gpus.count / BYTES_PER_GIB
@@ -195,7 +194,7 @@ def _by_formula(
 
 
 def _by_nodes(
-    need: Need, gpus: NodeGpus, found: tuple[int, tuple[Line, ...]], settings: Settings, context_length: int | None
+    need: Need, gpus: Device, found: tuple[int, tuple[Line, ...]], settings: Settings, context_length: int | None
 ) -> Estimate | Infeasible:
     """The result, from the minimum of GPUs and the lines that lead to it."""
     min_gpus, lines = found
@@ -213,7 +212,7 @@ def _by_nodes(
         spread = fit.nodes(nodes)
     needs = f"one replica needs {_gpus(min_gpus)} of {_g(gpus.memory_gib)} GiB"
     reason = ""
-    if gpus.slices and min_gpus > 1:
+    if gpus.separate and min_gpus > 1:
         reason = (
             f"one replica needs {min_gpus} MIG slices of {_g(gpus.memory_gib)} GiB, and a model is not split over "
             "slices: use a larger profile, or whole GPUs"

@@ -10,7 +10,7 @@ from bisect import bisect_left
 
 from plimsoll.estimating.settings import BYTES_PER_GIB, Settings
 from plimsoll.model import Serving, Tier
-from plimsoll.model.cluster import NodeGpus
+from plimsoll.model.cluster import Device
 from plimsoll.presets import ModelShape
 from plimsoll.text import counted
 
@@ -23,7 +23,7 @@ ALIGNMENT = 256
 class Fit:
     """One model on nodes with the same GPUs; `settings` are those of the GPUs' product."""
 
-    def __init__(self, size_gib: float, shape: ModelShape, gpus: NodeGpus, settings: Settings) -> None:
+    def __init__(self, size_gib: float, shape: ModelShape, gpus: Device, settings: Settings) -> None:
         self._size = size_gib
         self._shape = shape
         self._gpus = gpus

@@ -7,7 +7,7 @@ from plimsoll.estimating.estimates import Estimates
 from plimsoll.estimating.estimator import Infeasible, MemoryNeed, ModelNeed, unknown_context
 from plimsoll.model import Reason, Refusal, Serving
 from plimsoll.model.api import Inference, Workspace
-from plimsoll.model.cluster import MIB_PER_GIB, NodeGpus
+from plimsoll.model.cluster import MIB_PER_GIB, Device
 from plimsoll.presets import InvalidModelConfigError, ModelCatalog, ModelPreset, ModelShape, with_parameters
 from plimsoll.text import counted, did_you_mean
 
@@ -46,11 +46,11 @@ class ReplicaNeed(NamedTuple):
         """Nodes over which a replica can be split, as each needs a layer of the model; None if they are not known."""
         return self._shape.layers if self._shape is not None else None
 
-    def usable_gpus(self, gpus: NodeGpus) -> int:
+    def usable_gpus(self, gpus: Device) -> int:
         """GPUs of one node that a replica can use: a model is split only as its heads allow."""
         return gpus.count if self._shape is None else self._shape.tensor_sizes(gpus.count)[-1]
 
-    def beyond_heads(self, gpus: NodeGpus) -> str:
+    def beyond_heads(self, gpus: Device) -> str:
         """What of the GPUs of a node cannot be used, for messages; empty where all can."""
         usable = self.usable_gpus(gpus)
         if usable == gpus.count:
@@ -63,7 +63,7 @@ class ReplicaNeed(NamedTuple):
         unknown = unknown_context(self.need, self.context_length) if self.need is not None else ""
         return (f"the context is {unknown}: set inference.contextLength, or complete the config",) if unknown else ()
 
-    def serving(self, gpus: NodeGpus, nodes: int, estimates: Estimates) -> Serving | None:
+    def serving(self, gpus: Device, nodes: int, estimates: Estimates) -> Serving | None:
         """How the server of a preset runs a replica on that many nodes; None for a template."""
         if self.template or self.need is None:
             return None
@@ -218,15 +218,15 @@ def _not_servable(inference: Inference, known: ModelPreset | None) -> Refusal | 
     return None
 
 
-def nodes_per_replica(need: ReplicaNeed, gpus: NodeGpus, node: str, estimates: Estimates) -> ReplicaSize | Refusal:
+def nodes_per_replica(need: ReplicaNeed, gpus: Device, node: str, estimates: Estimates) -> ReplicaSize | Refusal:
     """What one replica takes, with a warning where it may not suffice; `node` names such a node in messages.
 
     `inference.perReplicaNodeCount` is used if it is set. A value below the estimate causes a warning; it is refused
     only if not even the weights fit, or if the model cannot span nodes.
     """
-    total_mib = math.floor(gpus.count * gpus.memory_mib)
+    total_mib = gpus.count * (gpus.memory_mib or 0)
     has = (
-        f"{node} has a total of {total_mib} MiB ({gpus.count} x {math.floor(gpus.memory_mib)} MiB {gpus.product})"
+        f"{node} has a total of {total_mib} MiB ({gpus.count} x {gpus.memory_mib} MiB {gpus.product})"
         f"{need.beyond_heads(gpus)}"
     )
     requires = f"but {need.subject} requires at least {need.least_mib} MiB"
@@ -247,7 +247,7 @@ def nodes_per_replica(need: ReplicaNeed, gpus: NodeGpus, node: str, estimates: E
         serving = need.serving(gpus, outcome.nodes, estimates)
         too_long = too_long_context(need, serving, node)
         return too_long or ReplicaSize(outcome.nodes, start_doubt(need, serving), serving)
-    if need.per_replica * math.floor(need.usable_gpus(gpus) * gpus.memory_mib) < need.least_mib:
+    if need.per_replica * need.usable_gpus(gpus) * (gpus.memory_mib or 0) < need.least_mib:
         return Refusal(
             Reason.INSUFFICIENT_GPU_MEMORY,
             f"Insufficient total GPU memory: {has}, {requires} over {counted(need.per_replica, 'node')}; raise "
@@ -304,16 +304,14 @@ def start_doubt(need: ReplicaNeed, serving: Serving | None) -> str:
 
 
 def nodes_in_all(workspace: Workspace, per_replica: int) -> tuple[int, tuple[str, ...]]:
-    """Total number of nodes, with warnings on the deprecated `resource.count`, which counts only without inference."""
+    """Total number of nodes, with warnings on the deprecated `resource.count`, which counts for no preset."""
     count = workspace.spec.resource.count
+    nodes = workspace.replicas * per_replica
     if workspace.spec.inference is None:
         used = () if count is None else (f"resource.count is deprecated: {count} is used as the number of nodes",)
         return count or 1, used
-    ignored = (
-        ()
-        if count is None
-        else (
-            "resource.count is deprecated and has no effect: set inference.replicas and inference.perReplicaNodeCount",
-        )
-    )
-    return workspace.replicas * per_replica, ignored
+    if count is None:
+        return nodes, ()
+    instead = "set inference.replicas and inference.perReplicaNodeCount, and remove it"
+    effect = "has no effect with a preset" if workspace.template is None else f"makes {counted(nodes, 'node')} at least"
+    return nodes, (f"resource.count is deprecated and {effect}: {instead}",)

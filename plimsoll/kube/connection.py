@@ -6,6 +6,8 @@ than the rest of the package, is imported when a connection is opened.
 """
 
 import os
+import platform
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -38,6 +40,8 @@ _LIST_SECONDS: Final = 60.0
 _OTHER_KUBECONFIG: Final = "set one with --kubeconfig or KUBECONFIG, or start a sandbox with `plimsoll sandbox up`"
 _AUTHORIZATION_SECONDS: Final = 1.0
 """Seconds for which request headers are reused: reading them each time took a fifth of the time of a request."""
+_RULES: Final = range(80, 95)
+"""OpenSSL's codes for certificates that break RFC 5280 (x509_vfy.h), which Python 3.13 and later let it check."""
 _PATIENCE: Final = urllib3.Retry(
     total=None, connect=False, read=False, redirect=False, other=0,
     status=10, status_forcelist=[429], allowed_methods=["GET"], raise_on_status=False,
@@ -303,7 +307,10 @@ class Connection:
         if isinstance(cause, urllib3.exceptions.SSLError):
             return ConnectionFailedError(
                 f"{where} has no certificate that can be verified: {cause}",
-                "set certificate-authority-data of the cluster in the kubeconfig to the CA of this apiserver, and "
+                f"issue the certificates of the cluster by RFC 5280, whose rules Python {platform.python_version()} "
+                "enforces, or run Plimsoll with Python 3.12 or 3.11"
+                if _breaks_rules(cause)
+                else "set certificate-authority-data of the cluster in the kubeconfig to the CA of this apiserver, and "
                 "check its address and tls-server-name",
             )
         return ConnectionFailedError(
@@ -329,6 +336,12 @@ class Connection:
             # Of an admission policy, the message says what to change.
             hint = "the account lacks this permission: deploy the foundation stack, or use another account"
         return RequestError(response.status, str(status.get("reason") or ""), message, hint)
+
+
+def _breaks_rules(error: urllib3.exceptions.SSLError) -> bool:
+    """Whether a certificate is refused for what it is, not for who signed it."""
+    causes = [cause for cause in error.args if isinstance(cause, ssl.SSLCertVerificationError)]
+    return any(cause.verify_code in _RULES for cause in causes)
 
 
 def _unusable(kubeconfig: Path | None, why: str, hint: str = _OTHER_KUBECONFIG) -> ConnectionFailedError:

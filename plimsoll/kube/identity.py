@@ -1,6 +1,5 @@
 """Identity of an object: kind, name and namespace, and its id and type in Pulumi."""
 
-import secrets
 from typing import Any, NamedTuple
 
 from plimsoll.errors import PlimsollError
@@ -43,30 +42,10 @@ def type_of(kind: Kind) -> str:
     return f"kubernetes:{kind.group or 'core'}/{kind.version}:{kind.kind}"
 
 
-def metadata_of(obj: dict[str, Any]) -> dict[str, Any]:
-    """The metadata of an object; an empty dict if it is missing or unknown."""
-    metadata = obj.get("metadata")
-    return metadata if isinstance(metadata, dict) else {}
-
-
-def name_of(obj: dict[str, Any]) -> str:
-    return str(metadata_of(obj).get("name") or "")
-
-
-def namespace_of(obj: dict[str, Any]) -> str:
-    return str(metadata_of(obj).get("namespace") or "")
-
-
-def annotation(obj: dict[str, Any], key: str) -> str:
-    annotations = metadata_of(obj).get("annotations")
-    value = annotations.get(key) if isinstance(annotations, dict) else None
-    return value if isinstance(value, str) else ""
-
-
 def id_of(obj: dict[str, Any]) -> str:
     """Id in Pulumi's state: `namespace/name`, or `name` for a cluster-scoped object."""
-    namespace = namespace_of(obj)
-    return f"{namespace}/{name_of(obj)}" if namespace else name_of(obj)
+    metadata = obj["metadata"]
+    return f"{metadata['namespace']}/{metadata['name']}" if metadata.get("namespace") else str(metadata["name"])
 
 
 def parse_id(resource_id: str) -> tuple[str, str]:
@@ -77,8 +56,3 @@ def parse_id(resource_id: str) -> tuple[str, str]:
             f"the id {resource_id!r} names no object", "write namespace/name, or name for a cluster-scoped object"
         )
     return namespace, name
-
-
-def new_field_manager() -> str:
-    """A new, unique field manager, in the format of Pulumi's Kubernetes plugin."""
-    return f"pulumi-kubernetes-{secrets.token_hex(4)}"

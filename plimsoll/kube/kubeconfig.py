@@ -1,6 +1,5 @@
-"""Kubeconfig: the cluster, user and namespace of a kubeconfig."""
+"""Kubeconfig: the content of a kubeconfig, and its context."""
 
-import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -8,7 +7,6 @@ from typing import Any, Final
 import yaml
 
 from plimsoll.errors import PlimsollError
-from plimsoll.home import SERVICE_ACCOUNT_FOLDER
 from plimsoll.kube.connection import Connection
 
 _FILES: Final = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
@@ -16,50 +14,19 @@ _FILES: Final = ("certificate-authority", "client-certificate", "client-key", "t
 
 
 class SettingsError(PlimsollError):
-    """A setting of the provider resource that the built-in provider does not support, or cannot use."""
+    """A kubeconfig that cannot be used."""
 
 
 @dataclass(frozen=True)
 class Kubeconfig:
     """The current context of a kubeconfig."""
 
-    server: str
-    namespace: str
     content: dict[str, Any] = field(repr=False)
     context: str
-    in_cluster: bool = False
-    """Whether the user is the service account of this pod, whose token rotates."""
 
     @classmethod
-    def ambient(cls, context: str | None = None) -> "Kubeconfig":
-        """The default kubeconfig: `KUBECONFIG`, in a pod its service account, else `~/.kube/config`.
-
-        Raises SettingsError if there is none, or more than one.
-        """
-        named = os.environ.get("KUBECONFIG", "")
-        if os.pathsep in named:
-            raise SettingsError(f"KUBECONFIG names several files: {named}", "name one")
-        host, port = os.environ.get("KUBERNETES_SERVICE_HOST"), os.environ.get("KUBERNETES_SERVICE_PORT", "443")
-        if named or not host:
-            return cls.read(named or "~/.kube/config", context)
-        server = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
-        content = {
-            "clusters": [
-                {
-                    "name": "pod",
-                    "cluster": {"server": server, "certificate-authority": str(SERVICE_ACCOUNT_FOLDER / "ca.crt")},
-                }
-            ],
-            "users": [{"name": "pod", "user": {"tokenFile": str(SERVICE_ACCOUNT_FOLDER / "token")}}],
-            "contexts": [{"name": "pod", "context": {"cluster": "pod", "user": "pod"}}],
-            "current-context": "pod",
-        }
-        space = SERVICE_ACCOUNT_FOLDER / "namespace"
-        return cls(server, space.read_text().strip() if space.exists() else "default", content, "pod", True)
-
-    @classmethod
-    def read(cls, text_or_path: str, context: str | None = None, cluster: str | None = None) -> "Kubeconfig":
-        """Reads YAML or JSON text, or a file. `cluster` takes the place of the context's cluster.
+    def read(cls, text_or_path: str, context: str | None = None) -> "Kubeconfig":
+        """Reads YAML or JSON text, or a file.
 
         Raises SettingsError if it is not a kubeconfig or its context is missing.
         """
@@ -75,9 +42,8 @@ class Kubeconfig:
         try:
             content = yaml.safe_load(text)
             name = context or content.get("current-context") or ""
-            scope = next(entry["context"] for entry in content["contexts"] if entry["name"] == name)
-            scope["cluster"] = wanted = cluster or scope["cluster"]
-            server = next(entry["cluster"]["server"] for entry in content["clusters"] if entry["name"] == wanted)
+            cluster = next(entry["context"]["cluster"] for entry in content["contexts"] if entry["name"] == name)
+            next(entry["cluster"]["server"] for entry in content["clusters"] if entry["name"] == cluster)
         except (yaml.YAMLError, KeyError, TypeError, AttributeError):
             raise SettingsError("the kubeconfig is invalid", "set the text or the path of a kubeconfig") from None
         except StopIteration:
@@ -95,13 +61,11 @@ class Kubeconfig:
             raise SettingsError(
                 "the kubeconfig is invalid: its users are not a list, or a file is not text", "give another"
             ) from None
-        return cls(str(server).rstrip("/"), scope.get("namespace") or "default", content, name)
+        return cls(content, name)
 
     def connect(self) -> Connection:
         """Opens a connection. Raises SettingsError if the user's credentials cannot be loaded, and
         ConnectionFailedError if its exec plugin returns none."""
-        if self.in_cluster:
-            return Connection.open()
         from kubernetes import client
         from kubernetes.config import ConfigException
 

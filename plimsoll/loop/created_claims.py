@@ -12,12 +12,9 @@ from plimsoll.plan.owned import format_time
 def with_claims(snapshot: Snapshot, creations: Iterable[Change], now: datetime) -> Snapshot:
     """Adds the created NodeClaims, so that a status that counts them need not be written again when the watches show
     them."""
-    known = {claim.name for claim in snapshot.node_claims}
-    made = [
-        NodeClaim.read(_created(each.manifest, now))
-        for each in creations
-        if each.key.kind == "NodeClaim" and each.key.name not in known
-    ]
+    created = [each for each in creations if each.key.kind == "NodeClaim"]
+    known = {claim.name for claim in snapshot.node_claims} if created else set()
+    made = [NodeClaim.read(_created(each.manifest, now)) for each in created if each.key.name not in known]
     return snapshot.model_copy(update={"node_claims": (*snapshot.node_claims, *made)}) if made else snapshot
 
 

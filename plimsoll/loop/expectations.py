@@ -59,12 +59,13 @@ class Expectations:
         remembered = {each.name: each.status.failures for each in snapshot.gpu_demands}
         if any(remembered.get(name, 0) < failures for name, failures in self.failures.items()):
             return False
-        objs = created_kinds(snapshot)
-        seen = snapshot.gone.union(obj.uid for obj in objs)
-        alive = {obj.uid for obj in objs if not obj.deleting}
-        if self.deleted & alive or not self.created <= seen:
-            return False
-        objects = request_objects(snapshot)
+        if self.created or self.deleted:
+            objs = created_kinds(snapshot)
+            seen = snapshot.gone.union(obj.uid for obj in objs)
+            alive = {obj.uid for obj in objs if not obj.deleting}
+            if self.deleted & alive or not self.created <= seen:
+                return False
+        objects = request_objects(snapshot) if self.signalled else ()
         return all(signalled(obj) == self.signalled.get(obj.name, signalled(obj)) for obj in objects)
 
 

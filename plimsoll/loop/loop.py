@@ -1,9 +1,10 @@
 """The loop: observe, validate, plan, apply and report after each relevant change."""
 
 import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
+from types import MappingProxyType
 
 import structlog
 
@@ -15,13 +16,14 @@ from plimsoll.loop.environments import require_same
 from plimsoll.loop.expectations import Expectations, created_kinds
 from plimsoll.loop.planned import Planned
 from plimsoll.loop.ready_signals import ReadySignals
+from plimsoll.loop.refused_operations import RefusedOperations
 from plimsoll.loop.retries import retried
-from plimsoll.model import Plan, Snapshot
+from plimsoll.model import ObjectKey, Plan, Snapshot
 from plimsoll.model.api import Environment
 from plimsoll.observe.cluster import Observer
+from plimsoll.plan import Known, validate
 from plimsoll.plan import plan as make_plan
-from plimsoll.plan import validate
-from plimsoll.plan.demand import DemandPlanner
+from plimsoll.plan.demand import ClusterState, ClusterStates, DemandPlanner
 from plimsoll.plan.view import ClusterView
 from plimsoll.policy import withhold
 from plimsoll.report import KIND as DEMAND
@@ -52,6 +54,10 @@ class RoundResult:
     """Time spent on validating and planning."""
     gates_removed: int = 0
     """Number of capacity gates that were removed."""
+    state: ClusterState | None = None
+    """What was read of the snapshot."""
+    waiting: Mapping[ObjectKey, Failure] = field(default_factory=lambda: MappingProxyType({}))
+    """Why the operations were refused that the plan leaves out until they are tried again."""
 
 
 class Loop:
@@ -71,9 +77,12 @@ class Loop:
         self._applier = applier
         self._reporter = reporter
         self._clock = clock
-        self._planner = DemandPlanner()
+        self._states = ClusterStates()
+        self._planner = DemandPlanner(states=self._states)
+        self._known = Known()
         self._bursts = BurstGathering(observer, applier, self._observe_and_plan)
         self._expectations = Expectations()
+        self._refused = RefusedOperations()
         self._stopping = StopRequest()
         self._warned: frozenset[str] = frozenset()
         """Warnings of the last plan; a warning is logged when it first appears."""
@@ -82,30 +91,38 @@ class Loop:
         """Runs one round. Raises the errors of observing and applying."""
         self._applier.require_lease()
         with self._bursts.gathered(self._observe_and_plan()) as planned:
-            if planned.plan is None:
-                return RoundResult(planned.view.observed, None, Outcome())
-            self._log_warnings(planned.plan)
             observed = planned.view.observed
+            state = self._states.of(observed)
+            if planned.plan is None:
+                return RoundResult(observed, None, Outcome(), state=state)
+            self._log_warnings(planned.plan)
             outcome, error = self._try_apply(observed, planned.plan)
             removed = self._applier.remove_gates(planned.plan.gate_removals)
+            waiting = self._refused.failures(planned.plan)
+            self._refused.note(planned.plan, outcome.failed, planned.now)
             plan = with_failed_requests(planned.plan, observed, outcome.failed)
             self._expect(observed, plan, outcome)
-            self._report(planned, plan, outcome)
+            self._report(planned, plan, outcome, state)
             if error is not None:
                 raise error
             if plan.empty:
                 self._applier.forget_missing({each.uid for each in created_kinds(observed)})
-            return RoundResult(observed, plan, outcome, planned.seconds, removed)
+            return RoundResult(observed, plan, outcome, planned.seconds, removed, state, waiting)
 
     def _observe_and_plan(self) -> Planned:
         """Observes, validates and plans. No plan while the watches do not show the result of the last Plan, because it
         would request objects twice."""
-        view, now, began = ClusterView(self._observer.snapshot()), self._clock(), time.monotonic()
+        view, now, began = self._view(self._recorded(self._observer.snapshot())), self._clock(), time.monotonic()
         require_same(self._environment, view.observed.environment)
         if not self._expectations.met_by(view.observed, now):
             return Planned(view, None, now)
-        made = make_plan(view, validate(view), now, self._planner)
+        self._known.begin()
+        made = make_plan(view, validate(view), now, self._planner, self._refused.waiting(now))
         return Planned(view, withhold(made, view.observed, now), now, time.monotonic() - began)
+
+    def _recorded(self, snapshot: Snapshot) -> Snapshot:
+        """What the watches show, with what the states record."""
+        return snapshot.model_copy(update={"recorded": self._applier.recorded()})
 
     def _try_apply(self, snapshot: Snapshot, plan: Plan) -> tuple[Outcome, PlimsollError | None]:
         """Applies the plan. The error, if nothing of it was done, is to be raised after the report: gates, statuses and
@@ -121,6 +138,11 @@ class Loop:
 
     def _apply(self, snapshot: Snapshot, plan: Plan) -> Outcome:
         """Applies the plan. Trigger pods whose nodes become Ready meanwhile are signalled at once."""
+        # Before it is done: whatever happens, the log has what was planned, and why an object was deleted.
+        if plan.creations:
+            log.info("creating", objects=[str(each.key) for each in plan.creations])
+        for deletion in plan.deletions:
+            log.info("deleting", object=str(deletion.key), uid=deletion.uid, reason=deletion.reason)
         if plan.empty or not plan.demands:
             return self._applier.apply(plan)
         with ReadySignals(snapshot, self._observer.snapshot, self._plan_again, self._applier.signal) as ready_signals:
@@ -128,7 +150,7 @@ class Loop:
         return replace(outcome, signalled=(*outcome.signalled, *ready_signals.sent))
 
     def _plan_again(self, snapshot: Snapshot) -> Plan:
-        view = ClusterView(snapshot)
+        view = self._view(self._recorded(snapshot))
         return make_plan(view, validate(view), self._clock(), self._planner)
 
     def _expect(self, snapshot: Snapshot, plan: Plan, outcome: Outcome) -> None:
@@ -144,7 +166,7 @@ class Loop:
             plan.demands if DEMAND not in snapshot.missing_kinds else (),
         )
 
-    def _report(self, planned: Planned, plan: Plan, outcome: Outcome) -> None:
+    def _report(self, planned: Planned, plan: Plan, outcome: Outcome, state: ClusterState) -> None:
         """Writes statuses. They count created objects before the watches show them."""
         if not outcome.empty:
             _log_delta(outcome, planned)
@@ -152,7 +174,11 @@ class Loop:
         done = (each for each in plan.creations if each.key not in outcome.failed)
         after = with_claims(before, done, planned.now)
         stacks = {each.stack: each.seconds for each in outcome.timings}
-        self._reporter.report(planned.view if after is before else after, plan, planned.now, outcome.failed, stacks)
+        view = planned.view if after is before else self._view(after)
+        self._reporter.report(view, plan, planned.now, outcome.failed, stacks, queues_in_use=state.queues_in_use)
+
+    def _view(self, snapshot: Snapshot) -> ClusterView:
+        return ClusterView(snapshot, self._known)
 
     def _log_warnings(self, plan: Plan) -> None:
         before, self._warned = self._warned, frozenset(plan.warnings)

@@ -3,6 +3,7 @@
 Nothing here reads a clock, a network or a file.
 """
 
+from plimsoll.model.creator import is_created
 from plimsoll.model.owner import DemandRef, Owner, PodRef
 from plimsoll.model.plan import (
     REQUEST_KINDS,
@@ -12,6 +13,7 @@ from plimsoll.model.plan import (
     ObjectKey,
     Plan,
     PreferredDeletion,
+    RefusedOperation,
     Signal,
     SignalReason,
     Withheld,
@@ -35,6 +37,7 @@ __all__ = [
     "PreferredDeletion",
     "Reason",
     "Refusal",
+    "RefusedOperation",
     "Serving",
     "Signal",
     "SignalReason",
@@ -42,4 +45,5 @@ __all__ = [
     "Tier",
     "Verdict",
     "Withheld",
+    "is_created",
 ]

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from plimsoll.model.api import DemandObject, DemandReport
 from plimsoll.model.meta import Finding, Observed, identify
@@ -46,6 +46,20 @@ class Deletion(Observed):
     uid: str
     owner: Owner
     reason: str
+
+
+class RefusedOperation(NamedTuple):
+    """An operation that the cluster refused, and that is not tried again until then."""
+
+    operation: Change | Deletion
+    until: datetime
+
+    def blocks(self, planned: Change | Deletion) -> bool:
+        """Whether a planned operation is this one: of the same object, with the same content."""
+        refused = self.operation
+        if isinstance(planned, Deletion) or isinstance(refused, Deletion):
+            return isinstance(planned, Deletion) and isinstance(refused, Deletion) and planned.uid == refused.uid
+        return (planned.manifest, planned.partial) == (refused.manifest, refused.partial)
 
 
 class Signal(Observed):
@@ -138,6 +152,8 @@ class Plan(Observed):
     """GPUs of new and requested nodes that the shares of all demands need at least."""
     withheld: tuple[Withheld, ...] = ()
     """Sorted by key."""
+    waiting: tuple["ObjectKey", ...] = ()
+    """Objects whose operation the cluster refused, and whose next attempt is not due; sorted."""
     warnings: tuple[str, ...] = ()
     next_deadline: datetime | None = None
     """When the plan may change although the cluster does not: a deadline passes, or a back-off ends."""

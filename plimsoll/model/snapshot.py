@@ -4,17 +4,33 @@ from collections.abc import Mapping
 
 from pydantic import Field
 
-from plimsoll.model.api import DeclaredPreset, Environment, GPUDemand, Workspace, WorkspaceRef
-from plimsoll.model.cluster import Autoscaler, DaemonSet, HostLoad, InstanceType, Node, Pod, Workload
+from plimsoll.model.api import DeclaredPreset, Environment, GPUDemand, KnownNodeProfile, Workspace, WorkspaceRef
+from plimsoll.model.cluster import (
+    Autoscaler,
+    DaemonSet,
+    HostLoad,
+    InstanceType,
+    Namespace,
+    Node,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    Pod,
+    ResourceQuota,
+    StorageClass,
+    Workload,
+)
+from plimsoll.model.dra import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from plimsoll.model.kai import PodGroup, Queue
 from plimsoll.model.karpenter import (
     CapacityBuffer,
     ClaimEvent,
+    Ec2NodeClass,
     NodeClaim,
     NodeOverlay,
     NodePool,
     PodTemplate,
     ProvisioningRequest,
+    RequestEvent,
 )
 from plimsoll.model.meta import Observed
 
@@ -49,8 +65,11 @@ class Snapshot(Observed):
     node_claims: tuple[NodeClaim, ...] = ()
     node_pools: tuple[NodePool, ...] = ()
     node_overlays: tuple[NodeOverlay, ...] = ()
+    node_classes: tuple[Ec2NodeClass, ...] = ()
     claim_events: tuple[ClaimEvent, ...] = ()
     """Messages of providers on NodeClaims that they could not launch."""
+    request_events: tuple[RequestEvent, ...] = ()
+    """Answers of autoscalers to the objects that request nodes for demand. They are shown, and change no plan."""
     gone_claims: tuple[NodeClaim, ...] = ()
     """The last NodeClaims that were observed and no longer exist."""
     pods: tuple[Pod, ...] = ()
@@ -58,18 +77,32 @@ class Snapshot(Observed):
     host_loads: Mapping[str, HostLoad] = Field(default_factory=dict)
     """CPU and memory that all other pods use, by node name."""
     daemon_sets: tuple[DaemonSet, ...] = ()
+    namespaces: tuple[Namespace, ...] = ()
+    resource_quotas: tuple[ResourceQuota, ...] = ()
+    volume_claims: tuple[PersistentVolumeClaim, ...] | None = None
+    """None: not read, so that nothing is known of any."""
+    volumes: tuple[PersistentVolume, ...] = ()
+    storage_classes: tuple[StorageClass, ...] = ()
     queues: tuple[Queue, ...] = ()
     pod_groups: tuple[PodGroup, ...] = ()
     workloads: tuple[Workload, ...] = ()
     """Objects with Plimsoll's ownership labels, other than NodeClaims."""
     autoscalers: tuple[Autoscaler, ...] = ()
     gpu_demands: tuple[GPUDemand, ...] = ()
+    node_profiles: tuple[KnownNodeProfile, ...] = ()
+    resource_slices: tuple[ResourceSlice, ...] = ()
+    device_classes: tuple[DeviceClass, ...] = ()
+    resource_claims: tuple[ResourceClaim, ...] = ()
+    resource_claim_templates: tuple[ResourceClaimTemplate, ...] = ()
+    """These four are read into the nodes' `published` and the pods' `claimed`."""
     pod_templates: tuple[PodTemplate, ...] = ()
     """PodTemplates that the capacity stacks own; the next two fields also have only objects of the stacks."""
     capacity_buffers: tuple[CapacityBuffer, ...] = ()
     provisioning_requests: tuple[ProvisioningRequest, ...] = ()
     gone: frozenset[str] = frozenset()
     """UIDs of the last observed objects, of kinds that a Plan creates, that no longer exist."""
+    recorded: frozenset[str] | None = None
+    """UIDs of the objects in the states of the capacity stacks; None: the states were not read."""
     instance_types: tuple[InstanceType, ...] = ()
     """Instance types of the clouds' APIs; more and newer than the built-in table."""
     hub_models: tuple[DeclaredPreset, ...] = ()
@@ -78,5 +111,7 @@ class Snapshot(Observed):
     """Why such a model cannot be read, by its name."""
     missing_kinds: tuple[str, ...] = ()
     """Kinds that planning needs and that the cluster does not serve; empty if not known."""
+    skipped: int = 0
+    """Objects in files that planning does not read; `warnings` has their kinds."""
     warnings: tuple[str, ...] = ()
     """Warnings of observing, such as on an object that cannot be read."""

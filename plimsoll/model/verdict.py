@@ -29,6 +29,8 @@ class Reason(StrEnum):
     # what the environment allows
     NOT_ALLOWED = "NotAllowed"
     LIMIT_EXCEEDED = "LimitExceeded"
+    # a fault of Plimsoll itself, which is not the Workspace's
+    INTERNAL_ERROR = "InternalError"
 
 
 class Verdict(Observed):

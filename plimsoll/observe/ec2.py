@@ -1,7 +1,8 @@
 """AWS's GPU instance types of a region from the EC2 API, stored in a file.
 
-Needs the permission `ec2:DescribeInstanceTypes`. Only this API has the types of a region and the memory of a GPU as its
-driver reports it: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_GpuInfo.html
+Needs the permission `ec2:DescribeInstanceTypes`. Only this API has the types of a region. Its names of GPUs are not
+those of labels, and its memory of a GPU is not what the driver reports, though some figures are equal:
+https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_GpuInfo.html
 """
 
 import os
@@ -27,6 +28,8 @@ LOG: Final = structlog.get_logger(__name__)
 MAX_AGE: Final = timedelta(days=7)
 """AWS adds instance types a few times a year."""
 _PAGE: Final = 100
+_ARCHITECTURES: Final = {"x86_64": "amd64", "arm64": "arm64"}
+"""The label `kubernetes.io/arch` by the API's names."""
 _FAMILIES: Final = ["g*", "p*"]
 """AWS's families with NVIDIA and AMD GPUs. The API has no filter for GPUs, and a region has over a thousand types."""
 
@@ -116,9 +119,25 @@ def _read(item: Mapping[str, Any], region: str) -> InstanceType | str:
         product=f"{device.get('Manufacturer', '')} {device.get('Name', '')}".strip() or "unknown",
         vcpus=(item.get("VCpuInfo") or {}).get("DefaultVCpus"),
         memory_mib=(item.get("MemoryInfo") or {}).get("SizeInMiB"),
+        arch=_arch(item.get("ProcessorInfo") or {}),
+        disk_gib=_disk_gib(item.get("InstanceStorageInfo") or {}),
         max_pods=_max_pods(item.get("NetworkInfo") or {}),
+        api_gpu_name=device.get("Name", ""),
+        api_gpu_memory_mib=memory,
+        karpenter_gpus=device.get("Count"),
         source=f"EC2 in {region}",
     )
+
+
+def _arch(processor: Mapping[str, Any]) -> str:
+    known = (_ARCHITECTURES.get(each, "") for each in processor.get("SupportedArchitectures") or ())
+    return next(filter(None, known), "")
+
+
+def _disk_gib(storage: Mapping[str, Any]) -> float:
+    """Of NVMe disks; the API counts in gigabytes."""
+    nvme = storage.get("NvmeSupport", "unsupported") != "unsupported"
+    return round(storage.get("TotalSizeInGB", 0) * 1000**3 / 1024**3, 1) if nvme else 0.0
 
 
 def _max_pods(network: Mapping[str, Any]) -> int | None:

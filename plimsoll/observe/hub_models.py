@@ -25,6 +25,10 @@ AGAIN: Final = timedelta(minutes=1)
 LASTING_AGAIN: Final = timedelta(minutes=10)
 """Time until a model that the hub does not have, or does not permit, is requested again."""
 _AT_ONCE: Final = 4
+MOST_OF_NAMESPACE: Final = 100
+"""Models that are read for the Workspaces of one namespace."""
+_UNNAMED_KEPT: Final = 100
+"""Models that are remembered though no Workspace names them."""
 _REPOSITORY: Final = re.compile(r"(?=.{1,96}\Z)[A-Za-z0-9][-\w.]*/[A-Za-z0-9][-\w.]*", re.ASCII)
 _TOKEN: Final = "HF_TOKEN"
 
@@ -73,8 +77,9 @@ class HubModels:
             self._hub = hub
             self._forget_refusals()
         warning = self._load()
-        names = tuple(dict.fromkeys(_unknown(snapshot)))
+        names, beyond = _named(snapshot)
         self._forget_refusals(except_of=frozenset(names))
+        self._forget_unnamed(frozenset(names))
         missing = [name for name in names if hub.allows(name) and name not in self._answers]
         new = [name for name in missing if name not in self._asking]
         wait(
@@ -85,7 +90,8 @@ class HubModels:
         return snapshot.model_copy(
             update={
                 "hub_models": tuple(each for each in found.values() if isinstance(each, DeclaredPreset)),
-                "hub_refusals": {
+                "hub_refusals": beyond
+                | {
                     name: _why_not(hub, name, each)
                     for name, each in found.items()
                     if not isinstance(each, DeclaredPreset)
@@ -136,6 +142,13 @@ class HubModels:
                 if name in except_of or isinstance(each, DeclaredPreset)
             }
 
+    def _forget_unnamed(self, names: frozenset[str]) -> None:
+        """Forgets the oldest of the models that no Workspace names any more: names are chosen by tenants."""
+        with self._lock:
+            unnamed = [name for name in self._answers if name not in names]
+            for name in unnamed[: max(0, len(unnamed) - _UNNAMED_KEPT)]:
+                del self._answers[name]
+
     def _ask(self, hub: ModelHub, name: str) -> Future[None]:
         with self._lock:
             asking = self._asking.get(name)
@@ -160,15 +173,31 @@ class HubModels:
         self._on_answer()
 
 
-def _unknown(snapshot: Snapshot) -> Iterator[str]:
-    """Names in Workspaces that are no known preset and may be models of the hub."""
+def _named(snapshot: Snapshot) -> tuple[tuple[str, ...], dict[str, str]]:
+    """The models that Workspaces name, and those beyond what one namespace may name, with what to change."""
+    by_namespace: dict[str, dict[str, None]] = {}
+    for namespace, name in sorted(_unknown(snapshot)):
+        by_namespace.setdefault(namespace, {})[name] = None
+    names = dict.fromkeys(name for own in by_namespace.values() for name in list(own)[:MOST_OF_NAMESPACE])
+    beyond = {
+        name: f"namespace {namespace!r} names {len(own)} models of the hub, and {MOST_OF_NAMESPACE} are read for one "
+        "namespace: delete Workspaces, or declare the model in presets of the Environment"
+        for namespace, own in by_namespace.items()
+        for name in list(own)[MOST_OF_NAMESPACE:]
+        if name not in names
+    }
+    return tuple(names), beyond
+
+
+def _unknown(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
+    """(namespace, name) in Workspaces that are no known preset and may be models of the hub."""
     known = catalog_of(snapshot.environment.spec.presets)
     for workspace in snapshot.workspaces:
         preset = workspace.spec.inference.preset if workspace.spec.inference is not None else None
         if preset is None or preset.parameters is not None or known.find(preset.name) is not None:
             continue
         if is_repository(preset.name) and not known.why_not(preset.name):
-            yield preset.name
+            yield workspace.namespace, preset.name
 
 
 def is_repository(name: str) -> bool:

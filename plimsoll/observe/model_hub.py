@@ -15,6 +15,7 @@ import orjson
 from plimsoll.errors import PlimsollError
 from plimsoll.estimating import BYTES_PER_GIB
 from plimsoll.model.api import DeclaredPreset, ModelHub
+from plimsoll.observe.public_addresses import NotPublicError, Reachable
 from plimsoll.presets import InvalidModelConfigError, read_model_config, shape_fields
 
 MOST_BYTES: Final = 64 * 1024 * 1024
@@ -119,6 +120,14 @@ class _Redirects(HTTPRedirectHandler):
         return following
 
 
+def _host(url: str) -> str:
+    """Empty where it has none: the request says what is wrong."""
+    try:
+        return urlsplit(url).hostname or ""
+    except ValueError:
+        return ""
+
+
 def _server(url: str) -> tuple[str, str]:
     parts = urlsplit(url)
     return parts.scheme, parts.netloc.lower()
@@ -132,7 +141,8 @@ class _Files:
         self._hub = hub
         self._until = until
         self._token = token
-        self._opener = build_opener(_Redirects)
+        reachable = Reachable(hub.private_networks, _host(hub.endpoint))
+        self._opener = build_opener(_Redirects, *reachable.handlers)
 
     def json(self, file: str) -> dict[str, Any] | None:
         """The JSON object in a file; None if the model has no such file."""
@@ -171,21 +181,27 @@ class _Files:
                 return self._body(answer, file)
         except HTTPError as error:
             with error:
-                if error.code == 404:
-                    return None
-                if error.code < 400 and error.headers.get(_LINKED_SIZE):
-                    return str(error.headers[_LINKED_SIZE]).encode()
-                if error.code in _TOKEN_NEEDED:
-                    raise _TokenNeededError(error.headers.get("X-Error-Code") or "") from None
-                raise self.error(f"{file}: the answer is {error.code} {error.reason}") from None
-        except TimeoutError:
-            raise self._late() from None
+                return self._of_status(error, file)
         except ValueError as error:
             raise self.error(f"modelHub.endpoint is not a URL: {error}", lasting=True) from None
         except (OSError, HTTPException) as error:
-            if time.monotonic() >= self._until or "timed out" in str(error):
+            cause = getattr(error, "reason", None) or error
+            if isinstance(cause, NotPublicError):
+                raise self.error(f"{file}: {cause}", lasting=True) from None
+            late = isinstance(error, TimeoutError) or time.monotonic() >= self._until or "timed out" in str(error)
+            if late:
                 raise self._late() from None
-            raise self.error(f"{file}: {getattr(error, 'reason', None) or error}") from None
+            raise self.error(f"{file}: {cause}") from None
+
+    def _of_status(self, error: HTTPError, file: str) -> bytes | None:
+        """What an answer says that is not the file: the size of the file that is elsewhere, or None for no file."""
+        if error.code == 404:
+            return None
+        if error.code < 400 and error.headers.get(_LINKED_SIZE):
+            return str(error.headers[_LINKED_SIZE]).encode()
+        if error.code in _TOKEN_NEEDED:
+            raise _TokenNeededError(error.headers.get("X-Error-Code") or "") from None
+        raise self.error(f"{file}: the answer is {error.code} {error.reason}") from None
 
     def _body(self, answer: Any, file: str) -> bytes:
         parts: list[bytes] = []

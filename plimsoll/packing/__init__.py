@@ -1,5 +1,6 @@
 """A library that packs pods onto GPUs and nodes. It does not depend on Kubernetes."""
 
-from plimsoll.packing.units import GPU_MILLI, Milli, exact_milli
+from plimsoll.packing.relation import Relation
+from plimsoll.packing.units import GPU_MILLI, UNBOUNDED, Milli, exact_milli, less
 
-__all__ = ["GPU_MILLI", "Milli", "exact_milli"]
+__all__ = ["GPU_MILLI", "UNBOUNDED", "Milli", "Relation", "exact_milli", "less"]

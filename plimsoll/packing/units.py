@@ -13,6 +13,10 @@ Milli = int | Fraction
 """Thousandths of a GPU, exact: a third of a GPU is `Fraction(1000, 3)`."""
 
 
+UNBOUNDED: Final = 2**40
+"""Stands for an amount of CPU, memory or pods that is not known and counts as sufficient."""
+
+
 @lru_cache(maxsize=16_384)
 def exact_milli(numerator: int | Fraction, denominator: int = 1) -> Milli:
     """`numerator / denominator` of a GPU in thousandths; an int where it is whole."""
@@ -47,3 +51,8 @@ class Grid:
         """Units that a free part of `milli` thousandths has."""
         units = milli * self.gpu
         return int(-(-units // GPU_MILLI) if self._optimistic else units // GPU_MILLI)
+
+
+def less(amount: int, taken: int) -> int:
+    """The amount less `taken`, at least 0. An unbounded amount stays unbounded."""
+    return amount if amount >= UNBOUNDED else max(0, amount - taken)

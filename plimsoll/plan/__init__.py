@@ -1,15 +1,11 @@
-"""Pure planning: `validate` gives verdicts, `plan` a Plan, `explain` the reasons for both."""
+"""Pure planning: `validate` gives verdicts, `plan` a Plan."""
 
-from plimsoll.plan.explaining import ClaimExplanation, Explanation, NodeExplanation, ReplicaEstimate, explain
+from plimsoll.plan.known import Known
 from plimsoll.plan.planning import plan
 from plimsoll.plan.validating import validate
 
 __all__ = [
-    "ClaimExplanation",
-    "Explanation",
-    "NodeExplanation",
-    "ReplicaEstimate",
-    "explain",
+    "Known",
     "plan",
     "validate",
 ]

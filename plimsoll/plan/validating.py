@@ -1,14 +1,25 @@
 """Validation: each Workspace of a snapshot is accepted or refused, with the reason and what to change."""
 
 import math
+from collections.abc import Iterable, Mapping
+from operator import attrgetter
 
 from plimsoll.estimating import Sizing
 from plimsoll.labels import NODEPOOL
-from plimsoll.model import Reason, Refusal, Snapshot, Verdict
-from plimsoll.model.api import SELECTOR_RESERVED, TEMPLATE_RESERVED, EnvironmentSpec, Limits, Workspace
-from plimsoll.model.meta import labels_of
-from plimsoll.plan.limits import Budget, DemandUsage, NamespaceBudget, forbidden, reserved_keys
-from plimsoll.plan.owned import alive, by_age
+from plimsoll.model import InvalidObject, Reason, Refusal, Snapshot, Verdict
+from plimsoll.model.api import (
+    NODE_LABELS_REFUSED,
+    PODS_RESERVED,
+    SELECTOR_RESERVED,
+    TEMPLATE_RESERVED,
+    EnvironmentSpec,
+    Limits,
+    Workspace,
+    refused_node_labels,
+)
+from plimsoll.packing import GPU_MILLI
+from plimsoll.plan.limits import Budget, DemandUsage, NamespaceBudget, forbidden, namespace_use, reserved_keys
+from plimsoll.plan.owned import alive
 from plimsoll.plan.view import ClusterView
 from plimsoll.plan.workspaces import (
     LEADER_WORKER_SET,
@@ -18,10 +29,16 @@ from plimsoll.plan.workspaces import (
     existing_nodes,
     missing_token,
     name_conflicts,
+    placement_of,
+    refused_by_pod_security,
+    refused_settings,
     refused_volume,
     shared_volumes,
+    unplaced_volume,
     unread,
     unsupported,
+    volume_places,
+    wanted_values,
     workload_kind,
 )
 from plimsoll.serving import name_problem
@@ -34,66 +51,121 @@ def validate(observed: Snapshot | ClusterView) -> tuple[Verdict, ...]:
     Limited capacity goes first to what already runs, then to the oldest Workspaces.
     """
     view = ClusterView.of(observed)
-    snapshot = view.snapshot
+    known, workspaces, settings = view.known, view.snapshot.workspaces, view.settings
     found = _evaluate(view)
-    found |= name_conflicts(view, found)
-    _enforce_limits(view, found)
-    _accept_without_replicas(view, found)
-    if not snapshot.environment.spec.auto_provisioning:
+    named = (view.by_age, view.ownership, tuple(found.values()))
+    found |= known.result("name conflicts", named, lambda: name_conflicts(view, found))
+    found |= _beyond_limits(view, found)
+    found |= _without_replicas(view, found)
+    if not settings.auto_provisioning:
         sizings = {key: each for key, each in found.items() if isinstance(each, Sizing)}
-        found |= allocate(view, sizings)
-    environment = snapshot.environment.spec
-    verdicts = [_verdict(workspace, found[workspace.key], environment) for workspace in snapshot.workspaces]
-    verdicts += [
-        Verdict(workspace=invalid.ref, accepted=False, reason=Reason.INVALID_SPEC, message=invalid.message)
-        for invalid in snapshot.invalid_workspaces
-    ]
-    return tuple(sorted(verdicts, key=lambda verdict: (verdict.workspace.namespace, verdict.workspace.name)))
+        needed = (view.by_age, sizings, settings, view.index, view.usage)
+        found |= known.result("allocation", needed, lambda: allocate(view, sizings))
+    of_key = {workspace.key: workspace for workspace in workspaces}
+    verdicts = known.each(
+        "verdict",
+        (workspaces, found, settings),
+        of_key,
+        lambda key: (of_key[key], found[key], settings),
+        lambda key: _verdict(of_key[key], found[key], settings),
+    )
+    invalid = view.observed.invalid_workspaces
+    return known.result("verdicts", (verdicts, invalid), lambda: _sorted(verdicts.values(), invalid))
 
 
 Found = dict[tuple[str, str], Sizing | Refusal]
 
 
+def _sorted(verdicts: Iterable[Verdict], invalid_workspaces: tuple[InvalidObject, ...]) -> tuple[Verdict, ...]:
+    refused = (
+        Verdict(workspace=invalid.ref, accepted=False, reason=Reason.INVALID_SPEC, message=invalid.message)
+        for invalid in invalid_workspaces
+    )
+    order = attrgetter("workspace.namespace", "workspace.name")
+    return tuple(sorted((*verdicts, *refused), key=order))
+
+
 def _evaluate(view: ClusterView) -> Found:
-    snapshot = view.snapshot
-    environment = snapshot.environment.spec
-    of_mode: ProvisionedNodes | ByoNodes = ByoNodes(view.index, view.models, environment)
-    if environment.auto_provisioning:
+    settings, missing = view.settings, view.observed.missing_kinds
+    of_mode: ProvisionedNodes | ByoNodes
+    if settings.auto_provisioning:
         of_mode = ProvisionedNodes(view)
+    else:
+        read = (view.index, view.models, settings)
+        of_mode = view.known.result("matching nodes", read, lambda: ByoNodes(*read))
+
+    holdings, namespaces, places = view.holdings, view.observed.namespaces, volume_places(view)
+    labels = {each.name: each.labels for each in namespaces}
+    shared = (settings, view.models, missing, view.observed.node_classes)
 
     def evaluated(workspace: Workspace) -> Sizing | Refusal:
         try:
+            volumes = places[workspace.key]
             return (
-                forbidden(workspace, environment)
-                or _reserved(workspace, environment)
-                or unsupported(workspace, environment)
-                or refused_volume(workspace, environment, view.models)
-                or missing_token(workspace, environment, view.models)
-                or _limited(workspace, _served(workspace, of_mode.evaluate(workspace), snapshot), environment.limits)
+                forbidden(workspace, settings)
+                or _reserved(workspace, settings)
+                or unsupported(workspace, settings)
+                or refused_volume(workspace, settings, view.models)
+                or refused_settings(workspace, settings)
+                or missing_token(workspace, settings, view.models)
+                or unplaced_volume(volumes, new_nodes=settings.auto_provisioning)
+                or _secure(
+                    workspace,
+                    _limited(
+                        workspace,
+                        _served(workspace, of_mode.evaluate(workspace, placement_of(volumes)), missing),
+                        settings.limits,
+                    ),
+                    labels.get(workspace.namespace, {}),
+                    view,
+                )
             )
         except Exception as error:
-            # Tenants write Workspaces: what no check foresees refuses this one, and no other.
-            return Refusal(Reason.INVALID_SPEC, f"it cannot be validated ({type(error).__name__}: {error})")
+            # Tenants write Workspaces: what no check foresees stops this one, and no other.
+            return Refusal(
+                Reason.INTERNAL_ERROR,
+                f"it cannot be validated, by a fault of Plimsoll ({type(error).__name__}: {error}): what it has stays "
+                "as it is; please report this with its manifest",
+            )
 
-    return {workspace.key: evaluated(workspace) for workspace in snapshot.workspaces}
+    return dict(
+        view.known.each(
+            "sizing",
+            (holdings, *shared, view.types, view.index, namespaces, places),
+            holdings,
+            lambda key: (
+                *(holdings[key], *shared, of_mode.read_by(holdings[key].workspace, placement_of(places[key]))),
+                *(labels.get(key[0]), places[key]),
+            ),
+            lambda key: evaluated(holdings[key].workspace),
+        )
+    )
 
 
-def _accept_without_replicas(view: ClusterView, found: Found) -> None:
-    """Accepts Workspaces without replicas: nothing else matters. The plan applies fewer replicas of refused ones.
+def _without_replicas(view: ClusterView, found: Found) -> Found:
+    """Sizings of refused Workspaces without replicas, which are accepted: the plan applies fewer replicas of refused
+    ones.
 
     One that an autoscaler scaled to 0 declares replicas, and keeps its workload.
     """
-    for workspace, declared in zip(view.snapshot.workspaces, view.observed.workspaces, strict=True):
-        refusal, none = found[workspace.key], not (workspace.replicas or declared.replicas)
+    accepted: Found = {}
+    for key, refusal in found.items():
+        workspace, declared = view.holdings[key][:2]
+        none = not (workspace.replicas or declared.replicas)
         if isinstance(refusal, Refusal) and workspace.spec.inference is not None and none:
             refused = f"accepted only because it has no replicas: {refusal.message}"
-            found[workspace.key] = Sizing(per_replica=0, target=0, message="no replicas", warnings=(refused,))
+            accepted[key] = Sizing(per_replica=0, target=0, message="no replicas", warnings=(refused,))
+    return accepted
 
 
 def _reserved(workspace: Workspace, environment: EnvironmentSpec) -> Refusal | None:
+    chosen = workspace.spec.resource.label_selector.keys()
+    refused = refused_node_labels(chosen, environment.node_label_prefixes) if environment.auto_provisioning else []
+    if refused and not reserved_keys(refused, environment.reserved_label_prefixes):
+        return Refusal(Reason.SELECTOR_RESERVED, NODE_LABELS_REFUSED.format(keys=shortlist(refused)))
     prefixes = environment.reserved_label_prefixes
     for keys, reason, message in (
-        (labels_of(workspace.template or {}), Reason.INVALID_SPEC, TEMPLATE_RESERVED),
+        (workspace.pod_labels, Reason.INVALID_SPEC, TEMPLATE_RESERVED if workspace.template else PODS_RESERVED),
         (workspace.spec.resource.label_selector.keys(), Reason.SELECTOR_RESERVED, SELECTOR_RESERVED),
     ):
         if found := reserved_keys(keys, prefixes):
@@ -101,7 +173,7 @@ def _reserved(workspace: Workspace, environment: EnvironmentSpec) -> Refusal | N
     return None
 
 
-def _served(workspace: Workspace, found: Sizing | Refusal, snapshot: Snapshot) -> Sizing | Refusal:
+def _served(workspace: Workspace, found: Sizing | Refusal, missing_kinds: tuple[str, ...]) -> Sizing | Refusal:
     """Refuses a name that the workload cannot have, and a replica on several nodes if the cluster does not serve
     LeaderWorkerSet."""
     inference = workspace.spec.inference
@@ -111,7 +183,7 @@ def _served(workspace: Workspace, found: Sizing | Refusal, snapshot: Snapshot) -
     problem = name_problem(workspace.name, kind=kind, replicas=workspace.replicas)
     if problem:
         return Refusal(Reason.INVALID_SPEC, problem)
-    if found.per_replica == 1 or LEADER_WORKER_SET not in snapshot.missing_kinds:
+    if found.per_replica == 1 or LEADER_WORKER_SET not in missing_kinds:
         return found
     return Refusal(
         Reason.NOT_SUPPORTED,
@@ -119,6 +191,15 @@ def _served(workspace: Workspace, found: Sizing | Refusal, snapshot: Snapshot) -
         "cluster does not serve it: install the LeaderWorkerSet controller (leaderworkerset.x-k8s.io/v1), or use "
         "nodes that one replica fits",
     )
+
+
+def _secure(
+    workspace: Workspace, found: Sizing | Refusal, labels: Mapping[str, str], view: ClusterView
+) -> Sizing | Refusal:
+    """Refuses pods that the namespace, with these labels, would not let exist."""
+    if isinstance(found, Refusal):
+        return found
+    return refused_by_pod_security(workspace, found, labels, view.models, view.observed.environment) or found
 
 
 def _limited(workspace: Workspace, found: Sizing | Refusal, limits: Limits) -> Sizing | Refusal:
@@ -140,30 +221,38 @@ def _limited(workspace: Workspace, found: Sizing | Refusal, limits: Limits) -> S
     return found
 
 
-def _enforce_limits(view: ClusterView, found: Found) -> None:
-    """Refuses Workspaces that would exceed a limit. What runs counts first, then the oldest Workspaces."""
-    snapshot = view.snapshot
-    environment = snapshot.environment.spec
+def _beyond_limits(view: ClusterView, found: Found) -> Found:
+    """Refusals of Workspaces that would exceed a limit. What runs counts first, then the oldest Workspaces."""
+    settings, pools = view.settings, view.observed.node_pools
+    use, quotas = namespace_use(view), view.observed.resource_quotas
+    bounded = quotas or any(entry.gpus is not None for entry in settings.access)
+    limits = settings.limits
+    nodes_bounded = limits.gpus is not None or limits.nodes is not None or any(pool.limits for pool in pools)
+    if not bounded and not (nodes_bounded and settings.auto_provisioning):
+        return {}
+    demand = DemandUsage.of(view) if settings.auto_provisioning else None
+    claims = view.observed.node_claims
+    limited = (settings, use, quotas, demand, view.storage)
+    arguments = (view.by_age, tuple(found.values()), view.types, view.ownership, view.usage, claims, *limited)
+    return view.known.result("beyond limits", arguments, lambda: _exceeding(view, found, demand))
+
+
+def _exceeding(view: ClusterView, found: Found, demand: DemandUsage | None) -> Found:
+    refusals: Found = {}
+    environment, types, ownership = view.settings, view.types, view.ownership
     namespaces = NamespaceBudget(view)
     bounded = namespaces.bounded
-    limits = environment.limits
-    nodes_bounded = limits.gpus is not None or limits.nodes is not None or any(p.limits for p in snapshot.node_pools)
-    if not bounded and not (nodes_bounded and environment.auto_provisioning):
-        return
-    types, ownership = view.types, view.ownership
-    demand = DemandUsage.of(view) if environment.auto_provisioning else None
     budget = Budget(environment, alive(ownership.claims), ownership.pools, types, demand)
     sized = {key: each.target for key, each in found.items() if isinstance(each, Sizing)}
     existing = existing_nodes(view, sized) if environment.auto_provisioning else {}
     running: dict[tuple[str, str], int] = {}
-    for workspace in snapshot.workspaces if bounded else ():
+    places = volume_places(view)
+    for workspace in view.by_age if bounded else ():
         sizing = found[workspace.key]
         if isinstance(sizing, Sizing):
             nodes = running[workspace.key] = _running(view, workspace, sizing, existing.get(workspace.key, ()))
-            namespaces.subtract(workspace.namespace, nodes * (sizing.gpus or 0))
-        elif not environment.auto_provisioning and not ownership.requested_for(workspace):
-            namespaces.subtract(workspace.namespace, view.usage.devices(workspace, environment.gpu_resource))
-    for workspace in sorted(snapshot.workspaces, key=by_age):
+            namespaces.count(workspace, nodes * (sizing.gpus or 0))
+    for workspace in view.by_age:
         sizing = found[workspace.key]
         if isinstance(sizing, Refusal) or workspace.deleting:
             continue
@@ -174,8 +263,8 @@ def _enforce_limits(view: ClusterView, found: Found) -> None:
         more = max(missing - replaced - running.get(workspace.key, 0), 0) if bounded else 0
         if not growth and not more:
             continue
-        if sizing.gpus is None and _bounds_gpus(environment, workspace.namespace):
-            found[workspace.key] = Refusal(
+        if sizing.gpus is None and (environment.limits.gpus is not None or namespaces.bounds(workspace.namespace)):
+            refusals[workspace.key] = Refusal(
                 Reason.UNSUPPORTED_INSTANCE_TYPE,
                 f"Unsupported instance type {workspace.spec.resource.instance_type!r} here: GPUs are limited, and the "
                 "number of GPUs of its nodes is not known",
@@ -183,30 +272,28 @@ def _enforce_limits(view: ClusterView, found: Found) -> None:
             continue
         gpus = sizing.gpus or 0
         offered = types.find(workspace.spec.resource.instance_type or "") if environment.auto_provisioning else None
-        pool = types.pool(offered, environment.access_of(workspace.namespace)) if offered is not None else None
+        access = environment.access_of(workspace.namespace)
+        wanted = wanted_values(workspace, environment, placement_of(places[workspace.key]))
+        pool = types.pool(offered, access, wanted) if offered is not None else None
         problem = budget.short(growth, gpus, pool) if environment.auto_provisioning else ""
-        problem = problem or namespaces.short(workspace.namespace, more * gpus)
+        problem = problem or namespaces.short(workspace.namespace, more * gpus * GPU_MILLI)
         if problem:
             advice = "lower inference.replicas, or raise the limit"
-            found[workspace.key] = Refusal(Reason.LIMIT_EXCEEDED, f"{problem}: {advice}")
+            refusals[workspace.key] = Refusal(Reason.LIMIT_EXCEEDED, f"{problem}: {advice}")
         else:
             budget.subtract(growth, gpus, pool)
-            namespaces.subtract(workspace.namespace, more * gpus)
+            namespaces.subtract(workspace.namespace, more * gpus * GPU_MILLI)
+    return refusals
 
 
 def _running(view: ClusterView, workspace: Workspace, sizing: Sizing, existing: tuple[str, ...]) -> int:
     """Number of nodes without a NodeClaim that the Workspace uses: those of its replicas, also of unplaced ones; with
     node auto-provisioning, the `existing` ones with its pods."""
-    if view.observed.environment.spec.auto_provisioning:
+    if view.settings.auto_provisioning:
         return len(view.usage.own(workspace).keys() & set(existing))
     workloads = (each for each in view.ownership.workloads_of(workspace) if not each.deleting)
     nodes = math.ceil(sum(each.replicas * each.size for each in workloads) / max(sizing.pods_per_node, 1))
     return max(nodes - view.ownership.requested_for(workspace), 0)
-
-
-def _bounds_gpus(environment: EnvironmentSpec, namespace: str) -> bool:
-    access = environment.access_of(namespace)
-    return environment.limits.gpus is not None or (access is not None and access.gpus is not None)
 
 
 def _verdict(workspace: Workspace, found: Sizing | Refusal, environment: EnvironmentSpec) -> Verdict:

@@ -8,9 +8,11 @@ from plimsoll.policy.cel import has, has_controller, setting, text, texts, value
 from plimsoll.policy.checking import Checker
 from plimsoll.policy.context import KAI_GROUP, PolicyContext, Queues, assumes_mode, context_of, environment_of
 from plimsoll.policy.declared import declared_policies, merged, with_declared
-from plimsoll.policy.fields import Manifest, is_kind, namespace_of, section, whole
+from plimsoll.policy.fields import Manifest, is_kind, is_list, namespace_of, section, whole
 from plimsoll.policy.junit_report import cases, junit
 from plimsoll.policy.located import Located
+from plimsoll.policy.pod_templates import count_of
+from plimsoll.policy.pod_templates import pod_templates as templates_of
 from plimsoll.policy.reading import UNREAD_GROUPS, is_read
 from plimsoll.policy.reference import described, markdown
 from plimsoll.policy.rule import Cel, Needs, Rule, Subject
@@ -38,12 +40,14 @@ __all__ = [
     "assumes_mode",
     "cases",
     "context_of",
+    "count_of",
     "declared_policies",
     "described",
     "environment_of",
     "has",
     "has_controller",
     "is_kind",
+    "is_list",
     "is_read",
     "junit",
     "markdown",
@@ -53,6 +57,7 @@ __all__ = [
     "section",
     "setting",
     "settled",
+    "templates_of",
     "text",
     "texts",
     "value",

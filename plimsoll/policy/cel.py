@@ -67,6 +67,15 @@ def has_controller(condition: str = "") -> str:
     return f"has({among}) && {among}.exists(each, has(each.controller) && each.controller{more})"
 
 
+def requests_any(condition: str) -> str:
+    """Whether a container requests, not 0 of, a resource that meets a condition on `name`."""
+    return (
+        "variables.containers.exists(each, ["
+        f"{value('each', 'resources.limits', '{}')}, {value('each', 'resources.requests', '{}')}"
+        f"].exists(amounts, amounts.exists(name, {condition} && string(amounts[name]) != '0')))"
+    )
+
+
 POD_VARIABLES: Final = {
     "pod": "object.kind == 'Pod' ? object : object.kind == 'CronJob' ? object.spec.jobTemplate.spec.template"
     " : object.spec.template",
@@ -76,9 +85,7 @@ POD_VARIABLES: Final = {
     + value("variables.pod", "spec.initContainers", "[]")
     + " + "
     + value("variables.pod", "spec.ephemeralContainers", "[]"),
-    "wantsDevices": "variables.containers.exists(each, ["
-    f"{value('each', 'resources.limits', '{}')}, {value('each', 'resources.requests', '{}')}"
-    "].exists(amounts, amounts.exists(name, name.startsWith('nvidia.com/') && string(amounts[name]) != '0')))",
+    "wantsDevices": requests_any("name.startsWith('nvidia.com/')"),
     "scheduler": value("variables.pod", "spec.schedulerName", "'default-scheduler'"),
 }
 """Variables of every rule on pods: the pod or pod template, and the parts that rules read."""

@@ -13,6 +13,7 @@ from plimsoll.policy.fields import Manifest, is_kind, is_list, name_of, section,
 KAI_SCHEDULER: Final = "kai-scheduler"
 KAI_GROUP: Final = "scheduling.run.ai"
 _PREFIXES: Final[tuple[str, ...]] = EnvironmentSpec.model_fields["reserved_label_prefixes"].default
+_NODE_LABELS: Final[tuple[str, ...]] = EnvironmentSpec.model_fields["node_label_prefixes"].default
 
 
 class Mode(NamedTuple):
@@ -56,6 +57,7 @@ class PolicyContext:
     queue_scheduler: str = KAI_SCHEDULER
     gpu_resource: str = GPU_RESOURCE
     reserved_prefixes: tuple[str, ...] = _PREFIXES
+    node_label_prefixes: tuple[str, ...] = _NODE_LABELS
     tenancy: EnvironmentSpec | None = None
     """Mode and access; None: not known, or invalid."""
     byo_type_narrows: bool = False
@@ -71,6 +73,7 @@ class PolicyContext:
         if environment is None:
             return cls(queues=queues)
         prefixes = environment.get("reservedLabelPrefixes")
+        on_nodes = environment.get("nodeLabelPrefixes")
         limit = section(environment, "limits").get("gpus")
         return cls(
             mode=Mode.of(environment),
@@ -78,6 +81,7 @@ class PolicyContext:
             queue_scheduler=text(environment, "queueScheduler") or KAI_SCHEDULER,
             gpu_resource=text(environment, "gpuResource") or GPU_RESOURCE,
             reserved_prefixes=tuple(str(each) for each in prefixes) if is_list(prefixes) else _PREFIXES,
+            node_label_prefixes=tuple(str(each) for each in on_nodes) if is_list(on_nodes) else _NODE_LABELS,
             tenancy=_tenancy(environment),
             byo_type_narrows=text(environment, "byoInstanceType") == "narrow",
             prices={

@@ -56,11 +56,15 @@ class PodTemplate(NamedTuple):
 
     def devices(self) -> Iterator[tuple[str, str, Any]]:
         """Path, resource and amount of each request for NVIDIA devices that is not 0."""
+        return (each for each in self.resources() if each[1].startswith(NVIDIA))
+
+    def resources(self) -> Iterator[tuple[str, str, Any]]:
+        """Path, resource and amount of each request that is not 0."""
         for path, container in self.containers():
             for part in ("limits", "requests"):
                 amounts = section(container, "resources", part)
                 for resource in amounts:
-                    if resource.startswith(NVIDIA) and not _is_zero(amounts[resource]):
+                    if not _is_zero(amounts[resource]):
                         yield join(path, "resources", part, resource), resource, amounts[resource]
 
 

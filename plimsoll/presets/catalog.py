@@ -1,7 +1,8 @@
 """The models that are known by name: KAITO's catalog, and those that an Environment or a file declares.
 
-The built-in catalog is data: `catalog.csv` has the figures of KAITO's `model_catalog.yaml`, one model a line, and
-`names.yaml` the short names. `plimsoll presets import` writes the former from KAITO's file.
+The built-in catalog is data: `catalog.csv` has the figures of KAITO's `model_catalog.yaml`, one model a line,
+`weights.csv` the published size of weights where KAITO counts other files with them, and `names.yaml` the short names.
+`plimsoll presets import` writes the first from KAITO's file.
 """
 
 import csv
@@ -38,7 +39,6 @@ class CatalogModel(BaseModel):
 
     repository: str = Field(min_length=1, max_length=253)
     size_gib: float = Field(gt=0, le=1_000_000, allow_inf_nan=False)
-    architecture: str = ""
     context_limit: int | None = Field(default=None, gt=0)
     hidden_size: int | None = Field(default=None, gt=0)
     layers: int = Field(gt=0)
@@ -75,11 +75,12 @@ class ModelCatalog:
         `refused` says, by name, why a model cannot be had, whatever else has that name. `others` are presets whose
         names and repositories these take, so that an Environment can correct the built-in catalog.
         """
-        self._refused = {name.casefold(): why for name, why in (refused or {}).items()}
         presets = tuple(presets)
         parts = {each.repository.rpartition("/")[2].casefold(): each for each in reversed(presets)}
         repositories = {each.repository.casefold(): each for each in presets}
         names = {name.casefold(): each for each in presets for name in (each.name, *each.aliases)}
+        inherited = {} if others is None else {n: why for n, why in others._refused.items() if n not in names}
+        self._refused: dict[str, str] = inherited | {name.casefold(): why for name, why in (refused or {}).items()}
         self._by_name: dict[str, ModelPreset] = {
             **parts,
             **(others._by_name if others is not None else {}),
@@ -137,15 +138,23 @@ def _options(model: CatalogModel, entry: Mapping[str, Any]) -> dict[str, str]:
 @cache
 def _builtin() -> ModelCatalog:
     folder = resources.files("plimsoll.presets")
-    models = {each.repository: each for each in read_catalog(folder.joinpath("catalog.csv").read_text("utf-8"))}
+    sizes = {
+        row["repository"]: {"size_gib": round(int(row["bytes"]) / 1024**3, 2)}
+        for row in csv.DictReader(io.StringIO(folder.joinpath("weights.csv").read_text("utf-8")))
+    }
+    listed = read_catalog(folder.joinpath("catalog.csv").read_text("utf-8"))
+    models = {each.repository: each.model_copy(update=sizes.get(each.repository)) for each in listed}
     names = yaml.safe_load(folder.joinpath("names.yaml").read_text("utf-8"))
-    found = [_named(model, names["models"].get(name) or {}, SOURCE) for name, model in models.items()]
+    found = [
+        _named(model, names["models"].get(name) or {}, f"{SOURCE}, size published" if name in sizes else SOURCE)
+        for name, model in models.items()
+    ]
     for entry in names["presets"]:
         known = models.get(entry["repository"])
         fields = {key: value for key, value in entry.items() if key in CatalogModel.model_fields}
         model = known or CatalogModel.model_validate(fields)
         found.append(_named(model, entry, str(entry.get("source") or "KAITO builtin_models.yaml")))
-    return ModelCatalog(found)
+    return ModelCatalog(found, names["refused"])
 
 
 def _named(model: CatalogModel, entry: Mapping[str, Any], source: str) -> ModelPreset:

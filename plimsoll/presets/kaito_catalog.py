@@ -44,11 +44,9 @@ def _model(entry: Any, number: int) -> CatalogModel:
     given = entry if isinstance(entry, Mapping) else {}
     name = given.get("name") or f"number {number}"
     fields = {ours: value for ours, theirs in _FIELDS.items() if (value := given.get(theirs)) is not None}
-    architectures = given.get("architectures")
-    architecture = architectures[0] if isinstance(architectures, list) and architectures else ""
     try:
         size = float(parse_quantity(str(given.get("modelFileSize")))) / 1024**3
-        return CatalogModel.model_validate({**fields, "size_gib": round(size, 2), "architecture": str(architecture)})
+        return CatalogModel.model_validate({**fields, "size_gib": round(size, 2)})
     except ValidationError as error:
         raise InvalidPresetsError(f"model {name}: {describe_errors(error)}") from None
     except ValueError as error:

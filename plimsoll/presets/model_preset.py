@@ -20,14 +20,14 @@ class ModelPreset:
     shape: ModelShape
     source: str
     """Source of the figures."""
+    spans_nodes: bool
+    """Whether one replica may run on several nodes (multi-node distributed inference)."""
+    gated: bool
+    """Whether Hugging Face gives the weights only to those who accepted the license: a token is needed."""
+    options: Mapping[str, str] = field(hash=False)
+    """Options of vLLM that the model needs, without the leading dashes."""
     aliases: tuple[str, ...] = ()
     """Other names of the same preset."""
-    spans_nodes: bool = True
-    """Whether one replica may run on several nodes (multi-node distributed inference)."""
-    gated: bool = False
-    """Whether Hugging Face gives the weights only to those who accepted the license: a token is needed."""
-    options: Mapping[str, str] = field(default_factory=dict, hash=False)
-    """Options of vLLM that the model needs, without the leading dashes."""
 
     @property
     def disk_gib(self) -> int:

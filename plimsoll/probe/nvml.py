@@ -1,6 +1,5 @@
 """GPUs by NVML (the extra `nvml`: nvidia-ml-py). Opening NVML also makes the driver write the UUIDs to its files."""
 
-import importlib
 from typing import Any
 
 from plimsoll.probe.driver import DriverGPUs
@@ -9,17 +8,17 @@ from plimsoll.probe.driver import DriverGPUs
 def look_by_nvml() -> DriverGPUs | None:
     """The GPUs that NVML shows; None if the bindings or the library are missing."""
     try:
-        nvml: Any = importlib.import_module("pynvml")
+        import pynvml
     except ImportError:
         return None
     try:
-        nvml.nvmlInit()
-    except nvml.NVMLError:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
         return None
     try:
-        return _look(nvml)
+        return _look(pynvml)
     finally:
-        nvml.nvmlShutdown()
+        pynvml.nvmlShutdown()
 
 
 def _look(nvml: Any) -> DriverGPUs:

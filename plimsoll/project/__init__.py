@@ -2,13 +2,14 @@
 
 from plimsoll.project.adopting import Adoption, adopt
 from plimsoll.project.kinds import ClusterKind
-from plimsoll.project.writing import ENVIRONMENT, project_files, template_files, write_project
+from plimsoll.project.writing import ENVIRONMENT, check_wheel, project_files, template_files, write_project
 
 __all__ = [
     "ENVIRONMENT",
     "Adoption",
     "ClusterKind",
     "adopt",
+    "check_wheel",
     "project_files",
     "template_files",
     "write_project",

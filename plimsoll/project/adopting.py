@@ -6,9 +6,10 @@ from typing import Any, Final, NamedTuple
 
 from pydantic import ValidationError
 
+from plimsoll.model.api import NodeProfileSpec
 from plimsoll.model.kai import QueueSpec
 from plimsoll.model.karpenter import NodePoolSpec
-from plimsoll.model.meta import describe_errors, dig
+from plimsoll.model.meta import Declared, describe_errors, dig
 
 _POOL_FIELDS: Final = ("disruption", "limits", "weight", "replicas")
 _NODE_FIELDS: Final = (
@@ -17,7 +18,13 @@ _NODE_FIELDS: Final = (
 )
 _NODE_METADATA: Final = ("labels", "annotations")
 _QUEUE_FIELDS: Final = frozenset(field.alias or name for name, field in QueueSpec.model_fields.items())
+_PROFILE_FIELDS: Final = frozenset(field.alias or name for name, field in NodeProfileSpec.model_fields.items())
 _OF_STACK: Final = ("writeAllAmounts",)
+_MODELS: Final[Mapping[str, type[Declared]]] = {
+    "NodePool": NodePoolSpec,
+    "NodeProfile": NodeProfileSpec,
+    "Queue": QueueSpec,
+}
 _KAITO_FIELDS: Final = ("resource", "inference", "tuning")
 
 
@@ -25,16 +32,19 @@ class Adoption(NamedTuple):
     """The settings of a stack of the layer `objects`, and what is left to others."""
 
     settings: dict[str, dict[str, Any]]
-    """`nodePools`, `queues` and `kaitoWorkspaces` by name, as in a stack file."""
+    """`nodePools`, `nodeProfiles`, `queues` and `kaitoWorkspaces` by name, as in a stack file."""
     left_out: list[str]
     """A line on each object that a stack cannot take over without a change."""
 
 
 def adopt(manifests: Iterable[Mapping[str, Any]]) -> Adoption:
-    """The NodePools, Queues and Workspaces of KAITO among the manifests, each with `import`."""
-    settings: dict[str, dict[str, Any]] = {"nodePools": {}, "queues": {}, "kaitoWorkspaces": {}}
+    """The NodePools, NodeProfiles, Queues and Workspaces of KAITO among the manifests, each with `import`. NodeProfiles
+    that the controller made, which declare nothing, are not taken over."""
+    settings: dict[str, dict[str, Any]] = {"nodePools": {}, "nodeProfiles": {}, "queues": {}, "kaitoWorkspaces": {}}
     left_out: list[str] = []
     for manifest in sorted(manifests, key=_place):
+        if _only_learned(manifest):
+            continue
         section, convert = _CONVERSIONS[manifest["kind"]]
         if "deletionTimestamp" in manifest["metadata"]:
             left_out.append(f"{manifest['kind']} {_place(manifest)}: metadata.deletionTimestamp: is being deleted")
@@ -50,6 +60,12 @@ def adopt(manifests: Iterable[Mapping[str, Any]]) -> Adoption:
     return Adoption({name: objects for name, objects in settings.items() if objects}, left_out)
 
 
+def _only_learned(manifest: Mapping[str, Any]) -> bool:
+    """Whether it is a NodeProfile that declares nothing: the controller made it."""
+    spec = manifest.get("spec") or {}
+    return manifest["kind"] == "NodeProfile" and not (spec.get("labels") or spec.get("allocatable"))
+
+
 def _node_pool(manifest: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     spec = manifest.get("spec") or {}
     template = spec.get("template") or {}
@@ -62,6 +78,11 @@ def _node_pool(manifest: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     return {**labels, **node, **{name: spec[name] for name in _POOL_FIELDS if name in spec}}, unknown
 
 
+def _node_profile(manifest: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    spec = manifest.get("spec") or {}
+    return {**spec}, [f"spec.{name}" for name in spec if name not in _PROFILE_FIELDS]
+
+
 def _queue(manifest: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     spec = manifest.get("spec") or {}
     return {**spec, "writeAllAmounts": False}, [f"spec.{name}" for name in spec if name not in _QUEUE_FIELDS]
@@ -69,11 +90,11 @@ def _queue(manifest: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
 
 def _objection(manifest: Mapping[str, Any], fields: Mapping[str, Any]) -> str:
     """What a stack would refuse of the object, or change in it; empty: nothing."""
-    if manifest["kind"] not in ("NodePool", "Queue"):
+    if manifest["kind"] not in _MODELS:
         return ""  # a Workspace of KAITO is declared as it is
     if "spec" not in manifest:
         return "spec: is absent, and a stack would add it"
-    model = NodePoolSpec if manifest["kind"] == "NodePool" else QueueSpec
+    model = _MODELS[manifest["kind"]]
     try:
         spec = model.model_validate({name: value for name, value in fields.items() if name not in _OF_STACK})
     except ValidationError as error:
@@ -115,6 +136,7 @@ def _kaito(manifest: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
 
 _CONVERSIONS: Final = {
     "NodePool": ("nodePools", _node_pool),
+    "NodeProfile": ("nodeProfiles", _node_profile),
     "Queue": ("queues", _queue),
     "Workspace": ("kaitoWorkspaces", _kaito),
 }

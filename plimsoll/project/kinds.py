@@ -16,6 +16,11 @@ class ClusterKind(StrEnum):
     def summary(self) -> str:
         return _SUMMARIES[self]
 
+    @property
+    def extras(self) -> tuple[str, ...]:
+        """The extras of the package that the project's program and controller need."""
+        return ("aws", "controller") if self is ClusterKind.AWS else ("controller",)
+
 
 _SUMMARIES = {
     ClusterKind.BYO: "existing GPU nodes (BYO)",

@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from importlib.metadata import version
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Final
 
+from plimsoll.distribution import NAME, version
 from plimsoll.errors import PlimsollError
 from plimsoll.project.kinds import ClusterKind
 
@@ -21,18 +21,28 @@ _RENAMED: Final = {"gitignore": ".gitignore"}
 """Files that would count for this repository under their own names."""
 
 
-def project_files(kind: ClusterKind, name: str) -> dict[str, str]:
-    """The files of a project by their paths. Raises PlimsollError where `name` is no name of a project."""
+def project_files(kind: ClusterKind, name: str, wheel: str | None = None) -> dict[str, str]:
+    """The files of a project by their paths. Its requirement is this version of the package, or the file `wheel` in its
+    folder. Raises PlimsollError where `name` is no name of a project."""
     if not _NAME.fullmatch(name):
         raise PlimsollError(
             f"{name!r} is not a valid project name", "use at most 63 of a-z 0-9 -, such as --name gpu-capacity"
         )
-    return _filled_files(kind, name, _DESCRIPTION)
+    return _filled_files(kind, name, _DESCRIPTION, wheel)
+
+
+def check_wheel(wheel: Path) -> None:
+    """Raises PlimsollError where the file is no wheel of this package."""
+    if not wheel.is_file() or wheel.suffix != ".whl":
+        raise PlimsollError(f"{wheel}: is not a wheel", "give the file that `make release` writes to dist")
+    package = wheel.name.partition("-")[0]
+    if package != NAME.replace("-", "_"):
+        raise PlimsollError(f"{wheel}: is a wheel of {package}", f"give one of {NAME}")
 
 
 def template_files(kind: ClusterKind) -> dict[str, str]:
     """The same as a template for `pulumi new`, which asks for the name and the description and fills them in."""
-    project = _filled_files(kind, "${PROJECT}", "${DESCRIPTION}")
+    project = _filled_files(kind, "${PROJECT}", "${DESCRIPTION}", None)
     described = f"template:\n  description: {_DESCRIPTION}, for {kind.summary}\n"
     return {**project, "Pulumi.yaml": project["Pulumi.yaml"] + described}
 
@@ -57,12 +67,14 @@ def write_project(folder: Path, project: Mapping[str, str], *, replace: bool = F
     return written
 
 
-def _filled_files(kind: ClusterKind, name: str, description: str) -> dict[str, str]:
+def _filled_files(kind: ClusterKind, name: str, description: str, wheel: str | None) -> dict[str, str]:
     template = files(__package__) / "template"
+    extras = ",".join(kind.extras)
     values = {
         "PROJECT_NAME": name,
         "PROJECT_DESCRIPTION": description,
-        "PLIMSOLL_VERSION": version("plimsoll"),
+        "PLIMSOLL_OF_POLICIES": f"../{wheel}" if wheel else f"{NAME}=={version()}",
+        "PLIMSOLL_REQUIREMENT": f"./{wheel}[{extras}]" if wheel else f"{NAME}[{extras}]=={version()}",
         "KIND_SUMMARY": kind.summary,
     }
     texts = {_RENAMED.get(path, path): _filled(text, values) for path, text in _texts(template)}

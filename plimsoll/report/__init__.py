@@ -21,12 +21,16 @@ from plimsoll.report.finalizers import TRIES, FinalizerWriter
 from plimsoll.report.grafana import dashboard, expressions
 from plimsoll.report.latest_writer import LatestWriter
 from plimsoll.report.metrics import Metrics
+from plimsoll.report.node_profiles import ProfileWriter
 from plimsoll.report.not_requested import with_failed_requests
+from plimsoll.report.recorder import OF_NAMESPACE, Recorder
 from plimsoll.report.reporter import Reporter
+from plimsoll.report.workspace_report import WorkspaceReport, report_on
 
 __all__ = [
     "CROWD",
     "KIND",
+    "OF_NAMESPACE",
     "TRIES",
     "ConditionReason",
     "DeltaHistory",
@@ -38,7 +42,10 @@ __all__ = [
     "LatestWriter",
     "Metrics",
     "PodEvents",
+    "ProfileWriter",
+    "Recorder",
     "Reporter",
+    "WorkspaceReport",
     "capacity_events",
     "combined",
     "dashboard",
@@ -50,6 +57,7 @@ __all__ = [
     "interruption_event",
     "provisioning_event",
     "refused_status",
+    "report_on",
     "status_of",
     "verdict_event",
     "with_failed_requests",

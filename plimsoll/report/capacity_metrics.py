@@ -1,13 +1,14 @@
 """Metrics of what the cluster has and costs, computed when they are scraped."""
 
-import threading
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Collection, Iterable
 
 from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from plimsoll.cluster.ledger import GpuAccount, IncrementalLedger
+from plimsoll.cluster.ledger import GpuAccount
+from plimsoll.cluster.profiles import DiscrepancyReason
 from plimsoll.cost import ClusterCost, PlannedCost, Prices, cluster_cost, planned_cost
 from plimsoll.model import Plan, Snapshot
 from plimsoll.packing import GPU_MILLI
@@ -17,31 +18,30 @@ class CapacityMetrics(Collector):
     """GPUs by state and costs of the newest Snapshot; nothing is computed between scrapes."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._ledger = IncrementalLedger()
-        self._snapshot: Snapshot | None = None
+        self._seen: tuple[Snapshot, Collection[GpuAccount]] | None = None
         self._plan = Plan()
 
-    def seen(self, snapshot: Snapshot) -> None:
-        self._snapshot = snapshot
+    def seen(self, snapshot: Snapshot, accounts: Collection[GpuAccount]) -> None:
+        """`accounts` must not change."""
+        self._seen = snapshot, accounts
 
     def planned(self, plan: Plan) -> None:
         self._plan = plan
 
     def forget(self) -> None:
-        self._snapshot, self._plan = None, Plan()
+        self._seen, self._plan = None, Plan()
 
     def describe(self) -> Iterable[Metric]:
-        return _families({}, ClusterCost(), PlannedCost())
+        return [*_families({}, ClusterCost(), PlannedCost()), _contradictions(())]
 
     def collect(self) -> Iterable[Metric]:
-        with self._lock:
-            snapshot, plan = self._snapshot, self._plan
-            if snapshot is None:
-                return _families({}, ClusterCost(), PlannedCost())
-            prices = Prices.of(snapshot)
-            accounts = tuple(self._ledger.of(snapshot).accounts())
-            return _families(_gpus(accounts), cluster_cost(accounts, prices), planned_cost(plan, snapshot, prices))
+        seen, plan = self._seen, self._plan  # as one value each, because another thread sets them
+        if seen is None:
+            return self.describe()
+        snapshot, accounts = seen
+        prices = Prices.of(snapshot)
+        cost, planned = cluster_cost(accounts, prices), planned_cost(plan, snapshot, prices)
+        return [*_families(_gpus(accounts), cost, planned), _contradictions(accounts)]
 
 
 def _gpus(accounts: Iterable[GpuAccount]) -> dict[str, float]:
@@ -53,6 +53,17 @@ def _gpus(accounts: Iterable[GpuAccount]) -> dict[str, float]:
         free = sum(account.likely_free_milli) / GPU_MILLI
         found["free"] += free
         found["used"] += account.gpus - free
+    return found
+
+
+def _contradictions(accounts: Iterable[GpuAccount]) -> Metric:
+    nodes = Counter(reason for account in accounts for reason in {each.reason for each in account.discrepancies})
+    found = GaugeMetricFamily(
+        "plimsoll_contradictory_nodes", "Nodes on which labels, resources and pods contradict each other",
+        labels=["reason"],
+    )  # fmt: skip
+    for reason in DiscrepancyReason:
+        found.add_metric([reason.value], nodes[reason])
     return found
 
 

@@ -1,10 +1,11 @@
 """The status and the conditions of a Workspace."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
+from plimsoll.cluster.profiles import discovery_of
 from plimsoll.model import Verdict
 from plimsoll.model.api import ConditionType, Provisioning, Workspace, WorkspaceRef, WorkspaceStatus
 from plimsoll.model.karpenter import NodeClaim
@@ -77,7 +78,9 @@ def node_claims_finding(every: Sequence[NodeClaim], needed: int, attempts: Attem
             f"{counted(len(staying), 'NodeClaim')} serving or requested instead",
         )
     if len(staying) < needed:
-        return _missing(len(staying), ready, needed, attempts, now)
+        missing = _missing(len(staying), ready, needed, attempts, now)
+        stays = shortlist([f"NodeClaim {claim.name} is {claim.stays}" for claim in every if claim.deleting])
+        return missing._replace(message=f"{missing.message}; {stays}") if stays else missing
     waiting = sorted((claim for claim in staying if not claim.ready), key=lambda claim: claim.name)
     step, reason, stuck = next(
         (step, reason, stuck)
@@ -118,6 +121,10 @@ def _why(claims: Sequence[NodeClaim], step: str) -> str:
 
 MESSAGE_LENGTH: Final = 2000
 """Maximum characters of a condition's message, which may quote messages of other controllers."""
+
+NODES_CONTRADICT: Final = "NodesContradict"
+"""Condition of a Workspace on whose nodes labels and resources contradict each other; absent otherwise. Its reason is a
+DiscrepancyReason."""
 
 
 def status_of(
@@ -167,6 +174,7 @@ def status_of(
         workspace.generation,
         now,
         previous,
+        _contradiction(names, holdings),
         perReplicaNodeCount=verdict.per_replica_node_count,
         targetNodeCount=verdict.target_node_count,
         contextLength=verdict.serving.context_length if verdict.serving is not None else None,
@@ -216,19 +224,38 @@ def refused_status(
     )
 
 
-def environment_status(holdings: WorkspaceNodes) -> dict[str, Any]:
-    """The counts that the admission policy reads to deny the deletion of an Environment that still has capacity."""
+def environment_status(holdings: WorkspaceNodes, queues_in_use: Collection[str] = ()) -> dict[str, Any]:
+    """What admission policies read to deny the deletion of an Environment that still has capacity, and of a queue that
+    is in use."""
     ownership = holdings.ownership
     return {
         "nodeClaims": len(ownership.claims),
         "nodePools": len(ownership.pools),
         "workloads": len(ownership.workloads),
+        **in_use(queues_in_use),
     }
+
+
+def in_use(queues: Collection[str]) -> dict[str, Any]:
+    return {"queuesInUse": sorted(queues)} if queues else {}
+
+
+def _contradiction(names: Iterable[str], holdings: WorkspaceNodes) -> Finding | None:
+    """What the labels and resources of these nodes contradict each other in; None if nothing."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for name in sorted(set(names) & holdings.nodes.keys()):
+        for each in discovery_of(holdings.nodes[name]).findings:
+            found.setdefault((each.reason.value, each.message), []).append(name)
+    if not found:
+        return None
+    reason, _ = min(found)
+    return Finding(True, reason, "; ".join(f"{shortlist(on)}: {text}" for (_, text), on in sorted(found.items())))
 
 
 def differs(previous: WorkspaceStatus, status: Mapping[str, Any]) -> bool:
     """Whether a status differs from that of the cluster; condition types of other controllers do not count."""
-    ours = [condition for kind in ConditionType if (condition := condition_of(previous.conditions, kind))]
+    kinds = (*ConditionType, NODES_CONTRADICT)
+    ours = [condition for kind in kinds if (condition := condition_of(previous.conditions, kind))]
     return previous.model_copy(update={"conditions": tuple(ours)}) != WorkspaceStatus.model_validate(status)
 
 
@@ -237,16 +264,18 @@ def _status(
     generation: int | None,
     now: datetime,
     previous: WorkspaceStatus,
+    contradiction: Finding | None = None,
     **counts: Any,
 ) -> dict[str, Any]:
+    every = [(kind.value, findings[kind]) for kind in ConditionType]
+    every += [(NODES_CONTRADICT, contradiction)] if contradiction is not None else []
     conditions = []
-    for kind in ConditionType:
-        finding = findings[kind]
+    for kind, finding in every:
         state = "True" if finding.ready else "False"
         before = condition_of(previous.conditions, kind)
         since = before.last_transition_time if before is not None and before.status == state else ""
         condition: dict[str, Any] = {
-            "type": kind.value,
+            "type": kind,
             "status": state,
             "reason": str(finding.reason),
             "message": finding.message[:MESSAGE_LENGTH],

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
+from itertools import chain
 from typing import Any, Final, Literal, NamedTuple
 
 from plimsoll.labels import API_VERSION, GROUP
@@ -15,6 +16,7 @@ from plimsoll.model.api import (
     DemandReport,
     Environment,
     GPUDemandStatus,
+    PodNote,
     PodState,
     WorkspaceRef,
     WorkspaceStatus,
@@ -29,11 +31,15 @@ NOTE_LENGTH: Final = 1024
 CONTROLLER: Final = f"{GROUP}/loop"
 CROWD: Final = 40
 """From this number on, events of one round with the same reason become one event."""
-UNMET: Final = (DemandPhase.EXPIRED, DemandPhase.FAILED, DemandPhase.QUOTA_BLOCKED)
+UNMET: Final = (DemandPhase.REFUSED, DemandPhase.EXPIRED, DemandPhase.FAILED, DemandPhase.QUOTA_BLOCKED)
 PHASE_NOTES: Final = {
     DemandPhase.PENDING: "no capacity is requested yet",
     DemandPhase.QUOTA_BLOCKED: "the queue would not admit the pods",
     DemandPhase.SCHEDULED: "capacity is requested",
+    DemandPhase.REFUSED: "the autoscaler refuses the requested capacity",
+    DemandPhase.LAUNCHING: "the nodes are being launched",
+    DemandPhase.REGISTERING: "the nodes are about to join the cluster",
+    DemandPhase.INITIALIZING: "the nodes have joined the cluster, without allocatable GPUs",
     DemandPhase.NODE_READY: "the GPUs are allocatable",
     DemandPhase.COMPLETED: "no pod is pending",
     DemandPhase.EXPIRED: "the requested capacity did not become ready before the deadline",
@@ -62,12 +68,17 @@ class EventReason(StrEnum):
     DEMAND_PENDING = "DemandPending"
     DEMAND_QUOTA_BLOCKED = "DemandQuotaBlocked"
     DEMAND_SCHEDULED = "DemandScheduled"
+    DEMAND_REFUSED = "DemandRefused"
+    DEMAND_LAUNCHING = "DemandLaunching"
+    DEMAND_REGISTERING = "DemandRegistering"
+    DEMAND_INITIALIZING = "DemandInitializing"
     DEMAND_NODE_READY = "DemandNodeReady"
     DEMAND_COMPLETED = "DemandCompleted"
     DEMAND_EXPIRED = "DemandExpired"
     DEMAND_FAILED = "DemandFailed"
     POLICY_VIOLATION = "PolicyViolation"
     POD_REQUESTED = PodState.REQUESTED.value
+    POD_REFUSED = PodState.REFUSED.value
     POD_KEPT_OUT = PodState.KEPT_OUT.value
     POD_NOT_REQUESTED = PodState.NOT_REQUESTED.value
     POD_FITS_NOTHING = PodState.FITS_NOTHING.value
@@ -199,11 +210,17 @@ class PodEvents:
     def __init__(self) -> None:
         self._said: dict[str, PodState] = {}
         """By UID."""
+        self._notes: tuple[tuple[PodNote, ...], ...] = ()
+        """Those of the last round."""
 
     def of(self, reports: Iterable[DemandReport]) -> Iterator[Event]:
         """The events of a round. Each pod of it is remembered, every other one forgotten."""
+        notes = tuple(each.notes for each in reports)
+        if notes == self._notes:
+            return
+        self._notes = notes
         before, self._said = self._said, {}
-        for note in (note for each in reports for note in each.notes):
+        for note in chain.from_iterable(notes):
             self._said[note.uid] = note.state
             if before.get(note.uid) is not note.state:
                 regarding = PodRef(namespace=note.namespace, name=note.name, uid=note.uid)
@@ -214,17 +231,6 @@ class PodEvents:
 def withheld_event(withheld: Withheld) -> Event:
     """The event for an object that breaks a policy rule, with the rule and the remedy."""
     return Event(withheld.owner, "Warning", EventReason.POLICY_VIOLATION, "Apply", str(withheld))
-
-
-def verdict_events(plan: Plan, statuses: Mapping[tuple[str, str], WorkspaceStatus]) -> Iterator[Event]:
-    """One event for each changed verdict; `statuses` are the previous statuses, by namespace and name."""
-    provided = {each.owner for each in plan.creations}
-    for verdict in plan.verdicts:
-        if verdict.accepted and verdict.workspace in provided:
-            continue  # the event for the created objects reports it
-        previous = statuses.get((verdict.workspace.namespace, verdict.workspace.name))
-        if previous is not None and (event := verdict_event(verdict, previous)) is not None:
-            yield event
 
 
 def combined(events: Iterable[Event], environment: Environment) -> Iterator[Event]:

@@ -4,15 +4,16 @@ A NodeClaim counts as capacity when its instance is launched. Before that, the d
 for it, and the next Plan deletes the orphan.
 """
 
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
 from plimsoll.labels import CAPACITY_FINALIZER, as_label_value
-from plimsoll.model import ObjectKey, Plan, Snapshot
+from plimsoll.model import ObjectKey, Owner, Plan, Snapshot
 from plimsoll.model.api import WorkspaceRef
 from plimsoll.model.karpenter import NodeClaim
-from plimsoll.plan.owned import Owned, created_objects, parse_time
+from plimsoll.plan.owned import Owned, parse_time
+from plimsoll.plan.view import ClusterView
 
 PATIENCE: Final = timedelta(minutes=10)
 """How long the deletion of a Workspace waits for objects that are already under deletion."""
@@ -25,45 +26,49 @@ class Finalizing(NamedTuple):
     wanted: bool
 
 
-def finalizing(snapshot: Snapshot, plan: Plan, failures: Container[ObjectKey], now: datetime) -> Iterator[Finalizing]:
+def finalizing(
+    observed: Snapshot | ClusterView, plan: Plan, failures: Container[ObjectKey], now: datetime
+) -> Iterator[Finalizing]:
     """The changes after the Plan is applied, except for the operations in `failures`.
 
     Only the existing capacity matters: a refused or invalid Workspace, or one in a cluster without Karpenter or without
     an Environment, is finalized like any other.
     """
-    made = created_objects(snapshot)
-    fresh = {
+    view = ClusterView.of(observed)
+    fresh = frozenset(
         creation.owner
         for creation in plan.creations
         if creation.key not in failures and creation.key.kind != NodeClaim.__name__
-    }
-    seen = [(each.ref, each.deletion_timestamp, each.finalizers) for each in snapshot.workspaces]
-    seen += [(each.ref, each.deletion_timestamp, each.finalizers) for each in snapshot.invalid_workspaces]
-    for ref, deleted, finalizers in seen:
+    )
+    arguments = (view.observed.workspaces, view.observed.invalid_workspaces, view.created, fresh)
+    changes = view.known.result("finalizers", arguments, lambda: tuple(_changes(view, fresh)))
+    return (change for change, after in changes if after is None or now > after)
+
+
+def _changes(view: ClusterView, fresh: Container[Owner]) -> Iterator[tuple[Finalizing, datetime | None]]:
+    """Each change, with the time after which it is due; None: at once. `fresh` own what the Plan creates."""
+    seen = view.observed
+    found = [(each.ref, each.deletion_timestamp, each.finalizers) for each in seen.workspaces]
+    found += [(each.ref, each.deletion_timestamp, each.finalizers) for each in seen.invalid_workspaces]
+    for ref, deleted, finalizers in found:
         if not ref.uid:
             continue  # read from a file
         carries = CAPACITY_FINALIZER in finalizers
-        own = _own(ref, made.get((as_label_value(ref.namespace), as_label_value(ref.name)), []))
+        own = _own(ref, view.created.get((as_label_value(ref.namespace), as_label_value(ref.name)), ()))
         if deleted is None:
             wanted = ref in fresh or any(carries or _is_capacity(each) for each in own)
             if wanted != carries:
-                yield Finalizing(ref, wanted)
-        elif carries and _over(own, deleted, now):
-            yield Finalizing(ref, False)
+                yield Finalizing(ref, wanted), None
+        elif carries and not own:
+            yield Finalizing(ref, False), None
+        elif carries and all(each.deleting for each in own) and (since := parse_time(deleted)) is not None:
+            yield Finalizing(ref, False), since + PATIENCE
 
 
-def _own(ref: WorkspaceRef, objs: list[Owned]) -> list[Owned]:
+def _own(ref: WorkspaceRef, objs: Sequence[Owned]) -> list[Owned]:
     """Without the objects of an earlier Workspace of the same name."""
     return [each for each in objs if each.owner[2] in ("", as_label_value(ref.uid))]
 
 
 def _is_capacity(obj: Owned) -> bool:
     return not isinstance(obj, NodeClaim) or obj.launched
-
-
-def _over(own: list[Owned], deleted: str, now: datetime) -> bool:
-    """Whether nothing is left, or only objects whose deletion takes longer than PATIENCE."""
-    if not own:
-        return True
-    since = parse_time(deleted)
-    return all(each.deleting for each in own) and since is not None and now - since > PATIENCE

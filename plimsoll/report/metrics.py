@@ -1,12 +1,13 @@
 """Metrics for Prometheus: Plans, operations, capacity requests. docs/reference/metrics.md lists them."""
 
 from collections import Counter as Tally
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
 from typing import Final
 
 from prometheus_client import Counter, Gauge, Histogram
 
+from plimsoll.cluster.ledger import GpuAccount
 from plimsoll.labels import NODEPOOL, WORKSPACE
 from plimsoll.model import REQUEST_KINDS, DemandRef, ObjectKey, Plan, SignalReason, Snapshot
 from plimsoll.model.api import ClaimStage, DemandPhase, GPUDemandStatus
@@ -16,6 +17,7 @@ from plimsoll.packing import GPU_MILLI
 from plimsoll.plan.owned import parse_time, request_objects, signalled
 from plimsoll.report.capacity_metrics import CapacityMetrics
 from plimsoll.report.labelled import LabelledRegistry
+from plimsoll.report.watch_metrics import WatchMetrics
 
 STATE_ERRORS: Final = ("BackendUnreachableError", "ClusterUnreachableError", "LockedError", "StateFolderFullError")
 """Error classes of rounds in which nothing could be applied. There may be others."""
@@ -92,9 +94,13 @@ class Metrics:
         )  # fmt: skip
         self._capacity = CapacityMetrics()
         self.registry.register(self._capacity)
+        self._watches = WatchMetrics()
+        self.registry.register(self._watches)
         self._last_plan = Gauge("plimsoll_last_plan_timestamp_seconds", "Time of the last Plan", registry=self.registry)
         self._unfinished: dict[str, NodeClaim] | None = None
         """NodeClaims that are not Ready yet, by UID; None before the first snapshot, which counts nothing."""
+        self._seen: tuple[object, ...] = ()
+        """NodeClaims and their Events of the last snapshot."""
         self._counted: set[str] = set()
         """UIDs of NodeClaims that are already counted."""
         self._provisioned: set[str] = set()
@@ -130,13 +136,17 @@ class Metrics:
         if not held:
             self._forget()
 
+    def watches(self, ages: Callable[[], Mapping[str, float]]) -> None:
+        """`ages` returns the seconds since each watched kind was last heard of."""
+        self._watches.of(ages)
+
     def round_failed(self, error: str) -> None:
         """`error` is the class of the error, such as BackendUnreachableError."""
         self._rounds_failed.labels(error).inc()
 
-    def seen(self, snapshot: Snapshot, now: datetime) -> None:
-        """Counts the changes since the last snapshot."""
-        self._capacity.seen(snapshot)
+    def seen(self, snapshot: Snapshot, now: datetime, accounts: Collection[GpuAccount] = ()) -> None:
+        """Counts the changes since the last snapshot; `accounts` are those of its nodes with GPUs."""
+        self._capacity.seen(snapshot, accounts)
         self._count_claims(snapshot, now)
         for pool in self._provisioned - {"", *(each.name for each in snapshot.node_pools)}:
             self._provision.remove(pool)
@@ -208,6 +218,10 @@ class Metrics:
 
     def _count_claims(self, snapshot: Snapshot, now: datetime) -> None:
         """Counts each NodeClaim once: by its result, or by the Event of one that was deleted before it was observed."""
+        seen = (snapshot.node_claims, snapshot.claim_events)
+        if self._unfinished is not None and seen == self._seen:
+            return
+        self._seen = seen
         existing = {claim.uid: claim for claim in snapshot.node_claims}
         ready = {uid for uid, claim in existing.items() if claim.ready}
         sold_out = {event.claim_uid for event in snapshot.claim_events if event.claim_uid}

@@ -1,8 +1,13 @@
-"""Writes events in a background thread: late or lost events never delay a round."""
+"""Writes events in a background thread: late or lost events never delay a round.
+
+Namespaces take turns, and each has room for a number of events that wait: one with many does not delay, or push out,
+those of others.
+"""
 
 import os
 import socket
-from collections import deque
+import threading
+from collections import OrderedDict, deque
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
@@ -14,7 +19,9 @@ from plimsoll.kube import MERGE_PATCH, Connection, ConnectionFailedError, Reques
 from plimsoll.report.events import Event, micro_time
 
 BACKLOG: Final = 10_000
-"""Maximum queued events; beyond that the oldest are dropped."""
+"""Number of different events whose repetitions are counted."""
+OF_NAMESPACE: Final = 1_000
+"""Maximum queued events of one namespace; further ones are dropped, and their number is logged."""
 TIMEOUT: Final = 10.0
 
 log = structlog.get_logger(__name__)
@@ -26,7 +33,7 @@ class Recorder:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._instance = f"{socket.gethostname()}-{os.getpid()}"
-        self._waiting: deque[tuple[Event, datetime]] = deque(maxlen=BACKLOG)
+        self._waiting = _Turns()
         self._repeated: dict[str, int] = {}
         # Its thread is joined at the end of the process: everything queued by then is still written.
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="events")
@@ -34,17 +41,19 @@ class Recorder:
     def record(self, events: Iterable[Event], now: datetime) -> None:
         """Queues events; returns at once."""
         taken = [(event, now) for event in events]
-        if taken:
-            self._waiting.extend(taken)
-            self._thread.submit(self._drain)
+        if not taken:
+            return
+        for namespace, dropped in self._waiting.put(taken).items():
+            log.warning("too many events of one namespace", namespace=namespace, dropped=dropped)
+        self._thread.submit(self._drain)
 
     def close(self) -> None:
         """Returns when all queued events are written; nothing may be recorded afterwards."""
         self._thread.shutdown(wait=True)
 
     def _drain(self) -> None:
-        while self._waiting:
-            event, now = self._waiting.popleft()
+        while (waiting := self._waiting.next()) is not None:
+            event, now = waiting
             try:
                 self._write(event, now)
             except RequestError as error:
@@ -52,8 +61,7 @@ class Recorder:
                 if error.code != 404:
                     log.warning("cannot write event", reason=event.reason, error=error.message)
             except ConnectionFailedError as error:
-                log.warning("cannot write events", dropped=len(self._waiting) + 1, error=error.message)
-                self._waiting.clear()
+                log.warning("cannot write events", dropped=self._waiting.clear() + 1, error=error.message)
         if len(self._repeated) > BACKLOG:
             self._repeated.clear()
 
@@ -68,3 +76,42 @@ class Recorder:
             count = self._repeated[event.name] = self._repeated.get(event.name, 1) + 1
             series = {"series": {"count": count, "lastObservedTime": micro_time(now)}}
             self._connection.request("PATCH", f"{path}/{event.name}", series, content_type=MERGE_PATCH, timeout=TIMEOUT)
+
+
+class _Turns:
+    """Events that wait, by namespace; one of each namespace in turn."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._queues: OrderedDict[str, deque[tuple[Event, datetime]]] = OrderedDict()
+
+    def put(self, events: Iterable[tuple[Event, datetime]]) -> dict[str, int]:
+        """Queues the events; the number of those that are dropped, by namespace."""
+        dropped: dict[str, int] = {}
+        with self._lock:
+            for each in events:
+                namespace = each[0].namespace
+                queue = self._queues.setdefault(namespace, deque())
+                if len(queue) < OF_NAMESPACE:
+                    queue.append(each)
+                else:
+                    dropped[namespace] = dropped.get(namespace, 0) + 1
+        return dropped
+
+    def next(self) -> tuple[Event, datetime] | None:
+        """Removes the next event; None if there is none."""
+        with self._lock:
+            if not self._queues:
+                return None
+            namespace, queue = self._queues.popitem(last=False)
+            found = queue.popleft()
+            if queue:
+                self._queues[namespace] = queue
+            return found
+
+    def clear(self) -> int:
+        """Removes all events; their number."""
+        with self._lock:
+            number = sum(map(len, self._queues.values()))
+            self._queues.clear()
+            return number

@@ -1,36 +1,37 @@
 """The Reporter: statuses of Workspaces and of the Environment, finalizers, and events."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 import structlog
 
 from plimsoll.kube import Connection, ConnectionFailedError, RequestError
-from plimsoll.model import ObjectKey, Plan, Snapshot, Withheld
+from plimsoll.model import ObjectKey, Plan, Snapshot, Verdict, Withheld
 from plimsoll.model.api import Environment, WorkspaceRef, WorkspaceStatus
 from plimsoll.plan.view import ClusterView
 from plimsoll.plan.workspaces import AppliedClaims, WorkspaceNodes
-from plimsoll.report.conditions import differs, environment_status, refused_status, scale_status, status_of
+from plimsoll.report.conditions import environment_status, in_use
 from plimsoll.report.deltas import DeltaHistory, recorded
 from plimsoll.report.demands import KIND as DEMAND
 from plimsoll.report.demands import DemandWriter
 from plimsoll.report.events import (
     Event,
+    EventReason,
     PodEvents,
     capacity_events,
     combined,
     demand_events,
-    interruption_event,
-    provisioning_event,
-    verdict_events,
     withheld_event,
 )
 from plimsoll.report.finalized import finalizing
 from plimsoll.report.finalizers import FinalizerWriter
 from plimsoll.report.models import ModelWriter
+from plimsoll.report.node_profiles import KIND as NODE_PROFILE
+from plimsoll.report.node_profiles import ProfileWriter
 from plimsoll.report.recorder import Recorder
 from plimsoll.report.statuses import TIMEOUT, StatusWrite, StatusWriter, path_of
+from plimsoll.report.workspace_report import report_on
 
 WORKSPACE: Final = "Workspace"
 
@@ -58,6 +59,7 @@ class Reporter:
         self._finalizers = FinalizerWriter(connection, self._writer.release)
         self._demands = DemandWriter(connection)
         self._models = ModelWriter(connection)
+        self._profiles = ProfileWriter(connection)
         self._withheld: frozenset[Withheld] = frozenset()
         """Already reported."""
         self._history = DeltaHistory()
@@ -72,12 +74,14 @@ class Reporter:
         now: datetime,
         failures: Mapping[ObjectKey, object] | None = None,
         stacks: Mapping[str, float] | None = None,
+        *,
+        queues_in_use: Collection[str] = (),
     ) -> None:
         """Writes the statuses that differ from the snapshot's, and an event for each change.
 
         The Plan's operations count as applied, except for those in `failures`, with their errors. `stacks` are the
-        seconds of each stack update that applied them. Returns at once: background threads write, and are done after
-        `flush`, `close`, or at the end of the process.
+        seconds of each stack update that applied them; `queues_in_use` are the Queues that may not be deleted. Returns
+        at once: background threads write, and are done after `flush`, `close`, or at the end of the process.
         """
         view = ClusterView.of(observed)
         snapshot = view.observed
@@ -85,8 +89,14 @@ class Reporter:
         demands = self._demands.newest({each.name: each.status for each in snapshot.gpu_demands})
         if DEMAND not in snapshot.missing_kinds:
             self._demands.write(plan.demands, demands)
+        if NODE_PROFILE not in snapshot.missing_kinds:
+            self._profiles.write(snapshot, now)
         holdings = WorkspaceNodes(view, plan.verdicts, AppliedClaims(plan, failures or {}))
-        writes = list(_workspaces(snapshot, plan, holdings, now, known))
+        verdicts = {
+            key: each for each in plan.verdicts if (key := (each.workspace.namespace, each.workspace.name)) in known
+        }
+        previous = {key: known[key].status for key in verdicts}
+        reports = report_on(verdicts, previous, view, holdings, now)
         withheld = [each for each in plan.withheld if each not in self._withheld]
         for each in withheld:
             log.warning(
@@ -94,8 +104,8 @@ class Reporter:
             )
         self._withheld = frozenset(plan.withheld)
         events = (
-            *verdict_events(plan, {key: each.status for key, each in known.items()}),
-            *_provisioning_events(writes, known),
+            *_verdict_events(plan, (each.judged for each in reports.values())),
+            *(event for each in reports.values() for event in each.provisioned),
             *capacity_events(plan, failures or {}),
             *demand_events(plan.demands, demands),
             *map(withheld_event, withheld),
@@ -103,8 +113,11 @@ class Reporter:
         on_pods = self._pod_events.of(plan.demands)
         self._recorder.record((*combined(events, snapshot.environment), *on_pods), now)
         deltas = self._history.with_delta(snapshot.environment.status.deltas, plan, failures or {}, stacks or {}, now)
-        self._writer.write(self._environment(snapshot.environment, environment_status(holdings) | recorded(deltas)))
-        changes = self._finalizers.due(finalizing(snapshot, plan, failures or {}, now))
+        status = environment_status(holdings, queues_in_use) | recorded(deltas)
+        self._writer.write(self._environment(snapshot.environment, status))
+        changes = self._finalizers.due(finalizing(view, plan, failures or {}, now))
+        news = ((key, status) for key, (status, *_) in reports.items() if status is not None)
+        writes = (_write(verdicts[key], known[key], status) for key, status in news)
         self._writer.write(writes, deferred={change.ref.uid for change in changes})
         self._finalizers.write(changes)
         if snapshot.environment.spec.model_hub is not None:
@@ -116,6 +129,7 @@ class Reporter:
         self._writer.flush()
         self._demands.flush()
         self._models.flush()
+        self._profiles.flush()
 
     def close(self) -> None:
         """Returns when everything is written, including events; nothing may be reported afterwards."""
@@ -123,6 +137,7 @@ class Reporter:
         self._writer.close()
         self._demands.close()
         self._models.close()
+        self._profiles.close()
         self._recorder.close()
 
     def _known(self, snapshot: Snapshot) -> Mapping[Key, _Known]:
@@ -134,19 +149,11 @@ class Reporter:
             # It is small, and read only once.
             if uid not in self._unreadable and (found := self._read(ref)) is not None:
                 self._unreadable[uid] = found
-        known = {
-            each.key: self._newest(each.uid, _Known(each.resource_version, each.status)) for each in snapshot.workspaces
-        }
-        for uid, read in self._unreadable.items():
-            known[(invalid[uid].namespace, invalid[uid].name)] = self._newest(uid, read)
-        return known
-
-    def _newest(self, uid: str, known: _Known) -> _Known:
-        """A written status that the watch has not delivered yet is newer than the snapshot."""
-        written = self._writer.newer(uid, known.version)
-        if written is None:
-            return known
-        return _Known(written.version, WorkspaceStatus.model_validate(written.status), written.past)
+        known = {each.key: (each.uid, _Known(each.resource_version, each.status)) for each in snapshot.workspaces}
+        known |= {(invalid[uid].namespace, invalid[uid].name): (uid, read) for uid, read in self._unreadable.items()}
+        # A written status that the watch has not delivered yet is newer than the snapshot.
+        newer = self._writer.newer({uid: seen.version for uid, seen in known.values()})
+        return {key: _written(newer[uid]) if uid in newer else seen for key, (uid, seen) in known.items()}
 
     def _environment(self, environment: Environment, status: dict[str, Any]) -> Iterator[StatusWrite]:
         """Nothing without an Environment object, whose defaults have no UID."""
@@ -155,10 +162,12 @@ class Reporter:
             "nodeClaims": before.node_claims,
             "nodePools": before.node_pools,
             "workloads": before.workloads,
+            **in_use(before.queues_in_use),
         }
         known |= recorded(before.deltas)
         version, past = environment.resource_version, frozenset[str]()
-        if (written := self._writer.newer(environment.uid, version)) is not None:
+        written = self._writer.newer({environment.uid: version}).get(environment.uid)
+        if written is not None:
             known, version, past = written.status, written.version, written.past
         if environment.uid and status != known:
             past |= {version}
@@ -179,29 +188,18 @@ class Reporter:
         return _Known(version, status)
 
 
-def _workspaces(
-    snapshot: Snapshot, plan: Plan, holdings: WorkspaceNodes, now: datetime, known: Mapping[Key, _Known]
-) -> Iterator[StatusWrite]:
-    workspaces = {workspace.key: workspace for workspace in snapshot.workspaces}
-    for verdict in plan.verdicts:
-        ref = verdict.workspace
-        before = known.get((ref.namespace, ref.name))
-        if before is None:
-            continue
-        workspace = workspaces.get((ref.namespace, ref.name))
-        if workspace is None:
-            status = refused_status(verdict, None, now, before.status, scale=scale_status(ref, holdings))
-        else:
-            status = status_of(workspace, verdict, holdings, now, before.status)
-        if differs(before.status, status):
-            past = before.past | {before.version}
-            yield StatusWrite(WORKSPACE, ref.namespace, ref.name, ref.uid, before.version, past, status)
+def _written(write: StatusWrite) -> _Known:
+    return _Known(write.version, WorkspaceStatus.model_validate(write.status), write.past)
 
 
-def _provisioning_events(writes: Iterable[StatusWrite], known: Mapping[Key, _Known]) -> Iterator[Event]:
-    for write in writes:
-        ref = WorkspaceRef(namespace=write.namespace, name=write.name, uid=write.uid)
-        status = WorkspaceStatus.model_validate(write.status)
-        before = known[ref.namespace, ref.name].status
-        events = (provisioning_event(ref, before, status), interruption_event(ref, before, status))
-        yield from (event for event in events if event is not None)
+def _write(verdict: Verdict, before: _Known, status: dict[str, Any]) -> StatusWrite:
+    ref, past = verdict.workspace, before.past | {before.version}
+    return StatusWrite(WORKSPACE, ref.namespace, ref.name, ref.uid, before.version, past, status)
+
+
+def _verdict_events(plan: Plan, events: Iterable[Event | None]) -> Iterator[Event]:
+    """Without those on accepted Workspaces for which objects are created: the events on these objects say it."""
+    provided = {creation.owner for creation in plan.creations}
+    for event in events:
+        if event is not None and not (event.reason == EventReason.ACCEPTED and event.regarding in provided):
+            yield event

@@ -4,7 +4,7 @@ An apiserver handles one or two hundred of them per second, and the statuses of 
 the next Plan.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 import structlog
@@ -97,12 +97,16 @@ class StatusWriter(LatestWriter[StatusWrite, StatusWrite | None]):
                     self._waiting[uid] = self._latest[uid]
         self._begin(1)
 
-    def newer(self, uid: str, version: str) -> StatusWrite | None:
-        """The last queued status of the object if a snapshot with that version is older than it; None otherwise, or if
-        the status could not be written."""
+    def newer(self, versions: Mapping[str, str]) -> dict[str, StatusWrite]:
+        """The last queued statuses of objects of which a snapshot with these versions is older, by UID. Left out are
+        those that could not be written."""
         with self._lock:
-            write = self._latest.get(uid)
-        return write if write is not None and version in write.past else None
+            latest = self._latest
+            return {
+                uid: write
+                for uid, version in versions.items()
+                if (write := latest.get(uid)) is not None and version in write.past
+            }
 
     def forget_all_but(self, uids: Collection[str]) -> None:
         """Removes the state of objects that no longer exist."""

@@ -8,6 +8,7 @@ from plimsoll.sandbox.sandbox import DEFAULT_NAME, Sandbox
 from plimsoll.sandbox.screen import making_nodes, show_build, showing_build, showing_startup
 from plimsoll.sandbox.shell import path
 from plimsoll.sandbox.state import ProcessState, Settings, State
+from plimsoll.sandbox.trial import try_start
 
 __all__ = [
     "AUTHORITY",
@@ -25,5 +26,6 @@ __all__ = [
     "show_build",
     "showing_build",
     "showing_startup",
+    "try_start",
     "write_certificates",
 ]

@@ -39,25 +39,52 @@ IDENTITIES: Final = {
     "karpenter": Identity("karpenter", ("system:masters",)),
 }
 
+KAI_NAMESPACE: Final = "kai-scheduler"
+KAI_ACCOUNTS: Final = {
+    "admission": "admission",
+    "binder": "binder",
+    "podgroupcontroller": "podgroup-controller",
+    "podgrouper": "pod-grouper",
+    "queuecontroller": "queue-controller",
+    "scheduler": "scheduler",
+}
+"""The service accounts of the chart of KAI, by program."""
+
+
+def kai_user(program: str) -> str:
+    """The name of the identity of one of KAI's programs."""
+    return f"kai-{program}"
+
+
+_ALL: Final = IDENTITIES | {
+    kai_user(program): Identity(f"system:serviceaccount:{KAI_NAMESPACE}:{account}", ("system:serviceaccounts",))
+    for program, account in KAI_ACCOUNTS.items()
+}
+
 
 def write_tokens(folder: Folder) -> None:
-    """Writes a random token for each identity."""
+    """Writes a random token for each identity. Those that exist are kept: an earlier release may have had fewer."""
+    tokens = _tokens(folder)
     text = io.StringIO()
     writer = csv.writer(text)
-    for name, identity in IDENTITIES.items():
-        writer.writerow([random_secret(), identity.user, name, ",".join(identity.groups)])
+    for name, identity in _ALL.items():
+        writer.writerow([tokens.get(name) or random_secret(), identity.user, name, ",".join(identity.groups)])
     write_secret(folder.tokens, text.getvalue())
 
 
-def token(folder: Folder, name: str) -> str:
-    """The token of the identity with that name."""
+def _tokens(folder: Folder) -> dict[str, str]:
+    """The tokens by the name of their identity."""
+    if not folder.tokens.exists():
+        return {}
     with folder.tokens.open(newline="") as rows:
-        return next(row[0] for row in csv.reader(rows) if row[2] == name)
+        return {row[2]: row[0] for row in csv.reader(rows)}
 
 
-def write_kubeconfigs(folder: Folder, port: int) -> None:
-    """Writes a kubeconfig for each identity, for the apiserver on that loopback port."""
-    for name in IDENTITIES:
+def write_kubeconfigs(folder: Folder, port: int, *, kai: bool) -> None:
+    """Writes a kubeconfig for each identity, for the apiserver on that loopback port; with `kai`, for KAI's programs
+    too."""
+    tokens = _tokens(folder)
+    for name in _ALL if kai else IDENTITIES:
         config = {
             "apiVersion": "v1",
             "kind": "Config",
@@ -71,7 +98,7 @@ def write_kubeconfigs(folder: Folder, port: int) -> None:
                     },
                 }
             ],
-            "users": [{"name": name, "user": {"token": token(folder, name)}}],
+            "users": [{"name": name, "user": {"token": tokens[name]}}],
             "contexts": [{"name": folder.name, "context": {"cluster": "sandbox", "user": name}}],
         }
         write_secret(folder.kubeconfig(name), yaml.safe_dump(config, sort_keys=False))

@@ -6,6 +6,7 @@ analyzer if it finds a host, so the analyzer is in `bin-policy`, for programs wi
 `pulumi`, and a caller selects one by PATH.
 """
 
+import importlib.metadata
 import os
 import shlex
 import shutil
@@ -18,16 +19,20 @@ from plimsoll.sandbox.folder import Folder
 from plimsoll.sandbox.parts import Found
 
 _HOST: Final = "pulumi-language-python"
+_PLUGIN: Final = "pulumi-resource-kubernetes"
 
 
 def link(folder: Folder, found: Iterable[Found]) -> None:
-    """Creates `bin`, `bin-python` and `bin-policy` from the result of an installation."""
+    """Creates `bin`, `bin-python`, `bin-policy`, and the folder of Pulumi's Kubernetes plugin, from the result of an
+    installation."""
     for name in ("bin", "bin-python", "bin-policy"):
         shutil.rmtree(folder.bin(name), ignore_errors=True)
         folder.bin(name).mkdir()
     present = [(one, one.path) for one in found if one.path is not None]
     pulumi = next(path for one, path in present if one.name == "pulumi").resolve()
     for one, path in present:
+        if one.name == _PLUGIN:
+            _link_plugin(folder, path)
         if one.folder is None:
             continue
         # An installed Pulumi has its own host and analyzer, which match its version.
@@ -41,6 +46,16 @@ def link(folder: Folder, found: Iterable[Found]) -> None:
             target.symlink_to(beside if own else path)
     for name in ("bin-python", "bin-policy"):
         _copy(pulumi, folder.bin(name) / "pulumi")
+
+
+def _link_plugin(folder: Folder, program: Path) -> None:
+    """Under the version of the SDK, which the engine looks for."""
+    plugins = folder.pulumi / "plugins"
+    shutil.rmtree(plugins, ignore_errors=True)
+    version = importlib.metadata.version("pulumi-kubernetes")
+    target = plugins / f"resource-kubernetes-v{version}" / program.name
+    target.parent.mkdir(parents=True)
+    target.symlink_to(program)
 
 
 def _host_script(host: Path) -> str:

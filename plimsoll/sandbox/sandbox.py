@@ -24,7 +24,7 @@ from plimsoll.sandbox.folder import Folder, folders
 from plimsoll.sandbox.nodes import instance_types
 from plimsoll.sandbox.parts import Found, find_programs, part_names
 from plimsoll.sandbox.processes import DETACH
-from plimsoll.sandbox.state import ProviderKind, Settings, State
+from plimsoll.sandbox.state import Settings, State
 
 DEFAULT_NAME: Final = "default"
 _DOWN_SECONDS: Final = 40
@@ -83,15 +83,16 @@ class Sandbox:
 
         Raises PlimsollError if it is not running.
         """
-        return shell.environ(self.folder, *self._running(), user)
+        self._running()
+        return shell.environ(self.folder, user)
 
     def up(
         self,
         *,
         karpenter: bool = True,
         trainer: bool = False,
+        kai: bool = False,
         lws: bool = True,
-        provider: ProviderKind = "attached",
         audit: bool = False,
         port: int | None = None,
         stop_with_caller: bool = False,
@@ -103,17 +104,15 @@ class Sandbox:
         The folder of a sandbox that ended unexpectedly is reused with its data. With `stop_with_caller`, the sandbox
         stops and its folder is removed when this process ends for any reason. `on_event` is called with the
         supervisor's events: `event` (starting, ready, up) and `name`. With `audit`, the apiserver writes
-        `Folder.audit_log`. helm is on the sandbox's PATH if it is installed; no process needs it. Raises PlimsollError,
-        after which nothing is left running.
+        `Folder.audit_log`. Raises PlimsollError, after which nothing is left running.
         """
         if sys.platform != "linux":
             raise PlimsollError("The sandbox runs on Linux only.", "Use a Linux machine, a virtual machine or WSL.")
-        wanted = Settings(karpenter=karpenter, trainer=trainer, lws=lws, provider=provider, audit=audit, port=port)
-        found = find_programs(part_names(karpenter=karpenter, trainer=trainer, lws=lws))
-        run = part_names(karpenter=karpenter, trainer=trainer, lws=lws, helm=False)
-        lacking = sorted({f.part.name for f in found if f.path is None and f.part.name in run})
+        wanted = Settings(karpenter=karpenter, trainer=trainer, kai=kai, lws=lws, audit=audit, port=port)
+        found = find_programs(part_names(karpenter=karpenter, trainer=trainer, kai=kai, lws=lws))
+        lacking = sorted({f.part.name for f in found if f.path is None})
         if lacking:
-            install = "plimsoll sandbox install" + (" --trainer" if trainer else "")
+            install = "plimsoll sandbox install" + " --trainer" * trainer + " --kai" * kai
             raise PlimsollError(f"Not installed: {', '.join(lacking)}.", f"Run `{install}` first.")
         if self.is_up():
             return self._stays_up(wanted)
@@ -160,8 +159,8 @@ class Sandbox:
         hint = f"Run `plimsoll sandbox down --name {self.name}` first, or choose another --name."
         if has.model_copy(update={"port": wanted.port}) != wanted:
             raise PlimsollError(
-                f"The sandbox {self.name} runs with karpenter={has.karpenter}, trainer={has.trainer}, lws={has.lws}, "
-                f"audit={has.audit} and provider={has.provider}.",
+                f"The sandbox {self.name} runs with karpenter={has.karpenter}, trainer={has.trainer}, kai={has.kai}, "
+                f"lws={has.lws} and audit={has.audit}.",
                 hint,
             )
         port = found.port_of("kube-apiserver")
@@ -171,9 +170,10 @@ class Sandbox:
 
     def _prepare(self, settings: Settings, found: list[Found], *, fresh: bool) -> None:
         folder = self.folder
+        # Whatever an earlier release wrote, or is about to expire. Kubeconfigs name the files.
+        write_certificates(folder.certificates)
+        identities.write_tokens(folder)
         if fresh:
-            write_certificates(folder.certificates)
-            identities.write_tokens(folder)
             folder.pulumi.mkdir(parents=True, exist_ok=True)
             # A file in place of the folder for Pulumi's own logs: each command would write every step with all
             # properties there, compressed and encrypted, for a third of its CPU time when it deploys the foundation.

@@ -4,15 +4,13 @@ A field that another release has written is ignored.
 """
 
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from plimsoll.errors import PlimsollError
 
 T = TypeVar("T", bound=BaseModel)
-
-ProviderKind = Literal["attached", "plugin"]
 
 
 class Settings(BaseModel):
@@ -23,9 +21,10 @@ class Settings(BaseModel):
     karpenter: bool = True
     trainer: bool = False
     """Kubeflow Trainer and JobSet's controller."""
+    kai: bool = False
+    """The KAI Scheduler, which places pods that name it."""
     lws: bool = True
     """LeaderWorkerSet's controller, for Workspaces whose replicas span nodes."""
-    provider: ProviderKind = "attached"
     audit: bool = False
     """Whether the apiserver writes every request with its user and result to `Folder.audit_log`."""
     port: int | None = None

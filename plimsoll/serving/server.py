@@ -1,12 +1,13 @@
 """The pod that serves a preset: vLLM, with its model's files, options and adapters."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import Any, Final
 
 from plimsoll.model import Serving, Tier
-from plimsoll.model.api import Adapter, Environment, Inference, Weights
+from plimsoll.model.api import Adapter, Environment, Inference, PresetPods, Weights
 from plimsoll.presets import ModelPreset
+from plimsoll.serving.pod_settings import apply_settings, settings_of
 
 PORT: Final = 8000
 HTTP: Final = "http"
@@ -23,6 +24,8 @@ TOKEN: Final = "HF_TOKEN"
 WEIGHTS: Final = "/mnt/weights"
 """Hugging Face's cache (`HF_HOME`), so that a container that restarts finds the weights that it downloaded."""
 SHARED_MEMORY: Final = "/dev/shm"
+HOME: Final = "/home/vllm"
+"""Of the user `vllm` of vLLM's images."""
 
 _PATIENCE_SECONDS: Final = 1800
 """Time to start besides the download: KAITO's readiness timeout."""
@@ -38,20 +41,23 @@ MEMORY_GIB_PER_GPU: Final = 4
 """What the server requests for each GPU: little, so that it fits every GPU node, which it has for itself."""
 
 
-def startup_seconds(known: ModelPreset | None) -> int:
+def startup_seconds(known: ModelPreset | None, settings: PresetPods) -> int:
     """How long the server may take until it serves, download included."""
+    if settings.startup_seconds is not None:
+        return settings.startup_seconds
     return _PATIENCE_SECONDS + math.ceil((known.size_gib if known is not None else 0) * _SECONDS_PER_GIB)
 
 
 def serve_preset(
-    spec: dict[str, Any],
+    template: dict[str, Any],
     inference: Inference,
     serving: Serving,
     known: ModelPreset | None,
     environment: Environment,
 ) -> None:
-    """Adds the container that serves the preset to a pod's spec, with its volumes and probes."""
+    """Adds the container that serves the preset to a pod's template, with its volumes, probes and settings."""
     assert inference.preset is not None
+    spec, settings = template.setdefault("spec", {}), settings_of(inference, environment.spec)
     name = inference.preset.name
     # The model comes first: `vllm serve` takes it by its position, and the entrypoint of the image is not the same in
     # each release.
@@ -67,7 +73,7 @@ def serve_preset(
         "resources": {
             "requests": {"cpu": str(CPUS_PER_GPU * serving.gpus), "memory": f"{MEMORY_GIB_PER_GPU * serving.gpus}Gi"}
         },
-        "startupProbe": _probe(math.ceil(startup_seconds(known) / _PERIOD)),
+        "startupProbe": _probe(math.ceil(startup_seconds(known, settings) / _PERIOD)),
         "readinessProbe": _probe(3),
         "livenessProbe": _probe(6),
         "lifecycle": {"preStop": {"exec": {"command": ["sleep", str(DRAIN_SECONDS)]}}},
@@ -88,6 +94,32 @@ def serve_preset(
         _mount(spec, server, {"name": "options", "configMap": {"name": inference.config}}, OPTIONS)
     if inference.adapters:
         _add_adapters(spec, server, inference.adapters)
+    if environment.spec.inference_user:
+        _restrict(spec, environment.spec.inference_user, {each["name"] for each in settings.env})
+    apply_settings(template, server, settings)
+
+
+def _restrict(spec: dict[str, Any], user: int, declared: Set[str]) -> None:
+    """Gives the pod a security context that Pod Security's level `restricted` admits. `declared` are variables that
+    settings have.
+
+    vLLM's images have the user 2000 with a home that the group 0 may write (https://github.com/vllm-project/vllm,
+    pull request 40275). Volumes get a group of the same number, unless their root has it already.
+    """
+    spec["securityContext"] = {
+        "runAsNonRoot": True,
+        "runAsUser": user,
+        "runAsGroup": 0,
+        "fsGroup": user,
+        "fsGroupChangePolicy": "OnRootMismatch",
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+    for container in (*spec["containers"], *spec.get("initContainers", ())):
+        container["securityContext"] = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+    # Caches of vLLM, torch and Triton are below it. A user that the image does not have has no name either.
+    [server] = spec["containers"]
+    ours = (("HOME", HOME), ("USER", "vllm"))
+    server["env"] += [{"name": name, "value": value} for name, value in ours if name not in declared]
 
 
 def _probe(failures: int) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from contextlib import closing
 from typing import Any, Final
 
 from plimsoll.components.specs import ExistingGpuSoftware
-from plimsoll.stacks.cluster import stack_cluster
+from plimsoll.stacks.stack_connection import stack_cluster
 
 _INSTANCE: Final = "app.kubernetes.io/instance"
 _PULUMI: Final = "pulumi-kubernetes"

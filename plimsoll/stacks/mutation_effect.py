@@ -16,7 +16,7 @@ import pulumi
 
 from plimsoll.components import Mutation, MutationPolicy
 from plimsoll.errors import PlimsollError
-from plimsoll.stacks.cluster import stack_cluster
+from plimsoll.stacks.stack_connection import stack_cluster
 
 if TYPE_CHECKING:
     from plimsoll.kube import Connection

@@ -14,11 +14,10 @@ import pulumi_kubernetes as k8s
 import yaml
 
 from plimsoll.cluster.catalog import Catalog
-from plimsoll.cluster.nodes import MIG_CONFIG
 from plimsoll.components import metadata
 from plimsoll.components.specs import GpuDiscoverySpec
 from plimsoll.errors import PlimsollError
-from plimsoll.labels import GPU_RESOURCE, INSTANCE_TYPE, NODEPOOL
+from plimsoll.labels import GPU_RESOURCE, INSTANCE_TYPE, MIG_CONFIG, NODEPOOL
 from plimsoll.model.cluster import InstanceType
 from plimsoll.model.karpenter import NodePoolSpec
 
@@ -118,13 +117,15 @@ def per_gpu(
     strategy = discovery.mig_strategy
     mig = _MIG.fullmatch(pool.labels.get(MIG_CONFIG, "")) if strategy in ("mixed", "single") else None
     if mig is not None:
-        slices = _slices(mig, found.gpu_memory_mib / 1024) if found is not None else 0
+        memory = found.known_memory_mib if found is not None else None
+        slices = _slices(mig, memory / 1024) if memory is not None else 0
         if slices and strategy == "mixed":
             devices = {f"nvidia.com/mig-{mig[1]}": slices}
         elif slices > 1:
             devices, pool_warnings = {}, [_SINGLE]
-        elif found is None:
-            pool_warnings.append("an instance type is not in the catalog, so its MIG slices are not declared")
+        elif memory is None:
+            why = "is not in the catalog" if found is None else "has GPUs whose memory is not known"
+            pool_warnings.append(f"an instance type {why}, so its MIG slices are not declared")
     for way, each in _replicated(discovery, pool):
         name = str(each.get("name"))
         if each.get("devices", "all") != "all":

@@ -1,4 +1,4 @@
-"""Objects that need no Environment: NodePools, queues, namespaces, KAITO's Workspaces."""
+"""Objects that need no Environment: NodePools, NodeProfiles, queues, namespaces, KAITO's Workspaces."""
 
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
@@ -6,19 +6,21 @@ from typing import Any, Final, NamedTuple
 import pulumi
 import pulumi_kubernetes as k8s
 
-from plimsoll.components import NodePool, Queue, metadata
+from plimsoll.components import NodePool, NodeProfile, Queue, metadata
 from plimsoll.stacks.settings import OF_STACK, KaitoWorkspaceSettings, ObjectSettings, QueueSettings, Settings
 
-_LEFT_TO_OTHERS: Final = [
-    f"metadata.{part}" for part in ("annotations", "labels", "finalizers", "ownerReferences", "managedFields")
-]
-"""Fields of imported objects that are not declared, because other field managers continue to write them."""
+_LEFT_TO_OTHERS: Final = [f"metadata.{part}" for part in ("annotations", "labels", "finalizers", "ownerReferences")]
+"""Fields of imported objects that are not declared, because other field managers continue to write them.
+
+`managedFields` is not among them: Pulumi's plugin would apply the ignored value, which the apiserver refuses.
+"""
 
 
 class Declared(NamedTuple):
     """The declared components, by the names of the objects."""
 
     node_pools: Mapping[str, NodePool]
+    node_profiles: Mapping[str, NodeProfile]
     queues: Mapping[str, Queue]
     namespaces: "Mapping[str, k8s.core.v1.Namespace]"
     kaito_workspaces: Mapping[str, pulumi.Resource]
@@ -33,6 +35,12 @@ def declare(settings: Settings, values: Mapping[str, Any]) -> Declared:
         pool.name or key: NodePool(key, arguments(values["nodePools"][key]), options(pool, key))
         for key, pool in settings.node_pools.items()
     }
+    profiles = {
+        profile.name or key: NodeProfile(
+            key, arguments(values["nodeProfiles"][key]), options(profile, key, pools.get(profile.node_pool))
+        )
+        for key, profile in settings.node_profiles.items()
+    }
     queues: dict[str, Queue] = {}
     for key in settings.queues_in_order():
         queue = settings.queues[key]
@@ -43,7 +51,7 @@ def declare(settings: Settings, values: Mapping[str, Any]) -> Declared:
         key: _kaito(key, workspace, values["kaitoWorkspaces"][key]["fields"], namespaces.get(workspace.namespace))
         for key, workspace in settings.kaito_workspaces.items()
     }
-    declared = Declared(pools, queues, namespaces, workspaces)
+    declared = Declared(pools, profiles, queues, namespaces, workspaces)
     _export(settings, declared)
     return declared
 

@@ -24,6 +24,7 @@ from plimsoll.model.api import (
     CapacityGateSpec,
     DemandProvisioner,
     EnvironmentSpec,
+    NodeProfileSpec,
     TriggerNamespace,
     WorkspaceSpec,
 )
@@ -64,6 +65,10 @@ class NodePoolSettings(NodePoolSpec, ObjectSettings):
     pass
 
 
+class NodeProfileSettings(NodeProfileSpec, ObjectSettings):
+    pass
+
+
 class QueueSettings(QueueSpec, ObjectSettings):
     write_all_amounts: bool = True
     """Whether amounts that are not set are written with their defaults."""
@@ -101,7 +106,7 @@ class Settings(Declared):
     """The configuration of a stack under its project's name."""
 
     layer: Literal["foundation", "environment", "objects"]
-    """`objects`: only NodePools, queues, namespaces and KAITO's Workspaces, without an Environment."""
+    """`objects`: only NodePools, NodeProfiles, queues, namespaces and KAITO's Workspaces, without an Environment."""
     trigger_namespace: TriggerNamespace = TRIGGER_NAMESPACE
     """For a foundation: `spec.demand.namespace` of the Environment; the foundation creates the namespace."""
     controller: ControllerSettings | None = None
@@ -111,6 +116,7 @@ class Settings(Declared):
     capacity_gate: CapacityGateSpec | None = None
     gpu_discovery: GpuDiscoverySpec | None = None
     node_pools: dict[str, NodePoolSettings] = Field(default_factory=dict)
+    node_profiles: dict[str, NodeProfileSettings] = Field(default_factory=dict)
     share_binder: ShareBinderSpec | None = None
     """Absent or empty: `plimsoll bind` has no permissions."""
     monitoring: MonitoringSpec | None = None
@@ -210,7 +216,7 @@ def _ancestors(name: str, parents: Mapping[str, str | None]) -> list[str]:
     return found
 
 
-_OBJECTS = {"namespaces", "node_pools", "queues", "kaito_workspaces"}
+_OBJECTS = {"namespaces", "node_pools", "node_profiles", "queues", "kaito_workspaces"}
 
 
 def given() -> dict[str, Any]:

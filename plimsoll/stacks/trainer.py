@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from plimsoll.errors import PlimsollError
 from plimsoll.model.meta import dig
-from plimsoll.stacks.cluster import stack_cluster
+from plimsoll.stacks.stack_connection import stack_cluster
 
 _DEFINITION: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/trainingruntimes.trainer.kubeflow.org"
 

@@ -58,6 +58,7 @@ def create_app(
         "/demand": pages.demand,
         "/plan": pages.plan,
         "/history": pages.history,
+        "/new-nodes": pages.new_nodes,
     }
     details = {
         "/nodes/{name}": pages.node,

@@ -19,6 +19,7 @@ from plimsoll.ui.view import (
     cluster_page,
     delta_rows,
     demand_rows,
+    new_node_rows,
     plan_page,
     queue_rows,
     workspace_rows,
@@ -31,6 +32,7 @@ VIEWS: Final = (
     ("/demand", "Demand"),
     ("/plan", "Next plan"),
     ("/history", "History"),
+    ("/new-nodes", "New nodes"),
 )
 LISTED: Final = 200
 """Rows of a table; more are found by the filter."""
@@ -150,6 +152,11 @@ class Pages:
         state = self._states.latest()
         rows = delta_rows(state.snapshot, _filter(request))
         return self._page(request, state, "history.html", "History", rows=rows)
+
+    def new_nodes(self, request: Request) -> str:
+        state = self._states.latest()
+        rows = new_node_rows(state.snapshot, _filter(request))
+        return self._page(request, state, "new_nodes.html", "New nodes", rows=rows)
 
     def error(self, request: Request, title: str, message: str, hint: str = "") -> str:
         return self._render("error.html", request, title=title, message=message, hint=hint)

@@ -12,10 +12,11 @@ from typing import Final
 from plimsoll.cluster.queues import IncrementalUsage, NextGpu, QueueUsage, next_gpu
 from plimsoll.cost import Prices
 from plimsoll.errors import PlimsollError
+from plimsoll.explaining import Explanation, explain
 from plimsoll.model import Plan, Snapshot
 from plimsoll.model.api import WorkspaceRef
-from plimsoll.plan import Explanation, explain, validate
 from plimsoll.plan import plan as plan_round
+from plimsoll.plan import validate
 from plimsoll.plan.demand import DemandPlanner
 from plimsoll.plan.view import ClusterView
 from plimsoll.policy import withhold

@@ -121,9 +121,7 @@ class FakeCluster(Objects):
             raise NoSuchKindError(kind)
         return Mapping("/apis", kind.kind.lower(), kind.group == "apps")
 
-    def apply(self, obj: dict[str, Any], manager: str, *, force: bool, dry_run: bool = False) -> dict[str, Any]:
-        assert dry_run
-        assert not force
+    def dry_run(self, obj: dict[str, Any], manager: str) -> dict[str, Any]:
         if self.refusal is not None:
             raise self.refusal
         return obj

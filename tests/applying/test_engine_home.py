@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll.apply import ApplySettings, ClusterIdentity, StateFolderFullError, plugin_version
-from plimsoll.apply.engine import engine_environment, make_engine_home, open_provider
-from plimsoll.kube import ConnectionFailedError
+from plimsoll.apply import ApplySettings, StateFolderFullError, plugin_version
+from plimsoll.apply.engine import engine_environment, find_provider, make_engine_home
 from tests.applying.states import CLUSTER
 
 
@@ -109,17 +108,6 @@ def test_the_plugin_reads_the_kubeconfigs_of_the_working_directory(
     plugin = tmp_path / f"pulumi/plugins/resource-kubernetes-v{plugin_version()}/pulumi-resource-kubernetes"
     plugin.parent.mkdir()
     plugin.touch()
-    provider = open_provider(settings, Path("pulumi"), lambda: CLUSTER)
+    provider = find_provider(settings, Path("pulumi"), lambda: CLUSTER)
     named = ":".join(str(tmp_path / each) for each in files.split(":") if each)
     assert provider.environment == ({"KUBECONFIG": named} if files else {})
-
-
-def test_the_provider_is_not_served_for_a_cluster_that_does_not_answer(
-    settings: ApplySettings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def unreachable() -> ClusterIdentity:
-        raise ConnectionFailedError("nobody answers")
-
-    monkeypatch.setattr("plimsoll.provider.serve", lambda *_: pytest.fail("nobody would stop it"))
-    with pytest.raises(ConnectionFailedError):
-        open_provider(settings.model_copy(update={"provider": "attached"}), Path("pulumi"), unreachable)

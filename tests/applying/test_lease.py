@@ -11,12 +11,14 @@ import pytest
 
 from plimsoll.apply import (
     EXPIRED_HOLDERS,
+    POD_UID,
     Lease,
     LeaseHeldError,
     LeaseLostError,
     LeaseSettings,
     NamespaceMissingError,
     WriterStoppingError,
+    boot_clock,
 )
 from plimsoll.kube import ConnectionFailedError, RequestError
 from tests.awaiting import await_condition
@@ -282,6 +284,45 @@ def test_a_suspended_process_no_longer_holds_the_lease(server: FakeApiserver) ->
         server.down = True
         clock.now = 3600.0
         assert not lease.held
+
+
+def test_a_resumed_process_loses_the_lease_before_it_asks_the_apiserver(server: FakeApiserver) -> None:
+    clock, lost = Clock(), threading.Event()
+    with acquired(a_lease(server, clock=clock, on_lost=lambda _: lost.set())):
+        before = server.writes
+        clock.now = 3600.0
+        assert lost.wait(10)
+        assert server.writes == before
+
+
+def test_the_clock_counts_the_suspension_of_the_host() -> None:
+    read = time.clock_gettime(time.CLOCK_BOOTTIME)
+    assert read <= boot_clock() <= time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+@pytest.mark.parametrize(
+    ("answer", "identity"),
+    [
+        ({"status": {"userInfo": {"extra": {POD_UID: ["u-1"]}}}}, "here_1_a.u-1"),
+        ({"status": {"userInfo": {"username": "admin"}}}, "here_1_a"),
+        (RequestError(404, "NotFound", "no such kind"), "here_1_a"),
+        (RequestError(403, "Forbidden", "not allowed"), "here_1_a"),
+    ],
+)
+def test_the_identity_has_the_uid_of_the_pod_by_which_the_apiserver_knows_it(
+    server: FakeApiserver, answer: Any, identity: str
+) -> None:
+    def review(method: str, path: str, body: Any = None, **_: Any) -> dict[str, Any]:
+        assert (method, path.rpartition("/")[2]) == ("POST", "selfsubjectreviews")
+        if isinstance(answer, Exception):
+            raise answer
+        return dict(answer)
+
+    server.request = review  # type: ignore[method-assign]
+    lease = a_lease(server)
+    lease.identify()
+    lease.identify()
+    assert lease.identity == identity
 
 
 def test_a_new_label_on_the_lease_does_not_lose_it(server: FakeApiserver) -> None:

@@ -16,9 +16,9 @@ def test_a_named_passphrase_file_counts_beside_the_variable(
     named: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The CLI would take the variable instead."""
-    provider = SimpleNamespace(environment={}, close=lambda: None)
+    provider = SimpleNamespace(environment={})
     monkeypatch.setattr("plimsoll.apply.project.find_pulumi", lambda _: (None, None))
-    monkeypatch.setattr("plimsoll.apply.project.open_provider", lambda *_: provider)
+    monkeypatch.setattr("plimsoll.apply.project.find_provider", lambda *_: provider)
     monkeypatch.setenv("PULUMI_CONFIG_PASSPHRASE", "of the variable")
     file = tmp_path / "passphrase"
     file.write_text("of the file")

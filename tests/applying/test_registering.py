@@ -8,10 +8,10 @@ from typing import Any
 import grpc
 import pytest
 from google.protobuf import empty_pb2
+from google.protobuf.json_format import MessageToDict
 from pulumi.runtime.proto import language_pb2, resource_pb2, resource_pb2_grpc
 
 from plimsoll.apply.engine import DeclaredResource, InlineLanguage, Program, Registrations
-from plimsoll.provider import decode
 from tests.applying.states import CLUSTER
 
 
@@ -79,7 +79,7 @@ def test_resources_are_registered_below_the_stack_with_the_provider_and_their_in
     assert run(monitor, Registrations((declared("new"),), (declared("kept"),))) == ""
     new, kept = monitor.taken[-2:]
     assert [new.name, kept.name] == ["new", "kept"]
-    assert decode(new.object) == {"metadata": {"name": "new", "labels": {}}, "spec": {"n": 3}}
+    assert MessageToDict(new.object) == {"metadata": {"name": "new", "labels": {}}, "spec": {"n": 3}}
     assert (new.type, new.parent, new.provider) == ("kubernetes:core/v1:Pod", "urn::p-s", "urn::cluster::id")
     assert new.custom
 

@@ -43,6 +43,7 @@ class FakeStack:
         self.state = state
         self.locked = locked
         self.telling = telling
+        self.truncated = False
         self.commands: list[str] = []
 
     def replace_state(self, deployment: Mapping[str, Any]) -> None:
@@ -61,11 +62,12 @@ class FakeStack:
         return self._holders if self.telling else None
 
     def break_lock(self) -> None:
+        assert not self.truncated, "no engine reads such a state"
         self.commands.append("cancel")
         self.locked = ""
 
     def repair(self, stack: str) -> None:
-        """Does nothing: a state in memory is never truncated."""
+        self.truncated = False
 
     def init(self) -> None:
         self.commands.append("init")
@@ -118,7 +120,7 @@ def a_shard(
         fake,
         backend=fake,
         reviewer=Reviewer(cluster),
-        provider=ClusterProvider({}, {}, "4.34.0", CLUSTER, lambda: None),
+        provider=ClusterProvider({}, {}, "4.34.0", CLUSTER),
         settings=ApplySettings(environment="test", work_folder=tmp_path),
         lease=held,
         on_idle=lambda: None,
@@ -280,11 +282,12 @@ def test_recovery_breaks_the_lock_of_a_writer_with_an_expired_lease(telling: boo
 def test_a_writer_that_stops_breaks_the_lock_of_its_own_ended_engine(
     locked: str, telling: bool, held: bool, unlocked: bool, tmp_path: Path
 ) -> None:
-    """While it holds the Lease, although it starts nothing more."""
+    """While it holds the Lease, although it starts nothing more; also where the engine was killed while it wrote."""
     stack, lease = FakeStack(a_state(live(CLAIM)), locked, telling), FakeLease()
     shard = a_shard(stack, FakeCluster(live(CLAIM)), tmp_path, lease=lease)
     lease.usable, lease.held = False, held
     stack.engine = SimpleNamespace(pid=None, ended_by_signal=True)
+    stack.truncated = True
     assert shard.close() is unlocked
     assert stack.commands == (["cancel"] if locked and unlocked else [])
 

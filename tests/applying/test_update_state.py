@@ -53,6 +53,12 @@ class Stack(RuleBasedStateMachine):
         assert not (act in (Act.CALL_OFF, Act.KILL) and self.released), "what was begun is finished"
         assert (act is Act.INTERRUPT_LATER) is (before is Phase.WRITING and act is not None)
 
+    @rule()
+    def lose(self) -> None:
+        self.stopped = self.called_off = True
+        assert self.on(Event.LOSE) is Act.KILL, "whatever it does"
+        self.released = False
+
     @precondition(lambda self: self.engines)
     @rule(event=st.sampled_from(ENGINE_SAYS))
     def engine_says(self, event: Event) -> None:

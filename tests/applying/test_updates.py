@@ -42,12 +42,15 @@ class FakeEngine:
     def __init__(self) -> None:
         self.interrupted = threading.Event()
         self.interrupts = 0
+        self.killed = threading.Event()
 
     def interrupt(self) -> None:
         self.interrupts += 1
         self.interrupted.set()
 
-    kill = interrupt
+    def kill(self) -> None:
+        self.killed.set()
+        self.interrupt()
 
 
 class FakeStack:
@@ -84,7 +87,7 @@ def stack() -> FakeStack:
 @pytest.fixture
 def updates(stack: FakeStack) -> Iterator[Updates]:
     fake: Any = stack
-    made = Updates(fake, ClusterProvider({}, {}, "4.34.0", CLUSTER, lambda: None), ())
+    made = Updates(fake, ClusterProvider({}, {}, "4.34.0", CLUSTER), ())
     yield made
     stack.released.set()
     stack.engine.interrupt()
@@ -367,6 +370,20 @@ def test_a_stopped_update_raises_the_error_of_the_stop(updates: Updates, stack: 
     stack.script = script
     with pytest.raises(LeaseLostError, match="was lost"):
         execute(updates, stack, {A: Operation.CREATE})
+
+
+def test_a_lost_lease_kills_the_engine_that_changes_objects(updates: Updates, stack: FakeStack) -> None:
+    """An interrupted engine finishes what it has begun, beside another writer."""
+
+    def script(_: Callable[[EngineEvent], None]) -> None:
+        updates.lose(LeaseLostError("the Lease was lost"))
+        assert stack.engine.killed.wait(10)
+        raise UpdateInterruptedError("killed")
+
+    stack.script = script
+    with pytest.raises(LeaseLostError, match="was lost"):
+        execute(updates, stack, {A: Operation.DELETE})
+    assert stack.engine.interrupts == 1, "by the kill alone"
 
 
 def test_an_interrupted_update_raises_update_interrupted_even_if_the_provider_aborted_requests(

@@ -21,7 +21,7 @@ from plimsoll.plan import plan, validate
 from plimsoll.plan.demand import DemandPlanner
 from plimsoll.plan.view import ClusterView
 
-MOST: Final = 45
+MOST: Final = 47
 DEPTH: Final = 3
 NAME: Final = "followed"
 ROOT: Final = str(Path(plimsoll.__file__).parent)

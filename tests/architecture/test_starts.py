@@ -18,13 +18,13 @@ def started(program: str) -> tuple[set[str], str]:
 def test_completing_commands_and_options_imports_no_package_of_planning() -> None:
     program = """
 from plimsoll.cli import complete
-for words in [""], ["plan", "--out"], ["status", "--wa"], ["explain", "workspace", "--con"]:
+for words in [""], ["plan", "--out"], ["status", "--wa"], ["why", "workspace", "--con"]:
     sys.argv = ["plimsoll", *words]
     complete()
 """
     modules, printed = started(program)
     assert {"savings", "--output", "--watch", "--context"} <= set(printed.split())
-    assert {"plimsoll.cli.plan", "plimsoll.cli.status", "plimsoll.cli.explain"} <= modules
+    assert {"plimsoll.cli.plan", "plimsoll.cli.status", "plimsoll.cli.why"} <= modules
     assert not modules & {"plimsoll.cli.savings", "plimsoll.model", "plimsoll.kube", "plimsoll.plan", "plimsoll.cost"}
     assert not modules & {"numpy", "structlog", "yaml", "urllib3"}  # typer itself imports pydantic here
 

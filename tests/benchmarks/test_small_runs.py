@@ -12,7 +12,7 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from bench import ablation, burst, fleet, ledger, openb, plain_pods, plan, rest, rounds, scale, tick, trace
+from bench import ablation, burst, fleet, ledger, openb, pages, plain_pods, plan, rest, rounds, scale, tick, trace
 from plimsoll.packing.nodes import Heuristic, NodePacking, pack_nodes
 
 Main = Callable[..., None]
@@ -25,6 +25,7 @@ SMALL: dict[str, tuple[Main, tuple[str, ...]]] = {
     "scale of several products": (scale.main, (*LARGE, "--products", "3", "--free", "300", "--changes", "14")),
     "scale of limited queues": (scale.main, (*LARGE, "--queue-limit", "4", "--changes", "14")),
     "plain_pods": (plain_pods.main, ("--plain", "100", "--nodes", "60", "--pods", "600", "--waiting", "60")),
+    "pages": (pages.main, ("--nodes", "20", "--pods", "60", "--waiting", "3", "--changes", "2")),
     "tick": (tick.main, (*LARGE, "--workspaces", "4", "--changes", "3")),
 }
 
@@ -109,6 +110,15 @@ def test_bench_plain_pods_measures_memory() -> None:
 
     assert found["plain"] == 100
     assert min(found["bytesEach"], found["readMicrosecondsEach"], found["planSeconds"], found["updateMs"]) > 0
+
+
+def test_bench_pages_compares_a_change_with_the_first_page_of_each_view() -> None:
+    main, arguments = SMALL["pages"]
+
+    found = figures(main, *arguments)
+
+    assert set(found["seconds"]) == set(pages.VIEWS)
+    assert all(min(row["first"], row["changed"], row["ratio"]) > 0 for row in found["seconds"].values())
 
 
 def test_bench_tick_measures_each_part_of_a_round() -> None:

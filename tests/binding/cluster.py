@@ -45,10 +45,15 @@ def a_gpu_node(
     return node.model_copy(update={"allocatable": {**node.allocatable, **host}})
 
 
-def a_plain_pod(name: str, node: str = "n1", phase: str = "Running", gpus: int = 0, cpu: str = "0") -> Pod:
+def a_plain_pod(
+    name: str, node: str = "n1", phase: str = "Running", gpus: int = 0, cpu: str = "0", storage: str = "0"
+) -> Pod:
     """A pod without shares that another scheduler has placed."""
     limits = {GPU_RESOURCE: str(gpus)} if gpus else {}
-    container = {"name": "main", "resources": {"limits": limits, "requests": {"cpu": cpu}}}
+    container = {
+        "name": "main",
+        "resources": {"limits": limits, "requests": {"cpu": cpu, "ephemeral-storage": storage}},
+    }
     manifest = {"metadata": metadata(name, "other", uid=f"uid-{name}")}
     return Pod.read({**manifest, "spec": {"nodeName": node, "containers": [container]}, "status": {"phase": phase}})
 

@@ -231,6 +231,13 @@ def test_every_resource_that_a_share_requests_counts(resource: str, amount: str,
     assert cluster.messages == {"b": f"0/2 nodes are available: 2 without enough {resource}"}
 
 
+def test_pods_without_gpus_use_the_ephemeral_storage_of_their_node() -> None:
+    cluster = Cluster([a_gpu_node("n1", more={"ephemeral-storage": "10Gi"})])
+    cluster.add(a_plain_pod("plain", "n1", storage="8Gi"), a_share("a", more={"ephemeral-storage": "3Gi"}))
+    cluster.settle()
+    assert cluster.messages == {"a": "0/1 nodes are available: 1 without enough ephemeral-storage"}
+
+
 def test_a_claim_on_a_node_whose_devices_others_have_taken_is_removed() -> None:
     cluster = Cluster([a_gpu_node("n1", more={"rdma/hca": "1"}), a_gpu_node("n2", gpus=4, more={"rdma/hca": "1"})])
     cluster.add(a_share("a", more={"rdma/hca": "1"}))

@@ -18,7 +18,7 @@ from plimsoll.bind.planning import (
     unsuitable_because,
 )
 from plimsoll.cluster.ledger import GpuAccount, GpuLedger
-from plimsoll.cluster.pods import read_share
+from plimsoll.cluster.pods import read_request
 from plimsoll.model.cluster import Node, Pod
 from plimsoll.model.kai import GPUShare
 from plimsoll.packing import GPU_MILLI
@@ -105,7 +105,7 @@ def test_every_share_gets_the_best_of_all_places(
     placer = SharePlacer(ledger.accounts(), room, paused, closed)
     refused: dict[str, NoFit] = {}
     for pod, request in zip(read(pending, "pending"), map(str, pending), strict=True):
-        share = read_share(pod)
+        share = read_request(pod).share
         assert share is not None
         found = placer.place(pod, share)
         plain = place_plainly(ledger.accounts(), room, pod, share, paused, closed)
@@ -134,3 +134,14 @@ def test_pods_whose_requests_all_differ_are_not_compared_with_all_nodes(monkeypa
     cluster.add(*[a_share(f"p{number:02}", f"0.{500 + number}", cpu=f"{number}m") for number in range(30)])
     assert len(cluster.plan().steps) == 30
     assert len(compared) == 30
+
+
+def test_a_share_in_mib_joins_the_gpu_of_which_it_leaves_least_whatever_the_memory() -> None:
+    """It takes 480 of the 500 thousandths that are free on the GPU of 40,000 MiB, and 240 of 300 on that of 80,000."""
+    nodes = [a_gpu_node("small", 1, memory=40_000), a_gpu_node("large", 1, memory=80_000)]
+    cluster = Cluster([node.model_copy(update={"labels": {**node.labels, "size": node.name}}) for node in nodes])
+    cluster.add(a_share("half", "0.5", selector={"size": "small"}), a_share("most", "0.7", selector={"size": "large"}))
+    cluster.settle()
+    cluster.add(a_share("mib", None, memory="19200"))
+    cluster.settle()
+    assert cluster.pods["team", "mib"].node_name == "small"

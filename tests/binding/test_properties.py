@@ -5,7 +5,7 @@ from collections import defaultdict
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from plimsoll.cluster.pods import gpu_groups, read_share
+from plimsoll.cluster.pods import gpu_groups, read_request
 from plimsoll.labels import RESERVED_GPU
 from plimsoll.packing import Milli
 from tests.binding.cluster import Cluster, a_gpu_node, a_plain_pod, a_share
@@ -57,7 +57,7 @@ def assert_sound(cluster: Cluster) -> None:
     for pod in cluster.pods.values():
         if pod.namespace != "team" or not pod.node_name:
             continue
-        share = read_share(pod)
+        share = read_request(pod).share
         assert share is not None
         gpus = cluster.gpus_of(pod.name).split(",")
         assert len(set(gpus)) == share.devices

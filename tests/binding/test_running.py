@@ -79,7 +79,7 @@ class FakeCluster:
 
 
 def binder_of(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> ShareBinder:
-    monkeypatch.setattr("plimsoll.bind.binder.Cluster", lambda *_: cluster)
+    monkeypatch.setattr("plimsoll.bind.binder.ClusterCache", lambda *_: cluster)
     return ShareBinder(cast(Connection, cluster), SETTINGS, cluster.clock)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from plimsoll.bind import Cluster
+from plimsoll.bind import ClusterCache
 from plimsoll.model.cluster import Pod
 from tests.awaiting import await_condition
 from tests.binding.cluster import SETTINGS
@@ -37,16 +37,16 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def view(apiserver: FakeApiserver, clock: Clock) -> Iterator[Cluster]:
+def view(apiserver: FakeApiserver, clock: Clock) -> Iterator[ClusterCache]:
     with listening(apiserver) as connection:
-        view = Cluster(connection, SETTINGS, clock)
+        view = ClusterCache(connection, SETTINGS, clock)
         view.start()
         view.wait_synced(timeout=30)
         yield view
         view.stop()
 
 
-def nodes(view: Cluster) -> dict[str, str]:
+def nodes(view: ClusterCache) -> dict[str, str]:
     """The node of each pod, by name."""
     return {pod.name: pod.node_name for pod in view.pods()}
 
@@ -55,7 +55,7 @@ def written(pod: Pod, version: int) -> Pod:
     return pod.model_copy(update={"node_name": "n1", "resource_version": str(version)})
 
 
-def test_a_write_counts_until_the_watch_shows_a_newer_version(view: Cluster, apiserver: FakeApiserver) -> None:
+def test_a_write_counts_until_the_watch_shows_a_newer_version(view: ClusterCache, apiserver: FakeApiserver) -> None:
     (pod,) = view.pods()
     view.note(written(pod, apiserver.version))
     assert nodes(view) == {"a": "n1"}
@@ -63,14 +63,16 @@ def test_a_write_counts_until_the_watch_shows_a_newer_version(view: Cluster, api
     await_condition(lambda: nodes(view) == {"a": "n2"})
 
 
-def test_a_pod_deleted_after_the_write_is_missing(view: Cluster, apiserver: FakeApiserver) -> None:
+def test_a_pod_deleted_after_the_write_is_missing(view: ClusterCache, apiserver: FakeApiserver) -> None:
     (pod,) = view.pods()
     view.note(written(pod, apiserver.version + 1))
     apiserver.delete(PODS, "a")
     await_condition(lambda: nodes(view) == {})
 
 
-def test_a_created_pod_counts_before_the_watch_shows_it(view: Cluster, apiserver: FakeApiserver, clock: Clock) -> None:
+def test_a_created_pod_counts_before_the_watch_shows_it(
+    view: ClusterCache, apiserver: FakeApiserver, clock: Clock
+) -> None:
     made = view.pods()[0].model_copy(update={"name": "new", "resource_version": str(apiserver.version + 1)})
     view.note(made, new=True)
     assert set(nodes(view)) == {"a", "new"}

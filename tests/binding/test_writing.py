@@ -6,7 +6,7 @@ from typing import Any, cast
 import pytest
 
 from plimsoll.bind import (
-    Cluster,
+    ClusterCache,
     KaiBinderError,
     StepWriter,
     groups_of_bind_requests,
@@ -83,7 +83,7 @@ def carry_out(apiserver: Apiserver, *steps: BindStep, present: Sequence[Pod] = (
     writing = StepWriter(
         cast("Connection", apiserver),
         SETTINGS,
-        cast("Cluster", notes),
+        cast("ClusterCache", notes),
         refused.append,
         refused.append,
     )

@@ -126,7 +126,7 @@ def test_gates_of_whole_gpu_pods_are_removed_when_the_queue_admits_them() -> Non
     snapshot = a_snapshot(POOL, team, fits, fits_not, nap=True)
     [demand] = DemandPlanner().plan(snapshot).demands
     assert list(demand.kept_out) == ["uid-fits-not"]
-    assert demand.kept_out["uid-fits-not"].startswith("OverLimit")
+    assert str(demand.kept_out["uid-fits-not"]).startswith("OverLimit")
     assert "wholeGpus" in demand.kept_out_reasons[0]
     assert [removal.key.name for removal in gate_removals(snapshot, [demand])] == ["fits"]
     assert ungated(POOL, fits, fits_not) == ["fits", "fits-not"]  # no queues: nothing keeps them out

@@ -9,7 +9,16 @@ from plimsoll.model import Plan, Snapshot
 from plimsoll.model.api import CAPACITY_GATE, Environment, GPUDemand, GPUDemandStatus
 from plimsoll.model.cluster import Node, Pod
 from plimsoll.model.kai import Queue
-from plimsoll.model.karpenter import CapacityBuffer, ClaimEvent, NodeClaim, NodePool, PodTemplate, ProvisioningRequest
+from plimsoll.model.karpenter import (
+    CapacityBuffer,
+    ClaimEvent,
+    NodeClaim,
+    NodePool,
+    PodTemplate,
+    ProvisioningRequest,
+    RequestEvent,
+)
+from plimsoll.observe.cluster import request_events
 from plimsoll.plan import plan as make_plan
 from tests.builders import an_environment
 
@@ -132,6 +141,50 @@ def sold_out(name: str, output_text: datetime, words: str = "no capacity in any 
     )
 
 
+def answered(
+    obj: Mapping[str, Any],
+    reason: str,
+    message: str,
+    said: datetime,
+    *,
+    again: datetime | None = None,
+    by: str = "karpenter",
+    uid: str | None = None,
+) -> list[RequestEvent]:
+    """The Event of an autoscaler about an object that requests nodes, as client-go's recorder writes it, where it is
+    read; `again` is when it was repeated. With a `uid`, it is about another object of that name."""
+    metadata = obj["metadata"]
+    reference = {key: obj[key] for key in ("apiVersion", "kind")}
+    reference |= {
+        "namespace": metadata["namespace"],
+        "name": metadata["name"],
+        "uid": metadata["uid"] if uid is None else uid,
+    }
+    event = {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {
+            "name": f"{metadata['name']}.18a1b2c3d4e5f607",
+            "namespace": metadata["namespace"],
+            "uid": "7e2d2f6c-6c2b-4d5e-9d0a-0d5c7f1b2a3e",
+            "creationTimestamp": text(said + timedelta(seconds=1)),  # it is written in the background
+        },
+        "involvedObject": reference,
+        "type": "Normal" if reason in ("Nominated", "TriggeredScaleUp") else "Warning",
+        "reason": reason,
+        "message": message,
+        "source": {"component": by},
+        "reportingComponent": by,
+        "reportingInstance": "",
+        "firstTimestamp": text(said),
+        "lastTimestamp": text(again or said),
+        "eventTime": None,
+        "count": 1 if again is None else 2,
+    }
+    read = request_events(metadata["namespace"]).read(event)
+    return [] if read is None else [read]
+
+
 def demand_environment(provisioner: str = "trigger-pod", **demand: Any) -> Environment:
     return an_environment(demand={"provisioner": provisioner, **demand})
 
@@ -171,6 +224,7 @@ class Cluster:
             gpu_demands=tuple(self.demands.values()),
             queues=of(Queue),
             claim_events=of(ClaimEvent),
+            request_events=of(RequestEvent),
             gone_claims=tuple(self.gone_claims),
         )
 

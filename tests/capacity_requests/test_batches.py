@@ -84,7 +84,7 @@ def test_a_registered_node_is_assigned_before_it_reports_ready() -> None:
     held.run_round(at(0))
     held.objects.append(share_pod("share-016"))
     held.run_round(at(2))
-    joined = node("n1", at(30)).model_copy(update={"conditions": ()})
+    joined = node("n1", at(30)).model_copy(update={"conditions": None})
     taint = Taint(key="karpenter.sh/unregistered", effect="NoExecute")
     held.objects.append(joined.model_copy(update={"taints": (taint,)}))
     assert held.run_round(at(31)).empty, "Karpenter has not taken it up"
@@ -127,6 +127,20 @@ def test_nodes_of_several_buffers_of_a_node_pool_are_released_together() -> None
     plan = held.run_round(at(101))
     assert [update.manifest["spec"]["replicas"] for update in plan.updates] == [2], "not for ever"
     assert plan.gate_removals
+
+
+def test_a_reserved_node_is_not_noted_beside_one_that_registers_in_the_same_round() -> None:
+    """The buffer shrinks by the node with a pod alone. The idle one is still expected to register."""
+    pods = [gated_pod(f"share-{number:03}") for number in range(33)]
+    held = Cluster(pool(), *pods, environment=demand_environment("capacity-buffer"))
+    held.run_round(at(0))
+    taker = share_pod("taker", "0.1", unschedulable=False)
+    taker = taker.model_copy(update={"annotations": {labels.SELECTED_NODE: f"n2/{taker.uid}", **taker.annotations}})
+    held.objects += [claim(f"gpu-{number}", at(2), nodeName=f"n{number}") for number in (1, 2)]
+    held.objects += [node("n1", at(4)), node("n2", at(4)), taker]
+    [update] = held.run_round(at(5)).updates
+    assert orjson.loads(update.manifest["metadata"]["annotations"]["plimsoll.dev/registered-nodes"]) == ["n2"]
+    assert update.manifest["spec"]["replicas"] == 2
 
 
 def test_a_buffer_shrinks_with_its_demand() -> None:

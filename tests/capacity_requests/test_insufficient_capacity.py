@@ -172,7 +172,7 @@ def test_without_another_type_the_remaining_nodes_are_awaited() -> None:
     cluster.objects += [claim("gpu-aaaaa", at(1)), claim("gpu-bbbbb", at(1)), sold_out("gpu-ccccc", at(1))]
     cluster.run_round(at(40))
     assert requested_types(cluster) == [TYPE] * 2
-    assert cluster.phase() == "Scheduled"
+    assert cluster.phase() == "Launching"
     assert "recently failed to launch" in " ".join(cluster.status().reasons)
     assert cluster.run_round(at(41)).empty
 

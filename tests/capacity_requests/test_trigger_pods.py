@@ -10,7 +10,7 @@ from plimsoll.labels import SELECTED_NODE
 from plimsoll.model import Plan, SignalReason
 from plimsoll.model.cluster import Pod
 from plimsoll.plan.requests import NodeRequest
-from tests.builders import a_node_pool
+from tests.builders import a_node_pool, placed
 from tests.capacity_requests.cluster import (
     PRODUCT,
     TYPE,
@@ -174,7 +174,7 @@ def test_a_type_whose_node_never_shows_gpus_is_replaced_by_the_next() -> None:
     cluster.objects.append(claim("gpu-abc", at(2), conditions=[launched, registered]))
     assert cluster.run_round(at(100)).empty
     (demand,) = cluster.demands.values()
-    assert [(each.name, each.stage) for each in demand.status.node_claims] == [("gpu-abc", "Registering")]
+    assert [(each.name, each.stage) for each in demand.status.node_claims] == [("gpu-abc", "Initializing")]
     plan = cluster.run_round(at(700))
     (creation,) = plan.creations
     assert creation.manifest["spec"]["nodeSelector"][labels.INSTANCE_TYPE] == other
@@ -193,7 +193,8 @@ def test_a_trigger_pod_whose_node_has_registered_waits_for_the_gpus() -> None:
     for second in (61, 619):
         plan = cluster.run_round(at(second))
         assert (plan.empty, plan.next_deadline) == (True, at(620))
-        assert (cluster.phase(), cluster.status().failures, cluster.status().deadline) == ("Scheduled", 0, "")
+        status = cluster.status()
+        assert (status.phase, status.failures, status.deadline) == ("Initializing", 0, "2026-01-01T00:10:20Z")
     assert cluster.run_round(at(621)).deletions
     assert cluster.status().failures == 1
 
@@ -287,7 +288,8 @@ def test_a_node_whose_gpus_are_used_serves_no_request() -> None:
     cluster = Cluster(pool(), *first, *pods(8, "0.9"))
     cluster.run_round(at(0))
     assert len(triggers(cluster)) == 2
-    bound = [each.model_copy(update={"node_name": "n1", "phase": "Running", "conditions": ()}) for each in first]
+    running = [each.model_copy(update={"phase": "Running", "conditions": ()}) for each in first]
+    bound = [placed(each, "n1") for each in running]
     cluster.objects = [pool(), claim("gpu-1", at(2), nodeName="n1"), node("n1", at(30)), *bound, *pods(8, "0.9")]
     plan = cluster.run_round(at(31))
     assert [signal.reason for signal in plan.signals] == [SignalReason.WITHDRAWN], "the first one's"
@@ -296,7 +298,7 @@ def test_a_node_whose_gpus_are_used_serves_no_request() -> None:
     assert cluster.run_round(at(32)).empty
 
 
-def test_pods_bound_without_gpu_groups_cause_no_further_requests() -> None:
+def test_pods_that_are_bound_one_after_the_other_cause_no_further_requests() -> None:
     """Two nodes hold 32 half GPUs, whichever pod is bound where."""
     waiting = pods(32)
     cluster = Cluster(pool(), *waiting)
@@ -305,8 +307,10 @@ def test_pods_bound_without_gpu_groups_cause_no_further_requests() -> None:
     for number, each in enumerate(waiting):
         plan = cluster.run_round(at(31 + number))
         assert not plan.creations
-        bound = each.model_copy(update={"node_name": f"n{number % 2 + 1}", "phase": "Running", "conditions": ()})
-        cluster.objects[cluster.objects.index(each)] = bound
+        running = each.model_copy(update={"phase": "Running", "conditions": ()})
+        cluster.objects[cluster.objects.index(each)] = placed(
+            running, f"n{number % 2 + 1}", f"g{number % 2}-{number // 4}"
+        )
     cluster.run_round(at(100))
     assert not cluster.requests
 

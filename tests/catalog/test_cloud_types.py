@@ -94,7 +94,7 @@ def test_the_live_label_overrides_ec2_with_a_warning(tmp_path: Path, requests: R
     [verdict] = validate(snapshot)
     assert "1 x NVIDIA-X900 of 90000 MiB" in verdict.message
     assert verdict.warnings == (
-        "p9.large: 1 x NVIDIA-X900 of 87.89 GiB by the live nodes, 2 x NVIDIA X900 of 87.89 GiB by EC2 in eu-west-1; "
+        "p9.large: 1 x NVIDIA-X900 of 90000 MiB by the live nodes, 2 x NVIDIA X900 of 90000 MiB by EC2 in eu-west-1; "
         "the first value is used",
     )
 
@@ -131,7 +131,7 @@ def test_old_answers_are_used_while_they_are_refreshed_in_the_background(tmp_pat
     assert asked.types.version == version + 1
 
 
-@pytest.mark.parametrize("command", [["plan"], ["explain", "workspace", "ws"]], ids=["plan", "explain"])
+@pytest.mark.parametrize("command", [["plan"], ["why", "workspace", "ws"]], ids=["plan", "why"])
 def test_commands_use_the_region_of_the_environment(
     command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, requests: Requests
 ) -> None:
@@ -153,7 +153,7 @@ def test_commands_use_the_region_of_the_environment(
     done = CliRunner().invoke(app, [*command, "-f", str(file), "--output", "json"])
     assert done.exit_code == 0, done.output
     reported = json.loads(done.stdout)
-    if command[0] == "explain":
+    if command[0] == "why":
         assert reported["instanceType"]["source"] == "EC2 in eu-west-1"
     assert requests.regions == [REGION]
 

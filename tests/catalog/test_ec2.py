@@ -1,7 +1,6 @@
 """AWS's instance types from the EC2 API, and the cache of its answers."""
 
 import json
-from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,6 @@ from typer.testing import CliRunner
 
 from plimsoll.cli import app
 from plimsoll.cluster.catalog import Catalog
-from plimsoll.model.cluster import InstanceType
 from plimsoll.observe.aws import AwsError
 from plimsoll.observe.ec2 import MAX_AGE, describe_types, ec2_types
 from tests.catalog.aws import Requests, a_device, an_item
@@ -31,20 +29,21 @@ def test_types_with_gpus_and_the_memory_of_one(tmp_path: Path) -> None:
     p5 = found["p5.48xlarge"]
     assert (p5.cloud, p5.gpus, p5.gpu_memory_mib, p5.product) == ("aws", 8, 81920, "NVIDIA H100")
     assert (p5.vcpus, p5.memory_mib, p5.source) == (192, 2097152, "EC2 in eu-west-1")
+
+
+def test_names_and_memory_of_the_api_do_not_replace_those_of_labels(tmp_path: Path) -> None:
+    found = {each.name: each for each in ec2_types(tmp_path, NOW, "eu-west-1").types}
     merged = Catalog.builtin().with_types(found.values())
+    assert merged.differences == ()
     assert (live := merged.lookup("g6.xlarge")) is not None
-    assert live.gpu_memory_mib == found["g6.xlarge"].gpu_memory_mib < 24576
+    assert (live.gpu_memory_mib, live.gpu_product) == (23034, "NVIDIA-L4")
+    assert (found["g6.xlarge"].gpu_memory_mib, found["g6.xlarge"].gpu_product) == (22888, None)
+    assert live.source == "table and EC2 in eu-west-1"
 
 
-def test_the_table_has_the_host_memory_and_the_pods_of_ec2(tmp_path: Path) -> None:
-    def figures(types: Iterable[InstanceType]) -> dict[str, tuple[int | None, ...]]:
-        return {each.name: (each.vcpus, each.memory_mib, each.max_pods) for each in types if each.cloud == "aws"}
-
-    reported, table = figures(ec2_types(tmp_path, NOW, "us-east-1").types), figures(Catalog.builtin().types)
-    both = reported.keys() & table.keys()
-    assert len(both) > 20
-    assert {name: table[name] for name in both} == {name: reported[name] for name in both}
-    assert None not in {pods for _, _, pods in table.values()}
+def test_another_gpu_of_the_api_contradicts_the_table() -> None:
+    other = describe_types(answers([an_item("g6.xlarge", a_device(name="A10G"))]), "r", NOW).types
+    assert [each.live.name for each in Catalog.builtin().with_types(other).differences] == ["g6.xlarge"]
 
 
 @pytest.mark.parametrize(
@@ -178,13 +177,15 @@ def test_a_part_of_a_gpu_counts_as_one_with_the_memory_of_the_part() -> None:
 def test_types_that_cannot_be_read_are_left_out_and_named() -> None:
     items = [
         an_item("mixed.large", a_device(), a_device(name="T4")),
+        {"InstanceType": "bare.large", "GpuInfo": {"TotalGpuMemoryInMiB": 1}},
         an_item("none.large", a_device(0)),
         an_item("unknown.large", a_device(1, 0)),
         an_item("good.large", a_device()),
     ]
     found = describe_types(answers(items), "eu-west-1", NOW)
     assert [each.name for each in found.types] == ["good.large"]
-    assert [warning.split(":")[0] for warning in found.warnings] == ["mixed.large", "none.large", "unknown.large"]
+    left_out = [warning.split(":")[0] for warning in found.warnings]
+    assert left_out == ["mixed.large", "bare.large", "none.large", "unknown.large"]
 
 
 def test_a_missing_permission_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -206,6 +207,6 @@ def test_the_command_lists_the_types_of_the_region(
     arguments = ["estimate", "phi-4", "--aws-region", "eu-west-1", "--cloud", "aws", "--output", "json"]
     answer = json.loads(CliRunner().invoke(app, arguments).stdout)
     sources = {each["instance_type"]: each["source"] for each in answer["candidates"]}
-    assert sources["p5.48xlarge"] == "EC2 in eu-west-1"
+    assert sources["p5.48xlarge"] == "table and EC2 in eu-west-1"
     assert sources["p4d.24xlarge"] == "table"
     assert requests.regions == ["eu-west-1"]

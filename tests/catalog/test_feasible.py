@@ -18,7 +18,7 @@ def names(catalog: Catalog, need: ModelNeed | MemoryNeed, **limits: Any) -> list
 
 def test_without_prices_the_order_is_fewest_gpus_then_least_memory() -> None:
     found = Catalog.builtin().feasible(PHI_4, clouds={"azure"})
-    order = [(each.type.gpus * each.estimate.nodes, each.type.gpus * each.type.gpu_memory_mib) for each in found]
+    order = [(each.type.gpus * each.estimate.nodes, each.type.gpus * (each.type.gpu_memory_mib or 0)) for each in found]
     assert found[0].type.name == "Standard_NC24ads_A100_v4"
     assert order == sorted(order)
 
@@ -34,7 +34,7 @@ def test_one_node_comes_before_two_with_the_same_gpus() -> None:
 
 
 def test_a_known_price_counts_for_all_nodes_of_a_replica() -> None:
-    catalog = Catalog.builtin().with_prices({"standard_nc24ads_a100_v4": 3, "Standard_NC48ads_A100_v4": 5})
+    catalog = Catalog.builtin().with_own_prices({"standard_nc24ads_a100_v4": 3, "Standard_NC48ads_A100_v4": 5})
     found = catalog.feasible(ModelNeed(61.03, 262144))
     assert [each.price_per_hour for each in found[:3]] == [5, 6, None]
     assert found[0].type.name == "Standard_NC48ads_A100_v4"
@@ -52,7 +52,7 @@ def test_only_nvidia_types_that_match_the_restrictions() -> None:
 def test_the_reasons_name_gpus_nodes_and_source() -> None:
     [candidate] = Catalog.builtin().feasible(ModelNeed(61.03, 262144), names=["Standard_NC24ads_A100_v4"])
     assert candidate.reasons[0] == (
-        "one replica needs 2 of its GPUs (1 x NVIDIA A100 of 80 GiB): 2 nodes, 2 GPUs in total"
+        "one replica needs 2 of its GPUs (1 x NVIDIA-A100-80GB-PCIe of 81920 MiB): 2 nodes, 2 GPUs in total"
     )
     assert candidate.reasons[1] == "figures from table, azure"
 
@@ -81,7 +81,9 @@ def test_exactly_the_types_that_fit_for_any_order_of_the_input(
 ) -> None:
     need = ModelNeed(gib, 100_000, spans)
     found = Catalog(given_types).feasible(need)
-    fitting = {each.name for each in given_types if isinstance(estimate(need, each.node_gpus), Estimate)}
+    fitting = {
+        each.name for each in given_types if each.node_gpus and isinstance(estimate(need, each.node_gpus), Estimate)
+    }
     assert {each.type.name for each in found} == fitting
     assert found == Catalog(reversed(given_types)).feasible(need)
     prices = [each.price_per_hour for each in found if each.price_per_hour is not None]

@@ -9,24 +9,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.cluster.catalog import Catalog, UnknownInstanceTypeError
-from plimsoll.model.cluster import InstanceType, InvalidFigureError
+from plimsoll.model.cluster import Evidence, InstanceType, InvalidFigureError
 
 
 def a_type(name: str = "own.large", gpus: int = 1, mib: int = 24576, product: str = "NVIDIA L4") -> InstanceType:
-    return InstanceType(name, "", gpus, mib, product, source="a node")
+    return InstanceType(name, "", gpus, mib, product, Evidence.OBSERVED, Evidence.OBSERVED, source="a node")
 
 
 @pytest.mark.parametrize(
     ("name", "cloud", "gpus", "mib"),
     [
         ("Standard_NC24ads_A100_v4", "azure", 1, 81920),
-        ("standard_nc80adis_h100_v5", "azure", 2, 96256),
-        (" Standard_NV36ads_A10_v5 ", "azure", 1, 24576),
-        ("Standard_ND96isr_H200_v5", "azure", 8, 144384),
+        ("standard_nc80adis_h100_v5", "azure", 2, 95830),
+        (" Standard_NV36ads_A10_v5 ", "azure", 1, 24512),
+        ("Standard_ND96isr_H200_v5", "azure", 8, 143771),
         ("Standard_ND96asr_A100_v4", "azure", 8, 40960),
         ("Standard_NC16_A2", "arc", 2, 16384),
-        ("P5.48XLARGE", "aws", 8, 81920),
-        ("g6.12xlarge", "aws", 4, 24576),
+        ("P5.48XLARGE", "aws", 8, 81559),
+        ("g6.12xlarge", "aws", 4, 23034),
+        ("a3-highgpu-8g", "gcp", 8, 81559),
     ],
 )
 def test_a_type_is_found_ignoring_case_with_the_memory_of_one_gpu(name: str, cloud: str, gpus: int, mib: int) -> None:
@@ -37,8 +38,8 @@ def test_a_type_is_found_ignoring_case_with_the_memory_of_one_gpu(name: str, clo
 
 def test_the_table_has_each_type_once() -> None:
     text = resources.files("plimsoll.cluster.catalog").joinpath("instance_types.csv").read_text("utf-8")
-    assert len(Catalog.builtin().types) == len(text.splitlines()) - 1 == 57
-    assert {each.cloud for each in Catalog.builtin().types} == {"azure", "arc", "aws"}
+    assert len(Catalog.builtin().types) == len(text.splitlines()) - 1 == 190
+    assert {each.cloud for each in Catalog.builtin().types} == {"azure", "arc", "aws", "gcp"}
 
 
 def test_types_of_other_vendors_are_detected() -> None:
@@ -111,7 +112,7 @@ def test_a_contradiction_is_reported_with_both_sides(live: InstanceType) -> None
     merged = Catalog.builtin().with_types([live])
     [difference] = map(str, merged.differences)
     assert live.describe_gpus() + " by a node" in difference
-    assert "1 x NVIDIA A10 of 24 GiB by table" in difference
+    assert "1 x NVIDIA-A10-24Q of 24512 MiB by table" in difference
     assert merged.lookup(live.name) == merged.differences[0].live or merged.differences
 
 
@@ -124,7 +125,7 @@ def test_a_type_that_is_known_from_the_cluster_only() -> None:
 
 def test_prices_for_an_unknown_type_are_refused_with_a_similar_name() -> None:
     with pytest.raises(UnknownInstanceTypeError) as error:
-        Catalog.builtin().with_prices({"g6.xlarg": 1})
+        Catalog.builtin().with_own_prices({"g6.xlarg": 1})
     assert "g6.xlarge" in str(error.value)
 
 

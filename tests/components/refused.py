@@ -13,6 +13,7 @@ from plimsoll.components import (
     GpuDiscovery,
     Guard,
     NodePool,
+    NodeProfile,
     Queue,
     ShareBinder,
     Topology,
@@ -23,6 +24,7 @@ from plimsoll.errors import InvalidObjectError
 from tests.components.declaring import declared
 
 NAME: Final = "it"
+_PROFILE: Final = {"node_pool": "gpu", "instance_type": "g6.xlarge"}
 _PRESET: Final = {"preset": {"name": "phi-4"}}
 _CONTROLLER: Final = {"image": "plimsoll:1", "backend": "s3://states", "passphrase": {"name": "plimsoll"}}
 _TEMPLATE: Final = {"template": {"spec": {"containers": [{"name": "main", "image": "own:1"}]}}}
@@ -89,6 +91,9 @@ REFUSED: Final = (
     Refused(ShareBinder, {"scheduler": "own"}, "scheduler"),
     Refused(Guard, {}, "layer"),
     Refused(Guard, {"layer": "foundation", "environment": "prod", "explanation": "No."}, "environment has no effect"),
+    Refused(NodeProfile, {"node_pool": "gpu"}, "instanceType"),
+    Refused(NodeProfile, {**_PROFILE, "labels": {"nvidia.com/gpu.product": "NVIDIA L4"}}, "labels"),
+    Refused(NodeProfile, {**_PROFILE, "allocatable": {"cpu": "many"}}, "allocatable.cpu"),
     Refused(Topology, {"levels": [{"node_label": "kubernetes.io/hostname"}, {"node_label": "rack"}]}, "levels"),
     _workspace("inference.replica", inference={**_PRESET, "replica": 1}),
     _workspace("inference.replicas", inference={**_PRESET, "replicas": -1}),

@@ -18,6 +18,7 @@ from plimsoll.components import (
     Guard,
     Monitoring,
     NodePool,
+    NodeProfile,
     Queue,
     QueueAdmission,
     ShareBinder,
@@ -37,7 +38,7 @@ from plimsoll.components.specs import (
     TopologySpec,
     TrainingRuntimeSpec,
 )
-from plimsoll.model.api import CapacityGateSpec, EnvironmentSpec, WorkspaceSpec
+from plimsoll.model.api import CapacityGateSpec, EnvironmentSpec, NodeProfileSpec, WorkspaceSpec
 from plimsoll.model.kai import QueueSpec
 from plimsoll.model.karpenter import NodePoolSpec
 from plimsoll.model.meta import Declared
@@ -51,6 +52,7 @@ OF_OBJECT = {"name", "patch_force"}
         (Environment, EnvironmentSpec, OF_OBJECT),
         (Queue, QueueSpec, {*OF_OBJECT, "write_all_amounts"}),
         (NodePool, NodePoolSpec, OF_OBJECT),
+        (NodeProfile, NodeProfileSpec, OF_OBJECT),
         (Workspace, WorkspaceSpec, {*OF_OBJECT, "namespace", "labels"}),
         (TrainingRuntime, TrainingRuntimeSpec, {*OF_OBJECT, "namespace", "labels"}),
         (ClusterTrainingRuntime, TrainingRuntimeSpec, {*OF_OBJECT, "labels"}),

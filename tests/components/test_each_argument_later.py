@@ -1,4 +1,4 @@
-"""Each argument of each component, one at a time, as an Output: secret, unknown, or of None."""
+"""Each argument of each component, and a part of it, one at a time, as an Output: secret, unknown, or of None."""
 
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -17,6 +17,7 @@ from plimsoll.components import (
     Guard,
     Monitoring,
     NodePool,
+    NodeProfile,
     Queue,
     QueueAdmission,
     ShareBinder,
@@ -60,6 +61,8 @@ SAMPLES: dict[Callable[..., Any], dict[str, Any]] = {
         "network_policy": True,
         "egress_ports": [443, 9000],
         "metrics_port": 9999,
+        "health_probe_port": 9998,
+        "scraper": {"namespace": "monitoring", "pod_labels": {"app": "prometheus"}},
         "ui": {
             "replicas": 2,
             "proxy": {"namespace": "ingress", "pod_labels": {"app": "proxy"}},
@@ -161,6 +164,13 @@ SAMPLES: dict[Callable[..., Any], dict[str, Any]] = {
         "termination_grace_period": "10m",
         "weight": 3,
     },
+    NodeProfile: {
+        "name": "gpu-l4",
+        "node_pool": "gpu",
+        "instance_type": "g6.xlarge",
+        "labels": {"nvidia.com/gpu.family": "ada-lovelace"},
+        "allocatable": {"cpu": "3500m"},
+    },
     Queue: {
         "name": "queue-1",
         "patch_force": False,
@@ -220,13 +230,19 @@ class Case(NamedTuple):
         return replaced
 
 
-def places(value: Any, path: Path = ()) -> Iterator[Path]:
-    """Where an Output may be: at every part of a value."""
-    if path:
-        yield path
+def places(args: dict[str, Any]) -> Iterator[Path]:
+    """Where an Output may be: at each argument, and at one part deep in it. What is between is lifted alike."""
+    for name, value in args.items():
+        yield (name,)
+        if (deepest := max(parts(value, (name,)), key=len)) != (name,):
+            yield deepest
+
+
+def parts(value: Any, path: Path) -> Iterator[Path]:
+    yield path
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, item in items:
-        yield from places(item, (*path, key))
+        yield from parts(item, (*path, key))
 
 
 CASES = [Case(component, path) for component, args in SAMPLES.items() for path in places(args)]

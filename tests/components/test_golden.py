@@ -16,6 +16,8 @@ from plimsoll.components import (
     Monitoring,
     NodePool,
     NodePoolArgs,
+    NodeProfile,
+    NodeProfileArgs,
     Queue,
     QueueAdmission,
     ShareBinder,
@@ -72,6 +74,16 @@ def _node_pool() -> None:
     )
 
 
+def _node_profile() -> None:
+    args: NodeProfileArgs = {
+        "node_pool": "gpu",
+        "instance_type": "g6.xlarge",
+        "labels": {"nvidia.com/gpu.product": "NVIDIA-L4-SHARED", "nvidia.com/gpu.replicas": "4"},
+        "allocatable": {"cpu": "3500m", "nvidia.com/gpu": "4"},
+    }
+    NodeProfile("l4", args)
+
+
 def _static_node_pool() -> None:
     NodePool(
         "fixed",
@@ -112,6 +124,7 @@ def _controller_with_ui() -> None:
             "backend": "s3://states/prod?region=eu-central-1",
             "passphrase": {"name": "plimsoll"},
             "tolerations": [{"key": "system", "operator": "Exists"}],
+            "scraper": {"namespace": "monitoring"},
             "ui": {
                 "proxy": {"namespace": "oauth2-proxy", "pod_labels": {"app.kubernetes.io/name": "oauth2-proxy"}},
                 "env": {"AWS_REGION": "eu-central-1"},
@@ -240,6 +253,7 @@ def _gpu_discovery_with_everything() -> None:
         _environment,
         _queue,
         _node_pool,
+        _node_profile,
         _static_node_pool,
         _capacity_gate,
         _capacity_gate_of_queues,

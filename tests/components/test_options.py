@@ -17,6 +17,7 @@ from plimsoll.components import (
     Monitoring,
     NodePool,
     NodePoolArgs,
+    NodeProfile,
     Queue,
     ShareBinder,
     TrainingRuntime,
@@ -38,6 +39,7 @@ Of = tuple[Callable[..., pulumi.ComponentResource], Mapping[str, Any]]
 SINGLE: dict[str, Of] = {
     "Queue": (Queue, {"display_name": "q"}),
     "NodePool": (NodePool, {**KWOK}),
+    "NodeProfile": (NodeProfile, {"node_pool": "gpu", "instance_type": "g6.xlarge"}),
     "Workspace": (Workspace, {"inference": {"preset": {"name": "phi-4"}}}),
     "Environment": (Environment, {"limits": {"gpus": 3}}),
     "TrainingRuntime": (TrainingRuntime, {"template": TORCH}),

@@ -9,7 +9,14 @@ import pytest
 from pydantic import BaseModel
 
 from plimsoll.components.specs import ControllerSpec, GpuDiscoverySpec, TrainingRuntimeSpec
-from plimsoll.model.api import BinderSettings, CapacityGateSpec, EnvironmentSpec, WorkspaceSpec
+from plimsoll.model.api import (
+    BinderSettings,
+    CapacityGateSpec,
+    EnvironmentSpec,
+    NodeProfileSpec,
+    NodeProfileStatus,
+    WorkspaceSpec,
+)
 from plimsoll.model.kai import QueueSpec
 from plimsoll.model.karpenter import NodePoolSpec
 
@@ -37,6 +44,8 @@ def _models(annotation: Any) -> Iterator[type[BaseModel]]:
         (EnvironmentSpec, "environment.md"),
         (WorkspaceSpec, "workspace.md"),
         (NodePoolSpec, "components.md"),
+        (NodeProfileSpec, "nodeprofile.md"),
+        (NodeProfileStatus, "nodeprofile.md"),
         (QueueSpec, "components.md"),
         (GpuDiscoverySpec, "components.md"),
         (TrainingRuntimeSpec, "components.md"),

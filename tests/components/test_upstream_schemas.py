@@ -23,7 +23,7 @@ from plimsoll.components import (
 from plimsoll.sandbox.parts import part
 from tests.components.declaring import declared, manifest
 from tests.components.templates import TORCH
-from tests.pages import CHECKOUT
+from tests.shared import shared
 
 POOL: NodePoolArgs = {"node_class_ref": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}}
 
@@ -118,7 +118,7 @@ def test_topology_and_data_cache_fit_kai_and_leader_worker_set() -> None:
         DataCache("cache", args)
 
     resources = declared(program)
-    assert_valid(CHECKOUT.parent / "shared" / "crds" / "kai.scheduler_topologies.yaml", manifest(resources, "Topology"))
+    assert_valid(shared("crds/kai.scheduler_topologies.yaml"), manifest(resources, "Topology"))
     cache = manifest(resources, "LeaderWorkerSet")
     assert_valid(part("lws").cached / "crds" / "leaderworkerset.x-k8s.io_leaderworkersets.yaml", cache)
     assert cache["metadata"]["annotations"]["kai.scheduler/topology"] == "cluster"

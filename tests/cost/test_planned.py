@@ -2,7 +2,7 @@
 
 import pytest
 
-from plimsoll.cost import PlannedCost, Prices, planned_cost
+from plimsoll.cost import PlannedCost, PriceBasis, Prices, planned_cost
 from plimsoll.labels import GROUP
 from plimsoll.model import Deletion, DemandRef, ObjectKey, Plan, Snapshot
 from plimsoll.model.karpenter import CapacityBuffer, ProvisioningRequest
@@ -11,6 +11,7 @@ from tests.builders import NC24, a_claim, a_node_pool, a_pod, a_snapshot, metada
 
 NODE = f"{GROUP}/node"
 PRICES = Prices({NC24: 4.0})
+OWN = PriceBasis(own=True)
 REQUEST = {NODE: NodeRequest(instance_types=(NC24,), gpus=1, kind="A100").text}
 UNPRICED = {NODE: NodeRequest(instance_types=("other",), gpus=1, kind="A100").text}
 STATIC_POOL = a_node_pool("x", [NC24]).model_copy(update={"replicas": 3})
@@ -38,17 +39,17 @@ def asking(**objects: object) -> Snapshot:
 @pytest.mark.parametrize(
     ("kind", "snapshot", "expected"),
     [
-        ("NodeClaim", a_snapshot(a_claim("x")), PlannedCost(removed=4.0)),
+        ("NodeClaim", a_snapshot(a_claim("x")), PlannedCost(removed=4.0, basis=OWN)),
         ("NodeClaim", a_snapshot(), PlannedCost()),
         ("NodeClaim", a_snapshot(a_claim("x", instance_type="other")), PlannedCost(unpriced=1)),
-        ("NodePool", a_snapshot(STATIC_POOL), PlannedCost(removed=12.0)),
+        ("NodePool", a_snapshot(STATIC_POOL), PlannedCost(removed=12.0, basis=OWN)),
         ("NodePool", a_snapshot(a_node_pool("x", [NC24])), PlannedCost()),
-        ("Pod", a_snapshot(a_pod("x", annotations=REQUEST)), PlannedCost(removed=4.0)),
+        ("Pod", a_snapshot(a_pod("x", annotations=REQUEST)), PlannedCost(removed=4.0, basis=OWN)),
         ("Pod", a_snapshot(a_pod("x", annotations=UNPRICED)), PlannedCost(unpriced=1)),
         ("Pod", a_snapshot(a_pod("x", node="n", annotations=REQUEST)), PlannedCost()),
-        ("CapacityBuffer", asking(capacity_buffers=(a_buffer(2),)), PlannedCost(removed=8.0)),
+        ("CapacityBuffer", asking(capacity_buffers=(a_buffer(2),)), PlannedCost(removed=8.0, basis=OWN)),
         ("CapacityBuffer", asking(capacity_buffers=(a_buffer(0),)), PlannedCost()),
-        ("ProvisioningRequest", asking(provisioning_requests=(a_request(2, 3),)), PlannedCost(removed=20.0)),
+        ("ProvisioningRequest", asking(provisioning_requests=(a_request(2, 3),)), PlannedCost(removed=20.0, basis=OWN)),
         ("ProvisioningRequest", asking(provisioning_requests=(a_request(2, provisioned=True),)), PlannedCost()),
         ("Deployment", a_snapshot(), PlannedCost()),
     ],

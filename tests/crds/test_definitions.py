@@ -80,10 +80,11 @@ def test_descriptions_come_from_the_docstrings() -> None:
     spec = at(schema_of(workspace_definition()), "spec")
     assert at(spec, "queue")["description"].startswith("KAI queue")
     assert "GiB" in at(spec, "inference", "gpuMemoryGiB")["description"]
-    environment, workspace, demand = (at(schema_of(definition), "status") for definition in definitions())
+    environment, workspace, demand, profile = (at(schema_of(definition), "status") for definition in definitions())
     assert "NodeClaims" in at(environment, "nodeClaims")["description"]
     assert "Failed attempts" in at(workspace, "provisioning", "tries")["description"]
     assert "At most 500" in at(demand, "objects")["description"]
+    assert "first seen" in at(profile, "learned", "seen")["description"]
 
 
 def test_a_fields_docstring_goes_before_that_of_its_type() -> None:

@@ -40,7 +40,7 @@ def on_new(plan: DemandPlan) -> set[str]:
 
 def refused(plan: DemandPlan) -> dict[str, str]:
     """The reason by UID of each refused pod."""
-    return {uid: why for demand in plan.demands for uid, why in demand.refused.items()}
+    return {uid: str(why) for demand in plan.demands for uid, why in demand.refused.items()}
 
 
 def on_nodes(plan: DemandPlan) -> dict[str, str]:

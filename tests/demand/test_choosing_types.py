@@ -129,6 +129,16 @@ def test_shares_in_mib_choose_by_gpus_and_then_by_price() -> None:
         assert types(planned(*pods, pool, environment=environment)) == [cheap]
 
 
+def test_shares_in_mib_choose_by_gpus_and_then_by_gpu_memory_without_prices() -> None:
+    """As Workspaces do. Each type has eight GPUs, and takes one to five of the shares on each."""
+    types_of_eight = ("p4d.24xlarge", "p4de.24xlarge", "p5e.48xlarge")
+    for pods, chosen in ((8, 0), (9, 1), (17, 2)):
+        waiting = (a_waiting_pod(f"pod-{n:02}", gpu_memory="28000") for n in range(pods))
+        (node,) = planned(*waiting, a_node_pool("pool", types_of_eight)).nodes
+        assert node.instance_type == types_of_eight[chosen]
+        assert node.alternatives == types_of_eight[chosen + 1 :]
+
+
 def test_a_price_of_an_unknown_type_is_a_warning_and_one_of_live_nodes_counts() -> None:
     """Without NodePools the types are those of live nodes."""
     pod = a_waiting_pod(gpu_fraction="0.5")
@@ -353,7 +363,7 @@ def test_skipped_types_that_would_not_be_requested_refuse_no_pod(
     assert (types(again), refused(again)) == (types(plan), refused(plan))
 
 
-@pytest.mark.parametrize("group", ["karpenter.k8s.gcp", ""])
+@pytest.mark.parametrize("group", ["karpenter.example.com", ""])
 def test_a_node_pool_of_an_unknown_cloud_offers_the_types_of_its_nodes_only(group: str) -> None:
     share, unknown = a_waiting_pod("share", gpu_fraction="0.5"), a_node_pool("gpu", group=group)
     found = planned(share, unknown)
@@ -361,9 +371,9 @@ def test_a_node_pool_of_an_unknown_cloud_offers_the_types_of_its_nodes_only(grou
     (warning,) = only(found).warnings
     assert "NodePool gpu" in warning
     assert "instance types of its cloud" in warning
-    full = a_gpu_node("n1", instance_type="a2-highgpu-1g", taints=["full"], more_labels={NODEPOOL: "gpu"})
+    full = a_gpu_node("n1", instance_type="own.large", taints=["full"], more_labels={NODEPOOL: "gpu"})
     found = planned(share, unknown, full)
-    assert types(found) == ["a2-highgpu-1g"]
+    assert types(found) == ["own.large"]
     assert only(found).warnings == ()
     cpu = a_node("n2", product=None, count=None, memory=None, instance_type="n2", more_labels={NODEPOOL: "gpu"})
     assert only(planned(share, unknown, cpu)).warnings == (), "a NodePool for CPU nodes"

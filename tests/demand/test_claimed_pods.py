@@ -66,4 +66,4 @@ def test_nothing_more_is_requested_between_pending_and_bound() -> None:
 def test_its_queue_counts_the_claimed_pod() -> None:
     pods = [claimed("a", "0.6", queue="q"), share("b", "0.6", queue="q")]
     limited = Queue.read(queue("q", gpu=amounts(1, 1)))
-    assert "OverLimit" in only(DemandPlanner().plan(snapshot(limited, *pods))).refused["uid-b"]
+    assert "OverLimit" in str(only(DemandPlanner().plan(snapshot(limited, *pods))).refused["uid-b"])

@@ -41,6 +41,9 @@ def test_incremental_classes_equal_newly_computed_ones(rounds: list[tuple[list[P
             held_groups.pop(group.name, None) or held_groups.update({group.name: group})
         snapshot = a_snapshot(*held_pods.values(), *held_groups.values())
         changes = None if before is None else pod_changes(before.pods, snapshot.pods)
-        assert kept.update(snapshot, changes) == Classes().update(snapshot, None)
+        found, fresh = kept.update(snapshot, changes), Classes().update(snapshot, None)
+        assert {name: (each.classes, each.pods) for name, each in found.items()} == {
+            name: (each.classes, each.pods) for name, each in fresh.items()
+        }
         assert kept.groups == {group.key: group for group in snapshot.pod_groups}
         before = snapshot

@@ -12,11 +12,11 @@ from typer.testing import CliRunner
 
 from plimsoll.cli import app
 from plimsoll.cli.shared import FAILED, REFUSED, SETTLED
-from plimsoll.cli.tables.demand import print_demands
+from plimsoll.cli.tables.demand import as_json, print_demands
 from plimsoll.errors import PlimsollError
-from plimsoll.model.api import DemandPhase
+from plimsoll.model.api import DemandPhase, GPUDemandStatus
 from plimsoll.model.meta import Placement
-from plimsoll.plan.classes import DemandClass
+from plimsoll.plan.classes import DemandClass, Refusal, RefusalReason
 from plimsoll.plan.demand import Demand, DemandPlan
 
 GUIDES = Path(__file__).parents[2] / "docs" / "guides"
@@ -35,7 +35,7 @@ spec:
 apiVersion: plimsoll.dev/v1alpha1
 kind: Environment
 metadata: {name: test}
-spec: {catalog: {prices: {gone.large: 3}}}
+spec: {catalog: {prices: {gone.large: 3}}, demand: {provisioner: trigger-pod}}
 ---
 apiVersion: v1
 kind: Pod
@@ -211,6 +211,21 @@ def test_a_competing_controller_is_a_warning(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("milli", "shown"), [(1_500_000, "1,500"), (123_500, "123.5"), (333, "0.333")])
 def test_gpus_of_a_demand_are_shown_in_full(milli: int, shown: str, capsys: pytest.CaptureFixture[str]) -> None:
     demand = Demand(DemandClass(Placement(), "", "kai-scheduler"), {}, gpu_milli=milli)
-    print_demands(DemandPlan((demand,)), {demand.name: DemandPhase.PENDING}, ())
+    print_demands(DemandPlan((demand,)), {demand.name: GPUDemandStatus()}, ())
     row = next(line for line in capsys.readouterr().out.splitlines() if demand.name in line)
     assert row.split()[-1] == shown
+
+
+@pytest.mark.parametrize(("phase", "shown"), [(DemandPhase.REFUSED, True), (DemandPhase.SCHEDULED, False)])
+def test_what_an_autoscaler_refuses_is_shown(
+    phase: DemandPhase, shown: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    demand = Demand(
+        DemandClass(Placement(), "", "kai-scheduler"), {}, refused={"uid": Refusal(RefusalReason.NO_NODE, "of a pod")}
+    )
+    status = GPUDemandStatus(phase=phase, deadline="2026-01-01T00:15:00Z", reasons=("karpenter refuses", "of a pod"))
+    print_demands(DemandPlan((demand,)), {demand.name: status}, ())
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  ! ")]
+    assert lines == ["  ! 1 pod: of a pod", *(["  ! karpenter refuses"] if shown else [])]
+    (found,) = as_json(DemandPlan((demand,)), {demand.name: status}, ())["demands"]
+    assert (found["phase"], found["deadline"], found["reasons"]) == (phase, status.deadline, list(status.reasons))

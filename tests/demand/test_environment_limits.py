@@ -4,14 +4,15 @@ from typing import Any
 
 import pytest
 
+from plimsoll.explaining import explain
 from plimsoll.labels import GPU_RESOURCE, INSTANCE_TYPE
 from plimsoll.model.api import Environment
 from plimsoll.model.cluster import Pod
 from plimsoll.model.karpenter import NodeClaim
-from plimsoll.plan import explain, plan, validate
+from plimsoll.plan import plan, validate
 from plimsoll.plan.limits import DemandUsage
 from plimsoll.plan.view import ClusterView
-from tests.builders import a_claim, a_node_pool, a_snapshot, a_workspace, an_environment
+from tests.builders import a_claim, a_node_pool, a_snapshot, a_workspace, an_environment, placed
 from tests.capacity_requests.cluster import TYPE, Cluster, at, claim, node, pool, share_pod
 
 
@@ -44,9 +45,8 @@ def test_nodes_for_demand_count_as_long_as_they_exist() -> None:
     cluster.objects += [claim("gpu-aaaaa", at(1), nodeName="n1"), node("n1", at(1))]
     cluster.run_round(at(30))
     cluster.remove(Pod)
-    cluster.objects += [
-        share_pod(f"share-{number:03}", "0.5", unschedulable=False, nodeName="n1") for number in range(16)
-    ]
+    shares = [share_pod(f"share-{number:03}", "0.5", unschedulable=False) for number in range(16)]
+    cluster.objects += [placed(share, "n1", f"group-{number // 2}") for number, share in enumerate(shares)]
     cluster.run_round(at(31))
     assert not cluster.requested()
     cluster.objects.append(share_pod("later", "0.9"))

@@ -1,12 +1,14 @@
 """Gangs start completely or not at all, and nothing is requested for pods that their queue does not admit."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from plimsoll.model.cluster import Pod
 from plimsoll.model.kai import PodGroup
-from tests.builders import a_gpu_node, a_node_pool, a_queue, a_waiting_pod
+from plimsoll.plan import plan
+from tests.builders import a_gpu_node, a_node_pool, a_queue, a_snapshot, a_waiting_pod, an_environment
 from tests.demand.plans import on_new, on_nodes, only, planned, refused
 
 L4 = "g6.xlarge"
@@ -35,7 +37,7 @@ def test_a_pod_group_gets_at_least_its_minimum_or_nothing(pods: int, least: int,
     assert len(plan.nodes) == nodes
     assert len(demand.refused) == pods - nodes
     if not nodes:
-        assert "PodGroup team/job starts as a whole" in demand.refused["uid-job-0"]
+        assert "PodGroup team/job starts as a whole" in str(demand.refused["uid-job-0"])
         assert demand.reasons[0].startswith("a gang starts as a whole, and")
         assert "team/job" not in str(demand.reasons)
 
@@ -79,10 +81,12 @@ def test_a_member_whose_request_cannot_be_read_has_no_place(least: int, asked: i
     plan = planned(*members(2), typo, a_group(least), POOL)
     demand = only(plan)
     assert len(plan.nodes) == asked
-    assert "half" in demand.refused["uid-typo"]
+    assert "half" in str(demand.refused["uid-typo"])
     if not asked:
-        assert demand.refused["uid-job-0"].startswith("PodGroup team/job starts as a whole, and 1 more of its pods")
-        assert "cannot be read" in demand.refused["uid-job-0"]
+        assert str(demand.refused["uid-job-0"]).startswith(
+            "PodGroup team/job starts as a whole, and 1 more of its pods"
+        )
+        assert "cannot be read" in str(demand.refused["uid-job-0"])
         assert "team" not in "".join(demand.reasons)
 
 
@@ -219,7 +223,7 @@ def test_a_gang_may_have_pods_of_several_classes_on_one_node() -> None:
 def test_demand_over_the_limit_of_its_queue_is_blocked() -> None:
     queue = a_queue("team", limit=0)
     plan = planned(a_waiting_pod(gpu_fraction="0.5", queue="team"), queue, ROOT, POOL)
-    assert only(plan).queue_refusal.startswith("OverLimit")
+    assert str(only(plan).queue_refusal).startswith("OverLimit")
     assert not plan.nodes
 
 
@@ -254,21 +258,24 @@ def test_classes_of_one_queue_share_its_limit() -> None:
     one = a_waiting_pod("a", gpu_fraction="0.7", queue="team")
     other = a_waiting_pod("b", gpu_fraction="0.7", queue="team", tolerations=[{"key": "b", "operator": "Exists"}])
     assert len(planned(one, other, queue, ROOT, POOL).nodes) == 1
-    foreign = a_waiting_pod("b", gpu_fraction="0.7", queue="team", scheduler="default-scheduler")
-    assert len(planned(one, foreign, queue, ROOT, POOL).nodes) == 2, "it uses no queue"
+    foreign = a_waiting_pod("b", gpu_fraction="0.7", queue="team", scheduler="plimsoll")
+    environment = an_environment(demand={"schedulers": ["kai-scheduler", "plimsoll"], "withoutQueue": "allow"})
+    plan = planned(one, foreign, queue, ROOT, POOL, environment=environment)
+    assert len(plan.nodes) == 2, "it uses no queue"
 
 
 @pytest.mark.parametrize(
     ("asked", "admitted"),
     [
         ({"gpu_fraction": "0.3333"}, 3),
-        ({"gpu_fraction": "0.3334"}, 2),
+        ({"gpu_fraction": "0.3334"}, 3),
+        ({"gpu_fraction": "0.335"}, 2),
         ({"gpu_fraction": "0.0625"}, 16),
         ({"gpu_memory": "11500"}, 2),
         ({"gpu_memory": "11501"}, 1),
     ],
 )
-def test_a_queue_counts_fractions_exactly(asked: dict[str, Any], admitted: int) -> None:
+def test_a_queue_counts_hundredths(asked: dict[str, Any], admitted: int) -> None:
     """The limit is one GPU; an A10G has 23000 MiB to share."""
     pods = [a_waiting_pod(f"pod-{n:02}", queue="team", **asked) for n in range(admitted + 1)]
     plan = planned(*pods, a_queue("team", limit=1), ROOT, a_node_pool("pool", ("g5.xlarge",)))
@@ -289,3 +296,13 @@ def test_a_gang_counts_as_a_whole_where_its_pods_differ_in_queue_or_preemptibili
     plan = planned(*gang, *tree, a_node_pool("pool", ("g6.xlarge",)))
     assert plan.gpus == 0
     assert all("OverLimit: Queue all" in why for why in refused(plan).values())
+
+
+def test_demands_of_schedulers_whose_names_look_alike_have_names_of_their_own() -> None:
+    schedulers = ["gpu.binder", "gpu-binder"]
+    pods = [
+        a_waiting_pod(f"pod-{number}", gpu_fraction="0.5", scheduler=name) for number, name in enumerate(schedulers)
+    ]
+    snapshot = a_snapshot(*pods, POOL, environment=an_environment(demand={"schedulers": schedulers}))
+    names = [report.name for report in plan(snapshot, (), datetime(2026, 1, 2, tzinfo=UTC)).demands]
+    assert len(set(names)) == len(names) == 2

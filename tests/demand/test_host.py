@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.cluster.pools import DaemonOverhead, PoolShapes
+from plimsoll.cluster.pools import DaemonOverhead, PoolProfiles
 from plimsoll.model.cluster import IDLE, DaemonSet, Pod
 from plimsoll.model.karpenter import NodeClaim, NodePool
 from plimsoll.plan.demand import DemandPlan, DemandPlanner
@@ -32,7 +32,7 @@ def types(plan: DemandPlan) -> list[set[str]]:
 
 def overhead(*objects: Any) -> tuple[int, int, int]:
     """CPU, memory and pods that DaemonSets use of the only shape."""
-    (shape,) = PoolShapes(a_snapshot(*objects)).shapes
+    (shape,) = PoolProfiles(a_snapshot(*objects)).shapes
     return shape.overhead.cpu_milli, shape.overhead.memory_mib, shape.overhead.pods
 
 
@@ -190,7 +190,7 @@ def test_daemon_sets_count_once_on_pending_node_claims() -> None:
     )
     pool = a_node_pool("pool", ("g6.12xlarge",))
     agent = a_daemon_set(cpu="20", memory="1Gi")
-    (shape,) = PoolShapes(a_snapshot(pool, agent)).shapes
+    (shape,) = PoolProfiles(a_snapshot(pool, agent)).shapes
     left = shape.node_cpu_milli - 21_000
     fits = only(planned(share(cpu=f"{left}m"), claim, pool, agent))
     assert fits.on_nodes == {"claim": ("uid-pod",)}
@@ -208,10 +208,10 @@ def test_without_node_pools_daemon_sets_count_on_new_nodes_too() -> None:
 def test_a_new_node_is_like_most_of_its_type(pools: tuple[NodePool, ...]) -> None:
     worn = a_gpu_node("a-first", gpus=7, instance_type="g6.48xlarge")
     nodes = [a_gpu_node(f"node-{number}", gpus=8, instance_type="g6.48xlarge") for number in range(2)]
-    [shape] = PoolShapes(a_snapshot(worn, *nodes, *pools)).shapes
+    [shape] = PoolProfiles(a_snapshot(worn, *nodes, *pools)).shapes
     assert shape.gpus == 8
     going = [each.model_copy(update={"deletion_timestamp": "2026-01-01T00:00:00Z"}) for each in nodes]
-    [shape] = PoolShapes(a_snapshot(worn, *going, *pools)).shapes
+    [shape] = PoolProfiles(a_snapshot(worn, *going, *pools)).shapes
     assert shape.gpus == (8 if pools else 7), "without NodePools, like one that stays"
 
 
@@ -263,7 +263,7 @@ def pools(draw: st.DrawFn) -> NodePool:
 
 @given(daemon_sets(), pools(), st.sampled_from(("a", "b")))
 def test_daemon_sets_on_a_new_node_were_counted_before(sets: list[DaemonSet], pool: NodePool, zone: str) -> None:
-    (shape,) = PoolShapes(a_snapshot(pool, *sets)).shapes
+    (shape,) = PoolProfiles(a_snapshot(pool, *sets)).shapes
     came = {
         **shape.labels,
         "kubernetes.io/os": "linux",
@@ -286,8 +286,8 @@ def test_new_nodes_are_not_planned_fuller_than_they_can_be(
         for number, cpu in enumerate(cpus)
     ]
     snapshot = a_snapshot(*pods, pool, *sets)
-    (shape,) = PoolShapes(snapshot).shapes
-    (bare,) = PoolShapes(a_snapshot(pool)).shapes
+    (shape,) = PoolProfiles(snapshot).shapes
+    (bare,) = PoolProfiles(a_snapshot(pool)).shapes
     assert shape.node_cpu_milli == bare.cpu_milli or shape.cpu_milli == 0
     plan = planned(*pods, pool, *sets)
     for node in plan.nodes:

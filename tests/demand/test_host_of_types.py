@@ -5,7 +5,7 @@ import pytest
 from plimsoll.cluster.catalog import Catalog
 from plimsoll.cluster.pools import Allocatable, allocatable
 from plimsoll.model.cluster import InstanceType
-from plimsoll.packing.nodes import UNBOUNDED
+from plimsoll.packing import UNBOUNDED
 from tests.builders import a_gpu_node, a_node_pool, a_waiting_pod
 from tests.demand.plans import only, planned, types
 

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from plimsoll.cluster.catalog import type_labels
+from plimsoll.cluster.catalog import Catalog, type_labels
 from plimsoll.labels import FORMER_KEYS, INSTANCE_TYPE
-from tests.builders import a_gpu_node, a_node_pool, a_waiting_pod
-from tests.demand.plans import planned
+from tests.builders import a_gpu_node, a_node_pool, a_waiting_pod, an_environment
+from tests.demand.plans import only, planned
 
 AWS = "karpenter.k8s.aws"
 AZURE = "karpenter.azure.com"
@@ -78,7 +78,7 @@ def test_a_node_pool_that_requires_a_family_allows_its_types() -> None:
     ],
 )
 def test_the_architecture_follows_from_the_name_of_the_type(group: str, name: str, architecture: str) -> None:
-    assert type_labels(group, name, None)["kubernetes.io/arch"] == architecture
+    assert type_labels(group, name, None).values["kubernetes.io/arch"] == architecture
 
 
 def test_a_pod_of_another_architecture_joins_no_node() -> None:
@@ -113,3 +113,123 @@ def test_time_slicing_of_one_node_does_not_name_the_gpus_of_others() -> None:
     shared = a_gpu_node("n1", "NVIDIA-A10G-SHARED", gpus=4, instance_type="g5.12xlarge")
     pod = a_waiting_pod(gpu_fraction="0.5", selector={"nvidia.com/gpu.product": "NVIDIA-A10G"})
     assert types(pod, shared, a_node_pool("pool", ["g5.12xlarge"])) == {"g5.12xlarge"}
+
+
+GCP = "karpenter.k8s.gcp"
+
+
+@pytest.mark.parametrize(
+    ("group", "name", "key", "value"),
+    [
+        (AWS, "g7e.2xlarge", f"{AWS}/instance-gpu-name", "rtx-pro-server-6000"),
+        (AWS, "g5g.xlarge", f"{AWS}/instance-gpu-name", "t4g"),
+        (AWS, "g6.xlarge", f"{AWS}/instance-gpu-memory", "22888"),
+        (AWS, "p3.8xlarge", f"{AWS}/instance-gpu-memory", "16384"),
+        (AWS, "g6f.xlarge", f"{AWS}/instance-gpu-count", "0"),
+        (AWS, "g4dn.xlarge", f"{AWS}/instance-local-nvme", "125"),
+        (AWS, "p5.48xlarge", f"{AWS}/instance-local-nvme", "30400"),
+        (AWS, "g5g.xlarge", f"{AWS}/instance-local-nvme", None),
+        (AWS, "g6.xlarge", "kubernetes.io/os", "linux"),
+        (AZURE, "Standard_NC24ads_A100_v4", f"{AZURE}/sku-series", "NCads_v4"),
+        (AZURE, "Standard_NC6s_v3", f"{AZURE}/sku-gpu-name", None),
+        (AZURE, "Standard_NC4as_T4_v3", f"{AZURE}/sku-gpu-manufacturer", "nvidia"),
+        (AZURE, "Standard_NC4as_T4_v3", "kubernetes.azure.com/sku-memory", "28672"),
+        (AZURE, "Standard_ND128isr_GB300_v6", f"{AZURE}/sku-gpu-count", "0"),
+        (GCP, "a2-highgpu-8g", f"{GCP}/instance-family", "a2"),
+        (GCP, "a2-highgpu-8g", f"{GCP}/instance-shape", "highgpu"),
+        (GCP, "a2-highgpu-8g", f"{GCP}/instance-size", "8g"),
+        (GCP, "a4x-maxgpu-4g-metal", f"{GCP}/instance-size", "4g"),
+        (GCP, "a4x-highgpu-4g", f"{GCP}/instance-generation", "4"),
+        (GCP, "a3-megagpu-8g", f"{GCP}/instance-gpu-name", "nvidia-h100-mega-80gb"),
+        (GCP, "g2-standard-24", f"{GCP}/instance-gpu-memory", None),
+        (GCP, "g2-standard-24", "cloud.google.com/gke-accelerator", "nvidia-l4"),
+        (GCP, "g2-standard-24", "kubernetes.io/arch", "amd64"),
+        (GCP, "a4x-highgpu-4g", "kubernetes.io/arch", "arm64"),
+    ],
+)
+def test_a_listed_type_has_the_labels_of_its_provider(group: str, name: str, key: str, value: str | None) -> None:
+    found = type_labels(group, name, Catalog.builtin().lookup(name))
+    assert (found.values.get(key), key in found.absent) == (value, value is None)
+
+
+def above(key: str, number: int) -> dict[str, Any]:
+    return {"key": key, "operator": "Gt", "values": [str(number)]}
+
+
+def test_the_memory_that_ec2_reports_decides() -> None:
+    """Of AWS's types only one has no known answer of the API."""
+    for name, memory in (("g6.xlarge", 22888), ("p4d.24xlarge", 40960), ("g6e.xlarge", 45776)):
+        pod = a_waiting_pod(gpu_fraction="0.5")
+        pools = [a_node_pool("pool", (name,), group=AWS, requirements=[above(f"{AWS}/instance-gpu-memory", mib)])
+                 for mib in (memory - 1, memory)]  # fmt: skip
+        assert [types(pod, pool) for pool in pools] == [{name}, set()]
+    aws = [each for each in Catalog.builtin().types if each.cloud == "aws" and each.nvidia]
+    unknown = {
+        each.name for each in aws if f"{AWS}/instance-gpu-memory" not in type_labels(AWS, each.name, each).values
+    }
+    assert unknown == {"p6e-gb200.36xlarge"}
+
+
+@pytest.mark.parametrize(
+    "selector", [{"kubernetes.io/os": "windows"}, {f"{AWS}/instance-local-nvme": "1"}, {ARCH: "amd64"}]
+)
+def test_a_pod_that_selects_what_a_type_never_has_gets_none_of_it(selector: dict[str, str]) -> None:
+    pool = a_node_pool("pool", ("g5g.xlarge",), group=AWS)
+    assert types(a_waiting_pod(gpu_fraction="0.5"), pool) == {"g5g.xlarge"}
+    assert not types(a_waiting_pod(gpu_fraction="0.5", selector=selector), pool)
+
+
+@pytest.mark.parametrize(
+    ("group", "name"),
+    [
+        (AWS, "g4dn.xlarge"),
+        (AWS, "g6e.xlarge"),
+        (AWS, "g7e.2xlarge"),
+        (AWS, "p5.4xlarge"),
+        (AWS, "p6-b200.48xlarge"),
+        (AZURE, "Standard_NC4as_T4_v3"),
+        (GCP, "g2-standard-4"),
+        (GCP, "a3-highgpu-8g"),
+    ],
+)
+def test_types_of_every_cloud_are_known_in_advance(group: str, name: str) -> None:
+    pod = a_waiting_pod(gpu_fraction="0.5")
+    environment = an_environment(demand={"surplusGpus": 8})
+    plan = planned(pod, a_node_pool("pool", (name,), group=group), environment=environment)
+    assert [node.instance_type for node in plan.nodes] == [name]
+
+
+@pytest.mark.parametrize(
+    ("group", "name"), [(AWS, "g6f.xlarge"), (AZURE, "Standard_NCC40ads_H100_v5"), (GCP, "n1-standard-8")]
+)
+def test_no_node_is_requested_of_a_type_that_karpenter_launches_for_no_gpu(group: str, name: str) -> None:
+    plan = planned(a_waiting_pod(gpu_fraction="0.5"), a_node_pool("pool", (name,), group=group))
+    assert not plan.nodes
+    (warning,) = only(plan).warnings
+    assert name in warning
+
+
+def test_a_node_pool_that_names_no_type_gets_none_that_is_retired_or_has_a_part_of_a_gpu() -> None:
+    small = {"key": f"{AWS}/instance-gpu-count", "operator": "Lt", "values": ["2"]}
+    found = types(a_waiting_pod(gpu_fraction="0.5"), a_node_pool("pool", group=AWS, requirements=[small]))
+    assert "g6.xlarge" in found
+    assert not {name for name in found if name.startswith(("p2.", "p3.", "g3", "g6f.", "gr6f."))}
+
+
+def test_the_memory_of_a_type_that_no_source_knows_is_a_warning_for_shares_in_mib() -> None:
+    pool = a_node_pool("pool", ("g7.2xlarge",), group=AWS)
+    assert only(planned(a_waiting_pod(gpu_fraction="0.5"), pool)).warnings == ()
+    (warning,) = only(planned(a_waiting_pod("mib", gpu_memory="1000"), pool)).warnings
+    assert "NVIDIA-RTX-PRO-4500" in warning and "not known" in warning
+
+
+@pytest.mark.parametrize(("name", "words"), [("n1-standard-8", "attached"), ("p9.large", "catalog.awsRegion")])
+def test_of_an_unknown_type_the_remedy_is_named(name: str, words: str) -> None:
+    plan = planned(a_waiting_pod(gpu_fraction="0.5"), a_node_pool("pool", (name,), group=AWS))
+    (warning,) = only(plan).warnings
+    assert words in warning and "nvidia.com/gpu.memory" in warning
+    region = an_environment(catalog={"awsRegion": "eu-west-1"})
+    (warning,) = only(
+        planned(a_waiting_pod(gpu_fraction="0.5"), a_node_pool("pool", (name,), group=AWS), environment=region)
+    ).warnings
+    assert "catalog.awsRegion" not in warning

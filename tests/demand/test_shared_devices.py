@@ -187,13 +187,14 @@ def test_no_other_pod_is_refused_for_undeclared_devices(pod: Pod) -> None:
     assert not planned(pod, HALVES, environment=an_environment()).demands
 
 
-def test_whole_gpus_beside_undeclared_devices_are_read() -> None:
-    found = planned(asking("pod", beside={"nvidia.com/gpu": "1"}), HALVES, environment=an_environment())
-    assert only(found).whole_gpu_pods.keys() == {"uid-pod"}
-
-
-def test_a_declared_device_beside_an_undeclared_one_is_planned() -> None:
-    assert types(plan(asking("pod", beside={"nvidia.com/mig-3g.40gb": "1"}))) == [A10G_4]
+def test_devices_beside_undeclared_ones_are_refused_by_both_names() -> None:
+    """No node is known that has both."""
+    whole = planned(asking("pod", beside={"nvidia.com/gpu": "1"}), HALVES, environment=an_environment())
+    declared_one = plan(asking("pod", beside={"nvidia.com/mig-3g.40gb": "1"}))
+    for found, field in ((whole, "nvidia.com/gpu '1'"), (declared_one, "nvidia.com/mig-3g.40gb '1'")):
+        assert not found.nodes
+        assert field in refused(found)["uid-pod"]
+        assert f"{SHARED} '1'" in refused(found)["uid-pod"]
 
 
 @pytest.mark.parametrize(("resource", "blocked"), [(SHARED, False), (SLICE, True)])

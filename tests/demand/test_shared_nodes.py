@@ -518,3 +518,14 @@ def test_pods_with_whole_gpus_use_nodes_of_any_scheduler() -> None:
     assert types(planned(tenth("kai"), node, used, L4)) == ["g6.xlarge"]
     assert on_nodes(planned(half, node, used, L4)) == {"uid-half": "node"}
     assert types(planned(half, whole, node, used, L4)) == ["g6.xlarge"]
+
+
+@pytest.mark.parametrize(("slots", "places"), [(2, {}), (3, {"uid-share": "node"})])
+def test_the_slot_of_a_pod_with_a_whole_gpu_is_taken_for_pods_that_share(slots: int, places: dict[str, str]) -> None:
+    """A pod that shares a GPU of its own needs two slots, one for its reservation pod."""
+    node = a_gpu_node("node", "NVIDIA-L4", gpus=2)
+    node = node.model_copy(update={"allocatable": {**node.allocatable, "pods": str(slots)}})
+    whole, share = a_waiting_pod("whole", gpus=1), a_waiting_pod("share", gpu_fraction="0.5")
+    plan = planned(whole, share, node, a_node_pool("pool", ("g6.xlarge",)))
+    assert on_nodes(plan) == places
+    assert len(plan.nodes) == (0 if places else 1)

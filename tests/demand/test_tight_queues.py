@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.cluster.pods import PodShare, read_shares
-from plimsoll.cluster.queues import NO_LOAD, Amount, QueueGate, QueueLoad, QueueRequest, is_preemptible, priority_of
-from plimsoll.plan.classes import refused_by_queues
+from plimsoll.cluster.queues import NO_LOAD, Amount, QueueGate, QueueLoad, is_preemptible, priority_of
+from plimsoll.plan.classes import Asked, Gate, refused_by_gate
 from tests.builders import a_waiting_pod
 from tests.demand.test_stability import a_queue
 
@@ -34,7 +34,7 @@ def test_checking_only_tight_queues_gives_the_same_result(found: dict[str, PodSh
     queues += [a_queue(name, "left" if name in "ab" else "right", data.draw(limits)) for name in LEAVES]
     loads = {name: QueueLoad(Amount(data.draw(st.sampled_from([0, 500, 1500])))) for name in LEAVES}
     asked = {
-        uid: QueueRequest(
+        uid: Asked(
             each.pod.labels["kai.scheduler/queue"],
             Amount(each.share.milli or 0),
             is_preemptible(each.pod),
@@ -47,7 +47,8 @@ def test_checking_only_tight_queues_gives_the_same_result(found: dict[str, PodSh
         sums[queue] = sums.get(queue, NO_LOAD) + QueueLoad(amount, amount)
     tight = QueueGate(queues, loads).tight(sums.items())
     some = {uid: each for uid, each in asked.items() if each[0] in tight}
-    everything = refused_by_queues(QueueGate(queues, loads), found, asked, ())
-    assert {uid: why.partition(":")[0] for uid, why in everything.items()} == {
-        uid: why.partition(":")[0] for uid, why in refused_by_queues(QueueGate(queues, loads), found, some, ()).items()
+    everything = refused_by_gate(Gate(QueueGate(queues, loads)), found, asked, ())
+    assert {uid: str(why).partition(":")[0] for uid, why in everything.items()} == {
+        uid: str(why).partition(":")[0]
+        for uid, why in refused_by_gate(Gate(QueueGate(queues, loads)), found, some, ()).items()
     }

@@ -145,7 +145,7 @@ def test_only_needed_parts_are_built_and_those_of_the_first_half_first(failed: F
     assert said
     built = re.findall(r"Building (.*?):", listed)[0].split(", ")
 
-    assert built == [*part_names(karpenter=False, lws=False, helm=False), "karpenter"]
+    assert built == [*part_names(karpenter=False, lws=False), "karpenter"]
     assert {"kubernetes", "etcd", "kwok", "pulumi"} < set(built)
 
 

@@ -71,8 +71,8 @@ def test_the_installed_completion_completes_commands(tmp_path: Path) -> None:
         return done.stdout
 
     in_bash("plimsoll --install-completion")
-    complete = "COMP_WORDS=(plimsoll expl)\nCOMP_CWORD=1\n_plimsoll_completion plimsoll\necho ${COMPREPLY[@]}"
-    assert in_bash(f". ~/.bashrc\n{complete}").split() == ["explain"]
+    complete = "COMP_WORDS=(plimsoll wh)\nCOMP_CWORD=1\n_plimsoll_completion plimsoll\necho ${COMPREPLY[@]}"
+    assert in_bash(f". ~/.bashrc\n{complete}").split() == ["why"]
 
 
 def test_the_documented_patch_removes_the_gate_and_no_other(tmp_path: Path) -> None:

@@ -24,14 +24,10 @@ def example(title: str) -> dict[str, Any]:
 
 
 def test_the_example_kind_reads_its_fields() -> None:
-    kind = example("observing another kind")["RESOURCE_CLAIMS"]
-    device = {"driver": "gpu.nvidia.com", "device": "gpu-0"}
-    manifest = {
-        "metadata": {"name": "c", "namespace": "team"},
-        "status": {"allocation": {"devices": {"results": [device]}}},
-    }
-    assert kind.read(manifest).devices == (device,)
-    assert kind.read({"metadata": {"name": "c"}}).devices == ()
+    kind = example("observing another kind")["DISRUPTION_BUDGETS"]
+    manifest = {"metadata": {"name": "b", "namespace": "team"}, "status": {"disruptionsAllowed": 2}}
+    assert kind.read(manifest).allowed == 2
+    assert kind.read({"metadata": {"name": "b"}}).allowed == 0
 
 
 def test_the_example_rule_finds_a_violation() -> None:
@@ -54,7 +50,9 @@ def test_the_example_provisioner_plans_once_and_within_the_limits(monkeypatch: p
     made = example("adding a provisioner")["MachineDeploymentProvisioner"]
 
     def planned(replicas: int, existing: dict[str, int], **limits: int) -> Plan:
-        monkeypatch.setattr("plimsoll.plan.planning.NodeClaimProvisioner", lambda context, *_: made(context, existing))
+        monkeypatch.setattr(
+            "plimsoll.plan.workspace_objects.NodeClaimProvisioner", lambda context, *_: made(context, existing)
+        )
         snapshot = a_snapshot(
             a_workspace("ws", instance_type=NC24, replicas=replicas),
             environment=an_environment(nap=True, **({"limits": limits} if limits else {})),

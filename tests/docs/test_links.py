@@ -2,10 +2,9 @@
 
 import re
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
-
-import pytest
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 PAGES = sorted(page for pattern in ("*.md", "docs/**/*.md", "examples/**/*.md") for page in CHECKOUT.glob(pattern))
@@ -43,39 +42,49 @@ def anchors_of(page: Path) -> set[str]:
     return anchors
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_relative_links_lead_to_a_file_and_a_heading(page: Path) -> None:
-    for link in _LINK.findall(prose_of(page)):
-        if re.match(r"[a-z]+:", link):
-            continue
-        path, _, anchor = link.partition("#")
-        target = (page.parent / path).resolve() if path else page
-        assert target.exists(), f"{link}: no such file"
-        if anchor:
-            assert anchor in anchors_of(target), f"{link}: no such heading"
+def faults_of(check: Callable[[Path], Iterable[str]]) -> list[str]:
+    """What is wrong, with the page."""
+    return [f"{name_of(page)}: {fault}" for page in PAGES for fault in check(page)]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_a_long_page_begins_with_a_summary(page: Path) -> None:
-    text = page.read_text()
-    if page.name != "CHANGELOG.md" and len(text.split()) > MOST_WORDS:
-        first = next(line for line in text.splitlines() if line.startswith("## "))
-        assert first == "## Summary", f"{len(text.split())} words: split the page, or begin with a summary"
+def test_relative_links_lead_to_a_file_and_a_heading() -> None:
+    def broken(page: Path) -> Iterator[str]:
+        for link in _LINK.findall(prose_of(page)):
+            if re.match(r"[a-z]+:", link):
+                continue
+            path, _, anchor = link.partition("#")
+            target = (page.parent / path).resolve() if path else page
+            if not target.exists():
+                yield f"{link}: no such file"
+            elif anchor and anchor not in anchors_of(target):
+                yield f"{link}: no such heading"
+
+    assert faults_of(broken) == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_a_paragraph_is_one_line(page: Path) -> None:
-    lines = prose_of(page).splitlines()
-    wrapped = [
-        line
-        for before, line in pairwise(lines)
-        if before.strip() and not re.match(r" *[|#<]", before) and not _OWN_LINE.match(line)
-    ]
-    assert wrapped == []
+def test_a_long_page_begins_with_a_summary() -> None:
+    def too_long(page: Path) -> Iterator[str]:
+        text = page.read_text()
+        first = next((line for line in text.splitlines() if line.startswith("## ")), "")
+        if page.name != "CHANGELOG.md" and len(text.split()) > MOST_WORDS and first != "## Summary":
+            yield f"{len(text.split())} words: split the page, or begin with a summary"
+
+    assert faults_of(too_long) == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_commands_begin_in_the_virtual_environment(page: Path) -> None:
-    first = _FIRST_SHELL_BLOCK.search(page.read_text())
-    if first is not None:
-        assert first[1] == ACTIVATE or first[1].startswith(OWN)
+def test_a_paragraph_is_one_line() -> None:
+    def wrapped(page: Path) -> Iterator[str]:
+        for before, line in pairwise(prose_of(page).splitlines()):
+            if before.strip() and not re.match(r" *[|#<]", before) and not _OWN_LINE.match(line):
+                yield line
+
+    assert faults_of(wrapped) == []
+
+
+def test_commands_begin_in_the_virtual_environment() -> None:
+    def outside(page: Path) -> Iterator[str]:
+        first = _FIRST_SHELL_BLOCK.search(page.read_text())
+        if first is not None and first[1] != ACTIVATE and not first[1].startswith(OWN):
+            yield first[1]
+
+    assert faults_of(outside) == []

@@ -24,7 +24,9 @@ _SHARED = {
     "byo_sandbox": "byo and nap",  # some tests have both
     "claims_sandbox": "claims",
     "demand_sandbox": "demand",
+    "kai_sandbox": "kai",
     "nap_sandbox": "byo and nap",
+    "recovery_sandbox": "recovery",
     "workspaces_sandbox": "workspaces",
 }
 """Groups of tests, by the sandbox that they share."""
@@ -118,10 +120,27 @@ def demand_sandbox(sandbox_home: Path, tmp_path_factory: pytest.TempPathFactory)
 
 
 @pytest.fixture(scope="session")
+def kai_sandbox(sandbox_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+    """As `demand_sandbox`, with the KAI Scheduler."""
+    for sandbox in up_sandbox("kai", karpenter=True, kai=True):
+        _declare_environment(sandbox, tmp_path_factory.mktemp("kai"))
+        yield sandbox
+
+
+@pytest.fixture(scope="session")
 def audited_sandbox(sandbox_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     """As `demand_sandbox`, with LeaderWorkerSet and an audit log of the apiserver. Its tests leave no Workspaces."""
     for sandbox in up_sandbox("audited", karpenter=True, lws=True, audit=True):
         _declare_environment(sandbox, tmp_path_factory.mktemp("audited"))
+        yield sandbox
+
+
+@pytest.fixture(scope="session")
+def recovery_sandbox(sandbox_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+    """As `demand_sandbox`, for tests that stop its control plane and delete its definitions. They leave no
+    Workspaces."""
+    for sandbox in up_sandbox("recovery", karpenter=True):
+        _declare_environment(sandbox, tmp_path_factory.mktemp("recovery"))
         yield sandbox
 
 

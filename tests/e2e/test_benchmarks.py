@@ -74,6 +74,20 @@ def test_the_takeover_by_a_standby() -> None:
     assert 0 <= lease < verdict
 
 
+def test_the_size_of_a_stack() -> None:
+    figures = bench("stack", "--resources", "6", "--beside", "2", "--times", "1")
+
+    assert set(figures["ratios"]) == {"create", "delete", "next"}
+    assert figures["small"]["create"]["p50"] > 0
+
+
+def test_the_cost_of_one_writer() -> None:
+    figures = bench("fencing", "--writes", "100", "--renewals", "200")
+
+    assert set(figures) == {"write", "renewal"}
+    assert figures["write"]["ratio"] > 0
+
+
 def test_a_burst_of_workspaces() -> None:
     figures = bench("burst", "--workspaces", "3", "--settled", "2")
 
@@ -102,6 +116,14 @@ def test_a_burst_of_shares(tmp_path: Path) -> None:
     # One of 500 stands alone, so ten GPUs: more than one node of 8 has.
     assert (of_all["pods"], of_all["leastGpus"], of_all["gpus"]) == (11, 16, 16)
     assert of_all["triggers"] == 2
+
+
+def test_the_node_scale_adjuster_and_plimsoll() -> None:
+    figures = bench("scale_adjuster", "--only", "fragments", "--system", "plimsoll")
+
+    # Two shares of 0.6 fit no GPU.
+    (result,) = figures["results"]
+    assert (result["bound"], result["gpus"], result["nodes"], result["empty"]) == (3, 3, 3, 0)
 
 
 def test_one_more_cluster_on_a_backend() -> None:

@@ -51,7 +51,7 @@ _ALONE = """
 from importlib.metadata import files
 from typer.testing import CliRunner
 from plimsoll.cli import COMMANDS, app
-installed = files("plimsoll")
+installed = files("plimsoll-gpu")
 names = {path.parts[0] for path in installed if path.parts[0] != ".."}
 assert {name for name in names if not name.endswith(".dist-info")} == {"plimsoll"}, names
 assert any(str(path) == "plimsoll/py.typed" for path in installed)

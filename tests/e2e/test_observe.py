@@ -277,7 +277,7 @@ def test_a_workspace_that_is_nested_too_deeply_hides_no_other(admin: Kube, conne
             refused = [each.message for each in snapshot.invalid_workspaces if each.ref.name == "deep"]
             return named(snapshot.workspaces, "other") is not None and any("nested deeper" in each for each in refused)
 
-        await_condition(read, 10, "both Workspaces by a watch")
+        await_condition(read, 60, "both Workspaces by a watch")
         snapshot = read_cluster(connection)
         assert named(snapshot.workspaces, "other") is not None
         assert [each.ref.name for each in snapshot.invalid_workspaces] == ["deep"]

@@ -200,9 +200,9 @@ def test_karpenter_launches_a_claim_and_its_node_has_discovery_labels(nap_sandbo
 
     name = up["metadata"]["name"]
     cluster.patch("v1", "Node", name, {"metadata": {"annotations": {"sandbox.plimsoll.dev/fail": "true"}}})
-    await_condition(lambda: not is_ready(cluster.get("v1", "Node", name)), 30, "the node is broken")
+    await_condition(lambda: not is_ready(cluster.get("v1", "Node", name)), 60, "the node is broken")
     cluster.patch("v1", "Node", name, {"metadata": {"annotations": {"sandbox.plimsoll.dev/fail": None}}})
-    await_condition(lambda: is_ready(cluster.get("v1", "Node", name)), 30, "the node is whole again")
+    await_condition(lambda: is_ready(cluster.get("v1", "Node", name)), 60, "the node is whole again")
 
     cluster.delete("karpenter.sh/v1", "NodeClaim", "one")
     await_condition(lambda: cluster.get("v1", "Node", name) is None, 60, "the node goes with its claim")
@@ -315,7 +315,7 @@ def test_a_port_in_use_is_named_and_nothing_is_left(sandbox: Sandbox, log: str) 
 
 def test_the_environment_of_a_sandbox_reaches_its_programs_and_cluster(byo_sandbox: Sandbox, tmp_path: Path) -> None:
     environment = {"HOME": str(tmp_path)} | byo_sandbox.environ()
-    for program in ("kubectl", "pulumi", "helm", "pulumi-language-python"):
+    for program in ("kubectl", "pulumi", "pulumi-language-python"):
         path = shutil.which(program, path=environment["PATH"])
         assert path is not None
         assert Path(path).is_relative_to(byo_sandbox.folder.path)

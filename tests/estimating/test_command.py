@@ -57,7 +57,12 @@ def test_a_model_given_by_numbers(given: list[str], min_gpus: int, nodes: int) -
 def test_the_estimate_of_a_preset_line_by_line() -> None:
     result = run("phi-4", "--instance-type", "standard_nc24ads_a100_v4")
     assert result.exit_code == 0
-    for text in ("Standard_NC24ads_A100_v4 (1 x NVIDIA A100 of 80 GiB)", "80 GiB x 0.84", "61.44 GiB", "107 GiB"):
+    for text in (
+        "Standard_NC24ads_A100_v4 (1 x NVIDIA-A100-80GB-PCIe of 81920 MiB)",
+        "80 GiB x 0.84",
+        "61.44 GiB",
+        "107 GiB",
+    ):
         assert text in result.output
 
 
@@ -188,12 +193,17 @@ def test_prices_in_any_currency_are_shown_in_full(
     prices.write_text(f"name,price_per_hour\nStandard_NC24ads_A100_v4,{price}\n")
     lines = run("phi-4", "--cloud", "azure", "--prices", str(prices)).stdout.splitlines()
     [priced] = [line for line in lines if shown in line]
-    assert "NVIDIA" in priced, "no column is left out"
+    assert "1 x" in priced, "no column is left out"
 
 
 def test_an_order_without_prices_is_reported() -> None:
-    [warning] = reported("phi-4", "--cloud", "azure", "--by", "kv-cache")["warnings"]
+    [warning] = reported("phi-4-mini-instruct", "--cloud", "arc", "--by", "kv-cache")["warnings"]
     assert "--by kv-cache" in warning and "--prices" in warning
+    listed = reported("phi-4", "--cloud", "azure", "--by", "kv-cache")
+    assert not listed["warnings"] and listed["prices"]["currency"] == "USD"
+    by_tokens = [each["price_per_hour_of_a_million_cached_tokens"] for each in listed["candidates"]]
+    known = [price for price in by_tokens if price is not None]
+    assert known == sorted(known) and by_tokens[: len(known)] == known
     assert not reported("phi-4", "--cloud", "azure")["warnings"]
     assert "--by" in str(refused("phi-4", "-t", "g5.xlarge", "--by", "kv-cache"))
 

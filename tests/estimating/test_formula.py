@@ -1,17 +1,18 @@
 """GPUs and nodes by the formula: known models on known nodes, and refusals."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
-from plimsoll.cluster.nodes import mig_slice
-from plimsoll.estimating import Estimate, Infeasible, MemoryNeed, ModelNeed, Settings, estimate
-from plimsoll.model.cluster import MIB_PER_GIB, InvalidFigureError, NodeGpus
+from plimsoll.cluster.profiles import mig_slice
+from plimsoll.estimating import Estimate, Infeasible, MemoryNeed, ModelNeed, Need, Settings, estimate, unknown_context
+from plimsoll.model.cluster import MIB_PER_GIB, Device, InvalidFigureError
 from plimsoll.presets import ModelShape
 
 
-def gpus(count: int, gib: float, product: str = "") -> NodeGpus:
-    return NodeGpus(count, gib * MIB_PER_GIB, product)
+def gpus(count: int, gib: float, product: str = "") -> Device:
+    return Device(product, int(gib * MIB_PER_GIB), count)
 
 
 A100 = gpus(1, 80)
@@ -49,7 +50,7 @@ def test_nodes_of_known_models(size: float, token: int, nodes: tuple[int, ...]) 
         (MemoryNeed(80.001), A100, 2, 2),
     ],
 )
-def test_gpus_and_nodes(need: ModelNeed | MemoryNeed, on: NodeGpus, min_gpus: int, nodes: int) -> None:
+def test_gpus_and_nodes(need: ModelNeed | MemoryNeed, on: Device, min_gpus: int, nodes: int) -> None:
     found = estimate(need, on)
     assert isinstance(found, Estimate)
     assert (found.min_gpus, found.nodes) == (min_gpus, nodes)
@@ -138,7 +139,7 @@ def test_impossible_figures_are_refused(value: float) -> None:
     with pytest.raises(InvalidFigureError, match="GPU memory need"):
         MemoryNeed(value)
     with pytest.raises(InvalidFigureError, match="memory of one GPU"):
-        NodeGpus(1, value)
+        estimate(MemoryNeed(1), Device("", value, 1))  # type: ignore[arg-type]
     with pytest.raises(InvalidFigureError, match="context length"):
         Settings(context_length=value)  # type: ignore[arg-type]
     with pytest.raises(InvalidFigureError, match="utilization"):
@@ -158,7 +159,7 @@ def test_bytes_per_token_and_overhead_may_be_zero_but_not_negative(value: float)
 @pytest.mark.parametrize("count", [0, -1, 1.5, True, 10**16])
 def test_the_number_of_gpus_of_a_node_is_an_integer(count: float) -> None:
     with pytest.raises(InvalidFigureError, match="GPUs of a node"):
-        NodeGpus(count, 1024)  # type: ignore[arg-type]
+        estimate(MemoryNeed(1), Device("", 1024, count))  # type: ignore[arg-type]
 
 
 def test_factors_below_one_are_refused() -> None:
@@ -166,3 +167,28 @@ def test_factors_below_one_are_refused() -> None:
         Settings(activation_factor=0.9)
     with pytest.raises(InvalidFigureError, match="weight factor"):
         Settings(weight_factor=math.nan)
+
+
+SHAPE = ModelShape(layers=2, heads=4, kv_heads=4, head_dim=8)
+OF_UNKNOWN_SHAPE, WITHOUT_LIMIT = ModelNeed(1, 1), ModelNeed(1, 1, shape=SHAPE)
+WITH_LIMIT = ModelNeed(1, 1, shape=replace(SHAPE, context_limit=4096))
+
+
+@pytest.mark.parametrize(
+    ("need", "context", "why"),
+    [
+        (OF_UNKNOWN_SHAPE, None, "layers and heads"),
+        (WITHOUT_LIMIT, None, "max_position_embeddings"),
+        (WITH_LIMIT, None, ""),
+        (OF_UNKNOWN_SHAPE, 2048, ""),
+        (WITHOUT_LIMIT, 2048, ""),
+        (MemoryNeed(16), None, ""),
+        (MemoryNeed(16, model=OF_UNKNOWN_SHAPE), None, "layers and heads"),
+        (MemoryNeed(16, model=WITHOUT_LIMIT), None, "max_position_embeddings"),
+        (MemoryNeed(16, model=WITH_LIMIT), None, ""),
+    ],
+)
+def test_a_context_that_is_not_known_is_explained(need: Need, context: int | None, why: str) -> None:
+    found = unknown_context(need, context)
+    assert bool(found) == bool(why)
+    assert why in found

@@ -74,6 +74,44 @@ def test_bytes_per_token(config: dict[str, Any], token: int) -> None:
     assert read_model_config(config).bytes_per_token == token
 
 
+def test_a_model_with_latents_has_as_many_kv_heads_as_heads_unless_it_says_otherwise() -> None:
+    latents = a_config(kv_lora_rank=512, qk_rope_head_dim=64)
+    heads = latents["num_attention_heads"]
+    assert read_model_config(latents | {"num_key_value_heads": None}).kv_heads == heads
+    assert read_model_config(latents | {"num_key_value_heads": 1}).kv_heads == 1
+
+
+SPELLINGS = {
+    "num_hidden_layers": ("n_layer", "n_layers", "num_layers"),
+    "num_attention_heads": ("n_head", "n_heads"),
+    "num_key_value_heads": ("num_kv_heads", "n_head_kv", "multi_query_group_num"),
+    "head_dim": ("kv_channels", "attention_head_dim"),
+    "hidden_size": ("n_embd", "d_model"),
+    "max_position_embeddings": (
+        *("n_positions", "max_seq_len", "seq_length", "model_max_length", "max_target_positions"),
+        *("max_sequence_length", "max_seq_length", "seq_len"),
+    ),
+}
+
+
+@pytest.mark.parametrize(("usual", "other"), [(usual, one) for usual, every in SPELLINGS.items() for one in every])
+def test_a_field_counts_by_each_of_its_names(usual: str, other: str) -> None:
+    config = a_config(head_dim=None if usual == "hidden_size" else 64)
+    renamed = {other if name == usual else name: value for name, value in config.items()}
+    assert read_model_config(renamed) == read_model_config(config)
+    assert read_model_config(shape_fields(renamed)) == read_model_config(config)
+
+
+@pytest.mark.parametrize("field", ["text_config", "llm_config", "language_config"])
+def test_the_language_model_of_a_multimodal_one_counts(field: str) -> None:
+    assert read_model_config({field: a_config(), "hidden_size": 7}) == read_model_config(a_config())
+
+
+@pytest.mark.parametrize("width", ["intermediate_size", "moe_intermediate_size", "shared_expert_intermediate_size"])
+def test_tensor_parallelism_cuts_each_width(width: str) -> None:
+    assert read_model_config(a_config(**{width: 30})).tensor_sizes(8) == (1, 2)
+
+
 def rope(kind: str | None = "linear", factor: Any = 4.0) -> dict[str, Any]:
     return {"factor": factor} | ({} if kind is None else {"rope_type": kind})
 
@@ -90,8 +128,8 @@ def rope(kind: str | None = "linear", factor: Any = 4.0) -> dict[str, Any]:
         ({"rope_scaling": {"type": "dynamic", "factor": 2}}, 32768),
         ({"rope_parameters": rope(), "rope_scaling": rope("dynamic", 2)}, 65536),
         ({"rope_parameters": {"full_attention": rope(), "sliding_attention": {"rope_type": "default"}}}, 65536),
-        ({"rope_scaling": rope("yarn")}, 16384),
-        ({"rope_scaling": rope("llama3", 8.0)}, 16384),
+        *(({"rope_scaling": rope(kind)}, 16384) for kind in ("default", "llama3", "longrope", "mrope", "su", "yarn")),
+        *(({"rope_scaling": rope(kind)}, 16384) for kind in ("deepseek_llama_scaling", "deepseek_yarn")),
         ({"rope_scaling": rope("longrope", None)}, 16384),
         ({"rope_scaling": rope("linear", "4")}, 16384),
         ({"rope_scaling": rope(None)}, 16384),

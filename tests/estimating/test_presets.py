@@ -1,5 +1,7 @@
 """The catalog of presets: names, figures, and errors of invalid entries."""
 
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,6 +10,7 @@ from typer.testing import CliRunner
 from plimsoll.cli import app
 from plimsoll.errors import PlimsollError
 from plimsoll.presets import (
+    CatalogModel,
     InvalidModelConfigError,
     InvalidPresetsError,
     ModelCatalog,
@@ -17,8 +20,10 @@ from plimsoll.presets import (
     read_catalog,
     read_presets,
 )
+from tests.pages import CHECKOUT
 
 CATALOG = ModelCatalog.builtin()
+CATALOG_CSV = CHECKOUT / "plimsoll/presets/catalog.csv"
 
 
 def preset(name: str) -> ModelPreset | None:
@@ -31,7 +36,8 @@ def preset(name: str) -> ModelPreset | None:
         ("phi-4-mini-instruct", 7.15, 131072, False),
         ("phi-4", 27.31, 204800, False),
         ("Qwen2.5-Coder-32B", 61.03, 262144, True),
-        ("gpt-oss-120b", 121.54, 73728, True),
+        ("gpt-oss-120b", 60.77, 73728, True),
+        ("gpt-oss-20b", 12.82, 49152, True),
         ("Llama-3.3-70B", 131.42, 327680, True),
         ("DeepSeek-R1-0528", 641.3, 70272, True),
         ("microsoft/phi-4", 27.31, 204800, True),
@@ -190,7 +196,14 @@ def test_a_config_without_layers_is_refused() -> None:
         read_presets(OWN.replace("num_hidden_layers: 2, ", ""))
 
 
-@pytest.mark.parametrize("option", ["max-model-len", "max_model_len", "tensor-parallel-size", "--dtype", "a b"])
+COMPUTED = (
+    *("config", "data-parallel-size", "distributed-executor-backend", "distributed-timeout-seconds", "enable-lora"),
+    *("gpu-memory-utilization", "headless", "lora-modules", "master-addr", "max-loras", "max-model-len", "model"),
+    *("nnodes", "node-rank", "pipeline-parallel-size", "port", "served-model-name", "tensor-parallel-size"),
+)
+
+
+@pytest.mark.parametrize("option", [*COMPUTED, "max_model_len", "--dtype", "a b"])
 def test_an_option_that_follows_from_the_estimate_is_refused(option: str) -> None:
     with pytest.raises(InvalidModelConfigError, match="preset own: options: "):
         read_presets(OWN.replace("gated: true", f"options: {{'{option}': '1'}}"))
@@ -202,3 +215,40 @@ def test_a_file_that_is_no_catalog_is_named(tmp_path: Path) -> None:
     error = CliRunner().invoke(app, ["presets", "--from", str(tmp_path / "cm.yaml")]).exception
     assert isinstance(error, PlimsollError)
     assert error.message.startswith(f"{tmp_path / 'cm.yaml'}: ")
+
+
+BITS = {"": 16, "fp8": 8, "float-quantized": 8, "mxfp4": 4.25, "awq": 4, "gptq": 4, "pack-quantized": 4}
+"""Bits of a weight. Layers that stay unquantized add to it; NVFP4 is mixed with other formats."""
+
+
+NAMED = [
+    (each, float(billions[1]))
+    for each in read_catalog(CATALOG_CSV.read_text())
+    if each.quantization in BITS
+    # Formats are mixed in NVFP4; -E names count less than is stored.
+    if "NVFP4" not in each.repository and "-E" not in each.repository
+    if (billions := re.search(r"-(\d+(?:\.\d+)?)B\b", each.repository, re.IGNORECASE))
+]
+
+
+@pytest.mark.parametrize(("model", "billions"), NAMED, ids=[each.repository for each, _ in NAMED])
+def test_the_size_of_a_model_is_its_parameters_times_their_bits(model: CatalogModel, billions: float) -> None:
+    """Other files that are counted with the weights would double it."""
+    found = preset(model.repository)
+    assert found is not None
+    expected = billions * 10**9 * BITS[model.quantization] / 8 / 1024**3
+    assert 0.85 <= found.size_gib / expected <= 1.75
+
+
+@pytest.mark.parametrize("name", ["base", "falcon-40b", "falcon-40b-instruct", "phi-2"])
+def test_names_of_kaito_that_are_no_model_here_are_refused_with_the_reason(name: str) -> None:
+    assert preset(name) is None
+    assert CATALOG.why_not(name)
+
+
+def test_a_declared_preset_may_have_such_a_name() -> None:
+    declared = preset("falcon-7b")
+    assert declared is not None
+    catalog = CATALOG.with_presets([replace(declared, name="falcon-40b")])
+    assert catalog.find("falcon-40b") is not None
+    assert catalog.why_not("phi-2")

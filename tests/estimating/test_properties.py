@@ -6,11 +6,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from plimsoll.estimating import BYTES_PER_GIB, Estimate, Infeasible, MemoryNeed, ModelNeed, Settings, estimate
-from plimsoll.model.cluster import NodeGpus
+from plimsoll.model.cluster import Device
 from plimsoll.presets import ModelShape
 
 needs = st.builds(ModelNeed, st.floats(0.01, 5000), st.integers(0, 2_000_000))
-nodes = st.builds(NodeGpus, st.integers(1, 16), st.floats(1024, 300_000))
+nodes = st.builds(Device, st.just(""), st.integers(1024, 300_000), st.integers(1, 16))
 settings = st.builds(
     Settings,
     utilization=st.floats(0.1, 1),
@@ -27,7 +27,7 @@ def gpus_of(outcome: Estimate | Infeasible) -> float:
 
 @given(needs, nodes, settings)
 def test_an_estimate_has_room_for_weights_kv_cache_and_overhead(
-    need: ModelNeed, on: NodeGpus, given_settings: Settings
+    need: ModelNeed, on: Device, given_settings: Settings
 ) -> None:
     found = estimate(need, on, given_settings)
     if isinstance(found, Infeasible):
@@ -48,9 +48,9 @@ shapes = st.builds(
 
 
 @given(st.floats(0.01, 5000), shapes, nodes, settings)
-@example(805.34, ModelShape(61, 128, 1, 512, 512), NodeGpus(2, 95830), Settings(context_length=2048))
+@example(805.34, ModelShape(61, 128, 1, 512, 512), Device("", 95830, 2), Settings(context_length=2048))
 def test_the_largest_stage_of_a_model_fits_and_on_fewer_nodes_it_does_not(
-    size: float, shape: ModelShape, on: NodeGpus, given_settings: Settings
+    size: float, shape: ModelShape, on: Device, given_settings: Settings
 ) -> None:
     """vLLM splits a model over nodes by whole layers (get_pp_indices): one stage has as many as the others, or more."""
     need = ModelNeed(size, shape.bytes_per_token, shape=shape)
@@ -75,7 +75,7 @@ def test_the_largest_stage_of_a_model_fits_and_on_fewer_nodes_it_does_not(
 
 
 @given(needs, nodes, settings)
-def test_nodes_are_the_fewest_that_hold_the_gpus(need: ModelNeed, on: NodeGpus, given_settings: Settings) -> None:
+def test_nodes_are_the_fewest_that_hold_the_gpus(need: ModelNeed, on: Device, given_settings: Settings) -> None:
     found = estimate(need, on, given_settings)
     if isinstance(found, Estimate):
         assert (found.nodes - 1) * on.count < found.min_gpus <= found.nodes * on.count
@@ -83,7 +83,7 @@ def test_nodes_are_the_fewest_that_hold_the_gpus(need: ModelNeed, on: NodeGpus, 
 
 @given(needs, nodes, settings, growth)
 def test_a_larger_model_never_needs_fewer_gpus(
-    need: ModelNeed, on: NodeGpus, given_settings: Settings, factor: float
+    need: ModelNeed, on: Device, given_settings: Settings, factor: float
 ) -> None:
     larger = replace(need, size_gib=need.size_gib * factor)
     assert gpus_of(estimate(larger, on, given_settings)) >= gpus_of(estimate(need, on, given_settings))
@@ -91,7 +91,7 @@ def test_a_larger_model_never_needs_fewer_gpus(
 
 @given(needs, nodes, settings, growth)
 def test_a_longer_context_never_needs_fewer_gpus(
-    need: ModelNeed, on: NodeGpus, given_settings: Settings, factor: float
+    need: ModelNeed, on: Device, given_settings: Settings, factor: float
 ) -> None:
     longer = replace(given_settings, context_length=int(given_settings.context_length * factor))
     assert gpus_of(estimate(need, on, longer)) >= gpus_of(estimate(need, on, given_settings))
@@ -99,15 +99,15 @@ def test_a_longer_context_never_needs_fewer_gpus(
 
 @given(needs, nodes, settings, growth)
 def test_more_memory_never_needs_more_gpus(
-    need: ModelNeed, on: NodeGpus, given_settings: Settings, factor: float
+    need: ModelNeed, on: Device, given_settings: Settings, factor: float
 ) -> None:
-    roomier = replace(on, memory_mib=on.memory_mib * factor)
+    roomier = replace(on, memory_mib=int((on.memory_mib or 0) * factor))
     assert gpus_of(estimate(need, roomier, given_settings)) <= gpus_of(estimate(need, on, given_settings))
 
 
 @given(needs, nodes, settings, st.integers(1, 16))
 def test_more_gpus_in_a_node_never_need_more_nodes(
-    need: ModelNeed, on: NodeGpus, given_settings: Settings, more: int
+    need: ModelNeed, on: Device, given_settings: Settings, more: int
 ) -> None:
     before = estimate(need, on, given_settings)
     after = estimate(need, replace(on, count=on.count + more), given_settings)
@@ -117,7 +117,7 @@ def test_more_gpus_in_a_node_never_need_more_nodes(
 
 
 @given(st.floats(0.01, 5000), nodes)
-def test_a_declared_need_gets_the_fewest_gpus_that_hold_it(gib: float, on: NodeGpus) -> None:
+def test_a_declared_need_gets_the_fewest_gpus_that_hold_it(gib: float, on: Device) -> None:
     found = estimate(MemoryNeed(gib), on)
     assert isinstance(found, Estimate)
     assert found.min_gpus * on.memory_gib >= gib * (1 - 1e-9)

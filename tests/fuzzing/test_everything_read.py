@@ -20,6 +20,7 @@ from plimsoll.observe.cluster import Store, Stores
 from plimsoll.observe.files import snapshot_from_files
 from plimsoll.plan import plan as make_plan
 from plimsoll.plan import validate
+from plimsoll.plan.demand import ClusterStates
 from plimsoll.plan.view import ClusterView
 from plimsoll.report import Metrics, Reporter
 from tests.applying.states import a_claim, a_state, live
@@ -61,7 +62,7 @@ def test_a_cluster_with_damaged_objects_is_planned_or_refused_by_name(found: lis
     reports = [each.status for each in made.demands if each.status is not None]
     assert not [why for each in reports for why in each.reasons if "cannot be read (" in why]
     metrics = Metrics()
-    metrics.seen(snapshot, NOW)
+    metrics.seen(snapshot, NOW, ClusterStates().of(snapshot).accounts.values())
     metrics.planned(made, 0.0, NOW)
     assert {each.workspace.name for each in made.verdicts} <= {
         *(each.name for each in snapshot.workspaces),

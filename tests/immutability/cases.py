@@ -85,6 +85,7 @@ CHANGES = (
     both("queue", on(), {**on(), "queue": "inference"}),
     both("tuning-added", {}, TUNING, TUNING_KEPT),
     both("type-changed", on(instanceType="a"), on(instanceType="b"), INSTANCE_TYPE_IMMUTABLE),
+    both("type-spelled-otherwise", on(instanceType="Standard_A"), on(instanceType="standard_a")),
     both("type-stays", on(instanceType="a"), {**on(instanceType="a"), "queue": "q"}),
     both("no-type-stays", on(), {**on(), "queue": "q"}),
     Change("type-set", on(), on(instanceType="b"), (INSTANCE_TYPE_GIVEN.format(given="b"),)),

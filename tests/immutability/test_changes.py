@@ -15,8 +15,7 @@ def test_changes_are_refused(change: Change, auto_provisioning: bool) -> None:
 
 
 @pytest.mark.parametrize("auto_provisioning", [False, True])
-@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.name)
-def test_unchanged_fields_are_never_refused(change: Change, auto_provisioning: bool) -> None:
-    for spec in (change.before, change.after):
+def test_unchanged_fields_are_never_refused(auto_provisioning: bool) -> None:
+    for spec in (spec for change in CHANGES for spec in (change.before, change.after)):
         kept = WorkspaceSpec.model_validate(spec)
-        assert changes_refused(kept, kept, auto_provisioning=auto_provisioning) == []
+        assert changes_refused(kept, kept, auto_provisioning=auto_provisioning) == [], spec

@@ -1,15 +1,15 @@
 """Every field of KAITO's definitions is either converted or named as lost."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
 from plimsoll.kaito import convert
+from tests.shared import shared
 
-DEFINITIONS = Path(__file__).resolve().parents[3] / "shared" / "crds"
+DEFINITIONS = shared("crds")
 OPAQUE = ("template.spec", "template.metadata", "volumeSource")
 """Fields with Kubernetes' own types, which are not compared; `GIVEN` has their values."""
 GIVEN: dict[str, Any] = {
@@ -65,7 +65,6 @@ def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 CASES = list(definitions())
 
 
-@pytest.mark.skipif(not CASES, reason="KAITO's definitions are not at hand")
 @pytest.mark.parametrize(("kind", "version", "schema"), CASES, ids=lambda each: each if isinstance(each, str) else "")
 @pytest.mark.parametrize("without", [("template",), ("preset", "adapters", "config")], ids=["preset", "template"])
 def test_every_field_is_converted_or_named(

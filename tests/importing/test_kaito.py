@@ -10,8 +10,8 @@ import yaml
 from plimsoll.kaito import Conversion, convert
 from plimsoll.model.api import Workspace
 from tests.command import plimsoll
+from tests.shared import shared
 
-DEFINITIONS = Path(__file__).resolve().parents[3] / "shared" / "crds"
 TYPE = "Standard_NC24ads_A100_v4"
 CONTAINER = {"name": "main", "image": "own:1"}
 
@@ -82,9 +82,7 @@ def converted(manifest: dict[str, Any]) -> tuple[dict[str, Any], dict[str, bool]
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
 def test_the_manifests_are_valid_for_kaito(shape: dict[str, Any]) -> None:
     jsonschema = pytest.importorskip("jsonschema")
-    path = DEFINITIONS / f"kaito.sh_{shape['kind'].lower()}s.yaml"
-    if not path.exists():
-        pytest.skip("KAITO's definitions are not at hand")
+    path = shared(f"crds/kaito.sh_{shape['kind'].lower()}s.yaml")
     versions = yaml.load(path.read_text(), yaml.CSafeLoader)["spec"]["versions"]
     version = next(each for each in versions if shape["apiVersion"].endswith(each["name"]))
     jsonschema.validate(shape, version["schema"]["openAPIV3Schema"])

@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
-from plimsoll.cluster.ledger import DiscrepancyReason, GpuAccount, GpuLedger
+from plimsoll.cluster.ledger import GpuAccount, GpuLedger
+from plimsoll.cluster.profiles import DiscrepancyReason
 from plimsoll.labels import UNKNOWN_GPU
 from plimsoll.model.cluster import Node, Pod
 from plimsoll.model.kai import FORMER_NAMESPACE, shareable_memory_mib
-from plimsoll.packing.nodes import UNBOUNDED
-from tests.builders import A100, a_pod
+from plimsoll.packing import UNBOUNDED
+from tests.builders import A100, a_pod, placed
 from tests.ledger.cluster import a_gpu_node, a_reservation, a_share, a_whole
 
 SHAREABLE_MIB = 81900
@@ -75,7 +76,7 @@ def test_the_former_namespace_s_reservations_count_and_others_do_not() -> None:
     found = account(a_reservation("g", name="runai-x", namespace=FORMER_NAMESPACE), a_share("a", "n1", "g"))
     assert found.free_milli == (500, 1000)
     forged = account(a_reservation("g", namespace="team"), a_share("a", "n1", "g"))
-    assert forged.free_milli == (0, 0)
+    assert forged.free_milli == (1000, 0), "it holds a GPU for nobody"
     assert reasons(forged) == {"NoReservation"}
 
 
@@ -129,7 +130,7 @@ def test_pods_and_missing_reservations_count_as_pods() -> None:
 
 
 def test_groups_without_a_reservation_are_reported_together() -> None:
-    found = account(a_share("a", "n1", "g"), a_share("b", "n1", "h"))
+    found = account(placed(a_share("a"), "n1", "g"), placed(a_share("b"), "n1", "h"))
     (discrepancy,) = found.discrepancies
     assert discrepancy.reason == DiscrepancyReason.NO_RESERVATION
     assert "groups g, h" in discrepancy.message
@@ -138,9 +139,7 @@ def test_groups_without_a_reservation_are_reported_together() -> None:
 @pytest.mark.parametrize(
     ("pods", "free", "reason"),
     [
-        ([a_share("a", "n1", "g")], (1000, 0), DiscrepancyReason.NO_RESERVATION),
-        ([a_share("a", "n1")], (1000, 0), DiscrepancyReason.NO_GROUP),
-        ([a_share("a", "n1", devices=2)], (0, 0), DiscrepancyReason.NO_GROUP),
+        ([placed(a_share("a"), "n1", "g")], (1000, 0), DiscrepancyReason.NO_RESERVATION),
         (
             [a_reservation("g"), a_reservation("g", name="second"), a_share("a", "n1", "g")],
             (0, 0),
@@ -162,11 +161,10 @@ def test_groups_without_a_reservation_are_reported_together() -> None:
             (0, 1000),
             DiscrepancyReason.UNREADABLE_SHARE,
         ),
-        ([a_share("a", "n1", fraction="7")], (1000, 0), DiscrepancyReason.UNREADABLE_SHARE),
         ([a_whole("w", gpus="1.5")], (1000, 0), DiscrepancyReason.UNREADABLE_SHARE),
         (
             [a_reservation("g"), a_share("a", "n1", "g", "h", devices=3), a_reservation("h")],
-            (0, 0),
+            (500, 500),
             DiscrepancyReason.WRONG_GROUPS,
         ),
         (
@@ -194,7 +192,7 @@ def test_a_share_in_mib_of_a_gpu_with_unknown_memory_counts_as_all_of_it() -> No
 @pytest.mark.parametrize("gpus", ["many", "-3", "1000000000"])
 def test_a_node_with_invalid_quantities_has_no_gpus(gpus: str) -> None:
     found = account(a_gpu_node(gpus=gpus))
-    assert (found.free_milli, reasons(found)) == ((), {"UnreadableNode"})
+    assert (found.free_milli, reasons(found)) == ((), {"UnreadableNode", "InvalidLabel"})
 
 
 @pytest.mark.parametrize(
@@ -210,13 +208,40 @@ def test_pods_with_other_requests_use_no_gpu() -> None:
     assert account(a_pod("p", node="n1", devices=1, resource="example.com/nic")).free_milli == (1000, 1000)
 
 
-def test_shares_without_a_gpu_group_likely_share_gpus() -> None:
+def test_a_gpu_whose_reservation_is_created_again_is_likely_free() -> None:
     """A binder must know that a GPU is free; the demand planner uses the likely amount."""
-    found = account(a_gpu_node(gpus=4), a_share("a"), a_share("b"), a_share("c", fraction="0.3", devices=2))
-    assert found.free_milli == (0, 0, 0, 0)
-    assert found.likely_free_milli == (0, 700, 700, 1000)
-    held = account(a_share("a", "n1", "g"))
+    held = account(placed(a_share("a"), "n1", "g"))
     assert (held.free_milli, held.likely_free_milli) == ((0, 1000), (500, 1000))
+
+
+@pytest.mark.parametrize(
+    ("pod", "reason"),
+    [
+        (a_share("a", "n1"), "NoGroup"),
+        (a_share("a", "n1", devices=2), "NoGroup"),
+        (a_share("a", "n1", fraction="7"), "UnreadableShare"),
+        (a_share("a", "n1", "g"), "NoReservation"),
+        (a_share("a", "n1", "g", "h", devices=2), "NoReservation"),
+        (a_share("a", "n1", "g", fraction="7"), "NoReservation"),
+    ],
+)
+def test_a_share_that_nobody_placed_counts_for_nothing_and_is_reported(pod: Pod, reason: str) -> None:
+    """Anyone may create a pod with a node's name, annotations of a share and the label of a group."""
+    found = account(pod)
+    assert found.free_milli == found.likely_free_milli == (1000, 1000)
+    assert reason in reasons(found)
+    assert found.discrepancies[0].message
+    real = placed(a_share("real", fraction="0.25"), "n1", "g")
+    assert sorted(account(pod, real, a_reservation("g"), a_reservation("h")).free_milli)[0] <= 750
+
+
+def test_a_share_without_a_place_takes_nothing_of_the_groups_of_others() -> None:
+    """Not even by the name of a group whose reservation is elsewhere."""
+    elsewhere = a_reservation("g", "n2")
+    nodes = (a_gpu_node("n1"), a_gpu_node("n2"))
+    found = account(*nodes, elsewhere, a_share("a", "n1", "g"), a_share("b", "n2", "g"))
+    assert found.free_milli == (1000, 1000)
+    assert account(*nodes, elsewhere, a_share("b", "n2", "g"), node="n2").free_milli == (500, 1000)
 
 
 def test_two_groups_on_one_gpu_are_reported() -> None:

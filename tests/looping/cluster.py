@@ -15,6 +15,7 @@ from plimsoll.kube import Connection
 from plimsoll.loop import Loop
 from plimsoll.model import Plan, Snapshot
 from plimsoll.observe.cluster import Observer
+from plimsoll.plan.view import ClusterView
 from plimsoll.report import Reporter
 from tests.builders import NC24, a_snapshot, a_workspace
 
@@ -70,11 +71,19 @@ class Cluster:
         made = [each.key for plan in self.applied for each in plan.creations]
         return [OwnedResource("stack", key, f"uid-{key.name}", "urn") for key in made]
 
+    def recorded(self) -> frozenset[str]:
+        """Of the test's own objects, too: they have been there all along."""
+        return frozenset(each.uid for seen in self.seen for each in seen.workloads).union(
+            each.uid for each in self.resources()
+        )
+
     def forget_missing(self, there: Collection[str]) -> None:
         self.there.append(there)
 
-    def report(self, snapshot: Snapshot, plan: Plan, now: datetime, failures: object, stacks: object) -> None:
-        self.reported.append(snapshot)
+    def report(
+        self, view: ClusterView, plan: Plan, now: datetime, failures: object, stacks: object, **more: object
+    ) -> None:
+        self.reported.append(view.observed)
 
 
 class ControlledCluster(Cluster):
@@ -118,6 +127,12 @@ class ControlledCluster(Cluster):
 
     def wake(self) -> None:
         """No wait lasts."""
+
+    def silent(self) -> tuple[str, ...]:
+        return ()
+
+    def ages(self) -> dict[str, float]:
+        return {}
 
     def apply(self, plan: Plan) -> Outcome:
         self.during_apply()

@@ -8,7 +8,6 @@ from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any, cast
 
-import orjson
 import pytest
 
 from plimsoll.apply import Applier, LeaseLostError, WriterStoppingError
@@ -56,9 +55,7 @@ def stopping() -> Iterator[Stopping]:
 
 def get(service: Service, path: str) -> tuple[int, dict[str, Any]]:
     """The code and the body of an answer."""
-    codes: list[int] = []
-    body = b"".join(service({"PATH_INFO": path}, lambda status, _: codes.append(int(status.split()[0]))))
-    return codes[0], orjson.loads(body)
+    return {"/healthz": service.healthy, "/readyz": service.ready}[path]()
 
 
 def test_a_controller_that_begins_no_round_for_15_minutes_is_stuck(service: Service, clock: Clock) -> None:
@@ -99,8 +96,27 @@ def test_a_controller_is_ready_once_its_watches_are_synced_until_it_stops(
     service.status.become(state, "prod", "another")
     found, body = get(service, "/readyz")
     assert found == code
-    assert body == {"state": state, "environment": "prod", "leaseHolder": "another", "secondsSinceRound": 0}
+    assert body == {
+        "state": state,
+        "environment": "prod",
+        "leaseHolder": "another",
+        "secondsSinceRound": 0,
+        "silentWatches": [],
+    }
     assert get(service, "/healthz")[0] == 200, "it is not restarted"
+
+
+def test_a_controller_with_a_silent_watch_is_not_ready_and_names_the_kind(service: Service) -> None:
+    silent: list[str] = []
+    service.status.watches(lambda: tuple(silent))
+    service.status.become(ControllerState.ACTIVE, "prod", "me")
+    assert get(service, "/readyz")[0] == 200
+    silent.append("NodeClaim")
+    code, body = get(service, "/readyz")
+    assert (code, body["silentWatches"]) == (503, ["NodeClaim"])
+    assert get(service, "/healthz")[0] == 200, "a restart would not help"
+    silent.clear()
+    assert get(service, "/readyz")[0] == 200
 
 
 def test_a_controller_that_has_lost_the_lease_is_no_longer_active(

@@ -10,7 +10,7 @@ import pytest
 
 from plimsoll.model import Snapshot
 from plimsoll.model.api import Environment
-from plimsoll.plan import plan, validate
+from plimsoll.plan import Known, plan, validate
 from plimsoll.plan.demand import DemandPlanner
 from plimsoll.plan.view import ClusterView
 from plimsoll.policy import withhold
@@ -49,9 +49,10 @@ def shares(count: int) -> list[Any]:
     ids=["trigger pods", "capacity buffers", "NodeClaims", "existing nodes"],
 )
 def test_a_round_leaves_no_snapshot_behind(environment: Environment, objects: list[Any]) -> None:
-    planner, seen = DemandPlanner(), list[weakref.ref[Snapshot]]()
+    planner, known, seen = DemandPlanner(), Known(), list[weakref.ref[Snapshot]]()
     for number in range(1, 6):
-        view = ClusterView(a_snapshot(*objects, *shares(number), environment=environment))
+        known.begin()
+        view = ClusterView(a_snapshot(*objects, *shares(number), environment=environment), known)
         seen.append(weakref.ref(view.observed))
         assert withhold(plan(view, validate(view), NOW, planner), view.observed, NOW).verdicts is not None
         del view

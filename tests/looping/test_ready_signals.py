@@ -42,10 +42,13 @@ class Slow:
 
     def remove_gates(self, removals: object) -> None: ...
 
-    def report(self, *_: object) -> None: ...
+    def report(self, *_: object, **__: object) -> None: ...
 
     def resources(self) -> list[object]:
         return []
+
+    def recorded(self) -> frozenset[str]:
+        return frozenset()
 
     def signal(self, signals: Iterable[Signal]) -> tuple[Signal, ...]:
         found = tuple(signals)

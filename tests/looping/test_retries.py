@@ -86,11 +86,12 @@ def test_a_signal_ends_the_wait_at_once(monkeypatch: pytest.MonkeyPatch) -> None
     assert stopping.waits[0] > 0
 
 
+@pytest.mark.timeout(30)
 def test_a_stop_ends_a_long_wait() -> None:
-    stopping, began = Stopping(), time.monotonic()
+    stopping = Stopping()
     threading.Timer(0.01, stopping.request).start()
     stopping.sleep(60)
-    assert time.monotonic() - began < 30
+    assert stopping.requested
 
 
 def test_a_controller_that_starts_before_its_apiserver_waits_for_it(tmp_path: Path) -> None:

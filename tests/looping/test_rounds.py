@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from functools import partial
+from itertools import count
 from typing import Any
 
 import pytest
@@ -10,7 +12,7 @@ from structlog.testing import capture_logs
 from plimsoll.apply import Failure, FailureKind, LeaseLostError, LockedError, Outcome, WriterStoppingError
 from plimsoll.errors import PlimsollError
 from plimsoll.loop import BURST
-from plimsoll.model import Plan, Snapshot
+from plimsoll.model import Plan
 from plimsoll.model.api import DemandPhase
 from plimsoll.plan.view import ClusterView
 from tests.builders import a_node, a_snapshot, a_waiting_pod
@@ -27,6 +29,16 @@ def test_a_burst_is_awaited_and_applied_as_one_plan() -> None:
     [plan] = cluster.applied
     assert len(plan.creations) == BURST + 7
     assert cluster.expected == [BURST]  # engines start while the end of it is awaited
+
+
+def test_the_seconds_of_a_burst_are_those_of_both_plans_without_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Cluster(wanting(BURST), wanting(BURST + 7))
+    loop = cluster.loop()
+    monkeypatch.setattr("time.monotonic", partial(next, count(start=100)))  # each look at the clock takes a second
+    with capture_logs() as logs:
+        result = loop.run_round()
+    [applied] = [entry for entry in logs if entry["event"] == "delta applied"]
+    assert (result.seconds, applied["planned"], applied["waited"]) == (2, 2, 1)
 
 
 def test_a_few_creations_are_applied_at_once() -> None:
@@ -62,8 +74,10 @@ class Failing(Cluster):
         self.ungated += [each.key.name for each in removals]
         return len(removals)
 
-    def report(self, snapshot: Snapshot, plan: Plan, now: datetime, failures: Any, stacks: object) -> None:
-        super().report(snapshot, plan, now, failures, stacks)
+    def report(
+        self, view: ClusterView, plan: Plan, now: datetime, failures: Any, stacks: object, **more: object
+    ) -> None:
+        super().report(view, plan, now, failures, stacks, **more)
         self.failures = {key.kind: str(failure) for key, failure in failures.items()}
 
 
@@ -74,7 +88,7 @@ def test_a_plan_that_cannot_be_applied_is_reported_and_its_gates_are_removed() -
     assert cluster.ungated == ["gated"]
     assert cluster.failures.keys() == {"NodeClaim"}
     assert "capacity-prod-0 is locked" in cluster.failures["NodeClaim"]
-    assert not ClusterView.of(cluster.reported[0]).observed.node_claims, "it does not count as created"
+    assert not cluster.reported[0].node_claims, "it does not count as created"
 
 
 def test_a_request_that_is_refused_is_not_reported_as_requested() -> None:
@@ -84,7 +98,9 @@ def test_a_request_that_is_refused_is_not_reported_as_requested() -> None:
         def apply(self, plan: Plan) -> Outcome:
             return Outcome.failing([each.key for each in plan.creations], Failure(FailureKind.REFUSED, "no rights"))
 
-        def report(self, snapshot: Snapshot, plan: Plan, now: datetime, failures: Any, stacks: object) -> None:
+        def report(
+            self, view: ClusterView, plan: Plan, now: datetime, failures: Any, stacks: object, **more: object
+        ) -> None:
             self.phases = tuple(each.status.phase for each in plan.demands if each.status)
 
     cluster = Refusing(Demanding(pool(), share_pod("share")).snapshot())

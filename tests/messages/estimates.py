@@ -3,20 +3,20 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from plimsoll.cluster.nodes import mig_slice
+from plimsoll.cluster.profiles import mig_slice
 from plimsoll.estimating import Infeasible, ModelNeed, Settings, estimate
-from plimsoll.model.cluster import MIB_PER_GIB, NodeGpus
+from plimsoll.model.cluster import MIB_PER_GIB, Device
 from plimsoll.presets import ModelShape
 
-CASES: Final[Mapping[str, tuple[ModelNeed, NodeGpus]]] = {
-    "no room beside the KV cache": (ModelNeed(1, 1_000_000), NodeGpus(1, 8 * MIB_PER_GIB)),
+CASES: Final[Mapping[str, tuple[ModelNeed, Device]]] = {
+    "no room beside the KV cache": (ModelNeed(1, 1_000_000), Device("", 8 * MIB_PER_GIB, 1)),
     "two nodes, for a model that runs on one": (
         ModelNeed(27.31, 204800, spans_nodes=False),
-        NodeGpus(1, 24 * MIB_PER_GIB),
+        Device("", 24 * MIB_PER_GIB, 1),
     ),
     "heads that no two GPUs divide": (
         ModelNeed(27.31, 204800, spans_nodes=False, shape=ModelShape(32, 71, 1, 64)),
-        NodeGpus(2, 24 * MIB_PER_GIB),
+        Device("", 24 * MIB_PER_GIB, 2),
     ),
     "a MIG slice that is too small": (ModelNeed(8, 8192), mig_slice("1g.10gb")),
 }

@@ -110,6 +110,11 @@ def _events() -> Iterator[tuple[str, Event | None]]:
                 PodState.KEPT_OUT,
                 "not admitted by queue team: OverLimit: Queue team has 2 of its limit of 2 GPUs in use",
             ),
+            (
+                PodState.REFUSED,
+                "karpenter refuses the requested capacity: FailedScheduling: Failed to schedule pod, all available "
+                "instance types exceed limits for nodepool: gpu; see GPUDemand demand-1",
+            ),
             (PodState.NOT_REQUESTED, "no capacity requested: limits.nodes of NodePool gpu is 2"),
             (PodState.FITS_NOTHING, "fits no instance type of a NodePool: requests 90000 MiB of a GPU"),
         )

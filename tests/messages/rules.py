@@ -67,8 +67,16 @@ def _allowed(**entry: Any) -> Manifest:
     return an_environment(nodeAutoProvisioning="enabled", access=[{"namespaces": ["default"], **entry}])
 
 
+LABELLED_NODE: Final[Manifest] = {
+    "apiVersion": "v1",
+    "kind": "Node",
+    "metadata": {"name": "n", "labels": {"nvidia.com/gpu.product": "NVIDIA-H100-NVL"}},
+}
 _INFERENCE: Final = {"preset": {"name": "phi-4"}}
+_OF_KUBERNETES: Final = {"labelSelector": {"matchLabels": {"node-role.kubernetes.io/a": "b"}}}
 _SERVED: Final = _workspace(resource={"instanceType": TYPE}, inference=_INFERENCE, queue="team")
+
+_OF_WORKERS: Final = with_path(queue("w"), metadata__labels={"kai.scheduler/node-pool": "workers"})
 
 
 def _findings() -> Iterator[Finding]:
@@ -81,6 +89,7 @@ def _findings() -> Iterator[Finding]:
         (a_kaito_workspace(), NAP),
         (a_kaito_workspace(TYPE, resource__partition={"mode": "mig", "profile": "1g.10gb"}), NAP),
         (a_kaito_workspace(resource__labelSelector={}), BYO),
+        (_workspace(resource={"instanceType": TYPE, **_OF_KUBERNETES}, inference=_INFERENCE), NAP),
         (a_kaito_workspace(resource__labelSelector={"matchLabels": {"kaito.sh/workspace": "a"}}),),
         (with_path(_SERVED, spec__inference={"template": {"metadata": {"labels": {"kaito.sh/a": "b"}}}}), NAP),
         (a_kaito_workspace(resource__preferredNodes=["a"], resource__count=3),),
@@ -102,6 +111,7 @@ def _findings() -> Iterator[Finding]:
         *((a_pod({**SHARE, "gpu-fraction-num-devices": value}),) for value in ("0", 2)),
         (a_pod({**SHARE, "gpu-memory": "2000"}),),
         (a_pod(SHARE, 1),),
+        (with_path(a_pod(gpus=1), spec__nodeSelector={"nvidia.com/gpu.product": "H100"}), LABELLED_NODE),
         (a_trigger(spec__activeDeadlineSeconds=None),),
         (a_trigger(spec__nodeName="node-1"),),
         (a_trigger(spec__schedulerName="kai-scheduler"),),
@@ -134,7 +144,7 @@ def _findings() -> Iterator[Finding]:
     yield from findings(a_node_pool(gpu_limit=24), rules=_budget("gpu-budget", pools={"gpu": 16}))
     unlimited = a_node_pool(spec__limits=None)
     yield from findings(unlimited, rules=_budget("gpu-budget", pools={"gpu": 16}))
-    yield from findings(an_inference_set("a2-highgpu-4g"), rules=_budget("gpu-budget", environment=64))
+    yield from findings(an_inference_set("own.4xlarge"), rules=_budget("gpu-budget", environment=64))
     expensive = with_path(an_inference_set("p4d.24xlarge"), spec__replicas=2)
     prices = {"p4d.24xlarge": 32.5}
     yield from findings(expensive, rules=_budget("price-budget", environment=64, prices=prices))
@@ -151,6 +161,9 @@ def _of_queues() -> Iterator[Finding]:
         (queue("a"), queue("a")),
         (queue("a", "b"), queue("b", "a")),
         (queue("a", "gone"), queue("b", "a")),
+        (_OF_WORKERS, pod("p", "w")),
+        (queue("a"), with_path(_OF_WORKERS, spec__parentQueue="a")),
+        (_OF_WORKERS, a_node_pool()),
         (queue("p", gpu=amounts(4)), queue("a", "p", amounts(3)), queue("b", "p", amounts(2))),
         (queue("a", gpu=amounts(8, 4)),),
         (queue("a", gpu=amounts(-2, 4)),),

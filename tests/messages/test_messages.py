@@ -42,7 +42,8 @@ def test_messages_are_those_of_the_golden_file(messages: dict[str, dict[str, Any
 
 
 def test_every_reason_of_a_verdict_has_a_message(messages: dict[str, dict[str, Any]]) -> None:
-    assert messages["verdicts"].keys() == {each.value for each in Reason}
+    # A fault of Plimsoll has no case of its own: tests/validating/test_internal_errors.py makes one.
+    assert messages["verdicts"].keys() == {each.value for each in Reason} - {Reason.INTERNAL_ERROR.value}
 
 
 def test_every_reason_of_a_condition_has_a_message() -> None:

@@ -14,6 +14,7 @@ from plimsoll.report import Metrics
 STEP: Final = 30
 """Seconds between two scrapes, and between two evaluations."""
 _VALUE: Final = re.compile(r"\{\{ \$value \| \w+ \}\}")
+_LABEL: Final = re.compile(r"\{\{ \$labels\.(\w+) \}\}")
 
 
 class Prometheus:
@@ -115,5 +116,6 @@ def _samples(processes: Iterable[Metrics]) -> Iterator[tuple[str, str]]:
 
 
 def _instance(rule: dict[str, Any], *, value: str, **labels: str) -> dict[str, Any]:
-    annotations = {name: _VALUE.sub(value, text) for name, text in rule["annotations"].items()}
+    annotations = {name: _LABEL.sub(lambda found: labels[found[1]], text) for name, text in rule["annotations"].items()}
+    annotations = {name: _VALUE.sub(value, text) for name, text in annotations.items()}
     return {"exp_labels": {**rule["labels"], **labels}, "exp_annotations": annotations}

@@ -132,6 +132,21 @@ def test_a_controller_that_does_not_plan_fires_no_plan(prometheus: Prometheus) -
     prometheus.check()
 
 
+def test_a_silent_watch_fires_with_its_kind(prometheus: Prometheus) -> None:
+    loop, ages = Loop(), {"Node": 20.0, "Pod": 180.0}
+    loop.of(cluster="uid-1")
+    loop.watches(lambda: ages)
+    prometheus.scrape(loop, times=4 * MINUTE)
+    prometheus.is_silent()
+    ages["Pod"] = 240.0
+    prometheus.scrape(loop, times=MINUTE + 1)
+    prometheus.tells("PlimsollWatchSilent", "4m 0s", cluster="uid-1", kind="Pod")
+    ages["Pod"] = 1.0
+    prometheus.scrape(loop)
+    prometheus.is_silent()
+    prometheus.check()
+
+
 def test_failing_rounds_fire_rounds_fail(prometheus: Prometheus) -> None:
     loop = Loop()
     loop.of(cluster="uid-1", environment="prod")

@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from plimsoll.cluster.profiles import DiscrepancyReason
 from plimsoll.components import dashboard_json
-from plimsoll.labels import GPU_RESOURCE
+from plimsoll.labels import GPU_COUNT, GPU_RESOURCE
 from plimsoll.model import Plan
 from plimsoll.model.api import DemandPhase, DemandReport, GPUDemandStatus
 from plimsoll.plan import plan, validate
+from plimsoll.plan.demand import ClusterStates
 from plimsoll.report import Metrics, dashboard, expressions
 from tests.builders import NC24, a_gpu_node, a_snapshot, a_workspace, an_environment
 from tests.golden import UPDATE
@@ -45,6 +47,7 @@ def test_every_expression_has_a_result(prometheus: Prometheus) -> None:
     requested."""
     loop = Loop()
     loop.of(cluster="one", environment="prod")
+    loop.watches(lambda: {"Node": 30.0})
     prometheus.scrape(loop, times=4)
     environment = an_environment(nap=True, catalog={"prices": {NC24: 3.67}})
     node = a_gpu_node("n", gpus=2, instance_type=NC24)
@@ -93,7 +96,7 @@ def test_costs_follow_the_nodes_and_the_plan() -> None:
     environment = an_environment(nap=True, catalog={"prices": {NC24: 3.5}})
     nodes = [a_gpu_node("n", gpus=2, instance_type=NC24), a_gpu_node("other", gpus=1, instance_type="unknown")]
     snapshot = a_snapshot(*nodes, a_workspace("ws", instance_type=NC24, selector={}), environment=environment)
-    metrics.seen(snapshot, START)
+    metrics.seen(snapshot, START, ClusterStates().of(snapshot).accounts.values())
     metrics.planned(plan(snapshot, validate(snapshot), START), 0.01, START)
     value = metrics.registry.get_sample_value
     assert value("plimsoll_gpus", {"state": "free"}) == 3
@@ -104,6 +107,16 @@ def test_costs_follow_the_nodes_and_the_plan() -> None:
     assert value("plimsoll_planned_cost_per_hour", {"change": "added"}) == 0
 
 
+def test_contradictory_nodes_are_counted_by_reason() -> None:
+    metrics = Metrics()
+    broken = [a_gpu_node(name, gpus=2, more_labels={GPU_COUNT: "4"}) for name in "ab"]
+    snapshot = a_snapshot(*broken, a_gpu_node("c", gpus=2))
+    metrics.seen(snapshot, START, ClusterStates().of(snapshot).accounts.values())
+    value = metrics.registry.get_sample_value
+    counts = {each: value("plimsoll_contradictory_nodes", {"reason": each.value}) for each in DiscrepancyReason}
+    assert counts == {each: 2 if each is DiscrepancyReason.FEWER_ALLOCATABLE else 0 for each in DiscrepancyReason}
+
+
 @pytest.mark.parametrize("parts", [{"nvidia.com/mig-1g.10gb": "14"}, {}], ids=["slices", "none"])
 def test_nodes_without_whole_gpus_have_their_cost(parts: dict[str, str]) -> None:
     """Of a node without any, such as while the device plugin fails, all is idle."""
@@ -111,7 +124,8 @@ def test_nodes_without_whole_gpus_have_their_cost(parts: dict[str, str]) -> None
     node = a_gpu_node("n", gpus=2, instance_type=NC24)
     node = node.model_copy(update={"allocatable": node.allocatable | {GPU_RESOURCE: "0"} | parts})
     environment = an_environment(nap=True, catalog={"prices": {NC24: 3.5}})
-    metrics.seen(a_snapshot(node, environment=environment), START)
+    snapshot = a_snapshot(node, environment=environment)
+    metrics.seen(snapshot, START, ClusterStates().of(snapshot).accounts.values())
     value = metrics.registry.get_sample_value
     assert value("plimsoll_cost_per_hour") == value("plimsoll_idle_cost_per_hour") == 3.5
     assert value("plimsoll_gpus", {"state": "free"}) == 0

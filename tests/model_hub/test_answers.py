@@ -313,5 +313,5 @@ def test_plan_from_files_reads_a_model(hub: Hub, tmp_path: Path) -> None:
     file.write_text(yaml.safe_dump_all(manifests))
     planned = CliRunner().invoke(app, ["plan", "-f", str(file)])
     assert planned.exit_code == 0, planned.output
-    explained = CliRunner().invoke(app, ["explain", "workspace", "law", "-f", str(file)])
+    explained = CliRunner().invoke(app, ["why", "workspace", "law", "-f", str(file)])
     assert explained.exit_code == 0, explained.output

@@ -53,7 +53,8 @@ def test_the_token_follows_a_redirect_of_the_hub_and_no_other(hub: Hub) -> None:
         f"{hub.url.replace('127.0.0.1', 'localhost')}/store/config"
     )
     hub.files["/store/config"] = json.dumps(LLAMA).encode()
-    assert read_hub_model(hub.spec(), NAME, "secret\n").gated
+    spec = hub.spec(privateNetworks=["127.0.0.0/8", "::1/128"])
+    assert read_hub_model(spec, NAME, "secret\n").gated
     assert ("GET", "/acme/renamed/resolve/main/model.safetensors.index.json", "Bearer secret") in hub.asked
     assert ("GET", "/store/config", "") in hub.asked
 

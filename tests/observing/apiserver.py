@@ -2,6 +2,7 @@
 
 import queue
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -41,11 +42,15 @@ class FakeApiserver:
     """Error responses by path, in order; `retryAfter` becomes the header."""
     raw: dict[str, bytes] = field(default_factory=dict)
     """Raw bytes to send instead of a response, by path."""
+    down: bool = False
+    """Connections are closed without an answer."""
     version: int = 100
     compacted: int = 0
     _objects: dict[str, dict[str, Raw]] = field(default_factory=dict)
     _log: list[tuple[int, str, Raw]] = field(default_factory=list)
     _watches: dict[str, list["queue.Queue[bytes | None]"]] = field(default_factory=dict)
+    _deaf: set[str] = field(default_factory=set)
+    """Paths whose watches, later ones too, receive nothing."""
     _stalled: list["queue.Queue[bytes | None]"] = field(default_factory=list)
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
@@ -89,10 +94,28 @@ class FakeApiserver:
         with self._lock:
             self._stalled += self._watches.pop(path, [])
 
+    def stall_all(self, path: str) -> None:
+        """The open watches and later ones receive nothing until `deliver`."""
+        self._deaf.add(path)
+        self.stall(path)
+
+    def deliver(self, path: str) -> None:
+        """Later watches work."""
+        self._deaf.discard(path)
+
     def cut(self, path: str) -> None:
         """Breaks the open watches in the middle of the stream."""
         for watch in self._watches.get(path, []) + self._stalled:
             watch.put(None)
+
+    def restore(self, path: str, version: int, *names: str) -> None:
+        """The objects become those of another history, without events, as when an older etcd is restored."""
+        with self._lock:
+            self._log, self.version = [], version
+            self._objects[path] = {
+                name: {"metadata": {"name": name, "uid": f"uid-{name}", "resourceVersion": str(version)}}
+                for name in names
+            }
 
     def compact(self) -> None:
         """Earlier resource versions can no longer be watched."""
@@ -141,8 +164,19 @@ class FakeApiserver:
             for version, path, event in self._log:
                 if path == request.path and version > since:
                     stream.put(orjson.dumps(event) + b"\n")
-            self._watches.setdefault(request.path, []).append(stream)
+            if request.path in self._deaf:
+                stream = queue.Queue()
+                self._stalled.append(stream)
+            else:
+                self._watches.setdefault(request.path, []).append(stream)
             return 200, stream
+
+    def next_line(self, stream: "queue.Queue[bytes | None]", seconds: float) -> bytes | None:
+        """What a watch gets next: its END after `seconds`, unless it is stalled."""
+        try:
+            return stream.get(timeout=max(0.0, seconds))
+        except queue.Empty:
+            return stream.get() if stream in self._stalled else END
 
     def close_watch(self, path: str, stream: "queue.Queue[bytes | None]") -> None:
         with self._lock:
@@ -153,6 +187,8 @@ class FakeApiserver:
     def close(self) -> None:
         for path in list(self._watches):
             self.cut(path)
+        for stalled in self._stalled:
+            stalled.put(None)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -168,6 +204,9 @@ class _Handler(BaseHTTPRequestHandler):
             url.path, dict(parse_qsl(url.query)), self.headers["Accept"], self.headers["Authorization"] or ""
         )
         self.cluster.requests.append(request)
+        if self.cluster.down:
+            self.close_connection = True
+            return
         if url.path in self.cluster.raw:
             self._send(200, self.cluster.raw[url.path])
         elif not request.watch:
@@ -185,8 +224,9 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.flush()
         self.close_connection = True
+        ends = time.monotonic() + int(request.query["timeoutSeconds"])
         try:
-            while line := stream.get():
+            while line := self.cluster.next_line(stream, ends - time.monotonic()):
                 self.wfile.write(b"%x\r\n%s\r\n" % (len(line), line))
                 self.wfile.flush()
             if line == END:

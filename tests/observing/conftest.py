@@ -3,18 +3,25 @@ from collections.abc import Iterator
 import pytest
 
 from plimsoll.kube import Connection
+from plimsoll.model.api import TRIGGER_NAMESPACE
 from plimsoll.observe.cluster import (
     AUTOSCALERS,
     CLAIM_EVENTS,
     DAEMON_SETS,
     DEFINITIONS,
     DEPLOYMENTS,
+    NAMESPACES,
     NODES,
     POD_TEMPLATES,
     PODS,
+    RESOURCE_QUOTAS,
     SERVICES,
     STATEFUL_SETS,
+    STORAGE_CLASSES,
+    VOLUME_CLAIMS,
+    VOLUMES,
     Observer,
+    request_events,
 )
 from tests.observing.apiserver import FakeApiserver, listening
 
@@ -22,9 +29,15 @@ CORE = (
     NODES.path,
     PODS.path,
     CLAIM_EVENTS.path,
+    request_events(TRIGGER_NAMESPACE).path,
     DEPLOYMENTS.path,
     STATEFUL_SETS.path,
     DAEMON_SETS.path,
+    NAMESPACES.path,
+    RESOURCE_QUOTAS.path,
+    VOLUME_CLAIMS.path,
+    VOLUMES.path,
+    STORAGE_CLASSES.path,
     AUTOSCALERS.path,
     POD_TEMPLATES.path,
     SERVICES.path,

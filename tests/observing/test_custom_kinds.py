@@ -1,7 +1,7 @@
 """Custom kinds that a cluster may lack are observed once they are defined, and cause no requests before."""
 
 from plimsoll.labels import SCHEMA, SCHEMA_VERSION
-from plimsoll.observe.cluster import DEFINITIONS, NODE_CLAIMS, NODES, NewerSchemaError, Observer
+from plimsoll.observe.cluster import DEFINITIONS, NODE_CLAIMS, NODES, NewerSchemaError, Observer, Stores
 from tests.awaiting import await_condition
 from tests.observing.apiserver import FakeApiserver
 
@@ -112,3 +112,11 @@ def test_objects_of_a_defined_kind_stay_if_the_apiserver_responds_404(
     await_condition(lambda: len(cluster.seen(CLAIMS.path, watch=False)) > 3, 30, "several lists in vain")
     assert claims(observer) == ["first"]
     assert any("NodeClaim: the watch is broken" in warning for warning in observer.snapshot().warnings)
+
+
+def test_the_definition_of_every_custom_kind_is_read() -> None:
+    """A kind whose definition is not read counts as one that the cluster does not serve."""
+    names = {store.kind.definition for store in Stores()} - {None}
+    assert len(names) > 5
+    for name in names:
+        assert DEFINITIONS.read({"metadata": {"name": name}, "spec": {}}) is not None, name

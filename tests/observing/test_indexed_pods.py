@@ -6,11 +6,13 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.cluster.pods import bound_pods, marked_pods
+from plimsoll.cluster.pods import bound_pods, marked_pods, ruled_pods
 from plimsoll.labels import SHARD, WORKSPACE
 from plimsoll.model.cluster import Pod
 from plimsoll.observe.cluster import Stores
 
+TERM = {"labelSelector": {"matchLabels": {"app": "x"}}, "topologyKey": "kubernetes.io/hostname"}
+APART = {"requiredDuringSchedulingIgnoredDuringExecution": [TERM]}
 NAMES = ("a", "b", "node-scale-adjuster-x", "kaito-workspace-y")
 
 
@@ -31,6 +33,7 @@ def changes(draw: st.DrawFn) -> tuple[str, dict[str, Any] | None]:
             "nodeName": draw(st.sampled_from(["", "one", "two"])),
             "schedulingGates": [{"name": "held"}] if draw(st.booleans()) else [],
             "containers": [{"name": "main"}],
+            "affinity": {"podAntiAffinity": APART} if draw(st.booleans()) else {},
         },
         "status": {"phase": draw(st.sampled_from(["Pending", "Running", "Succeeded"]))},
     }
@@ -53,5 +56,6 @@ def test_the_incremental_index_equals_a_new_one(
         pods = stores.snapshot().pods
         plain = tuple(pods)
         assert by_name(marked_pods(pods)) == by_name(marked_pods(plain))
+        assert by_name(ruled_pods(pods)) == by_name(pod for pod in plain if pod.rules)
         bound, expected = bound_pods(pods), bound_pods(plain)
         assert {node: by_name(bound[node]) for node in bound} == {node: by_name(expected[node]) for node in expected}

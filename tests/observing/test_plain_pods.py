@@ -203,3 +203,13 @@ def test_pods_that_request_undeclared_parts_of_gpus_are_kept(resource: str) -> N
     put(stores, {"metadata": {"name": "slice", "namespace": "team"}, "spec": {"containers": [container]}})
     [pod] = stores.snapshot().pods
     assert pod.devices(resource) == 1
+
+
+def test_pods_that_claim_devices_are_kept() -> None:
+    """Their node is in use, though they request nothing that the node announces."""
+    stores = Stores()
+    claims = [{"name": "gpu", "resourceClaimTemplateName": "one-gpu"}]
+    spec = {"containers": [{"name": "main"}], "resourceClaims": claims, "nodeName": "n1"}
+    put(stores, {"metadata": {"name": "claiming", "namespace": "team"}, "spec": spec})
+    [pod] = stores.snapshot().pods
+    assert [each.template for each in pod.resource_claims] == ["one-gpu"]

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.observe.cluster import LAST_APPLIED, NODES, PODS, QUEUES, WORKSPACES, Kind, Store
+from plimsoll.observe.cluster import LAST_APPLIED, NODES, PODS, QUEUES, WORKSPACES, Kind, Store, request_events
 
 
 def a_raw(**fields: Any) -> dict[str, Any]:
@@ -28,6 +28,14 @@ def a_workspace(**fields: Any) -> dict[str, Any]:
     return a_raw(
         **({"spec": {"resource": {"labelSelector": {"matchLabels": {"a": "b"}}}, "inference": inference}} | fields)
     )
+
+
+def a_refusal(**fields: Any) -> dict[str, Any]:
+    source = {"component": "karpenter"}
+    return a_raw(involvedObject={"kind": "Pod", "uid": "u"}, reason="FailedScheduling", source=source, **fields)
+
+
+REQUEST_EVENTS = request_events("plimsoll-triggers")
 
 
 def put(store: Store[Any], raw: dict[str, Any]) -> bool:
@@ -55,6 +63,12 @@ QUIET = [
         id="our own status",
     ),
     pytest.param(QUEUES, a_raw(spec={}), a_raw(spec={}, status={"allocated": {"gpu": "3"}}), id="a queue's account"),
+    pytest.param(
+        REQUEST_EVENTS,
+        a_refusal(message="no", lastTimestamp="2026-01-01T00:00:00Z"),
+        a_refusal(message="no", lastTimestamp="2026-01-01T00:05:00Z", count=2),
+        id="an autoscaler that repeats itself",
+    ),
 ]
 WAKING = [
     pytest.param(NODES, a_node(), a_node(ready="False"), id="a node that is no longer ready"),

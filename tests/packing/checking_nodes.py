@@ -15,7 +15,7 @@ def check(
     free: Iterable[FreeNode] = (),
     limits: Iterable[Limit] = (),
 ) -> None:
-    """Each pod is placed once, on its number of GPUs of one node; no node exceeds its GPUs, CPU, memory or pods."""
+    """Each pod is placed once, on its number of GPUs of one node; no node exceeds its GPUs, host resources or pods."""
     named = {need.name: need for need in needs}
     existing = {node.name: node for node in free}
     by_name = {shape.name: shape for shape in shapes}
@@ -49,11 +49,13 @@ def _check_node(filled: FilledNode, named: dict[str, PodNeed], node: FreeNode) -
     assert len(filled.pods) + reservations <= node.pods
     assert sum(named[name].cpu_milli for name in filled.pods) <= node.cpu_milli
     assert sum(named[name].memory_mib for name in filled.pods) <= node.memory_mib
+    assert sum(named[name].storage_mib for name in filled.pods) <= node.storage_mib
 
 
 def empty(shape: NodeShape) -> FreeNode:
     """A new node of the shape."""
-    return FreeNode("", shape.kind, (GPU_MILLI,) * shape.devices, shape.cpu_milli, shape.memory_mib, shape.pods)
+    host = shape.cpu_milli, shape.memory_mib, shape.pods
+    return FreeNode("", shape.kind, (GPU_MILLI,) * shape.devices, *host, storage_mib=shape.storage_mib)
 
 
 def is_shared(need: PodNeed) -> bool:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
 from plimsoll.packing import GPU_MILLI, Milli
 from plimsoll.packing.gpus import FreeGPU, Item
@@ -9,6 +10,8 @@ from plimsoll.packing.nodes import FreeNode, NodeShape, PodNeed
 from tests.packing.checking import taken
 from tests.packing.checking_nodes import empty, is_shared
 
+_MOST_GIB: Final = 10**6
+"""More than all GPUs of a cluster have together."""
 Masks = list[int]
 """Sets of pods as bits: those that one node or GPU can hold together."""
 
@@ -25,6 +28,17 @@ def fewest_gpus_of_nodes(
     """GPUs of new nodes that the pods need in addition to the free ones; None if they cannot all be placed."""
     opened = [(shape.gpus, _on_node(needs, empty(shape))) for shape in shapes]
     return _fewest(len(needs), opened, [_on_node(needs, node) for node in nodes])
+
+
+def least_memory_of_nodes(needs: Sequence[PodNeed], shapes: Sequence[NodeShape]) -> tuple[int, int] | None:
+    """The fewest GPUs of new nodes, and the least GiB that so many have; None if not all pods can be placed."""
+    gib = [round((shape.gpu_memory_mib or 0) / 1024) for shape in shapes]
+    opened = [
+        (shape.gpus * (_MOST_GIB + each), _on_node(needs, empty(shape)))
+        for shape, each in zip(shapes, gib, strict=True)
+    ]
+    found = _fewest(len(needs), opened, ())
+    return None if found is None else divmod(found, _MOST_GIB)
 
 
 def _fewest(count: int, opened: Sequence[tuple[int, Masks]], free: Iterable[Masks]) -> int | None:
@@ -73,6 +87,7 @@ def _on_node(needs: Sequence[PodNeed], node: FreeNode) -> Masks:
             and len(held) <= node.pods
             and sum(needs[number].cpu_milli for number in held) <= node.cpu_milli
             and sum(needs[number].memory_mib for number in held) <= node.memory_mib
+            and sum(needs[number].storage_mib for number in held) <= node.storage_mib
             and _on_gpus(
                 [(sizes[number], needs[number].devices, is_shared(needs[number])) for number in held],
                 node.devices,

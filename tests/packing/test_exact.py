@@ -9,9 +9,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from plimsoll.packing import Milli
+from plimsoll.packing import UNBOUNDED, Milli
 from plimsoll.packing.gpus import ANY, pack
-from plimsoll.packing.nodes import UNBOUNDED, FreeNode, Limit, NodeShape, PodNeed, all_fit, pack_nodes
+from plimsoll.packing.nodes import FreeNode, Limit, NodeShape, PodNeed, all_fit, pack_nodes
 from tests.packing import checking_nodes
 from tests.packing.checking import check, some_gpus, some_items
 from tests.packing.comparing import worse_than_exact
@@ -162,7 +162,12 @@ def _random_pods(
         )
         for number in range(generator.randint(0, 3))
     ]
-    return needs, [shape for shape in shapes if generator.random() < 0.8], free
+    shapes = [shape for shape in shapes if generator.random() < 0.8]
+    if generator.random() < 0.25:  # storage is scarce
+        needs = [replace(need, storage_mib=generator.choice((0, 0, 1, 3, 6))) for need in needs]
+        shapes = [replace(shape, storage_mib=generator.choice((4, 8, 20))) for shape in shapes]
+        free = [replace(node, storage_mib=generator.choice((0, 3, 8))) for node in free]
+    return needs, shapes, free
 
 
 def _size(generator: random.Random) -> Milli:
@@ -176,6 +181,32 @@ WORSE_THAN_EXACT = CASES // 100
 def test_an_exact_packing_is_hardly_ever_better() -> None:
     worse = {seed: how for seed in range(CASES) if (how := worse_than_exact(*_random_pods(random.Random(seed))))}
     assert len(worse) <= WORSE_THAN_EXACT, worse
+
+
+STORAGE = st.tuples(st.sampled_from([100, 250, 400, 1000]), st.integers(0, 3), st.sampled_from([0, 1, 40, 60, 100]))
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(STORAGE, min_size=1, max_size=6),
+    st.lists(st.tuples(st.sampled_from([1, 2, 4]), st.sampled_from([4, 16]), st.sampled_from([50, 100, 250]))),
+    st.lists(st.sampled_from([0, 60, 120]), max_size=2),
+)
+def test_storage_of_a_node_is_a_resource_as_any_other(
+    asked: list[tuple[int, int, int]], shaped: list[tuple[int, int, int]], free: list[int]
+) -> None:
+    needs = [
+        PodNeed(f"pod-{number}", {"T4": milli}, 1, cpu, storage_mib=storage)
+        for number, (milli, cpu, storage) in enumerate(asked)
+    ]
+    shapes = [
+        NodeShape(f"shape-{number}", "T4", gpus, cpu, 0, storage_mib=storage)
+        for number, (gpus, cpu, storage) in enumerate(shaped[:3])
+    ]
+    nodes = [
+        FreeNode(f"node-{number}", "T4", (1000,), 16, 0, storage_mib=storage) for number, storage in enumerate(free)
+    ]
+    assert worse_than_exact(needs, shapes, nodes) == ""
 
 
 def test_an_exact_packing_of_twelve_pods_is_not_better() -> None:
@@ -245,3 +276,41 @@ def test_few_pods_on_many_kinds_of_node_reach_the_bound(seed: int) -> None:
     ]  # fmt: skip
     found = pack_nodes(pods, shapes)
     assert (found.unplaced, found.gpus, found.least) == ((), 10, 10)
+
+
+IN_MIB = st.tuples(
+    st.sampled_from([100, 200, 250, 300, 400, 500]), st.sampled_from([1_000, 4_000, 8_000, 12_000, 16_000])
+)
+"""Thousandths of a GPU of 80 GiB, of which one of 40 GiB has half, and CPU in millicores."""
+
+
+@settings(max_examples=50)
+@given(
+    st.lists(IN_MIB, min_size=2, max_size=5),
+    st.sampled_from([1, 2, 4]),
+    st.sampled_from([8_000, 16_000, 32_000]),
+    st.sampled_from([1, 2]),
+    st.sampled_from([8_000, 16_000, 32_000]),
+)
+# The CPU of a pod is the same on both, although its share is not.
+@example([(300, 1_000), (250, 16_000), (300, 12_000), (250, 12_000), (250, 16_000)], 1, 32_000, 1, 16_000)
+def test_shares_in_mib_on_gpus_of_two_sizes_with_scarce_cpu(
+    asked: list[tuple[int, int]], small_gpus: int, small_cpu: int, large_gpus: int, large_cpu: int
+) -> None:
+    needs = [
+        PodNeed(f"pod-{number}", {"40 GiB": 2 * milli, "80 GiB": milli}, 1, cpu, 0)
+        for number, (milli, cpu) in enumerate(asked)
+    ]
+    small = NodeShape("small", "40 GiB", small_gpus, small_cpu, 2**20)
+    large = NodeShape("large", "80 GiB", large_gpus, large_cpu, 2**20)
+    assert worse_than_exact(needs, [small, large], []) == ""
+
+
+def test_equal_free_gpus_are_filled_by_different_patterns() -> None:
+    """Five GPUs with 800 thousandths free each: any other way needs a new one."""
+    sizes = [120, 50, 330, 300, 90, 420, 120, 170, 250, 200, 30, 320, 430, 30, 340, 320, 230, 250]
+    needs = [PodNeed(f"pod-{number:02}", {"T4": milli}, 1, 0, 0) for number, milli in enumerate(sizes)]
+    nodes = [FreeNode(f"node-{number}", "T4", (800,), 2**20, 2**20) for number in range(5)]
+    packing = pack_nodes(needs, [NodeShape("new", "T4", 1, 2**20, 2**20)], nodes)
+    checking_nodes.check(packing, needs, [], nodes)
+    assert packing.gpus == 0

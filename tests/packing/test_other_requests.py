@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from plimsoll.cluster.ledger import gpu_ledger
-from plimsoll.cluster.pods import GpuKind, UnreadableShareError, read_share, size_by_kind, tflops_milli
+from plimsoll.cluster.pods import read_request, size_by_kind, tflops_milli
 from plimsoll.model import Snapshot
 from plimsoll.model.api import Environment
-from plimsoll.model.cluster import Pod
+from plimsoll.model.cluster import Device, Pod
 from plimsoll.model.kai import GPUShare
 from plimsoll.packing import Milli, exact_milli
 from plimsoll.plan.demand import DemandPlanner
@@ -38,9 +38,9 @@ def a_pod(annotations: dict[str, str], *, gpus: int = 0, node: str = "", **more:
     )
 
 
-def some_kinds(*of: tuple[str, int]) -> dict[str, GpuKind]:
+def some_kinds(*of: tuple[str, int]) -> dict[str, Device]:
     """Kinds of (GPU product, MiB)."""
-    return {product: GpuKind(product, memory) for product, memory in of}
+    return {product: Device(product, memory, 1) for product, memory in of}
 
 
 def tf(**annotations: str) -> dict[str, str]:
@@ -81,7 +81,7 @@ def a_tf_share(**fields: Any) -> GPUShare:
     ],
 )  # fmt: skip
 def test_known_requests(annotations: dict[str, str], share: GPUShare | None) -> None:
-    assert read_share(a_pod(annotations)) == share
+    assert read_request(a_pod(annotations)).share == share
 
 
 @pytest.mark.parametrize(
@@ -115,21 +115,23 @@ def test_known_requests(annotations: dict[str, str], share: GPUShare | None) -> 
     ],
 )
 def test_unsupported_requests_are_refused_by_name(annotations: dict[str, str], field: str) -> None:
-    with pytest.raises(UnreadableShareError) as refusal:
-        read_share(a_pod(annotations))
-    assert field in refusal.value.message
-    assert refusal.value.hint
+    refusal = read_request(a_pod(annotations)).refusal
+    assert refusal is not None
+    assert field in refusal.problem
+    assert refusal.hint
 
 
 def test_a_request_together_with_whole_gpus_is_refused() -> None:
     for annotations in (tf(vram_request="4Gi"), tf(gpu_model="A100"), {f"{NV}request": "4Gi"}, {"mps": "true"}):
-        with pytest.raises(UnreadableShareError):
-            read_share(a_pod(annotations, gpus=1))
+        request = read_request(a_pod(annotations, gpus=1))
+        assert request.refusal is not None
+        assert request.share is None
 
 
 def test_a_client_requests_no_gpus_because_its_worker_does() -> None:
     for annotations in (tf(vram_request="4Gi"), tf(gpu_count="2")):
-        assert read_share(a_pod(annotations, labels={f"{TF}component": "client"})) is None
+        request = read_request(a_pod(annotations, labels={f"{TF}component": "client"}))
+        assert (request.share, request.refusal) == (None, None)
 
 
 def test_the_larger_of_memory_and_tflops_counts() -> None:
@@ -183,9 +185,9 @@ def test_a_required_model_excludes_other_kinds() -> None:
 def test_a_generic_product_is_matched_by_its_memory() -> None:
     """A catalog calls both `NVIDIA A100`."""
     kinds = {
-        "40": GpuKind("NVIDIA A100", 40900),
-        "80": GpuKind("NVIDIA A100", 81900),
-        "l4": GpuKind("NVIDIA L4", 23000),
+        "40": Device("NVIDIA A100", 40900, 1),
+        "80": Device("NVIDIA A100", 81900, 1),
+        "l4": Device("NVIDIA L4", 23000, 1),
     }
     assert list(size_by_kind(GPUShare(milli=500, model="A100_SXM_80G"), kinds).milli) == ["80"]
     assert list(size_by_kind(GPUShare(milli=500, model="A100_SXM_40G"), kinds).milli) == ["40"]
@@ -242,7 +244,7 @@ def test_a_tensor_fusion_pod_is_demand() -> None:
     )
     assert [list(each.on_nodes) for each in fits] == [["n1"]]
     assert [list(each.refused) for each in fits_not] == [["u1"]]
-    assert "150 TFLOPS" in next(iter(fits_not[0].refused.values()))
+    assert "150 TFLOPS" in str(next(iter(fits_not[0].refused.values())))
 
 
 def test_running_tensor_fusion_pods_count_on_their_gpus() -> None:

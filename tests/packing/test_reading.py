@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from plimsoll.cluster.pods import GpuKind, UnreadableShareError, read_share, read_shares, size_by_kind
-from plimsoll.model.cluster import Pod
+from plimsoll.cluster.pods import RequestRefusal, read_request, read_shares, size_by_kind
+from plimsoll.model.cluster import Device, Pod
 from plimsoll.model.kai import GPUShare, shareable_memory_mib
 
 
@@ -42,29 +42,33 @@ def a_share_pod(name: str = "pod", gpus: Any = None, **annotations: str) -> Pod:
     ],
 )
 def test_known_requests(pod: Pod, share: GPUShare | None) -> None:
-    assert read_share(pod) == share
+    assert read_request(pod).share == share
+
+
+def refusal_of(pod: Pod) -> RequestRefusal:
+    request = read_request(pod)
+    assert request.share is None
+    assert request.refusal is not None
+    assert request.refusal.hint
+    return request.refusal
 
 
 @pytest.mark.parametrize(
     "value", ["", "half", "0", "0.0", "1", "1.5", "-0.5", "nan", "inf", "0_5", "0,5", "1e99", "½", " 0.5", "٠.٥"]
 )
 def test_an_invalid_fraction_is_refused(value: str) -> None:
-    with pytest.raises(UnreadableShareError) as refusal:
-        read_share(a_share_pod(gpu_fraction=value))
-    assert f"Pod team/pod: gpu-fraction {value!r}" in refusal.value.message
-    assert refusal.value.hint
+    assert refusal_of(a_share_pod(gpu_fraction=value)).problem.startswith(f"gpu-fraction {value!r} ")
 
 
 @pytest.mark.parametrize("value", ["", "0", "-5", "2Gi", "2000.5", "٣", " 2000", "1" * 400])
 def test_an_invalid_memory_is_refused(value: str) -> None:
-    with pytest.raises(UnreadableShareError, match="Pod team/pod: gpu-memory"):
-        read_share(a_share_pod(gpu_memory=value))
+    assert refusal_of(a_share_pod(gpu_memory=value)).problem.startswith("gpu-memory ")
 
 
 @pytest.mark.parametrize("value", ["", "0", "-1", "two", "1.5", "1000000"])
 def test_an_invalid_number_of_devices_is_refused(value: str) -> None:
-    with pytest.raises(UnreadableShareError, match="Pod team/pod: gpu-fraction-num-devices"):
-        read_share(a_share_pod(gpu_fraction="0.5", gpu_fraction_num_devices=value))
+    refusal = refusal_of(a_share_pod(gpu_fraction="0.5", gpu_fraction_num_devices=value))
+    assert refusal.problem.startswith("gpu-fraction-num-devices ")
 
 
 @pytest.mark.parametrize(
@@ -80,8 +84,7 @@ def test_an_invalid_number_of_devices_is_refused(value: str) -> None:
     ],
 )
 def test_contradictory_requests_are_refused(pod: Pod) -> None:
-    with pytest.raises(UnreadableShareError, match="Pod team/pod"):
-        read_share(pod)
+    assert refusal_of(pod).problem
 
 
 def test_an_unreadable_pod_hides_no_other() -> None:
@@ -100,20 +103,20 @@ def test_the_resource_name_is_configurable() -> None:
             "spec": {"containers": [{"name": "main", "resources": {"limits": {"amd.com/gpu": "4"}}}]},
         }
     )
-    assert read_share(pod) is None
-    assert read_share(pod, "amd.com/gpu") == GPUShare(milli=1000, devices=4)
+    assert read_request(pod).share is None
+    assert read_request(pod, "amd.com/gpu").share == GPUShare(milli=1000, devices=4)
 
 
 def test_a_fraction_just_below_a_gpu_is_a_share() -> None:
     """Autoscalers do not see it, and it leaves almost no room."""
-    share = read_share(a_share_pod(gpu_fraction="0.9999"))
+    share = read_request(a_share_pod(gpu_fraction="0.9999")).share
     assert share is not None
     assert (share.milli, share.whole) == (Fraction(9999, 10), False)
 
 
-def kinds(**memory_mib: int | None) -> dict[str, GpuKind]:
+def kinds(**memory_mib: int | None) -> dict[str, Device]:
     """Kinds of GPU with the name as product, and the MiB of their nodes' label."""
-    return {name: GpuKind(name, mib) for name, mib in memory_mib.items()}
+    return {name: Device(name, mib, 1) for name, mib in memory_mib.items()}
 
 
 def test_memory_is_an_exact_part_of_the_memory_that_is_shared() -> None:

@@ -1,12 +1,17 @@
 """Cases with a known solution: KAI's node-scale-adjuster's requests, and the GPUs that the shares really need."""
 
 import random
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 from plimsoll.packing import exact_milli
 from plimsoll.packing.gpus import ANY, FreeGPU, Item, pack
 from tests.packing.checking import check, some_gpus, some_items
+
+CHECKOUT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize(
@@ -43,6 +48,18 @@ def test_best_fit_is_beaten() -> None:
     packing = pack(items)
     check(packing, items)
     assert (packing.gpus, packing.best_fit) == (9, 11)
+
+
+def test_the_solver_prints_nothing() -> None:
+    """In a process of its own, because a banner is printed once."""
+    program = """
+from plimsoll.packing.gpus import pack
+from tests.packing.checking import some_items
+
+pack(some_items(*[510] * 6, *[270] * 6, *[260] * 6, *[230] * 12))
+"""
+    done = subprocess.run([sys.executable, "-c", program], cwd=CHECKOUT, capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("", "")
 
 
 def test_free_parts_come_before_new_gpus() -> None:

@@ -474,3 +474,44 @@ def test_what_is_written_is_read_alike_by_kubernetes_and_by_other_readers(value:
     text = write_yaml({"value": value})
     assert yaml.load(text, YamlLoader) == {"value": value}
     assert yaml.safe_load(text) == {"value": value}
+
+
+KINDS = [
+    ("v1", "Node", False, "nodes"),
+    ("v1", "Pod", True, "pods"),
+    ("karpenter.sh/v1", "NodeClaim", False, "node_claims"),
+    ("karpenter.sh/v1", "NodePool", False, "node_pools"),
+    ("karpenter.sh/v1alpha1", "NodeOverlay", False, "node_overlays"),
+    ("karpenter.k8s.aws/v1", "EC2NodeClass", False, "node_classes"),
+    ("scheduling.run.ai/v2", "Queue", False, "queues"),
+    ("scheduling.run.ai/v2alpha2", "PodGroup", True, "pod_groups"),
+    ("plimsoll.dev/v1alpha1", "Workspace", True, "workspaces"),
+    ("apps/v1", "DaemonSet", True, "daemon_sets"),
+    ("v1", "Namespace", False, "namespaces"),
+    ("v1", "ResourceQuota", True, "resource_quotas"),
+    ("apps/v1", "Deployment", True, "workloads"),
+    ("apps/v1", "StatefulSet", True, "workloads"),
+    ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", True, "workloads"),
+    ("v1", "Service", True, "workloads"),
+    ("autoscaling/v2", "HorizontalPodAutoscaler", True, "autoscalers"),
+    ("plimsoll.dev/v1alpha1", "GPUDemand", False, "gpu_demands"),
+    ("v1", "PodTemplate", True, "pod_templates"),
+    ("autoscaling.x-k8s.io/v1beta1", "CapacityBuffer", True, "capacity_buffers"),
+    ("autoscaling.x-k8s.io/v1", "ProvisioningRequest", True, "provisioning_requests"),
+]
+
+
+@pytest.mark.parametrize(("version", "kind", "namespaced", "field"), KINDS, ids=str)
+def test_each_kind_is_read_into_its_part_of_the_snapshot(
+    tmp_path: Path, version: str, kind: str, namespaced: bool, field: str
+) -> None:
+    metadata = {"name": "one", "labels": {"plimsoll.dev/workspace": "ws"}}
+    spec = WORKSPACE["spec"] if kind == "Workspace" else {}
+    given = {"apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec}
+    snapshot = read(tmp_path, yaml.safe_dump(given))
+    [found] = getattr(snapshot, field)
+    assert (found.name, found.namespace) == ("one", "default" if namespaced else "")
+    assert not any("skipped" in warning for warning in snapshot.warnings)
+    placed = {**given, "metadata": {**metadata, "namespace": "team"}}
+    [found] = getattr(read(tmp_path, yaml.safe_dump(placed)), field)
+    assert found.namespace == ("team" if namespaced else "")

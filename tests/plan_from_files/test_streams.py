@@ -1,5 +1,6 @@
 """Standard output, standard error and the environment of a command, as a shell or a CI job sets them."""
 
+import json
 import os
 import shlex
 import subprocess
@@ -136,7 +137,7 @@ def test_a_group_without_a_command_is_a_usage_error(tmp_path: Path) -> None:
     [
         (f"demand -f {EXAMPLES / 'demand'}", ["DEMAND", "REQUESTED", "default-queue-d1d366af1a"]),
         (f"queues -f {EXAMPLES / 'cluster'}", ["fair share", "unlimited"]),
-        ("presets", ["KV heads", "121.5", "one node"]),
+        ("presets", ["KV heads", "124.4", "one node"]),
         ("policy list", ["workspace-shape", "enforced in", "error"]),
     ],
 )
@@ -156,11 +157,11 @@ def test_nothing_is_folded_in_a_pipe(tmp_path: Path) -> None:
     assert "pulumi, controller, cluster" in row
 
 
-@pytest.mark.parametrize("command", ["", "queues", "explain", "import", "policy", "sandbox", "demand", "run"])
+@pytest.mark.parametrize("command", ["", "queues", "why", "import", "policy", "sandbox", "demand", "run"])
 def test_help_fits_80_columns_and_is_not_cut(tmp_path: Path, command: str) -> None:
     done = run(f"{command} --help", tmp_path)
     assert done.returncode == 0
-    assert "..." not in done.stdout.replace("[ARGS]...", "")
+    assert "..." not in done.stdout.replace("[ARGS]...", "").replace("[FILE_OR_DIR]...", "")
     assert max(map(len, done.stdout.splitlines())) <= 80
     assert done.stdout.startswith("Usage: "), "one style for all"
 
@@ -189,3 +190,24 @@ def test_completion_writes_no_log_to_standard_output(tmp_path: Path, capfd: pyte
     assert workspaces(given, "") == []  # type: ignore[arg-type]
     written = capfd.readouterr()
     assert (written.out, "certificate" in written.err) == ("", True)
+
+
+_PRINTING = """
+import ctypes, sys
+import plimsoll.cli
+
+def print_banner(event, arguments):
+    if event == "import" and arguments[0] == "plimsoll.presets":
+        ctypes.CDLL(None).puts(b"banner")
+
+sys.addaudithook(print_banner)
+plimsoll.cli.main()
+"""
+"""The command line, with a library that prints when it runs a command, as a solver of linear programs may."""
+
+
+@pytest.mark.parametrize(("ending", "reported"), [("", "banner\n"), ("2>&-", "")])
+def test_what_a_compiled_library_prints_is_not_in_the_output(tmp_path: Path, ending: str, reported: str) -> None:
+    done = shell(f"{sys.executable} -c {shlex.quote(_PRINTING)} presets -o json {ending}", tmp_path)
+    assert (done.returncode, done.stderr) == (0, reported)
+    json.loads(done.stdout)

@@ -2,8 +2,10 @@
 
 import random
 from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plimsoll.model import Snapshot
@@ -32,7 +34,7 @@ def recorded(snapshot: Snapshot) -> Snapshot:
 
 
 @st.composite
-def siblings(draw: st.DrawFn) -> Snapshot:
+def siblings(draw: st.DrawFn, partitions: Sequence[Mapping[str, Any] | None] = (None,)) -> Snapshot:
     names = [f"n-{n}" for n in range(draw(st.integers(0, 8)))]
     nodes = [
         a_node(
@@ -51,6 +53,7 @@ def siblings(draw: st.DrawFn) -> Snapshot:
             replicas=draw(st.integers(0, 3)),
             selector=draw(st.sampled_from(SELECTORS)),
             worker_nodes=draw(st.lists(st.sampled_from([*names, "gone"]), max_size=3)),
+            partition=draw(st.sampled_from(partitions)),
         )
         for n in range(draw(st.integers(1, 5)))
     ]
@@ -65,6 +68,26 @@ def siblings(draw: st.DrawFn) -> Snapshot:
 def test_no_node_is_allocated_to_two_workspaces(snapshot: Snapshot) -> None:
     given_out = Counter(name for names in allocated(snapshot).values() for name in names)
     assert all(times == 1 for times in given_out.values())
+
+
+@settings(max_examples=150)
+@given(siblings([None, {"mode": "accelerator", "count": 1}]))
+def test_only_partitioned_workspaces_share_a_node(snapshot: Snapshot) -> None:
+    whole = {each.key for each in snapshot.workspaces if each.spec.resource.partition is None}
+    owners: dict[str, list[tuple[str, str]]] = {}
+    for key, names in allocated(snapshot).items():
+        for name in names:
+            owners.setdefault(name, []).append(key)
+    assert all(len(keys) == 1 or whole.isdisjoint(keys) for keys in owners.values())
+
+
+def test_a_full_node_of_a_partitioned_workspace_does_not_open_the_next_one_of_a_whole_one() -> None:
+    part = {"mode": "accelerator", "count": 1}
+    first = a_workspace("first", created="2026-01-01T00:00:00Z", partition=part, worker_nodes=["n-0"])
+    whole = a_workspace("whole", created="2026-01-02T00:00:00Z", worker_nodes=["n-1"])
+    later = a_workspace("later", created="2026-01-03T00:00:00Z", partition=part)
+    found = allocated(a_snapshot(first, whole, later, a_node("n-0"), a_node("n-1")))
+    assert found == {("default", "first"): ("n-0",), ("default", "whole"): ("n-1",), ("default", "later"): ()}
 
 
 @given(siblings())

@@ -279,6 +279,16 @@ def test_claims_without_their_workspace_are_deleted(workspaces: list[Any]) -> No
     assert deleted(found) == ["orphan"]
 
 
+def test_where_workspaces_are_not_served_their_nodes_are_kept() -> None:
+    """Somebody has deleted the definition: the Workspaces may be in etcd as they were, and return with it."""
+    snapshot = a_snapshot(a_claim("a", uid="u"), a_claim("b", uid="u"), nap=True)
+    assert deleted(plan(snapshot, validate(snapshot), NOW)) == ["a", "b"], "where they are served"
+    unserved = snapshot.model_copy(update={"missing_kinds": ("Workspace",)})
+    found = plan(unserved, validate(unserved), NOW)
+    assert not found.deletions
+    assert any("2 objects of Workspaces are kept" in warning for warning in found.warnings)
+
+
 def test_claims_without_ownership_labels_are_ignored() -> None:
     foreign = a_claim("foreign").model_copy(update={"labels": {}})
     assert planned(foreign).empty
@@ -354,14 +364,16 @@ ZONE = "topology.kubernetes.io/zone"
 
 @pytest.mark.parametrize("provisioner", ["nodeclaim", "static-nodepool"])
 def test_labels_that_the_provider_chooses_are_requirements(provisioner: str) -> None:
-    """Karpenter reads the labels of a NodePool's template as requirements, and those of a NodeClaim not at all."""
     selector = {ZONE: "z1", "kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux", "team": "red"}
     [change] = planned(wanting(1, selector=selector), provisioner=provisioner).creations
     node = change.manifest if provisioner == "nodeclaim" else change.manifest["spec"]["template"]
     required = [(each["key"], each["values"]) for each in node["spec"]["requirements"]]
-    both = [("kubernetes.io/arch", ["amd64"]), (ZONE, ["z1"])] if provisioner == "nodeclaim" else []
-    assert required == [(labels.INSTANCE_TYPE, [NC24]), ("kubernetes.io/os", ["linux"]), *both]
-    assert node["metadata"]["labels"].items() >= selector.items()
+    both = [("kubernetes.io/arch", ["amd64"]), (ZONE, ["z1"])]
+    paid = (labels.CAPACITY_TYPE, ["on-demand"])
+    assert required == [(labels.INSTANCE_TYPE, [NC24]), ("kubernetes.io/os", ["linux"]), paid, *both]
+    given = node["metadata"]["labels"]
+    assert given["team"] == "red"
+    assert not given.keys() & {ZONE, "kubernetes.io/arch", "kubernetes.io/os"}, "only the provider writes them"
 
 
 def test_claims_request_gpus_and_the_disk_of_a_preset() -> None:

@@ -241,6 +241,14 @@ def test_prices() -> None:
     assert len(over(pool, rule="price-budget", pools={"gpu": 64}, prices=prices)) == 1
 
 
+def test_a_node_pool_with_a_type_without_a_price_has_no_price() -> None:
+    pool = a_node_pool(TYPE, "p4de.24xlarge", gpu_limit=16)
+    (priced,) = over(pool, rule="price-budget", pools={"gpu": 64}, prices={TYPE: 32.5, "p4de.24xlarge": 1})
+    (unpriced,) = over(pool, rule="price-budget", pools={"gpu": 64}, prices={TYPE: 32.5})
+    assert "65.00" in figures(priced)[1]
+    assert figures(unpriced)[1] == ["64"]
+
+
 def test_prices_come_from_the_environment_too() -> None:
     environment = an_environment(nodeAutoProvisioning="enabled", catalog={"prices": {TYPE: 32.5}})
     demand = with_path(an_inference_set(TYPE), spec__replicas=2)
@@ -253,7 +261,7 @@ def test_an_unknown_price_is_a_finding() -> None:
 
 
 def test_a_type_that_the_catalog_lacks_has_the_price_that_is_given() -> None:
-    own = "a2-highgpu-1g"
+    own = "own.large"
     demand = with_path(an_inference_set(own), spec__replicas=2)
     assert over(demand, rule="price-budget", environment=8, prices={own.upper(): 4}) == []
     (text,) = over(demand, rule="price-budget", environment=7, prices={own: 4})
@@ -262,7 +270,7 @@ def test_a_type_that_the_catalog_lacks_has_the_price_that_is_given() -> None:
     assert "without a known price" in text
 
 
-OWN = "a2-highgpu-4g"
+OWN = "own.4xlarge"
 """4 GPUs, and not in the catalog."""
 
 

@@ -69,14 +69,31 @@ def test_a_reservation(changes: dict[str, Any], expected: tuple[str, str]) -> No
     assert broken(a_reservation(**changes)) == [expected]
 
 
-def test_the_share_binders_reservations_have_its_names_and_namespace() -> None:
+@pytest.mark.parametrize("namespace", ["own", "kai-resource-reservation"])
+def test_the_share_binders_reservations_have_its_names_and_namespace(namespace: str) -> None:
     """As it creates them where the first attempt got another GPU, in a namespace of its settings."""
-    settings = ReservationSettings(image="plimsoll:1", namespace="own")
+    settings = ReservationSettings(image="plimsoll:1", namespace=namespace)
     own = reservation_manifest(settings, "n1", "group", attempt=1)
     assert own["metadata"]["name"].endswith("-1")
     assert broken(own) == []
     del own["metadata"]["labels"][MANAGED_BY]
-    assert broken(own) == [("reservation-pod-name", "metadata.namespace")]
+    field = "metadata.namespace" if namespace == "own" else "metadata.name"
+    assert broken(own) == [("reservation-pod-name", field)]
+
+
+@pytest.mark.parametrize(
+    ("name", "right"),
+    [
+        ("gpu-reservation-node-1-bcd45", True),
+        ("gpu-reservation-node-2-bcd45", False),
+        ("gpu-reservation-node-1-bcd4", False),
+        ("gpu-reservation-node-1-abcde", False),
+        ("gpu-reservation-node-1-x-bcd45", False),
+    ],
+)
+def test_the_names_of_kai_0_12_have_the_node(name: str, right: bool) -> None:
+    expected = [] if right else [("reservation-pod-name", "metadata.name")]
+    assert broken(a_reservation(metadata__name=name)) == expected
 
 
 def test_former_names_of_kai_are_accepted() -> None:

@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+from plimsoll.cluster.pods import read_request
+from plimsoll.model.cluster import Pod
 from tests.policy_rules.manifests import GPU, a_deployment, a_pod, broken, findings
 
 FRACTION = "metadata.annotations[gpu-fraction]"
@@ -69,3 +71,28 @@ def test_a_whole_gpu_in_requests_and_limits_is_one_finding() -> None:
     resources = pod["spec"]["containers"][0]["resources"]
     resources["requests"] = dict(resources["limits"])
     assert [rule for rule, _ in broken(pod)] == ["gpu-share-no-whole-gpu"]
+
+
+@pytest.mark.parametrize(
+    ("resource", "refused"),
+    [
+        ("nvidia.com/mig-1g.10gb", True),
+        ("nvidia.com/gpu.shared", True),
+        ("nvidia.com/mlnxnics", True),
+        ("amd.com/gpu", True),
+        ("gpu.intel.com/i915", True),
+        ("aws.amazon.com/neuroncore", True),
+        ("volcano.sh/vgpu-memory", True),
+        ("nvidia.com/hostdev", False),
+        ("rdma/hca", False),
+        ("amd.com/vnic", False),
+    ],
+)
+def test_no_accelerator_is_requested_beside_a_share(resource: str, refused: bool) -> None:
+    """As the planner reads pods."""
+    annotations = {"gpu-fraction": "0.5"}
+    pod = a_pod(annotations)
+    pod["spec"]["containers"][0]["resources"] = {"limits": {resource: "1"}}
+    assert bool(broken(pod)) == refused
+    spec = {"metadata": {"name": "pod", "annotations": annotations}, "spec": pod["spec"]}
+    assert (read_request(Pod.read(spec)).refusal is not None) == refused

@@ -93,6 +93,29 @@ def test_reserved_labels_are_those_of_the_environment() -> None:
     assert broken(workspace, an_environment(reservedLabelPrefixes=["own/"])) == []
 
 
+@pytest.mark.parametrize(
+    ("selector", "settings", "wrong"),
+    [
+        ({"matchLabels": {"apps": "chat", "topology.kubernetes.io/zone": "a"}}, {}, False),
+        ({"matchLabels": {"team.example/tier": "a"}}, {}, True),
+        ({"matchLabels": {"team.example/tier": "a"}}, {"nodeLabelPrefixes": ["team.example"]}, False),
+        ({"matchLabels": {"apps": "chat"}}, {"nodeLabelPrefixes": []}, True),
+        ({"matchLabels": {"node-role.kubernetes.io/control-plane": ""}}, {}, True),
+        ({"matchExpressions": [{"key": "nvidia.com/gpu.product", "operator": "Exists"}]}, {}, True),
+        ({"matchLabels": {"nvidia.com/gpu.product": "a"}}, {"nodeLabelPrefixes": ["nvidia.com"]}, True),
+    ],
+)
+def test_labels_of_provisioned_nodes_are_those_that_the_environment_allows(
+    selector: Any, settings: dict[str, Any], wrong: bool
+) -> None:
+    workspace = with_path(a_workspace(TYPE), spec__resource__labelSelector=selector)
+    environment = an_environment(nodeAutoProvisioning="enabled", **settings)
+    expected = [("workspace-node-labels", "spec.resource.labelSelector")] if wrong else []
+    assert broken(workspace, environment) == expected
+    byo = an_environment(nodeAutoProvisioning="disabled", byoInstanceType="narrow", **settings)
+    assert broken(workspace, byo) == []
+
+
 CLAIM: Manifest = {"apiVersion": "karpenter.sh/v1", "kind": "NodeClaim", "metadata": {"name": "claim"}, "spec": {}}
 
 

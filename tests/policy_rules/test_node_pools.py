@@ -54,7 +54,9 @@ def test_limits_are_checked_against_the_gpus_of_a_node(
     assert broken(a_node_pool(*types, gpu_limit=limit)) == expected
 
 
-@pytest.mark.parametrize("key", ["karpenter.k8s.aws/instance-gpu-count", "nvidia.com/gpu.count"])
+@pytest.mark.parametrize(
+    "key", ["karpenter.k8s.aws/instance-gpu-count", "karpenter.azure.com/sku-gpu-count", "nvidia.com/gpu.count"]
+)
 def test_limits_fit_the_count_that_is_required(key: str) -> None:
     requirements = [{"key": key, "operator": "In", "values": ["8"]}]
     pool = a_node_pool(gpu_limit=4, spec__template__spec__requirements=requirements)
@@ -128,6 +130,7 @@ def test_which_taints_count_is_an_option() -> None:
     [
         ("karpenter.k8s.aws/instance-category", ["g", "p"]),
         ("karpenter.k8s.aws/instance-family", ["p5"]),
+        ("karpenter.k8s.aws/instance-category", ["p"]),
         ("karpenter.azure.com/sku-family", ["N"]),
         ("karpenter.k8s.aws/instance-gpu-manufacturer", ["nvidia"]),
         ("nvidia.com/gpu.product", ["NVIDIA-A100-SXM4-80GB"]),

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from plimsoll.cli import app
 from plimsoll.probe import NoGPUError, PartitionedGPUError, SeveralGPUsError, find_gpu, sources
 from tests.probing.driver_files import OTHER, R570, RELEASES, UNOPENED, UUID, a_device, a_gpu, a_mig_instance
 
@@ -221,6 +223,19 @@ def test_the_command_line_has_the_probe(tmp_path: Path) -> None:
         env=os.environ,
     )
     assert done.stdout == f"{UUID}\n"
+
+
+def test_the_command_holds_the_gpu_unless_asked_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[dict[str, Any]] = []
+
+    def run(**options: Any) -> int:
+        given.append(options)
+        return 0
+
+    monkeypatch.setattr("plimsoll.cli.probe.run", run)
+    for options in ([], ["--once"], ["--print"]):
+        assert CliRunner().invoke(app, ["probe", *options]).exit_code == 0
+    assert [(each["show"], each["once"]) for each in given] == [(False, False), (False, True), (True, False)]
 
 
 def test_it_starts_without_heavy_imports() -> None:

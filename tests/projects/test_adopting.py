@@ -66,6 +66,47 @@ def test_the_written_settings_are_valid() -> None:
     assert all(each.import_ for each in every)
 
 
+def node_profile(labels: dict[str, str] | None = None, **spec: Any) -> dict[str, Any]:
+    """A NodeProfile with what the controller learned."""
+    pair = {"nodePool": "gpu", "instanceType": "g6.xlarge"}
+    learned = {"node": "n1", "labels": {"nvidia.com/gpu.product": "NVIDIA-L4"}}
+    return {
+        "kind": "NodeProfile",
+        "metadata": {"name": "l4"},
+        "spec": {**pair, **({"labels": labels} if labels is not None else {}), **spec},
+        "status": {"learned": learned},
+    }
+
+
+def test_declared_node_profiles_are_written_without_what_was_learned() -> None:
+    found = adopt([node_profile({"nvidia.com/gpu.replicas": "4"}, allocatable={"cpu": "3500m"})])
+    assert found.left_out == []
+    settings = settings_of({"layer": "objects", **found.settings})
+    assert settings.node_profiles["l4"].import_
+    assert (
+        settings.node_profiles["l4"].manifest().items()
+        >= {
+            "nodePool": "gpu",
+            "instanceType": "g6.xlarge",
+            "labels": {"nvidia.com/gpu.replicas": "4"},
+            "allocatable": {"cpu": "3500m"},
+        }.items()
+    )
+    assert "learned" not in str(found.settings)
+    assert set(adopt([node_profile(allocatable={"cpu": "3"})]).settings) == {"nodeProfiles"}
+
+
+@pytest.mark.parametrize("spec", [{}, {"labels": {}}, {"allocatable": {}}])
+def test_node_profiles_that_declare_nothing_stay_the_controllers(spec: dict[str, Any]) -> None:
+    assert adopt([node_profile(**spec)]) == ({}, [])
+
+
+def test_a_node_profile_that_a_stack_would_refuse_is_left_out() -> None:
+    found = adopt([node_profile({"a": "no value"}), node_profile({"a": "b"}, devices=2)])
+    assert found.settings == {}
+    assert [line.partition(":")[0] for line in found.left_out] == ["NodeProfile l4", "NodeProfile l4"]
+
+
 def test_workspaces_of_the_same_name_are_all_written() -> None:
     joined = kaito("a")
     joined["metadata"]["name"] = "b-phi"

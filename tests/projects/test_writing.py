@@ -11,6 +11,7 @@ import yaml
 from typer.testing import CliRunner
 
 from plimsoll.cli import app
+from plimsoll.distribution import NAME, version
 from plimsoll.errors import PlimsollError
 from plimsoll.project import ENVIRONMENT, ClusterKind, project_files, template_files, write_project
 from plimsoll.stacks import settings_of
@@ -103,7 +104,8 @@ def test_secrets_with_any_characters_reach_their_files_in_ci(text: str, tmp_path
 
 def test_updates_of_a_stack_in_ci_wait_for_each_other() -> None:
     workflow = yaml.safe_load(project_files(ClusterKind.AWS, "gpu-capacity")[".github/workflows/preview.yaml"])
-    assert workflow["concurrency"] == "pulumi-${{ github.ref }}", "two runs at once: the second fails at the lock"
+    # Of two runs at once the second fails at the lock, and one that is cancelled leaves it.
+    assert workflow["concurrency"] == {"group": "pulumi-${{ github.ref }}", "cancel-in-progress": False}
 
 
 def test_replacing_files_requires_force(tmp_path: Path) -> None:
@@ -112,3 +114,41 @@ def test_replacing_files_requires_force(tmp_path: Path) -> None:
         write_project(tmp_path, {"a": "2"})
     write_project(tmp_path, {"a": "2"}, replace=True)
     assert (tmp_path / "a").read_text() == "2"
+
+
+def test_a_project_requires_the_published_version_and_the_extras_that_it_needs() -> None:
+    files = project_files(ClusterKind.AWS, "gpu-capacity")
+    assert files["requirements.txt"] == f"{NAME}[aws,controller]=={version()}\n"
+    assert f"\n{NAME}=={version()}\n" in files["policies/requirements.txt"]
+
+
+def test_a_project_of_a_wheel_has_it_and_requires_it(tmp_path: Path) -> None:
+    wheel = tmp_path / "plimsoll_gpu-9-py3-none-any.whl"
+    wheel.write_text("a wheel")
+    folder = tmp_path / "gpu-capacity"
+
+    done = CliRunner().invoke(app, ["init", str(folder), "--on", "byo", "--wheel", str(wheel)])
+
+    assert done.exit_code == 0, done.output
+    assert (folder / wheel.name).read_text() == "a wheel"
+    assert (folder / "requirements.txt").read_text() == f"./{wheel.name}[controller]\n"
+    assert (folder / "policies/requirements.txt").read_text().endswith(f"\n../{wheel.name}\n")
+
+
+@pytest.mark.parametrize("name", ["plimsoll-0.3.0-py3-none-any.whl", "plimsoll_gpu-9.tar.gz", "missing.whl"])
+def test_what_is_no_wheel_of_this_package_is_refused(tmp_path: Path, name: str) -> None:
+    if name != "missing.whl":
+        (tmp_path / name).touch()
+
+    done = CliRunner().invoke(app, ["init", str(tmp_path / "p"), "--on", "byo", "--wheel", str(tmp_path / name)])
+
+    assert "wheel" in str(done.exception)
+    assert not (tmp_path / "p").exists()
+
+
+def test_the_job_of_a_project_has_no_more_rights_than_it_needs() -> None:
+    workflow = yaml.safe_load(project_files(ClusterKind.AWS, "gpu-capacity")[".github/workflows/preview.yaml"])
+    assert workflow["permissions"] == {}
+    assert workflow["jobs"]["pulumi"]["permissions"] == {"contents": "read", "pull-requests": "write"}
+    used = [step["uses"] for step in workflow["jobs"]["pulumi"]["steps"] if "uses" in step]
+    assert all(re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", each) for each in used)

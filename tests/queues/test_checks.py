@@ -177,7 +177,11 @@ def test_deleting_a_queue_that_is_in_use(deleted_by: str) -> None:
     ]
     finding = only(parent, pod_group("g", "p"), **gone)
     assert finding.rule == "queue-deleted-with-podgroups"
-    assert "research/g" in finding.message
+    assert "PodGroup research/g" in finding.message
+    finding = only(parent, pod("w", "p"), **gone)
+    assert finding.rule == "queue-deleted-with-podgroups"
+    assert "Pod research/w" in finding.message
+    assert found(parent, pod("w", "p") | {"status": {"phase": "Succeeded"}}, **gone) == []
     assert found(parent, **gone) == []
 
 

@@ -137,7 +137,9 @@ def gpus(tree: Iterable[Queue], total: float, requested: dict[str, float]) -> di
     def amount(value: float) -> Amount:
         return Amount(round(value * G))
 
-    shares = fair_shares(QueueTree(tree), amount(total), {name: amount(value) for name, value in requested.items()})
+    shares = fair_shares(
+        QueueTree(tree), {"": amount(total)}, {name: amount(value) for name, value in requested.items()}
+    )
     return {name: float(share.gpu / G) for name, share in shares.items()}
 
 
@@ -160,7 +162,7 @@ def test_the_share_of_a_parent_is_divided_over_its_children() -> None:
 def test_each_resource_is_divided_by_itself() -> None:
     tree = QueueTree([Queue.read(queue("a", resources={"gpu": amounts(0), "cpu": amounts(0, 500), "memory": {}}))])
     total, wanted = Amount(4 * G, 8000 * G, 100 * G), Amount(2 * G, 4000 * G, 50 * G)
-    assert fair_shares(tree, total, {"a": wanted})["a"] == Amount(2 * G, 500 * G, 0)
+    assert fair_shares(tree, {"": total}, {"a": wanted})["a"] == Amount(2 * G, 500 * G, 0)
 
 
 def test_past_usage_shifts_shares_by_the_k_value() -> None:
@@ -168,5 +170,5 @@ def test_past_usage_shifts_shares_by_the_k_value() -> None:
     wanted = {"a": Amount(20 * G), "b": Amount(20 * G)}
     used = {"a": {Resource.GPU: 0.75}, "b": {Resource.GPU: 0.25}}
     for k_value, expected in ((0, (5, 5)), (1, (3, 7)), (4, (0, 10))):
-        shares = fair_shares(tree, Amount(10 * G), wanted, PastUsage(k_value, used))
+        shares = fair_shares(tree, {"": Amount(10 * G)}, wanted, PastUsage(k_value, used))
         assert (shares["a"].gpu / G, shares["b"].gpu / G) == expected

@@ -14,7 +14,6 @@ from plimsoll.labels import QUEUE
 from plimsoll.model import Snapshot
 from plimsoll.model.cluster import Pod
 from plimsoll.model.kai import PodGroup, Queue
-from plimsoll.packing import exact_milli
 from tests.builders import A100_MIB, a_node, a_snapshot
 from tests.queues.manifests import amounts, queue
 
@@ -205,10 +204,22 @@ def test_a_pod_group_says_the_queue_and_the_preemptibility_of_a_load() -> None:
     )
     queued.update(nothing)
     assert queued.loads == {"leaf": QueueLoad(Amount(1000))}
+    assert queued.in_use == {"leaf"}
     queued.update(nothing.model_copy(update={"pod_groups": (group,)}), PodChanges((), ()))
     assert queued.loads == {"other": QueueLoad(Amount(1000), Amount(1000))}
+    assert queued.in_use == {"other"}
     queued.update(nothing, PodChanges((), ()))
     assert queued.loads == {"leaf": QueueLoad(Amount(1000))}
+    assert queued.in_use == {"leaf"}
+
+
+def test_a_pod_group_without_pods_uses_its_queue() -> None:
+    queued, group = QueuedPods(), PodGroup.read({"metadata": {"name": "g", "namespace": "ns"}, "spec": {"queue": "q"}})
+    with_group = a_snapshot(a_node("n")).model_copy(update={"pod_groups": (group,)})
+    queued.update(with_group)
+    assert queued.in_use == {"q"}
+    queued.update(with_group.model_copy(update={"pod_groups": ()}), PodChanges((), ()))
+    assert queued.in_use == frozenset()
 
 
 @pytest.mark.parametrize(
@@ -246,7 +257,7 @@ def test_the_load_of_queues_is_that_of_bound_pods() -> None:
         a_bound_pod("of another scheduler", devices=1, schedulerName="default-scheduler", **in_leaf),
     ]
     snapshot = a_snapshot(a_node("n"), *pods)
-    memory = exact_milli(A100_MIB // 4, A100_MIB // 100 * 100)
+    memory = 260  # a quarter of its label, of 81900 MiB that are shared
     loads = loads_of(snapshot)
     assert loads == {"leaf": QueueLoad(Amount(2000 + 1000 + memory + 100), Amount(memory))}
 

@@ -102,7 +102,7 @@ def _usage_and_victims(case: dict[str, Any]) -> tuple[QueueUsage, list[QueuedPod
     )
     usage = QueueUsage(
         tree=tree,
-        total=milli(0),
+        totals={"": milli(0)},
         allocated={name: milli(each[3]) for name, each in given.items()},
         non_preemptible={name: milli(each[4]) for name, each in given.items()},
         fair={name: milli(each[2]) for name, each in given.items()},

@@ -205,7 +205,7 @@ def test_pods_on_nodes_that_do_not_count_reduce_no_other_node(state: dict[str, A
 @pytest.mark.parametrize(("status", "gpus"), [("True", 8000), ("Unknown", 8000), ("False", 12000)])
 def test_nodes_on_which_kai_does_not_schedule_do_not_count(kind: str, status: str, gpus: int) -> None:
     node = a_node("away", count=4)
-    conditions = (*node.conditions, Condition.model_validate({"type": kind, "status": status}))
+    conditions = (*(node.conditions or ()), Condition.model_validate({"type": kind, "status": status}))
     assert stands(q("a", quota=-1), node.model_copy(update={"conditions": conditions})).total.gpu == gpus
 
 

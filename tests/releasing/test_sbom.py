@@ -51,10 +51,16 @@ def test_python_packages_programs_and_the_plugin_are_listed_once(context: Path) 
     ]
 
 
-def test_an_image_without_the_plugin_lists_none(context: Path) -> None:
-    assert purls(context, context / "none") == [
+def test_a_plugin_that_is_built_is_listed_by_its_module(context: Path) -> None:
+    """The engine finds it under the version of the SDK, which is not its own."""
+    (plugin,) = context.glob("home/plugins/*/pulumi-resource-kubernetes")
+    plugin.write_text(
+        "\tmod\texample.com/main\t(devel)\n\tdep\tgithub.com/pulumi/pulumi-kubernetes/provider/v4\tv4.0.0-2026\n"
+    )
+    assert purls(context, context / "home") == [
         "pkg:golang/example.com/both@v1.0.0",
         "pkg:golang/example.com/pulumi@v3.1.0",
+        "pkg:golang/github.com/pulumi/pulumi-kubernetes/provider/v4@v4.0.0-2026",
         "pkg:golang/stdlib@1.99.1",
         "pkg:pypi/some-package@1.2",
     ]

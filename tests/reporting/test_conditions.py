@@ -128,7 +128,8 @@ def test_the_claim_that_is_furthest_behind_decides() -> None:
 def test_missing_claims_are_counted_and_deleting_ones_are_not() -> None:
     claims = [a_claim("c1", NAP, ready=True), a_claim("c2", NAP, ready=True, deleting=True)]
     text = status(NAP, accepted(NAP, 2), *claims, nap=True)
-    assert of(text, "NodeClaimsReady") == ("False", "NodeClaimsPending", "1 of 2 NodeClaims exist")
+    ready, reason, message = of(text, "NodeClaimsReady")
+    assert (ready, reason) == ("False", "NodeClaimsPending") and "NodeClaim c2 is being deleted since" in message
 
 
 def spot(claim: NodeClaim, kind: str = "spot") -> NodeClaim:
@@ -232,3 +233,16 @@ def test_long_messages_of_others_are_truncated() -> None:
     text = refused_status(verdict, None, NOW, WorkspaceStatus())
     assert len(of(text, "ResourceReady")[2]) == 2000
     assert "observedGeneration" not in text
+
+
+def test_contradictions_of_its_nodes_are_a_condition_while_they_last() -> None:
+    broken = a_node("n", count=4).model_copy(update={"allocatable": {"cpu": "8", "nvidia.com/gpu": "2"}})
+    found = status(WS, accepted(WS, 1, ("n",)), broken, a_node("other", count=8))
+    state, reason, message = of(found, "NodesContradict")
+    assert (state, reason) == ("True", "FewerAllocatable")
+    assert message.startswith("n: labels say 4 nvidia.com/gpu, but 2 are allocatable")
+    previous = WorkspaceStatus.model_validate(found)
+    assert not differs(previous, found)
+    mended = status(WS, accepted(WS, 1, ("n",)), a_node("n", count=4))
+    assert [each["type"] for each in mended["conditions"]] == TYPES
+    assert differs(previous, mended)

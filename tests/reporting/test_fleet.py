@@ -61,16 +61,17 @@ def test_options_of_a_single_cluster_are_refused_with_a_fleet(tmp_path: Path, mo
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("", "clusters"),
-        ("clusters: []", "clusters"),
-        ("clusters: [{name: a}, {name: a}]", "two clusters"),
-        ("clusters: [{nam: a}]", "nam"),
-        ("clusters: [", "fleet.yaml"),
+        (b"", "clusters"),
+        (b"clusters: []", "clusters"),
+        (b"clusters: [{name: a}, {name: a}]", "two clusters"),
+        (b"clusters: [{nam: a}]", "nam"),
+        (b"clusters: [", "fleet.yaml"),
+        (b"clusters: [{name: \xff}]", "fleet.yaml"),
     ],
 )
-def test_an_invalid_file_is_an_error_that_names_the_field(tmp_path: Path, content: str, message: str) -> None:
+def test_an_invalid_file_is_an_error_that_names_the_field(tmp_path: Path, content: bytes, message: str) -> None:
     file = tmp_path / "fleet.yaml"
-    file.write_text(content)
+    file.write_bytes(content)
     with pytest.raises(PlimsollError) as refused:
         CliRunner().invoke(app, ["status", "--fleet", str(file)], catch_exceptions=False, standalone_mode=False)
     assert message in f"{refused.value} {refused.value.hint}"

@@ -250,6 +250,19 @@ def test_the_status_of_the_environment_counts_its_objects(connection: Recording,
     assert not connection.statuses()
 
 
+def test_the_status_of_the_environment_lists_the_queues_in_use(connection: Recording, reporter: Reporter) -> None:
+    environment = an_environment(nap=True).model_copy(update={"uid": "uid-env"})
+    reporter.report(a_snapshot(environment=environment), Plan(), NOW, queues_in_use={"b", "a"})
+    reporter.flush()
+    (written,) = connection.statuses().values()
+    assert written["status"]["queuesInUse"] == ["a", "b"]
+    status = EnvironmentStatus.model_validate(written["status"])
+    held = environment.model_copy(update={"status": status})
+    reporter.report(a_snapshot(environment=held), Plan(), NOW, queues_in_use={"a", "b"})
+    reporter.flush()
+    assert not connection.statuses()
+
+
 def test_without_an_environment_no_status_is_written(connection: Recording, reporter: Reporter) -> None:
     reporter.report(a_snapshot(a_claim("c"), environment=Environment.default()), Plan(), NOW)
     reporter.flush()

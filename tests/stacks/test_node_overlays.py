@@ -76,6 +76,14 @@ def test_replicas_with_the_name_of_whole_gpus_are_a_warning(
     assert "nvidia.com/gpu" in found.warnings[0]
 
 
+def test_one_slice_for_a_whole_gpu_is_none_to_warn_of() -> None:
+    """With the strategy single, it is announced as nvidia.com/gpu, as the GPU would be."""
+    pool = a_pool(EIGHT, **{"nvidia.com/mig.config": "all-7g.40gb"})
+    found = node_overlays(GpuDiscoverySpec(mig_strategy="single"), {"pool": pool})
+    assert not found.specs
+    assert not found.warnings
+
+
 def test_replicas_of_slices() -> None:
     discovery = a_discovery("mixed", renameByDefault=True, resources=[{"name": "nvidia.com/mig-1g.5gb", "replicas": 2}])
     pool = a_pool(EIGHT, **{"nvidia.com/mig.config": "all-1g.5gb"})

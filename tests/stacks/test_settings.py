@@ -172,3 +172,26 @@ def test_alerts_are_declared_if_monitoring_is_set() -> None:
     assert "> 2" in rule["spec"]["groups"][0]["rules"][-1]["expr"]
     without = run_stack("prod", layer="environment", monitoring={})
     assert not [each for each in without if each["inputs"].get("kind") == "PrometheusRule"]
+
+
+@pytest.mark.parametrize("layer", ["environment", "objects"])
+def test_node_profiles_are_declared_by_their_key_or_name(layer: str) -> None:
+    spec = {"nodePool": "gpu", "instanceType": "g6.xlarge", "labels": {"nvidia.com/gpu.replicas": "4"}}
+    profiles = {"l4": spec, "other": {**spec, "instanceType": "g5.xlarge", "name": "a10"}}
+    made = [each["inputs"] for each in run_stack("s", layer=layer, nodeProfiles=profiles)]
+    found = {each["metadata"]["name"]: each["spec"] for each in made if each.get("kind") == "NodeProfile"}
+    assert found["l4"] == spec
+    assert found["a10"]["instanceType"] == "g5.xlarge"
+    assert len(found) == 2
+
+
+@pytest.mark.parametrize(
+    ("spec", "field"),
+    [
+        ({"nodePool": "gpu"}, "nodeProfiles.l4.instanceType: is required"),
+        ({"nodePool": "gpu", "instanceType": "g6.xlarge", "labels": {"a b": "c"}}, "nodeProfiles.l4.labels"),
+        ({"nodePool": "gpu", "instanceType": "g6.xlarge", "price": 1}, "nodeProfiles.l4.price: unknown field"),
+    ],
+)
+def test_a_wrong_node_profile_is_named(spec: dict[str, Any], field: str) -> None:
+    assert field in refusal(nodeProfiles={"l4": spec})

@@ -67,14 +67,20 @@ def test_replicas_with_the_name_of_whole_gpus_need_the_capacity_gate(gate: dict[
 
 
 @pytest.mark.parametrize(
-    ("overlays", "provisioner", "requested"),
-    [(False, "trigger-pod", True), (True, "trigger-pod", False), (False, "none", False)],
+    ("changes", "provisioner", "requested"),
+    [
+        ({}, "trigger-pod", True),
+        ({"nodeOverlays": True}, "trigger-pod", False),
+        ({"enabled": False}, "trigger-pod", False),
+        ({}, "none", False),
+        ({}, "capacity-buffer", False),
+    ],
 )
 def test_the_stack_sets_both_for_trigger_pods(
-    monkeypatch: pytest.MonkeyPatch, overlays: bool, provisioner: str, requested: bool
+    monkeypatch: pytest.MonkeyPatch, changes: dict[str, bool], provisioner: str, requested: bool
 ) -> None:
     monkeypatch.setattr("plimsoll.stacks.environment.find_gpu_software", lambda **_: ExistingGpuSoftware())
-    discovery = a_discovery(renameByDefault=True, resources=gpu(4)).manifest() | OFF | {"nodeOverlays": overlays}
+    discovery = a_discovery(renameByDefault=True, resources=gpu(4)).manifest() | OFF | changes
 
     def values(*types: str) -> dict[str, Any]:
         pool = a_pool(*types).manifest()

@@ -17,8 +17,10 @@ from plimsoll.cost import Prices, Savings, savings
 from plimsoll.labels import DEMAND, ENVIRONMENT
 from plimsoll.model.api import TRIGGER_NAMESPACE
 from plimsoll.model.cluster import Node, Pod
+from plimsoll.model.kai import NODE_POOL
 from tests.builders import a_gpu_node, a_snapshot, a_waiting_pod, a_workspace
 from tests.pages import CHECKOUT
+from tests.placement.storage import a_volume_claim, in_zone
 
 L4, A100 = "NVIDIA-L4", "NVIDIA-A100-SXM4-40GB"
 PRICES = {"small": 0.8, "large": 1.5, "other": 3.0}
@@ -85,6 +87,18 @@ def test_two_half_used_nodes_become_one() -> None:
     assert [(move.pod, move.source, move.target) for move in found.moving.moves] == [("team/y", "b", "a")]
     assert figures(found) == (1.6, 0.8, 0.8, 0.8)
     assert (found.moving.gpus, found.moving.without_controller) == (0.4, 1)
+
+
+def test_pods_stay_in_their_node_pool_and_where_their_volumes_are() -> None:
+    workers, zone = {NODE_POOL: "w"}, "topology.kubernetes.io/zone"
+    nodes = (Machine("a").node(), Machine("b").node(more_labels=workers))
+    x, y = (a_share(*each, schedulerName="kai-scheduler") for each in (("x", "a", 0.5), ("y", "b", 0.4)))
+    in_shard = [each.model_copy(update={"labels": each.labels | workers}) for each in y]
+    assert not leaving(of(*nodes, *x, *in_shard))
+    mounted = a_share("y", "b", 0.4, volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "models"}}])
+    bound = (a_volume_claim(volume="pv"), in_zone("pv", "z"))
+    apart = [Machine(name).node(more_labels={zone: at}) for name, at in (("a", "other"), ("b", "z"))]
+    assert leaving(of(*apart, *x, *mounted, *bound)) == ["a"], "only the other pod may move"
 
 
 def test_an_empty_node_is_removable_without_moves() -> None:

@@ -56,7 +56,17 @@ def test_another_reason_is_shown_and_the_warning_ends_with_the_error() -> None:
 
 @pytest.mark.parametrize(
     "path",
-    ["", "queues", "workspaces", "demand", "plan", "history", "nodes/p5-1", "workspaces/assistants/assistant"],
+    [
+        "",
+        "queues",
+        "workspaces",
+        "demand",
+        "plan",
+        "history",
+        "new-nodes",
+        "nodes/p5-1",
+        "workspaces/assistants/assistant",
+    ],
 )
 def test_every_page_shows_each_warning_of_the_state_once(example: Snapshot, path: str) -> None:
     feed = Feed(example.model_copy(update={"warnings": BROKEN}))

@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from plimsoll.cluster.profiles import Source
 from plimsoll.cluster.queues import queue_usage
 from plimsoll.cost import Prices
 from plimsoll.model import Snapshot
@@ -18,11 +19,24 @@ from plimsoll.ui.view import (
     cluster_page,
     delta_rows,
     demand_rows,
+    new_node_rows,
     plan_page,
     queue_rows,
     workspace_rows,
 )
-from tests.builders import NC24, a_claim, a_gpu_node, a_queue, a_snapshot, a_waiting_pod, a_workspace, an_environment
+from tests.builders import (
+    NC24,
+    a_claim,
+    a_gpu_node,
+    a_node_pool,
+    a_node_profile,
+    a_queue,
+    a_snapshot,
+    a_waiting_pod,
+    a_workspace,
+    an_environment,
+    gpu_labels,
+)
 from tests.ledger.cluster import a_reservation, a_share
 
 NOW = datetime(2026, 11, 22, 9, 13, tzinfo=UTC)
@@ -59,10 +73,10 @@ def test_a_request_by_tflops_is_the_larger_of_its_parts() -> None:
     row = rows(snapshot)["n"]
     assert [[(each.pods, each.milli) for each in bar] for bar in row.bars] == [
         [("team/chosen", 500), ("", 500)],
-        [("team/elsewhere", 500), ("", 500)],
+        [("", 1000)],
         [("", 1000)],
     ]
-    assert row.amounts[Use.FREE, ""] == 1500, "no other pod may use the rest of a GPU without a group"
+    assert row.amounts[Use.FREE, ""] == 2500, "nobody placed the other one"
 
 
 def test_tflops_of_the_environment_count_at_once() -> None:
@@ -265,3 +279,36 @@ def test_the_history_shows_failures(example: Snapshot) -> None:
     assert found[1].changes[0].what == "4 x Pod gpu-l4-0a1b, gpu-l4-0c2d, gpu-l4-1e3f and 1 more"
     assert "quota" in found[2].changes[0].failure
     assert len(delta_rows(example, Filter(text="draft"))) == 2
+
+
+def test_new_nodes_have_the_source_and_why_pods_cannot_share() -> None:
+    learned = {
+        "node": "n1",
+        "seen": "2026-01-01T00:00:00Z",
+        "labels": gpu_labels("NVIDIA-L4-SHARED", 1, 23034) | {"nvidia.com/gpu.replicas": "4"},
+    }
+    gone = a_node_profile("gone", "p5.48xlarge", labels={"a": "b"})
+    shared = a_node_profile("gpu", "g6.xlarge", learned=learned)
+    snapshot = a_snapshot(a_node_pool("gpu", ["g6.xlarge", "g5.xlarge"], group="karpenter.k8s.aws"), shared, gone)
+    found = {(row.pool, row.instance_type): row for row in new_node_rows(snapshot, Filter())}
+    assert list(found) == [("gone", "p5.48xlarge"), ("gpu", "g5.xlarge"), ("gpu", "g6.xlarge")]
+    seen = found["gpu", "g6.xlarge"]
+    assert (seen.source, seen.seen_on, seen.seen) == (Source.LEARNED, "n1", "2026-01-01T00:00:00Z")
+    assert "sharedDevices" in seen.divided
+    assert (found["gpu", "g5.xlarge"].source, found["gpu", "g5.xlarge"].divided) == (Source.CATALOG, "")
+    assert (found["gone", "p5.48xlarge"].source, found["gone", "p5.48xlarge"].devices) == (Source.DECLARED, "")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "types"),
+    [
+        (Filter(text="g6"), {"g6.xlarge"}),
+        (Filter(text="GPU"), {"g5.xlarge", "g6.xlarge"}),
+        (Filter(text="a10g"), {"g5.xlarge"}),
+        (Filter(type="g5.xlarge"), {"g5.xlarge"}),
+        (Filter(type="p5.48xlarge"), set()),
+    ],
+)
+def test_new_nodes_are_filtered_by_pool_type_and_devices(wanted: Filter, types: set[str]) -> None:
+    snapshot = a_snapshot(a_node_pool("gpu", ["g6.xlarge", "g5.xlarge"], group="karpenter.k8s.aws"))
+    assert {row.instance_type for row in new_node_rows(snapshot, wanted)} == types

@@ -400,8 +400,8 @@ def test_a_relabelled_node_changes_the_verdict() -> None:
 
 
 def test_a_deprecated_count_is_a_warning() -> None:
-    ignored = verdict_of(a_workspace(count=4), a_node())
-    assert (ignored.target_node_count, len([w for w in ignored.warnings if "resource.count" in w])) == (1, 1)
+    template = verdict_of(a_workspace(count=4), a_node())
+    assert (template.target_node_count, len([w for w in template.warnings if "resource.count" in w])) == (4, 1)
     used = verdict_of(a_workspace(count=3, inference=False), a_node())
     assert used.target_node_count == 3
 

@@ -11,8 +11,9 @@ import yaml
 from typer.testing import CliRunner
 
 from plimsoll.cli import app
+from plimsoll.explaining import explain
 from plimsoll.model.api import Workspace
-from plimsoll.plan import explain, plan, validate
+from plimsoll.plan import plan, validate
 from tests.builders import NC24, a_node, a_snapshot, a_workspace, an_environment
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.cluster.nodes import label_form, parse_mig_labels
+from plimsoll.cluster.profiles import label_form, read_discovery
 from plimsoll.model import Reason, Verdict
 from plimsoll.model.api import Workspace
 from plimsoll.model.cluster import Node
@@ -65,22 +65,21 @@ def verdict_of(workspace: Workspace, *nodes: Node) -> Verdict:
     ],
 )
 def test_mig_is_active_if_slices_are_labelled(labels: dict[str, str], active: bool, changing: bool) -> None:
-    found = parse_mig_labels(gpu_labels() | labels)
+    found = read_discovery(gpu_labels() | labels, {}).mig
     assert (found.active, found.changing) == (active, changing)
 
 
 def test_slices_have_their_labelled_memory_else_that_of_the_profile() -> None:
-    [labelled] = parse_mig_labels(slices("1g.10gb", 7, 9856)).slices
-    [named] = parse_mig_labels(slices("1g.10gb", 7)).slices
+    [labelled] = read_discovery(slices("1g.10gb", 7, 9856), {}).devices
+    [named] = read_discovery(slices("1g.10gb", 7), {}).devices
     assert (labelled.count, labelled.memory_mib, named.memory_mib) == (7, 9856, 10240)
     assert labelled.resource == "nvidia.com/mig-1g.10gb"
 
 
 def test_a_profile_with_a_plus_is_labelled_with_a_dot() -> None:
     assert label_form("1g.10gb+me") == "1g.10gb.me"
-    found = parse_mig_labels(slices("1g.10gb.me", 1)).of_profile("1g.10gb+me")
-    assert found is not None
-    assert found.resource == "nvidia.com/mig-1g.10gb.me"
+    [found] = read_discovery(slices("1g.10gb.me", 1), {}).devices
+    assert (found.profile, found.resource) == ("1g.10gb.me", "nvidia.com/mig-1g.10gb.me")
 
 
 @pytest.mark.parametrize("profile", ["1g.24gb-me", "1g.24gb+me.all", "2g.48gb+gfx"])
@@ -96,7 +95,9 @@ def test_slices_with_other_engines_are_slices_with_each_strategy(profile: str) -
 
 
 def test_a_product_that_ends_like_a_profile_is_read() -> None:
-    assert parse_mig_labels({"nvidia.com/gpu.product": "A-MIG-1g.10gbx", "nvidia.com/gpu.count": "7"}).slices == ()
+    assert (
+        read_discovery({"nvidia.com/gpu.product": "A-MIG-1g.10gbx", "nvidia.com/gpu.count": "7"}, {}).mig.slices == ()
+    )
 
 
 @pytest.mark.parametrize("node", [mixed(), a_node(more_labels={CONFIG: "all-2g.24gb", STATE: "success"})])
@@ -186,3 +187,22 @@ def test_an_accelerator_partition_uses_some_of_the_gpus() -> None:
     assert verdict_of(workspace, a_node(count=1)).reason is Reason.NO_USABLE_NODES
     more = a_workspace(partition={"mode": "accelerator", "count": 2}, gpu_memory_gib=161)
     assert verdict_of(more, a_node(count=4)).reason is Reason.INSUFFICIENT_GPU_MEMORY
+
+
+@pytest.mark.parametrize("profile", ["1g.10gb", "2g.20gb"])
+@pytest.mark.parametrize("names", [("a", "b"), ("b", "a")])
+def test_nodes_with_other_slices_do_not_count_as_equal_without_a_configuration(
+    profile: str, names: tuple[str, str]
+) -> None:
+    """As slices that somebody cut by hand, without the MIG manager, which labels the configuration."""
+    cut = [
+        {label: value for label, value in slices(of, count).items() if label not in (CONFIG, STATE)}
+        for of, count in (("1g.10gb", 7), ("2g.20gb", 3))
+    ]
+    nodes = [
+        a_node(name, product=None, count=None, memory=None, more_labels=labels)
+        for name, labels in zip(names, cut, strict=True)
+    ]
+    verdict = verdict_of(on_slices(profile), *nodes)
+    assert verdict.accepted, verdict.message
+    assert verdict.allocated_nodes == (names[0 if profile == "1g.10gb" else 1],)

@@ -86,7 +86,14 @@ def test_a_type_that_a_live_node_has_is_known_but_needs_a_node_class() -> None:
     [
         pytest.param({"inference": False, "count": 3}, NC24, 1, 3, id="count without inference"),
         pytest.param({"inference": False}, NC24, 1, 1, id="neither count nor inference"),
-        pytest.param({"gpu_memory_gib": 8, "count": 4}, "Standard_NC96ads_A100_v4", 1, 1, id="count is not read"),
+        pytest.param(
+            {"preset": "phi-4", "count": 4}, "Standard_NC96ads_A100_v4", 1, 1, id="count is not read for a preset"
+        ),
+        pytest.param({"count": 4}, NC24, 1, 4, id="count of a template"),
+        pytest.param({"count": 3, "per_replica": 2}, NC24, 2, 4, id="count of a template whose replicas span nodes"),
+        pytest.param({"count": 2, "replicas": 3}, NC24, 1, 3, id="more replicas than count"),
+        pytest.param({"count": 2, "replicas": 1}, NC24, 1, 2, id="as many as the cluster sets where none are given"),
+        pytest.param({"count": 2, "replicas": 0}, NC24, 1, 0, id="no replicas, whatever count is"),
         pytest.param({"preset": "phi-4-mini-instruct"}, "Standard_NV36ads_A10_v5", 1, 1, id="fits a small GPU"),
         pytest.param({"preset": "qwen2.5-coder-32b-instruct"}, NC24, 2, 2, id="two nodes for a replica"),
         pytest.param({"preset": "llama-3.3-70b-instruct", "replicas": 2}, NC24, 3, 6, id="two replicas of three"),
@@ -260,7 +267,7 @@ def test_azures_own_name_and_kaitos_spelling_are_one_type() -> None:
 
 
 def test_unknown_names_of_azure_are_accepted_where_a_node_pool_allows_them() -> None:
-    workspace = a_workspace(instance_type="Standard_ND128isr_GB300_v6", preset="phi-4")
+    workspace = a_workspace(instance_type="Standard_ND99isr_X300_v9", preset="phi-4")
     pool = a_node_pool("any", group="karpenter.azure.com")
     [verdict] = validate(a_snapshot(workspace, pool, nap=True))
     assert verdict.accepted and any("are not known" in warning for warning in verdict.warnings), verdict.message
@@ -283,3 +290,35 @@ def test_a_server_on_unknown_gpus_requests_its_estimated_gpus() -> None:
     ]
     [server] = workload["spec"]["template"]["spec"]["containers"]
     assert server["resources"]["limits"] == {"nvidia.com/gpu": "1"}
+
+
+@pytest.mark.parametrize("name", ["g7.2xlarge", "g4-standard-24"])
+def test_a_model_is_not_sized_on_memory_that_no_source_knows(name: str) -> None:
+    group = "karpenter.k8s.aws" if name.startswith("g7") else "karpenter.k8s.gcp"
+    pool = a_node_pool("pool", [name], group=group)
+    [verdict] = validate(a_snapshot(a_workspace(instance_type=name, preset="phi-4"), pool, nap=True))
+    assert verdict.reason is Reason.UNSUPPORTED_INSTANCE_TYPE
+    assert "the memory of the GPUs" in verdict.message
+    declared = a_workspace(instance_type=name, preset="phi-4", per_replica=1)
+    [verdict] = validate(a_snapshot(declared, pool, nap=True))
+    assert verdict.accepted and any("memory of the GPUs" in warning for warning in verdict.warnings)
+
+
+def test_a_type_that_karpenter_launches_for_no_gpu_is_refused() -> None:
+    pool = a_node_pool("pool", ["g6f.4xlarge"], group="karpenter.k8s.aws")
+    [verdict] = validate(a_snapshot(a_workspace(instance_type="g6f.4xlarge", preset="phi-4"), pool, nap=True))
+    assert verdict.reason is Reason.UNSUPPORTED_INSTANCE_TYPE
+    assert "counts no GPU" in verdict.message
+
+
+def test_a_machine_type_to_which_gpus_are_attached_names_the_labels_to_declare() -> None:
+    for name in ("n1-standard-8", "n1-standard-8+1xnvidia-tesla-t4"):
+        [verdict] = validate(a_snapshot(a_workspace(instance_type=name, preset="phi-4"), nap=True))
+        assert verdict.reason is Reason.UNSUPPORTED_INSTANCE_TYPE
+        assert "nvidia.com/gpu.memory" in verdict.message
+    labels = {"nvidia.com/gpu.product": "Tesla-T4", "nvidia.com/gpu.count": "4", "nvidia.com/gpu.memory": "15360"}
+    pool = a_node_pool("pool", ["n1-standard-32"], more_labels=labels)
+    [verdict] = validate(
+        a_snapshot(a_workspace(instance_type="n1-standard-32", preset="phi-4-mini-instruct"), pool, nap=True)
+    )
+    assert verdict.accepted, verdict.message

@@ -8,10 +8,11 @@ from plimsoll.cluster.catalog import Catalog
 from plimsoll.estimating import Infeasible, ModelNeed, Settings, estimate
 from plimsoll.model import Reason, Verdict
 from plimsoll.model.api import Workspace
-from plimsoll.model.cluster import NodeGpus
+from plimsoll.model.cluster import Device
 from plimsoll.plan import validate
 from plimsoll.presets import ModelCatalog
 from tests.builders import a_node, a_snapshot, an_environment
+from tests.presets import presets_of_each_kind
 
 TYPE = "g5.12xlarge"
 """4 x A10G of 24 GiB, in the built-in catalog."""
@@ -20,11 +21,11 @@ CONFIG = {"num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_hea
 
 
 def judged(preset: dict[str, Any], *, nap: bool = False, **inference: Any) -> Verdict:
-    """The verdict on existing nodes with 4 GPUs of 24 GiB, or on an instance type with the same GPUs."""
+    """The verdict on existing nodes with 4 GPUs of 23028 MiB, or on an instance type with the same GPUs."""
     resource = {"instanceType": TYPE} if nap else {"labelSelector": {"matchLabels": {"pool": "a"}}}
     spec = {"resource": resource, "inference": {"preset": preset, **inference}}
     workspace = Workspace.read({"metadata": {"name": "ws", "namespace": "default"}, "spec": spec})
-    nodes = [] if nap else [a_node(f"n{number}", count=4, memory=24576) for number in range(2)]
+    nodes = [] if nap else [a_node(f"n{number}", count=4, memory=23028) for number in range(2)]
     [verdict] = validate(a_snapshot(workspace, *nodes, nap=nap))
     return verdict
 
@@ -46,7 +47,7 @@ def test_without_a_known_maximum_only_the_counted_context_is_served_and_that_is_
 @pytest.mark.parametrize("nap", [False, True])
 def test_declared_memory_counts_on_gpus_that_the_heads_allow(nap: bool) -> None:
     # 40 heads and 10 KV heads: of 4 GPUs, 2 are used.
-    assert judged({"name": "phi-4"}, nap=nap, gpuMemoryGiB=48).accepted
+    assert judged({"name": "phi-4"}, nap=nap, gpuMemoryGiB=44).accepted
     refused = judged({"name": "phi-4"}, nap=nap, gpuMemoryGiB=64)
     assert refused.reason is Reason.INSUFFICIENT_GPU_MEMORY
     spread = judged({"name": "microsoft/phi-4"}, nap=nap, gpuMemoryGiB=64)
@@ -56,14 +57,14 @@ def test_declared_memory_counts_on_gpus_that_the_heads_allow(nap: bool) -> None:
 @pytest.mark.parametrize("nap", [False, True])
 def test_a_replica_has_no_more_nodes_than_its_model_has_layers(nap: bool) -> None:
     model = unlisted(num_hidden_layers=1)
-    assert judged(model, nap=nap, gpuMemoryGiB=96).per_replica_node_count == 1
-    refused = judged(model, nap=nap, gpuMemoryGiB=97)
+    assert judged(model, nap=nap, gpuMemoryGiB=89).per_replica_node_count == 1
+    refused = judged(model, nap=nap, gpuMemoryGiB=90)
     assert refused.reason is Reason.INSUFFICIENT_GPU_MEMORY and "layer" in refused.message
 
 
 def test_an_estimate_beyond_the_layers_uses_a_node_for_each() -> None:
     model = unlisted(num_hidden_layers=1)
-    model["parameters"]["sizeGiB"] = 90
+    model["parameters"]["sizeGiB"] = 87
     verdict = judged(model)
     assert (verdict.accepted, verdict.per_replica_node_count) == (True, 1), verdict.message
     assert any("may run out of GPU memory" in warning for warning in verdict.warnings)
@@ -142,7 +143,7 @@ def test_a_name_that_the_server_would_take_for_an_option_is_refused() -> None:
 
 
 def test_on_nodes_with_one_gpu_the_layers_limit_a_replica() -> None:
-    outcome = estimate(ModelNeed(641.3, 70272, shape=CATALOG["deepseek-r1-0528"]), NodeGpus(1, 8192))
+    outcome = estimate(ModelNeed(641.3, 70272, shape=CATALOG["deepseek-r1-0528"]), Device("", 8192, 1))
     assert isinstance(outcome, Infeasible) and "61 layers" in outcome.reason
 
 
@@ -157,14 +158,15 @@ def test_gpus_that_the_heads_exclude_are_a_warning() -> None:
 
 
 @pytest.mark.parametrize("asked", [None, 32768])
-@pytest.mark.parametrize("preset", [each.name for each in ModelCatalog.builtin().presets])
+@pytest.mark.parametrize("preset", presets_of_each_kind())
 def test_estimated_types_are_accepted_and_served_as_estimated(preset: str, asked: int | None) -> None:
     known = ModelCatalog.builtin().find(preset)
     assert known is not None
     if asked is not None and (known.context_limit or asked) < asked:
         return
     need = ModelNeed(known.size_gib, known.bytes_per_token, known.spans_nodes, known.shape)
-    found = Catalog.builtin().feasible(need, Settings(), context_length=asked, clouds={"aws", "azure"})
+    fitting = Catalog.builtin().feasible(need, Settings(), context_length=asked, clouds={"aws", "azure"})
+    found = [each for each in fitting if each.type.cloud != "aws" or each.type.karpenter_gpus]
     for candidate in (found[0], found[len(found) // 2], found[-1]):
         inference: dict[str, Any] = {"preset": {"name": preset, "presetOptions": {"modelAccessSecret": "token"}}}
         inference |= {"contextLength": asked} if asked is not None else {}

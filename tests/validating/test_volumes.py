@@ -93,7 +93,7 @@ def test_a_capacity_type_with_existing_nodes_that_count_is_a_warning() -> None:
     def warnings(**more: Any) -> tuple[str, ...]:
         spec = {"resource": resource | more, "inference": {"preset": {"name": "phi-4"}}}
         workspace = Workspace.read({"metadata": {"name": "ws", "namespace": "default"}, "spec": spec})
-        seen = a_snapshot(workspace, a_node("m", instance_type=NC24), nap=True)
+        seen = a_snapshot(workspace, a_node("m", product="NVIDIA-A100-80GB-PCIe", instance_type=NC24), nap=True)
         return plan(seen, validate(seen), NOW).warnings
 
     [warning] = warnings(capacityType="spot")

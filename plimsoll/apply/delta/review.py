@@ -13,11 +13,10 @@ from plimsoll.apply.engine import DeclaredResource, Operation, Registrations, ur
 from plimsoll.apply.errors import ClusterUnreachableError, Failure, FailureKind, PlanMismatchError, object_failure
 from plimsoll.apply.objects import is_being_deleted, kind_of_key
 from plimsoll.apply.state import Manifest, Resource, State, declare, importable
-from plimsoll.kube import SKIP_AWAIT, ConnectionFailedError, Kind, NoSuchKindError, Objects, RequestError
+from plimsoll.kube import ConnectionFailedError, Kind, NoSuchKindError, Objects, RequestError
 from plimsoll.labels import DEMAND, FIELD_MANAGER, HEADROOM, NODEPOOL, SHARD, WORKSPACE_UID
-from plimsoll.model import Change, Deletion, DemandRef, ObjectKey, Owner
+from plimsoll.model import Change, Deletion, DemandRef, ObjectKey, Owner, is_created
 from plimsoll.model.api import WorkspaceRef
-from plimsoll.provider import PATCH_FIELD_MANAGER
 
 _MOST_REQUESTS: Final = 16
 """Maximum number of concurrent requests; each uses a thread."""
@@ -235,18 +234,20 @@ class Reviewer:
             if known is not None:
                 review.drop.add(key)
             review.forgotten.add(key)
-        elif known is None and not is_made_for(live, deletion.owner):
-            review.failed[key] = _not_ours(key)
-        else:
-            if known is None:
+        elif (recorded := known is not None and known.uid == live["metadata"]["uid"]) or is_made_for(
+            live, deletion.owner
+        ):
+            if not recorded:
                 review.adopt[key] = (live, importable(live))
             review.deletions.add(key)
+        else:
+            review.failed[key] = _not_ours(key)
 
     def _dry_run(self, manifest: Manifest) -> Failure | None:
         """Why the apiserver would reject the change; None if it accepts it. After a rejection, the engine would replace
         the object instead."""
         try:
-            self._objects.apply(copy.deepcopy(manifest), FIELD_MANAGER, force=False, dry_run=True)
+            self._objects.dry_run(manifest, FIELD_MANAGER)
         except RequestError as error:
             message = object_failure(str(error)).message
             if error.code != _CONFLICT:
@@ -256,14 +257,15 @@ class Reviewer:
 
 
 def with_shard_label(manifest: Mapping[str, Any], stack: str) -> Manifest:
-    """The manifest with the label of its shard, and with the annotation that keeps the provider from waiting."""
+    """The manifest with the label of its shard, and with the annotations that tell the plugin not to wait, and as which
+    field manager to apply."""
     copied: Manifest = copy.deepcopy(dict(manifest))
     metadata = copied["metadata"]
     metadata["labels"] = {**(metadata.get("labels") or {}), SHARD: stack}
     metadata["annotations"] = {
         **(metadata.get("annotations") or {}),
-        SKIP_AWAIT: "true",
-        PATCH_FIELD_MANAGER: FIELD_MANAGER,
+        "pulumi.com/skipAwait": "true",
+        "pulumi.com/patchFieldManager": FIELD_MANAGER,
     }
     return copied
 
@@ -292,8 +294,10 @@ def is_ours(live: Manifest, manifest: Manifest) -> bool:
 
 
 def is_made_for(live: Manifest, owner: Owner) -> bool:
-    """Whether a writer of Plimsoll created the live object, or Karpenter created it from the Workspace's own
-    NodePool."""
+    """Whether a writer of Plimsoll created a live object that the state does not record, or Karpenter created it from
+    the Workspace's own NodePool."""
+    if not is_created(live["kind"], live["metadata"]["uid"], ()):
+        return False
     labels = live["metadata"].get("labels") or {}
     uid = owner.uid if isinstance(owner, WorkspaceRef) else ""
     return SHARD in labels or (NODEPOOL in labels and bool(uid) and labels.get(WORKSPACE_UID) == uid)

@@ -1,6 +1,6 @@
 """Runs Pulumi's engine: one process runs a program for one stack, and reports its operations in its event log."""
 
-from plimsoll.apply.engine.cluster_provider import ClusterProvider, open_provider
+from plimsoll.apply.engine.cluster_provider import ClusterProvider, find_provider
 from plimsoll.apply.engine.environment import (
     check_passphrase,
     engine_environment,
@@ -50,12 +50,12 @@ __all__ = [
     "end_session",
     "engine_environment",
     "engine_home",
+    "find_provider",
     "find_pulumi",
     "is_running",
     "is_writer_running",
     "make_engine_home",
     "make_work_folder",
-    "open_provider",
     "provider_urn",
     "stack_urn",
     "urn_of",

@@ -1,4 +1,4 @@
-"""The Kubernetes provider of the engines: the plugin, or the built-in one."""
+"""The Kubernetes provider of the engines: Pulumi's plugin, which each engine starts."""
 
 import os
 import subprocess
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from plimsoll.apply.cluster import ClusterIdentity
 from plimsoll.apply.engine.environment import user_home
 from plimsoll.apply.errors import ProviderMissingError
+from plimsoll.apply.identity import ClusterIdentity
 from plimsoll.apply.settings import ApplySettings, plugin_version
 
 _INSTALL_SECONDS: Final = 300
@@ -25,25 +25,18 @@ class ClusterProvider:
     inputs: Mapping[str, str]
     version: str
     cluster: ClusterIdentity
-    close: Callable[[], None]
 
 
-def open_provider(settings: ApplySettings, pulumi: Path, cluster: Callable[[], ClusterIdentity]) -> ClusterProvider:
-    """Opens the provider. Raises ProviderMissingError if the plugin is requested and not available; nothing replaces
-    it."""
+def find_provider(settings: ApplySettings, pulumi: Path, cluster: Callable[[], ClusterIdentity]) -> ClusterProvider:
+    """The provider, downloaded if it is not installed. Raises ProviderMissingError if that is not possible; nothing
+    replaces it."""
     version = plugin_version()
+    _need_plugin(settings, pulumi, version)
     # Existing objects are updated instead of failing, because a killed update may have created them.
     inputs = {"upsertExistingObjects": "true"}
     if settings.context:
         inputs["context"] = settings.context
-    if settings.provider == "plugin":
-        _need_plugin(settings, pulumi, version)
-        return ClusterProvider(_kubeconfig(settings), inputs, version, cluster(), lambda: None)
-    from plimsoll.provider import serve
-
-    identity = cluster()  # may fail, so it comes before the server
-    served = serve(settings.kubeconfig, settings.context)
-    return ClusterProvider(served.environment, inputs, version, identity, served.stop)
+    return ClusterProvider(_kubeconfig(settings), inputs, version, cluster())
 
 
 def _kubeconfig(settings: ApplySettings) -> dict[str, str]:
@@ -74,6 +67,6 @@ def _need_plugin(settings: ApplySettings, pulumi: Path, version: str) -> None:
         raise ProviderMissingError(
             f"the kubernetes plugin v{version} is not installed in {home / 'plugins'} and cannot be downloaded: "
             f"{' '.join(reason)}",
-            f"run `pulumi plugin install resource kubernetes v{version}` on a machine with network access and copy the "
-            "plugin there, or use the built-in provider with --provider attached",
+            f"run `pulumi plugin install resource kubernetes v{version}` on a machine with network access, and copy "
+            "the plugin there",
         ) from None

@@ -168,8 +168,8 @@ class Engine(PulumiCommand):
 def end_session(engine: int) -> None:
     """Ends the processes that an engine left, after the engine was started by `Engine` and has ended.
 
-    Plugins check only every five minutes whether their engine is running. They have process groups of their own, but
-    stay in the engine's session, whose id is not reused while one of them runs.
+    Plugins look for their engine every five minutes at most, and may not notice its end even then. They have process
+    groups of their own, but stay in the engine's session, whose id is not reused while one of them runs.
     """
     if not is_running(engine):  # otherwise it is another process, and none was left
         end_processes(_in_session(engine))

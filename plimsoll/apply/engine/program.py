@@ -13,9 +13,9 @@ from pulumi.runtime import get_root_resource
 from pulumi.runtime.proto import resource_pb2
 from pulumi.runtime.settings import get_monitor
 
-from plimsoll.apply.cluster import ClusterIdentity
+from plimsoll.apply.engine.properties import encode
+from plimsoll.apply.identity import ClusterIdentity
 from plimsoll.apply.settings import PROJECT
-from plimsoll.provider import encode
 
 PROVIDER_NAME: Final = "cluster"
 """Logical name of the provider resource, and of the component that records the cluster."""
@@ -154,7 +154,7 @@ class Registrar:
             name=declared.name,
             parent=self.parent,
             custom=True,
-            object=encode(dict(declared.inputs)),
+            object=encode(declared.inputs),
             provider=self.provider,
             acceptSecrets=True,
             acceptResources=True,

@@ -27,6 +27,7 @@ from plimsoll.apply.engine.program import Program
 from plimsoll.apply.engine.progress import EngineEvent
 from plimsoll.apply.errors import engine_error, interrupted_error, unwritable
 from plimsoll.apply.settings import PROJECT
+from plimsoll.same_user import SameUser
 
 _LOOPBACK: Final = "127.0.0.1"
 _UNLIMITED: Final = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
@@ -160,9 +161,12 @@ class CapacityStack(Stack):
 
 def _server(language: LanguageHost) -> tuple[grpc.Server, int]:
     """A server of the language host, not started, and its port on the loopback interface."""
-    server = grpc.server(futures.ThreadPoolExecutor(max_workers=8), options=_UNLIMITED)
+    pool = futures.ThreadPoolExecutor(max_workers=8)
+    guard = SameUser()
+    server = grpc.server(pool, options=_UNLIMITED, interceptors=(guard,))
     language_pb2_grpc.add_LanguageRuntimeServicer_to_server(language, server)
-    return server, server.add_insecure_port(f"{_LOOPBACK}:0")
+    guard.port = server.add_insecure_port(f"{_LOOPBACK}:0")
+    return server, guard.port
 
 
 class _Events(events_pb2_grpc.EventsServicer):

@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable
 
 import structlog
 
-from plimsoll.apply.cluster import ClusterIdentity
 from plimsoll.apply.delta import Reviewer
 from plimsoll.apply.engine import CapacityStack
-from plimsoll.apply.errors import LockedError, LockHolder
+from plimsoll.apply.errors import LockedError, LockHolder, StateDamagedError
+from plimsoll.apply.identity import ClusterIdentity
 from plimsoll.apply.lease import Lease
 from plimsoll.apply.objects import is_being_deleted, kind_of_key
 from plimsoll.apply.stacks.locks import break_stale
@@ -29,6 +29,8 @@ class StateKeeper:
     ) -> None:
         self.state = State.empty(stack.name)
         """It is replaced, never changed."""
+        self.restored = False
+        """Whether a damaged state was set aside, so that it may lack objects of the stack. The reader resets it."""
         self._stack = stack
         self._backend = backend
         self._reviewer = reviewer
@@ -49,10 +51,11 @@ class StateKeeper:
     def prepare(self) -> None:
         """Creates the stack if it is missing, and its settings file if another host created it. No engine may run.
 
-        Removes files that a killed engine left incomplete, because every further engine would fail on them.
+        Removes files that a killed engine left incomplete, because every further engine would fail on them, and sets a
+        damaged state aside.
         """
         self._backend.repair(self._stack.name)
-        state = self._backend.read(self._stack.name)
+        state = self._readable()
         if state is None:
             self._stack.init()
         elif state.secrets:
@@ -62,6 +65,7 @@ class StateKeeper:
         """Clears pending operations and the lock of a writer that has ended, and removes entries of objects that others
         deleted."""
         self._backend.repair(self._stack.name)
+        self._readable()
         if self.read().interrupted:
             self.clear_pending()
         stale = self._stale()
@@ -98,7 +102,7 @@ class StateKeeper:
 
     def remove(self) -> tuple[ObjectKey, ...]:
         """Deletes every object of the stack, then the stack. Returns the keys of the objects."""
-        if self._backend.read(self._stack.name) is None:
+        if self._readable() is None:
             return ()
         self.recover()
         self.prepare()
@@ -122,9 +126,33 @@ class StateKeeper:
         the Lease. Returns whether the stack is certainly unlocked. Raises LockedError if others hold the lock."""
         holders = self._backend.lock_holders(self._stack.name)
         if holders and self._lease.held:
+            self._backend.repair(self._stack.name)  # of what the engine had begun to write
             break_stale(self._stack, holders, self._lease.identity, ())
             return True
         return holders == ()
+
+    def _readable(self) -> State | None:
+        """The state in the backend; None if there is none.
+
+        A damaged one is set aside, and a backup takes its place: what was done since is missing in it, as after a kill.
+        Raises StateDamagedError if the backend has no backups of its own.
+        """
+        stack = self._stack.name
+        try:
+            return self._backend.read(stack)
+        except StateDamagedError as error:
+            self._lease.require()
+            if (found := self._backend.set_aside(stack)) is None:
+                raise
+            self.restored = True
+            log.error(
+                "a damaged state was set aside: its objects are recovered from a backup and by their labels",
+                stack=stack,
+                error=error.message,
+                damaged=found.damaged,
+                backup=found.backup or "none",
+            )
+            return self._backend.read(stack)
 
     def _break_left_lock(self) -> None:
         """Breaks the lock that a writer left whose Lease has expired."""

@@ -86,6 +86,11 @@ class Shard:
         """The state as last read, or as it will be after the last Plan."""
         return self._keeper.state
 
+    def restored(self) -> bool:
+        """Whether a damaged state was set aside since the last call. Objects of the stack may be in no state then."""
+        found, self._keeper.restored = self._keeper.restored, False
+        return found
+
     @property
     def pid(self) -> int | None:
         """Process id of the running engine."""
@@ -172,6 +177,10 @@ class Shard:
         """Starts nothing more: a pre-started update ends without changes, a running one finishes its current
         operations."""
         self._updates.stop(error)
+
+    def lose(self, error: ApplyError) -> None:
+        """Starts nothing more, and kills the engine, whatever it does: another writer may be at work."""
+        self._updates.lose(error)
 
     def interrupt(self) -> None:
         """Sends SIGINT to the engine if it changes objects. Takes no lock."""

@@ -10,7 +10,6 @@ from typing import TypeVar
 import structlog
 from semver import VersionInfo
 
-from plimsoll.apply.cluster import ClusterIdentity
 from plimsoll.apply.delta import Reviewer
 from plimsoll.apply.engine import (
     CapacityStack,
@@ -20,11 +19,12 @@ from plimsoll.apply.engine import (
     end_orphans,
     engine_environment,
     engine_home,
+    find_provider,
     find_pulumi,
     make_work_folder,
-    open_provider,
 )
 from plimsoll.apply.errors import ApplyError
+from plimsoll.apply.identity import ClusterIdentity
 from plimsoll.apply.lease import Lease
 from plimsoll.apply.objects import is_being_deleted
 from plimsoll.apply.settings import ApplySettings
@@ -73,7 +73,7 @@ class Stacks:
         pulumi, _ = self._pulumi
         make_work_folder(settings)
         self._backend.make()
-        self._provider = open_provider(settings, pulumi, self._cluster)
+        self._provider = find_provider(settings, pulumi, self._cluster)
         self._add_shards(self._provider)
         self._resting = False
 
@@ -102,15 +102,18 @@ class Stacks:
         self.stop(error)
         unlocked = [shard.close() for shard in self]
         self._shards = {}
-        if self._provider is not None:
-            self._provider.close()
-            self._provider = None
+        self._provider = None
         return all(unlocked)
 
     def stop(self, error: ApplyError) -> None:
         """Starts nothing more, and ends running updates; the rest of a Plan fails with the error."""
         for shard in self:
             shard.stop(error)
+
+    def lose(self, error: ApplyError) -> None:
+        """Starts nothing more, and kills every engine; the rest of a Plan fails with the error."""
+        for shard in self:
+            shard.lose(error)
 
     def interrupt(self) -> None:
         """Sends SIGINT to every engine that changes objects. Takes no lock."""
@@ -136,6 +139,12 @@ class Stacks:
         self._add_shards(self._provider)  # the last holder may have created stacks while this writer was a standby
         end_orphans(engine_home(self._settings))
         _all_of(shard.recover() for shard in self)
+        self._adopt_lost()
+
+    def _adopt_lost(self) -> None:
+        """Adopts the objects that are in no state."""
+        for shard in self:
+            shard.restored()
         known = {key for shard in self for key in shard.state.resources}
         lost: dict[str, list[Manifest]] = {}
         for live in self._reviewer.labelled(OWNED_KINDS):
@@ -151,6 +160,8 @@ class Stacks:
         Pre-starts updates again whose start failed, after their back-off."""
         for shard in self:
             shard.forget_missing(live_uids)
+        if any(shard.restored() for shard in self):
+            self._adopt_lost()
         self.arrange()
 
     def drain(self) -> list[ObjectKey]:

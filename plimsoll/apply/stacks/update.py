@@ -61,7 +61,7 @@ class Update:
 class Updates:
     """The updates of one stack, one after the other, in the phases of `update_state`.
 
-    For the stack's thread only, except `phase`, `waits_for_deletions`, `stop` and `interrupt`."""
+    For the stack's thread only, except `phase`, `waits_for_deletions`, `stop`, `lose` and `interrupt`."""
 
     def __init__(self, stack: CapacityStack, provider: ClusterProvider, policy_packs: tuple[Path, ...]) -> None:
         self._stack = stack
@@ -177,11 +177,18 @@ class Updates:
     def stop(self, error: ApplyError) -> None:
         """Ends the running update and starts no others: a pre-started update ends without changes, a running one
         finishes its current operations. The stack's thread then raises `error`."""
+        self._finish(Event.STOP, error)
+
+    def lose(self, error: ApplyError) -> None:
+        """As `stop`, but kills the engine in any phase, also one that runs no update. Its lock remains."""
+        self._finish(Event.LOSE, error)
+
+    def _finish(self, event: Event, error: ApplyError) -> None:
         with self._condition:
             self._stopped_by = self._stopped_by or error
             if self._update is not None and self.phase not in (Phase.IDLE, Phase.WRITING):
                 self._update.fail(error)
-            self._on(Event.STOP)
+            self._on(event)
 
     def interrupt(self) -> None:
         """Sends SIGINT to the stack's engine if it changes objects. Takes no lock.

@@ -14,7 +14,8 @@ An arrow has an event, and after the slash what it does to the program or the en
 
 Not drawn: `ended` leads to IDLE from STARTING, READY and RUNNING, too, because an engine may end by itself in every
 phase. An update with deletions always ends like this: it stays RUNNING while the engine waits for their end. `stop`
-acts as `end` in any phase, and is final: the stack reaches IDLE, and no further engine is started.
+acts as `end` in any phase, and `lose` kills the engine in any phase. Both are final: the stack reaches IDLE, and no
+further engine is started.
 """
 
 from collections.abc import Mapping
@@ -40,7 +41,8 @@ class Phase(Enum):
 
 
 class Event(Enum):
-    """What happens to an update. The writer causes START, RELEASE, END, ABANDON and STOP; the engine all others."""
+    """What happens to an update. The writer causes START, RELEASE, END, ABANDON, STOP and LOSE; the engine all
+    others."""
 
     START = auto()
     READY = auto()
@@ -54,7 +56,9 @@ class Event(Enum):
     ABANDON = auto()
     """The update must not write the state either, because another process has changed it."""
     STOP = auto()
-    """The Lease is lost, or the writer stops."""
+    """The writer stops, and still holds the Lease."""
+    LOSE = auto()
+    """The Lease is lost: another writer may be at work, so the engine must change neither objects nor the state."""
     ENDED = auto()
     """The engine has ended, for any reason."""
 
@@ -89,13 +93,15 @@ TRANSITIONS: Final[Mapping[tuple[Phase, Event], tuple[Phase, Act]]] = {
 
 @dataclass(frozen=True)
 class UpdateState:
-    """The phase of a stack's update, and whether a STOP forbids further ones."""
+    """The phase of a stack's update, and whether a STOP or LOSE forbids further ones."""
 
     phase: Phase = Phase.IDLE
     stopped: bool = False
 
     def on(self, event: Event) -> tuple["UpdateState", Act] | None:
         """The state after an event, with the action; None if the event is not valid in this phase."""
+        if event is Event.LOSE:
+            return UpdateState(Phase.IDLE if self.phase is Phase.IDLE else Phase.ENDING, stopped=True), Act.KILL
         if event is Event.STOP:
             phase, act = TRANSITIONS.get((self.phase, Event.END), (self.phase, Act.NOTHING))
             return UpdateState(phase, stopped=True), act

@@ -3,15 +3,22 @@
 import contextlib
 import os
 import shutil
+import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import orjson
 
-from plimsoll.apply.errors import ApplyError, BackendUnreachableError, LockHolder, StateFolderFullError
+from plimsoll.apply.errors import (
+    ApplyError,
+    BackendUnreachableError,
+    LockHolder,
+    StateDamagedError,
+    StateFolderFullError,
+)
 from plimsoll.apply.settings import PROJECT
 from plimsoll.apply.state.state import State
 
@@ -22,8 +29,19 @@ _STACKS: Final = f".pulumi/stacks/{PROJECT}/"
 _HISTORY: Final = f".pulumi/history/{PROJECT}/"
 _LOCKS: Final = ".pulumi/locks/"
 """Where the engine stores checkpoints, history and locks below the root of a folder or bucket."""
+_DAMAGED: Final = ".damaged-"
+"""Follows the name of a checkpoint that was set aside; the engine does not take it for a stack."""
 _ROOM: Final = 4 * 1024 * 1024
 """Bytes that must be free in addition to the states, for a lock, a history entry and the engine's log."""
+
+
+class SetAside(NamedTuple):
+    """What became of a damaged state."""
+
+    damaged: str
+    """Where it is kept."""
+    backup: str
+    """The backup that took its place; empty if none can be read: the stack is new then."""
 
 
 class Backend:
@@ -49,6 +67,11 @@ class Backend:
 
     def repair(self, stack: str) -> None:
         """Removes incomplete files of a killed engine, which no engine can read. Nothing may be writing."""
+
+    def set_aside(self, stack: str) -> SetAside | None:
+        """Keeps a damaged state under another name, and puts the newest backup that can be read in its place. Nothing
+        may be writing. None if the backend cannot, such as one whose service keeps the versions of a state."""
+        return None
 
     def lock_holders(self, stack: str) -> tuple[LockHolder, ...] | None:
         """Who holds the stack's locks; None if the backend does not tell."""
@@ -127,6 +150,20 @@ class FolderBackend(Backend):
                 if not _is_json(path.read_bytes()):
                     path.unlink()
 
+    def set_aside(self, stack: str) -> SetAside:
+        path, history = self._path(stack), self._folder / _HISTORY / stack
+        damaged = path.with_name(f"{path.name}{_DAMAGED}{time.time_ns()}")
+        with _reaching(path):
+            names = [each.name for each in history.glob("*")] if history.is_dir() else []
+            backups = [*(history / name for name in _checkpoints(names)), path.with_name(f"{path.name}.bak")]
+            backup, content = _newest_readable(stack, ((each, partial(_content, each)) for each in backups))
+            path.rename(damaged)
+            if content:
+                fresh = path.with_name(f"{path.name}.restored")
+                fresh.write_bytes(content)
+                fresh.replace(path)
+        return SetAside(str(damaged), backup)
+
     def lock_holders(self, stack: str) -> tuple[LockHolder, ...] | None:
         locks = []
         for path in self._locks(stack):
@@ -184,6 +221,20 @@ class S3Backend(Backend):
             key = f"{self._prefix}{folder}{name}"
             self._call(partial(self._client.delete_object, Bucket=self._bucket, Key=key))
 
+    def set_aside(self, stack: str) -> SetAside:
+        bucket, key, folder = self._bucket, self._key(stack), f"{_HISTORY}{stack}/"
+        damaged = f"{key}{_DAMAGED}{time.time_ns()}"
+        names = [each.rpartition("/")[2] for each in self._keys(folder)]
+        backups = [*(f"{self._prefix}{folder}{name}" for name in _checkpoints(names)), f"{key}.bak"]
+        backup, content = _newest_readable(stack, ((each, partial(self._content, each)) for each in backups))
+        source: Any = {"Bucket": bucket, "Key": key}
+        self._call(lambda: self._client.copy_object(Bucket=bucket, Key=damaged, CopySource=source))
+        if content:
+            self._call(lambda: self._client.put_object(Bucket=bucket, Key=key, Body=content))
+        else:
+            self._call(lambda: self._client.delete_object(Bucket=bucket, Key=key))
+        return SetAside(damaged, backup)
+
     def lock_holders(self, stack: str) -> tuple[LockHolder, ...] | None:
         found = (self._object(key) for key in self._keys(_LOCKS) if f"/{stack}/" in key)
         return _holders(each[0] for each in found if each is not None)
@@ -200,6 +251,10 @@ class S3Backend(Backend):
         except KeyError:
             return None
         return content
+
+    def _content(self, key: str) -> bytes:
+        found = self._object(key)
+        return b"" if found is None else found[0]
 
     def _key(self, stack: str) -> str:
         return f"{self._prefix}{_STACKS}{stack}.json"
@@ -288,6 +343,25 @@ def _holders(locks: Iterable[bytes]) -> tuple[LockHolder, ...] | None:
         return tuple(LockHolder(each["username"], each["hostname"], each["pid"], each["timestamp"]) for each in found)
     except (ValueError, TypeError, KeyError):
         return None
+
+
+def _checkpoints(names: Iterable[str]) -> list[str]:
+    """The checkpoints among the files of a stack's history, the newest first."""
+    return sorted((name for name in names if name.endswith(".checkpoint.json")), reverse=True)
+
+
+def _content(path: Path) -> bytes:
+    return path.read_bytes() if path.is_file() else b""
+
+
+def _newest_readable(stack: str, backups: Iterable[tuple[object, Callable[[], bytes]]]) -> tuple[str, bytes]:
+    """The first backup that is a state with resources: its name and content; both empty if there is none."""
+    for name, read in backups:
+        with contextlib.suppress(StateDamagedError):
+            content = read()
+            if State.read(stack, content, None).deployment:
+                return str(name), content
+    return "", b""
 
 
 def _is_json(content: bytes) -> bool:

@@ -7,7 +7,6 @@ from typing import Any, Final
 
 import orjson
 
-from plimsoll.apply.cluster import FORMAT, ClusterIdentity
 from plimsoll.apply.engine import (
     CLUSTER_TYPE,
     PROVIDER_TYPE,
@@ -18,12 +17,12 @@ from plimsoll.apply.engine import (
     stack_urn,
     urn_of,
 )
-from plimsoll.apply.errors import OtherClusterError, StateUnreadableError
+from plimsoll.apply.errors import OtherClusterError, StateDamagedError, StateUnreadableError
+from plimsoll.apply.identity import FORMAT, ClusterIdentity
 from plimsoll.errors import PlimsollError
 from plimsoll.kube import Kind, id_of, kind_of, type_of
 from plimsoll.labels import DEMAND, FIELD_MANAGER, HEADROOM, WORKSPACE, WORKSPACE_NAMESPACE
 from plimsoll.model import ObjectKey
-from plimsoll.provider import state_of
 
 Manifest = dict[str, Any]
 OWNED_KINDS: Final = (
@@ -85,8 +84,8 @@ class State:
 
     @classmethod
     def read(cls, stack: str, content: bytes, tag: str | None) -> "State":
-        """Reads a checkpoint file or an exported stack. Raises StateUnreadableError, also for the state of a newer
-        release."""
+        """Reads a checkpoint file or an exported stack. Raises StateDamagedError, or StateUnreadableError for the
+        state of a newer release."""
         try:
             parsed = orjson.loads(content)
             deployment = parsed["checkpoint"].get("latest") if "checkpoint" in parsed else parsed["deployment"]
@@ -103,7 +102,7 @@ class State:
             foreign = tuple(str(record["urn"]) for record in records if record["urn"] not in own)
             by_key = {each.key: each for each in resources}
         except (AttributeError, LookupError, OverflowError, TypeError, ValueError, PlimsollError) as error:
-            raise StateUnreadableError(
+            raise StateDamagedError(
                 f"stack {stack}: its state is not a Pulumi checkpoint: {error}",
                 "restore it with `pulumi stack import` from a backup",
             ) from None
@@ -218,7 +217,7 @@ def _key(inputs: Manifest) -> ObjectKey:
 
 
 def _record(state: State, live: Manifest, inputs: Manifest) -> dict[str, Any]:
-    """The resource in the state, as the provider would have returned it after creating the object."""
+    """The resource in the state, as the plugin would have returned it after creating the object."""
     records = {str(each["type"]): each for each in state.deployment.get("resources") or []}
     if not state.adoptable:
         raise PlimsollError(f"stack {state.stack} has no provider yet: nothing can be adopted into it")
@@ -230,7 +229,8 @@ def _record(state: State, live: Manifest, inputs: Manifest) -> dict[str, Any]:
         "id": id_of(live),
         "type": declared.token,
         "inputs": inputs,
-        "outputs": state_of(live, inputs, FIELD_MANAGER, str(live["apiVersion"])),
+        "outputs": live
+        | {"__inputs": inputs, "__initialApiVersion": str(live["apiVersion"]), "__fieldManager": FIELD_MANAGER},
         "parent": records[STACK_TYPE]["urn"],
         "provider": f"{provider['urn']}::{provider['id']}",
     }

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from functools import cached_property
 
-from plimsoll.cluster.pods import UnreadableShareError, gpu_groups, is_reservation, node_of, read_share
+from plimsoll.cluster.pods import gpu_groups, is_reservation, node_of, read_request
 from plimsoll.labels import MANAGED_BY, RESERVED_GPU, SHARE_BINDER, UNKNOWN_GPU, VISIBLE_DEVICES
 from plimsoll.model.cluster import Pod
 from plimsoll.model.kai import ReservationSettings
@@ -108,11 +108,7 @@ class ReservedGroups:
         return [(node, name) for name in names]
 
     def _shares(self, pod: Pod) -> bool:
-        try:
-            share = read_share(pod, self._gpu_resource)
-        except UnreadableShareError:
-            return not pod.finished
-        return share is not None and not (share.whole or pod.finished)
+        return not pod.finished and read_request(pod, self._gpu_resource).shares_gpus
 
     def _reserves(self, pod: Pod) -> bool:
         return is_reservation(pod, self._namespaces)

@@ -13,7 +13,7 @@ from plimsoll.bind.planning.free_gpus import FreeGpuIndex, FreeGpus, milli_of
 from plimsoll.cluster.ledger import GpuAccount, GpuGroup, GpuLedger
 from plimsoll.model.cluster import Pod
 from plimsoll.model.kai import GPUShare, ReservationSettings
-from plimsoll.model.meta import HostRequest, Placement
+from plimsoll.model.meta import EPHEMERAL_STORAGE, HostRequest, Placement
 from plimsoll.packing import GPU_MILLI, Milli
 from plimsoll.quantity import parse_bytes, parse_cpu_milli, parse_memory_mib
 
@@ -25,7 +25,7 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 _Host = tuple[HostRequest, tuple[tuple[str, int], ...]]
-"""Requests of CPU, memory and other resources than GPUs."""
+"""Requests of resources other than GPUs."""
 _Request = tuple[Placement, GPUShare, _Host]
 """What determines whether a pod fits a node."""
 
@@ -53,6 +53,7 @@ class HostRoom:
         self._ledger = ledger
         self._cpu = parse_cpu_milli(settings.requests.get("cpu", 0))
         self._memory = parse_memory_mib(settings.requests.get("memory", 0))
+        self._storage = parse_memory_mib(settings.requests.get(EPHEMERAL_STORAGE, 0))
 
     def lacks(self, account: GpuAccount, pod: Pod, *, new: int = 0, counted: bool = False) -> str:
         """Which resource of the node is short for the pod and its `new` groups; empty if there is enough. `counted`:
@@ -67,6 +68,9 @@ class HostRoom:
         memory = host.memory_mib + reservations * self._memory
         if 0 < memory > account.host_memory_mib + own * host.memory_mib:
             return "without enough memory"
+        storage = host.storage_mib + reservations * self._storage
+        if 0 < storage > account.storage_mib + own * host.storage_mib:
+            return f"without enough {EPHEMERAL_STORAGE}"
         for resource, amount in pod.other_requests.items():
             used = self._ledger.requested(account.node.name, resource) - own * amount
             if 0 < amount > _allocatable(account, resource) - used:

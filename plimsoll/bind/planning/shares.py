@@ -7,7 +7,7 @@ from plimsoll.bind.planning.groups import GroupKey, ReservedGroup, reserved_gpu
 from plimsoll.bind.planning.placement import HostRoom, NoFit, SharePlacer, by_priority, exists, unsuitable_because
 from plimsoll.bind.planning.steps import Bind, BindStep, Claim, Reserve, SetUnscheduled, Unclaim, UnscheduledReason
 from plimsoll.cluster.ledger import GpuLedger
-from plimsoll.cluster.pods import UnreadableShareError, gpu_groups, read_share, selected_node
+from plimsoll.cluster.pods import ShareRefusal, gpu_groups, read_request, selected_node
 from plimsoll.model.api import BinderSettings
 from plimsoll.model.cluster import Pod, SharePod
 from plimsoll.model.kai import GPUShare
@@ -57,11 +57,12 @@ class ShareBinding:
         )
 
     def _of_unclaimed(self, pod: Pod, placer: SharePlacer) -> Iterator[BindStep]:
-        try:
-            share = read_share(pod, self._settings.reservation.gpu_resource)
-        except UnreadableShareError as error:
-            yield from _set_unscheduled(pod, UnscheduledReason.REFUSED, str(error))
+        request = read_request(pod, self._settings.reservation.gpu_resource)
+        if request.refusal is not None:
+            refusal = ShareRefusal.of(pod, request.refusal)
+            yield from _set_unscheduled(pod, UnscheduledReason.REFUSED, f"{refusal.message}: {refusal.hint}")
             return
+        share = request.share
         obstacle = _not_a_share(share) or (pod.obstacle if isinstance(pod, SharePod) else "")
         if share is None or obstacle:
             yield from _set_unscheduled(pod, UnscheduledReason.REFUSED, obstacle)
@@ -115,10 +116,10 @@ class ShareBinding:
         away = unsuitable_because(account, pod) or self._room.lacks(account, pod, counted=True)
         if away:
             return f"{node} is not available: {away}"
-        try:
-            share = read_share(pod, self._settings.reservation.gpu_resource)
-        except UnreadableShareError as error:
-            return error.message
+        request = read_request(pod, self._settings.reservation.gpu_resource)
+        if request.refusal is not None:
+            return ShareRefusal.of(pod, request.refusal).message
+        share = request.share
         if share is None or share.whole or share.devices != len(names):
             return f"it is in {len(names)} GPU groups, and requests {share}"
         for name in names:
@@ -130,7 +131,7 @@ class ShareBinding:
         return ""
 
     def _portion(self, pod: Pod, node: str) -> str:
-        share = read_share(pod, self._settings.reservation.gpu_resource)
+        share = read_request(pod, self._settings.reservation.gpu_resource).share
         account = self._ledger.account(node)
         memory = account.memory_mib if account is not None else None
         if share is None or (share.memory_mib is not None and not memory):

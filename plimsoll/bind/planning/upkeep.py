@@ -9,7 +9,7 @@ that takes every free GPU of the node for a moment. On each node, groups are rep
 of them could otherwise get each other's GPU.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from collections.abc import Container, Iterable, Iterator, Mapping, MutableMapping
 from functools import cached_property
 
 from plimsoll.bind.planning.backoff import FirstSeen, NodeBackoff
@@ -64,7 +64,7 @@ class ReservationUpkeep:
         # The group that holds wrong GPUs is repaired first, which frees them.
         bound = [(not group.reservations or group.consistent, key) for key, group in groups.items() if group.bound]
         for _, (node, name) in sorted(bound):
-            yield from self._of_bound(node, name, groups[(node, name)])
+            yield from self._of_bound(node, groups[(node, name)])
 
     def _of_reservation(self, node: str, group: ReservedGroup, reservation: Pod) -> Iterator[BindStep]:
         if reservation.finished:
@@ -93,57 +93,88 @@ class ReservationUpkeep:
                 if not in_use.has(node, reserved_gpu(reservation)):
                     yield DeleteReservation(reservation, "no pod of its group is left")
 
-    def _of_bound(self, node: str, name: str, group: ReservedGroup) -> Iterator[BindStep]:
-        pods = [pod for pod in group.bound if not pod.deleting]
-        gpu = group.gpu_of_pods
-        if not (pods and gpu and all(pod.scheduler_name == self._settings.scheduler_name for pod in pods)):
+    def _of_bound(self, node: str, group: ReservedGroup) -> Iterator[BindStep]:
+        running = _Running(node, group, self.late)
+        if not running.as_bound_by(self._settings.scheduler_name):
             return
-        live = [each for each in group.live if each.uid not in self.late]
-        if any(reserved_gpu(each) == gpu for each in live):
-            for other in live:
-                if is_own(other) and reserved_gpu(other) != gpu:
-                    self._freeing.add(node)
-                    yield DeleteReservation(
-                        other, f"it does not hold {gpu}, on which the pods run", group_is_empty=False
-                    )
-            self._lost.pop((node, name), None)
+        if running.is_reserved:
+            self._lost.pop(running.key, None)
+            yield from self._without_wrong_ones(running)
+        elif running.has_moved:
             return
-        if any(_was_given(each, pod) for each in live for pod in pods):
-            return  # somebody changed the annotation of the pod: it runs on the GPU of this reservation
-        if (node, name) in self._lost:
-            yield from self._given_up(node, gpu, pods, live)
-            return
-        if node in self._repairing:
-            return
-        self._repairing.add(node)
-        if any(not reserved_gpu(each) for each in live) or any(each.deleting for each in group.reservations):
-            return
-        account = self._ledger.account(node)
+        elif running.key in self._lost:
+            yield from self._given_up(running)
+        elif node not in self._repairing:
+            self._repairing.add(node)
+            if running.settled:
+                yield from self._of_unreserved(running)
+
+    def _without_wrong_ones(self, running: "_Running") -> Iterator[BindStep]:
+        for other in running.live:
+            if is_own(other) and reserved_gpu(other) != running.gpu:
+                self._freeing.add(running.node)
+                why = f"it does not hold {running.gpu}, on which the pods run"
+                yield DeleteReservation(other, why, group_is_empty=False)
+
+    def _of_unreserved(self, running: "_Running") -> Iterator[BindStep]:
+        account = self._ledger.account(running.node)
         if account is None or account.node.ready is False:
             return
-        if _unreserved(account) > 0 and not any(each.finished for each in group.reservations):
+        if _unreserved(account) > 0 and not any(each.finished for each in running.reservations):
             if account.free_pods > 0:  # otherwise the kubelet would reject it, which is no reason to evict
-                yield Reserve(node, name, pods[0], self._free_attempt(node, name, group))
-            return
-        if node in self._freeing:
-            return
-        self._lost[(node, name)] = self._now + self._settings.hold_limit_seconds
-        yield from self._given_up(node, gpu, pods, live)
+                yield Reserve(*running.key, running.pods[0], self._free_attempt(running))
+        elif running.node not in self._freeing:
+            self._lost[running.key] = self._now + self._settings.hold_limit_seconds
+            yield from self._given_up(running)
 
-    def _given_up(self, node: str, gpu: str, pods: list[Pod], live: list[Pod]) -> Iterator[BindStep]:
-        for pod in pods:
-            yield Evict(pod, f"its GPU {gpu} on {node} is no longer reserved, and is assigned to another pod")
-        for other in live:
+    def _given_up(self, running: "_Running") -> Iterator[BindStep]:
+        for pod in running.pods:
+            yield Evict(
+                pod, f"its GPU {running.gpu} on {running.node} is no longer reserved, and is assigned to another pod"
+            )
+        for other in running.live:
             if is_own(other):
-                self._freeing.add(node)
+                self._freeing.add(running.node)
                 yield DeleteReservation(other, "another pod has the GPU of its group", group_is_empty=False)
 
-    def _free_attempt(self, node: str, name: str, group: ReservedGroup) -> int:
-        taken = {each.name for each in group.reservations}
+    def _free_attempt(self, running: "_Running") -> int:
+        taken = {reservation.name for reservation in running.reservations}
         attempt = 0
-        while reservation_name(self._settings.reservation, node, name, attempt) in taken:
+        while reservation_name(self._settings.reservation, *running.key, attempt) in taken:
             attempt += 1
         return attempt
+
+
+class _Running:
+    """A group with bound pods: the pods that stay, the GPU that they all were given, empty if none or several, and the
+    reservations that hold a GPU or are not late in telling theirs."""
+
+    def __init__(self, node: str, group: ReservedGroup, late: Container[str]) -> None:
+        self.node = node
+        self.key = (node, group.name)
+        self.gpu = group.gpu_of_pods
+        self.pods = [pod for pod in group.bound if not pod.deleting]
+        self.reservations = group.reservations
+        self.live = [reservation for reservation in group.live if reservation.uid not in late]
+
+    def as_bound_by(self, scheduler_name: str) -> bool:
+        return bool(self.pods and self.gpu) and all(pod.scheduler_name == scheduler_name for pod in self.pods)
+
+    @property
+    def is_reserved(self) -> bool:
+        return any(reserved_gpu(reservation) == self.gpu for reservation in self.live)
+
+    @property
+    def has_moved(self) -> bool:
+        """Whether somebody changed the annotation of a pod: it runs on the GPU of one of the reservations."""
+        return any(_was_given(reservation, pod) for reservation in self.live for pod in self.pods)
+
+    @property
+    def settled(self) -> bool:
+        """Whether no reservation is about to get, or to free, its GPU."""
+        return all(reserved_gpu(reservation) for reservation in self.live) and not any(
+            reservation.deleting for reservation in self.reservations
+        )
 
 
 class _GpusInUse:

@@ -42,6 +42,7 @@ class Controller:
         self._observer = observer
         self._service = service
         self._stopping = stopping
+        service.watches(observer)
         service.status.become(ControllerState.STARTING)
 
     def run(self) -> None:

@@ -1,23 +1,30 @@
-"""Serves the controller's metrics and health over HTTP."""
+"""Serves the controller's metrics and its health over HTTP, each on a port of its own: probes do not wait for metrics,
+and a NetworkPolicy needs to admit nobody to them."""
 
-import threading
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
-from typing import Any
-from wsgiref.simple_server import WSGIRequestHandler, make_server
+from typing import Final
 
 import orjson
-from prometheus_client import make_wsgi_app
-from prometheus_client.exposition import ThreadingWSGIServer
+from prometheus_client.exposition import choose_encoder
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
+from plimsoll import http_server
 from plimsoll.apply import FailureKind
 from plimsoll.cli.controller.status import ControllerState, ControllerStatus
 from plimsoll.errors import PlimsollError
 from plimsoll.loop import RoundResult
+from plimsoll.observe.cluster import Observer
 from plimsoll.report import Metrics
 
-StartResponse = Callable[[str, list[tuple[str, str]]], Any]
+_MOST: Final = 32
+"""Maximum number of connections to each port; the kubelet and a few Prometheus servers open them."""
 
 
 class Service:
@@ -26,12 +33,17 @@ class Service:
     def __init__(self) -> None:
         self.status = ControllerStatus()
         self.metrics = Metrics()
-        self._pages = make_wsgi_app(self.metrics.registry)
+
+    def watches(self, observer: Observer) -> None:
+        """From now on the health and the metrics say how old each watch is."""
+        self.status.watches(observer.silent)
+        self.metrics.watches(observer.ages)
 
     def completed(self, result: RoundResult) -> bool:
         """Counts a round; always continues."""
         now = datetime.now(UTC)
-        self.metrics.seen(result.snapshot, now)
+        accounts = result.state.accounts.values() if result.state is not None else ()
+        self.metrics.seen(result.snapshot, now, accounts)
         if result.plan is not None:
             self.metrics.planned(result.plan, result.seconds, now)
             outcome = result.outcome
@@ -66,43 +78,41 @@ class Service:
         self.metrics.holds_lease(False)
         self.status.become(ControllerState.STANDBY)
 
-    def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
-        """As a WSGI application: /metrics, /healthz, /readyz."""
-        path = environ.get("PATH_INFO", "")
-        if path == "/metrics":
-            pages: Iterable[bytes] = self._pages(environ, start_response)
-            return pages
-        if path not in ("/healthz", "/readyz"):
-            start_response("404 Not Found", [("Content-Type", "text/plain")])
-            return [b"/metrics, /healthz, /readyz\n"]
-        well = self.status.alive if path == "/healthz" else self.status.ready
-        start_response("200 OK" if well else "503 Service Unavailable", [("Content-Type", "application/json")])
-        return [orjson.dumps(self.status.as_json()) + b"\n"]
+    def healthy(self) -> tuple[int, dict[str, object]]:
+        """Status code and content of the answer to a liveness probe."""
+        return 200 if self.status.alive else 503, self.status.as_json()
+
+    def ready(self) -> tuple[int, dict[str, object]]:
+        """Of the answer to a readiness probe."""
+        return 200 if self.status.ready else 503, self.status.as_json()
 
 
 @contextmanager
-def serving(host: str, port: int | None) -> Iterator[Service]:
-    """Nothing is served without a port. Raises PlimsollError where the address cannot be used."""
+def serving(host: str, metrics_port: int | None, health_port: int | None) -> Iterator[Service]:
+    """Serves /metrics, and /healthz and /readyz; nothing without a port. Raises PlimsollError where an address cannot
+    be used."""
     service = Service()
-    if port is None:
+
+    async def scrape(request: Request) -> Response:
+        encode, content_type = choose_encoder(request.headers.get("accept", ""))
+        return Response(encode(service.metrics.registry), media_type=content_type)
+
+    probes = [Route("/healthz", _answering(service.healthy)), Route("/readyz", _answering(service.ready))]
+    with ExitStack() as servers:
+        for what, option, port, routes in (
+            ("metrics", "--metrics-port", metrics_port, [Route("/metrics", scrape)]),
+            ("probes", "--health-probe-port", health_port, probes),
+        ):
+            if port is not None:
+                options = f"{option} or --metrics-host"
+                app = Starlette(routes=routes, middleware=[Middleware(GZipMiddleware)])
+                servers.enter_context(http_server.serve(app, host, port, what=what, options=options, most=_MOST))
         yield service
-        return
-    try:
-        server = make_server(host, port, service, ThreadingWSGIServer, _Quiet)
-    except (OSError, OverflowError) as error:
-        raise PlimsollError(
-            f"cannot serve metrics on {host}:{port}: {error}", "set another --metrics-port or --metrics-host"
-        ) from None
-    thread = threading.Thread(target=server.serve_forever, name="metrics", daemon=True)
-    thread.start()
-    try:
-        yield service
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
-class _Quiet(WSGIRequestHandler):
-    def log_message(self, format: str, *args: Any) -> None:
-        """Probes are not logged."""
+def _answering(read: Callable[[], tuple[int, dict[str, object]]]) -> Callable[[Request], Awaitable[Response]]:
+    async def answer(_: Request) -> Response:
+        code, content = read()
+        return Response(orjson.dumps(content) + b"\n", code, media_type="application/json")
+
+    return answer

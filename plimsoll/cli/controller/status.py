@@ -35,6 +35,7 @@ class ControllerStatus:
         self._environment = ""
         self._holder = ""
         self._stopping = False
+        self._silent: Callable[[], tuple[str, ...]] = tuple
         self._beat = clock()
 
     def beat(self) -> None:
@@ -52,6 +53,10 @@ class ControllerStatus:
         """From now on the state is STOPPING. Takes no lock: a handler of a signal may call it."""
         self._stopping = True
 
+    def watches(self, silent: Callable[[], tuple[str, ...]]) -> None:
+        """`silent` returns the kinds whose watch is silent for too long: what is known of them may be old."""
+        self._silent = silent
+
     @property
     def state(self) -> ControllerState:
         return ControllerState.STOPPING if self._stopping else self._state
@@ -64,8 +69,9 @@ class ControllerStatus:
 
     @property
     def ready(self) -> bool:
-        """Whether the watches are synced and the controller works, waits for the Lease, or for an Environment."""
-        return self.state not in (ControllerState.SYNCING, ControllerState.STOPPING)
+        """Whether the watches are synced and none is silent, and the controller works, waits for the Lease, or for an
+        Environment."""
+        return self.state not in (ControllerState.SYNCING, ControllerState.STOPPING) and not self._silent()
 
     def as_json(self) -> dict[str, object]:
         with self._lock:
@@ -74,4 +80,5 @@ class ControllerStatus:
                 "environment": self._environment,
                 "leaseHolder": self._holder,
                 "secondsSinceRound": round(self._clock() - self._beat, 1),
+                "silentWatches": list(self._silent()),
             }

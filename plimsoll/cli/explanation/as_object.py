@@ -1,13 +1,14 @@
 """The explanation as a JSON object."""
 
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
 from plimsoll.cluster.catalog import OfferedType
-from plimsoll.cluster.nodes import Offer
+from plimsoll.cluster.nodes import PodDevices
 from plimsoll.estimating import Infeasible
+from plimsoll.explaining import ClaimExplanation, Explanation, NodeExplanation, ReplicaEstimate
 from plimsoll.labels import GPU_COUNT, GPU_MEMORY, GPU_PRODUCT
-from plimsoll.plan import ClaimExplanation, Explanation, NodeExplanation, ReplicaEstimate
 from plimsoll.plan.owned import Attempts, phase_of
 
 
@@ -119,7 +120,7 @@ def _node(explanation: NodeExplanation) -> dict[str, Any]:
         "count": labels.get(GPU_COUNT),
         "memory": labels.get(GPU_MEMORY),
         "instanceType": explanation.node.instance_type,
-        "offers": str(explanation.offer) if isinstance(explanation.offer, Offer) else "",
+        "offers": str(explanation.offer) if isinstance(explanation.offer, PodDevices) else "",
         "usable": not explanation.problem,
         "why": explanation.problem,
         "counts": explanation.counts,
@@ -128,12 +129,19 @@ def _node(explanation: NodeExplanation) -> dict[str, Any]:
 
 
 def _offered(offered: OfferedType) -> dict[str, Any]:
+    kind = offered.kind
+    listed = None if kind is None or kind.price_per_hour is not None else kind.list_price
     return {
         "name": offered.name,
-        "gpus": None if offered.gpus is None else offered.gpus.count,
-        "gpuMemoryMiB": None if offered.gpus is None else offered.gpus.memory_mib,
-        "product": None if offered.gpus is None else offered.gpus.product,
-        "source": offered.source or None,
+        "gpus": None if kind is None else kind.gpus,
+        "gpuMemoryMiB": None if kind is None else kind.gpu_memory_mib,
+        "memorySource": None if kind is None else kind.memory_source,
+        "product": None if kind is None else kind.product,
+        "productSource": None if kind is None else kind.product_source,
+        "pricePerHour": None if kind is None else kind.price_per_hour,
+        "listPrice": None if listed is None else asdict(listed),
+        "note": None if kind is None else kind.note or None,
+        "source": None if kind is None else kind.source,
         "nodePools": [pool.name for pool in offered.pools],
         "differences": list(offered.warnings),
     }
@@ -169,5 +177,6 @@ def _claim(explanation: ClaimExplanation) -> dict[str, Any]:
         "waitsFor": None if waits is None else waits.step,
         "since": None if waits is None else _time(waits.since),
         "deadline": None if waits is None else _time(waits.due),
-        "message": f"{waiting.type}: {waiting.message}" if waiting is not None and not claim.ready else "",
+        "message": claim.stays
+        or (f"{waiting.type}: {waiting.message}" if waiting is not None and not claim.ready else ""),
     }

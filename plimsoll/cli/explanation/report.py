@@ -8,18 +8,14 @@ from rich.text import Text
 from plimsoll.cli.explanation.as_object import as_json
 from plimsoll.cli.shared import OUT, print_table
 from plimsoll.estimating import Line
-from plimsoll.plan import Explanation
+from plimsoll.explaining import Explanation
+from plimsoll.model.cluster import ListPrice
 from plimsoll.text import counted
 
 
 def print_explanation(explanation: Explanation, events: list[dict[str, Any]]) -> None:
     fields = as_json(explanation, events)
     verdict = fields["verdict"]
-    word = (
-        Text("accepted", style="green") if verdict["accepted"] else Text(f"refused: {verdict['reason']}", style="red")
-    )
-    _say(Text.assemble((f"Workspace {explanation.ref}  ", "bold"), word))
-    _say(f"  {verdict['message']}")
     for warning in dict.fromkeys([*verdict["warnings"], *fields["plan"]["warnings"]]):
         _say(Text.assemble(("  warning: ", "yellow"), warning))
     _print_request(explanation, fields)
@@ -89,9 +85,21 @@ def _print_type(offered: dict[str, Any] | None) -> None:
         return
     gpus = "its GPUs are not known"
     if offered["gpus"] is not None:
-        gpus = f"{offered['gpus']} x {offered['product']} of {offered['gpuMemoryMiB']:.0f} MiB by {offered['source']}"
+        memory = "memory not known" if offered["gpuMemoryMiB"] is None else f"{offered['gpuMemoryMiB']} MiB"
+        gpus = (
+            f"{offered['gpus']} x {offered['product']} ({offered['productSource']}) of {memory} "
+            f"({offered['memorySource']}) by {offered['source']}"
+        )
     pools = f"; allowed by NodePool {', '.join(offered['nodePools'])}" if offered["nodePools"] else ""
-    _print_lines("Instance type", [f"{offered['name']}: {gpus}{pools}", *offered["differences"]])
+    notes = [f"note: {offered['note']}"] if offered["note"] else []
+    notes.append(f"price: {_price(offered)}")
+    _print_lines("Instance type", [f"{offered['name']}: {gpus}{pools}", *notes, *offered["differences"]])
+
+
+def _price(offered: dict[str, Any]) -> str:
+    if offered["pricePerHour"] is not None:
+        return f"{offered['pricePerHour']:g} an hour (catalog.prices of the Environment)"
+    return str(ListPrice(**offered["listPrice"])) if offered["listPrice"] else "not known"
 
 
 def _waits(claim: dict[str, Any]) -> str:

@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from plimsoll.cluster.ledger import GpuAccount, GpuLedger
-from plimsoll.cluster.pods import GpuKind, PodShare, size_by_kind
+from plimsoll.cluster.pods import PodShare, size_by_kind
 from plimsoll.labels import NODEPOOL
 from plimsoll.model.api import DemandSettings
+from plimsoll.model.cluster import Device
 from plimsoll.packing import GPU_MILLI, Milli, exact_milli
 from plimsoll.plan.demand import DemandPlan, PlannedNode
 from plimsoll.text import counted, shortlist
@@ -85,7 +86,7 @@ class _Picture:
             per_gpu = self._settings.sharing_of(node.node_pool, node.instance_type).per_gpu
             after = _in_turn(self._devices(node.pods), per_gpu, node.gpus)
         else:
-            gpus = GpuKind(node.kind, node.gpu_memory_mib)
+            gpus = Device(node.kind, node.gpu_memory_mib, 1)
             held = [*node.held, *[()] * (node.gpus - len(node.held))]
             after = [tuple(self._planned(uid, gpus) for uid in uids) for uids in held]
         return NodeBars(f"new {number}", node.kind, tuple(GpuBar((), each) for each in after), shape)
@@ -104,7 +105,7 @@ class _Picture:
         ]
         before += [()] * account.free_gpus
         before += [(Segment(GPU_MILLI, Part.USED, "whole"),)] * account.whole
-        gpus = GpuKind(account.kind, account.memory_mib)
+        gpus = account.device.one
         planned = [[self._planned(uid, gpus) for uid in uids if uid in self._pods] for uids in placed]
         added = planned or [[] for _ in before]
         bars = tuple(GpuBar(was, (*was, *more)) for was, more in zip(before, added, strict=False))
@@ -122,7 +123,7 @@ class _Picture:
         pods = [self._pods[uid] for uid in uids if uid in self._pods]
         return [(Part.PLANNED, _label(each), each.share.devices) for each in pods]
 
-    def _planned(self, uid: str, gpus: GpuKind) -> Segment:
+    def _planned(self, uid: str, gpus: Device) -> Segment:
         """The part of such a GPU that the plan counts for the pod."""
         each, settings = self._pods[uid], self._settings
         sizes = size_by_kind(each.share, {"": gpus}, settings.assumed_share_milli, settings.gpu_tflops)

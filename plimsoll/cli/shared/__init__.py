@@ -1,6 +1,6 @@
 """What several commands share: options, output, logs."""
 
-from plimsoll.cli.shared.completion import namespaces, workspaces
+from plimsoll.cli.shared.completion import demands, namespaces, node_profiles, nodes, pods, queues, workspaces
 from plimsoll.cli.shared.effect import none_before_command, only_with, only_without
 from plimsoll.cli.shared.findings import print_findings
 from plimsoll.cli.shared.following import snapshots
@@ -14,9 +14,10 @@ from plimsoll.cli.shared.options import (
     LeaseRenewDeadline,
     LeaseRetryPeriod,
     PassphraseFile,
+    Paths,
     PolicyPacks,
-    Provider,
     SecretsProvider,
+    WatchSilence,
     WorkFolder,
 )
 from plimsoll.cli.shared.output import (
@@ -56,15 +57,20 @@ __all__ = [
     "LeaseRetryPeriod",
     "Output",
     "PassphraseFile",
+    "Paths",
     "PolicyPacks",
-    "Provider",
     "SecretsProvider",
+    "WatchSilence",
     "WorkFolder",
+    "demands",
     "namespaces",
     "next_plan",
+    "node_profiles",
+    "nodes",
     "none_before_command",
     "only_with",
     "only_without",
+    "pods",
     "print_document",
     "print_error",
     "print_findings",
@@ -72,6 +78,7 @@ __all__ = [
     "print_table",
     "print_tables",
     "print_warnings",
+    "queues",
     "read_files",
     "read_snapshot",
     "snapshots",

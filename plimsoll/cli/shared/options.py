@@ -30,15 +30,12 @@ Files = Annotated[
     list[str] | None,
     typer.Option("--file", "-f", metavar="FILE_OR_DIR", help="manifests instead of a cluster; - is standard input"),
 ]
+Paths = Annotated[
+    list[str] | None, typer.Argument(metavar="FILE_OR_DIR", help="the same as --file", show_default=False)
+]
 Context = Annotated[str | None, typer.Option(help="context of the kubeconfig", autocompletion=contexts)]
 EnvironmentName = Annotated[
     str | None, typer.Option("--environment", "-e", help="name of the Environment [the only one of the cluster]")
-]
-Provider = Annotated[
-    str,
-    typer.Option(
-        envvar="PLIMSOLL_PROVIDER", help="Kubernetes provider of Pulumi: plugin, or attached (the built-in provider)"
-    ),
 ]
 Backend = Annotated[
     str, typer.Option(envvar="PULUMI_BACKEND_URL", help="backend of the Pulumi state, file:// or s3://")
@@ -73,3 +70,11 @@ LeaseRenewDeadline = Annotated[
     typer.Option(envvar="PLIMSOLL_LEASE_RENEW_DEADLINE", help="seconds without renewal until the Lease counts as lost"),
 ]
 LeaseRetryPeriod = Annotated[float, typer.Option(envvar="PLIMSOLL_LEASE_RETRY_PERIOD", help="seconds between renewals")]
+WatchSilence = Annotated[
+    float,
+    typer.Option(
+        min=5,
+        envvar="PLIMSOLL_WATCH_SILENCE",
+        help="seconds without an event, a bookmark or an end after which a watch has failed",
+    ),
+]

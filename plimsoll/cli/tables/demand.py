@@ -10,23 +10,23 @@ from rich.text import Text
 
 from plimsoll.cli.shared import OUT, print_table, print_warnings
 from plimsoll.cluster.pods import PodShare
-from plimsoll.model.api import DemandPhase
+from plimsoll.model.api import DemandPhase, GPUDemandStatus
 from plimsoll.packing import GPU_MILLI, Milli
 from plimsoll.plan.demand import Demand, DemandPlan, PlannedNode
 from plimsoll.text import counted, figure, shortlist
 
-Phases = Mapping[str, DemandPhase]
+Statuses = Mapping[str, GPUDemandStatus]
 """By name of the demand."""
 
 
-def print_demands(plan: DemandPlan, phases: Phases, warnings: Iterable[str]) -> None:
+def print_demands(plan: DemandPlan, statuses: Statuses, warnings: Iterable[str]) -> None:
     table = Table(Column("DEMAND", overflow="fold"), "PHASE", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     whole = any(each.whole_gpu_pods for each in plan.demands)
     for column in ("PODS", "FREE", "REQUESTED", "NEW", "REFUSED", "GPUS", *(("WHOLE GPU",) if whole else ())):
         table.add_column(column, justify="right", no_wrap=True)
     for each in plan.demands:
         table.add_row(
-            each.name, phases[each.name].value, f"{len(each.pods)}", f"{sum(map(len, each.on_nodes.values()))}",
+            each.name, statuses[each.name].phase.value, f"{len(each.pods)}", f"{sum(map(len, each.on_nodes.values()))}",
             f"{_on_requested(each)}", f"{len(each.on_new)}", f"{len(each.refused)}",
             figure(each.gpu_milli / GPU_MILLI), *([f"{len(each.whole_gpu_pods)}"] if whole else []),
         )  # fmt: skip
@@ -47,12 +47,33 @@ def print_demands(plan: DemandPlan, phases: Phases, warnings: Iterable[str]) -> 
     for text, demands in _nodes(plan.nodes):
         OUT.print(Text.assemble(("  + ", "green"), text, (f"  ({demands})", "dim")), soft_wrap=True)
     for each in plan.demands:
-        for why, count in Counter(each.refused.values()).most_common():
-            OUT.print(Text.assemble(("  ! ", "red"), f"{counted(count, 'pod')}: {why}"), soft_wrap=True)
+        for why, pods in _refused(each):
+            OUT.print(Text.assemble(("  ! ", "red"), f"{pods}: {why}"), soft_wrap=True)
         for why in each.kept_out_reasons:
+            OUT.print(Text.assemble(("  ! ", "red"), why), soft_wrap=True)
+        for why in _refusals(each, statuses[each.name]):
             OUT.print(Text.assemble(("  ! ", "red"), why), soft_wrap=True)
     print_warnings(_warnings(plan, warnings))
     OUT.print(Text(_summary(plan), style="bold"))
+
+
+def _refused(demand: Demand) -> Iterable[tuple[str, str]]:
+    """The reasons, those of the most pods first, each with the names of its pods. A reason why a request cannot be read
+    names its pod itself."""
+    found: dict[str, list[str]] = {}
+    for uid, why in demand.refused.items():
+        found.setdefault(str(why), []).append(uid)
+    for text, uids in sorted(found.items(), key=lambda item: -len(item[1])):
+        pods = [demand.pods[uid].pod for uid in uids if uid in demand.pods]
+        names = shortlist([f"{pod.namespace}/{pod.name}" for pod in pods], 3)
+        yield text, names or counted(len(uids), "pod")
+
+
+def _refusals(demand: Demand, status: GPUDemandStatus) -> Iterable[str]:
+    """Why nodes that are requested do not come, where the autoscaler refuses them: the reasons of the status that are
+    not those of pods."""
+    of_pods = {demand.queue_refusal, *demand.reasons, *demand.kept_out_reasons}
+    return () if status.phase is not DemandPhase.REFUSED else (each for each in status.reasons if each not in of_pods)
 
 
 def _on_requested(demand: Demand) -> int:
@@ -62,16 +83,17 @@ def _on_requested(demand: Demand) -> int:
 
 def _nodes(nodes: Iterable[PlannedNode]) -> Iterable[tuple[str, str]]:
     """New nodes that are alike, and the demands that they serve."""
-    counts: Counter[tuple[str, str, int, str]] = Counter()
-    demands: dict[tuple[str, str, int, str], set[str]] = {}
+    counts: Counter[tuple[str, str, int, str, str]] = Counter()
+    demands: dict[tuple[str, str, int, str, str], set[str]] = {}
     for node in nodes:
-        key = node.instance_type, node.node_pool, node.gpus, node.kind
+        required = " or ".join(" and ".join(map(str, term)) for term in node.requires)
+        key = node.instance_type, node.node_pool, node.gpus, node.kind, f", {required}" if required else ""
         counts[key] += 1
         demands.setdefault(key, set()).update(node.demands)
     for key, count in counts.items():
-        name, pool, gpus, kind = key
+        name, pool, gpus, kind, required = key
         of_pool = f" of NodePool {pool}" if pool else ""
-        yield f"{count} x {name} with {gpus} x {kind}{of_pool}", shortlist(sorted(demands[key]))
+        yield f"{count} x {name} with {gpus} x {kind}{of_pool}{required}", shortlist(sorted(demands[key]))
 
 
 def _summary(plan: DemandPlan) -> str:
@@ -88,13 +110,13 @@ def _summary(plan: DemandPlan) -> str:
     )
 
 
-def as_json(plan: DemandPlan, phases: Phases, warnings: Iterable[str]) -> dict[str, Any]:
+def as_json(plan: DemandPlan, statuses: Statuses, warnings: Iterable[str]) -> dict[str, Any]:
     """`demands`, each with its pods and refusals; `requests`, one for each new node; `summary`; `warnings`."""
     names = {
         uid: f"{each.pod.namespace}/{each.pod.name}" for demand in plan.demands for uid, each in demand.pods.items()
     }
     return {
-        "demands": [_demand(each, phases[each.name]) for each in plan.demands],
+        "demands": [_demand(each, statuses[each.name]) for each in plan.demands],
         "requests": [_request(each, names) for each in plan.nodes],
         "summary": {
             "pods": sum(len(each.pods) for each in plan.demands),
@@ -115,11 +137,13 @@ def _warnings(plan: DemandPlan, others: Iterable[str]) -> list[str]:
     return list(dict.fromkeys((*others, *(warning for each in plan.demands for warning in each.warnings))))
 
 
-def _demand(demand: Demand, phase: DemandPhase) -> dict[str, Any]:
+def _demand(demand: Demand, status: GPUDemandStatus) -> dict[str, Any]:
     placement = demand.demand_class.placement
     return {
         "name": demand.name,
-        "phase": phase.value,
+        "phase": status.phase.value,
+        "deadline": status.deadline,
+        "reasons": list(status.reasons),
         "queue": demand.demand_class.queue,
         "scheduler": demand.demand_class.scheduler,
         "nodeSelector": dict(placement.node_selector),
@@ -133,10 +157,10 @@ def _demand(demand: Demand, phase: DemandPhase) -> dict[str, Any]:
         "waitingForRequested": list(demand.awaiting),
         "waitingForGrace": list(demand.in_grace),
         "onNew": dict(demand.on_new),
-        "refused": dict(demand.refused),
-        "blocked": demand.queue_refusal,
+        "refused": {uid: str(why) for uid, why in demand.refused.items()},
+        "blocked": str(demand.queue_refusal or ""),
         "wholeGpuPods": [_pod(uid, each) for uid, each in demand.whole_gpu_pods.items()],
-        "keptOut": dict(demand.kept_out),
+        "keptOut": {uid: str(why) for uid, why in demand.kept_out.items()},
         "warnings": list(demand.warnings),
     }
 
@@ -161,11 +185,13 @@ def _request(node: PlannedNode, names: Mapping[str, str]) -> dict[str, Any]:
         "alternatives": list(node.alternatives),
         "gpus": node.gpus,
         "product": node.kind,
+        "requires": [[str(each) for each in term] for term in node.requires],
         "demands": list(node.demands),
         "pods": sorted(names[uid] for uid in node.pods),
         "podsByGpu": [list(uids) for uids in node.held],
         "cpuMilli": node.cpu_milli,
         "memoryMib": node.memory_mib,
+        "storageMib": node.storage_mib,
     }
 
 

@@ -1,5 +1,6 @@
 """The output of `plimsoll estimate`: the sum line by line, or a table of the instance types that fit."""
 
+from dataclasses import asdict
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
@@ -7,10 +8,11 @@ import typer
 from rich import box
 from rich.table import Table
 
-from plimsoll.cli.shared import ERR, REFUSED, Format, print_document, print_table
+from plimsoll.cli.shared import ERR, OUT, REFUSED, Format, print_document, print_table
 from plimsoll.cluster.catalog import Candidate
+from plimsoll.cost import UNPRICED, PriceBasis
 from plimsoll.estimating import Estimate, Infeasible, ModelNeed, unknown_context
-from plimsoll.model.cluster import InstanceType, NodeGpus
+from plimsoll.model.cluster import Device, InstanceType
 from plimsoll.presets import DISK_HEADROOM_GIB
 from plimsoll.text import figure
 
@@ -51,7 +53,7 @@ class Model(NamedTuple):
 
 def show_estimate(
     model: Model,
-    gpus: NodeGpus,
+    gpus: Device,
     kind: InstanceType | None,
     outcome: Estimate | Infeasible,
     *,
@@ -89,9 +91,9 @@ def show_estimate(
         raise typer.Exit(REFUSED)
 
 
-def _print_sum(model: Model, gpus: NodeGpus, kind: InstanceType | None, outcome: Estimate | Infeasible) -> None:
+def _print_sum(model: Model, gpus: Device, kind: InstanceType | None, outcome: Estimate | Infeasible) -> None:
     each = f"{gpus.memory_gib:.6g} GiB"
-    slices = "a MIG slice" if gpus.slices else f"{gpus.count} x {gpus.product or 'GPU'}"
+    slices = "a MIG slice" if gpus.separate else f"{gpus.count} x {gpus.product or 'GPU'}"
     place = f"{slices} of {each}" if kind is None else f"{kind.name} ({kind.describe_gpus()})"
     table = _table(f"{model.name} on {place}", model.origin)
     table.add_column("what", no_wrap=True)
@@ -121,7 +123,7 @@ def unranked(model: Model, candidates: tuple[Candidate, ...], by: Ranking) -> st
     """Why the candidates cannot be ordered as asked; empty where at least one can, or there are none."""
     if by is Ranking.PRICE or not candidates or any(_cache_price(each) is not None for each in candidates):
         return ""
-    if all(each.price_per_hour is None for each in candidates):
+    if all(each.shown_price is None for each in candidates):
         missing = "no prices are known: set --prices, or catalog.prices of the Environment"
     else:
         missing = f"the layers and heads of {model.name} are not known: give its config.json"
@@ -130,7 +132,7 @@ def unranked(model: Model, candidates: tuple[Candidate, ...], by: Ranking) -> st
 
 def _cache_price(candidate: Candidate) -> float | None:
     """Price of an hour for each million tokens of KV cache; None where one of them is not known."""
-    price, tokens = candidate.price_per_hour, candidate.estimate.serving.cache_tokens
+    price, tokens = candidate.shown_price, candidate.estimate.serving.cache_tokens
     return None if price is None or not tokens else price / tokens * MILLION
 
 
@@ -145,6 +147,7 @@ def show_candidates(
     output: Format,
     *,
     by: Ranking = Ranking.PRICE,
+    basis: PriceBasis = UNPRICED,
     why_none: str = "",
 ) -> None:
     """Prints the instance types that one replica fits, cheapest first; raises Exit(2) if there is none."""
@@ -156,6 +159,7 @@ def show_candidates(
                 "feasible": bool(candidates),
                 "reason": reason,
                 "candidates": [_candidate(each) for each in candidates],
+                "prices": basis.as_json(),
                 "warnings": warnings,
             },
             output,
@@ -163,6 +167,7 @@ def show_candidates(
     else:
         if candidates:
             _print_candidates(model, candidates, by)
+            OUT.print(str(basis), highlight=False, soft_wrap=True)
         _print_warnings(warnings)
         if reason is not None:
             ERR.print(reason, style="bold red", highlight=False, soft_wrap=True)
@@ -177,10 +182,13 @@ def _candidate(candidate: Candidate) -> dict[str, Any]:
         "cloud": kind.cloud,
         "gpus_per_node": kind.gpus,
         "gpu_memory_mib": kind.gpu_memory_mib,
+        "memory_source": kind.memory_source,
         "product": kind.product,
+        "product_source": kind.product_source,
         "min_gpus": candidate.estimate.min_gpus,
         "nodes": candidate.estimate.nodes,
-        "price_per_hour": candidate.price_per_hour,
+        "price_per_hour": candidate.shown_price,
+        "list_price": None if kind.list_price is None or kind.price_per_hour is not None else asdict(kind.list_price),
         "price_per_hour_of_a_million_cached_tokens": _cache_price(candidate),
         "serving": _serving(candidate.estimate),
         "source": kind.source,
@@ -189,25 +197,26 @@ def _candidate(candidate: Candidate) -> dict[str, Any]:
 
 
 def _print_candidates(model: Model, candidates: tuple[Candidate, ...], by: Ranking) -> None:
-    priced = any(each.price_per_hour is not None for each in candidates)
-    order = "price, then GPUs, GPU memory, nodes" if priced else "fewest GPUs, then GPU memory, nodes, vCPUs"
+    priced = any(each.shown_price is not None for each in candidates)
+    own = any(each.price_per_hour is not None for each in candidates)
+    order = "own price, then GPUs, GPU memory, nodes" if own else "fewest GPUs, then GPU memory, nodes, vCPUs"
     if by is Ranking.KV_CACHE and not unranked(model, candidates, by):
         order = "price of a million tokens of KV cache"
-    title = f"Instance types for one replica of {model.name}, cheapest first"
+    title = f"Instance types for one replica of {model.name}, {'cheapest' if own else 'smallest'} first"
     table = _table(title, f"ordered by {order}; {model.origin}")
-    table.add_column("type", no_wrap=not priced)  # where there is room
+    by_tokens = priced and (own or by is Ranking.KV_CACHE)
+    table.add_column("type", no_wrap=not by_tokens)  # where there is room
     table.add_column("GPUs of a node")
     table.add_column("parallelism", no_wrap=True)
-    prices = ["an hour", "M tokens"] if priced else []
+    prices = [*(["an hour"] if priced else []), *(["M tokens"] if by_tokens else [])]
     for column in ("GPUs", "nodes", "context", *prices):
         table.add_column(column, justify="right", no_wrap=True)
     for each in candidates:
         row = [each.type.name, each.type.describe_gpus()]
         serving = each.estimate.serving
         row += [serving.tier.value, str(each.estimate.min_gpus), str(each.estimate.nodes), str(serving.context_length)]
-        if priced:
-            shown = (each.price_per_hour, _cache_price(each))
-            row += ["" if price is None else figure(price) for price in shown]
+        shown = (each.shown_price, _cache_price(each))[: len(prices)]
+        row += ["" if price is None else figure(price) for price in shown]
         table.add_row(*row)
     print_table(table, highlight=False)
 

@@ -1,6 +1,6 @@
 """The ledger of GPUs as text and as JSON."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rich import box
@@ -21,6 +21,7 @@ def _node(account: GpuAccount) -> dict[str, Any]:
     return {
         "name": account.node.name,
         "product": account.kind,
+        "driver": account.driver,
         "gpus": account.gpus,
         "memoryMiB": None if account.memory_mib is None else shareable_memory_mib(account.memory_mib),
         "shareable": account.shareable,
@@ -30,6 +31,7 @@ def _node(account: GpuAccount) -> dict[str, Any]:
         "freeGPUs": account.free_gpus,
         "freeMilli": [_number(free) for free in account.free_milli],
         "devices": [{**each._asdict(), "free": each.free} for each in account.devices],
+        "claims": [{"claim": name, "pods": list(pods), "devices": devices} for name, pods, devices in account.claims],
         "discrepancies": [{"reason": each.reason.value, "message": each.message} for each in account.discrepancies],
     }
 
@@ -50,31 +52,17 @@ def _group(group: GpuGroup) -> dict[str, Any]:
 
 
 def print_ledger(accounts: Sequence[GpuAccount]) -> None:
-    """One line for each GPU group, one for whole GPUs, one for each resource of parts of GPUs; then the
-    discrepancies."""
+    """One line for each GPU group, one for each claim, one for whole GPUs, one for each resource of parts of GPUs; then
+    the discrepancies."""
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for title in ("NODE", "PRODUCT", "GPU", "USED", "FREE", "PODS"):
         table.add_column(title, overflow="fold")
     for account in accounts:
-        node, product = account.node.name, account.kind or "?"
-        for group in account.groups:
-            memory = f", {group.used_mib} MiB" if group.used_mib is not None else ""
-            releasing = " (releasing)" if group.releasing else ""
-            used = f"{float(group.used_milli) / GPU_MILLI:.3g}{memory}{releasing}"
-            free = f"{float(group.free_milli) / GPU_MILLI:.3g}"
-            table.add_row(node, product, group.gpu or f"group {group.name}", used, free, "\n".join(group.pods))
-            node = product = ""
-        whole, free = ("whole", "free") if account.shareable else ("devices used", "devices free")
-        if account.whole:
-            table.add_row(node, product, f"{account.whole} {whole}", str(account.whole), "0", "")
-            node = product = ""
-        if account.free_gpus:
-            table.add_row(node, product, f"{account.free_gpus} {free}", "0", str(account.free_gpus), "")
-            node = product = ""
-        for parts in account.devices:
-            name = f"{parts.allocatable} {parts.resource.rpartition('/')[2]}"
-            table.add_row(node, product, name, str(parts.used), str(parts.free), "\n".join(parts.pods))
-            node = product = ""
+        by = f" ({account.driver})" if account.driver else ""
+        node = (account.node.name, f"{account.kind or '?'}{by}")
+        for row in _rows(account):
+            table.add_row(*node, *row)
+            node = ("", "")
     if table.row_count:
         print_table(table)
     elif not accounts:
@@ -82,6 +70,29 @@ def print_ledger(accounts: Sequence[GpuAccount]) -> None:
     for account in accounts:
         for each in account.discrepancies:
             OUT.print(f"{each.node}: {each.reason.value}: {each.message}", highlight=False, style="yellow")
+
+
+def _rows(account: GpuAccount) -> Iterator[tuple[str, str, str, str]]:
+    """What the GPU or the resource is, what of it is used and free, and its pods."""
+    for group in account.groups:
+        memory = f", {group.used_mib} MiB" if group.used_mib is not None else ""
+        releasing = " (releasing)" if group.releasing else ""
+        used = f"{float(group.used_milli) / GPU_MILLI:.3g}{memory}{releasing}"
+        free = f"{float(group.free_milli) / GPU_MILLI:.3g}"
+        yield group.gpu or f"group {group.name}", used, free, "\n".join(group.pods)
+    whole, free = ("whole", "free") if account.shareable else ("devices used", "devices free")
+    claimed = 0
+    for name, pods, devices in account.claims:
+        claimed += devices
+        namespace = name.partition("/")[0]
+        yield f"claim {name}", str(devices), "0", "\n".join(f"{namespace}/{pod}" for pod in pods)
+    if account.whole > claimed:
+        yield f"{account.whole - claimed} {whole}", str(account.whole - claimed), "0", ""
+    if account.free_gpus:
+        yield f"{account.free_gpus} {free}", "0", str(account.free_gpus), ""
+    for parts in account.devices:
+        name = f"{parts.allocatable} {parts.resource.rpartition('/')[2]}"
+        yield name, str(parts.used), str(parts.free), "\n".join(parts.pods)
 
 
 def _number(milli: Milli) -> int | float:

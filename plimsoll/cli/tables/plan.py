@@ -8,7 +8,7 @@ from rich.text import Text
 from plimsoll.cli.shared import OUT, REFUSED, SETTLED, Format, print_document
 from plimsoll.cli.tables.queues import next_as_json, next_line
 from plimsoll.cluster.queues import NextGpu
-from plimsoll.cost import Prices, planned_cost
+from plimsoll.cost import PlannedCost, Prices, planned_cost
 from plimsoll.model import Change, Plan, Snapshot, Verdict
 from plimsoll.model.cluster import SERVICE
 from plimsoll.model.meta import dig
@@ -26,29 +26,36 @@ def render(plan: Plan, output: Format, following: NextGpu | None = None, snapsho
 
     Returns the exit code: 0, or 2 if a Workspace is refused or an object is withheld by a policy.
     """
+    cost = _cost(plan, snapshot)
     if output.document:
-        print_document(as_json(plan) | {"nextGpu": next_as_json(following), "cost": _cost(plan, snapshot)}, output)
+        print_document(as_json(plan) | {"nextGpu": next_as_json(following), "cost": cost and _cost_json(cost)}, output)
     else:
         _print_text(plan)
-        cost = _cost(plan, snapshot)
         if cost is not None:
-            unpriced = f"; {counted(cost['unpriced'], 'operation')} without a price" if cost["unpriced"] else ""
-            added, removed = cost["added"], cost["removed"]
+            unpriced = f"; {counted(cost.unpriced, 'operation')} without a price" if cost.unpriced else ""
+            added, removed = cost.added, cost.removed
             OUT.print(f"{added - removed:+,.2f} an hour: {added:,.2f} added, {removed:,.2f} released{unpriced}")
+            OUT.print(str(cost.basis), highlight=False, soft_wrap=True)
         if following is not None:
             OUT.print(Text(next_line(following)), soft_wrap=True)
     return REFUSED if plan.refusals or plan.withheld else SETTLED
 
 
-def _cost(plan: Plan, snapshot: Snapshot | None) -> dict[str, Any] | None:
-    """What the plan changes an hour; None where no price is known, or it concerns no node."""
-    prices = Prices({}) if snapshot is None else Prices.of(snapshot)
-    if snapshot is None or not prices:
+def _cost(plan: Plan, snapshot: Snapshot | None) -> PlannedCost | None:
+    """What the plan changes an hour; None where it concerns no node."""
+    if snapshot is None:
         return None
-    cost = planned_cost(plan, snapshot, prices)
-    if not (cost.added or cost.removed or cost.unpriced):
-        return None
-    return {"added": cost.added, "removed": cost.removed, "unpriced": cost.unpriced}
+    cost = planned_cost(plan, snapshot, Prices.of(snapshot))
+    return cost if cost.added or cost.removed or cost.unpriced else None
+
+
+def _cost_json(cost: PlannedCost) -> dict[str, Any]:
+    return {
+        "added": cost.added,
+        "removed": cost.removed,
+        "unpriced": cost.unpriced,
+        "prices": cost.basis.as_json(),
+    }
 
 
 def as_json(plan: Plan) -> dict[str, Any]:

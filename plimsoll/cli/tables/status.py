@@ -51,12 +51,18 @@ def _environment(environment: Environment) -> dict[str, Any]:
 
 
 def _cost(snapshot: Snapshot) -> dict[str, Any] | None:
-    """Prices an hour; None where none is known."""
-    prices = Prices.of(snapshot)
-    if not prices or not snapshot.nodes:
+    """Prices an hour; None without GPU nodes."""
+    cost = cluster_cost(gpu_ledger(snapshot).accounts(), Prices.of(snapshot))
+    if not cost.nodes and not cost.unpriced:
         return None
-    cost = cluster_cost(gpu_ledger(snapshot).accounts(), prices)
-    return {"hourly": cost.hourly, "idle": cost.idle, "nodes": cost.nodes, "unpriced": dict(cost.unpriced)}
+    return {
+        "hourly": cost.hourly,
+        "idle": cost.idle,
+        "nodes": cost.nodes,
+        "unpriced": dict(cost.unpriced),
+        "prices": cost.basis.as_json(),
+        "basis": str(cost.basis),
+    }
 
 
 def _workspace(workspace: Workspace) -> dict[str, Any]:
@@ -146,58 +152,83 @@ def print_status(shown: dict[str, Any], *, wide: bool) -> None:
             f"provisioner {environment['provisioner']}",
         )
     )
-    cost = shown["cost"]
-    if cost is not None:
-        unpriced = sum(cost["unpriced"].values())
-        more = f"; {counted(unpriced, 'node')} without a price" if unpriced else ""
-        OUT.print(f"GPU nodes cost {cost['hourly']:,.2f} an hour, {cost['idle']:,.2f} of it idle{more}")
+    if shown["cost"] is not None:
+        _print_cost(shown["cost"])
     if shown["workspaces"]:
-        more_columns = ("Replicas", "Instance type", "Queue") if wide else ()
-        table = _table(
-            "Workspace", "Verdict", *more_columns, *(kind.value.removesuffix("Ready") for kind in ConditionType), "On"
-        )
-        for each in shown["workspaces"]:
-            states = [_state(each["conditions"].get(kind.value)) for kind in ConditionType]
-            target = each["targetNodeCount"]
-            wanted = [f"{target} wanted"] if target is not None and target != len(each["nodes"]) else []
-            more_cells = [str(each[key] or "-") for key in ("replicas", "instanceType", "queue")] if wide else []
-            table.add_row(
-                _name(each), _verdict(each), *more_cells, *states, ": ".join([*wanted, *_shown(each["nodes"])])
-            )
-        print_table(table)
-        for each in shown["workspaces"]:
-            failing = [found for found in each["conditions"].values() if found["status"] != "True"]
-            if each["accepted"] is not True or each["outdated"]:
-                _say(each, each["message"])
-            elif failing:
-                _say(each, failing[0]["message"])
+        _print_workspaces(shown["workspaces"], wide=wide)
     else:
         OUT.print("no Workspaces")
     if shown["nodeClaims"]:
-        table = _table("NodeClaim", "Workspace", "Instance type", "Phase", "Node")
-        for each in shown["nodeClaims"]:
-            style = {"Ready": "green", "Deleting": "red"}.get(each["phase"], "yellow")
-            row = (each["name"], each["workspace"], each["instanceType"])
-            table.add_row(*map(Text, row), Text(each["phase"], style=style), Text(each["node"]))
-        print_table(table)
+        _print_node_claims(shown["nodeClaims"])
     if shown["workloads"]:
-        table = _table("Workload", "Ready")
-        for each in shown["workloads"]:
-            ready = f"{each['readyReplicas']} of {each['replicas']}{', being deleted' if each['deleting'] else ''}"
-            table.add_row(Text(f"{each['kind']} {each['namespace']}/{each['name']}"), Text(ready))
-        print_table(table)
+        _print_workloads(shown["workloads"])
     if shown["demands"]:
-        table = _table("Demand", "Phase", "Pods", "New GPUs", "At least", "Requests", "Until")
-        for each in shown["demands"]:
-            style = {"Failed": "red", "Expired": "red", "Completed": "green"}.get(each["phase"], "yellow")
-            counts = [str(each[key]) for key in ("pods", "gpus", "leastGpus", "objects")]
-            table.add_row(Text(each["name"]), Text(each["phase"], style=style), *counts, each["deadline"])
-        print_table(table)
-        for each in shown["demands"]:
-            for reason in each["reasons"]:
-                OUT.print(Text.assemble((f"  {each['name']}: ", "bold"), reason), soft_wrap=True)
+        _print_demands(shown["demands"])
     for warning in shown["warnings"]:
         OUT.print(Text.assemble(("warning: ", "yellow"), warning), soft_wrap=True)
+
+
+def _print_cost(cost: dict[str, Any]) -> None:
+    unpriced = sum(cost["unpriced"].values())
+    more = f"; {counted(unpriced, 'node')} without a price" if unpriced else ""
+    if not cost["nodes"]:
+        OUT.print(f"the cost is not known: {counted(unpriced, 'GPU node')} without a price")
+        return
+    OUT.print(f"GPU nodes cost {cost['hourly']:,.2f} an hour, {cost['idle']:,.2f} of it idle{more}")
+    OUT.print(cost["basis"], highlight=False, soft_wrap=True)
+
+
+def _print_workspaces(workspaces: list[dict[str, Any]], *, wide: bool) -> None:
+    more_columns = ("Replicas", "Instance type", "Queue") if wide else ()
+    table = _table(
+        "Workspace", "Verdict", *more_columns, *(kind.value.removesuffix("Ready") for kind in ConditionType), "On"
+    )
+    for workspace in workspaces:
+        states = [_state(workspace["conditions"].get(kind.value)) for kind in ConditionType]
+        target = workspace["targetNodeCount"]
+        wanted = [f"{target} wanted"] if target is not None and target != len(workspace["nodes"]) else []
+        more_cells = [str(workspace[key] or "-") for key in ("replicas", "instanceType", "queue")] if wide else []
+        on = ": ".join([*wanted, *_shown(workspace["nodes"])])
+        table.add_row(_name(workspace), _verdict(workspace), *more_cells, *states, on)
+    print_table(table)
+    for workspace in workspaces:
+        failing = [found for found in workspace["conditions"].values() if found["status"] != "True"]
+        if workspace["accepted"] is not True or workspace["outdated"]:
+            _say(workspace, workspace["message"])
+        elif failing:
+            _say(workspace, failing[0]["message"])
+
+
+def _print_node_claims(claims: list[dict[str, Any]]) -> None:
+    table = _table("NodeClaim", "Workspace", "Instance type", "Phase", "Node")
+    for claim in claims:
+        style = {"Ready": "green", "Deleting": "red"}.get(claim["phase"], "yellow")
+        row = (claim["name"], claim["workspace"], claim["instanceType"])
+        table.add_row(*map(Text, row), Text(claim["phase"], style=style), Text(claim["node"]))
+    print_table(table)
+
+
+def _print_workloads(workloads: list[dict[str, Any]]) -> None:
+    table = _table("Workload", "Ready")
+    for workload in workloads:
+        deleting = ", being deleted" if workload["deleting"] else ""
+        ready = f"{workload['readyReplicas']} of {workload['replicas']}{deleting}"
+        table.add_row(Text(f"{workload['kind']} {workload['namespace']}/{workload['name']}"), Text(ready))
+    print_table(table)
+
+
+def _print_demands(demands: list[dict[str, Any]]) -> None:
+    table = _table("Demand", "Phase", "Pods", "New GPUs", "At least", "Requests", "Until")
+    for demand in demands:
+        style = {"Refused": "red", "Failed": "red", "Expired": "red", "Completed": "green"}.get(
+            demand["phase"], "yellow"
+        )
+        counts = [str(demand[key]) for key in ("pods", "gpus", "leastGpus", "objects")]
+        table.add_row(Text(demand["name"]), Text(demand["phase"], style=style), *counts, demand["deadline"])
+    print_table(table)
+    for demand in demands:
+        for reason in demand["reasons"]:
+            OUT.print(Text.assemble((f"  {demand['name']}: ", "bold"), reason), soft_wrap=True)
 
 
 def _table(*columns: str) -> Table:

@@ -173,7 +173,12 @@ class _Groups:
 
 def _headline(snapshot: Snapshot, page: ClusterPage) -> Text:
     now = datetime.now(UTC).strftime("%H:%M:%S UTC")
-    cost = "" if page.hourly is None else f"  {page.hourly:,.2f} an hour, {page.idle:,.2f} of it idle"
+    unpriced = f"; {counted(page.unpriced, 'node')} without a price" if page.unpriced else ""
+    cost = (
+        ""
+        if page.hourly is None
+        else f"  {page.hourly:,.2f} an hour, {page.idle:,.2f} of it idle{unpriced}\n{page.basis}"
+    )
     text = Text.assemble((f"Environment {snapshot.environment.name}", "bold"), f"  {now}")
     text.append(f"\n{counted(page.nodes, 'node')}, {counted(page.gpus, 'GPU')}, {page.used:g} in use{cost}")
     return text

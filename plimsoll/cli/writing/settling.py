@@ -2,11 +2,12 @@
 created. Their pods may load weights for an hour, and report it in the condition WorkloadReady."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from plimsoll.loop import RoundResult
-from plimsoll.model import Plan
-from plimsoll.plan.owned import alive, request_objects
+from plimsoll.model import Plan, Snapshot
+from plimsoll.model.api import Workspace
+from plimsoll.plan.owned import Ownership, alive, request_objects
 from plimsoll.plan.requests import read_request
 from plimsoll.plan.workspaces import WorkspaceNodes
 from plimsoll.text import counted, shortlist
@@ -44,36 +45,45 @@ class Settling:
 
 
 def _on_its_way(result: RoundResult, plan: Plan) -> str:
-    if result.outcome.failed:
-        return "failed: " + shortlist([f"{key} ({failure})" for key, failure in result.outcome.failed.items()])
+    if failed := {**result.waiting, **result.outcome.failed}:
+        return "failed: " + shortlist([f"{key} ({failure})" for key, failure in failed.items()])
     if not plan.empty:
         return "the Plan is applied, and the watches have not delivered the result yet"
     if (gates := len(plan.gate_removals) - result.gates_removed) > 0:
         return f"failed: {counted(gates, 'capacity gate')} not removed from pods, see the log"
-    holdings = WorkspaceNodes(result.snapshot, plan.verdicts)
-    accepted = {verdict.workspace for verdict in plan.verdicts if verdict.accepted}
-    withheld = {each.owner for each in plan.withheld}
-    waiting = []
-    for workspace in result.snapshot.workspaces:
-        if workspace.ref not in accepted or workspace.ref in withheld or workspace.deleting:
-            continue
-        claims = alive(holdings.ownership.claims_of(workspace))
-        if late := [claim.name for claim in claims if not claim.ready]:
-            waiting.append(f"{workspace.ref}: NodeClaims not ready: {shortlist(late)}")
-        elif (missing := holdings.ownership.requested_for(workspace) - len(claims)) > 0:
-            waiting.append(
-                f"{workspace.ref}: Karpenter has not created {counted(missing, 'NodeClaim')} of its NodePool"
-            )
-        elif workspace.spec.inference is not None and not holdings.ownership.workloads_of(workspace):
-            waiting.append(f"{workspace.ref}: its workload is created when its nodes are ready")
-    deleting = [claim.name for claim in holdings.ownership.claims if claim.deleting]
-    if deleting:
-        waiting.append(f"NodeClaims under deletion: {shortlist(deleting)}")
-    requested = [
-        each for obj in request_objects(result.snapshot) if (each := read_request(obj)) is not None and each.outstanding
-    ]
-    if requested:
-        waiting.append(f"nodes for demand: {shortlist([each.name for each in requested])}")
+    waiting = [*_workspaces_on_their_way(result.snapshot, plan), *_requests_on_their_way(result.snapshot)]
     if not waiting and plan.next_deadline is not None:
         waiting.append(f"the next deadline, or request for capacity, is at {plan.next_deadline:%H:%M:%S} UTC")
     return f"not settled: {shortlist(waiting)}" if waiting else ""
+
+
+def _workspaces_on_their_way(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
+    ownership = WorkspaceNodes(snapshot, plan.verdicts).ownership
+    accepted = {verdict.workspace for verdict in plan.verdicts if verdict.accepted}
+    withheld = {operation.owner for operation in plan.withheld}
+    for workspace in snapshot.workspaces:
+        if workspace.ref in accepted - withheld and not workspace.deleting:
+            missing = _missing(workspace, ownership)
+            if missing:
+                yield f"{workspace.ref}: {missing}"
+    deleting = [claim.name for claim in ownership.claims if claim.deleting]
+    if deleting:
+        yield f"NodeClaims under deletion: {shortlist(deleting)}"
+
+
+def _missing(workspace: Workspace, ownership: Ownership) -> str:
+    claims = alive(ownership.claims_of(workspace))
+    if late := [claim.name for claim in claims if not claim.ready]:
+        return f"NodeClaims not ready: {shortlist(late)}"
+    if (missing := ownership.requested_for(workspace) - len(claims)) > 0:
+        return f"Karpenter has not created {counted(missing, 'NodeClaim')} of its NodePool"
+    if workspace.spec.inference is not None and not ownership.workloads_of(workspace):
+        return "its workload is created when its nodes are ready"
+    return ""
+
+
+def _requests_on_their_way(snapshot: Snapshot) -> Iterator[str]:
+    requests = filter(None, map(read_request, request_objects(snapshot)))
+    names = [request.name for request in requests if request.outstanding]
+    if names:
+        yield f"nodes for demand: {shortlist(names)}"

@@ -26,7 +26,6 @@ class WriterOptions:
     context: str | None
     backend: str
     passphrase_file: Path | None
-    provider: str
     secrets_provider: str = "passphrase"
     policy_packs: tuple[Path, ...] = ()
     shards: int = 4
@@ -96,7 +95,6 @@ def apply_settings(environment: Environment, options: WriterOptions) -> ApplySet
                 "policy_packs": options.policy_packs,
                 "shards": options.shards,
                 "pre_started_shards": options.pre_started,
-                "provider": options.provider,
                 "kubeconfig": options.kubeconfig,
                 "context": options.context,
                 "lease": dict(options.lease),

@@ -1,23 +1,40 @@
 """Instance types: the built-in table, those that an Environment offers, and their labels."""
 
 from plimsoll.cluster.catalog.catalog import Candidate, Catalog, UnknownInstanceTypeError
-from plimsoll.cluster.catalog.offered import OfferedType, OfferedTypes, claim_gpus, most_gpus, unlisted_azure
+from plimsoll.cluster.catalog.comparison import Changed, Comparison, compare_table
+from plimsoll.cluster.catalog.gpu_discovery import catalogued, discovery_labels
+from plimsoll.cluster.catalog.offered import (
+    ANY,
+    OfferedType,
+    OfferedTypes,
+    Wanted,
+    claim_gpus,
+    most_gpus,
+    unlisted_azure,
+)
 from plimsoll.cluster.catalog.pool_types import label_requirements
-from plimsoll.cluster.catalog.provider_labels import CLOUDS, KWOK, type_labels
-from plimsoll.cluster.catalog.reported_memory import reported_memory_mib
+from plimsoll.cluster.catalog.provider_labels import CLOUDS, KWOK, TypeLabels, launched_for_gpus, type_labels
 
 __all__ = [
+    "ANY",
     "CLOUDS",
     "KWOK",
     "Candidate",
     "Catalog",
+    "Changed",
+    "Comparison",
     "OfferedType",
     "OfferedTypes",
+    "TypeLabels",
     "UnknownInstanceTypeError",
+    "Wanted",
+    "catalogued",
     "claim_gpus",
+    "compare_table",
+    "discovery_labels",
     "label_requirements",
+    "launched_for_gpus",
     "most_gpus",
-    "reported_memory_mib",
     "type_labels",
     "unlisted_azure",
 ]

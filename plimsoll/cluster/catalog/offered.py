@@ -1,18 +1,19 @@
 """The instance types that an Environment can use: those of its NodePools, its nodes, and the catalog."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Final, NamedTuple
 
 from plimsoll.cluster.catalog.catalog import Catalog, Difference
 from plimsoll.cluster.catalog.pool_types import allows_type, label_requirements
-from plimsoll.cluster.catalog.provider_labels import CLOUDS
-from plimsoll.cluster.nodes import SHARED_PRODUCT, GpuLabels, NodeIndex, parse_gpu_labels
-from plimsoll.labels import INSTANCE_TYPE, WORKSPACE
+from plimsoll.cluster.catalog.provider_labels import AWS_NAME, CLOUDS
+from plimsoll.cluster.nodes import NodeIndex
+from plimsoll.cluster.profiles import Discovery, read_discovery, undivided
+from plimsoll.labels import GPU_COUNT, GPU_MEMORY, GPU_PRODUCT, INSTANCE_TYPE, WORKSPACE
 from plimsoll.model import Snapshot
-from plimsoll.model.api import EnvironmentSpec, NamespaceAccess, NodeClassRef
-from plimsoll.model.cluster import InstanceType, Node, NodeGpus
+from plimsoll.model.api import EnvironmentSpec, KnownNodeProfile, NamespaceAccess, NodeClassRef
+from plimsoll.model.cluster import Device, Evidence, InstanceType, Node
 from plimsoll.model.karpenter import NodeClaim, NodePool
 from plimsoll.quantity import parse_devices
 from plimsoll.text import nearest
@@ -24,33 +25,44 @@ NODE_CLASSES: Final = {
 """Node class by cloud, named as in KAITO; the object is called `default`."""
 
 _AZURE_NAME: Final = re.compile(r"Standard_[ND]\w+", re.IGNORECASE)
+_PROVIDER_IDS: Final = {"azure": "azure", "aws": "aws", "gce": "gcp"}
+"""Cloud by the scheme of its nodes' `providerID`."""
 NODES: Final = "the live nodes"
 """Source name of figures from node labels."""
 
+Wanted = Mapping[str, Collection[str]]
+"""The values that are wanted of labels; of the others, any."""
+ANY: Final[Wanted] = {}
+
 
 class OfferedType(NamedTuple):
-    """One instance type. Its GPUs are None where only a NodePool or a node without GFD labels names it."""
+    """One instance type."""
 
     name: str
     """Spelling of a NodePool, else the catalog, else a node."""
     written: tuple[str, ...]
     """Spellings that do not depend on nodes: the catalog's, else a NodePool's; and in lower case."""
     cloud: str
-    gpus: NodeGpus | None
+    kind: InstanceType | None
+    """Its figures; None where only a NodePool or a node without GFD labels names it."""
     devices: int | None
     """Devices of the extended resource on most live nodes; more than GPUs where GPUs are shared."""
     claimable: int | None
     """Devices that a NodeClaim may request: whole GPUs, because Karpenter does not know how they will be shared."""
     pools: tuple[NodePool, ...]
     """NodePools that allow the type: those that name it, then those that name none; highest weight first."""
-    source: str = ""
-    """Source of the GPU figures; empty where there are none."""
     warnings: tuple[str, ...] = ()
+    by_claims: bool = False
+    """Whether pods get its GPUs by claims, as far as nodes and NodeProfiles say. A NodeClaim that requests an extended
+    resource is never initialized there."""
 
     def __str__(self) -> str:
-        if self.gpus is None:
-            return self.name
-        return f"{self.name} ({self.gpus.count} x {self.gpus.product} of {self.gpus.memory_mib:.0f} MiB)"
+        return self.name if self.kind is None else f"{self.name} ({self.kind.describe_gpus()})"
+
+    @property
+    def gpus(self) -> Device | None:
+        """None where they, or the memory of one, are not known."""
+        return None if self.kind is None else self.kind.node_gpus
 
     def spellings(self, written: str) -> tuple[str, ...]:
         """Label values that stand for the type, with the spelling of a Workspace; sorted.
@@ -67,6 +79,8 @@ class OfferedTypes:
         self.declared = Catalog.of(snapshot)
         """The catalog without the figures of nodes and NodePools."""
         self._prices = snapshot.environment.spec.catalog.prices
+        self._aws_region = snapshot.environment.spec.catalog.aws_region
+        self._currency = snapshot.environment.spec.catalog.currency
         self._index = index
         # A NodePool that Plimsoll created serves one Workspace only.
         self._pools = sorted(
@@ -74,6 +88,10 @@ class OfferedTypes:
             key=lambda pool: (-pool.weight, pool.name),
         )
         self._requirements = {pool.name: label_requirements(pool) for pool in self._pools}
+        self._profiles: dict[str, list[KnownNodeProfile]] = {}
+        """NodeProfiles by the instance type in lower case."""
+        for each in sorted(snapshot.node_profiles, key=lambda each: each.name):
+            self._profiles.setdefault(each.pair[1], []).append(each)
         self._found: dict[str, OfferedType | None] = {}
         self._by_pool: dict[str, list[NodePool]] = {}
         self._on_nodes: dict[str, list[str]] = {}
@@ -96,7 +114,8 @@ class OfferedTypes:
         """Every type with its effective figures: those of nodes and NodePools are merged over the declared ones."""
         here = [self._merged(folded) for folded in sorted({*self._on_nodes, *self._in_pools})]
         everything = self.declared.with_types(merged for merged, _ in here if merged is not None)
-        return everything.with_prices({name: price for name, price in self._prices.items() if everything.lookup(name)})
+        known = {name: price for name, price in self._prices.items() if everything.lookup(name)}
+        return everything.with_own_prices(known, self._currency) if self._prices else everything
 
     def unknown_prices(self) -> tuple[str, ...]:
         """Types that have a price in the Environment and are not known; sorted."""
@@ -112,24 +131,26 @@ class OfferedTypes:
     def _find(self, folded: str) -> OfferedType | None:
         listed = self.declared.lookup(folded)
         on_nodes = self._on_nodes.get(folded, [])
-        in_pools = self._in_pools.get(folded)
+        in_pools = self._in_pools.get(folded) or next(
+            (known.spec.instance_type for known in self._profiles.get(folded, ())), None
+        )
         name = in_pools or (listed.name if listed is not None else next(iter(on_nodes), None))
         if name is None:
             return None
         written = listed.name if listed is not None else in_pools or folded
         merged, differences = self._merged(folded)
-        labels = self._index.usual_gpus(tuple(on_nodes))
+        gpus = _gpus(self._usual(folded))
         cloud = listed.cloud if listed is not None else ""
         return OfferedType(
             name=name,
             written=tuple(dict.fromkeys((written, folded))),
             cloud=cloud,
-            gpus=merged.node_gpus if merged is not None else None,
-            devices=labels.devices if labels is not None else merged.gpus if merged is not None else None,
+            kind=merged,
+            devices=gpus.announced if gpus is not None else merged.gpus if merged is not None else None,
             claimable=listed.gpus if listed is not None else merged.gpus if merged is not None else None,
             pools=self._allowing(name, cloud, listed),
-            source=merged.source if merged is not None else "",
             warnings=tuple(map(str, differences)),
+            by_claims=self._by_claims(folded),
         )
 
     def _unlisted(self, name: str) -> OfferedType | None:
@@ -138,7 +159,7 @@ class OfferedTypes:
         if not any(CLOUDS.get(pool.node_class_group) == "azure" for pool in pools):
             return None
         written = (name, name.casefold())
-        return OfferedType(name, written, "azure", gpus=None, devices=None, claimable=None, pools=pools)
+        return OfferedType(name, written, "azure", kind=None, devices=None, claimable=None, pools=pools)
 
     def _allowing(self, name: str, cloud: str, listed: InstanceType | None) -> tuple[NodePool, ...]:
         """The NodePools that allow a type; see `OfferedType.pools`."""
@@ -148,32 +169,60 @@ class OfferedTypes:
     def _merged(self, folded: str) -> tuple[InstanceType | None, tuple[Difference, ...]]:
         """The effective figures and the contradictions between sources; None where there are none."""
         listed = self.declared.lookup(folded)
-        reported = [each for each in (self._by_pools(folded), self._by_nodes(folded)) if each is not None]
+        sources = (self._by_pools(folded), *self._by_profiles(folded), self._by_nodes(folded))
+        reported = [each for each in sources if each is not None]
         found = Catalog([] if listed is None else [listed]).with_types(reported)
         earlier = (each for each in self.declared.differences if each.live.name.casefold() == folded)
         return found.lookup(folded), (*earlier, *found.differences)
 
+    def _usual(self, folded: str) -> Discovery | None:
+        usual = self._index.usual(tuple(self._on_nodes.get(folded, ())))
+        return usual[1] if usual is not None else None
+
+    def _by_claims(self, folded: str) -> bool:
+        usual = self._usual(folded)
+        if usual is not None:
+            return usual.gpus is None and usual.claimed is not None
+        said = [each for known in self._profiles.get(folded, ()) for each in (known.status.learned, known.spec)]
+        return any(each is not None and each.claim_devices is not None for each in said)
+
     def _by_nodes(self, folded: str) -> InstanceType | None:
-        labels = self._index.usual_gpus(tuple(self._on_nodes.get(folded, ())))
-        if labels is None:
+        gpus = _gpus(self._usual(folded))
+        if gpus is None:
             return None
-        name, product = self._on_nodes[folded][0], labels.product.removesuffix(SHARED_PRODUCT)
-        return InstanceType(name, "", labels.count, labels.memory_mib, product, source=NODES)
+        return _as_type(self._on_nodes[folded][0], gpus, NODES)
 
     def _by_pools(self, folded: str) -> InstanceType | None:
         """The GPUs that the labels of a NodePool's template declare."""
         for pool in self._by_pool.get(folded, ()):
-            labels = parse_gpu_labels(pool.template_labels)
-            if isinstance(labels, GpuLabels):
-                name = self._in_pools[folded]
-                source = f"NodePool {pool.name}"
-                return InstanceType(name, "", labels.count, labels.memory_mib, labels.product, source=source)
+            declared = read_discovery(pool.template_labels, {})
+            gpus = _gpus(declared) if declared.complete else None
+            if gpus is not None:
+                return _as_type(self._in_pools[folded], gpus, f"NodePool {pool.name}")
         return None
+
+    def _by_profiles(self, folded: str) -> Iterator[InstanceType]:
+        """The GPUs that NodeProfiles declare, then those that they learned."""
+        for learned in (False, True):
+            for known in self._profiles.get(folded, ()):
+                seen = known.status.learned
+                said = seen if learned else known.spec
+                if said is None:
+                    continue
+                claimed = said.claim_devices
+                published = () if claimed is None or not claimed.count else ((claimed.claimable, claimed.count),)
+                found = read_discovery(said.labels, {}, published=published)
+                gpus = _gpus(found) if found.complete else None
+                if gpus is not None:
+                    yield _as_type(known.spec.instance_type, gpus, f"NodeProfile {known.name}")
+
+    def spelled(self, name: str) -> tuple[str, ...]:
+        """The spellings of a type's name on nodes, case-insensitive, sorted."""
+        return tuple(self._on_nodes.get(name.strip().casefold(), ()))
 
     def nodes_of(self, name: str) -> list[Node]:
         """Nodes of the type, case-insensitive, sorted by the spelling of their label, then by name."""
-        spelled = self._on_nodes.get(name.strip().casefold(), ())
-        return [node for each in spelled for node in self._index.with_label(INSTANCE_TYPE, each)]
+        return [node for each in self.spelled(name) for node in self._index.with_label(INSTANCE_TYPE, each)]
 
     def near(self, name: str) -> tuple[str, ...]:
         """At most three similar names, closest first."""
@@ -201,27 +250,49 @@ class OfferedTypes:
         clouds = {cloud for group in groups if (cloud := CLOUDS.get(group))}
         if not clouds:
             provider = next((node.provider_id for node in self._index.nodes if node.provider_id), "")
-            clouds = {cloud for cloud in NODE_CLASSES if provider.startswith(f"{cloud}://")}
+            clouds = {cloud for scheme, cloud in _PROVIDER_IDS.items() if provider.startswith(f"{scheme}://")}
         return frozenset(clouds)
+
+    def how_to_know(self, name: str, pool: NodePool | None = None) -> str:
+        """What makes the GPUs of a type known that is in no source."""
+        attached = ", ".join(each.name.partition("+")[2] for each in Catalog.builtin().attached_to(name))
+        why = f"they are attached to the machine type, such as {attached}; " if attached else ""
+        where = f"NodePool {pool.name}" if pool is not None else "a NodePool that allows the type"
+        labels = f"{why}set the labels {', '.join((GPU_PRODUCT, GPU_COUNT, GPU_MEMORY))} in the template of {where}"
+        labels += ", or declare them in a NodeProfile"
+        aws = AWS_NAME.fullmatch(name) is not None and not self._aws_region
+        return f"{labels}, or set catalog.awsRegion of the Environment" if aws else labels
 
     def _observed_names(self) -> dict[str, str]:
         return {folded: names[0] for folded, names in self._on_nodes.items()} | self._in_pools
 
     def node_class_ref(
-        self, offered: OfferedType, environment: EnvironmentSpec, access: NamespaceAccess | None
+        self, offered: OfferedType, environment: EnvironmentSpec, access: NamespaceAccess | None, wanted: Wanted = ANY
     ) -> NodeClassRef | None:
         """The node class for a NodeClaim: the Environment's, else that of a NodePool that allows the type, else the
         cloud's."""
         if environment.node_claims.node_class_ref is not None:
             return environment.node_claims.node_class_ref
-        pool = self.pool(offered, access)
+        pool = self.pool(offered, access, wanted)
         return NODE_CLASSES.get(offered.cloud) if pool is None else NodeClassRef.model_validate(pool.node_class_ref)
 
-    def pool(self, offered: OfferedType, access: NamespaceAccess | None) -> NodePool | None:
-        """The first NodePool with a node class that allows the type, Ready or not: NodeClaims of the type use its node
-        class and count against its limits, and neither may change from one moment to the next."""
+    def pool(self, offered: OfferedType, access: NamespaceAccess | None, wanted: Wanted = ANY) -> NodePool | None:
+        """The first NodePool with a node class that allows the type, and one of the wanted values of each label, Ready
+        or not: NodeClaims of the type are like its nodes and count against its limits, and neither may change
+        from one moment to the next."""
         allowed = (pool for pool in offered.pools if access is None or access.allows_pool(pool.name))
-        return next((pool for pool in allowed if pool.node_class_ref is not None), None)
+        return next((each for each in allowed if each.node_class_ref is not None and not each.forbids(wanted)), None)
+
+
+def _gpus(found: Discovery | None) -> Device | None:
+    """The GPUs, where they are not partitioned by MIG."""
+    gpus = (found.gpus or found.claimed) if found is not None and not found.mig.active else None
+    return gpus if gpus is not None and gpus.memory_mib else None
+
+
+def _as_type(name: str, gpus: Device, source: str) -> InstanceType:
+    seen = Evidence.OBSERVED
+    return InstanceType(name, "", gpus.count, gpus.memory_mib, undivided(gpus.product), seen, seen, source=source)
 
 
 def unlisted_azure(name: str) -> bool:

@@ -37,5 +37,6 @@ def allows_type(
     if not named and cloud and CLOUDS.get(pool.node_class_group, cloud) != cloud:
         return False
     spelled = named.get(name.casefold(), name)
-    of_type = {**type_labels(pool.node_class_group, spelled, listed), INSTANCE_TYPE: spelled}
+    labels = type_labels(pool.node_class_group, spelled, listed)
+    of_type = {**labels.values, **dict.fromkeys(labels.absent), INSTANCE_TYPE: spelled}
     return all(each.allows(value) for key, value in of_type.items() for each in requirements.get(key, ()))

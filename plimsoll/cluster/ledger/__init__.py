@@ -1,17 +1,15 @@
 """Allocated and free parts of every GPU of every node."""
 
-from plimsoll.cluster.ledger.account import DiscrepancyReason, GpuAccount, GpuGroup, PartDevices
-from plimsoll.cluster.ledger.incremental import IncrementalLedger
-from plimsoll.cluster.ledger.ledger import GpuLedger, empty_ledger, free_node, gpu_ledger
+from plimsoll.cluster.ledger.account import GpuAccount, GpuGroup, PartDevices
+from plimsoll.cluster.ledger.ledger import GpuLedger, free_node, gpu_ledger
+from plimsoll.cluster.ledger.snapshot_accounts import SnapshotAccounts
 
 __all__ = [
-    "DiscrepancyReason",
     "GpuAccount",
     "GpuGroup",
     "GpuLedger",
-    "IncrementalLedger",
     "PartDevices",
-    "empty_ledger",
+    "SnapshotAccounts",
     "free_node",
     "gpu_ledger",
 ]

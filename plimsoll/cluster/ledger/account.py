@@ -1,44 +1,19 @@
 """The account of one node's GPUs: what its pods use of each, and what is left.
 
 The figures of a group are those of KAI's GpuSharingNodeInfo, there in bytes, here in MiB. Where objects contradict each
-other, the larger amount counts as used, and a Discrepancy reports it.
+other, the larger amount counts as used, and a Discrepancy reports it. What only a pod says of itself counts for
+nothing: somebody must have placed it.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import lru_cache
 from typing import NamedTuple
 
-from plimsoll.model.cluster import Node, Pod
+from plimsoll.cluster.profiles import DiscrepancyReason
+from plimsoll.model.cluster import Device, Node, Pod
 from plimsoll.model.kai import shareable_memory_mib
-from plimsoll.packing import GPU_MILLI, Milli, exact_milli
-from plimsoll.packing.nodes import UNBOUNDED
-
-
-class DiscrepancyReason(StrEnum):
-    """The closed list of problems with the GPUs of a node."""
-
-    SEVERAL_RESERVATIONS = "SeveralReservations"
-    """Several reservation pods hold a GPU for the same group: each holds one, and pods run on one of them."""
-    SHARED_GPU = "SharedGPU"
-    """The reservations of several groups hold one GPU, whose shares are counted apart."""
-    NO_RESERVATION = "NoReservation"
-    """Shares run on a GPU without a reservation pod, so that others may be placed on it."""
-    NO_GROUP = "NoGroup"
-    """A share runs on a node, but no label names its GPU group."""
-    OVERBOOKED = "Overbooked"
-    """The shares of a group exceed its GPU."""
-    TOO_MANY_GPUS = "TooManyGPUs"
-    """Pods and groups use more GPUs than the node has."""
-    UNREADABLE_SHARE = "UnreadableShare"
-    """A pod on the node has a request that cannot be read."""
-    WRONG_GROUPS = "WrongGroups"
-    """A pod is in more or fewer groups than the GPUs that it requests."""
-    UNREADABLE_NODE = "UnreadableNode"
-    """The node reports a quantity that cannot be read."""
-    NOT_SHAREABLE = "NotShareable"
-    """Shares are on a node whose devices are not whole GPUs (time-slicing, MPS, MIG)."""
+from plimsoll.packing import GPU_MILLI, UNBOUNDED, Milli, exact_milli
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,18 +162,14 @@ class GpuAccount:
     """The GPUs of one node."""
 
     node: Node
-    kind: str
-    """GPU product, as GFD labels it; empty where it does not."""
+    device: Device
+    """What its labels say of one of its GPUs; without a product where they do not."""
     gpus: int
-    """Allocatable devices."""
-    memory_mib: int | None
-    """MiB of one GPU; None if it is not labelled."""
+    """Devices that pods can request as GPUs: the smaller one of what labels say and what is allocatable."""
     groups: tuple[GpuGroup, ...] = ()
     """Sorted by name."""
     whole: int = 0
     """GPUs that pods use whole, and those that cannot be used."""
-    ungrouped: tuple[tuple[GroupMember, int], ...] = ()
-    """Shares without a GPU group, as (pod, GPUs), largest first; each of these GPUs counts in `whole`."""
     releasing_whole: int = 0
     """The part of `whole` whose pods are terminating."""
     shareable: bool = True
@@ -209,10 +180,32 @@ class GpuAccount:
     """Free CPU; below 0 if pods request more than there is."""
     host_memory_mib: int = 0
     """Free memory of the host; below 0 if pods request more than there is."""
+    storage_mib: int = 0
+    """Free ephemeral storage; below 0 if pods request more than there is."""
     free_pods: int = UNBOUNDED
     """Number of pods that still fit; below 0 if there are too many."""
     discrepancies: tuple[Discrepancy, ...] = ()
     """By reason and message."""
+
+    @property
+    def kind(self) -> str:
+        """GPU product, as GPU Feature Discovery labels it; empty where it does not."""
+        return self.device.product
+
+    @property
+    def driver(self) -> str:
+        """The driver that publishes its GPUs, where pods get these by claims; empty elsewhere."""
+        return self.device.claimable.driver if self.device.claimable is not None else ""
+
+    @property
+    def claims(self) -> tuple[tuple[str, tuple[str, ...], int], ...]:
+        """(`namespace/name`, names of its pods, number of devices) of the ResourceClaims that have devices of it."""
+        return self.node.published.claims
+
+    @property
+    def memory_mib(self) -> int | None:
+        """MiB of one GPU; None if it is not labelled."""
+        return self.device.memory_mib
 
     @property
     def missing_reservations(self) -> int:
@@ -244,24 +237,12 @@ class GpuAccount:
 
     @property
     def likely_free_milli(self) -> tuple[Milli, ...]:
-        """As `free_milli`, but shares without a GPU group are packed together instead of each on a GPU of its own.
-
-        For demand planning: pods that are bound one after the other, without a group, must not count as more than they
-        were planned as. Binding must know the GPU, and uses `free_milli`.
-        """
-        bins: list[Milli] = []
-        for member, devices in self.ungrouped:
-            milli = min(member.milli, GPU_MILLI)
-            fitting = sorted((left, number) for number, left in enumerate(bins) if left >= milli)[:devices]
-            for left, number in fitting:
-                bins[number] = left - milli
-            bins += [GPU_MILLI - milli] * (devices - len(fitting))
-        known = self.whole - sum(devices for _, devices in self.ungrouped)
-        wholly_free = self.gpus - known - len(self.groups) - len(bins)
-        if wholly_free < 0:
+        """As `free_milli`, also of GPUs whose reservation will be created again. Binding must know the GPU, and uses
+        `free_milli`."""
+        if self.taken > self.gpus:
             return (0,) * self.gpus
-        groups = tuple(each.likely_free_milli for each in self.groups)
-        return (*groups, *bins, *(GPU_MILLI,) * wholly_free, *(0,) * known)
+        likely = tuple(group.likely_free_milli for group in self.groups)
+        return likely + (GPU_MILLI,) * self.free_gpus + (0,) * self.whole
 
     @property
     def has_gpus(self) -> bool:

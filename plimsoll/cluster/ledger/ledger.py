@@ -4,12 +4,13 @@ It has no other state. An update reads only nodes whose pods changed.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import partial
 from typing import TypeVar
 
 from plimsoll.cluster.ledger.account import Discrepancy, GpuAccount
 from plimsoll.cluster.ledger.pod_use import PodReader, PodUse
 from plimsoll.cluster.ledger.reading import Accounting
-from plimsoll.cluster.pods import PodChanges
+from plimsoll.cluster.pods import PodChanges, waits
 from plimsoll.cluster.pools import DaemonOverhead
 from plimsoll.labels import GPU_RESOURCE
 from plimsoll.model import Snapshot
@@ -124,13 +125,8 @@ class GpuLedger:
         return found
 
     def requested(self, node: str, resource: str) -> int:
-        """What pods that are bound to the node, or being bound, request of a resource other than CPU and memory."""
+        """What pods that are bound to the node, or being bound, request of a resource that is not of `Pod.host`."""
         return sum(use.pod.other_requests.get(resource, 0) for use in self._placed.get(node, {}).values())
-
-    @property
-    def names(self) -> Collection[str]:
-        """Names of all nodes."""
-        return self._nodes.keys()
 
     def unread(self) -> set[str]:
         """Names of nodes whose account has not been read since they changed."""
@@ -173,10 +169,15 @@ class GpuLedger:
                 self._accounts.pop(node_name, None)
 
 
-def empty_ledger(spec: EnvironmentSpec, waits: Callable[[Pod], bool] = lambda _: False) -> GpuLedger:
-    """A ledger that counts as the Environment says."""
+def empty_ledger(spec: EnvironmentSpec) -> GpuLedger:
+    """A ledger that counts as the Environment says. Pods that wait for capacity use none yet."""
     demand = spec.demand
-    return GpuLedger(spec.gpu_resource, waits=waits, tflops=demand.gpu_tflops, device_resources=demand.device_resources)
+    return GpuLedger(
+        spec.gpu_resource,
+        waits=partial(waits, settings=demand),
+        tflops=demand.gpu_tflops,
+        device_resources=demand.device_resources,
+    )
 
 
 def gpu_ledger(snapshot: Snapshot) -> GpuLedger:
@@ -196,6 +197,7 @@ def free_node(account: GpuAccount, milli: tuple[Milli, ...]) -> FreeNode:
         max(0, account.cpu_milli),
         max(0, account.host_memory_mib),
         max(0, account.pod_room),
+        storage_mib=max(0, account.storage_mib),
     )
 
 

@@ -5,7 +5,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from plimsoll.cluster.ledger.account import (
     Discrepancy,
-    DiscrepancyReason,
     GpuAccount,
     GpuGroup,
     GroupMember,
@@ -13,14 +12,15 @@ from plimsoll.cluster.ledger.account import (
     exceeds_gpu,
     summed_milli,
 )
-from plimsoll.cluster.ledger.pod_use import PodUse, devices_of
-from plimsoll.cluster.nodes import GpuLabels, InvalidGpuLabel, gpu_devices, parse_gpu_labels, single_profile
-from plimsoll.cluster.pods import UnreadableShareError, tflops_milli
-from plimsoll.labels import GPU_PRODUCT, RESERVED_GPU, UNKNOWN_GPU, is_part_of_gpu
-from plimsoll.model.cluster import HostLoad, Node, Pod
-from plimsoll.model.kai import MAX_DEVICES, GPUShare
-from plimsoll.packing import GPU_MILLI, Milli
-from plimsoll.packing.nodes import UNBOUNDED
+from plimsoll.cluster.ledger.pod_use import PodUse
+from plimsoll.cluster.nodes import gpu_devices
+from plimsoll.cluster.pods import ShareRefusal, tflops_milli
+from plimsoll.cluster.profiles import DiscrepancyReason, discovery_of, taken_gpus
+from plimsoll.labels import RESERVED_GPU, UNKNOWN_GPU, is_part_of_gpu
+from plimsoll.model.cluster import Device, HostLoad, Node, Pod
+from plimsoll.model.kai import MAX_DEVICES, GPUShare, is_share_annotation
+from plimsoll.model.meta import EPHEMERAL_STORAGE
+from plimsoll.packing import GPU_MILLI, UNBOUNDED, Milli
 from plimsoll.quantity import parse_cpu_milli, parse_devices, parse_memory_mib
 
 
@@ -46,22 +46,29 @@ class _Reading:
     def __init__(self, accounting: Accounting, node: Node, other_loads: Iterable[HostLoad]) -> None:
         self._accounting = accounting
         self._node = node
-        labels = parse_gpu_labels(node.labels)
-        self._memory = None if isinstance(labels, InvalidGpuLabel) else labels.memory_mib
-        self._shareable = _shareable(labels)
+        self._discovery = discovery_of(node, accounting.gpu_resource)
+        labels = self._discovery.labels
+        self._by_claims = [device for device in self._discovery.devices if device.claimable is not None]
+        """Devices that pods get by claims, which then say what is in use, if no device plugin announces them."""
+        claimed = self._by_claims[0] if self._by_claims else None
+        self._device = self._discovery.gpus or claimed or Device(labels.product, labels.memory_mib, 0)
+        self._memory = self._device.memory_mib
+        self._shareable = self._discovery.shareable
         self._members: defaultdict[str, list[GroupMember]] = defaultdict(list)
         """Pods with a share, by group."""
         self._unreserved: set[str] = set()
         """Groups that need no reservation."""
         self._bound: set[str] = set()
         """Groups with a bound pod that has a share."""
+        self._claimed: defaultdict[str, set[tuple[str, str]]] = defaultdict(set)
+        """Bound pods that only say themselves that they are in a group, by group: (namespace, name)."""
         self._holders: defaultdict[str, list[Pod]] = defaultdict(list)
         """Reservation pods, by group."""
-        self._whole = 0
-        self._ungrouped: list[tuple[GroupMember, int]] = []
+        self._whole = taken_gpus(node.published)
         self._releasing_whole = 0
         self._cpu = sum(each.cpu_milli for each in other_loads)
         self._host_memory = sum(each.memory_mib for each in other_loads)
+        self._storage = sum(each.storage_mib for each in other_loads)
         self._pods = sum(each.pods for each in other_loads)
         self._devices = self._part_devices()
         """Devices that are parts of GPUs, with the pods that use some, by resource."""
@@ -73,6 +80,9 @@ class _Reading:
         for pod in pods:
             self._read(pod)
         gpus = self._gpus()
+        for finding in self._discovery.findings:
+            self._report(*finding)
+        self._drop_unplaced()
         groups_found = sorted({*self._members, *self._holders})
         if groups_found and not self._shareable:
             self._report(
@@ -82,7 +92,7 @@ class _Reading:
         groups = tuple([self._group(name) for name in groups_found])
         if self._unheld:
             which = (
-                f"GPUs of groups {', '.join(self._unheld)}"
+                f"GPUs of groups {', '.join(sorted(self._unheld))}"
                 if len(self._unheld) > 1
                 else f"GPU of group {self._unheld[0]}"
             )
@@ -98,17 +108,16 @@ class _Reading:
             )
         return GpuAccount(
             node=self._node,
-            kind=self._node.labels.get(GPU_PRODUCT, ""),
+            device=self._device,
             gpus=gpus,
-            memory_mib=self._memory,
             groups=groups,
             whole=self._whole,
-            ungrouped=tuple(sorted(self._ungrouped, key=lambda each: (-each[0].milli, -each[1], each[0].pod.key))),
             releasing_whole=self._releasing_whole,
             shareable=self._shareable,
             devices=tuple(_in_order(each) for _, each in sorted(self._devices.items())),
             cpu_milli=self._host("cpu", parse_cpu_milli) - self._cpu,
             host_memory_mib=self._host("memory", parse_memory_mib) - self._host_memory,
+            storage_mib=self._host(EPHEMERAL_STORAGE, parse_memory_mib) - self._storage,
             free_pods=self._free_pods(),
             discrepancies=tuple(sorted(self._discrepancies, key=lambda each: (each.reason, each.message))),
         )
@@ -116,26 +125,28 @@ class _Reading:
     def _read(self, use: PodUse) -> None:
         self._cpu += use.host.cpu_milli
         self._host_memory += use.host.memory_mib
+        self._storage += use.host.storage_mib
         self._pods += 1
         for resource, of in self._devices.items():
-            if count := devices_of(use.pod, resource):
+            if count := use.request.count_of(resource):
                 self._devices[resource] = of._replace(used=of.used + count, pods=(*of.pods, _name(use.pod)))
         if use.unreserved:
             self._unreserved.update(use.groups)
-        share = use.share
+        held = use.request.held
         if use.reserves:
             self._holders[use.groups[0]].append(use.pod)
-        elif isinstance(share, UnreadableShareError):
-            self._report(DiscrepancyReason.UNREADABLE_SHARE, share.message)
-            self._count_unreadable(use)
-        elif share is None:
+        elif use.request.uncertain:
+            self._count_uncertain(use)
+        elif held is None:
             pass
-        elif share.whole:
-            self._count_whole(use.pod, share.devices)
+        elif held.whole:
+            self._count_whole(use.pod, held.devices)
         else:
-            self._count_share(use, share)
+            self._count_share(use, held)
 
     def _count_whole(self, pod: Pod, devices: int) -> None:
+        if self._by_claims and self._discovery.gpus is None:
+            return  # of a DeviceClass: the claim that its scheduler made for it has them
         self._whole += devices
         if pod.deletion_timestamp is not None:
             self._releasing_whole += devices
@@ -145,31 +156,47 @@ class _Reading:
         member = GroupMember(pod, self._milli(share) if share.milli is None else share.milli, share.memory_mib)
         if len(groups) != share.devices:
             reason = DiscrepancyReason.WRONG_GROUPS if groups else DiscrepancyReason.NO_GROUP
-            self._report(reason, f"Pod {_name(pod)} requests {share}, but is in {len(groups)} GPU groups")
-            if (ungrouped := share.devices - len(groups)) > 0:
-                self._count_whole(pod, ungrouped)
-                self._ungrouped.append((member, ungrouped))
-        for name in groups:
+            nothing = "" if groups else ": nobody placed it, and it counts for nothing"
+            self._report(reason, f"Pod {_name(pod)} requests {share}, but is in {len(groups)} GPU groups{nothing}")
+        self._join(use, member)
+
+    def _join(self, use: PodUse, member: GroupMember) -> None:
+        """Adds the pod to its groups."""
+        for name in use.groups:
             self._members[name].append(member)
-        if use.bound:
-            self._bound.update(groups)
+            if use.bound:
+                self._bound.add(name)
+                if not use.told:
+                    self._claimed[name].add(use.pod.key)
+
+    def _drop_unplaced(self) -> None:
+        """Drops bound pods that nobody placed: anyone may create a pod with `nodeName` and the label of a group, and
+        only a binder creates the reservation of its GPU, or tells the pod its UUID."""
+        for name in self._claimed.keys() - self._holders.keys():
+            left = [each for each in self._members.pop(name) if each.pod.key not in self._claimed[name]]
+            if left:
+                self._members[name] = left
+            else:
+                self._bound.discard(name)
+                self._unheld.append(name)
 
     def _milli(self, share: GPUShare) -> Milli:
         """Thousandths of one of the node's GPUs. If its memory or TFLOPS are not known, the share may be all of it."""
         memory = share.divided_mib(self._memory or 0)
-        product = self._node.labels.get(GPU_PRODUCT, "")
-        speed = tflops_milli(product, self._accounting.tflops) if share.tflops_milli is not None else None
+        speed = tflops_milli(self._device.product, self._accounting.tflops) if share.tflops_milli is not None else None
         known = (share.memory_mib is None or memory) and (share.tflops_milli is None or speed)
         return share.milli_of(memory, speed or 0) if known else GPU_MILLI
 
-    def _count_unreadable(self, use: PodUse) -> None:
-        """A pod whose request cannot be read gets the GPUs of its groups, at least one GPU."""
-        for name in use.groups:
-            self._members[name].append(GroupMember(use.pod, GPU_MILLI, readable=False))
-        if use.bound:
-            self._bound.update(use.groups)
-        if not use.groups:
-            self._count_whole(use.pod, 1)
+    def _count_uncertain(self, use: PodUse) -> None:
+        """It has its whole GPUs, and those of its groups entirely, at least one GPU."""
+        request = use.request
+        if request.refusal is not None:
+            self._report(DiscrepancyReason.UNREADABLE_SHARE, ShareRefusal.of(use.pod, request.refusal).message)
+        self._join(use, GroupMember(use.pod, GPU_MILLI, readable=False))
+        whole = request.held.devices if request.held is not None else 0
+        # A number of devices that cannot be read is at least one; annotations alone are nothing that somebody placed.
+        told = any(map(is_share_annotation, use.pod.annotations))
+        self._count_whole(use.pod, whole if use.groups or told else max(1, whole))
 
     def _group(self, name: str) -> GpuGroup:
         members, holders = self._members.get(name, []), self._holders.get(name, [])
@@ -206,6 +233,8 @@ class _Reading:
         return {resource: PartDevices(resource, min(count, MAX_DEVICES)) for resource, count in found if count > 0}
 
     def _gpus(self) -> int:
+        if self._by_claims and self._discovery.gpus is None:
+            return sum(device.count for device in self._by_claims)
         try:
             gpus = self._node.allocatable_devices(self._accounting.gpu_resource) or 0
         except ValueError as error:
@@ -216,7 +245,10 @@ class _Reading:
                 DiscrepancyReason.UNREADABLE_NODE, f"allocatable {self._accounting.gpu_resource}: {gpus} GPUs in a node"
             )
             return 0
-        return gpus
+        labelled = self._device.announced
+        if not labelled or self._accounting.gpu_resource in self._accounting.device_resources:
+            return gpus  # discovery has not run, or the Environment declares replicas with the name of whole GPUs
+        return min(gpus, labelled)
 
     def _free_pods(self) -> int:
         allocatable = self._host("pods", parse_devices, UNBOUNDED)
@@ -251,11 +283,6 @@ def _joinable(reservations: Sequence[Pod], bound: bool) -> bool:
     only = reservations[0]
     going = only.deletion_timestamp is not None or only.annotations.get(RESERVED_GPU) == UNKNOWN_GPU
     return len(reservations) == 1 and not going
-
-
-def _shareable(labels: GpuLabels | InvalidGpuLabel) -> bool:
-    """Whether the node's devices are whole GPUs, according to its labels."""
-    return isinstance(labels, InvalidGpuLabel) or not (labels.shared or single_profile(labels.product))
 
 
 def _name(pod: Pod) -> str:

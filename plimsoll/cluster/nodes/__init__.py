@@ -1,62 +1,64 @@
-"""What nodes offer: GFD labels, MIG, selectors, taints."""
+"""Which existing nodes Workspaces can use: what they offer, selectors, taints."""
 
-from plimsoll.cluster.nodes.gpu_labels import (
-    GPU_REPLICAS,
-    MIG_CONFIG,
-    SHARED_PRODUCT,
-    GpuLabels,
-    InvalidGpuLabel,
-    parse_gpu_labels,
+from plimsoll.cluster.nodes.host_amounts import (
+    CPU,
+    DISK,
+    MEMORY,
+    Amounts,
+    amounts_of,
+    lacking,
+    most_of,
+    said,
+    short_of_host,
 )
-from plimsoll.cluster.nodes.gpu_offer import Offer, Offers, Unusable
 from plimsoll.cluster.nodes.index import IndexedNodes, NodeIndex, gpu_devices, index_of
-from plimsoll.cluster.nodes.mig import (
-    ALL_DISABLED,
-    label_form,
-    mig_gpus,
-    mig_slice,
-    parse_mig_labels,
-    single_profile,
+from plimsoll.cluster.nodes.pod_gpus import PodDevices, Unusable, pod_devices
+from plimsoll.cluster.nodes.refusals import (
+    GpuRequest,
+    invalid_labels,
+    none_matches,
+    none_usable,
+    not_uniform,
+    undiscovered,
 )
-from plimsoll.cluster.nodes.refusals import GpuRequest, invalid_labels, none_matches, none_usable, not_uniform
 from plimsoll.cluster.nodes.tolerance import (
     Tolerance,
     Tolerances,
     may_be_spot,
+    own_tolerations,
     short_of_devices,
     tolerations,
     why_unusable,
 )
 
 __all__ = [
-    "ALL_DISABLED",
-    "GPU_REPLICAS",
-    "MIG_CONFIG",
-    "SHARED_PRODUCT",
-    "GpuLabels",
+    "CPU",
+    "DISK",
+    "MEMORY",
+    "Amounts",
     "GpuRequest",
     "IndexedNodes",
-    "InvalidGpuLabel",
     "NodeIndex",
-    "Offer",
-    "Offers",
+    "PodDevices",
     "Tolerance",
     "Tolerances",
     "Unusable",
+    "amounts_of",
     "gpu_devices",
     "index_of",
     "invalid_labels",
-    "label_form",
+    "lacking",
     "may_be_spot",
-    "mig_gpus",
-    "mig_slice",
+    "most_of",
     "none_matches",
     "none_usable",
     "not_uniform",
-    "parse_gpu_labels",
-    "parse_mig_labels",
+    "own_tolerations",
+    "pod_devices",
+    "said",
     "short_of_devices",
-    "single_profile",
+    "short_of_host",
     "tolerations",
+    "undiscovered",
     "why_unusable",
 ]

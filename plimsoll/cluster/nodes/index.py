@@ -1,37 +1,26 @@
 """Finds nodes by selector without reading every node for every Workspace."""
 
-from collections import Counter
 from collections.abc import Iterable
 from functools import cached_property
 from operator import attrgetter
 
-from plimsoll.cluster.nodes.gpu_labels import (
-    MIG_CONFIG,
-    MIG_STRATEGY,
-    READ,
-    GpuLabels,
-    InvalidGpuLabel,
-    parse_gpu_labels,
-)
-from plimsoll.cluster.nodes.mig import parse_mig_labels
-from plimsoll.labels import INSTANCE_TYPE, MIG_PREFIX
-from plimsoll.model.cluster import Node
+from plimsoll.cluster.profiles import Discovery, discovery_of
+from plimsoll.labels import INSTANCE_TYPE, NODEPOOL, WORKSPACE
+from plimsoll.model.cluster import Device, Node
 from plimsoll.model.meta import LabelSelector
 
 
 class NodeIndex:
     """The nodes of one snapshot.
 
-    A label key is indexed on first use. Results are cached by selector, and GPUs by their label values, because ten
-    thousand nodes are of a few dozen kinds.
+    A label key is indexed on first use, and results are cached by selector.
     """
 
     def __init__(self, nodes: Iterable[Node]) -> None:
         self._given = tuple(nodes)
         self._by_label: dict[str, dict[str, list[Node]]] = {}
         self._matching: dict[str, tuple[Node, ...]] = {}
-        self._gpus: dict[tuple[str | None, ...], GpuLabels | InvalidGpuLabel] = {}
-        self._usual: dict[tuple[str, ...], GpuLabels | None] = {}
+        self._usual: dict[tuple[tuple[str, ...], str | None], tuple[list[Node], Discovery] | None] = {}
 
     @cached_property
     def nodes(self) -> list[Node]:
@@ -73,36 +62,33 @@ class NodeIndex:
             return nodes
         return (node for node in nodes if selector.matches(node.labels))
 
-    def gpus(self, node: Node) -> GpuLabels | InvalidGpuLabel:
-        """The GPUs that the node's GFD labels describe."""
-        values = gpu_values(node)
-        found = self._gpus.get(values)
-        if found is None:
-            found = self._gpus[values] = parse_gpu_labels(node.labels)
-        return found
+    def usual(self, names: tuple[str, ...], node_pool: str | None = None) -> tuple[list[Node], Discovery] | None:
+        """What most nodes of an instance type say of their devices, by the spellings of its name, and these nodes, by
+        spelling and name; only of those in the NodePool of that name, if one is given, that are no Workspace's: the
+        controller may have written labels of those. None where discovery is complete on none.
 
-    def usual_gpus(self, spellings: tuple[str, ...]) -> GpuLabels | None:
-        """The GPUs that most nodes of an instance type have, by the spellings of its name; None where no node has valid
-        labels of GPUs that MIG does not partition.
-
-        One node that lost a GPU, or is shared by time-slicing, says nothing of the others. Of several that as many
-        nodes have: the most GPUs, then the fewest devices.
+        One node that lost a GPU, or is divided otherwise, says nothing of the others. Of several that as many nodes
+        have: the most GPUs, then the fewest devices.
         """
-        if spellings not in self._usual:
-            alike: dict[tuple[str | None, ...], list[Node]] = {}
-            for node in (each for name in spellings for each in self.with_label(INSTANCE_TYPE, name)):
-                alike.setdefault(gpu_values(node), []).append(node)
-            known: Counter[GpuLabels] = Counter()
-            for nodes in alike.values():
-                labels = self.gpus(nodes[0])
-                if isinstance(labels, GpuLabels) and not parse_mig_labels(nodes[0].labels).active:
-                    known[labels] += len(nodes)
-            self._usual[spellings] = max(
-                known,
-                key=lambda each: (known[each], each.count, -each.devices, each.memory_mib, each.product),
-                default=None,
-            )
-        return self._usual[spellings]
+        key = (names, node_pool)
+        if key not in self._usual:
+            alike: dict[tuple[Device, ...], list[Node]] = {}
+            for node in (each for name in names for each in self.with_label(INSTANCE_TYPE, name)):
+                if node_pool is None or (node.labels.get(NODEPOOL) == node_pool and WORKSPACE not in node.labels):
+                    found = discovery_of(node)
+                    # What a type has, a partitioned node does not say.
+                    if found.complete and not (node_pool is None and found.partitioned):
+                        alike.setdefault(found.devices, []).append(node)
+            most = max(alike.items(), key=lambda item: (len(item[1]), *_size(item[0])), default=None)
+            self._usual[key] = (most[1], discovery_of(most[1][0])) if most is not None else None
+        return self._usual[key]
+
+
+def _size(devices: tuple[Device, ...]) -> tuple[int, int, int, str]:
+    if not devices:
+        return 0, 0, 0, ""
+    gpus = devices[0]
+    return gpus.count, -gpus.announced, gpus.memory_mib or 0, gpus.product
 
 
 class IndexedNodes(tuple[Node, ...]):
@@ -116,16 +102,6 @@ class IndexedNodes(tuple[Node, ...]):
 def index_of(nodes: tuple[Node, ...]) -> NodeIndex:
     """The index of a snapshot's nodes."""
     return nodes.known if isinstance(nodes, IndexedNodes) else NodeIndex(nodes)
-
-
-def gpu_values(node: Node) -> tuple[str | None, ...]:
-    """Values of every label that describes the node's GPUs; the same for equal nodes."""
-    labels = node.labels
-    values = tuple(map(labels.get, READ))
-    if MIG_STRATEGY not in labels and MIG_CONFIG not in labels:
-        return values
-    slices = sorted(item for item in labels.items() if item[0].startswith(MIG_PREFIX))
-    return (*values, *(part for item in slices for part in item))
 
 
 def gpu_devices(node: Node, resource: str) -> int | None:

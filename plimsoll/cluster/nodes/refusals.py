@@ -3,10 +3,9 @@
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from plimsoll.cluster.nodes.gpu_labels import MIG_CONFIG, GpuLabels, InvalidGpuLabel, parse_gpu_labels
-from plimsoll.cluster.nodes.gpu_offer import Offer, Unusable
-from plimsoll.cluster.nodes.mig import ALL_DISABLED
-from plimsoll.labels import GPU_COUNT, GPU_MEMORY, GPU_PRESENT, GPU_PRODUCT, MIG_PREFIX
+from plimsoll.cluster.nodes.pod_gpus import PodDevices, Unusable
+from plimsoll.cluster.profiles import ALL_DISABLED, InvalidGpuLabel, discovery_of
+from plimsoll.labels import GPU_COUNT, GPU_MEMORY, GPU_PRESENT, GPU_PRODUCT, MIG_CONFIG, MIG_PREFIX
 from plimsoll.model import Reason, Refusal
 from plimsoll.model.cluster import Node
 from plimsoll.text import SHOWN, counted, shortlist
@@ -57,7 +56,22 @@ def invalid_labels(invalid: list[tuple[Node, InvalidGpuLabel]]) -> Refusal:
     )
 
 
-def not_uniform(selector: str, groups: dict[Offer, list[Node]]) -> Refusal:
+def undiscovered(nodes: list[Node]) -> Refusal:
+    names = shortlist([node.name for node in nodes])
+    unseen = [node.name for node in nodes if not {PCI_PRESENT, GPU_PRESENT} & node.labels.keys()]
+    hint = (
+        f"; without label {PCI_PRESENT} or {GPU_PRESENT}, of which NVIDIA's charts need one: {shortlist(unseen)}"
+        if unseen
+        else ""
+    )
+    return Refusal(
+        Reason.GPU_LABELS_INVALID,
+        f"Failed to get GPU config from nvidia labels on node {names}: GPU Feature Discovery has not run there yet: "
+        f"wait until it has, or install it{hint}",
+    )
+
+
+def not_uniform(selector: str, groups: dict[PodDevices, list[Node]]) -> Refusal:
     """Names nodes and values of each group, largest first, which is most likely the intended one."""
     alike: dict[tuple[str, int, int], list[str]] = {}
     for offer, nodes in groups.items():
@@ -106,12 +120,25 @@ def none_usable(
     )
 
 
+_REMEDIES: Final = {
+    "tainted": (
+        "remove the taint, or name it in nodeClaims.taints of the Environment, so that presets tolerate it",
+        "tolerate the taint in inference.template",
+    ),
+    "unhealthy": ("repair or replace the node",) * 2,
+    "too little": (
+        "keep the files on a volume (inference.weights), or select nodes with more of it",
+        "lower what inference.template requests, or select larger nodes",
+    ),
+}
+"""By the beginning of the problem: what to change for a preset, and for a template."""
+
+
 def _remedies(node: Node, problem: str, requested: GpuRequest) -> str:
     """What makes the node usable."""
-    if problem.startswith("tainted"):
-        if requested.template:
-            return "tolerate the taint in inference.template"
-        return "remove the taint, or name it in nodeClaims.taints of the Environment, so that presets tolerate it"
+    for beginning, (of_preset, of_template) in _REMEDIES.items():
+        if problem.startswith(beginning):
+            return of_template if requested.template else of_preset
     if problem == "cordoned":
         return f"uncordon it (kubectl uncordon {node.name})"
     if "allocatable" not in problem:
@@ -124,7 +151,7 @@ def _remedies(node: Node, problem: str, requested: GpuRequest) -> str:
         return "run NVIDIA's device plugin on it, which makes the GPUs allocatable"
     if requested.partition:
         return "lower resource.partition.count"
-    labels = parse_gpu_labels(node.labels)
-    if isinstance(labels, GpuLabels) and requested.devices > labels.devices:
-        return f"lower the GPUs that inference.template requests to {labels.devices}, or select larger nodes"
+    gpus = discovery_of(node).gpus
+    if gpus is not None and requested.devices > gpus.announced:
+        return f"lower the GPUs that inference.template requests to {gpus.announced}, or select larger nodes"
     return "check why the device plugin reports fewer GPUs than GPU Feature Discovery"

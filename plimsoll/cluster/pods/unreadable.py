@@ -1,23 +1,29 @@
-"""A pod whose request for GPUs cannot be read. Anyone may write annotations: it refuses that pod only."""
+"""Why a pod's request for GPUs is refused. Anyone may write annotations: it refuses that pod only."""
 
-from plimsoll.errors import PlimsollError
-from plimsoll.model.cluster import Pod
+from typing import NamedTuple
 
 _SHOWN = 64
 
 
-class UnreadableShareError(PlimsollError):
-    """A pod whose request for GPUs cannot be read; the message names pod, field and value."""
+class RequestRefusal(NamedTuple):
+    problem: str
+    """The field with its value, and what is wrong with it."""
+    hint: str
+    """What to change."""
 
 
-def unreadable(pod: Pod, field: str, value: str, problem: str, hint: str) -> UnreadableShareError:
-    """`problem` continues after the field and its value."""
-    shown = repr(value if len(value) <= _SHOWN else f"{value[:_SHOWN]}…")
-    return UnreadableShareError(f"Pod {name_of(pod)}: {field} {shown} {problem}", hint)
+class UnreadableError(Exception):
+    """A field that cannot be read, or is not planned for. It leaves this package as a RequestRefusal only."""
+
+    def __init__(self, field: str, value: str, problem: str, hint: str) -> None:
+        """`problem` continues after the field and its value."""
+        self.refusal = RequestRefusal(f"{field} {shown(value)} {problem}", hint)
+        super().__init__(self.refusal.problem)
 
 
-def name_of(pod: Pod) -> str:
-    return f"{pod.namespace}/{pod.name}" if pod.namespace else pod.name
+def shown(value: str) -> str:
+    """A value in quotes, shortened."""
+    return repr(value if len(value) <= _SHOWN else f"{value[:_SHOWN]}…")
 
 
 def is_whole_number(text: str) -> bool:

@@ -1,15 +1,14 @@
 """Pods that use the GPUs of each node, and where the pods of each Workspace run."""
 
-from collections.abc import Container, Iterable, Sequence
-from functools import cached_property
+from collections import Counter
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from plimsoll.cluster.pods.indexed import bound_pods, marked_pods
+from plimsoll.cluster.pods.request import read_request
 from plimsoll.labels import WORKSPACE, WORKSPACE_NAMESPACE, as_label_value
-from plimsoll.model import Snapshot
 from plimsoll.model.api import Workspace, WorkspaceRef
 from plimsoll.model.cluster import Pod
-from plimsoll.model.kai import is_share_annotation
 
 _REPLICA: Final = ("leaderworkerset.sigs.k8s.io/group-index", "apps.kubernetes.io/pod-index")
 """Labels with the number of a pod's replica. A LeaderWorkerSet or StatefulSet that scales down deletes the highest."""
@@ -18,20 +17,22 @@ Owner = tuple[str, str]
 """(namespace, name) of a Workspace, as labels spell them."""
 
 
+def own_pods(pods: tuple[Pod, ...]) -> dict[Owner, tuple[Pod, ...]]:
+    """The bound pods of each Workspace that are not finished, terminating ones included."""
+    found: dict[Owner, list[Pod]] = {}
+    for pod in marked_pods(pods):
+        owner = _owner(pod)
+        if owner is not None and pod.node_name and not pod.finished:
+            found.setdefault(owner, []).append(pod)
+    return {owner: tuple(own) for owner, own in found.items()}
+
+
 class PodPlaces:
-    """Bound pods of Workspaces that are not terminating; indexed on first use."""
+    """Bound pods of Workspaces that are not terminating."""
 
-    def __init__(self, pods: Sequence[Pod]) -> None:
-        self._pods = pods
-
-    @cached_property
-    def _by_owner(self) -> dict[Owner, list[Pod]]:
-        found: dict[Owner, list[Pod]] = {}
-        for pod in self._pods:
-            owner = _owner(pod)
-            if owner is not None and pod.node_name and not (pod.finished or pod.deleting):
-                found.setdefault(owner, []).append(pod)
-        return found
+    def __init__(self, own: Mapping[Owner, Iterable[Pod]]) -> None:
+        """`own` as from `own_pods`."""
+        self._by_owner = {owner: [pod for pod in pods if not pod.deleting] for owner, pods in own.items()}
 
     def nodes_of(self, owner: WorkspaceRef, replicas: int) -> frozenset[str]:
         """Names of the nodes with pods of the Workspace, except for pods of replicas beyond those that it declares."""
@@ -65,16 +66,12 @@ class Use(NamedTuple):
 
 
 class NodeUsage:
-    """The pods of one snapshot by node; their requests are read on demand."""
+    """The pods on some nodes; their requests are read on demand."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
-        self._pods = bound_pods(snapshot.pods)
-        self._own: dict[Owner, dict[str, int]] = {}
-        for pod in marked_pods(snapshot.pods):
-            owner = _owner(pod)
-            if owner is not None and pod.node_name and not pod.finished:
-                own = self._own.setdefault(owner, {})
-                own[pod.node_name] = own.get(pod.node_name, 0) + 1
+    def __init__(self, own: Mapping[Owner, Iterable[Pod]], bound: Mapping[str, Sequence[Pod]]) -> None:
+        """`own` as from `own_pods`, `bound` the pods of each of the nodes as from `bound_pods`."""
+        self._pods = bound
+        self._own = {owner: dict(Counter(pod.node_name for pod in pods)) for owner, pods in own.items()}
 
     def own(self, workspace: Workspace) -> dict[str, int]:
         """Number of the Workspace's pods on each node."""
@@ -96,11 +93,19 @@ class NodeUsage:
         found = [use for use in uses if use.owner != own and (use.devices or use.owner is not None)]
         return sorted(found, key=lambda use: use.pod)
 
+    def occupied(self, resource: str) -> frozenset[str]:
+        """The nodes with pods that use that resource, or belong to a Workspace."""
+        return frozenset(
+            node
+            for node, pods in self._pods.items()
+            if any(pod.labels.get(WORKSPACE) or _devices(pod, resource) for pod in pods)
+        )
+
 
 def nodes_in_use(pods: tuple[Pod, ...], nodes: Iterable[str], resource: str) -> set[str]:
-    """The nodes that have pods with devices of that resource, or with GPU shares."""
+    """The nodes that have pods with devices of that resource, with GPU shares, or with parts of GPUs as devices."""
     bound = bound_pods(pods)
-    return {node for node in nodes if any(_devices(pod, resource) for pod in bound.get(node, ()))}
+    return {node for node in nodes if any(read_request(pod, resource).uses_gpus for pod in bound.get(node, ()))}
 
 
 def owner_of(workspace: Workspace) -> Owner:
@@ -115,8 +120,5 @@ def _owner(pod: Pod) -> Owner | None:
 
 def _devices(pod: Pod, resource: str) -> int:
     """A GPU share counts as one device, and so does a request that cannot be read."""
-    shares = any(map(is_share_annotation, pod.annotations))
-    try:
-        return max(pod.devices(resource), int(shares))
-    except ValueError:
-        return 1
+    request = read_request(pod, resource)
+    return max(request.count_of(resource), int(request.shares_gpus))

@@ -3,13 +3,14 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from plimsoll.cluster.pools.shape import PoolShape
+from plimsoll.cluster.profiles import NodeProfile
 from plimsoll.labels import INSTANCE_TYPE, NODEPOOL, WORKSPACE
 from plimsoll.model import Snapshot
 from plimsoll.model.cluster import Node
 from plimsoll.model.karpenter import NodeClaim
-from plimsoll.packing import GPU_MILLI
-from plimsoll.packing.nodes import FreeNode, less
+from plimsoll.model.meta import EPHEMERAL_STORAGE
+from plimsoll.packing import GPU_MILLI, less
+from plimsoll.packing.nodes import FreeNode
 from plimsoll.quantity import parse_cpu_milli, parse_devices, parse_memory_mib
 
 UNREGISTERED: Final = "karpenter.sh/unregistered"
@@ -24,10 +25,13 @@ def starting_nodes(snapshot: Snapshot) -> frozenset[str]:
 
     As in Karpenter, no taint of an initialized node is a startup taint.
     """
+    tainted = [node for node in snapshot.nodes if node.taints]
+    if not tainted:
+        return frozenset()
     claims = {each.node_name: each.startup_taints for each in snapshot.node_claims if not each.initialized}
     return frozenset(
         node.name
-        for node in snapshot.nodes
+        for node in tainted
         for taint in node.taints
         if taint.key == UNREGISTERED
         or taint.key.startswith(_STARTUP_TAINT)
@@ -48,14 +52,15 @@ def unready_claims(snapshot: Snapshot, resource: str) -> list[NodeClaim]:
 
 
 def _has_devices(node: Node, resource: str) -> bool:
-    """Whether it has devices of the vendor: GPUs, replicas with another name, or MIG slices."""
+    """Whether it has devices of the vendor: GPUs, replicas with another name, or MIG slices; or of a driver."""
     vendor = f"{resource.partition('/')[0]}/"
-    return any(name.startswith(vendor) and str(amount) != "0" for name, amount in node.allocatable.items())
+    announced = any(name.startswith(vendor) and str(amount) != "0" for name, amount in node.allocatable.items())
+    return announced or bool(node.published.kinds)
 
 
 def free_on_claims(
-    claims: Iterable[NodeClaim], shapes: Sequence[PoolShape], resource: str
-) -> Iterable[tuple[FreeNode, PoolShape]]:
+    claims: Iterable[NodeClaim], shapes: Sequence[NodeProfile], resource: str
+) -> Iterable[tuple[FreeNode, NodeProfile]]:
     """Free resources of NodeClaims with known shapes, beyond the pods that they were created for.
 
     NodeClaims whose GPUs will be allocatable as shared devices are left out: each counts as the node of the request
@@ -64,7 +69,7 @@ def free_on_claims(
     by_name = {shape.name: shape for shape in shapes}
     for claim in claims:
         shape = by_name.get(f"{claim.labels.get(NODEPOOL, '')}/{_instance_type(claim)}")
-        if shape is not None and not shape.sharing.resource and not claim.deleting and WORKSPACE not in claim.labels:
+        if shape is not None and not shape.device.resource and not claim.deleting and WORKSPACE not in claim.labels:
             spare = _spare(claim, shape, resource)
             if spare is not None:
                 yield spare, shape
@@ -78,7 +83,7 @@ def _instance_type(claim: NodeClaim) -> str:
     return claim.instance_types[0] if len(claim.instance_types) == 1 else ""
 
 
-def _spare(claim: NodeClaim, shape: PoolShape, resource: str) -> FreeNode | None:
+def _spare(claim: NodeClaim, shape: NodeProfile, resource: str) -> FreeNode | None:
     """What the NodeClaim's pods leave free; None if that is no GPU."""
     resources = claim.spec.get("resources")
     requests = resources.get("requests") if isinstance(resources, dict) else None
@@ -89,8 +94,12 @@ def _spare(claim: NodeClaim, shape: PoolShape, resource: str) -> FreeNode | None
     # A NodeClaim's requests include those of DaemonSets.
     cpu_milli = min(shape.cpu_milli, max(0, shape.node_cpu_milli - _amount(needed, "cpu", parse_cpu_milli)))
     memory_mib = min(shape.memory_mib, max(0, shape.node_memory_mib - _amount(needed, "memory", parse_memory_mib)))
+    storage_mib = less(
+        shape.storage_mib, max(0, _amount(needed, EPHEMERAL_STORAGE, parse_memory_mib) - shape.overhead.storage_mib)
+    )
     pods = less(shape.pods, max(0, _amount(needed, "pods", parse_devices) - shape.overhead.pods))
-    return FreeNode(claim.name, shape.kind, (GPU_MILLI,) * gpus, cpu_milli, memory_mib, pods)
+    free = (GPU_MILLI,) * gpus
+    return FreeNode(claim.name, shape.device.product, free, cpu_milli, memory_mib, pods, storage_mib=storage_mib)
 
 
 def _amount(amounts: Mapping[str, Any], resource: str, parse: Any) -> int:

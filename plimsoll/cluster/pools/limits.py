@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from plimsoll.cluster.pools.shape import PoolShape
+from plimsoll.cluster.profiles import NodeProfile
 from plimsoll.model.karpenter import NodePool
-from plimsoll.packing.nodes import UNBOUNDED, Limit
+from plimsoll.packing import UNBOUNDED
+from plimsoll.packing.nodes import Limit
 from plimsoll.quantity import parse_cpu_milli, parse_devices, parse_memory_mib
 
 _PARSERS: Final = {"cpu": parse_cpu_milli, "memory": parse_memory_mib}
@@ -77,7 +78,7 @@ class PoolLimits:
             if (readable := {key: value for key, value in pool.limits.items() if _readable(key, value)})
         }
 
-    def subtract(self, shape: PoolShape) -> None:
+    def subtract(self, shape: NodeProfile) -> None:
         """Subtracts the resources of one node of the shape."""
         left = self._left.get(shape.node_pool, {})
         for of, needed in ((left, self._needed(shape)), (self._environment, _of_environment(shape))):
@@ -85,7 +86,7 @@ class PoolLimits:
                 if key in of:
                     of[key] -= amount
 
-    def excess(self, shape: PoolShape) -> Excess | None:
+    def excess(self, shape: NodeProfile) -> Excess | None:
         """The limit that one more node would exceed; None if there is none."""
         for key, amount in _of_environment(shape).items():
             if amount > self._environment.get(key, amount):
@@ -98,7 +99,7 @@ class PoolLimits:
                 return Excess(shape.node_pool, key, str(self._limits[shape.node_pool][key]))
         return None
 
-    def tightest(self, shape: PoolShape, nodes: int) -> Excess | None:
+    def tightest(self, shape: NodeProfile, nodes: int) -> Excess | None:
         """The limit that leaves room for the fewest such nodes; None if all have room for this number of nodes."""
         found = [
             (self._environment[key] // amount, Excess("", key, str(self._room.limits[key])))
@@ -114,7 +115,7 @@ class PoolLimits:
         found = [each for each in found if each[0] < nodes]
         return min(found, key=lambda each: each[0])[1] if found else None
 
-    def packing_limits(self, shapes: Mapping[str, PoolShape]) -> list[Limit]:
+    def packing_limits(self, shapes: Mapping[str, NodeProfile]) -> list[Limit]:
         """The limits for packing onto these shapes, by name."""
         found = [
             Limit(left, {name: of[key] for name, shape in shapes.items() if (of := _of_environment(shape))})
@@ -129,7 +130,7 @@ class PoolLimits:
             ]
         return found
 
-    def _needed(self, shape: PoolShape) -> Amounts:
+    def _needed(self, shape: NodeProfile) -> Amounts:
         known = {
             "cpu": max(shape.capacity_cpu_milli, shape.node_cpu_milli),
             "memory": max(shape.capacity_memory_mib, shape.node_memory_mib),
@@ -141,7 +142,7 @@ class PoolLimits:
         }
 
 
-def _of_environment(shape: PoolShape) -> Amounts:
+def _of_environment(shape: NodeProfile) -> Amounts:
     return {"gpus": shape.gpus, "nodes": 1}
 
 

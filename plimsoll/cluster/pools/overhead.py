@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from plimsoll.cluster.pools.shape import PoolShape
+from plimsoll.cluster.profiles import NodeProfile
 from plimsoll.model.cluster import IDLE, DaemonSet, HostLoad, InstanceType, Node, PodLoad
-from plimsoll.packing.nodes import UNBOUNDED
+from plimsoll.packing import UNBOUNDED
 
 _CPU_STEPS: Final = ((1000, 6.0), (1000, 1.0), (2000, 0.5), (UNBOUNDED, 0.25))
 """(millicores, percent reserved of them): the first core, the second, the next two, all further ones."""
@@ -41,6 +41,13 @@ def allocatable(listed: InstanceType | None) -> Allocatable:
         allocatable_cpu_milli(vcpus * 1000) if vcpus else UNBOUNDED,
         _memory_mib(memory_mib, aws_pods) if memory_mib else UNBOUNDED,
     )
+
+
+def listed_amounts(listed: InstanceType | None) -> dict[str, str]:
+    """Allocatable amounts by a type's catalog entry, as far as they are known."""
+    found = allocatable(listed)
+    known = {"cpu": (found.cpu_milli, "m"), "memory": (found.memory_mib, "Mi")}
+    return {name: f"{amount}{unit}" for name, (amount, unit) in known.items() if amount < UNBOUNDED}
 
 
 def capacity_memory_mib(nominal: int) -> int:
@@ -81,9 +88,9 @@ class DaemonOverhead:
         self._sets = [each for each in daemon_sets if not each.deleting]
         self._plain = frozenset(each.title for each in self._sets if each.plain)
 
-    def of_shape(self, shape: PoolShape) -> HostLoad:
-        """What they use of each new node of a shape."""
-        return _load(each for each in self._sets if shape.serves(each.placement))
+    def of_profile(self, profile: NodeProfile) -> HostLoad:
+        """What they use of each new node of a profile."""
+        return _load(each for each in self._sets if profile.serves(each.placement))
 
     def missing_from(self, node: Node, load: HostLoad) -> HostLoad:
         """What they will use of a node besides the pods that exist there."""

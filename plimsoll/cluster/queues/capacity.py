@@ -1,11 +1,13 @@
 """QueueCapacity: what queues divide."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from plimsoll.cluster.nodes import GpuLabels, gpu_devices, mig_gpus, parse_gpu_labels
-from plimsoll.cluster.queues.amount import MILLI, NOTHING, Amount, total
+from plimsoll.cluster.nodes import gpu_devices
+from plimsoll.cluster.profiles import discovery_of, mig_gpus
+from plimsoll.cluster.queues.amount import MILLI, Amount, total
 from plimsoll.model.cluster import Node
+from plimsoll.model.kai import NODE_POOL
 from plimsoll.model.meta import HostRequest
 from plimsoll.quantity import parse_bytes, parse_cpu_milli
 
@@ -24,8 +26,8 @@ class QueueCapacity:
         self._resource = ""
         self._nodes: tuple[Node, ...] = ()
         self._read: dict[str, _ReadNode] = {}
-        self.amount = NOTHING
-        """The sum of all nodes that count."""
+        self.amounts: Mapping[str, Amount] = {}
+        """The sum of all nodes that count, by KAI's node pool."""
 
     def update(self, nodes: tuple[Node, ...], gpu_resource: str) -> None:
         if gpu_resource != self._resource:
@@ -33,11 +35,16 @@ class QueueCapacity:
         if nodes is self._nodes:
             return
         self._nodes, self._read = nodes, {node.name: self._node(node) for node in nodes}
-        self.amount = total(each.capacity for each in self._read.values() if each.capacity)
+        counted: dict[str, list[Amount]] = {}
+        for each in self._read.values():
+            if each.capacity:
+                counted.setdefault(each.node.labels.get(NODE_POOL, ""), []).append(each.capacity)
+        self.amounts = {shard: total(amounts) for shard, amounts in counted.items()}
 
-    def __contains__(self, node: str) -> bool:
-        """Whether the node of this name counts."""
-        return node in self._read and self._read[node].capacity is not None
+    def shard_of(self, node: str) -> str | None:
+        """KAI's node pool of the node of this name; None if it does not count."""
+        found = self._read.get(node)
+        return None if found is None or found.capacity is None else found.node.labels.get(NODE_POOL, "")
 
     def _node(self, node: Node) -> _ReadNode:
         known = self._read.get(node.name)
@@ -48,10 +55,12 @@ class QueueCapacity:
 
 def _capacity(node: Node, gpu_resource: str) -> Amount:
     """Whole GPUs and MIG devices count, as in KAI."""
-    known = parse_gpu_labels(node.labels)
-    labelled = known.devices if isinstance(known, GpuLabels) else 0
     devices = gpu_devices(node, gpu_resource)
-    gpus = (labelled if devices is None else devices) + mig_gpus(node.allocatable)
+    discovery = discovery_of(node, gpu_resource)
+    labelled = discovery.gpus or discovery.claimed
+    gpus = ((labelled.announced if labelled is not None else 0) if devices is None else devices) + mig_gpus(
+        node.allocatable
+    )
     host = HostRequest(_amount(node, "cpu", parse_cpu_milli), _amount(node, "memory", parse_bytes))
     return Amount.of(gpus * MILLI, host)
 

@@ -10,10 +10,10 @@ from typing import Any
 
 from plimsoll.cluster.queues.amount import MILLI, UNITS, Resource
 from plimsoll.cluster.queues.fields import faults
-from plimsoll.cluster.queues.tree import QueueTree
+from plimsoll.cluster.queues.tree import QueueTree, section
 from plimsoll.cluster.queues.users import KAI, QueueUse, queue_uses
 from plimsoll.errors import InvalidObjectError
-from plimsoll.model.kai import Queue
+from plimsoll.model.kai import NODE_POOL, Queue
 from plimsoll.model.meta import Finding, Severity, identify, in_order
 from plimsoll.text import shortlist
 
@@ -45,6 +45,7 @@ def check_queues(
     going = {queue.name for queue in queues if queue.deleting} | set(deleted)
     findings += _deletions(tree, going, users)
     findings += _bad_users(tree, known, users)
+    findings += _without_nodes(tree, manifests)
     return in_order(findings)
 
 
@@ -52,10 +53,19 @@ def is_queue(manifest: Mapping[str, Any]) -> bool:
     return manifest.get("kind") == "Queue" and str(manifest.get("apiVersion") or "").startswith(f"{KAI}/")
 
 
-def use_problem(queue: str, tree: QueueTree, known: Collection[str]) -> tuple[str, str] | None:
+def use_problem(
+    queue: str, tree: QueueTree, known: Collection[str], node_pool: str | None = None
+) -> tuple[str, str] | None:
     """The rule that using this queue breaks, with a message; None if it may be used."""
     if queue in known:
         return None
+    if queue in tree and node_pool is not None and node_pool != (own := tree.shard_of(queue)):
+        labels = [f"{NODE_POOL}={pool}" if pool else f"no label {NODE_POOL}" for pool in (own, node_pool)]
+        return (
+            "queue-other-node-pool",
+            f"names Queue {queue}, which has {labels[0]}, and its pods {labels[1]}: no scheduler of KAI sees both; "
+            "give both the same label",
+        )
     if queue not in tree:
         leaves = sorted({name for name in tree if tree.is_leaf(name)} | set(known))
         named = f" (known: {shortlist(leaves)})" if leaves else ""
@@ -92,6 +102,12 @@ def _cycles(tree: QueueTree) -> Iterator[Finding]:
 def _missing_parents(tree: QueueTree, known: Collection[str]) -> Iterator[Finding]:
     for name in tree:
         parent = tree.queue(name).parent
+        if parent in tree and tree.shard_of(parent) != tree.shard_of(name):
+            yield _finding(
+                name, "spec.parentQueue", "queue-parent-other-node-pool",
+                f"has another label {NODE_POOL} than its parent, Queue {parent}, and no scheduler of KAI sees both: "
+                "give both the same one",
+            )  # fmt: skip
         if not parent or parent in tree or parent in known:
             continue
         below = tree.children.get(name, ())
@@ -100,6 +116,27 @@ def _missing_parents(tree: QueueTree, known: Collection[str]) -> Iterator[Findin
             name, "spec.parentQueue", "queue-parent-missing",
             f"its parent, Queue {parent}, is not declared: KAI ignores the queue{also}; declare it or use another",
         )  # fmt: skip
+
+
+def _without_nodes(tree: QueueTree, manifests: Iterable[Mapping[str, Any]]) -> Iterator[Finding]:
+    """Queues of a node pool of KAI of which no NodePool has the label, where there are NodePools."""
+    templates = [
+        section(each, "spec", "template", "metadata", "labels")
+        for each in manifests
+        if each["kind"] == "NodePool" and str(each["apiVersion"]).startswith("karpenter.sh/")
+    ]
+    offered = {str(labels.get(NODE_POOL) or "") for labels in templates}
+    for name in tree if templates else ():
+        if tree.is_leaf(name) and tree.shard_of(name) not in offered:
+            wanted = tree.shard_of(name)
+            lacking = (
+                f"has {NODE_POOL}={wanted}, and no NodePool" if wanted else f"has no {NODE_POOL}, and each NodePool"
+            )
+            yield _finding(
+                name, "metadata.labels", "queue-without-node-pool",
+                f"{lacking} has it in the labels of its template: its pods get no new nodes; set it in a NodePool",
+                Severity.WARNING,
+            )  # fmt: skip
 
 
 def _quotas(tree: QueueTree) -> Iterator[Finding]:
@@ -134,23 +171,31 @@ def _deletions(
                 f"is to be deleted and is the parent of {shortlist(children)}: KAI would drop them; delete or move "
                 "them first",
             )  # fmt: skip
-        groups = sorted(
-            f"{_metadata(manifest).get('namespace') or 'default'}/{_name(_metadata(manifest))}"
-            for manifest, use in users
-            if manifest.get("kind") == "PodGroup" and use == QueueUse("spec.queue", name)
-        )
-        if groups:
+        work = sorted({_title(manifest) for manifest, use in users if use.queue == name and _is_work(manifest, use)})
+        if work:
             yield _finding(
                 name, "metadata.deletionTimestamp", "queue-deleted-with-podgroups",
-                f"is to be deleted while PodGroups use it ({shortlist(groups)}): let them end or move them first",
+                f"is to be deleted while work uses it ({shortlist(work)}): let it end or move it first",
             )  # fmt: skip
+
+
+def _is_work(manifest: Mapping[str, Any], use: QueueUse) -> bool:
+    """Whether it is the PodGroup, or a pod that has not ended: KAI's podgrouper may not have made its PodGroup yet."""
+    if manifest.get("kind") == "PodGroup":
+        return use.field == "spec.queue"
+    return manifest.get("kind") == "Pod" and section(manifest, "status").get("phase") not in ("Succeeded", "Failed")
+
+
+def _title(manifest: Mapping[str, Any]) -> str:
+    metadata = _metadata(manifest)
+    return f"{manifest['kind']} {metadata.get('namespace') or 'default'}/{_name(metadata)}"
 
 
 def _bad_users(
     tree: QueueTree, known: Collection[str], users: Iterable[tuple[Mapping[str, Any], QueueUse]]
 ) -> Iterator[Finding]:
     for manifest, use in users:
-        problem = use_problem(use.queue, tree, known)
+        problem = use_problem(use.queue, tree, known, use.node_pool)
         if problem is None:
             continue
         rule, message = problem
@@ -198,6 +243,7 @@ def _queue(manifest: Mapping[str, Any]) -> Queue:
     metadata = _metadata(manifest)
     return Queue.model_construct(
         name=metadata["name"],
+        labels={str(key): str(value) for key, value in section(metadata, "labels").items()},
         deletion_timestamp=metadata.get("deletionTimestamp"),
         spec=manifest.get("spec") or {},
     )

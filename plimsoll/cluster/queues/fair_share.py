@@ -69,9 +69,9 @@ NO_USAGE: Final = PastUsage()
 
 
 def fair_shares(
-    tree: QueueTree, total: Amount, requested: Mapping[str, Amount], past: PastUsage = NO_USAGE
+    tree: QueueTree, totals: Mapping[str, Amount], requested: Mapping[str, Amount], past: PastUsage = NO_USAGE
 ) -> dict[str, Amount]:
-    """The fair share of every queue that reaches a root.
+    """The fair share of every queue that reaches a root, of what its shard has: `totals` are by shard.
 
     `requested` is what the pods of each queue request, bound or not; it counts for all ancestors of the queue.
     """
@@ -80,7 +80,7 @@ def fair_shares(
         for above in tree.path_to_root(name):
             requests[above] += amount
     shares: dict[str, Amount] = {}
-    levels: list[tuple[Amount, tuple[str, ...]]] = [(total, tree.roots)]
+    levels = [(totals.get(shard, NOTHING), roots) for shard, roots in tree.shards.items()]
     while levels:
         amount, names = levels.pop()
         parts = {

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
 from plimsoll.cluster.queues.amount import MILLI, Amount, Resource, shown
 from plimsoll.cluster.queues.load import QueueLoad
@@ -15,15 +15,6 @@ OVER_LIMIT: Final = "OverLimit"
 OVER_QUOTA: Final = "NonPreemptibleOverQuota"
 NO_QUEUE: Final = "QueueDoesNotExist"
 """KAI's reasons on a PodGroup that it does not admit."""
-
-
-class QueueRequest(NamedTuple):
-    """What a pod takes of its queue, and its priority among KAI's work."""
-
-    queue: str
-    amount: Amount
-    preemptible: bool
-    priority: int
 
 
 class QueueGate:
@@ -40,8 +31,9 @@ class QueueGate:
         for name, load in (loads or {}).items():
             self._add(name, load)
 
-    def why_not(self, queue: str, amount: Amount, preemptible: bool) -> str:
-        """Why the queue would not admit that much more, starting with KAI's reason; empty if it would.
+    def why_not(self, queue: str, amount: Amount, preemptible: bool, rounding: Milli = 0) -> str:
+        """Why the queue would not admit that much more, starting with KAI's reason; empty if it would. `rounding` is
+        compared with limits and quotas of GPUs beside the amount.
 
         The limit of each resource applies to the queue and to every ancestor; non-preemptible work must fit their
         quotas too. A resource that is absent in a Queue has limit 0; what is not requested is not compared. Pods
@@ -54,25 +46,28 @@ class QueueGate:
         unfit = self._unfit_why(queue)
         if unfit:
             return unfit
+        compared = amount + Amount(rounding)
         for name in tree.path_to_root(queue):
             load = self._loads[name]
             for resource in Resource:
-                if not amount[resource]:
+                asked = compared[resource]
+                if not asked:
                     continue
-                amounts, more = tree.amounts(name, resource), _part(amount[resource])
+                amounts, more = tree.amounts(name, resource), _part(asked)
+                more += " (rounded up, as by KAI)" if asked != amount[resource] else ""
                 if amounts.limit == 0:
                     return (
                         f"{OVER_LIMIT}: {_who(name, queue)} admits no {resource}, and {more} are requested: set "
                         f"spec.resources.{resource}.limit (-1 for unlimited); KAI takes an absent limit as 0"
                     )
-                if amounts.limit is not None and load.allocated[resource] + amount[resource] > amounts.limit:
+                if amounts.limit is not None and load.allocated[resource] + asked > amounts.limit:
                     return (
                         f"{OVER_LIMIT}: {_who(name, queue)} has {_part(load.allocated[resource])} of its limit of "
                         f"{shown(amounts.limit, resource)} in use, and {more} more are requested: raise "
                         f"spec.resources.{resource}.limit, or wait until other work of it ends"
                     )
                 used = load.non_preemptible[resource]
-                if not preemptible and amounts.quota is not None and used + amount[resource] > amounts.quota:
+                if not preemptible and amounts.quota is not None and used + asked > amounts.quota:
                     return (
                         f"{OVER_QUOTA}: {_who(name, queue)} has {_part(used)} of its quota of "
                         f"{shown(amounts.quota, resource)} in use by work that is not preemptible, and {more} more "
@@ -80,19 +75,19 @@ class QueueGate:
                     )
         return ""
 
-    def admit(self, queue: str, amount: Amount, preemptible: bool) -> str:
+    def admit(self, queue: str, amount: Amount, preemptible: bool, rounding: Milli = 0) -> str:
         """As `why_not`; counts the amount as allocated if it is admitted."""
-        why = self.why_not(queue, amount, preemptible)
+        why = self.why_not(queue, amount, preemptible, rounding)
         if not why:
             self._add(queue, QueueLoad.of(amount, preemptible=preemptible))
         return why
 
-    def admit_all(self, requests: Iterable[tuple[str, bool, Amount]]) -> str:
-        """As `admit`, for all of these (queue, whether preemptible, amount) or none."""
+    def admit_all(self, requests: Iterable[tuple[str, bool, Amount, Milli]]) -> str:
+        """As `admit`, for all of these (queue, whether preemptible, amount, rounding) or none."""
         before = self._loads
         self._loads = before.copy()
-        for queue, preemptible, amount in requests:
-            if why := self.admit(queue, amount, preemptible):
+        for queue, preemptible, amount, rounding in requests:
+            if why := self.admit(queue, amount, preemptible, rounding):
                 self._loads = before
                 return why
         return ""

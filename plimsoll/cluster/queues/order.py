@@ -40,13 +40,17 @@ def next_gpu(usage: QueueUsage) -> NextGpu | None:
         head = _first(usage, tree.children[name], best) if name in tree.children else heads.get(name)
         if head is not None:
             best[name] = head
-    pod = _first(usage, tree.roots, best)
-    if pod is None:
+    # Each node pool has a scheduler of its own: what is free in one comes first, then the most urgent.
+    heads_of_shards = filter(None, (_first(usage, roots, best) for roots in tree.shards.values()))
+    pods = [(usage.free_gpu_milli(each.queue) < each.gpu_milli, _by_urgency(each), each) for each in heads_of_shards]
+    if not pods:
         return None
-    if usage.free_gpu_milli >= pod.gpu_milli:
+    lacking, _, pod = min(pods, key=lambda each: each[:2])
+    if not lacking:
         return NextGpu(pod, free=True)
-    worths = {name: _worth(usage, name) for name in usage.fair}
-    running = (each for each in usage.running if each.queue in usage.fair)
+    shard = tree.shard_of(pod.queue)
+    worths = {name: _worth(usage, name) for name in usage.fair if tree.shard_of(name) == shard}
+    running = (each for each in usage.running if each.queue in worths)
     last_first = sorted(running, key=lambda each: (worths[each.queue], *_by_urgency(each)), reverse=True)
     return NextGpu(pod, victims=Reclaim(usage, pod).victims(last_first))
 
@@ -63,7 +67,7 @@ def _heads(usage: QueueUsage) -> dict[str, QueuedPod]:
     gate = QueueGate((tree.queue(name) for name in tree), usage.loads)
     heads: dict[str, QueuedPod] = {}
     for each in sorted(usage.pending, key=_by_urgency):
-        if each.queue not in heads and not gate.why_not(each.queue, each.requests, each.preemptible):
+        if each.queue not in heads and not gate.why_not(each.queue, each.requests, each.preemptible, each.rounding):
             heads[each.queue] = each
     return heads
 
@@ -94,7 +98,7 @@ def _dominant_share(usage: QueueUsage, name: str, allocated: Amount) -> Fraction
     parts = [Fraction(0)]
     for resource in Resource:
         share = usage.allocatable(name, resource)
-        whole = Fraction(usage.total[resource] if share is None else share)
+        whole = Fraction(usage.total_of(name)[resource] if share is None else share)
         parts.append(allocated[resource] / (whole or _NO_SHARE[resource]))
     return max(parts)
 

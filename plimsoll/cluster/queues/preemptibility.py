@@ -1,6 +1,7 @@
-"""The queue of a pod, and whether KAI may preempt it, as KAI's podgrouper determines them when it makes the PodGroup.
+"""The queue and node pool of a pod, and whether KAI may preempt it, as KAI's podgrouper determines them when it makes
+the PodGroup.
 
-A PodGroup says both. Without one, or before there is one, they follow from the pod; labels of the workload that made
+A PodGroup says all. Without one, or before there is one, they follow from the pod; labels of the workload that made
 the pod are not observed.
 """
 
@@ -8,7 +9,8 @@ from typing import Final
 
 from plimsoll.labels import QUEUE
 from plimsoll.model.cluster import Pod
-from plimsoll.model.kai import PodGroup, queue_in
+from plimsoll.model.kai import NODE_POOL, PodGroup, queue_in
+from plimsoll.model.meta import NodeRequirement, Placement
 
 PREEMPTIBILITY: Final = "kai.scheduler/preemptibility"
 """Label of a pod or its owner: `preemptible`, `non-preemptible` or `semi-preemptible`."""
@@ -33,6 +35,22 @@ def queue_of(pod: Pod, queue_scheduler: str, group: PodGroup | None = None) -> s
     if group is not None and group.queue:
         return group.queue
     return queue_in(pod.labels) or DEFAULT_QUEUE if known else pod.labels.get(QUEUE, "")
+
+
+def node_pool_of(pod: Pod, group: PodGroup | None = None) -> str:
+    """KAI's node pool of a pod; empty for that of the scheduler without a shard. That of a PodGroup counts."""
+    return (group or pod).labels.get(NODE_POOL, "")
+
+
+def placed_in_shard(pod: Pod, group: PodGroup | None, queue_scheduler: str, *, sharded: bool) -> Placement:
+    """The placement of a pod, with the nodes that its scheduler sees if that is KAI's."""
+    if pod.scheduler_name != queue_scheduler or queue_scheduler == DEFAULT_SCHEDULER:
+        return pod.placement
+    node_pool = node_pool_of(pod, group)
+    if not (sharded or node_pool):
+        return pod.placement
+    values = (node_pool,) if node_pool else ()
+    return pod.placement.on(NodeRequirement(NODE_POOL, "In" if node_pool else "DoesNotExist", values))
 
 
 def is_preemptible(pod: Pod, group: PodGroup | None = None) -> bool:

@@ -1,15 +1,16 @@
 """QueuedPods: pods that request GPUs, with their queues, and what they use of these."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from operator import add, sub
 from typing import Any
 
-from plimsoll.cluster.pods import PodChanges, ShareRefusal, is_reservation, node_of, read_shares, value_changes
+from plimsoll.cluster.pods import PodChanges, ShareRefusal, is_reservation, node_of, read_request, value_changes
 from plimsoll.cluster.queues.amount import NOTHING, Amount
 from plimsoll.cluster.queues.load import NO_LOAD, QueueLoad
 from plimsoll.cluster.queues.preemptibility import is_preemptible, priority_of, queue_of
-from plimsoll.cluster.queues.request import GpuFigures, gpu_milli, mig_milli
+from plimsoll.cluster.queues.request import NO_GPUS, GpuFigures, counted_on, mig_milli
 from plimsoll.model import Snapshot
 from plimsoll.model.api import EnvironmentSpec
 from plimsoll.model.cluster import Node, Pod
@@ -28,6 +29,8 @@ class QueuedPod:
     node: str = ""
     """The node that it is bound to, or is being bound to; empty while it is pending."""
     group: PodGroup | None = None
+    rounding: Milli = 0
+    """Thousandths of a GPU that KAI compares with limits and quotas above `requests` before it places the pod."""
 
     @property
     def priority(self) -> int:
@@ -54,9 +57,11 @@ class QueuedPods:
     def _forget(self) -> None:
         self._queued: dict[Key, QueuedPod] = {}
         """Pods that are bound, or being bound, or pending, and not finished."""
-        self._refused: dict[Key, tuple[ShareRefusal, ...]] = {}
+        self._refused: dict[Key, ShareRefusal] = {}
         self._loads: dict[str, QueueLoad] = {}
         self._waiting: dict[str, Amount] = {}
+        self._users: Counter[str] = Counter()
+        """Numbers of pods and PodGroups, by queue."""
         self._by_node: dict[str, set[Key]] = {}
         """Pods whose part of a GPU depends on the GPU, by node."""
         self._by_group: dict[Key, set[Key]] = {}
@@ -96,6 +101,11 @@ class QueuedPods:
         """What pending pods request, by queue."""
         return {queue: amount for queue, amount in self._waiting.items() if amount != NOTHING}
 
+    @property
+    def in_use(self) -> frozenset[str]:
+        """The queues of pods that request GPUs, and of PodGroups."""
+        return frozenset(queue for queue, number in self._users.items() if number)
+
     def in_order(self, pods: Iterable[Pod]) -> Iterator[QueuedPod]:
         """Those of the pods that request GPUs and are not finished."""
         queued = self._queued
@@ -103,7 +113,8 @@ class QueuedPods:
 
     def refused(self, pods: Iterable[Pod]) -> Iterator[ShareRefusal]:
         """Those of the pods whose request cannot be read."""
-        return (each for pod in pods for each in self._refused.get(pod.key, ())) if self._refused else iter(())
+        refused = self._refused
+        return (known for pod in pods if (known := refused.get(pod.key))) if refused else iter(())
 
     def _update_nodes(self, nodes: tuple[Node, ...], spec: EnvironmentSpec) -> set[Key]:
         """Pods that depend on the GPUs of their node, which changed."""
@@ -124,29 +135,35 @@ class QueuedPods:
         if groups is self._given_groups:
             return set()
         gone, new = value_changes(self._given_groups, groups)
-        self._given_groups, self._groups = groups, {group.key: group for group in groups}
+        self._given_groups = groups
+        for group in gone:
+            self._groups.pop(group.key, None)
+            self._users[group.queue] -= 1
+        self._users.update(group.queue for group in new)
+        self._groups |= {group.key: group for group in new}
         return {key for group in (*gone, *new) for key in self._by_group.get(group.key, ())}
 
     def _enter(self, pod: Pod, spec: EnvironmentSpec) -> None:
         node = node_of(pod)
         if pod.finished or is_reservation(pod, NAMESPACES) or (pod.deleting and not node):
             return
-        key, shares = pod.key, read_shares((pod,), spec.gpu_resource)
-        if shares.refused:
-            self._refused[key] = shares.refused
-        milli: Milli = mig_milli(pod)
-        if not (milli or shares.found):
+        key, request = pod.key, read_request(pod, spec.gpu_resource)
+        if request.uncertain and request.refusal is not None:
+            self._refused[key] = ShareRefusal.of(pod, request.refusal)
+        parts, counted = mig_milli(request), NO_GPUS
+        if not parts and request.held is None:
             return
-        for each in shares.found:
-            milli += gpu_milli(each.share, self._gpus.get(node, GpuFigures()))
-            if each.share.milli is None:
+        if request.held is not None:
+            counted = counted_on(request.held, self._gpus.get(node, GpuFigures()))
+            if request.held.milli is None:
                 self._by_node.setdefault(node, set()).add(key)
         group = None
         if POD_GROUP_NAME in pod.annotations:
             group = self._groups.get(_group_key(pod))
             self._by_group.setdefault(_group_key(pod), set()).add(key)
-        queue, requests = queue_of(pod, spec.queue_scheduler, group), Amount.of(milli, pod.host)
-        queued = self._queued[key] = QueuedPod(pod, queue, requests, is_preemptible(pod, group), node, group)
+        queue, requests = queue_of(pod, spec.queue_scheduler, group), Amount.of(parts + counted.milli, pod.host)
+        preemptible = is_preemptible(pod, group)
+        queued = self._queued[key] = QueuedPod(pod, queue, requests, preemptible, node, group, counted.rounding)
         self._count(queued, add)
 
     def _leave(self, pod: Pod) -> None:
@@ -160,6 +177,7 @@ class QueuedPods:
 
     def _count(self, queued: QueuedPod, change: Callable[[Any, Any], Any]) -> None:
         name = queued.queue
+        self._users[name] = change(self._users[name], 1)
         if name and queued.node:
             load = QueueLoad.of(queued.requests, preemptible=queued.preemptible)
             self._loads[name] = change(self._loads.get(name, NO_LOAD), load)

@@ -74,7 +74,7 @@ class Reclaim:
         )
 
     def _suffices(self, victims: Sequence[QueuedPod]) -> bool:
-        missing = self._wanted.gpu_milli - self._usage.free_gpu_milli
+        missing = self._wanted.gpu_milli - self._usage.free_gpu_milli(self._wanted.queue)
         return sum(each.gpu_milli for each in victims) >= missing and self.allows(victims)
 
     @property

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any, Final, TypeGuard
 
 from plimsoll.cluster.queues.amount import MILLI, Resource
-from plimsoll.model.kai import UNLIMITED, Queue
+from plimsoll.model.kai import NODE_POOL, UNLIMITED, Queue
 
 DEFAULT_PRIORITY: Final = 100
 
@@ -52,7 +52,7 @@ class QueueTree:
         children: dict[str, list[str]] = {}
         for name in self:
             parent = self._queues[name].parent
-            if parent:
+            if parent and not self._is_of_other_shard(name, parent):
                 children.setdefault(parent, []).append(name)
         return {name: tuple(below) for name, below in children.items()}
 
@@ -60,6 +60,18 @@ class QueueTree:
     def roots(self) -> tuple[str, ...]:
         """Queues without a parent, by name."""
         return tuple(name for name in self if not self._queues[name].parent)
+
+    def shard_of(self, name: str) -> str:
+        """KAI's node pool, to which the queue belongs; empty for that of the scheduler without a shard."""
+        return self._queues[name].labels.get(NODE_POOL, "")
+
+    @cached_property
+    def shards(self) -> Mapping[str, tuple[str, ...]]:
+        """The roots of each shard, by name: what belongs to one divides its own nodes."""
+        shards: dict[str, list[str]] = {}
+        for name in self.roots:
+            shards.setdefault(self.shard_of(name), []).append(name)
+        return {shard: tuple(roots) for shard, roots in sorted(shards.items())}
 
     def nested(self) -> Iterator[tuple[str, int]]:
         """Each queue with its depth, after its parent; queues without a path to a root come last."""
@@ -81,7 +93,8 @@ class QueueTree:
             at = name
             while at in self._queues and at not in found:
                 found[at] = None
-                at = self._queues[at].parent
+                parent = self._queues[at].parent
+                at = "" if self._is_of_other_shard(at, parent) else parent
             known = self._lineages[name] = tuple(found)
         return known
 
@@ -93,9 +106,15 @@ class QueueTree:
         parent = self._queues[path_to_root[-1]].parent
         if not parent:
             return ""
-        if parent in path_to_root:
+        if parent in path_to_root and not self._is_of_other_shard(path_to_root[-1], parent):
             return f"the parents of Queue {path_to_root[-1]} form a cycle"
+        if parent in self:
+            return f"the parent of Queue {path_to_root[-1]}, {parent}, has another label {NODE_POOL}"
         return f"the parent of Queue {path_to_root[-1]}, {parent}, does not exist"
+
+    def _is_of_other_shard(self, name: str, parent: str) -> bool:
+        """Whether no scheduler of KAI sees both."""
+        return len({self.shard_of(each) for each in (name, parent) if each in self}) > 1
 
     @cached_property
     def cycles(self) -> tuple[tuple[str, ...], ...]:
@@ -135,10 +154,11 @@ class QueueTree:
         return int(priority) if is_number(priority) else DEFAULT_PRIORITY
 
 
-def section(value: Any, name: str) -> Mapping[str, Any]:
-    """The object in a field; an empty one if there is none."""
-    found = value.get(name) if isinstance(value, Mapping) else None
-    return found if isinstance(found, Mapping) else {}
+def section(value: Any, *path: str) -> Mapping[str, Any]:
+    """The object in a field, at that path; an empty one if there is none."""
+    for name in path:
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value if isinstance(value, Mapping) else {}
 
 
 def is_number(value: Any) -> TypeGuard[int | float]:

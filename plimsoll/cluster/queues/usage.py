@@ -25,8 +25,9 @@ class QueueUsage:
     """
 
     tree: QueueTree
-    total: Amount
-    """Allocatable amounts of usable nodes, without what pods of no queue, or of another scheduler, use there."""
+    totals: Mapping[str, Amount]
+    """Allocatable amounts of usable nodes, without what pods of no queue, or of another scheduler, use there; by KAI's
+    node pool, as queues divide only their own."""
     running: tuple[QueuedPod, ...] = ()
     """Bound pods of existing queues."""
     pending: tuple[QueuedPod, ...] = ()
@@ -51,9 +52,19 @@ class QueueUsage:
         return share if amounts.limit is None else min(share, amounts.limit)
 
     @cached_property
-    def free_gpu_milli(self) -> Milli:
-        """What no pod uses, in total rather than on one node."""
-        return max(0, self.total.gpu - sum(each.allocated.gpu for each in self.loads.values()))
+    def total(self) -> Amount:
+        """Of all node pools."""
+        return total(self.totals.values())
+
+    def total_of(self, name: str) -> Amount:
+        """What the queue and the others of its node pool divide."""
+        return self.totals.get(self.tree.shard_of(name), NOTHING)
+
+    def free_gpu_milli(self, name: str) -> Milli:
+        """What no pod uses of the node pool of the queue, in total rather than on one node."""
+        shard = self.tree.shard_of(name)
+        used = sum(load.allocated.gpu for each, load in self.loads.items() if self.tree.shard_of(each) == shard)
+        return max(0, self.total_of(name).gpu - used)
 
 
 class IncrementalUsage:
@@ -74,29 +85,36 @@ class IncrementalUsage:
         self._last = snapshot.pods
         queued = tuple(pods.in_order(snapshot.pods))
         own = [each for each in queued if each.queue in tree]
-        others = (each.requests for each in queued if each.queue not in tree and each.node in capacity)
-        there = capacity.amount - total(others)
-        free = Amount(*(max(0, there[resource]) for resource in Resource))
+        others: dict[str, list[Amount]] = {}
+        for each in queued:
+            if each.queue not in tree and (shard := capacity.shard_of(each.node)) is not None:
+                others.setdefault(shard, []).append(each.requests)
+        totals = {shard: _less(amount, total(others.get(shard, ()))) for shard, amount in capacity.amounts.items()}
         loads = {name: load for name, load in pods.loads.items() if name in tree}
         used = {name: load.allocated for name, load in loads.items()}
         waiting = {name: amount for name, amount in pods.waiting.items() if name in tree}
         wanted = {name: used.get(name, NOTHING) + waiting.get(name, NOTHING) for name in (*used, *waiting)}
         return QueueUsage(
             tree=tree,
-            total=free,
+            totals=totals,
             running=tuple(each for each in own if each.node),
             pending=tuple(each for each in own if not each.node),
             allocated=_with_descendants(tree, used),
             non_preemptible=_with_descendants(tree, {name: load.non_preemptible for name, load in loads.items()}),
             waiting=_with_descendants(tree, waiting),
             loads=loads,
-            fair=fair_shares(tree, free, wanted, past),
+            fair=fair_shares(tree, totals, wanted, past),
             warnings=(
                 *_misread(tree),
                 *(f"not counted: {each.message}" for each in pods.refused(snapshot.pods)),
                 *past.warnings,
             ),
         )
+
+
+def _less(amount: Amount, used: Amount) -> Amount:
+    left = amount - used
+    return Amount(*(max(0, left[resource]) for resource in Resource))
 
 
 def queue_usage(snapshot: Snapshot, past: PastUsage = NO_USAGE) -> QueueUsage:

@@ -5,6 +5,7 @@ from typing import Any, Final, NamedTuple
 
 from plimsoll.cluster.queues.tree import section
 from plimsoll.labels import GROUP, QUEUE
+from plimsoll.model.kai import NODE_POOL
 
 KAI: Final = "scheduling.run.ai"
 """API group of KAI's Queue and PodGroup."""
@@ -15,35 +16,42 @@ class QueueUse(NamedTuple):
 
     field: str
     queue: str
+    node_pool: str | None = None
+    """KAI's node pool of the pods, empty for that of the scheduler without a shard; None: it is said elsewhere."""
 
 
 def queue_uses(manifest: Mapping[str, Any]) -> Iterator[QueueUse]:
     """Every place of a manifest that names a queue, at any depth: labels of the object and of its templates,
     `spec.queue` of a PodGroup or Workspace, `kaiScheduler.queue` of a TrainingRuntime."""
     group = str(manifest.get("apiVersion") or "").partition("/")[0]
-    if (group, manifest.get("kind")) in ((KAI, "PodGroup"), (GROUP, "Workspace")):
+    kind, own = manifest.get("kind"), str(section(manifest, "metadata", "labels").get(NODE_POOL) or "")
+    if (group, kind) in ((KAI, "PodGroup"), (GROUP, "Workspace")):
         named = str(section(manifest, "spec").get("queue") or "")
         if named:
-            yield QueueUse("spec.queue", named)
-    yield from _uses(manifest, "")
+            yield QueueUse("spec.queue", named, own if kind == "PodGroup" else None)
+    yield from _uses(manifest, "", own, of_pod=kind in ("Pod", "PodGroup"))
 
 
-def _uses(value: Any, path: str) -> Iterator[QueueUse]:
+def _uses(value: Any, path: str, own: str, *, of_pod: bool = True) -> Iterator[QueueUse]:
+    """`own` is the node pool by the label of the whole object, which KAI takes before that of a pod; `of_pod`: whether
+    the metadata of this object is that of pods."""
     if isinstance(value, list):
         for number, item in enumerate(value):
-            yield from _uses(item, f"{path}[{number}]")
+            yield from _uses(item, f"{path}[{number}]", own)
         return
     if not isinstance(value, Mapping):
         return
     for name, item in value.items():
         here = f"{path}.{name}".lstrip(".")
         if name == "metadata":
-            named = str(section(item, "labels").get(QUEUE) or "")
+            labels = section(item, "labels")
+            named = str(labels.get(QUEUE) or "")
+            node_pool = own or (str(labels.get(NODE_POOL) or "") if of_pod else None)
             if named:
-                yield QueueUse(f"{here}.labels[{QUEUE}]", named)
+                yield QueueUse(f"{here}.labels[{QUEUE}]", named, node_pool)
         elif name == "kaiScheduler":
             named = str(section(value, name).get("queue") or "")
             if named:
                 yield QueueUse(f"{here}.queue", named)
         else:
-            yield from _uses(item, here)
+            yield from _uses(item, here, own)

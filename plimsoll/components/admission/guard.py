@@ -11,7 +11,7 @@ import pulumi
 import pulumi_kubernetes as k8s
 
 from plimsoll.components.access import NAMESPACE
-from plimsoll.components.admission.policy import AdmissionPolicy
+from plimsoll.components.admission.policy import AdmissionPolicy, denying, resource_rule
 from plimsoll.components.declaring import Component, checked, fields_of, metadata, name_of
 from plimsoll.components.specs import GuardSpec, Layer
 from plimsoll.labels import API_VERSION, ENVIRONMENT, GROUP, NAMESPACE_NAME
@@ -102,8 +102,8 @@ def admission_policies() -> dict[str, AdmissionPolicy]:
     return {
         "plimsoll-foundation": _policy(
             [
-                _rule("", "configmaps"),
-                _rule("apiextensions.k8s.io", "customresourcedefinitions"),
+                resource_rule("", "configmaps", operations=("DELETE",)),
+                resource_rule("apiextensions.k8s.io", "customresourcedefinitions", operations=("DELETE",)),
             ],
             "false",
             "'Environment ' + params.metadata.name + ' still exists: run `plimsoll destroy`, which drains its capacity,"
@@ -112,13 +112,15 @@ def admission_policies() -> dict[str, AdmissionPolicy]:
             only_guards_of="foundation",
         ),
         "plimsoll-environment-stack": _policy(
-            [_rule("", "configmaps")],
+            [resource_rule("", "configmaps", operations=("DELETE",))],
             f"({_OF_ANOTHER}) || ({without_capacity})",
             message,
             for_each_environment=True,
             only_guards_of="environment",
         ),
-        "plimsoll-environment": _policy([_rule(GROUP, "environments")], *environment("oldObject")),
+        "plimsoll-environment": _policy(
+            [resource_rule(GROUP, "environments", operations=("DELETE",))], *environment("oldObject")
+        ),
     }
 
 
@@ -130,12 +132,8 @@ def _policy(
     for_each_environment: bool = False,
     only_guards_of: Layer | None = None,
 ) -> AdmissionPolicy:
-    policy: dict[str, Any] = {
-        "failurePolicy": "Fail",
-        "matchConstraints": {"resourceRules": list(resource_rules)},
-        "validations": [{"expression": expression, "messageExpression": message, "reason": "Forbidden"}],
-    }
-    binding: dict[str, Any] = {"validationActions": ["Deny"]}
+    made = denying(resource_rules, (expression, message))
+    policy, binding = made["policy"], made["binding"]
     if for_each_environment:
         policy["paramKind"] = {"apiVersion": API_VERSION, "kind": "Environment"}
         binding["paramRef"] = {"selector": {}, "parameterNotFoundAction": "Allow"}
@@ -144,8 +142,4 @@ def _policy(
             "namespaceSelector": {"matchLabels": {NAMESPACE_NAME: NAMESPACE}},
             "objectSelector": {"matchLabels": guarded(only_guards_of)},
         }
-    return {"policy": policy, "binding": binding}
-
-
-def _rule(group: str, resource: str) -> dict[str, Any]:
-    return {"apiGroups": [group], "apiVersions": ["*"], "operations": ["DELETE"], "resources": [resource]}
+    return made

@@ -1,5 +1,6 @@
 """ValidatingAdmissionPolicies, which refuse requests without a webhook server."""
 
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypedDict
 
 import pulumi
@@ -13,6 +14,35 @@ class AdmissionPolicy(TypedDict):
 
     policy: dict[str, Any]
     binding: dict[str, Any]
+
+
+def resource_rule(group: str, *resources: str, operations: Sequence[str] = ("CREATE", "UPDATE")) -> dict[str, Any]:
+    """An entry of `matchConstraints.resourceRules`, for all versions of the group."""
+    return {"apiGroups": [group], "apiVersions": ["*"], "operations": [*operations], "resources": [*resources]}
+
+
+def denying(
+    rules: Iterable[dict[str, Any]],
+    *validations: tuple[str, str],
+    variables: Mapping[str, str] | None = None,
+    conditions: Mapping[str, str] | None = None,
+    reason: str = "Forbidden",
+    constraints: Mapping[str, Any] | None = None,
+) -> AdmissionPolicy:
+    """A policy that refuses what breaks a validation (an expression, and the expression of its message), and what it
+    cannot evaluate. `constraints` are further fields of `matchConstraints`."""
+    policy: dict[str, Any] = {
+        "failurePolicy": "Fail",
+        "matchConstraints": {"resourceRules": list(rules), **(constraints or {})},
+        "validations": [
+            {"expression": expression, "messageExpression": message, "reason": reason}
+            for expression, message in validations
+        ],
+    }
+    for field, expressions in (("matchConditions", conditions), ("variables", variables)):
+        if expressions:
+            policy[field] = [{"name": name, "expression": each} for name, each in expressions.items()]
+    return {"policy": policy, "binding": {"validationActions": ["Deny"]}}
 
 
 def declare_policy(

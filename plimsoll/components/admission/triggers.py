@@ -6,11 +6,11 @@ cluster administrators have it. The roles `admin` and `edit` of the namespace do
 create pods for others, such as that of ReplicaSets, do not have it.
 """
 
-from typing import Any, Final
+from typing import Final
 
 import pulumi
 
-from plimsoll.components.admission.policy import AdmissionPolicy
+from plimsoll.components.admission.policy import AdmissionPolicy, denying, resource_rule
 from plimsoll.labels import GROUP, NAMESPACE_NAME
 
 TRIGGER_POLICY: Final = "plimsoll-trigger-namespace"
@@ -36,29 +36,14 @@ def trigger_policy(namespace: pulumi.Input[str]) -> AdmissionPolicy:
     CapacityBuffers and ProvisioningRequests, which their autoscalers write.
     """
     rules = [
-        _rule("", "pods", "pods/binding", "pods/ephemeralcontainers", "pods/resize", "pods/status", "bindings"),
-        _rule("", "podtemplates"),
-        _rule("autoscaling.x-k8s.io", "capacitybuffers", "provisioningrequests"),
+        resource_rule("", "pods", "pods/binding", "pods/ephemeralcontainers", "pods/resize", "pods/status", "bindings"),
+        resource_rule("", "podtemplates"),
+        resource_rule("autoscaling.x-k8s.io", "capacitybuffers", "provisioningrequests"),
     ]
     binding_or_status = "(variables.part in ['binding', 'status'] || request.resource.resource == 'bindings')"
-    policy: dict[str, Any] = {
-        "failurePolicy": "Fail",
-        "matchConstraints": {
-            "namespaceSelector": {"matchLabels": {NAMESPACE_NAME: namespace}},
-            "resourceRules": rules,
-        },
-        "variables": [{"name": "part", "expression": "has(request.subResource) ? request.subResource : ''"}],
-        "validations": [
-            {
-                "expression": f"({binding_or_status} && {_OF_CLUSTER}) || {_TRUSTED}",
-                "messageExpression": _MESSAGE,
-                "reason": "Forbidden",
-            }
-        ],
-    }
-    return {"policy": policy, "binding": {"validationActions": ["Deny"]}}
-
-
-def _rule(group: str, *resources: str) -> dict[str, Any]:
-    operations = ["CREATE", "UPDATE"]
-    return {"apiGroups": [group], "apiVersions": ["*"], "operations": operations, "resources": [*resources]}
+    return denying(
+        rules,
+        (f"({binding_or_status} && {_OF_CLUSTER}) || {_TRUSTED}", _MESSAGE),
+        variables={"part": "has(request.subResource) ? request.subResource : ''"},
+        constraints={"namespaceSelector": {"matchLabels": {NAMESPACE_NAME: namespace}}},
+    )

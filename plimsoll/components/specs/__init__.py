@@ -1,7 +1,7 @@
 """Specs of what the components declare, and the CustomResourceDefinitions made from the models."""
 
 from plimsoll.components.specs.controller import SETTINGS as CONTROLLER_SETTINGS
-from plimsoll.components.specs.controller import ControllerSpec, UiSpec
+from plimsoll.components.specs.controller import ControllerSpec, NetworkPeer, UiSpec
 from plimsoll.components.specs.crd import definitions, environment_definition, workspace_definition
 from plimsoll.components.specs.data_cache import LEADER, SET_NAME, DataCacheSpec
 from plimsoll.components.specs.data_cache import PORT as CACHE_PORT
@@ -30,6 +30,7 @@ __all__ = [
     "Kind",
     "Layer",
     "MonitoringSpec",
+    "NetworkPeer",
     "Placement",
     "QueueAdmissionSpec",
     "ShareBinderSpec",

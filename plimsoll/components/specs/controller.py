@@ -6,14 +6,15 @@ from urllib.parse import urlsplit
 from pydantic import Field, field_validator, model_validator
 
 from plimsoll.components.specs.gpu_discovery import DeclaredToleration
+from plimsoll.labels import NAMESPACE_NAME
 from plimsoll.model.meta import Declared
 
 SECRETS_PROVIDERS = ("awskms://", "azurekeyvault://", "gcpkms://", "hashivault://")
 BACKENDS = ("s3://", "gs://", "azblob://", "https://")
 SETTINGS = {
+    "PLIMSOLL_HEALTH_PROBE_PORT": "healthProbePort",
     "PLIMSOLL_METRICS_HOST": "metricsPort",
     "PLIMSOLL_METRICS_PORT": "metricsPort",
-    "PLIMSOLL_PROVIDER": "provider",
     "PLIMSOLL_SHARDS": "shards",
     "PLIMSOLL_PRE_STARTED": "preStarted",
     "PLIMSOLL_SECRETS_PROVIDER": "secretsProvider",
@@ -47,7 +48,7 @@ class ControllerResources(Declared):
 
     cpu: str = "250m"
     memory: str = "640Mi"
-    """Measured: 200 MiB at 5,000 nodes, and 110 MiB for each pre-started update."""
+    """Measured: 200 MiB at 5,000 nodes, and 220 MB for each pre-started update, with its plugin."""
     memory_limit: str = "1536Mi"
     """Enough for four concurrent updates, as for 500 objects that are created at once."""
 
@@ -57,12 +58,23 @@ class ControllerResources(Declared):
         return {"requests": {"cpu": self.cpu, "memory": self.memory}, "limits": {"memory": self.memory_limit}}
 
 
-class UiProxy(Declared):
-    """The pods that may reach the pages."""
+class NetworkPeer(Declared):
+    """The pods that a NetworkPolicy admits."""
 
     namespace: str = Field(min_length=1)
     pod_labels: dict[str, str] = Field(default_factory=dict)
     """Absent: all pods of the namespace."""
+
+    @property
+    def peer(self) -> dict[str, Any]:
+        """An entry of `from` in a NetworkPolicy."""
+        pods = {"podSelector": {"matchLabels": self.pod_labels}} if self.pod_labels else {}
+        return {"namespaceSelector": {"matchLabels": {NAMESPACE_NAME: self.namespace}}, **pods}
+
+    @staticmethod
+    def ingress(admitted: "NetworkPeer | None", port: int) -> list[dict[str, Any]]:
+        """Ingress rules that admit these pods to one port; none, if there are no such pods."""
+        return [{"from": [admitted.peer], "ports": [{"protocol": "TCP", "port": port}]}] if admitted else []
 
 
 class UiResources(ControllerResources):
@@ -76,7 +88,7 @@ class UiSpec(Declared):
     """The pages of `plimsoll ui` as a Deployment."""
 
     replicas: int = Field(default=1, ge=1, le=5)
-    proxy: UiProxy | None = None
+    proxy: NetworkPeer | None = None
     """The proxy, which authenticates people and forwards their requests. Absent: the NetworkPolicy admits no
     connections."""
     resources: UiResources = UiResources()
@@ -100,8 +112,6 @@ class ControllerSpec(Declared):
     passphrase_store: SecretStore | None = None
     secrets_provider: str = "passphrase"
     """`passphrase`, or the URL of a key; then no passphrase is set."""
-    provider: str = Field(default="plugin", pattern="^(plugin|attached)$")
-    """The Kubernetes provider for which the image was built."""
     shards: int = Field(default=4, ge=1, le=64)
     pre_started: int = Field(default=1, ge=0, le=64)
     lease_duration: float = Field(default=15.0, gt=0, le=86_400)
@@ -121,6 +131,10 @@ class ControllerSpec(Declared):
     egress_ports: tuple[Port, ...] = (443, 6443)
     """TCP ports of the apiserver, the backend and the cloud."""
     metrics_port: int = Field(default=9464, ge=1024, le=65535)
+    health_probe_port: int = Field(default=8081, ge=1024, le=65535)
+    """Of the probes, for which the NetworkPolicy admits nobody: the kubelet is on the node of the pod."""
+    scraper: NetworkPeer | None = None
+    """The pods that scrape the metrics. Absent: the NetworkPolicy admits no connections."""
     ui: UiSpec | None = None
     """Absent: no pages."""
 
@@ -177,4 +191,6 @@ class ControllerSpec(Declared):
             )
         if not self.lease_retry_period < self.lease_renew_deadline < self.lease_duration:
             raise ValueError("leaseRetryPeriod < leaseRenewDeadline < leaseDuration must hold")
+        if self.metrics_port == self.health_probe_port:
+            raise ValueError("metricsPort and healthProbePort must differ: each has a server of its own")
         return self

@@ -32,6 +32,8 @@ from plimsoll.model.api import (
     EnvironmentSpec,
     EnvironmentStatus,
     GPUDemandStatus,
+    NodeProfileSpec,
+    NodeProfileStatus,
     WorkspaceSpec,
     WorkspaceStatus,
 )
@@ -90,7 +92,7 @@ _CONDITIONS: Final[Schema] = {
 
 def definitions() -> tuple[dict[str, Any], ...]:
     """All definitions, Environment's first."""
-    return (environment_definition(), workspace_definition(), gpu_demand_definition())
+    return (environment_definition(), workspace_definition(), gpu_demand_definition(), node_profile_definition())
 
 
 def workspace_definition() -> dict[str, Any]:
@@ -114,7 +116,7 @@ def workspace_definition() -> dict[str, Any]:
         _rule(
             f"!({_has('self', 'resource', 'instanceType')} && self.resource.instanceType != ''"
             f" && {_has('oldSelf', 'resource', 'instanceType')} && oldSelf.resource.instanceType != '')"
-            " || self.resource.instanceType == oldSelf.resource.instanceType",
+            " || self.resource.instanceType.lowerAscii() == oldSelf.resource.instanceType.lowerAscii()",
             INSTANCE_TYPE_IMMUTABLE,
         ),
     ]
@@ -122,7 +124,7 @@ def workspace_definition() -> dict[str, Any]:
         _rule("!(has(self.preset) && has(self.template))", PRESET_XOR_TEMPLATE),
         _rule("has(self.preset) || has(self.template)", NEEDS_PRESET_OR_TEMPLATE),
         _rule(
-            "!(has(self.template) && (has(self.config) || has(self.contextLength)"
+            "!(has(self.template) && (has(self.config) || has(self.contextLength) || has(self.pods)"
             " || has(self.adapters) && size(self.adapters) > 0))",
             PRESET_ONLY,
         ),
@@ -261,6 +263,30 @@ def gpu_demand_definition() -> dict[str, Any]:
             _column("Bound", "integer", ".status.leastGpus"),
             _column("Objects", "integer", ".status.objectCount", wide=True),
             _column("Reasons", "string", ".status.reasons", wide=True),
+        ],
+    )
+
+
+def node_profile_definition() -> dict[str, Any]:
+    spec = structural(NodeProfileSpec)
+    spec["x-kubernetes-validations"] = [
+        _rule(
+            "self.nodePool == oldSelf.nodePool && self.instanceType == oldSelf.instanceType",
+            "nodePool and instanceType cannot be changed: delete the NodeProfile and create another",
+        )
+    ]
+    return _definition(
+        "NodeProfile",
+        namespaced=False,
+        short_names=["nprof"],
+        description="What nodes of an instance type in a NodePool offer, declared and learned from nodes that existed.",
+        spec=spec,
+        status=structural(NodeProfileStatus, bounded=False),
+        columns=[
+            _column("NodePool", "string", ".spec.nodePool"),
+            _column("InstanceType", "string", ".spec.instanceType"),
+            _column("Learned", "string", ".status.learned.devices"),
+            _column("Seen", "date", ".status.learned.seen"),
         ],
     )
 

@@ -1,8 +1,9 @@
-"""Plimsoll's own API (plimsoll.dev/v1alpha1): Environment, Workspace, GPUDemand and their parts."""
+"""Plimsoll's own API (plimsoll.dev/v1alpha1): Environment, Workspace, GPUDemand, NodeProfile and their parts."""
 
 from plimsoll.model.api.binder import SCHEDULER, BinderSettings
 from plimsoll.model.api.capacity_gate import CAPACITY_GATE, GATE_REMOVED_REASON, CapacityGateSpec
 from plimsoll.model.api.capacity_type import SPOT, CapacityType
+from plimsoll.model.api.claim_devices import ClaimDevices
 from plimsoll.model.api.delta_record import MAX_CHANGES, MAX_NAMES, MAX_RECORDS, DeltaChange, DeltaRecord
 from plimsoll.model.api.demand_settings import (
     HEADROOM_NEEDS_BUFFERS,
@@ -41,10 +42,34 @@ from plimsoll.model.api.gpu_demand import (
     PodNote,
     PodState,
 )
-from plimsoll.model.api.model_hub import MODELS_NAME, MODELS_NAMESPACE, ModelHub, models_config_map, models_of
+from plimsoll.model.api.model_hub import (
+    MODELS_NAME,
+    MODELS_NAMESPACE,
+    MOST_MODELS_BYTES,
+    ModelHub,
+    models_config_map,
+    models_of,
+)
 from plimsoll.model.api.model_parameters import DeclaredPreset, ModelParameters
+from plimsoll.model.api.node_labels import (
+    CHOSEN,
+    CHOSEN_PREFIXES,
+    NODE_LABELS_REFUSED,
+    OWNED_DOMAINS,
+    is_chosen,
+    refused_node_labels,
+)
+from plimsoll.model.api.node_profile import (
+    KnownNodeProfile,
+    LearnedProfile,
+    NodeProfileSpec,
+    NodeProfileStatus,
+    ProfileReport,
+    profile_name,
+)
 from plimsoll.model.api.policies import NAMES_NO_OBJECTS, Exemption, Policies, RuleSetting
 from plimsoll.model.api.policy_config import PolicyConfig
+from plimsoll.model.api.preset_pods import PodResources, PresetPods
 from plimsoll.model.api.provisioning import PendingClaim, Provisioning
 from plimsoll.model.api.shared_devices import NOT_SHARED, DeviceSharing, SharedDevices
 from plimsoll.model.api.workspace import (
@@ -83,6 +108,7 @@ from plimsoll.model.api.workspace_rules import (
     NONE_ALLOWED,
     PARTITION_FORBIDDEN,
     PARTITION_IMMUTABLE,
+    PODS_RESERVED,
     PRESET_IMMUTABLE,
     QUEUE_NOT_ALLOWED,
     SELECTOR_RESERVED,
@@ -90,6 +116,8 @@ from plimsoll.model.api.workspace_rules import (
     TEMPLATE_RESERVED,
     TUNING_KEPT,
     TYPE_NOT_ALLOWED,
+    barred_from,
+    barred_from_queue,
     changes_refused,
     instance_type_violation,
     tenancy_violation,
@@ -100,6 +128,8 @@ __all__ = [
     "ADAPTERS_TWICE",
     "ADAPTER_NEEDS_NAME",
     "CAPACITY_GATE",
+    "CHOSEN",
+    "CHOSEN_PREFIXES",
     "COUNT_IMMUTABLE",
     "GATE_REMOVED_REASON",
     "HEADROOM_NEEDS_BUFFERS",
@@ -118,15 +148,19 @@ __all__ = [
     "MIG_NEEDS_PROFILE",
     "MODELS_NAME",
     "MODELS_NAMESPACE",
+    "MOST_MODELS_BYTES",
     "NAMESPACE_NOT_NAMED",
     "NAMESPACE_OF_KAI",
     "NAMES_NO_OBJECTS",
     "NEEDS_PRESET_OR_TEMPLATE",
+    "NODE_LABELS_REFUSED",
     "NONE_ALLOWED",
     "NOT_SHARED",
     "OUTPUT_NEEDS_ONE",
+    "OWNED_DOMAINS",
     "PARTITION_FORBIDDEN",
     "PARTITION_IMMUTABLE",
+    "PODS_RESERVED",
     "PRESET_IMMUTABLE",
     "PRESET_ONLY",
     "PRESET_XOR_TEMPLATE",
@@ -146,6 +180,7 @@ __all__ = [
     "BlockedType",
     "CapacityGateSpec",
     "CapacityType",
+    "ClaimDevices",
     "ClaimStage",
     "ConditionType",
     "DeclaredPreset",
@@ -169,17 +204,24 @@ __all__ = [
     "GPUDemandStatus",
     "Headroom",
     "Inference",
+    "KnownNodeProfile",
+    "LearnedProfile",
     "Limits",
     "ModelHub",
     "ModelParameters",
     "NamespaceAccess",
     "NodeClassRef",
+    "NodeProfileSpec",
+    "NodeProfileStatus",
     "Partition",
     "PendingClaim",
     "PodNote",
+    "PodResources",
     "PodState",
     "Policies",
     "PolicyConfig",
+    "PresetPods",
+    "ProfileReport",
     "Provisioner",
     "Provisioning",
     "Resource",
@@ -192,9 +234,14 @@ __all__ = [
     "WorkspaceRef",
     "WorkspaceSpec",
     "WorkspaceStatus",
+    "barred_from",
+    "barred_from_queue",
     "changes_refused",
     "instance_type_violation",
+    "is_chosen",
     "models_config_map",
     "models_of",
+    "profile_name",
+    "refused_node_labels",
     "tenancy_violation",
 ]

@@ -16,3 +16,5 @@ class CatalogSettings(Described):
     """AWS region whose EC2 API is queried for instance types (ec2:DescribeInstanceTypes); absent: none is queried."""
     prices: dict[str, Price] = Field(default_factory=dict, max_length=MOST_PRICES)
     """Price of one instance per hour by instance type, in any one currency; suggestions are sorted by it."""
+    currency: str | None = Field(default=None, pattern=r"^[A-Z]{3}$")
+    """Currency of `prices`, such as USD; built-in list prices are shown beside them only if it is theirs."""

@@ -1,7 +1,7 @@
 """How capacity is requested for pods that the cluster cannot place: `spec.demand` of an Environment."""
 
 from enum import StrEnum
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
@@ -57,10 +57,19 @@ class Headroom(Described):
 class DemandSettings(Described):
     provisioner: DemandProvisioner = DemandProvisioner.NONE
     """`none`: demand is planned and reported, and no capacity is requested."""
+    claims: Literal["plan", "observe", "off"] = "plan"
+    """Pods that claim GPUs (Dynamic Resource Allocation): `plan` requests nodes for them, unless Karpenter plans claims
+    itself; `observe` only reports them; `off` ignores them."""
     schedulers: tuple[Annotated[str, Field(min_length=1, max_length=253)], ...] = Field(
         default=("kai-scheduler", "default-scheduler", tensor_fusion.SCHEDULER), min_length=1
     )
     """Schedulers whose unschedulable pods are planned for."""
+    without_queue: Literal["refuse", "allow"] = "refuse"
+    """Whether capacity is provided for pods without a queue in a cluster that declares Queues: those of schedulers that
+    know none."""
+    classes_per_namespace: int = Field(default=100, ge=1, le=10_000)
+    """Classes of pods (by node selector, affinity, tolerations, queue and scheduler) of one namespace that capacity is
+    planned for. The pods of further ones are refused, so that one namespace does not make plans slow for all."""
     assumed_share_milli: int = Field(default=100, ge=1, le=1000)
     """Thousandths of a GPU that a share in MiB counts as, if the memory of no GPU is known."""
     gpu_tflops: dict[str, Annotated[float, Field(gt=0, le=1_000_000)]] = Field(default_factory=dict)

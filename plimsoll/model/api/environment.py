@@ -15,8 +15,9 @@ from plimsoll.model.api.estimator_settings import EstimatorSettings
 from plimsoll.model.api.model_hub import ModelHub
 from plimsoll.model.api.model_parameters import DeclaredPreset
 from plimsoll.model.api.policies import Policies
+from plimsoll.model.api.preset_pods import PresetPods
 from plimsoll.model.api.workspace_parts import Weights
-from plimsoll.model.meta import Condition, Described, ObservedObject, Reported
+from plimsoll.model.meta import Condition, Described, ObservedObject, Reported, Taint
 
 
 class Provisioner(StrEnum):
@@ -81,8 +82,8 @@ class NodeClaims(Described):
     """Absent: that of a NodePool that allows the instance type, else that of the cloud in the catalog."""
     taints: tuple[DeclaredTaint, ...] = (DeclaredTaint(key="sku", value="gpu"),)
     capacity_type: CapacityType | None = None
-    """How nodes for Workspaces are paid for, if a Workspace does not set it: `spot`, `on-demand`, or `any` of them;
-    absent: as the provider chooses."""
+    """How nodes for Workspaces are paid for, if a Workspace does not set it: `spot`, `on-demand`, `any` of them, or
+    `reserved`; absent: as the NodePool says, and on-demand without one."""
     storage_gib: int | None = Field(default=None, ge=1)
     """Ephemeral storage that a NodeClaim requests, GiB, if no preset determines it; absent: none.
 
@@ -99,6 +100,23 @@ class NodeClaims(Described):
     retry_limit_seconds: int = Field(default=1800, ge=1, le=MOST_SECONDS)
     """The longest pause."""
 
+    deletion_deadline_seconds: int | None = Field(default=None, ge=1, le=MOST_SECONDS)
+    """How long a NodeClaim that is being deleted counts against `limits` and those of NodePools; absent: as long as it
+    exists."""
+
+    @property
+    def node_taints(self) -> tuple[Taint, ...]:
+        """`taints` as nodes have them."""
+        return tuple(Taint(key=each.key, value=each.value, effect=each.effect) for each in self.taints)
+
+
+class NodeCondition(Described):
+    """A condition of nodes."""
+
+    type: str = Field(min_length=1, max_length=316)
+    status: Literal["True", "False", "Unknown"] = "True"
+    """The status by which the node is not usable."""
+
 
 class EnvironmentSpec(Described):
     node_auto_provisioning: Literal["enabled", "disabled"] = "disabled"
@@ -106,11 +124,18 @@ class EnvironmentSpec(Described):
     """Absent: `byo` where auto-provisioning is disabled, `nodeclaim` where it is enabled."""
     gpu_resource: str = GPU_RESOURCE
     """The extended resource that pods request."""
+    unhealthy_conditions: tuple[NodeCondition, ...] = Field(default=(), max_length=64)
+    """Conditions by which a node is not usable, besides those of Karpenter's node repair on AWS and of
+    node-problem-detector."""
     limits: Limits = Limits()
     access: tuple[NamespaceAccess, ...] = ()
     """Absent: every namespace may use everything."""
     reserved_label_prefixes: tuple[str, ...] = ("plimsoll.dev/", "kaito.sh/", "karpenter.kaito.sh/", "karpenter.sh/")
     """Label keys with these prefixes are not allowed in a Workspace's selector, nor in its template's labels."""
+    node_label_prefixes: tuple[str, ...] = ("",)
+    """Prefixes (the part before the slash) of the labels that a Workspace's selector may set on the nodes that are
+    provisioned for it; an empty one stands for keys without a prefix. Those of Kubernetes, Karpenter, schedulers and
+    NVIDIA are never allowed."""
     admission: Literal["deny", "audit", "off"] = "deny"
     """What the cluster does with a Workspace that does not fit the mode or uses reserved labels: reject it, warn and
     write an audit annotation, or admit it. The controller's verdict is the same in any case."""
@@ -123,6 +148,10 @@ class EnvironmentSpec(Described):
     """Scheduler of the pods of a Workspace that names a queue."""
     inference_image: str = "vllm/vllm-openai:v0.32.0"
     """Image that serves presets."""
+    inference_user: int = Field(default=2000, ge=0, le=2**31 - 1)
+    """UID that runs the pods of presets, with the security context that Pod Security's level `restricted` asks for, in
+    the group 0. 2000 is the user of vLLM's images, and its home is /home/vllm; 0: the image's own user, without a
+    security context."""
     byo_instance_type: Literal["refuse", "narrow"] = "refuse"
     """What `resource.instanceType` means on existing nodes (BYO): `refuse`: it must be empty; `narrow`: of the nodes
     that the selector matches, only those with this instance type as their label are used."""
@@ -131,6 +160,8 @@ class EnvironmentSpec(Described):
     weights: Weights | None = None
     """Where the files of presets are kept, for Workspaces that do not set it; absent: on the node's disk, as long as
     the pod exists."""
+    preset_pods: PresetPods = PresetPods()
+    """Settings of the pods that serve presets; a Workspace's own are over them."""
     presets: tuple[DeclaredPreset, ...] = Field(default=(), max_length=256)
     """Models that Workspaces may name besides those of the built-in catalog; they take precedence over it."""
     model_hub: ModelHub | None = None
@@ -159,6 +190,11 @@ class EnvironmentSpec(Described):
                 f"{self.node_auto_provisioning!r}: 'byo' goes with 'disabled', every other one with 'enabled'"
             )
         return self
+
+    @property
+    def broken_by(self) -> tuple[tuple[str, str], ...]:
+        """(type, status) of `unhealthyConditions`."""
+        return tuple((condition.type, condition.status) for condition in self.unhealthy_conditions)
 
     def devices_on(self, labels: Mapping[str, str]) -> str:
         """The extended resource that nodes with these labels announce for their GPUs."""
@@ -204,6 +240,8 @@ class EnvironmentStatus(Reported):
     """Existing NodePools that the controller created."""
     workloads: Annotated[int, Field(ge=0)] = 0
     """Existing workloads that the controller created."""
+    queues_in_use: tuple[str, ...] = Field(default=(), validation_alias="queuesInUse")
+    """Queues of pods that request GPUs, and of PodGroups; sorted."""
     deltas: tuple[DeltaRecord, ...] = ()
     """The last deltas, newest first, at most 20."""
     conditions: tuple[Condition, ...] = ()

@@ -36,7 +36,15 @@ class DemandPhase(StrEnum):
     QUOTA_BLOCKED = "QuotaBlocked"
     """The queue would not admit the pods, so no capacity is requested."""
     SCHEDULED = "Scheduled"
-    """Capacity has been requested."""
+    """Capacity has been requested, and no autoscaler has answered yet."""
+    REFUSED = "Refused"
+    """The autoscaler or its provider refuses what is requested, and tries again by itself."""
+    LAUNCHING = "Launching"
+    """The autoscaler has announced the nodes, and their instances are not launched yet."""
+    REGISTERING = "Registering"
+    """The instances are launched, and the nodes are not in the cluster yet."""
+    INITIALIZING = "Initializing"
+    """The nodes are in the cluster, and their GPUs are not allocatable yet."""
     NODE_READY = "NodeReady"
     """The GPUs are allocatable, and not all pods are bound yet."""
     COMPLETED = "Completed"
@@ -66,6 +74,8 @@ class ClaimStage(StrEnum):
     CREATED = "Created"
     LAUNCHING = "Launching"
     REGISTERING = "Registering"
+    INITIALIZING = "Initializing"
+    """Its node is in the cluster without allocatable GPUs."""
     READY = "Ready"
     FAILED = "Failed"
 
@@ -113,7 +123,7 @@ class GPUDemandStatus(_Written):
     objects: tuple[DemandObject, ...] = ()
     """At most 500."""
     deadline: str = ""
-    """RFC 3339: until when the capacity is awaited; empty: not requested yet."""
+    """RFC 3339: when the next of the requested nodes is given up; empty: none is requested, or it is not known."""
     reasons: tuple[str, ...] = ()
     """Why capacity is missing, and what to change."""
     since: str = ""
@@ -139,6 +149,7 @@ class PodState(StrEnum):
     """Reason of an event on a pending pod."""
 
     REQUESTED = "CapacityRequested"
+    REFUSED = "CapacityRefused"
     KEPT_OUT = "KeptOutByQueue"
     NOT_REQUESTED = "CapacityNotRequested"
     FITS_NOTHING = "FitsNoInstanceType"

@@ -2,16 +2,27 @@
 
 import json
 from collections.abc import Iterable, Mapping
+from ipaddress import ip_network
 from typing import Annotated, Any, Final
 
-from pydantic import Field, ValidationError
+from pydantic import AfterValidator, Field, ValidationError
 
 from plimsoll.model.api.model_parameters import DeclaredPreset
 from plimsoll.model.meta import Described
 
+PUBLIC: Final = "https://huggingface.co"
 MODELS_NAMESPACE: Final = "plimsoll-system"
 MODELS_NAME: Final = "plimsoll-models"
 """The ConfigMap with the models that were read from the hub."""
+
+MOST_MODELS_BYTES: Final = 900_000
+"""Most that the ConfigMap keeps; the apiserver accepts 1 MiB."""
+
+
+def _network(text: str) -> str:
+    ip_network(text)
+    return text
+
 
 Organization = Annotated[str, Field(min_length=1, max_length=96)]
 
@@ -19,14 +30,23 @@ Organization = Annotated[str, Field(min_length=1, max_length=96)]
 class ModelHub(Described):
     """The hub from which the controller reads models, with Hugging Face's URL layout."""
 
-    endpoint: str = Field(
-        default="https://huggingface.co", max_length=1024, pattern=r"^https?://[^\s/?#@]+(/[^\s?#]*)?$"
-    )
+    endpoint: str = Field(default=PUBLIC, max_length=1024, pattern=r"^https?://[^\s/?#@]+(/[^\s?#]*)?$")
     """Address of the hub, or of a mirror (Hugging Face's HF_ENDPOINT)."""
     organizations: tuple[Organization, ...] | None = Field(default=None, max_length=256)
     """Owners of the models that may be named, the part before the slash; absent: all."""
     deadline_seconds: int = Field(default=30, ge=1, le=600)
     """How long reading one model may take."""
+
+    private_networks: tuple[Annotated[str, Field(max_length=64), AfterValidator(_network)], ...] = Field(
+        default=(), max_length=64
+    )
+    """Networks (CIDR) besides public addresses that the hub's name, and what the hub redirects to, may be in, such as
+    that of a mirror in the cluster. An endpoint that is an address itself is asked there."""
+
+    @property
+    def mirrors(self) -> bool:
+        """Whether it is another than Hugging Face's own, from which pods download without being told."""
+        return self.endpoint.rstrip("/") != PUBLIC
 
     def allows(self, name: str) -> bool:
         """Whether models of that owner may be named."""
@@ -35,8 +55,16 @@ class ModelHub(Described):
 
 
 def models_config_map(models: Iterable[DeclaredPreset]) -> dict[str, Any]:
-    """The ConfigMap that keeps these models, one a key: `org--name`, as in Hugging Face's own cache."""
-    data = {each.name.replace("/", "--"): json.dumps(each.manifest(), sort_keys=True) for each in models}
+    """The ConfigMap that keeps these models, one a key: `org--name`, as in Hugging Face's own cache. Those for which it
+    has no room are read from the hub again."""
+    data: dict[str, str] = {}
+    left = MOST_MODELS_BYTES
+    for each in models:
+        key, text = each.name.replace("/", "--"), json.dumps(each.manifest(), sort_keys=True)
+        left -= len(key) + len(text.encode())
+        if left < 0:
+            break
+        data[key] = text
     metadata = {"name": MODELS_NAME, "namespace": MODELS_NAMESPACE}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
 

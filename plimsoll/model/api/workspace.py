@@ -3,32 +3,37 @@
 Field names under `spec` are KAITO's.
 """
 
+import math
 from enum import StrEnum
 from typing import Annotated, Any, Final
 
 from pydantic import Field, field_validator, model_validator
 from pydantic.aliases import AliasPath
 
+from plimsoll.labels import ZONE
 from plimsoll.model.api.capacity_type import CapacityType
+from plimsoll.model.api.preset_pods import PresetPods
 from plimsoll.model.api.provisioning import Provisioning
 from plimsoll.model.api.workspace_parts import Adapter, Partition, Preset, ServiceSettings, Tuning, Weights
 from plimsoll.model.meta import (
     Condition,
     Described,
     FreeForm,
+    LabelRequirement,
     LabelSelector,
     Observed,
     ObservedObject,
     PositiveInt,
     Reported,
     check_pod_template,
+    labels_of,
 )
 
 PRESET_XOR_TEMPLATE: Final = "preset and template exclude each other: keep one"
 NEEDS_PRESET_OR_TEMPLATE: Final = "needs a preset or a template"
 INFERENCE_XOR_TUNING: Final = "inference and tuning exclude each other: keep one"
 PRESET_ONLY: Final = (
-    "adapters, config and contextLength are for presets: remove them, a template configures its own containers"
+    "adapters, config, contextLength and pods are for presets: remove them, a template configures its own containers"
 )
 ADAPTERS_TWICE: Final = "two adapters have the same name: every source.name must be unique"
 
@@ -55,6 +60,8 @@ class Inference(Described):
     """ConfigMap in the Workspace's namespace whose key vllm.yaml has options of the preset's server."""
     weights: Weights | None = None
     """Where a preset's files are kept; absent: as the Environment sets it."""
+    pods: PresetPods | None = None
+    """Settings of a preset's pods, over those of the Environment."""
     service: ServiceSettings = ServiceSettings()
     """The Service of a preset's replicas: by default, one of the Workspace's name on port 80."""
 
@@ -71,7 +78,8 @@ class Inference(Described):
             raise ValueError(PRESET_XOR_TEMPLATE)
         if self.preset is None and self.template is None:
             raise ValueError(NEEDS_PRESET_OR_TEMPLATE)
-        if self.template is not None and (self.adapters or self.config is not None or self.context_length is not None):
+        preset_only = (self.config, self.context_length, self.pods)
+        if self.template is not None and (self.adapters or any(each is not None for each in preset_only)):
             raise ValueError(PRESET_ONLY)
         if len({adapter.source.name for adapter in self.adapters}) < len(self.adapters):
             raise ValueError(ADAPTERS_TWICE)
@@ -89,11 +97,23 @@ class Resource(Described):
     node_count_limit: PositiveInt | None = None
     """Maximum number of nodes of the Workspace; one that needs more is refused."""
     capacity_type: CapacityType | None = None
-    """How provisioned nodes are paid for: `spot`, `on-demand`, or `any` of them; absent: as the Environment sets it."""
+    """How provisioned nodes are paid for: `spot`, `on-demand`, `any` of them, or `reserved`: only capacity that was
+    reserved; absent: as the Environment sets it."""
+    zones: tuple[Annotated[str, Field(min_length=1, max_length=63)], ...] = Field(default=(), max_length=32)
+    """Zones of the nodes; absent: any."""
     preferred_nodes: tuple[Annotated[str, Field(min_length=1, max_length=253)], ...] = ()
     """Deprecated and without effect, as in KAITO: select nodes by `labelSelector`."""
     partition: Partition | None = None
     """The part of a node's GPUs that each pod requests; only for existing nodes. Absent: all of them."""
+
+    @property
+    def selector(self) -> LabelSelector:
+        """What existing nodes must match: `labelSelector`, and one of the zones."""
+        if not self.zones:
+            return self.label_selector
+        zoned = LabelRequirement(key=ZONE, operator="In", values=self.zones)
+        expressions = (*self.label_selector.match_expressions, zoned)
+        return self.label_selector.model_copy(update={"match_expressions": expressions})
 
     @field_validator("instance_type")
     @classmethod
@@ -158,8 +178,25 @@ class Workspace(ObservedObject):
         return self.spec.inference.template if self.spec.inference is not None else None
 
     @property
+    def pod_labels(self) -> dict[str, Any]:
+        """Labels that it gives its pods: those of its template, or of its settings of a preset's pods."""
+        inference = self.spec.inference
+        if inference is None or inference.pods is None:
+            return labels_of(self.template or {})
+        return dict(inference.pods.labels)
+
+    @property
     def replicas(self) -> int:
-        return self.spec.inference.replicas if self.spec.inference is not None else 1
+        """`inference.replicas`; with a template, as many as `resource.count` nodes have at least, unless it is 0.
+
+        The cluster sets 1 where the number is absent, so that nothing tells one that was set: the larger one counts.
+        """
+        inference, count = self.spec.inference, self.spec.resource.count
+        if inference is None:
+            return 1
+        if inference.template is None or count is None or not inference.replicas:
+            return inference.replicas
+        return max(inference.replicas, math.ceil(count / (inference.per_replica_node_count or 1)))
 
 
 class WorkspaceRef(Observed):

@@ -36,9 +36,9 @@ SELECTOR_RESERVED: Final = (
     "resource.labelSelector uses {keys}: label keys that start with {prefixes} are reserved; select nodes by labels "
     "of your own"
 )
-TEMPLATE_RESERVED: Final = (
-    "inference.template.metadata.labels uses {keys}: label keys that start with {prefixes} are reserved; remove them"
-)
+_LABELS_RESERVED: Final = " uses {keys}: label keys that start with {prefixes} are reserved; remove them"
+TEMPLATE_RESERVED: Final = f"inference.template.metadata.labels{_LABELS_RESERVED}"
+PODS_RESERVED: Final = f"inference.pods.labels{_LABELS_RESERVED}"
 
 
 LABEL_SELECTOR_IMMUTABLE: Final = "labelSelector is immutable: create another Workspace"
@@ -86,7 +86,7 @@ def _instance_type(
 ) -> list[str]:
     """Once set, it can only be removed, and only for existing nodes (BYO)."""
     was, becomes = dig(before, "resource.instanceType"), dig(after, "resource.instanceType")
-    if was == becomes:
+    if (was or "").casefold() == (becomes or "").casefold():  # clouds' names are looked up whatever their case
         return []
     if was and becomes:
         return [INSTANCE_TYPE_IMMUTABLE]
@@ -99,11 +99,29 @@ NAMESPACE_NOT_NAMED: Final = (
 )
 QUEUE_NOT_ALLOWED: Final = (
     "namespace '{namespace}' may not use queue '{queue}', which is set by spec.queue or a label of "
-    "inference.template: allowed are {allowed}"
+    "its pods: allowed are {allowed}"
 )
+POD_QUEUE_NOT_ALLOWED: Final = "namespace '{namespace}' may not use queue '{queue}': allowed are {allowed}"
 TYPE_NOT_ALLOWED: Final = "namespace '{namespace}' may not use instance type '{instance_type}': allowed are {allowed}"
 NONE_ALLOWED: Final = "none"
 """Used in messages for an empty list."""
+
+
+def barred_from(environment: EnvironmentSpec, namespace: str) -> str:
+    """Why the namespace may use nothing at all; empty if it may use something."""
+    try:
+        environment.access_of(namespace)
+    except KeyError:
+        return NAMESPACE_NOT_NAMED.format(namespace=namespace)
+    return ""
+
+
+def barred_from_queue(environment: EnvironmentSpec, namespace: str, queue: str) -> str:
+    """Why pods of the namespace may not use a queue; empty if they may, or have none."""
+    access = environment.access_of(namespace)
+    if not queue or access is None or access.queues is None or queue in access.queues:
+        return ""
+    return POD_QUEUE_NOT_ALLOWED.format(namespace=namespace, queue=queue, allowed=_listed(access.queues))
 
 
 class Violation(NamedTuple):
@@ -124,10 +142,10 @@ def tenancy_violation(
 
     `labels` are those of its template: KAI reads the queue of its pods there if `queue` is not set.
     """
-    try:
-        access = environment.access_of(namespace)
-    except KeyError:
-        return Violation("metadata.namespace", NAMESPACE_NOT_NAMED.format(namespace=namespace))
+    barred = barred_from(environment, namespace)
+    if barred:
+        return Violation("metadata.namespace", barred)
+    access = environment.access_of(namespace)
     if access is None:
         return None
     named = queue or queue_in(labels)

@@ -2,21 +2,32 @@
 
 from plimsoll.model.cluster.autoscaler import Autoscaler
 from plimsoll.model.cluster.daemon_set import DaemonSet
-from plimsoll.model.cluster.host_load import IDLE, HostLoad
-from plimsoll.model.cluster.instance_type import InstanceType
-from plimsoll.model.cluster.node import Node
-from plimsoll.model.cluster.node_gpus import (
+from plimsoll.model.cluster.device import Device, Division
+from plimsoll.model.cluster.evidence import Evidence
+from plimsoll.model.cluster.figures import (
     LARGEST,
     MIB_PER_GIB,
     InvalidFigureError,
-    NodeGpus,
+    check_count,
     check_figure,
     product_words,
 )
+from plimsoll.model.cluster.host_load import IDLE, HostLoad
+from plimsoll.model.cluster.instance_type import InstanceType
+from plimsoll.model.cluster.list_price import ListPrice
+from plimsoll.model.cluster.node import UNHEALTHY, Node
 from plimsoll.model.cluster.plain_pod import PlainPod, PodLoad, requests_devices
 from plimsoll.model.cluster.pod import Pod
 from plimsoll.model.cluster.priority_class import PriorityClass
 from plimsoll.model.cluster.share_pod import CONFIG_MAP, NVIDIA_VISIBLE_DEVICES, SharePod, config_map_names, obstacle_of
+from plimsoll.model.cluster.storage import (
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeClaim,
+    read_claims,
+)
+from plimsoll.model.cluster.tenant_namespace import Namespace, ResourceQuota
 from plimsoll.model.cluster.workload import SERVICE, Workload
 
 __all__ = [
@@ -26,22 +37,34 @@ __all__ = [
     "MIB_PER_GIB",
     "NVIDIA_VISIBLE_DEVICES",
     "SERVICE",
+    "UNHEALTHY",
     "Autoscaler",
     "DaemonSet",
+    "Device",
+    "Division",
+    "Evidence",
     "HostLoad",
     "InstanceType",
     "InvalidFigureError",
+    "ListPrice",
+    "Namespace",
     "Node",
-    "NodeGpus",
+    "PersistentVolume",
+    "PersistentVolumeClaim",
     "PlainPod",
     "Pod",
     "PodLoad",
     "PriorityClass",
+    "ResourceQuota",
     "SharePod",
+    "StorageClass",
+    "VolumeClaim",
     "Workload",
+    "check_count",
     "check_figure",
     "config_map_names",
     "obstacle_of",
     "product_words",
+    "read_claims",
     "requests_devices",
 ]

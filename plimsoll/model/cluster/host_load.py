@@ -11,6 +11,7 @@ from plimsoll.model.cluster.plain_pod import PodLoad
 class HostLoad:
     cpu_milli: int = 0
     memory_mib: int = 0
+    storage_mib: int = 0
     pods: int = 0
     daemon_sets: frozenset[str] = frozenset()
     """`namespace/name` of the DaemonSets that have a pod there."""
@@ -18,15 +19,16 @@ class HostLoad:
     @classmethod
     def of(cls, pods: Iterable[PodLoad]) -> "HostLoad":
         """The total load of these pods."""
-        cpu_milli = memory_mib = count = 0
+        cpu_milli = memory_mib = storage_mib = count = 0
         daemon_sets = set()
         for pod in pods:
             cpu_milli += pod.host.cpu_milli
             memory_mib += pod.host.memory_mib
+            storage_mib += pod.host.storage_mib
             count += 1
             if pod.daemon_set:
                 daemon_sets.add(pod.daemon_set)
-        return cls(cpu_milli, memory_mib, count, _shared(frozenset(daemon_sets)))
+        return cls(cpu_milli, memory_mib, storage_mib, count, _shared(frozenset(daemon_sets)))
 
 
 IDLE = HostLoad()

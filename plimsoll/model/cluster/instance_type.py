@@ -3,7 +3,10 @@
 import math
 from dataclasses import dataclass
 
-from plimsoll.model.cluster.node_gpus import MIB_PER_GIB, InvalidFigureError, NodeGpus
+from plimsoll.model.cluster.device import Device
+from plimsoll.model.cluster.evidence import Evidence
+from plimsoll.model.cluster.figures import InvalidFigureError, check_count, check_figure
+from plimsoll.model.cluster.list_price import ListPrice
 
 TABLE = "table"
 """Source name of the built-in types."""
@@ -15,20 +18,45 @@ class InstanceType:
 
     name: str
     cloud: str
-    """`azure`, `aws` or `arc`; empty if a live source does not report it."""
+    """`aws`, `azure`, `gcp` or `arc`; empty if a live source does not report it."""
     gpus: int
-    gpu_memory_mib: int
-    """Memory of ONE GPU, MiB."""
+    """GPUs that the driver lists, so `nvidia.com/gpu.count`; a part of a GPU counts as one."""
+    gpu_memory_mib: int | None
+    """Memory of ONE GPU, MiB; what the driver reports unless `memory_source` is nominal. None if it is not known."""
     product: str
+    """The exact label `nvidia.com/gpu.product`, without suffixes for sharing and MIG, where `product_source` is one of
+    labels; else a name of the accelerators."""
+    product_source: Evidence = Evidence.NOMINAL
+    memory_source: Evidence = Evidence.NOMINAL
+    compute_capability: str = ""
+    """Such as 9.0; empty if it is not known."""
+    family: str = ""
+    """The label `nvidia.com/gpu.family`, such as hopper; empty if it is not known."""
     vcpus: int | None = None
     memory_mib: int | None = None
     """Nominal memory of the host, MiB; None if it is not known."""
+    arch: str = ""
+    """The label `kubernetes.io/arch`; empty if it is not known."""
+    disk_gib: float | None = None
+    """NVMe disks that come with the type, GiB; 0: none or only optional ones. None if it is not known."""
     max_pods: int | None = None
     """Pods that an instance on AWS has IP addresses for; None on other clouds, and if it is not known."""
+    api_gpu_name: str = ""
+    """The accelerators as the cloud's API names them, such as `A10G` or `nvidia-l4`; empty if it is not known."""
+    api_gpu_memory_mib: int | None = None
+    """Memory of ONE GPU by the EC2 API, MiB, which is not what the driver reports; None on other clouds."""
+    karpenter_gpus: int | None = None
+    """GPUs that the cloud's Karpenter provider counts on the type; with 0 it launches none for pods that ask for GPUs.
+    None if it is not known."""
+    retired: bool = False
+    """Whether the cloud launches no more of them."""
     price_per_hour: float | None = None
-    """Price of one instance per hour, in any one currency; None if it is not known."""
+    """Own price of one instance per hour, by which types are chosen; None if there is none."""
+    list_price: ListPrice | None = None
+    """Shown where there is no own price; no type is chosen by it."""
+    note: str = ""
     source: str = TABLE
-    """Source of the figures: the table, the nodes, a NodePool, the EC2 API."""
+    """Source of the GPU figures: the table, the nodes, a NodePool, the EC2 API."""
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -37,17 +65,55 @@ class InstanceType:
             raise InvalidFigureError(
                 f"price of {self.name} must be a number of at least 0, not {self.price_per_hour!r}"
             )
-        _ = self.node_gpus
+        check_count("GPUs of a node", self.gpus)
+        if self.gpu_memory_mib is not None:
+            check_figure("memory of one GPU (MiB)", self.gpu_memory_mib)
 
     @property
-    def node_gpus(self) -> NodeGpus:
-        return NodeGpus(self.gpus, self.gpu_memory_mib, self.product)
+    def gpu_product(self) -> str | None:
+        """The exact label `nvidia.com/gpu.product` of its nodes; None if no source knows it."""
+        return self.product if self.product_source.of_labels else None
+
+    @property
+    def known_memory_mib(self) -> int | None:
+        """Memory of ONE GPU that a plan may rely on, MiB; None if it is a guess or not known."""
+        return self.gpu_memory_mib if self.memory_source.known else None
+
+    @property
+    def node_gpus(self) -> Device | None:
+        """None where the memory of a GPU is a guess or not known."""
+        memory = self.known_memory_mib
+        return None if memory is None else Device(self.product, memory, self.gpus)
 
     @property
     def nvidia(self) -> bool:
         """Whether its accelerators are NVIDIA's, which `nvidia.com/gpu` and the presets need."""
         return self.product.casefold().startswith(("nvidia", "tesla", "geforce", "quadro"))
 
+    @property
+    def machine_type(self) -> str:
+        """The label `node.kubernetes.io/instance-type` of its nodes."""
+        return self.name.partition("+")[0]
+
+    @property
+    def attached(self) -> bool:
+        """Whether its GPUs are attached to a machine type that has none, so that the machine type tells nothing of
+        them (`n1-standard-8+1xnvidia-tesla-t4`)."""
+        return self.machine_type != self.name
+
+    @property
+    def shown_price(self) -> float | None:
+        """The own price of one instance per hour, else the list's; None if neither is known."""
+        if self.price_per_hour is not None:
+            return self.price_per_hour
+        return None if self.list_price is None else self.list_price.amount
+
     def describe_gpus(self) -> str:
-        """Such as `2 x NVIDIA H100 of 94 GiB`."""
-        return f"{self.gpus} x {self.product} of {self.gpu_memory_mib / MIB_PER_GIB:.4g} GiB"
+        """Such as `2 x NVIDIA-H100-NVL of 95830 MiB`, with what is a guess and what is not known."""
+        product = self.product if self.product_source.known else f"{self.product} ({self.product_source})"
+        if self.gpu_memory_mib is None:
+            return f"{self.gpus} x {product}, memory not known"
+        memory = f"{self.gpu_memory_mib} MiB"
+        return (
+            f"{self.gpus} x {product} of {memory if self.memory_source.known else f'{memory} ({self.memory_source})'}"
+        )

@@ -32,7 +32,7 @@ class PlainPod(NamedTuple):
 
 
 def requests_devices(manifest: Mapping[str, Any]) -> bool:
-    """Whether a pod, or a pod template, requests devices or GPU shares.
+    """Whether a pod, or a pod template, requests or claims devices, or requests GPU shares.
 
     Devices are extended resources (with a domain other than kubernetes.io): the Environment determines which of them
     are GPUs, and may change.
@@ -41,6 +41,8 @@ def requests_devices(manifest: Mapping[str, Any]) -> bool:
     if any(map(is_share_annotation, annotations)):
         return True
     spec = manifest.get("spec") or {}
+    if spec.get("resourceClaims"):
+        return True
     return any(_names_device(each) for part in ("containers", "initContainers") for each in spec.get(part) or ())
 
 

@@ -9,12 +9,30 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic.aliases import AliasPath
 
-from plimsoll.model.meta import ANYWHERE, Condition, HostRequest, ObservedObject, Placement, condition_of, counted
+from plimsoll.labels import is_device
+from plimsoll.model.cluster.storage import VolumeClaim, read_claims
+from plimsoll.model.dra import ClaimedDevices, PodClaim
+from plimsoll.model.meta import (
+    ANYWHERE,
+    EPHEMERAL_STORAGE,
+    Condition,
+    HostRequest,
+    ObservedObject,
+    Placement,
+    PodRules,
+    condition_of,
+    counted,
+    read_rules,
+)
 from plimsoll.quantity import parse_bytes, parse_devices
 
 
 def _placement(spec: Any) -> Any:
     return Placement.read(spec) if isinstance(spec, Mapping) else spec
+
+
+def _rules(spec: Any) -> Any:
+    return read_rules(spec) if isinstance(spec, Mapping) else spec
 
 
 def _host_request(spec: Any) -> Any:
@@ -45,6 +63,27 @@ def _gates(gates: Any) -> Any:
     return tuple(each.get("name", "") if isinstance(each, Mapping) else each for each in gates)
 
 
+def _claims(claims: Any) -> Any:
+    if not isinstance(claims, list):
+        return claims
+    return tuple(_claim(each) if isinstance(each, Mapping) else each for each in claims)
+
+
+def _claim(given: Mapping[str, Any]) -> PodClaim:
+    named = (given.get(field) or "" for field in ("name", "resourceClaimName", "resourceClaimTemplateName"))
+    return PodClaim(*map(str, named))
+
+
+def _generated(statuses: Any) -> Any:
+    if not isinstance(statuses, list):
+        return statuses
+    return {str(each["name"]): str(each.get("resourceClaimName") or "") for each in statuses if each.get("name")}
+
+
+def _volume_claims(volumes: Any) -> Any:
+    return read_claims(volumes) if isinstance(volumes, list) else volumes
+
+
 def _controller_kind(owners: Any) -> Any:
     if not isinstance(owners, list):
         return owners
@@ -73,13 +112,38 @@ class Pod(ObservedObject):
     placement: Annotated[Placement, BeforeValidator(_placement)] = Field(
         default=ANYWHERE, validation_alias=AliasPath("spec")
     )
+    rules: Annotated[PodRules, BeforeValidator(_rules)] = Field(default=(), validation_alias=AliasPath("spec"))
+    """What it requires of its place relative to other pods."""
+    mounted: Annotated[tuple[VolumeClaim, ...], BeforeValidator(_volume_claims)] = Field(
+        default=(), validation_alias=AliasPath("spec", "volumes")
+    )
+    """`volume_claims` as in its spec."""
     host: Annotated[HostRequest, BeforeValidator(_host_request)] = Field(
         default=HostRequest(), validation_alias=AliasPath("spec")
     )
     containers: Containers = Field(default=(), validation_alias=AliasPath("spec", "containers"))
     init_containers: Containers = Field(default=(), validation_alias=AliasPath("spec", "initContainers"))
+    resource_claims: Annotated[tuple[PodClaim, ...], BeforeValidator(_claims)] = Field(
+        default=(), validation_alias=AliasPath("spec", "resourceClaims")
+    )
+    """Its claims of devices (Dynamic Resource Allocation)."""
+    generated_claims: Annotated[dict[str, str], BeforeValidator(_generated)] = Field(
+        default_factory=dict, validation_alias=AliasPath("status", "resourceClaimStatuses")
+    )
+    """Names of the ResourceClaims that were made of templates, by the claim's name within the pod."""
+    claimed: ClaimedDevices | None = None
+    """What its claims ask for that have no devices yet; None: it has no claims. Whoever observes it, reads it from the
+    objects that it names (`plimsoll.cluster.claims`). Of several pods that wait for one claim, the first one asks for
+    it, and `host` is that of all, because they run on one node."""
     phase: str = Field(default="", validation_alias=AliasPath("status", "phase"))
     conditions: tuple[Condition, ...] = Field(default=(), validation_alias=AliasPath("status", "conditions"))
+
+    @property
+    def volume_claims(self) -> tuple[VolumeClaim, ...]:
+        """Its volumes that are PersistentVolumeClaims, by the names of these."""
+        return tuple(
+            each._replace(name=f"{self.name}-{each.name}") if each.ephemeral else each for each in self.mounted
+        )
 
     @property
     def finished(self) -> bool:
@@ -87,14 +151,25 @@ class Pod(ObservedObject):
 
     @property
     def unschedulable(self) -> bool:
-        """Whether the scheduler found no node: PodScheduled is False with reason Unschedulable."""
+        """Whether the scheduler found no node: PodScheduled is False with reason Unschedulable. A manifest without a
+        phase is not of a cluster: such a pod was never scheduled."""
         condition = condition_of(self.conditions, "PodScheduled")
-        return (
-            not self.node_name
-            and condition is not None
-            and condition.status == "False"
-            and condition.reason == "Unschedulable"
-        )
+        if condition is None:
+            return not (self.node_name or self.scheduling_gates or self.phase)
+        return not self.node_name and condition.status == "False" and condition.reason == "Unschedulable"
+
+    @property
+    def extended_resources(self) -> tuple[str, ...]:
+        """The extended resources that its containers name, init containers too, sorted."""
+        found: set[str] = set()
+        for container in (*self.containers, *self.init_containers):
+            resources = container.get("resources")
+            if resources:
+                for part in ("requests", "limits"):
+                    names = resources.get(part) or ()
+                    # Most are CPU and memory, which are told apart at once: every pod is read.
+                    found.update(name for name in names if isinstance(name, str) and "/" in name and is_device(name))
+        return tuple(sorted(found)) if found else ()
 
     def devices(self, resource: str) -> int:
         """Devices of an extended resource that the scheduler counts for the pod, without overhead.
@@ -105,12 +180,12 @@ class Pod(ObservedObject):
 
     @cached_property
     def other_requests(self) -> dict[str, int]:
-        """What the scheduler counts for the pod of resources other than CPU and memory, without overhead: bytes of
-        storage and huge pages, numbers of extended resources. Amounts that cannot be read are left out."""
+        """What the scheduler counts for the pod of resources that `host` does not have, without overhead: bytes of huge
+        pages, numbers of extended resources. Amounts that cannot be read are left out."""
         resources = (each.get("resources") or {} for each in (*self.containers, *self.init_containers))
         names = {name for each in resources for part in ("requests", "limits") for name in each.get(part) or ()}
         found = {}
-        for name in sorted(names - {"cpu", "memory"}):
+        for name in sorted(names - {"cpu", "memory", EPHEMERAL_STORAGE}):
             with suppress(ValueError):
                 found[name] = counted(self.containers, self.init_containers, name, parse_bytes)
         return found

@@ -32,28 +32,38 @@ def obstacle_of(pod: Mapping[str, Any]) -> str:
 
 
 def _obstacles(spec: Mapping[str, Any], annotations: Mapping[str, str]) -> Iterator[str]:
-    affinity = spec.get("affinity") or {}
-    for kind, words in _UNPLACED_AFFINITY.items():
-        if (affinity.get(kind) or {}).get(_REQUIRED):
-            yield f"it requires {words} (spec.affinity.{kind}), which needs a scheduler"
-    for each in spec.get("topologySpreadConstraints") or ():
-        if each.get("whenUnsatisfiable", "DoNotSchedule") == "DoNotSchedule":
-            yield "it requires to be spread (spec.topologySpreadConstraints), which needs a scheduler"
-    for volume in spec.get("volumes") or ():
-        for source in _UNPLACED_VOLUMES:
-            if volume.get(source) is not None:
-                yield f"its volume {volume.get('name')} is bound to places ({source}), which needs a scheduler"
-    if spec.get("resourceClaims"):
-        yield "it claims devices (spec.resourceClaims), which needs a scheduler"
-    containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
-    if any(port.get("hostPort") for each in containers for port in each.get("ports") or ()):
-        yield "it uses a port of its node (hostPort), which needs a scheduler"
-    if not any(_takes_gpu(each, annotations) for each in spec.get("containers") or ()):
+    for what in (*_placed_by_others(spec), *_bound_to_places(spec)):
+        yield f"{what}, which needs a scheduler"
+    if not any(_takes_gpu(container, annotations) for container in spec.get("containers") or ()):
         yield (
             f"no container takes {NVIDIA_VISIBLE_DEVICES} from the annotation {VISIBLE_DEVICES} (fieldRef), nor from "
             f"the ConfigMap that the annotation {CONFIG_MAP} names, so it would see every GPU or none: the "
             "cluster adds it to pods that are made once ShareBinder is declared with its deviceVariables"
         )
+
+
+def _placed_by_others(spec: Mapping[str, Any]) -> Iterator[str]:
+    """What depends on where other pods are."""
+    affinity = spec.get("affinity") or {}
+    for kind, words in _UNPLACED_AFFINITY.items():
+        if (affinity.get(kind) or {}).get(_REQUIRED):
+            yield f"it requires {words} (spec.affinity.{kind})"
+    spread = [each.get("whenUnsatisfiable") or "DoNotSchedule" for each in spec.get("topologySpreadConstraints") or ()]
+    if "DoNotSchedule" in spread:
+        yield "it requires to be spread (spec.topologySpreadConstraints)"
+
+
+def _bound_to_places(spec: Mapping[str, Any]) -> Iterator[str]:
+    """What only some nodes have, or only once."""
+    for volume in spec.get("volumes") or ():
+        for source in _UNPLACED_VOLUMES:
+            if volume.get(source) is not None:
+                yield f"its volume {volume.get('name')} is bound to places ({source})"
+    if spec.get("resourceClaims"):
+        yield "it claims devices (spec.resourceClaims)"
+    containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
+    if any(port.get("hostPort") for container in containers for port in container.get("ports") or ()):
+        yield "it uses a port of its node (hostPort)"
 
 
 def _takes_gpu(container: Mapping[str, Any], annotations: Mapping[str, str]) -> bool:

@@ -17,6 +17,21 @@ def _readable(groups: Any) -> Any:
     return [each for each in groups if isinstance(each, dict)] if isinstance(groups, list) else ()
 
 
+class TopologyConstraint(Observed):
+    """Which nodes of a Topology the pods of a group share."""
+
+    topology: str = ""
+    required: str = Field(default="", validation_alias="requiredTopologyLevel")
+    """Label of nodes: all pods are on nodes with the same value; empty: none is required."""
+
+
+def _constraint(value: Any) -> Any:
+    return value if isinstance(value, dict) else {}
+
+
+Constraint = Annotated[TopologyConstraint, BeforeValidator(_constraint)]
+
+
 class SubGroup(Observed):
     """A part of a PodGroup, which starts from its own minimum."""
 
@@ -27,6 +42,7 @@ class SubGroup(Observed):
     """Pods that start together."""
     min_sub_group: int | None = Field(default=None, validation_alias="minSubGroup")
     """Subgroups of it that start together; None: all of them."""
+    topology: Constraint = Field(default=TopologyConstraint(), validation_alias="topologyConstraint")
 
 
 class PodGroup(ObservedObject):
@@ -41,6 +57,8 @@ class PodGroup(ObservedObject):
     preemptibility: str = Field(default="", validation_alias=AliasPath("spec", "preemptibility"))
     """`preemptible` or `non-preemptible`; empty: by its priority class."""
     priority_class: str = Field(default="", validation_alias=AliasPath("spec", "priorityClassName"))
+
+    topology: Constraint = Field(default=TopologyConstraint(), validation_alias=AliasPath("spec", "topologyConstraint"))
 
     @property
     def min_member(self) -> int:

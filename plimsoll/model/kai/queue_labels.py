@@ -1,4 +1,4 @@
-"""The queue that KAI's podgrouper reads from labels."""
+"""The queue and the node pool that KAI reads from labels."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -8,7 +8,8 @@ from plimsoll.labels import QUEUE
 PROJECT: Final = "project"
 """Label that KAI uses as the queue if there is no queue label."""
 NODE_POOL: Final = "kai.scheduler/node-pool"
-"""Label that KAI appends to the project."""
+"""Label of nodes, queues, PodGroups and pods: the SchedulingShard that they belong to. Those without it are of the
+scheduler without a shard. KAI also appends it to the project."""
 
 
 def queue_in(labels: Mapping[str, str]) -> str:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from plimsoll.model import tensor_fusion
+from plimsoll.model.dra import ClaimRequest
 from plimsoll.packing import GPU_MILLI, Milli, exact_milli
 
 GPU_FRACTION: Final = "gpu-fraction"
@@ -65,6 +66,9 @@ class GPUShare:
     resource: str = ""
     """Extended resource of devices that each are a part of a GPU (time-slicing, MPS, MIG); then `devices` counts these,
     and nothing else is set. Empty: GPUs."""
+    claims: tuple[ClaimRequest, ...] = ()
+    """Claims of whole GPUs, which say themselves how many; `devices` is that of GPUs that meet their first
+    alternatives."""
     by_annotation: bool = False
     """Whether it is a request for whole GPUs by annotation, which no autoscaler sees."""
 
@@ -72,7 +76,7 @@ class GPUShare:
     def whole(self) -> bool:
         """Whether an autoscaler sees the request by itself."""
         # Whole thousandths are an int, and a fraction takes long to compare.
-        return isinstance(self.milli, int) and self.milli == GPU_MILLI and not self.by_annotation
+        return isinstance(self.milli, int) and self.milli == GPU_MILLI and not self.by_annotation and not self.claims
 
     def divided_mib(self, gpu_memory_mib: int) -> int:
         """MiB that the pod's scheduler divides into shares, of a GPU with that memory by its label."""
@@ -87,6 +91,8 @@ class GPUShare:
         return max((exact_milli(amount, total) for amount, total in requests if amount and total), default=1)
 
     def __str__(self) -> str:
+        if self.claims:
+            return f"{' and '.join(map(str, self.claims))} by claim{'s' if len(self.claims) > 1 else ''}"
         if self.resource:
             return f"{self.devices} {self.resource}"
         if self.whole:

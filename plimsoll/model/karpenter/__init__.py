@@ -2,19 +2,25 @@
 
 from plimsoll.model.karpenter.claim_event import ClaimEvent
 from plimsoll.model.karpenter.node_claim import NodeClaim
+from plimsoll.model.karpenter.node_class import EC2_GROUP, Ec2NodeClass, Reservation
 from plimsoll.model.karpenter.node_overlay import NodeOverlay
 from plimsoll.model.karpenter.node_pool import NodePool
 from plimsoll.model.karpenter.node_pool_spec import Duration, NodePoolSpec
+from plimsoll.model.karpenter.request_event import RequestEvent
 from plimsoll.model.karpenter.requests import CapacityBuffer, PodTemplate, ProvisioningRequest
 
 __all__ = [
+    "EC2_GROUP",
     "CapacityBuffer",
     "ClaimEvent",
     "Duration",
+    "Ec2NodeClass",
     "NodeClaim",
     "NodeOverlay",
     "NodePool",
     "NodePoolSpec",
     "PodTemplate",
     "ProvisioningRequest",
+    "RequestEvent",
+    "Reservation",
 ]

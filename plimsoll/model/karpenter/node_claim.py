@@ -1,18 +1,25 @@
 """Karpenter's NodeClaim (karpenter.sh/v1)."""
 
-from typing import Any
+from typing import Any, Final
 
 from pydantic import Field
 from pydantic.aliases import AliasPath
 
 from plimsoll.labels import CAPACITY_TYPE, INSTANCE_TYPE, WORKSPACE, WORKSPACE_NAMESPACE, WORKSPACE_UID
-from plimsoll.model.karpenter.requirements import allowed_types
+from plimsoll.model.karpenter.requirements import allowed_types, allowed_values
 from plimsoll.model.meta import Condition, ObservedObject, condition_of
+
+_ENDS: Final = (
+    ("Drained", "its node is not drained: pods, or their PodDisruptionBudgets, are in the way"),
+    ("VolumesDetached", "volumes are attached to its node"),
+)
+"""Karpenter's steps of a deletion, and what it means that one is not done."""
 
 
 class NodeClaim(ObservedObject):
     """Its conditions Launched, Registered and Initialized are steps; Ready combines them."""
 
+    finalizers: tuple[str, ...] = Field(default=(), validation_alias=AliasPath("metadata", "finalizers"))
     spec: dict[str, Any] = Field(default_factory=dict)
     conditions: tuple[Condition, ...] = Field(default=(), validation_alias=AliasPath("status", "conditions"))
     node_name: str = Field(default="", validation_alias=AliasPath("status", "nodeName"))
@@ -56,6 +63,16 @@ class NodeClaim(ObservedObject):
         return self.deleting and self.initialized and self.labels.get(CAPACITY_TYPE) == "spot"
 
     @property
+    def stays(self) -> str:
+        """Since when it is being deleted, and what Karpenter waits for; empty if it is not being deleted."""
+        if not self.deleting:
+            return ""
+        waits = next((text for step, text in _ENDS if self.condition(step) is not None and not self.passed(step)), "")
+        if not waits and self.finalizers:
+            waits = f"its finalizers are {', '.join(self.finalizers)}"
+        return f"being deleted since {self.deletion_timestamp}" + (f", {waits}" if waits else "")
+
+    @property
     def owner(self) -> tuple[str, str, str]:
         """(namespace, name, UID) of the Workspace in the labels; each empty if missing."""
         labels = self.labels
@@ -65,6 +82,11 @@ class NodeClaim(ObservedObject):
     def instance_types(self) -> tuple[str, ...]:
         """Instance types that the requirements allow by `In`; empty if they name none."""
         return allowed_types(self.spec)
+
+    @property
+    def allowed_values(self) -> dict[str, tuple[str, ...]]:
+        """Values by label that the requirements allow by `In`."""
+        return allowed_values(self.spec)
 
     @property
     def possible_types(self) -> tuple[str, ...]:

@@ -1,13 +1,14 @@
 """Karpenter's NodePool (karpenter.sh/v1), as observed."""
 
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from pydantic import Field, ValidationError
 from pydantic.aliases import AliasPath
 
 from plimsoll.labels import SPEC_HASH, WORKSPACE, WORKSPACE_NAMESPACE, WORKSPACE_UID
-from plimsoll.model.karpenter.requirements import allowed_types, requirements_of
-from plimsoll.model.meta import Condition, ObservedObject, Taint, condition_of, condition_text
+from plimsoll.model.karpenter.requirements import allowed_types, allowed_values, forbidding, requirements_of
+from plimsoll.model.meta import Condition, NodeRequirement, ObservedObject, Taint, condition_of, condition_text
 
 
 class NodePool(ObservedObject):
@@ -54,6 +55,15 @@ class NodePool(ObservedObject):
             except ValidationError:
                 continue
         return tuple(found)
+
+    @property
+    def allowed_values(self) -> dict[str, tuple[str, ...]]:
+        """Values by label that the requirements allow by `In`."""
+        return allowed_values(self.template_spec)
+
+    def forbids(self, wanted: Mapping[str, Collection[str]]) -> NodeRequirement | None:
+        """The requirement that allows none of the values that are wanted of its label; None if there is none."""
+        return forbidding(self.template_spec, wanted)
 
     @property
     def instance_types(self) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ class CapacityBuffer(ObservedObject):
     replicas: int = Field(default=0, validation_alias=AliasPath("spec", "replicas"))
     """Number of virtual pods of the PodTemplate."""
     template: str = Field(default="", validation_alias=AliasPath("spec", "podTemplateRef", "name"))
+    conditions: tuple[Condition, ...] = Field(default=(), validation_alias=AliasPath("status", "conditions"))
 
 
 class ProvisioningRequest(ObservedObject):

@@ -15,10 +15,11 @@ from plimsoll.model.meta.condition import Condition, condition_of, condition_tex
 from plimsoll.model.meta.duration import parse_duration
 from plimsoll.model.meta.finding import Finding, Severity, in_order
 from plimsoll.model.meta.free_form import FreeForm
-from plimsoll.model.meta.host_request import HostRequest, counted
+from plimsoll.model.meta.host_request import EPHEMERAL_STORAGE, HostRequest, counted
 from plimsoll.model.meta.label_selector import LabelRequirement, LabelSelector, expression
 from plimsoll.model.meta.lasting import CHANGING_KEYS, HASHES, MOMENTS, OWN, changes_by_itself
 from plimsoll.model.meta.placement import ANYWHERE, NodeRequirement, Placement, Terms
+from plimsoll.model.meta.pod_rule import PodRule, PodRules, PodSelector, read_rules
 from plimsoll.model.meta.pod_template import (
     check_pod_template,
     check_quantities,
@@ -32,6 +33,7 @@ from plimsoll.model.meta.volume_source import check_volume_source
 __all__ = [
     "ANYWHERE",
     "CHANGING_KEYS",
+    "EPHEMERAL_STORAGE",
     "HASHES",
     "MOMENTS",
     "OWN",
@@ -47,6 +49,9 @@ __all__ = [
     "Observed",
     "ObservedObject",
     "Placement",
+    "PodRule",
+    "PodRules",
+    "PodSelector",
     "PositiveInt",
     "Reported",
     "Severity",
@@ -67,6 +72,7 @@ __all__ = [
     "in_order",
     "labels_of",
     "parse_duration",
+    "read_rules",
     "untolerated",
     "with_canonical_quantities",
     "without_heartbeats",

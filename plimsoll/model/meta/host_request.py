@@ -1,24 +1,33 @@
-"""HostRequest: the CPU and memory of a node that the scheduler counts for a pod."""
+"""HostRequest: the CPU, memory and ephemeral storage of a node that the scheduler counts for a pod."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 from plimsoll.quantity import mib_of, parse_bytes, parse_cpu_milli
 
 Amount = str | int | float
+EPHEMERAL_STORAGE: Final = "ephemeral-storage"
+"""The resource of a node's local storage."""
 
 
 @dataclass(frozen=True, slots=True)
 class HostRequest:
     cpu_milli: int = 0
     memory_bytes: int = 0
+    storage_bytes: int = 0
+    """Of ephemeral storage."""
 
     @property
     def memory_mib(self) -> int:
         """Rounded up."""
         return mib_of(self.memory_bytes)
+
+    @property
+    def storage_mib(self) -> int:
+        """Rounded up."""
+        return mib_of(self.storage_bytes)
 
     @classmethod
     def read(cls, spec: Mapping[str, Any]) -> "HostRequest":
@@ -28,7 +37,8 @@ class HostRequest:
         Pod-level requests (KEP-2837) replace those of its containers; pod-level limits count where there are none.
         """
         try:
-            return _shared(_total(spec, "cpu", parse_cpu_milli), _total(spec, "memory", parse_bytes))
+            cpu, memory = _total(spec, "cpu", parse_cpu_milli), _total(spec, "memory", parse_bytes)
+            return _shared(cpu, memory, _total(spec, EPHEMERAL_STORAGE, parse_bytes))
         except (AttributeError, TypeError):
             raise ValueError("containers or resources have other types than those of a pod") from None
 
@@ -81,7 +91,5 @@ def _stated(holder: Mapping[str, Any], parts: Sequence[str], resource: str, pars
     return 0
 
 
-@lru_cache(maxsize=16_384)
-def _shared(cpu_milli: int, memory_bytes: int) -> HostRequest:
-    """One object for equal requests."""
-    return HostRequest(cpu_milli, memory_bytes)
+_shared = lru_cache(maxsize=16_384)(HostRequest)
+"""One object for equal requests."""

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final
 
@@ -103,9 +103,17 @@ class Placement:
             for term in self.affinity
         )
 
+    def on(self, nodes: NodeRequirement) -> "Placement":
+        """The same on nodes that meet a further condition; one object for equal ones."""
+        return _within(self, ((nodes,),))
+
     def admits(self, labels: Mapping[str, str], taints: tuple[Taint, ...], name: str = "") -> bool:
         """Whether a node with these labels and taints, and that name, may run the pod."""
         return self.allows(labels, name) and not self.untolerated_taints(taints)
+
+    def within(self, *alternatives: tuple[NodeRequirement, ...]) -> "Placement":
+        """The same on nodes that meet all conditions of one of these alternatives, too; one object for equal values."""
+        return _within(self, alternatives)
 
     def untolerated_taints(self, taints: tuple[Taint, ...]) -> list[Taint]:
         """The taints that are not tolerated."""
@@ -114,6 +122,12 @@ class Placement:
 
 ANYWHERE: Final = Placement()
 """Placement of a pod without constraints."""
+
+
+@lru_cache(maxsize=16_384)
+def _within(placement: Placement, alternatives: Terms) -> Placement:
+    terms = {tuple(sorted({*term, *more})) for term in placement.affinity or ((),) for more in alternatives}
+    return replace(placement, affinity=tuple(sorted(terms)))
 
 
 @lru_cache(maxsize=16_384)

@@ -5,6 +5,9 @@ from typing import Any, Final
 
 from plimsoll.quantity import canonical_quantity
 
+_NODE_SELECTOR_TERMS: Final = (
+    "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
+)
 _SHAPES: Final[tuple[tuple[str, type, str], ...]] = (
     ("metadata", dict, "an object"),
     ("metadata.labels", dict, "an object"),
@@ -16,11 +19,7 @@ _SHAPES: Final[tuple[tuple[str, type, str], ...]] = (
     ("spec.affinity", dict, "an object"),
     ("spec.affinity.nodeAffinity", dict, "an object"),
     ("spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution", dict, "an object"),
-    (
-        "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms",
-        list,
-        "a list",
-    ),
+    (_NODE_SELECTOR_TERMS, list, "a list"),
     ("spec.affinity.podAntiAffinity", dict, "an object"),
     ("spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution", list, "a list"),
 )
@@ -44,16 +43,19 @@ def check_pod_template(template: Mapping[str, Any]) -> None:
     if not containers:
         raise ValueError("spec.containers needs at least one container")
     for position, container in enumerate(containers):
-        if not isinstance(container, dict) or not isinstance(container.get("name"), str):
-            raise ValueError(f"spec.containers[{position}] must be an object with a name")
-        for path in ("resources", "resources.requests", "resources.limits"):
-            value = dig(container, path)
-            if value is not None and not isinstance(value, dict):
-                raise ValueError(f"spec.containers[{position}].{path} must be an object")
-    terms = dig(template, "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms")
-    for term in terms or ():
+        _check_container(container, f"spec.containers[{position}]")
+    for term in dig(template, _NODE_SELECTOR_TERMS) or ():
         if not isinstance(term, dict) or not isinstance(term.get("matchExpressions") or [], list):
             raise ValueError("spec.affinity.nodeAffinity: a nodeSelectorTerm must have matchExpressions as a list")
+
+
+def _check_container(container: Any, path: str) -> None:
+    if not isinstance(container, dict) or not isinstance(container.get("name"), str):
+        raise ValueError(f"{path} must be an object with a name")
+    for field in ("resources", "resources.requests", "resources.limits"):
+        value = dig(container, field)
+        if value is not None and not isinstance(value, dict):
+            raise ValueError(f"{path}.{field} must be an object")
 
 
 def check_quantities(template: Mapping[str, Any]) -> None:

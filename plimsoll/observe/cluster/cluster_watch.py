@@ -1,6 +1,6 @@
 """ClusterWatch: watches that keep stores of several kinds up to date, with a thread each."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -8,7 +8,7 @@ from plimsoll.errors import PlimsollError
 from plimsoll.kube import Connection
 from plimsoll.labels import SCHEMA, SCHEMA_VERSION
 from plimsoll.observe.cluster.batcher import Batcher
-from plimsoll.observe.cluster.health import Health
+from plimsoll.observe.cluster.health import SILENCE_SECONDS, Health
 from plimsoll.observe.cluster.kind_watch import KindWatch
 from plimsoll.observe.cluster.kinds import DEFINITIONS
 from plimsoll.observe.cluster.presence import ABSENT, Presence
@@ -26,14 +26,22 @@ class ClusterWatch:
     requests are made except watches.
     """
 
-    def __init__(self, connection: Connection, stores: Iterable[Store[Any]], batcher: Batcher | None = None) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        stores: Iterable[Store[Any]],
+        batcher: Batcher | None = None,
+        silence: float = SILENCE_SECONDS,
+    ) -> None:
+        """A watch that delivers nothing for `silence` seconds has failed."""
         self._batcher = batcher or Batcher()
         self._definitions = Store(DEFINITIONS)
         stores = list(stores)
         custom = any(store.kind.definition is not None for store in stores)
         names = [store.kind.name for store in stores]
-        self._health = Health([*names, DEFINITIONS.name] if custom else names)
+        self._health = Health([*names, DEFINITIONS.name] if custom else names, silence)
         self._watches: list[KindWatch[Any]] = []
+        self._watch_of: dict[Store[Any], KindWatch[Any]] = {}
         self._presences: dict[str, tuple[Presence, KindWatch[Any]]] = {}
         for store in stores:
             definition = store.kind.definition
@@ -41,6 +49,7 @@ class ClusterWatch:
             note = partial(self._batcher.note, at_once=not store.kind.gathered)
             watch = KindWatch(connection, store, self._health, note, presence)
             self._watches.append(watch)
+            self._watch_of[store] = watch
             if definition is not None and presence is not None:
                 self._presences[definition] = (presence, watch)
         if custom:
@@ -87,6 +96,14 @@ class ClusterWatch:
         """See `Health.warnings`."""
         return self._health.warnings()
 
+    def ages(self) -> Mapping[str, float]:
+        """Seconds since each watched kind was listed, or its watch delivered something or ended regularly."""
+        return self._health.ages()
+
+    def silent(self) -> tuple[str, ...]:
+        """See `Health.silent`."""
+        return self._health.silent()
+
     def wait(self, idle: float, maximum: float, timeout: float) -> bool:
         """Waits for relevant changes, see `Batcher.wait`: True when they pause, False after `timeout`."""
         return self._batcher.wait(idle, maximum, timeout)
@@ -98,6 +115,10 @@ class ClusterWatch:
     def wake(self) -> None:
         """Ends the current `wait`, or the next one. Safe in a signal handler."""
         self._batcher.wake()
+
+    def list_again(self, store: Store[Any]) -> None:
+        """Lists the objects of a store anew, because the path of its kind changed. Returns at once."""
+        self._watch_of[store].interrupt()
 
     def _update_presences(self) -> None:
         existing = {definition.name: definition.revision for definition in self._definitions.values()}

@@ -1,20 +1,20 @@
-"""The Events about one Workspace."""
+"""The Events about one object."""
 
 from typing import Any
 
 from plimsoll.kube import Connection, RequestError
-from plimsoll.model.api import WorkspaceRef
 
 SHOWN = 10
 
 
-def events_about(connection: Connection, ref: WorkspaceRef) -> list[dict[str, Any]]:
-    """The ten newest Events, newest first, each with `time`, `type`, `reason`, `note` and `count`.
+def events_about(connection: Connection, kind: str, namespace: str, name: str) -> list[dict[str, Any]]:
+    """The ten newest Events, newest first, each with `time`, `type`, `reason`, `note` and `count`. An object without a
+    namespace has its Events in `default`.
 
     Empty if the account may not read events. Raises RequestError on other errors.
     """
-    path = f"/apis/events.k8s.io/v1/namespaces/{ref.namespace}/events"
-    query = {"fieldSelector": f"regarding.kind=Workspace,regarding.name={ref.name}"}
+    path = f"/apis/events.k8s.io/v1/namespaces/{namespace or 'default'}/events"
+    query = {"fieldSelector": f"regarding.kind={kind},regarding.name={name}"}
     try:
         items = connection.request("GET", path, query=query, retry_throttled=True)["items"]
     except RequestError as error:

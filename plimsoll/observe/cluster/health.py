@@ -1,12 +1,19 @@
-"""Health: which watches are synced and which have failed. An outage is logged once, not once for each watch."""
+"""Health: which watches are synced, which have failed, and when each was last heard of. An outage is logged once, not
+once for each watch."""
 
 import threading
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
 
 import structlog
 
 from plimsoll.errors import PlimsollError
 from plimsoll.kube import ConnectionFailedError, RequestError
+
+SILENCE_SECONDS: Final = 150.0
+"""A watch that neither delivers anything nor ends for this many seconds has failed: an apiserver sends a bookmark about
+every minute. Proxies and lost connections keep a watch open without an error."""
 
 log = structlog.get_logger(__name__)
 
@@ -15,10 +22,23 @@ class NotSyncedError(PlimsollError):
     """A watch is not synced yet, so nothing may be planned."""
 
 
+class SilentWatchError(PlimsollError):
+    """A watch delivered nothing for too long, so what it shows may be old."""
+
+
 class Health:
     """The state of all watches. Thread-safe."""
 
-    def __init__(self, kinds: Iterable[str]) -> None:
+    def __init__(
+        self, kinds: Iterable[str], silence: float = SILENCE_SECONDS, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.silence = silence
+        """Seconds after which a watch that was not heard of has failed."""
+        self._clock = clock
+        self._heard: dict[str, float] = {}
+        """When each kind was last listed, or its watch delivered something or ended regularly."""
+        self._silent: set[str] = set()
+        """Kinds whose watch was silent for too long, and has delivered nothing since."""
         self._changed = threading.Condition()
         self._waiting = set(kinds)
         self._broken: dict[str, PlimsollError] = {}
@@ -36,11 +56,52 @@ class Health:
         if warning and not known:
             log.warning("continuing without a kind", kind=kind, reason=warning)
 
+    def listed(self, kind: str) -> None:
+        """Records that a kind was listed. A list shows that the apiserver answers, not that a watch of it is heard."""
+        with self._changed:
+            self._heard[kind] = self._clock()
+
+    def heard(self, kind: str) -> None:
+        """Records that a watch delivered an event or a bookmark, or ended regularly."""
+        with self._changed:
+            self._heard[kind] = self._clock()
+            was_silent = kind in self._silent
+            self._silent.discard(kind)
+        if was_silent:
+            log.info("a watch is heard again", kind=kind)
+
+    def unwatched(self, kind: str) -> None:
+        """Records that a kind is not watched, because it is not defined, or the account may not."""
+        with self._changed:
+            self._heard.pop(kind, None)
+            self._silent.discard(kind)
+
+    def age(self, kind: str) -> float:
+        """Seconds since the kind was last heard of; 0 if it never was."""
+        with self._changed:
+            now = self._clock()
+            return now - self._heard.get(kind, now)
+
+    def ages(self) -> Mapping[str, float]:
+        """The age of each watched kind."""
+        with self._changed:
+            now = self._clock()
+            return {kind: now - heard for kind, heard in sorted(self._heard.items())}
+
+    def silent(self) -> tuple[str, ...]:
+        """The kinds whose watch is or was silent for too long, until it delivers something again."""
+        with self._changed:
+            now = self._clock()
+            late = {kind for kind, heard in self._heard.items() if now - heard > self.silence}
+            return tuple(sorted(late | self._silent))
+
     def failed(self, kind: str, error: PlimsollError) -> None:
         """Records a failed attempt, which will be repeated. An outage that was logged already is not logged again."""
         with self._changed:
             known = any(_outage(each) == _outage(error) for each in self._broken.values())
             self._broken[kind] = error
+            if isinstance(error, SilentWatchError):
+                self._silent.add(kind)
             self._changed.notify_all()
         if not known:
             log.warning("watch failed, trying again", kind=kind, error=error.message)

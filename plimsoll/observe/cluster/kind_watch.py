@@ -21,16 +21,16 @@ from plimsoll.errors import PlimsollError
 from plimsoll.kube import Connection, ConnectionFailedError, RequestError, parse_json
 from plimsoll.model import InvalidObject
 from plimsoll.model.meta import ObservedObject
-from plimsoll.observe.cluster.health import Health
+from plimsoll.observe.cluster.health import Health, SilentWatchError
 from plimsoll.observe.cluster.listing import list_objects
 from plimsoll.observe.cluster.presence import ABSENT, Presence
 from plimsoll.observe.cluster.store import Key, Store
 
 T = TypeVar("T", bound=ObservedObject)
 
-LIFETIME: Final = (300, 600)
-"""Range of the timeout of a watch, in seconds. It is random for each watch, so that they do not end at the same
-time."""
+LIFETIME: Final = (0.6, 0.9)
+"""Range of the timeout of a watch, as a part of the seconds after which a silent one has failed: a watch that is heard
+ends before, also where an apiserver sends no bookmarks. It is random, so that watches do not end at the same time."""
 BACKOFF: Final = wait_random_exponential(multiplier=0.2, max=10)
 """Back-off before the next attempt: random, up to a bound that doubles."""
 HEALTHY_AFTER: Final = 1.0
@@ -71,6 +71,8 @@ class KindWatch(Generic[T]):
         self._health = health
         self._on_change = on_change
         self._presence = presence
+        self._path = ""
+        """Where the kind was listed."""
         self._version: str | None = None
         """The resource version to resume from; None where the kind must be listed."""
         self._listed = False
@@ -136,6 +138,8 @@ class KindWatch(Generic[T]):
         self._interrupted.clear()
         if self._presence is not None and not self._defined(self._presence):
             return
+        if self._path != self._store.kind.path:
+            self._path, self._version = self._store.kind.path, None
         try:
             if self._version is None:
                 entries, self._version = list_objects(self._connection, self._store)
@@ -146,12 +150,15 @@ class KindWatch(Generic[T]):
             if error.code == 403 and self._version is None and self._kind.if_forbidden:
                 self._continue_without(error)
                 return
+            if error.code == 404 and self._version is None and self._kind.since:
+                self._continue_without_kind()
+                return
             if error.code in RELIST:
                 self._version = None
             if error.code == 404:
                 self._refused += 1
             raise
-        except StreamBrokenError:
+        except (StreamBrokenError, SilentWatchError):
             self._version = None
             raise
 
@@ -159,6 +166,12 @@ class KindWatch(Generic[T]):
         """Continues with an empty store and a warning, and requests the kind again later, because permissions may be
         granted."""
         self._replace({}, served=True, warning=self._kind.forbidden_warning(error.message))
+        self._stopped.wait(FORBIDDEN)
+
+    def _continue_without_kind(self) -> None:
+        """As `_continue_without`, without a warning: the cluster is older than the kind."""
+        self._replace({}, served=True)
+        self._health.unwatched(self._kind.name)
         self._stopped.wait(FORBIDDEN)
 
     def _defined(self, presence: Presence) -> bool:
@@ -191,11 +204,16 @@ class KindWatch(Generic[T]):
         if self._store.replace(entries) or turned or not self._listed:
             self._on_change()
         self._listed = True
+        if served and not warning:
+            self._health.listed(self._kind.name)
+        else:
+            self._health.unwatched(self._kind.name)
         self._health.recovered(self._kind.name)
         self._health.synced(self._kind.name, warning)
 
     def _follow(self, version: str) -> None:
-        lifetime = random.randint(*LIFETIME)
+        silence = self._health.silence
+        lifetime = max(1, int(random.uniform(*LIFETIME) * silence))
         query = {
             **self._kind.selector,
             "watch": "true",
@@ -203,12 +221,12 @@ class KindWatch(Generic[T]):
             "resourceVersion": version,
             "timeoutSeconds": str(lifetime),
         }
-        began, events = time.monotonic(), 0
+        began, events, answered = time.monotonic(), 0, False
         try:
             with self._connection.stream(
-                self._kind.path, query=query, read_timeout=lifetime + 30, accept=self._kind.accept_watch
+                self._path, query=query, read_timeout=silence, accept=self._kind.accept_watch
             ) as response:
-                self._response = response
+                self._response, answered = response, True
                 self._health.recovered(self._kind.name)
                 if self._interrupted.is_set() or self._stopped.is_set():  # during the request
                     return
@@ -216,11 +234,23 @@ class KindWatch(Generic[T]):
                     self._handle(event)
                     events += 1
         except ConnectionFailedError:
-            if not (self._interrupted.is_set() or events or time.monotonic() - began > HEALTHY_AFTER):
+            if self._health.age(self._kind.name) >= silence and not self._interrupted.is_set():
+                raise SilentWatchError(
+                    f"{self._kind.name}: the watch delivered nothing for {silence:g} s",
+                    "a proxy or a firewall between here and the apiserver holds it back",
+                ) from None
+            if not answered:
+                # The apiserver was not there. If an older etcd was restored meanwhile, the version is one of another
+                # history, which nothing tells: the apiserver sends what follows it, or waits for it to be reached.
+                self._version = None
+            healthy = answered and (events or time.monotonic() - began > HEALTHY_AFTER)
+            if not (self._interrupted.is_set() or healthy):
                 raise
         else:
             if not (events or time.monotonic() - began > HEALTHY_AFTER or self._interrupted.is_set()):
                 raise ConnectionFailedError(f"{self._kind.name}: the watch ended as soon as it began")
+            if not self._interrupted.is_set():
+                self._health.heard(self._kind.name)
         finally:
             self._response = None
 
@@ -232,7 +262,7 @@ class KindWatch(Generic[T]):
             raise RequestError(
                 code if isinstance(code, int) else 500,
                 str(raw.get("reason") or ""),
-                f"watch of {self._kind.path}: {raw.get('message') or 'error without a message'}",
+                f"watch of {self._path}: {raw.get('message') or 'error without a message'}",
             )
         metadata = raw.get("metadata") if isinstance(raw, dict) else None
         if not isinstance(raw, dict) or not isinstance(metadata, dict) or not metadata.get("resourceVersion"):
@@ -246,6 +276,7 @@ class KindWatch(Generic[T]):
         elif kind != "BOOKMARK":
             raise StreamBrokenError(f"{self._kind.name}: an event of unknown type {str(kind)[:40]!r}")
         self._version = version
+        self._health.heard(self._kind.name)
 
 
 def _events(response: urllib3.BaseHTTPResponse) -> Iterator[dict[str, Any]]:

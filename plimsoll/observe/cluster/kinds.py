@@ -1,7 +1,7 @@
 """The observed kinds: their paths, what is read of their objects, and which changes start no round."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Generic, TypeVar
 
 from pydantic import Field
@@ -10,17 +10,30 @@ from pydantic.aliases import AliasPath
 from plimsoll.errors import InvalidObjectError
 from plimsoll.kube import JSON
 from plimsoll.labels import API_VERSION, GROUP, SHARD, WORKSPACE
-from plimsoll.model.api import Environment, GPUDemand, Workspace
-from plimsoll.model.cluster import Autoscaler, DaemonSet, Node, Workload
+from plimsoll.model.api import Environment, GPUDemand, KnownNodeProfile, Workspace
+from plimsoll.model.cluster import (
+    Autoscaler,
+    DaemonSet,
+    Namespace,
+    Node,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    ResourceQuota,
+    StorageClass,
+    Workload,
+)
+from plimsoll.model.dra import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from plimsoll.model.kai import PodGroup, Queue
 from plimsoll.model.karpenter import (
     CapacityBuffer,
     ClaimEvent,
+    Ec2NodeClass,
     NodeClaim,
     NodeOverlay,
     NodePool,
     PodTemplate,
     ProvisioningRequest,
+    RequestEvent,
 )
 from plimsoll.model.meta import ObservedObject
 from plimsoll.observe.pods import read_pod
@@ -55,6 +68,8 @@ class Kind(Generic[T]):
     gathered: bool = False
     accept_list: str = JSON
     accept_watch: str = JSON
+    since: str = ""
+    """For a kind that is Kubernetes' own: the release that serves it first. Older clusters have none of its objects."""
 
     def differ(self, old: T, new: T) -> bool:
         """Whether a relevant field changed. The resource version is never relevant."""
@@ -99,6 +114,23 @@ def _read_workspace(raw: dict[str, Any]) -> Workspace:
         return Workspace.read({key: value for key, value in raw.items() if key != "status"})
 
 
+def _read_request_event(raw: dict[str, Any]) -> RequestEvent | None:
+    """Reads an answer of an autoscaler; other Events are not needed."""
+    event = RequestEvent.read(raw)
+    return None if event.phase is None else event
+
+
+def _read_namespace(raw: dict[str, Any]) -> Namespace:
+    """Reads a Namespace without its annotations, which are not used."""
+    raw["metadata"].pop("annotations", None)
+    return Namespace.read(raw)
+
+
+def _read_quota(raw: dict[str, Any]) -> ResourceQuota | None:
+    quota = ResourceQuota.read(raw)
+    return quota if quota.bounds_devices else None
+
+
 def _workloads(name: str, plural: str) -> Kind[Workload]:
     return Kind(name, "apps/v1", f"/apis/apps/v1/{plural}", Workload.read, selector={"labelSelector": WORKSPACE})
 
@@ -128,6 +160,16 @@ NODE_OVERLAYS: Final = Kind(
     "which grants the right to list and watch NodeOverlays",
     quiet=frozenset({"labels", "annotations"}),
 )
+NODE_CLASSES: Final = Kind(
+    "EC2NodeClass",
+    "karpenter.k8s.aws/v1",
+    "/apis/karpenter.k8s.aws/v1/ec2nodeclasses",
+    Ec2NodeClass.read,
+    "ec2nodeclasses.karpenter.k8s.aws",
+    if_forbidden="reservations are not checked: apply the foundation stack, which grants the right to list and watch "
+    "EC2NodeClasses",
+    quiet=frozenset({"labels", "annotations"}),
+)
 CLAIM_EVENTS: Final = Kind(
     "Event",
     "v1",
@@ -136,6 +178,25 @@ CLAIM_EVENTS: Final = Kind(
     ClaimEvent.read,
     selector={"fieldSelector": "involvedObject.kind=NodeClaim,reason=InsufficientCapacityError"},
 )
+_REQUEST_EVENTS: Final = Kind(
+    # Not only "Event", which would be the name of two kinds in messages.
+    "Event on requested capacity",
+    "v1",
+    "",
+    _read_request_event,
+    if_forbidden="what autoscalers say of requested capacity is not shown: grant the right to list and watch events in "
+    "the namespace of `spec.demand.namespace`",
+    # An autoscaler that repeats itself says nothing new.
+    quiet=frozenset({"last_timestamp", "last_observed_time"}),
+)
+
+
+def request_events(namespace: str) -> Kind[RequestEvent]:
+    """Events about the objects that request nodes: they are in the namespace of these objects, where only those may
+    write Events whom an administrator gave the right."""
+    return replace(_REQUEST_EVENTS, path=f"/api/v1/namespaces/{namespace}/events")
+
+
 QUEUES: Final = Kind(
     "Queue",
     "scheduling.run.ai/v2",
@@ -205,6 +266,51 @@ DAEMON_SETS: Final = Kind(
     "too small: apply the foundation stack, which grants the right to list and watch them",
     quiet=frozenset({"labels", "annotations"}),
 )
+NAMESPACES: Final = Kind(
+    "Namespace",
+    "v1",
+    "/api/v1/namespaces",
+    _read_namespace,
+    if_forbidden="Pod Security of namespaces is not checked before nodes are provisioned: apply the foundation stack, "
+    "which grants the right to list and watch them",
+)
+RESOURCE_QUOTAS: Final = Kind(
+    "ResourceQuota",
+    "v1",
+    "/api/v1/resourcequotas",
+    _read_quota,
+    if_forbidden="ResourceQuotas do not bound GPU shares: apply the foundation stack, which grants the right to list "
+    "and watch them",
+    quiet=frozenset({"labels", "annotations"}),
+)
+_WITHOUT_VOLUMES: Final = (
+    "pods with PersistentVolumeClaims get no capacity: apply the foundation stack, which grants the right to list and "
+    "watch claims, volumes and StorageClasses"
+)
+VOLUME_CLAIMS: Final = Kind(
+    "PersistentVolumeClaim",
+    "v1",
+    "/api/v1/persistentvolumeclaims",
+    PersistentVolumeClaim.read,
+    if_forbidden=_WITHOUT_VOLUMES,
+    quiet=frozenset({"labels", "annotations"}),
+)
+VOLUMES: Final = Kind(
+    "PersistentVolume",
+    "v1",
+    "/api/v1/persistentvolumes",
+    PersistentVolume.read,
+    if_forbidden=_WITHOUT_VOLUMES,
+    quiet=frozenset({"annotations"}),
+)
+STORAGE_CLASSES: Final = Kind(
+    "StorageClass",
+    "storage.k8s.io/v1",
+    "/apis/storage.k8s.io/v1/storageclasses",
+    StorageClass.read,
+    if_forbidden=_WITHOUT_VOLUMES,
+    quiet=frozenset({"labels"}),
+)
 GPU_DEMANDS: Final = Kind(
     "GPUDemand",
     API_VERSION,
@@ -212,6 +318,37 @@ GPU_DEMANDS: Final = Kind(
     GPUDemand.read,
     f"gpudemands.{GROUP}",
 )
+NODE_PROFILES: Final = Kind(
+    "NodeProfile",
+    API_VERSION,
+    f"/apis/{API_VERSION}/nodeprofiles",
+    KnownNodeProfile.read,
+    f"nodeprofiles.{GROUP}",
+    if_forbidden="what nodes of empty NodePools offer is taken from the catalog alone: apply the foundation stack, "
+    "which grants the right to list and watch them",
+    quiet=frozenset({"labels", "annotations"}),
+)
+_RESOURCE: Final = "resource.k8s.io/v1"
+
+
+def _of_dra(name: str, plural: str, read: Callable[[dict[str, Any]], T | None]) -> Kind[T]:
+    """A kind of Dynamic Resource Allocation."""
+    return Kind(
+        name,
+        _RESOURCE,
+        f"/apis/{_RESOURCE}/{plural}",
+        read,
+        if_forbidden="devices that pods get by claims are not seen: apply the foundation stack, which grants the right "
+        "to list and watch them",
+        quiet=frozenset({"labels", "annotations"}),
+        since="1.34",
+    )
+
+
+RESOURCE_SLICES: Final = _of_dra("ResourceSlice", "resourceslices", ResourceSlice.read)
+DEVICE_CLASSES: Final = _of_dra("DeviceClass", "deviceclasses", DeviceClass.read)
+RESOURCE_CLAIMS: Final = _of_dra("ResourceClaim", "resourceclaims", ResourceClaim.read)
+RESOURCE_CLAIM_TEMPLATES: Final = _of_dra("ResourceClaimTemplate", "resourceclaimtemplates", ResourceClaimTemplate.read)
 POD_TEMPLATES: Final = Kind(
     "PodTemplate", "v1", "/api/v1/podtemplates", PodTemplate.read, selector={"labelSelector": SHARD}
 )
@@ -237,12 +374,14 @@ CUSTOM: Final[frozenset[str | None]] = frozenset(
         NODE_CLAIMS,
         NODE_POOLS,
         NODE_OVERLAYS,
+        NODE_CLASSES,
         QUEUES,
         POD_GROUPS,
         WORKSPACES,
         ENVIRONMENTS,
         LEADER_WORKER_SETS,
         GPU_DEMANDS,
+        NODE_PROFILES,
         CAPACITY_BUFFERS,
         PROVISIONING_REQUESTS,
     )

@@ -8,6 +8,7 @@ from plimsoll.model import Snapshot
 from plimsoll.observe.cloud_types import CloudTypes
 from plimsoll.observe.cluster.batcher import Batcher
 from plimsoll.observe.cluster.cluster_watch import ClusterWatch
+from plimsoll.observe.cluster.health import SILENCE_SECONDS
 from plimsoll.observe.cluster.snapshots import Stores
 from plimsoll.observe.hub_models import HubModels
 
@@ -21,13 +22,14 @@ class Observer(ClusterWatch):
         batcher: Batcher | None = None,
         cloud_types: Path | None = None,
         hub_timeout: float | None = 0.0,
+        silence: float = SILENCE_SECONDS,
     ) -> None:
         """`cloud_types` is the folder that stores instance types of clouds; with None, no cloud is queried.
         `hub_timeout` is how many seconds a snapshot waits for data of new models from a hub; with None, as long as the
-        hub's deadline."""
+        hub's deadline. `silence` is that of ClusterWatch."""
         batcher = batcher or Batcher()
         self._stores = Stores()
-        super().__init__(connection, self._stores, batcher)
+        super().__init__(connection, self._stores, batcher, silence)
         self._cloud_types = None if cloud_types is None else CloudTypes(cloud_types, batcher.note)
         self._hub_models = HubModels(connection, batcher.note, hub_timeout)
         self._lock = threading.Lock()
@@ -61,6 +63,8 @@ class Observer(ClusterWatch):
 
     def _observed(self, warnings: tuple[str, ...]) -> tuple[object, Snapshot]:
         """A new snapshot, and the versions of what it was made of."""
+        if self._stores.locate_requests():
+            self.list_again(self._stores.request_events)
         version = self._stores.version
         snapshot = self._stores.snapshot(warnings)
         if self._cloud_types is not None:

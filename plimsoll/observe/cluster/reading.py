@@ -17,13 +17,14 @@ def read_cluster(
 ) -> Snapshot:
     """The current state of the cluster, by lists; `only` restricts the kinds by name.
 
-    A custom kind that the cluster does not serve counts as empty, unless it is in `required`. An optional kind that the
-    account may not list counts as empty, with a warning. Raises RequestError, ConnectionFailedError, and the errors of
-    `Stores.snapshot`.
+    A kind that the cluster does not serve, as it is custom or newer, counts as empty, unless it is in `required`. An
+    optional kind that the account may not list counts as empty, with a warning. Raises RequestError,
+    ConnectionFailedError, and the errors of `Stores.snapshot`.
     """
     stores = Stores()
     warnings: list[str] = []
     for store in stores:
+        stores.locate_requests()
         if only is not None and store.kind.name not in only:
             continue
         try:
@@ -32,11 +33,11 @@ def read_cluster(
             if error.code == 403 and store.kind.if_forbidden:
                 warnings.append(store.kind.forbidden_warning(error.message))
                 continue
-            if error.code != 404 or store.kind.definition is None:
+            if error.code != 404 or (store.kind.definition is None and not store.kind.since):
                 raise
             if store.kind.name in required:
                 raise _not_served(store.kind) from None
-            store.served = False
+            store.served = bool(store.kind.since)
         else:
             store.replace(entries)
     return stores.snapshot(tuple(warnings))

@@ -3,12 +3,13 @@
 from collections.abc import Iterator
 from typing import Any
 
+from plimsoll.cluster.claims import ClaimObjects, Joining
 from plimsoll.cluster.nodes import IndexedNodes
 from plimsoll.cluster.pods import IndexedPods
 from plimsoll.errors import InvalidObjectError, PlimsollError
 from plimsoll.labels import GROUP, is_device
 from plimsoll.model import Snapshot
-from plimsoll.model.api import Environment
+from plimsoll.model.api import TRIGGER_NAMESPACE, Environment
 from plimsoll.model.cluster import Node, Pod
 from plimsoll.model.karpenter import ClaimEvent
 from plimsoll.observe.cluster import kinds
@@ -30,9 +31,15 @@ class Stores:
         self.node_claims = Store(kinds.NODE_CLAIMS, removed=CLAIMS_KEPT)
         self.node_pools = Store(kinds.NODE_POOLS)
         self.node_overlays = Store(kinds.NODE_OVERLAYS)
+        self.node_classes = Store(kinds.NODE_CLASSES)
         self.claim_events = Store(kinds.CLAIM_EVENTS)
         self.pods = PodStore(kinds.PODS, self._has_devices)
         self.daemon_sets = Store(kinds.DAEMON_SETS)
+        self.namespaces = Store(kinds.NAMESPACES)
+        self.resource_quotas = Store(kinds.RESOURCE_QUOTAS)
+        self.volume_claims = Store(kinds.VOLUME_CLAIMS)
+        self.volumes = Store(kinds.VOLUMES)
+        self.storage_classes = Store(kinds.STORAGE_CLASSES)
         self.queues = Store(kinds.QUEUES)
         self.pod_groups = Store(kinds.POD_GROUPS)
         self.deployments = Store(kinds.DEPLOYMENTS)
@@ -41,9 +48,16 @@ class Stores:
         self.services = Store(kinds.SERVICES)
         self.autoscalers = Store(kinds.AUTOSCALERS)
         self.gpu_demands = Store(kinds.GPU_DEMANDS)
+        self.node_profiles = Store(kinds.NODE_PROFILES)
+        self.resource_slices = Store(kinds.RESOURCE_SLICES)
+        self.device_classes = Store(kinds.DEVICE_CLASSES)
+        self.resource_claims = Store(kinds.RESOURCE_CLAIMS)
+        self.resource_claim_templates = Store(kinds.RESOURCE_CLAIM_TEMPLATES)
         self.pod_templates = Store(kinds.POD_TEMPLATES)
         self.capacity_buffers = Store(kinds.CAPACITY_BUFFERS)
         self.provisioning_requests = Store(kinds.PROVISIONING_REQUESTS)
+        self.request_events = Store(kinds.request_events(TRIGGER_NAMESPACE))
+        self._joining = Joining()
         self._last_nodes: tuple[tuple[Node, ...], IndexedNodes] | None = None
         self._last_pods: tuple[tuple[Pod, ...], IndexedPods] | None = None
 
@@ -55,6 +69,14 @@ class Stores:
         """Increases with every change of a store."""
         return sum(store.version for store in self)
 
+    def locate_requests(self) -> bool:
+        """Has `request_events` read in the namespace that the Environment names; returns whether it is another one."""
+        found = self.environments.values()
+        kind = kinds.request_events(found[0].spec.demand.namespace if len(found) == 1 else TRIGGER_NAMESPACE)
+        moved = kind.path != self.request_events.kind.path
+        self.request_events.kind = kind
+        return moved
+
     def snapshot(self, warnings: tuple[str, ...] = ()) -> Snapshot:
         """The Snapshot of the stores.
 
@@ -64,26 +86,44 @@ class Stores:
         environment, notes = self._environment()
         workloads = (self.deployments, self.stateful_sets, self.leader_worker_sets, self.services)
         asking = (self.pods, self.pod_templates, self.capacity_buffers, self.provisioning_requests)
+        claims = ClaimObjects(
+            self.resource_slices.values(),
+            self.device_classes.values(),
+            self.resource_claims.values(),
+            self.resource_claim_templates.values(),
+        )
         made = (self.node_claims, self.node_pools, *workloads, *asking)
         # Every part was validated when it was read.
         return Snapshot.model_construct(
             environment=environment,
             workspaces=self.workspaces.values(),
             invalid_workspaces=self.workspaces.unreadable(),
-            nodes=self._indexed_nodes(self.nodes.values()),
+            nodes=self._indexed_nodes(self._joining.nodes(self.nodes.values(), claims)),
             node_claims=self.node_claims.values(),
             node_pools=self.node_pools.values(),
             node_overlays=self.node_overlays.values(),
+            node_classes=self.node_classes.values(),
             claim_events=self._genuine_claim_events(),
+            request_events=self.request_events.values(),
             gone_claims=self.node_claims.removed(),
-            pods=self._indexed_pods(self.pods.values()),
+            pods=self._indexed_pods(self._joining.pods(self.pods.values(), claims)),
             host_loads=self.pods.loads(),
             daemon_sets=self.daemon_sets.values(),
+            namespaces=self.namespaces.values(),
+            resource_quotas=self.resource_quotas.values(),
+            volume_claims=self.volume_claims.values(),
+            volumes=self.volumes.values(),
+            storage_classes=self.storage_classes.values(),
             queues=self.queues.values(),
             pod_groups=self.pod_groups.values(),
             workloads=tuple(workload for store in workloads for workload in store.values()),
             autoscalers=self.autoscalers.values(),
             gpu_demands=self.gpu_demands.values(),
+            node_profiles=self.node_profiles.values(),
+            resource_slices=claims.slices,
+            device_classes=claims.classes,
+            resource_claims=claims.claims,
+            resource_claim_templates=claims.templates,
             pod_templates=self.pod_templates.values(),
             capacity_buffers=self.capacity_buffers.values(),
             provisioning_requests=self.provisioning_requests.values(),
@@ -114,7 +154,7 @@ class Stores:
 
     def _has_devices(self, name: str) -> bool:
         node = self.nodes.get(("", name))
-        return node is not None and any(map(is_device, node.allocatable))
+        return node is not None and (any(map(is_device, node.allocatable)) or self._joining.has_devices(name))
 
     def _indexed_nodes(self, nodes: tuple[Node, ...]) -> IndexedNodes:
         """The index of the nodes; the same object while no node changes."""

@@ -6,6 +6,7 @@ from plimsoll.observe.files.manifests import objects_of, snapshot_from_files
 from plimsoll.observe.files.model_files import ModelFilesError, read_model_files, read_preset_file
 from plimsoll.observe.files.policy_config import read_policy_config
 from plimsoll.observe.files.price_list import InvalidPriceListError, read_prices
+from plimsoll.observe.files.tool_files import tool_file
 
 __all__ = [
     "InvalidPriceListError",
@@ -19,4 +20,5 @@ __all__ = [
     "read_preset_file",
     "read_prices",
     "snapshot_from_files",
+    "tool_file",
 ]

@@ -1,18 +1,16 @@
 """Reads objects from files for policy checks: manifests of any kind, values of charts, and Chart.yaml."""
 
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from plimsoll.cluster.queues import require_object
 from plimsoll.errors import InvalidObjectError
 from plimsoll.observe.files.documents import Document, ManifestError, Place, read_documents
 from plimsoll.observe.files.manifests import objects_of
+from plimsoll.observe.files.tool_files import CHART, KUSTOMIZATION, tool_file
 from plimsoll.policy import CHART_FILE_KIND, VALUES_KIND, is_kind, is_read, section
-
-_VALUES_FILE: Final = re.compile(r"(?:.*[-_.])?values.*\.(?:ya?ml|json)", re.IGNORECASE)
 
 
 class CheckedObjects(NamedTuple):
@@ -32,8 +30,11 @@ def checked_objects(paths: Sequence[str]) -> CheckedObjects:
     manifests: list[Mapping[str, Any]] = []
     passed_over: Counter[str] = Counter()
     for document in read_documents(paths):
-        helm = _of_helm(document)
-        for place, manifest in [(document.place, helm)] if helm is not None else objects_of(document):
+        tool = tool_file(document)
+        if tool == KUSTOMIZATION:
+            passed_over[tool] += 1
+            continue
+        for place, manifest in [(document.place, _of_helm(document, tool))] if tool else objects_of(document):
             _require_kind(place, manifest)
             ended = _has_ended(manifest)
             if ended or not is_read(manifest):
@@ -48,18 +49,13 @@ def checked_objects(paths: Sequence[str]) -> CheckedObjects:
     return CheckedObjects(tuple(places), tuple(manifests), dict(sorted(passed_over.items())))
 
 
-def _of_helm(document: Document) -> dict[str, Any] | None:
-    """A Chart.yaml, or a chart's values, with a kind and name of Plimsoll's; None if the document is neither."""
-    value = document.value
-    path = PurePath(document.place.file)
-    if "kind" in value:
-        return None
-    if path.name == "Chart.yaml":
+def _of_helm(document: Document, tool: str) -> dict[str, Any]:
+    """A Chart.yaml, or a chart's values, with a kind and name of Plimsoll's."""
+    value, path = document.value, PurePath(document.place.file)
+    if tool == CHART:
         name = str(value.get("name") or path.parent.name or "chart")
         return {**value, "apiVersion": "v2", "kind": CHART_FILE_KIND, "metadata": {"name": name}}
-    if "apiVersion" not in value and _VALUES_FILE.fullmatch(path.name):
-        return {"apiVersion": "v2", "kind": VALUES_KIND, "metadata": {"name": path.stem}, "values": value}
-    return None
+    return {"apiVersion": "v2", "kind": VALUES_KIND, "metadata": {"name": path.stem}, "values": value}
 
 
 def _has_ended(manifest: Mapping[str, Any]) -> bool:

@@ -5,26 +5,57 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+from plimsoll.cluster.claims import ClaimObjects, Joining
 from plimsoll.errors import InvalidObjectError
 from plimsoll.labels import API_VERSION, DEMAND, ENVIRONMENT, GROUP, WORKSPACE
 from plimsoll.model import Snapshot
-from plimsoll.model.api import Environment, GPUDemand, Workspace
-from plimsoll.model.cluster import Autoscaler, DaemonSet, Node, PlainPod, Pod, PriorityClass, Workload
+from plimsoll.model.api import Environment, GPUDemand, KnownNodeProfile, Workspace
+from plimsoll.model.cluster import (
+    Autoscaler,
+    DaemonSet,
+    Namespace,
+    Node,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    PlainPod,
+    Pod,
+    PriorityClass,
+    ResourceQuota,
+    StorageClass,
+    Workload,
+)
+from plimsoll.model.dra import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from plimsoll.model.kai import PodGroup, Queue
-from plimsoll.model.karpenter import CapacityBuffer, NodeClaim, NodeOverlay, NodePool, PodTemplate, ProvisioningRequest
+from plimsoll.model.karpenter import (
+    CapacityBuffer,
+    Ec2NodeClass,
+    NodeClaim,
+    NodeOverlay,
+    NodePool,
+    PodTemplate,
+    ProvisioningRequest,
+)
 from plimsoll.model.meta import ObservedObject, identify
 from plimsoll.observe.files.documents import Document, ManifestError, Place, read_documents
+from plimsoll.observe.files.expansion import RUNTIMES, is_runtime, is_workload, pods_of, why_not_expanded
 from plimsoll.observe.files.priorities import Priorities
+from plimsoll.observe.files.tool_files import tool_file
 from plimsoll.observe.pods import PlainPods, is_plain
 from plimsoll.text import counted, shortlist
 
 READ: Final[dict[tuple[str, str], type[ObservedObject]]] = {
     ("v1", "Node"): Node,
     ("v1", "Pod"): Pod,
+    ("v1", "Namespace"): Namespace,
+    ("v1", "ResourceQuota"): ResourceQuota,
+    ("v1", "PersistentVolumeClaim"): PersistentVolumeClaim,
+    ("v1", "PersistentVolume"): PersistentVolume,
+    ("storage.k8s.io/v1", "StorageClass"): StorageClass,
     ("scheduling.k8s.io/v1", "PriorityClass"): PriorityClass,
     ("karpenter.sh/v1", "NodeClaim"): NodeClaim,
     ("karpenter.sh/v1", "NodePool"): NodePool,
     ("karpenter.sh/v1alpha1", "NodeOverlay"): NodeOverlay,
+    ("karpenter.k8s.aws/v1", "EC2NodeClass"): Ec2NodeClass,
     ("scheduling.run.ai/v2", "Queue"): Queue,
     ("scheduling.run.ai/v2alpha2", "PodGroup"): PodGroup,
     (API_VERSION, "Workspace"): Workspace,
@@ -36,6 +67,11 @@ READ: Final[dict[tuple[str, str], type[ObservedObject]]] = {
     ("v1", "Service"): Workload,
     ("autoscaling/v2", "HorizontalPodAutoscaler"): Autoscaler,
     (API_VERSION, "GPUDemand"): GPUDemand,
+    (API_VERSION, "NodeProfile"): KnownNodeProfile,
+    ("resource.k8s.io/v1", "ResourceSlice"): ResourceSlice,
+    ("resource.k8s.io/v1", "DeviceClass"): DeviceClass,
+    ("resource.k8s.io/v1", "ResourceClaim"): ResourceClaim,
+    ("resource.k8s.io/v1", "ResourceClaimTemplate"): ResourceClaimTemplate,
     ("v1", "PodTemplate"): PodTemplate,
     ("autoscaling.x-k8s.io/v1beta1", "CapacityBuffer"): CapacityBuffer,
     ("autoscaling.x-k8s.io/v1", "ProvisioningRequest"): ProvisioningRequest,
@@ -44,8 +80,12 @@ READ: Final[dict[tuple[str, str], type[ObservedObject]]] = {
 
 NAMESPACED: Final = (
     "Pod",
+    "ResourceQuota",
+    "PersistentVolumeClaim",
     "PodGroup",
     "PodTemplate",
+    "ResourceClaim",
+    "ResourceClaimTemplate",
     "CapacityBuffer",
     "ProvisioningRequest",
     "Workspace",
@@ -79,37 +119,64 @@ class _Reading:
         self._objects: dict[type[ObservedObject], list[Any]] = {kind: [] for kind in READ.values()}
         self._without_priority: set[tuple[str, str]] = set()
         """Pods, by namespace and name."""
+        self._workloads: list[tuple[Place, dict[str, Any]]] = []
+        """Those that are expanded to their pods once all files are read."""
+        self._runtimes: dict[tuple[str, str, str], dict[str, Any]] = {}
         self._plain = PlainPods()
         self._passed_over: Counter[str] = Counter()
         self._kaitos: Counter[str] = Counter()
 
     def read(self, documents: Iterator[Document]) -> Snapshot:
         for document in documents:
+            if tool := tool_file(document):
+                self._passed_over[tool] += 1
+                continue
             for place, manifest in objects_of(document):
                 self._add(place, manifest)
+        for place, workload in self._workloads:
+            self._expand(place, workload)
         environments = self._objects[Environment]
         priorities = Priorities(self._objects[PriorityClass])
         pods = tuple(
             priorities.given_to(pod) if pod.key in self._without_priority else pod for pod in self._objects[Pod]
         )
+        claims = ClaimObjects(
+            tuple(self._objects[ResourceSlice]),
+            tuple(self._objects[DeviceClass]),
+            tuple(self._objects[ResourceClaim]),
+            tuple(self._objects[ResourceClaimTemplate]),
+        )
+        joining = Joining()
         return Snapshot(
             environment=environments[0] if environments else Environment.default(),
             workspaces=tuple(self._objects[Workspace]),
-            nodes=tuple(self._objects[Node]),
+            nodes=joining.nodes(tuple(self._objects[Node]), claims),
             node_claims=tuple(self._objects[NodeClaim]),
             node_pools=tuple(self._objects[NodePool]),
             node_overlays=tuple(self._objects[NodeOverlay]),
-            pods=pods,
+            node_classes=tuple(self._objects[Ec2NodeClass]),
+            pods=joining.pods(pods, claims),
             host_loads=self._plain.loads(),
             daemon_sets=tuple(self._objects[DaemonSet]),
+            namespaces=tuple(self._objects[Namespace]),
+            resource_quotas=tuple(self._objects[ResourceQuota]),
+            volume_claims=tuple(self._objects[PersistentVolumeClaim]) or None,
+            volumes=tuple(self._objects[PersistentVolume]),
+            storage_classes=tuple(self._objects[StorageClass]),
             queues=tuple(self._objects[Queue]),
             pod_groups=tuple(self._objects[PodGroup]),
             workloads=tuple(self._objects[Workload]),
             autoscalers=tuple(self._objects[Autoscaler]),
             gpu_demands=tuple(self._objects[GPUDemand]),
+            node_profiles=tuple(self._objects[KnownNodeProfile]),
+            resource_slices=claims.slices,
+            device_classes=claims.classes,
+            resource_claims=claims.claims,
+            resource_claim_templates=claims.templates,
             pod_templates=tuple(self._objects[PodTemplate]),
             capacity_buffers=tuple(self._objects[CapacityBuffer]),
             provisioning_requests=tuple(self._objects[ProvisioningRequest]),
+            skipped=sum(self._passed_over.values()) + sum(self._kaitos.values()),
             warnings=(
                 *priorities.warnings,
                 *([] if environments else self._unread_requests()),
@@ -139,45 +206,70 @@ class _Reading:
     def _add(self, place: Place, manifest: dict[str, Any]) -> None:
         version, kind = _text(manifest, "apiVersion", place), _text(manifest, "kind", place)
         model = READ.get((version, kind))
-        if model is None:
-            if version.startswith(f"{GROUP}/") and version != API_VERSION:
-                raise ManifestError(f"{place}: apiVersion: {version!r} is not known: use {API_VERSION}")
-            if version.startswith(KAITO):
-                self._kaitos[f"{kind} ({version})"] += 1
-            else:
-                self._passed_over[f"{kind} ({version})"] += 1
+        if is_runtime(manifest):
+            metadata = _metadata(manifest, kind, place, namespaced=kind == RUNTIMES[0])
+            self._runtimes[kind, metadata.get("namespace", ""), str(metadata.get("name"))] = manifest
             return
-        metadata = _metadata(manifest, kind, place)
+        if is_workload(manifest) and WORKSPACE not in ((manifest.get("metadata") or {}).get("labels") or {}):
+            metadata = _metadata(manifest, kind, place, namespaced=True)
+            self._workloads.append((place, {**manifest, "metadata": metadata}))
+            return
+        if model is None:
+            self._pass_over(place, version, kind)
+            return
+        metadata = _metadata(manifest, kind, place, namespaced=kind in NAMESPACED)
         if model is Workload and WORKSPACE not in (metadata.get("labels") or {}):
             self._passed_over[f"{kind} ({version}) without the label {WORKSPACE}"] += 1
             return
         if model is Workspace:
             _check_names(metadata, manifest, place)
+        manifest = {**manifest, "metadata": metadata}
         try:
-            read = model.read({**manifest, "metadata": metadata})
+            read = model.read(manifest)
         except InvalidObjectError as error:
             raise ManifestError(f"{place}: {error.message}") from None
-        key = (kind, read.namespace, read.name)
-        earlier = self._places.setdefault(key, place)
-        if earlier is not place:
-            raise ManifestError(f"{place}: {identify(manifest)} is already in {earlier}", "keep one of the two")
-        if read.uid and read.uid in self._with_uid:
-            problem = f"metadata.uid: {read.uid!r} is already used by {self._with_uid[read.uid]}"
-            raise ManifestError(f"{place}: {identify(manifest)}: {problem}", "remove the UID from the copy")
-        self._with_uid[read.uid] = identify(manifest)
-        if model is Environment and self._objects[Environment]:
-            first = next(at for (of_kind, *_), at in self._places.items() if of_kind == kind)
-            raise ManifestError(
-                f"{place}: a second Environment; the first is in {first}", "plan with one Environment at a time"
-            )
+        self._check_unique(place, kind, manifest, read)
         if model is Pod and is_plain(manifest):
-            plain = PlainPod.read({**manifest, "metadata": metadata})
+            plain = PlainPod.read(manifest)
             if plain is not None:
                 self._plain.put(read.key, plain)
             return
         if model is Pod and (manifest.get("spec") or {}).get("priority") is None:
             self._without_priority.add(read.key)
         self._objects[model].append(read)
+
+    def _expand(self, place: Place, workload: dict[str, Any]) -> None:
+        """Adds the pods of a workload."""
+        why = why_not_expanded(workload, self._runtimes)
+        if why:
+            self._passed_over[f"{workload['kind']} ({workload['apiVersion']}) {why}"] += 1
+            return
+        try:
+            for pod in pods_of(workload, self._runtimes):
+                self._add(place, pod)
+        except ManifestError as error:
+            raise ManifestError(f"{place}: {identify(workload)}: {error.message}", error.hint) from None
+
+    def _pass_over(self, place: Place, version: str, kind: str) -> None:
+        if version.startswith(f"{GROUP}/") and version != API_VERSION:
+            raise ManifestError(f"{place}: apiVersion: {version!r} is not known: use {API_VERSION}")
+        counts = self._kaitos if version.startswith(KAITO) else self._passed_over
+        counts[f"{kind} ({version})"] += 1
+
+    def _check_unique(self, place: Place, kind: str, manifest: dict[str, Any], read: ObservedObject) -> None:
+        """Notes the object's name and UID, which no other may have, and that there is one Environment."""
+        earlier = self._places.setdefault((kind, read.namespace, read.name), place)
+        if earlier is not place:
+            raise ManifestError(f"{place}: {identify(manifest)} is already in {earlier}", "keep one of the two")
+        if read.uid and read.uid in self._with_uid:
+            problem = f"metadata.uid: {read.uid!r} is already used by {self._with_uid[read.uid]}"
+            raise ManifestError(f"{place}: {identify(manifest)}: {problem}", "remove the UID from the copy")
+        self._with_uid[read.uid] = identify(manifest)
+        if isinstance(read, Environment) and self._objects[Environment]:
+            first = next(at for (of_kind, *_), at in self._places.items() if of_kind == kind)
+            raise ManifestError(
+                f"{place}: a second Environment; the first is in {first}", "plan with one Environment at a time"
+            )
 
 
 def objects_of(document: Document) -> Iterator[tuple[Place, dict[str, Any]]]:
@@ -207,7 +299,7 @@ def _text(manifest: dict[str, Any], field: str, place: Place) -> str:
     return value
 
 
-def _metadata(manifest: dict[str, Any], kind: str, place: Place) -> dict[str, Any]:
+def _metadata(manifest: dict[str, Any], kind: str, place: Place, *, namespaced: bool) -> dict[str, Any]:
     """The object's metadata, with a default namespace for namespaced kinds and without one for others."""
     metadata = manifest.get("metadata", {})
     if not isinstance(metadata, dict):
@@ -221,8 +313,8 @@ def _metadata(manifest: dict[str, Any], kind: str, place: Place) -> dict[str, An
                 raise ManifestError(
                     f"{place}: metadata.{field}.{key}: must be a string, not {value!r}", "put it in quotes"
                 )
-    metadata = {key: value for key, value in metadata.items() if key != "namespace" or kind in NAMESPACED}
-    if kind in NAMESPACED:
+    metadata = {key: value for key, value in metadata.items() if key != "namespace" or namespaced}
+    if namespaced:
         metadata["namespace"] = metadata.get("namespace") or DEFAULT_NAMESPACE
     if kind == "Environment":
         metadata.setdefault("name", Environment.default().name)

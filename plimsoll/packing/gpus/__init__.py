@@ -5,9 +5,9 @@ from plimsoll.packing.gpus.effort import Effort
 from plimsoll.packing.gpus.integer_program import Program
 from plimsoll.packing.gpus.knapsack import Knapsack
 from plimsoll.packing.gpus.master import Master
-from plimsoll.packing.gpus.packing import ANY, Bin, FreeGPU, Item, Packing, pack, size_on
 from plimsoll.packing.gpus.problem import BinType, Pattern, Problem, ShareCounts
 from plimsoll.packing.gpus.search import Found, pack_counts, prove
+from plimsoll.packing.gpus.share_packing import ANY, Bin, FreeGPU, Item, Packing, pack, size_on
 
 __all__ = [
     "ANY",

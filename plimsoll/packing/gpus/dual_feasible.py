@@ -18,6 +18,8 @@ def least_gpus(shares: Mapping[Milli, int]) -> int:
     GPU counts x if (k + 1) x is whole, else floor((k + 1) x) / k. Seven shares of 0.6 need seven GPUs by u(1); six of
     0.35 need three by u(2).
     """
+    if not shares:
+        return 0
     best = -(-sum(size * count for size, count in shares.items()) // GPU_MILLI)
     for k in range(1, _MOST + 1):
         whole, floors = 0, 0

@@ -7,13 +7,14 @@ SOLVER_SECONDS: Final = 60.0
 
 
 def solver(**options: Any) -> Any:
-    """A HiGHS instance (`highspy.Highs`, which has no types) with these options.
+    """A HiGHS instance without types, with these options. It has what `highspy.Highs` inherits.
 
     highspy is imported on the first call, because the import takes a fifth of a second.
     """
     import highspy
 
-    highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
+    # `Highs` itself sets callbacks when it is made, which since 1.16 prints a banner before output can be turned off.
+    highs: Any = highspy._Highs()  # type: ignore[attr-defined]
     for option, value in ({"output_flag": False, "threads": 1, "random_seed": 0} | options).items():
         highs.setOptionValue(option, value)
     return highs

@@ -83,6 +83,7 @@ def _choice(problem: NodeProblem, counts: dict[int, int]) -> ShapeChoice:
                 item.devices if item.whole else 0,
                 item.cpu_milli,
                 item.memory_mib,
+                item.storage_mib,
                 1000 + (0 if item.whole else int(item.devices * item.least_milli)),
                 count,
                 _ratios(item),

@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 
 from plimsoll.packing.gpus import Program
 from plimsoll.packing.nodes.filling import PlacementRequest
-from plimsoll.packing.nodes.need import UNBOUNDED, Item
+from plimsoll.packing.nodes.need import HOST, Item
 from plimsoll.packing.nodes.placing import NodeProblem, Placing
 from plimsoll.packing.nodes.scale import Scale
+from plimsoll.packing.units import UNBOUNDED
 
 _MOST_COLUMNS = 2500
 """Maximum number of columns for pods on nodes and GPUs; larger programs take over a second."""
@@ -35,6 +36,7 @@ class _Slot:
     gpus: tuple[int, ...]
     cpu_milli: int
     memory_mib: int
+    storage_mib: int
     pods: int
     row: int = -1
     shape: int = -1
@@ -47,8 +49,8 @@ class _Slot:
         """The GPUs that a pod of the item could use; none if it does not fit the node."""
         size = request.sizes[self.kind] if self.scheduler in (0, request.scheduler or self.scheduler) else 0
         gpus = [gpu for gpu, free in enumerate(self.gpus) if 0 < size <= free]
-        fits = len(gpus) >= item.devices and item.cpu_milli <= self.cpu_milli and item.memory_mib <= self.memory_mib
-        return gpus if fits else []
+        fits = all(getattr(item, name) <= getattr(self, name) for name in HOST)
+        return gpus if fits and len(gpus) >= item.devices else []
 
 
 def exact_placing(problem: NodeProblem, best: Placing, *, any_placing: bool = False) -> tuple[int, list[Placing]]:
@@ -79,7 +81,8 @@ def _slots(problem: NodeProblem, best: Placing) -> Iterator[_Slot]:
     pods = sum(item.count for item in problem.items)
     schedulers = sorted({request.scheduler for request in problem.requests} - {0})
     for at, row in problem.empty().rows():
-        slot = _Slot(row.kind, row.gpus, row.cpu_milli, row.memory_mib, row.pods, row=at, scheduler=row.scheduler)
+        host = row.cpu_milli, row.memory_mib, row.storage_mib, row.pods
+        slot = _Slot(row.kind, row.gpus, *host, row=at, scheduler=row.scheduler)
         either = schedulers if len(schedulers) > 1 and not row.scheduler else ()
         for node in range(min(row.count, pods)):
             yield from [replace(slot, scheduler=each, node=node) for each in either] or [slot]
@@ -90,7 +93,7 @@ def _slots(problem: NodeProblem, best: Placing) -> Iterator[_Slot]:
         for _ in range(min(most, pods)):
             kind = problem.kind[shape.kind]
             gpus = (problem.grids[kind].gpu,) * shape.devices
-            yield _Slot(kind, gpus, shape.cpu_milli, shape.memory_mib, shape.pods, shape=number)
+            yield _Slot(kind, gpus, shape.cpu_milli, shape.memory_mib, shape.storage_mib, shape.pods, shape=number)
 
 
 class _Exact:
@@ -170,7 +173,7 @@ class _Exact:
         self._program.rows.append((float(item.count), float(item.count), everywhere))
 
     def _fill(self, at: int) -> None:
-        """Constraints: a slot's GPUs, CPU, memory and number of pods are not exceeded, and are 0 if the node is not
+        """Constraints: a slot's GPUs, host resources and number of pods are not exceeded, and are 0 if the node is not
         used."""
         slot, items = self._slots[at], self._problem.items
         whole = self._problem.grids[slot.kind].gpu
@@ -186,7 +189,7 @@ class _Exact:
                 pods[reservation] = 1
                 count = float(sum(item.count for item in items))
                 self._program.rows.append((-float("inf"), 0.0, {**sharing, reservation: -count}))
-        for resource in ("cpu_milli", "memory_mib"):
+        for resource in HOST:
             amounts = {column: getattr(items[number], resource) for number, column in here.items()}
             self._row(at, amounts, getattr(slot, resource))
         if slot.pods < UNBOUNDED:

@@ -1,17 +1,23 @@
-"""Filling: best fit over the GPUs, CPU, memory and number of pods of nodes. Equal nodes are one row with a count."""
+"""Filling: best fit over the GPUs, CPU, memory, storage and number of pods of nodes.
+
+Equal nodes are one row with a count.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from operator import ge, sub
 
 import numpy as np
 from numpy.typing import NDArray
 
+from plimsoll.packing.units import UNBOUNDED
+
 _FEW_ROWS = 64
 """Number of rows for which a new table has space."""
-_KIND, _CPU, _MEMORY, _PODS, _COUNT, _SCHEDULER, _TIER = range(7)
+_KIND, _CPU, _MEMORY, _STORAGE, _PODS, _COUNT, _SCHEDULER, _TIER = range(8)
 """The fields of a row in the table."""
 _HOST = slice(_CPU, _PODS + 1)
-"""CPU, memory and pods."""
+"""CPU, memory, storage and pods."""
 _Column = NDArray[np.int64]
 
 
@@ -30,6 +36,7 @@ class PlacementRequest:
     """Whether its first pod on a free GPU needs a reservation pod, which also counts as a pod."""
     scheduler: int = 0
     """Number of its pods' scheduler; 0 if it can be with all others."""
+    storage_mib: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +58,7 @@ class Row:
     new: bool = False
     scheduler: int = 0
     """Number of the scheduler with which pods of no other one can be; 0: any."""
+    storage_mib: int = UNBOUNDED
 
 
 class Filling:
@@ -85,7 +93,8 @@ class Filling:
         if len(row.gpus) > self._width or self._rows == len(self._gpus):
             self._grow(max(self._width, len(row.gpus)))
         at = self._rows
-        self._table[:, at] = (row.kind, row.cpu_milli, row.memory_mib, row.pods, row.count, row.scheduler, row.tier)
+        host = row.cpu_milli, row.memory_mib, row.storage_mib, row.pods
+        self._table[:, at] = (row.kind, *host, row.count, row.scheduler, row.tier)
         self._gpus[at] = -1
         self._gpus[at, : len(row.gpus)] = row.gpus
         self._labels.append((row.label, row.new))
@@ -95,11 +104,11 @@ class Filling:
         return at
 
     def row(self, at: int) -> Row:
-        kind, cpu, memory, pods, count, scheduler, tier = self._table[:, at].tolist()
+        kind, cpu, memory, storage, pods, count, scheduler, tier = self._table[:, at].tolist()
         held = self._held[at]
         gpus = tuple(self._gpus[at, : len(held)].tolist())
         label, new = self._labels[at]
-        return Row(label, kind, gpus, held, cpu, memory, pods, count, tier, new, scheduler)
+        return Row(label, kind, gpus, held, cpu, memory, pods, count, tier, new, scheduler, storage)
 
     def rows(self, new: bool = False) -> Iterator[tuple[int, Row]]:
         """The rows with at least one node, with their numbers; with `new`, only those of new nodes."""
@@ -127,7 +136,7 @@ class Filling:
             rows = self._able(request, sizes)
             if not len(rows):
                 break
-            _, cpu, memory, _, _, _, tier = self._table[:, rows]
+            _, cpu, memory, _, _, _, _, tier = self._table[:, rows]
             # Each of the three parts is at most 1, so that nodes of a lower tier come first.
             left = self._free_part(rows, self._width) + cpu / self._most[0] + memory / self._most[1]
             count -= self._put(int(rows[np.argmin(left + 4.0 * tier)]), request, count, count)
@@ -165,7 +174,7 @@ class Filling:
         size, whole = request.sizes[kind], int(self._whole[kind])
         free = [int(self._gpus[at, gpu]) for gpu in gpus]
         fresh = sum(each == whole for each in free) if request.shares else 0
-        taken = (request.cpu_milli, request.memory_mib, request.pods + fresh)
+        taken = (request.cpu_milli, request.memory_mib, request.storage_mib, request.pods + fresh)
         other = request.scheduler and self._table[_SCHEDULER, at] not in (0, request.scheduler)
         if not size or min(free) < size or (self._table[_HOST, at] < taken).any() or other:
             return False
@@ -199,13 +208,14 @@ class Filling:
 
     def _able(self, request: PlacementRequest, sizes: _Column) -> _Column:
         """The rows with nodes that the request fits."""
-        kind, cpu, memory, pods, count, scheduler, _ = self._table[:, : self._rows]
+        kind, cpu, memory, storage, pods, count, scheduler, _ = self._table[:, : self._rows]
         size = sizes[kind]
         fits = (
             (size > 0)
             & (count > 0)
             & (cpu >= request.cpu_milli)
             & (memory >= request.memory_mib)
+            & (storage >= request.storage_mib)
             & (pods >= request.pods)
         )
         if request.scheduler:
@@ -229,9 +239,10 @@ class Filling:
         row = self.row(at)
         size, whole, devices = request.sizes[row.kind], int(self._whole[row.kind]), len(request.held)
         gpus, held = list(row.gpus), list(row.held)
-        cpu, memory, pods = row.cpu_milli, row.memory_mib, row.pods
+        host = row.cpu_milli, row.memory_mib, row.storage_mib
+        wanted, pods = (request.cpu_milli, request.memory_mib, request.storage_mib), row.pods
         copies = 0
-        while copies < most and cpu >= request.cpu_milli and memory >= request.memory_mib:
+        while copies < most and all(map(ge, host, wanted)):
             tight = sorted((free, gpu) for gpu, free in enumerate(gpus) if free >= size)[:devices]
             taken = request.pods + (sum(free == whole for free, _ in tight) if request.shares else 0)
             if len(tight) < devices or pods < taken:
@@ -239,14 +250,15 @@ class Filling:
             for (free, gpu), items in zip(tight, request.held, strict=True):
                 gpus[gpu] = free - size
                 held[gpu] += items
-            cpu, memory, pods, copies = cpu - request.cpu_milli, memory - request.memory_mib, pods - taken, copies + 1
+            host, pods, copies = tuple(map(sub, host, wanted)), pods - taken, copies + 1
         nodes, scheduler = min(row.count, count // copies), request.scheduler or row.scheduler
         if nodes < row.count:
             self._table[_COUNT, at] -= nodes
-            left = replace(row, gpus=tuple(gpus), held=tuple(held), cpu_milli=cpu, memory_mib=memory, pods=pods)
-            self.add(replace(left, count=nodes, scheduler=scheduler))
+            cpu, memory, storage = host
+            left = replace(row, cpu_milli=cpu, memory_mib=memory, storage_mib=storage, pods=pods)
+            self.add(replace(left, gpus=tuple(gpus), held=tuple(held), count=nodes, scheduler=scheduler))
         else:
-            self._table[_HOST, at], self._table[_SCHEDULER, at] = (cpu, memory, pods), scheduler
+            self._table[_HOST, at], self._table[_SCHEDULER, at] = (*host, pods), scheduler
             self._gpus[at, : len(gpus)] = gpus
             self._held[at] = tuple(held)
         return copies * nodes

@@ -7,6 +7,9 @@ from plimsoll.packing.gpus import size_on
 from plimsoll.packing.nodes.need import FreeNode, Item, NodeShape, PodNeed
 from plimsoll.packing.units import GPU_MILLI, Milli
 
+_Room = tuple[int, int, int, int]
+"""Devices, CPU, memory, storage."""
+
 
 def items_of(
     needs: Iterable[PodNeed], shapes: Sequence[NodeShape], nodes: Sequence[FreeNode]
@@ -16,49 +19,54 @@ def items_of(
     """Of different sizes by kind."""
     number_of: dict[int, int] = {}
     """By the identity of the mapping, as most pods share one: fractions are slow to hash."""
-    grouped: defaultdict[tuple[int, int, int, int, str], list[str]] = defaultdict(list)
+    grouped: defaultdict[tuple[int, int, tuple[int, int, int], str], list[str]] = defaultdict(list)
     pods = tuple(needs)  # all exist at once, so that identities differ
     for need in pods:
         number = number_of.get(id(need.milli))
         if number is None:
             sizes = tuple(sorted(need.milli.items()))
             number = number_of[id(need.milli)] = numbers.setdefault(sizes, len(numbers))
-        grouped[number, need.devices, need.cpu_milli, need.memory_mib, need.scheduler].append(need.name)
+        amounts = need.cpu_milli, need.memory_mib, need.storage_mib
+        grouped[number, need.devices, amounts, need.scheduler].append(need.name)
     holders = _roomiest(shapes, nodes)
     wanted = [dict(sizes) for sizes in numbers]
     items, unfit = list[Item](), list[str]()
     for key, names in sorted(grouped.items(), key=lambda each: min(each[1])):
-        number, devices, cpu_milli, memory_mib, scheduler = key
+        number, devices, (cpu_milli, memory_mib, storage_mib), scheduler = key
         able = {
             kind: size
             for kind, rooms in holders.items()
             if 0 < (size := size_on(wanted[number], kind)) <= GPU_MILLI
-            and any(most >= devices and cpu >= cpu_milli and memory >= memory_mib for most, cpu, memory in rooms)
+            and any(
+                most >= devices and cpu >= cpu_milli and memory >= memory_mib and storage >= storage_mib
+                for most, cpu, memory, storage in rooms
+            )
         }
         if able:
             sizes = tuple(sorted(able.items()))
-            items.append(Item(sizes, devices, cpu_milli, memory_mib, tuple(sorted(names)), scheduler))
+            items.append(Item(sizes, devices, cpu_milli, memory_mib, tuple(sorted(names)), scheduler, storage_mib))
         else:
             unfit += names
     return items, unfit
 
 
-def _roomiest(shapes: Sequence[NodeShape], nodes: Sequence[FreeNode]) -> Mapping[str, set[tuple[int, int, int]]]:
-    """The largest amounts that a node of each kind has, as (devices, CPU, memory): those of each shape, and the maximum
-    of each resource over free nodes."""
-    found: defaultdict[str, set[tuple[int, int, int]]] = defaultdict(set)
-    most: dict[str, tuple[int, int, int]] = {}
+def _roomiest(shapes: Sequence[NodeShape], nodes: Sequence[FreeNode]) -> Mapping[str, set[_Room]]:
+    """The largest amounts that a node of each kind has: those of each shape, and the maximum of each resource over free
+    nodes."""
+    found: defaultdict[str, set[_Room]] = defaultdict(set)
+    most: dict[str, _Room] = {}
     for node in nodes:
-        devices, cpu, memory = most.get(node.kind, (0, 0, 0))
+        devices, cpu, memory, storage = most.get(node.kind, (0, 0, 0, 0))
         most[node.kind] = (
             max(devices, len(node.devices)),
             max(cpu, node.cpu_milli),
             max(memory, node.memory_mib),
+            max(storage, node.storage_mib),
         )
     for kind, room in most.items():
         found[kind].add(room)
     for shape in shapes:
-        found[shape.kind].add((shape.devices, shape.cpu_milli, shape.memory_mib))
+        found[shape.kind].add((shape.devices, shape.cpu_milli, shape.memory_mib, shape.storage_mib))
     return found
 
 
@@ -70,7 +78,8 @@ def useful(items: Sequence[Item], nodes: Iterable[FreeNode]) -> Iterator[FreeNod
             least[kind] = min(size, least.get(kind, size))
     cpu = min((item.cpu_milli for item in items), default=0)
     memory = min((item.memory_mib for item in items), default=0)
+    storage = min((item.storage_mib for item in items), default=0)
     for node in nodes:
-        roomy = node.cpu_milli >= cpu and node.memory_mib >= memory
-        if roomy and node.kind in least and max(node.devices, default=0) >= least[node.kind]:
+        roomy = node.cpu_milli >= cpu and node.memory_mib >= memory and node.storage_mib >= storage
+        if roomy and node.kind in least and node.devices and node.free[-1] >= least[node.kind]:
             yield node

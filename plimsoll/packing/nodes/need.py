@@ -5,15 +5,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from plimsoll.packing.units import GPU_MILLI, Milli
+from plimsoll.packing.units import GPU_MILLI, UNBOUNDED, Milli
 
-UNBOUNDED: Final = 2**40
-"""Stands for an amount of CPU, memory or pods that is not known and counts as sufficient."""
-
-
-def less(amount: int, taken: int) -> int:
-    """The amount less `taken`, at least 0. An unbounded amount stays unbounded."""
-    return amount if amount >= UNBOUNDED else max(0, amount - taken)
+HOST: Final = ("cpu_milli", "memory_mib", "storage_mib")
+"""The resources of a node besides its devices, by the fields of that name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +26,8 @@ class PodNeed:
     """Memory of the node, in MiB."""
     scheduler: str = ""
     """Pods with different schedulers cannot be on one node. Empty: the pod can be with all others."""
+    storage_mib: int = 0
+    """Ephemeral storage of the node, in MiB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,21 +40,28 @@ class NodeShape:
     cpu_milli: int
     memory_mib: int
     price: float | None = None
-    """Price of one node, in the same unit for all shapes; None if it is not known."""
+    """Price of one node, in the same unit for all shapes; None if it is not known: such shapes come last,
+    those with the least GPU memory first."""
     pods: int = UNBOUNDED
     """Maximum number of pods. Each shared GPU uses one more, for its reservation pod."""
+    gpu_memory_mib: int | None = None
+    """MiB of one GPU; None if it is not known."""
     per_gpu: int = 1
     """Number of devices that pods can request of each GPU. All devices of a node are alike: a pod may use those of
     different GPUs."""
+    storage_mib: int = UNBOUNDED
 
     @property
     def devices(self) -> int:
         return self.gpus * self.per_gpu
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FreeNode:
-    """Free resources of a node that exists or was requested. The name must be unique."""
+    """Free resources of a node that exists or was requested. The name must be unique.
+
+    Parts of GPUs are slow to compare and to hash, and nodes are packed again and again: their order is kept.
+    """
 
     name: str
     kind: str
@@ -71,6 +75,23 @@ class FreeNode:
     """Nodes of a lower tier are filled first."""
     scheduler: str = ""
     """As of PodNeed, of the pods that use the node already."""
+    storage_mib: int = UNBOUNDED
+
+    @cached_property
+    def least_first(self) -> tuple[int, ...]:
+        """The indexes of its devices, the one with the least free first."""
+        return tuple(sorted(range(len(self.devices)), key=lambda device: (self.devices[device], device)))
+
+    @cached_property
+    def free(self) -> tuple[Milli, ...]:
+        """Free thousandths of its devices, least first."""
+        return tuple(self.devices[device] for device in self.least_first)
+
+    @cached_property
+    def alike(self) -> tuple[object, ...]:
+        """Equal for nodes that differ in their names, the order of their devices and their storage only."""
+        parts = tuple(number for free in self.free for number in free.as_integer_ratio())
+        return (self.tier, self.kind, parts, self.cpu_milli, self.memory_mib, self.pods, self.scheduler)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +113,8 @@ class FilledNode:
     kind: str
     node: str | None = None
     shape: str | None = None
+    domains: tuple[tuple[str, str], ...] = ()
+    """(key, domain) of a new node, where rules of its pods decide on it."""
 
     @cached_property
     def pods(self) -> tuple[str, ...]:
@@ -132,6 +155,7 @@ class Item:
     """Names of the pods, sorted."""
     scheduler: str = ""
     """As of PodNeed."""
+    storage_mib: int = 0
 
     @property
     def count(self) -> int:

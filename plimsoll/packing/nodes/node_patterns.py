@@ -1,7 +1,7 @@
-"""Packs pods by patterns of whole nodes, if CPU or memory is as scarce as GPUs.
+"""Packs pods by patterns of whole nodes, if CPU, memory or storage is as scarce as GPUs.
 
-Column generation (Gilmore and Gomory, 1961) over the GPUs of a node and the scarcer of CPU and memory. The other one of
-these and the number of pods are checked when nodes are filled.
+Column generation (Gilmore and Gomory, 1961) over the GPUs of a node and the scarcest of CPU, memory and storage. The
+others of these and the number of pods are checked when nodes are filled.
 """
 
 import math
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from plimsoll.packing.gpus import BinType, Effort, Master, Pattern, Problem
+from plimsoll.packing.nodes.need import HOST
 from plimsoll.packing.nodes.node_pricing import FEW_LABELS, MANY_LABELS, Counts, PricedItems, Room, Sizes, Values
 from plimsoll.packing.nodes.placing import NodeProblem, Placing
 from plimsoll.packing.units import GPU_MILLI, Grid, Milli, exact_milli
@@ -54,7 +55,7 @@ class _Nodes:
     gpus: tuple[Milli, ...]
     """Free thousandths of each GPU."""
     amount: int
-    """CPU in millicores or memory in MiB, whichever is scarcer."""
+    """CPU in millicores, or memory or storage in MiB, whichever is scarcest."""
     shape: int = -1
     """Number of the shape; -1 for existing nodes."""
     row: int = -1
@@ -71,7 +72,7 @@ class _Search:
     def __init__(self, problem: NodeProblem, best: Placing, effort: Effort) -> None:
         self._problem = problem
         self._effort = effort
-        self._host = _scarcer(problem)
+        self._host = _scarcest(problem)
         self._base = Placing(problem.empty())
         self._place_on_free_nodes()
         self._nodes = list(self._all_nodes())
@@ -297,12 +298,9 @@ def _room(nodes: _Nodes, grid: Grid) -> Room:
     return Room(tuple(sorted((grid.free(free) for free in nodes.gpus), reverse=True)), nodes.amount)
 
 
-def _scarcer(problem: NodeProblem) -> str:
-    """Whichever of CPU and memory is scarcer: the pods need more of it, relative to the amount for each GPU of a
-    node."""
-    names = ("cpu_milli", "memory_mib")
-    offered = {
-        name: max((getattr(each, name) / each.devices for each in problem.shapes), default=0.0) for name in names
-    }
-    needed = {name: sum(getattr(item, name) * item.count for item in problem.items) for name in names}
-    return max(names, key=lambda name: needed[name] / (offered[name] or 1.0))
+def _scarcest(problem: NodeProblem) -> str:
+    """Whichever of CPU, memory and storage is scarcest: the pods need the most of it, relative to the amount for each
+    GPU of a node."""
+    offered = {name: max((getattr(each, name) / each.devices for each in problem.shapes), default=0.0) for name in HOST}
+    needed = {name: sum(getattr(item, name) * item.count for item in problem.items) for name in HOST}
+    return max(HOST, key=lambda name: needed[name] / (offered[name] or 1.0))

@@ -13,7 +13,7 @@ from plimsoll.packing.gpus import Effort, Found, ShareCounts, pack_counts
 from plimsoll.packing.nodes.bounding import Bounds, bounds
 from plimsoll.packing.nodes.filling import PlacementRequest
 from plimsoll.packing.nodes.heuristic import Heuristic
-from plimsoll.packing.nodes.need import FreeNode, NodeShape
+from plimsoll.packing.nodes.need import HOST, FreeNode, NodeShape
 from plimsoll.packing.nodes.placing import NodeProblem, Placing
 from plimsoll.packing.nodes.shapes import Load, ShapeChoice
 from plimsoll.packing.units import GPU_MILLI, Milli, exact_milli
@@ -74,6 +74,7 @@ def _unit(problem: NodeProblem, gpus: Sequence[tuple[int, ...]], count: int) -> 
         sum(pods.values()) + reserved,
         shares=False,
         scheduler=max(problem.requests[item].scheduler for item in pods),
+        storage_mib=sum(problem.items[item].storage_mib * number for item, number in pods.items()),
     )
     return _Unit(request, count)
 
@@ -139,12 +140,12 @@ class _Shared:
         found = self.found = pack_counts(counts, effort)
         whole: list[tuple[tuple[tuple[int, int], ...], int]] = []
         for (index, held), count in sorted(found.patterns.items()):
-            of = shares.bin_types[index]
-            if of.capacity == self._grids[of.kind]:
+            gpu = shares.bin_types[index]
+            if gpu.capacity == self._grids[gpu.kind]:
                 whole.append((held, count))  # new, or wholly free: it does not matter which of the GPUs it is
             else:
                 for _ in range(count):
-                    self._onto_free((of.kind, of.capacity), held)
+                    self._onto_free((gpu.kind, gpu.capacity), held)
         return self._units(whole)
 
     def _onto_free(self, key: _FreePart, held: Sequence[tuple[int, int]]) -> None:
@@ -320,6 +321,7 @@ class _OntoShapes:
                 len(unit.request.held),
                 int(unit.request.cpu_milli * (1 + headroom)),
                 int(unit.request.memory_mib * (1 + headroom)),
+                int(unit.request.storage_mib * (1 + headroom)),
                 1000 * unit.request.pods,
                 unit.count,
             )
@@ -329,7 +331,8 @@ class _OntoShapes:
         for _, row in base.filling.rows():
             gpus = (GPU_MILLI,) * row.gpus.count(problem.grids[row.kind].gpu)
             if gpus:
-                node = FreeNode("", problem.kinds[row.kind], gpus, row.cpu_milli, row.memory_mib, row.pods)
+                host = {name: getattr(row, name) for name in (*HOST, "pods")}
+                node = FreeNode("", problem.kinds[row.kind], gpus, **host)
                 free.append((node, row.count))
         if not loads or not problem.shapes:
             return []

@@ -8,7 +8,8 @@ from itertools import chain
 
 from plimsoll.packing.nodes.filling import Filling, PlacementRequest, Row
 from plimsoll.packing.nodes.items import items_of, useful
-from plimsoll.packing.nodes.need import FilledNode, FreeNode, Item, Limit, NodeShape, PodNeed
+from plimsoll.packing.nodes.need import HOST, FilledNode, FreeNode, Item, Limit, NodeShape, PodNeed
+from plimsoll.packing.nodes.rates import rated
 from plimsoll.packing.units import GPU_MILLI, Grid, Milli
 
 _OVER_LIMIT = 10**9
@@ -24,8 +25,6 @@ then, and n shares of a long decimal fraction just below 1/n still fit one GPU.
 _NEW_TIER = 9
 """Tier of new nodes, above those of existing nodes."""
 
-_Alike = tuple[int, str, tuple[Milli, ...], int, int, int, str]
-"""Key of equal nodes: all but their names and the order of their GPUs."""
 Cost = tuple[int, int, float, int]
 """(pods without a place, GPUs, price, number of new nodes); smaller is better."""
 
@@ -52,7 +51,8 @@ def problem_of(
     needs: Iterable[PodNeed], shapes: Iterable[NodeShape], nodes: Iterable[FreeNode], limits: Sequence[Limit]
 ) -> "tuple[NodeProblem, list[str]]":
     """The problem in numbers, and the names of pods that fit no node even if it were empty."""
-    shapes = sorted((shape for shape in shapes if shape.gpus > 0 and shape.pods > 0), key=lambda shape: shape.name)
+    able = [shape for shape in shapes if shape.gpus > 0 and shape.pods > 0]
+    shapes = sorted(rated(able), key=lambda shape: shape.name)
     nodes = [node for node in nodes if node.pods > 0]
     items, unfit = items_of(needs, shapes, nodes)
     return NodeProblem(items, shapes, useful(items, nodes), limits), unfit
@@ -67,12 +67,13 @@ class NodeProblem:
         self.items = items
         self.shapes = shapes
         self.limits = limits
-        alike: defaultdict[_Alike, list[FreeNode]] = defaultdict(list)
+        # Nodes differ in what is left of storage, and hardly any pod requests it.
+        stored = any(item.storage_mib for item in items)
+        alike: defaultdict[tuple[object, ...], list[FreeNode]] = defaultdict(list)
         for node in nodes:
-            gpus = tuple(sorted(node.devices))
-            alike[node.tier, node.kind, gpus, node.cpu_milli, node.memory_mib, node.pods, node.scheduler].append(node)
+            alike[(*node.alike, stored and node.storage_mib)].append(node)
         self._groups = [sorted(group, key=lambda node: node.name) for _, group in sorted(alike.items())]
-        schedulers = {*(each.scheduler for each in items), *(group[0].scheduler for group in self._groups)} - {""}
+        schedulers = {*(item.scheduler for item in items), *(group[0].scheduler for group in self._groups)} - {""}
         # One scheduler alone need not be compared with others.
         self._scheduler = {name: number for number, name in enumerate(sorted(schedulers), 1) if len(schedulers) > 1}
         kinds = {kind for item in items for kind, _ in item.milli}
@@ -103,16 +104,19 @@ class NodeProblem:
             grid.size(milli[kind]) if kind in milli else 0 for kind, grid in zip(self.kinds, self.grids, strict=True)
         )
         used, scheduler = ((number,),) * item.devices, self._scheduler.get(item.scheduler, 0)
-        return PlacementRequest(sizes, used, item.cpu_milli, item.memory_mib, 1, not item.whole, scheduler)
+        return PlacementRequest(
+            sizes, used, item.cpu_milli, item.memory_mib, 1, not item.whole, scheduler, item.storage_mib
+        )
 
     def fits_empty(self, request: PlacementRequest, node: NodeShape | FreeNode) -> bool:
-        """Whether the request fits the entirely free GPUs of the node, and its CPU, memory and number of pods."""
+        """Whether the request fits the entirely free GPUs of the node, its host resources and number of pods."""
         devices = len(request.held)
         return (
             bool(request.sizes[self.kind[node.kind]])
             and (node.devices if isinstance(node, NodeShape) else node.devices.count(GPU_MILLI)) >= devices
             and node.cpu_milli >= request.cpu_milli
             and node.memory_mib >= request.memory_mib
+            and node.storage_mib >= request.storage_mib
             and node.pods >= request.pods + (devices if request.shares else 0)
         )
 
@@ -128,7 +132,7 @@ class NodeProblem:
 
     def large_first(self, numbers: Iterable[int]) -> list[int]:
         """The items in order: most GPUs first, then largest share."""
-        return sorted(numbers, key=lambda each: (-self.items[each].devices, -self.items[each].least_milli, each))
+        return sorted(numbers, key=lambda item: (-self.items[item].devices, -self.items[item].least_milli, item))
 
     def place_several(self, placing: Placing) -> None:
         """Places by best fit, on existing nodes, the pods that are not a share of one GPU."""
@@ -149,10 +153,10 @@ class NodeProblem:
         filling = Filling([grid.gpu for grid in self.grids])
         for label, group in enumerate(self._groups):
             node, kind = group[0], self.kind[group[0].kind]
-            gpus = tuple(self.grids[kind].free(free) for free in sorted(node.devices))
+            gpus = tuple(self.grids[kind].free(free) for free in node.free)
             filling.add(
                 Row(label, kind, gpus, ((),) * len(gpus), node.cpu_milli, node.memory_mib, node.pods,
-                    len(group), node.tier, scheduler=self._scheduler.get(node.scheduler, 0))
+                    len(group), node.tier, False, self._scheduler.get(node.scheduler, 0), node.storage_mib)
             )  # fmt: skip
         return filling
 
@@ -177,11 +181,11 @@ class NodeProblem:
                 milli = dict(item.milli)
                 shape = min(
                     shapes,
-                    key=lambda each: (
-                        self.shapes[each].gpus,
-                        milli[self.shapes[each].kind],
-                        self.shapes[each].price or 0.0,
-                        self.shapes[each].name,
+                    key=lambda number_of_shape: (
+                        self.shapes[number_of_shape].gpus,
+                        milli[self.shapes[number_of_shape].kind],
+                        self.shapes[number_of_shape].price or 0.0,
+                        self.shapes[number_of_shape].name,
                     ),
                 )
                 most = min(left, self.room(opened, shape))
@@ -197,11 +201,12 @@ class NodeProblem:
 
     def add_new(self, placing: Placing, shape: int, count: int) -> int:
         """Adds empty nodes of a shape. Returns their row."""
-        of, kind = self.shapes[shape], self.kind[self.shapes[shape].kind]
-        gpus = (self.grids[kind].gpu,) * of.devices
+        offered, kind = self.shapes[shape], self.kind[self.shapes[shape].kind]
+        gpus = (self.grids[kind].gpu,) * offered.devices
         at = placing.filling.add(
-            Row(shape, kind, gpus, ((),) * of.devices, of.cpu_milli, of.memory_mib, of.pods, count, _NEW_TIER, new=True)
-        )
+            Row(shape, kind, gpus, ((),) * offered.devices, offered.cpu_milli, offered.memory_mib, offered.pods,
+                count, _NEW_TIER, new=True, storage_mib=offered.storage_mib)
+        )  # fmt: skip
         placing.shapes[at] = shape
         return at
 
@@ -211,7 +216,7 @@ class NodeProblem:
         for limit in self.limits:
             use = limit.uses.get(self.shapes[shape].name, 0)
             if use > 0:
-                used = sum(limit.uses.get(self.shapes[each].name, 0) * count for each, count in opened.items())
+                used = sum(limit.uses.get(self.shapes[other].name, 0) * count for other, count in opened.items())
                 most = min(most, (limit.left - used) // use)
         return max(0, most)
 
@@ -243,17 +248,15 @@ class NodeProblem:
         )
 
     def _smallest(self, row: Row, shape: int) -> int:
-        of = self.shapes[shape]
+        present = self.shapes[shape]
         used = [items for items in row.held if items]
-        cpu_milli, memory_mib, pods = of.cpu_milli - row.cpu_milli, of.memory_mib - row.memory_mib, of.pods - row.pods
+        taken = {name: getattr(present, name) - getattr(row, name) for name in (*HOST, "pods")}
         enough = [
             number
-            for number, each in enumerate(self.shapes)
-            if each.devices >= len(used)
-            and each.cpu_milli >= cpu_milli
-            and each.memory_mib >= memory_mib
-            and each.pods >= pods
-            and (each.kind == of.kind or self.holds(self.kind[each.kind], used))
+            for number, other in enumerate(self.shapes)
+            if other.devices >= len(used)
+            and all(getattr(other, name) >= amount for name, amount in taken.items())
+            and (other.kind == present.kind or self.holds(self.kind[other.kind], used))
         ]
         return min(
             enough,
@@ -287,9 +290,8 @@ class NodeProblem:
                     new.append(FilledNode(padded, shape.kind, shape=shape.name))
                 else:
                     node = next(groups[row.label])
-                    order = sorted(range(len(node.devices)), key=lambda gpu: (node.devices[gpu], gpu))
                     placed: list[tuple[str, ...]] = [()] * len(node.devices)
-                    for gpu, held in zip(order, gpus, strict=True):
+                    for gpu, held in zip(node.least_first, gpus, strict=True):
                         placed[gpu] = held
                     existing.append(FilledNode(tuple(placed), node.kind, node=node.name))
         return [

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plimsoll.packing.gpus import Program
-from plimsoll.packing.nodes.need import UNBOUNDED, FreeNode, Limit, NodeShape
+from plimsoll.packing.nodes.need import HOST, FreeNode, Limit, NodeShape
 from plimsoll.packing.nodes.scale import Scale
-from plimsoll.packing.units import GPU_MILLI
+from plimsoll.packing.units import GPU_MILLI, UNBOUNDED
 
 _ROUNDING = 1e-6
 """Tolerance that keeps the solver's rounding from raising the bound."""
@@ -36,6 +36,7 @@ class Load:
     """Number of whole GPUs of one node among them."""
     cpu_milli: int
     memory_mib: int
+    storage_mib: int
     pod_milli: int
     """Thousandths of pods, including reservation pods."""
     count: int = 1
@@ -69,16 +70,16 @@ class ShapeChoice:
         self._classes: dict[_Class, list[Load]] = defaultdict(list)
         alone: dict[tuple[_Class, int], tuple[int, int]] = {}
         for load in loads:
-            of = load.kinds, load.shapes, load.ratios
-            if (of, load.devices) not in alone:
-                alone[of, load.devices] = self._taken_by(load)
-            cpu_milli, memory_mib = map(max, alone[of, load.devices], (load.cpu_milli, load.memory_mib))
-            self._classes[of].append(replace(load, cpu_milli=cpu_milli, memory_mib=memory_mib))
+            alike = load.kinds, load.shapes, load.ratios
+            if (alike, load.devices) not in alone:
+                alone[alike, load.devices] = self._taken_by(load)
+            cpu_milli, memory_mib = map(max, alone[alike, load.devices], (load.cpu_milli, load.memory_mib))
+            self._classes[alike].append(replace(load, cpu_milli=cpu_milli, memory_mib=memory_mib))
         every = [load for members in self._classes.values() for load in members]
         self._resource(
             lambda load: load.gpu_milli, lambda shape: GPU_MILLI * shape.devices, _free_gpu_milli, by_kind=True
         )
-        for resource in ("cpu_milli", "memory_mib"):
+        for resource in HOST:
             whole = partial(_parts_of, resource, 1)
             self._resource(whole, whole, whole)
         if min((*(shape.pods for shape in shapes), *(node.pods for node, _ in free)), default=UNBOUNDED) < UNBOUNDED:
@@ -101,12 +102,12 @@ class ShapeChoice:
         return min(shape.cpu_milli for shape in fitting), min(shape.memory_mib for shape in fitting)
 
     def require_parts(self) -> None:
-        """Adds constraints because loads cannot be split: a node has room for whole parts of CPU or memory only.
+        """Adds constraints because loads cannot be split: a node has room for whole parts of a resource only.
 
         For example, 13 loads of 7 CPU fill a node with 96 CPU. Which parts matter is tried with each shape alone.
         """
         loads = [load for members in self._classes.values() for load in members]
-        for resource in ("cpu_milli", "memory_mib"):
+        for resource in HOST:
             requested = np.repeat([getattr(load, resource) for load in loads], [load.count for load in loads])
             for part in self._parts(requested, {int(getattr(shape, resource)) for shape in self._shapes}):
                 whole = partial(_parts_of, resource, part)
@@ -244,8 +245,8 @@ def _free_gpu_milli(node: FreeNode) -> int:
     return math.ceil(sum(node.devices))
 
 
-def _parts_of(resource: str, part: int, of: Load | NodeShape | FreeNode) -> int:
-    return int(getattr(of, resource)) // part
+def _parts_of(resource: str, part: int, holder: Load | NodeShape | FreeNode) -> int:
+    return int(getattr(holder, resource)) // part
 
 
 def _reaches(devices: int, load: Load) -> int:

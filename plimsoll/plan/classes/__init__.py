@@ -1,27 +1,45 @@
 """Unschedulable pods, grouped by the GPUs that could serve them."""
 
-from plimsoll.plan.classes.admission import refused_by_queues
+from plimsoll.plan.classes.admission import Asked, Gate, NamespaceLimits, refused_by_gate
 from plimsoll.plan.classes.demand_class import DemandClass
-from plimsoll.plan.classes.gang import Gang, gangs, in_order
-from plimsoll.plan.classes.members import Classes, ClassMembers
-from plimsoll.plan.classes.needs import Kinds, KnownNeeds, class_needs, milli_of, queue_milli, share_milli
-from plimsoll.plan.classes.pods import is_ours, uid_of, waits
+from plimsoll.plan.classes.gang import Gang, gang_levels, gangs, in_order
+from plimsoll.plan.classes.left_out import LEFT_OUT, LeftOut, PlannedClasses
+from plimsoll.plan.classes.members import Classes, ClassMembers, NamespaceClasses, uid_of
+from plimsoll.plan.classes.needs import (
+    ClassNeeds,
+    Kinds,
+    KnownNeeds,
+    class_needs,
+    milli_of,
+    queue_counted,
+    share_milli,
+)
+from plimsoll.plan.classes.refusal import Refusal, RefusalReason
 
 __all__ = [
+    "LEFT_OUT",
+    "Asked",
     "ClassMembers",
+    "ClassNeeds",
     "Classes",
     "DemandClass",
     "Gang",
+    "Gate",
     "Kinds",
     "KnownNeeds",
+    "LeftOut",
+    "NamespaceClasses",
+    "NamespaceLimits",
+    "PlannedClasses",
+    "Refusal",
+    "RefusalReason",
     "class_needs",
+    "gang_levels",
     "gangs",
     "in_order",
-    "is_ours",
     "milli_of",
-    "queue_milli",
-    "refused_by_queues",
+    "queue_counted",
+    "refused_by_gate",
     "share_milli",
     "uid_of",
-    "waits",
 ]

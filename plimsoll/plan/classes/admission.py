@@ -1,35 +1,131 @@
-"""Which pods their queues would admit: gangs as a whole, highest priority first."""
+"""Which pods their namespaces and queues would admit: gangs as a whole, highest priority first."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
 
 from plimsoll.cluster.pods import PodShare
-from plimsoll.cluster.queues import NOTHING, Amount, QueueGate, QueueRequest
+from plimsoll.cluster.queues import NOTHING, Amount, QueueGate
+from plimsoll.packing import Milli
 from plimsoll.plan.classes.gang import Gang, in_order
+from plimsoll.plan.classes.refusal import Refusal, RefusalReason
 
 
-def refused_by_queues(
-    gate: QueueGate, pods: Mapping[str, PodShare], requested: Mapping[str, QueueRequest], gangs: Iterable[Gang]
-) -> dict[str, str]:
-    """For each pod that its queue would not admit, by UID, the reason. Admitted pods count for the pods after them.
+class Asked(NamedTuple):
+    """What a pod takes of its queue and of its namespace, and its priority among KAI's work."""
+
+    queue: str
+    amount: Amount
+    preemptible: bool
+    priority: int
+    rounding: Milli = 0
+    """Thousandths of a GPU that KAI compares with limits and quotas above `amount` before it places the pod."""
+    namespace: str = ""
+    milli: Milli = 0
+    """Thousandths of GPUs that it takes of what its namespace may have."""
+
+
+class NamespaceLimits(Protocol):
+    """GPUs that each namespace may have, in thousandths."""
+
+    bounded: bool
+
+    def short(self, namespace: str, milli: Milli) -> str:
+        """Why the namespace may not have that much more; empty if it may."""
+
+    def exhausted(self, namespace: str) -> str:
+        """Why the namespace may have nothing more; empty if it may."""
+
+    def left(self, namespace: str) -> Milli | None:
+        """What it may have more; None: as much as it asks for."""
+
+    def subtract(self, namespace: str, milli: Milli) -> None:
+        """Counts that much more as in use."""
+
+    def copy(self) -> "NamespaceLimits":
+        """As much as is left here, to subtract from."""
+
+
+@dataclass
+class Gate:
+    """Pods pass where their namespace and their queue admit them, and count there for the pods after them."""
+
+    queues: QueueGate | None = None
+    limits: NamespaceLimits | None = None
+
+    def why_not(self, asked: Asked) -> Refusal | None:
+        over = self.limits.short(asked.namespace, asked.milli) if self.limits is not None else ""
+        if over:
+            return _beyond(asked.namespace, over)
+        if self.queues is None:
+            return None
+        why = self.queues.why_not(asked.queue, asked.amount, asked.preemptible, asked.rounding)
+        return Refusal(RefusalReason.QUEUE, why) if why else None
+
+    def admit(self, asked: Sequence[Asked]) -> Refusal | None:
+        """Why not all of these pass together; None if they do. The pods of a gang are mostly of one queue.
+
+        KAI compares each beside those that it has placed, at last the one that is rounded most.
+        """
+        left = self.limits.copy() if self.limits is not None else None
+        for namespace, milli in _of_namespaces(asked).items() if left is not None else ():
+            assert left is not None
+            if over := left.short(namespace, milli):
+                return _beyond(namespace, over)
+            left.subtract(namespace, milli)
+        sums: dict[tuple[str, bool], tuple[Amount, Milli]] = {}
+        for each in asked:
+            key = (each.queue, each.preemptible)
+            amount, rounding = sums.get(key, (NOTHING, 0))
+            sums[key] = amount + each.amount, max(rounding, each.rounding)
+        if self.queues is not None and (why := self.queues.admit_all((*key, *sums[key]) for key in sorted(sums))):
+            return Refusal(RefusalReason.QUEUE, why)
+        self.limits = left
+        return None
+
+
+def refused_by_gate(
+    gate: Gate, pods: Mapping[str, PodShare], requested: Mapping[str, Asked], gangs: Sequence[Gang]
+) -> dict[str, Refusal]:
+    """For each pod that its namespace or queue would not admit, by UID, the reason. Admitted pods count for the pods
+    after them.
 
     Order: KAI's priority, then age, then UID, as in KAI. Of a gang that can start without some of its pods, the minimum
-    is admitted as a whole, and the others one by one; subgroups from their own minimum.
+    is admitted as a whole, and the others one by one; subgroups from their own minimum. A pod that would not even be
+    admitted alone is none of the minimum.
     """
-    refused: dict[str, str] = {}
+    refused = _never_admitted(gate, requested, gangs)
 
     def rank(uid: str) -> tuple[int, str, str]:
         return -requested[uid].priority, pods[uid].pod.creation_timestamp, uid
 
-    for members, after in in_order(requested, gangs, rank):
-        if why := refused.get(after) or _admit(gate, members, requested):
+    for members, after in in_order(requested.keys() - refused.keys(), gangs, rank):
+        if why := refused.get(after) or gate.admit([requested[uid] for uid in members]):
             refused |= dict.fromkeys(members, why)
     return refused
 
 
-def _admit(gate: QueueGate, members: Sequence[str], requested: Mapping[str, QueueRequest]) -> str:
-    """Why the pods are not all admitted; empty if they are. The pods of a gang are mostly of one queue."""
-    sums: dict[tuple[str, bool], Amount] = {}
-    for uid in members:
-        key = (requested[uid].queue, requested[uid].preemptible)
-        sums[key] = sums.get(key, NOTHING) + requested[uid].amount
-    return gate.admit_all((*key, sums[key]) for key in sorted(sums))
+def _never_admitted(gate: Gate, requested: Mapping[str, Asked], gangs: Sequence[Gang]) -> dict[str, Refusal]:
+    """The pods of gangs that would not be admitted alone, and all pods of gangs that cannot start without them."""
+    never = {
+        uid: why
+        for uid in {uid for gang in gangs for uid in gang.pods if uid in requested}
+        if (why := gate.why_not(requested[uid])) is not None
+    }
+    found = dict(never)
+    for gang in gangs if never else ():
+        first = next((never[uid] for uid in gang.pods if uid in never), None)
+        if first is not None and gang.lacking(lambda uid: uid in requested and uid not in never):
+            found |= {uid: never.get(uid, first) for uid in gang.pods if uid in requested}
+    return found
+
+
+def _of_namespaces(asked: Iterable[Asked]) -> dict[str, Milli]:
+    found: dict[str, Milli] = {}
+    for each in asked:
+        found[each.namespace] = found.get(each.namespace, 0) + each.milli
+    return found
+
+
+def _beyond(namespace: str, over: str) -> Refusal:
+    return Refusal(RefusalReason.NOT_ALLOWED, over, objects=((repr(namespace), "of the pod"),))

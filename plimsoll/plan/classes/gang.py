@@ -5,11 +5,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from heapq import merge
 from itertools import chain
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from plimsoll.labels import LWS_SIZE
 from plimsoll.model.cluster import Pod
 from plimsoll.model.kai import POD_GROUP_NAME, SUB_GROUP_NAME, PodGroup, SubGroup
+from plimsoll.plan.classes.refusal import Refusal
 
 LWS_NAME: Final = "leaderworkerset.sigs.k8s.io/name"
 LWS_GROUP: Final = "leaderworkerset.sigs.k8s.io/group-index"
@@ -35,8 +36,8 @@ class Gang:
     """UIDs of the pods that wait for GPU shares, sorted."""
     others: int
     """Number of other known pods: running ones, and those that request whole GPUs."""
-    lost: tuple[str, ...] = ()
-    """Why further pods get no place, one reason for each."""
+    lost: tuple[Refusal, ...] = ()
+    """Why further pods get no place, one refusal for each."""
     parts: tuple["Gang", ...] = ()
     """Subgroups, of which each starts from its own minimum."""
 
@@ -52,7 +53,7 @@ class Gang:
         return max(0, needed - self.others - sum(map(placed, self.pods)))
 
     @property
-    def reasons(self) -> tuple[str, ...]:
+    def reasons(self) -> tuple[Refusal, ...]:
         """`lost` of it and of its parts, without duplicates."""
         return tuple(dict.fromkeys(chain(self.lost, *(each.reasons for each in self.parts))))
 
@@ -126,11 +127,32 @@ def gang_key(pod: Pod, groups: Mapping[tuple[str, str], PodGroup]) -> GangKey | 
     return ("PodGroup", pod.namespace, named) if named else None
 
 
+def gang_levels(pod: Pod, group: PodGroup | None) -> Mapping[tuple[str, ...], str]:
+    """The labels of nodes of which all pods of the gang have the same value, by the names of subgroups; none: the whole
+    gang. A subgroup holds those that are parts of it."""
+    if group is None:
+        return {}
+    parts = {part.name: part for part in group.sub_groups}
+    levels: dict[tuple[str, ...], str] = {(): group.topology.required}
+    for name in _up(pod.labels.get(SUB_GROUP_NAME, ""), parts):
+        levels[tuple(sorted(each for each in parts if name in _up(each, parts)))] = parts[name].topology.required
+    return {names: key for names, key in levels.items() if key}
+
+
+def _up(name: str, parts: Mapping[str, SubGroup]) -> list[str]:
+    """The subgroup, and those that it is a part of."""
+    found: list[str] = []
+    while name in parts and name not in found:
+        found.append(name)
+        name = parts[name].parent
+    return found
+
+
 def gangs(
     waiting: Mapping[str, Pod],
     others: Iterable[Pod],
     groups: Mapping[tuple[str, str], PodGroup],
-    lost: Iterable[tuple[Pod, str]] = (),
+    lost: Iterable[tuple[Pod, Refusal]] = (),
 ) -> tuple[Gang, ...]:
     """The gangs of the waiting pods (by UID), sorted by name.
 
@@ -144,36 +166,42 @@ def gangs(
             members[key][uid] = pod
     if not members:
         return ()
-    placed = _by_gang(((pod, "") for pod in others), members, groups)
+    placed = _by_gang(((pod, pod.uid) for pod in others), members, groups)
     missing = _by_gang(lost, members, groups)
     found = (_gangs(key, pods, placed, missing, groups) for key, pods in sorted(members.items()))
     return tuple(chain.from_iterable(found))
 
 
-_Others = Mapping[GangKey, Mapping[str, list[str]]]
+T = TypeVar("T")
+_ByGang = Mapping[GangKey, Mapping[str, list[T]]]
+"""By gang and subgroup."""
 
 
 def _by_gang(
-    pods: Iterable[tuple[Pod, str]], keys: Collection[GangKey], groups: Mapping[tuple[str, str], PodGroup]
-) -> _Others:
-    """The reasons of the pods, by gang and subgroup."""
-    found = defaultdict[GangKey, dict[str, list[str]]](dict)
+    pods: Iterable[tuple[Pod, T]], keys: Collection[GangKey], groups: Mapping[tuple[str, str], PodGroup]
+) -> _ByGang[T]:
+    """What is given with the pods."""
+    found = defaultdict[GangKey, dict[str, list[T]]](dict)
     namespaces = {key[1] for key in keys}
-    for pod, why in pods:
+    for pod, value in pods:
         if pod.namespace in namespaces and (key := gang_key(pod, groups)) in keys and key is not None:
-            found[key].setdefault(pod.labels.get(SUB_GROUP_NAME, ""), []).append(why)
+            found[key].setdefault(pod.labels.get(SUB_GROUP_NAME, ""), []).append(value)
     return found
 
 
 def _gangs(
-    key: GangKey, pods: Mapping[str, Pod], placed: _Others, lost: _Others, groups: Mapping[tuple[str, str], PodGroup]
+    key: GangKey,
+    pods: Mapping[str, Pod],
+    placed: _ByGang[str],
+    lost: _ByGang[Refusal],
+    groups: Mapping[tuple[str, str], PodGroup],
 ) -> list[Gang]:
     """The gang, after its subgroups where it has some."""
     group = groups.get((key[1], key[2])) if key[0] == "PodGroup" else None
     others, missing = placed.get(key, {}), lost.get(key, {})
     if group is None or not group.sub_groups:
         least = _least(next(iter(pods.values())), key, groups)
-        number, why = sum(map(len, others.values())), tuple(sorted(chain.from_iterable(missing.values())))
+        number, why = sum(map(len, others.values())), _sorted(chain.from_iterable(missing.values()))
         return [Gang(_named(key), least, tuple(sorted(pods)), number, why)]
     tree = _Tree(key, group, pods, others, missing)
     whole = Gang(_named(key), group.min_sub_group, tuple(sorted(pods)), 0, parts=tree.below(""))
@@ -189,7 +217,7 @@ class _Tree:
         group: PodGroup,
         pods: Mapping[str, Pod],
         placed: Mapping[str, list[str]],
-        lost: Mapping[str, list[str]],
+        lost: Mapping[str, list[Refusal]],
     ) -> None:
         self._key, self._placed, self._lost = key, placed, lost
         self._below = defaultdict[str, list[SubGroup]](list)
@@ -215,10 +243,14 @@ class _Tree:
             found = Gang(name, group.min_sub_group, pods, 0, parts=parts)
         else:
             own = self._pods[group.name]
-            missing, others = sorted(self._lost.get(group.name, ())), len(self._placed.get(group.name, ()))
-            found = Gang(name, group.min_member or 0, tuple(sorted(own)), others, tuple(missing))
+            missing, others = _sorted(self._lost.get(group.name, ())), len(self._placed.get(group.name, ()))
+            found = Gang(name, group.min_member or 0, tuple(sorted(own)), others, missing)
         self.found.append(found)
         return found
+
+
+def _sorted(refusals: Iterable[Refusal]) -> tuple[Refusal, ...]:
+    return tuple(sorted(refusals, key=str))
 
 
 def _least(pod: Pod, key: GangKey, groups: Mapping[tuple[str, str], PodGroup]) -> int | None:

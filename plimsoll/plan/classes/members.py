@@ -1,45 +1,115 @@
-"""The pods of each class of a snapshot."""
+"""The pods of a snapshot that wait for GPUs, by namespace and class."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
+from typing import Final
 
-from plimsoll.cluster.pods import PodChanges, PodShare, ShareRefusal, value_changes
-from plimsoll.cluster.queues import queue_of
+from plimsoll.cluster.catalog import Catalog
+from plimsoll.cluster.pods import (
+    KnownParts,
+    PodChanges,
+    PodShare,
+    RequestRefusal,
+    ShareRefusal,
+    device_resources_of,
+    read_request,
+    value_changes,
+    waits,
+)
+from plimsoll.cluster.queues import is_sharded, node_pool_of, placed_in_shard, queue_of
+from plimsoll.cluster.volumes import NoVolume, Storage
+from plimsoll.labels import INSTANCE_TYPE, NODEPOOL
 from plimsoll.model import Snapshot
 from plimsoll.model.api import EnvironmentSpec
 from plimsoll.model.cluster import Pod
-from plimsoll.model.kai import POD_GROUP_NAME, PodGroup
+from plimsoll.model.kai import NODE_POOL, POD_GROUP_NAME, PodGroup
+from plimsoll.model.meta import NodeRequirement, Placement
 from plimsoll.plan.classes.demand_class import DemandClass
-from plimsoll.plan.classes.gang import gang_key
-from plimsoll.plan.classes.pods import demand_pods, uid_of
+from plimsoll.plan.classes.gang import gang_key, gang_levels
+from plimsoll.plan.classes.refusal import Refusal, RefusalReason
 
+REQUESTED_DRIVERS: Final = "karpenter.sh/requested-dra-drivers"
+"""Annotation of the NodeClaims that Karpenter makes for claims where it plans these (`--ignore-dra-requests=false`)."""
+CLAIMS_HINT: Final = "set demand.claims to plan, and let Karpenter ignore claims, if Plimsoll is to plan them"
 PodGroups = Mapping[tuple[str, str], PodGroup]
 """By (namespace, name)."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class ClassMembers:
-    """Pods of a class by UID."""
+    """Pods of a class by UID; the same object while neither they nor their PodGroups change."""
 
     shares: dict[str, PodShare] = field(default_factory=dict)
     whole: dict[str, PodShare] = field(default_factory=dict)
-    unreadable: dict[str, str] = field(default_factory=dict)
-    """Why a request cannot be read, and what to change, by UID."""
-    redacted: dict[str, str] = field(default_factory=dict)
-    """The reasons of `unreadable` without names of pods, by UID."""
-    unreadable_pods: list[Pod] = field(default_factory=list)
+    unreadable: dict[str, tuple[Pod, Refusal]] = field(default_factory=dict)
+    """Pods whose request cannot be read."""
+    groups: PodGroups = field(default_factory=dict)
+    """Their PodGroups."""
 
     @cached_property
-    def may_be_in_gangs(self) -> bool:
-        """Whether any of the pods may belong to a gang."""
-        return any(gang_key(each.pod, {}) is not None for each in self.shares.values())
+    def in_gangs(self) -> Mapping[str, Pod]:
+        """Those with shares that may belong to a gang."""
+        return {uid: each.pod for uid, each in self.shares.items() if gang_key(each.pod, self.groups) is not None}
+
+    @cached_property
+    def ruled(self) -> Mapping[str, Pod]:
+        """Those with shares that have rules about other pods, or whose gang has."""
+        pods = {uid: each.pod for uid, each in self.shares.items()}
+        return {uid: pod for uid, pod in pods.items() if pod.rules or gang_levels(pod, self._group_of(pod))}
+
+    @cached_property
+    def node_pools(self) -> Mapping[str, str]:
+        """KAI's node pool of those with shares that are in one."""
+        pools = {uid: node_pool_of(each.pod, self._group_of(each.pod)) for uid, each in self.shares.items()}
+        return {uid: pool for uid, pool in pools.items() if pool}
+
+    def _group_of(self, pod: Pod) -> PodGroup | None:
+        return self.groups.get(_group_key(pod))
+
+    @cached_property
+    def of_gangs(self) -> tuple[Pod, ...]:
+        """All that may belong to a gang."""
+        return tuple(pod for pod in self.pods.values() if gang_key(pod, self.groups) is not None)
 
     @cached_property
     def priority(self) -> int:
         """The highest priority of the pods."""
         return max((each.pod.priority for each in (*self.shares.values(), *self.whole.values())), default=0)
+
+    @cached_property
+    def rank(self) -> tuple[int, str, str]:
+        """Sort key of the classes of one namespace: highest priority first, then the oldest pod."""
+        return min((-pod.priority, pod.creation_timestamp, uid) for uid, pod in self.pods.items())
+
+    @cached_property
+    def pods(self) -> dict[str, Pod]:
+        """Every pod, by UID."""
+        readable = {uid: each.pod for uid, each in (*self.shares.items(), *self.whole.items())}
+        return readable | {uid: pod for uid, (pod, _) in self.unreadable.items()}
+
+    @classmethod
+    def together(cls, parts: Sequence["ClassMembers"]) -> "ClassMembers":
+        """The pods of all parts; the part itself if it is one."""
+        if len(parts) == 1:
+            return parts[0]
+        return cls(
+            dict(sorted(item for each in parts for item in each.shares.items())),
+            dict(sorted(item for each in parts for item in each.whole.items())),
+            dict(sorted(item for each in parts for item in each.unreadable.items())),
+            {key: group for each in parts for key, group in each.groups.items()},
+        )
+
+
+@dataclass(frozen=True)
+class NamespaceClasses:
+    """The waiting pods of one namespace; the same value while none of them changes."""
+
+    name: str
+    classes: Mapping[DemandClass, ClassMembers]
+    pods: Mapping[str, Pod]
+    """By UID."""
 
 
 class Classes:
@@ -47,100 +117,222 @@ class Classes:
 
     def __init__(self) -> None:
         self._depends: tuple[object, ...] = ()
+        self.sharded = False
+        """Whether anything of the last snapshot, pods apart, belongs to a node pool of KAI."""
         self._groups: dict[tuple[str, str], PodGroup] = {}
+        self._of_shards: set[tuple[str, str]] = set()
+        """Keys of the PodGroups of node pools of KAI."""
         self._given_groups: tuple[PodGroup, ...] = ()
-        self._class_of: dict[str, DemandClass] = {}
-        """By UID."""
-        self._members: dict[DemandClass, dict[str, PodShare | ShareRefusal]] = {}
-        """By UID."""
-        self._sorted: dict[DemandClass, ClassMembers] = {}
+        self._storage: Storage | None = None
+        self._without_volume: dict[str, Refusal] = {}
+        self._places: dict[str, tuple[str, DemandClass]] = {}
+        """Namespace and class, by UID."""
+        self._members: dict[str, dict[DemandClass, dict[str, PodShare | ShareRefusal]]] = {}
+        """By namespace, class and UID."""
+        self._pods: dict[str, dict[str, Pod]] = {}
+        """By namespace and UID."""
+        self._of_group: dict[tuple[str, str], set[str]] = {}
+        """UIDs of the pods that name a PodGroup."""
+        self._changed: dict[str, set[DemandClass]] = {}
+        """Classes whose pods changed, by namespace."""
+        self._found: dict[str, NamespaceClasses] = {}
 
-    def update(self, snapshot: Snapshot, changes: PodChanges | None) -> Mapping[DemandClass, ClassMembers]:
-        """The classes, highest priority first, then by name. `changes` None: reads all pods."""
-        environment = snapshot.environment.spec
+    def update(self, snapshot: Snapshot, changes: PodChanges | None) -> Mapping[str, NamespaceClasses]:
+        """The classes by namespace. `changes` None: reads all pods."""
+        environment, regrouped = snapshot.environment.spec, self._take_groups(snapshot.pod_groups)
+        self.sharded = bool(self._of_shards) or is_sharded(snapshot)
         overlaid = frozenset[str]().union(*(overlay.resources for overlay in snapshot.node_overlays))
-        depends = (environment.demand, environment.gpu_resource, environment.queue_scheduler, overlaid)
+        of_environment = (environment.demand, environment.gpu_resource, environment.queue_scheduler, environment.access)
+        claims_why = why_claims_are_left(snapshot)
+        depends = (*of_environment, overlaid, self.sharded, claims_why)
         if changes is None or depends != self._depends:
-            changes = PodChanges((), snapshot.pods)
-            self._members, self._sorted, self._class_of, self._depends = {}, {}, {}, depends
+            changes, self._depends = PodChanges((), snapshot.pods), depends
+            self._members, self._pods, self._places, self._of_group = {}, {}, {}, {}
+            self._changed, self._found, self._without_volume = {}, {}, {}
         for pod in changes.gone:
             self._leave(uid_of(pod))
-        self._regroup(snapshot.pod_groups, environment)
-        waiting = demand_pods(changes.new, environment.demand, environment.gpu_resource, overlaid)
-        found: list[PodShare | ShareRefusal] = [*waiting.shares, *waiting.whole, *waiting.refused]
-        for each in found:
-            self._enter(each, environment)
-        self._sorted = {of: self._sorted.get(of) or _sorted(members.values()) for of, members in self._members.items()}
-        return dict(sorted(self._sorted.items(), key=lambda item: (-item[1].priority, item[0].name)))
+        for member in self._of_groups(regrouped):
+            self._enter(member, environment)
+        self._relocate(snapshot, environment)
+        for member in _waiting(changes.new, environment, overlaid, claims_why):
+            self._enter(member, environment)
+        self._found = {**self._found, **self._refreshed()}
+        self._found = {name: each for name, each in self._found.items() if name in self._members}
+        self._changed = {}
+        return MappingProxyType(self._found)
 
-    def class_of(self, uid: str) -> DemandClass:
-        """The class of a pod of the last snapshot."""
-        return self._class_of[uid]
+    def _refreshed(self) -> dict[str, NamespaceClasses]:
+        """The namespaces that changed. Classes that did not are the same objects."""
+        found = {}
+        for namespace, changed in self._changed.items():
+            members, before = self._members.get(namespace, {}), self._found.get(namespace)
+            classes = dict(before.classes) if before is not None else {}
+            for of in changed:
+                classes.pop(of, None)
+                if of in members:
+                    classes[of] = _members_of(members[of].values(), self._groups)
+            found[namespace] = NamespaceClasses(namespace, classes, dict(self._pods.get(namespace, {})))
+        return found
 
-    def group_of(self, pod: Pod) -> PodGroup | None:
-        """The PodGroup of a pod of the last snapshot."""
-        return self._groups.get(_group_of(pod))
+    @property
+    def without_volume(self) -> Mapping[str, Refusal]:
+        """Why pods cannot be placed before their claims are bound, by UID."""
+        return MappingProxyType(self._without_volume)
+
+    def _relocate(self, snapshot: Snapshot, environment: EnvironmentSpec) -> None:
+        """Updates the pods with claims if any claim, volume or StorageClass changed."""
+        if self._storage is not None and self._storage.is_of(snapshot):
+            return
+        self._storage = Storage(snapshot)
+        places = [(uid, *place) for uid, place in self._places.items() if self._pods[place[0]][uid].mounted]
+        for uid, namespace, demand_class in places:
+            self._enter(self._members[namespace][demand_class][uid], environment)
 
     @property
     def groups(self) -> PodGroups:
         """The PodGroups of the last snapshot."""
         return MappingProxyType(self._groups)
 
-    def _regroup(self, groups: tuple[PodGroup, ...], environment: EnvironmentSpec) -> None:
-        """Stores the PodGroups and updates the pods of those that changed."""
+    def _take_groups(self, groups: tuple[PodGroup, ...]) -> set[tuple[str, str]]:
+        """Stores the PodGroups. Returns the keys of those that changed."""
         if groups is self._given_groups:
-            return
+            return set()
         gone, new = value_changes(self._given_groups, groups)
         self._given_groups = groups
         for group in gone:
             self._groups.pop(group.key, None)
+            self._of_shards.discard(group.key)
         self._groups |= {group.key: group for group in new}
-        changed = {group.key for group in (*gone, *new)}
-        members = [each for several in self._members.values() for each in several.values()]
-        for each in members:
-            if _group_of(each.pod) in changed:
-                self._enter(each, environment)
+        self._of_shards |= {group.key for group in new if NODE_POOL in group.labels}
+        return {group.key for group in (*gone, *new)}
 
-    def _enter(self, each: PodShare | ShareRefusal, environment: EnvironmentSpec) -> None:
-        uid, of = uid_of(each.pod), _class_of(each.pod, self._groups, environment)
+    def _of_groups(self, groups: Collection[tuple[str, str]]) -> list[PodShare | ShareRefusal]:
+        """The pods of PodGroups with these keys."""
+        places = ((uid, self._places[uid]) for key in groups for uid in self._of_group.get(key, ()))
+        return [self._members[namespace][demand_class][uid] for uid, (namespace, demand_class) in places]
+
+    def _enter(self, member: PodShare | ShareRefusal, environment: EnvironmentSpec) -> None:
+        pod, uid = member.pod, uid_of(member.pod)
         self._leave(uid)
-        self._members.setdefault(of, {})[uid] = each
-        self._class_of[uid] = of
-        self._sorted.pop(of, None)
+        demand_class = self._class_for(pod, environment)
+        self._members.setdefault(pod.namespace, {}).setdefault(demand_class, {})[uid] = member
+        self._pods.setdefault(pod.namespace, {})[uid] = pod
+        self._places[uid] = pod.namespace, demand_class
+        self._changed.setdefault(pod.namespace, set()).add(demand_class)
+        if POD_GROUP_NAME in pod.annotations:
+            self._of_group.setdefault(_group_key(pod), set()).add(uid)
+
+    def _class_for(self, pod: Pod, environment: EnvironmentSpec) -> DemandClass:
+        """The pod's class. Its queue is that of its PodGroup, which KAI never changes, else the one that KAI will
+        use; its nodes are those that KAI's scheduler of its node pool sees."""
+        scheduler, group = environment.queue_scheduler, self._groups.get(_group_key(pod)) if self._groups else None
+        placement = placed_in_shard(pod, group, scheduler, sharded=self.sharded)
+        if environment.access:
+            placement = _allowed(placement, pod.namespace, environment)
+        if pod.mounted and self._storage is not None:
+            placed = self._storage.narrowed(placement, pod.namespace, pod.volume_claims)
+            if isinstance(placed, NoVolume):
+                self._without_volume[uid_of(pod)] = _no_volume(placed)
+            else:
+                placement = placed
+        return DemandClass(placement, queue_of(pod, scheduler, group), pod.scheduler_name)
 
     def _leave(self, uid: str) -> None:
-        of = self._class_of.pop(uid, None)
-        if of is None:
+        self._without_volume.pop(uid, None)
+        if uid not in self._places:
             return
-        members = self._members[of]
-        del members[uid]
-        self._sorted.pop(of, None)
-        if not members:
-            del self._members[of]
+        namespace, demand_class = self._places.pop(uid)
+        classes = self._members[namespace]
+        pod = self._pods[namespace].pop(uid)
+        del classes[demand_class][uid]
+        if not classes[demand_class]:
+            del classes[demand_class]
+        if not classes:
+            del self._members[namespace], self._pods[namespace]
+        self._changed.setdefault(namespace, set()).add(demand_class)
+        if POD_GROUP_NAME in pod.annotations:
+            of_group = self._of_group[_group_key(pod)]
+            of_group.discard(uid)
+            if not of_group:
+                del self._of_group[_group_key(pod)]
 
 
-def _group_of(pod: Pod) -> tuple[str, str]:
+def _waiting(
+    pods: Iterable[Pod], environment: EnvironmentSpec, overlaid: Collection[str], claims_why: str
+) -> Iterator[PodShare | ShareRefusal]:
+    """The pods that wait for GPUs: for shares, which autoscalers ignore, devices that are parts of GPUs, or whole GPUs,
+    for which autoscalers provide nodes by themselves. For those that request resources in `overlaid`, which
+    NodeOverlays list, Karpenter does, too. `claims_why` is why claims get no capacity; empty if they do."""
+    settings, gpu_resource, provided = environment.demand, environment.gpu_resource, frozenset(overlaid)
+    for pod in pods:
+        if pod.node_name or not waits(pod, settings) or (settings.claims == "off" and pod.claimed is not None):
+            continue
+        declared = frozenset(device_resources_of(pod, settings, gpu_resource))
+        request = read_request(pod, gpu_resource, KnownParts(declared, provided))
+        if request.refusal is not None:
+            yield ShareRefusal.of(pod, request.refusal)
+        elif request.share is not None and request.share.claims and claims_why:
+            yield ShareRefusal.of(pod, RequestRefusal(f"claims {request.share}, {claims_why}", CLAIMS_HINT))
+        elif request.share is not None:
+            yield PodShare(pod, request.share)
+
+
+def why_claims_are_left(snapshot: Snapshot) -> str:
+    """Why no capacity is requested for pods that claim GPUs; empty if it is."""
+    if snapshot.environment.spec.demand.claims == "observe":
+        return "which is only reported (spec.demand.claims of the Environment)"
+    planned = next((each.name for each in snapshot.node_claims if REQUESTED_DRIVERS in each.annotations), "")
+    if planned:
+        return f"for which Karpenter plans nodes itself (annotation {REQUESTED_DRIVERS} on NodeClaim {planned})"
+    return ""
+
+
+def _members_of(members: Collection[PodShare | ShareRefusal], groups: PodGroups) -> ClassMembers:
+    """Sorted by UID."""
+    shares: dict[str, PodShare] = {}
+    whole: dict[str, PodShare] = {}
+    unreadable: dict[str, tuple[Pod, Refusal]] = {}
+    for member in sorted(members, key=lambda member: uid_of(member.pod)):
+        uid = uid_of(member.pod)
+        if isinstance(member, ShareRefusal):
+            names = ((member.message.partition(": ")[0], f"Pod with UID {uid}"),)
+            refusal = Refusal(RefusalReason.UNREADABLE, member.message, member.hint, names)
+            unreadable[uid] = member.pod, refusal
+        elif member.share.whole:
+            whole[uid] = member
+        else:
+            shares[uid] = member
+    keys = {_group_key(member.pod) for member in members} if groups else ()
+    return ClassMembers(shares, whole, unreadable, {key: groups[key] for key in keys if key in groups})
+
+
+def uid_of(pod: Pod) -> str:
+    """The pod's UID; its namespace and name in a manifest from a file."""
+    return pod.uid or f"{pod.namespace}/{pod.name}"
+
+
+def _no_volume(why: NoVolume) -> Refusal:
+    return Refusal(RefusalReason.NO_NODE, why.problem, why.advice, ((f" {why.claim!r}", ""),) if why.claim else ())
+
+
+def _group_key(pod: Pod) -> tuple[str, str]:
     """Key of the PodGroup that the pod's annotation names."""
     return (pod.namespace, pod.annotations.get(POD_GROUP_NAME, ""))
 
 
-def _class_of(pod: Pod, groups: PodGroups, environment: EnvironmentSpec) -> DemandClass:
-    """The pod's class. Its queue is that of its PodGroup, which KAI never changes, else the one that KAI will use."""
-    queue = queue_of(pod, environment.queue_scheduler, groups.get(_group_of(pod)) if groups else None)
-    return DemandClass(pod.placement, queue, pod.scheduler_name)
-
-
-def _sorted(members: Iterable[PodShare | ShareRefusal]) -> ClassMembers:
-    found = ClassMembers()
-    for each in sorted(members, key=lambda each: uid_of(each.pod)):
-        uid = uid_of(each.pod)
-        if isinstance(each, ShareRefusal):
-            found.unreadable[uid] = f"{each.message}: {each.hint}"
-            found.unreadable_pods.append(each.pod)
-            problem = each.message.partition(": ")[2]
-            found.redacted[uid] = f"Pod with UID {uid}: {problem}: {each.hint}"
-        elif each.share.whole:
-            found.whole[uid] = each
-        else:
-            found.shares[uid] = each
-    return found
+def _allowed(placement: Placement, namespace: str, environment: EnvironmentSpec) -> Placement:
+    """The placement within the NodePools and instance types that the namespace may use. Nodes of no NodePool are
+    everyone's."""
+    try:
+        access = environment.access_of(namespace)
+    except KeyError:
+        return placement
+    if access is None:
+        return placement
+    if access.instance_types is not None:
+        types = {name for each in access.instance_types for name in (each, Catalog.builtin().real_name(each))}
+        placement = placement.within((NodeRequirement(INSTANCE_TYPE, "In", tuple(sorted(types))),))
+    if access.node_pools is not None:
+        none = NodeRequirement(NODEPOOL, "DoesNotExist")
+        placement = placement.within((NodeRequirement(NODEPOOL, "In", tuple(sorted(access.node_pools))),), (none,))
+    return placement

@@ -6,11 +6,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from plimsoll.cluster.pods import PodShare
+from plimsoll.model.cluster import Pod
 from plimsoll.model.meta import Terms
 from plimsoll.packing import Milli
 from plimsoll.packing.gpus import least_gpus
 from plimsoll.packing.nodes import FilledNode
-from plimsoll.plan.classes import DemandClass
+from plimsoll.plan.classes import DemandClass, Refusal, RefusalReason
 from plimsoll.text import counted
 
 
@@ -33,6 +34,8 @@ class PlannedNode:
     """Sum of the pods' CPU requests, in millicores."""
     memory_mib: int
     """Sum of the pods' memory requests, in MiB."""
+    storage_mib: int = 0
+    """Sum of the pods' requests of ephemeral storage, in MiB."""
     alternatives: tuple[str, ...] = ()
     """Other instance types of the NodePool with the same number of GPUs that the same pods fit, sorted."""
     demands: tuple[str, ...] = ()
@@ -89,18 +92,14 @@ class Demand:
     """UIDs of the pods for which the requested nodes suffice, without an assignment to one of them."""
     in_grace: tuple[str, ...] = ()
     """UIDs of the pods that became unschedulable less than `graceSeconds` ago: no node is requested for them yet."""
-    refused: Mapping[str, str] = field(default_factory=dict)
-    """Why no capacity is requested for a pod and what to change, by UID. May contain names of pods."""
-    redacted: Mapping[str, str] = field(default_factory=dict)
-    """The reasons of `refused` without names of pods, by UID; only for reasons that contain names."""
-    unfit: frozenset[str] = frozenset()
-    """UIDs of the refused pods that fit no instance type of a NodePool, whatever limits allow."""
-    queue_refusal: str = ""
-    """Why the queue admits none of the pods; empty if it admits some."""
+    refused: Mapping[str, Refusal] = field(default_factory=dict)
+    """Why no capacity is requested for a pod, by UID."""
     whole_gpu_pods: Mapping[str, PodShare] = field(default_factory=dict)
     """Pods that request whole GPUs, by UID. Autoscalers provide nodes for them, so nothing is requested."""
-    kept_out: Mapping[str, str] = field(default_factory=dict)
-    """Why the queue does not admit a pod of `whole_gpu_pods`, by UID. An autoscaler would provide nodes for these pods,
+    told: Mapping[str, Pod] = field(default_factory=dict)
+    """Refused pods that are not in `pods` and get an event all the same, by UID."""
+    kept_out: Mapping[str, Refusal] = field(default_factory=dict)
+    """Why a pod of `whole_gpu_pods` is not admitted, by UID. An autoscaler would provide nodes for these pods,
     unless they have a scheduling gate."""
     gpu_milli: int = 0
     """This demand's part of the GPUs of new and requested nodes, in thousandths of a GPU. The GPUs of a node are
@@ -120,18 +119,25 @@ class Demand:
         """Lower bound of the GPUs that its shares on new and requested nodes need if no other demand uses them."""
         return least_gpus(self.requested_shares)
 
-    @property
+    @cached_property
     def reasons(self) -> tuple[str, ...]:
         """Why pods are refused, without names of pods; sorted, without duplicates."""
-        return tuple(sorted({self.redacted.get(uid, why) for uid, why in self.refused.items()}))
+        whys = self.refused.values()  # of many pods the same object
+        return tuple(sorted({each.without_names for each in dict(zip(map(id, whys), whys, strict=True)).values()}))
+
+    @property
+    def queue_refusal(self) -> Refusal | None:
+        """Why the queue admits none of the pods; None if it admits some."""
+        whys = [why for uid in self.pods if (why := self.refused.get(uid)) and why.reason is RefusalReason.QUEUE]
+        return whys[0] if whys and len(whys) == len(self.pods) else None
 
     @property
     def kept_out_reasons(self) -> tuple[str, ...]:
         """Why pods that request whole GPUs are not admitted, with their number and what to do; without duplicates."""
         return tuple(
-            f"{counted(count, 'pod')} with whole GPUs are not admitted by the queue, but an autoscaler would provide "
-            f"nodes: {why}; set plimsoll:capacityGate with wholeGpus to keep such pods from the autoscaler"
-            for why, count in sorted(Counter(self.kept_out.values()).items())
+            f"{counted(count, 'pod')} with whole GPUs are not admitted, but an autoscaler would provide nodes: {why}; "
+            "set plimsoll:capacityGate with wholeGpus to keep such pods from the autoscaler"
+            for why, count in sorted(Counter(each.without_names for each in self.kept_out.values()).items())
         )
 
 
@@ -153,9 +159,6 @@ class DemandPlan:
     """Lower bound of the new GPUs by the linear program over patterns of GPUs, which ignores CPU, memory and nodes."""
     next_deadline: str = ""
     """When the first grace period ends (RFC 3339); empty if there is none."""
-    without_place: frozenset[tuple[str, str, str]] = frozenset()
-    """Pods that find no place, though a queue that refuses others admits them, as (UID, reason, reason without names of
-    pods)."""
 
     @cached_property
     def least_requested_gpus(self) -> int:

@@ -10,16 +10,15 @@ from functools import lru_cache
 from itertools import count
 
 from plimsoll.cluster.nodes import NodeIndex
-from plimsoll.cluster.pods import GpuKind
-from plimsoll.cluster.pools import PoolShape, all_met
+from plimsoll.cluster.profiles import NodeProfile, all_met
 from plimsoll.labels import FORMER_KEYS
-from plimsoll.model.cluster import Node
-from plimsoll.model.meta import Placement, Taint, Terms
+from plimsoll.model.cluster import Device
+from plimsoll.model.meta import NodeRequirement, Placement, Terms
 from plimsoll.packing import GPU_MILLI
-from plimsoll.packing.nodes import FreeNode, NodeShape
+from plimsoll.packing.nodes import HOST, FreeNode, NodeShape
 from plimsoll.plan.classes import DemandClass
 from plimsoll.plan.demand.demand import RequestedNode
-from plimsoll.plan.demand.supply import FreeHost
+from plimsoll.plan.demand.supply import Supplied
 
 FREE, IN_FLIGHT, REQUESTED = 0, 1, 2
 """Tiers of supply: existing nodes are filled first, then the nodes of NodeClaims, then requested nodes."""
@@ -30,7 +29,7 @@ class Kind:
     """Nodes on which the same pods can run, with GPUs that are alike."""
 
     name: str
-    gpus: GpuKind
+    gpus: Device
     placements: frozenset[Placement]
     """The placements of the pods that can run on these nodes."""
     scheduler: str = ""
@@ -45,7 +44,7 @@ class Kind:
 class ShapeOffer:
     """A shape of new nodes for pods whose conditions one node can meet together."""
 
-    shape: PoolShape
+    shape: NodeProfile
     kind: Kind
     terms: Mapping[Placement, Terms]
     """By placement, the conditions on labels that the shape leaves open."""
@@ -58,6 +57,18 @@ class ShapeOffer:
         """The conditions on labels that the shape leaves open, of pods of these placements on one node."""
         own = all_met((self.terms[each] for each in sorted(set(placements), key=_digest)), self.shape.given)
         return self.together if own is None else own  # with many alternatives, not all are compared
+
+    def with_domains(self, required: Terms, domains: Iterable[NodeRequirement]) -> Terms:
+        """These conditions, and that the node is in these domains."""
+        chosen = tuple(each for each in domains if each.key not in self.shape.labels)
+        return all_met((required, (chosen,)), self.shape.given) or required
+
+    def may_have(self, domain: NodeRequirement) -> bool:
+        """Whether a node of the shape may be in the domain."""
+        known = self.shape.labels.get(domain.key)
+        if known is not None:
+            return domain.allows(known)
+        return all_met((self.together, ((domain,),)), self.shape.given) is not None
 
 
 class Hosts:
@@ -75,11 +86,11 @@ class Hosts:
         self._current_keys = {FORMER_KEYS.get(key, key) for key in self._keys}
         self._by_name = any(need.field for each in placements for term in each.affinity for need in term)
         self._known: dict[tuple[object, ...], frozenset[Placement]] = {}
-        self._offers: dict[str, tuple[PoolShape, tuple[ShapeOffer, ...]]] = {}
+        self._offers: dict[str, tuple[NodeProfile, tuple[ShapeOffer, ...]]] = {}
         """Of the shapes that were evaluated already, by name."""
         self._kinds: dict[tuple[object, ...], Kind] = {}
-        self._free: dict[str, tuple[FreeHost, tuple[Kind, FreeNode] | None]] = {}
-        """The nodes that were evaluated already, by name."""
+        self._free: dict[str, tuple[Supplied, int, tuple[Kind, FreeNode] | None]] = {}
+        """The nodes that were evaluated already, by name; with whole thousandths of the device with the most free."""
         self._seen: dict[str, frozenset[str]] = {}
 
     def see(self, nodes: NodeIndex, requested: Iterable[RequestedNode]) -> None:
@@ -89,40 +100,38 @@ class Hosts:
         if seen != self._seen:
             self._seen, self._offers = seen, {}
 
-    def free_of(self, host: FreeHost) -> tuple[Kind, FreeNode] | None:
-        """The kind of the node and its free resources for packing; None if no pod can run on it."""
-        known = self._free.get(host.free.name)
+    def free_of(self, host: Supplied, least: int) -> tuple[Kind, FreeNode] | None:
+        """The kind of the node and its free resources for packing; None if no pod can run on it, or each device has
+        less than `least` whole thousandths free."""
+        free, profile = host
+        known = self._free.get(free.name)
         if known is None or known[0] is not host:
-            kind, tier = self._kind_of(host), FREE if isinstance(host.source, Node) else IN_FLIGHT
-            found = None if kind is None else (kind, replace(host.free, kind=kind.name, tier=tier))
-            known = self._free[host.free.name] = host, found
-        return known[1]
+            kind, tier = self._kind_of(profile, free.scheduler), FREE if profile.node else IN_FLIGHT
+            found = None if kind is None else (kind, replace(free, kind=kind.name, tier=tier))
+            known = self._free[free.name] = host, max(map(int, free.devices)), found
+        return known[2] if known[1] >= least else None
 
-    def _kind_of(self, host: FreeHost) -> Kind | None:
-        of = host.source
-        placements = (
-            self._on_node(of.labels, of.taints, of.name) if isinstance(of, Node) else frozenset(self._on_shape(of))
-        )
-        gpus = GpuKind(host.free.kind, host.gpu_memory_mib, host.sharing)
-        return self._kind(gpus, placements, host.free.scheduler) if placements else None
+    def _kind_of(self, profile: NodeProfile, scheduler: str) -> Kind | None:
+        placements = self._on_node(profile) if profile.node else frozenset(self._on_shape(profile))
+        return self._kind(profile.device.one, placements, scheduler) if placements else None
 
-    def requested_of(self, node: RequestedNode, shapes: Sequence[PoolShape]) -> tuple[Kind, FreeNode] | None:
+    def requested_of(self, node: RequestedNode, shapes: Sequence[NodeProfile]) -> tuple[Kind, FreeNode] | None:
         """As `free_of`, for a requested node that may come as any of these shapes: with the minimum of their resources.
         None also if the shapes differ in what pods may request."""
-        if len({shape.sharing.resource for shape in shapes}) > 1:
+        if len({(shape.device.resource, shape.device.claimable) for shape in shapes}) > 1:
             return None
         able = [of for of in self._placements if all(each.meets(of, node.requires, self._seen) for each in shapes)]
-        memory = [shape.gpu_memory_mib for shape in shapes]
+        memory = [shape.device.memory_mib for shape in shapes]
         least = min((each for each in memory if each), default=None)
-        sharing = min((shape.sharing for shape in shapes), key=lambda each: each.per_gpu)
-        gpus = GpuKind(node.kind, least if all(memory) else None, sharing)
+        fewest = min((shape.device for shape in shapes), key=lambda device: device.replicas)
+        gpus = replace(fewest.one, product=node.kind, memory_mib=least if all(memory) else None)
         if not able:
             return None
-        kind, devices = self._kind(gpus, frozenset(able), node.scheduler), (GPU_MILLI,) * (node.gpus * sharing.per_gpu)
-        rest = {name: min(getattr(each, name) for each in shapes) for name in ("cpu_milli", "memory_mib", "pods")}
+        kind, devices = self._kind(gpus, frozenset(able), node.scheduler), (GPU_MILLI,) * (node.gpus * fewest.replicas)
+        rest = {name: min(getattr(each, name) for each in shapes) for name in (*HOST, "pods")}
         return kind, FreeNode(node.name, kind.name, devices, **rest, tier=REQUESTED, scheduler=node.scheduler)
 
-    def offers(self, shapes: Iterable[PoolShape]) -> Iterator[ShapeOffer]:
+    def offers(self, shapes: Iterable[NodeProfile]) -> Iterator[ShapeOffer]:
         """Each shape, once for each largest set of pods that one node can serve: pods that require different zones, or
         share GPUs by different schedulers, cannot share a node."""
         for shape in shapes:
@@ -131,9 +140,9 @@ class Hosts:
                 found = self._offers[shape.name] = shape, tuple(self._offers_of(shape))
             yield from found[1]
 
-    def _offers_of(self, shape: PoolShape) -> Iterator[ShapeOffer]:
-        every, gpus = self._on_shape(shape), GpuKind(shape.kind, shape.gpu_memory_mib or None, shape.sharing)
-        schedulers = {""} if shape.sharing.resource else {scheduler for _, scheduler in self.pods}
+    def _offers_of(self, shape: NodeProfile) -> Iterator[ShapeOffer]:
+        every, gpus = self._on_shape(shape), shape.device.one
+        schedulers = {""} if shape.device.resource else {scheduler for _, scheduler in self.pods}
         numbers = count()
         for scheduler in sorted(schedulers):
             terms = {each: own for each, own in every.items() if not scheduler or (each, scheduler) in self.pods}
@@ -144,36 +153,34 @@ class Hosts:
                 packed = NodeShape(
                     f"{shape.name}/{number}" if (number := next(numbers)) else shape.name,
                     kind.name, shape.gpus, shape.cpu_milli, shape.memory_mib, shape.price, shape.pods,
-                    shape.sharing.per_gpu,
+                    shape.device.memory_mib, shape.device.replicas, shape.storage_mib,
                 )  # fmt: skip
                 yield ShapeOffer(shape, kind, served, together, packed)
 
-    def _on_node(self, labels: Mapping[str, str], taints: tuple[Taint, ...], name: str) -> frozenset[Placement]:
-        key = (tuple(labels.get(key) for key in self._keys), taints, name if self._by_name else "")
+    def _on_node(self, node: NodeProfile) -> frozenset[Placement]:
+        """The placements that the node serves, known for nodes that differ in no label of a condition."""
+        key = (tuple(map(node.labels.get, self._keys)), node.taints, node.node if self._by_name else "")
         found = self._known.get(key)
         if found is None:
-            able = (
-                each for each in self._placements if not each.untolerated_taints(taints) and each.allows(labels, name)
-            )
-            found = self._known[key] = frozenset(able)
+            found = self._known[key] = frozenset(filter(node.serves, self._placements))
         return found
 
-    def _on_shape(self, shape: PoolShape) -> Mapping[Placement, Terms]:
+    def _on_shape(self, shape: NodeProfile) -> Mapping[Placement, Terms]:
         """The placements that the shape serves, and what they leave open."""
         terms = ((each, shape.left_open(each)) for each in self._placements)
         return {each: own for each, own in terms if own is not None}
 
-    def _kind(self, gpus: GpuKind, placements: frozenset[Placement], scheduler: str, *more: object) -> Kind:
+    def _kind(self, gpus: Device, placements: frozenset[Placement], scheduler: str, *more: object) -> Kind:
         key = (gpus, placements, scheduler, *more)
         found = self._kinds.get(key)
         if found is None:
-            text = repr((*gpus, sorted(map(_digest, placements)), more, scheduler))
+            text = repr((gpus, sorted(map(_digest, placements)), more, scheduler))
             name = f"{gpus.product} {hashlib.sha256(text.encode()).hexdigest()[:12]}"
             found = self._kinds[key] = Kind(name, gpus, placements, scheduler)
         return found
 
 
-def preference(placement: Placement, shape: PoolShape) -> int:
+def preference(placement: Placement, shape: NodeProfile) -> int:
     """Sum of the weights of the preferred node affinity terms that a node of the shape meets."""
     return sum(
         weight

@@ -1,25 +1,37 @@
-"""Plans the demand of a snapshot: packs the unschedulable pods of all classes onto free GPUs, requested nodes and new
-nodes."""
+"""Plans the demand of a snapshot in five steps: read, admit, climb, restrict, report.
 
-from collections.abc import Collection, Mapping, Sequence
+Unschedulable pods climb a ladder: first to free GPUs and requested nodes, then to the new nodes that they prefer most,
+then to others.
+"""
+
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
-from plimsoll.cluster.ledger import GpuLedger, empty_ledger
 from plimsoll.cluster.nodes import index_of
-from plimsoll.cluster.pods import PodChanges, pod_changes
-from plimsoll.cluster.pools import DaemonOverhead, PoolLimits, PoolShapes, Room
-from plimsoll.cluster.queues import QueuedPods, QueueGate
+from plimsoll.cluster.pools import PoolProfiles, Room
 from plimsoll.model import Snapshot
-from plimsoll.plan.classes import Classes, ClassMembers, DemandClass, KnownNeeds, waits
-from plimsoll.plan.demand.demand import DemandPlan, RequestedNode
+from plimsoll.model.api import barred_from
+from plimsoll.model.cluster import Pod
+from plimsoll.packing import GPU_MILLI
+from plimsoll.plan.classes import LEFT_OUT, KnownNeeds, LeftOut, NamespaceLimits, PlannedClasses, Refusal
+from plimsoll.plan.demand.admitted import admit
+from plimsoll.plan.demand.cluster_state import ClusterStates
+from plimsoll.plan.demand.demand import Demand, DemandPlan, RequestedNode
 from plimsoll.plan.demand.hosts import Hosts
+from plimsoll.plan.demand.inputs import DemandInputs
 from plimsoll.plan.demand.joint import JointPacking
-from plimsoll.plan.demand.round import DemandRound
+from plimsoll.plan.demand.report import report
+from plimsoll.plan.demand.restrict import restrict
+from plimsoll.plan.demand.rungs import Packers, read
 from plimsoll.plan.demand.supply import Supply
-from plimsoll.plan.demand.usable import DemandInputs
+from plimsoll.plan.demand.usable import usable_of
 
+FEW_CLASSES: Final = 10
+CLASSES_PER_GPU: Final = 4
+"""Classes of a namespace whose GPUs are limited: some, as not all of them need have a place, and more for each GPU that
+it may have."""
 SECONDS: Final = 2.0
 """Limit of the search for one packing, counted as work."""
 
@@ -31,20 +43,17 @@ class DemandPlanner:
     machine.
     """
 
-    def __init__(self, seconds: float = SECONDS) -> None:
-        self._packing = JointPacking(seconds)
-        self._whole = JointPacking(seconds)
-        self._needs = KnownNeeds()
+    def __init__(self, seconds: float = SECONDS, states: ClusterStates | None = None) -> None:
+        """`states` may be used by others, too."""
+        self._states = states or ClusterStates()
+        self._packers = Packers(KnownNeeds(), JointPacking(seconds), JointPacking(seconds))
         self._hosts = Hosts(())
-        self._snapshot: Snapshot | None = None
-        self._counted = False
-        """Whether ledger, loads and shapes are those of the last snapshot. They are not updated while no pod waits."""
-        self._classes = Classes()
-        self._ledger = GpuLedger()
-        self._queued = QueuedPods()
-        self._daemons = DaemonOverhead()
         self._supply = Supply()
-        self._shapes: PoolShapes | None = None
+        self._planned_classes = PlannedClasses()
+        self._left_out: tuple[Sequence[LeftOut], Demand] | None = None
+        """The demand of those who are left out."""
+        self._shapes: tuple[tuple[object, ...], PoolProfiles] | None = None
+        """With what they were read from."""
 
     def plan(
         self,
@@ -55,6 +64,7 @@ class DemandPlanner:
         registered: Collection[tuple[str, str]] = (),
         *,
         room: Room | None = None,
+        namespaces: NamespaceLimits | None = None,
         now: datetime | None = None,
     ) -> DemandPlan:
         """The demand of a snapshot. The result does not depend on the order of the arguments' elements.
@@ -62,96 +72,100 @@ class DemandPlanner:
         `blocked_types` are (instance type, NodePool) pairs that are skipped for now. `failed_claims` are names of
         NodeClaims that are no longer expected. `registered` are (node, scheduler) pairs: nodes that were requested for
         pods of that scheduler. `room` is what the Environment's limits leave besides all existing
-        capacity that was not requested for demand. `now`, with a time zone, decides whose grace period is over; with
+        capacity that was not requested for demand, and `namespaces` what each namespace may have besides what it uses;
+        None: as much as it asks for. `now`, with a time zone, decides whose grace period is over; with
         None, all are.
 
         With the planned nodes as `requested`, the same pods need no new nodes.
         """
-        last, changes, classes = self._read(snapshot)
-        self._needs.keep(classes.keys())
+        cluster = self._states.of(snapshot)
+        self._packers.needs.begin(snapshot.environment.spec.demand)
+        spec = snapshot.environment.spec
+
+        def shut(namespace: str) -> str:
+            exhausted = namespaces.exhausted(namespace) if namespaces is not None else ""
+            return barred_from(spec, namespace) or exhausted
+
+        def most(namespace: str) -> int:
+            left = namespaces.left(namespace) if namespaces is not None else None
+            bound = spec.demand.classes_per_namespace
+            return bound if left is None else min(bound, FEW_CLASSES + CLASSES_PER_GPU * int(left // GPU_MILLI))
+
+        classes, left_out = self._planned_classes.of(cluster.waiting.values(), most, shut)
+        rest = self._rest(left_out)
         if not classes:
-            self._counted = False
-            return DemandPlan()
-        shapes = self._count(snapshot, last, changes)
-        supply = self._supply.of(snapshot, self._ledger, (*shapes.shapes, *shapes.unready), failed_claims)
-        idle = [each for each in registered if each[0] in supply and not supply[each[0]].free.scheduler]
-        own = {name: replace(host := supply[name], free=replace(host.free, scheduler=of)) for name, of in idle}
+            return DemandPlan(demands=rest)
+        shapes = self._shapes_of(snapshot)
+        supply = self._supply.of(snapshot, cluster.accounts, (*shapes.shapes, *shapes.unready), failed_claims)
+        new = ((name, supply[name], scheduler) for name, scheduler in registered if name in supply)
+        own = {name: (replace(free, scheduler=of), profile) for name, (free, profile), of in new if not free.scheduler}
         if self._hosts.pods != {(of.placement, of.scheduler) for of in classes}:
             self._hosts = Hosts(classes)
         self._hosts.see(index_of(snapshot.nodes), requested)
         inputs = DemandInputs(
-            snapshot=snapshot,
+            cluster=cluster,
             classes=classes,
-            groups=self._classes.groups,
+            left_out=left_out,
             supply={**supply, **own} if own else supply,
             shapes=shapes.shapes,
             unready=shapes.unready,
+            divided=shapes.divided,
             blocked=frozenset(blocked_types),
             requested=tuple(sorted(requested, key=lambda each: each.name)),
-            limits=PoolLimits(snapshot.node_pools, snapshot.environment.spec.gpu_resource, room),
-            gate=QueueGate(snapshot.queues, self._queued.loads) if snapshot.queues else None,
-            group_of=self._classes.group_of,
+            room=room,
+            namespaces=namespaces,
             now=now,
             warnings=shapes.warnings,
         )
-        found = self._round(inputs)
-        while found.refused:
-            # Requests that will be withdrawn no longer count against the limits, and pods without a place not in their
-            # queues, so that others may have both.
-            kept = tuple(each for each in inputs.requested if each.claimed or each.name in found.needed)
-            if len(kept) == len(inputs.requested) and not found.without_place:
-                break
-            inputs = replace(
-                inputs,
-                requested=kept,
-                without_place=inputs.without_place | found.without_place,
-                limits=PoolLimits(snapshot.node_pools, snapshot.environment.spec.gpu_resource, room),
-                gate=QueueGate(snapshot.queues, self._queued.loads) if snapshot.queues else None,
-            )
-            other = self._round(inputs)
-            if other.refused >= found.refused:
-                break
-            found = other
-        return found
-
-    def _round(self, inputs: DemandInputs) -> DemandPlan:
-        return DemandRound(inputs, self._hosts, self._packing, self._whole, self._needs).plan()
-
-    def _read(
-        self, snapshot: Snapshot
-    ) -> tuple[Snapshot | None, PodChanges | None, Mapping[DemandClass, ClassMembers]]:
-        """The last snapshot and the changed pods, both None if everything must be read again; and the classes of
-        waiting pods."""
-        last, self._snapshot = self._snapshot, None  # nothing is known where this fails
-        if last is not None and last.environment.spec.gpu_resource != snapshot.environment.spec.gpu_resource:
-            last = None
-        changes = None if last is None else pod_changes(last.pods, snapshot.pods)
-        classes = self._classes.update(snapshot, changes)
-        self._snapshot = snapshot
-        return last, changes, classes
-
-    def _count(self, snapshot: Snapshot, last: Snapshot | None, changes: PodChanges | None) -> PoolShapes:
-        """Updates the ledger, the loads of queues and the shapes of new nodes with the changes since the last
-        snapshot."""
-        counted, self._counted = self._counted, False
-        settings = snapshot.environment.spec.demand
-        if last is None or not counted or last.environment.spec.demand != settings:
-            last, changes = None, None
-            # A waiting pod is demand and uses no GPU yet; all other pods count in the ledger.
-            self._ledger = empty_ledger(snapshot.environment.spec, lambda pod: waits(pod, settings))
-        if changes is None or last is None or last.nodes is not snapshot.nodes:
-            self._ledger.update(snapshot.nodes, snapshot.pods)
-        else:
-            self._ledger.apply_changes(changes)
-        if snapshot.queues:
-            self._queued.update(snapshot, changes if last is not None and last.queues else None)
-        if last is None or last.daemon_sets is not snapshot.daemon_sets:
-            self._daemons = DaemonOverhead(snapshot.daemon_sets)
-        self._ledger.set_other_loads(snapshot.host_loads, self._daemons)
-        same = last is not None and all(
-            getattr(last, name) is getattr(snapshot, name) for name in ("nodes", "node_pools", "daemon_sets")
+        found = _plan_demand(inputs, self._hosts, self._packers)
+        return (
+            replace(found, demands=tuple(sorted((*found.demands, *rest), key=lambda each: each.name)))
+            if rest
+            else found
         )
-        if self._shapes is None or not same:
-            self._shapes = PoolShapes(snapshot)
-        self._counted = True
-        return self._shapes
+
+    def _rest(self, left_out: Sequence[LeftOut]) -> tuple[Demand, ...]:
+        """One demand of all pods that are left out, each with the reason; the same one while they are the same."""
+        if not left_out:
+            return ()
+        if self._left_out is None or self._left_out[0] != left_out:
+            refused: dict[str, Refusal] = {}
+            told: dict[str, Pod] = {}
+            for each in left_out:
+                refused |= dict.fromkeys(each.pods, each.why)
+                told |= each.told
+            self._left_out = left_out, Demand(LEFT_OUT, {}, refused=refused, told=told)
+        return (self._left_out[1],)
+
+    def _shapes_of(self, snapshot: Snapshot) -> PoolProfiles:
+        read_from = (
+            snapshot.nodes,
+            snapshot.node_pools,
+            snapshot.node_profiles,
+            snapshot.daemon_sets,
+            snapshot.environment.spec,
+        )
+        if self._shapes is None or self._shapes[0] != read_from:
+            self._shapes = read_from, PoolProfiles(snapshot)
+        return self._shapes[1]
+
+
+def _plan_demand(inputs: DemandInputs, hosts: Hosts, packers: Packers) -> DemandPlan:
+    """The plan that leaves the fewest pods without capacity: requests that it withdraws count no longer against the
+    limits, and pods without a place not in their queues, so that others may have both."""
+    found, less = _in_steps(inputs, hosts, packers)
+    while found.refused and less != inputs:
+        other, even_less = _in_steps(less, hosts, packers)
+        if other.refused >= found.refused:
+            break
+        found, inputs, less = other, less, even_less
+    return found
+
+
+def _in_steps(inputs: DemandInputs, hosts: Hosts, packers: Packers) -> tuple[DemandPlan, DemandInputs]:
+    """The plan, and the inputs without what it leaves unused."""
+    climbed = restrict(admit(read(inputs, usable_of(inputs, hosts), packers)))
+    plan, standing = report(climbed), climbed.standing
+    without_place = {uid: standing.refused[uid] for uid in sorted(standing.counted & standing.refused.keys())}
+    kept = tuple(node for node in inputs.requested if node.claimed or node.name in plan.needed)
+    return plan, replace(inputs, requested=kept, without_place={**inputs.without_place, **without_place})

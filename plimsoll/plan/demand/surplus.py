@@ -2,101 +2,120 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
-from plimsoll.model.api import DemandSettings
 from plimsoll.packing.nodes import FilledNode, PodNeed
-from plimsoll.plan.classes import class_needs
-from plimsoll.plan.demand.class_plan import ClassPlan
-from plimsoll.plan.demand.joint import JointPacking, Part
-from plimsoll.plan.demand.priorities import Order, need_key
-from plimsoll.plan.demand.reasons import SURPLUS
-from plimsoll.plan.demand.usable import Usable, could_take, kinds_of, rank
+from plimsoll.plan.classes import Refusal, class_needs
+from plimsoll.plan.demand.joint import Part, need_key
+from plimsoll.plan.demand.refusals import surplus
+from plimsoll.plan.demand.rungs import DemandProblem
+from plimsoll.plan.demand.usable import could_take, kinds_of, rank
 
 _MOST_TRIED: Final = 200
 """Maximum number of pods of which it is tried how many fit the types that are left: a try takes two packings."""
 
 
+def beyond_surplus(problem: DemandProblem, parts: Iterable[Part]) -> dict[str, Refusal]:
+    """The pods to refuse, by UID: their new nodes have more than `surplusGpus` GPUs beyond those of the nodes that the
+    pods would get if no instance type was skipped."""
+    blocked = [offer.shape.gpus for offer in problem.usable.blocked.values()]
+    offers = problem.usable.offers
+    found: dict[str, Refusal] = {}
+    for part in parts:
+        nodes = part.packing.new_nodes
+        large = [node for node in nodes if offers[node.shape or ""].shape.gpus > min(blocked, default=math.inf)]
+        if large:
+            found |= _OfPart(problem, part, _wanted(problem, part, large)).refused(large)
+    return found
+
+
+def _wanted(problem: DemandProblem, part: Part, nodes: Iterable[FilledNode]) -> dict[str, PodNeed]:
+    """The needs of the pods on these new nodes, for the types that they would prefer most if none was skipped."""
+    now = {need.name: need for need in part.needs}
+    known: dict[tuple[object, ...], PodNeed] = {}
+    wanted: dict[str, PodNeed] = {}
+    for node in nodes:
+        for uid in node.pods:
+            key = node.shape, *_request(problem, uid)
+            if key not in known:
+                known[key] = _preferred(problem, now[uid], node.shape or "")
+            wanted[uid] = replace(known[key], name=uid)
+    return wanted
+
+
+def _preferred(problem: DemandProblem, need: PodNeed, shape: str) -> PodNeed:
+    """The need of a pod on a new node of the shape, for the types that it would prefer most if none was skipped."""
+    rungs, usable = problem.class_of[need.name], problem.usable
+    placement, share = rungs.demand_class.placement, rungs.members.shares[need.name]
+    offers = {**usable.possible, shape: usable.offers[shape]}
+    kinds = kinds_of(offers.values(), rungs.demand_class)
+    milli = class_needs({need.name: share}, kinds, problem.inputs.settings).needs[need.name].milli
+    need = replace(need, milli={**milli, **need.milli})
+    ranks = {name: rank(offer, placement) for name, offer in offers.items() if could_take(offer, need)}
+    # Limits exclude the types that it prefers to its own and that are not skipped.
+    first = min(level for name, level in ranks.items() if level >= ranks[shape] or name in usable.blocked)
+    preferred = {offers[name].kind.name for name, level in ranks.items() if level == first}
+    return replace(need, milli={kind: need.milli[kind] for kind in preferred})
+
+
+def _request(problem: DemandProblem, uid: str) -> tuple[object, ...]:
+    """Equal for pods of one class that request the same."""
+    rungs = problem.class_of[uid]
+    return rungs.demand_class, need_key(rungs.needs[uid])
+
+
 @dataclass(frozen=True)
-class Surplus:
-    """GPUs of new nodes beyond those of the nodes that the pods would get if no instance type was skipped."""
+class _OfPart:
+    problem: DemandProblem
+    part: Part
+    wanted: Mapping[str, PodNeed]
+    """Of the pods on large nodes."""
 
-    settings: DemandSettings
-    usable: Usable
-    class_of: Mapping[str, ClassPlan]
-    packing: JointPacking
-    order: Order
-    known: dict[tuple[object, ...], PodNeed] = field(default_factory=dict)
-    """Results of `_wanted`, by what they depend on."""
-
-    def refused(self, parts: Iterable[Part]) -> dict[str, str]:
-        """Why pods are refused, by UID: their new nodes have more surplus than `surplusGpus`."""
-        return {uid: why for part in parts for uid, why in self._of_part(part)}
-
-    def _of_part(self, part: Part) -> list[tuple[str, str]]:
-        usable, most = self.usable, self.settings.surplus_gpus
-        smallest = min((offer.shape.gpus for offer in usable.blocked.values()), default=math.inf)
-        large = [node for node in part.packing.new_nodes if usable.offers[node.shape or ""].shape.gpus > smallest]
-        now = {need.name: need for need in part.needs}
-        wanted = {uid: self._wanted(now[uid], node.shape or "") for node in large for uid in node.pods}
-        possible = [offer.packed for offer in usable.possible.values()]
-
-        def fewest(uids: Sequence[str]) -> float:
-            return self.packing.fewest_gpus([wanted[uid] for uid in uids], possible)
-
-        def admitted(uids: Sequence[str]) -> bool:
-            return self.packing.fewest_gpus([now[uid] for uid in uids], usable.shapes) - fewest(uids) <= most
-
-        why: dict[str, str] = {}
+    def refused(self, large: Iterable[FilledNode]) -> dict[str, Refusal]:
+        usable, most = self.problem.usable, self.problem.inputs.settings.surplus_gpus
+        why: dict[str, Refusal] = {}
         by_node: list[str] = []
         for node in large:
             gpus = usable.offers[node.shape or ""].shape.gpus
             smaller = [offer for offer in usable.blocked.values() if offer.shape.gpus < gpus]
-            serves = any(could_take(offer, wanted[uid]) for offer in smaller for uid in node.pods)
-            if serves and gpus - (enough := fewest(node.pods)) > most:
-                why |= dict.fromkeys(node.pods, SURPLUS.format(gpus=gpus, enough=enough))
-                by_node += self._beyond(node.pods, admitted)
+            serves = any(could_take(offer, self.wanted[uid]) for offer in smaller for uid in node.pods)
+            if serves and gpus - (enough := self._fewest(node.pods)) > most:
+                why |= dict.fromkeys(node.pods, surplus(gpus, enough))
+                by_node += self._beyond(node.pods)
         if not why:
-            return []
+            return {}
         # Without a few of its pods, one node of several may take the pods of another.
-        beyond = min(self._beyond(tuple(why), admitted), by_node, key=len)
-        return self._last_in_order({uid: why[uid] for uid in beyond}, part.packing.nodes)
+        beyond = min(self._beyond(tuple(why)), by_node, key=len)
+        return dict(self._last_in_order({uid: why[uid] for uid in beyond}))
 
-    def _wanted(self, need: PodNeed, shape: str) -> PodNeed:
-        """The need of a pod on such a new node, for the types that it would prefer most if none was skipped."""
-        each, usable = self.class_of[need.name], self.usable
-        key = shape, *self._request(need.name)
-        if key not in self.known:
-            placement, share = each.demand_class.placement, each.members.shares[need.name]
-            offers = {**usable.possible, shape: usable.offers[shape]}
-            found = class_needs({need.name: share}, kinds_of(offers.values(), each.demand_class), self.settings).needs
-            need = replace(need, milli={**found[need.name].milli, **need.milli})
-            ranks = {name: rank(offer, placement) for name, offer in offers.items() if could_take(offer, need)}
-            # Limits exclude the types that it prefers to its own and that are not skipped.
-            first = min(of for name, of in ranks.items() if of >= ranks[shape] or name in usable.blocked)
-            kinds = {offers[name].kind.name for name, of in ranks.items() if of == first}
-            self.known[key] = replace(need, milli={kind: need.milli[kind] for kind in kinds})
-        return replace(self.known[key], name=need.name)
+    def _fewest(self, uids: Sequence[str]) -> float:
+        """GPUs of the nodes that these pods would get if no type was skipped."""
+        possible = [offer.packed for offer in self.problem.usable.possible.values()]
+        return self.problem.packers.packing.fewest_gpus([self.wanted[uid] for uid in uids], possible)
 
-    def _last_in_order(self, why: Mapping[str, str], nodes: Iterable[FilledNode]) -> list[tuple[str, str]]:
-        """As many pods with these reasons: of all on the nodes that request the same, the last in order."""
-        reasons: defaultdict[tuple[object, ...], list[str]] = defaultdict(list)
-        for uid, reason in why.items():
-            reasons[self._request(uid)].append(reason)
-        last = sorted((uid for node in nodes for uid in node.pods), key=self.order, reverse=True)
-        return [(uid, of_request.pop()) for uid in last if (of_request := reasons.get(self._request(uid)))]
+    def _admitted(self, uids: Sequence[str]) -> bool:
+        """Whether the surplus of the nodes that these pods can get is allowed."""
+        usable, settings, names = self.problem.usable, self.problem.inputs.settings, set(uids)
+        now = [need for need in self.part.needs if need.name in names]
+        fewest = self.problem.packers.packing.fewest_gpus(now, usable.shapes)
+        return fewest - self._fewest(uids) <= settings.surplus_gpus
 
-    def _request(self, uid: str) -> tuple[object, ...]:
-        """Equal for pods of one class that request the same."""
-        each = self.class_of[uid]
-        return id(each), need_key(each.needs[uid])
-
-    def _beyond(self, pods: Sequence[str], admitted: Callable[[Sequence[str]], bool]) -> Sequence[str]:
+    def _beyond(self, pods: Sequence[str]) -> Sequence[str]:
         """Which of these pods to refuse, so that the others may do with the types that are left."""
-        alone = [uid for uid in pods if not admitted((uid,))]
+        alone = [uid for uid in pods if not self._admitted((uid,))]
         if 0 < len(alone) < len(pods) or len(pods) > _MOST_TRIED:
             return alone or pods
-        in_order = sorted(pods, key=self.order)
-        return next((in_order[kept:] for kept in range(len(pods) - 1, 0, -1) if admitted(in_order[:kept])), pods)
+        in_order = sorted(pods, key=self.problem.order)
+        fitting = (kept for kept in range(len(pods) - 1, 0, -1) if self._admitted(in_order[:kept]))
+        return in_order[next(fitting, 0) :]
+
+    def _last_in_order(self, why: Mapping[str, Refusal]) -> list[tuple[str, Refusal]]:
+        """As many pods with these reasons: of all on the nodes that request the same, the last in order."""
+        reasons: defaultdict[tuple[object, ...], list[Refusal]] = defaultdict(list)
+        for uid, refusal in why.items():
+            reasons[_request(self.problem, uid)].append(refusal)
+        pods = (uid for node in self.part.packing.nodes for uid in node.pods)
+        last = sorted(pods, key=self.problem.order, reverse=True)
+        return [(uid, left.pop()) for uid in last if (left := reasons.get(_request(self.problem, uid)))]

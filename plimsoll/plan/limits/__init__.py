@@ -3,19 +3,21 @@
 from plimsoll.plan.limits.budget import (
     Budget,
     DemandUsage,
-    NamespaceBudget,
     environment_budget,
     environment_room,
     forbidden,
     reserved_keys,
 )
+from plimsoll.plan.limits.namespaces import NamespaceBudget, NamespaceUse, namespace_use
 
 __all__ = [
     "Budget",
     "DemandUsage",
     "NamespaceBudget",
+    "NamespaceUse",
     "environment_budget",
     "environment_room",
     "forbidden",
+    "namespace_use",
     "reserved_keys",
 ]

@@ -1,7 +1,8 @@
 """Limits of an Environment and its namespaces, and what is left of them."""
 
+import copy
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from plimsoll.cluster.catalog import OfferedTypes, claim_gpus, most_gpus
@@ -10,10 +11,10 @@ from plimsoll.labels import INSTANCE_TYPE, NODEPOOL, WORKSPACE
 from plimsoll.model import Reason, Refusal, Snapshot
 from plimsoll.model.api import DemandProvisioner, EnvironmentSpec, Workspace, tenancy_violation
 from plimsoll.model.karpenter import NodeClaim, NodePool
-from plimsoll.model.meta import labels_of
 from plimsoll.plan.requests import CapacityRequests, by_kind, served_by
 from plimsoll.plan.view import ClusterView
 from plimsoll.quantity import parse_devices
+from plimsoll.text import shortlist
 
 
 @dataclass(frozen=True)
@@ -28,11 +29,16 @@ class DemandUsage:
     @classmethod
     def of(cls, view: ClusterView) -> "DemandUsage":
         """Zero if no limit applies, or demand has no provisioner."""
-        snapshot = view.observed
-        limits, settings = snapshot.environment.spec.limits, snapshot.environment.spec.demand
-        if settings.provisioner is DemandProvisioner.NONE or (limits.gpus is None and limits.nodes is None):
+        limits = view.settings.limits
+        if view.settings.demand.provisioner is DemandProvisioner.NONE or (limits.gpus is None and limits.nodes is None):
             return cls()
-        resource = snapshot.environment.spec.gpu_resource
+        seen, requests = view.observed, view.requests
+        arguments = (requests.found, requests.registered, seen.node_claims, seen.nodes, view.types, view.settings)
+        return view.known.result("demand usage", arguments, lambda: cls._counted(view))
+
+    @classmethod
+    def _counted(cls, view: ClusterView) -> "DemandUsage":
+        snapshot, resource = view.observed, view.settings.gpu_resource
         made = [_gpus(claim, resource, view.types) for claim in snapshot.node_claims if WORKSPACE not in claim.labels]
         nodes, gpus = 0, 0
         for each, number in _unclaimed(snapshot, view.requests):
@@ -81,19 +87,27 @@ class Budget:
         self._used = {"gpus": demand.gpus, "nodes": demand.nodes}
         self._requested = {"gpus": demand.requested_gpus, "nodes": demand.requested_nodes}
         self._of_pools: dict[str, dict[str, int]] = {}
+        claims = tuple(claims)
+        self._leaving = shortlist([f"NodeClaim {each.name} ({each.stays})" for each in claims if each.deleting])
         if limits.gpus is None and limits.nodes is None and not types.limited_pools:
             return
-        for owned, nodes, gpus in _nodes_of(claims, own_pools, environment.gpu_resource, types):
-            self.subtract(nodes, gpus, self._pool_of(owned.instance_types, owned.owner[0]))
+        for owned, nodes, gpus in nodes_of(claims, own_pools, environment.gpu_resource, types):
+            self.subtract(nodes, gpus, self._pool_of(owned))
+
+    def copy(self) -> "Budget":
+        """As much as is left here, to subtract from."""
+        found = copy.copy(self)
+        found._used, found._requested = dict(self._used), dict(self._requested)
+        found._of_pools = {pool: dict(used) for pool, used in self._of_pools.items()}
+        return found
 
     def short(self, nodes: int, gpus_each: int, pool: NodePool | None) -> str:
         """Which limit `nodes` more nodes would exceed; empty if none. `pool` is the NodePool that allows their type."""
         for name, amount in (("gpus", nodes * gpus_each), ("nodes", nodes)):
             limit, used = self._limits[name], self.used(name)
             if amount and limit is not None and used + amount > limit:
-                return (
-                    f"limits.{name} of the Environment is {limit}, {used} are in use, and {amount} more are requested"
-                )
+                problem = f"limits.{name} of the Environment is {limit}, {used} are in use"
+                return f"{problem}{self.still_counted}, and {amount} more are requested"
         if pool is None or not pool.limits:
             return ""
         of_pool = self._used_of(pool)
@@ -102,9 +116,15 @@ class Budget:
             bound = _devices(pool.limits, key)
             if amount and bound is not None and of_pool[name] + amount > bound:
                 return (
-                    f"limits.{key} of NodePool {pool.name} is {bound}, {of_pool[name]} in use, {amount} more requested"
+                    f"limits.{key} of NodePool {pool.name} is {bound}, {of_pool[name]} in use{self.still_counted}, "
+                    f"{amount} more requested"
                 )
         return ""
+
+    @property
+    def still_counted(self) -> str:
+        """The NodeClaims in use that are being deleted, for messages; empty if there are none."""
+        return f" (by {self._leaving}, too)" if self._leaving else ""
 
     def used(self, name: str) -> int:
         """What is in use under the Environment's limit of that name, `gpus` or `nodes`, requested nodes included."""
@@ -132,17 +152,18 @@ class Budget:
             }
         return used
 
-    def _pool_of(self, instance_types: Sequence[str], namespace: str) -> NodePool | None:
-        offered = self._types.find(instance_types[0]) if instance_types else None
+    def _pool_of(self, owned: NodeClaim | NodePool) -> NodePool | None:
+        offered = self._types.find(owned.instance_types[0]) if owned.instance_types else None
         if offered is None:
             return None
         try:
-            return self._types.pool(offered, self._environment.access_of(namespace))
+            access = self._environment.access_of(owned.owner[0])
         except KeyError:
-            return self._types.pool(offered, None)
+            access = None
+        return self._types.pool(offered, access, owned.allowed_values)
 
 
-def _nodes_of(
+def nodes_of(
     claims: Iterable[NodeClaim], pools: Iterable[NodePool], resource: str, types: OfferedTypes
 ) -> Iterator[tuple[NodeClaim | NodePool, int, int]]:
     """Each NodeClaim, and each NodePool with the nodes that it has no NodeClaim for: (object, nodes, GPUs of each)."""
@@ -163,10 +184,15 @@ def _devices(amounts: Mapping[str, str | int | float], key: str) -> int | None:
         return None
 
 
-def environment_budget(view: ClusterView) -> Budget:
-    """The limits' budget after everything that Plimsoll created."""
-    ownership = view.ownership
-    return Budget(view.observed.environment.spec, ownership.claims, ownership.pools, view.types, DemandUsage.of(view))
+def environment_budget(view: ClusterView, overdue: Collection[str] = ()) -> Budget:
+    """The limits' budget after everything that Plimsoll created, without the NodeClaims named in `overdue`."""
+    own, types, settings, demand = view.ownership, view.types, view.settings, DemandUsage.of(view)
+
+    def budget() -> Budget:
+        counted = (claim for claim in own.claims if claim.name not in overdue)
+        return Budget(settings, counted, own.pools, types, demand)
+
+    return view.known.result("budget", (own, types, settings, demand, overdue), budget).copy()
 
 
 def environment_room(view: ClusterView) -> Room:
@@ -175,45 +201,13 @@ def environment_room(view: ClusterView) -> Room:
     return Room() if limits.gpus is None and limits.nodes is None else environment_budget(view).room()
 
 
-class NamespaceBudget:
-    """GPU devices that the Workspaces of each namespace use, against `access[].gpus`.
-
-    At first those of its NodeClaims, also of those that are being deleted, and of the nodes that its NodePools lack.
-    """
-
-    def __init__(self, view: ClusterView) -> None:
-        self._environment = environment = view.observed.environment.spec
-        self._in_use: dict[str, int] = {}
-        self.bounded = any(entry.gpus is not None for entry in environment.access)
-        """Whether the number of GPUs is limited in any namespace."""
-        if not self.bounded:
-            return
-        own = view.ownership
-        for owned, nodes, gpus in _nodes_of(own.claims, own.pools, environment.gpu_resource, view.types):
-            self.subtract(owned.owner[0], nodes * gpus)
-
-    def short(self, namespace: str, gpus: int) -> str:
-        """Why the namespace may not have `gpus` more GPUs; empty if it may."""
-        access = self._environment.access_of(namespace)
-        in_use = self._in_use.get(namespace, 0)
-        if access is not None and access.gpus is not None and gpus and in_use + gpus > access.gpus:
-            return (
-                f"access.gpus of the Environment lets namespace {namespace!r} have {access.gpus} GPUs, "
-                f"{in_use} are in use, and {gpus} more are requested"
-            )
-        return ""
-
-    def subtract(self, namespace: str, gpus: int) -> None:
-        self._in_use[namespace] = self._in_use.get(namespace, 0) + gpus
-
-
 def forbidden(workspace: Workspace, environment: EnvironmentSpec) -> Refusal | None:
     """A refusal if the Workspace uses something that its namespace may not use."""
     violation = tenancy_violation(
         environment,
         workspace.namespace,
         queue=workspace.spec.queue,
-        labels=labels_of(workspace.template or {}),
+        labels=workspace.pod_labels,
         instance_type=workspace.spec.resource.instance_type,
     )
     return None if violation is None else Refusal(Reason.NOT_ALLOWED, violation.message)

@@ -1,22 +1,26 @@
 """Objects that the controller created: their names, labels, owners and progress."""
 
 from plimsoll.plan.owned.attempts import MESSAGE_LENGTH, Attempts, AttemptTracker, Failed, as_status
+from plimsoll.plan.owned.leaving import Leaving, leaving_claims
 from plimsoll.plan.owned.names import claim_names, object_labels, ownership_labels
 from plimsoll.plan.owned.ownership import Owned, Ownership, alive, by_age, created_objects
-from plimsoll.plan.owned.plan_builder import KARPENTER, PlanBuilder, key_of, warnings_of
-from plimsoll.plan.owned.progress import ClaimProgress, Wait, format_time, parse_time, phase_of
+from plimsoll.plan.owned.plan_builder import KARPENTER, PlanBuilder, PlanPart, key_of, warnings_of
+from plimsoll.plan.owned.progress import GPUS, ClaimProgress, Wait, format_time, parse_time, phase_of
 from plimsoll.plan.owned.request_object import RequestObject, request_objects, signalled
 
 __all__ = [
+    "GPUS",
     "KARPENTER",
     "MESSAGE_LENGTH",
     "AttemptTracker",
     "Attempts",
     "ClaimProgress",
     "Failed",
+    "Leaving",
     "Owned",
     "Ownership",
     "PlanBuilder",
+    "PlanPart",
     "RequestObject",
     "Wait",
     "alive",
@@ -26,6 +30,7 @@ __all__ = [
     "created_objects",
     "format_time",
     "key_of",
+    "leaving_claims",
     "object_labels",
     "ownership_labels",
     "parse_time",

@@ -51,6 +51,11 @@ class Attempts:
     next_deadline: datetime | None
     """The next deadline or attempt, whichever is first."""
 
+    @property
+    def settled(self) -> bool:
+        """Whether they are the same at any later time: nothing is awaited, and nothing that failed is tried again."""
+        return not (self.late or self.overdue or self.record.pending or self.next_try or self.next_deadline)
+
 
 class AttemptTracker:
     """Evaluates the NodeClaims of the Workspaces of one snapshot."""

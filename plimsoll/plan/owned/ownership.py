@@ -1,11 +1,11 @@
-"""Which objects the controller created, by their ownership labels: their owners, and those without an owner."""
+"""Which objects the controller created, their owners by their labels, and those without an owner."""
 
 from collections.abc import Iterable
 from typing import TypeVar
 
 from plimsoll.labels import ENVIRONMENT, NODEPOOL, as_label_value
-from plimsoll.model import Owner, Snapshot
-from plimsoll.model.api import Environment, Workspace, WorkspaceRef
+from plimsoll.model import Owner, Snapshot, is_created
+from plimsoll.model.api import Workspace, WorkspaceRef
 from plimsoll.model.cluster import SERVICE, Workload
 from plimsoll.model.karpenter import NodeClaim, NodePool
 from plimsoll.plan.owned.request_object import KINDS, RequestObject, demand_of
@@ -19,7 +19,8 @@ class Ownership:
 
     An object belongs to a Workspace if its labels match namespace, name and, where both are known, the UID. Objects of
     a deleted Workspace with the same name are orphans. Objects of other environments are ignored, and workloads in
-    other namespaces: whoever may create them there has no rights in the Workspace's.
+    other namespaces: whoever may create them there has no rights in the Workspace's. Labels are an index only: what
+    the controller did not create (`is_created`) belongs to nobody.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -31,12 +32,11 @@ class Ownership:
         for invalid in snapshot.invalid_workspaces:
             if not invalid.deleting:
                 self._present[_labels(invalid.ref)] = invalid.ref.uid
-        environment = snapshot.environment
-        self.claims = [claim for claim in snapshot.node_claims if _ours(claim, environment)]
+        self.claims = [claim for claim in snapshot.node_claims if _ours(claim, snapshot)]
         """Every NodeClaim that the controller created, including those that are being deleted."""
-        self.pools = [pool for pool in snapshot.node_pools if _ours(pool, environment)]
+        self.pools = [pool for pool in snapshot.node_pools if _ours(pool, snapshot)]
         """Every NodePool that the controller created, including those that are being deleted."""
-        workloads = [workload for workload in snapshot.workloads if _ours(workload, environment)]
+        workloads = [workload for workload in snapshot.workloads if _ours(workload, snapshot)]
         self.workloads = [workload for workload in workloads if workload.kind != SERVICE]
         """Every workload that the controller created, Services aside, including those that are being deleted."""
         self.services = [workload for workload in workloads if workload.kind == SERVICE]
@@ -90,7 +90,7 @@ def created_objects(snapshot: Snapshot) -> dict[tuple[str, str], list[Owned]]:
     made: dict[tuple[str, str], list[Owned]] = {}
     objs: list[Owned] = [*snapshot.node_claims, *snapshot.node_pools, *snapshot.workloads]
     for obj in objs:
-        if _ours(obj, snapshot.environment):
+        if _ours(obj, snapshot):
             namespace, name, _ = obj.owner
             made.setdefault((namespace, name), []).append(obj)
     return made
@@ -119,8 +119,14 @@ def _labels(of: Workspace | WorkspaceRef) -> tuple[str, str]:
     return (as_label_value(ref.namespace), as_label_value(ref.name))
 
 
-def _ours(obj: Owned, environment: Environment) -> bool:
+def _ours(obj: Owned, snapshot: Snapshot) -> bool:
     namespace, name, _ = obj.owner
-    if not (namespace and name) or (isinstance(obj, Workload) and as_label_value(obj.namespace) != namespace):
+    if not (namespace and name):
         return False
-    return obj.labels.get(ENVIRONMENT, environment.name) == as_label_value(environment.name)
+    if isinstance(obj, Workload):
+        # One that is being deleted is in no state any more, and in the way of its successor.
+        made = obj.deleting or is_created(obj.kind, obj.uid, snapshot.recorded)
+        if not made or as_label_value(obj.namespace) != namespace:
+            return False
+    environment = snapshot.environment.name
+    return obj.labels.get(ENVIRONMENT, environment) == as_label_value(environment)

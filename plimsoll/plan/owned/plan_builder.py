@@ -1,7 +1,7 @@
 """PlanBuilder: collects the operations of a Plan."""
 
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from plimsoll.labels import ENVIRONMENT, MANAGED_BY, SHARD, SPEC_HASH, WORKSPACE, WORKSPACE_NAMESPACE, WORKSPACE_UID
 from plimsoll.model import Change, Deletion, ObjectKey, Owner, Plan, Signal, SignalReason
@@ -25,16 +25,48 @@ _API_VERSIONS: Final[dict[type[ObservedObject], str]] = {
 }
 
 
+class PlanPart(NamedTuple):
+    """The operations, warnings and deadlines for one Workspace."""
+
+    creations: tuple[Change, ...]
+    updates: tuple[Change, ...]
+    deletions: tuple[Deletion, ...]
+    warnings: tuple[str, ...]
+    deadlines: tuple[datetime, ...]
+    own: bool
+    """Whether it depends neither on the time nor on what other Workspaces leave of a limit."""
+
+    def lasts(self) -> bool:
+        """Whether it is the same in every round until the Workspace, its objects or the settings change. One with
+        operations is made again, because manifests may be changed by whoever applies them."""
+        return self.own and not (self.creations or self.updates or self.deletions)
+
+
 class PlanBuilder:
     """Operations, warnings and deadlines, in the order in which they were added."""
 
     def __init__(self) -> None:
+        self.own = True
+        """See `PlanPart.own`."""
         self.creations: list[Change] = []
         self.updates: list[Change] = []
         self.deletions: list[Deletion] = []
         self.signals: list[Signal] = []
         self.warnings: list[str] = []
         self.deadlines: list[datetime] = []
+
+    def add(self, part: PlanPart) -> None:
+        """Adds the part of one Workspace."""
+        self.creations += part.creations
+        self.updates += part.updates
+        self.deletions += part.deletions
+        self.warnings += part.warnings
+        self.deadlines += part.deadlines
+
+    def part(self) -> PlanPart:
+        """What was added for one Workspace."""
+        operations = (tuple(self.creations), tuple(self.updates), tuple(self.deletions))
+        return PlanPart(*operations, tuple(self.warnings), tuple(self.deadlines), self.own)
 
     def create(self, manifest: dict[str, Any], owner: Owner, reason: str) -> None:
         self.creations.append(Change(manifest=manifest, owner=owner, reason=reason))

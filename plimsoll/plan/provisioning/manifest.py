@@ -3,48 +3,41 @@
 from typing import Any
 
 from plimsoll.cluster.catalog import OfferedType
-from plimsoll.cluster.pools import CHOSEN_BY_PROVIDER
-from plimsoll.labels import CAPACITY_TYPE, DO_NOT_DISRUPT, INSTANCE_TYPE, SPEC_HASH
-from plimsoll.model.api import Environment
+from plimsoll.cluster.volumes import conditions_of
+from plimsoll.labels import CAPACITY_TYPE, DO_NOT_DISRUPT, INSTANCE_TYPE, OS, SPEC_HASH, ZONE
+from plimsoll.model.api import Environment, Workspace, is_chosen, refused_node_labels
 from plimsoll.model.karpenter import NodePool
-from plimsoll.model.meta import expression
+from plimsoll.model.meta import Taint, expression
 from plimsoll.plan.owned import KARPENTER, PlanBuilder, object_labels
 from plimsoll.plan.provisioning.provisioner import NodeTarget
-from plimsoll.plan.workspaces import spec_hash
+from plimsoll.plan.workspaces import capacity_types, node_taints, pool_fields, pool_requirements, spec_hash
 from plimsoll.presets import ModelPreset
 
-OS = "kubernetes.io/os"
 AWS_GPU_COUNT = "karpenter.k8s.aws/instance-gpu-count"
 
 
 def node_claim_manifest(target: NodeTarget, environment: Environment, name: str) -> dict[str, Any]:
-    """A NodeClaim of exactly that instance type, without a NodePool, which Karpenter never consolidates.
+    """A NodeClaim of exactly that instance type, of no NodePool, which Karpenter never consolidates.
 
-    The selector's `matchLabels` become labels, as in KAITO, and its `matchExpressions` become requirements. An
-    annotation holds the hash of the spec: a NodeClaim with another hash is outdated.
+    The NodePool that allows the type says what else holds for its nodes; the Workspace narrows it. The selector's
+    `matchLabels` become labels, as in KAITO, and its other conditions become requirements. An annotation holds the hash
+    of the spec: a NodeClaim with another hash is outdated.
     """
     workspace, offered = target.workspace, target.offered
-    labels = workspace.spec.resource.label_selector.match_labels
-    # A label of a NodeClaim without a NodePool overrides the provider's, and does not restrict what it chooses.
-    chosen = {key: labels[key] for key in sorted(labels) if key.startswith(CHOSEN_BY_PROVIDER)}
     spec: dict[str, Any] = {
         "nodeClassRef": target.node_class.model_dump(),
-        "requirements": [
-            *requirements(target, environment),
-            *(expression(key, "In", value) for key, value in chosen.items() if key not in (INSTANCE_TYPE, OS)),
-        ],
+        "requirements": requirements(target, environment),
     }
     requests = _requests(environment, offered, target.known)
     if requests:
         spec["resources"] = {"requests": requests}
-    if environment.spec.node_claims.taints:
-        spec["taints"] = taints(environment)
+    spec |= _taints(target, environment) | pool_fields(target.pool)
     return {
         "apiVersion": KARPENTER,
         "kind": "NodeClaim",
         "metadata": {
             "name": name,
-            "labels": {**labels, **object_labels(workspace, environment)},
+            "labels": node_labels(workspace, environment),
             "annotations": {DO_NOT_DISRUPT: "true", SPEC_HASH: spec_hash(spec)},
         },
         "spec": spec,
@@ -74,7 +67,7 @@ def set_replicas(
 def node_pool_manifest(target: NodeTarget, environment: Environment, replicas: int, name: str) -> dict[str, Any]:
     """A static NodePool of exactly that instance type, from which Karpenter removes no node by itself.
 
-    No consolidation, drift or expiry: a budget of 0 nodes allows only changes of `replicas`. The template has no values
+    No consolidation or drift: a budget of 0 nodes allows only changes of `replicas`. The template has no values
     that change by themselves, because Karpenter would replace the nodes.
     """
     workspace = target.workspace
@@ -88,17 +81,14 @@ def node_pool_manifest(target: NodeTarget, environment: Environment, replicas: i
         },
         "template": {
             "metadata": {
-                "labels": {
-                    **workspace.spec.resource.label_selector.match_labels,
-                    **object_labels(workspace, environment),
-                },
+                "labels": node_labels(workspace, environment),
                 "annotations": {DO_NOT_DISRUPT: "true"},
             },
             "spec": {
                 "nodeClassRef": target.node_class.model_dump(),
                 "requirements": requirements(target, environment),
-                "expireAfter": "Never",
-                **({"taints": taints(environment)} if environment.spec.node_claims.taints else {}),
+                **_taints(target, environment),
+                **({"expireAfter": "Never"} | pool_fields(target.pool)),
             },
         },
     }
@@ -114,34 +104,54 @@ def node_pool_manifest(target: NodeTarget, environment: Environment, replicas: i
     }
 
 
+def node_labels(workspace: Workspace, environment: Environment) -> dict[str, str]:
+    """Labels of a node of the Workspace: those of its selector that it may set, and who owns the node."""
+    chosen = workspace.spec.resource.label_selector.match_labels
+    kept = chosen.keys() - refused_node_labels(chosen, environment.spec.node_label_prefixes)
+    own = {key: chosen[key] for key in chosen if key in kept and not is_chosen(key)}
+    return {**own, **object_labels(workspace, environment)}
+
+
 def requirements(target: NodeTarget, environment: Environment) -> list[dict[str, Any]]:
-    """Requirements on a node: the instance type, Linux, how it is paid for, and the selector's expressions."""
+    """Requirements on a node: the instance type, Linux, how it is paid for, those of the NodePool, where its volumes
+    are, and the selector's conditions except for labels that the node is given. All of them hold, of several for one
+    label too."""
     workspace, offered = target.workspace, target.offered
     found = [expression(INSTANCE_TYPE, "In", offered.name), expression(OS, "In", "linux")]
     if offered.cloud == "aws" and offered.claimable:
         found.append(expression(AWS_GPU_COUNT, "Gt", "0"))
-    capacity = workspace.spec.resource.capacity_type or environment.spec.node_claims.capacity_type
-    if capacity is not None:
-        found.append(expression(CAPACITY_TYPE, "In", *(("spot", "on-demand") if capacity == "any" else (capacity,))))
-    for item in workspace.spec.resource.label_selector.match_expressions:
+    if types := capacity_types(workspace, environment.spec, target.pool):
+        found.append(expression(CAPACITY_TYPE, "In", *types))
+    if zones := workspace.spec.resource.zones:
+        found.append(expression(ZONE, "In", *zones))
+    found += [item for item in pool_requirements(target.pool) if item not in found]
+    selector = workspace.spec.resource.label_selector
+    for item in selector.match_expressions:
         if item.key not in (INSTANCE_TYPE, OS):
             found.append(expression(item.key, item.operator, *item.values))
+    found += [expression(each.key, each.operator, *each.values) for each in conditions_of(target.volumes) or ()]
+    for key in sorted(selector.match_labels):
+        # As a label of a NodeClaim it would override the provider's, and not restrict what it chooses.
+        if is_chosen(key) and key not in (INSTANCE_TYPE, OS):
+            found.append(expression(key, "In", selector.match_labels[key]))
     return found
 
 
-def taints(environment: Environment) -> list[dict[str, str]]:
-    """Taints of new nodes."""
-    return [
-        {"key": taint.key, **({"value": taint.value} if taint.value else {}), "effect": taint.effect}
-        for taint in environment.spec.node_claims.taints
-    ]
+def _taints(target: NodeTarget, environment: Environment) -> dict[str, list[dict[str, str]]]:
+    """The field `taints` of new nodes, where there are any."""
+    found = [_taint(taint) for taint in node_taints(environment.spec, target.pool)]
+    return {"taints": found} if found else {}
+
+
+def _taint(taint: Taint) -> dict[str, str]:
+    return {"key": taint.key, **({"value": taint.value} if taint.value else {}), "effect": taint.effect}
 
 
 def _requests(environment: Environment, offered: OfferedType, known: ModelPreset | None) -> dict[str, str]:
-    """Resources that the node must offer. Karpenter counts disks as `ephemeral-storage`, and launches no node that
-    lacks it."""
+    """Resources that the node must offer: no GPUs where pods get these by claims. Karpenter counts disks as
+    `ephemeral-storage`, and launches no node that lacks it."""
     requests = {}
-    if offered.claimable:
+    if offered.claimable and not offered.by_claims:
         requests[environment.spec.gpu_resource] = str(offered.claimable)
     storage = known.disk_gib if known is not None else environment.spec.node_claims.storage_gib
     if storage:

@@ -9,6 +9,8 @@ from plimsoll.labels import NODEPOOL
 from plimsoll.model import Reason, Verdict
 from plimsoll.model.api import Environment, NodeClassRef, Workspace
 from plimsoll.model.karpenter import NodeClaim, NodePool
+from plimsoll.model.meta import ANYWHERE, Placement
+from plimsoll.packing import GPU_MILLI
 from plimsoll.plan.limits import Budget, NamespaceBudget
 from plimsoll.plan.owned import Attempts, AttemptTracker, Ownership, PlanBuilder, alive
 from plimsoll.presets import ModelPreset
@@ -28,6 +30,8 @@ class NodeTarget:
     """Number of nodes to provision, without existing nodes that count."""
     known: ModelPreset | None = None
     """The preset that the nodes serve, whose files need disk; None for a template."""
+    volumes: Placement = ANYWHERE
+    """Where the Workspace's volumes are."""
 
 
 class Provisioner(Protocol):
@@ -50,16 +54,17 @@ class ProvisionerContext:
 
     def room(self, target: NodeTarget, missing: int, builder: PlanBuilder) -> int:
         """How many of the missing nodes the limits allow; these are counted, and a shortage becomes a warning."""
+        builder.own = False  # what is left depends on the Workspaces before it
         gpus = target.offered.claimable or 0
         for made in range(missing):
             namespace = target.workspace.namespace
-            over = self.budget.short(1, gpus, target.pool) or self.namespaces.short(namespace, gpus)
+            over = self.budget.short(1, gpus, target.pool) or self.namespaces.short(namespace, gpus * GPU_MILLI)
             if over:
                 problem = f"{Reason.LIMIT_EXCEEDED.value}: {made} of {missing} missing nodes are created: {over}"
                 builder.warn(target.workspace.ref, problem)
                 return made
             self.budget.subtract(1, gpus, target.pool)
-            self.namespaces.subtract(namespace, gpus)
+            self.namespaces.subtract(namespace, gpus * GPU_MILLI)
         return max(missing, 0)
 
     def replace_late(self, target: NodeTarget, builder: PlanBuilder) -> tuple[Attempts, list[NodeClaim]]:
@@ -68,6 +73,7 @@ class ProvisionerContext:
         attempts = self.tracker.evaluate(
             target.workspace.status.provisioning, claims, gpus_known=target.offered.devices is not None
         )
+        builder.own = builder.own and attempts.settled
         if attempts.next_deadline is not None:
             builder.deadlines.append(attempts.next_deadline)
         for claim in alive(claims):

@@ -5,12 +5,12 @@ from plimsoll.plan.requests.claims import named_after_pool, served_by
 from plimsoll.plan.requests.gate import gate_removals
 from plimsoll.plan.requests.node_request import NodeRequest
 from plimsoll.plan.requests.report import figures
-from plimsoll.plan.requests.round import RequestRound
+from plimsoll.plan.requests.request_planner import RequestPlanner
 
 __all__ = [
     "CapacityRequests",
     "NodeRequest",
-    "RequestRound",
+    "RequestPlanner",
     "any_registered",
     "by_kind",
     "figures",

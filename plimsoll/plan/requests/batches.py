@@ -2,7 +2,6 @@
 
 import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -14,9 +13,11 @@ from plimsoll.model.api import DemandProvisioner as Setting
 from plimsoll.model.api import Environment, Headroom
 from plimsoll.model.karpenter import CapacityBuffer
 from plimsoll.model.meta import ANYWHERE, Placement, Taint
+from plimsoll.packing.nodes import HOST
 from plimsoll.plan.demand import DemandPlan, PlannedNode
 from plimsoll.plan.owned import PlanBuilder
 from plimsoll.plan.requests.capacity_request import CapacityRequest, read_request
+from plimsoll.plan.requests.demand_provisioner import Names
 from plimsoll.plan.requests.node_request import (
     GIVEN_UP,
     LOST,
@@ -28,7 +29,6 @@ from plimsoll.plan.requests.node_request import (
     demand_names,
     pod_placement,
 )
-from plimsoll.plan.requests.provisioner import Names
 from plimsoll.text import counted
 
 Manifest = dict[str, Any]
@@ -38,21 +38,16 @@ def batches(nodes: Iterable[PlannedNode]) -> list[tuple[NodeRequest, tuple[str, 
     """Groups planned nodes into requests, one for each node shape. Each item is (request, names of its demands, number
     of nodes).
 
-    Nodes that differ only in their pods' CPU and memory form one group, which requests the maximum of each resource.
+    Nodes that differ only in what their pods request of the host form one group, which requests the maximum of each.
     The maximum fits too, because each of the amounts fits the instance type.
     """
     found: dict[NodeRequest, list[PlannedNode]] = {}
     for node in nodes:
-        bare = NodeRequest.of(replace(node, cpu_milli=0, memory_mib=0))
+        bare = NodeRequest.of(node).model_copy(update=dict.fromkeys(HOST, 0))
         found.setdefault(bare, []).append(node)
     return [
         (
-            node_request.model_copy(
-                update={
-                    "cpu_milli": max(node.cpu_milli for node in alike),
-                    "memory_mib": max(node.memory_mib for node in alike),
-                }
-            ),
+            node_request.model_copy(update={name: max(getattr(node, name) for node in alike) for name in HOST}),
             tuple(sorted({name for node in alike for name in node.demands})),
             len(alike),
         )

@@ -1,10 +1,11 @@
 """CapacityRequest: nodes that an object requests from an autoscaler, and how many of them have registered."""
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cached_property
+from itertools import chain
 from typing import Final, TypeVar
 
 import orjson
@@ -14,11 +15,13 @@ from plimsoll.cluster.pods import nodes_in_use
 from plimsoll.cluster.pools import starting_nodes
 from plimsoll.labels import DEMAND, GROUP, NODEPOOL, REQUEST
 from plimsoll.model import SignalReason, Snapshot
+from plimsoll.model.api import DemandObject
 from plimsoll.model.cluster import Node, Pod
 from plimsoll.model.karpenter import CapacityBuffer, ProvisioningRequest
 from plimsoll.model.meta import condition_of
 from plimsoll.plan.demand import RequestedNode
-from plimsoll.plan.owned import RequestObject, parse_time, request_objects, signalled
+from plimsoll.plan.known import Known
+from plimsoll.plan.owned import RequestObject, key_of, parse_time, request_objects, signalled
 from plimsoll.plan.requests.node_request import ATTEMPT, DEMANDS, GIVEN_UP, LOST, REGISTERED, NodeRequest
 
 READY_MESSAGE: Final = "the GPUs are allocatable on node "
@@ -53,6 +56,11 @@ class CapacityRequest:
     @property
     def name(self) -> str:
         return self.obj.name
+
+    @cached_property
+    def listed(self) -> DemandObject:
+        """The object as the statuses of its demands list it."""
+        return key_of(self.obj).of_demand
 
     @cached_property
     def requested_nodes(self) -> tuple[RequestedNode, ...]:
@@ -90,8 +98,9 @@ class CapacityRequest:
 class CapacityRequests:
     """The capacity requests of one snapshot. Each property is computed once."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    def __init__(self, snapshot: Snapshot, known: Known) -> None:
         self._snapshot = snapshot
+        self._known = known
 
     @cached_property
     def objs(self) -> tuple[RequestObject, ...]:
@@ -101,13 +110,19 @@ class CapacityRequests:
     @cached_property
     def found(self) -> tuple[CapacityRequest, ...]:
         """What the objects request, without those that are being deleted."""
-        objs = (obj for obj in self.objs if not obj.deleting)
-        return tuple(each for obj in objs if (each := read_request(obj)) is not None)
+        objs = tuple(obj for obj in self.objs if not obj.deleting)
+        return self._known.result("capacity requests", (objs,), lambda: tuple(filter(None, map(read_request, objs))))
 
     @cached_property
     def registered(self) -> Mapping[str, list[str]]:
         """Newly registered nodes by request; see `registered_since`."""
-        return registered_since(self.found, self._snapshot)
+        found, seen, resource = self.found, self._snapshot, self._snapshot.environment.spec.gpu_resource
+        arguments = (found, seen.node_claims, seen.nodes)
+        young = self._known.result("young nodes", arguments, lambda: _young_nodes(found, seen))
+        used = nodes_in_use(seen.pods, young, resource)
+        return self._known.result(
+            "registered", (found, young, used, resource), lambda: _assigned(found, young, used, resource)
+        )
 
 
 def read_request(obj: RequestObject) -> CapacityRequest | None:
@@ -161,31 +176,36 @@ def registered_since(requests: Sequence[CapacityRequest], snapshot: Snapshot) ->
 
     A node is assigned as soon as it is supply: otherwise other demand would be planned onto it.
     """
-    waiting = [each for each in requests if each.outstanding]
-    if not waiting:
+    young, resource = _young_nodes(requests, snapshot), snapshot.environment.spec.gpu_resource
+    return _assigned(requests, young, nodes_in_use(snapshot.pods, young, resource), resource)
+
+
+def _young_nodes(requests: Sequence[CapacityRequest], snapshot: Snapshot) -> Mapping[str, tuple[Node, str]]:
+    """Usable nodes that are not older than every outstanding request, by name, with their creation time."""
+    first = min((each.obj.creation_timestamp for each in requests if each.outstanding), default=None)
+    if first is None:
         return {}
-    gpu_resource = snapshot.environment.spec.gpu_resource
     ordered = {claim.node_name: claim.creation_timestamp for claim in snapshot.node_claims if claim.node_name}
-    born = {node.name: ordered.get(node.name, node.creation_timestamp) for node in snapshot.nodes}
-    first = min(each.obj.creation_timestamp for each in waiting)
-    starting = starting_nodes(snapshot)
-    usable = (node for node in snapshot.nodes if node.ready is not False and not node.deleting)
-    new = {node.name: node for node in usable if born[node.name] >= first and node.name not in starting}
-    if not new:
-        return {}
-    found = _named(waiting, new.values())
-    for name in [
-        *(node for each in requests for node in each.registered),
-        *(node for nodes in found.values() for node in nodes),
-        *nodes_in_use(snapshot.pods, new, gpu_resource),
-    ]:
-        new.pop(name, None)
+    born = ((node, ordered.get(node.name, node.creation_timestamp)) for node in snapshot.nodes)
+    young = [(node, time) for node, time in born if time >= first and node.ready is not False and not node.deleting]
+    starting = starting_nodes(snapshot) if young else ()
+    return {node.name: (node, time) for node, time in young if node.name not in starting}
+
+
+def _assigned(
+    requests: Sequence[CapacityRequest], young: Mapping[str, tuple[Node, str]], used: Set[str], gpu_resource: str
+) -> Mapping[str, list[str]]:
+    """As `registered_since`; `used` are the names of those nodes whose GPUs are in use."""
+    waiting = [each for each in requests if each.outstanding]
+    found = _named(waiting, (node for node, _ in young.values()))
+    taken = {*used, *chain.from_iterable(each.registered for each in requests), *chain.from_iterable(found.values())}
     left = {each.name: each.outstanding for each in waiting}
     of_kinds = by_kind(each for each in waiting if not each.node_request.resource)
-    for node in sorted(new.values(), key=lambda node: (born[node.name], node.name)):
+    free = (each for name, each in young.items() if name not in taken)
+    for node, born in sorted(free, key=lambda each: (each[1], each[0].name)):
         of_kind = of_kinds.get((node.labels.get(NODEPOOL, ""), node.instance_type), ())
         open_ones = (each for each in reversed(of_kind) if left[each.name])
-        earlier = (each for each in open_ones if each.obj.creation_timestamp <= born[node.name])
+        earlier = (each for each in open_ones if each.obj.creation_timestamp <= born)
         answered = next(
             (each for each in earlier if (gpu_devices(node, gpu_resource) or 0) >= each.node_request.gpus), None
         )

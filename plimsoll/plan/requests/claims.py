@@ -8,9 +8,10 @@ from typing import Final
 
 from plimsoll.labels import NODEPOOL, WORKSPACE
 from plimsoll.model import Snapshot
-from plimsoll.model.api import ClaimStage
+from plimsoll.model.api import ClaimStage, DemandPhase
 from plimsoll.model.karpenter import ClaimEvent, NodeClaim
-from plimsoll.plan.owned import MESSAGE_LENGTH, ClaimProgress, Wait, parse_time
+from plimsoll.plan.owned import GPUS, MESSAGE_LENGTH, ClaimProgress, Wait, format_time, parse_time
+from plimsoll.plan.requests.answers import KARPENTER, Answer, refusal_of
 from plimsoll.plan.requests.capacity_request import CapacityRequest, by_kind
 
 OTHER_OFFERING_DELAY: Final = timedelta(seconds=30)
@@ -125,13 +126,17 @@ class AssignedClaim:
     stage: ClaimStage
     instance_types: tuple[str, ...]
     """The launched instance type, or the ones that the requirements allow."""
+    created: datetime | None = None
     message: str = ""
+    """What Karpenter says of the current step, or why the NodeClaim failed."""
+    refusal: Answer | None = None
+    """Why the current step fails for now."""
     due: datetime | None = None
     """Deadline of the current step."""
     registered: bool = False
     """Whether its node is one of those that have registered for the request."""
     initializing: bool = False
-    """Whether its node has joined the cluster, and is not initialized: it may lack its GPUs."""
+    """Whether its node has joined the cluster, and Karpenter has not initialized it: it may lack its GPUs."""
 
 
 class ClaimMonitor:
@@ -183,8 +188,11 @@ class ClaimMonitor:
             request=owner.name,
             stage=ClaimStage.FAILED if late else _stage(claim, wait),
             instance_types=kinds or owner.node_request.instance_types,
+            created=parse_time(claim.creation_timestamp),
             message=_detail(wait, late),
-            due=wait.due if wait is not None and not late and not registered else None,
+            refusal=refusal_of(claim, wait.step) if wait is not None and not late else None,
+            # The monitor has no record of since when a node lacks its GPUs: the deadline of the request applies.
+            due=wait.due if wait is not None and wait.step != GPUS and not late and not registered else None,
             registered=registered,
             initializing=wait is not None and wait.step == "Initialized",
         )
@@ -205,11 +213,28 @@ class ClaimMonitor:
         without = self._no_capacity.get(request.name, ())
         expired = [each for each in without if self._now >= each.event_times[0] + OTHER_OFFERING_DELAY]
         claims = tuple(
-            AssignedClaim(claim, request.name, ClaimStage.FAILED, each.instance_types, each.detail[:MESSAGE_LENGTH])
+            AssignedClaim(
+                claim, request.name, ClaimStage.FAILED, each.instance_types, message=each.detail[:MESSAGE_LENGTH]
+            )
             for each in expired
             for claim in each.claims
         )
         return len(late) + len(expired), late + claims
+
+    def without_capacity(self, request: CapacityRequest) -> list[Answer]:
+        """Refusals of providers for nodes that are not given up yet, because Karpenter may find another offering."""
+        return [
+            Answer(
+                by=KARPENTER,
+                reason="InsufficientCapacityError",
+                message=f"NodeClaim {each.claims[0]}: {each.detail}"[:MESSAGE_LENGTH],
+                since=format_time(each.event_times[0]),
+                time=each.event_times[0],
+                phase=DemandPhase.REFUSED,
+            )
+            for each in self._no_capacity.get(request.name, ())
+            if self._now < each.event_times[0] + OTHER_OFFERING_DELAY
+        ]
 
     def deadlines(self, request: CapacityRequest) -> list[datetime]:
         """When NodeClaims miss their deadline, and when nodes without capacity are given up."""
@@ -221,13 +246,16 @@ class ClaimMonitor:
 def _stage(claim: NodeClaim, wait: Wait | None) -> ClaimStage:
     if wait is None:
         return ClaimStage.READY
-    if wait.step != "Launched":
+    if wait.step == "Registered":
         return ClaimStage.REGISTERING
+    if wait.step != "Launched":
+        return ClaimStage.INITIALIZING
     return ClaimStage.LAUNCHING if claim.conditions else ClaimStage.CREATED
 
 
 def _detail(wait: Wait | None, late: bool) -> str:
+    detail = wait.detail[:MESSAGE_LENGTH] if wait is not None else ""
     if wait is None or not late:
-        return ""
-    message = f" ({wait.detail[:MESSAGE_LENGTH]})" if wait.detail else ""
+        return detail
+    message = f" ({detail})" if detail else ""
     return f"is not {wait.step} after {int(wait.allowed.total_seconds())} s{message}"

@@ -4,11 +4,11 @@ from collections.abc import Container, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
-from plimsoll.cluster.pods import gated, marked_pods, node_of, recently_ungated
+from plimsoll.cluster.pods import gated, is_ours, marked_pods, node_of, recently_ungated
 from plimsoll.model import GateRemoval, ObjectKey, Snapshot
 from plimsoll.model.cluster import Pod
 from plimsoll.model.kai import PodGroup
-from plimsoll.plan.classes import gangs, is_ours, uid_of
+from plimsoll.plan.classes import gangs, uid_of
 from plimsoll.plan.demand import Demand
 
 NOT_SERVED: Final = "Plimsoll does not plan capacity for this pod"
@@ -21,7 +21,8 @@ def gate_removals(
 
     A pod's GPUs are available if its demand places it on a usable node that is not in `reserved_nodes`. The pods of a
     gang are released together. Pods that their queue does not admit have no place. A pod with whole GPUs needs none: an
-    autoscaler provides its node. A pod whose demand Plimsoll does not plan is released at once.
+    autoscaler provides its node. A pod whose demand Plimsoll does not plan is released at once, as one whose claims ask
+    for no GPUs.
     """
     waiting = [pod for pod in marked_pods(snapshot.pods) if pod.scheduling_gates]
     gated_pods = {uid_of(pod): pod for pod in waiting if gated(pod) and not pod.deleting and not pod.finished}
@@ -38,10 +39,12 @@ def gate_removals(
         places |= dict.fromkeys(demand.whole_gpu_pods.keys() - demand.kept_out.keys(), "its queue admits it")
     settings = snapshot.environment.spec.demand
     groups = MappingProxyType({(each.namespace, each.name): each for each in snapshot.pod_groups})
+    known = {uid for demand in demands for uid in (*demand.pods, *demand.refused, *demand.whole_gpu_pods)}
     split = _split_gangs(snapshot, gated_pods, places, groups)
     found = []
     for uid, pod in gated_pods.items():
         served = pod.scheduler_name in settings.schedulers and not is_ours(pod, settings)
+        served = served and (uid in known or not pod.resource_claims)
         why = (places.get(uid, "") if uid not in split else "") if served else NOT_SERVED
         if why:
             key = ObjectKey(api_version="v1", kind="Pod", namespace=pod.namespace, name=pod.name)

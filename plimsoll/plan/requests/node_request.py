@@ -11,7 +11,7 @@ from pydantic.alias_generators import to_camel
 
 from plimsoll.labels import DEMAND, ENVIRONMENT, GROUP, INSTANCE_TYPE, NODEPOOL, as_label_value
 from plimsoll.model import DemandRef
-from plimsoll.model.meta import NodeRequirement, Observed, Placement, Terms, Toleration, expression
+from plimsoll.model.meta import EPHEMERAL_STORAGE, NodeRequirement, Observed, Placement, Terms, Toleration, expression
 from plimsoll.plan.demand import PlannedNode, RequestedNode
 from plimsoll.text import shortlist
 
@@ -42,7 +42,7 @@ Requirement = tuple[str, str, tuple[str, ...]]
 
 
 class NodeRequest(Observed):
-    """A node's whole GPUs, and the CPU and memory of the pods that are planned on it."""
+    """A node's whole GPUs, and the CPU, memory and storage of the pods that are planned on it."""
 
     model_config = ConfigDict(
         extra="ignore", frozen=True, alias_generator=to_camel, populate_by_name=True, str_max_length=253
@@ -55,6 +55,8 @@ class NodeRequest(Observed):
     """GPU product."""
     cpu_milli: Annotated[int, Field(ge=0)] = 0
     memory_mib: Annotated[int, Field(ge=0)] = 0
+    storage_mib: Annotated[int, Field(ge=0)] = 0
+    """Ephemeral storage."""
     resource: str = ""
     """Extended resource that its GPUs will be announced as, where that is not the Environment's."""
     requires: Annotated[tuple[tuple[Requirement, ...], ...], Field(max_length=50)] = ()
@@ -73,6 +75,7 @@ class NodeRequest(Observed):
             kind=node.kind,
             cpu_milli=node.cpu_milli,
             memory_mib=node.memory_mib,
+            storage_mib=node.storage_mib,
             resource=node.resource,
             requires=tuple(tuple((each.key, each.operator, each.values) for each in term) for term in node.requires),
             scheduler=node.scheduler,
@@ -106,7 +109,9 @@ class NodeRequest(Observed):
     @property
     def text(self) -> str:
         """The annotation's value."""
-        left_out = {name for name in ("requires", "resource", "scheduler", "taints") if not getattr(self, name)}
+        left_out = {
+            name for name in ("requires", "resource", "scheduler", "storage_mib", "taints") if not getattr(self, name)
+        }
         found = self.model_dump(mode="json", by_alias=True, exclude=left_out)
         return orjson.dumps(found, option=orjson.OPT_SORT_KEYS).decode()
 
@@ -124,7 +129,8 @@ class NodeRequest(Observed):
         gpus = {} if self.resource else {gpu_resource: str(self.gpus)}
         cpu = {"cpu": f"{self.cpu_milli or _LEAST_CPU}m"}
         memory = {"memory": f"{self.memory_mib}Mi"} if self.memory_mib else {}
-        return {**gpus, **cpu, **memory}
+        storage = {EPHEMERAL_STORAGE: f"{self.storage_mib}Mi"} if self.storage_mib else {}
+        return {**gpus, **cpu, **memory, **storage}
 
 
 def _read(text: str) -> NodeRequest | None:

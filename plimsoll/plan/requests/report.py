@@ -1,6 +1,6 @@
 """The status of a GPUDemand: phase, figures, requests, and why capacity is missing."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -19,7 +19,10 @@ from plimsoll.model.api import (
 )
 from plimsoll.packing import GPU_MILLI
 from plimsoll.plan.demand import Demand
-from plimsoll.plan.owned import format_time, key_of
+from plimsoll.plan.known import Known
+from plimsoll.plan.owned import format_time
+from plimsoll.plan.requests.answers import Answer
+from plimsoll.plan.requests.awaited import Awaited, furthest_behind
 from plimsoll.plan.requests.capacity_request import CapacityRequest
 from plimsoll.plan.requests.claims import AssignedClaim
 from plimsoll.plan.requests.pod_notes import pod_notes
@@ -27,12 +30,12 @@ from plimsoll.plan.requests.record import FailureRecord, RequestFailure
 from plimsoll.text import counted
 
 
-def figures(demand: Demand) -> GPUDemandStatus:
+def figures(demand: Demand, known: Known) -> GPUDemandStatus:
     """The figures of a status. Phase, objects, deadline and reasons are added by `report`."""
-    pods = sorted({**demand.pods, **demand.whole_gpu_pods}.items())
+    own = (demand.pods, demand.whole_gpu_pods)
     return GPUDemandStatus(
-        pod_count=len(pods),
-        pods=tuple(DemandPod(uid=uid, share=str(each.share)) for uid, each in pods[:MAX_LISTED]),
+        pod_count=len(demand.pods) + len(demand.whole_gpu_pods),
+        pods=known.result("listed pods", own, lambda: _listed(demand), subject=demand.name),
         free_pods=sum(map(len, demand.on_nodes.values())),
         requested_pods=sum(map(len, demand.on_requested.values())) + len(demand.awaiting),
         new_pods=len(demand.on_new),
@@ -42,6 +45,11 @@ def figures(demand: Demand) -> GPUDemandStatus:
         gpu_milli=demand.gpu_milli,
         least_gpus=demand.least_gpus,
     )
+
+
+def _listed(demand: Demand) -> tuple[DemandPod, ...]:
+    pods = sorted({**demand.pods, **demand.whole_gpu_pods}.items())[:MAX_LISTED]
+    return tuple(DemandPod(uid=uid, share=str(each.share)) for uid, each in pods)
 
 
 FAILED_LISTED = 50
@@ -54,6 +62,8 @@ class DemandState:
 
     demand: Demand
     kept: tuple[CapacityRequest, ...]
+    awaited: tuple[Awaited, ...]
+    """What those of `kept` wait for that have outstanding nodes."""
     created: tuple[ObjectKey, ...]
     """Objects that this round creates for it."""
     record: FailureRecord
@@ -63,9 +73,16 @@ class DemandState:
     claims: tuple[AssignedClaim, ...]
 
     @property
-    def awaited(self) -> bool:
-        waits = bool(self.demand.on_requested or self.demand.awaiting)
-        return bool(self.created) or waits or any(each.outstanding for each in self.kept)
+    def requested(self) -> bool:
+        """Whether nodes are requested that have not registered yet."""
+        return bool(self.created or self.awaited or self.demand.on_requested or self.demand.awaiting)
+
+    @property
+    def refused(self) -> Mapping[str, Answer]:
+        """Why an autoscaler refuses a requested node, by the UID of each pod that is planned on it."""
+        refused = {node: answer for each in self.awaited for node, answer in each.refused.items()}
+        on_requested = self.demand.on_requested.items()
+        return {uid: refused[node] for node, uids in on_requested if node in refused for uid in uids}
 
     @property
     def unmet(self) -> bool:
@@ -74,20 +91,20 @@ class DemandState:
 
 
 def report(
-    state: DemandState, previous: GPUDemandStatus | None, settings: DemandSettings, now: datetime
+    state: DemandState, previous: GPUDemandStatus | None, settings: DemandSettings, now: datetime, *, known: Known
 ) -> DemandReport:
     """The status of the GPUDemand once the Plan is applied."""
     demand = state.demand
     phase = _phase(state)
     since = previous.since if previous is not None and previous.phase is phase and previous.since else format_time(now)
-    objects = [key.of_demand for key in (*(key_of(each.obj) for each in state.kept), *state.created)]
+    objects = (*(request.listed for request in state.kept), *(key.of_demand for key in state.created))
     record = state.record
-    status = figures(demand).model_copy(
+    status = figures(demand, known).model_copy(
         update={
             "phase": phase,
             "since": since,
             "object_count": len(objects),
-            "objects": tuple(objects[:MAX_LISTED]),
+            "objects": objects[:MAX_LISTED],
             "deadline": _deadline(state, settings, now),
             "reasons": tuple(dict.fromkeys(_reasons(state, settings)))[:MAX_REASONS],
             "node_claims": _claims(state, previous),
@@ -97,7 +114,8 @@ def report(
         }
     )
     created = bool(state.created) and state.paused is None
-    return DemandReport(name=demand.name, status=status, notes=pod_notes(demand, created=created))
+    notes = pod_notes(demand, state.refused, created=created, known=known)
+    return DemandReport(name=demand.name, status=status, notes=notes)
 
 
 def completed(status: GPUDemandStatus, now: datetime) -> GPUDemandStatus:
@@ -108,8 +126,9 @@ def completed(status: GPUDemandStatus, now: datetime) -> GPUDemandStatus:
 
 
 def _phase(state: DemandState) -> DemandPhase:
-    if state.awaited:
-        return DemandPhase.SCHEDULED
+    if state.requested:
+        created = [DemandPhase.SCHEDULED] if state.created else []
+        return furthest_behind([*created, *(each.phase for each in state.awaited)])
     if state.paused is not None:
         return DemandPhase.FAILED
     if state.demand.queue_refusal:
@@ -123,7 +142,7 @@ def _phase(state: DemandState) -> DemandPhase:
 def _reasons(state: DemandState, settings: DemandSettings) -> Iterable[str]:
     demand = state.demand
     if demand.queue_refusal:
-        yield demand.queue_refusal
+        yield demand.queue_refusal.without_names
     if state.paused is not None:
         yield (
             f"failed {counted(state.record.failures, 'time')} in a row: no capacity is requested before "
@@ -132,6 +151,7 @@ def _reasons(state: DemandState, settings: DemandSettings) -> Iterable[str]:
     elif settings.provisioner is DemandProvisioner.NONE and demand.on_new:
         yield "no capacity is requested: set spec.demand.provisioner of the Environment"
     yield from (each.message for each in state.failing)
+    yield from _refusals(each for awaited in state.awaited for each in awaited.refusals)
     yield from demand.reasons
     admitted = len(demand.whole_gpu_pods) - len(demand.kept_out)
     if admitted:
@@ -139,11 +159,20 @@ def _reasons(state: DemandState, settings: DemandSettings) -> Iterable[str]:
     yield from demand.kept_out_reasons
 
 
+def _refusals(answers: Iterable[Answer]) -> Iterator[str]:
+    """Who refuses how many requests since when, in the words of the autoscaler."""
+    alike: dict[tuple[str, str], list[Answer]] = {}
+    for each in answers:
+        alike.setdefault((each.by, each.text), []).append(each)
+    for (by, text), several in alike.items():
+        first = min((each.since for each in several if each.since), default="")
+        since = f" since {first}" if first else ""
+        yield f"{by} refuses {counted(len(several), 'request')}{since}: {text}"
+
+
 def _deadline(state: DemandState, settings: DemandSettings, now: datetime) -> str:
-    """The earliest deadline of an outstanding request, RFC 3339; empty without one. After it, NodeClaims whose nodes
-    have registered are awaited."""
-    known = (each.deadline(settings.deadline_seconds) for each in state.kept if each.outstanding)
-    due = [each for each in known if each is not None and each >= now]
+    """When the next outstanding node is given up, RFC 3339; empty without one."""
+    due = [each.deadline for each in state.awaited if each.deadline is not None]
     if state.created:
         due.append(now + timedelta(seconds=settings.deadline_seconds))
     return format_time(min(due)) if due else ""

@@ -68,7 +68,7 @@ def reserved_nodes(
 
 
 def _ready_since(node: Node) -> datetime | None:
-    ready = condition_of(node.conditions, "Ready")
+    ready = condition_of(node.conditions or (), "Ready")
     return parse_time(ready.last_transition_time) if ready is not None else None
 
 

@@ -15,6 +15,7 @@ from plimsoll.model.cluster import Pod
 from plimsoll.plan.demand import Demand, DemandPlan, PlannedNode
 from plimsoll.plan.owned import PlanBuilder, key_of, signalled
 from plimsoll.plan.requests.capacity_request import READY_MESSAGE, CapacityRequest
+from plimsoll.plan.requests.demand_provisioner import Names
 from plimsoll.plan.requests.node_request import (
     NODE,
     NodeRequest,
@@ -23,7 +24,6 @@ from plimsoll.plan.requests.node_request import (
     demand_names,
     pod_placement,
 )
-from plimsoll.plan.requests.provisioner import Names
 from plimsoll.text import counted
 
 PREFIX: Final = "smart-gpu-scheduler"

@@ -11,17 +11,16 @@ def autoscaled(snapshot: Snapshot) -> frozenset[tuple[str, str, str, str]]:
     return frozenset(each.target for each in snapshot.autoscalers if not each.deleting)
 
 
-def scaled(snapshot: Snapshot, ownership: Ownership) -> Snapshot:
-    """The snapshot, in which `inference.replicas` of each Workspace is what the autoscaler of its workload set.
+def scaled(snapshot: Snapshot, ownership: Ownership) -> tuple[Workspace, ...]:
+    """The Workspaces, where `inference.replicas` of each is what the autoscaler of its workload set.
 
     Before the workload exists, the declared number counts. The same object if there are no autoscalers.
     """
     targets = autoscaled(snapshot)
     live = [each for each in snapshot.workloads if each.target in targets and not each.deleting]
     if not live:
-        return snapshot
-    workspaces = tuple(_followed(each, ownership.workloads_of(each), live) for each in snapshot.workspaces)
-    return snapshot.model_copy(update={"workspaces": workspaces})
+        return snapshot.workspaces
+    return tuple(_followed(each, ownership.workloads_of(each), live) for each in snapshot.workspaces)
 
 
 def _followed(workspace: Workspace, own: list[Workload], live: list[Workload]) -> Workspace:

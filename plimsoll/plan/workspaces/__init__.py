@@ -3,15 +3,32 @@
 from plimsoll.plan.workspaces.allocation import allocate
 from plimsoll.plan.workspaces.byo import ByoNodes
 from plimsoll.plan.workspaces.existing import existing_nodes
+from plimsoll.plan.workspaces.inherited import (
+    capacity_types,
+    node_taints,
+    pool_fields,
+    pool_requirements,
+    wanted_values,
+)
+from plimsoll.plan.workspaces.pod_needs import host_need
+from plimsoll.plan.workspaces.pod_security import ENFORCE, ENFORCE_VERSION, pod_security, refused_by_pod_security
 from plimsoll.plan.workspaces.provisioned import ProvisionedNodes
-from plimsoll.plan.workspaces.refused_fields import missing_token, unread, unsupported
+from plimsoll.plan.workspaces.refused_fields import missing_token, refused_settings, unread, unsupported
 from plimsoll.plan.workspaces.replicas import startable
 from plimsoll.plan.workspaces.taken_names import name_conflicts
-from plimsoll.plan.workspaces.volumes import refused_volume, shared_volumes
+from plimsoll.plan.workspaces.volumes import (
+    placement_of,
+    refused_volume,
+    shared_volumes,
+    unplaced_volume,
+    volume_places,
+)
 from plimsoll.plan.workspaces.workload import LEADER_WORKER_SET, Scale, spec_hash, workload_kind, workload_manifest
 from plimsoll.plan.workspaces.workspace_nodes import AppliedClaims, NodeUsers, WorkspaceNodes
 
 __all__ = [
+    "ENFORCE",
+    "ENFORCE_VERSION",
     "LEADER_WORKER_SET",
     "AppliedClaims",
     "ByoNodes",
@@ -20,15 +37,27 @@ __all__ = [
     "Scale",
     "WorkspaceNodes",
     "allocate",
+    "capacity_types",
     "existing_nodes",
+    "host_need",
     "missing_token",
     "name_conflicts",
+    "node_taints",
+    "placement_of",
+    "pod_security",
+    "pool_fields",
+    "pool_requirements",
+    "refused_by_pod_security",
+    "refused_settings",
     "refused_volume",
     "shared_volumes",
     "spec_hash",
     "startable",
+    "unplaced_volume",
     "unread",
     "unsupported",
+    "volume_places",
+    "wanted_values",
     "workload_kind",
     "workload_manifest",
 ]

@@ -14,7 +14,6 @@ from plimsoll.cluster.pods import Owner, owner_of
 from plimsoll.estimating import Sizing
 from plimsoll.model import Reason, Refusal
 from plimsoll.model.api import Workspace
-from plimsoll.plan.owned import by_age
 from plimsoll.plan.view import ClusterView
 from plimsoll.text import SHOWN, counted, shortlist
 
@@ -29,7 +28,7 @@ def allocate(view: ClusterView, sizings: Mapping[Key, Sizing]) -> dict[Key, Sizi
     snapshot = view.snapshot
     shares = [
         _Share(workspace, sizing, snapshot.environment.spec.gpu_resource)
-        for workspace in sorted(snapshot.workspaces, key=by_age)
+        for workspace in view.by_age
         if not workspace.deleting and (sizing := sizings.get(workspace.key)) is not None and sizing.target
     ]
     allocation = _Allocation(view, shares, strict=snapshot.environment.spec.partial_replicas == "refuse")

@@ -5,27 +5,31 @@ memory are the same on all of them; and a model that cannot span nodes fits one.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 
 from plimsoll.cluster.catalog import Catalog
 from plimsoll.cluster.nodes import (
     GpuRequest,
-    InvalidGpuLabel,
     NodeIndex,
-    Offer,
-    Offers,
+    PodDevices,
     Tolerance,
     Tolerances,
     Unusable,
+    amounts_of,
     invalid_labels,
     none_matches,
     none_usable,
     not_uniform,
+    pod_devices,
     short_of_devices,
+    short_of_host,
+    undiscovered,
     why_unusable,
 )
+from plimsoll.cluster.profiles import InvalidGpuLabel, discovery_of
 from plimsoll.estimating import (
     Estimates,
     ReplicaSize,
@@ -39,20 +43,21 @@ from plimsoll.labels import GPU_COUNT, GPU_MEMORY, GPU_PRODUCT, INSTANCE_TYPE, N
 from plimsoll.model import Reason, Refusal
 from plimsoll.model.api import EnvironmentSpec, Partition, Resource, Workspace, instance_type_violation
 from plimsoll.model.cluster import Node
-from plimsoll.model.meta import LabelRequirement, LabelSelector
+from plimsoll.model.meta import ANYWHERE, LabelRequirement, LabelSelector, Placement
 from plimsoll.plan.workspaces.byo_replica import nodes_of_replica
+from plimsoll.plan.workspaces.pod_needs import host_need
 from plimsoll.presets import ModelCatalog
 from plimsoll.text import SHOWN, counted, shortlist
 
 _Gpus = tuple[str, int, int]
-"""As `Offer.uniformity`."""
+"""As `PodDevices.uniformity`."""
 _Grouped = tuple[Mapping[_Gpus, Mapping[str, Node]], list[str]]
 
 
 class MatchingNodes(NamedTuple):
     """The nodes that a selector matches."""
 
-    offer: Offer
+    offer: PodDevices
     """The GPUs of a node: the same on every node except for the number of devices, here that of the node with the
     fewest."""
     matching: tuple[str, ...]
@@ -72,6 +77,32 @@ class NodeCriteria(NamedTuple):
     """Devices that the template requests; 0: as many as the nodes have."""
     template: bool = False
     """Whether the Workspace has a template of its own, which may tolerate taints."""
+    host: tuple[tuple[str, int], ...] = ()
+    """CPU, memory and disk that a pod needs."""
+    volumes: Placement = ANYWHERE
+    """Where its volumes are."""
+
+    def why_unusable(self, node: Node) -> str:
+        """Why its pods cannot be on the node now; empty if they can."""
+        problem = why_unusable(node, self.tolerance)
+        return problem or ("" if self.volumes.allows(node.labels, node.name) else "not where its volumes are")
+
+
+@dataclass
+class _SortedOut:
+    """Nodes that match, by what they offer."""
+
+    groups: dict[PodDevices, list[Node]] = field(default_factory=dict)
+    """Nodes with valid labels, usable or not, by what they offer."""
+    usable: list[tuple[Node, PodDevices]] = field(default_factory=list)
+    unusable: dict[str, str] = field(default_factory=dict)
+    """Why nodes cannot be used now, by name."""
+    unusable_gpus: list[Unusable] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+    """Nodes that are neither usable nor have valid labels, with the reasons."""
+    undiscovered: list[Node] = field(default_factory=list)
+    """Nodes that discovery has not reached."""
+    invalid: list[tuple[Node, InvalidGpuLabel]] = field(default_factory=list)
 
 
 class ByoNodes:
@@ -85,11 +116,20 @@ class ByoNodes:
         self._checked: dict[object, MatchingNodes | Refusal] = {}
         self._grouped: dict[object, _Grouped] = {}
         self._tolerances = Tolerances(environment)
-        self._offers = Offers()
         self._estimates = Estimates(environment.estimator)
 
-    def evaluate(self, workspace: Workspace) -> Sizing | Refusal:
-        """The number of matching nodes that the Workspace needs, or a refusal."""
+    def read_by(self, workspace: Workspace, volumes: Placement) -> object:
+        """What `evaluate` reads of the nodes, wherever the volumes are: it gives the same while this is equal. Without
+        a selector, it reads all of them."""
+        selector = self._narrowed(workspace.spec.resource)
+        if selector.empty:
+            return self
+        matching = self._index.matching(selector)
+        none = all(node.deleting for node in matching)
+        return matching, self._types, len(self._index.nodes) if none else 0
+
+    def evaluate(self, workspace: Workspace, volumes: Placement) -> Sizing | Refusal:
+        """The number of matching nodes that the Workspace needs where its volumes are, or a refusal."""
         resource = workspace.spec.resource
         forbidden = instance_type_violation(
             resource.instance_type, auto_provisioning=False, narrows=self._environment.narrows_by_type
@@ -100,8 +140,12 @@ class ByoNodes:
         if isinstance(requested, Refusal):
             return requested
         devices = requested.get(self._environment.gpu_resource, 0)
+        host = host_need(workspace, self._environment, self._models)
+        if isinstance(host, Refusal):
+            return host
         template = workspace.template is not None
-        criteria = NodeCriteria(self._tolerances.of(workspace), resource.partition, devices, template)
+        tolerance = self._tolerances.of(workspace)
+        criteria = NodeCriteria(tolerance, resource.partition, devices, template, tuple(host.items()), volumes)
         selector = self._narrowed(resource)
         allowed = self._allowed(workspace.namespace)
         if selector.empty:
@@ -121,11 +165,11 @@ class ByoNodes:
     def _narrowed(self, resource: Resource) -> LabelSelector:
         """The selector, with the instance type in the spellings that nodes have, where one is set."""
         if resource.instance_type is None:
-            return resource.label_selector
+            return resource.selector
         spelled = self._spelled(resource.instance_type) or (Catalog.builtin().real_name(resource.instance_type),)
         needed = LabelRequirement(key=INSTANCE_TYPE, operator="In", values=spelled)
-        expressions = (*resource.label_selector.match_expressions, needed)
-        return resource.label_selector.model_copy(update={"match_expressions": expressions})
+        expressions = (*resource.selector.match_expressions, needed)
+        return resource.selector.model_copy(update={"match_expressions": expressions})
 
     def _spelled(self, *types: str) -> tuple[str, ...]:
         """The instance types as nodes spell them, sorted; empty where no node has one."""
@@ -201,8 +245,8 @@ class ByoNodes:
         groups: dict[_Gpus, dict[str, Node]] = {}
         excluded = []
         for node in self._index.nodes:
-            offer = self._offers.of(node, partition)
-            if not isinstance(offer, Offer):
+            offer = pod_devices(node, partition)
+            if not isinstance(offer, PodDevices):
                 continue
             if all(node.labels.get(key, "") in allowed[key] for key in allowed):
                 groups.setdefault(offer.uniformity, {})[node.name] = node
@@ -224,58 +268,70 @@ class ByoNodes:
         nodes = [node for node in matching if not node.deleting]
         if not nodes:
             return none_matches(text, len(self._index.nodes), [node.name for node in matching])
-        by_offer: dict[int, tuple[Offer, list[Node]]] = {}
-        usable: list[tuple[Node, Offer]] = []
-        unusable: dict[str, str] = {}
-        left_out: list[str] = []
-        unusable_gpus: list[Unusable] = []
-        invalid: list[tuple[Node, InvalidGpuLabel]] = []
+        sorted_out = self._sorted_out(nodes, criteria)
+        if sorted_out.invalid:
+            return invalid_labels(sorted_out.invalid)
+        if not sorted_out.groups and sorted_out.undiscovered and not sorted_out.unusable:
+            return undiscovered(sorted_out.undiscovered)
+        if len({offer.uniformity for offer in sorted_out.groups}) > 1:
+            return not_uniform(text, sorted_out.groups)
+        fewest = min(sorted_out.groups, key=lambda offer: (offer.devices, offer.gpu_count), default=None)
+        names, unusable = self._large_enough(sorted_out, criteria, fewest)
+        if not names or fewest is None:
+            mode = criteria.partition.mode if criteria.partition is not None else ""
+            resource = (fewest.device.resource if fewest is not None else "") or self._environment.gpu_resource
+            requested = GpuRequest(resource, mode, criteria.template, criteria.devices)
+            discovered = [node for node in nodes if node.name in unusable]
+            return none_usable(text, discovered, unusable, sorted_out.unusable_gpus, requested)
+        return MatchingNodes(
+            offer=fewest,
+            matching=tuple(sorted(node.name for alike in sorted_out.groups.values() for node in alike)),
+            usable=tuple(names),
+            gpu_labels=_gpu_labels([self._index.by_name[name] for name in names]),
+            warnings=tuple(_warnings(sorted_out, unusable)),
+        )
+
+    def _sorted_out(self, nodes: Iterable[Node], criteria: NodeCriteria) -> "_SortedOut":
+        """The nodes by what they offer, and those that cannot be used."""
+        found = _SortedOut()
+        # By identity: equal nodes share one offer, and hashing it for each node is the slowest step.
+        by_offer: dict[int, tuple[PodDevices, list[Node]]] = {}
         for node in nodes:
-            offer = self._offers.of(node, criteria.partition)
-            problem = why_unusable(node, criteria.tolerance)
-            if isinstance(offer, Offer):
-                # By identity: equal nodes share one offer, and hashing it for each node is the slowest step.
+            offer = pod_devices(node, criteria.partition)
+            problem = criteria.why_unusable(node)
+            if isinstance(offer, PodDevices):
                 by_offer.setdefault(id(offer), (offer, []))[1].append(node)
                 if not problem:
-                    usable.append((node, offer))
+                    found.usable.append((node, offer))
             elif isinstance(offer, Unusable):
-                unusable_gpus.append(offer)
+                found.unusable_gpus.append(offer)
                 problem = problem or offer.problem
             elif problem:
-                left_out.append(f"{node.name} ({problem}; {offer})")
+                found.left_out.append(f"{node.name} ({problem}; {offer})")
+            elif discovery_of(node).unlabelled:
+                found.undiscovered.append(node)
             else:
-                invalid.append((node, offer))
+                found.invalid.append((node, offer))
             if problem:
-                unusable[node.name] = problem
-        if invalid:
-            return invalid_labels(invalid)
-        groups: dict[Offer, list[Node]] = {}
+                found.unusable[node.name] = problem
         for offer, alike in by_offer.values():
-            groups.setdefault(offer, []).extend(alike)
-        if len({offer.uniformity for offer in groups}) > 1:
-            return not_uniform(text, groups)
-        fewest = min(groups, key=lambda each: (each.devices, each.gpu_count), default=None)
-        names = []
-        for node, its in usable:
+            found.groups.setdefault(offer, []).extend(alike)
+        return found
+
+    def _large_enough(
+        self, found: "_SortedOut", criteria: NodeCriteria, fewest: PodDevices | None
+    ) -> tuple[list[str], Mapping[str, str]]:
+        """Names of the usable nodes with enough allocatable for a pod, and why the others cannot be used."""
+        names, unusable, host = [], dict(found.unusable), dict(criteria.host)
+        for node, its in found.usable:
             devices = criteria.devices or (fewest or its).devices
             short = short_of_devices(node, its, devices, self._environment.gpu_resource)
+            short = short or (short_of_host(host, amounts_of(node.allocatable)) if host else "")
             if short:
                 unusable[node.name] = short
             else:
                 names.append(node.name)
-        if not names or fewest is None:
-            resource = fewest.resource if fewest is not None else ""
-            mode = criteria.partition.mode if criteria.partition is not None else ""
-            resource = resource or self._environment.gpu_resource
-            requested = GpuRequest(resource, mode, criteria.template, criteria.devices)
-            return none_usable(text, nodes, unusable, unusable_gpus, requested)
-        return MatchingNodes(
-            offer=fewest,
-            matching=tuple(sorted(node.name for alike in groups.values() for node in alike)),
-            usable=tuple(names),
-            gpu_labels=_gpu_labels([self._index.by_name[name] for name in names]),
-            warnings=tuple(_warnings(groups, unusable, left_out)),
-        )
+        return names, unusable
 
     def _foreign(
         self, namespace: str, names: tuple[str, ...], allowed: Mapping[str, tuple[str, ...]]
@@ -298,7 +354,7 @@ class ByoNodes:
         if isinstance(need, Refusal):
             return need
         offer, gpu_resource = nodes_found.offer, self._environment.gpu_resource
-        if offer.pods and (other := not_of_partition(requested, offer.resource or gpu_resource, offer.devices)):
+        if offer.pods and (other := not_of_partition(requested, offer.device.resource or gpu_resource, offer.devices)):
             return other
         found = f"{counted(len(nodes_found.matching), 'matching node')}, {len(nodes_found.usable)} usable, {offer}"
         warnings = nodes_found.warnings
@@ -314,9 +370,8 @@ class ByoNodes:
         gpus = offer.gpu_count
         if offer.pods:
             how = f": {replica.serving}" if replica.serving is not None else ""
-            size_text = (
-                f"one replica takes {offer.devices} of {offer.resource or 'its GPUs'}, and {offer.pods} fit a node{how}"
-            )
+            taken = f"{offer.devices} of {offer.device.resource or 'its GPUs'}"
+            size_text = f"one replica takes {taken}, and {offer.pods} fit a node{how}"
             gpus = offer.devices * offer.pods
             target = math.ceil(workspace.replicas / offer.pods)
         return Sizing(
@@ -325,7 +380,7 @@ class ByoNodes:
             message=f"{found}; {size_text}",
             node_names=nodes_found.usable,
             devices=offer.devices,
-            resource=offer.resource,
+            resource=offer.device.resource,
             serving=replica.serving,
             node_labels=nodes_found.gpu_labels,
             requested=requested.get(gpu_resource) or offer.devices,
@@ -341,15 +396,20 @@ def _gpu_labels(nodes: list[Node]) -> tuple[tuple[str, tuple[str, ...]], ...]:
     return tuple((key, tuple(sorted({value for value in values if value}))) for key, values in found if all(values))
 
 
-def _warnings(groups: Mapping[Offer, list[Node]], unusable: Mapping[str, str], left_out: list[str]) -> Iterator[str]:
-    if left_out:
-        yield f"skipped, neither usable nor with valid GPU labels: {shortlist(left_out)}"
+def _warnings(nodes: _SortedOut, unusable: Mapping[str, str]) -> Iterator[str]:
+    if nodes.left_out:
+        yield f"skipped, neither usable nor with valid GPU labels: {shortlist(nodes.left_out)}"
     elif unusable:
         yield f"not usable now: {shortlist([f'{name} ({problem})' for name, problem in unusable.items()])}"
-    for offer, nodes in groups.items():
-        if offer.in_bytes:
-            yield (
-                f"{GPU_MEMORY} on {shortlist([node.name for node in nodes])} is in bytes, as old releases of GPU "
-                f"Feature Discovery wrote it: read as {offer.memory_mib} MiB; update GPU Feature Discovery"
-            )
-    yield from dict.fromkeys(offer.warning for offer in groups if offer.warning)
+    if nodes.undiscovered:
+        yield (
+            "skipped, as GPU Feature Discovery has not run there yet: "
+            f"{shortlist([node.name for node in nodes.undiscovered])}"
+        )
+    found: dict[str, list[str]] = {}
+    for node, _ in nodes.usable:
+        for finding in discovery_of(node).findings:
+            found.setdefault(finding.message, []).append(node.name)
+    for message, names in found.items():
+        yield f"{shortlist(names)}: {message}"
+    yield from dict.fromkeys(offer.warning for offer in nodes.groups if offer.warning)

@@ -8,18 +8,18 @@ number of nodes where a replica may span them.
 
 import math
 
-from plimsoll.cluster.nodes import Offer
+from plimsoll.cluster.nodes import PodDevices
 from plimsoll.estimating import Estimate, Estimates, ReplicaNeed, ReplicaSize, start_doubt, too_long_context
 from plimsoll.model import Reason, Refusal
 from plimsoll.text import counted, shortlist
 
 
 def nodes_of_replica(
-    need: ReplicaNeed, offer: Offer, names: tuple[str, ...], estimates: Estimates
+    need: ReplicaNeed, offer: PodDevices, names: tuple[str, ...], estimates: Estimates
 ) -> ReplicaSize | Refusal:
     """What one replica takes, with a warning where it may not suffice; `names` are the nodes that match."""
     parted = bool(offer.pods)
-    if (need.per_replica or 1) > 1 and (parted or offer.gpus.slices or not need.spans_nodes):
+    if (need.per_replica or 1) > 1 and (parted or offer.gpus.separate or not need.spans_nodes):
         whose = "its pods request part of a node" if parted else f"{need.subject} runs on one node only"
         return Refusal(
             Reason.INVALID_SPEC,
@@ -27,12 +27,12 @@ def nodes_of_replica(
         )
     if need.need is None:
         return ReplicaSize(need.per_replica or 1)
-    spans = need.spans_nodes and not parted and not offer.gpus.slices
+    spans = need.spans_nodes and not parted and not offer.gpus.separate
     refusal = _over_all(need, offer, names) if spans else _on_one(need, offer, names[0])
     if refusal is not None:
         return refusal
     outcome = estimates.of(need.need, offer.gpus, need.context_length)
-    if offer.gpus.slices and not isinstance(outcome, Estimate):
+    if offer.gpus.separate and not isinstance(outcome, Estimate):
         return _too_small_slice(need, offer, names[0], outcome.min_gpus, outcome.reason)
     wanted = outcome.nodes
     per_replica = need.per_replica or 1
@@ -56,7 +56,7 @@ def nodes_of_replica(
     )
 
 
-def _on_one(need: ReplicaNeed, offer: Offer, name: str) -> Refusal | None:
+def _on_one(need: ReplicaNeed, offer: PodDevices, name: str) -> Refusal | None:
     if _usable_mib(need, offer) >= need.least_mib:
         return None
     return Refusal(
@@ -66,7 +66,7 @@ def _on_one(need: ReplicaNeed, offer: Offer, name: str) -> Refusal | None:
     )
 
 
-def _over_all(need: ReplicaNeed, offer: Offer, names: tuple[str, ...]) -> Refusal | None:
+def _over_all(need: ReplicaNeed, offer: PodDevices, names: tuple[str, ...]) -> Refusal | None:
     each, most = _usable_mib(need, offer), need.per_replica or need.most_nodes
     if most is not None and most * each < need.least_mib:
         split = f"over {counted(most, 'node')}; raise inference.perReplicaNodeCount, or use"
@@ -86,7 +86,7 @@ def _over_all(need: ReplicaNeed, offer: Offer, names: tuple[str, ...]) -> Refusa
     return None
 
 
-def _too_small_slice(need: ReplicaNeed, offer: Offer, name: str, min_gpus: int | None, reason: str) -> Refusal:
+def _too_small_slice(need: ReplicaNeed, offer: PodDevices, name: str, min_gpus: int | None, reason: str) -> Refusal:
     warning = (
         f"the estimate says {min_gpus} of them, and a model is not split over {_place(offer)}s"
         if min_gpus is not None and min_gpus > 1
@@ -99,30 +99,30 @@ def _too_small_slice(need: ReplicaNeed, offer: Offer, name: str, min_gpus: int |
     )
 
 
-def _mib(offer: Offer) -> int:
+def _mib(offer: PodDevices) -> int:
     """GPU memory of one pod, MiB."""
-    return offer.gpus.count * int(offer.gpus.memory_mib)
+    return offer.gpus.count * (offer.gpus.memory_mib or 0)
 
 
-def _usable_mib(need: ReplicaNeed, offer: Offer) -> int:
+def _usable_mib(need: ReplicaNeed, offer: PodDevices) -> int:
     """What of it the server can use."""
-    return need.usable_gpus(offer.gpus) * int(offer.gpus.memory_mib)
+    return need.usable_gpus(offer.gpus) * (offer.gpus.memory_mib or 0)
 
 
-def _has(offer: Offer, name: str) -> str:
-    if offer.gpus.slices:
+def _has(offer: PodDevices, name: str) -> str:
+    if offer.gpus.separate:
         return f"one {_place(offer)} of node {name} has a total of {_mib(offer)} MiB ({offer.product})"
     has = f"{offer.gpus.count} x {offer.product} of {offer.memory_mib} MiB each"
     return f"node {name} has a total of {_mib(offer)} MiB ({has})"
 
 
-def _place(offer: Offer) -> str:
-    if not offer.gpus.slices:
+def _place(offer: PodDevices) -> str:
+    if not offer.gpus.separate:
         return "node"
     return "slice" if offer.gpus.memory_mib == offer.memory_mib else "shared device"
 
 
-def _larger(offer: Offer) -> str:
-    if not offer.gpus.slices:
+def _larger(offer: PodDevices) -> str:
+    if not offer.gpus.separate:
         return "nodes with more GPU memory"
     return "a larger MIG profile, or whole GPUs" if _place(offer) == "slice" else "nodes whose GPUs are not shared"

@@ -4,30 +4,32 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import chain, islice
 
-from plimsoll.cluster.nodes import Tolerance, Tolerances, gpu_devices
+from plimsoll.cluster.nodes import Tolerance, Tolerances, gpu_devices, why_unusable
 from plimsoll.labels import NODEPOOL, WORKSPACE
 from plimsoll.model.api import EnvironmentSpec
 from plimsoll.model.cluster import Node
-from plimsoll.plan.owned import by_age
+from plimsoll.model.meta import Placement
 from plimsoll.plan.view import ClusterView
+from plimsoll.plan.workspaces.volumes import placement_of, volume_places
 
 
 def existing_nodes(view: ClusterView, targets: dict[tuple[str, str], int]) -> dict[tuple[str, str], tuple[str, ...]]:
     """Names of existing nodes that count for each Workspace, at most its target; no node counts for two, or for a
     Workspace that is being deleted.
 
-    A node counts if it is Ready, matches a non-empty selector, has the Workspace's instance type in a spelling that its
-    pods require, belongs to no NodeClaim, NodePool or Workspace, and no other pod uses its GPUs. A Workspace keeps the
-    nodes on which its pods run; older Workspaces choose first.
+    A node counts if it is Ready, where the Workspace's volumes are, matches a non-empty selector, has the Workspace's
+    instance type in a spelling that its pods require, belongs to no NodeClaim, NodePool or Workspace, and no other pod
+    uses its GPUs. A Workspace keeps the nodes on which its pods run; older Workspaces choose first.
     """
     snapshot = view.snapshot
     claimed = {claim.node_name for claim in snapshot.node_claims}
     claimed |= {claim.provider_id for claim in snapshot.node_claims}
-    free: dict[tuple[str, tuple[str, ...], str], Iterator[str]] = {}
+    free: dict[object, Iterator[str]] = {}
+    places = volume_places(view)
     tolerances, gpus = Tolerances(snapshot.environment.spec), snapshot.environment.spec.gpu_resource
     taken: set[str] = set()
     counted: dict[tuple[str, str], tuple[str, ...]] = {}
-    for workspace in sorted(snapshot.workspaces, key=by_age):
+    for workspace in view.by_age:
         target = 0 if workspace.deleting else targets.get(workspace.key, 0)
         resource = workspace.spec.resource
         if not target or resource.label_selector.empty:
@@ -37,15 +39,16 @@ def existing_nodes(view: ClusterView, targets: dict[tuple[str, str], int]) -> di
         if offered is None:
             continue
         tolerance = tolerances.of(workspace)
-        wanted = (str(resource.label_selector), offered.spellings(written), tolerance.key)
+        volumes = placement_of(places[workspace.key])
+        wanted = (str(resource.selector), offered.spellings(written), tolerance.key, volumes)
         # Each node is checked once for each set of criteria: one that a Workspace rejected fits no other with the same.
         check = partial(_free, wanted[1], tolerance, snapshot.environment.spec, claimed)
         nodes = free.get(wanted)
         if nodes is None:
-            nodes = free[wanted] = check(view.index.matching(resource.label_selector))
+            nodes = free[wanted] = check(_at(volumes, view.index.matching(resource.selector)))
         own, known = view.usage.own(workspace), view.index.by_name
         running = (known[name] for name in sorted(own) if name in known)
-        kept = check(node for node in running if resource.label_selector.matches(node.labels))
+        kept = check(_at(volumes, (node for node in running if resource.selector.matches(node.labels))))
         possible = chain(kept, (name for name in nodes if name not in own))
         free_for = (name for name in possible if name not in taken and not view.usage.others(name, workspace, gpus))
         names = tuple(islice(free_for, target))
@@ -53,6 +56,10 @@ def existing_nodes(view: ClusterView, targets: dict[tuple[str, str], int]) -> di
         if names:
             counted[workspace.key] = names
     return counted
+
+
+def _at(volumes: Placement, nodes: Iterable[Node]) -> Iterator[Node]:
+    return (node for node in nodes if volumes.allows(node.labels, node.name))
 
 
 def _free(
@@ -64,7 +71,7 @@ def _free(
 ) -> Iterator[str]:
     """Names of usable nodes of the type that no autoscaler created; `claimed` holds node names and provider IDs."""
     for node in nodes:
-        if node.instance_type not in instance_types or not node.usable or tolerance.untolerated_taints(node):
+        if node.instance_type not in instance_types or why_unusable(node, tolerance):
             continue
         if NODEPOOL in node.labels or WORKSPACE in node.labels:
             continue

@@ -1,10 +1,12 @@
 """Workspaces with node auto-provisioning: checks the instance type, or suggests one."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from plimsoll.cluster.catalog import Candidate, OfferedType, OfferedTypes, unlisted_azure
-from plimsoll.cluster.nodes import GpuLabels
+from plimsoll.cluster.catalog import Candidate, OfferedType, OfferedTypes, launched_for_gpus, unlisted_azure
+from plimsoll.cluster.nodes import Amounts
+from plimsoll.cluster.pools import most_allocatable
+from plimsoll.cluster.profiles import discovery_of
 from plimsoll.estimating import (
     Estimates,
     ReplicaNeed,
@@ -15,12 +17,17 @@ from plimsoll.estimating import (
     nodes_per_replica,
     replica_need,
 )
-from plimsoll.labels import HOSTNAME, INSTANCE_TYPE
+from plimsoll.labels import CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, OS, ZONE
 from plimsoll.model import Reason, Refusal
 from plimsoll.model.api import INSTANCE_TYPE_REQUIRED, EnvironmentSpec, NamespaceAccess, Workspace
-from plimsoll.model.cluster import InstanceType, NodeGpus
+from plimsoll.model.cluster import Device, InstanceType
+from plimsoll.model.karpenter import NodePool
+from plimsoll.model.meta import Placement
 from plimsoll.plan.owned import alive
 from plimsoll.plan.view import ClusterView
+from plimsoll.plan.workspaces.inherited import DEFAULT_CAPACITY, capacity_choice, wanted_values
+from plimsoll.plan.workspaces.pod_needs import beyond_type, host_need
+from plimsoll.plan.workspaces.reserved import reserved_capacity
 from plimsoll.text import counted, did_you_mean, shortlist
 
 
@@ -74,7 +81,10 @@ class Proposals:
             if named is None and clouds and kind.cloud and kind.cloud not in clouds:
                 return False
             offered = self._types.find(kind.name)
-            if offered is None or self._types.node_class_ref(offered, self._environment, access) is None:
+            if offered is None:
+                return False
+            node_class = self._types.node_class_ref(offered, self._environment, access)
+            if node_class is None or not launched_for_gpus(kind, node_class.group):
                 return False
             restricted = access is not None and access.node_pools is not None
             return not restricted or self._types.pool(offered, access) is not None
@@ -105,9 +115,8 @@ class Proposals:
         yield f"{workspace.replicas} replicas: {counted(nodes, 'node')}{cost}"
 
 
-UNKNOWN_GPUS = NodeGpus(1, 1024)
+UNKNOWN_GPUS = Device("", 1024, 1)
 """Stands for the GPUs of a type that only a NodePool names and of which nothing is known: one GPU per node."""
-OS = "kubernetes.io/os"
 
 
 class ProvisionedNodes:
@@ -119,9 +128,24 @@ class ProvisionedNodes:
         self._environment = environment = view.observed.environment.spec
         self._estimates = Estimates(environment.estimator)
         self._proposals = Proposals(types, environment, self._estimates)
+        self._amounts: dict[tuple[str, str], Amounts] = {}
+        """What nodes of an instance type in a NodePool can have."""
 
-    def evaluate(self, workspace: Workspace) -> Sizing | Refusal:
-        """The number of nodes of its instance type that the Workspace needs, or a refusal."""
+    def read_by(self, workspace: Workspace, volumes: Placement) -> object:
+        """What `evaluate` reads of instance types: it gives the same while this is equal. Without a known type, it
+        reads all of them."""
+        offered = self._types.find(workspace.spec.resource.instance_type or "")
+        if offered is None:
+            return self._types
+        try:
+            access = self._environment.access_of(workspace.namespace)
+        except KeyError:
+            return None  # it is refused without a look at types
+        wanted = wanted_values(workspace, self._environment, volumes)
+        return offered, self._most_of(offered, self._types.pool(offered, access, wanted))
+
+    def evaluate(self, workspace: Workspace, volumes: Placement) -> Sizing | Refusal:
+        """The number of nodes of its instance type that the Workspace needs where its volumes are, or a refusal."""
         need = replica_need(workspace, self._view.models)
         if isinstance(need, Refusal):
             return need
@@ -139,13 +163,15 @@ class ProvisionedNodes:
             near = self._types.near(name)
             return Refusal(
                 Reason.UNSUPPORTED_INSTANCE_TYPE,
-                f"Unsupported instance type {name!r}: no NodePool, node or catalog entry has it"
-                + (f"; {did_you_mean(near)}" if near else "; change resource.instanceType"),
+                f"Unsupported instance type {name!r}: no NodePool, node or catalog entry has it: change "
+                f"resource.instanceType or, if it is right, {self._types.how_to_know(name)}"
+                + (f"; {did_you_mean(near)}" if near else ""),
             )
+        wanted = wanted_values(workspace, self._environment, volumes)
         return (
             self._foreign_pool(workspace, offered, access)
-            or self._contradiction(workspace, offered)
-            or self._size(workspace, need, offered, access)
+            or self._contradiction(workspace, offered, access, wanted)
+            or self._size(workspace, need, offered, access, wanted)
         )
 
     def _other_vendor(self, name: str) -> Refusal | None:
@@ -174,13 +200,25 @@ class ProvisionedNodes:
         )
 
     def _size(
-        self, workspace: Workspace, need: ReplicaNeed | None, offered: OfferedType, access: NamespaceAccess | None
+        self,
+        workspace: Workspace,
+        need: ReplicaNeed | None,
+        offered: OfferedType,
+        access: NamespaceAccess | None,
+        wanted: Mapping[str, tuple[str, ...]],
     ) -> Sizing | Refusal:
-        if self._types.node_class_ref(offered, self._environment, access) is None:
+        node_class = self._types.node_class_ref(offered, self._environment, access, wanted)
+        if node_class is None:
             return Refusal(
                 Reason.UNSUPPORTED_INSTANCE_TYPE,
                 f"Unsupported instance type {offered.name!r} here: no NodePool allows it and its cloud has no known "
                 "node class; set nodeClaims.nodeClassRef in the Environment",
+            )
+        if offered.kind is not None and not launched_for_gpus(offered.kind, node_class.group):
+            return Refusal(
+                Reason.UNSUPPORTED_INSTANCE_TYPE,
+                f"Unsupported instance type {offered.name!r} here: Karpenter counts no GPU on this type and launches "
+                "none for NodeClaims that ask for GPUs; change resource.instanceType",
             )
         warnings = offered.warnings
         replica = ReplicaSize(1)
@@ -191,46 +229,74 @@ class ProvisionedNodes:
             replica = sized
             warnings = (*warnings, *replica.warnings, *need.warnings)
         elif need is not None:
-            if need.per_replica is None and need.need is not None and not unlisted_azure(offered.name):
+            unknown = "the GPUs" if offered.kind is None else "the memory of the GPUs"
+            guessable = offered.kind is None and unlisted_azure(offered.name)
+            if need.per_replica is None and need.need is not None and not guessable:
+                what = "are" if offered.kind is None else "is"
                 return Refusal(
                     Reason.UNSUPPORTED_INSTANCE_TYPE,
-                    f"Unsupported instance type {offered.name!r} for {need.subject}: the GPUs of its nodes are not "
+                    f"Unsupported instance type {offered.name!r} for {need.subject}: {unknown} of its nodes {what} not "
                     "known; set inference.perReplicaNodeCount",
                 )
-            warnings = (*warnings, f"the GPUs of {offered.name} are not known: {need.subject} may not fit it")
+            warnings = (*warnings, f"{unknown} of {offered.name} are not known: {need.subject} may not fit it")
             replica = ReplicaSize(
                 need.per_replica or 1, "", need.serving(UNKNOWN_GPUS, need.per_replica or 1, self._estimates)
             )
         devices = self._devices(workspace, offered)
         most = None if devices is None else max(devices, offered.claimable or 0)  # its node may have lost some
-        over = beyond_node(workspace, self._environment, most, offered.name)
+        pool = self._types.pool(offered, access, wanted)
+        over = beyond_node(workspace, self._environment, most, offered.name) or self._beyond(workspace, offered, pool)
         if over is not None:
             return over
+        ends = reserved_capacity(workspace, offered, node_class, pool, self._view)
+        if isinstance(ends, Refusal):
+            return ends
         target, deprecated = nodes_in_all(workspace, replica.nodes)
+        paid = "" if pool is not None or capacity_choice(workspace, self._environment) else f", {DEFAULT_CAPACITY}"
         return Sizing(
             per_replica=replica.nodes,
             target=target,
-            message=f"{counted(target, 'node')} of {offered}; one replica takes {replica}",
+            message=f"{counted(target, 'node')} of {offered}{paid}; one replica takes {replica}",
             serving=replica.serving,
             devices=devices,
             gpus=offered.claimable,
-            warnings=(*warnings, *deprecated),
+            warnings=(*warnings, *ends, *deprecated),
         )
+
+    def _beyond(self, workspace: Workspace, offered: OfferedType, pool: NodePool | None) -> Refusal | None:
+        """Refuses pods that no node of the type has the CPU, the memory or the disk for."""
+        needed = host_need(workspace, self._environment, self._view.models)
+        if isinstance(needed, Refusal):
+            return needed
+        return beyond_type(workspace, needed, self._most_of(offered, pool), offered.name)
+
+    def _most_of(self, offered: OfferedType, pool: NodePool | None) -> Amounts:
+        key = offered.name, pool.name if pool is not None else ""
+        if key not in self._amounts:
+            self._amounts[key] = most_allocatable(self._types, self._view.observed.node_profiles, *key)
+        return self._amounts[key]
 
     def _devices(self, workspace: Workspace, offered: OfferedType) -> int | None:
         """Devices of one node: its GPUs, each shared as on the Workspace's own nodes, where it has any; how other nodes
         are shared changes nothing there. Of several, those of the node with the fewest."""
-        if offered.gpus is None:
+        if offered.kind is None:
             return None
         view = self._view
         claims = alive(view.ownership.claims_of(workspace))
         own = [*map(view.progress.node_of, claims), *map(view.index.by_name.get, view.usage.own(workspace))]
-        labels = (view.index.gpus(node) for node in own if node is not None)
-        shared = [each.replicas for each in labels if isinstance(each, GpuLabels)]
-        return offered.gpus.count * min(shared) if shared else offered.devices
+        said = (discovery_of(node) for node in own if node is not None)
+        found = (each.gpus or each.claimed for each in said)
+        shared = [gpus.replicas for gpus in found if gpus is not None and gpus.memory_mib]
+        return offered.kind.gpus * min(shared) if shared else offered.devices
 
-    def _contradiction(self, workspace: Workspace, offered: OfferedType) -> Refusal | None:
-        """Refuses selector requirements that no node of the type can meet."""
+    def _contradiction(
+        self,
+        workspace: Workspace,
+        offered: OfferedType,
+        access: NamespaceAccess | None,
+        wanted: Mapping[str, tuple[str, ...]],
+    ) -> Refusal | None:
+        """Refuses requirements that no node of the type, as its NodePool makes them, can meet."""
         selector = workspace.spec.resource.label_selector
         fixed = {INSTANCE_TYPE: offered.name, OS: "linux"}
         for item in selector.requirements():
@@ -246,4 +312,33 @@ class ProvisionedNodes:
                     f"resource.labelSelector requires {item}, but the provisioned nodes have "
                     f"{item.key}={fixed[item.key]}: remove it, or make them agree",
                 )
-        return None
+        for key, values in wanted.items():
+            if not values:
+                return Refusal(
+                    Reason.INVALID_SPEC,
+                    f"its volumes are on nodes with another {key} than resource.labelSelector requires, or than each "
+                    "other: change resource.labelSelector, or use other volumes",
+                )
+        pool = self._types.pool(offered, access)
+        rule = None if pool is None or self._types.pool(offered, access, wanted) else pool.forbids(wanted)
+        if pool is None or rule is None:
+            return None
+        return Refusal(
+            Reason.INVALID_SPEC,
+            f"its nodes must have {rule.key} {' or '.join(wanted[rule.key])}, but NodePool {pool.name}, which has "
+            f"instance type {offered.name}, requires {rule}: {_remedy(workspace, rule.key)}",
+        )
+
+
+def _remedy(workspace: Workspace, key: str) -> str:
+    """What to change where the NodePool contradicts what is required of a label."""
+    resource = workspace.spec.resource
+    if key == CAPACITY_TYPE and resource.capacity_type is not None:
+        return "change resource.capacityType or resource.instanceType"
+    if key == ZONE and resource.zones:
+        return "change resource.zones or resource.instanceType"
+    if any(item.key == key for item in resource.label_selector.requirements()):
+        return "change resource.labelSelector or resource.instanceType"
+    if key != CAPACITY_TYPE:
+        return "its volumes are there; change resource.instanceType, or use a volume where the NodePool has nodes"
+    return "change nodeClaims.capacityType of the Environment, or resource.instanceType"

@@ -7,6 +7,7 @@ from plimsoll.estimating import preset_of
 from plimsoll.model import Reason, Refusal
 from plimsoll.model.api import PARTITION_FORBIDDEN, EnvironmentSpec, Workspace
 from plimsoll.presets import ModelCatalog, ModelPreset
+from plimsoll.serving import refused_option
 from plimsoll.text import shortlist
 
 
@@ -41,6 +42,21 @@ def unsupported(workspace: Workspace, environment: EnvironmentSpec) -> Refusal |
                 f"{where} has strength {adapter.strength}, but vLLM serves adapters at full strength only: remove "
                 "it, and scale the adapter's own weights",
             )
+    return None
+
+
+def refused_settings(workspace: Workspace, environment: EnvironmentSpec) -> Refusal | None:
+    """A refusal of settings of a preset's pods with which the server could not start."""
+    inference = workspace.spec.inference
+    if inference is None or inference.preset is None:
+        return None
+    for field, settings in (
+        ("inference.pods", inference.pods),
+        ("presetPods of the Environment", environment.preset_pods),
+    ):
+        problem = refused_option(settings.options) if settings is not None else ""
+        if problem:
+            return Refusal(Reason.INVALID_SPEC, f"{field}: options: {problem}")
     return None
 
 

@@ -9,11 +9,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from plimsoll.cluster.pods import bound_pods, nodes_in_use
-from plimsoll.labels import WORKSPACE
 from plimsoll.model import Verdict
 from plimsoll.model.api import Workspace
-from plimsoll.plan.owned import by_age
 from plimsoll.plan.view import ClusterView
 from plimsoll.plan.workspaces.workload import LEADER_WORKER_SET
 
@@ -40,10 +37,9 @@ def whole_replicas(view: ClusterView, verdicts: Sequence[Verdict]) -> dict[Key, 
     accepted = {(each.workspace.namespace, each.workspace.name): each for each in verdicts if each.accepted}
     if not any((each.per_replica_node_count or 1) > 1 for each in accepted.values()):
         return {}
-    snapshot = view.snapshot
     room = _Room(view)
     spanning = []
-    for workspace in sorted(snapshot.workspaces, key=by_age):
+    for workspace in view.by_age:
         verdict = accepted.get(workspace.key)
         workloads = [each for each in view.ownership.workloads_of(workspace) if not each.deleting]
         running = sum(each.replicas for each in workloads)
@@ -83,12 +79,7 @@ class _Room:
 
     def __init__(self, view: ClusterView) -> None:
         self._index, self._usage = view.index, view.usage
-        resource = view.observed.environment.spec.gpu_resource
-        self._occupied = frozenset(
-            node
-            for node, pods in bound_pods(view.observed.pods).items()
-            if any(pod.labels.get(WORKSPACE) for pod in pods) or nodes_in_use(pods, (node,), resource)
-        )
+        self._occupied = view.usage.occupied(view.settings.gpu_resource)
         self._free: dict[Nodes, int] = {}
         self._pending: Counter[Nodes] = Counter()
         self._sets: dict[tuple[str, ...], Nodes] = {}
@@ -97,10 +88,10 @@ class _Room:
         """Usable nodes on which the Workspace's pods may be placed."""
         if verdict is not None:
             names = verdict.node_names
-        elif workspace.spec.resource.label_selector.empty:
+        elif workspace.spec.resource.selector.empty:
             names = ()
         else:
-            matching = self._index.matching(workspace.spec.resource.label_selector)
+            matching = self._index.matching(workspace.spec.resource.selector)
             names = tuple(node.name for node in matching if node.usable)
         found = self._sets.get(names)
         if found is None:

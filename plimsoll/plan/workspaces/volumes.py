@@ -1,15 +1,19 @@
 """Checks the volumes of a preset's pods: refuses some, and warns of those that not every pod can mount."""
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any, Final, NamedTuple
 
+from plimsoll.cluster.volumes import NoVolume, conditions_of
 from plimsoll.estimating import BYTES_PER_GIB, preset_of
 from plimsoll.model import Reason, Refusal
 from plimsoll.model.api import EnvironmentSpec, Inference, Workspace
-from plimsoll.model.meta import check_volume_source, dig
+from plimsoll.model.cluster import VolumeClaim, read_claims
+from plimsoll.model.meta import ANYWHERE, Placement, check_volume_source, dig
+from plimsoll.plan.view import ClusterView
 from plimsoll.presets import ModelCatalog, ModelPreset
 from plimsoll.quantity import parse_quantity
-from plimsoll.text import counted
+from plimsoll.text import counted, shortlist
 
 _CLAIM: Final = "persistentVolumeClaim"
 _SIZES: Final = {"emptyDir": "sizeLimit", "ephemeral": "volumeClaimTemplate.spec.resources.requests.storage"}
@@ -65,6 +69,44 @@ def _unfit(weights: _Volume, inference: Inference, models: ModelCatalog) -> str:
         return ""
     return (
         f"{kind}.{_SIZES[kind]} is {size}, and the files of preset {known.name!r} take {known.size_gib:g} GiB: raise it"
+    )
+
+
+def volume_places(view: ClusterView) -> Mapping[tuple[str, str], Placement | NoVolume]:
+    """The nodes where the claims of each Workspace are, by namespace and name."""
+    arguments = (view.by_age, view.settings, view.storage)
+    return view.known.result("volumes", arguments, partial(_volume_places, view))
+
+
+def _volume_places(view: ClusterView) -> Mapping[tuple[str, str], Placement | NoVolume]:
+    return {
+        each.key: view.storage.narrowed(ANYWHERE, each.namespace, _claims(each, view.settings)) for each in view.by_age
+    }
+
+
+def _claims(workspace: Workspace, environment: EnvironmentSpec) -> Iterator[VolumeClaim]:
+    declared = [volume.source for volume in _volumes(workspace, environment)]
+    of_template = dig(workspace.template or {}, "spec.volumes")
+    for claim in read_claims([*declared, *(of_template if isinstance(of_template, list) else ())]):
+        yield claim._replace(name="") if claim.ephemeral else claim  # each pod has its own
+
+
+def placement_of(volumes: Placement | NoVolume) -> Placement:
+    """Where the volumes are; anywhere, as long as that is not known."""
+    return ANYWHERE if isinstance(volumes, NoVolume) else volumes
+
+
+def unplaced_volume(where: Placement | NoVolume, *, new_nodes: bool) -> Refusal | None:
+    """A refusal of claims with which no pod starts, or `new_nodes` cannot be asked for."""
+    if isinstance(where, NoVolume):
+        return Refusal(Reason.INVALID_SPEC, str(where))
+    if not new_nodes or conditions_of(where) is not None:
+        return None
+    alternatives = shortlist([" and ".join(map(str, term)) for term in where.affinity])
+    return Refusal(
+        Reason.NOT_SUPPORTED,
+        f"its volumes are on nodes with {alternatives}, which one NodeClaim cannot require: use a volume of one zone, "
+        "or existing nodes (nodeAutoProvisioning: disabled)",
     )
 
 

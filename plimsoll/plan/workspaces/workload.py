@@ -2,18 +2,19 @@
 
 import copy
 import hashlib
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 import orjson
 
-from plimsoll.cluster.nodes import may_be_spot, tolerations
+from plimsoll.cluster.nodes import may_be_spot, own_tolerations, tolerations
 from plimsoll.labels import DO_NOT_DISRUPT, HOSTNAME, INSTANCE_TYPE, NODEPOOL, QUEUE, SPEC_HASH, WORKSPACE
 from plimsoll.model import Verdict
 from plimsoll.model.api import Environment, Inference, Workspace
-from plimsoll.model.meta import dig, expression
+from plimsoll.model.meta import Taint, dig, expression
 from plimsoll.plan.owned import object_labels, ownership_labels
 from plimsoll.presets import ModelPreset
-from plimsoll.serving import follow, lead, serve_preset, startup_seconds
+from plimsoll.serving import follow, lead, serve_preset, settings_of, startup_seconds
 
 PROGRESS_MARGIN_SECONDS: Final = 600
 """Kubernetes' own deadline for the progress of a Deployment, besides the time that the server takes to start."""
@@ -48,6 +49,7 @@ def workload_manifest(
     environment: Environment,
     instance_types: tuple[str, ...],
     *,
+    taints: Sequence[Taint] = (),
     known: ModelPreset | None,
     scale: Scale,
 ) -> dict[str, Any]:
@@ -55,22 +57,23 @@ def workload_manifest(
 
     Pods require nodes by affinity (the selector and the validated GPU labels for existing nodes, the ownership labels
     for provisioned ones), request the GPUs of a node, and never share one. `instance_types` are the spellings of the
-    provisioned instance type, `known` is the preset that is served.
+    provisioned instance type, `taints` those of its NodePool, `known` is the preset that is served.
     """
     per_replica = verdict.per_replica_node_count or 1
     version, kind = workload_kind(inference, per_replica)
     queue = {QUEUE: workspace.spec.queue} if workspace.spec.queue else {}
-    template = _pods(workspace, inference, verdict, environment, known)
+    template = _pods(workspace, inference, verdict, environment, known, taints=taints)
+    patience = startup_seconds(known, settings_of(inference, environment.spec))
     _require_nodes(template["spec"]["affinity"]["nodeAffinity"], workspace, verdict, instance_types)
     if kind == LEADER_WORKER_SET:
-        spec = _groups(inference, template, per_replica, startup_seconds(known))
+        spec = _groups(inference, template, per_replica, patience)
     else:
         spec = {"selector": {"matchLabels": ownership_labels(workspace)}, "template": template}
         if kind == "Deployment":
             # One pod more than nodes would stay pending forever, so an old pod is deleted first.
             spec["strategy"] = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
             if inference.preset is not None:
-                spec["progressDeadlineSeconds"] = startup_seconds(known) + PROGRESS_MARGIN_SECONDS
+                spec["progressDeadlineSeconds"] = patience + PROGRESS_MARGIN_SECONDS
         else:
             spec |= {"serviceName": workspace.name, "podManagementPolicy": "Parallel"}
     metadata: dict[str, Any] = {
@@ -122,9 +125,14 @@ def _pods(
     verdict: Verdict,
     environment: Environment,
     known: ModelPreset | None,
+    *,
+    taints: Sequence[Taint],
 ) -> dict[str, Any]:
     queue = {QUEUE: workspace.spec.queue} if workspace.spec.queue else {}
     template = copy.deepcopy(inference.template) if inference.template is not None else {}
+    if inference.preset is not None:
+        assert verdict.serving is not None, "validation says how a preset is served"
+        serve_preset(template, inference, verdict.serving, known, environment)
     metadata = _object(template, "metadata")
     metadata["labels"] = {**(metadata.get("labels") or {}), **ownership_labels(workspace), **queue}
     if not environment.spec.auto_provisioning:
@@ -132,9 +140,6 @@ def _pods(
         # forever: Karpenter never evicts such a pod, and a Deployment that scales down deletes any of its pods.
         metadata["annotations"] = {**(metadata.get("annotations") or {}), DO_NOT_DISRUPT: "true"}
     spec = _object(template, "spec")
-    if inference.preset is not None:
-        assert verdict.serving is not None, "validation says how a preset is served"
-        serve_preset(spec, inference, verdict.serving, known, environment)
     resource = verdict.device_resource or environment.spec.gpu_resource
     _request_gpus(spec["containers"], resource, _devices(verdict))
     affinity = _object(spec, "affinity")
@@ -142,7 +147,10 @@ def _pods(
     if workspace.spec.resource.partition is None:
         _keep_apart(_object(affinity, "podAntiAffinity"))
     spec["tolerations"] = tolerations(
-        environment.spec, inference.template, spot=may_be_spot(workspace, environment.spec)
+        environment.spec,
+        own_tolerations(workspace, environment.spec),
+        taints,
+        spot=may_be_spot(workspace, environment.spec),
     )
     if queue:
         spec["schedulerName"] = environment.spec.queue_scheduler
@@ -195,7 +203,8 @@ def _require_nodes(
     Provisioned nodes have the ownership labels. If the selector is not empty, existing nodes of `instance_types` that
     no autoscaler created match too.
     """
-    selector = workspace.spec.resource.label_selector
+    resource = workspace.spec.resource
+    selector = resource.selector
     ours = [selector.node_selector_terms()]
     for key, values in verdict.node_labels:
         named = [expression(key, "In", *filter(None, values))] if any(values) else []
@@ -209,7 +218,7 @@ def _require_nodes(
             expression(WORKSPACE, "DoesNotExist"),
             expression(INSTANCE_TYPE, "In", *instance_types),
         ]
-        ours = [owned] if selector.empty else [owned, existing]
+        ours = [owned] if resource.label_selector.empty else [owned, existing]
         preferred = node_affinity.get("preferredDuringSchedulingIgnoredDuringExecution") or []
         node_affinity["preferredDuringSchedulingIgnoredDuringExecution"] = [
             *preferred,

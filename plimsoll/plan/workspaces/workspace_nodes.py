@@ -18,18 +18,19 @@ class AppliedClaims:
 
     def __init__(self, plan: Plan, failures: Container[ObjectKey] = ()) -> None:
         """`failures` are the keys of operations that failed."""
-        self._created: dict[WorkspaceRef, list[str]] = {}
+        self.by_owner: dict[WorkspaceRef, list[str]] = {}
+        """Names of the NodeClaims that were created."""
         for creation in plan.creations:
             key = creation.key
             owner = creation.owner
             if key.kind == "NodeClaim" and key not in failures and isinstance(owner, WorkspaceRef):
-                self._created.setdefault(owner, []).append(key.name)
+                self.by_owner.setdefault(owner, []).append(key.name)
         self.deleted = frozenset(
             each.key.name for each in plan.deletions if each.key.kind == "NodeClaim" and each.key not in failures
         )
 
     def created(self, workspace: Workspace) -> list[str]:
-        return self._created.get(workspace.ref, [])
+        return self.by_owner.get(workspace.ref, []) if self.by_owner else []
 
 
 class WorkspaceNodes:
@@ -40,21 +41,25 @@ class WorkspaceNodes:
     ) -> None:
         self._view = view = ClusterView.of(observed)
         self._made = made or AppliedClaims(Plan())
-        self.auto_provisioning = view.observed.environment.spec.auto_provisioning
+        self.auto_provisioning = view.settings.auto_provisioning
         self.ownership = view.ownership
         self.nodes = view.index.by_name
         self._tracker: AttemptTracker | None = None
         self._existing: Mapping[tuple[str, str], tuple[str, ...]] = {}
         self._starts: Mapping[tuple[str, str], Start] = {}
+        judged, claims = tuple(verdicts), view.observed.node_claims
         if self.auto_provisioning:
-            targets = {
-                (verdict.workspace.namespace, verdict.workspace.name): verdict.target_node_count or 0
-                for verdict in verdicts
-                if verdict.accepted
-            }
-            self._existing = existing_nodes(view, targets)
+            self._existing = view.known.result(
+                "existing nodes of Workspaces",
+                (view.by_age, judged, claims, view.settings, view.types, view.index, view.usage, view.storage),
+                lambda: existing_nodes(view, _targets(judged)),
+            )
         else:
-            self._starts = whole_replicas(view, verdicts)
+            self._starts = view.known.result(
+                "whole replicas",
+                (view.by_age, judged, view.ownership, view.settings, view.index, view.usage),
+                lambda: whole_replicas(view, judged),
+            )
 
     def existing(self, workspace: Workspace) -> tuple[str, ...]:
         """Existing nodes that count for the Workspace, with node auto-provisioning."""
@@ -72,6 +77,22 @@ class WorkspaceNodes:
             dropped=self._made.deleted,
         )
 
+    @property
+    def read(self) -> tuple[object, ...]:
+        """What this gives for all Workspaces, besides what their holdings give, as arguments of what is Known."""
+        return self._existing, self._starts, self._view.index, self._made.by_owner, self._made.deleted
+
+    @property
+    def dropped(self) -> frozenset[str]:
+        """NodeClaims that the plan has deleted."""
+        return self._made.deleted
+
+    def read_of(self, workspace: Workspace, verdict: Verdict) -> tuple[object, ...]:
+        """What this gives for a Workspace, besides what its holding gives, as arguments of what is Known."""
+        existing = self.existing(workspace)
+        nodes = tuple(self.nodes.get(name) for name in (*existing, *verdict.allocated_nodes))
+        return existing, self.start(workspace), nodes, tuple(self._made.created(workspace)), self._made.deleted
+
     def start(self, workspace: Workspace) -> Start | None:
         """How many replicas may start, where they span existing nodes; None otherwise."""
         return self._starts.get(workspace.key)
@@ -79,6 +100,15 @@ class WorkspaceNodes:
     def ready_nodes(self, names: Iterable[str]) -> list[str]:
         """The names that are usable nodes, sorted."""
         return sorted(name for name in set(names) if name in self.nodes and self.nodes[name].usable)
+
+
+def _targets(verdicts: Iterable[Verdict]) -> dict[tuple[str, str], int]:
+    """Number of nodes for each accepted Workspace."""
+    return {
+        (verdict.workspace.namespace, verdict.workspace.name): verdict.target_node_count or 0
+        for verdict in verdicts
+        if verdict.accepted
+    }
 
 
 class NodeUsers:

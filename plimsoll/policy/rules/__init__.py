@@ -15,6 +15,7 @@ from plimsoll.policy.rules import (
     node_pools,
     queue_names,
     queue_tree,
+    selectors,
     shapes,
     training,
 )
@@ -50,6 +51,7 @@ RULES: Final[tuple[Rule, ...]] = tuple(
         capacity_pods,
         budgets,
         node_pools,
+        selectors,
         images,
         chart_versions,
         exemptions,

@@ -34,6 +34,9 @@ SCALING_APP: Final = "scaling-pod"
 """KAI's own trigger pods, which its node scale adjuster creates."""
 
 _NAME: Final = r"gpu-reservation-[0-9a-f]{16}"
+_NAME_BEFORE: Final = r"gpu-reservation-.+-[bcdfghjklmnpqrstvwxz2456789]{5}"
+"""Of KAI 0.12, with the name of the node: `createGPUReservationPod` in `pkg/binder/binding/resourcereservation`."""
+_AROUND_NODE: Final = len("gpu-reservation-" + "-00000")
 _FORMER_NAME: Final = r"(?:runai-reservation-gpu|gpu-reservation)-[a-z0-9.-]+"
 _NAMESPACES: Final = (RESERVATION_APP, FORMER_APP)
 
@@ -179,17 +182,26 @@ def _reservation_names(manifest: Manifest, context: PolicyContext, _: Any) -> It
             f"the namespace is {namespace!r:.80}, and KAI looks for reservation pods in {RESERVATION_APP} (formerly in "
             f"{FORMER_APP}): move it there",
         )
-    elif of_kai and not re.fullmatch(_NAME if namespace == RESERVATION_APP else _FORMER_NAME, name):
+    elif of_kai and not _is_name(name, namespace, text(section(manifest, "spec"), "nodeName")):
         yield Fault(
             "metadata.name",
             f"the name is {name!r:.80}: use gpu-reservation- and 16 hexadecimal digits, so that each GPU group has one "
-            "reservation on a node",
+            "reservation on a node (KAI 0.12: the name of the node, and five random characters)",
         )
     if not text(labels_of(manifest), GPU_GROUP):
         yield Fault(
             join("metadata.labels", GPU_GROUP),
             f"the label {GPU_GROUP} is not set: set it to the GPU group whose shares use the GPU",
         )
+
+
+def _is_name(name: str, namespace: str, node: str) -> bool:
+    if namespace != RESERVATION_APP:
+        return re.fullmatch(_FORMER_NAME, name) is not None
+    if re.fullmatch(_NAME, name):
+        return True
+    of_node = name.startswith(f"gpu-reservation-{node}-") and len(name) == len(node) + _AROUND_NODE
+    return of_node and re.fullmatch(_NAME_BEFORE, name) is not None
 
 
 _NAMESPACE: Final = value("object", "metadata.namespace", "''")
@@ -217,6 +229,11 @@ CAPACITY_VARIABLES: Final = {
     ".map(each, string(each.resources.limits[variables.gpuResource]))",
 }
 
+_OF_NODE: Final = (
+    "(has(object.spec.nodeName) && object.metadata.name.startsWith('gpu-reservation-' + object.spec.nodeName + '-')"
+    f" && size(object.metadata.name) == size(object.spec.nodeName) + {_AROUND_NODE}"
+    f" && {matches('object.metadata.name', _NAME_BEFORE)})"
+)
 _READS: Final = ("Pod",)
 _KAI_NAMESPACES: Final = f"['{RESERVATION_APP}', '{FORMER_APP}']"
 
@@ -312,15 +329,16 @@ RULES: Final = (
         Family.PODS,
         "A reservation pod, except those of `plimsoll bind`, has the name and namespace that KAI expects; each has the "
         "label of its GPU group.",
-        f"Use the name gpu-reservation- and 16 hexadecimal digits, in {RESERVATION_APP}, and set the label "
-        f"{GPU_GROUP}.",
+        f"Use the name gpu-reservation- and 16 hexadecimal digits, or as KAI 0.12 the node and five characters, in "
+        f"{RESERVATION_APP}, and set the label {GPU_GROUP}.",
         _READS,
         _reservation_names,
         cel=_cel(
             f"!variables.reservation || ('{GPU_GROUP}' in variables.ownLabels"
             f" && variables.ownLabels['{GPU_GROUP}'] != ''"
             f" && (('{MANAGED_BY}' in variables.ownLabels && variables.ownLabels['{MANAGED_BY}'] == '{SHARE_BINDER}')"
-            f" || (variables.namespaceName == '{RESERVATION_APP}' && {matches('object.metadata.name', _NAME)})"
+            f" || (variables.namespaceName == '{RESERVATION_APP}' && ({matches('object.metadata.name', _NAME)}"
+            f" || {_OF_NODE}))"
             f" || (variables.namespaceName == '{FORMER_APP}' && {matches('object.metadata.name', _FORMER_NAME)})))"
         ),
     ),

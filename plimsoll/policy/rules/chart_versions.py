@@ -23,30 +23,44 @@ class Chart(NamedTuple):
 def charts(manifest: Manifest) -> Iterator[Chart]:
     """Every chart from a repository that the object uses; charts from local folders, and those that an object
     contains, have no version."""
-    spec = section(manifest, "spec")
     kind, group = kind_of(manifest), group_of(manifest)
     if kind == CHART_FILE_KIND:
-        for number, each in items(manifest, "dependencies"):
-            if not text(each, "repository").startswith("file://"):
-                yield _chart(each, "name", "version", join("dependencies", number))
+        yield from _dependencies(manifest)
     elif group == "helm.sh":  # Pulumi's own resources: Chart and Release
         # A helm.v3.Chart of a program in Python tells the engine neither its chart nor its version.
         if not (text(manifest, "chart") or ".").startswith((".", "/")):
             yield _chart(manifest, "chart", "version", "")
     elif kind == "Application" and group == "argoproj.io":
-        sources = [("spec.source", section(spec, "source"))]
-        sources += [(join("spec.sources", number), each) for number, each in items(spec, "sources")]
-        for path, source in sources:
-            if text(source, "chart"):
-                yield _chart(source, "chart", "targetRevision", path)
+        yield from _of_argo_cd(section(manifest, "spec"))
     elif kind == "HelmRelease":
-        of = section(spec, "chart", "spec")
-        if of and text(section(of, "sourceRef"), "kind") in ("", "HelmRepository"):
-            yield _chart(of, "chart", "version", "spec.chart.spec")
+        yield from _of_flux(section(manifest, "spec", "chart", "spec"))
     elif is_kind(manifest, "helm.cattle.io", "HelmChart"):
-        one_file = text(spec, "chartContent") or text(spec, "chart").startswith("http")
-        if not one_file:
-            yield _chart(spec, "chart", "version", "spec")
+        yield from _of_k3s(section(manifest, "spec"))
+
+
+def _dependencies(manifest: Manifest) -> Iterator[Chart]:
+    for number, dependency in items(manifest, "dependencies"):
+        if not text(dependency, "repository").startswith("file://"):
+            yield _chart(dependency, "name", "version", join("dependencies", number))
+
+
+def _of_argo_cd(spec: Manifest) -> Iterator[Chart]:
+    sources = [("spec.source", section(spec, "source"))]
+    sources += [(join("spec.sources", number), source) for number, source in items(spec, "sources")]
+    for path, source in sources:
+        if text(source, "chart"):
+            yield _chart(source, "chart", "targetRevision", path)
+
+
+def _of_flux(spec: Manifest) -> Iterator[Chart]:
+    if spec and text(section(spec, "sourceRef"), "kind") in ("", "HelmRepository"):
+        yield _chart(spec, "chart", "version", "spec.chart.spec")
+
+
+def _of_k3s(spec: Manifest) -> Iterator[Chart]:
+    in_one_file = text(spec, "chartContent") or text(spec, "chart").startswith("http")
+    if not in_one_file:
+        yield _chart(spec, "chart", "version", "spec")
 
 
 def _chart(parent: Manifest, name: str, version: str, path: str) -> Chart:

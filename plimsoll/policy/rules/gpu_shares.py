@@ -4,8 +4,9 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
+from plimsoll.cluster.pods import DeviceUse, known_devices, may_be_accelerator
 from plimsoll.model.kai import GPU_FRACTION, GPU_FRACTION_DEVICES, GPU_MEMORY_SHARE, MAX_DEVICES
-from plimsoll.policy.cel import POD_VARIABLES, matches
+from plimsoll.policy.cel import POD_VARIABLES, matches, requests_any, texts
 from plimsoll.policy.context import PolicyContext
 from plimsoll.policy.fields import Manifest, join
 from plimsoll.policy.pod_templates import NVIDIA, PodTemplate, pod_templates
@@ -92,7 +93,7 @@ def _whole(manifest: Manifest, context: PolicyContext, _: Any) -> Iterator[Fault
         if not template.wants_share:
             continue
         annotation = GPU_FRACTION if GPU_FRACTION in template.annotations else GPU_MEMORY_SHARE
-        first = next(template.devices(), None)
+        first = next((each for each in template.resources() if may_be_accelerator(each[1])), None)
         if first is not None:
             field, resource, amount = first
             yield Fault(
@@ -100,6 +101,18 @@ def _whole(manifest: Manifest, context: PolicyContext, _: Any) -> Iterator[Fault
                 f"{resource} is {amount!r:.60} and {annotation} is {template.annotations[annotation]!r:.60}: a pod "
                 "requests a share or whole devices; remove the resource or the annotation",
             )
+
+
+def _accelerator() -> str:
+    """`may_be_accelerator` in CEL, of `name`."""
+    known = [each for each in known_devices() if not each.resource.startswith(NVIDIA)]
+    exact = sorted(each.resource for each in known if not each.resource.endswith("*"))
+    prefixes = [NVIDIA, *sorted(each.resource[:-1] for each in known if each.resource.endswith("*"))]
+    others = sorted(each.resource for each in known_devices() if each.use is DeviceUse.NETWORK)
+    return (
+        f"((name in {texts(exact)} || {texts(prefixes)}.exists(prefix, name.startsWith(prefix)))"
+        f" && !(name in {texts(others)}))"
+    )
 
 
 _SHARES: Final = f"('{GPU_FRACTION}' in variables.annotations || '{GPU_MEMORY_SHARE}' in variables.annotations)"
@@ -165,10 +178,15 @@ RULES: Final = (
     Rule(
         "gpu-share-no-whole-gpu",
         Family.SHARES,
-        f"A pod that requests a GPU share requests no whole {NVIDIA}... devices.",
+        f"A pod that requests a GPU share requests no other accelerators, such as {NVIDIA}gpu, {NVIDIA}mig-1g.10gb or "
+        "amd.com/gpu.",
         "Remove the resource or the annotation.",
         _READS,
         _whole,
-        cel=Cel((Subject.PODS,), f"!{_SHARES} || !variables.wantsDevices", POD_VARIABLES),
+        cel=Cel(
+            (Subject.PODS,),
+            f"!{_SHARES} || !variables.wantsAccelerators",
+            {**POD_VARIABLES, "wantsAccelerators": requests_any(_accelerator())},
+        ),
     ),
 )

@@ -5,16 +5,21 @@ from typing import Any, Final, Literal
 
 from plimsoll.labels import GROUP
 from plimsoll.model.api import (
+    CHOSEN,
+    CHOSEN_PREFIXES,
     INSTANCE_TYPE_GIVEN,
     INSTANCE_TYPE_REQUIRED,
+    NODE_LABELS_REFUSED,
+    OWNED_DOMAINS,
     PARTITION_FORBIDDEN,
     SELECTOR_RESERVED,
     TEMPLATE_RESERVED,
     Provisioner,
     instance_type_violation,
+    refused_node_labels,
 )
 from plimsoll.model.meta import Declared, Severity
-from plimsoll.policy.cel import message, option, setting, value
+from plimsoll.policy.cel import message, option, setting, texts, value
 from plimsoll.policy.cel import text as quoted
 from plimsoll.policy.context import Mode, PolicyContext
 from plimsoll.policy.fields import Manifest, is_kind, items, join, section, text
@@ -86,6 +91,19 @@ def _reserved(manifest: Manifest, context: PolicyContext, _: Any) -> Iterator[Fa
 
 def _reserved_keys(keys: Any, context: PolicyContext) -> str:
     return ", ".join(key for key in keys if isinstance(key, str) and key.startswith(context.reserved_prefixes))
+
+
+def _node_labels(manifest: Manifest, context: PolicyContext, options: ModeOptions) -> Iterator[Fault]:
+    workspace, mode = workspace_of(manifest), options.mode(context)
+    if workspace is None or mode is None or not mode.auto_provisioning or not is_kind(manifest, GROUP, "Workspace"):
+        return
+    given = [
+        *section(workspace.selector, "matchLabels"),
+        *(text(each, "key") for _, each in items(workspace.selector, "matchExpressions")),
+    ]
+    keys = refused_node_labels((key for key in given if isinstance(key, str)), context.node_label_prefixes)
+    if keys:
+        yield Fault(workspace.selector_path, NODE_LABELS_REFUSED.format(keys=", ".join(keys)))
 
 
 def _deprecated(manifest: Manifest, context: PolicyContext, _: Any) -> Iterator[Fault]:
@@ -161,6 +179,14 @@ _RESERVED_VARIABLES: Final = {
     "templateLabels": value("variables.workspace", "inference.template.metadata.labels", "{}"),
     "reservedInTemplate": "variables.templateLabels.map(key, key)"
     ".filter(key, variables.prefixes.exists(prefix, key.startsWith(prefix)))",
+}
+_NODE_LABEL_VARIABLES: Final = {
+    **_VARIABLES,
+    "nodeLabels": "(variables.matchLabels.map(key, key) + variables.matchExpressions.map(each, each.key))"
+    f".filter(key, !(key in {texts(CHOSEN)} || {texts(CHOSEN_PREFIXES)}.exists(prefix, key.startsWith(prefix))))",
+    "refusedNodeLabels": "variables.nodeLabels.filter(key, "
+    f"!({setting('node_label_prefixes')}.exists(prefix, (key.contains('/') ? key.split('/')[0] : '') == prefix))"
+    f" || {texts(OWNED_DOMAINS)}.exists(domain, key.startsWith(domain + '/') || key.contains('.' + domain + '/')))",
 }
 _PREFIXES: Final = "variables.prefixes.join(', ')"
 _PARTITION: Final = "has(variables.workspace.resource) && has(variables.workspace.resource.partition)"
@@ -246,6 +272,23 @@ RULES: Final = (
             + message(SELECTOR_RESERVED, keys="variables.reservedInSelector.join(', ')", prefixes=_PREFIXES)
             + " : "
             + message(TEMPLATE_RESERVED, keys="variables.reservedInTemplate.join(', ')", prefixes=_PREFIXES),
+        ),
+    ),
+    Rule(
+        "workspace-node-labels",
+        Family.MODE,
+        "A Workspace sets only labels on provisioned nodes that the Environment allows, and none of Kubernetes, "
+        "Karpenter, schedulers or NVIDIA.",
+        "Use other labels in the selector, or let nodeLabelPrefixes of the Environment allow their prefix.",
+        ("Workspace",),
+        _node_labels,
+        options=ModeOptions,
+        needs=Needs.MODE,
+        cel=Cel(
+            (Subject.WORKSPACES,),
+            f"!({_provisioned('workspace-node-labels')}) || size(variables.refusedNodeLabels) == 0",
+            {**_NODE_LABEL_VARIABLES, **_mode_variables("workspace-node-labels")},
+            message(NODE_LABELS_REFUSED, keys="variables.refusedNodeLabels.join(', ')"),
         ),
     ),
     Rule(

@@ -30,7 +30,7 @@ _READS: Final = ("NodePool",)
 
 
 def _types() -> dict[str, int]:
-    return {each.name: each.gpus for each in Catalog.builtin().types if each.nvidia}
+    return {each.name: each.gpus for each in Catalog.builtin().types if each.nvidia and not each.attached}
 
 
 class Size(NamedTuple):

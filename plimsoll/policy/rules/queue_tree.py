@@ -33,7 +33,6 @@ def _rule(name: str, summary: str, remedy: str, reads: tuple[str, ...] = _QUEUE,
 
 
 _CHILDREN: Final = value("oldObject", "status.childQueues", "[]")
-_REQUESTED: Final = value("oldObject", "status.requested", "{}")
 _NO_CHILDREN: Final = Cel(
     (Subject.QUEUE_DELETIONS,),
     f"size({_CHILDREN}) == 0",
@@ -42,11 +41,11 @@ _NO_CHILDREN: Final = Cel(
 )
 _NO_WORK: Final = Cel(
     (Subject.QUEUE_DELETIONS,),
-    f"!{_REQUESTED}.exists(name, quantity(string({_REQUESTED}[name])).isGreaterThan(quantity('0')))",
-    message=f"'Queue ' + oldObject.metadata.name + ' has pods that request ' + {_REQUESTED}.map(name,"
-    f" string({_REQUESTED}[name]) + ' ' + name).join(', ') + ': wait until they end, or move them first'",
+    f"!(oldObject.metadata.name in {value('params', 'status.queuesInUse', '[]')})",
+    message="'Queue ' + oldObject.metadata.name + ' has pods or PodGroups: wait until they end, or move them first'",
 )
-"""Uses the status that KAI's queue controller writes: an admission policy cannot read other objects."""
+"""An admission policy cannot read other objects: the controller lists the queues in the status of the Environment. What
+KAI's queue controller writes to a Queue lacks PodGroups that do not have its label."""
 
 
 RULES: Final = (
@@ -63,6 +62,25 @@ RULES: Final = (
         "The queue of an object is a leaf queue: KAI schedules only leaf queues.",
         "Use a leaf queue below it.",
         _USERS,
+    ),
+    _rule(
+        "queue-other-node-pool",
+        "An object has the label of KAI's node pool of its queue: no scheduler sees both otherwise.",
+        "Give both the same label kai.scheduler/node-pool.",
+        _USERS,
+    ),
+    _rule(
+        "queue-parent-other-node-pool",
+        "A queue has the label of KAI's node pool of its parent.",
+        "Give both the same label kai.scheduler/node-pool.",
+    ),
+    Rule(
+        "queue-without-node-pool",
+        Family.QUEUES,
+        "A NodePool has the label of KAI's node pool of a queue in its template.",
+        "Set the label kai.scheduler/node-pool in the template of a NodePool.",
+        ("Queue", "NodePool"),
+        severity=Severity.WARNING,
     ),
     _rule("queue-duplicate", "A queue is declared once.", "Remove all declarations but one."),
     _rule("queue-cycle", "The parents of queues form no cycle.", "Remove the parent of one of the queues."),
@@ -106,9 +124,9 @@ RULES: Final = (
     ),
     _rule(
         "queue-deleted-with-podgroups",
-        "A queue under deletion has no PodGroups.",
+        "A queue under deletion has no PodGroups and no pods.",
         "Wait until they end, or move them first.",
-        ("Queue", "PodGroup"),
+        ("Queue", "PodGroup", "Pod"),
         cel=_NO_WORK,
     ),
 )

@@ -94,13 +94,17 @@ class Installation:
         at_once = self.at_once
         cores = max(1, (os.cpu_count() or 1) // at_once)
         self._pool = ThreadPoolExecutor(at_once)
-        self._builds = {p.part.name: self._pool.submit(self._build, p, cores) for p in self.progress}
+        try:
+            for progress in self.progress:
+                self._builds[progress.part.name] = self._pool.submit(self._build, progress, cores)
+        except BaseException:  # An interrupt while the first builds run already: the block is never entered.
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
         assert self._pool is not None
-        for future in self._builds.values():
-            future.cancel()
+        self._pool.shutdown(wait=False, cancel_futures=True)
         self._go.stop()
         self._pool.shutdown()
 

@@ -25,7 +25,7 @@ class Program:
     package: str
     version_arguments: tuple[str, ...] = ()
     any_minor_from: int | None = None
-    folder: BinFolder = "bin"
+    folder: BinFolder | None = "bin"
 
 
 @dataclass(frozen=True)
@@ -54,11 +54,13 @@ class Part:
     linker_variables: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     """Go's build tags."""
+    pin: str | None = None
+    """The folder in tools/ that pins it, if it is not that of its name."""
 
     @property
     def source(self) -> Path:
         """The folder with the go.mod and go.sum that pin this part."""
-        return home.tools() / self.name
+        return home.tools() / (self.pin or self.name)
 
     @cached_property
     def version(self) -> str:
@@ -79,9 +81,9 @@ class Part:
     def cached(self) -> Path:
         """The folder in the cache; its name changes with anything that changes the build."""
         digest = hashlib.sha256(" ".join([self.linker_flags, *self.tags]).encode())
-        for name in ("go.mod", "go.sum", "main.go"):
-            if (self.source / name).exists():
-                digest.update((self.source / name).read_bytes())
+        for path in sorted(self.source.rglob("*")):
+            if path.name in ("go.mod", "go.sum") or path.suffix == ".go":
+                digest.update(path.read_bytes())
         return home.cache() / "parts" / f"{self.name}-{self.version}-{digest.hexdigest()[:10]}"
 
 
@@ -91,6 +93,12 @@ _TRAINER: Final = "github.com/kubeflow/trainer/v2"
 _TRAINER_CRDS: Final = tuple(
     f"trainer.kubeflow.org_{kind}" for kind in ("trainjobs", "trainingruntimes", "clustertrainingruntimes")
 )
+
+_KAI: Final = "github.com/NVIDIA/KAI-scheduler"
+_KAI_CHART: Final = "deployments/kai-scheduler"
+_KAI_ROLES: Final = (
+    "admission", "binder", "nodescaleadjuster", "podgroupcontroller", "podgrouper", "queuecontroller", "scheduler",
+)  # fmt: skip
 
 PARTS: Final = (
     Part(
@@ -114,6 +122,25 @@ PARTS: Final = (
         build_seconds=143,
         programs=(Program("pulumi", "github.com/pulumi/pulumi/pkg/v3/cmd/pulumi", ("version",)),),
         linker_variables=(f"{_PULUMI_SDK}/go/common/version.Version={{number}}",),
+    ),
+    Part(
+        "pulumi-kubernetes",
+        "github.com/pulumi/pulumi-kubernetes/provider/v4",
+        build_seconds=125,
+        programs=(Program("pulumi-resource-kubernetes", "plimsoll.dev/tools/pulumi-kubernetes", folder=None),),
+        files=(ModuleFile("schema.json", "cmd/pulumi-resource-kubernetes/schema.json"),),
+        linker_variables=("main.version=4.25.0",),
+    ),
+    Part(
+        "kai-scheduler",
+        _KAI,
+        build_seconds=119,
+        programs=(Program("kai", "plimsoll.dev/tools/kai"),),
+        files=(
+            ModuleFile("objects/priority-classes", f"{_KAI_CHART}/templates/priorityclasses"),
+            *(ModuleFile(f"objects/{name}.yaml", f"{_KAI_CHART}/templates/rbac/{name}.yaml") for name in _KAI_ROLES),
+        ),
+        pin="kai",
     ),
     Part(
         "jobset",
@@ -153,13 +180,6 @@ PARTS: Final = (
             ModuleFile("webhooks.yaml", "config/webhook/manifests.yaml"),
         ),
         linker_variables=("sigs.k8s.io/lws/pkg/version.GitVersion={version}",),
-    ),
-    Part(
-        "helm",
-        "helm.sh/helm/v3",
-        build_seconds=48,
-        programs=(Program("helm", "helm.sh/helm/v3/cmd/helm", ("version", "--short")),),
-        linker_variables=("helm.sh/helm/v3/internal/version.version={version}",),
     ),
     Part(
         "trainer",
@@ -231,9 +251,9 @@ PARTS: Final = (
     ),
     Part(
         "kai",
-        "github.com/NVIDIA/KAI-scheduler",
+        _KAI,
         build_seconds=5,
-        files=(ModuleFile("crds", "deployments/kai-scheduler/crds"),),
+        files=(ModuleFile("crds", f"{_KAI_CHART}/crds"),),
     ),
     Part(
         "cluster-autoscaler",
@@ -284,16 +304,14 @@ def part(name: str) -> Part:
     return next(p for p in PARTS if p.name == name)
 
 
-def part_names(*, karpenter: bool = True, trainer: bool = False, lws: bool = True, helm: bool = True) -> list[str]:
+def part_names(*, karpenter: bool = True, trainer: bool = False, kai: bool = False, lws: bool = True) -> list[str]:
     """Names of the parts of a sandbox with these options.
 
-    `karpenter` launches nodes, `trainer` is Kubeflow Trainer with JobSet, `lws` is LeaderWorkerSet's controller, and
-    `helm` renders charts of stacks; no process of the sandbox needs helm.
-
-    Parts in BY_NAME are in no sandbox.
+    `karpenter` launches nodes, `trainer` is Kubeflow Trainer with JobSet, `kai` is the KAI Scheduler, and `lws` is
+    LeaderWorkerSet's controller. Parts in BY_NAME are in no sandbox.
     """
     left_out = {
-        "karpenter": not karpenter, "jobset": not trainer, "trainer": not trainer, "lws": not lws, "helm": not helm,
-        **dict.fromkeys(BY_NAME, True),
+        "karpenter": not karpenter, "jobset": not trainer, "trainer": not trainer, "kai-scheduler": not kai,
+        "lws": not lws, **dict.fromkeys(BY_NAME, True),
     }  # fmt: skip
     return [p.name for p in PARTS if not left_out.get(p.name)]

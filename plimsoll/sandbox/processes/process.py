@@ -3,7 +3,6 @@
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Final
 
 # GOGC and GOMEMLIMIT: how a Go program trades memory for time, https://pkg.go.dev/runtime.
@@ -12,14 +11,12 @@ _KEPT: Final = ("PATH", "HOME", "LANG", "TMPDIR", "PYTHONPATH", "GOGC", "GOMEMLI
 
 @dataclass(frozen=True)
 class Process:
-    """A process: its command, and how to check that it is ready, by a URL that returns 200 or a file that is
-    created."""
+    """A process: its command, and the URL that returns 200 once it is ready."""
 
     name: str
     command: tuple[str, ...]
     port: int | None = None
     ready_url: str | None = None
-    ready_file: Path | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
 
 

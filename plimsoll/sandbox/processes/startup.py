@@ -5,7 +5,6 @@ import socket
 import ssl
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -13,10 +12,10 @@ from tenacity import AsyncRetrying, stop_after_attempt, wait_fixed
 
 from plimsoll.errors import PlimsollError
 from plimsoll.sandbox import identities
-from plimsoll.sandbox.certificates import AUTHORITY, CERTIFICATE, KEY
+from plimsoll.sandbox.certificates import AUTHORITY, CERTIFICATE, refusal, trusting
 from plimsoll.sandbox.folder import Folder
 from plimsoll.sandbox.parts import part
-from plimsoll.sandbox.processes import control_plane, controllers
+from plimsoll.sandbox.processes import control_plane, controllers, kai
 from plimsoll.sandbox.processes.child import Child
 from plimsoll.sandbox.processes.controllers import Controller
 from plimsoll.sandbox.processes.ports import hold_port, port_of
@@ -46,25 +45,25 @@ class Startup:
         self._held: list[socket.socket] = []
         """Keeps the ports reserved while the sandbox runs, so that the port of a late process is free."""
         self._folder, self._settings, self._on_event = folder, settings, on_event
-        self._tls = ssl.create_default_context(cafile=str(folder.certificates / AUTHORITY))
-        self._tls.load_cert_chain(folder.certificates / CERTIFICATE, folder.certificates / KEY)
+        self._tls = trusting(folder.certificates)
 
     async def run(self) -> None:
         """Starts everything. Raises PlimsollError if a process ends or is not ready in time, OSError if a file cannot
         be written."""
         folder, settings = self._folder, self._settings
         wanted = [*control_plane.PORTS, *(name for each in controllers.wanted(settings) for name in each.ports)]
+        wanted += kai.ports() if settings.kai else ()
         for name in wanted:
             held = hold_port((settings.port or 0) if name == "kube-apiserver" else 0)
             self._held.append(held)
             self.ports[name] = port_of(held)
-        identities.write_kubeconfigs(folder, self.ports["kube-apiserver"])
+        identities.write_kubeconfigs(folder, self.ports["kube-apiserver"], kai=settings.kai)
         await self._start(control_plane.etcd(folder, self.ports))
         await self._start(control_plane.kube_apiserver(folder, self.ports, settings))
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._install_objects(group))
-                for process in control_plane.after_apiserver(folder, self.ports, settings):
+                for process in control_plane.after_apiserver(folder, self.ports):
                     group.create_task(self._start(process))
         except* (PlimsollError, OSError) as failures:
             # The first error is the cause; the task group cancelled the others.
@@ -88,6 +87,8 @@ class Startup:
             group.create_task(self._start_controller(controller))
         if self._settings.karpenter:
             group.create_task(self._start_karpenter())
+        if self._settings.kai:
+            await self._start_kai()
 
     async def _start_karpenter(self) -> None:
         await self._kubectl("apply", "--server-side", f"--filename={control_plane.resource('karpenter.yaml')}")
@@ -98,6 +99,13 @@ class Startup:
         await self._start(controller.process(self._folder, self.ports))
         webhooks = controller.write_webhooks(self._folder, self.ports)
         await self._kubectl("apply", "--server-side", f"--filename={webhooks}")
+
+    async def _start_kai(self) -> None:
+        """Starts the programs of KAI, then installs their webhooks."""
+        sources = kai.write_objects(self._folder)
+        await self._kubectl("apply", "--server-side", "--recursive", *(f"--filename={s}" for s in sources))
+        await asyncio.gather(*(self._start(each) for each in kai.processes(self._folder, self.ports)))
+        await self._kubectl("apply", "--server-side", f"--filename={kai.write_webhooks(self._folder, self.ports)}")
 
     async def _kubectl(self, *arguments: str) -> None:
         command = (
@@ -115,8 +123,6 @@ class Startup:
             raise PlimsollError(f"kubectl {arguments[0]} ended with {code}:\n{child.log_tail()}")
 
     async def _start(self, process: Process) -> None:
-        if process.ready_file is not None:
-            process.ready_file.unlink(missing_ok=True)
         whole = environment(process.environment)
         child = Child(process.name, process.command, whole, self._folder.logs / f"{process.name}.log")
         self.children.append(child)
@@ -126,7 +132,7 @@ class Startup:
         deadline = time.monotonic() + READY_SECONDS
         ended = asyncio.ensure_future(child.wait())
         try:
-            while not await self._ready(process):
+            while not await self._ready(process, last=time.monotonic() > deadline):
                 await asyncio.wait({ended}, timeout=_POLL_SECONDS)
                 if child.exit_code is not None:
                     raise self._failure(child)
@@ -137,18 +143,22 @@ class Startup:
                     )
         finally:
             ended.cancel()
-        if process.ready_file is not None:
-            self.ports[process.name] = int(process.ready_file.read_text())
         self._on_event("ready", process.name)
 
-    async def _ready(self, process: Process) -> bool:
-        if process.ready_file is not None:
-            return _holds_number(process.ready_file)
-        return process.ready_url is None or await self._answers(process.ready_url)
+    async def _ready(self, process: Process, *, last: bool) -> bool:
+        """Whether it is ready. Raises PlimsollError if its certificate is refused, or at the last look, if it does not
+        speak TLS as this process does: while it starts, it may break off handshakes."""
+        try:
+            return process.ready_url is None or await self._answers(process.ready_url)
+        except ssl.SSLError as error:
+            if last or isinstance(error, ssl.SSLCertVerificationError):
+                pair = f"{self._folder.certificates / CERTIFICATE}, signed by {AUTHORITY} beside it"
+                raise refusal(error, f"{process.name} ({pair})") from None
+            return False
 
     async def _answers(self, url: str) -> bool:
-        """Whether a GET of that loopback address returns 200. Written by hand, because an HTTP library would start
-        threads, see Child."""
+        """Whether a GET of that loopback address returns 200. Raises ssl.SSLError. Written by hand, because an HTTP
+        library would start threads, see Child."""
         address = urlsplit(url)
         tls = self._tls if address.scheme == "https" else None
         try:
@@ -159,6 +169,8 @@ class Startup:
                     status = await reader.readline()
                 finally:
                     writer.close()
+        except ssl.SSLError:
+            raise
         except (OSError, TimeoutError):
             return False
         return b" 200 " in status
@@ -169,13 +181,6 @@ class Startup:
         if "no space left on device" in words:
             hint = "Free disk space, or set PLIMSOLL_HOME to another folder."
         return PlimsollError(f"{child.name} ended with {child.exit_code} while starting:\n{words}", hint)
-
-
-def _holds_number(path: Path) -> bool:
-    try:
-        return path.read_text().strip().isdigit()
-    except FileNotFoundError:
-        return False
 
 
 def in_stopping_order(children: Sequence[Child]) -> list[list[Child]]:

@@ -3,6 +3,7 @@
 from plimsoll.ui.view.demands import DemandRow, demand_rows
 from plimsoll.ui.view.filter import Choices, Filter, choices
 from plimsoll.ui.view.history import DeltaRow, delta_rows
+from plimsoll.ui.view.new_nodes import NewNodeRow, new_node_rows
 from plimsoll.ui.view.node_groups import ClusterPage, NodeGroup, RequestedRow, cluster_page
 from plimsoll.ui.view.nodes import NodeRow, NodeRows
 from plimsoll.ui.view.planned import PlanPage, PlanRow, plan_page
@@ -16,6 +17,7 @@ __all__ = [
     "DeltaRow",
     "DemandRow",
     "Filter",
+    "NewNodeRow",
     "NodeGroup",
     "NodeRow",
     "NodeRows",
@@ -30,6 +32,7 @@ __all__ = [
     "cluster_page",
     "delta_rows",
     "demand_rows",
+    "new_node_rows",
     "plan_page",
     "queue_rows",
     "workspace_rows",

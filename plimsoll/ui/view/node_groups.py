@@ -8,7 +8,7 @@ from typing import Final
 
 from plimsoll.cluster.ledger import PartDevices
 from plimsoll.cluster.pods import PodPlaces
-from plimsoll.cost import Prices
+from plimsoll.cost import PriceBasis, Prices
 from plimsoll.labels import WORKSPACE, WORKSPACE_NAMESPACE
 from plimsoll.model import Snapshot
 from plimsoll.model.cluster import Pod
@@ -94,6 +94,8 @@ class ClusterPage:
     requested_price: float
     unpriced: int
     """Nodes without a price."""
+    basis: PriceBasis
+    """Where the prices of the nodes, and of those requested, are from."""
     problems: tuple[str, ...]
 
 
@@ -133,6 +135,9 @@ def cluster_page(
         idle=sum(cost.idle for cost in priced),
         requested_price=sum(each.price or 0 for each in requested),
         unpriced=len(shown) - len(priced),
+        basis=prices.basis(
+            [*(row.instance_type for row in shown), *(name for each in requested for name in each.instance_types)]
+        ),
         problems=tuple(problem for row in shown for problem in row.problems),
     )
 
@@ -140,7 +145,7 @@ def cluster_page(
 def requested_rows(snapshot: Snapshot, prices: Prices) -> list[RequestedRow]:
     """NodeClaims of Workspaces without a node, and requests to an autoscaler for which no node exists yet; oldest
     first."""
-    progress = ClaimProgress(snapshot.nodes, snapshot.environment.spec, PodPlaces(()))
+    progress = ClaimProgress(snapshot.nodes, snapshot.environment.spec, PodPlaces({}))
     claims = [
         _of_claim(claim, prices)
         for claim in snapshot.node_claims

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from plimsoll.cluster.ledger import GpuAccount, IncrementalLedger, PartDevices
+from plimsoll.cluster.ledger import GpuAccount, PartDevices, SnapshotAccounts
 from plimsoll.cluster.pods import PodShare, bound_pods, is_reservation, read_shares
 from plimsoll.cluster.queues import queue_of
 from plimsoll.cost import NodeCost, Prices, node_cost
@@ -64,7 +64,7 @@ class NodeRows:
     them when the prices or the scheduler of queues do."""
 
     def __init__(self) -> None:
-        self._ledger = IncrementalLedger()
+        self._accounts = SnapshotAccounts()
         self._settings: tuple[Prices, str] = (Prices({}), "")
         self._rows: dict[str, _Kept] = {}
 
@@ -75,7 +75,7 @@ class NodeRows:
             self._settings, self._rows = settings, {}
         pods, owners = bound_pods(snapshot.pods), _owners(snapshot)
         rows = {}
-        for account in self._ledger.of(snapshot).accounts():
+        for _, account in sorted(self._accounts.of(snapshot).items()):
             if not account.has_gpus:
                 continue
             name = account.node.name

@@ -53,10 +53,12 @@ def gpu_bars(account: GpuAccount, shares: Sequence[PodShare], scheduler: str, re
     """
     free = Use.RESERVED if reserved else Use.FREE
     bars = [_group_bar(group, scheduler, free) for group in account.groups]
-    whole: list[Bar] = []
-    for member, gpus in account.ungrouped:
-        whole += [_filled((_segment(member.pod, member.milli, scheduler),), Use.OTHER)] * gpus
-    for each in shares:
+    whole: list[Bar] = [
+        (Segment(Use.OTHER, GPU_MILLI, pods=", ".join(pods)),)
+        for _, pods, devices in account.claims
+        for _ in range(devices)
+    ]
+    for each in () if account.driver else shares:  # there, claims have the devices of all pods
         if each.share.whole:
             whole += [(_segment(each.pod, GPU_MILLI, scheduler),)] * each.share.devices
     whole += [(Segment(Use.OTHER, GPU_MILLI),)] * (account.whole - len(whole))

@@ -5,6 +5,7 @@ from typing import Any
 import yaml
 
 from plimsoll.components import rule_policies
+from plimsoll.components.admission import AdmissionPolicy
 from plimsoll.sandbox.parts import part
 from tests.e2e.cluster.kinds import await_served, define_kinds
 from tests.e2e.cluster.kube import Kube
@@ -27,11 +28,16 @@ def prepare_admission(cluster: Kube) -> None:
         cluster.apply(_of_kaito(kind))
     await_served(cluster, KINDS)
     for name, admission in rule_policies().items():
-        metadata = {"name": name}
-        policy = {"apiVersion": ADMISSION, "kind": "ValidatingAdmissionPolicy", "metadata": metadata}
-        cluster.apply(policy | {"spec": admission["policy"]})
-        binding = {"apiVersion": ADMISSION, "kind": "ValidatingAdmissionPolicyBinding", "metadata": metadata}
-        cluster.apply(binding | {"spec": {"policyName": name, **admission["binding"]}})
+        declare_admission(cluster, name, admission)
+
+
+def declare_admission(cluster: Kube, name: str, admission: AdmissionPolicy) -> None:
+    """A policy and its binding."""
+    metadata = {"name": name}
+    policy = {"apiVersion": ADMISSION, "kind": "ValidatingAdmissionPolicy", "metadata": metadata}
+    cluster.apply(policy | {"spec": admission["policy"]})
+    binding = {"apiVersion": ADMISSION, "kind": "ValidatingAdmissionPolicyBinding", "metadata": metadata}
+    cluster.apply(binding | {"spec": {"policyName": name, **admission["binding"]}})
 
 
 def _of_kaito(kind: str) -> dict[str, Any]:

@@ -137,7 +137,8 @@ def pods(draw: Callable[[st.SearchStrategy[Any]], Any]) -> Manifest:
         namespace=draw(NAMESPACES),
     )
     if draw(st.booleans()):
-        init = {"name": "init", "image": draw(IMAGES), "resources": {"limits": {GPU: draw(mostly("0", "1"))}}}
+        resource = draw(mostly(GPU, "amd.com/gpu", "nvidia.com/hostdev"))
+        init = {"name": "init", "image": draw(IMAGES), "resources": {"limits": {resource: draw(mostly("0", "1"))}}}
         pod["spec"]["initContainers"] = [init]
     if draw(st.booleans()):
         pod["spec"]["volumes"] = [{"name": "a", "emptyDir": {}}, {"name": "b", "image": {"reference": draw(IMAGES)}}]
@@ -196,6 +197,8 @@ def capacity_pods(draw: Callable[[st.SearchStrategy[Any]], Any]) -> Manifest:
                 "gpu-reservation-0123456789abcdef",
                 "gpu-reservation-0123456789abcde",
                 "gpu-reservation-0123456789abcdeg",
+                "gpu-reservation-node-bcd45",
+                "gpu-reservation-another-bcd45",
                 "runai-reservation-gpu-node-1-abc45",
             )
         ),
@@ -269,13 +272,19 @@ def node_pools(draw: Callable[[st.SearchStrategy[Any]], Any]) -> Manifest:
 def workspaces(draw: Callable[[st.SearchStrategy[Any]], Any]) -> Manifest:
     instance_type = draw(st.sampled_from([None, "", "Standard_NC24ads_A100_v4"]))
     labels = draw(mostly({"apps": "phi"}, {}, {"kaito.sh/a": "b"}, {"karpenter.sh/a": "b", "c": "d"}))
-    expressions = [{"key": "plimsoll.dev/a", "operator": "Exists"}]
+    labels |= draw(mostly({}, {"nvidia.com/gpu.product": "a"}, {"own.example/a": "b", "sub.own.example/a": "b"}))
+    key = draw(st.sampled_from(["plimsoll.dev/a", "sub.kubernetes.io/a", "topology.kubernetes.io/zone"]))
+    expressions = [{"key": key, "operator": "Exists"}]
     selector = draw(mostly({"matchLabels": labels}, {}, {"matchExpressions": expressions}, {"matchExpressions": []}))
     partition = draw(mostly(None, {"mode": "mig", "profile": "1g.10gb"}))
     if draw(mostly(False, True)):
         inference_set = an_inference_set(instance_type)
         return with_path(inference_set, spec__labelSelector=selector, spec__template__resource__partition=partition)
-    return a_kaito_workspace(instance_type, resource__labelSelector=selector, resource__partition=partition)
+    made = a_kaito_workspace(instance_type, resource__labelSelector=selector, resource__partition=partition)
+    if draw(mostly(True, False)):
+        return made
+    spec = {key: made.pop(key) for key in ("resource", "inference")}
+    return {**made, "apiVersion": "plimsoll.dev/v1alpha1", "spec": spec}
 
 
 @pytest.fixture(scope="module")
@@ -342,6 +351,7 @@ SETTINGS: dict[str, Any] = {
     "provisioner": "static-nodepool",
     "queueScheduler": "own",
     "reservedLabelPrefixes": ["kaito.sh/"],
+    "nodeLabelPrefixes": ["", "own.example"],
     "policies": {
         "admission": "deny",
         "rules": {

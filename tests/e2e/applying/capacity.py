@@ -110,10 +110,9 @@ def settings_for(sandbox: Sandbox, folder: Path, **changes: Any) -> ApplySetting
         "work_folder": folder / "work",
         "passphrase_file": passphrase,
         "backend": f"file://{folder / 'state'}",
-        "provider": "attached",
         "kubeconfig": sandbox.kubeconfig,
         "pulumi": pulumi,
-        "pulumi_home": folder / "pulumi",
+        "pulumi_home": sandbox.environ()["PULUMI_HOME"],
         "lease": QUICK.model_copy(update={"name": f"plimsoll-{environment}"}),
     }
     return ApplySettings(**(fields | changes))

@@ -1,9 +1,5 @@
-"""Small Pulumi programs that run with either Kubernetes provider, and their effects on the cluster."""
+"""Small Pulumi programs with objects of Kubernetes, and their effects on the cluster."""
 
-import json
-import os
-import shutil
-import subprocess
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,16 +8,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import pytest
 from pulumi import automation
 from pulumi.automation._stack import StackInitMode
 
-from plimsoll.provider import serve
-from plimsoll.sandbox import Sandbox
-
 Program = Callable[[], None]
-
-PLUGIN = "pulumi-resource-kubernetes"
 
 
 class _Stack(automation.Stack):
@@ -61,7 +51,7 @@ class Deployment:
             work_dir=str(folder),
             program=self._run,
             env_vars=environment | {"PULUMI_BACKEND_URL": f"file://{self.state}"},
-            project_settings=automation.ProjectSettings("conformance", "python", main=str(Path.cwd())),
+            project_settings=automation.ProjectSettings("programs", "python", main=str(Path.cwd())),
             pulumi_command=_pulumi(),
         )
         self.stack = _Stack(f"s-{uuid.uuid4().hex[:6]}", workspace, StackInitMode.CREATE)
@@ -85,31 +75,6 @@ class Deployment:
 
     def destroy(self) -> dict[str, int]:
         return _counted(self.stack.destroy(on_event=self.stack.counted).summary.resource_changes)
-
-    def attach(self, environment: dict[str, str]) -> None:
-        """Uses another provider from now on."""
-        self.stack.workspace.env_vars = environment | {"PULUMI_BACKEND_URL": f"file://{self.state}"}
-
-    def bring(self, content: tuple[dict[str, Any], list[dict[str, Any]]]) -> None:
-        """Imports resources of a provider into the stack: (the provider, its resources), from another engine's
-        state."""
-        provider, resources = content
-        name = self.stack.name
-        self.up(lambda: None)  # only then its state names what encrypts it
-
-        def urn(kind: str, resource: str) -> str:
-            return f"urn:pulumi:{name}::conformance::{kind}::{resource}"
-
-        root = urn("pulumi:pulumi:Stack", f"conformance-{name}")
-        its_urn, its_id = urn("pulumi:providers:kubernetes", provider.pop("name")), str(uuid.uuid4())
-        of_provider = {"custom": True, "id": its_id, "type": "pulumi:providers:kubernetes", "urn": its_urn, **provider}
-        of_stack = {"custom": False, "type": "pulumi:pulumi:Stack", "urn": root}
-        common = {"custom": True, "parent": root, "provider": f"{its_urn}::{its_id}"}
-        theirs = [common | {**each, "urn": urn(each["type"], each.pop("name"))} for each in resources]
-        state = self.stack.export_stack()
-        deployment = state.deployment or {}
-        state.deployment = {**deployment, "resources": [of_stack, of_provider, *theirs]}
-        self.stack.import_stack(state)
 
     def outputs(self) -> dict[str, Any]:
         stack = self.stack
@@ -138,29 +103,6 @@ def deployment(folder: Path, environment: dict[str, str], config: dict[str, str]
         yield made
     finally:
         made.destroy()
-
-
-def plugin_is_here(environment: dict[str, str]) -> bool:
-    """Whether an engine in this environment finds the official plugin, on PATH or installed."""
-    if shutil.which(PLUGIN, path=environment.get("PATH")):
-        return True
-    command = ["pulumi", "plugin", "ls", "--json"]
-    listed = subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True, check=False)
-    return listed.returncode == 0 and any(p["name"] == "kubernetes" for p in json.loads(listed.stdout or "[]"))
-
-
-@contextmanager
-def through(provider: str, sandbox: Sandbox) -> Iterator[dict[str, str]]:
-    """The variables with which an engine reaches the sandbox through the provider."""
-    variables = sandbox.environ()
-    variables.pop("PULUMI_DEBUG_PROVIDERS", None)
-    if provider == "plugin":
-        if not plugin_is_here(variables):
-            pytest.skip("the official kubernetes plugin is not on this machine")
-        yield variables
-        return
-    with serve(sandbox.kubeconfig) as served:
-        yield variables | served.environment
 
 
 def unawaited(name: str, namespace: str | None = None, **annotations: str) -> dict[str, Any]:

@@ -306,10 +306,10 @@ def test_the_history_keeps_the_newest_updates(settings: ApplySettings) -> None:
         writer.drain()
 
 
-def test_at_rest_there_is_one_small_engine_without_plugins(settings: ApplySettings) -> None:
+def test_at_rest_there_is_one_small_engine_with_its_plugin(settings: ApplySettings) -> None:
     with a_writer(settings) as writer:
         pre_started(writer)
         (engine,) = writer.engines
         process = psutil.Process(engine)
         assert process.memory_info().rss < 150 * 1024 * 1024
-        assert [child.name() for child in process.children(recursive=True)] == []
+        assert [child.name() for child in process.children(recursive=True)] == ["pulumi-resource-kubernetes"]

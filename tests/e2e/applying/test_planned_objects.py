@@ -89,7 +89,7 @@ def test_claims_are_launched_and_each_node_gets_one_pod(
         """The nodes of the NodeClaims. Karpenter may write a node's name into its NodeClaim after pods are placed."""
         return {claim.node_name for claim in now().node_claims if claim.owner[1] == wanted.name} == nodes
 
-    await_condition(nodes_of_claims, 30, "pods on the nodes of the claims")
+    await_condition(nodes_of_claims, 60, "pods on the nodes of the claims")
     assert of(now(wanted)).empty
 
     carry_out(of(now()), cluster)

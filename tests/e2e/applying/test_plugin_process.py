@@ -1,4 +1,4 @@
-"""With the plugin as a process of the engine: the writer reports its interrupt, and no plugin process remains."""
+"""The plugin as a process of the engine: the writer reports its interrupt, and no plugin process remains."""
 
 import os
 import signal
@@ -10,6 +10,7 @@ from typing import Any
 
 import psutil
 import pytest
+import yaml
 
 from plimsoll.apply import Applier, ApplySettings, LeaseLostError, Outcome, UpdateInterruptedError
 from plimsoll.apply.engine import is_running
@@ -20,6 +21,7 @@ from tests.e2e.applying.capacity import (
     QUICK,
     a_claim,
     a_writer,
+    checkpoint,
     clearing_claims,
     creating,
     locks,
@@ -27,17 +29,25 @@ from tests.e2e.applying.capacity import (
     pre_started,
     settings_for,
 )
-from tests.e2e.applying.plugin import HOLDS_FROM, install_plugin
 from tests.e2e.applying.writer import writer_process
+from tests.e2e.chaos.proxy import Proxy, kubeconfig_through, proxying
 from tests.e2e.cluster.kube import Kube
 
 pytestmark = pytest.mark.e2e
 
 
 @pytest.fixture
-def settings(claims_sandbox: Sandbox, tmp_path: Path) -> ApplySettings:
-    install_plugin(tmp_path / "pulumi")
-    return settings_for(claims_sandbox, tmp_path, shards=1, provider="plugin")
+def proxy(claims_sandbox: Sandbox) -> Iterator[Proxy]:
+    with proxying(claims_sandbox) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def settings(claims_sandbox: Sandbox, proxy: Proxy, tmp_path: Path) -> ApplySettings:
+    """Of a writer whose requests, and its plugins', go through the proxy."""
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(yaml.safe_dump(kubeconfig_through(proxy, claims_sandbox.kubeconfig)))
+    return settings_for(claims_sandbox, tmp_path, shards=1, kubeconfig=kubeconfig)
 
 
 @pytest.fixture
@@ -55,10 +65,17 @@ def plugin_of(engine: int) -> int:
 
     def found() -> list[psutil.Process]:
         below = psutil.Process(engine).children(recursive=True)
-        return below if all("tests.e2e.applying.plugin" in each.cmdline() for each in below) else []
+        return below if all(each.name() == "pulumi-resource-kubernetes" for each in below) else []
 
     (plugin,) = await_condition(found, message="a plugin")
     return int(plugin.pid)
+
+
+def is_connected(plugin: int) -> bool:
+    """Whether its engine has connected to it. A plugin that cannot tell its port ends by itself."""
+    found = psutil.Process(plugin).net_connections("tcp")
+    ports = {each.laddr.port for each in found if each.status == psutil.CONN_LISTEN}
+    return any(each.status == psutil.CONN_ESTABLISHED and each.laddr.port in ports for each in found)
 
 
 def test_objects_are_created_through_the_plugin_which_ends_with_its_engine(
@@ -77,45 +94,52 @@ def test_objects_are_created_through_the_plugin_which_ends_with_its_engine(
 
 
 def cut_short(
-    settings: ApplySettings, cluster: Kube, prefix: str, cut: Callable[[Applier], None]
+    settings: ApplySettings, proxy: Proxy, cluster: Kube, prefix: str, cut: Callable[[Applier], None]
 ) -> Callable[[], Outcome]:
-    """Interrupts a Plan of ten creations after four of them, and returns the outcome."""
+    """Interrupts a Plan of ten creations while the plugin waits for the answers to six of them, and returns the
+    outcome."""
+    held = {f"{prefix}{index}" for index in range(4, 10)}
+    proxy.silences = lambda request: request.writes and request.path.rpartition("/")[2] in held
     plan = creating(*(a_claim(f"{prefix}{index}") for index in range(10)))
     with a_writer(settings) as writer, ThreadPoolExecutor(1) as thread:
         pre_started(writer)
         applying = thread.submit(writer.apply, plan)
-        await_condition(lambda: len(claims(cluster, prefix)) == 4, message="a delta in the middle")
+        await_condition(lambda: len(claims(cluster, prefix)) == 10, message="a delta in the middle")
         cut(writer)
         applying.exception(timeout=60)
-    assert locks(settings) == []
+    proxy.silences = lambda _: False
     return applying.result
 
 
 def test_an_interrupt_is_reported_even_if_the_plugin_aborted_requests(
-    settings: ApplySettings, cluster: Kube, monkeypatch: pytest.MonkeyPatch
+    settings: ApplySettings, proxy: Proxy, cluster: Kube
 ) -> None:
-    monkeypatch.setenv(HOLDS_FROM, "5")
-    result = cut_short(settings, cluster, "broken-", Applier.interrupt)
+    result = cut_short(settings, proxy, cluster, "broken-", Applier.interrupt)
+    assert locks(settings) == []
     with pytest.raises(UpdateInterruptedError):
         result()
-    monkeypatch.delenv(HOLDS_FROM)
+    assert len(recorded(settings)) < 10, "the plugin has given up what it waited for"
     with a_writer(settings) as writer:
         assert {each.key.name for each in writer.resources()} == claims(cluster, "broken-")
-        assert len(claims(cluster, "broken-")) == 4
         writer.drain()
 
 
+def recorded(settings: ApplySettings) -> list[str]:
+    """The NodeClaims in the state that the engine left."""
+    resources = checkpoint(settings, settings.stack_name(0))["resources"]
+    return [each["id"] for each in resources if each["type"] == "kubernetes:karpenter.sh/v1:NodeClaim"]
+
+
 def test_a_lost_lease_is_reported_even_if_the_plugin_aborted_requests(
-    settings: ApplySettings, cluster: Kube, monkeypatch: pytest.MonkeyPatch
+    settings: ApplySettings, proxy: Proxy, cluster: Kube
 ) -> None:
-    monkeypatch.setenv(HOLDS_FROM, "5")
     path = ("coordination.k8s.io/v1", "Lease", settings.lease.name)
 
     def take_lease(_: Applier) -> None:
         thief: dict[str, Any] = {"spec": {"holderIdentity": "thief_1_x"}}
         cluster.patch(*path, thief, QUICK.namespace)
 
-    result = cut_short(settings, cluster, "lease-", take_lease)
+    result = cut_short(settings, proxy, cluster, "lease-", take_lease)
     with pytest.raises(LeaseLostError):
         result()
     cluster.delete(*path, QUICK.namespace)
@@ -147,6 +171,7 @@ def test_the_next_writer_ends_plugins_of_a_killed_writer_and_engine(
         await_condition(lambda: locks(settings), message="a pre-started engine")
         (engine,) = await_condition(lambda: engines_of(victim.pid), message="an engine with its plugin")
         plugin = plugin_of(engine)
+        await_condition(lambda: is_connected(plugin), message="a plugin that has told its port")
         victim.kill()
         os.kill(engine, signal.SIGKILL)
         victim.wait()

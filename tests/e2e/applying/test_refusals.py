@@ -87,9 +87,12 @@ def test_no_pulumi(settings: ApplySettings) -> None:
     assert "/nowhere/pulumi" in str(caught.value)
 
 
-def test_the_requested_plugin_is_not_available(settings: ApplySettings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plugin_that_is_not_installed_and_cannot_be_downloaded(
+    settings: ApplySettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
-    caught = refused(settings.model_copy(update={"provider": "plugin"}))
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")  # the cluster
+    caught = refused(settings.model_copy(update={"pulumi_home": tmp_path / "empty"}))
     assert caught.type is ProviderMissingError
     assert "pulumi plugin install resource kubernetes" in str(caught.value)
 

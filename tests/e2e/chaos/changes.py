@@ -69,6 +69,17 @@ class Changes:
         for pod in self._share_pods():
             self._cluster.delete("v1", "Pod", pod, SHARES)
 
+    def declare_again(self) -> None:
+        """As a GitOps tool does after the cluster has forgotten something. The caller holds `paused`."""
+        for each in self._cluster.list(API, "Workspace", NAMESPACE):
+            name, metadata = each["metadata"]["name"], each["metadata"]
+            if name in NAMES and name not in self.replicas:
+                self._cluster.delete(API, "Workspace", name, NAMESPACE)
+            elif "deletionTimestamp" in metadata:
+                self.replicas.pop(name, None)
+        for name, replicas in self.replicas.items():
+            self._apply(name, replicas)
+
     def _run(self) -> None:
         of_workspaces = [self._declare, self._declare, self._rescale, self._remove]
         ways = [

@@ -11,28 +11,60 @@ from random import Random
 import psutil
 
 from plimsoll.kube import RequestError
+from plimsoll.observe.cluster import Stores
+from plimsoll.sandbox import Sandbox
 from tests.awaiting import await_condition
-from tests.e2e.chaos.loops import Loops
+from tests.e2e.chaos.changes import Changes, workspace
+from tests.e2e.chaos.clock import Clock
+from tests.e2e.chaos.judge import Epoch
+from tests.e2e.chaos.loops import Loop, Loops
 from tests.e2e.chaos.proxy import Proxy, Request
+from tests.e2e.chaos.states import States, checkpoints, copy_of, put_back
+from tests.e2e.chaos.tenant import Tenant
+from tests.e2e.chaos.witness import Witness
 from tests.e2e.cluster.kube import Kube
+from tests.e2e.cluster.restoring import back_up, process_of, start_from, stop_control_plane
 
 LEASE = ("coordination.k8s.io/v1", "Lease", "plimsoll", "plimsoll-system")
-_START_SECONDS = 60.0
+_START_SECONDS = 180.0
 
 
 @dataclass
 class Stage:
     """The parts that can be disturbed."""
 
+    sandbox: Sandbox
     loops: Loops
     proxy: Proxy
     cluster: Kube
-    apiserver: psutil.Process
+    changes: Changes
+    witness: Witness
+    tenant: Tenant
+    clock: Clock
+    states: States
     disk: Path | None
     """A small file system for the states; None if none can be mounted."""
+    folder: Path
     random: Random
+    copy: dict[str, bytes] = field(default_factory=dict)
+    """The states as they once were."""
+    epochs: list[Epoch] = field(default_factory=list)
+    """Restorations of etcd."""
     missed: list[str] = field(default_factory=list)
     """Disturbances that had nothing to disturb."""
+    told: list[float] = field(default_factory=list)
+    """Seconds from the silence of a watch until the controller said so."""
+
+    def note_states(self) -> None:
+        """Copies the states, sometimes: a copy may be some disturbances old."""
+        if not self.copy or self.random.random() < 0.3:
+            self.copy = copy_of(self.states)
+
+    @property
+    def holder(self) -> str:
+        """Who holds the Lease."""
+        lease = self.cluster.get(*LEASE) or {}
+        return str((lease.get("spec") or {}).get("holderIdentity") or "")
 
 
 Disturbance = Callable[[Stage], AbstractContextManager[None]]
@@ -54,10 +86,66 @@ def group_killed(stage: Stage) -> Iterator[None]:
 @contextmanager
 def engine_killed(stage: Stage) -> Iterator[None]:
     try:
-        stage.random.choice(await_condition(stage.loops.first.engines, 10, "an engine")).kill()
+        stage.random.choice(await_condition(stage.loops.first.engines, 60, "an engine")).kill()
     except (AssertionError, psutil.NoSuchProcess):  # none runs while the loop has no Lease
         stage.missed.append("an engine is killed")
     yield
+
+
+def paused(*, loop: bool, engines: bool) -> Disturbance:
+    """A process is stopped for longer than the Lease lasts, so that a second writer takes over, and then goes on where
+    it was. Engines alone are stopped for a moment, while their loop renews the Lease."""
+
+    @contextmanager
+    def stopped(stage: Stage) -> Iterator[None]:
+        first = stage.loops.first
+        if not loop:
+            with first.paused(loop=False, engines=True) as number:
+                if not number:
+                    stage.missed.append("engines are paused")
+                yield
+            return
+        second = stage.loops.beside()
+        await_condition(lambda: not second.runs or _is_ready(second), _START_SECONDS, "a second writer that is ready")
+        before = first.log.read_text()
+        with first.paused(loop=True, engines=engines):
+            held = stage.holder
+            await_condition(lambda: stage.holder not in ("", held), _START_SECONDS, "the second writer takes over")
+            yield
+        # It says so before it does anything else.
+        await_condition(lambda: _lost(first.log.read_text()[len(before) :]), _START_SECONDS, "the first has lost it")
+        stage.loops.succeed(second)
+
+    return stopped
+
+
+def _is_ready(writer: Loop) -> bool:
+    log = writer.log.read_text()
+    return "waiting for the Lease" in log or "the controller is active" in log
+
+
+def _lost(log: str) -> bool:
+    return "lost the Lease" in log or "waiting for the Lease" in log
+
+
+@contextmanager
+def watch_silenced(stage: Stage) -> Iterator[None]:
+    """One kind is neither delivered nor ended, and everything else works. It lasts until the controller says so."""
+    names = {store.kind.path: store.kind.name for store in Stores()}
+    path = stage.random.choice(sorted(stage.proxy.watched & names.keys()))
+    name, first = names[path], stage.loops.first
+    known, began = len(first.log.read_text()), time.monotonic()
+    stage.proxy.silences = lambda request: request.watches and request.path == path
+    try:
+        yield
+        said = f"{name}: the watch delivered nothing"
+        await_condition(
+            lambda: stage.loops.first is not first or said in first.log.read_text()[known:], 60, f"{name} is silent"
+        )
+        if stage.loops.first is first:
+            stage.told.append(time.monotonic() - began)
+    finally:
+        stage.proxy.silences = lambda _: False
 
 
 @contextmanager
@@ -84,11 +172,12 @@ def second_writer(stage: Stage) -> Iterator[None]:
 
 @contextmanager
 def apiserver_frozen(stage: Stage) -> Iterator[None]:
-    stage.apiserver.suspend()
+    apiserver = process_of(stage.sandbox, "kube-apiserver")
+    apiserver.suspend()
     try:
         yield
     finally:
-        stage.apiserver.resume()
+        apiserver.resume()
 
 
 @contextmanager
@@ -162,9 +251,67 @@ def answering(code: int, share: float, which: Callable[[Request], bool]) -> Dist
 
 
 @contextmanager
-def clock_moved(stage: Stage) -> Iterator[None]:
-    """Changes the time in the Lease, as a holder with another clock would write it. The clocks of processes cannot be
-    changed here."""
+def state_damaged(stage: Stage) -> Iterator[None]:
+    """A checkpoint is cut off while no controller runs."""
+    with stage.loops.away():
+        found = checkpoints(stage.states)
+        if found:
+            name = stage.random.choice(found)
+            content = stage.states.read(name)
+            stage.states.write(name, content[: stage.random.randrange(len(content))])
+        else:
+            stage.missed.append("a state is damaged")
+    yield
+
+
+@contextmanager
+def states_restored(stage: Stage) -> Iterator[None]:
+    """Older states take the place of all, with the locks that they had, while no controller runs."""
+    with stage.loops.away():
+        put_back(stage.states, stage.copy)
+    yield
+
+
+@contextmanager
+def etcd_restored(stage: Stage) -> Iterator[None]:
+    """Controllers go on while the whole control plane is stopped, and started with the etcd of some seconds before.
+    What was declared meanwhile is declared again."""
+    backup = back_up(stage.sandbox, stage.cluster, stage.folder / f"etcd-{len(stage.epochs)}")
+    yield
+    with stage.changes.paused, stage.witness.away():
+        stop_control_plane(stage.sandbox)
+        with stage.sandbox.folder.audit_log.open("ab") as log:
+            log.write(b"\n")  # it may have ended in the middle of a line
+        stage.epochs.append(Epoch(stage.sandbox.folder.audit_log.stat().st_size, backup.revision))
+        start_from(stage.sandbox, backup, stage.cluster, workspace("admitted", 1))
+        stage.tenant.kube.reconnect()
+        stage.proxy.trust()
+        stage.changes.declare_again()
+
+
+@contextmanager
+def tenant_attacks(stage: Stage) -> Iterator[None]:
+    stage.tenant.attack()
+    try:
+        yield
+    finally:
+        stage.tenant.retreat()
+
+
+@contextmanager
+def clock_jumped(stage: Stage) -> Iterator[None]:
+    """The controllers' wall clock is wrong for a while; see `clock.py` for what that is not. It is ahead by less than
+    NodeClaims have until they are launched: beyond that they count as failed, and are tried again minutes later."""
+    stage.clock.ahead = stage.random.choice([-7200.0, -600.0, 120.0, 240.0])
+    try:
+        yield
+    finally:
+        stage.clock.ahead = 0.0
+
+
+@contextmanager
+def lease_time_moved(stage: Stage) -> Iterator[None]:
+    """Changes the time in the Lease, as a holder with another clock would write it."""
     by = timedelta(hours=stage.random.choice([-2, -1, 1, 2]))
     moved = (datetime.now(UTC) + by).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     api_version, kind, name, namespace = LEASE
@@ -180,6 +327,10 @@ DISTURBANCES: dict[str, Disturbance] = {
     "the loop and its engines are killed": group_killed,
     "an engine is killed": engine_killed,
     "a second writer is started": second_writer,
+    "the loop is paused": paused(loop=True, engines=False),
+    "engines are paused": paused(loop=False, engines=True),
+    "the loop and its engines are paused": paused(loop=True, engines=True),
+    "a watch is silenced": watch_silenced,
     "the apiserver is frozen": apiserver_frozen,
     "the network is cut": network_cut,
     "the network is silent": network_silent,
@@ -190,7 +341,12 @@ DISTURBANCES: dict[str, Disturbance] = {
     "requests are answered with 429": answering(429, 0.5, lambda request: not request.watches),
     "requests are answered with 500": answering(500, 0.3, lambda _: True),
     "watches are answered with 410": answering(410, 1.0, lambda request: request.watches),
-    "the time in the Lease is moved": clock_moved,
+    "a state is damaged": state_damaged,
+    "older states are restored": states_restored,
+    "an older etcd is restored": etcd_restored,
+    "a tenant attacks": tenant_attacks,
+    "the clock jumps": clock_jumped,
+    "the time in the Lease is moved": lease_time_moved,
 }
 
 

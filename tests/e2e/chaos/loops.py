@@ -7,10 +7,13 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import psutil
+
+from tests.e2e.chaos.clock import Clock
+from tests.pages import CHECKOUT
 
 _END_SECONDS = 60.0
 _AGAIN_SECONDS = 0.5
@@ -27,8 +30,13 @@ class Loop:
         with log.open("ab") as output:
             self.process = subprocess.Popen(
                 [*command, "--work-folder", str(folder / "work")],
-                env=dict(environ), stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
-            )  # fmt: skip
+                cwd=CHECKOUT,
+                env=dict(environ),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
 
     @property
     def runs(self) -> bool:
@@ -39,15 +47,33 @@ class Loop:
             return [each for each in psutil.Process(self.process.pid).children() if each.name() == "pulumi"]
         return []
 
+    def _engines_with_plugins(self) -> list[psutil.Process]:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            return [each for engine in self.engines() for each in (engine, *engine.children())]
+        return []
+
     def kill(self, *, group: bool = False) -> None:
-        """Sends SIGKILL to the process alone, or also to its engines, as when a container is killed."""
-        engines = self.engines() if group else []
+        """Sends SIGKILL to the process alone, or also to its engines and their plugins, as when a container is
+        killed."""
+        others = self._engines_with_plugins() if group else []
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL) if group else self.process.kill()
-        for engine in engines:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(engine.pid, signal.SIGKILL)
+        for each in others:
+            _send(each, signal.SIGKILL)
         self.process.wait(_END_SECONDS)
+
+    @contextlib.contextmanager
+    def paused(self, *, loop: bool, engines: bool) -> Iterator[int]:
+        """Stops the process, its engines with their plugins, or both, as when a host is suspended or out of memory;
+        yields how many."""
+        processes = [psutil.Process(self.process.pid)] if loop else []
+        processes += self._engines_with_plugins() if engines else []
+        stopped = [each for each in processes if _send(each, signal.SIGSTOP)]
+        try:
+            yield len(stopped)
+        finally:
+            for each in stopped:
+                _send(each, signal.SIGCONT)
 
     def stop(self) -> int:
         """Sends SIGTERM and returns the exit code."""
@@ -55,12 +81,30 @@ class Loop:
         return self.process.wait(_END_SECONDS)
 
 
+def _send(process: psutil.Process, number: int) -> bool:
+    """Whether the process got the signal; it may have ended."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        process.send_signal(number)
+        return True
+    return False
+
+
 class Loops:
     """At most two controllers: the first, and a second writer."""
 
-    def __init__(self, options: list[str], environ: Mapping[str, str], folder: Path, state: Path) -> None:
-        """`state` is the folder of the work folders."""
-        self._command = [sys.executable, "-m", "plimsoll", "run", *options]
+    def __init__(
+        self,
+        options: list[str],
+        environ: Mapping[str, str],
+        folder: Path,
+        state: Path,
+        kubeconfig_of: Callable[[str], Path],
+        clock: Clock,
+    ) -> None:
+        """`state` is the folder of the work folders; `kubeconfig_of` makes the kubeconfig of each controller, whose
+        token is bound to a pod of its own. All of them have the same `clock`."""
+        self._kubeconfig_of = kubeconfig_of
+        self._command = [sys.executable, "-m", "tests.e2e.chaos.clock", str(clock.path), "run", *options]
         self._environ, self._folder, self._state = environ, folder, state
         self._number = 0
         self._lock = threading.Lock()
@@ -72,7 +116,8 @@ class Loops:
         self._keeping.start()
 
     def _start(self, name: str) -> Loop:
-        return Loop(self._command, self._environ, self._state / f"loop-{name}", self._folder / f"loop-{name}.log")
+        command = [*self._command, "--kubeconfig", str(self._kubeconfig_of(name))]
+        return Loop(command, self._environ, self._state / f"loop-{name}", self._folder / f"loop-{name}.log")
 
     def beside(self) -> Loop:
         """A second writer, which the caller manages."""
@@ -85,10 +130,27 @@ class Loops:
             self.first.kill()
             self.first = by
 
+    def succeed(self, by: Loop) -> None:
+        """The second writer becomes the first, which is stopped and must end well."""
+        with self._lock:
+            former, self.first = self.first, by
+        if (code := former.stop()) != 0:
+            self.ended.append(f"{former.name} ended with {code}")
+
     def kill(self, *, group: bool) -> None:
         with self._lock:
             self.first.kill(group=group)
             self.first = self._again()
+
+    @contextlib.contextmanager
+    def away(self) -> Iterator[None]:
+        """The first is killed with its engines, and starts again when the context ends."""
+        with self._lock:
+            self.first.kill(group=True)
+            try:
+                yield
+            finally:
+                self.first = self._again()
 
     def stop(self) -> int:
         self._stopped.set()
@@ -102,8 +164,8 @@ class Loops:
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.kill()
 
-    def logs(self) -> dict[str, str]:
-        return {path.stem: path.read_text(errors="replace") for path in self._folder.glob("loop-*.log")}
+    def logs(self) -> dict[str, Path]:
+        return {path.stem: path for path in sorted(self._folder.glob("loop-*.log"))}
 
     def processes(self) -> list[psutil.Process]:
         """Controllers and their child processes, by the state that they use."""

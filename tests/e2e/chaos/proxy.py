@@ -5,10 +5,11 @@ of the apiserver. Responses are streamed, because a watch does not end.
 """
 
 import asyncio
+import base64
 import contextlib
 import ssl
 import threading
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,8 +17,9 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import orjson
+import yaml
 
-from plimsoll.sandbox import AUTHORITY, CERTIFICATE, KEY
+from plimsoll.sandbox import AUTHORITY, CERTIFICATE, KEY, Sandbox
 
 _POLL_SECONDS = 0.02
 _END_SECONDS = 5.0
@@ -45,6 +47,7 @@ class Request:
 
 Refuse = Callable[[Request], int]
 """The status code to answer with; 0 passes the request on."""
+Which = Callable[[Request], bool]
 
 
 class Proxy:
@@ -56,20 +59,29 @@ class Proxy:
         """Seconds by which each part is delayed, in both directions."""
         self.silent = False
         """Nothing is forwarded, and there is no error."""
+        self.silences: Which = lambda _: False
+        """Requests whose response is not forwarded any more; others, on other connections, work."""
         self.closed = False
         """Connections are closed as soon as they are opened."""
         self.refused = 0
         """Requests that the proxy refused."""
+        self.watched: set[str] = set()
+        """Paths of watches."""
         self._upstream = port
+        self._authority = certificates / AUTHORITY
         self._server_tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self._server_tls.load_cert_chain(certificates / CERTIFICATE, certificates / KEY)
-        self._client_tls = ssl.create_default_context(cafile=str(certificates / AUTHORITY))
+        self.trust()
         self._writers: set[asyncio.StreamWriter] = set()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="proxy", daemon=True)
         self._thread.start()
         self._server = self._run(asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=self._server_tls))
         self.port: int = self._server.sockets[0].getsockname()[1]
+
+    def trust(self) -> None:
+        """Trusts the sandbox's authority as it is now. The proxy's own certificate stays, as its clients know it."""
+        self._client_tls = ssl.create_default_context(cafile=str(self._authority))
 
     def cut(self) -> None:
         """Closes every connection, including those with running requests."""
@@ -81,7 +93,7 @@ class Proxy:
         self._loop.call_soon_threadsafe(end)
 
     def close(self) -> None:
-        self.silent, self.delay = False, 0.0
+        self.silent, self.delay, self.silences = False, 0.0, lambda _: False
 
         async def end() -> None:
             self._server.close()
@@ -102,15 +114,18 @@ class Proxy:
         if self.closed:
             writer.transport.abort()
             return
-        opened, answers = {writer}, None
+        opened, answers, asked = {writer}, None, list[Request]()
         self._writers.add(writer)
         try:
             up_reader, up_writer = await asyncio.open_connection("127.0.0.1", self._upstream, ssl=self._client_tls)
             opened.add(up_writer)
             self._writers.add(up_writer)
-            answers = asyncio.create_task(self._pass_on(up_reader, writer))
+            answers = asyncio.create_task(self._pass_on(up_reader, writer, asked))
             while True:
                 request = await _read(reader)
+                asked[:] = [request]
+                if request.watches:
+                    self.watched.add(request.path)
                 await self._hold()
                 if code := self.refuse(request):
                     self.refused += 1
@@ -128,10 +143,14 @@ class Proxy:
                 self._writers.discard(each)
                 each.transport.abort()
 
-    async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _pass_on(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, asked: Sequence[Request]
+    ) -> None:
         with contextlib.suppress(OSError):
             while piece := await reader.read(65536):
                 await self._hold()
+                while any(map(self.silences, asked)):
+                    await asyncio.sleep(_POLL_SECONDS)
                 writer.write(piece)
                 await writer.drain()
         writer.transport.abort()
@@ -165,9 +184,22 @@ def _refusal(code: int) -> bytes:
 
 
 @contextmanager
-def proxying(port: int, certificates: Path) -> Iterator[Proxy]:
-    proxy = Proxy(port, certificates)
+def proxying(sandbox: Sandbox) -> Iterator[Proxy]:
+    state = sandbox.state()
+    assert state is not None
+    proxy = Proxy(state.port_of("kube-apiserver") or 0, sandbox.folder.certificates)
     try:
         yield proxy
     finally:
         proxy.close()
+
+
+def kubeconfig_through(proxy: Proxy, kubeconfig: Path) -> dict[str, Any]:
+    """The content of the kubeconfig, for the proxy. It has the authority of the proxy's certificate: the sandbox has
+    another one each time it starts."""
+    content: dict[str, Any] = yaml.safe_load(kubeconfig.read_text())
+    cluster = content["clusters"][0]["cluster"]
+    authority = Path(cluster.pop("certificate-authority")).read_bytes()
+    cluster["server"] = f"https://127.0.0.1:{proxy.port}"
+    cluster["certificate-authority-data"] = base64.b64encode(authority).decode()
+    return content

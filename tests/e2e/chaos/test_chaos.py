@@ -16,7 +16,6 @@ from random import Random
 from typing import Any
 
 import orjson
-import psutil
 import pytest
 import yaml
 
@@ -26,30 +25,43 @@ from plimsoll.labels import SHARD
 from plimsoll.sandbox import Sandbox
 from tests.awaiting import await_condition
 from tests.e2e.chaos.changes import API, NAMESPACE, POOL, Changes, claims_of, workspace
+from tests.e2e.chaos.clock import Clock
 from tests.e2e.chaos.disturbances import DISTURBANCES, Stage, hold, schedule
+from tests.e2e.chaos.judge import judge
 from tests.e2e.chaos.loops import Loops
-from tests.e2e.chaos.proxy import Proxy, proxying
+from tests.e2e.chaos.proxy import Proxy, kubeconfig_through, proxying
+from tests.e2e.chaos.states import BucketStates, FolderStates, States, checkpoints
+from tests.e2e.chaos.tenant import Tenant
 from tests.e2e.chaos.witness import Witness
+from tests.e2e.cluster.aws import KEYS, bucket_url, serving_bucket
 from tests.e2e.cluster.conditions import condition, is_ready
 from tests.e2e.cluster.kube import Kube
 from tests.e2e.demand.environment import EIGHT_GPUS, add_pool, declare_demand
 
 pytestmark = pytest.mark.e2e
 
-NUMBER = int(os.environ.get("CHAOS_DISTURBANCES") or 10)
+NUMBER = int(os.environ.get("CHAOS_DISTURBANCES") or 15)
 SEED = int(os.environ.get("CHAOS_SEED") or 1)
+BUCKET = os.environ.get("CHAOS_BACKEND") == "s3"
+"""Whether the states are in a bucket of moto's server; else they are in a folder."""
 SETTLE_EVERY = 20
 SETTLE_SECONDS = 240.0
 FORGET_SECONDS = 90.0
 """The controller removes objects that others deleted from the states twice a minute."""
 DISK_MIB = 160
-TIMES = ["--lease-duration", "4", "--lease-renew-deadline", "3", "--lease-retry-period", "1"]
+TIMES = ["--lease-duration", "4", "--lease-renew-deadline", "3", "--lease-retry-period", "1", "--watch-silence", "10"]
 DECLARED = {"unchanged": 3}
 
 
 @pytest.fixture
 def sandbox(audited_sandbox: Sandbox) -> Sandbox:
     return audited_sandbox
+
+
+@pytest.fixture
+def audited(sandbox: Sandbox) -> int:
+    """Size of the audit log when the run began."""
+    return sandbox.folder.audit_log.stat().st_size
 
 
 @pytest.fixture
@@ -77,28 +89,93 @@ def disk(tmp_path: Path) -> Iterator[Path | None]:
 
 @pytest.fixture
 def proxy(sandbox: Sandbox) -> Iterator[Proxy]:
-    state = sandbox.state()
-    assert state is not None
-    with proxying(state.port_of("kube-apiserver") or 0, sandbox.folder.certificates) as proxy:
+    with proxying(sandbox) as proxy:
         yield proxy
 
 
 @pytest.fixture
-def loops(sandbox: Sandbox, cluster: Kube, proxy: Proxy, disk: Path | None, tmp_path: Path) -> Iterator[Loops]:
-    """One controller at first. All of its requests go through the proxy."""
-    content = yaml.safe_load(sandbox.controller_kubeconfig.read_text())
-    content["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{proxy.port}"
-    kubeconfig = tmp_path / "kubeconfig"
-    kubeconfig.write_text(yaml.safe_dump(content))
+def pods() -> dict[str, str]:
+    """UIDs of the controllers' pods, by the controller's name."""
+    return {}
+
+
+@pytest.fixture
+def clock(tmp_path: Path) -> Clock:
+    return Clock(tmp_path / "clock")
+
+
+@pytest.fixture
+def place(disk: Path | None, tmp_path: Path) -> Path:
+    """The folder of the work folders, and of states that are in a folder."""
     place = disk or tmp_path / "states"
     (place / "state").mkdir(parents=True)
-    environ = {**os.environ, **sandbox.environ("controller"), "PULUMI_BACKEND_URL": f"file://{place / 'state'}"}
-    options = ["--kubeconfig", str(kubeconfig), "--provider", "attached", "--shards", "2", *TIMES]
-    loops = Loops(options, environ, tmp_path, place)
+    return place
+
+
+@pytest.fixture
+def states(place: Path) -> Iterator[States]:
+    if not BUCKET:
+        yield FolderStates(place / "state")
+        return
+    with serving_bucket("chaos") as endpoint:
+        yield BucketStates(bucket_url(endpoint, "chaos"), endpoint, "chaos")
+
+
+@pytest.fixture
+def tenant(sandbox: Sandbox, cluster: Kube, tmp_path: Path) -> Iterator[Tenant]:
+    tenant = Tenant(cluster, sandbox.kubeconfig, tmp_path / "tenant")
+    yield tenant
+    tenant.leave()
+
+
+def a_pod(name: str) -> dict[str, Any]:
+    """A pod of the controller that nothing schedules: its process runs on this host."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": f"chaos-{name}", "namespace": "plimsoll-system"},
+        "spec": {
+            "serviceAccountName": "plimsoll",
+            "schedulingGates": [{"name": "example.com/chaos"}],
+            "containers": [{"name": "controller", "image": "registry.k8s.io/pause:3.10"}],
+        },
+    }
+
+
+@pytest.fixture
+def loops(
+    sandbox: Sandbox,
+    cluster: Kube,
+    tenant: Tenant,  # before the first controller, which has what the tenant may have from the beginning
+    proxy: Proxy,
+    states: States,
+    place: Path,
+    tmp_path: Path,
+    pods: dict[str, str],
+    clock: Clock,
+) -> Iterator[Loops]:
+    """One controller at first. All of its requests go through the proxy."""
+    content = kubeconfig_through(proxy, sandbox.controller_kubeconfig)
+
+    def kubeconfig_of(name: str) -> Path:
+        """With a token that is bound to a pod, as that of a controller in the cluster."""
+        kubeconfig = tmp_path / f"kubeconfig-{name}"
+        if not kubeconfig.exists():
+            pod = cluster.apply(a_pod(name))
+            pods[name] = pod["metadata"]["uid"]
+            user = {"token": cluster.token("plimsoll-system", "plimsoll", pod)}
+            kubeconfig.write_text(yaml.safe_dump(content | {"users": [content["users"][0] | {"user": user}]}))
+        return kubeconfig
+
+    environ = {**os.environ, **sandbox.environ("controller"), **KEYS, "PULUMI_BACKEND_URL": states.url}
+    options = ["--shards", "2", *TIMES]
+    loops = Loops(options, environ, tmp_path, place, kubeconfig_of, clock)
     yield loops
     loops.end()
+    for name in pods:
+        cluster.delete("v1", "Pod", f"chaos-{name}", "plimsoll-system")
     for name, log in loops.logs().items():
-        print(f"--- {name}\n{log[-6000:]}")  # noqa: T201 - pytest shows it where a test fails
+        print(f"--- {name}\n{log.read_text(errors='replace')[-6000:]}")  # noqa: T201 - pytest shows it where a test fails
 
 
 @pytest.fixture
@@ -111,11 +188,21 @@ def witness(sandbox: Sandbox, cluster: Kube) -> Iterator[Witness]:
 
 @pytest.mark.timeout(300 + 60 * NUMBER)
 def test_nothing_is_created_twice_or_lost(
-    sandbox: Sandbox, cluster: Kube, loops: Loops, proxy: Proxy, disk: Path | None, witness: Witness, tmp_path: Path
+    audited: int,
+    sandbox: Sandbox,
+    cluster: Kube,
+    loops: Loops,
+    proxy: Proxy,
+    disk: Path | None,
+    states: States,
+    tenant: Tenant,
+    clock: Clock,
+    witness: Witness,
+    tmp_path: Path,
 ) -> None:
     random = Random(SEED)
     changes = Changes(cluster, SEED)
-    stage = Stage(loops, proxy, cluster, apiserver_of(sandbox), disk, random)
+    stage = Stage(sandbox, loops, proxy, cluster, changes, witness, tenant, clock, states, disk, tmp_path, random)
     possible = [name for name in DISTURBANCES if disk is not None or name != "the disk is full"]
     scheduled = schedule(NUMBER, random, possible)
     if disk is None:
@@ -124,6 +211,7 @@ def test_nothing_is_created_twice_or_lost(
     began = time.monotonic()
     with changing(changes):
         for count, name in enumerate(scheduled, 1):
+            stage.note_states()
             say(f"{time.monotonic() - began:6.1f} s  {count:3}  {name}")
             with DISTURBANCES[name](stage):
                 hold(random)
@@ -135,16 +223,14 @@ def test_nothing_is_created_twice_or_lost(
     say(f"{time.monotonic() - began:6.1f} s  {len(changes.made)} changes; to rest:")
     at_rest(cluster, changes)
     say(f"{time.monotonic() - began:6.1f} s  as declared")
-    backend = (disk or tmp_path / "states") / "state"
-    assert drift(sandbox, backend) == [], "declared, states and cluster are the same"
+    assert drift(sandbox, states) == [], "declared, states and cluster are the same"
     assert loops.stop() == 0
 
-    await_condition(lambda: not loops.processes(), 20, "no process is left")
-    assert list((backend / ".pulumi/locks").rglob("*.json")) == [], "no lock is left"
-    states = {path.stem: orjson.loads(path.read_bytes()) for path in (backend / ".pulumi/stacks").rglob("*.json")}
+    await_condition(lambda: not loops.processes(), 60, "no process is left")
+    assert states.names("locks") == [], "no lock is left"
     known: set[tuple[str, ...]] = set()
-    for name, state in states.items():
-        deployment = state["checkpoint"]["latest"] or {}
+    for name in checkpoints(states):
+        deployment = orjson.loads(states.read(name))["checkpoint"]["latest"] or {}
         assert not deployment.get("pending_operations"), f"{name} has no pending operation"
         known |= {identity(each["outputs"]) for each in deployment.get("resources") or () if is_object(each)}
     assert known == owned(cluster), "the states have what the cluster has"
@@ -158,12 +244,18 @@ def test_nothing_is_created_twice_or_lost(
     assert witness.most_triggers <= 1, "a node was requested twice"
     assert loops.ended == [], "no controller ends by itself"
     for name, log in loops.logs().items():
-        assert "Traceback" not in log, f"{name} met an error that it does not know"
+        assert "Traceback" not in log.read_text(), f"{name} met an error that it does not know"
+    assert tenant.faults == []
     changes.remove_all()
     last = loops.beside()
     await_condition(lambda: not owned(cluster) and not workspaces(cluster), 180, "nothing is left")
     assert last.stop() == 0
-    say(f"{witness.events} events seen, {proxy.refused} requests refused, ended by themselves: {loops.ended}")
+    found = judge(sandbox.folder.audit_log, loops.logs().values(), stage.epochs, audited)
+    say(f"{NUMBER} disturbances, seed {SEED}, states in {'a bucket' if BUCKET else 'a folder'}: {found}")
+    say(f"silent watches were told after {max(stage.told, default=0):.1f} s at most: {stage.told}")
+    say(f"{witness.events} events seen, {proxy.refused} requests refused by the proxy, restored: {stage.epochs}")
+    assert found.created and found.deleted, "the audit log has what was done"
+    assert found.wrongful == []
 
 
 @contextmanager
@@ -179,12 +271,6 @@ def changing(changes: Changes) -> Iterator[None]:
 
 def say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)  # noqa: T201 - pytest shows it where a test fails
-
-
-def apiserver_of(sandbox: Sandbox) -> psutil.Process:
-    state = sandbox.state()
-    assert state is not None
-    return psutil.Process(next(each.pid for each in state.processes if each.name == "kube-apiserver"))
 
 
 def workspaces(cluster: Kube) -> set[str]:
@@ -218,15 +304,15 @@ def at_rest(cluster: Kube, changes: Changes) -> None:
         time.sleep(0.5)
 
 
-def drift(sandbox: Sandbox, backend: Path) -> list[dict[str, Any]]:
+def drift(sandbox: Sandbox, states: States) -> list[dict[str, Any]]:
     """The differences that `plimsoll drift` reports; none once each state has dropped objects that others deleted."""
-    options = ["--backend", f"file://{backend}", "--provider", "attached", "--output", "json"]
+    options = ["--backend", states.url, "--output", "json"]
     command = [sys.executable, "-m", "plimsoll", "drift", *options]
     found: list[dict[str, Any]] = []
 
     def none() -> bool:
         done = subprocess.run(
-            command, env={**os.environ, **sandbox.environ()}, capture_output=True, text=True, check=False
+            command, env={**os.environ, **sandbox.environ(), **KEYS}, capture_output=True, text=True, check=False
         )
         assert done.returncode in (0, 2), done.stderr
         found[:] = orjson.loads(done.stdout)

@@ -3,8 +3,8 @@
 import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import Mapping
-from contextlib import closing
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,9 @@ class Witness:
         """Workspace's UID by the claim's."""
         self._triggers: set[str] = set()
         self._stopped = threading.Event()
+        self._there = threading.Event()
+        """Whether there is an apiserver to watch."""
+        self._there.set()
         self._threads = [
             threading.Thread(target=self._watch, args=(path, see), daemon=True)
             for path, see in ((CLAIMS, self._see_claim), (TRIGGERS, self._see_trigger))
@@ -48,17 +51,30 @@ class Witness:
         for thread in self._threads:
             thread.join()
 
+    @contextmanager
+    def away(self) -> Iterator[None]:
+        """The apiserver is stopped, and may know less afterwards."""
+        self._there.clear()
+        try:
+            yield
+        finally:
+            self._claims.clear()
+            self._triggers.clear()
+            self._there.set()
+
     def _watch(self, path: str, see: Any) -> None:
         try:
-            self._follow_until_stopped(path, see)
+            while not self._stopped.is_set():
+                if self._there.wait(_AGAIN_SECONDS):
+                    self._follow_while_there(path, see)
         except Exception as error:
             self.blind.append(f"{path}: {error!r}")
 
-    def _follow_until_stopped(self, path: str, see: Any) -> None:
+    def _follow_while_there(self, path: str, see: Any) -> None:
         """Resumes from the last event after each interruption, so that no event is missed."""
         with closing(Connection.open(self._kubeconfig)) as connection:
             version = ""
-            while not self._stopped.is_set():
+            while self._there.is_set() and not self._stopped.is_set():
                 try:
                     if not version:
                         listed = connection.request("GET", path)

@@ -8,12 +8,13 @@ import yaml
 
 from plimsoll.kube import APPLY_PATCH, MERGE_PATCH, Connection, RequestError
 
-_PLURALS = {"NodeClass": "nodeclasses", "Policy": "policies", "Topology": "topologies", "Ingress": "ingresses"}
+_PLURALS = {"Class": "classes", "Policy": "policies", "Topology": "topologies", "Ingress": "ingresses"}
 _CLUSTERED = {
     "Node", "Namespace", "NodeClaim", "NodePool", "KWOKNodeClass", "Queue", "ClusterRole", "ClusterRoleBinding",
     "CustomResourceDefinition", "PriorityClass", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
     "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "Environment", "ClusterTrainingRuntime", "Topology",
-    "GPUDemand", "NodeOverlay",
+    "GPUDemand", "NodeOverlay", "NodeProfile", "ResourceSlice", "DeviceClass", "RuntimeClass",
+    "ValidatingWebhookConfiguration",
 }  # fmt: skip
 
 Manifest = dict[str, Any]
@@ -23,19 +24,33 @@ class Kube:
     """A client of the cluster in `kubeconfig`. Kinds are given with group and version, as in a manifest."""
 
     def __init__(self, kubeconfig: Path) -> None:
+        self._kubeconfig = kubeconfig
         self._connection = Connection.open(kubeconfig)
 
     def close(self) -> None:
         self._connection.close()
 
+    def reconnect(self) -> None:
+        """With the kubeconfig as it is now, such as after the sandbox was started again."""
+        self._connection.close()
+        self._connection = Connection.open(self._kubeconfig)
+
     @property
     def server(self) -> str:
         return self._connection.server
 
-    def token(self, namespace: str, account: str) -> str:
-        """A token of a service account, as a pod would have."""
+    def revision(self) -> int:
+        """The revision of etcd, as the apiserver knows it now."""
+        return int(self._connection.request("GET", "/api/v1/namespaces")["metadata"]["resourceVersion"])
+
+    def token(self, namespace: str, account: str, pod: Manifest | None = None) -> str:
+        """A token of a service account; bound to a pod, as one that the kubelet mounts there, if one is given."""
         path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token"
-        request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+        spec: Manifest = {"expirationSeconds": 7200}
+        if pod is not None:
+            metadata = {key: pod["metadata"][key] for key in ("name", "uid")}
+            spec["boundObjectRef"] = {"apiVersion": "v1", "kind": "Pod", **metadata}
+        request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
         token: str = self._connection.request("POST", path, request)["status"]["token"]
         return token
 
@@ -90,6 +105,7 @@ def acting_as(kubeconfig: Path, token: str, folder: Path) -> Kube:
     """A client of the same cluster with another token; its kubeconfig is written into the folder."""
     config = yaml.safe_load(kubeconfig.read_text())
     config["users"][0]["user"] = {"token": token}
+    folder.mkdir(exist_ok=True)
     path = folder / "kubeconfig"
     path.write_text(yaml.safe_dump(config))
     return Kube(path)

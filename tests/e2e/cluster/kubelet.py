@@ -85,15 +85,16 @@ class Kubelet:
         config = yaml.safe_load(self._sandbox.kubeconfig.read_text())
         config["users"][0]["user"] = {"token": cluster.token(NAMESPACE, spec["serviceAccountName"])}
         (folder / "kubeconfig").write_text(yaml.safe_dump(config))
-        held = hold_port()
-        self._ports.append(held)
+        metrics, probes = hold_port(), hold_port()
+        self._ports += [metrics, probes]
         environ = {
             **os.environ,
-            "PATH": self._sandbox.environ()["PATH"],
+            **{name: self._sandbox.environ()[name] for name in ("PATH", "PULUMI_HOME")},
             **{each["name"]: each["value"] for each in container["env"]},
             "KUBECONFIG": str(folder / "kubeconfig"),
             "PLIMSOLL_METRICS_HOST": "127.0.0.1",
-            "PLIMSOLL_METRICS_PORT": str(port_of(held)),
+            "PLIMSOLL_METRICS_PORT": str(port_of(metrics)),
+            "PLIMSOLL_HEALTH_PROBE_PORT": str(port_of(probes)),
             "PLIMSOLL_WORK_FOLDER": str(folder / "work"),
             "PULUMI_CONFIG_PASSPHRASE_FILE": str(folder / "passphrase"),
             **self._environ,

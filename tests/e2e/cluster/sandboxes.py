@@ -8,10 +8,12 @@ from plimsoll.sandbox import Sandbox
 _up: list[Sandbox] = []
 
 
-def up_sandbox(name: str, *, karpenter: bool, lws: bool = False, audit: bool = False) -> Iterator[Sandbox]:
+def up_sandbox(
+    name: str, *, karpenter: bool, kai: bool = False, lws: bool = False, audit: bool = False
+) -> Iterator[Sandbox]:
     """A separate sandbox, for tests whose objects would disturb other tests."""
     sandbox = Sandbox.named(f"{name}-{uuid.uuid4().hex[:6]}")
-    sandbox.up(karpenter=karpenter, lws=lws, audit=audit, stop_with_caller=True)
+    sandbox.up(karpenter=karpenter, kai=kai, lws=lws, audit=audit, stop_with_caller=True)
     _up.append(sandbox)
     try:
         yield sandbox

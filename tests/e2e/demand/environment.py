@@ -22,13 +22,27 @@ NAMESPACE = "default"
 EIGHT_GPUS = "p4d.24xlarge"
 """8 x A100 of 40 GiB."""
 TOLERATION = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+UNDER_WAY = ("Scheduled", "Launching", "Registering", "Initializing")
+"""Phases of a GPUDemand whose nodes have been requested."""
 RULES = {
+    # Queues of the sandbox go with the default scheduler, and shares have that of KAI.
+    "withoutQueue": "allow",
     "deadlineSeconds": 300,
     "retries": 1,
     "retrySeconds": 3,
     "pauseSeconds": 600,
     "retentionSeconds": 600,
 }
+
+
+def remove_added(cluster: Kube, *kinds: str) -> None:
+    """Deletes the NodePools that a test added to the sandbox's own, and Plimsoll's objects of these kinds."""
+    for pool in cluster.list(*POOL):
+        if pool["metadata"]["name"] != "gpu":
+            cluster.delete(*POOL, pool["metadata"]["name"])
+    for kind in kinds:
+        for each in cluster.list(API, kind):
+            cluster.delete(API, kind, each["metadata"]["name"])
 
 
 def declare_demand(cluster: Kube, provisioner: str, **rules: Any) -> None:
@@ -95,7 +109,9 @@ def gated(cluster: Kube) -> list[str]:
 
 
 def bind(cluster: Kube, pod: str, node: str) -> None:
-    """Binds pods as KAI's binder does once there is room."""
+    """Binds pods as KAI's binder does once there is room: it says first on which GPU the pod's share is."""
+    told = {"labels": {"runai-gpu-group": f"group-of-{pod}"}, "annotations": {"plimsoll.dev/visible-devices": pod}}
+    cluster.patch("v1", "Pod", pod, {"metadata": told}, NAMESPACE)
     target = {"apiVersion": "v1", "kind": "Node", "name": node}
     metadata = {"name": pod, "namespace": NAMESPACE}
     cluster.create({"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": target}, "binding")
@@ -155,7 +171,7 @@ def await_another_look(cluster: Kube) -> None:
     await_condition(lambda: claims_of(cluster, "look"), 60, "Karpenter serves a pod that just came")
     cluster.delete("v1", "Pod", "look", NAMESPACE)
     cluster.delete(*POOL, "look")
-    await_condition(lambda: cluster.get("v1", "Pod", "look", NAMESPACE) is None, 30, "the pod goes")
+    await_condition(lambda: cluster.get("v1", "Pod", "look", NAMESPACE) is None, 60, "the pod goes")
 
 
 def asked(cluster: Kube, provisioner: str) -> list[dict[str, Any]]:

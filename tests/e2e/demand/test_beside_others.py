@@ -17,7 +17,6 @@ from tests.awaiting import await_condition
 from tests.e2e.cluster.controller import controller
 from tests.e2e.cluster.kube import Kube
 from tests.e2e.demand.environment import (
-    API,
     CLAIM,
     POOL,
     TOLERATION,
@@ -30,6 +29,7 @@ from tests.e2e.demand.environment import (
     demands,
     gated,
     nodes_of,
+    remove_added,
     remove_shares,
     triggers,
 )
@@ -54,11 +54,7 @@ def cluster(kube: Callable[..., Kube], demand_sandbox: Sandbox) -> Iterator[Kube
     cluster.delete(*DAEMON_SET, "agent", "kube-system")
     for name in ("batch", *SHARING, *ALIKE):
         cluster.delete("v1", "Pod", name)
-    for pool in cluster.list(*POOL):
-        if pool["metadata"]["name"] != "gpu":
-            cluster.delete(*POOL, pool["metadata"]["name"])
-    for each in cluster.list(API, "GPUDemand"):
-        cluster.delete(API, "GPUDemand", each["metadata"]["name"])
+    remove_added(cluster, "GPUDemand")
 
 
 def pod_spec(cpu: str, **selector: str) -> dict[str, Any]:

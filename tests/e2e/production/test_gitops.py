@@ -13,7 +13,6 @@ import yaml
 
 from demo.stage import Stage
 from demo.working_copy import CHECKOUT
-from plimsoll.provider import serve
 from plimsoll.sandbox import Sandbox
 from plimsoll.sandbox.parts import Installation, find_programs, missing_programs, part
 from tests.e2e.cluster.kube import Kube
@@ -91,15 +90,14 @@ def test_the_operators_account_can_deploy_the_environment_and_nothing_else(
 ) -> None:
     applied(stage, manifests("pulumi-operator.yaml", without=("Stack",)))
     kubeconfig = kubeconfig_of(cluster, sandbox, "pulumi", "gpu-capacity", tmp_path)
-    with serve(kubeconfig) as served:
-        environ = {**stage.environs["admin"], **served.environment, "KUBECONFIG": str(kubeconfig)}
-        for command in (
-            ["pulumi", "stack", "init", "sandbox-nap"],
-            ["pulumi", "up", "--yes", "--skip-preview", "--stack", "sandbox-nap"],
-            ["pulumi", "refresh", "--yes", "--stack", "sandbox-nap", "--expect-no-changes"],
-        ):
-            done = run(command, stage.project, **environ)
-            assert done.returncode == 0, done.stdout + done.stderr
+    environ = {**stage.environs["admin"], "KUBECONFIG": str(kubeconfig)}
+    for command in (
+        ["pulumi", "stack", "init", "sandbox-nap"],
+        ["pulumi", "up", "--yes", "--skip-preview", "--stack", "sandbox-nap"],
+        ["pulumi", "refresh", "--yes", "--stack", "sandbox-nap", "--expect-no-changes"],
+    ):
+        done = run(command, stage.project, **environ)
+        assert done.returncode == 0, done.stdout + done.stderr
     for refused in ("deployments.apps", "nodeclaims.karpenter.sh", "secrets"):
         stage.run(
             "kubectl", "auth", "can-i", "create", refused, "--as=system:serviceaccount:pulumi:gpu-capacity", expect=1

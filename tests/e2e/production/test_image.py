@@ -48,7 +48,7 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The image's name in buildah's store."""
     out = CHECKOUT / "build" / "image"
     tag = "localhost/plimsoll-tested:latest"
-    command = [sys.executable, "-m", "image", "--provider", "attached", "--tag", tag, "--out", str(out)]
+    command = [sys.executable, "-m", "image", "--plugin", "module", "--tag", tag, "--out", str(out)]
     uv = CHECKOUT / ".uv" / "bin" / "uv"
     done = subprocess.run(
         [*command, *(["--uv", str(uv)] if uv.exists() else [])],
@@ -75,7 +75,7 @@ def sandbox(sandbox_home: Path) -> Iterator[Sandbox]:
 
 @pytest.fixture(scope="module")
 def port() -> Iterator[int]:
-    """Of the controller's probes and metrics."""
+    """Of the controller's probes."""
     with hold_port() as held:
         yield port_of(held)
 
@@ -89,8 +89,7 @@ def stage(sandbox: Sandbox, port: int, tmp_path_factory: pytest.TempPathFactory)
         "image": "localhost/plimsoll-tested:latest",
         "stateClaim": "state",
         "passphrase": {"name": "plimsoll"},
-        "provider": "attached",
-        "metricsPort": port,
+        "healthProbePort": port,
     }
     file = stage.project / "stacks" / "Pulumi.sandbox-foundation.yaml"
     config = yaml.safe_load(file.read_text())
@@ -121,7 +120,7 @@ class Container:
         described = template["spec"]["containers"][0]
         self.log = folder / "log"
         self._root, self._folder = root, folder
-        (probed,) = described["ports"]
+        (probed,) = (each for each in described["ports"] if each["name"] == "probes")
         self._address = f"http://127.0.0.1:{probed['containerPort']}"
         for name in ("proc", "dev", "tmp"):
             (root / name).mkdir(exist_ok=True)
@@ -220,7 +219,8 @@ def test_it_trusts_certificates_and_has_no_package_manager(root: Path) -> None:
 
 def test_it_contains_its_sbom_and_labels(root: Path) -> None:
     bill = json.loads((root / "opt/plimsoll/sbom.cdx.json").read_text())
-    assert {"stdlib", "github.com/pulumi/pulumi/pkg/v3"} <= {each["name"] for each in bill["components"]}
+    programs = {"github.com/pulumi/pulumi/pkg/v3", "github.com/pulumi/pulumi-kubernetes/provider/v4"}
+    assert {"stdlib", *programs} <= {each["name"] for each in bill["components"]}
     listed = {each["name"] for each in bill["components"] if each["purl"].startswith("pkg:pypi/")}
     packages = [each.name.partition("-")[0] for each in (root / "opt/plimsoll/site").glob("*.dist-info")]
     assert listed == {re.sub(r"[-_.]+", "-", name).lower() for name in packages}

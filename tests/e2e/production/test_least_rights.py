@@ -36,6 +36,25 @@ API = "plimsoll.dev/v1alpha1"
 TYPE = "Standard_NC24ads_A100_v4"
 CONTAINER = {"name": "main", "image": "registry.k8s.io/pause:3.10"}
 ASKS = ("trigger-pod", "capacity-buffer", "provisioning-request")
+EC2_NODE_CLASSES = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "ec2nodeclasses.karpenter.k8s.aws"},
+    "spec": {
+        "group": "karpenter.k8s.aws",
+        "scope": "Cluster",
+        "names": {"kind": "EC2NodeClass", "plural": "ec2nodeclasses", "singular": "ec2nodeclass"},
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
+            }
+        ],
+    },
+}
+"""As on AWS, where its status says which capacity is reserved."""
 ON_CONFLICT = {
     "environments.plimsoll.dev get": "a status that somebody else has changed is read before it is written",
 }
@@ -99,6 +118,7 @@ def worked(audited_sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -
     with closing(Kube(audited_sandbox.kubeconfig)) as cluster:
         for path in sorted((part("cluster-autoscaler").cached / "crds").glob("*.yaml")):
             cluster.apply(yaml.safe_load(path.read_text()))
+        cluster.apply(EC2_NODE_CLASSES)
         with controller(audited_sandbox, tmp_path_factory.mktemp("rights")):
             serve(cluster)
             for provisioner in ASKS:
@@ -129,7 +149,7 @@ def serve(cluster: Kube) -> None:
     await_condition(lambda: ready(cluster, "Deployment", "pooled") == 1, 120, "nodes of a NodePool")
     for name in ("named", "spanning", "pooled", "served", "hub"):
         cluster.delete(API, "Workspace", name, "inference")
-    await_condition(lambda: not cluster.list(API, "Workspace", "inference"), 180, "all of them gone")
+    await_condition(lambda: not cluster.list(API, "Workspace", "inference"), 400, "all of them gone")
     cluster.patch(API, "Environment", ENVIRONMENT, {"spec": {"provisioner": None, "modelHub": None}})
 
 

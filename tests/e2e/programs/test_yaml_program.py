@@ -79,9 +79,9 @@ def test_a_yaml_program_is_deployed(project: PulumiFolder, nap_sandbox: Sandbox,
         labels = json.loads(project.pulumi("stack", "output", "--json"))["labels"]
         assert labels == {"kai.scheduler/queue": "yaml-training"}
         specs = specs_in_state(project)
-        (requirement,) = specs["yaml-gpu"]["template"]["spec"]["requirements"]
-        assert requirement["values"][0] == "on-demand"
-        assert SECRET in requirement["values"][1], "the secret alone, not the list"
+        pool_spec = specs["yaml-gpu"]["template"]["spec"]
+        assert SECRET in pool_spec["requirements"], "the plugin keeps a list with a secret secret as a whole"
+        assert pool_spec["nodeClassRef"]["name"] == "default"
         hidden = specs["yaml-research"]
         assert SECRET in hidden.pop("displayName")
         assert hidden["resources"]["gpu"]["limit"] == 16

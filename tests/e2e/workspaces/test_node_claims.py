@@ -189,18 +189,18 @@ def test_scale_up_scale_down_and_delete(cluster: Kube, running: Controller) -> N
 
 def test_a_refused_workspace_is_scaled_down_before_its_nodes_register(cluster: Kube, running: Controller) -> None:
     cluster.apply(workspace("shrinking", 3, SLOW_TYPE))
-    await_condition(lambda: status_of(cluster, "shrinking").get("perReplicaNodeCount") == 1, 30, "it is accepted")
-    await_condition(lambda: len(claims_of(cluster, "shrinking")) == 3, 30, "three NodeClaims")
+    await_condition(lambda: status_of(cluster, "shrinking").get("perReplicaNodeCount") == 1, 60, "it is accepted")
+    await_condition(lambda: len(claims_of(cluster, "shrinking")) == 3, 60, "three NodeClaims")
     refused = {"spec": {"inference": {"replicas": 1, "contextLength": 10_000_000}}}
     cluster.patch(API, "Workspace", "shrinking", refused, "inference")
-    await_condition(lambda: len(claims_of(cluster, "shrinking")) == 1, 30, "one NodeClaim stays")
+    await_condition(lambda: len(claims_of(cluster, "shrinking")) == 1, 60, "one NodeClaim stays")
     await_condition(
         lambda: condition({"status": status_of(cluster, "shrinking")}, "ResourceReady")["reason"] == "InvalidSpec",
         30,
         "the refusal is reported",
     )
     scale(cluster, "shrinking", 0)
-    await_condition(lambda: not claims_of(cluster, "shrinking"), 30, "none stays")
+    await_condition(lambda: not claims_of(cluster, "shrinking"), 60, "none stays")
     remove(cluster, "shrinking")
 
 
@@ -216,7 +216,7 @@ def test_a_node_that_never_registers_is_replaced(cluster: Kube, running: Control
     await_condition(lambda: names_of(cluster, "slow") - first, 60, "another NodeClaim")
     assert len(claims_of(cluster, "slow")) == 1
     await_condition(lambda: failures(cluster, "slow") >= 2, 60, "the second fails as well")
-    await_condition(lambda: len(warnings_of(cluster, "slow")) >= 2, 10, "both are told in events")
+    await_condition(lambda: len(warnings_of(cluster, "slow")) >= 2, 60, "both are told in events")
     assert {reason for reason, _ in warnings_of(cluster, "slow")} == {"NodeClaimLate"}
     assert len([note for _, note in warnings_of(cluster, "slow") if next(iter(first)) in note]) == 1
     remove(cluster, "slow")
@@ -266,7 +266,7 @@ def test_a_node_of_a_node_pool_without_its_gpus_is_replaced(cluster: Kube, runni
     await_condition(lambda: claims_of(cluster, "pool-blind"), 60, "a NodeClaim of the NodePool")
     first = names_of(cluster, "pool-blind")
     await_condition(lambda: names_of(cluster, "pool-blind") - first, 60, "another NodeClaim")
-    await_condition(lambda: failures(cluster, "pool-blind") >= 1, 30, "the failure is counted")
+    await_condition(lambda: failures(cluster, "pool-blind") >= 1, 60, "the failure is counted")
     await_condition(
         lambda: any(reason == "NodeClaimLate" for reason, _ in warnings_of(cluster, "pool-blind")), 30, "an event"
     )
@@ -287,9 +287,9 @@ def test_insufficient_capacity_is_reported_and_retried_with_back_off(
     def reported() -> list[str]:
         return [note for reason, note in warnings_of(cluster, "wanted") if reason == "InsufficientCapacity"]
 
-    notes = await_condition(reported, 10, "an event with the provider's words")
+    notes = await_condition(reported, 60, "an event with the provider's words")
     assert "resolving node class" in notes[0]
-    await_condition(lambda: failures(cluster, "wanted") == 2, 60, "a second try")
+    await_condition(lambda: failures(cluster, "wanted") >= 2, 60, "a second try")
     running.kill()
     with controller(sandbox, folder, hostname="another-host") as second:
         await_condition(lambda: failures(cluster, "wanted") >= 3, 60, "the back-off goes on after a restart")

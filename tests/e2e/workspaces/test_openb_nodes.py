@@ -16,11 +16,12 @@ from tests.e2e.cluster.conditions import condition, is_ready
 from tests.e2e.cluster.controller import controller
 from tests.e2e.cluster.kube import Kube
 from tests.e2e.cluster.sandboxes import up_sandbox
+from tests.shared import shared
 
 API = "plimsoll.dev/v1alpha1"
-TRACE = Path(__file__).resolve().parents[4] / "shared/data/openb/openb_node_list_gpu_node.csv"
+TRACE = shared("data/openb/openb_node_list_gpu_node.csv")
 
-pytestmark = [pytest.mark.e2e, pytest.mark.skipif(not TRACE.exists(), reason="the openb node list is not there")]
+pytestmark = pytest.mark.e2e
 
 T4 = {"matchLabels": {"nvidia.com/gpu.product": "Tesla-T4"}}
 TWO_T4 = {"matchLabels": {"nvidia.com/gpu.product": "Tesla-T4", "nvidia.com/gpu.count": "2"}}

@@ -91,7 +91,7 @@ def nodes_of(cluster: Kube, workspace: str) -> set[str]:
 def test_provision_and_scale_down(stage: Stage, cluster: Kube, sandbox: Sandbox, folder: Path) -> None:
     """3 NodeClaims of the instance type, nodes with GFD labels, the workload; then 3 to 1 replicas with `pulumi up`."""
     with controller(sandbox, folder):
-        await_condition(lambda: len(claims_of(cluster, "chat")) == 3, 30, "three NodeClaims")
+        await_condition(lambda: len(claims_of(cluster, "chat")) == 3, 60, "three NodeClaims")
         for claim in claims_of(cluster, "chat"):
             (types,) = (
                 item["values"]
@@ -101,7 +101,7 @@ def test_provision_and_scale_down(stage: Stage, cluster: Kube, sandbox: Sandbox,
             assert types == [TYPE]
         await_condition(lambda: pods_ready(cluster, "chat") == 3, 120, "the workload runs")
         # Karpenter removes its taint from the last node before it writes the node's name to the NodeClaim.
-        nodes = await_condition(lambda: len(names := nodes_of(cluster, "chat")) == 3 and names, 30, "three nodes")
+        nodes = await_condition(lambda: len(names := nodes_of(cluster, "chat")) == 3 and names, 60, "three nodes")
         for name in nodes:
             node = cluster.get("v1", "Node", name)
             assert node is not None
@@ -154,7 +154,7 @@ def test_a_killed_controller_loses_nothing_and_creates_nothing_twice(
     with controller(sandbox, folder) as first:
         await_condition(lambda: claims_of(cluster, "chat"), 60)
         cluster.apply(workspace("killed", 12))
-        await_condition(lambda: claims_of(cluster, "killed"), 30, "the first NodeClaims")
+        await_condition(lambda: claims_of(cluster, "killed"), 60, "the first NodeClaims")
         first.kill()
     before = uids_of(cluster, "killed")
     elsewhere = folder / "another-host"

@@ -110,7 +110,7 @@ def test_a_workspace_without_a_free_node_is_refused_with_the_users_of_the_nodes(
         found = condition(cluster.get(API, "Workspace", "youngest", NAMESPACE), "ResourceReady")
         return found["message"] if found.get("reason") == "NoFreeNodes" else ""
 
-    message = await_condition(refused, 30, "the youngest is refused")
+    message = await_condition(refused, 60, "the youngest is refused")
     assert "inference/older" in message
     assert "inference/younger" in message
     assert cluster.get("apps/v1", "Deployment", "youngest", NAMESPACE) is None

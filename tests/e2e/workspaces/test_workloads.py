@@ -89,7 +89,7 @@ def test_a_replica_on_two_nodes_starts_as_a_whole_group_while_another_waits(clus
     assert (headless["spec"]["clusterIP"], headless["spec"]["publishNotReadyAddresses"]) == ("None", True)
     assert {each["name"] for each in served["spec"]["ports"]} == {"http", "metrics"}
     cluster.apply(spanning("second"))
-    await_condition(lambda: workload_ready(cluster, "second").get("status") == "False", 30, "the second one waits")
+    await_condition(lambda: workload_ready(cluster, "second").get("status") == "False", 60, "the second one waits")
     assert cluster.get(*GROUPS, "second", NAMESPACE) is None
     assert pods_of(cluster, "second") == []
     remove(cluster, "first")
@@ -126,11 +126,53 @@ def test_the_replicas_of_an_autoscaler_are_not_changed(cluster: Kube) -> None:
         found: list[str] = deployment()["spec"]["template"]["spec"]["containers"][0].get("args") or []
         return found
 
-    await_condition(lambda: arguments() == ["changed"], 30, "the template is changed")
+    await_condition(lambda: arguments() == ["changed"], 60, "the template is changed")
     assert deployment()["spec"]["replicas"] == 2
     found = await_condition(lambda: _true(workload_ready(cluster, "scaled")), 60, "both replicas are ready")
     assert found["message"] == "Deployment scaled: 2 of 2 pods ready"
     remove(cluster, "scaled")
+
+
+def test_the_pods_of_a_preset_have_its_settings(cluster: Kube) -> None:
+    """As in a cluster whose runtime for GPUs is not the default one, with a mirror and a private registry."""
+    cluster.apply(
+        {
+            "apiVersion": "node.k8s.io/v1",
+            "kind": "RuntimeClass",
+            "metadata": {"name": "gpu-runtime"},
+            "handler": "nvidia",
+        }
+    )
+    cluster.apply(
+        {
+            "apiVersion": "scheduling.k8s.io/v1",
+            "kind": "PriorityClass",
+            "metadata": {"name": "serving"},
+            "value": 1000,
+        }
+    )
+    pods = {
+        "imagePullSecrets": ["registry"],
+        "runtimeClassName": "gpu-runtime",
+        "priorityClassName": "serving",
+        "env": [{"name": "HF_ENDPOINT", "value": "https://mirror.internal"}],
+        "labels": {"tier": "serving"},
+        "annotations": {"example.com/scrape": "false"},
+        "resources": {"requests": {"cpu": 0.5}, "limits": {"memory": "64Gi"}},
+        "options": {"max-num-seqs": "32"},
+    }
+    cluster.apply(workspace("settled", preset={"name": "phi-4-mini-instruct"}, pods=pods))
+    await_condition(lambda: any(map(_ready, pods_of(cluster, "settled"))), 60, "the server is ready")
+    [pod] = pods_of(cluster, "settled")
+    spec = pod["spec"]
+    [server] = spec["containers"]
+    assert (spec["runtimeClassName"], spec["priorityClassName"], spec["priority"]) == ("gpu-runtime", "serving", 1000)
+    assert spec["imagePullSecrets"] == [{"name": "registry"}]
+    assert {"name": "HF_ENDPOINT", "value": "https://mirror.internal"} in server["env"]
+    assert (pod["metadata"]["labels"]["tier"], server["resources"]["requests"]["cpu"]) == ("serving", "500m")
+    assert "--max-num-seqs=32" in server["args"]
+    await_condition(lambda: _true(workload_ready(cluster, "settled")), 60, "its replica is ready")
+    remove(cluster, "settled")
 
 
 def test_a_served_preset_goes_through_a_rollout_and_is_scaled_by_an_autoscaler(cluster: Kube) -> None:
@@ -148,7 +190,7 @@ def test_a_served_preset_goes_through_a_rollout_and_is_scaled_by_an_autoscaler(c
         found: dict[str, Any] = (cluster.get(API, "Workspace", "served", NAMESPACE) or {}).get("status", {})
         return found
 
-    await_condition(lambda: (status().get("contextLength"), status().get("replicas")) == (4096, 1), 30, "the status")
+    await_condition(lambda: (status().get("contextLength"), status().get("replicas")) == (4096, 1), 60, "the status")
     service = cluster.get("v1", "Service", "served", NAMESPACE) or {}
     [pod] = pods_of(cluster, "served")
     assert service["spec"]["selector"].items() <= pod["metadata"]["labels"].items()
@@ -170,7 +212,7 @@ def test_a_served_preset_goes_through_a_rollout_and_is_scaled_by_an_autoscaler(c
     found = await_condition(lambda: _true(workload_ready(cluster, "served")), 60, "both replicas are ready")
     assert found["message"] == "Deployment served: 2 of 2 pods ready"
     remove(cluster, "served")
-    await_condition(lambda: cluster.get("v1", "Service", "served", NAMESPACE) is None, 30, "its Service is gone")
+    await_condition(lambda: cluster.get("v1", "Service", "served", NAMESPACE) is None, 60, "its Service is gone")
 
 
 def _ready(pod: Manifest) -> bool:

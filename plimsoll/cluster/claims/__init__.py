@@ -1,0 +1,19 @@
+"""Devices that pods get by claims (Dynamic Resource Allocation): what is published, what is free, what is asked for."""
+
+from plimsoll.cluster.claims.expression import NotEvaluatedError, SelectorError, is_lasting, selects
+from plimsoll.cluster.claims.joining import ClaimObjects, Joining
+from plimsoll.cluster.claims.pools import served
+from plimsoll.cluster.claims.selected import Selection, may_be_gpus, selection
+
+__all__ = [
+    "ClaimObjects",
+    "Joining",
+    "NotEvaluatedError",
+    "Selection",
+    "SelectorError",
+    "is_lasting",
+    "may_be_gpus",
+    "selection",
+    "selects",
+    "served",
+]

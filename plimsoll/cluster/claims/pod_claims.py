@@ -1,0 +1,136 @@
+"""What the claims of pods ask for, read with the templates, claims and classes that they name."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, replace
+from typing import Final
+
+from plimsoll.model.cluster import Pod
+from plimsoll.model.dra import (
+    ClaimedDevices,
+    ClaimRequest,
+    DeviceClass,
+    DeviceRequest,
+    PodClaim,
+    ResourceClaim,
+    ResourceClaimTemplate,
+    Subrequest,
+)
+from plimsoll.model.meta import HostRequest
+
+_NOTHING: Final = ClaimedDevices()
+_HOST: Final = tuple(each.name for each in fields(HostRequest))
+_Key = tuple[str, str]
+"""(namespace, name)"""
+
+
+class PodClaims:
+    """Reads the claims of pods from one set of objects."""
+
+    def __init__(
+        self,
+        classes: Iterable[DeviceClass],
+        claims: Iterable[ResourceClaim],
+        templates: Iterable[ResourceClaimTemplate],
+        pods: Iterable[Pod],
+    ) -> None:
+        self._classes = {each.name: each for each in classes}
+        self._claims = {each.key: each for each in claims}
+        self._templates = {each.key: each for each in templates}
+        self._read: dict[ClaimRequest, ClaimedDevices] = {}
+        """What was read already: most claims ask for the same."""
+        self._sharing: Mapping[_Key, list[Pod]] = _sharing(pods)
+
+    def of(self, pod: Pod) -> ClaimedDevices:
+        """What the pod's claims ask for: nothing where it has a node, as they have their devices."""
+        if pod.node_name:
+            return _NOTHING
+        found = [self._one(pod, named) for named in pod.resource_claims]
+        requests = tuple(request for one in found for request in one.requests)
+        problem = next((one for one in found if one.problem), _NOTHING)
+        return replace(problem, requests=requests)
+
+    def host(self, pod: Pod) -> HostRequest:
+        """What the pod takes of its node, with the pods that wait for the same claims."""
+        beside = {
+            other.key: other
+            for named in pod.resource_claims
+            if named.claim
+            for other in self._sharing.get((pod.namespace, named.claim), ())
+        }
+        beside.pop(pod.key, None)
+        if not beside or pod.node_name:
+            return pod.host
+        everyone = [pod.host, *(other.host for other in beside.values())]
+        return HostRequest(**{name: sum(getattr(each, name) for each in everyone) for name in _HOST})
+
+    def _one(self, pod: Pod, named: PodClaim) -> ClaimedDevices:
+        name = named.claim or pod.generated_claims.get(named.name, "")
+        claim = self._claims.get((pod.namespace, name)) if name else None
+        if claim is not None and claim.allocated:
+            return ClaimedDevices(
+                problem=f"its ResourceClaim {name} has devices already, and the pod can only run where these are",
+                hint="make room on that node, or delete the claim",
+                requests=(claim.request,),
+            )
+        if claim is None and not named.template:
+            return ClaimedDevices(
+                problem=f"spec.resourceClaims: there is no ResourceClaim {name!r} in namespace {pod.namespace!r}",
+                hint="create it, or name another",
+            )
+        if claim is not None and (first := self._first_of(claim, pod)) is not None:
+            return ClaimedDevices(
+                problem=f"it shares the ResourceClaim {name} with Pod {first.name}, whose place is planned with room "
+                "for both",
+                hint="wait for that pod",
+                requests=(claim.request,),
+            )
+        template = None if claim is not None else self._templates.get((pod.namespace, named.template))
+        source = claim or template
+        if source is None:
+            return ClaimedDevices(
+                problem=f"spec.resourceClaims: there is no ResourceClaimTemplate {named.template!r} in namespace "
+                f"{pod.namespace!r}",
+                hint="create it, or name another",
+            )
+        if source.request not in self._read:
+            self._read[source.request] = self._asked(source.request)
+        return self._read[source.request]
+
+    def _asked(self, request: ClaimRequest) -> ClaimedDevices:
+        missing = sorted({each.device_class for each in request.subrequests} - self._classes.keys())
+        if missing:
+            return ClaimedDevices(
+                problem=f"there is no DeviceClass {missing[0]!r}", hint="create it, or name another in the claim"
+            )
+        requests = tuple(
+            DeviceRequest(each.name, tuple(map(self._with_class, each.alternatives))) for each in request.requests
+        )
+        found = ClaimedDevices((replace(request, requests=requests),))
+        if request.not_planned:
+            return replace(found, problem=f"ClaimNotPlanned: {request.not_planned}", hint="ask without it")
+        return found
+
+    def _with_class(self, asked: Subrequest) -> Subrequest:
+        return replace(asked, selectors=(*self._classes[asked.device_class].selectors, *asked.selectors))
+
+    def _users(self, claim: ResourceClaim) -> list[Pod]:
+        return self._sharing.get(claim.key, [])
+
+    def _first_of(self, claim: ResourceClaim, pod: Pod) -> Pod | None:
+        """The pod that asks for the devices of a claim that several use; None if it is this one."""
+        first = next(iter(self._users(claim)), pod)
+        return None if first.key == pod.key else first
+
+
+def _sharing(pods: Iterable[Pod]) -> dict[_Key, list[Pod]]:
+    """The pods that name a ResourceClaim and are on no node, oldest first, by the claim."""
+    found = defaultdict[_Key, list[Pod]](list)
+    for pod in pods:
+        if pod.resource_claims and not pod.node_name and not pod.finished and not pod.deleting:
+            for named in pod.resource_claims:
+                if named.claim:
+                    found[pod.namespace, named.claim].append(pod)
+    for users in found.values():
+        users.sort(key=lambda pod: (pod.creation_timestamp, pod.name))
+    return dict(found)

@@ -1,0 +1,125 @@
+"""What the nodes' drivers publish: complete pools of the highest generation, less what claims have."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from operator import is_
+from typing import NamedTuple
+
+from plimsoll.cluster.claims.expression import NotEvaluatedError, SelectorError, is_lasting, selects
+from plimsoll.model.dra import (
+    Claimable,
+    DeviceClass,
+    Published,
+    ResourceClaim,
+    ResourceSlice,
+    SliceDevice,
+)
+
+_Pool = tuple[str, str]
+"""(driver, pool)"""
+
+
+class NodeParts(NamedTuple):
+    """What the devices of one node are read from."""
+
+    slices: tuple[ResourceSlice, ...]
+    """Of complete pools in their highest generation."""
+    claims: tuple[ResourceClaim, ...]
+    """Those that have devices of these pools."""
+
+    def same(self, other: "NodeParts | None") -> bool:
+        """Whether both have the same objects."""
+        if other is None or len(self.slices) != len(other.slices) or len(self.claims) != len(other.claims):
+            return False
+        return all(map(is_, self.slices, other.slices)) and all(map(is_, self.claims, other.claims))
+
+
+def parts_by_node(slices: Iterable[ResourceSlice], claims: Iterable[ResourceClaim]) -> Mapping[str, NodeParts]:
+    """What the devices of each node are read from, by the node's name."""
+    of_pools = defaultdict[_Pool, list[ResourceSlice]](list)
+    for each in slices:
+        if not each.deleting:
+            of_pools[each.driver, each.pool].append(each)
+    holders = defaultdict[_Pool, list[ResourceClaim]](list)
+    for claim in claims:
+        for pool in {(device.driver, device.pool) for device in claim.devices}:
+            holders[pool].append(claim)
+    on_node = defaultdict[str, list[ResourceSlice]](list)
+    for of_pool in of_pools.values():
+        for each in complete(of_pool):
+            if each.node_name:
+                on_node[each.node_name].append(each)
+    return {name: NodeParts(tuple(own), _holding(own, holders)) for name, own in on_node.items()}
+
+
+def _holding(
+    slices: Iterable[ResourceSlice], holders: Mapping[_Pool, Iterable[ResourceClaim]]
+) -> tuple[ResourceClaim, ...]:
+    pools = dict.fromkeys((each.driver, each.pool) for each in slices)
+    return tuple({claim.key: claim for pool in pools for claim in holders.get(pool, ())}.values())
+
+
+def complete(slices: Iterable[ResourceSlice]) -> list[ResourceSlice]:
+    """The slices of a pool in its highest generation; none if some of them are missing."""
+    given = list(slices)
+    newest = max((each.generation for each in given), default=0)
+    found = [each for each in given if each.generation == newest]
+    return found if found and len(found) == found[0].of_pool else []
+
+
+def lasting(device: SliceDevice, driver: str) -> Claimable:
+    """What is the same of the device on each such node."""
+    return Claimable(driver, tuple(filter(is_lasting, device.attributes)), device.capacity, device.special)
+
+
+class Served:
+    """The extended resources by which DeviceClasses serve devices. Of two classes with one name, the newer."""
+
+    def __init__(self, classes: Iterable[DeviceClass]) -> None:
+        self._classes: dict[str, DeviceClass] = {}
+        for each in sorted(classes, key=lambda each: (each.creation_timestamp, each.name)):
+            if each.extended_resource:
+                self._classes[each.extended_resource] = each
+
+    def by(self, device: Claimable) -> Claimable:
+        own = (name for name, of in self._classes.items() if all(_selects(each, device) for each in of.selectors))
+        return device.served_as(frozenset(own))
+
+
+def served(device: Claimable, classes: Iterable[DeviceClass]) -> Claimable:
+    """The device with the extended resources by which pods may request it."""
+    return Served(classes).by(device)
+
+
+def _selects(expression: str, device: Claimable) -> bool:
+    try:
+        return selects(expression, device)
+    except (SelectorError, NotEvaluatedError):
+        return False
+
+
+def published(parts: NodeParts, served: Served) -> Published:
+    """The devices of a node."""
+    devices, tainted = list[tuple[str, str, Claimable]](), set[tuple[str, str, str]]()
+    for each in parts.slices:
+        for device in each.devices:
+            devices.append((each.pool, device.name, served.by(lasting(device, each.driver))))
+            if device.tainted:
+                tainted.add((each.driver, each.pool, device.name))
+    known = {(claimable.driver, pool, name) for pool, name, claimable in devices}
+    having = list(_having(parts.claims, known))
+    taken = tainted | {device for _, own in having for device in own}
+    return Published(
+        tuple(sorted(devices, key=lambda each: (each[2].driver, each[0], each[1]))),
+        tuple(sorted(taken)),
+        tuple(sorted((f"{claim.namespace}/{claim.name}", claim.pods, len(own)) for claim, own in having)),
+    )
+
+
+def _having(
+    claims: Iterable[ResourceClaim], known: set[tuple[str, str, str]]
+) -> Iterator[tuple[ResourceClaim, list[tuple[str, str, str]]]]:
+    for claim in claims:
+        own = [(each.driver, each.pool, each.device) for each in claim.devices if each in known]
+        if own:
+            yield claim, own

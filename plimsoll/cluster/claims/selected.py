@@ -1,0 +1,122 @@
+"""Which devices meet what claims ask for, and how many of a node a pod takes."""
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from itertools import chain, product
+from typing import Final, NamedTuple
+
+from plimsoll.cluster.claims.expression import NotEvaluatedError, SelectorError, selects
+from plimsoll.model.dra import GPU_DRIVERS, Claimable, ClaimRequest, DeviceRequest, Subrequest, qualified
+from plimsoll.quantity import parse_quantity
+
+_MOST_WAYS: Final = 64
+"""Combinations of alternatives of one pod that are compared."""
+
+
+class Selection(NamedTuple):
+    """How many of a node's devices a pod takes, all of which are alike."""
+
+    number: int = 0
+    """0: it cannot run there."""
+    why: str = ""
+    """Why not, for messages: what selects the devices, or an error of it."""
+    not_planned: str = ""
+    """What the claims ask for that is not planned, so that it is not known; empty: it is."""
+    ends: bool = False
+    """Whether a selector ends in an error on it, with which the scheduler ends its attempt to place the pod at all."""
+
+
+@lru_cache(maxsize=65_536)
+def selection(claims: tuple[ClaimRequest, ...], device: Claimable, on_node: int) -> Selection:
+    """What the claims of a pod take of a node that has `on_node` such devices, and no others.
+
+    Of alternatives, the scheduler takes the first for which enough are free, so all that the devices meet have to take
+    the same number.
+    """
+    if device.special:
+        return Selection(not_planned=f"devices with {device.special}")
+    if unlike := _unlike(claims, device):
+        return unlike
+    requests = list(chain.from_iterable(claim.requests for claim in claims))
+    ways = [list(_met(request.alternatives, device)) for request in requests]
+    for answers in ways:
+        first = next((answer for _, answer in answers if answer.number or answer.ends), None)
+        if first is not None and first.ends:
+            return first
+    for answers in ways:
+        if all(not answer.number for _, answer in answers):
+            return next((answer for _, answer in answers if answer.not_planned), answers[0][1])
+    able = [[alternative for alternative, answer in answers if answer.number] for answers in ways]
+    numbers = {number for chosen in _ways(able) if (number := _number(chosen, on_node))}
+    if len(numbers) > 1:
+        return Selection(not_planned="firstAvailable with different numbers of the same devices")
+    return Selection(numbers.pop()) if numbers else Selection(why=f"more than the {on_node} of a node")
+
+
+@lru_cache(maxsize=65_536)
+def may_be_gpus(request: DeviceRequest) -> bool:
+    """Whether it may ask for GPUs: selectors do not exclude the drivers that publish them."""
+    return any(_may_be(each, driver) for each in request.alternatives for driver in GPU_DRIVERS)
+
+
+def _may_be(asked: Subrequest, driver: str) -> bool:
+    """Whether the selectors do not exclude a device of which only the driver is known."""
+    device = Claimable(driver)
+    for expression in asked.selectors:
+        try:
+            if not selects(expression, device):
+                return False
+        except (SelectorError, NotEvaluatedError):
+            return True
+    return True
+
+
+def _unlike(claims: Iterable[ClaimRequest], device: Claimable) -> Selection | None:
+    """Why attributes that have to be the same on all devices of a claim may not be."""
+    names = {attribute.name for attribute in device.attributes}
+    for name in (name for claim in claims for name in claim.match):
+        if qualified(name, device.driver) not in names:
+            return Selection(not_planned=f"matchAttribute {name}, which is not the same on each such node")
+    return None
+
+
+def _met(alternatives: Sequence[Subrequest], device: Claimable) -> Iterable[tuple[Subrequest, Selection]]:
+    return ((alternative, _answer(alternative, device)) for alternative in alternatives)
+
+
+@lru_cache(maxsize=65_536)
+def _answer(asked: Subrequest, device: Claimable) -> Selection:
+    """Whether a device meets a request: a selection of one, or why not."""
+    for expression in asked.selectors:
+        try:
+            if not selects(expression, device):
+                return Selection(why=f"selector {_short(expression)}")
+        except SelectorError as error:
+            return Selection(why=f"{error} (selector {_short(expression)})", ends=True)
+        except NotEvaluatedError as error:
+            return Selection(not_planned=str(error))
+    amounts = dict(device.capacity)
+    for name, least in asked.capacity:
+        there = amounts.get(qualified(name, device.driver))
+        if there is None or parse_quantity(there) < parse_quantity(least):
+            return Selection(why=f"capacity {name} of {least}")
+    return Selection(1)
+
+
+def _ways(able: Sequence[Sequence[Subrequest]]) -> Iterable[tuple[Subrequest, ...]]:
+    """The combinations of alternatives, first those that the scheduler tries first."""
+    return (each for each, _ in zip(product(*able), range(_MOST_WAYS), strict=False))
+
+
+def _number(chosen: Sequence[Subrequest], on_node: int) -> int:
+    """Devices that the requests take together; 0 if a node has fewer."""
+    counted = sum(each.count for each in chosen)
+    everything = [each for each in chosen if not each.count]
+    if not everything:
+        return counted if counted <= on_node else 0
+    return on_node if len(chosen) == 1 else 0
+
+
+def _short(expression: str) -> str:
+    words = " ".join(expression.split())
+    return repr(words if len(words) <= 80 else f"{words[:80]}…")

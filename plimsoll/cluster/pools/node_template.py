@@ -1,0 +1,53 @@
+"""NodeTemplate: what a NodePool says of its nodes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from plimsoll.cluster.catalog import label_requirements
+from plimsoll.cluster.profiles import DISCOVERED, undivided
+from plimsoll.labels import GPU_PRODUCT, NODEPOOL
+from plimsoll.model.karpenter import NodePool
+from plimsoll.model.meta import NodeRequirement, Taint
+
+
+@dataclass(frozen=True, slots=True)
+class NodeTemplate:
+    """The labels, requirements and taints of a NodePool's nodes."""
+
+    pool: NodePool
+    labels: Mapping[str, str]
+    """Labels that every node has."""
+    requirements: Mapping[str, tuple[NodeRequirement, ...]]
+    """By label."""
+    taints: tuple[Taint, ...]
+
+    @classmethod
+    def by(cls, pool: NodePool) -> "NodeTemplate":
+        requirements = label_requirements(pool)
+        labels = {**pool.template_labels, NODEPOOL: pool.name}
+        for key, several in requirements.items():
+            if len(several) == 1 and several[0].operator == "In" and len(several[0].values) == 1:
+                labels.setdefault(key, several[0].values[0])
+        return cls(pool, labels, requirements, pool.taints)
+
+    @property
+    def products(self) -> tuple[str, ...]:
+        """GPU products that the nodes may have; empty if it does not restrict them."""
+        if GPU_PRODUCT in self.labels:
+            return (self.labels[GPU_PRODUCT],)
+        return next((each.values for each in self.requirements.get(GPU_PRODUCT, ()) if each.operator == "In"), ())
+
+    def allows_product(self, product: str) -> bool:
+        """Whether the NodePool's nodes may have GPUs of a product."""
+        return not self.products or undivided(product) in map(undivided, self.products)
+
+    def product_of(self, product: str) -> Mapping[str, str]:
+        """The label of a product as the NodePool requires it, which says how its GPUs are divided; empty if it does not
+        restrict products, or to others."""
+        found = next((each for each in self.products if undivided(each) == undivided(product)), "")
+        return {GPU_PRODUCT: found} if found else {}
+
+    @property
+    def discovered(self) -> Mapping[str, str]:
+        """The labels of discovery that it declares."""
+        return {key: value for key, value in self.labels.items() if key.startswith(DISCOVERED)}

@@ -1,0 +1,49 @@
+"""Explains decisions, pure: why pods, nodes, Workspaces, demands, queues and namespaces have GPUs or none, and which
+change would help, proven by a plan with it."""
+
+from plimsoll.explaining.auditing import Audit, AuditFinding, Section, audit
+from plimsoll.explaining.causes import CLAIMS, DEMANDS, PODS, STEPS, WORKSPACES, no_node_comes
+from plimsoll.explaining.chain import Chain, Link, Remedy, State, Step, StepReason
+from plimsoll.explaining.difference import Difference, Figures, compare, with_manifests
+from plimsoll.explaining.groups import why_demand, why_namespace, why_queue
+from plimsoll.explaining.nodes import why_node
+from plimsoll.explaining.planned_demand import PlannedDemand, plan_demand
+from plimsoll.explaining.pods import why_pod
+from plimsoll.explaining.workspace import ClaimExplanation, Explanation, NodeExplanation, ReplicaEstimate, explain
+from plimsoll.explaining.workspaces import why_workspace
+
+__all__ = [
+    "CLAIMS",
+    "DEMANDS",
+    "PODS",
+    "STEPS",
+    "WORKSPACES",
+    "Audit",
+    "AuditFinding",
+    "Chain",
+    "ClaimExplanation",
+    "Difference",
+    "Explanation",
+    "Figures",
+    "Link",
+    "NodeExplanation",
+    "PlannedDemand",
+    "Remedy",
+    "ReplicaEstimate",
+    "Section",
+    "State",
+    "Step",
+    "StepReason",
+    "audit",
+    "compare",
+    "explain",
+    "no_node_comes",
+    "plan_demand",
+    "why_demand",
+    "why_namespace",
+    "why_node",
+    "why_pod",
+    "why_queue",
+    "why_workspace",
+    "with_manifests",
+]

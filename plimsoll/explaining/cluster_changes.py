@@ -1,0 +1,180 @@
+"""Changes of what pods and Workspaces share: settings of the Environment, NodePools, Queues, ResourceQuotas."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from math import ceil
+from typing import Any, Final
+
+from plimsoll.cluster.catalog import Catalog
+from plimsoll.cluster.queues import MILLI, QueueTree, Resource
+from plimsoll.explaining.change import Change, Touches, at, in_place_of
+from plimsoll.labels import INSTANCE_TYPE
+from plimsoll.model import Snapshot
+from plimsoll.model.api import NamespaceAccess
+from plimsoll.model.cluster import ResourceQuota
+from plimsoll.model.kai import Queue
+from plimsoll.model.karpenter import NodePool
+from plimsoll.quantity import parse_quantity
+from plimsoll.text import shortlist
+
+MOST: Final = 4096
+"""How much more of a limit is tried."""
+_STEPS: Final = {Resource.GPU: 1, Resource.CPU: 1000, Resource.MEMORY: 1000}
+"""In the units of a Queue: GPUs, millicores, MB."""
+_POOL_UNITS: Final = {"cpu": ("", 1), "memory": ("Gi", 2**30)}
+"""Suffix and size of what is tried of a NodePool's limit; others are numbers of devices or nodes."""
+
+
+def setting(snapshot: Snapshot, path: str, values: Any, field: str, before: object) -> Change:
+    """A field of the Environment's spec; `path` has Python's names, `field` those of YAML."""
+    return Change(
+        f"Environment {snapshot.environment.name}", f"spec.{field}", "" if before is None else str(before), values,
+        partial(_with_setting, path), Touches.CLUSTER,
+    )  # fmt: skip
+
+
+def _with_setting(path: str, snapshot: Snapshot, value: Any) -> Snapshot:
+    return snapshot.model_copy(update={"environment": at(snapshot.environment, f"spec.{path}", value)})
+
+
+def limit_changes(snapshot: Snapshot, namespace: str) -> Iterator[Change]:
+    """More of what the Environment, `access`, ResourceQuotas and NodePools limit."""
+    limits, resource = snapshot.environment.spec.limits, snapshot.environment.spec.gpu_resource
+    for name, limit in (("gpus", limits.gpus), ("nodes", limits.nodes)):
+        if limit is not None:
+            yield setting(snapshot, f"limits.{name}", _above(limit), f"limits.{name}", limit)
+    yield from _access_changes(snapshot, namespace)
+    for quota in snapshot.resource_quotas:
+        field = f"requests.{resource}"
+        if quota.namespace == namespace and field in quota.hard:
+            yield Change(
+                f"ResourceQuota {quota.namespace}/{quota.name}", f"spec.hard[{field}]", str(quota.hard[field]),
+                _above(_number(quota.hard[field])), partial(_with_hard, quota, field), Touches.NAMESPACE,
+            )  # fmt: skip
+    for pool in snapshot.node_pools:
+        for name, amount in sorted(pool.limits.items()):
+            suffix, size = _POOL_UNITS.get(name, ("", 1))
+            values = [f"{each}{suffix}" for each in _above(ceil(parse_quantity(amount) / size))]
+            yield Change(
+                f"NodePool {pool.name}", f"spec.limits[{name}]", str(amount), values,
+                partial(_with_pool_limit, pool, name), Touches.NODE_POOL,
+            )  # fmt: skip
+
+
+def _above(limit: int, step: int = 1) -> range:
+    return range(limit + step, limit + step * MOST + 1, step)
+
+
+def _number(amount: Any) -> int:
+    try:
+        return max(0, int(parse_quantity(amount)))
+    except ValueError:
+        return 0
+
+
+def _with_hard(quota: ResourceQuota, field: str, snapshot: Snapshot, value: Any) -> Snapshot:
+    new = quota.model_copy(update={"hard": {**quota.hard, field: value}})
+    return snapshot.model_copy(update={"resource_quotas": in_place_of(snapshot.resource_quotas, quota, new)})
+
+
+def _with_pool_limit(pool: NodePool, name: str, snapshot: Snapshot, value: Any) -> Snapshot:
+    new = pool.model_copy(update={"limits": {**pool.limits, name: value}})
+    return snapshot.model_copy(update={"node_pools": in_place_of(snapshot.node_pools, pool, new)})
+
+
+def _access_changes(snapshot: Snapshot, namespace: str) -> Iterator[Change]:
+    spec = snapshot.environment.spec
+    try:
+        entry = spec.access_of(namespace)
+    except KeyError:
+        added = (*spec.access, NamespaceAccess(namespaces=(namespace,)))
+        change = setting(snapshot, "access", [added], "access", f"no entry for {namespace}")
+        yield replace(change, shown=lambda _: f"an entry for {namespace}")
+        return
+    if entry is None:
+        return
+    named = shortlist(entry.namespaces)
+    if entry.gpus is not None:
+        yield _entry_change(snapshot, entry, "gpus", f"access[{named}].gpus", list(_above(entry.gpus)))
+    if entry.node_pools is not None:
+        for pool in sorted({each.name for each in snapshot.node_pools} - {*entry.node_pools}):
+            wider = [(*entry.node_pools, pool)]
+            yield _entry_change(snapshot, entry, "node_pools", f"access[{named}].nodePools", wider)
+    if entry.instance_types is not None:
+        offered = {name for pool in snapshot.node_pools for name in pool.instance_types}
+        for name in sorted(offered - {*entry.instance_types}):
+            wider = [(*entry.instance_types, name)]
+            yield _entry_change(snapshot, entry, "instance_types", f"access[{named}].instanceTypes", wider)
+    if entry.queues is not None:
+        for name in sorted({each.name for each in snapshot.queues} - {*entry.queues}):
+            yield _entry_change(snapshot, entry, "queues", f"access[{named}].queues", [(*entry.queues, name)])
+
+
+def _entry_change(snapshot: Snapshot, entry: NamespaceAccess, name: str, field: str, values: list[Any]) -> Change:
+    access = snapshot.environment.spec.access
+    before = _list_text(getattr(entry, name))
+    entries = [
+        tuple(each.model_copy(update={name: value}) if each is entry else each for each in access) for value in values
+    ]
+    change = setting(snapshot, "access", entries, field, before)
+    position = access.index(entry)
+    return replace(change, shown=lambda value: _list_text(getattr(value[position], name)))
+
+
+def _list_text(value: object) -> str:
+    return ", ".join(map(str, value)) or "(none)" if isinstance(value, tuple) else str(value)
+
+
+def queue_changes(snapshot: Snapshot, queue: str) -> Iterator[Change]:
+    """More of the limits and quotas of the queue and of those above it."""
+    tree = QueueTree(snapshot.queues)
+    for name in tree.path_to_root(queue) if queue in tree else ():
+        for resource in Resource:
+            amounts = tree.amounts(name, resource)
+            for part, amount in (("limit", amounts.limit), ("quota", amounts.quota)):
+                if amount is not None:
+                    yield Change(
+                        f"Queue {name}", f"spec.resources.{resource}.{part}", f"{amount / MILLI:g}",
+                        _above(amount // MILLI, _STEPS[resource]),
+                        partial(_with_amount, tree.queue(name), resource, part), Touches.QUEUE,
+                    )  # fmt: skip
+
+
+def _with_amount(queue: Queue, resource: Resource, part: str, snapshot: Snapshot, value: int) -> Snapshot:
+    resources = dict(queue.spec.get("resources") or {})
+    resources[resource.value] = {**(resources.get(resource.value) or {}), part: value}
+    new = queue.model_copy(update={"spec": {**queue.spec, "resources": resources}})
+    return snapshot.model_copy(update={"queues": in_place_of(snapshot.queues, queue, new)})
+
+
+def type_changes(snapshot: Snapshot) -> Iterator[Change]:
+    """An instance type more in each NodePool that names its types: the cheapest first, those without a price last."""
+    catalog = Catalog.of(snapshot)
+    for pool in snapshot.node_pools:
+        named = {name.casefold() for name in pool.instance_types}
+        others = [
+            each
+            for each in catalog.launched_by(pool.node_class_group)
+            if named and each.nvidia and each.name.casefold() not in named
+        ]
+        others.sort(key=lambda each: (each.shown_price is None, each.shown_price or 0.0, each.gpus, each.name))
+        # All of the cheaper ones with it: whether a list helps is then monotone; the last one alone is what counts.
+        lists = [tuple(each.name for each in others[: number + 1]) for number in range(len(others))]
+        if lists:
+            yield Change(
+                f"NodePool {pool.name}", f"requirement {INSTANCE_TYPE}", shortlist(pool.instance_types), lists,
+                partial(_with_types, pool), Touches.NODE_POOL, lambda names: f"with {names[-1]}",
+                lambda names: names[-1:],
+            )  # fmt: skip
+
+
+def _with_types(pool: NodePool, snapshot: Snapshot, names: tuple[str, ...]) -> Snapshot:
+    requirements = [
+        {**each, "values": [*(each.get("values") or ()), *names]}
+        if each.get("key") == INSTANCE_TYPE and each.get("operator") == "In"
+        else each
+        for each in pool.requirements
+    ]
+    new = pool.model_copy(update={"template_spec": {**pool.template_spec, "requirements": requirements}})
+    return snapshot.model_copy(update={"node_pools": in_place_of(snapshot.node_pools, pool, new)})

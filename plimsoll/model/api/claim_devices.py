@@ -1,0 +1,65 @@
+"""ClaimDevices: devices of a node that pods get by claims, as a NodeProfile says them."""
+
+from typing import Annotated, Final
+
+from pydantic import Field, model_validator
+
+from plimsoll.model.dra import Attribute, Claimable, qualified
+from plimsoll.model.meta import Described
+from plimsoll.quantity import parse_quantity
+
+Name = Annotated[str, Field(min_length=1, max_length=96, pattern=r"^([-a-z0-9.]{1,63}/)?[A-Za-z_][A-Za-z0-9_]{0,31}$")]
+"""Of an attribute or a capacity; without a domain it is the driver's."""
+
+_FIELDS: Final = {"string": "strings", "version": "versions", "int": "ints", "bool": "bools"}
+"""By the type of an attribute."""
+
+
+class ClaimDevices(Described):
+    """Devices that are alike, which a driver of Dynamic Resource Allocation will publish of each such node."""
+
+    driver: str = Field(min_length=1, max_length=63)
+    """Such as `gpu.nvidia.com`."""
+    count: int | None = Field(default=None, ge=1, le=1024)
+    """Devices of one node. Absent: the GPUs that the catalog has for the instance type."""
+    strings: dict[Name, Annotated[str, Field(max_length=64)]] = Field(default_factory=dict, max_length=32)
+    """Attributes of text, by which claims select them, such as `productName`. A claim that selects by another attribute
+    gets no capacity."""
+    versions: dict[Name, Annotated[str, Field(max_length=64)]] = Field(default_factory=dict, max_length=32)
+    """Attributes that are semantic versions, such as `cudaComputeCapability`."""
+    ints: dict[Name, int] = Field(default_factory=dict, max_length=32)
+    """Attributes that are whole numbers."""
+    bools: dict[Name, bool] = Field(default_factory=dict, max_length=32)
+    """Attributes that are true or false."""
+    capacity: dict[Name, str] = Field(default_factory=dict, max_length=32)
+    """What each has, such as `memory`."""
+
+    @model_validator(mode="after")
+    def _amounts(self) -> "ClaimDevices":
+        for name, amount in self.capacity.items():
+            try:
+                parse_quantity(amount)
+            except ValueError as error:
+                raise ValueError(f"capacity.{name}: {error}") from None
+        return self
+
+    @property
+    def claimable(self) -> Claimable:
+        """One of them."""
+        attributes = [
+            Attribute(qualified(name, self.driver), kind, value)
+            for kind, field in _FIELDS.items()
+            for name, value in getattr(self, field).items()
+        ]
+        capacity = ((qualified(name, self.driver), amount) for name, amount in self.capacity.items())
+        return Claimable(self.driver, tuple(sorted(attributes)), tuple(sorted(capacity)))
+
+    @classmethod
+    def of(cls, claimable: Claimable, count: int) -> "ClaimDevices":
+        """What is published of a node with so many of them."""
+        own = f"{claimable.driver}/"
+        named = {field: {} for field in _FIELDS.values()}  # type: dict[str, dict[str, bool | int | str]]
+        for each in claimable.attributes:
+            named[_FIELDS[each.kind]][each.name.removeprefix(own)] = each.value
+        capacity = {name.removeprefix(own): amount for name, amount in claimable.capacity}
+        return cls.model_validate({"driver": claimable.driver, "count": count, "capacity": capacity, **named})

@@ -1,0 +1,32 @@
+"""Namespace and ResourceQuota: what a cluster allows the pods of one namespace."""
+
+from typing import Final
+
+from pydantic import Field
+from pydantic.aliases import AliasPath
+
+from plimsoll.model.meta import ObservedObject
+
+_REQUESTS: Final = "requests."
+
+
+class Namespace(ObservedObject):
+    """A namespace, with its labels."""
+
+
+class ResourceQuota(ObservedObject):
+    """A ResourceQuota (https://kubernetes.io/docs/concepts/policy/resource-quotas/)."""
+
+    hard: dict[str, str | int | float] = Field(default_factory=dict, validation_alias=AliasPath("spec", "hard"))
+    scopes: tuple[str, ...] = Field(default=(), validation_alias=AliasPath("spec", "scopes"))
+    scope_selector: dict[str, object] = Field(default_factory=dict, validation_alias=AliasPath("spec", "scopeSelector"))
+
+    @property
+    def bounds_devices(self) -> bool:
+        """Whether it limits an extended resource of all pods of the namespace. Which pods a scope means is not read."""
+        every = not self.scopes and not self.scope_selector
+        return every and any(key.startswith(_REQUESTS) and "/" in key for key in self.hard)
+
+    def of(self, resource: str) -> str | int | float | None:
+        """What its pods may request of an extended resource in total; None: it does not limit it."""
+        return self.hard.get(f"{_REQUESTS}{resource}")

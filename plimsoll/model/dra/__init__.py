@@ -1,0 +1,28 @@
+"""Dynamic Resource Allocation (`resource.k8s.io/v1`): devices that drivers publish, and claims of them."""
+
+from plimsoll.model.dra.attribute import Attribute, qualified
+from plimsoll.model.dra.claim_request import ClaimedDevices, ClaimRequest, DeviceRequest, Subrequest
+from plimsoll.model.dra.device_class import DeviceClass
+from plimsoll.model.dra.published import GPU_DRIVERS, NOTHING_PUBLISHED, Claimable, Published
+from plimsoll.model.dra.resource_claim import Allocated, PodClaim, ResourceClaim, ResourceClaimTemplate
+from plimsoll.model.dra.resource_slice import ResourceSlice, SliceDevice
+
+__all__ = [
+    "GPU_DRIVERS",
+    "NOTHING_PUBLISHED",
+    "Allocated",
+    "Attribute",
+    "ClaimRequest",
+    "Claimable",
+    "ClaimedDevices",
+    "DeviceClass",
+    "DeviceRequest",
+    "PodClaim",
+    "Published",
+    "ResourceClaim",
+    "ResourceClaimTemplate",
+    "ResourceSlice",
+    "SliceDevice",
+    "Subrequest",
+    "qualified",
+]

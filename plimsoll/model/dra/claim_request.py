@@ -1,0 +1,114 @@
+"""ClaimRequest: the devices that a claim asks for, as far as planning reads it, and the features that it does not."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from plimsoll.model.dra.device_class import read_selectors
+
+
+@dataclass(frozen=True, slots=True)
+class Subrequest:
+    """Devices that are alike in what is asked of them."""
+
+    device_class: str
+    selectors: tuple[str, ...] = ()
+    """CEL expressions; once a claim is read for its pod, those of the class first."""
+    count: int = 1
+    """Number of devices; 0: all of the node that match, at least one."""
+    capacity: tuple[tuple[str, str], ...] = ()
+    """(name, quantity) that each must have at least."""
+
+    def __str__(self) -> str:
+        return f"{self.count or 'all'} {self.device_class}"
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceRequest:
+    name: str
+    alternatives: tuple[Subrequest, ...]
+    """`exactly`, or `firstAvailable` in its order. One of them is met."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimRequest:
+    """All requests are met on one node."""
+
+    requests: tuple[DeviceRequest, ...] = ()
+    match: tuple[str, ...] = ()
+    """Attributes that have one value on all devices of the claim."""
+    not_planned: str = ""
+    """The first feature of the claim that is not planned for, as the field is named; empty: none."""
+
+    @property
+    def subrequests(self) -> Iterator[Subrequest]:
+        return (each for request in self.requests for each in request.alternatives)
+
+    def __str__(self) -> str:
+        """Such as `2 gpu.nvidia.com`, `all gpu.amd.com`, `1 large or 2 small`."""
+        asked = (" or ".join(map(str, request.alternatives)) for request in self.requests)
+        return " and ".join(asked)
+
+
+def read_claim(spec: Any) -> ClaimRequest:
+    """The request of the `spec` of a ResourceClaim. Raises ValueError where it has the wrong form."""
+    devices = (spec or {}).get("devices") or {}
+    given = devices.get("requests") or ()
+    if not isinstance(given, Sequence) or not all(isinstance(each, Mapping) for each in given):
+        raise ValueError("spec.devices.requests must be a list of objects")
+    constraints = devices.get("constraints") or ()
+    features = (*(_of_request(each) for each in given), *(_of_constraint(each, given) for each in constraints))
+    return ClaimRequest(
+        tuple(map(_request, given)),
+        tuple(sorted({each["matchAttribute"] for each in constraints if each.get("matchAttribute")})),
+        next(filter(None, features), ""),
+    )
+
+
+def _request(given: Mapping[str, Any]) -> DeviceRequest:
+    several = given.get("firstAvailable")
+    exactly = several or [given.get("exactly") or {}]
+    return DeviceRequest(str(given.get("name") or ""), tuple(map(_subrequest, exactly)))
+
+
+def _subrequest(given: Mapping[str, Any]) -> Subrequest:
+    amounts = (given.get("capacity") or {}).get("requests") or {}
+    count = 0 if given.get("allocationMode") == "All" else given.get("count") or 1
+    if not isinstance(count, int) or count < 0:
+        raise ValueError(f"count {count!r} is no number of devices")
+    return Subrequest(
+        str(given.get("deviceClassName") or ""),
+        tuple(read_selectors(given.get("selectors") or [])),
+        count,
+        tuple(sorted((name, str(amount)) for name, amount in amounts.items())),
+    )
+
+
+def _of_request(given: Mapping[str, Any]) -> str:
+    """The feature of a request that is not planned for; empty if there is none."""
+    for each in (given.get("exactly") or {}, *(given.get("firstAvailable") or ())):
+        if each.get("adminAccess"):
+            return "adminAccess"
+        if each.get("tolerations"):
+            return "tolerations"
+    return ""
+
+
+def _of_constraint(given: Mapping[str, Any], requests: Sequence[Mapping[str, Any]]) -> str:
+    if given.get("distinctAttribute"):
+        return "distinctAttribute"
+    names = {each.get("name") for each in requests}
+    own = {str(name).partition("/")[0] for name in given.get("requests") or names}
+    return "" if own == names else "constraints of some of the requests"
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedDevices:
+    """What a pod's claims ask for that have no devices yet, read with the objects that they name."""
+
+    requests: tuple[ClaimRequest, ...] = ()
+    """Selectors of classes are among those of the requests."""
+    problem: str = ""
+    """Why no devices are planned for them; empty if they are."""
+    hint: str = ""
+    """What to change, of a problem."""

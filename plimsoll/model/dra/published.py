@@ -1,0 +1,71 @@
+"""What a node's drivers publish: devices that pods get by claims."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final
+
+from plimsoll.model.dra.attribute import Attribute
+
+GPU_DRIVERS: Final[Mapping[str, str]] = {"gpu.nvidia.com": "nvidia", "gpu.amd.com": "amd", "gpu.intel.com": "intel"}
+"""Vendors of GPUs by the driver that publishes these. Devices of other drivers are not GPUs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claimable:
+    """What is the same of a device on each such node, by which claims select it. Attributes of one device alone, or of
+    how its node runs at the moment, are left out."""
+
+    driver: str
+    attributes: tuple[Attribute, ...] = ()
+    capacity: tuple[tuple[str, str], ...] = ()
+    """(name with its domain, quantity), sorted."""
+    special: str = ""
+    """As of SliceDevice."""
+    extended_resources: frozenset[str] = frozenset()
+    """Extended resources by which pods may request it, too, by a DeviceClass."""
+
+    def attribute(self, name: str) -> Attribute | None:
+        """The attribute of that name in the driver's domain."""
+        return next((each for each in self.attributes if each.name == f"{self.driver}/{name}"), None)
+
+    def text(self, name: str) -> str:
+        """Value of an attribute of text; empty if it has none."""
+        found = self.attribute(name)
+        return str(found.value) if found is not None and found.kind == "string" else ""
+
+    def amount(self, name: str) -> str:
+        """The capacity of that name in the driver's domain; empty if it has none."""
+        return dict(self.capacity).get(f"{self.driver}/{name}", "")
+
+    def served_as(self, resources: frozenset[str]) -> "Claimable":
+        """The same with these extended resources."""
+        return self if resources == self.extended_resources else replace(self, extended_resources=resources)
+
+
+@dataclass(frozen=True)
+class Published:
+    """The devices of one node, of all its drivers' complete pools in their highest generation."""
+
+    devices: tuple[tuple[str, str, Claimable], ...] = ()
+    """(pool, device, what it is), sorted by driver, pool and name."""
+    taken: tuple[tuple[str, str, str], ...] = ()
+    """(driver, pool, device) of those that no claim can get now: allocated, or tainted; sorted."""
+    claims: tuple[tuple[str, tuple[str, ...], int], ...] = ()
+    """(`namespace/name`, names of its pods, number of devices) of the claims that have some of them, sorted."""
+
+    @cached_property
+    def kinds(self) -> tuple[tuple[Claimable, int], ...]:
+        """What it has, with the number of each."""
+        counts: dict[Claimable, int] = {}
+        for _, _, claimable in self.devices:
+            counts[claimable] = counts.get(claimable, 0) + 1
+        return tuple(counts.items())
+
+    def taken_of(self, claimable: Claimable) -> int:
+        """Number of such devices that no claim can get now."""
+        taken = set(self.taken)
+        return sum((each.driver, pool, name) in taken for pool, name, each in self.devices if each == claimable)
+
+
+NOTHING_PUBLISHED = Published()

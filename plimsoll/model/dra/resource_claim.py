@@ -1,0 +1,76 @@
+"""ResourceClaim: devices that pods ask for, and those that they got (`resource.k8s.io/v1`)."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, NamedTuple
+
+from pydantic import BeforeValidator, Field
+from pydantic.aliases import AliasPath
+
+from plimsoll.model.dra.claim_request import ClaimRequest, read_claim
+from plimsoll.model.meta import ObservedObject
+
+
+class PodClaim(NamedTuple):
+    """A claim that a pod names: a ResourceClaim, or a template of which the pod gets its own."""
+
+    name: str
+    """Within the pod."""
+    claim: str = ""
+    """Name of the ResourceClaim; empty while there is none."""
+    template: str = ""
+    """Name of the ResourceClaimTemplate; empty where the pod names the claim itself."""
+
+
+class Allocated(NamedTuple):
+    """A device that a claim has for itself."""
+
+    driver: str
+    pool: str
+    device: str
+
+
+def _results(given: Any) -> Any:
+    if not isinstance(given, list):
+        return given
+    return tuple(
+        Allocated(str(each.get("driver")), str(each.get("pool")), str(each.get("device")))
+        for each in given
+        if isinstance(each, Mapping) and not each.get("adminAccess")
+    )
+
+
+def _request(given: Any) -> Any:
+    return read_claim(given) if isinstance(given, Mapping) else given
+
+
+def _present(given: Any) -> Any:
+    return given is not None and given is not False
+
+
+def _users(given: Any) -> Any:
+    if not isinstance(given, list):
+        return given
+    return tuple(sorted(str(each.get("name")) for each in given if each.get("resource") == "pods"))
+
+
+class ResourceClaim(ObservedObject):
+    request: Annotated[ClaimRequest, BeforeValidator(_request)] = Field(
+        default=ClaimRequest(), validation_alias=AliasPath("spec")
+    )
+    allocated: Annotated[bool, BeforeValidator(_present)] = Field(
+        default=False, validation_alias=AliasPath("status", "allocation")
+    )
+    devices: Annotated[tuple[Allocated, ...], BeforeValidator(_results)] = Field(
+        default=(), validation_alias=AliasPath("status", "allocation", "devices", "results")
+    )
+    """Those that it has; without those that it only administers (`adminAccess`), which stay free."""
+    pods: Annotated[tuple[str, ...], BeforeValidator(_users)] = Field(
+        default=(), validation_alias=AliasPath("status", "reservedFor")
+    )
+    """Names of the pods that use it, which are of its namespace."""
+
+
+class ResourceClaimTemplate(ObservedObject):
+    request: Annotated[ClaimRequest, BeforeValidator(_request)] = Field(
+        default=ClaimRequest(), validation_alias=AliasPath("spec", "spec")
+    )

@@ -1,0 +1,58 @@
+"""ResourceSlice: devices that a driver publishes (`resource.k8s.io/v1`)."""
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, NamedTuple
+
+from pydantic import Field, model_validator
+from pydantic.aliases import AliasPath
+
+from plimsoll.model.dra.attribute import Attribute, read_attributes, read_capacity
+from plimsoll.model.meta import ObservedObject
+
+
+class SliceDevice(NamedTuple):
+    """A device, as far as planning reads it."""
+
+    name: str
+    attributes: tuple[Attribute, ...] = ()
+    capacity: tuple[tuple[str, str], ...] = ()
+    """(name with its domain, quantity), sorted."""
+    special: str = ""
+    """What makes it more than a whole device for one claim, which is not planned for: the field; empty: nothing."""
+    tainted: bool = False
+    """Whether a taint keeps claims from it."""
+
+
+class ResourceSlice(ObservedObject):
+    driver: str = Field(validation_alias=AliasPath("spec", "driver"))
+    pool: str = Field(validation_alias=AliasPath("spec", "pool", "name"))
+    generation: int = Field(default=0, validation_alias=AliasPath("spec", "pool", "generation"))
+    of_pool: Annotated[int, Field(ge=1)] = Field(validation_alias=AliasPath("spec", "pool", "resourceSliceCount"))
+    """Slices of the pool in this generation."""
+    node_name: str = Field(default="", validation_alias=AliasPath("spec", "nodeName"))
+    """Empty: its devices are of several nodes, which is not planned for."""
+    devices: tuple[SliceDevice, ...] = ()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_devices(cls, manifest: Any) -> Any:
+        if not isinstance(manifest, Mapping) or "devices" in manifest:
+            return manifest
+        spec = manifest.get("spec") or {}
+        return {**manifest, "devices": tuple(_devices(spec.get("devices") or (), str(spec.get("driver") or "")))}
+
+
+_SPECIAL = ("allowMultipleAllocations", "consumesCounters", "bindsToNode", "bindingConditions")
+"""Fields of devices that are shared, are parts of others, or are made ready later."""
+
+
+def _devices(given: Any, driver: str) -> Iterator[SliceDevice]:
+    for each in given:
+        effects = {taint.get("effect") for taint in each.get("taints") or ()}
+        yield SliceDevice(
+            name=str(each["name"]) if each.get("name") else "",
+            attributes=read_attributes(each.get("attributes"), driver),
+            capacity=read_capacity(each.get("capacity") or {}, driver),
+            special=next((field for field in _SPECIAL if each.get(field)), ""),
+            tainted=not effects.isdisjoint({"NoSchedule", "NoExecute"}),
+        )

@@ -1,0 +1,237 @@
+"""Neighbours: the rules of waiting pods about other pods, waiting or running, and the domains of nodes."""
+
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from plimsoll.cluster.nodes import index_of
+from plimsoll.cluster.pods import node_of, ruled_pods
+from plimsoll.cluster.profiles import CHOSEN_BY_PROVIDER, NodeProfile
+from plimsoll.labels import HOSTNAME, NODEPOOL
+from plimsoll.model.cluster import Node, Pod
+from plimsoll.model.kai import POD_GROUP_NAME, SUB_GROUP_NAME
+from plimsoll.model.meta import PodRule, PodSelector, Terms
+from plimsoll.packing import Relation
+from plimsoll.packing.nodes import UNKNOWN, Place, Rule, Rules
+from plimsoll.plan.classes import gang_levels
+from plimsoll.plan.demand.hosts import ShapeOffer
+from plimsoll.plan.demand.inputs import DemandInputs
+from plimsoll.plan.demand.usable import Usable
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """The pods that a rule is about."""
+
+    selectors: tuple[PodSelector, ...] = ()
+    """All match its pods."""
+    gang: tuple[str, str, tuple[str, ...]] | None = None
+    """Or: namespace, PodGroup and subgroups of its pods; without subgroups: all."""
+    deleting: bool = True
+    """Whether pods that are being deleted count."""
+
+    def holds(self, pod: Pod) -> bool:
+        if pod.deleting and not self.deleting:
+            return False
+        if self.gang is not None:
+            namespace, group, parts = self.gang
+            named = pod.namespace == namespace and pod.annotations.get(POD_GROUP_NAME) == group
+            return named and (not parts or pod.labels.get(SUB_GROUP_NAME, "") in parts)
+        return all(each.matches(pod.namespace, pod.labels) for each in self.selectors)
+
+
+def rules_of(inputs: DemandInputs, usable: Usable) -> Rules | None:
+    """The rules that concern waiting pods; None if there are none."""
+    ruled = {uid: pod for members in inputs.classes.values() for uid, pod in members.ruled.items()}
+    repelling = [
+        pod
+        for pod in ruled_pods(inputs.cluster.snapshot.pods)
+        if node_of(pod) and not pod.finished and any(map(_keeps_away, pod.rules))
+    ]
+    if not ruled and not repelling:
+        return None
+    waiting = {uid: each.pod for members in inputs.classes.values() for uid, each in members.shares.items()}
+    found = _Neighbours(inputs, usable, waiting, ruled, repelling).rules
+    return found if found.of or found.groups else None
+
+
+def _keeps_away(rule: PodRule) -> bool:
+    return rule.relation is Relation.APART
+
+
+@dataclass(frozen=True)
+class _Neighbours:
+    inputs: DemandInputs
+    usable: Usable
+    waiting: Mapping[str, Pod]
+    """By UID."""
+    ruled: Mapping[str, Pod]
+    """Those with rules."""
+    repelling: Iterable[Pod]
+    """Pods with nodes that keep others away."""
+
+    @property
+    def rules(self) -> Rules:
+        placed, present = self._placed
+        return Rules(
+            of={uid: self._of(pod) for uid, pod in self.ruled.items()},
+            groups={uid: groups for uid, pod in self.waiting.items() if (groups := self._groups_of(pod))},
+            nodes=self._nodes,
+            shapes={name: self._shape(offer) for name, offer in self.usable.offers.items()},
+            placed=placed,
+            present=present,
+            kept_from=frozenset(self._kept_from()),
+        )
+
+    def _of(self, pod: Pod) -> tuple[Rule, ...]:
+        return tuple(
+            Rule(
+                rule.relation,
+                rule.key,
+                group,
+                rule.skew,
+                self._domains(pod, rule) if rule.relation is Relation.SPREAD else frozenset(),
+                rule.least_domains,
+            )
+            for rule, group in _with_groups(pod)
+        ) + tuple(Rule(Relation.TOGETHER, key, group) for group, key in self._gang(pod))
+
+    @cached_property
+    def _groups(self) -> Mapping[_Group, frozenset[str]]:
+        """The groups that rules are about, with the keys of these rules."""
+        keys = defaultdict[_Group, set[str]](set)
+        for pod in self.ruled.values():
+            for rule, group in _with_groups(pod):
+                keys[group].add(rule.key)
+            for group, key in self._gang(pod):
+                keys[group].add(key)
+        for pod in self.repelling:
+            for rule, group in _with_groups(pod):
+                if _keeps_away(rule):
+                    keys[group].add(rule.key)
+        return {group: frozenset(of) for group, of in keys.items()}
+
+    @cached_property
+    def _keys(self) -> frozenset[str]:
+        return frozenset[str]().union(*self._groups.values())
+
+    def _groups_of(self, pod: Pod) -> frozenset[Hashable]:
+        return frozenset(group for group in self._groups if group.holds(pod))
+
+    def _gang(self, pod: Pod) -> Iterator[tuple[_Group, str]]:
+        """The gangs of the pod whose pods are together, with the labels."""
+        for parts, key in gang_levels(pod, self.inputs.group_of(pod)).items():
+            yield _Group(gang=(pod.namespace, pod.annotations[POD_GROUP_NAME], parts)), key
+
+    @cached_property
+    def _placed(self) -> tuple[Mapping[Place, int], frozenset[Hashable]]:
+        """How many pods of each group are in a domain, and the groups that have such pods."""
+        counts, present = Counter[Place](), set[Hashable]()
+        for pod in self.inputs.cluster.snapshot.pods:
+            name = node_of(pod)
+            if not name or pod.finished:
+                continue
+            node = self._by_name.get(name)
+            for group in self._groups_of(pod):
+                present.add(group)
+                if node is not None:
+                    keys = self._keys & node.labels.keys()
+                    counts.update((group, key, node.labels[key]) for key in keys)
+        return counts, frozenset(present)
+
+    def _kept_from(self) -> Iterator[Place]:
+        for pod in self.repelling:
+            node = self._by_name.get(node_of(pod))
+            for rule, group in _with_groups(pod):
+                if _keeps_away(rule) and node is not None and rule.key in node.labels:
+                    yield group, rule.key, node.labels[rule.key]
+
+    @property
+    def _by_name(self) -> Mapping[str, Node]:
+        return index_of(self.inputs.cluster.snapshot.nodes).by_name
+
+    @cached_property
+    def _nodes(self) -> Mapping[str, Mapping[str, str]]:
+        """The domains of free nodes, of NodeClaims and of requested nodes."""
+        claims = {claim.name: claim.labels for claim in self.inputs.cluster.snapshot.node_claims}
+        found: dict[str, Mapping[str, str]] = {}
+        for free in self.usable.free:
+            name = free.name
+            if name in self.usable.requested:
+                found[name] = self._requested(name)
+                continue
+            profile = self.inputs.supply[name][1]
+            known = profile.labels if profile.node else claims.get(name, {})
+            options = {} if profile.node else {key: self._values(profile, key, ()) for key in self._keys}
+            found[name] = {**_only(options, name), **{key: known[key] for key in self._keys if key in known}}
+        return found
+
+    def _requested(self, name: str) -> Mapping[str, str]:
+        node = self.usable.requested[name]
+        types = {f"{node.node_pool}/{each}" for each in node.instance_types}
+        shapes = [each for each in (*self.inputs.shapes, *self.inputs.unready) if each.name in types]
+        values = {
+            key: [values for shape in shapes if (values := self._values(shape, key, node.requires)) is not None]
+            for key in self._keys
+        }
+        alike = {key: of[0] if len(set(of)) == 1 else (UNKNOWN, UNKNOWN) for key, of in values.items() if of}
+        return _only(alike, name)
+
+    def _shape(self, offer: ShapeOffer) -> Mapping[str, tuple[str, ...]]:
+        found = ((key, self._values(offer.shape, key, offer.together)) for key in sorted(self._keys))
+        return {key: values for key, values in found if values is not None}
+
+    def _values(self, profile: NodeProfile, key: str, required: Terms) -> tuple[str, ...] | None:
+        """The domains that such a node may have under these conditions; none: one of its own; None: it has none."""
+        if key == HOSTNAME:
+            return ()
+        if key in profile.labels:
+            return (profile.labels[key],)
+        given = profile.given(key)
+        named = {value for each in given if each.operator == "In" for value in each.values}
+        if not named and not key.startswith(CHOSEN_BY_PROVIDER):
+            return None
+        nodes = index_of(self.inputs.cluster.snapshot.nodes).with_label(NODEPOOL, profile.node_pool)
+        named = named or {node.labels[key] for node in nodes if key in node.labels}
+        allowed = {
+            value
+            for value in named
+            if all(each.allows(value) for each in given)
+            and any(all(each.allows(value) for each in term if each.key == key) for term in required or ((),))
+        }
+        return tuple(sorted(allowed)) or (UNKNOWN,)
+
+    def _domains(self, pod: Pod, rule: PodRule) -> frozenset[str]:
+        """The domains over which the pod is spread: those of the nodes that exist and of those that were requested."""
+        keys = {each.key for each in pod.rules if each.relation is Relation.SPREAD}
+        nodes = (
+            node.labels[rule.key]
+            for node in self.inputs.cluster.snapshot.nodes
+            if keys <= node.labels.keys()
+            and (not rule.by_placement or pod.placement.allows(node.labels, node.name))
+            and not (rule.by_taints and pod.placement.untolerated_taints(node.taints))
+        )
+        coming = (
+            domains[rule.key]
+            for name, domains in self._nodes.items()
+            if name in self.usable.requested and domains.get(rule.key)
+        )
+        return frozenset((*nodes, *coming))
+
+
+def _with_groups(pod: Pod) -> Iterator[tuple[PodRule, _Group]]:
+    """The rules of a pod with the groups that they are about. As in the scheduler, a pod has affinity to those pods
+    that all its affinity terms select."""
+    selectors = [rule.pods.of(pod.namespace, pod.labels) for rule in pod.rules]
+    near = {each for rule, each in zip(pod.rules, selectors, strict=True) if rule.relation is Relation.TOGETHER}
+    for rule, own in zip(pod.rules, selectors, strict=True):
+        together = rule.relation is Relation.TOGETHER
+        selected = tuple(sorted(near, key=repr)) if together else (own,)
+        yield rule, _Group(selected, deleting=rule.relation is not Relation.SPREAD)
+
+
+def _only(options: Mapping[str, tuple[str, ...] | None], name: str) -> dict[str, str]:
+    """The domains of one node, by what they can be."""
+    found = ((key, values) for key, values in options.items() if values is not None)
+    return {key: (values[0] if len(values) == 1 else UNKNOWN) if values else name for key, values in found}

@@ -1,0 +1,26 @@
+"""Holding: everything in the cluster that is of one Workspace, as one value."""
+
+from typing import NamedTuple
+
+from plimsoll.model.api import Workspace
+from plimsoll.model.cluster import Node, Pod, Workload
+from plimsoll.model.karpenter import NodeClaim, NodePool
+
+
+class Holding(NamedTuple):
+    """A Workspace with the objects that belong to it, those that are being deleted included."""
+
+    workspace: Workspace
+    """With the replicas that an autoscaler set."""
+    declared: Workspace
+    """As it was observed."""
+    claims: tuple[NodeClaim, ...]
+    nodes: tuple[Node | None, ...]
+    """The node of each NodeClaim."""
+    pools: tuple[NodePool, ...]
+    workloads: tuple[Workload, ...]
+    services: tuple[Workload, ...]
+    pods: tuple[Pod, ...]
+    """Its bound pods that are not finished."""
+    hosts: tuple[Node | None, ...]
+    """The node of each pod."""

@@ -1,0 +1,61 @@
+"""What a pod of a Workspace needs of its node besides GPUs: CPU, memory, and disk for the model's files."""
+
+import math
+from typing import Any
+
+from plimsoll.cluster.nodes import CPU, DISK, MEMORY, Amounts, lacking, said
+from plimsoll.estimating import preset_of
+from plimsoll.model import Reason, Refusal
+from plimsoll.model.api import EnvironmentSpec, Workspace
+from plimsoll.model.cluster import MIB_PER_GIB
+from plimsoll.model.meta import HostRequest
+from plimsoll.presets import ModelCatalog, ModelPreset
+from plimsoll.serving import resources_of, settings_of
+
+
+def host_need(workspace: Workspace, environment: EnvironmentSpec, models: ModelCatalog) -> Amounts | Refusal:
+    """What the template requests; for a preset, what the settings of its pods request, and room for its files where
+    they are kept on the node's disk or in its memory."""
+    inference = workspace.spec.inference
+    if inference is None:
+        return {}
+    if inference.template is not None:
+        try:
+            return _requested(inference.template["spec"])
+        except ValueError as error:
+            return Refusal(Reason.INVALID_SPEC, f"inference.template: {error}: correct the quantity")
+    weights, known = inference.weights or environment.weights, preset_of(inference, models)
+    settings = settings_of(inference, environment).resources
+    needed = {} if settings is None else _requested({"containers": [{"resources": resources_of(settings, {})}]})
+    source = {"emptyDir": {}} if weights is None else weights.volume_source
+    if not isinstance(known, ModelPreset) or "emptyDir" not in source:
+        return needed
+    in_memory = (source["emptyDir"] or {}).get("medium") == "Memory"
+    kept = MEMORY if in_memory else DISK
+    return {**needed, kept: max(math.ceil(known.size_gib * MIB_PER_GIB), needed.get(kept, 0))}
+
+
+def _requested(spec: dict[str, Any]) -> dict[str, int]:
+    host = HostRequest.read(spec)
+    needed = {CPU: host.cpu_milli, MEMORY: host.memory_mib, DISK: host.storage_mib}
+    return {resource: amount for resource, amount in needed.items() if amount}
+
+
+def beyond_type(workspace: Workspace, needed: Amounts, has: Amounts, instance_type: str) -> Refusal | None:
+    """A refusal of pods that need more than any node of the instance type is known to have."""
+    resource = lacking(needed, has)
+    if not resource:
+        return None
+    node = f"a node of instance type {instance_type!r} has {said(resource, has[resource])} allocatable"
+    known = "or say in a NodeProfile what such nodes have"
+    if workspace.template is not None:
+        return Refusal(
+            Reason.INVALID_SPEC,
+            f"inference.template requests {said(resource, needed[resource])}, and {node}: lower the request, change "
+            f"resource.instanceType, {known}",
+        )
+    return Refusal(
+        Reason.INVALID_SPEC,
+        f"the preset's pods take {said(resource, needed[resource])}, and {node}: keep the files on a volume "
+        f"(inference.weights), use a node class with a larger disk, lower pods.resources, {known}",
+    )

@@ -1,0 +1,1 @@
+"""Devices that pods get by claims (Dynamic Resource Allocation)."""

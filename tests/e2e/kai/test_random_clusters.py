@@ -1,0 +1,122 @@
+"""Random clusters side by side: KAI binds exactly the pods that Plimsoll lets go.
+
+A pod is let go when it is promised GPUs, so that all others keep the capacity gate. In the end their gates are removed:
+KAI must find no place for them either. A pod that KAI evicts to place others is gone: it has no controller that would
+create it again.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from plimsoll.sandbox import Sandbox
+from plimsoll.sandbox.nodes import make_nodes, parse_node_list
+from tests.awaiting import await_condition
+from tests.e2e.cluster.controller import controller
+from tests.e2e.cluster.kube import Kube, Manifest
+from tests.e2e.demand.environment import add_pool, gated, triggers
+from tests.e2e.kai.workloads import CASE, Placed, a_queue, assert_unschedulable, share
+
+pytestmark = pytest.mark.e2e
+
+SEED = int(os.environ.get("SEED", "1"))
+BATCHES = int(os.environ.get("KAI_BATCHES", "1"))
+"""Of ten clusters each."""
+TYPES = {"A10G": ("g5.12xlarge", 23000), "T4": ("g4dn.12xlarge", 15300), "A100-40GB": ("p4d.24xlarge", 40900)}
+"""By model: the instance type of new nodes, and MiB that KAI divides."""
+
+
+@dataclass(frozen=True)
+class RandomCluster:
+    """Up to two nodes that exist, a NodePool, and pods of one or two queues."""
+
+    name: str
+    instance_type: str
+    nodes: tuple[str, ...]
+    """Lines of a file of nodes."""
+    queues: tuple[Manifest, ...]
+    pods: tuple[Manifest, ...]
+
+    @classmethod
+    def drawn(cls, name: str, random: Random, *, limits: bool) -> "RandomCluster":
+        model = random.choice(list(TYPES))
+        instance_type, memory = TYPES[model]
+        nodes = [f"{name}-{n},48000,196608,{random.randint(1, 4)},{model}" for n in range(random.randint(0, 2))]
+        parent = a_queue(f"{name}-all", random.randint(60, 500) / 100 if limits else -1)
+        queues = [
+            a_queue(
+                f"{name}-{each}", random.randint(30, 300) / 100 if limits else -1, parent=parent["metadata"]["name"]
+            )
+            for each in ("a", "b")
+        ]
+        pods = [
+            share(
+                f"{name}-{n}",
+                gated=True,
+                queue=random.choice(queues)["metadata"]["name"],
+                selector={CASE: name},
+                **_request(random, memory),
+            )
+            for n in range(random.randint(4, 9))
+        ]
+        return cls(name, instance_type, tuple(nodes), (parent, *queues), tuple(pods))
+
+
+def _request(random: Random, memory: int) -> dict[str, Any]:
+    """A fraction, in hundredths or not, of one GPU or two; or MiB."""
+    drawn = random.random()
+    if drawn < 0.3:
+        return {"memory": random.randint(memory // 20, memory)}
+    if drawn < 0.5:
+        return {"fraction": f"{random.randint(1, 999) / 1000:.3f}"}
+    devices = {"devices": 2} if drawn > 0.9 else {}
+    return {"fraction": f"{random.randint(2, 99) / 100:.2f}"} | devices
+
+
+def build(cluster: Kube, sandbox: Sandbox, clusters: list[RandomCluster]) -> None:
+    lines = [line for each in clusters for line in each.nodes]
+    make_nodes(sandbox.kubeconfig, list(parse_node_list(["sn,cpu_milli,memory_mib,gpu,model", *lines], "drawn")))
+    for each in clusters:
+        for line in each.nodes:
+            cluster.patch("v1", "Node", line.partition(",")[0], {"metadata": {"labels": {CASE: each.name}}})
+        add_pool(cluster, each.name, each.instance_type, **{CASE: each.name})
+        for manifest in (*each.queues, *each.pods):
+            cluster.create(manifest)
+
+
+def refused(sandbox: Sandbox) -> set[str]:
+    """Names of the pods that `plimsoll demand` says why they get nothing."""
+    command = [sys.executable, "-m", "plimsoll", "demand", "--output", "json"]
+    done = subprocess.run(command, env={**os.environ, **sandbox.environ()}, capture_output=True, text=True, check=False)
+    assert done.returncode in (0, 2), done.stderr
+    demands: list[dict[str, Any]] = json.loads(done.stdout)["demands"]
+    return {pod["name"] for each in demands for pod in each["pods"] if pod["uid"] in each["refused"]}
+
+
+def settled(cluster: Kube) -> bool:
+    """Whether every pod that was let go is bound, and nothing more is requested."""
+    placed = Placed.of(cluster)
+    waiting = set(gated(cluster))
+    return not triggers(cluster) and placed.bound == placed.pods.keys() - waiting and placed.claims == len(placed.nodes)
+
+
+@pytest.mark.parametrize("batch", range(BATCHES))
+def test_kai_binds_what_is_promised(cluster: Kube, kai_sandbox: Sandbox, tmp_path: Path, batch: int) -> None:
+    random = Random(f"{SEED}-{batch}")
+    clusters = [RandomCluster.drawn(f"c{batch}-{n}", random, limits=n % 2 == 0) for n in range(10)]
+    build(cluster, kai_sandbox, clusters)
+    pods = {pod["metadata"]["name"] for each in clusters for pod in each.pods}
+    with controller(kai_sandbox, tmp_path):
+        await_condition(lambda: gated(cluster) != sorted(pods) and settled(cluster), 300, "what is let go is bound")
+        await_condition(lambda: refused(kai_sandbox) == set(gated(cluster)) and settled(cluster), 120, "all is planned")
+    placed, left = Placed.of(cluster), set(gated(cluster))
+    assert placed.bound == placed.pods.keys() - left
+    assert placed.empty == frozenset()
+    assert_unschedulable(cluster, left)

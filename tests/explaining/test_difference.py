@@ -1,0 +1,81 @@
+"""`diff`: what new manifests mean, before and after."""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from plimsoll.cli import app
+from plimsoll.cli.tables.diff import as_markdown
+from plimsoll.cost import UNPRICED
+from plimsoll.explaining import Difference, Figures, compare, with_manifests
+from plimsoll.model.cluster import Pod
+from plimsoll.observe.files import snapshot_from_files
+from tests.builders import a_gpu_node, a_node_pool, a_queue, a_snapshot, a_waiting_pod
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+POOL = a_node_pool("l4", ("g6.xlarge",), group="karpenter.k8s.aws")
+QUEUES = (a_queue("root", parent=""), a_queue("a", quota=1))
+
+
+def waiting(number: int, **more: Any) -> list[Pod]:
+    return [a_waiting_pod(f"p{each}", gpu_fraction="0.9", queue="a", **more) for each in range(number)]
+
+
+def test_nodes_gpus_cost_and_queues_over_quota() -> None:
+    old = a_snapshot(POOL, *QUEUES, a_gpu_node("there", "NVIDIA-L4", instance_type="g6.xlarge"), *waiting(1))
+    found = compare(old, a_snapshot(*old.node_pools, *old.queues, *old.nodes, *waiting(3)), NOW)
+    before, after = found.before, found.after
+    assert (before.nodes, after.nodes, before.gpus, after.gpus) == (1, 3, 1, 3)
+    assert after.hourly == pytest.approx(3 * before.hourly)
+    assert before.over_quota == {}
+    assert after.over_quota == pytest.approx({"a": 1.7})
+
+
+def test_a_node_without_a_price_is_counted() -> None:
+    found = compare(a_snapshot(), a_snapshot(a_gpu_node("n", instance_type="own")), NOW)
+    assert (found.after.hourly, found.after.unpriced) == (0.0, 1)
+
+
+def deployed(folder: Path, replicas: int) -> Any:
+    template = {"metadata": {"annotations": {"gpu-fraction": "0.9"}}, "spec": {"containers": [{"name": "main"}]}}
+    manifest = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "chat", "namespace": "team"}}
+    (folder / "d.yaml").write_text(yaml.safe_dump({**manifest, "spec": {"replicas": replicas, "template": template}}))
+    return snapshot_from_files([str(folder)])
+
+
+def test_applied_to_a_cluster_a_workload_replaces_its_pods_and_no_others(tmp_path: Path) -> None:
+    names = ("chat-5d9f8c7b6-abcde", "chat-api-5d9f8c7b6-abcde", "chat-0")
+    cluster = a_snapshot(*(a_waiting_pod(name).model_copy(update={"owner_kind": "ReplicaSet"}) for name in names))
+    found = with_manifests(cluster, deployed(tmp_path, 2))
+    assert sorted(pod.name for pod in found.pods) == ["chat-0", "chat-1", "chat-api-5d9f8c7b6-abcde"]
+
+
+def test_names_of_others_are_no_markup() -> None:
+    figures = Figures(waiting=1, reasons=("[x](http://a) @all | `b`",))
+    text = as_markdown(Difference(Figures(), figures, UNPRICED), [])
+    assert r"\[x\](http://a) \@all \| \`b\`" in text
+
+
+def test_the_command_prints_a_table_markdown_and_a_document(tmp_path: Path) -> None:
+    new, old = tmp_path / "new", tmp_path / "old"
+    for folder, replicas in ((new, 3), (old, 1)):
+        folder.mkdir()
+        deployed(folder, replicas)
+        pool = {"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": "l4"}}
+        (folder / "p.yaml").write_text(yaml.safe_dump({**pool, "spec": {"template": {"spec": POOL.template_spec}}}))
+        text = (folder / "d.yaml").read_text().replace("containers:", "schedulerName: kai-scheduler\n      containers:")
+        (folder / "d.yaml").write_text(text)
+    outputs = {}
+    for output in ("text", "markdown", "json"):
+        done = CliRunner().invoke(app, ["diff", str(new), "--against", str(old), "-o", output], catch_exceptions=False)
+        assert done.exit_code == 0, done.output
+        outputs[output] = done.stdout
+    found = json.loads(outputs["json"])
+    assert (found["before"]["gpus"], found["after"]["gpus"]) == (1, 3)
+    assert "| GPUs | 1 | 3 | +2 |" in outputs["markdown"]
+    assert "GPUs" in outputs["text"]

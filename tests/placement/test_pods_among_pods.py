@@ -1,0 +1,204 @@
+"""Pods that must be apart, together or spread get the nodes that the scheduler needs for them."""
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from plimsoll.model.cluster import Node, Pod
+from plimsoll.plan.demand import DemandPlan, PlannedNode
+from tests.builders import a_gpu_node, a_node_pool, a_waiting_pod
+from tests.demand.plans import on_nodes, planned, refused, requests_of, types
+from tests.placement.rules import HOST, ZONE, apart, near, spread, zones
+
+L4 = "NVIDIA L4"
+POOL = a_node_pool("gpu", ["g6.12xlarge"], requirements=[zones("a", "b", "c")])
+"""Nodes with 4 L4 in three zones."""
+
+
+def pods(count: int, rules: dict[str, Any], *, app: str = "a", share: str = "0.4", **more: Any) -> list[Pod]:
+    return [
+        a_waiting_pod(f"{app}{number}", gpu_fraction=share, more_labels={"app": app}, rules=rules, **more)
+        for number in range(count)
+    ]
+
+
+def running(name: str, node: str, app: str, rules: dict[str, Any] | None = None, share: str = "0.1") -> Pod:
+    return a_waiting_pod(name, node=node, gpu_fraction=share, more_labels={"app": app}, rules=rules, phase="Running")
+
+
+def a_host(name: str, zone: str = "a", gpus: int = 1, more: dict[str, str] | None = None) -> Node:
+    labels = {HOST: name, ZONE: zone} | (more or {})
+    return a_gpu_node(name, L4, gpus=gpus, instance_type="g6.xlarge", more_labels=labels)
+
+
+def zone_of(node: PlannedNode) -> str:
+    (value,) = {value for term in node.requires for each in term if each.key == ZONE for value in each.values}
+    return value
+
+
+def new_zones(plan: DemandPlan) -> list[str]:
+    return sorted(map(zone_of, plan.nodes))
+
+
+@pytest.mark.parametrize("rules", [apart("a"), spread("a")], ids=["apart", "spread"])
+def test_pods_that_must_be_on_different_nodes_get_a_node_each(rules: dict[str, Any]) -> None:
+    plan = planned(POOL, *pods(3, rules))
+    assert [len(node.pods) for node in plan.nodes] == [1, 1, 1]
+    assert plan.least_gpus == 4, "the bound ignores rules"
+    again = planned(POOL, *pods(3, rules), requested=requests_of(plan.nodes))
+    assert not again.nodes
+    assert len(again.needed) == 3
+
+
+@pytest.mark.parametrize("rules", [apart("a", ZONE), spread("a", ZONE)], ids=["apart", "spread"])
+def test_pods_that_must_be_in_different_zones_get_a_node_in_each(rules: dict[str, Any]) -> None:
+    plan = planned(POOL, *pods(3, rules))
+    assert new_zones(plan) == ["a", "b", "c"]
+    assert not planned(POOL, *pods(3, rules), requested=requests_of(plan.nodes)).nodes
+
+
+def test_what_is_in_no_further_zone_is_refused_with_the_rule() -> None:
+    plan = planned(POOL, *pods(4, apart("a", ZONE)))
+    assert new_zones(plan) == ["a", "b", "c"]
+    (why,) = refused(plan).values()
+    assert "podAntiAffinity" in why
+    assert ZONE in why
+
+
+def test_a_zone_is_not_guessed() -> None:
+    plan = planned(a_node_pool("gpu", ["g6.12xlarge"]), *pods(2, spread("a", ZONE)))
+    assert not plan.nodes
+    assert len(refused(plan)) == 2
+
+
+def test_a_spread_over_zones_counts_running_pods() -> None:
+    nodes = [a_host("n-a", "a"), a_host("n-b", "b"), a_host("n-c", "c")]
+    there = [running("r0", "n-a", "a"), running("r1", "n-b", "a"), running("full", "n-c", "other", share="0.9")]
+    plan = planned(POOL, *nodes, *there, *pods(1, spread("a", ZONE)))
+    assert new_zones(plan) == ["c"]
+
+
+def test_pods_without_rules_fill_the_nodes_of_those_with_rules() -> None:
+    others = [a_waiting_pod(f"other{number}", gpu_fraction="0.6") for number in range(9)]
+    plan = planned(POOL, *pods(3, apart("a")), *others)
+    assert types(plan) == ["g6.12xlarge"] * 3
+    assert sum(len(node.pods) for node in plan.nodes) == 12
+
+
+def test_free_nodes_come_first_and_full_ones_keep_pods_of_others_away() -> None:
+    nodes = [a_host("n0"), a_host("n1"), a_host("n2")]
+    guard = running("guard", "n0", "guard", apart("a"))
+    plan = planned(POOL, *nodes, guard, running("same", "n1", "a"), *pods(2, apart("a")))
+    assert set(on_nodes(plan).values()) == {"n2"}
+    assert len(plan.nodes) == 1
+
+
+def test_a_running_pod_keeps_a_pod_without_rules_away() -> None:
+    guard, host = running("guard", "n0", "guard", apart("a")), a_host("n0")
+    assert len(planned(POOL, host, guard, *pods(1, {})).nodes) == 1
+    elsewhere = a_node_pool("other", ["g6.xlarge"], more_labels={"team": "x"})
+    plan = planned(elsewhere, host, guard, *pods(1, {}, selector={HOST: "n0"}))
+    assert "anti-affinity of other pods" in refused(plan)["uid-a0"]
+
+
+def test_affinity_follows_running_and_waiting_pods() -> None:
+    nodes = [a_host("n0", gpus=2), a_host("n1", gpus=2)]
+    plan = planned(*nodes, running("cache", "n1", "cache"), *pods(2, near("cache"), share="0.7"))
+    assert set(on_nodes(plan).values()) == {"n1"}
+    first = a_waiting_pod("cache", gpu_fraction="0.5", more_labels={"app": "cache"})
+    plan = planned(POOL, first, *pods(3, near("cache"), share="0.9"))
+    assert [len(node.pods) for node in plan.nodes] == [4], "one node that has room for all of them"
+
+
+def test_affinity_to_itself_keeps_all_in_one_zone() -> None:
+    plan = planned(POOL, *pods(6, near("a", ZONE), share="0.9"))
+    assert len(plan.nodes) == 2
+    assert len(set(new_zones(plan))) == 1
+
+
+def test_affinity_to_pods_that_are_not_there_is_refused() -> None:
+    assert "podAffinity" in refused(planned(POOL, *pods(1, near("cache"))))["uid-a0"]
+
+
+def test_a_label_that_no_new_node_has_cannot_be_promised() -> None:
+    assert len(refused(planned(POOL, *pods(2, spread("a", "rack"))))) == 2
+    plan = planned(a_node_pool("gpu", ["g6.12xlarge"], more_labels={"rack": "r1"}), *pods(2, near("a", "rack")))
+    assert len(plan.nodes) == 1
+
+
+def test_namespaces_by_labels_are_refused_by_name_and_all_namespaces_are_read() -> None:
+    by_labels = apart("a", namespaceSelector={"matchLabels": {"team": "x"}})
+    assert "namespaceSelector" in refused(planned(POOL, *pods(1, by_labels)))["uid-a0"]
+    elsewhere = a_waiting_pod("b", namespace="others", gpu_fraction="0.4", more_labels={"app": "a"})
+    assert len(planned(POOL, elsewhere, *pods(1, apart("a"))).nodes) == 1, "the pod's own namespace only"
+    assert len(planned(POOL, elsewhere, *pods(1, apart("a", namespaceSelector={}))).nodes) == 2
+    assert len(planned(POOL, elsewhere, *pods(1, apart("a", namespaces=["others"]))).nodes) == 2
+
+
+def test_match_label_keys_tell_revisions_apart() -> None:
+    rules = apart("a", matchLabelKeys=["revision"])
+    old, new = (
+        a_waiting_pod(name, gpu_fraction="0.4", more_labels={"app": "a", "revision": name}, rules=rules)
+        for name in ("old", "new")
+    )
+    assert len(planned(POOL, old, new).nodes) == 1
+
+
+@pytest.mark.parametrize(
+    ("rules", "nodes"),
+    [
+        (
+            {"topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": HOST, "whenUnsatisfiable": "ScheduleAnyway"}]},
+            1,
+        ),
+        (spread("a", skew=2), 2),
+        (spread("b"), 1),
+        (spread("a", ZONE, minDomains=3), 3),
+    ],
+)
+def test_a_spread_is_as_wide_as_it_must_be(rules: dict[str, Any], nodes: int) -> None:
+    assert len(planned(POOL, *pods(3, rules)).nodes) == nodes
+
+
+def test_nodes_that_a_pod_cannot_use_are_no_domains_unless_its_policy_says_so() -> None:
+    nodes = [a_host("n0", gpus=2, more={"pool": "x"}), a_host("n1", more={"pool": "y"})]
+    there = [running("r", "n0", "a", share="0.4")]
+    for policy, new in (("Honor", 0), ("Ignore", 1)):
+        rules = spread("a", nodeAffinityPolicy=policy)
+        plan = planned(*nodes, *there, *pods(1, rules, selector={"pool": "x"}))
+        assert len(plan.nodes) == new
+
+
+def test_limits_leave_out_only_those_without_room() -> None:
+    limited = a_node_pool("gpu", ["g6.12xlarge"], limits={"nvidia.com/gpu": 8}, requirements=[zones("a")])
+    plan = planned(limited, *pods(3, apart("a")))
+    assert len(plan.nodes) == 2
+    assert Counter(refused(plan)) == Counter({"uid-a2": refused(plan)["uid-a2"]})
+    assert "nvidia.com/gpu" in refused(plan)["uid-a2"]
+
+
+@pytest.mark.parametrize("rules", [apart("a"), near("a"), spread("a")], ids=["apart", "near", "spread"])
+def test_a_rule_of_a_pod_that_no_node_could_serve_is_no_error(rules: dict[str, Any]) -> None:
+    nowhere = pods(1, rules, selector={"no": "such"})
+    plan = planned(POOL, *nowhere, *pods(1, {}, app="b"))
+    assert "no=such" in refused(plan)["uid-a0"]
+    assert len(plan.nodes) == 1, "others get theirs"
+
+
+def test_a_rule_of_one_pod_takes_nothing_from_another_of_its_size() -> None:
+    """The first cannot be near the second, as both need a whole node, and whoever wrote it may be another tenant."""
+    small = a_node_pool("small", ["g6.xlarge"])
+    for first in ("a", "z"):
+        follower = a_waiting_pod(first, gpu_fraction="0.9", more_labels={"app": first}, rules=near("b"))
+        plan = planned(small, follower, *pods(1, {}, app="b", share="0.9"))
+        assert list(refused(plan)) == [f"uid-{first}"]
+        assert [node.pods for node in plan.nodes] == [("uid-b0",)]
+
+
+def test_a_pod_that_must_be_near_others_comes_after_them_whatever_its_order() -> None:
+    limited = a_node_pool("gpu", ["g6.12xlarge"], limits={"nvidia.com/gpu": 4})
+    follower = a_waiting_pod("a", gpu_fraction="0.4", priority=9, more_labels={"app": "a"}, rules=near("b"))
+    plan = planned(limited, follower, *pods(5, {}, app="b", share="0.6"))
+    assert "uid-a" not in refused(plan)
+    assert len(refused(plan)) == 1

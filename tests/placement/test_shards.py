@@ -1,0 +1,97 @@
+"""Pods of KAI get nodes of their node pool only, and none with a queue that their scheduler does not see."""
+
+from typing import Any
+
+from plimsoll.cluster.queues import QueueTree, next_gpu, queue_usage
+from plimsoll.model.kai import NODE_POOL, PodGroup, Queue
+from tests.builders import a_node_pool, a_queue, a_snapshot, a_waiting_pod, an_environment
+from tests.demand.plans import on_nodes, planned, refused, requests_of
+from tests.placement.test_pods_among_pods import a_host
+
+WORKERS = {NODE_POOL: "workers"}
+POOLS = (a_node_pool("own", ["g6.xlarge"]), a_node_pool("workers", ["g6.xlarge"], more_labels=WORKERS))
+
+
+def of_shard(name: str, parent: str = "") -> Queue:
+    return a_queue(name, parent=parent).model_copy(update={"labels": WORKERS})
+
+
+QUEUES = (a_queue("q", parent=""), of_shard("w"))
+
+
+def a_share(name: str, queue: str, labels: dict[str, str] | None = None, **more: Any) -> Any:
+    return a_waiting_pod(name, gpu_fraction="0.6", queue=queue, more_labels=labels, **more)
+
+
+def test_existing_and_new_nodes_of_the_shard() -> None:
+    nodes = [a_host("n0"), a_host("n1", more=WORKERS)]
+    pods = [a_share("a", "w", WORKERS), a_share("b", "w", WORKERS), a_share("c", "q"), a_share("d", "q")]
+    plan = planned(*POOLS, *QUEUES, *nodes, *pods)
+    placed = {(uid in ("uid-a", "uid-b"), name) for uid, name in on_nodes(plan).items()}
+    assert placed == {(True, "n1"), (False, "n0")}
+    assert sorted(node.node_pool for node in plan.nodes) == ["own", "workers"]
+    again = planned(*POOLS, *QUEUES, *nodes, *pods, requested=requests_of(plan.nodes))
+    assert not again.nodes
+
+
+def test_a_shard_without_a_node_pool_is_refused() -> None:
+    pod = a_share("a", "x", {NODE_POOL: "others"})
+    queue = a_queue("x", parent="").model_copy(update={"labels": {NODE_POOL: "others"}})
+    assert NODE_POOL in refused(planned(*POOLS, *QUEUES, queue, pod))["uid-a"]
+
+
+def test_a_queue_of_another_shard_is_refused_by_name() -> None:
+    why = refused(planned(*POOLS, *QUEUES, a_share("a", "w"), a_share("b", "q", WORKERS)))
+    assert why["uid-a"].startswith("QueueDoesNotExist: Queue w")
+    assert why["uid-b"].startswith("QueueDoesNotExist: Queue q")
+
+
+def test_the_pod_group_decides() -> None:
+    group = PodGroup.read(
+        {"metadata": {"name": "g", "namespace": "team", "labels": WORKERS}, "spec": {"queue": "w", "minMember": 1}}
+    )
+    plan = planned(*POOLS, *QUEUES, group, a_share("a", "q", pod_group_name="g"))
+    assert [node.node_pool for node in plan.nodes] == ["workers"]
+
+
+def test_pods_of_other_schedulers_are_of_no_shard() -> None:
+    nodes = [a_host("n1", more=WORKERS)]
+    pod = a_waiting_pod("a", gpu_fraction="0.6", scheduler="plimsoll")
+    environment = an_environment(demand={"schedulers": ["plimsoll"]})
+    assert on_nodes(planned(*nodes, pod, environment=environment)) == {"uid-a": "n1"}
+
+
+def test_a_parent_of_another_shard_is_none() -> None:
+    tree = QueueTree([a_queue("top", parent=""), of_shard("below", parent="top"), of_shard("alone")])
+    assert tree.broken_at("below") == f"the parent of Queue below, top, has another label {NODE_POOL}"
+    assert tree.is_leaf("top")
+    assert not tree.broken_at("alone")
+    assert [name for name, _ in tree.nested()] == ["alone", "top", "below"]
+
+
+def test_queues_divide_the_nodes_of_their_shard() -> None:
+    """Two GPUs of the shard, three others; of each queue two pods with whole GPUs wait."""
+    nodes = [a_host("n0", gpus=3), a_host("n1", gpus=2, more=WORKERS)]
+    waiting = [
+        a_waiting_pod(f"{queue}{number}", gpus=2, queue=queue, more_labels=labels)
+        for queue, labels in (("q", {}), ("w", WORKERS))
+        for number in range(2)
+    ]
+    usage = queue_usage(a_snapshot(a_queue("q", parent=""), of_shard("w"), *nodes, *waiting))
+    assert {name: fair.gpu for name, fair in usage.fair.items()} == {"q": 3000, "w": 2000}
+    assert {shard: amount.gpu for shard, amount in usage.totals.items()} == {"": 3000, "workers": 2000}
+    assert usage.total.gpu == 5000
+
+
+def test_the_next_gpu_is_one_of_the_shard_of_the_pod() -> None:
+    nodes = [a_host("n0", gpus=1), a_host("n1", gpus=1, more=WORKERS)]
+    runs = a_waiting_pod("runs", gpus=1, queue="w", more_labels=WORKERS, node="n1", phase="Running")
+    waits = a_waiting_pod("waits", gpus=1, queue="w", more_labels=WORKERS)
+    alone = next_gpu(queue_usage(a_snapshot(*QUEUES, *nodes, runs, waits)))
+    assert alone is not None
+    assert not alone.free, "the free GPU is of the other shard"
+    assert not alone.victims
+    other = a_waiting_pod("other", gpus=1, queue="q")
+    following = next_gpu(queue_usage(a_snapshot(*QUEUES, *nodes, runs, waits, other)))
+    assert following is not None
+    assert (following.pod.pod.name, following.free) == ("other", True)

@@ -1,0 +1,85 @@
+"""Pods that their namespace would refuse are refused before a node is bought, with the field.
+
+`tests/e2e/admission/test_pod_security.py` compares each case with a real apiserver.
+"""
+
+from typing import Any
+
+import pytest
+
+from plimsoll.model import Reason
+from plimsoll.model.cluster import Namespace
+from plimsoll.plan import plan, validate
+from plimsoll.plan.workspaces import ENFORCE, ENFORCE_VERSION, pod_security
+from tests.builders import a_node_pool, a_snapshot, a_workspace, an_environment
+from tests.demand.test_tenancy import L4, NOW
+from tests.validating.pod_security_cases import CASES, Case
+
+ATTACK: dict[str, Any] = {
+    "spec": {
+        "hostNetwork": True,
+        "hostPID": True,
+        "serviceAccountName": "default",
+        "volumes": [{"name": "root", "hostPath": {"path": "/"}}],
+        "containers": [{"name": "m", "image": "x", "securityContext": {"privileged": True}}],
+    }
+}
+
+
+def a_namespace(level: str, version: str = "", name: str = "default") -> Namespace:
+    labels = {ENFORCE: level} | ({ENFORCE_VERSION: version} if version else {})
+    return Namespace.read({"metadata": {"name": name, "labels": labels}})
+
+
+def judged(
+    *objects: Any, template: dict[str, Any] | None = None, settings: dict[str, Any] | None = None, **more: Any
+) -> Any:
+    workspace = a_workspace(instance_type=L4, selector={}, template=template, **more)
+    snapshot = a_snapshot(
+        workspace, a_node_pool("pool", (L4,)), *objects, environment=an_environment(nap=True, **(settings or {}))
+    )
+    [verdict] = validate(snapshot)
+    assert bool(plan(snapshot, [verdict], NOW).creations) == verdict.accepted
+    return verdict
+
+
+@pytest.mark.parametrize(("level", "accepted"), [("privileged", True), ("baseline", False), ("restricted", False)])
+def test_no_node_is_bought_for_pods_that_the_namespace_refuses(level: str, accepted: bool) -> None:
+    verdict = judged(a_namespace(level), template=ATTACK)
+    assert verdict.accepted is accepted, verdict.message
+    if not accepted:
+        assert verdict.reason is Reason.NOT_ALLOWED
+        for said in ("'default'", level, ENFORCE, "inference.template.spec.hostNetwork", "change the template"):
+            assert said in verdict.message
+
+
+def test_other_namespaces_and_those_without_the_label_decide_nothing() -> None:
+    assert judged(a_namespace("restricted", name="other"), template=ATTACK).accepted
+    assert judged(Namespace.read({"metadata": {"name": "default"}}), template=ATTACK).accepted
+    assert judged(template=ATTACK).accepted
+
+
+def test_the_pods_of_a_preset_are_checked_too() -> None:
+    preset = "phi-4-mini-instruct"
+    for level in ("baseline", "restricted"):
+        assert judged(a_namespace(level), preset=preset).accepted
+    verdict = judged(a_namespace("restricted"), preset=preset, settings={"inferenceUser": 0})
+    assert not verdict.accepted
+    assert "the preset's pods: spec.containers[0]" in verdict.message
+    assert "set inferenceUser of the Environment" in verdict.message
+    assert judged(a_namespace("baseline"), preset=preset, settings={"inferenceUser": 0}).accepted
+
+
+def test_a_pinned_version_has_no_newer_rules() -> None:
+    [probe] = [case for case in CASES if case.name == "probe of a host"]
+    labels = {ENFORCE: "baseline"}
+    assert list(pod_security(labels, probe.template))
+    assert not list(pod_security({**labels, ENFORCE_VERSION: "v1.33"}, probe.template))
+    assert list(pod_security({**labels, ENFORCE_VERSION: "latest"}, probe.template))
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_baseline_refuses_no_more_than_restricted(case: Case) -> None:
+    baseline, restricted = (list(pod_security({ENFORCE: level}, case.template)) for level in ("baseline", "restricted"))
+    assert set(baseline) <= set(restricted)
+    assert not list(pod_security({ENFORCE: "privileged"}, case.template))
