@@ -4,12 +4,17 @@ from contextlib import closing
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from plimsoll.cli.shared import Context, Files, Format, Kubeconfig, Paths, only_without, print_document, read_snapshot
 from plimsoll.errors import PlimsollError
+from plimsoll.logs import log_to_stderr
+
+if TYPE_CHECKING:
+    from plimsoll.cli.tables.audit import Audited
+    from plimsoll.model import Snapshot
 
 app = typer.Typer(add_completion=False)
 
@@ -31,6 +36,10 @@ def audit(
         Path | None,
         typer.Option(metavar="FILE", help="also write the stack file that adopts NodePools, Queues and Workspaces"),
     ] = None,
+    fleet: Annotated[
+        Path | None,
+        typer.Option(help="audit several clusters: file with the list `clusters`, each with name, kubeconfig, context"),
+    ] = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
     output: Annotated[
@@ -41,26 +50,52 @@ def audit(
     contradictory labels, nodes without an owner, missing gates, queues that can run nothing, what Plimsoll would do.
 
     It needs the rights to get and list, and none of Plimsoll's kinds. Nothing is changed. Exit code 0 whatever it
-    finds.
+    finds; 1 if no cluster of --fleet could be read.
     """
-    from plimsoll.cli.tables.audit import as_html, print_audit
-    from plimsoll.explaining import audit as audited
-    from plimsoll.explaining import plan_demand
+    from plimsoll.cli.tables.audit import as_html, as_json, print_audits
     from plimsoll.observe.cloud_types import with_cloud_types
 
+    only_without(ctx, "fleet", "paths", "file", "stack", "kubeconfig", "context")
     only_without(ctx, "file", "kubeconfig", "context")
     only_without(ctx, "paths", "kubeconfig", "context")
-    file = [*(paths or ()), *(file or ())]
-    snapshot = with_cloud_types(read_snapshot(file, kubeconfig, context))
-    found = audited(plan_demand(snapshot, datetime.now(UTC)))
-    if stack is not None:
-        _write_stack(stack, file, kubeconfig, context)
-    if output in (Written.JSON, Written.YAML):
-        print_document({**found.as_json(), "warnings": list(snapshot.warnings)}, Format(output.value))
-    elif output is Written.HTML:
-        typer.echo(as_html(found, context or ", ".join(file) or "the cluster of the kubeconfig"), nl=False)
+    if fleet is not None:
+        audits = _of_fleet(fleet)
     else:
-        print_audit(found, snapshot.warnings)
+        file = [*(paths or ()), *(file or ())]
+        snapshot = with_cloud_types(read_snapshot(file, kubeconfig, context))
+        name = context or ", ".join(file) or "the cluster of the kubeconfig"
+        audits = [_audited(name, snapshot)]
+        if stack is not None:
+            _write_stack(stack, file, kubeconfig, context)
+    if output in (Written.JSON, Written.YAML):
+        documents = [as_json(each) for each in audits]
+        print_document({"clusters": documents} if fleet is not None else documents[0], Format(output.value))
+    elif output is Written.HTML:
+        typer.echo(as_html(audits), nl=False)
+    else:
+        print_audits(audits, several=fleet is not None)
+    if all(each.error for each in audits):
+        raise typer.Exit(1)
+
+
+def _audited(name: str, snapshot: "Snapshot") -> "Audited":
+    from plimsoll.cli.tables.audit import Audited
+    from plimsoll.explaining import audit as audited
+    from plimsoll.explaining import plan_demand
+
+    return Audited(name, audited(plan_demand(snapshot, datetime.now(UTC))), snapshot.warnings)
+
+
+def _of_fleet(path: Path) -> "list[Audited]":
+    from plimsoll.cli.fleet import of_each, read_fleet
+    from plimsoll.cli.tables.audit import Audited
+
+    log_to_stderr()
+    found = of_each(read_fleet(path), path.parent, lambda name, _, snapshot: _audited(name, snapshot))
+    return [
+        Audited(name, error=each.message, hint=each.hint or "") if isinstance(each, PlimsollError) else each
+        for name, each in found.items()
+    ]
 
 
 def _write_stack(path: Path, files: list[str], kubeconfig: Path | None, context: str | None) -> None:

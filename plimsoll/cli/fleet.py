@@ -1,11 +1,12 @@
-"""`plimsoll status --fleet`: a row for each cluster of a file; one that does not answer is a row, too."""
+"""`--fleet FILE`: the clusters of a file, read side by side; one that does not answer says why, and others go on."""
 
 from collections import Counter
+from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import yaml
 from pydantic import Field, ValidationError, model_validator
@@ -32,6 +33,7 @@ TITLES: Final = (
     "Cluster", "Environment", "Version", "Lease holder", "Workspaces", "Demand", "GPUs used", "An hour", "Last delta",
 )  # fmt: skip
 _AT_ONCE: Final = 16
+Read = TypeVar("Read")
 
 
 class FleetCluster(Declared):
@@ -70,21 +72,40 @@ def read_fleet(path: Path) -> Fleet:
     return fleet
 
 
-def fleet_status(fleet: Fleet, folder: Path) -> list[dict[str, Any]]:
-    """A row for each cluster, in the order of the file; `error` is why one could not be read, else empty, and `hint`
-    what to do about it."""
+def of_each(
+    fleet: Fleet, folder: Path, read: Callable[[str, Connection, Snapshot], Read], only: Collection[str] | None = None
+) -> dict[str, Read | PlimsollError]:
+    """What `read` makes of each cluster's name, connection and Snapshot, by name in the order of the file, or why it
+    could not be read. `folder` is the file's; `only` are names of kinds, by default all."""
     with ThreadPoolExecutor(min(_AT_ONCE, len(fleet.clusters)), thread_name_prefix="fleet") as pool:
-        return list(pool.map(lambda each: _row(each, folder), fleet.clusters))
+        found = pool.map(lambda cluster: _read(cluster, folder, read, only), fleet.clusters)
+        return {cluster.name: result for cluster, result in zip(fleet.clusters, found, strict=True)}
 
 
-def _row(cluster: FleetCluster, folder: Path) -> dict[str, Any]:
+def _read(
+    cluster: FleetCluster, folder: Path, read: Callable[[str, Connection, Snapshot], Read], only: Collection[str] | None
+) -> Read | PlimsollError:
     try:
         kubeconfig = folder / cluster.kubeconfig if cluster.kubeconfig is not None else None
         with closing(Connection.open(kubeconfig, cluster.context)) as connection:
-            snapshot = with_cloud_types(read_cluster(connection, SHOWN))
-            return {"cluster": cluster.name, **_state(snapshot, _lease(connection)), "error": ""}
+            return read(cluster.name, connection, with_cloud_types(read_cluster(connection, only)))
     except PlimsollError as error:
-        return {"cluster": cluster.name, "error": error.message, "hint": error.hint or ""}
+        return error
+
+
+def not_read(name: str, error: PlimsollError) -> dict[str, Any]:
+    """The row of a cluster that could not be read."""
+    return {"cluster": name, "error": error.message, "hint": error.hint or ""}
+
+
+def fleet_status(fleet: Fleet, folder: Path) -> list[dict[str, Any]]:
+    """A row for each cluster, in the order of the file; `error` is why one could not be read, else empty, and `hint`
+    what to do about it."""
+    states = of_each(fleet, folder, lambda _, connection, snapshot: _state(snapshot, _lease(connection)), SHOWN)
+    return [
+        not_read(name, state) if isinstance(state, PlimsollError) else {"cluster": name, **state, "error": ""}
+        for name, state in states.items()
+    ]
 
 
 def _lease(connection: Connection) -> dict[str, Any]:
@@ -161,8 +182,12 @@ def print_fleet(rows: list[dict[str, Any]]) -> None:
             OUT.print(f"{basis} ({', '.join(row['cluster'] for row in clusters)})", highlight=False, soft_wrap=True)
     for row in rows:
         if row["error"]:
-            OUT.print(Text.assemble((f"{row['cluster']}: ", "bold"), row["error"]), soft_wrap=True)
-            OUT.print(Text(f"  {row['hint']}", style="yellow"), soft_wrap=True)
+            print_not_read(row)
+
+
+def print_not_read(row: dict[str, Any]) -> None:
+    OUT.print(Text.assemble((f"{row['cluster']}: ", "bold"), row["error"]), soft_wrap=True)
+    OUT.print(Text(f"  {row['hint']}", style="yellow"), soft_wrap=True)
 
 
 def _basis(row: dict[str, Any]) -> str:

@@ -10,7 +10,7 @@ import yaml
 from typer.testing import CliRunner
 
 from plimsoll.cli import app
-from plimsoll.cli.tables.audit import as_html
+from plimsoll.cli.tables.audit import Audited, as_html
 from plimsoll.explaining import Audit, Section, audit, plan_demand
 from tests.builders import (
     a_gpu_node,
@@ -85,7 +85,7 @@ def test_findings_are_counted_beyond_those_that_are_listed() -> None:
 
 def test_names_of_others_are_no_markup_on_the_page() -> None:
     name = "<script>alert(1)</script>"
-    page = as_html(audited(a_gpu_node(name, "NVIDIA-L4")), name)
+    page = as_html([Audited(name, audited(a_gpu_node(name, "NVIDIA-L4")))])
     assert "<script" not in page
     assert "&lt;script&gt;" in page
     assert "http" not in page, "the page loads nothing"
