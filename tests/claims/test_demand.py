@@ -1,5 +1,6 @@
 """Capacity for pods that claim GPUs: what they need, what nodes offer, and the nodes that are requested."""
 
+from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -187,6 +188,36 @@ def test_the_first_alternative_that_devices_meet_counts(plan: Any) -> None:
     small = asked(1, f"{MEMORY}.isGreaterThan(quantity('10Gi'))")
     either = {"firstAvailable": [{"name": "large", **large}, {"name": "small", **small}]}
     assert len(plan(*POOL, a_template("one", either), *pods(5)).nodes) == 2
+
+
+@pytest.mark.parametrize(
+    ("first", "pods_on"),
+    [
+        ("Tesla T4", {"g4dn.12xlarge": 5}),  # two nodes, though one type may be cheaper
+        ("NVIDIA L4", {FOUR: 4, "g4dn.12xlarge": 1}),  # the limit of the NodePool leaves one
+        ("NVIDIA A100", {FOUR: 4, "g4dn.12xlarge": 1}),
+    ],
+)
+def test_nodes_are_tried_in_the_order_of_the_alternatives(plan: Any, first: str, pods_on: dict[str, int]) -> None:
+    """A pod takes the first alternative that can be had; another claim in the same plan has another order."""
+    kinds = {FOUR: "NVIDIA L4", "g4dn.12xlarge": "Tesla T4"}
+    pools = {name: a_node_pool(name[:4].strip("."), (name,)) for name in kinds}
+    pools[FOUR]["spec"]["limits"] = {"cpu": "48"}
+    profiles = [a_profile(name, name[:4].strip("."), strings={"productName": kinds[name]}) for name in kinds]
+    order = [first, *(each for each in ("NVIDIA L4", "Tesla T4") if each != first)]
+    several = [
+        {"name": f"a{at}", **asked(1, f"device.attributes['{DRIVER}'].productName == '{each}'")}
+        for at, each in enumerate(order)
+    ]
+    template = a_template("one", {"firstAvailable": several})
+    found = plan(*pools.values(), *profiles, template, *pods(5))
+    placed = Counter[str]()
+    for node in found.nodes:
+        placed[node.instance_type] += len(node.pods)
+    assert placed == pods_on
+    backwards = a_template("back", {"firstAvailable": several[::-1]})
+    found = plan(*pools.values(), *profiles, template, backwards, *pods(1), a_pod("other", "back"))
+    assert len(found.demands) == 2
 
 
 def test_a_minimum_of_capacity_filters_whole_devices(plan: Any) -> None:

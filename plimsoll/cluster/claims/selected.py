@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from itertools import chain, product
+from itertools import chain, islice, product
 from typing import Final, NamedTuple
 
 from plimsoll.cluster.claims.expression import NotEvaluatedError, SelectorError, selects
@@ -22,6 +22,9 @@ class Selection(NamedTuple):
     """Why not, for messages: what selects the devices, or an error of it."""
     not_planned: str = ""
     """What the claims ask for that is not planned, so that it is not known; empty: it is."""
+    order: int = 0
+    """How far down the alternatives of the claims (`firstAvailable`) it is, as the scheduler counts that: 0 for the
+    first of each request, and one more for each that comes before."""
     ends: bool = False
     """Whether a selector ends in an error on it, with which the scheduler ends its attempt to place the pod at all."""
 
@@ -30,8 +33,8 @@ class Selection(NamedTuple):
 def selection(claims: tuple[ClaimRequest, ...], device: Claimable, on_node: int) -> Selection:
     """What the claims of a pod take of a node that has `on_node` such devices, and no others.
 
-    Of alternatives, the scheduler takes the first for which enough are free, so all that the devices meet have to take
-    the same number.
+    Of alternatives, the scheduler takes the first for which enough of a node are free, so all that the devices meet
+    have to take the same number.
     """
     if device.special:
         return Selection(not_planned=f"devices with {device.special}")
@@ -46,11 +49,16 @@ def selection(claims: tuple[ClaimRequest, ...], device: Claimable, on_node: int)
     for answers in ways:
         if all(not answer.number for _, answer in answers):
             return next((answer for _, answer in answers if answer.not_planned), answers[0][1])
-    able = [[alternative for alternative, answer in answers if answer.number] for answers in ways]
-    numbers = {number for chosen in _ways(able) if (number := _number(chosen, on_node))}
+    able = [
+        [(order, alternative) for order, (alternative, answer) in enumerate(answers) if answer.number]
+        for answers in ways
+    ]
+    numbers = {number: order for order, chosen in reversed(list(_ways(able))) if (number := _number(chosen, on_node))}
     if len(numbers) > 1:
         return Selection(not_planned="firstAvailable with different numbers of the same devices")
-    return Selection(numbers.pop()) if numbers else Selection(why=f"more than the {on_node} of a node")
+    for number, order in numbers.items():
+        return Selection(number, order=order)
+    return Selection(why=f"more than the {on_node} of a node")
 
 
 @lru_cache(maxsize=65_536)
@@ -103,9 +111,10 @@ def _answer(asked: Subrequest, device: Claimable) -> Selection:
     return Selection(1)
 
 
-def _ways(able: Sequence[Sequence[Subrequest]]) -> Iterable[tuple[Subrequest, ...]]:
-    """The combinations of alternatives, first those that the scheduler tries first."""
-    return (each for each, _ in zip(product(*able), range(_MOST_WAYS), strict=False))
+def _ways(able: Sequence[Sequence[tuple[int, Subrequest]]]) -> Iterable[tuple[int, tuple[Subrequest, ...]]]:
+    """The combinations of alternatives, first those that the scheduler tries first, with how far down they are."""
+    for way in islice(product(*able), _MOST_WAYS):
+        yield sum(order for order, _ in way), tuple(alternative for _, alternative in way)
 
 
 def _number(chosen: Sequence[Subrequest], on_node: int) -> int:

@@ -44,6 +44,11 @@ class ClaimRequest:
     def subrequests(self) -> Iterator[Subrequest]:
         return (each for request in self.requests for each in request.alternatives)
 
+    @property
+    def has_alternatives(self) -> bool:
+        """Whether a request has several, of which the first that can be had is met."""
+        return any(len(request.alternatives) > 1 for request in self.requests)
+
     def __str__(self) -> str:
         """Such as `2 gpu.nvidia.com`, `all gpu.amd.com`, `1 large or 2 small`."""
         asked = (" or ".join(map(str, request.alternatives)) for request in self.requests)

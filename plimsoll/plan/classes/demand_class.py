@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Final
 
 from plimsoll.labels import GPU_PRODUCT
+from plimsoll.model.dra import ClaimRequest
 from plimsoll.model.meta import NodeRequirement, Placement
 
 _LONGEST: Final = 63
@@ -25,11 +26,13 @@ class DemandClass:
     queue: str = ""
     """KAI queue; empty: none."""
     scheduler: str = ""
+    claims: tuple[ClaimRequest, ...] = ()
+    """What the pods claim, where that has alternatives (`firstAvailable`): nodes are tried in the order of these."""
     _hash: int = field(init=False, repr=False, compare=False)
     """Cached, because it is used often."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_hash", hash((self.placement, self.queue, self.scheduler)))
+        object.__setattr__(self, "_hash", hash((self.placement, self.queue, self.scheduler, self.claims)))
 
     def __hash__(self) -> int:
         return self._hash
@@ -65,6 +68,8 @@ def _name(of: DemandClass) -> str:
     ]
     if placement.preferred:
         parts.append([(weight, [str(each) for each in term]) for weight, term in placement.preferred])
+    if of.claims:
+        parts.append(repr(of.claims))
     digits = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:_DIGITS]
     words = [of.queue or of.scheduler, *(of.products if len(of.products) == 1 else ())]
     slug = re.sub(r"[^a-z0-9]+", "-", "-".join(words).casefold())[: _LONGEST - _DIGITS - 1].strip("-")

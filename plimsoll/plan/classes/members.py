@@ -235,7 +235,9 @@ class Classes:
                 self._without_volume[uid_of(pod)] = _no_volume(placed)
             else:
                 placement = placed
-        return DemandClass(placement, queue_of(pod, scheduler, group), pod.scheduler_name)
+        claims = pod.claimed.requests if pod.claimed is not None else ()
+        ordered = claims if any(claim.has_alternatives for claim in claims) else ()
+        return DemandClass(placement, queue_of(pod, scheduler, group), pod.scheduler_name, ordered)
 
     def _leave(self, uid: str) -> None:
         self._without_volume.pop(uid, None)

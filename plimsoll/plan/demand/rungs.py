@@ -169,7 +169,7 @@ def read(inputs: DemandInputs, usable: Usable, packers: Packers) -> DemandProble
 def _rungs(demand_class: DemandClass, members: ClassMembers, usable: Usable, packers: Packers) -> ClassRungs:
     offers = [offer for offer in usable.offers.values() if offer.kind.serves(demand_class)]
     rungs: list[Kinds] = [{name: kind.gpus for name, kind in usable.kinds.items() if kind.serves(demand_class)}]
-    ranks = {offer.packed.name: rank(offer, demand_class.placement) for offer in offers}
+    ranks = {offer.packed.name: rank(offer, demand_class) for offer in offers}
     for level in sorted(set(ranks.values())):
         more = kinds_of((offer for offer in offers if ranks[offer.packed.name] == level), demand_class)
         rungs.append({**rungs[-1], **more})

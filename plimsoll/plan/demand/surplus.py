@@ -48,12 +48,12 @@ def _wanted(problem: DemandProblem, part: Part, nodes: Iterable[FilledNode]) -> 
 def _preferred(problem: DemandProblem, need: PodNeed, shape: str) -> PodNeed:
     """The need of a pod on a new node of the shape, for the types that it would prefer most if none was skipped."""
     rungs, usable = problem.class_of[need.name], problem.usable
-    placement, share = rungs.demand_class.placement, rungs.members.shares[need.name]
+    demand_class, share = rungs.demand_class, rungs.members.shares[need.name]
     offers = {**usable.possible, shape: usable.offers[shape]}
-    kinds = kinds_of(offers.values(), rungs.demand_class)
+    kinds = kinds_of(offers.values(), demand_class)
     milli = class_needs({need.name: share}, kinds, problem.inputs.settings).needs[need.name].milli
     need = replace(need, milli={**milli, **need.milli})
-    ranks = {name: rank(offer, placement) for name, offer in offers.items() if could_take(offer, need)}
+    ranks = {name: rank(offer, demand_class) for name, offer in offers.items() if could_take(offer, need)}
     # Limits exclude the types that it prefers to its own and that are not skipped.
     first = min(level for name, level in ranks.items() if level >= ranks[shape] or name in usable.blocked)
     preferred = {offers[name].kind.name for name, level in ranks.items() if level == first}

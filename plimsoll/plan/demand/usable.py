@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import attrgetter
 
+from plimsoll.cluster.claims import selection
 from plimsoll.cluster.pools import PoolLimits
 from plimsoll.cluster.profiles import NodeProfile
 from plimsoll.model.cluster import Device
-from plimsoll.model.meta import Placement
 from plimsoll.packing import GPU_MILLI
 from plimsoll.packing.nodes import HOST, FilledNode, FreeNode, Limit, NodeShape, PodNeed
 from plimsoll.plan.classes import ClassMembers, DemandClass
@@ -129,9 +129,12 @@ def kinds_of(offers: Iterable[ShapeOffer], demand_class: DemandClass) -> dict[st
     return {offer.kind.name: offer.kind.gpus for offer in offers if offer.kind.serves(demand_class)}
 
 
-def rank(offer: ShapeOffer, placement: Placement) -> tuple[int, int]:
-    """Sort key of new nodes, smallest first: the preference of the pods, then the weight of the NodePool."""
-    return -preference(placement, offer.shape), -offer.shape.weight
+def rank(offer: ShapeOffer, demand_class: DemandClass) -> tuple[int, int, int]:
+    """Sort key of new nodes, smallest first: the order of alternatives in the claims of the pods, the preference of the
+    pods, then the weight of the NodePool."""
+    device, claims = offer.kind.gpus, demand_class.claims
+    order = selection(claims, device.claimable, device.count).order if claims and device.claimable is not None else 0
+    return order, -preference(demand_class.placement, offer.shape), -offer.shape.weight
 
 
 def could_take(offer: ShapeOffer, need: PodNeed) -> bool:
