@@ -213,14 +213,28 @@ def test_an_exact_packing_of_twelve_pods_is_not_better() -> None:
     assert not worse_than_exact(*_random_pods(random.Random(8), least=12, most=12))
 
 
-@pytest.mark.parametrize("limited", [False, True])
-@pytest.mark.parametrize("seed", range(40))
-def test_pods_of_different_schedulers_are_never_on_one_node(seed: int, limited: bool) -> None:
-    generator = random.Random(seed)
-    needs, shapes, free = _random_pods(generator)
-    needs = [replace(need, scheduler=generator.choice(("", "a", "a", "b"))) for need in needs[:8]]
+def _of_schedulers(seed: int) -> tuple[list[PodNeed], list[NodeShape], list[FreeNode]]:
+    """Random pods, a part of them of either of two schedulers, and nodes that pods of one use already."""
+    needs, shapes, free = _random_pods(random.Random(seed), most=8)
+    generator = random.Random(-seed)
+    needs = [replace(need, scheduler=generator.choice(("", "a", "a", "b"))) for need in needs]
     free = [replace(node, scheduler=generator.choice(("", "", "a"))) for node in free]
-    limits = [Limit(generator.randint(0, 6), {shape.name: shape.devices for shape in shapes})] if limited else []
+    return needs, shapes, free
+
+
+MIXED_ON_A_NEW_NODE = (800_037, 800_044, 800_222)
+"""The fewest GPUs of these, if new nodes could be shared, are too few."""
+
+
+@pytest.mark.parametrize("seed", [*range(40), *MIXED_ON_A_NEW_NODE])
+def test_an_exact_packing_of_pods_of_several_schedulers_is_not_better(seed: int) -> None:
+    assert not worse_than_exact(*_of_schedulers(seed))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_pods_of_different_schedulers_are_never_on_one_node_within_limits(seed: int) -> None:
+    needs, shapes, free = _of_schedulers(seed)
+    limits = [Limit(random.Random(seed).randint(0, 6), {shape.name: shape.devices for shape in shapes})]
     packing = pack_nodes(needs, shapes, free, limits=limits)
     checking_nodes.check(packing, needs, shapes, free, limits)
     fewest = fewest_gpus_of_nodes([need for need in needs if need.name not in packing.unplaced], shapes, free)

@@ -3,7 +3,7 @@
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from plimsoll.packing.gpus import Program
 from plimsoll.packing.nodes.filling import PlacementRequest
@@ -15,7 +15,7 @@ from plimsoll.packing.units import UNBOUNDED
 _MOST_COLUMNS = 2500
 """Maximum number of columns for pods on nodes and GPUs; larger programs take over a second."""
 _MOST_OF_EITHER = 700
-"""The same where a node may serve either of several schedulers; then 2,500 take 20 seconds."""
+"""The same for pods of several schedulers; then 2,500 take up to 6 seconds."""
 _MOST_PODS = 60
 """Maximum number of pods. With more, the program has many equal nodes, and the solver finds nothing in many seconds."""
 _NODES = 100
@@ -42,8 +42,6 @@ class _Slot:
     shape: int = -1
     scheduler: int = 0
     """As of Row."""
-    node: int = -1
-    """Number of a node of the row that is several slots, one for each scheduler, of which one may be used."""
 
     def gpus_for(self, item: Item, request: PlacementRequest) -> list[int]:
         """The GPUs that a pod of the item could use; none if it does not fit the node."""
@@ -68,7 +66,7 @@ def exact_placing(problem: NodeProblem, best: Placing, *, any_placing: bool = Fa
 
 
 def _is_small(problem: NodeProblem, slots: Sequence[_Slot]) -> bool:
-    most, columns = _MOST_OF_EITHER if any(slot.node >= 0 for slot in slots) else _MOST_COLUMNS, 0
+    most, columns = _MOST_OF_EITHER if _of_several_schedulers(problem) else _MOST_COLUMNS, 0
     for slot, count in Counter(slots).items():
         usable = (len(slot.gpus_for(*each)) for each in zip(problem.items, problem.requests, strict=True))
         columns += count * sum(1 + gpus for gpus in usable if gpus)
@@ -79,13 +77,10 @@ def _is_small(problem: NodeProblem, slots: Sequence[_Slot]) -> bool:
 
 def _slots(problem: NodeProblem, best: Placing) -> Iterator[_Slot]:
     pods = sum(item.count for item in problem.items)
-    schedulers = sorted({request.scheduler for request in problem.requests} - {0})
     for at, row in problem.empty().rows():
         host = row.cpu_milli, row.memory_mib, row.storage_mib, row.pods
         slot = _Slot(row.kind, row.gpus, *host, row=at, scheduler=row.scheduler)
-        either = schedulers if len(schedulers) > 1 and not row.scheduler else ()
-        for node in range(min(row.count, pods)):
-            yield from [replace(slot, scheduler=each, node=node) for each in either] or [slot]
+        yield from [slot] * min(row.count, pods)
     for number, shape in enumerate(problem.shapes):
         most = problem.room({}, number)
         # If all pods have a place, only fewer GPUs are an improvement.
@@ -96,6 +91,10 @@ def _slots(problem: NodeProblem, best: Placing) -> Iterator[_Slot]:
             yield _Slot(kind, gpus, shape.cpu_milli, shape.memory_mib, shape.storage_mib, shape.pods, shape=number)
 
 
+def _of_several_schedulers(problem: NodeProblem) -> bool:
+    return len({request.scheduler for request in problem.requests} - {0}) > 1
+
+
 class _Exact:
     def __init__(self, problem: NodeProblem, slots: Sequence[_Slot], any_placing: bool) -> None:
         self._problem = problem
@@ -104,7 +103,7 @@ class _Exact:
         self._program = Program()
         self._cost: dict[int, float] = {}
         self._open: dict[int, int] = {}
-        """Column that says whether the slot is used, by slot, where that costs something or excludes others."""
+        """Column that says whether the slot is used, by slot, where that costs something."""
         self._copies: dict[tuple[int, int], int] = {}
         """Column of the copies of an item on a slot."""
         self._shares: dict[tuple[int, int, int], int] = {}
@@ -114,6 +113,8 @@ class _Exact:
             self._place(number)
         for at in range(len(slots)):
             self._fill(at)
+            if _of_several_schedulers(problem):
+                self._choose_scheduler(at)
         self._limit()
 
     def solved(self) -> tuple[int, list[Placing]]:
@@ -132,14 +133,10 @@ class _Exact:
     def _open_nodes(self) -> None:
         dearest = max((shape.price or 0.0 for shape in self._problem.shapes), default=0.0) or 1.0
         before: dict[int, int] = {}
-        of_node = defaultdict[tuple[int, int], dict[int, float]](dict)
         for at, slot in enumerate(self._slots):
-            if slot.shape < 0 and slot.node < 0:
+            if slot.shape < 0:
                 continue
             column = self._open[at] = self._program.column(integer=True)
-            if slot.node >= 0:
-                of_node[slot.row, slot.node][column] = 1.0
-                continue
             self._program.rows.append((0.0, 1.0, {column: 1.0}))
             shape = self._problem.shapes[slot.shape]
             if not self._any_placing:
@@ -147,7 +144,6 @@ class _Exact:
             if slot.shape in before:  # nodes of a shape are opened in turn
                 self._program.rows.append((0.0, 1.0, {before[slot.shape]: 1.0, column: -1.0}))
             before[slot.shape] = column
-        self._program.rows += ((0.0, 1.0, columns) for columns in of_node.values())
 
     def _place(self, number: int) -> None:
         """Constraint: each pod of an item is on one slot, with as many different GPUs as it requests, or unplaced."""
@@ -195,6 +191,27 @@ class _Exact:
         if slot.pods < UNBOUNDED:
             self._row(at, pods, slot.pods)
 
+    def _choose_scheduler(self, at: int) -> None:
+        """Constraint: the pods on a slot are of one scheduler, and others that can be with all."""
+        slot, requests = self._slots[at], self._problem.requests
+        of_scheduler = defaultdict[int, list[tuple[int, int, int]]](list)
+        """(item, GPU, column) of each share."""
+        for (number, on, gpu), column in self._shares.items():
+            if on == at and requests[number].scheduler:
+                of_scheduler[requests[number].scheduler].append((number, gpu, column))
+        if len(of_scheduler) < 2:
+            return
+        chosen: dict[int, float] = {}
+        for shares in of_scheduler.values():
+            choice = self._program.column(integer=True)
+            chosen[choice] = 1.0
+            for gpu, free in enumerate(slot.gpus):
+                used = {column: float(requests[number].sizes[slot.kind]) for number, on, column in shares if on == gpu}
+                if used:
+                    self._program.rows.append((-float("inf"), 0.0, {**used, choice: -float(free)}))
+        used_at = {self._open[at]: -1.0} if at in self._open else {}
+        self._program.rows.append((-float("inf"), float(not used_at), {**chosen, **used_at}))
+
     def _row(self, at: int, amounts: Mapping[int, int], most: int) -> None:
         """Constraint: what the columns use of the slot, in sum at most `most`."""
         scale = Scale(most)
@@ -209,7 +226,6 @@ class _Exact:
             uses = {
                 column: float(limit.uses.get(self._problem.shapes[self._slots[at].shape].name, 0))
                 for at, column in self._open.items()
-                if self._slots[at].shape >= 0
             }
             if any(uses.values()):
                 self._program.rows.append((-float("inf"), float(max(0, limit.left)), uses))
