@@ -28,6 +28,9 @@ def bind(  # noqa: PLR0917 - options of a command, each given by name
     scheduler_name: Annotated[str | None, typer.Option(help="schedulerName of the pods to bind")] = None,
     reservation_namespace: Annotated[str | None, typer.Option(help="namespace of reservation pods")] = None,
     reservation_service_account: Annotated[str | None, typer.Option(help="their service account")] = None,
+    placement: Annotated[
+        list[str] | None, typer.Option(help="NODEPOOL=STRATEGY, binpack or spread; repeat for several")
+    ] = None,
     settings: Annotated[Path | None, typer.Option(help="YAML file with all settings")] = None,
     namespace: Annotated[str, typer.Option(help="namespace of its Lease")] = "plimsoll-system",
     kubeconfig: Kubeconfig = None,
@@ -46,7 +49,7 @@ def bind(  # noqa: PLR0917 - options of a command, each given by name
     if not namespace:
         raise PlimsollError("--namespace is empty", "name the namespace of its Lease, or leave the option out")
     reservation = {"image": image, "namespace": reservation_namespace, "serviceAccount": reservation_service_account}
-    chosen = read_settings(settings, reservation, scheduler_name)
+    chosen = read_settings(settings, reservation, scheduler_name, placement or ())
     with closing(Connection.open(kubeconfig, context)) as connection:
         refuse_beside_kai(connection)
         binder = ShareBinder(connection, chosen)

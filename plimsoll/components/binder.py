@@ -54,6 +54,7 @@ def _deployment_spec(spec: ShareBinderSpec) -> Object:
             f"--scheduler-name={spec.scheduler_name}",
             f"--reservation-namespace={spec.namespace}",
             f"--reservation-service-account={spec.service_account}",
+            *(f"--placement={pool}={strategy}" for pool, strategy in sorted(spec.placement.items())),
         ],
         "resources": _RESOURCES,
         "securityContext": container_security(),

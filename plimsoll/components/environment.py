@@ -172,6 +172,10 @@ class DemandArgs(TypedDict, total=False):
     """How long no capacity is requested for a demand after its last retry; then it starts again."""
     retention_seconds: pulumi.Input[int]
     """How long the GPUDemand of a completed demand is kept."""
+    placement: pulumi.Input[Mapping[str, pulumi.Input[str]]]
+    """How schedulers place pods on the nodes of a NodePool, by its name: `binpack`, or `spread`, breadth first; `*` for
+    all others. Plans promise the places that such a scheduler leaves, and request nodes accordingly. It configures no
+    scheduler."""
     headroom: pulumi.Input[list[pulumi.Input[HeadroomArgs]]]
     """Only for the provisioner `capacity-buffer`."""
     shared_devices: pulumi.Input[list[pulumi.Input[SharedDevicesArgs]]]

@@ -66,6 +66,8 @@ class ShareBinderArgs(TypedDict, total=False):
     """Service account of reservations."""
     scheduler_name: str
     """`schedulerName` of the pods that are bound, as in the binder's settings."""
+    placement: dict[str, str]
+    """`binpack` or `spread`, by NodePool, as in the binder's settings. Absent: `binpack`."""
     device_variables: bool
     """Whether admission sets NVIDIA_VISIBLE_DEVICES in containers of such pods; needs Kubernetes 1.36. Absent: true."""
 

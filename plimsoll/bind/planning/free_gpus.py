@@ -24,6 +24,8 @@ class FreeGpus(NamedTuple):
     """Free thousandths and names of the groups that a pod may join, sorted."""
     new: int
     """Number of GPUs that can become shared."""
+    spread: bool = False
+    """Whether pods get the node and the GPUs with the most free."""
 
     @property
     def entry(self) -> _Entry:

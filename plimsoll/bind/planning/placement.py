@@ -1,4 +1,4 @@
-"""Chooses the node and GPU groups for a share by best fit."""
+"""Chooses the node and GPU groups for a share by best fit, or breadth first."""
 
 import uuid
 from bisect import bisect_left
@@ -11,10 +11,12 @@ from typing import Final, NamedTuple, TypeVar
 
 from plimsoll.bind.planning.free_gpus import FreeGpuIndex, FreeGpus, milli_of
 from plimsoll.cluster.ledger import GpuAccount, GpuGroup, GpuLedger
+from plimsoll.cluster.pools import PACKED, Strategies
+from plimsoll.labels import NODEPOOL
 from plimsoll.model.cluster import Pod
 from plimsoll.model.kai import GPUShare, ReservationSettings
 from plimsoll.model.meta import EPHEMERAL_STORAGE, HostRequest, Placement
-from plimsoll.packing import GPU_MILLI, Milli
+from plimsoll.packing import GPU_MILLI, Milli, exact_milli
 from plimsoll.quantity import parse_bytes, parse_cpu_milli, parse_memory_mib
 
 _GROUPS = uuid.UUID("6ba4b812-41c5-4c9e-9d1f-5d8a1b5f0c77")
@@ -86,13 +88,13 @@ def _allocatable(account: GpuAccount, resource: str) -> int:
 
 
 class _Fit(NamedTuple):
-    """How a share fits a node; the smallest of them is the best: the fewest new GPUs, then the least capacity left on
-    the GPUs that it uses."""
+    """How a share fits a node; the smallest of them is the best."""
 
-    new: int
-    left: Milli
-    free_gpus: int
+    rank: tuple[Milli, ...]
+    """The fewest new GPUs first, then the least capacity left on the GPUs that it uses. Then nodes where pods are
+    spread, the largest part of their GPUs free first."""
     node: str
+    new: int
     joined: tuple[str, ...]
     """Names of the existing groups that it joins."""
 
@@ -144,7 +146,7 @@ class SharePlacer:
     (node, group) pairs that no further pod may join.
 
     A share of one GPU is tried on the nodes that have a GPU for it, the best first, until one has room. A share of
-    several GPUs is compared with all nodes.
+    several GPUs is compared with all nodes, and each share if pods are spread on some of them (`strategies`).
     """
 
     def __init__(
@@ -153,8 +155,15 @@ class SharePlacer:
         room: HostRoom,
         paused: Collection[str] = (),
         unjoinable: Collection[tuple[str, str]] = (),
+        strategies: Strategies = PACKED,
     ) -> None:
         self._accounts = {account.node.name: account for account in accounts}
+        self._spread = frozenset(
+            name
+            for name, account in self._accounts.items()
+            if strategies.spread_on(account.node.labels.get(NODEPOOL, ""))
+        )
+        """Nodes on which pods are spread."""
         self._room = room
         self._paused = paused
         self._closed = unjoinable
@@ -181,12 +190,13 @@ class SharePlacer:
             choice.changed(name)
 
     def place(self, pod: Pod, share: GPUShare) -> ShareAssignment | NoFit:
-        """Best fit: uses as few unshared GPUs as possible, then the GPUs with the least capacity left afterwards."""
+        """Best fit: uses as few unshared GPUs as possible, then the GPUs with the least capacity left afterwards. Where
+        pods are spread, the GPUs with the most capacity."""
         request = (pod.placement, share, (pod.host, tuple(pod.other_requests.items())))
         if request in self._refused:
             return self._refused[request]  # what did not fit does not fit later, either
         suitable = self._suitable.get(pod.placement) or self._read_suitable(pod)
-        best = self._best_of_one if share.devices == 1 else self._best_of_several
+        best = self._best_of_several if share.devices > 1 or self._spread else self._best_of_one
         found = best(request, pod, suitable.nodes)
         if isinstance(found, _Fit):
             return ShareAssignment(found.node, tuple(sorted([*found.joined, *new_groups(pod, found.node, found.new)])))
@@ -241,7 +251,8 @@ class SharePlacer:
             for group in account.groups
             if group.joinable and exists(account, group) and (node, group.name) not in self._closed
         )
-        return FreeGpus(account, tuple(joinable), 0 if node in self._paused else account.free_gpus)
+        new = 0 if node in self._paused else account.free_gpus
+        return FreeGpus(account, tuple(joinable), new, node in self._spread)
 
 
 def _fit(free: FreeGpus, share: GPUShare) -> _Fit | None:
@@ -250,12 +261,16 @@ def _fit(free: FreeGpus, share: GPUShare) -> _Fit | None:
     milli = milli_of(share, account.memory_mib)
     if milli is None:
         return None
-    joined = free.joinable[bisect_left(free.joinable, (milli, "")) :][: share.devices]
+    able = free.joinable[bisect_left(free.joinable, (milli, "")) :]
+    joined = able[::-1][: max(0, share.devices - free.new)] if free.spread else able[: share.devices]
     new = share.devices - len(joined)
     if new > free.new:
         return None
-    left = sum(amount - milli for amount, _ in joined) + new * (GPU_MILLI - milli)
-    return _Fit(new, left, account.free_gpus, account.node.name, tuple(name for _, name in joined))
+    if free.spread:
+        rank: tuple[Milli, ...] = (share.devices + 1, -exact_milli(sum(account.free_milli), account.gpus))
+    else:
+        rank = (new, sum(amount - milli for amount, _ in joined) + new * (GPU_MILLI - milli), account.free_gpus)
+    return _Fit(rank, account.node.name, new, tuple(name for _, name in joined))
 
 
 def _of_latest(known: dict[K, V], key: K, make: Callable[[], V]) -> V:

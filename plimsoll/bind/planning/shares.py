@@ -8,6 +8,7 @@ from plimsoll.bind.planning.placement import HostRoom, NoFit, SharePlacer, by_pr
 from plimsoll.bind.planning.steps import Bind, BindStep, Claim, Reserve, SetUnscheduled, Unclaim, UnscheduledReason
 from plimsoll.cluster.ledger import GpuLedger
 from plimsoll.cluster.pods import ShareRefusal, gpu_groups, read_request, selected_node
+from plimsoll.cluster.pools import Strategies
 from plimsoll.model.api import BinderSettings
 from plimsoll.model.cluster import Pod, SharePod
 from plimsoll.model.kai import GPUShare
@@ -30,6 +31,7 @@ class ShareBinding:
         left: Collection[str] = (),
     ) -> None:
         self._settings = settings
+        self._strategies = Strategies(settings.placement)
         self._ledger = ledger
         self._groups = groups
         self._paused = paused
@@ -45,7 +47,7 @@ class ShareBinding:
             yield from self._of_claimed(pod, selected_node(pod))
         unclaimed = by_priority([pod for pod in waiting if not selected_node(pod) and pod.uid not in self._left])
         unjoinable = {key for key, group in self._groups.items() if not group.consistent or self._is_late(group)}
-        placer = SharePlacer(self._ledger.accounts(), self._room, self._paused, unjoinable)
+        placer = SharePlacer(self._ledger.accounts(), self._room, self._paused, unjoinable, self._strategies)
         for pod in unclaimed:
             yield from self._of_unclaimed(pod, placer)
 

@@ -7,9 +7,11 @@ from plimsoll.cluster.pools.limits import Excess, PoolLimits, Room
 from plimsoll.cluster.pools.overhead import Allocatable, DaemonOverhead, allocatable, allocatable_cpu_milli
 from plimsoll.cluster.pools.pool_profiles import PoolProfiles, not_ready
 from plimsoll.cluster.pools.seen_nodes import SeenNodes
+from plimsoll.cluster.pools.strategies import PACKED, Strategies
 from plimsoll.cluster.pools.type_amounts import most_allocatable
 
 __all__ = [
+    "PACKED",
     "Allocatable",
     "DaemonOverhead",
     "Excess",
@@ -19,6 +21,7 @@ __all__ = [
     "ProfileFacts",
     "Room",
     "SeenNodes",
+    "Strategies",
     "allocatable",
     "allocatable_cpu_milli",
     "free_on_claims",

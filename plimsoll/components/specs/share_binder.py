@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from plimsoll.model.api import SCHEDULER
+from plimsoll.model.api import SCHEDULER, PlacementByPool
 from plimsoll.model.kai import NAMESPACE
 from plimsoll.model.meta import Declared
 
@@ -18,5 +18,7 @@ class ShareBinderSpec(Declared):
     """Service account of the reservations."""
     scheduler_name: str = Field(default=SCHEDULER, min_length=1, max_length=253)
     """Scheduler name of the pods that are bound, as in the binder's settings."""
+    placement: PlacementByPool = Field(default_factory=dict, max_length=256)
+    """`binpack` or `spread`, by NodePool, as in the binder's settings."""
     device_variables: bool = True
     """Whether the cluster adds NVIDIA_VISIBLE_DEVICES to their containers; needs Kubernetes 1.36."""

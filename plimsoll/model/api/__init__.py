@@ -67,6 +67,7 @@ from plimsoll.model.api.node_profile import (
     ProfileReport,
     profile_name,
 )
+from plimsoll.model.api.placement_strategy import PlacementByPool, PlacementStrategy, strategy_of
 from plimsoll.model.api.policies import NAMES_NO_OBJECTS, Exemption, Policies, RuleSetting
 from plimsoll.model.api.policy_config import PolicyConfig
 from plimsoll.model.api.preset_pods import PodResources, PresetPods
@@ -215,6 +216,8 @@ __all__ = [
     "NodeProfileStatus",
     "Partition",
     "PendingClaim",
+    "PlacementByPool",
+    "PlacementStrategy",
     "PodNote",
     "PodResources",
     "PodState",
@@ -243,5 +246,6 @@ __all__ = [
     "models_of",
     "profile_name",
     "refused_node_labels",
+    "strategy_of",
     "tenancy_violation",
 ]

@@ -7,6 +7,7 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from plimsoll.labels import GROUP, is_label_key
 from plimsoll.model import tensor_fusion
+from plimsoll.model.api.placement_strategy import PlacementByPool
 from plimsoll.model.api.shared_devices import NOT_SHARED, DeviceSharing, SharedDevices
 from plimsoll.model.meta import Described
 
@@ -103,6 +104,10 @@ class DemandSettings(Described):
     """How long no capacity is requested for a demand after its last retry; then it starts again."""
     retention_seconds: int = Field(default=600, ge=0, le=MOST_SECONDS)
     """How long the GPUDemand of a completed demand is kept."""
+    placement: PlacementByPool = Field(default_factory=dict, max_length=256)
+    """How schedulers place pods on the nodes of a NodePool, by its name: `binpack`, or `spread`, breadth first; `*` for
+    all others. Plans promise the places that such a scheduler leaves, and request nodes accordingly. It configures no
+    scheduler."""
     headroom: tuple[Headroom, ...] = ()
     """Only for the provisioner `capacity-buffer`."""
     shared_devices: tuple[SharedDevices, ...] = Field(default=(), max_length=256)

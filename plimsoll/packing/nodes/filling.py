@@ -14,7 +14,7 @@ from plimsoll.packing.units import UNBOUNDED
 
 _FEW_ROWS = 64
 """Number of rows for which a new table has space."""
-_KIND, _CPU, _MEMORY, _STORAGE, _PODS, _COUNT, _SCHEDULER, _TIER = range(8)
+_KIND, _CPU, _MEMORY, _STORAGE, _PODS, _COUNT, _SCHEDULER, _TIER, _SPREAD = range(9)
 """The fields of a row in the table."""
 _HOST = slice(_CPU, _PODS + 1)
 """CPU, memory, storage and pods."""
@@ -59,6 +59,8 @@ class Row:
     scheduler: int = 0
     """Number of the scheduler with which pods of no other one can be; 0: any."""
     storage_mib: int = UNBOUNDED
+    spread: bool = False
+    """Whether pods go to the node and the GPUs with the most free."""
 
 
 class Filling:
@@ -68,7 +70,7 @@ class Filling:
         self._whole = np.array(whole, dtype=np.int64)
         self._rows = 0
         self._width = 1
-        self._table = np.zeros((_TIER + 1, _FEW_ROWS), dtype=np.int64)
+        self._table = np.zeros((_SPREAD + 1, _FEW_ROWS), dtype=np.int64)
         """The numbers of each row, by field."""
         self._gpus = np.full((_FEW_ROWS, 1), -1, dtype=np.int64)
         self._labels: list[tuple[int, bool]] = []
@@ -94,7 +96,7 @@ class Filling:
             self._grow(max(self._width, len(row.gpus)))
         at = self._rows
         host = row.cpu_milli, row.memory_mib, row.storage_mib, row.pods
-        self._table[:, at] = (row.kind, *host, row.count, row.scheduler, row.tier)
+        self._table[:, at] = (row.kind, *host, row.count, row.scheduler, row.tier, row.spread)
         self._gpus[at] = -1
         self._gpus[at, : len(row.gpus)] = row.gpus
         self._labels.append((row.label, row.new))
@@ -104,11 +106,11 @@ class Filling:
         return at
 
     def row(self, at: int) -> Row:
-        kind, cpu, memory, storage, pods, count, scheduler, tier = self._table[:, at].tolist()
+        kind, cpu, memory, storage, pods, count, scheduler, tier, spread = self._table[:, at].tolist()
         held = self._held[at]
         gpus = tuple(self._gpus[at, : len(held)].tolist())
         label, new = self._labels[at]
-        return Row(label, kind, gpus, held, cpu, memory, pods, count, tier, new, scheduler, storage)
+        return Row(label, kind, gpus, held, cpu, memory, pods, count, tier, new, scheduler, storage, bool(spread))
 
     def rows(self, new: bool = False) -> Iterator[tuple[int, Row]]:
         """The rows with at least one node, with their numbers; with `new`, only those of new nodes."""
@@ -129,17 +131,20 @@ class Filling:
         return self.add(replace(row, count=1))
 
     def place(self, request: PlacementRequest, count: int) -> int:
-        """Places a request up to `count` times, each time on the node that has the least left afterwards. Returns how
-        many found no place."""
+        """Places a request up to `count` times, each time on the node that has the least left; where pods are spread,
+        on the one with the largest part of its GPUs free. Returns how many found no place."""
         sizes = np.array(request.sizes, dtype=np.int64)
         while count:
             rows = self._able(request, sizes)
             if not len(rows):
                 break
-            _, cpu, memory, _, _, _, _, tier = self._table[:, rows]
-            # Each of the three parts is at most 1, so that nodes of a lower tier come first.
+            _, cpu, memory, _, _, _, _, tier, spread = self._table[:, rows]
+            # Each of the four parts is at most 1, so that nodes of a lower tier come first.
             left = self._free_part(rows, self._width) + cpu / self._most[0] + memory / self._most[1]
-            count -= self._put(int(rows[np.argmin(left + 4.0 * tier)]), request, count, count)
+            if spread.any():
+                left = np.where(spread, 3.0 + self._used_part(rows), left)
+            best = int(np.argmin(left + 4.0 * tier))
+            count -= self._put(int(rows[best]), request, count, 1 if spread[best] else count)
         return count
 
     def spread(self, request: PlacementRequest, count: int, need: tuple[float, float]) -> int:
@@ -206,9 +211,14 @@ class Filling:
         part: NDArray[np.float64] = units / (self._whole[self._table[_KIND, rows]] * float(gpus))
         return part
 
+    def _used_part(self, rows: _Column) -> NDArray[np.float64]:
+        """What is not free on the GPUs of a node of each row, as a part of all its GPUs."""
+        part: NDArray[np.float64] = 1.0 - self._free_part(rows, 1) / (self._gpus[rows] >= 0).sum(axis=1)
+        return part
+
     def _able(self, request: PlacementRequest, sizes: _Column) -> _Column:
         """The rows with nodes that the request fits."""
-        kind, cpu, memory, storage, pods, count, scheduler, _ = self._table[:, : self._rows]
+        kind, cpu, memory, storage, pods, count, scheduler, *_ = self._table[:, : self._rows]
         size = sizes[kind]
         fits = (
             (size > 0)
@@ -243,7 +253,8 @@ class Filling:
         wanted, pods = (request.cpu_milli, request.memory_mib, request.storage_mib), row.pods
         copies = 0
         while copies < most and all(map(ge, host, wanted)):
-            tight = sorted((free, gpu) for gpu, free in enumerate(gpus) if free >= size)[:devices]
+            able = ((free, gpu) for gpu, free in enumerate(gpus) if free >= size)
+            tight = sorted(able, key=lambda each: (-each[0] if row.spread else each[0], each[1]))[:devices]
             taken = request.pods + (sum(free == whole for free, _ in tight) if request.shares else 0)
             if len(tight) < devices or pods < taken:
                 break
@@ -265,7 +276,7 @@ class Filling:
 
     def _grow(self, width: int) -> None:
         rows = max(_FEW_ROWS, 2 * self._rows)
-        table, gpus = np.zeros((_TIER + 1, rows), dtype=np.int64), np.full((rows, width), -1, dtype=np.int64)
+        table, gpus = np.zeros((_SPREAD + 1, rows), dtype=np.int64), np.full((rows, width), -1, dtype=np.int64)
         table[:, : self._rows] = self._table[:, : self._rows]
         gpus[: self._rows, : self._width] = self._gpus[: self._rows]
         self._table, self._gpus, self._width = table, gpus, width

@@ -28,6 +28,8 @@ class PodNeed:
     """Pods with different schedulers cannot be on one node. Empty: the pod can be with all others."""
     storage_mib: int = 0
     """Ephemeral storage of the node, in MiB."""
+    order: tuple[int, str, str, str] = (0, "", "", "")
+    """A scheduler that spreads pods places those of a lower order first, then by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,8 @@ class NodeShape:
     """Number of devices that pods can request of each GPU. All devices of a node are alike: a pod may use those of
     different GPUs."""
     storage_mib: int = UNBOUNDED
+    spread: bool = False
+    """As of FreeNode."""
 
     @property
     def devices(self) -> int:
@@ -76,6 +80,8 @@ class FreeNode:
     scheduler: str = ""
     """As of PodNeed, of the pods that use the node already."""
     storage_mib: int = UNBOUNDED
+    spread: bool = False
+    """Whether the scheduler places pods breadth first: on the node and the devices with the most free."""
 
     @cached_property
     def least_first(self) -> tuple[int, ...]:
@@ -91,7 +97,7 @@ class FreeNode:
     def alike(self) -> tuple[object, ...]:
         """Equal for nodes that differ in their names, the order of their devices and their storage only."""
         parts = tuple(number for free in self.free for number in free.as_integer_ratio())
-        return (self.tier, self.kind, parts, self.cpu_milli, self.memory_mib, self.pods, self.scheduler)
+        return (self.tier, self.kind, parts, self.cpu_milli, self.memory_mib, self.pods, self.scheduler, self.spread)
 
 
 @dataclass(frozen=True, slots=True)

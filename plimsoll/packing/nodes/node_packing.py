@@ -3,7 +3,8 @@ price.
 
 Best fit runs first. If it does not reach the lower bound, column generation finds patterns of GPUs, and an integer
 program chooses the shapes of nodes for them. If CPU or memory prevents reaching the bound, patterns of whole nodes
-follow, and for few pods an integer program over all of them.
+follow, and for few pods an integer program over all of them. Where pods are spread, they are placed one after the other
+instead, as the scheduler will.
 """
 
 import math
@@ -22,6 +23,7 @@ from plimsoll.packing.nodes.patterns import by_patterns
 from plimsoll.packing.nodes.placing import NodeProblem, Placing, problem_of
 from plimsoll.packing.nodes.ruled import RuledPlacing
 from plimsoll.packing.nodes.rules import Rules
+from plimsoll.packing.nodes.spreading import spread_out
 from plimsoll.packing.units import UNBOUNDED
 
 _TRIES_FOR_NODES = 3
@@ -84,6 +86,8 @@ def all_fit(
     problem, unfit = problem_of(needs, shapes, nodes, limits)
     if unfit:
         return False
+    if problem.turns:
+        return not spread_out(problem).unplaced
     if not problem.opened(problem.on_nodes()).cost[0]:
         return True
     if exceeds_limits(problem, Effort(seconds)):
@@ -103,6 +107,9 @@ def _search(
 ) -> tuple[Placing, Bounds]:
     """The best placing that was found, with its bounds. Stops when all pods have a place on the fewest GPUs at the
     lowest price, or on as many GPUs and at such a price as `enough` says."""
+    if problem.turns:
+        spread = spread_out(problem)
+        return spread, bounds(problem, spread.unplaced, effort)
     first = problem.on_nodes()
     if not first.left:
         return first, Bounds()

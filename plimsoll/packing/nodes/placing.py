@@ -51,19 +51,31 @@ def problem_of(
     needs: Iterable[PodNeed], shapes: Iterable[NodeShape], nodes: Iterable[FreeNode], limits: Sequence[Limit]
 ) -> "tuple[NodeProblem, list[str]]":
     """The problem in numbers, and the names of pods that fit no node even if it were empty."""
+    needs = tuple(needs)
     able = [shape for shape in shapes if shape.gpus > 0 and shape.pods > 0]
     shapes = sorted(rated(able), key=lambda shape: shape.name)
     nodes = [node for node in nodes if node.pods > 0]
     items, unfit = items_of(needs, shapes, nodes)
-    return NodeProblem(items, shapes, useful(items, nodes), limits), unfit
+    spread = any(shape.spread for shape in shapes) or any(node.spread for node in nodes)
+    number_of = {name: number for number, item in enumerate(items) for name in item.names} if spread else {}
+    in_turn = sorted((need.order, need.name) for need in needs if need.name in number_of)
+    turns = [number_of[name] for _, name in in_turn]
+    return NodeProblem(items, shapes, useful(items, nodes), limits, turns), unfit
 
 
 class NodeProblem:
     """Items, shapes, free nodes and limits. Kinds, items and shapes are numbered."""
 
     def __init__(
-        self, items: Sequence[Item], shapes: Sequence[NodeShape], nodes: Iterable[FreeNode], limits: Sequence[Limit]
+        self,
+        items: Sequence[Item],
+        shapes: Sequence[NodeShape],
+        nodes: Iterable[FreeNode],
+        limits: Sequence[Limit],
+        turns: Sequence[int] = (),
     ) -> None:
+        self.turns = turns
+        """Where nodes are spread over: the item of each pod, in the order in which a scheduler places the pods."""
         self.items = items
         self.shapes = shapes
         self.limits = limits
@@ -71,7 +83,8 @@ class NodeProblem:
         stored = any(item.storage_mib for item in items)
         alike: defaultdict[tuple[object, ...], list[FreeNode]] = defaultdict(list)
         for node in nodes:
-            alike[(*node.alike, stored and node.storage_mib)].append(node)
+            # A scheduler that spreads takes the first by name of nodes that are as good.
+            alike[(node.name,) if turns else (*node.alike, stored and node.storage_mib)].append(node)
         self._groups = [sorted(group, key=lambda node: node.name) for _, group in sorted(alike.items())]
         schedulers = {*(item.scheduler for item in items), *(group[0].scheduler for group in self._groups)} - {""}
         # One scheduler alone need not be compared with others.
@@ -156,7 +169,7 @@ class NodeProblem:
             gpus = tuple(self.grids[kind].free(free) for free in node.free)
             filling.add(
                 Row(label, kind, gpus, ((),) * len(gpus), node.cpu_milli, node.memory_mib, node.pods,
-                    len(group), node.tier, False, self._scheduler.get(node.scheduler, 0), node.storage_mib)
+                    len(group), node.tier, False, self._scheduler.get(node.scheduler, 0), node.storage_mib, node.spread)
             )  # fmt: skip
         return filling
 
@@ -171,33 +184,32 @@ class NodeProblem:
         for row, shape in placing.shapes.items():
             opened[shape] += placing.filling.row(row).count
         for number, count in placing.left.items():
-            item = self.items[number]
             left = placing.filling.place(self.requests[number], count)
             while left:
-                shapes = [shape for shape in self.fitting[number] if self.room(opened, shape)]
-                if not shapes:
+                wanted = self.shape_for(number, opened)
+                if wanted is None:
                     placing.unplaced[number] = placing.unplaced.get(number, 0) + left
                     break
-                milli = dict(item.milli)
-                shape = min(
-                    shapes,
-                    key=lambda number_of_shape: (
-                        self.shapes[number_of_shape].gpus,
-                        milli[self.shapes[number_of_shape].kind],
-                        self.shapes[number_of_shape].price or 0.0,
-                        self.shapes[number_of_shape].name,
-                    ),
-                )
-                most = min(left, self.room(opened, shape))
+                most = min(left, self.room(opened, wanted))
                 before = len(placing.filling)
-                row = self.add_new(placing, shape, most)
+                row = self.add_new(placing, wanted, most)
                 left = placing.filling.place(self.requests[number], left)
                 if not any(placing.filling.row(row).held):
                     placing.filling.drop(row)
                 for at in range(before, len(placing.filling)):
-                    placing.shapes[at] = shape
-                    opened[shape] += placing.filling.row(at).count
+                    placing.shapes[at] = wanted
+                    opened[wanted] += placing.filling.row(at).count
         placing.left = {}
+
+    def shape_for(self, number: int, opened: Mapping[int, int]) -> int | None:
+        """The smallest shape for a pod of the item of which the limits allow a further node; None if there is none."""
+        milli = dict(self.items[number].milli)
+
+        def rank(shape: int) -> tuple[object, ...]:
+            offered = self.shapes[shape]
+            return offered.gpus, milli[offered.kind], offered.price or 0.0, offered.name
+
+        return min((shape for shape in self.fitting[number] if self.room(opened, shape)), key=rank, default=None)
 
     def add_new(self, placing: Placing, shape: int, count: int) -> int:
         """Adds empty nodes of a shape. Returns their row."""
@@ -205,7 +217,7 @@ class NodeProblem:
         gpus = (self.grids[kind].gpu,) * offered.devices
         at = placing.filling.add(
             Row(shape, kind, gpus, ((),) * offered.devices, offered.cpu_milli, offered.memory_mib, offered.pods,
-                count, _NEW_TIER, new=True, storage_mib=offered.storage_mib)
+                count, _NEW_TIER, new=True, storage_mib=offered.storage_mib, spread=offered.spread)
         )  # fmt: skip
         placing.shapes[at] = shape
         return at
@@ -223,8 +235,9 @@ class NodeProblem:
     def finished(self, placing: Placing) -> Placing:
         """The placing with the smallest, then cheapest sufficient shape for each new node, and with its cost."""
         shapes = {at: row.label for at, row in placing.filling.rows(new=True) if any(row.held)}
+        # Where pods are spread, their places depend on how large each node is.
         wanted = {at: self._smallest(placing.filling.row(at), shape) for at, shape in shapes.items()}
-        if self._allowed(placing, wanted):
+        if not self.turns and self._allowed(placing, wanted):
             shapes = wanted
         within = self._allowed(placing, shapes)
         placing.shapes = shapes

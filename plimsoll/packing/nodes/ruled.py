@@ -41,9 +41,9 @@ class _Host:
         return len(devices) == need.devices and free.pods >= 1 + self._reservations(devices, size)
 
     def _devices(self, need: PodNeed, size: Milli) -> list[int]:
-        """The devices for the pod, those with the least left first."""
-        able = (at for at, left in enumerate(self.free.devices) if left >= size)
-        return sorted(able, key=lambda at: (self.free.devices[at], at))[: need.devices]
+        """The devices for the pod, those with the least left first; where pods are spread, those with the most."""
+        able, sign = (at for at, left in enumerate(self.free.devices) if left >= size), -1 if self.free.spread else 1
+        return sorted(able, key=lambda at: (sign * self.free.devices[at], at))[: need.devices]
 
     def _reservations(self, devices: Iterable[int], size: Milli) -> int:
         return sum(self.free.devices[at] == GPU_MILLI for at in devices) if size < GPU_MILLI else 0
@@ -65,10 +65,13 @@ class _Host:
 
     @property
     def order(self) -> tuple[object, ...]:
-        """Best fit: the lowest tier first, then the least left. Nodes of unknown domains are for pods that may be
-        anywhere, so these leave the others free."""
+        """Best fit: the lowest tier first, then the least left; where pods are spread, the largest part. Nodes of
+        unknown domains are for pods that may be anywhere, so these leave the others free."""
         free, unknown = self.free, sum(domain == UNKNOWN for domain in self.domains.values())
-        return free.tier, -unknown, sum(free.devices), free.cpu_milli, free.memory_mib, free.name
+        left = sum(free.devices)
+        if free.spread:
+            return free.tier, -unknown, True, -left / len(free.devices), free.name
+        return free.tier, -unknown, False, left, free.cpu_milli, free.memory_mib, free.name
 
     @property
     def filled(self) -> FilledNode:
@@ -235,7 +238,7 @@ class RuledPlacing:
     def _new(self, placing: _Placing, need: PodNeed, shape: NodeShape, name: str) -> Iterator[_Host]:
         devices: tuple[Milli, ...] = (GPU_MILLI,) * shape.devices
         host = {name: getattr(shape, name) for name in (*HOST, "pods")}
-        free = FreeNode(name, shape.kind, devices, **host, tier=_NEW_TIER)
+        free = FreeNode(name, shape.kind, devices, **host, tier=_NEW_TIER, spread=shape.spread)
         if shape.kind in need.milli:
             yield from self._with_domains(placing, need, _Host(free, {}, ((),) * shape.devices, shape))
 

@@ -89,7 +89,8 @@ def class_needs(
             # Whole GPUs, and devices that are parts of GPUs, are of no scheduler alone.
             scheduler = "" if share.whole or share.resource or share.claims else pod.pod.scheduler_name
             amounts = host.cpu_milli, host.memory_mib, scheduler, host.storage_mib
-            need = PodNeed(uid, size.milli, size.devices, *amounts)
+            order = -pod.pod.priority, pod.pod.creation_timestamp, pod.pod.namespace, pod.pod.name
+            need = PodNeed(uid, size.milli, size.devices, *amounts, order)
             same = known.needs.get(uid)
             needs[uid] = same if same is not None and same == need else need
             in_queue = queue_counted(pod, need)

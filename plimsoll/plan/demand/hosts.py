@@ -10,6 +10,7 @@ from functools import lru_cache
 from itertools import count
 
 from plimsoll.cluster.nodes import NodeIndex
+from plimsoll.cluster.pools import PACKED, Strategies
 from plimsoll.cluster.profiles import NodeProfile, all_met
 from plimsoll.labels import FORMER_KEYS
 from plimsoll.model.cluster import Device
@@ -75,7 +76,8 @@ class Hosts:
     """Finds the kinds of nodes that can serve pods of the given placements. The result does not depend on the order of
     placements or nodes."""
 
-    def __init__(self, classes: Iterable[DemandClass]) -> None:
+    def __init__(self, classes: Iterable[DemandClass], strategies: Strategies = PACKED) -> None:
+        self.strategies = strategies
         self.pods = frozenset((of.placement, of.scheduler) for of in classes)
         """(placement, scheduler) of the pods."""
         placements = {placement for placement, _ in self.pods}
@@ -107,7 +109,8 @@ class Hosts:
         known = self._free.get(free.name)
         if known is None or known[0] is not host:
             kind, tier = self._kind_of(profile, free.scheduler), FREE if profile.node else IN_FLIGHT
-            found = None if kind is None else (kind, replace(free, kind=kind.name, tier=tier))
+            spread = self.strategies.spread_on(profile.node_pool)
+            found = None if kind is None else (kind, replace(free, kind=kind.name, tier=tier, spread=spread))
             known = self._free[free.name] = host, max(map(int, free.devices)), found
         return known[2] if known[1] >= least else None
 
@@ -129,7 +132,9 @@ class Hosts:
             return None
         kind, devices = self._kind(gpus, frozenset(able), node.scheduler), (GPU_MILLI,) * (node.gpus * fewest.replicas)
         rest = {name: min(getattr(each, name) for each in shapes) for name in (*HOST, "pods")}
-        return kind, FreeNode(node.name, kind.name, devices, **rest, tier=REQUESTED, scheduler=node.scheduler)
+        spread = self.strategies.spread_on(node.node_pool)
+        free = FreeNode(node.name, kind.name, devices, **rest, tier=REQUESTED, scheduler=node.scheduler, spread=spread)
+        return kind, free
 
     def offers(self, shapes: Iterable[NodeProfile]) -> Iterator[ShapeOffer]:
         """Each shape, once for each largest set of pods that one node can serve: pods that require different zones, or
@@ -154,6 +159,7 @@ class Hosts:
                     f"{shape.name}/{number}" if (number := next(numbers)) else shape.name,
                     kind.name, shape.gpus, shape.cpu_milli, shape.memory_mib, shape.price, shape.pods,
                     shape.device.memory_mib, shape.device.replicas, shape.storage_mib,
+                    self.strategies.spread_on(shape.node_pool),
                 )  # fmt: skip
                 yield ShapeOffer(shape, kind, served, together, packed)
 

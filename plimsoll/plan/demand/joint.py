@@ -92,7 +92,11 @@ class JointPacking:
         if self._fitting[0] != supply:
             self._fitting = supply, {}
         rules = part.rules
-        keys = ((need_key(need), rules.alike(need.name) if rules is not None else ()) for need in part.needs)
+        spread = any(node.spread for node in part.free) or any(shape.spread for shape in part.shapes)
+        keys = (
+            (need_key(need), rules.alike(need.name) if rules is not None else (), need.order if spread else ())
+            for need in part.needs
+        )
         known, alike = self._fitting[1], frozenset(Counter(keys).items())
         if alike not in known:
             known[alike] = all_fit(

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Final
 
 from plimsoll.cluster.nodes import index_of
-from plimsoll.cluster.pools import PoolProfiles, Room
+from plimsoll.cluster.pools import PoolProfiles, Room, Strategies
 from plimsoll.model import Snapshot
 from plimsoll.model.api import barred_from
 from plimsoll.model.cluster import Pod
@@ -99,8 +99,9 @@ class DemandPlanner:
         supply = self._supply.of(snapshot, cluster.accounts, (*shapes.shapes, *shapes.unready), failed_claims)
         new = ((name, supply[name], scheduler) for name, scheduler in registered if name in supply)
         own = {name: (replace(free, scheduler=of), profile) for name, (free, profile), of in new if not free.scheduler}
-        if self._hosts.pods != {(of.placement, of.scheduler) for of in classes}:
-            self._hosts = Hosts(classes)
+        strategies = Strategies(spec.demand.placement)
+        if self._hosts.pods != {(of.placement, of.scheduler) for of in classes} or self._hosts.strategies != strategies:
+            self._hosts = Hosts(classes, strategies)
         self._hosts.see(index_of(snapshot.nodes), requested)
         inputs = DemandInputs(
             cluster=cluster,
