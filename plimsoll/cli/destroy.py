@@ -159,6 +159,7 @@ def _await_no_capacity(writer: Writer) -> None:
         left = [f"NodeClaim {each.name}" for each in ownership.claims]
         left += [f"NodePool {each.name}" for each in ownership.pools]
         left += [f"{each.kind} {each.namespace}/{each.name}" for each in (*ownership.workloads, *ownership.services)]
+        left += [str(key_of(each)) for each in ownership.claim_templates]
         left += [str(key_of(each)) for each in request_objects(snapshot)]
         if not left:
             # The controller does not run, so the finalizers are removed here.

@@ -61,6 +61,8 @@ CONTROLLER: Final[list[Rule]] = [
     _rule(GROUP, ["nodeprofiles/status"], ["patch"]),
     # Devices that pods get by claims.
     _rule(_RESOURCE, _OF_DRA, _SEE),
+    # For Workspaces whose pods get GPUs by claims.
+    _rule(_RESOURCE, ["resourceclaimtemplates"], _OWN),
     _rule("", ["podtemplates"], _SEE),
     _rule(_AUTOSCALING, ["capacitybuffers", "provisioningrequests"], _SEE),
 ]

@@ -53,6 +53,9 @@ class ResourceArgs(TypedDict, total=False):
     """Deprecated and without effect, as in KAITO: select nodes by `labelSelector`."""
     partition: pulumi.Input[PartitionArgs]
     """The part of a node's GPUs that each pod requests; only for existing nodes. Absent: all of them."""
+    devices: pulumi.Input[str]
+    """How pods ask for GPUs: by the extended resource, or by a claim of Dynamic Resource Allocation, for which a
+    ResourceClaimTemplate is created. Absent: by the extended resource."""
 
 
 class PresetOptionsArgs(TypedDict, total=False):

@@ -163,7 +163,7 @@ def _nodes(
     counted = own | set(verdict.node_names) | set(workspace_nodes.existing(workspace))
     found = []
     for name in sorted(shown):
-        node, offer = shown[name], pod_devices(shown[name], resource.partition)
+        node, offer = shown[name], pod_devices(shown[name], resource.partition, claims=resource.claims)
         problem = why_unusable(node, tolerance)
         if not problem and isinstance(offer, PodDevices):
             problem = short_of_devices(node, offer, offer.devices, environment.gpu_resource)

@@ -71,4 +71,5 @@ class Expectations:
 
 def created_kinds(snapshot: Snapshot) -> list[Owned | RequestObject]:
     """The observed objects of the kinds that a Plan creates."""
-    return [*snapshot.node_claims, *snapshot.node_pools, *snapshot.workloads, *request_objects(snapshot)]
+    made: list[Owned | RequestObject] = [*snapshot.node_claims, *snapshot.node_pools, *snapshot.workloads]
+    return [*made, *snapshot.resource_claim_templates, *request_objects(snapshot)]

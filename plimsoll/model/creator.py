@@ -3,7 +3,7 @@
 from collections.abc import Container
 from typing import Final
 
-OF_TENANTS: Final = frozenset({"Deployment", "StatefulSet", "LeaderWorkerSet", "Service"})
+OF_TENANTS: Final = frozenset({"Deployment", "StatefulSet", "LeaderWorkerSet", "Service", "ResourceClaimTemplate"})
 """Kinds that a Plan creates in the namespaces of tenants, who may create others of them there, with any labels."""
 
 

@@ -29,6 +29,7 @@ from plimsoll.plan.workspaces import (
     existing_nodes,
     missing_token,
     name_conflicts,
+    other_vendor,
     placement_of,
     refused_by_pod_security,
     refused_settings,
@@ -196,10 +197,14 @@ def _served(workspace: Workspace, found: Sizing | Refusal, missing_kinds: tuple[
 def _secure(
     workspace: Workspace, found: Sizing | Refusal, labels: Mapping[str, str], view: ClusterView
 ) -> Sizing | Refusal:
-    """Refuses pods that the namespace, with these labels, would not let exist."""
+    """Refuses pods that the namespace, with these labels, would not let exist, and servers for other GPUs."""
     if isinstance(found, Refusal):
         return found
-    return refused_by_pod_security(workspace, found, labels, view.models, view.observed.environment) or found
+    return (
+        other_vendor(workspace, found.resource)
+        or refused_by_pod_security(workspace, found, labels, view.models, view.observed.environment)
+        or found
+    )
 
 
 def _limited(workspace: Workspace, found: Sizing | Refusal, limits: Limits) -> Sizing | Refusal:

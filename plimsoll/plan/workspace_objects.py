@@ -39,6 +39,8 @@ from plimsoll.plan.workspaces import (
     LEADER_WORKER_SET,
     Scale,
     WorkspaceNodes,
+    claim_template,
+    devices_of,
     placement_of,
     spec_hash,
     startable,
@@ -159,6 +161,7 @@ class WorkspaceObjects:
             taints = new.pool.taints if new.pool is not None else ()
             there = self._nodes_there(workspace, new.offered, builder)
         self._workload(workspace, verdict, types, there, builder, taints=taints)
+        self._claim_template(workspace, verdict, builder)
         self._service(workspace, verdict, builder)
         return builder.part()
 
@@ -231,6 +234,23 @@ class WorkspaceObjects:
             reason = f"replicas {same.replicas} -> {wanted}" if changed else "the Workspace changed"
             builder.update(manifest, verdict.workspace, reason)
 
+    def _claim_template(self, workspace: Workspace, verdict: Verdict, builder: PlanBuilder) -> None:
+        """Creates the ResourceClaimTemplate of the pods of one Workspace with its workload, and deletes others."""
+        devices = devices_of(verdict) if workspace.spec.inference is not None else 0
+        manifest = claim_template(workspace, verdict, self._environment, devices)
+        name, there = manifest["metadata"]["name"] if manifest is not None else "", False
+        for each in self._ownership.claim_templates_of(workspace):
+            there = there or each.name == name
+            if each.name != name:
+                builder.delete(each, "the pods of the Workspace do not claim by it")
+        if manifest is not None and not there and self._runs(workspace, builder):
+            builder.create(manifest, verdict.workspace, "the pods of the Workspace claim their GPUs")
+
+    def _runs(self, workspace: Workspace, builder: PlanBuilder) -> bool:
+        """Whether the Workspace has a workload, or gets one."""
+        created = any(change.key.kind in WORKLOADS for change in builder.creations)
+        return created or bool(self._ownership.workloads_of(workspace))
+
     def _preset(self, workspace: Workspace) -> ModelPreset | None:
         """The preset that the Workspace serves, where its figures are known."""
         inference = workspace.spec.inference
@@ -257,8 +277,7 @@ class WorkspaceObjects:
         )
         manifest["metadata"]["annotations"] = {SPEC_HASH: spec_hash(manifest)}
         if same is None:
-            created = any(change.key.kind in WORKLOADS for change in builder.creations)
-            if created or self._ownership.workloads_of(workspace):
+            if self._runs(workspace, builder):
                 builder.create(manifest, verdict.workspace, "the Workspace serves a preset")
         elif not same.deleting and same.spec_hash != manifest["metadata"]["annotations"][SPEC_HASH]:
             builder.update(manifest, verdict.workspace, "the Service changed")
@@ -283,6 +302,7 @@ class WorkspaceObjects:
 def delete_all(owner: WorkspaceRef, ownership: Ownership, builder: PlanBuilder) -> None:
     """Deletes everything of a Workspace that has no replicas and could have none."""
     objs: list[Owned] = [*ownership.workloads_of(owner), *ownership.services_of(owner)]
+    objs += ownership.claim_templates_of(owner)
     objs += ownership.pools_of(owner)
     objs += [claim for claim in ownership.claims_of(owner) if NODEPOOL not in claim.labels]
     for obj in objs:

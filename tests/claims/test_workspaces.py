@@ -8,7 +8,7 @@ import pytest
 
 from plimsoll.model import Reason
 from plimsoll.plan import plan, validate
-from tests.claims.objects import L4, Manifest, a_class, a_node, a_slice, gpus, snapshot_of
+from tests.claims.objects import L4, Manifest, a_class, a_device, a_node, a_slice, gpus, snapshot_of
 from tests.claims.test_demand import FOUR, a_node_pool, a_profile
 
 SERVED = a_class(extended_resource="nvidia.com/gpu")
@@ -77,3 +77,154 @@ def test_node_claims_ask_for_no_extended_resource_there(tmp_path: Path) -> None:
         (claim,) = [each.manifest for each in created if each.key.kind == "NodeClaim"]
         requests = claim["spec"].get("resources", {}).get("requests", {})
         assert {name for name in requests if "gpu" in name} == asked
+
+
+def by_claim(template: Manifest | None = None, **resource: Any) -> Manifest:
+    """A Workspace whose pods claim their GPUs."""
+    made = a_workspace(devices="claim", **resource)
+    container: Manifest = {"name": "main", "image": "server"}
+    made["spec"]["inference"]["template"]["spec"] = template or {"containers": [container]}
+    return made
+
+
+def created(folder: Path, *manifests: Manifest) -> dict[str, Manifest]:
+    """The objects that a Plan creates, by kind."""
+    snapshot = snapshot_of(folder, *manifests)
+    found = plan(snapshot, validate(snapshot), datetime(2026, 1, 1, tzinfo=UTC))
+    return {each.key.kind: each.manifest for each in found.creations}
+
+
+def test_pods_claim_the_gpus_of_their_node_by_a_template_beside_the_workload(tmp_path: Path) -> None:
+    """No DeviceClass serves the extended resource there, and the pods request none."""
+    made = created(tmp_path, a_class(), by_claim(), *nodes(4, 4))
+    template = made["ResourceClaimTemplate"]
+    assert template["metadata"]["namespace"] == "team"
+    assert template["spec"]["spec"]["devices"]["requests"] == [
+        {"name": "gpus", "exactly": {"deviceClassName": "gpu.nvidia.com", "allocationMode": "ExactCount", "count": 4}}
+    ]
+    spec = made["Deployment"]["spec"]["template"]["spec"]
+    assert spec["resourceClaims"] == [{"name": "gpus", "resourceClaimTemplateName": template["metadata"]["name"]}]
+    (container,) = spec["containers"]
+    assert container["resources"] == {"claims": [{"name": "gpus"}]}
+
+
+def test_the_container_that_names_the_claim_has_it(tmp_path: Path) -> None:
+    helper, server = {"name": "helper", "image": "a"}, {"name": "main", "image": "b"}
+    server["resources"] = {"claims": [{"name": "gpus"}]}  # type: ignore[assignment]
+    made = created(tmp_path, a_class(), by_claim({"containers": [helper, server]}), *nodes(4))
+    found = [each.get("resources") for each in made["Deployment"]["spec"]["template"]["spec"]["containers"]]
+    assert found == [None, {"claims": [{"name": "gpus"}]}]
+
+
+def test_a_template_follows_the_devices_of_the_nodes(tmp_path: Path) -> None:
+    """Its spec cannot be changed: with other devices, there is another one, and the former is deleted."""
+    objects = (a_class(), by_claim(), *nodes(4))
+    first = created(tmp_path, *objects)
+    former = first["ResourceClaimTemplate"]
+    again = created(tmp_path, *objects, former, first["Deployment"])
+    assert not again
+    snapshot = snapshot_of(tmp_path, a_class(), by_claim(), *nodes(2), former, first["Deployment"])
+    changed = plan(snapshot, validate(snapshot), datetime(2026, 1, 1, tzinfo=UTC))
+    (new,) = [each.key.name for each in changed.creations]
+    assert [each.key.name for each in changed.deletions] == [former["metadata"]["name"]] != [new]
+    (update,) = changed.updates
+    (named,) = update.manifest["spec"]["template"]["spec"]["resourceClaims"]
+    assert named["resourceClaimTemplateName"] == new
+    gone = snapshot_of(tmp_path, a_class(), *nodes(4), former, first["Deployment"])
+    deleted = plan(gone, (), datetime(2026, 1, 1, tzinfo=UTC)).deletions
+    assert {each.key.kind for each in deleted} == {"Deployment", "ResourceClaimTemplate"}
+
+
+REQUESTS_GPUS = {"containers": [{"name": "main", "image": "x", "resources": {"limits": {"nvidia.com/gpu": "1"}}}]}
+OTHER_CLASS = a_class("large", "device.driver == 'gpu.nvidia.com'")
+PLUGIN = a_node("n0", instance_type=FOUR, **{"nvidia.com/gpu": "4"})
+PLUGIN["metadata"]["labels"] |= {
+    "pool": "claimed",
+    "nvidia.com/gpu.product": "NVIDIA-L4",
+    "nvidia.com/gpu.count": "4",
+    "nvidia.com/gpu.memory": "23034",
+}
+
+
+@pytest.mark.parametrize(
+    ("manifests", "reason", "said"),
+    [
+        ([a_class(), by_claim(REQUESTS_GPUS), *nodes(4)], Reason.INVALID_SPEC, "resource.devices is claim"),
+        (
+            [a_class(), by_claim({"containers": [{"name": "main"}], "resourceClaims": [{"name": "gpus"}]}), *nodes(4)],
+            Reason.INVALID_SPEC,
+            "rename it",
+        ),
+        ([OTHER_CLASS, by_claim(), *nodes(4)], Reason.NO_USABLE_NODES, "DeviceClass gpu.nvidia.com"),
+        ([a_class(), by_claim(), PLUGIN], Reason.NO_USABLE_NODES, "device plugin"),
+    ],
+    ids=["extended resource", "claim of that name", "no class", "device plugin"],
+)
+def test_claims_that_no_pod_could_get_are_refused(
+    tmp_path: Path, manifests: list[Manifest], reason: Reason, said: str
+) -> None:
+    (verdict,) = validate(snapshot_of(tmp_path, *manifests))
+    assert verdict.reason is reason, verdict.message
+    assert said in verdict.message
+
+
+AMD = {"type": "amdgpu", "productName": "AMD_Instinct_MI300X_OAM"}
+
+
+def on_amd(*manifests: Manifest) -> list[Manifest]:
+    node = a_node("n0", instance_type="gpu-node")
+    node["metadata"]["labels"]["pool"] = "claimed"
+    devices = [a_device(f"card{number}", AMD, "196592Mi") for number in range(8)]
+    of_amd = a_class("gpu.amd.com", "device.driver == 'gpu.amd.com'")
+    return [of_amd, node, a_slice("n0", devices, driver="gpu.amd.com"), *manifests]
+
+
+def test_a_template_claims_the_gpus_of_other_vendors(tmp_path: Path) -> None:
+    made = created(tmp_path, *on_amd(by_claim()))
+    (request,) = made["ResourceClaimTemplate"]["spec"]["spec"]["devices"]["requests"]
+    assert (request["exactly"]["deviceClassName"], request["exactly"]["count"]) == ("gpu.amd.com", 8)
+
+
+def test_presets_are_refused_on_gpus_of_other_vendors(tmp_path: Path) -> None:
+    workspace = by_claim()
+    workspace["spec"]["inference"] = {"preset": {"name": "phi-4-mini-instruct"}}
+    (verdict,) = validate(snapshot_of(tmp_path, *on_amd(workspace)))
+    assert verdict.reason is Reason.NOT_SUPPORTED, verdict.message
+    assert "gpu.amd.com" in verdict.message
+
+
+def test_presets_claim_gpus_of_nvidia(tmp_path: Path) -> None:
+    workspace = by_claim()
+    workspace["spec"]["inference"] = {"preset": {"name": "phi-4-mini-instruct"}}
+    made = created(tmp_path, a_class(), workspace, *nodes(4))
+    spec = made["Deployment"]["spec"]["template"]["spec"]
+    assert spec["containers"][0]["resources"]["claims"] == [{"name": "gpus"}]
+    assert "nvidia.com/gpu" not in str(spec["containers"])
+
+
+@pytest.mark.parametrize(
+    ("objects", "said"),
+    [
+        ([a_class(), a_profile(strings={"productName": "NVIDIA L4"})], ""),
+        ([OTHER_CLASS, a_profile(strings={"productName": "NVIDIA L4"})], "DeviceClass"),
+        ([a_class()], "NodeProfile"),
+        ([a_class(), a_profile(), a_workspace(instanceType=FOUR)], "resource.devices to claim"),
+    ],
+    ids=["profile", "no class", "nothing known", "not by claim"],
+)
+def test_new_nodes_are_of_types_whose_gpus_pods_get_as_they_ask(
+    tmp_path: Path, objects: list[Manifest], said: str
+) -> None:
+    environment = {
+        "apiVersion": "plimsoll.dev/v1alpha1",
+        "kind": "Environment",
+        "metadata": {"name": "dev"},
+        "spec": {"nodeAutoProvisioning": "enabled"},
+    }
+    own = [] if objects[-1]["kind"] == "Workspace" else [by_claim(instanceType=FOUR)]
+    manifests = [environment, *objects, a_node_pool(), *own]
+    (verdict,) = validate(snapshot_of(tmp_path, *manifests))
+    assert verdict.accepted is not bool(said), verdict.message
+    assert said in verdict.message
+    (found,) = created(tmp_path, *manifests).values() if not said else [{"spec": {}}]
+    assert "nvidia.com/gpu" not in str(found["spec"])

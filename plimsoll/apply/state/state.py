@@ -32,6 +32,7 @@ OWNED_KINDS: Final = (
     Kind("apps", "v1", "StatefulSet"),
     Kind("leaderworkerset.x-k8s.io", "v1", "LeaderWorkerSet"),
     Kind("", "v1", "Service"),
+    Kind("resource.k8s.io", "v1", "ResourceClaimTemplate"),
     Kind("", "v1", "Pod"),
     Kind("", "v1", "PodTemplate"),
     Kind("autoscaling.x-k8s.io", "v1beta1", "CapacityBuffer"),

@@ -146,6 +146,9 @@ def _telling(manifest: dict[str, Any]) -> dict[str, Any]:
         return {each["key"]: _allowed(each) for each in spec["requirements"]}
     if manifest["kind"] == SERVICE:
         return {"ports": ", ".join(f"{each['name']} {each['port']}" for each in spec["ports"])}
+    if manifest["kind"] == "ResourceClaimTemplate":
+        asked = [each["exactly"] for each in dig(spec, "spec.devices.requests")]
+        return {"devices": ", ".join(f"{each['count']} {each['deviceClassName']}" for each in asked)}
     template = spec.get("template") or dig(spec, "leaderWorkerTemplate.workerTemplate")
     containers = dig(template, "spec.containers") or []
     images = ", ".join(str(each["image"]) for each in containers if each.get("image"))

@@ -6,14 +6,17 @@ from functools import cached_property
 from typing import Final, NamedTuple
 
 from plimsoll.cluster.catalog.catalog import Catalog, Difference
+from plimsoll.cluster.catalog.gpu_discovery import catalogued
 from plimsoll.cluster.catalog.pool_types import allows_type, label_requirements
 from plimsoll.cluster.catalog.provider_labels import AWS_NAME, CLOUDS
+from plimsoll.cluster.claims import served
 from plimsoll.cluster.nodes import NodeIndex
 from plimsoll.cluster.profiles import Discovery, read_discovery, undivided
 from plimsoll.labels import GPU_COUNT, GPU_MEMORY, GPU_PRODUCT, INSTANCE_TYPE, WORKSPACE
 from plimsoll.model import Snapshot
 from plimsoll.model.api import EnvironmentSpec, KnownNodeProfile, NamespaceAccess, NodeClassRef
 from plimsoll.model.cluster import Device, Evidence, InstanceType, Node
+from plimsoll.model.dra import Claimable
 from plimsoll.model.karpenter import NodeClaim, NodePool
 from plimsoll.quantity import parse_devices
 from plimsoll.text import nearest
@@ -52,9 +55,9 @@ class OfferedType(NamedTuple):
     pools: tuple[NodePool, ...]
     """NodePools that allow the type: those that name it, then those that name none; highest weight first."""
     warnings: tuple[str, ...] = ()
-    by_claims: bool = False
-    """Whether pods get its GPUs by claims, as far as nodes and NodeProfiles say. A NodeClaim that requests an extended
-    resource is never initialized there."""
+    claimed: Claimable | None = None
+    """Its GPUs where pods get these by claims, as far as nodes and NodeProfiles say. A NodeClaim that requests an
+    extended resource is never initialized there."""
 
     def __str__(self) -> str:
         return self.name if self.kind is None else f"{self.name} ({self.kind.describe_gpus()})"
@@ -92,6 +95,7 @@ class OfferedTypes:
         """NodeProfiles by the instance type in lower case."""
         for each in sorted(snapshot.node_profiles, key=lambda each: each.name):
             self._profiles.setdefault(each.pair[1], []).append(each)
+        self._classes = snapshot.device_classes
         self._found: dict[str, OfferedType | None] = {}
         self._by_pool: dict[str, list[NodePool]] = {}
         self._on_nodes: dict[str, list[str]] = {}
@@ -150,7 +154,7 @@ class OfferedTypes:
             claimable=listed.gpus if listed is not None else merged.gpus if merged is not None else None,
             pools=self._allowing(name, cloud, listed),
             warnings=tuple(map(str, differences)),
-            by_claims=self._by_claims(folded),
+            claimed=self._claimed(folded, listed or merged),
         )
 
     def _unlisted(self, name: str) -> OfferedType | None:
@@ -179,12 +183,20 @@ class OfferedTypes:
         usual = self._index.usual(tuple(self._on_nodes.get(folded, ())))
         return usual[1] if usual is not None else None
 
-    def _by_claims(self, folded: str) -> bool:
+    def _claimed(self, folded: str, kind: InstanceType | None) -> Claimable | None:
+        """The device that pods get by claims on its nodes; None: they do not, as far as nodes and NodeProfiles say."""
         usual = self._usual(folded)
         if usual is not None:
-            return usual.gpus is None and usual.claimed is not None
-        said = [each for known in self._profiles.get(folded, ()) for each in (known.status.learned, known.spec)]
-        return any(each is not None and each.claim_devices is not None for each in said)
+            return usual.claimed.claimable if usual.gpus is None and usual.claimed is not None else None
+        for known in self._profiles.get(folded, ()):
+            learned = known.status.learned
+            if learned is not None and learned.claim_devices is not None:
+                return served(learned.claim_devices.claimable, self._classes)
+            declared = known.spec.claim_devices
+            if declared is not None:
+                claimable = declared.claimable if kind is None else catalogued(declared.claimable, kind)
+                return served(claimable, self._classes)
+        return None
 
     def _by_nodes(self, folded: str) -> InstanceType | None:
         gpus = _gpus(self._usual(folded))

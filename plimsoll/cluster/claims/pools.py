@@ -6,6 +6,7 @@ from operator import is_
 from typing import NamedTuple
 
 from plimsoll.cluster.claims.expression import NotEvaluatedError, SelectorError, is_lasting, selects
+from plimsoll.labels import DEVICE_CLASS_PREFIX
 from plimsoll.model.dra import (
     Claimable,
     DeviceClass,
@@ -73,11 +74,13 @@ def lasting(device: SliceDevice, driver: str) -> Claimable:
 
 
 class Served:
-    """The extended resources by which DeviceClasses serve devices. Of two classes with one name, the newer."""
+    """The extended resources by which DeviceClasses serve devices: that of its own name, and the one that it declares.
+    Of two classes with one name, the newer."""
 
     def __init__(self, classes: Iterable[DeviceClass]) -> None:
         self._classes: dict[str, DeviceClass] = {}
         for each in sorted(classes, key=lambda each: (each.creation_timestamp, each.name)):
+            self._classes[f"{DEVICE_CLASS_PREFIX}{each.name}"] = each
             if each.extended_resource:
                 self._classes[each.extended_resource] = each
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from plimsoll.cluster.profiles import (
     GPU_REPLICAS,
@@ -99,9 +99,18 @@ class Unusable(NamedTuple):
     """What makes it usable, where that is not one of these profiles."""
 
 
-def pod_devices(node: Node, partition: Partition | None) -> PodDevices | Unusable | InvalidGpuLabel:
-    """What a pod that requests such a partition takes of the node; None: the whole node."""
-    return _of(discovery_of(node), partition)
+_UNLIKE: Final = Unusable(
+    "its GPUs that pods get by claims differ, or are parts of GPUs",
+    advice="select nodes whose GPUs are alike and whole",
+)
+
+
+def pod_devices(
+    node: Node, partition: Partition | None, *, claims: bool = False
+) -> PodDevices | Unusable | InvalidGpuLabel:
+    """What a pod that requests such a partition takes of the node; None: the whole node. `claims`: it gets its GPUs by
+    a claim."""
+    return _claimed(discovery_of(node)) if claims else _of(discovery_of(node), partition)
 
 
 @lru_cache(maxsize=8192)
@@ -133,18 +142,34 @@ def _of(node: Discovery, partition: Partition | None) -> PodDevices | Unusable |
     return PodDevices(gpus, 1 if gpus.division is Division.MPS else gpus.announced)
 
 
+@lru_cache(maxsize=8192)
+def _claimed(node: Discovery) -> PodDevices | Unusable | InvalidGpuLabel:
+    """The GPUs of a node that pods get by claims of the DeviceClass of their driver."""
+    if node.gpus is not None or (node.invalid is not None and not node.devices):
+        return Unusable(
+            "pods get its GPUs from a device plugin", advice="remove resource.devices, or select nodes of a DRA driver"
+        )
+    claimed = node.claimed
+    if claimed is None or claimed.claimable is None:
+        return _UNLIKE
+    if not claimed.claimable.own_class:
+        return Unusable(
+            f"no DeviceClass {claimed.resource} selects its GPUs",
+            advice=f"create DeviceClass {claimed.resource}, as the driver's chart does",
+        )
+    return PodDevices(claimed, claimed.announced)
+
+
 def _served(node: Discovery) -> Device | Unusable:
     """The GPUs of a node that pods get by claims, which a DeviceClass serves as an extended resource."""
     claimed = node.claimed
     if claimed is None or claimed.claimable is None:
-        return Unusable(
-            "its GPUs that pods get by claims differ, or are parts of GPUs",
-            advice="select nodes whose GPUs are alike and whole",
-        )
+        return _UNLIKE
     if GPU_RESOURCE not in claimed.claimable.extended_resources:
         return Unusable(
             f"pods get its GPUs by claims of {claimed.resource} only",
-            advice=f"declare a DeviceClass of them with extendedResourceName {GPU_RESOURCE}",
+            advice=f"set resource.devices to claim, or declare a DeviceClass of them with extendedResourceName "
+            f"{GPU_RESOURCE}",
         )
     return replace(claimed, resource="")
 

@@ -50,6 +50,7 @@ def controller_policy() -> AdmissionPolicy:
         resource_rule("apps", "deployments", "statefulsets", operations=_CHANGES),
         resource_rule("", "services", "pods", "podtemplates", operations=_CHANGES),
         resource_rule("", "configmaps"),
+        resource_rule("resource.k8s.io", "resourceclaimtemplates", operations=_CHANGES),
         resource_rule("leaderworkerset.x-k8s.io", "leaderworkersets", operations=_CHANGES),
         resource_rule("karpenter.sh", "nodeclaims", "nodepools", operations=_CHANGES),
     ]

@@ -27,6 +27,7 @@ _LABELLED: Final = {
     "": ("pods", "podtemplates", "services"),
     "apps": ("deployments", "statefulsets"),
     "leaderworkerset.x-k8s.io": ("leaderworkersets",),
+    "resource.k8s.io": ("resourceclaimtemplates",),
     "autoscaling.x-k8s.io": ("capacitybuffers", "provisioningrequests"),
 }
 

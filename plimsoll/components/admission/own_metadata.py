@@ -56,6 +56,7 @@ def own_metadata_policy() -> AdmissionPolicy:
             resource_rule("batch", "jobs", "cronjobs"),
             resource_rule("leaderworkerset.x-k8s.io", "leaderworkersets"),
             resource_rule("autoscaling.x-k8s.io", "capacitybuffers", "provisioningrequests"),
+            resource_rule("resource.k8s.io", "resourceclaimtemplates"),
             resource_rule(GROUP, "workspaces"),
         ],
         (

@@ -11,6 +11,7 @@ from plimsoll.model.api import (
     ACCELERATOR_NEEDS_COUNT,
     ADAPTER_NEEDS_NAME,
     ADAPTERS_TWICE,
+    CLAIMS_WHOLE,
     COUNT_IMMUTABLE,
     HEADROOM_NEEDS_BUFFERS,
     IMMUTABLE,
@@ -185,7 +186,12 @@ def workspace_definition() -> dict[str, Any]:
 
 def _add_rules_of_parts(spec: Schema) -> None:
     """The rules of partition, adapters and tuning."""
-    spec["resource"]["properties"]["partition"]["x-kubernetes-validations"] = [
+    resource = spec["resource"]
+    resource["x-kubernetes-validations"] = [
+        *resource.get("x-kubernetes-validations", ()),
+        _rule("!has(self.devices) || self.devices != 'claim' || !has(self.partition)", CLAIMS_WHOLE),
+    ]
+    resource["properties"]["partition"]["x-kubernetes-validations"] = [
         _rule("self.mode != 'mig' || (has(self.profile) && !has(self.count))", MIG_NEEDS_PROFILE),
         _rule("self.mode != 'accelerator' || (has(self.count) && !has(self.profile))", ACCELERATOR_NEEDS_COUNT),
     ]

@@ -75,6 +75,7 @@ from plimsoll.model.api.provisioning import PendingClaim, Provisioning
 from plimsoll.model.api.shared_devices import NOT_SHARED, DeviceSharing, SharedDevices
 from plimsoll.model.api.workspace import (
     ADAPTERS_TWICE,
+    CLAIMS_WHOLE,
     INFERENCE_XOR_TUNING,
     NEEDS_PRESET_OR_TEMPLATE,
     PRESET_ONLY,
@@ -131,6 +132,7 @@ __all__ = [
     "CAPACITY_GATE",
     "CHOSEN",
     "CHOSEN_PREFIXES",
+    "CLAIMS_WHOLE",
     "COUNT_IMMUTABLE",
     "GATE_REMOVED_REASON",
     "HEADROOM_NEEDS_BUFFERS",

@@ -5,7 +5,7 @@ Field names under `spec` are KAITO's.
 
 import math
 from enum import StrEnum
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, field_validator, model_validator
 from pydantic.aliases import AliasPath
@@ -35,6 +35,7 @@ INFERENCE_XOR_TUNING: Final = "inference and tuning exclude each other: keep one
 PRESET_ONLY: Final = (
     "adapters, config, contextLength and pods are for presets: remove them, a template configures its own containers"
 )
+CLAIMS_WHOLE: Final = "devices claim and partition exclude each other: a pod claims all GPUs of its node"
 ADAPTERS_TWICE: Final = "two adapters have the same name: every source.name must be unique"
 
 
@@ -105,6 +106,20 @@ class Resource(Described):
     """Deprecated and without effect, as in KAITO: select nodes by `labelSelector`."""
     partition: Partition | None = None
     """The part of a node's GPUs that each pod requests; only for existing nodes. Absent: all of them."""
+    devices: Literal["extended-resource", "claim"] | None = None
+    """How pods ask for GPUs: by the extended resource, or by a claim of Dynamic Resource Allocation, for which a
+    ResourceClaimTemplate is created. Absent: by the extended resource."""
+
+    @property
+    def claims(self) -> bool:
+        """Whether pods get their GPUs by claims."""
+        return self.devices == "claim"
+
+    @model_validator(mode="after")
+    def _whole_by_claim(self) -> "Resource":
+        if self.claims and self.partition is not None:
+            raise ValueError(CLAIMS_WHOLE)
+        return self
 
     @property
     def selector(self) -> LabelSelector:

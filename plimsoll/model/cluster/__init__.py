@@ -2,7 +2,7 @@
 
 from plimsoll.model.cluster.autoscaler import Autoscaler
 from plimsoll.model.cluster.daemon_set import DaemonSet
-from plimsoll.model.cluster.device import Device, Division
+from plimsoll.model.cluster.device import NVIDIA, Device, Division
 from plimsoll.model.cluster.evidence import Evidence
 from plimsoll.model.cluster.figures import (
     LARGEST,
@@ -35,6 +35,7 @@ __all__ = [
     "IDLE",
     "LARGEST",
     "MIB_PER_GIB",
+    "NVIDIA",
     "NVIDIA_VISIBLE_DEVICES",
     "SERVICE",
     "UNHEALTHY",

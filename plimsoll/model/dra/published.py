@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
+from plimsoll.labels import DEVICE_CLASS_PREFIX
 from plimsoll.model.dra.attribute import Attribute
 
 GPU_DRIVERS: Final[Mapping[str, str]] = {"gpu.nvidia.com": "nvidia", "gpu.amd.com": "amd", "gpu.intel.com": "intel"}
@@ -37,6 +38,11 @@ class Claimable:
     def amount(self, name: str) -> str:
         """The capacity of that name in the driver's domain; empty if it has none."""
         return dict(self.capacity).get(f"{self.driver}/{name}", "")
+
+    @property
+    def own_class(self) -> str:
+        """The DeviceClass of its driver's name, as charts of drivers create it; empty where that does not select it."""
+        return self.driver if f"{DEVICE_CLASS_PREFIX}{self.driver}" in self.extended_resources else ""
 
     def served_as(self, resources: frozenset[str]) -> "Claimable":
         """The same with these extended resources."""

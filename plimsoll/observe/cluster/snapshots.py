@@ -92,7 +92,7 @@ class Stores:
             self.resource_claims.values(),
             self.resource_claim_templates.values(),
         )
-        made = (self.node_claims, self.node_pools, *workloads, *asking)
+        made = (self.node_claims, self.node_pools, *workloads, self.resource_claim_templates, *asking)
         # Every part was validated when it was read.
         return Snapshot.model_construct(
             environment=environment,

@@ -2,7 +2,7 @@
 
 from plimsoll.plan.owned.attempts import MESSAGE_LENGTH, Attempts, AttemptTracker, Failed, as_status
 from plimsoll.plan.owned.leaving import Leaving, leaving_claims
-from plimsoll.plan.owned.names import claim_names, object_labels, ownership_labels
+from plimsoll.plan.owned.names import NAME_LENGTH, claim_names, object_labels, ownership_labels
 from plimsoll.plan.owned.ownership import Owned, Ownership, alive, by_age, created_objects
 from plimsoll.plan.owned.plan_builder import KARPENTER, PlanBuilder, PlanPart, key_of, warnings_of
 from plimsoll.plan.owned.progress import GPUS, ClaimProgress, Wait, format_time, parse_time, phase_of
@@ -12,6 +12,7 @@ __all__ = [
     "GPUS",
     "KARPENTER",
     "MESSAGE_LENGTH",
+    "NAME_LENGTH",
     "AttemptTracker",
     "Attempts",
     "ClaimProgress",

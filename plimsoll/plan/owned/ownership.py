@@ -7,11 +7,12 @@ from plimsoll.labels import ENVIRONMENT, NODEPOOL, as_label_value
 from plimsoll.model import Owner, Snapshot, is_created
 from plimsoll.model.api import Workspace, WorkspaceRef
 from plimsoll.model.cluster import SERVICE, Workload
+from plimsoll.model.dra import ResourceClaimTemplate
 from plimsoll.model.karpenter import NodeClaim, NodePool
 from plimsoll.plan.owned.request_object import KINDS, RequestObject, demand_of
 
-Owned = NodeClaim | NodePool | Workload
-Kind = TypeVar("Kind", NodeClaim, NodePool, Workload)
+Owned = NodeClaim | NodePool | Workload | ResourceClaimTemplate
+Kind = TypeVar("Kind", NodeClaim, NodePool, Workload, ResourceClaimTemplate)
 
 
 class Ownership:
@@ -41,13 +42,16 @@ class Ownership:
         """Every workload that the controller created, Services aside, including those that are being deleted."""
         self.services = [workload for workload in workloads if workload.kind == SERVICE]
         """Every Service that the controller created, including those that are being deleted."""
+        self.claim_templates = [each for each in snapshot.resource_claim_templates if _ours(each, snapshot)]
+        """Every ResourceClaimTemplate that the controller created, including those that are being deleted."""
         self._claims, left_claims = self._by_owner(self.claims)
         self._pools, left_pools = self._by_owner(self.pools)
         self._workloads, left_workloads = self._by_owner(self.workloads)
         self._services, left_services = self._by_owner(self.services)
+        self._claim_templates, left_templates = self._by_owner(self.claim_templates)
         # NodeClaims of a NodePool are deleted with it.
         left_claims = [claim for claim in left_claims if NODEPOOL not in claim.labels]
-        self.orphans: list[Owned] = [*left_workloads, *left_services, *left_pools, *left_claims]
+        self.orphans: list[Owned] = [*left_workloads, *left_services, *left_templates, *left_pools, *left_claims]
         """Objects to delete: their Workspace is deleted, or is being deleted."""
 
     def _by_owner(self, objs: Iterable[Kind]) -> tuple[dict[tuple[str, str], list[Kind]], list[Kind]]:
@@ -84,11 +88,16 @@ class Ownership:
         """The Services of the Workspace's workloads, including those that are being deleted."""
         return self._services.get(_labels(workspace), [])
 
+    def claim_templates_of(self, workspace: Workspace | WorkspaceRef) -> list[ResourceClaimTemplate]:
+        """The ResourceClaimTemplates of the Workspace's pods, including those that are being deleted."""
+        return self._claim_templates.get(_labels(workspace), [])
+
 
 def created_objects(snapshot: Snapshot) -> dict[tuple[str, str], list[Owned]]:
     """Every object that the controller created, including those being deleted, by the owner's label values."""
     made: dict[tuple[str, str], list[Owned]] = {}
     objs: list[Owned] = [*snapshot.node_claims, *snapshot.node_pools, *snapshot.workloads]
+    objs += snapshot.resource_claim_templates
     for obj in objs:
         if _ours(obj, snapshot):
             namespace, name, _ = obj.owner
@@ -123,9 +132,10 @@ def _ours(obj: Owned, snapshot: Snapshot) -> bool:
     namespace, name, _ = obj.owner
     if not (namespace and name):
         return False
-    if isinstance(obj, Workload):
+    if isinstance(obj, Workload | ResourceClaimTemplate):
+        kind = obj.kind if isinstance(obj, Workload) else type(obj).__name__
         # One that is being deleted is in no state any more, and in the way of its successor.
-        made = obj.deleting or is_created(obj.kind, obj.uid, snapshot.recorded)
+        made = obj.deleting or is_created(kind, obj.uid, snapshot.recorded)
         if not made or as_label_value(obj.namespace) != namespace:
             return False
     environment = snapshot.environment.name

@@ -7,6 +7,7 @@ from plimsoll.labels import ENVIRONMENT, MANAGED_BY, SHARD, SPEC_HASH, WORKSPACE
 from plimsoll.model import Change, Deletion, ObjectKey, Owner, Plan, Signal, SignalReason
 from plimsoll.model.api import WorkspaceRef
 from plimsoll.model.cluster import Pod, Workload
+from plimsoll.model.dra import ResourceClaimTemplate
 from plimsoll.model.karpenter import CapacityBuffer, NodeClaim, NodePool, PodTemplate, ProvisioningRequest
 from plimsoll.model.meta import ObservedObject
 from plimsoll.plan.owned.ownership import Owned, owner_of
@@ -22,6 +23,7 @@ _API_VERSIONS: Final[dict[type[ObservedObject], str]] = {
     PodTemplate: "v1",
     CapacityBuffer: "autoscaling.x-k8s.io/v1beta1",
     ProvisioningRequest: "autoscaling.x-k8s.io/v1",
+    ResourceClaimTemplate: "resource.k8s.io/v1",
 }
 
 

@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 
 from plimsoll.cluster.nodes import gpu_devices
 from plimsoll.cluster.pods import PodPlaces
+from plimsoll.cluster.profiles import discovery_of
 from plimsoll.model.api import EnvironmentSpec, PendingClaim
 from plimsoll.model.cluster import Node
 from plimsoll.model.karpenter import NodeClaim
@@ -63,8 +64,13 @@ class ClaimProgress:
         return node is None or (node.ready is not False and not node.deleting)
 
     def shows_gpus(self, claim: NodeClaim) -> bool:
+        """Whether its node has GPUs, which a device plugin announces or a driver publishes."""
         node = self.node_of(claim)
-        return node is not None and bool(gpu_devices(node, self._environment.devices_on(node.labels)))
+        if node is None:
+            return False
+        found = discovery_of(node)
+        claimed = found.gpus is None and found.claimed is not None
+        return claimed or bool(gpu_devices(node, self._environment.devices_on(node.labels)))
 
     def serves(self, claim: NodeClaim) -> bool:
         """Whether pods of the NodeClaim's Workspace are on its node. They stay when a device plugin fails."""

@@ -151,7 +151,7 @@ def _requests(environment: Environment, offered: OfferedType, known: ModelPreset
     """Resources that the node must offer: no GPUs where pods get these by claims. Karpenter counts disks as
     `ephemeral-storage`, and launches no node that lacks it."""
     requests = {}
-    if offered.claimable and not offered.by_claims:
+    if offered.claimable and offered.claimed is None:
         requests[environment.spec.gpu_resource] = str(offered.claimable)
     storage = known.disk_gib if known is not None else environment.spec.node_claims.storage_gib
     if storage:

@@ -45,7 +45,7 @@ class ClusterView:
     @cached_property
     def ownership(self) -> Ownership:
         seen = self.observed
-        objects = (seen.node_claims, seen.node_pools, seen.workloads)
+        objects = (seen.node_claims, seen.node_pools, seen.workloads, seen.resource_claim_templates)
         arguments = (seen.workspaces, seen.invalid_workspaces, *objects, seen.environment.name, seen.recorded)
         return self.known.result("ownership", arguments, lambda: Ownership(seen))
 
@@ -53,7 +53,8 @@ class ClusterView:
     def created(self) -> Mapping[tuple[str, str], Sequence[Owned]]:
         """Every object that the controller created, by the label values of its owner, existing or not."""
         seen = self.observed
-        arguments = (seen.node_claims, seen.node_pools, seen.workloads, seen.environment.name, seen.recorded)
+        objects = (seen.node_claims, seen.node_pools, seen.workloads, seen.resource_claim_templates)
+        arguments = (*objects, seen.environment.name, seen.recorded)
         return self.known.result("created", arguments, lambda: created_objects(seen))
 
     @cached_property
@@ -100,6 +101,7 @@ class ClusterView:
             pools=tuple(own.pools_of(workspace)),
             workloads=tuple(own.workloads_of(workspace)),
             services=tuple(own.services_of(workspace)),
+            claim_templates=tuple(own.claim_templates_of(workspace)),
             pods=pods,
             hosts=tuple(self.index.by_name.get(pod.node_name) for pod in pods),
         )
@@ -111,7 +113,14 @@ class ClusterView:
     @cached_property
     def types(self) -> OfferedTypes:
         seen = self.observed
-        arguments = (seen.instance_types, self.settings, seen.node_pools, seen.node_profiles, self.index)
+        arguments = (
+            seen.instance_types,
+            self.settings,
+            seen.node_pools,
+            seen.node_profiles,
+            seen.device_classes,
+            self.index,
+        )
         return self.known.result("types", arguments, lambda: OfferedTypes(seen, self.index))
 
     @cached_property

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from plimsoll.model.api import Workspace
 from plimsoll.model.cluster import Node, Pod, Workload
+from plimsoll.model.dra import ResourceClaimTemplate
 from plimsoll.model.karpenter import NodeClaim, NodePool
 
 
@@ -20,6 +21,7 @@ class Holding(NamedTuple):
     pools: tuple[NodePool, ...]
     workloads: tuple[Workload, ...]
     services: tuple[Workload, ...]
+    claim_templates: tuple[ResourceClaimTemplate, ...]
     pods: tuple[Pod, ...]
     """Its bound pods that are not finished."""
     hosts: tuple[Node | None, ...]

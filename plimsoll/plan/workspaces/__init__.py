@@ -3,6 +3,7 @@
 from plimsoll.plan.workspaces.allocation import allocate
 from plimsoll.plan.workspaces.byo import ByoNodes
 from plimsoll.plan.workspaces.existing import existing_nodes
+from plimsoll.plan.workspaces.gpu_claim import claim_template
 from plimsoll.plan.workspaces.inherited import (
     capacity_types,
     node_taints,
@@ -13,7 +14,7 @@ from plimsoll.plan.workspaces.inherited import (
 from plimsoll.plan.workspaces.pod_needs import host_need
 from plimsoll.plan.workspaces.pod_security import ENFORCE, ENFORCE_VERSION, pod_security, refused_by_pod_security
 from plimsoll.plan.workspaces.provisioned import ProvisionedNodes
-from plimsoll.plan.workspaces.refused_fields import missing_token, refused_settings, unread, unsupported
+from plimsoll.plan.workspaces.refused_fields import missing_token, other_vendor, refused_settings, unread, unsupported
 from plimsoll.plan.workspaces.replicas import startable
 from plimsoll.plan.workspaces.taken_names import name_conflicts
 from plimsoll.plan.workspaces.volumes import (
@@ -23,7 +24,14 @@ from plimsoll.plan.workspaces.volumes import (
     unplaced_volume,
     volume_places,
 )
-from plimsoll.plan.workspaces.workload import LEADER_WORKER_SET, Scale, spec_hash, workload_kind, workload_manifest
+from plimsoll.plan.workspaces.workload import (
+    LEADER_WORKER_SET,
+    Scale,
+    devices_of,
+    spec_hash,
+    workload_kind,
+    workload_manifest,
+)
 from plimsoll.plan.workspaces.workspace_nodes import AppliedClaims, NodeUsers, WorkspaceNodes
 
 __all__ = [
@@ -38,11 +46,14 @@ __all__ = [
     "WorkspaceNodes",
     "allocate",
     "capacity_types",
+    "claim_template",
+    "devices_of",
     "existing_nodes",
     "host_need",
     "missing_token",
     "name_conflicts",
     "node_taints",
+    "other_vendor",
     "placement_of",
     "pod_security",
     "pool_fields",

@@ -81,6 +81,12 @@ class NodeCriteria(NamedTuple):
     """CPU, memory and disk that a pod needs."""
     volumes: Placement = ANYWHERE
     """Where its volumes are."""
+    claims: bool = False
+    """Whether its pods get their GPUs by claims."""
+
+    def devices_on(self, node: Node) -> PodDevices | Unusable | InvalidGpuLabel:
+        """What a pod takes of the node."""
+        return pod_devices(node, self.partition, claims=self.claims)
 
     def why_unusable(self, node: Node) -> str:
         """Why its pods cannot be on the node now; empty if they can."""
@@ -145,7 +151,8 @@ class ByoNodes:
             return host
         template = workspace.template is not None
         tolerance = self._tolerances.of(workspace)
-        criteria = NodeCriteria(tolerance, resource.partition, devices, template, tuple(host.items()), volumes)
+        own = (template, tuple(host.items()), volumes, resource.claims)
+        criteria = NodeCriteria(tolerance, resource.partition, devices, *own)
         selector = self._narrowed(resource)
         allowed = self._allowed(workspace.namespace)
         if selector.empty:
@@ -200,9 +207,10 @@ class ByoNodes:
         group's GPU labels.
         """
         limits = tuple(allowed.items())
-        grouped = self._grouped.get((criteria.partition, limits))
+        kind = criteria.partition, criteria.claims, limits
+        grouped = self._grouped.get(kind)
         if grouped is None:
-            grouped = self._grouped[criteria.partition, limits] = self._groups(criteria.partition, allowed)
+            grouped = self._grouped[kind] = self._groups(criteria, allowed)
         groups, excluded = grouped
         if excluded and not groups:
             return Refusal(
@@ -240,12 +248,12 @@ class ByoNodes:
             + ("; ".join(refusals[:SHOWN]) or "no node has GPU labels; run GPU Feature Discovery"),
         )
 
-    def _groups(self, partition: Partition | None, allowed: Mapping[str, tuple[str, ...]]) -> _Grouped:
+    def _groups(self, criteria: NodeCriteria, allowed: Mapping[str, tuple[str, ...]]) -> _Grouped:
         """The allowed nodes by their GPUs and name, and the names of the others with GPUs."""
         groups: dict[_Gpus, dict[str, Node]] = {}
         excluded = []
         for node in self._index.nodes:
-            offer = pod_devices(node, partition)
+            offer = criteria.devices_on(node)
             if not isinstance(offer, PodDevices):
                 continue
             if all(node.labels.get(key, "") in allowed[key] for key in allowed):
@@ -297,7 +305,7 @@ class ByoNodes:
         # By identity: equal nodes share one offer, and hashing it for each node is the slowest step.
         by_offer: dict[int, tuple[PodDevices, list[Node]]] = {}
         for node in nodes:
-            offer = pod_devices(node, criteria.partition)
+            offer = criteria.devices_on(node)
             problem = criteria.why_unusable(node)
             if isinstance(offer, PodDevices):
                 by_offer.setdefault(id(offer), (offer, []))[1].append(node)

@@ -1,12 +1,12 @@
 """Existing nodes with node auto-provisioning: a Workspace uses matching Ready nodes before new ones are created."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import chain, islice
 
-from plimsoll.cluster.nodes import Tolerance, Tolerances, gpu_devices, why_unusable
+from plimsoll.cluster.nodes import PodDevices, Tolerance, Tolerances, gpu_devices, pod_devices, why_unusable
 from plimsoll.labels import NODEPOOL, WORKSPACE
-from plimsoll.model.api import EnvironmentSpec
+from plimsoll.model.api import Resource
 from plimsoll.model.cluster import Node
 from plimsoll.model.meta import Placement
 from plimsoll.plan.view import ClusterView
@@ -40,9 +40,9 @@ def existing_nodes(view: ClusterView, targets: dict[tuple[str, str], int]) -> di
             continue
         tolerance = tolerances.of(workspace)
         volumes = placement_of(places[workspace.key])
-        wanted = (str(resource.selector), offered.spellings(written), tolerance.key, volumes)
+        wanted = (str(resource.selector), offered.spellings(written), tolerance.key, volumes, resource.claims)
         # Each node is checked once for each set of criteria: one that a Workspace rejected fits no other with the same.
-        check = partial(_free, wanted[1], tolerance, snapshot.environment.spec, claimed)
+        check = partial(_free, wanted[1], tolerance, partial(_has_gpus, resource, gpus), claimed)
         nodes = free.get(wanted)
         if nodes is None:
             nodes = free[wanted] = check(_at(volumes, view.index.matching(resource.selector)))
@@ -65,7 +65,7 @@ def _at(volumes: Placement, nodes: Iterable[Node]) -> Iterator[Node]:
 def _free(
     instance_types: tuple[str, ...],
     tolerance: Tolerance,
-    environment: EnvironmentSpec,
+    has_gpus: Callable[[Node], bool],
     claimed: set[str],
     nodes: Iterable[Node],
 ) -> Iterator[str]:
@@ -77,5 +77,12 @@ def _free(
             continue
         if node.name in claimed or (node.provider_id and node.provider_id in claimed):
             continue
-        if gpu_devices(node, environment.gpu_resource) != 0:
+        if has_gpus(node):
             yield node.name
+
+
+def _has_gpus(resource: Resource, gpu_resource: str, node: Node) -> bool:
+    """Whether the node has GPUs, as far as it says, that pods get as the Workspace's do."""
+    if resource.claims:
+        return isinstance(pod_devices(node, None, claims=True), PodDevices)
+    return gpu_devices(node, gpu_resource) != 0

@@ -17,7 +17,7 @@ from plimsoll.estimating import (
     nodes_per_replica,
     replica_need,
 )
-from plimsoll.labels import CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, OS, ZONE
+from plimsoll.labels import CAPACITY_TYPE, GPU_RESOURCE, HOSTNAME, INSTANCE_TYPE, OS, ZONE
 from plimsoll.model import Reason, Refusal
 from plimsoll.model.api import INSTANCE_TYPE_REQUIRED, EnvironmentSpec, NamespaceAccess, Workspace
 from plimsoll.model.cluster import Device, InstanceType
@@ -214,6 +214,9 @@ class ProvisionedNodes:
                 f"Unsupported instance type {offered.name!r} here: no NodePool allows it and its cloud has no known "
                 "node class; set nodeClaims.nodeClassRef in the Environment",
             )
+        claims = workspace.spec.resource.claims
+        if (unlike := _unlike_claims(offered, claims=claims)) is not None:
+            return unlike
         if offered.kind is not None and not launched_for_gpus(offered.kind, node_class.group):
             return Refusal(
                 Reason.UNSUPPORTED_INSTANCE_TYPE,
@@ -259,6 +262,7 @@ class ProvisionedNodes:
             message=f"{counted(target, 'node')} of {offered}{paid}; one replica takes {replica}",
             serving=replica.serving,
             devices=devices,
+            resource=offered.claimed.driver if claims and offered.claimed is not None else "",
             gpus=offered.claimable,
             warnings=(*warnings, *ends, *deprecated),
         )
@@ -342,3 +346,27 @@ def _remedy(workspace: Workspace, key: str) -> str:
     if key != CAPACITY_TYPE:
         return "its volumes are there; change resource.instanceType, or use a volume where the NodePool has nodes"
     return "change nodeClaims.capacityType of the Environment, or resource.instanceType"
+
+
+def _unlike_claims(offered: OfferedType, *, claims: bool) -> Refusal | None:
+    """The refusal of a Workspace whose pods could not get the GPUs of the type as they ask for them: by claims, or by
+    the extended resource."""
+    claimed = offered.claimed
+    if claimed is None:
+        problem = (
+            "no node and no NodeProfile says that pods get its GPUs by claims: declare claimDevices in a NodeProfile, "
+            "or remove resource.devices"
+        )
+        served = not claims
+    elif claims:
+        problem = f"no DeviceClass {claimed.driver} selects its GPUs: create it, as the driver's chart does"
+        served = bool(claimed.own_class)
+    else:
+        problem = (
+            f"pods get its GPUs by claims of {claimed.driver} only: set resource.devices to claim, or declare a "
+            f"DeviceClass of them with extendedResourceName {GPU_RESOURCE}"
+        )
+        served = GPU_RESOURCE in claimed.extended_resources
+    if served:
+        return None
+    return Refusal(Reason.UNSUPPORTED_INSTANCE_TYPE, f"Unsupported instance type {offered.name!r} here: {problem}")

@@ -3,9 +3,13 @@
 from collections.abc import Iterator
 
 from plimsoll.cluster.nodes import may_be_spot
-from plimsoll.estimating import preset_of
+from plimsoll.estimating import preset_of, template_gpus
 from plimsoll.model import Reason, Refusal
 from plimsoll.model.api import PARTITION_FORBIDDEN, EnvironmentSpec, Workspace
+from plimsoll.model.cluster import NVIDIA
+from plimsoll.model.dra import GPU_DRIVERS
+from plimsoll.model.meta import dig
+from plimsoll.plan.workspaces.gpu_claim import CLAIM
 from plimsoll.presets import ModelCatalog, ModelPreset
 from plimsoll.serving import refused_option
 from plimsoll.text import shortlist
@@ -29,6 +33,8 @@ def unsupported(workspace: Workspace, environment: EnvironmentSpec) -> Refusal |
         )
     if spec.resource.partition is not None and auto_provisioning:
         return Refusal(Reason.INVALID_SPEC, PARTITION_FORBIDDEN)
+    if spec.resource.claims and (by_claim := _of_template(workspace, environment)) is not None:
+        return by_claim
     for adapter in spec.inference.adapters if spec.inference is not None else ():
         where = f"inference.adapters: adapter {adapter.source.name!r}"
         if adapter.source.urls:
@@ -43,6 +49,40 @@ def unsupported(workspace: Workspace, environment: EnvironmentSpec) -> Refusal |
                 "it, and scale the adapter's own weights",
             )
     return None
+
+
+def _of_template(workspace: Workspace, environment: EnvironmentSpec) -> Refusal | None:
+    """A refusal of a template that asks for GPUs itself, besides the claim that its pods get."""
+    requested = template_gpus(workspace, environment)
+    if isinstance(requested, Refusal):
+        return requested
+    if requested:
+        return Refusal(
+            Reason.INVALID_SPEC,
+            f"inference.template requests {shortlist(sorted(requested))}, and resource.devices is claim: remove the "
+            "request, and its pods claim the GPUs of their node",
+        )
+    claims = dig(workspace.template or {}, "spec.resourceClaims") or ()
+    if any(isinstance(each, dict) and each.get("name") == CLAIM for each in claims):
+        return Refusal(
+            Reason.INVALID_SPEC,
+            f"inference.template has a claim {CLAIM!r} in spec.resourceClaims, the name of the one that its pods get "
+            "by resource.devices: rename it",
+        )
+    return None
+
+
+def other_vendor(workspace: Workspace, driver: str) -> Refusal | None:
+    """A refusal of a preset on GPUs that pods claim of a driver other than NVIDIA's, for which its server is built."""
+    inference = workspace.spec.inference
+    vendor = GPU_DRIVERS.get(driver, "")
+    if not workspace.spec.resource.claims or inference is None or inference.preset is None or vendor == NVIDIA:
+        return None
+    return Refusal(
+        Reason.NOT_SUPPORTED,
+        f"preset {inference.preset.name!r} is served by an image for NVIDIA GPUs, and pods claim those of its nodes of "
+        f"{driver}: use inference.template with an image for them",
+    )
 
 
 def refused_settings(workspace: Workspace, environment: EnvironmentSpec) -> Refusal | None:

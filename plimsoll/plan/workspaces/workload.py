@@ -13,6 +13,7 @@ from plimsoll.model import Verdict
 from plimsoll.model.api import Environment, Inference, Workspace
 from plimsoll.model.meta import Taint, dig, expression
 from plimsoll.plan.owned import object_labels, ownership_labels
+from plimsoll.plan.workspaces.gpu_claim import CLAIM, claim_template
 from plimsoll.presets import ModelPreset
 from plimsoll.serving import follow, lead, serve_preset, settings_of, startup_seconds
 
@@ -140,8 +141,12 @@ def _pods(
         # forever: Karpenter never evicts such a pod, and a Deployment that scales down deletes any of its pods.
         metadata["annotations"] = {**(metadata.get("annotations") or {}), DO_NOT_DISRUPT: "true"}
     spec = _object(template, "spec")
-    resource = verdict.device_resource or environment.spec.gpu_resource
-    _request_gpus(spec["containers"], resource, _devices(verdict))
+    claimed = claim_template(workspace, verdict, environment, devices_of(verdict))
+    if claimed is not None:
+        _claim_gpus(spec, claimed["metadata"]["name"])
+    else:
+        resource = verdict.device_resource or environment.spec.gpu_resource
+        _request_gpus(spec["containers"], resource, devices_of(verdict))
     affinity = _object(spec, "affinity")
     _object(affinity, "nodeAffinity")
     if workspace.spec.resource.partition is None:
@@ -169,7 +174,7 @@ def _keep_apart(anti_affinity: dict[str, Any]) -> None:
     anti_affinity[required] = [*(anti_affinity.get(required) or []), alone]
 
 
-def _devices(verdict: Verdict) -> int:
+def devices_of(verdict: Verdict) -> int:
     """Devices that a pod requests: those of a node, without GPUs that the server cannot use; those that the server
     counts on, where the node's are not known."""
     devices, serving = verdict.gpus_per_node, verdict.serving
@@ -192,6 +197,17 @@ def _request_gpus(containers: list[dict[str, Any]], resource: str, devices: int)
     resources = _object(containers[0], "resources")
     for part in ("requests", "limits"):
         _object(resources, part)[resource] = str(devices)
+
+
+def _claim_gpus(spec: dict[str, Any], template: str) -> None:
+    """Claims the node's GPUs by the ResourceClaimTemplate in the first container, unless containers name the claim
+    themselves."""
+    named = {"name": CLAIM}
+    spec["resourceClaims"] = [*(spec.get("resourceClaims") or []), {**named, "resourceClaimTemplateName": template}]
+    containers = spec["containers"]
+    if not any(named == each for container in containers for each in dig(container, "resources.claims") or ()):
+        resources = _object(containers[0], "resources")
+        resources["claims"] = [*(resources.get("claims") or []), named]
 
 
 def _require_nodes(

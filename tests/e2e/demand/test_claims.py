@@ -159,3 +159,33 @@ def test_pods_with_claims_get_nodes_from_zero_and_again_from_what_was_learned(
         await_condition(lambda: not triggers(cluster), 60, "the triggers go")
         assert len(claims_of(cluster, "claimed")) == 1
         await_condition(lambda: not demands(cluster, "Pending", "Scheduled"), 60, "no demand is left")
+
+
+def test_pods_of_a_workspace_claim_the_gpus_of_new_nodes(
+    cluster: Kube, demand_sandbox: Sandbox, tmp_path: Path
+) -> None:
+    """From no nodes: NodeClaims without an extended resource, a ResourceClaimTemplate beside the Deployment, and pods
+    that the scheduler binds with all devices of their node. Everything goes with the Workspace."""
+    declare_class(cluster)
+    declare_pool(cluster)
+    declare_devices(cluster)
+    container = {"name": "main", "image": "registry.k8s.io/pause:3.9"}
+    template = {"metadata": {"labels": {"app": "claiming"}}, "spec": {"containers": [container]}}
+    spec = {
+        "resource": {"instanceType": TYPE, "devices": "claim"},
+        "inference": {"template": template, "replicas": 2},
+    }
+    chat = {"apiVersion": API, "kind": "Workspace", "metadata": {"name": "chat", "namespace": "default"}, "spec": spec}
+    with dra_driver(demand_sandbox.kubeconfig, {TYPE: L4}), controller(demand_sandbox, tmp_path):
+        cluster.apply(chat)
+        await_condition(lambda: len(set(bound(cluster))) == 2, 120, "each pod has a node")
+        requests = [each["spec"].get("resources", {}).get("requests", {}) for each in cluster.list(*CLAIM)]
+        assert len(requests) == 2
+        assert not any("nvidia.com/gpu" in each for each in requests)
+        claims = cluster.list(RESOURCE, "ResourceClaim", "default")
+        taken = [each["status"]["allocation"]["devices"]["results"] for each in claims]
+        assert sorted(map(len, taken)) == [4, 4]
+        cluster.delete(API, "Workspace", "chat")
+        await_condition(lambda: not cluster.list(API, "Workspace"), 120, "the Workspace is gone")
+        assert not cluster.list(RESOURCE, "ResourceClaimTemplate", "default")
+        assert not cluster.list(*CLAIM)
