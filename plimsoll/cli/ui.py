@@ -67,7 +67,7 @@ def _application(
     from plimsoll.ui import Feed, create_app
 
     if file:
-        feed = Feed(read_files(file))
+        feed = Feed(read_files(file), followed=False)
         yield create_app(feed, hosts), feed
         return
     from plimsoll.observe.cluster import events_about, open_observer

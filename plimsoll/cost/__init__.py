@@ -3,7 +3,7 @@
 Prices are the Environment's `catalog.prices`, else the catalog's list prices in the same currency.
 """
 
-from plimsoll.cost.hourly import ClusterCost, NodeCost, cluster_cost, node_cost
+from plimsoll.cost.hourly import ClusterCost, NodeCost, cluster_cost, cost_by_owner, node_cost
 from plimsoll.cost.planned import PlannedCost, operation_price, planned_cost
 from plimsoll.cost.prices import UNPRICED, PriceBasis, Prices
 from plimsoll.cost.removable_nodes import GroupSavings, Move, Moving, Savings, savings
@@ -20,6 +20,7 @@ __all__ = [
     "Prices",
     "Savings",
     "cluster_cost",
+    "cost_by_owner",
     "node_cost",
     "operation_price",
     "planned_cost",

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from plimsoll.cluster.ledger import GpuAccount
+from plimsoll.cluster.nodes import NodeOwner
 from plimsoll.cost.prices import UNPRICED, PriceBasis, Prices
 from plimsoll.packing import GPU_MILLI
 
@@ -63,3 +64,18 @@ def cluster_cost(accounts: Iterable[GpuAccount], prices: Prices) -> ClusterCost:
             hourly, idle, nodes = hourly + cost.price, idle + cost.idle, nodes + 1
             types.add(account.node.instance_type)
     return ClusterCost(hourly, idle, nodes, dict(sorted(unpriced.items())), prices.basis(types))
+
+
+def cost_by_owner(
+    accounts: Iterable[GpuAccount], owners: Mapping[str, NodeOwner], prices: Prices
+) -> dict[tuple[str, str], float]:
+    """Hourly cost of the nodes whose price is known, by namespace and queue of those for whom they were requested; both
+    are empty for nodes without an owner. `owners` are by the node's name."""
+    found: dict[tuple[str, str], float] = {}
+    for account in accounts:
+        cost = node_cost(account, prices)
+        if cost is not None:
+            owner = owners.get(account.node.name, NodeOwner())
+            key = (owner.namespace, owner.queue)
+            found[key] = found.get(key, 0.0) + cost.price
+    return dict(sorted(found.items()))

@@ -7,16 +7,17 @@ from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
 from plimsoll.cluster.ledger import GpuAccount, gpu_ledger
+from plimsoll.cluster.nodes import node_owners
 from plimsoll.cluster.pools import PoolProfiles
 from plimsoll.cluster.queues import QueueTree, Resource
 from plimsoll.cost import ClusterCost, NodeCost, cluster_cost, node_cost, savings
 from plimsoll.explaining.planned_demand import PlannedDemand
-from plimsoll.labels import DEMAND, HEADROOM, NODEPOOL, REQUEST, WORKSPACE
+from plimsoll.labels import HEADROOM, NODEPOOL, REQUEST
 from plimsoll.packing import GPU_MILLI
 from plimsoll.text import counted, figure, shortlist
 
-_OWNERS: Final = (WORKSPACE, DEMAND, HEADROOM, REQUEST, NODEPOOL)
-"""Labels by which a node says who asked for it."""
+_OWNERS: Final = (HEADROOM, REQUEST, NODEPOOL)
+"""Labels by which a node says who asked for it, besides its owner's."""
 _LISTED: Final = 50
 """Findings of one section; their number is complete."""
 
@@ -152,7 +153,7 @@ def _contradictions(accounts: Iterable[GpuAccount], planned: PlannedDemand) -> I
 
 
 def _without_owner(accounts: Iterable[GpuAccount], planned: PlannedDemand) -> Iterator[AuditFinding]:
-    owned = {name for workspace in planned.snapshot.workspaces for name in workspace.status.worker_nodes}
+    owned = node_owners(planned.snapshot)
     for account in accounts:
         node = account.node
         if node.name not in owned and not any(node.labels.get(key) for key in _OWNERS):

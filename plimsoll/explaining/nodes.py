@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Iterator
 
 from plimsoll.cluster.ledger import GpuAccount, gpu_ledger
+from plimsoll.cluster.nodes import owner_in
 from plimsoll.cluster.pods import bound_pods, is_reservation, read_request
 from plimsoll.cost import Prices, node_cost
 from plimsoll.errors import PlimsollError
 from plimsoll.explaining.chain import Chain, Link, State, Step, StepReason
 from plimsoll.explaining.planned_demand import PlannedDemand
 from plimsoll.labels import (
-    DEMAND,
     DO_NOT_DISRUPT,
     HEADROOM,
     NODEPOOL,
@@ -45,10 +45,9 @@ def why_node(planned: PlannedDemand, name: str) -> Chain:
 def asked_by(planned: PlannedDemand, node: Node | None, claim: NodeClaim | None) -> str:
     """Who asked for the node: by the labels of its NodeClaim and itself, and by the NodeClaims of GPUDemands."""
     labels = {**(claim.labels if claim is not None else {}), **(node.labels if node is not None else {})}
-    if labels.get(WORKSPACE):
-        return f"for Workspace {labels.get(WORKSPACE_NAMESPACE, '')}/{labels[WORKSPACE]}"
-    if labels.get(DEMAND):
-        return f"for the pods of GPUDemand {labels[DEMAND]}"
+    owner = owner_in(labels)
+    if any(owner):
+        return f"for {'the pods of ' if owner.demand else ''}{owner}"
     if labels.get(HEADROOM):
         return f"headroom {labels[HEADROOM]} of the Environment"
     if labels.get(REQUEST):

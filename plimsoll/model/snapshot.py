@@ -115,3 +115,5 @@ class Snapshot(Observed):
     """Objects in files that planning does not read; `warnings` has their kinds."""
     warnings: tuple[str, ...] = ()
     """Warnings of observing, such as on an object that cannot be read."""
+    stale: tuple[str, ...] = ()
+    """Why it may show an old state: those of the warnings about broken watches and a state that cannot be read."""

@@ -1,5 +1,6 @@
 """Reports the results of the controller: statuses, conditions, finalizers, events, metrics."""
 
+from plimsoll.report.claim_owners import ClaimOwnerWriter, unlabelled_claims
 from plimsoll.report.conditions import ConditionReason, differs, refused_status, status_of
 from plimsoll.report.deltas import DeltaHistory, delta_record
 from plimsoll.report.demands import KIND, DemandWriter
@@ -32,6 +33,7 @@ __all__ = [
     "KIND",
     "OF_NAMESPACE",
     "TRIES",
+    "ClaimOwnerWriter",
     "ConditionReason",
     "DeltaHistory",
     "DemandWriter",
@@ -59,6 +61,7 @@ __all__ = [
     "refused_status",
     "report_on",
     "status_of",
+    "unlabelled_claims",
     "verdict_event",
     "with_failed_requests",
     "withheld_event",

@@ -1,15 +1,16 @@
 """Metrics of what the cluster has and costs, computed when they are scraped."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from plimsoll.cluster.ledger import GpuAccount
+from plimsoll.cluster.nodes import node_owners
 from plimsoll.cluster.profiles import DiscrepancyReason
-from plimsoll.cost import ClusterCost, PlannedCost, Prices, cluster_cost, planned_cost
+from plimsoll.cost import ClusterCost, PlannedCost, Prices, cluster_cost, cost_by_owner, planned_cost
 from plimsoll.model import Plan, Snapshot
 from plimsoll.packing import GPU_MILLI
 
@@ -32,7 +33,7 @@ class CapacityMetrics(Collector):
         self._seen, self._plan = None, Plan()
 
     def describe(self) -> Iterable[Metric]:
-        return [*_families({}, ClusterCost(), PlannedCost()), _contradictions(())]
+        return [*_families({}, ClusterCost(), PlannedCost()), _by_owner({}), _contradictions(())]
 
     def collect(self) -> Iterable[Metric]:
         seen, plan = self._seen, self._plan  # as one value each, because another thread sets them
@@ -41,7 +42,8 @@ class CapacityMetrics(Collector):
         snapshot, accounts = seen
         prices = Prices.of(snapshot)
         cost, planned = cluster_cost(accounts, prices), planned_cost(plan, snapshot, prices)
-        return [*_families(_gpus(accounts), cost, planned), _contradictions(accounts)]
+        owned = cost_by_owner(accounts, node_owners(snapshot), prices)
+        return [*_families(_gpus(accounts), cost, planned), _by_owner(owned), _contradictions(accounts)]
 
 
 def _gpus(accounts: Iterable[GpuAccount]) -> dict[str, float]:
@@ -53,6 +55,16 @@ def _gpus(accounts: Iterable[GpuAccount]) -> dict[str, float]:
         free = sum(account.likely_free_milli) / GPU_MILLI
         found["free"] += free
         found["used"] += account.gpus - free
+    return found
+
+
+def _by_owner(costs: Mapping[tuple[str, str], float]) -> Metric:
+    found = GaugeMetricFamily(
+        "plimsoll_cost_by_owner_per_hour", "Price of the GPU nodes by whom they were requested for",
+        labels=["namespace", "queue"],
+    )  # fmt: skip
+    for (namespace, queue), cost in {("", ""): 0.0, **costs}.items():
+        found.add_metric([namespace, queue], cost)
     return found
 
 

@@ -11,6 +11,7 @@ from plimsoll.model import ObjectKey, Plan, Snapshot, Verdict, Withheld
 from plimsoll.model.api import Environment, WorkspaceRef, WorkspaceStatus
 from plimsoll.plan.view import ClusterView
 from plimsoll.plan.workspaces import AppliedClaims, WorkspaceNodes
+from plimsoll.report.claim_owners import ClaimOwnerWriter
 from plimsoll.report.conditions import environment_status, in_use
 from plimsoll.report.deltas import DeltaHistory, recorded
 from plimsoll.report.demands import KIND as DEMAND
@@ -60,6 +61,7 @@ class Reporter:
         self._demands = DemandWriter(connection)
         self._models = ModelWriter(connection)
         self._profiles = ProfileWriter(connection)
+        self._claims = ClaimOwnerWriter(connection)
         self._withheld: frozenset[Withheld] = frozenset()
         """Already reported."""
         self._history = DeltaHistory()
@@ -91,6 +93,7 @@ class Reporter:
             self._demands.write(plan.demands, demands)
         if NODE_PROFILE not in snapshot.missing_kinds:
             self._profiles.write(snapshot, now)
+        self._claims.write(snapshot, plan.demands)
         holdings = WorkspaceNodes(view, plan.verdicts, AppliedClaims(plan, failures or {}))
         verdicts = {
             key: each for each in plan.verdicts if (key := (each.workspace.namespace, each.workspace.name)) in known
@@ -130,6 +133,7 @@ class Reporter:
         self._demands.flush()
         self._models.flush()
         self._profiles.flush()
+        self._claims.flush()
 
     def close(self) -> None:
         """Returns when everything is written, including events; nothing may be reported afterwards."""
@@ -138,6 +142,7 @@ class Reporter:
         self._demands.close()
         self._models.close()
         self._profiles.close()
+        self._claims.close()
         self._recorder.close()
 
     def _known(self, snapshot: Snapshot) -> Mapping[Key, _Known]:

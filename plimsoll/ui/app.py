@@ -65,6 +65,7 @@ def create_app(
         "/queues/{name}": pages.queue,
         "/workspaces/{namespace}/{name}": pages.workspace,
     }
+    details |= {"/why/{kind}/{name}": pages.why, "/why/{kind}/{namespace}/{name}": pages.why}
     routes = [
         *(Route(path, _view(states, page)) for path, page in views.items()),
         *(Route(path, _detail(page)) for path, page in details.items()),

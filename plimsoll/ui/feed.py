@@ -11,7 +11,9 @@ from plimsoll.model import Snapshot
 class Feed:
     """Published by one thread, read by the pages' threads, awaited on an event loop."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    def __init__(self, snapshot: Snapshot, *, followed: bool = True) -> None:
+        """`followed`: whether a cluster is followed; files do not change."""
+        self.followed = followed
         self._lock = threading.Lock()
         self._snapshot = snapshot
         self._waiting: set[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = set()

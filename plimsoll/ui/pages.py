@@ -7,14 +7,18 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
+from plimsoll.cluster.nodes import node_owners
 from plimsoll.cluster.queues import queue_of
 from plimsoll.errors import PlimsollError
+from plimsoll.explaining import Chain, why_demand, why_namespace, why_node, why_pod, why_queue, why_workspace
+from plimsoll.model import Plan
 from plimsoll.model.api import WorkspaceRef
 from plimsoll.packing import GPU_MILLI
 from plimsoll.ui.state import State, States
 from plimsoll.ui.view import (
     Choices,
     Filter,
+    attention,
     choices,
     cluster_page,
     delta_rows,
@@ -37,6 +41,7 @@ VIEWS: Final = (
 LISTED: Final = 200
 """Rows of a table; more are found by the filter."""
 COLOURS: Final = 8
+_NAMESPACED: Final = ("pod", "workspace")
 
 
 class Pages:
@@ -65,7 +70,8 @@ class Pages:
             opened=request.query_params.get("open", ""),
             page=_number(request.query_params.get("page", "1")),
         )
-        return self._page(request, state, "cluster.html", "Cluster", page=page)
+        needs = attention(state.snapshot, _planned(state), state.nodes)
+        return self._page(request, state, "cluster.html", "Cluster", page=page, attention=needs)
 
     def node(self, request: Request) -> str:
         state, name = self._states.latest(), request.path_params["name"]
@@ -73,9 +79,12 @@ class Pages:
         if row is None:
             raise HTTPException(404, f"there is no node {name!r} with GPUs")
         claim = next((each for each in state.snapshot.node_claims if each.node_name == name), None)
+        owner = str(node_owners(state.snapshot).get(name, ""))
         scheduler = state.snapshot.environment.spec.queue_scheduler
         queues = {each.pod.uid: queue_of(each.pod, scheduler) for each in row.pods}
-        return self._page(request, state, "node.html", f"Node {name}", node=row, claim=claim, queues=queues)
+        return self._page(
+            request, state, "node.html", f"Node {name}", node=row, claim=claim, queues=queues, owner=owner
+        )
 
     def queues(self, request: Request) -> str:
         state = self._states.latest()
@@ -109,11 +118,7 @@ class Pages:
     def workspace(self, request: Request) -> str:
         namespace, name = request.path_params["namespace"], request.path_params["name"]
         state = self._states.latest()
-        snapshot = state.snapshot
-        known = [each.ref for each in snapshot.workspaces] + [each.ref for each in snapshot.invalid_workspaces]
-        ref = next((each for each in known if (each.namespace, each.name) == (namespace, name)), None)
-        if ref is None:
-            raise HTTPException(404, f"there is no Workspace {namespace}/{name}")
+        ref = _ref(state, namespace, name)
         explanation = state.explanation(ref)
         owner = f"Workspace {ref}"
         past = [
@@ -137,6 +142,32 @@ class Pages:
             events=events,
             why_no_events=why_no_events,
         )
+
+    def why(self, request: Request) -> str:
+        """The steps from what asks for GPUs to its nodes, and what would help. Raises 404 if it does not exist."""
+        params = request.path_params
+        state, kind, name = self._states.latest(), params["kind"], params["name"]
+        if (kind in _NAMESPACED) != ("namespace" in params):
+            raise HTTPException(404, f"there is no page for {kind!r}")
+        try:
+            chain = self._chain(state, kind, params.get("namespace", ""), name)
+        except PlimsollError as error:
+            raise HTTPException(404, error.message) from None
+        return self._page(request, state, "why.html", f"Why: {chain.subject}", chain=chain)
+
+    @staticmethod
+    def _chain(state: State, kind: str, namespace: str, name: str) -> Chain:
+        planned = state.planned_demand
+        if kind == "pod":
+            return why_pod(planned, namespace, name)
+        if kind == "workspace":
+            return why_workspace(planned, state.explanation(_ref(state, namespace, name)), state.plan)
+        if kind == "namespace":
+            return why_namespace(planned, name, state.plan.verdicts)
+        of_kind = {"node": why_node, "queue": why_queue, "demand": why_demand}.get(kind)
+        if of_kind is None:
+            raise HTTPException(404, f"there is no page for {kind!r}")
+        return of_kind(planned, name)
 
     def demand(self, request: Request) -> str:
         state = self._states.latest()
@@ -177,6 +208,23 @@ class Pages:
     def _render(self, template: str, request: Request, **values: Any) -> str:
         given = {"path": request.url.path, "wanted": _filter(request), **values}
         return self._templates.get_template(template).render(given)
+
+
+def _ref(state: State, namespace: str, name: str) -> WorkspaceRef:
+    """Raises 404 if there is no such Workspace, with valid fields or not."""
+    known = [each.ref for each in state.snapshot.workspaces] + [each.ref for each in state.snapshot.invalid_workspaces]
+    ref = next((each for each in known if (each.namespace, each.name) == (namespace, name)), None)
+    if ref is None:
+        raise HTTPException(404, f"there is no Workspace {namespace}/{name}")
+    return ref
+
+
+def _planned(state: State) -> Plan:
+    """Empty where it fails: its own page says why."""
+    try:
+        return state.plan
+    except PlimsollError:
+        return Plan()
 
 
 def _filter(request: Request) -> Filter:

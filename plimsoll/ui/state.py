@@ -12,7 +12,7 @@ from typing import Final
 from plimsoll.cluster.queues import IncrementalUsage, NextGpu, QueueUsage, next_gpu
 from plimsoll.cost import Prices
 from plimsoll.errors import PlimsollError
-from plimsoll.explaining import Explanation, explain
+from plimsoll.explaining import Explanation, PlannedDemand, explain, plan_demand
 from plimsoll.model import Plan, Snapshot
 from plimsoll.model.api import WorkspaceRef
 from plimsoll.plan import plan as plan_round
@@ -45,8 +45,10 @@ class _SharedCaches:
 class State:
     """One version of the cluster, for several threads."""
 
-    def __init__(self, version: str, snapshot: Snapshot, caches: _SharedCaches) -> None:
+    def __init__(self, version: str, snapshot: Snapshot, caches: _SharedCaches, *, followed: bool = True) -> None:
         self.version = version
+        self.recency = "last known state" if snapshot.stale else "live" if followed else "from files"
+        """Whether what the pages show is current, as a word for readers."""
         self.snapshot = snapshot
         self._caches = caches
         self._pages: dict[str, str] = {}
@@ -90,12 +92,22 @@ class State:
         with self._caches.plan_lock:
             return self._plan
 
+    @property
+    def planned_demand(self) -> PlannedDemand:
+        """The demand alone, from which the steps of something and what would help are found."""
+        with self._caches.plan_lock:
+            return self._planned_demand
+
     @cached_property
     def prices(self) -> Prices:
         return Prices.of(self.snapshot)
 
     def explanation(self, ref: WorkspaceRef) -> Explanation:
         return explain(ClusterView(self.snapshot), self.plan, ref, self._caches.clock())
+
+    @cached_property
+    def _planned_demand(self) -> PlannedDemand:
+        return plan_demand(ClusterView(self.snapshot), self._caches.clock(), self._caches.planner)
 
     @cached_property
     def _nodes(self) -> tuple[NodeRow, ...]:
@@ -133,7 +145,7 @@ class States:
         with self._lock:
             snapshot = self._feed.latest
             if self._state is None or self._state.snapshot is not snapshot or self._state.outdated:
-                self._state = State(next(self._versions), snapshot, self._caches)
+                self._state = State(next(self._versions), snapshot, self._caches, followed=self._feed.followed)
             return self._state
 
     def prepare(self) -> None:

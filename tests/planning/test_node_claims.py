@@ -347,6 +347,7 @@ def test_the_manifest_of_a_claim() -> None:
         labels.WORKSPACE: "ws",
         labels.WORKSPACE_NAMESPACE: "default",
         labels.WORKSPACE_UID: "u",
+        labels.OWNER_NAMESPACE: "default",
         labels.ENVIRONMENT: "test",
         labels.MANAGED_BY: "plimsoll",
     }

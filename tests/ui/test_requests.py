@@ -68,6 +68,12 @@ def test_nothing_can_be_changed(address: str, method: str) -> None:
         ("nodes/none", "there is no node &#39;none&#39; with GPUs"),
         ("queues/none", "there is no Queue &#39;none&#39;"),
         ("workspaces/a/b", "there is no Workspace a/b"),
+        ("why/node/none", "node &#39;none&#39; not found"),
+        ("why/pod/a/none", "a/none"),
+        ("why/workspace/a/b", "there is no Workspace a/b"),
+        ("why/else/b", "there is no page for &#39;else&#39;"),
+        ("why/pod/b", "there is no page for &#39;pod&#39;"),
+        ("why/node/a/b", "there is no page for &#39;node&#39;"),
         ("else", "Not Found"),
     ],
 )

@@ -45,6 +45,7 @@ def test_a_state_that_cannot_be_read_is_shown_once_as_the_last_one_with_a_warnin
     assert [len(each.warnings) for each in shown] == [0, 1]
     assert "the cluster has 2 Environments" in shown[1].warnings[0]
     assert shown[1].nodes is first.nodes
+    assert [each.stale for each in shown] == [(), shown[1].warnings]
 
 
 def test_another_reason_is_shown_and_the_warning_ends_with_the_error() -> None:
@@ -65,11 +66,12 @@ def test_another_reason_is_shown_and_the_warning_ends_with_the_error() -> None:
         "history",
         "new-nodes",
         "nodes/p5-1",
+        "why/node/p5-1",
         "workspaces/assistants/assistant",
     ],
 )
 def test_every_page_shows_each_warning_of_the_state_once(example: Snapshot, path: str) -> None:
-    feed = Feed(example.model_copy(update={"warnings": BROKEN}))
+    feed = Feed(example.model_copy(update={"warnings": BROKEN, "stale": BROKEN}))
     with serve(create_app(feed), "127.0.0.1", 0) as address:
         text = get(address, path).text
         feed.close()
@@ -83,3 +85,15 @@ def test_top_shows_the_first_warnings_and_counts_the_others() -> None:
     lines = [each.rstrip() for each in captured.get().splitlines()]
     assert [each for each in lines if "broken" in each] == [f"warning: {each}" for each in BROKEN[:3]]
     assert "and 1 more" in lines
+
+
+@pytest.mark.parametrize(
+    ("stale", "followed", "state"),
+    [((), True, "live"), (BROKEN, True, "last known state"), ((), False, "from files")],
+)
+def test_pages_are_live_only_while_they_show_the_present(stale: tuple[str, ...], followed: bool, state: str) -> None:
+    feed = Feed(a_snapshot().model_copy(update={"stale": stale}), followed=followed)
+    with serve(create_app(feed), "127.0.0.1", 0) as address:
+        text = get(address).text
+        feed.close()
+    assert f'data-state="{state}"' in text

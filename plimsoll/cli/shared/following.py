@@ -31,7 +31,9 @@ def snapshots(observer: "Observer", ended: Callable[[], bool] = lambda: False) -
             warning = f"the state of the cluster cannot be read, and the last known state is shown: {error.message}"
             if shown.warnings[:1] == (warning,):
                 continue
-            snapshot = latest.model_copy(update={"warnings": (warning, *latest.warnings)})
+            snapshot = latest.model_copy(
+                update={"warnings": (warning, *latest.warnings), "stale": (warning, *latest.stale)}
+            )
         if snapshot is not shown:
             shown = snapshot
             yield shown

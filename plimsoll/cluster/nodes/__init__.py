@@ -12,6 +12,7 @@ from plimsoll.cluster.nodes.host_amounts import (
     short_of_host,
 )
 from plimsoll.cluster.nodes.index import IndexedNodes, NodeIndex, gpu_devices, index_of
+from plimsoll.cluster.nodes.owners import SEVERAL, NodeOwner, node_owners, owner_in, owner_labels
 from plimsoll.cluster.nodes.pod_gpus import PodDevices, Unusable, pod_devices
 from plimsoll.cluster.nodes.refusals import (
     GpuRequest,
@@ -35,10 +36,12 @@ __all__ = [
     "CPU",
     "DISK",
     "MEMORY",
+    "SEVERAL",
     "Amounts",
     "GpuRequest",
     "IndexedNodes",
     "NodeIndex",
+    "NodeOwner",
     "PodDevices",
     "Tolerance",
     "Tolerances",
@@ -50,10 +53,13 @@ __all__ = [
     "lacking",
     "may_be_spot",
     "most_of",
+    "node_owners",
     "none_matches",
     "none_usable",
     "not_uniform",
     "own_tolerations",
+    "owner_in",
+    "owner_labels",
     "pod_devices",
     "said",
     "short_of_devices",

@@ -9,7 +9,17 @@ from typing import Any, Final
 from plimsoll.components.access import NAMESPACE, SERVICE_ACCOUNT
 from plimsoll.components.admission.changed_keys import changed_keys
 from plimsoll.components.admission.policy import AdmissionPolicy, denying, resource_rule
-from plimsoll.labels import GPU_GROUP, GPU_GROUP_PREFIX, RESERVED_GPU, SELECTED_NODE, SHARD, WORKSPACE_UID
+from plimsoll.labels import (
+    DEMAND,
+    GPU_GROUP,
+    GPU_GROUP_PREFIX,
+    OWNER_NAMESPACE,
+    OWNER_QUEUE,
+    RESERVED_GPU,
+    SELECTED_NODE,
+    SHARD,
+    WORKSPACE_UID,
+)
 from plimsoll.model.api import GATE_REMOVED_REASON, MODELS_NAME
 from plimsoll.model.cluster import NVIDIA_VISIBLE_DEVICES, config_map_names
 from plimsoll.policy import text, texts
@@ -33,18 +43,29 @@ _SAME_CONTAINERS: Final = " && ".join(
 
 
 def controller_policy() -> AdmissionPolicy:
-    """The policy for the controller: objects with its labels, its ConfigMap, and of other pods the capacity gate, the
-    deletion cost and what it says of them."""
+    """The policy for the controller: objects with its labels, its ConfigMap, of other pods the capacity gate, the
+    deletion cost and what it says of them, and of other NodeClaims whom they are for. The spec of a NodeClaim never
+    changes: Karpenter's definition refuses it."""
     changed = " + ".join(
         [
             changed_keys("labels", (), others=True),
             changed_keys("annotations", (DELETION_COST, GATE_REMOVED_REASON), others=True),
         ]
     )
+    owners = " + ".join(
+        [
+            changed_keys("labels", (DEMAND, OWNER_NAMESPACE, OWNER_QUEUE), others=True),
+            changed_keys("annotations", (), others=True),
+        ]
+    )
     variables = {
         "ours": f"{texts((SHARD, WORKSPACE_UID))}.exists(key, key in"
         " (oldObject != null ? oldObject : object).metadata.?labels.orValue({}))",
         "podUpdate": _IS_POD_UPDATE,
+        "namesOwner": "request.resource.resource == 'nodeclaims' && request.operation == 'UPDATE'"
+        " && object.metadata.?finalizers == oldObject.metadata.?finalizers"
+        " && object.metadata.?ownerReferences == oldObject.metadata.?ownerReferences"
+        f" && size({owners}) == 0",
     }
     rules = [
         resource_rule("apps", "deployments", "statefulsets", operations=_CHANGES),
@@ -57,7 +78,8 @@ def controller_policy() -> AdmissionPolicy:
     validations = [
         (_NOT_SYSTEM, "'writes to ' + request.namespace"),
         (
-            "request.resource.resource == 'configmaps' || variables.podUpdate || variables.ours",
+            "request.resource.resource == 'configmaps' || variables.podUpdate || variables.ours"
+            " || variables.namesOwner",
             "'writes to ' + request.resource.resource + ' without the label ' + " + text(SHARD),
         ),
         (

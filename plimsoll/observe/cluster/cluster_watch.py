@@ -96,6 +96,10 @@ class ClusterWatch:
         """See `Health.warnings`."""
         return self._health.warnings()
 
+    def broken(self) -> tuple[str, ...]:
+        """See `Health.broken`."""
+        return self._health.broken()
+
     def ages(self) -> Mapping[str, float]:
         """Seconds since each watched kind was listed, or its watch delivered something or ended regularly."""
         return self._health.ages()

@@ -144,12 +144,14 @@ class Health:
         """A line for each kind that is not available to the account, or whose watch has failed, so that its last known
         state is used."""
         with self._changed:
-            return (
-                *(text for _, text in sorted(self._degraded.items())),
-                *(
-                    f"{kind}: the watch is broken and the last known state is in use ({error.message})"
-                    for kind, error in sorted(self._broken.items())
-                ),
+            return (*(text for _, text in sorted(self._degraded.items())), *self.broken())
+
+    def broken(self) -> tuple[str, ...]:
+        """Those of the warnings about watches that have failed."""
+        with self._changed:
+            return tuple(
+                f"{kind}: the watch is broken and the last known state is in use ({error.message})"
+                for kind, error in sorted(self._broken.items())
             )
 
     def _fatal(self) -> PlimsollError | None:

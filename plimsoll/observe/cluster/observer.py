@@ -66,7 +66,7 @@ class Observer(ClusterWatch):
         if self._stores.locate_requests():
             self.list_again(self._stores.request_events)
         version = self._stores.version
-        snapshot = self._stores.snapshot(warnings)
+        snapshot = self._stores.snapshot(warnings, tuple(each for each in self.broken() if each in warnings))
         if self._cloud_types is not None:
             snapshot = self._cloud_types.completed(snapshot)
         # The versions from before: an answer that arrives meanwhile causes another snapshot.

@@ -77,7 +77,7 @@ class Stores:
         self.request_events.kind = kind
         return moved
 
-    def snapshot(self, warnings: tuple[str, ...] = ()) -> Snapshot:
+    def snapshot(self, warnings: tuple[str, ...] = (), stale: tuple[str, ...] = ()) -> Snapshot:
         """The Snapshot of the stores.
 
         Raises PlimsollError for more than one Environment, and InvalidObjectError for an Environment that cannot be
@@ -139,6 +139,7 @@ class Stores:
                 ),
                 *warnings,
             ),
+            stale=stale,
         )
 
     def _genuine_claim_events(self) -> tuple[ClaimEvent, ...]:

@@ -3,6 +3,7 @@
 from typing import Any
 
 from plimsoll.cluster.catalog import OfferedType
+from plimsoll.cluster.nodes import owner_labels
 from plimsoll.cluster.volumes import conditions_of
 from plimsoll.labels import CAPACITY_TYPE, DO_NOT_DISRUPT, INSTANCE_TYPE, OS, SPEC_HASH, ZONE
 from plimsoll.model.api import Environment, Workspace, is_chosen, refused_node_labels
@@ -37,7 +38,10 @@ def node_claim_manifest(target: NodeTarget, environment: Environment, name: str)
         "kind": "NodeClaim",
         "metadata": {
             "name": name,
-            "labels": node_labels(workspace, environment),
+            "labels": {
+                **node_labels(workspace, environment),
+                **owner_labels([workspace.namespace], [workspace.spec.queue or ""]),
+            },
             "annotations": {DO_NOT_DISRUPT: "true", SPEC_HASH: spec_hash(spec)},
         },
         "spec": spec,

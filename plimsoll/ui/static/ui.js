@@ -14,6 +14,7 @@ async function load(address) {
   const answer = await fetch(address, { headers: { accept: "text/html" } });
   if (answer.status >= 500) throw new Error(answer.statusText);
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  labelled(page.getElementById("main"));
   morph(main(), page.getElementById("main"));
   // The links to the other views hold the filter, and so does whether it can be cleared.
   for (const id of ["views", "clear"]) {
@@ -32,7 +33,7 @@ async function refresh() {
   try {
     loading = load(location.href);
     await loading;
-    if (source.readyState === EventSource.OPEN) say("live");
+    if (source.readyState === EventSource.OPEN) say(main().dataset.state);
   } catch {
     say("not updated");
     retry = setTimeout(refresh, 5000);
@@ -44,6 +45,22 @@ async function refresh() {
     refresh();
   }
 }
+
+/** Gives cells the name of their column, for narrow screens, on which each row is a card, and keeps their roles. */
+function labelled(root) {
+  for (const table of root.querySelectorAll("table")) {
+    const names = [...table.querySelectorAll("thead th")].map((each) => each.textContent);
+    table.setAttribute("role", "table");
+    for (const row of table.rows) {
+      row.setAttribute("role", "row");
+      [...row.cells].forEach((cell, number) => {
+        cell.setAttribute("role", cell.scope === "col" ? "columnheader" : cell.scope === "row" ? "rowheader" : "cell");
+        if (cell.scope !== "col") cell.dataset.label = names[number] ?? "";
+      });
+    }
+  }
+}
+labelled(main());
 
 /** Makes `old` equal to `young`, and leaves nodes that are equal as they are: focus, selection and scroll stay. */
 function morph(old, young) {
@@ -83,7 +100,7 @@ function say(text) {
 }
 
 const source = new EventSource("/events");
-source.onopen = () => say("live");
+source.onopen = () => say(main().dataset.state);
 source.onerror = () => say("connection lost, trying again");
 source.onmessage = (event) => {
   if (event.data !== main().dataset.version) refresh();

@@ -1,5 +1,6 @@
 """What the pages show, as values: functions of a Snapshot and its Plan."""
 
+from plimsoll.ui.view.attention import Attention, Kind, attention
 from plimsoll.ui.view.demands import DemandRow, demand_rows
 from plimsoll.ui.view.filter import Choices, Filter, choices
 from plimsoll.ui.view.history import DeltaRow, delta_rows
@@ -12,11 +13,13 @@ from plimsoll.ui.view.segments import Segment, Use
 from plimsoll.ui.view.workspaces import WorkspaceRow, workspace_rows
 
 __all__ = [
+    "Attention",
     "Choices",
     "ClusterPage",
     "DeltaRow",
     "DemandRow",
     "Filter",
+    "Kind",
     "NewNodeRow",
     "NodeGroup",
     "NodeRow",
@@ -28,6 +31,7 @@ __all__ = [
     "Segment",
     "Use",
     "WorkspaceRow",
+    "attention",
     "choices",
     "cluster_page",
     "delta_rows",

@@ -4,11 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from plimsoll.cluster.queues import queue_of
+from plimsoll.labels import GPU_PRODUCT
 from plimsoll.model import Plan, Snapshot
 from plimsoll.model.api import GPUDemandStatus
 from plimsoll.model.cluster import Pod
 from plimsoll.plan.owned import request_objects
 from plimsoll.plan.requests import NodeRequest
+from plimsoll.text import counted, shortlist
 from plimsoll.ui.view.filter import Filter
 
 
@@ -36,6 +38,8 @@ class DemandRow:
     """Its pods that exist in the cluster, oldest first."""
     types: tuple[str, ...]
     """Instance types that are requested for it, sorted."""
+    products: tuple[str, ...]
+    """GPU products that are requested for it, or that its pods select, sorted."""
     gpus: int
     """New GPUs."""
     least: int
@@ -53,6 +57,14 @@ class DemandRow:
     def gap(self) -> int:
         """GPUs above the lower bound."""
         return max(0, self.gpus - self.least)
+
+    @property
+    def title(self) -> str:
+        """What it serves: who asks, for what, on which GPUs. Such as `research: 3 x 0.5 of a GPU on NVIDIA-L4`."""
+        who = shortlist(self.queues or sorted({each.namespace for each in self.waiting}), 2)
+        what = shortlist([f"{pods} x {share}" for share, pods in self.shares], 2) or counted(self.pods, "pod")
+        where = f" on {shortlist(self.products, 2)}" if self.products else ""
+        return f"{f'{who}: ' if who else ''}{what}{where}"
 
     @property
     def queues(self) -> tuple[str, ...]:
@@ -116,6 +128,7 @@ def _row(
         shares=tuple(sorted(shares.items(), key=lambda each: (-each[1], each[0]))),
         waiting=tuple(sorted(waiting, key=lambda each: (each.since, each.namespace, each.name))),
         types=tuple(sorted({each for request in asked for each in request.instance_types})),
+        products=tuple(sorted(({request.kind for request in asked} or _selected(status, pods)) - {""})),
         gpus=status.gpus,
         least=status.least_gpus,
         reasons=status.reasons,
@@ -130,3 +143,9 @@ def _row(
             for each in status.blocked
         ),
     )
+
+
+def _selected(status: GPUDemandStatus, pods: Mapping[str, Pod]) -> set[str]:
+    """GPU products that its pods name in their node selectors."""
+    found = (pods[each.uid] for each in status.pods if each.uid in pods)
+    return {value for pod in found for key, value in pod.placement.node_selector if key == GPU_PRODUCT}

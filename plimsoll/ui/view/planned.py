@@ -1,6 +1,6 @@
 """The next Plan as a diff: each operation with its reason, owner and price."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from plimsoll.cost import PlannedCost, Prices, operation_price, planned_cost
@@ -18,14 +18,24 @@ class PlanRow:
     """`+` create, `~` update, `-` delete."""
     kind: str
     namespace: str
-    name: str
+    names: tuple[str, ...]
+    """Those of all operations that differ in nothing else than name and manifest, in the order of the Plan."""
     reason: str
     owner: str
     """`Workspace namespace/name` or `GPUDemand name`."""
     price: float | None
-    """Change of the price per hour; None if it is not known, or the operation is not about a node."""
+    """Change of the price per hour of all of them; None if it is not known, or the operation is not about a node."""
     manifest: str
-    """YAML; empty for a deletion."""
+    """YAML, of the first of them; empty for a deletion."""
+
+    @property
+    def name(self) -> str:
+        """That of the first."""
+        return self.names[0]
+
+    @property
+    def count(self) -> int:
+        return len(self.names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +65,7 @@ def plan_page(plan: Plan, snapshot: Snapshot, prices: Prices, wanted: Filter) ->
     )
     shown = Plan(creations=creations, updates=updates, deletions=deletions)
     return PlanPage(
-        rows=tuple(_row(sign, each, snapshot, prices) for sign, each in signed),
+        rows=tuple(_rows(signed, snapshot, prices)),
         cost=planned_cost(shown, snapshot, prices),
         withheld=tuple(map(str, plan.withheld)),
         refusals=tuple(
@@ -69,17 +79,25 @@ def plan_page(plan: Plan, snapshot: Snapshot, prices: Prices, wanted: Filter) ->
     )
 
 
-def _row(sign: str, operation: Change | Deletion, snapshot: Snapshot, prices: Prices) -> PlanRow:
-    return PlanRow(
-        sign=sign,
-        kind=operation.key.kind,
-        namespace=operation.key.namespace,
-        name=operation.key.name,
-        reason=operation.reason,
-        owner=owner_text(operation.owner),
-        price=operation_price(operation, snapshot, prices),
-        manifest=write_yaml(operation.manifest) if isinstance(operation, Change) else "",
-    )
+def _rows(signed: Iterable[tuple[str, Change | Deletion]], snapshot: Snapshot, prices: Prices) -> Iterator[PlanRow]:
+    """A row for the operations that are alike, where the first of them is."""
+    alike: dict[tuple[str, ...], list[tuple[Change | Deletion, float | None]]] = {}
+    for sign, operation in signed:
+        key, price = operation.key, operation_price(operation, snapshot, prices)
+        same = (sign, key.kind, key.namespace, operation.reason, owner_text(operation.owner), str(price))
+        alike.setdefault(same, []).append((operation, price))
+    for (sign, kind, namespace, reason, owner, _), operations in alike.items():
+        first, price = operations[0]
+        yield PlanRow(
+            sign=sign,
+            kind=kind,
+            namespace=namespace,
+            names=tuple(each.key.name for each, _ in operations),
+            reason=reason,
+            owner=owner,
+            price=None if price is None else price * len(operations),
+            manifest=write_yaml(first.manifest) if isinstance(first, Change) else "",
+        )
 
 
 def owner_text(owner: Owner) -> str:

@@ -65,6 +65,12 @@ CONTROLLER_ATTACKS = {
         "POST", DEPLOYMENTS.format("kube-system"), deployment("new", "kube-system", OURS)
     ),
     "deletes a tenant's NodeClaim": Write("DELETE", "/apis/karpenter.sh/v1/nodeclaims/plain", None),
+    "changes more of a NodeClaim than its owner": Write(
+        "PATCH", "/apis/karpenter.sh/v1/nodeclaims/plain", {"metadata": {"labels": {"karpenter.sh/nodepool": "other"}}}
+    ),
+    "lets a NodeClaim end without its instance": Write(
+        "PATCH", "/apis/karpenter.sh/v1/nodeclaims/plain", {"metadata": {"finalizers": ["example.com/other"]}}
+    ),
     "changes a pod's image": Write(
         "PATCH", f"{PODS}/plain", {"spec": {"containers": [{"name": "main", "image": "evil.example/x"}]}}
     ),
@@ -82,6 +88,11 @@ CONTROLLER_WORK = {
         "PATCH",
         f"{PODS}/plain",
         {"metadata": {"annotations": {"controller.kubernetes.io/pod-deletion-cost": "-1000"}}},
+    ),
+    "says whom a NodeClaim is for": Write(
+        "PATCH",
+        "/apis/karpenter.sh/v1/nodeclaims/plain",
+        {"metadata": {"labels": {"plimsoll.dev/owner-namespace": "a", "plimsoll.dev/demand": "a"}}},
     ),
     "keeps the models": Write(
         "POST", MAPS.format("plimsoll-system"), config_map("plimsoll-models", "plimsoll-system", ("a",))

@@ -13,6 +13,7 @@ from playwright.sync_api import Browser, Page, Route
 from bench.large_cluster import Situation, a_cluster
 from plimsoll.cluster.pods import IndexedPods
 from plimsoll.model import Snapshot
+from plimsoll.model.api import GPUDemand
 from plimsoll.ui import Feed, create_app, serve
 from tests.awaiting import await_condition
 from tests.e2e.pages.browser import Console, accessibility_findings, tab_bytes
@@ -32,7 +33,12 @@ VIEWS = {
     "plan": "plan",
     "history": "history",
     "new-nodes": "new-nodes",
+    "why": "why/workspace/research/embeddings",
     "nothing": "?q=no-such-thing",
+}
+DELTA = {
+    "time": "2026-01-01T00:00:00Z",
+    "changes": [{"operation": "create", "kind": "NodeClaim", "count": 2, "failure": "Forbidden: no rights"}],
 }
 THEMES: Final[tuple[Literal["light", "dark"], ...]] = ("light", "dark")
 PICTURES = CHECKOUT / "docs" / "pictures"
@@ -236,6 +242,54 @@ def test_the_key_for_the_next_link_passes_over_closed_details(page: Page, addres
         page.keyboard.press("j")
         reached.add(page.evaluate("() => [...document.querySelectorAll('*')].indexOf(document.activeElement)"))
     assert len(reached) == wanted
+
+
+def test_what_needs_attention_is_first_among_two_thousand_nodes(page: Page, console: Console) -> None:
+    cluster = a_cluster(2_000, 6_000, 100, Situation(products=3, queue_limit=100))
+    wrong = cluster.nodes[0].model_copy(update={"labels": {**cluster.nodes[0].labels, "nvidia.com/gpu.count": "1"}})
+    broken = ("Pod: the watch is broken",)
+    given_up = GPUDemand.read({"metadata": {"name": "gone"}, "status": {"phase": "Expired", "podCount": 3}})
+    environment = cluster.environment.model_copy(
+        update={"status": cluster.environment.status.model_validate({"deltas": [DELTA]})}
+    )
+    changes = {
+        "environment": environment,
+        "nodes": (wrong, *cluster.nodes[1:]),
+        "gpu_demands": (given_up,),
+        "warnings": broken,
+        "stale": broken,
+        "pods": IndexedPods.of(cluster.pods),
+    }
+    feed = Feed(cluster.model_copy(update=changes))
+    with serve(create_app(feed), "127.0.0.1", 0) as address:
+        page.set_default_timeout(60_000)  # the first plan of a cluster
+        page.goto(address)
+        page.locator("#live", has_text="last known state").wait_for()
+        strip = page.locator("main > section#attention + dl.figures")
+        assert strip.count() == 1, "before the capacity"
+        kinds = page.locator("#attention li").evaluate_all("found => found.map((each) => each.dataset.kind)")
+        assert {"Stale data", "Failed updates", "Contradictions"} <= set(kinds)
+        feed.publish(cluster)
+        page.locator("#live[data-state=live]").wait_for()
+        page.wait_for_function("() => !document.querySelector('#attention [data-kind=\"Stale data\"]')")
+        feed.close()
+    assert console.errors == []
+
+
+def test_rows_are_cards_on_a_narrow_screen(page: Page, address: str) -> None:
+    page.set_viewport_size({"width": 400, "height": 800})
+    for view in ("", "queues", "workspaces", "history", "new-nodes", "why/node/g6-1"):
+        opened(page, address, view)
+        cell = page.locator("table td:not(:empty)").first
+        shown = "cell => getComputedStyle(cell, '::before').content + getComputedStyle(cell.closest('tr')).display"
+        assert "block" in cell.evaluate(shown), view
+        label = cell.get_attribute("data-label") or ""
+        assert label, view
+        assert label in cell.evaluate(shown), view
+        assert page.evaluate("() => document.documentElement.scrollWidth <= 400"), view
+        cut = "found => found.filter((each) => each.scrollWidth > each.clientWidth + 1).length"
+        assert page.locator(".scroll").evaluate_all(cut) == 0, view
+        assert page.get_by_role("cell").first.count() == 1, "a table is still one to a screen reader"
 
 
 @pytest.fixture(scope="module")
