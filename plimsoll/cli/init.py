@@ -21,6 +21,13 @@ def init(  # noqa: PLR0917 - options of a command, each given by name
         Path, typer.Argument(help="folder of the project; it may exist, but must not contain these files")
     ],
     on: Annotated[ClusterKind | None, typer.Option(help="where the GPU nodes come from [prompts for it]")] = None,
+    demand: Annotated[
+        bool | None,
+        typer.Option(
+            "--demand/--no-demand",
+            help="request nodes for pending pods that share GPUs [prompts for it; yes without a terminal]",
+        ),
+    ] = None,
     name: Annotated[str | None, typer.Option(help="name of the project [name of the folder]")] = None,
     template: Annotated[bool, typer.Option("--template", help="Write a template for `pulumi new` instead.")] = False,
     wheel: Annotated[
@@ -38,8 +45,15 @@ def init(  # noqa: PLR0917 - options of a command, each given by name
     if wheel is not None:
         check_wheel(wheel)
     kind = on or _ask()
+    if demand is not None and not kind.provisions:
+        raise PlimsollError("--demand has no effect with --on byo", "remove it: nothing requests nodes there")
+    requests = _ask_demand() if demand is None and kind.provisions else bool(demand)
     named = name or folder.resolve().name
-    project = template_files(kind) if template else project_files(kind, named, wheel.name if wheel else None)
+    project = (
+        template_files(kind, demand=requests)
+        if template
+        else project_files(kind, named, wheel.name if wheel else None, demand=requests)
+    )
     for path in write_project(folder, project, replace=force):
         OUT.print(f"wrote {path}", highlight=False, soft_wrap=True)
     if wheel is not None:
@@ -57,3 +71,9 @@ def _ask() -> ClusterKind:
     for kind in ClusterKind:
         OUT.print(f"{kind.value:<8} {kind.summary}", highlight=False)
     return ClusterKind(typer.prompt("Where do the GPU nodes come from?", type=ClusterKind, default=ClusterKind.BYO))
+
+
+def _ask_demand() -> bool:
+    if not sys.stdin.isatty():
+        return True
+    return typer.confirm("Request nodes from Karpenter for pending pods that share GPUs?", default=True)

@@ -17,6 +17,11 @@ class ClusterKind(StrEnum):
         return _SUMMARIES[self]
 
     @property
+    def provisions(self) -> bool:
+        """Whether an autoscaler creates nodes."""
+        return self is not ClusterKind.BYO
+
+    @property
     def extras(self) -> tuple[str, ...]:
         """The extras of the package that the project's program and controller need."""
         return ("aws", "controller") if self is ClusterKind.AWS else ("controller",)

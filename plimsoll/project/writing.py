@@ -21,14 +21,15 @@ _RENAMED: Final = {"gitignore": ".gitignore"}
 """Files that would count for this repository under their own names."""
 
 
-def project_files(kind: ClusterKind, name: str, wheel: str | None = None) -> dict[str, str]:
+def project_files(kind: ClusterKind, name: str, wheel: str | None = None, *, demand: bool = True) -> dict[str, str]:
     """The files of a project by their paths. Its requirement is this version of the package, or the file `wheel` in its
-    folder. Raises PlimsollError where `name` is no name of a project."""
+    folder; `demand` is whether nodes are requested for pending pods that share GPUs, where an autoscaler creates nodes.
+    Raises PlimsollError where `name` is no name of a project."""
     if not _NAME.fullmatch(name):
         raise PlimsollError(
             f"{name!r} is not a valid project name", "use at most 63 of a-z 0-9 -, such as --name gpu-capacity"
         )
-    return _filled_files(kind, name, _DESCRIPTION, wheel)
+    return _filled_files(kind, name, _DESCRIPTION, wheel, demand=demand)
 
 
 def check_wheel(wheel: Path) -> None:
@@ -40,9 +41,9 @@ def check_wheel(wheel: Path) -> None:
         raise PlimsollError(f"{wheel}: is a wheel of {package}", f"give one of {NAME}")
 
 
-def template_files(kind: ClusterKind) -> dict[str, str]:
+def template_files(kind: ClusterKind, *, demand: bool = True) -> dict[str, str]:
     """The same as a template for `pulumi new`, which asks for the name and the description and fills them in."""
-    project = _filled_files(kind, "${PROJECT}", "${DESCRIPTION}", None)
+    project = _filled_files(kind, "${PROJECT}", "${DESCRIPTION}", None, demand=demand)
     described = f"template:\n  description: {_DESCRIPTION}, for {kind.summary}\n"
     return {**project, "Pulumi.yaml": project["Pulumi.yaml"] + described}
 
@@ -67,7 +68,7 @@ def write_project(folder: Path, project: Mapping[str, str], *, replace: bool = F
     return written
 
 
-def _filled_files(kind: ClusterKind, name: str, description: str, wheel: str | None) -> dict[str, str]:
+def _filled_files(kind: ClusterKind, name: str, description: str, wheel: str | None, *, demand: bool) -> dict[str, str]:
     template = files(__package__) / "template"
     extras = ",".join(kind.extras)
     values = {
@@ -76,6 +77,7 @@ def _filled_files(kind: ClusterKind, name: str, description: str, wheel: str | N
         "PLIMSOLL_OF_POLICIES": f"../{wheel}" if wheel else f"{NAME}=={version()}",
         "PLIMSOLL_REQUIREMENT": f"./{wheel}[{extras}]" if wheel else f"{NAME}[{extras}]=={version()}",
         "KIND_SUMMARY": kind.summary,
+        "DEMAND_PROVISIONER": "trigger-pod" if demand else "none",
     }
     texts = {_RENAMED.get(path, path): _filled(text, values) for path, text in _texts(template)}
     chosen = (template / _KINDS / f"{kind.value}.yaml").read_text()

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from plimsoll.cli import app
 from plimsoll.distribution import NAME, version
 from plimsoll.errors import PlimsollError
+from plimsoll.model.api import DemandProvisioner
 from plimsoll.project import ENVIRONMENT, ClusterKind, project_files, template_files, write_project
 from plimsoll.stacks import settings_of
 from tests.pages import CHECKOUT
@@ -28,6 +29,44 @@ def test_the_settings_of_every_kind_are_valid(kind: ClusterKind) -> None:
     settings = settings_of(config(project_files(kind, "gpu-capacity")))
     assert settings.environment.auto_provisioning == (kind is not ClusterKind.BYO)
     assert bool(settings.node_pools) == (kind is not ClusterKind.BYO)
+
+
+@pytest.mark.parametrize("kind", ClusterKind)
+@pytest.mark.parametrize("demand", [True, False])
+def test_nodes_are_requested_for_demand_where_an_autoscaler_creates_them_unless_refused(
+    kind: ClusterKind, demand: bool
+) -> None:
+    requested = settings_of(config(project_files(kind, "gpu-capacity", demand=demand))).environment.demand.provisioner
+    assert (requested is DemandProvisioner.TRIGGER_POD) == (demand and kind is not ClusterKind.BYO)
+
+
+@pytest.mark.parametrize(("options", "provisioner"), [([], "trigger-pod"), (["--no-demand"], "none")])
+def test_the_command_requests_nodes_for_demand_by_default(tmp_path: Path, options: list[str], provisioner: str) -> None:
+    done = CliRunner().invoke(app, ["init", str(tmp_path / "p"), "--on", "aws", *options])
+    assert done.exit_code == 0, done.output
+    written = yaml.safe_load((tmp_path / "p" / ENVIRONMENT).read_text())["config"]["environment"]
+    assert written["demand"] == {"provisioner": provisioner}
+
+
+def test_demand_is_no_question_where_no_node_is_created(tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["init", str(tmp_path / "p"), "--on", "byo", "--demand"])
+    assert "--demand has no effect with --on byo" in str(done.exception)
+
+
+@pytest.mark.parametrize(("code", "posted"), [(0, True), (2, True), (1, False)])
+def test_a_pull_request_gets_what_its_workloads_mean(tmp_path: Path, code: int, posted: bool) -> None:
+    """Also where pods have no capacity, which is exit code 2, and not where the command fails."""
+    workflow = yaml.safe_load(project_files(ClusterKind.AWS, "gpu-capacity")[".github/workflows/preview.yaml"])
+    (step,) = (each for each in workflow["jobs"]["pulumi"]["steps"] if "plimsoll diff" in each.get("run", ""))
+    assert "matrix.stack == 'environment'" in step["if"]
+    assert "${{" not in step["run"], "nothing of the pull request becomes a part of the script"
+    for path, script in ((".venv/bin/plimsoll", f"exit {code}"), ("gh", "touch posted")):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / path).chmod(0o755)
+    environ = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "NUMBER": "1"}
+    done = subprocess.run(["bash", "-e", "-c", step["run"]], cwd=tmp_path, env=environ, check=False)
+    assert ((done.returncode == 0), (tmp_path / "posted").exists()) == (posted, posted)
 
 
 @pytest.mark.parametrize("kind", ClusterKind)
