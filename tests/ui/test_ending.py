@@ -18,8 +18,8 @@ def test_open_pages_are_released_before_the_server_ends(monkeypatch: pytest.Monk
     feeds: list[Feed] = []
     released: list[bool] = []
 
-    def feed_of(snapshot: Snapshot) -> Feed:
-        feeds.append(Feed(snapshot))
+    def feed_of(snapshot: Snapshot, **more: bool) -> Feed:
+        feeds.append(Feed(snapshot, **more))
         return feeds[0]
 
     @contextmanager
