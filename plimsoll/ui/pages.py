@@ -18,7 +18,7 @@ from plimsoll.ui.state import State, States
 from plimsoll.ui.view import (
     Choices,
     Filter,
-    attention,
+    attention_rows,
     choices,
     cluster_page,
     delta_rows,
@@ -70,7 +70,7 @@ class Pages:
             opened=request.query_params.get("open", ""),
             page=_number(request.query_params.get("page", "1")),
         )
-        needs = attention(state.snapshot, _planned(state), state.nodes)
+        needs = attention_rows(state.snapshot, _planned(state), state.nodes)
         return self._page(request, state, "cluster.html", "Cluster", page=page, attention=needs)
 
     def node(self, request: Request) -> str:

@@ -7,7 +7,7 @@ from plimsoll.cost import Prices
 from plimsoll.model import Plan, Snapshot
 from plimsoll.model.api import DemandPhase, DemandReport, GPUDemandStatus
 from plimsoll.plan import plan, validate
-from plimsoll.ui.view import Filter, Kind, NodeRows, attention, demand_rows, plan_page
+from plimsoll.ui.view import Filter, Kind, NodeRows, attention_rows, demand_rows, plan_page
 from tests.builders import (
     NC24,
     a_gpu_node,
@@ -28,7 +28,7 @@ DELTA = {
 def found(snapshot: Snapshot, made: Plan | None = None) -> dict[Kind, str]:
     rows = NodeRows().update(snapshot, Prices.of(snapshot))
     made = plan(snapshot, validate(snapshot), NOW) if made is None else made
-    return {each.kind: each.text for each in attention(snapshot, made, rows)}
+    return {each.kind: each.text for each in attention_rows(snapshot, made, rows)}
 
 
 def reported(**demands: GPUDemandStatus) -> Plan:

@@ -1,6 +1,6 @@
 """What the pages show, as values: functions of a Snapshot and its Plan."""
 
-from plimsoll.ui.view.attention import Attention, Kind, attention
+from plimsoll.ui.view.attention import Attention, Kind, attention_rows
 from plimsoll.ui.view.demands import DemandRow, demand_rows
 from plimsoll.ui.view.filter import Choices, Filter, choices
 from plimsoll.ui.view.history import DeltaRow, delta_rows
@@ -31,7 +31,7 @@ __all__ = [
     "Segment",
     "Use",
     "WorkspaceRow",
-    "attention",
+    "attention_rows",
     "choices",
     "cluster_page",
     "delta_rows",

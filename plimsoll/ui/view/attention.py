@@ -33,7 +33,7 @@ class Attention(NamedTuple):
     """The page that says more."""
 
 
-def attention(snapshot: Snapshot, plan: Plan, rows: Iterable[NodeRow]) -> tuple[Attention, ...]:
+def attention_rows(snapshot: Snapshot, plan: Plan, rows: Iterable[NodeRow]) -> tuple[Attention, ...]:
     """In the order of `Kind`, each at most once but for those of Workspaces and of demand."""
     statuses = {each.name: each.status for each in snapshot.gpu_demands}
     statuses |= {each.name: each.status for each in plan.demands if each.status is not None}
