@@ -97,8 +97,9 @@ class Joining:
         known, self._pods = self._pods, {}
         for pod in claiming:
             before = known.get(pod.key)
-            if before is not None and before[0] is pod and pod.node_name:
-                self._pods[pod.key] = before  # its claims have what they ask for
+            known_claims = before[1].claimed if before is not None and before[0] is pod else None
+            if before is not None and known_claims is not None and known_claims.settled:
+                self._pods[pod.key] = before
                 continue
             read = {"claimed": reader.of(pod), "host": reader.host(pod)}
             if before is None or before[0] is not pod or any(getattr(before[1], key) != read[key] for key in read):

@@ -7,6 +7,7 @@ from typing import Final
 
 from plimsoll.model.cluster import Pod
 from plimsoll.model.dra import (
+    GPU_DRIVERS,
     ClaimedDevices,
     ClaimRequest,
     DeviceClass,
@@ -42,13 +43,25 @@ class PodClaims:
         self._sharing: Mapping[_Key, list[Pod]] = _sharing(pods)
 
     def of(self, pod: Pod) -> ClaimedDevices:
-        """What the pod's claims ask for: nothing where it has a node, as they have their devices."""
+        """What the pod's claims ask for; where it has a node, what they have."""
+        in_queue = sum(
+            each.request.gpus_in_queue for named in pod.resource_claims if (each := self._source(pod, named))
+        )
         if pod.node_name:
-            return _NOTHING
+            own = [self._source(pod, named) for named in pod.resource_claims]
+            held = sum(_held(pod, each) for each in own)
+            settled = all(isinstance(each, ResourceClaim) and each.allocated and len(each.pods) == 1 for each in own)
+            return ClaimedDevices(held=held, in_queue=in_queue, settled=settled)
         found = [self._one(pod, named) for named in pod.resource_claims]
         requests = tuple(request for one in found for request in one.requests)
         problem = next((one for one in found if one.problem), _NOTHING)
-        return replace(problem, requests=requests)
+        return replace(problem, requests=requests, in_queue=in_queue)
+
+    def _source(self, pod: Pod, named: PodClaim) -> ResourceClaim | ResourceClaimTemplate | None:
+        """The ResourceClaim that the pod has by the name, else the template of it."""
+        name = named.claim or pod.generated_claims.get(named.name, "")
+        claim = self._claims.get((pod.namespace, name)) if name else None
+        return claim or self._templates.get((pod.namespace, named.template))
 
     def host(self, pod: Pod) -> HostRequest:
         """What the pod takes of its node, with the pods that wait for the same claims."""
@@ -66,7 +79,8 @@ class PodClaims:
 
     def _one(self, pod: Pod, named: PodClaim) -> ClaimedDevices:
         name = named.claim or pod.generated_claims.get(named.name, "")
-        claim = self._claims.get((pod.namespace, name)) if name else None
+        source = self._source(pod, named)
+        claim = source if isinstance(source, ResourceClaim) else None
         if claim is not None and claim.allocated:
             return ClaimedDevices(
                 problem=f"its ResourceClaim {name} has devices already, and the pod can only run where these are",
@@ -85,8 +99,6 @@ class PodClaims:
                 hint="wait for that pod",
                 requests=(claim.request,),
             )
-        template = None if claim is not None else self._templates.get((pod.namespace, named.template))
-        source = claim or template
         if source is None:
             return ClaimedDevices(
                 problem=f"spec.resourceClaims: there is no ResourceClaimTemplate {named.template!r} in namespace "
@@ -121,6 +133,14 @@ class PodClaims:
         """The pod that asks for the devices of a claim that several use; None if it is this one."""
         first = next(iter(self._users(claim)), pod)
         return None if first.key == pod.key else first
+
+
+def _held(pod: Pod, source: ResourceClaim | ResourceClaimTemplate | None) -> int:
+    """GPUs that a pod on a node has by a claim; as many as that asks for while its devices are not seen."""
+    if isinstance(source, ResourceClaim) and source.allocated:
+        first = min(source.pods, default=pod.name) == pod.name
+        return sum(each.driver in GPU_DRIVERS for each in source.devices) if first else 0
+    return source.request.gpus_in_queue if source is not None else 0
 
 
 def _sharing(pods: Iterable[Pod]) -> dict[_Key, list[Pod]]:

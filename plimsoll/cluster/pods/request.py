@@ -54,6 +54,10 @@ class PodRequest:
     has_parts: bool = False
     """Whether `devices` are parts of GPUs, or some of them."""
     has_claims: bool = False
+    claimed_gpus: int = 0
+    """GPUs that it has by claims where it runs."""
+    claims_in_queue: int = 0
+    """GPUs that KAI counts for its claims."""
 
     @property
     def shares_gpus(self) -> bool:
@@ -63,7 +67,7 @@ class PodRequest:
     @property
     def uses_gpus(self) -> bool:
         """Whether GPUs of its node are in use where it runs."""
-        return self.uncertain or self.has_parts or self.held is not None
+        return self.uncertain or self.has_parts or self.held is not None or bool(self.claimed_gpus)
 
     def count_of(self, resource: str) -> int:
         """The number of devices of an extended resource."""
@@ -123,6 +127,8 @@ def _read(fields: _Fields, gpu_resource: str, parts: KnownParts | None) -> PodRe
         devices=tuple(counts.items()),
         has_parts=not forms.isdisjoint(PARTS),
         has_claims=Form.CLAIM in forms,
+        claimed_gpus=fields.claimed.held if fields.claimed is not None else 0,
+        claims_in_queue=fields.claimed.in_queue if fields.claimed is not None else 0,
     )
     try:
         share, annotations = _by_annotation(fields)

@@ -121,4 +121,4 @@ def _owner(pod: Pod) -> Owner | None:
 def _devices(pod: Pod, resource: str) -> int:
     """A GPU share counts as one device, and so does a request that cannot be read."""
     request = read_request(pod, resource)
-    return max(request.count_of(resource), int(request.shares_gpus))
+    return max(request.count_of(resource), int(request.shares_gpus), request.claimed_gpus)

@@ -15,7 +15,7 @@ from plimsoll.model import Snapshot
 from plimsoll.model.api import EnvironmentSpec
 from plimsoll.model.cluster import Node, Pod
 from plimsoll.model.kai import NAMESPACES, POD_GROUP_NAME, PodGroup
-from plimsoll.packing import Milli
+from plimsoll.packing import GPU_MILLI, Milli
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +150,7 @@ class QueuedPods:
         key, request = pod.key, read_request(pod, spec.gpu_resource)
         if request.uncertain and request.refusal is not None:
             self._refused[key] = ShareRefusal.of(pod, request.refusal)
-        parts, counted = mig_milli(request), NO_GPUS
+        parts, counted = mig_milli(request) + request.claims_in_queue * GPU_MILLI, NO_GPUS
         if not parts and request.held is None:
             return
         if request.held is not None:

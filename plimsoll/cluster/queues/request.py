@@ -100,12 +100,13 @@ def mig_milli(request: PodRequest) -> int:
 
 def gpus_held(pod: Pod, node: Node | None, spec: EnvironmentSpec) -> Milli:
     """Thousandths of GPUs that a pod has on its node, exactly: of devices by time-slicing, MPS or MIG that the
-    Environment declares, their part of a GPU. A request whose share cannot be read counts as one GPU."""
+    Environment declares, their part of a GPU; of claims, whole GPUs. A request whose share cannot be read counts
+    as one GPU."""
     request = read_request(pod, spec.gpu_resource)
     sharing = NOT_SHARED if node is None else spec.demand.sharing_of(node.labels.get(NODEPOOL, ""), node.instance_type)
     if sharing.resource and (count := request.count_of(sharing.resource)):
         return exact_milli(count, sharing.per_gpu)
-    milli: Milli = mig_milli(request)
+    milli: Milli = mig_milli(request) + request.claimed_gpus * GPU_MILLI
     if (held := request.held) is not None:
         gpu = GpuFigures() if node is None else GpuFigures.of(node, spec.demand.gpu_tflops)
         milli += _milli_on(held, gpu) * held.devices

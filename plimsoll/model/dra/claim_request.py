@@ -45,6 +45,13 @@ class ClaimRequest:
         return (each for request in self.requests for each in request.alternatives)
 
     @property
+    def gpus_in_queue(self) -> int:
+        """GPUs that KAI counts for it: those of classes that have `gpu` in their names, 1 for all of a node, and none
+        for alternatives (`countGPUDevicesFromClaim`)."""
+        only = (request.alternatives[0] for request in self.requests if len(request.alternatives) == 1)
+        return sum(each.count or 1 for each in only if "gpu" in each.device_class.casefold())
+
+    @property
     def has_alternatives(self) -> bool:
         """Whether a request has several, of which the first that can be had is met."""
         return any(len(request.alternatives) > 1 for request in self.requests)
@@ -109,10 +116,18 @@ def _of_constraint(given: Mapping[str, Any], requests: Sequence[Mapping[str, Any
 
 @dataclass(frozen=True, slots=True)
 class ClaimedDevices:
-    """What a pod's claims ask for that have no devices yet, read with the objects that they name."""
+    """What a pod's claims ask for that have no devices yet, and what they have, read with the objects that they
+    name."""
 
     requests: tuple[ClaimRequest, ...] = ()
-    """Selectors of classes are among those of the requests."""
+    """Selectors of classes are among those of the requests. None where the pod has a node."""
+    held: int = 0
+    """GPUs that a pod on a node has by its claims, parts of GPUs among them; of a claim that several pods use, the
+    first by name has them."""
+    in_queue: int = 0
+    """GPUs that KAI counts for the pod in its queue."""
+    settled: bool = False
+    """Whether the pod is on a node, and its claims have devices and no other pod."""
     problem: str = ""
     """Why no devices are planned for them; empty if they are."""
     hint: str = ""

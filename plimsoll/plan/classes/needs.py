@@ -125,7 +125,7 @@ def queue_counted(pod: PodShare, need: PodNeed) -> Counted:
     counts the compute slices of MIG, and one GPU for each that keeps the name of whole GPUs."""
     share = pod.share
     if share.claims:
-        return Counted(need.devices * GPU_MILLI)
+        return Counted(sum(claim.gpus_in_queue for claim in share.claims) * GPU_MILLI)
     if share.resource == GPU_RESOURCE:
         return Counted(share.devices * GPU_MILLI)
     if share.resource:
