@@ -7,6 +7,8 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime
+from http import HTTPStatus
+from time import monotonic
 from typing import Any, Final, Self, TypeVar
 
 import structlog
@@ -25,6 +27,9 @@ https://kubernetes.io/docs/concepts/workloads/controllers/replicaset/#pod-deleti
 """
 _MOST_REQUESTS: Final = 16
 """Maximum number of concurrent requests; each uses a thread."""
+_REFUSED_PAUSE_SECONDS: Final = 600.0
+"""Pause after the cluster has refused to let a pod's gate be removed, as in a namespace that the controller has no
+rights in: a tenant there may have created any number of gated pods."""
 _TIMEOUT_SECONDS: Final = 10.0
 """Limit of one attempt. The next plan repeats signals and removals that failed."""
 
@@ -36,15 +41,21 @@ class PodWriter:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
+        self._refused: dict[str, float] = {}
+        """When the cluster refused to let the gate be removed, by the pod's UID; monotonic, in seconds."""
 
     def signal(self, signals: Sequence[Signal]) -> tuple[Signal, ...]:
         """Writes the signals and returns those that the cluster accepted. The next plan repeats the others."""
         return self._accepted(self.send, signals)
 
     def remove_gates(self, removals: Sequence[GateRemoval]) -> int:
-        """Removes capacity gates from pods, and returns how many. The next plan repeats removals that failed."""
-        removed = self._accepted(self._remove_gate, removals)
-        if removals:
+        """Removes capacity gates from pods, and returns how many. The next plan repeats removals that failed; those
+        that the cluster refused wait for a while."""
+        since = monotonic() - _REFUSED_PAUSE_SECONDS
+        asked = {removal.uid for removal in removals}
+        self._refused = {uid: when for uid, when in self._refused.items() if uid in asked and when > since}
+        removed = self._accepted(self._remove_gate, [each for each in removals if each.uid not in self._refused])
+        if removed:
             log.info("capacity gates removed", pods=[str(each.key) for each in removed])
         return len(removed)
 
@@ -103,6 +114,8 @@ class PodWriter:
                 "PATCH", f"/api/v1/namespaces/{path}", body, content_type=content_type, timeout=_TIMEOUT_SECONDS
             )
         except RequestError as error:
+            if error.code == HTTPStatus.FORBIDDEN and uid:
+                self._refused[uid] = monotonic()
             if error.code not in (404, 409):
                 log.warning("cannot write to the pod", pod=path, error=error.message)
             return False

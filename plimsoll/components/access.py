@@ -69,6 +69,36 @@ CONTROLLER: Final[list[Rule]] = [
 """Rules in all namespaces: for what the controller reads, creates and writes statuses and events of. It needs each of
 them, see tests/e2e/production/test_least_rights.py."""
 
+CONTROLLER_FOR_WORKSPACES: Final[list[Rule]] = [
+    _rule("", ["pods"], ["patch"]),
+    *(
+        _rule(group, resources, ["get", "create", "patch", "delete"])
+        for group, resources in (
+            ("apps", ["deployments", "statefulsets"]),
+            ("", ["services"]),
+            ("leaderworkerset.x-k8s.io", ["leaderworkersets"]),
+            (_RESOURCE, ["resourceclaimtemplates"]),
+        )
+    ),
+    _rule(GROUP, ["workspaces"], ["patch"]),
+]
+"""Those of `CONTROLLER` that it needs only in the namespaces that it serves: what it writes there, beside statuses and
+events, which also say why a namespace is not served. Pods, nodes and volumes must be read in all namespaces: a GPU that
+a pod of an unread namespace uses would count as free."""
+
+
+def _verbs_elsewhere(rule: Rule) -> list[str]:
+    """The verbs of a rule that no rule in the served namespaces grants."""
+    own = [each for each in CONTROLLER_FOR_WORKSPACES if each["apiGroups"] == rule["apiGroups"]]
+    granted = {verb for each in own if set(rule["resources"]) <= set(each["resources"]) for verb in each["verbs"]}
+    return [verb for verb in rule["verbs"] if verb not in granted]
+
+
+CONTROLLER_ELSEWHERE: Final[list[Rule]] = [
+    {**rule, "verbs": verbs} for rule in CONTROLLER if (verbs := _verbs_elsewhere(rule))
+]
+"""The rest of `CONTROLLER`, which it needs in all namespaces."""
+
 CONTROLLER_IN_ITS_NAMESPACE: Final[list[Rule]] = [
     _rule("coordination.k8s.io", ["leases"], ["create"]),
     {**_rule("coordination.k8s.io", ["leases"], ["get", "update"]), "resourceNames": ["plimsoll"]},
@@ -85,6 +115,27 @@ CONTROLLER_FOR_DEMAND: Final[list[Rule]] = [
     _rule(_AUTOSCALING, ["capacitybuffers", "provisioningrequests"], ["get", "create", "patch", "delete"]),
 ]
 """Rules in the namespace of trigger pods only, so that the controller cannot delete other pods."""
+
+SHARE_BINDER: Final[list[Rule]] = [
+    _rule("", ["nodes"], _SEE),
+    _rule("", ["pods"], [*_SEE, "patch"]),
+    _rule("", ["pods/status"], ["patch"]),
+    _rule("", ["pods/binding", "pods/eviction"], ["create"]),
+    _rule("", ["configmaps"], ["get", "create", "patch"]),
+    _rule("apps", ["deployments"], ["list"]),
+    _rule("scheduling.run.ai", ["bindrequests"], ["list"]),
+]
+"""Rules in all namespaces, because share pods may be in any. Deployments and BindRequests show whether KAI's binder
+runs."""
+SHARE_BINDER_FOR_RESERVATIONS: Final[list[Rule]] = [_rule("", ["pods"], ["create", "delete"])]
+"""Rules in the namespace of reservations only."""
+SHARE_BINDER_IN_ITS_NAMESPACE: Final[list[Rule]] = [
+    _rule("coordination.k8s.io", ["leases"], ["create"]),
+    {**_rule("coordination.k8s.io", ["leases"], ["get", "update"]), "resourceNames": ["plimsoll-bind"]},
+]
+"""Rules in the namespace of the binder's Lease."""
+RESERVATION: Final[list[Rule]] = [_rule("", ["pods"], ["patch"])]
+"""Rules of the service account of reservations, in their namespace: each writes its GPU to its own pod."""
 
 UI_IN_ITS_NAMESPACE: Final[list[Rule]] = [
     {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": [MODELS_NAME], "verbs": ["get"]},

@@ -1,5 +1,6 @@
 """Foundation: CRDs, RBAC rules and deletion protection of a cluster."""
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, TypedDict
 
@@ -9,7 +10,9 @@ import pulumi_kubernetes as k8s
 from plimsoll.components.access import (
     AGGREGATED,
     CONTROLLER,
+    CONTROLLER_ELSEWHERE,
     CONTROLLER_FOR_DEMAND,
+    CONTROLLER_FOR_WORKSPACES,
     CONTROLLER_IN_ITS_NAMESPACE,
     CONTROLLER_NAME,
     NAMESPACE,
@@ -21,6 +24,7 @@ from plimsoll.components.admission import (
     FOUNDATION_GUARD,
     OWN_METADATA_POLICY,
     PLACEMENT_POLICY,
+    SERVED_POLICY,
     TRIGGER_POLICY,
     WRITER_POLICY,
     AdmissionPolicy,
@@ -33,10 +37,11 @@ from plimsoll.components.admission import (
     own_metadata_policy,
     placement_policy,
     rule_policies,
+    served_policy,
     trigger_policy,
     writer_policy,
 )
-from plimsoll.components.declaring import Component, checked, fields_of, metadata, name_of
+from plimsoll.components.declaring import Component, checked, fields_of, known, metadata, name_of
 from plimsoll.components.granting import grant
 from plimsoll.components.specs import FoundationSpec, definitions
 from plimsoll.labels import GROUP, SCHEMA, SCHEMA_VERSION
@@ -53,6 +58,10 @@ class FoundationArgs(TypedDict, total=False):
     trigger_namespace: pulumi.Input[str]
     """Namespace of capacity requests, `spec.demand.namespace` of the Environment; the foundation creates it. Absent:
     `plimsoll-triggers`."""
+    served_namespaces: list[str]
+    """Existing namespaces in which the controller may create workloads and patch pods, by a RoleBinding in each;
+    `access` of the Environment must name no others. Outputs are refused, because names of objects depend on them.
+    Absent: all namespaces, by a ClusterRoleBinding."""
 
 
 class Foundation(Component):
@@ -72,6 +81,7 @@ class Foundation(Component):
 
     def __init__(self, name: str, args: FoundationArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("Foundation", name, args, opts)
+        known("Foundation", name, args, "served_namespaces")
         given: Any = checked(FoundationSpec, "Foundation", name, fields_of(args), FoundationSpec.complete_manifest)
         namespace = k8s.core.v1.Namespace(
             self.named(NAMESPACE),
@@ -83,11 +93,12 @@ class Foundation(Component):
             metadata=metadata(SERVICE_ACCOUNT, NAMESPACE, annotations=given.get("serviceAccountAnnotations")),
             opts=self.child(namespace, former_name=SERVICE_ACCOUNT),
         )
-        made = [namespace, account, *self._access(namespace, account)]
+        served: list[str] | None = given.get("servedNamespaces")
+        made = [namespace, account, *self._access(namespace, account, served)]
         triggers = self._trigger_namespace(given["triggerNamespace"])
         made += [triggers, *self._demand(triggers, account)]
         kinds = self._kinds()
-        policies = self._policies(kinds)
+        policies = self._policies(kinds, served)
         self.guard = Guard(
             self.named("plimsoll-foundation"),
             {**FOUNDATION_GUARD, "name": "plimsoll-foundation"},
@@ -119,11 +130,15 @@ class Foundation(Component):
             )
         return made
 
-    def _access(self, namespace: pulumi.Resource, account: pulumi.Resource) -> list[pulumi.Resource]:
+    def _access(
+        self, namespace: pulumi.Resource, account: pulumi.Resource, served: Sequence[str] | None
+    ) -> list[pulumi.Resource]:
         granted = [
-            *self._grant(CONTROLLER_NAME, None, CONTROLLER, account),
+            *self._grant(CONTROLLER_NAME, None, CONTROLLER if served is None else CONTROLLER_ELSEWHERE, account),
             *self._grant(CONTROLLER_NAME, NAMESPACE, CONTROLLER_IN_ITS_NAMESPACE, account, namespace),
         ]
+        for each in served or ():
+            granted += self._grant(f"{each}/{CONTROLLER_NAME}", each, CONTROLLER_FOR_WORKSPACES, account)
         users = [
             k8s.rbac.v1.ClusterRole(
                 self.named(f"plimsoll-{role_name}"),
@@ -172,7 +187,7 @@ class Foundation(Component):
             account_after=[account],
         )
 
-    def _policies(self, kinds: list[pulumi.Resource]) -> list[pulumi.Resource]:
+    def _policies(self, kinds: list[pulumi.Resource], served: Sequence[str] | None) -> list[pulumi.Resource]:
         return [
             made
             for name, admission in {
@@ -182,6 +197,7 @@ class Foundation(Component):
                 **_on_metadata(),
                 **rule_policies(),
                 WRITER_POLICY: writer_policy(),
+                **({} if served is None else {SERVED_POLICY: served_policy(served)}),
             }.items()
             for made in declare_policy(name, admission, self, *kinds)
         ]

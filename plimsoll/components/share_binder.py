@@ -7,7 +7,13 @@ import pulumi
 import pulumi_kubernetes as k8s
 
 from plimsoll.components.access import NAMESPACE as SYSTEM
-from plimsoll.components.access import Rule
+from plimsoll.components.access import (
+    RESERVATION,
+    SHARE_BINDER,
+    SHARE_BINDER_FOR_RESERVATIONS,
+    SHARE_BINDER_IN_ITS_NAMESPACE,
+    Rule,
+)
 from plimsoll.components.admission import (
     BINDER_POLICY,
     DEVICE_POLICY,
@@ -25,32 +31,6 @@ from plimsoll.components.granting import grant
 from plimsoll.components.specs import ShareBinderSpec
 
 PROBE: Final = "plimsoll-probe"
-
-
-def _rule(group: str, resources: list[str], verbs: list[str]) -> Rule:
-    return {"apiGroups": [group], "resources": resources, "verbs": verbs}
-
-
-BINDING: Final[list[Rule]] = [
-    _rule("", ["nodes"], ["list", "watch"]),
-    _rule("", ["pods"], ["list", "watch", "patch"]),
-    _rule("", ["pods/status"], ["patch"]),
-    _rule("", ["pods/binding", "pods/eviction"], ["create"]),
-    _rule("", ["configmaps"], ["get", "create", "patch"]),
-    _rule("apps", ["deployments"], ["list"]),
-    _rule("scheduling.run.ai", ["bindrequests"], ["list"]),
-]
-"""Rules in all namespaces, because share pods may be in any. Deployments and BindRequests show whether KAI's binder
-runs."""
-RESERVING: Final[list[Rule]] = [_rule("", ["pods"], ["create", "delete"])]
-"""Rules in the namespace of reservations only."""
-LEADING: Final[list[Rule]] = [
-    _rule("coordination.k8s.io", ["leases"], ["create"]),
-    {**_rule("coordination.k8s.io", ["leases"], ["get", "update"]), "resourceNames": ["plimsoll-bind"]},
-]
-"""Rules in the namespace of the binder's Lease."""
-PROBING: Final[list[Rule]] = [_rule("", ["pods"], ["patch"])]
-"""Rules of the service account of reservations, in their namespace: each writes its GPU to its own pod."""
 
 
 class ShareBinderArgs(TypedDict, total=False):
@@ -99,10 +79,10 @@ class ShareBinder(Component):
         binder = k8s.core.v1.ServiceAccount(
             self.named(own), metadata=metadata(BINDER, SYSTEM), opts=self.child(former_name=own)
         )
-        bound = self._grant(BINDER, None, BINDING, (BINDER, SYSTEM))
-        self._grant(BINDER, namespace, RESERVING, (BINDER, SYSTEM), home)
-        self._grant(BINDER, SYSTEM, LEADING, (BINDER, SYSTEM))
-        self._grant(PROBE, namespace, PROBING, (account, namespace), home)
+        bound = self._grant(BINDER, None, SHARE_BINDER, (BINDER, SYSTEM))
+        self._grant(BINDER, namespace, SHARE_BINDER_FOR_RESERVATIONS, (BINDER, SYSTEM), home)
+        self._grant(BINDER, SYSTEM, SHARE_BINDER_IN_ITS_NAMESPACE, (BINDER, SYSTEM))
+        self._grant(PROBE, namespace, RESERVATION, (account, namespace), home)
         declare_policy(SHARE_POD_POLICY, share_pod_policy(spec.scheduler_name), self)
         declare_policy(BINDER_POLICY, binder_policy(BINDER, spec.scheduler_name, spec.namespace), self)
         self.mutations: list[Mutation] = []

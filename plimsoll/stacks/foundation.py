@@ -23,6 +23,8 @@ _OF_FOUNDATION: Final = ("serviceAccountAnnotations", "service_account_annotatio
 def declare(settings: Settings, values: Mapping[str, Any]) -> None:
     """Declares the resources of `values`; `settings` is the parsed form of `values`."""
     args: FoundationArgs = {"trigger_namespace": settings.trigger_namespace}
+    if settings.served_namespaces is not None:
+        args["served_namespaces"] = [*settings.served_namespaces]
     if settings.controller is not None:
         args["labels"] = {**RESTRICTED}
         controller = dict(values["controller"])

@@ -15,6 +15,7 @@ from plimsoll.components.specs import (
     ControllerSpec,
     GpuDiscoverySpec,
     MonitoringSpec,
+    ServedNamespaces,
     ShareBinderSpec,
     TrainingRuntimeSpec,
 )
@@ -109,6 +110,8 @@ class Settings(Declared):
     """`objects`: only NodePools, NodeProfiles, queues, namespaces and KAITO's Workspaces, without an Environment."""
     trigger_namespace: TriggerNamespace = TRIGGER_NAMESPACE
     """For a foundation: `spec.demand.namespace` of the Environment; the foundation creates the namespace."""
+    served_namespaces: ServedNamespaces | None = None
+    """For a foundation: the existing namespaces in which the controller may create workloads; absent: all."""
     controller: ControllerSettings | None = None
     """For a foundation. Absent or empty: no controller is deployed."""
     environment: EnvironmentSettings = EnvironmentSettings()
@@ -155,15 +158,17 @@ class Settings(Declared):
     @model_validator(mode="after")
     def _layers_apart(self) -> "Settings":
         given = self.model_fields_set - {"layer"}
-        others = sorted(given - {"trigger_namespace", "controller"})
+        others = sorted(given - {"trigger_namespace", "served_namespaces", "controller"})
         if self.layer == "foundation" and others:
             fields = ", ".join(type(self).model_fields[name].alias or name for name in others)
             raise ValueError(f"{fields}: belongs to a stack of the layer environment, not to the foundation")
         if self.layer == "objects" and (others := sorted(given - _OBJECTS)):
             fields = ", ".join(type(self).model_fields[name].alias or name for name in others)
             raise ValueError(f"{fields}: belongs to a stack of the layer environment, which has an Environment")
-        if self.layer != "foundation" and "controller" in given:
-            raise ValueError("controller: belongs to a stack of the layer foundation")
+        for name in ("controller", "served_namespaces"):
+            if self.layer != "foundation" and name in given:
+                field = type(self).model_fields[name].alias or name
+                raise ValueError(f"{field}: belongs to a stack of the layer foundation")
         if self.layer == "environment" and "trigger_namespace" in given:
             raise ValueError(
                 "triggerNamespace: belongs to a stack of the layer foundation; in an environment set"

@@ -68,6 +68,30 @@ def test_only_our_gate_of_that_pod_is_removed() -> None:
     ]
 
 
+def test_a_gate_that_the_cluster_refuses_to_remove_is_asked_for_once_in_a_while(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Anyone may create gated pods in a namespace in which the controller has no rights."""
+    now = 0.0
+    monkeypatch.setattr("plimsoll.apply.pods.monotonic", lambda: now)
+    connection = Recording(RequestError(403, "Forbidden", "no"))
+    writer = PodWriter(connection)
+    removals = [
+        GateRemoval(key=ObjectKey(api_version="v1", kind="Pod", namespace="team", name=name), uid=name, message="free")
+        for name in "ab"
+    ]
+    for _ in range(5):
+        assert writer.remove_gates(removals) == 0
+    assert len(connection.calls) == 2
+    assert writer.remove_gates([removals[0]]) == 0
+    assert len(connection.calls) == 2
+    assert writer.remove_gates(removals) == 0
+    assert len(connection.calls) == 3, "what was not asked for meanwhile is forgotten"
+    now = 3600.0
+    assert writer.remove_gates(removals) == 0
+    assert len(connection.calls) == 5
+
+
 @pytest.mark.parametrize("error", [RequestError(409, "Conflict", "another UID"), ConnectionFailedError("nobody there")])
 def test_a_gate_that_cannot_be_removed_is_not_an_error(error: PlimsollError) -> None:
     connection = Recording(error)

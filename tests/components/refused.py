@@ -88,6 +88,16 @@ REFUSED: Final = (
     _controller("egress_ports[0]", egress_ports=[70_000]),
     Refused(Foundation, {"trigger_namespaces": "waiting"}, "trigger_namespaces"),
     Refused(Foundation, {"trigger_namespace": "Not a name"}, "trigger_namespace"),
+    *(
+        Refused(Foundation, {"served_namespaces": namespaces}, field)
+        for namespaces, field in (
+            ([], "served_namespaces"),
+            (["team", "*"], "served_namespaces[1]"),
+            (["kube-system"], "served_namespaces[0]: is a namespace of the cluster"),
+            (["team", "team"], "served_namespaces: names a namespace twice"),
+            (["plimsoll-triggers"], "servedNamespaces names"),
+        )
+    ),
     Refused(ShareBinder, {"scheduler": "own"}, "scheduler"),
     Refused(Guard, {}, "layer"),
     Refused(Guard, {"layer": "foundation", "environment": "prod", "explanation": "No."}, "environment has no effect"),

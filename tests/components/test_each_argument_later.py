@@ -113,6 +113,7 @@ SAMPLES: dict[Callable[..., Any], dict[str, Any]] = {
         "labels": {"team": "ml"},
         "service_account_annotations": {"role": "x"},
         "trigger_namespace": "waiting",
+        "served_namespaces": ["a", "b"],
     },
     GpuDiscovery: {
         "auto_provisioning": True,

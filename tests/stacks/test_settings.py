@@ -65,6 +65,9 @@ def refusal(**values: Any) -> str:
         ),
         ({"layer": "objects", "clusterQueues": ["a"]}, "clusterQueues: belongs to a stack of the layer environment"),
         ({"triggerNamespace": "calls"}, "triggerNamespace: belongs to a stack of the layer foundation"),
+        ({"servedNamespaces": ["team"]}, "servedNamespaces: belongs to a stack of the layer foundation"),
+        ({"layer": "foundation", "servedNamespaces": []}, "servedNamespaces"),
+        ({"layer": "foundation", "servedNamespaces": ["*"]}, "servedNamespaces[0]"),
         (
             {"layer": "foundation", "triggerNamespace": "kai-scale-adjust"},
             "triggerNamespace: is one of KAI's namespaces",
@@ -149,6 +152,12 @@ def test_a_foundation_protects_its_trigger_namespace() -> None:
     selector = policy["spec"]["matchConstraints"]["namespaceSelector"]
     assert selector == {"matchLabels": {"kubernetes.io/metadata.name": "calls"}}
     assert manifest(made, "Namespace", "calls")
+
+
+def test_a_foundation_grants_rights_in_the_served_namespaces_only() -> None:
+    made = run_stack("foundation", layer="foundation", servedNamespaces=["a", "b"])
+    policy = manifest(made, "ValidatingAdmissionPolicy", "plimsoll-served-namespaces")
+    assert {"name": "served", "expression": "['a', 'b']"} in policy["spec"]["variables"]
 
 
 @pytest.mark.parametrize(("setting", "annotation"), [(True, "true"), (False, "false"), (None, None)])

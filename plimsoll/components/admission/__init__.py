@@ -18,6 +18,7 @@ from plimsoll.components.admission.own_metadata import (
 )
 from plimsoll.components.admission.policy import AdmissionPolicy, declare_policy
 from plimsoll.components.admission.rules import ACTIONS, rule_policies
+from plimsoll.components.admission.served_namespaces import SERVED_POLICY, served_policy
 from plimsoll.components.admission.share_pods import SHARE_POD_POLICY, share_pod_policy
 from plimsoll.components.admission.triggers import TRIGGER_POLICY, trigger_policy
 from plimsoll.components.admission.writers import WRITER_POLICY, writer_policy
@@ -30,6 +31,7 @@ __all__ = [
     "FOUNDATION_GUARD",
     "OWN_METADATA_POLICY",
     "PLACEMENT_POLICY",
+    "SERVED_POLICY",
     "SHARED",
     "SHARE_POD_POLICY",
     "TRIGGER_POLICY",
@@ -51,6 +53,7 @@ __all__ = [
     "placement_policy",
     "rule_policies",
     "sample_pod",
+    "served_policy",
     "share_pod_policy",
     "trigger_policy",
     "writer_policy",

@@ -5,7 +5,7 @@ from plimsoll.components.specs.controller import ControllerSpec, NetworkPeer, Ui
 from plimsoll.components.specs.crd import definitions, environment_definition, workspace_definition
 from plimsoll.components.specs.data_cache import LEADER, SET_NAME, DataCacheSpec
 from plimsoll.components.specs.data_cache import PORT as CACHE_PORT
-from plimsoll.components.specs.foundation import FoundationSpec
+from plimsoll.components.specs.foundation import FoundationSpec, ServedNamespaces
 from plimsoll.components.specs.gpu_discovery import ExistingGpuSoftware, GpuDiscoverySpec
 from plimsoll.components.specs.guard import GuardSpec, Layer
 from plimsoll.components.specs.monitoring import MonitoringSpec
@@ -33,6 +33,7 @@ __all__ = [
     "NetworkPeer",
     "Placement",
     "QueueAdmissionSpec",
+    "ServedNamespaces",
     "ShareBinderSpec",
     "TopologySpec",
     "TrainingRuntimeSpec",
