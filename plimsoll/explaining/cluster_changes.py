@@ -47,7 +47,7 @@ def limit_changes(snapshot: Snapshot, namespace: str) -> Iterator[Change]:
     yield from _access_changes(snapshot, namespace)
     for quota in snapshot.resource_quotas:
         field = f"requests.{resource}"
-        if quota.namespace == namespace and field in quota.hard:
+        if quota.namespace == namespace and field in quota.hard and not quota.told_scopes:
             yield Change(
                 f"ResourceQuota {quota.namespace}/{quota.name}", f"spec.hard[{field}]", str(quota.hard[field]),
                 _above(_number(quota.hard[field])), partial(_with_hard, quota, field), Touches.NAMESPACE,

@@ -22,6 +22,7 @@ from plimsoll.model import (
 from plimsoll.model.api import Workspace, WorkspaceRef
 from plimsoll.model.karpenter import NodeClaim
 from plimsoll.plan.demand import DemandPlanner
+from plimsoll.plan.limits import uncounted_quotas
 from plimsoll.plan.owned import PlanBuilder, alive
 from plimsoll.plan.provisioning import shrink
 from plimsoll.plan.requests import RequestPlanner, gate_removals
@@ -72,6 +73,7 @@ class _Round:
         self._builder.warnings += [
             f"Workspace {each.workspace}: {each.message}" for each in verdicts if each.reason is Reason.INTERNAL_ERROR
         ]
+        self._builder.warnings += uncounted_quotas(self._settings, snapshot.resource_quotas)
         if self._settings.auto_provisioning:
             self._builder.warnings += [
                 f"catalog.prices of the Environment: instance type {name!r} is not known"

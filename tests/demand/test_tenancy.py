@@ -131,6 +131,47 @@ def test_other_quotas_do_not(quota: ResourceQuota) -> None:
     assert len(served(*shares(3), POOL, quota)) == 3
 
 
+@pytest.mark.parametrize(
+    ("spec", "scopes"),
+    [
+        ({"scopes": ["BestEffort"]}, "BestEffort"),
+        ({"scopes": ["Terminating"]}, "Terminating"),
+        (
+            {"scopeSelector": {"matchExpressions": [{"scopeName": "PriorityClass", "operator": "Exists"}]}},
+            "PriorityClass",
+        ),
+        (
+            {
+                "scopes": ["NotTerminating"],
+                "scopeSelector": {
+                    "matchExpressions": [{"scopeName": "PriorityClass", "operator": "In", "values": ["high"]}]
+                },
+            },
+            "NotTerminating, PriorityClass",
+        ),
+        ({"scopeSelector": {"matchExpressions": "none"}}, "scopeSelector"),
+        ({}, ""),
+    ],
+    ids=lambda each: each or "every pod" if isinstance(each, str) else "",
+)
+def test_a_quota_that_is_not_counted_is_named(spec: dict[str, Any], scopes: str) -> None:
+    quota = a_quota("0", **spec)
+    warnings = plan(a_snapshot(*shares(1), POOL, quota), (), NOW).warnings
+    named = [each for each in warnings if "team/gpus" in each]
+    assert [scopes in each and "with scopes" in each for each in named] == ([True] if scopes else [])
+    assert len(served(*shares(1), POOL, quota)) == (1 if scopes else 0)
+
+
+def test_a_quota_of_something_else_is_not_named() -> None:
+    other = ResourceQuota.read(
+        {
+            "metadata": {"name": "q", "namespace": "team"},
+            "spec": {"hard": {"pods": "0", "requests.other.example/fpga": "1"}, "scopes": ["BestEffort"]},
+        }
+    )
+    assert not any("ResourceQuota" in each for each in plan(a_snapshot(*shares(1), POOL, other), (), NOW).warnings)
+
+
 def test_whole_gpus_shares_and_nodes_of_workspaces_count_together() -> None:
     environment = an_access(gpus=2)
     node = a_gpu_node("n", gpus=8)

@@ -43,7 +43,5 @@ class FoundationSpec(Declared):
     @model_validator(mode="after")
     def _apart(self) -> "FoundationSpec":
         if self.trigger_namespace in (self.served_namespaces or ()):
-            raise ValueError(
-                "servedNamespaces names triggerNamespace, in which nobody else requests capacity: remove it"
-            )
+            raise ValueError("servedNamespaces names triggerNamespace, in which no Workspaces are served: remove it")
         return self

@@ -22,10 +22,17 @@ class ResourceQuota(ObservedObject):
     scope_selector: dict[str, object] = Field(default_factory=dict, validation_alias=AliasPath("spec", "scopeSelector"))
 
     @property
-    def bounds_devices(self) -> bool:
-        """Whether it limits an extended resource of all pods of the namespace. Which pods a scope means is not read."""
-        every = not self.scopes and not self.scope_selector
-        return every and any(key.startswith(_REQUESTS) and "/" in key for key in self.hard)
+    def names_devices(self) -> bool:
+        """Whether it limits an extended resource."""
+        return any(key.startswith(_REQUESTS) and "/" in key for key in self.hard)
+
+    @property
+    def told_scopes(self) -> tuple[str, ...]:
+        """The scopes that a pod must be in to count, by name; empty: every pod of the namespace counts."""
+        terms = self.scope_selector.get("matchExpressions")
+        named = [each.get("scopeName") for each in terms if isinstance(each, dict)] if isinstance(terms, list) else []
+        found = (*self.scopes, *(each for each in named if isinstance(each, str)))
+        return tuple(dict.fromkeys(found)) or (("scopeSelector",) if self.scope_selector else ())
 
     def of(self, resource: str) -> str | int | float | None:
         """What its pods may request of an extended resource in total; None: it does not limit it."""

@@ -128,7 +128,7 @@ def _read_namespace(raw: dict[str, Any]) -> Namespace:
 
 def _read_quota(raw: dict[str, Any]) -> ResourceQuota | None:
     quota = ResourceQuota.read(raw)
-    return quota if quota.bounds_devices else None
+    return quota if quota.names_devices else None
 
 
 def _workloads(name: str, plural: str) -> Kind[Workload]:

@@ -8,7 +8,7 @@ from plimsoll.plan.limits.budget import (
     forbidden,
     reserved_keys,
 )
-from plimsoll.plan.limits.namespaces import NamespaceBudget, NamespaceUse, namespace_use
+from plimsoll.plan.limits.namespaces import NamespaceBudget, NamespaceUse, namespace_use, uncounted_quotas
 
 __all__ = [
     "Budget",
@@ -20,4 +20,5 @@ __all__ = [
     "forbidden",
     "namespace_use",
     "reserved_keys",
+    "uncounted_quotas",
 ]

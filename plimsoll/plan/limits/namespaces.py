@@ -18,6 +18,7 @@ from plimsoll.packing import GPU_MILLI, Milli
 from plimsoll.plan.limits.budget import nodes_of
 from plimsoll.plan.view import ClusterView
 from plimsoll.quantity import parse_devices
+from plimsoll.text import shortlist
 
 
 @dataclass(frozen=True)
@@ -68,13 +69,31 @@ def _bounded(settings: EnvironmentSpec, quotas: Sequence[ResourceQuota]) -> bool
 
 def _hard(quota: ResourceQuota, resource: str) -> int | None:
     """GPUs that the pods of the quota's namespace may have. A number that cannot be read allows none."""
-    amount = quota.of(resource) if quota.bounds_devices else None
+    amount = None if quota.told_scopes else quota.of(resource)
     if amount is None:
         return None
     try:
         return max(0, parse_devices(amount))
     except ValueError:
         return 0
+
+
+def uncounted_quotas(settings: EnvironmentSpec, quotas: Iterable[ResourceQuota]) -> tuple[str, ...]:
+    """A warning that names the ResourceQuotas of the GPU resource that bound nothing here: the apiserver counts the
+    pods in their scopes, by fields that a share or a node to come does not have."""
+    resource = settings.gpu_resource
+    scoped = sorted(
+        f"{each.namespace}/{each.name} ({', '.join(each.told_scopes)})"
+        for each in quotas
+        if each.told_scopes and each.of(resource) is not None
+    )
+    if not scoped:
+        return ()
+    return (
+        f"ResourceQuotas with scopes bound no shares and no nodes of Workspaces, only the requests.{resource} of pods "
+        f"that the apiserver counts: {shortlist(scoped)}; set access.gpus of the Environment, or a ResourceQuota "
+        "without scopes",
+    )
 
 
 class NamespaceBudget:
