@@ -98,7 +98,7 @@ def _within(namespace: NamespaceClasses, most: int) -> tuple[Mapping[DemandClass
     classes = namespace.classes
     if len(classes) <= most:
         return classes, None
-    kept = set(nsmallest(most, classes, key=lambda of: classes[of].rank))
+    kept = dict(nsmallest(most, classes.items(), key=lambda item: item[1].rank))
     why = Refusal(
         RefusalReason.LIMIT,
         f"pods of namespace {namespace.name!r} that differ in node selector, affinity, tolerations, queue or "
@@ -106,10 +106,11 @@ def _within(namespace: NamespaceClasses, most: int) -> tuple[Mapping[DemandClass
         "let them differ less, or raise demand.classesPerNamespace of the Environment or what the namespace may have",
         ((repr(namespace.name), "of the pods"),),
     )
-    out = [members for of, members in classes.items() if of not in kept]
     pods = dict(namespace.pods)
-    for of in kept:
-        for uid in classes[of].pods:
+    for members in kept.values():
+        for uid in members.pods:
             del pods[uid]
-    of_gangs = tuple(pod for members in out for pod in members.of_gangs)
-    return {of: members for of, members in classes.items() if of in kept}, LeftOut(why, pods, of_gangs)
+    of_gangs = [
+        pod for of, members in classes.items() if members.of_gangs and of not in kept for pod in members.of_gangs
+    ]
+    return kept, LeftOut(why, pods, of_gangs)

@@ -28,10 +28,11 @@ from plimsoll.plan.demand.rungs import Packers, read
 from plimsoll.plan.demand.supply import Supply
 from plimsoll.plan.demand.usable import usable_of
 
-FEW_CLASSES: Final = 10
-CLASSES_PER_GPU: Final = 4
+FEW_CLASSES: Final = 4
+CLASSES_PER_GPU: Final = 2
 """Classes of a namespace whose GPUs are limited: some, as not all of them need have a place, and more for each GPU that
-it may have."""
+it may have. Each of them costs all others time, also where its pods are replaced before each round: see
+`bench/interference.py`."""
 SECONDS: Final = 2.0
 """Limit of the search for one packing, counted as work."""
 
