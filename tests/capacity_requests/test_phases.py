@@ -69,6 +69,32 @@ def test_completed_ends_when_pods_are_pending_again() -> None:
     assert not cluster.demands
 
 
+def test_so_many_completed_demands_are_kept_the_newest_and_those_that_say_what_to_skip() -> None:
+    """A tenant may replace its pods by pods of other classes, without end."""
+
+    def of_new_class(number: int) -> Pod:
+        return share_pod(f"odd-{number}", tolerations=[{"key": f"key-{number}", "operator": "Exists"}])
+
+    cluster = a_cluster(pool(), retentionSeconds=3600)
+    cluster.run_round(at(0))
+    (first,) = cluster.demands
+    cluster.run_round(at(61))
+    assert cluster.status().blocked, "its request expired"
+    names = set()
+    for number in range(130):
+        cluster.remove(Pod)
+        cluster.objects.append(of_new_class(number))
+        cluster.run_round(at(62 + number / 20))
+        names |= cluster.demands.keys()
+    assert len(names) == 131
+    completed = [name for name, each in cluster.demands.items() if each.status.phase.value == "Completed"]
+    assert len(completed) == 100
+    assert first in completed, "it is skipped for a while, whoever asks next"
+    cluster.remove(Pod)
+    cluster.run_round(at(80))
+    assert first not in cluster.demands, "its time is over"
+
+
 def test_expired_then_failed_then_requested_again() -> None:
     cluster = a_cluster(pool())
     cluster.run_round(at(0))

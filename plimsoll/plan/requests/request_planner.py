@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
+from heapq import nlargest
 from typing import Final
 
 from plimsoll.cluster.pools import Room
@@ -35,6 +36,9 @@ _KINDS: Final = {
     Setting.PROVISIONING_REQUEST: ProvisioningRequest,
 }
 """Kinds of the objects that request nodes."""
+MOST_COMPLETED: Final = 100
+"""Maximum number of GPUDemands of completed demands: a namespace whose pods are always of new classes fills the cluster
+with them otherwise, within `retentionSeconds`."""
 
 
 class RequestPlanner:
@@ -285,14 +289,20 @@ class RequestPlanner:
             )
             for each in states
         }
-        retention = timedelta(seconds=self._settings.retention_seconds)
-        for name, status in self._known.items():
-            if name not in found:
-                ended = completed(status, self._now)
-                since = parse_time(ended.since)
-                gone = since is None or self._now >= since + retention
-                found[name] = DemandReport(name=name, status=None if gone else ended)
+        ended = {name: completed(status, self._now) for name, status in self._known.items() if name not in found}
+        kept = self._retained(ended)
+        for name, status in ended.items():
+            found[name] = DemandReport(name=name, status=status if name in kept else None)
         return tuple(found[name] for name in sorted(found))
+
+    def _retained(self, ended: Mapping[str, GPUDemandStatus]) -> Collection[str]:
+        """The completed demands that are kept: those with instance types to skip, then the newest."""
+        retention = timedelta(seconds=self._settings.retention_seconds)
+        since = {name: each for name, status in ended.items() if (each := parse_time(status.since)) is not None}
+        kept = [name for name, each in since.items() if self._now < each + retention]
+        return set(
+            nlargest(MOST_COMPLETED, kept, key=lambda name: (bool(self._records[name].blocked), since[name], name))
+        )
 
 
 def _taken(snapshot: Snapshot, objs: Iterable[RequestObject]) -> set[str]:

@@ -135,5 +135,5 @@ def test_a_served_workspace_gets_its_nodes_and_another_is_refused(
         await_condition(ready, LONG, "the Workspace of the served namespace runs")
 
         admin.delete(API, "Workspace", "small", SERVED)
-        await_condition(lambda: not admin.list(API, "Workspace", SERVED), LONG, "its capacity is released")
+        await_condition(lambda: not admin.get(API, "Workspace", "small", SERVED), LONG, "its capacity is released")
         assert not admin.get("apps/v1", "Deployment", "small", SERVED)
