@@ -21,7 +21,7 @@ from plimsoll.model.cluster import (
     StorageClass,
     Workload,
 )
-from plimsoll.model.kai import PodGroup, Queue
+from plimsoll.model.kai import PodGroup, Queue, SchedulingShard, Topology
 from plimsoll.model.karpenter import Ec2NodeClass, NodeClaim, NodeOverlay, NodePool
 from plimsoll.presets import ModelCatalog
 
@@ -513,6 +513,8 @@ def a_snapshot(*objects: Any, environment: Environment | None = None, nap: bool 
         volumes=of(PersistentVolume),
         storage_classes=of(StorageClass),
         pod_groups=of(PodGroup),
+        topologies=of(Topology),
+        scheduling_shards=of(SchedulingShard),
         queues=of(Queue),
         workloads=of(Workload),
         autoscalers=of(Autoscaler),

@@ -30,6 +30,7 @@ CONTROLLER: Final[list[Rule]] = [
     # For the pod deletion cost and the capacity gate. It gives no more rights than creating Deployments does.
     _rule("", ["pods"], ["patch"]),
     _rule("scheduling.run.ai", ["queues", "podgroups"], _SEE),
+    _rule("kai.scheduler", ["topologies", "schedulingshards"], _SEE),
     _rule("apiextensions.k8s.io", ["customresourcedefinitions"], _SEE),
     _rule("karpenter.sh", ["nodepools", "nodeclaims"], _OWN),
     # NodeOverlays list shared GPUs and MIG slices, which pods request.
@@ -150,6 +151,7 @@ UI: Final[list[Rule]] = [
     _rule("leaderworkerset.x-k8s.io", ["leaderworkersets"], _READ),
     _rule("autoscaling", ["horizontalpodautoscalers"], _READ),
     _rule("scheduling.run.ai", ["queues", "podgroups"], _READ),
+    _rule("kai.scheduler", ["topologies", "schedulingshards"], _READ),
     _rule("karpenter.sh", ["nodepools", "nodeclaims", "nodeoverlays"], _READ),
     _rule("karpenter.k8s.aws", ["ec2nodeclasses"], _READ),
     _rule(_AUTOSCALING, ["capacitybuffers", "provisioningrequests"], _READ),

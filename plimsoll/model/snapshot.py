@@ -20,7 +20,7 @@ from plimsoll.model.cluster import (
     Workload,
 )
 from plimsoll.model.dra import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
-from plimsoll.model.kai import PodGroup, Queue
+from plimsoll.model.kai import PodGroup, Queue, SchedulingShard, Topology
 from plimsoll.model.karpenter import (
     CapacityBuffer,
     ClaimEvent,
@@ -85,6 +85,8 @@ class Snapshot(Observed):
     storage_classes: tuple[StorageClass, ...] = ()
     queues: tuple[Queue, ...] = ()
     pod_groups: tuple[PodGroup, ...] = ()
+    topologies: tuple[Topology, ...] = ()
+    scheduling_shards: tuple[SchedulingShard, ...] = ()
     workloads: tuple[Workload, ...] = ()
     """Objects with Plimsoll's ownership labels, other than NodeClaims."""
     autoscalers: tuple[Autoscaler, ...] = ()

@@ -2,8 +2,10 @@
 
 from typing import Any
 
+import pytest
+
 from plimsoll.cluster.queues import QueueTree, next_gpu, queue_usage
-from plimsoll.model.kai import NODE_POOL, PodGroup, Queue
+from plimsoll.model.kai import NODE_POOL, PodGroup, Queue, SchedulingShard
 from tests.builders import a_node_pool, a_queue, a_snapshot, a_waiting_pod, an_environment
 from tests.demand.plans import on_nodes, planned, refused, requests_of
 from tests.placement.test_pods_among_pods import a_host
@@ -95,3 +97,58 @@ def test_the_next_gpu_is_one_of_the_shard_of_the_pod() -> None:
     following = next_gpu(queue_usage(a_snapshot(*QUEUES, *nodes, runs, waits, other)))
     assert following is not None
     assert (following.pod.pod.name, following.free) == ("other", True)
+
+
+def a_scheduling_shard(pool: str, strategy: str = "") -> SchedulingShard:
+    spec = {"partitionLabelValue": pool, "placementStrategy": {"gpu": strategy} if strategy else None}
+    return SchedulingShard.read({"metadata": {"name": pool or "default"}, "spec": spec})
+
+
+@pytest.mark.parametrize(
+    ("shards", "placement", "expected"),
+    [
+        pytest.param({"": "", "workers": "spread"}, {}, {"q": 1, "w": 2}, id="of its nodes"),
+        pytest.param({"": "spread", "workers": "binpack"}, {}, {"q": 2, "w": 1}, id="of nodes without the label"),
+        pytest.param(
+            {"": "", "workers": "spread"}, {"*": "binpack"}, {"q": 1, "w": 1}, id="unless the NodePool has one"
+        ),
+    ],
+)
+def test_the_strategy_of_the_scheduling_shard(
+    shards: dict[str, str], placement: dict[str, str], expected: dict[str, int]
+) -> None:
+    hosts = [a_host("n0"), a_host("n1"), a_host("n2", more=WORKERS), a_host("n3", more=WORKERS)]
+    pods = [
+        a_waiting_pod(f"{queue}{n}", gpu_fraction="0.2", queue=queue, more_labels=labels)
+        for queue, labels in (("q", None), ("w", WORKERS))
+        for n in range(2)
+    ]
+    found = [a_scheduling_shard(*each) for each in shards.items()]
+    plan = planned(*QUEUES, *found, *hosts, *pods, environment=an_environment(demand={"placement": placement}))
+    at = on_nodes(plan)
+    used = {queue: {at[f"uid-{queue}{n}"] for n in range(2)} for queue in ("q", "w")}
+    assert {queue: len(nodes) for queue, nodes in used.items()} == expected
+    assert used["w"] <= {"n2", "n3"}
+
+
+def test_new_nodes_are_spread_over_as_the_shard_does() -> None:
+    def pods(*fractions: str) -> list[Any]:
+        return [
+            a_waiting_pod(f"p{n}", gpu_fraction=each, queue="w", more_labels=WORKERS)
+            for n, each in enumerate(fractions)
+        ]
+
+    for strategy, nodes in (("spread", 3), ("binpack", 2)):
+        shards = [a_scheduling_shard(""), a_scheduling_shard("workers", strategy)]
+        assert len(planned(*POOLS, *QUEUES, *shards, *pods("0.3", "0.3", "0.8")).nodes) == nodes
+
+
+def test_pods_whose_node_pool_has_no_scheduler_are_refused() -> None:
+    hosts = [a_host("n0"), a_host("n1", more=WORKERS)]
+    pods = [a_share("a", "q"), a_share("b", "w", WORKERS)]
+    plan = planned(*POOLS, *QUEUES, a_scheduling_shard("workers"), *hosts, *pods)
+    assert on_nodes(plan) == {"uid-b": "n1"}
+    assert "SchedulingShard" in refused(plan)["uid-a"]
+    assert not plan.nodes
+    everywhere = planned(*POOLS, *QUEUES, *hosts, *pods)
+    assert set(on_nodes(everywhere)) == {"uid-a", "uid-b"}, "without SchedulingShards, it is not known"

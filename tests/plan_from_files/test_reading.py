@@ -485,6 +485,8 @@ KINDS = [
     ("karpenter.k8s.aws/v1", "EC2NodeClass", False, "node_classes"),
     ("scheduling.run.ai/v2", "Queue", False, "queues"),
     ("scheduling.run.ai/v2alpha2", "PodGroup", True, "pod_groups"),
+    ("kai.scheduler/v1alpha1", "Topology", False, "topologies"),
+    ("kai.scheduler/v1", "SchedulingShard", False, "scheduling_shards"),
     ("plimsoll.dev/v1alpha1", "Workspace", True, "workspaces"),
     ("apps/v1", "DaemonSet", True, "daemon_sets"),
     ("v1", "Namespace", False, "namespaces"),

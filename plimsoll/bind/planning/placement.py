@@ -161,7 +161,7 @@ class SharePlacer:
         self._spread = frozenset(
             name
             for name, account in self._accounts.items()
-            if strategies.spread_on(account.node.labels.get(NODEPOOL, ""))
+            if strategies.spread_on(account.node.labels.get(NODEPOOL, ""), {})
         )
         """Nodes on which pods are spread."""
         self._room = room

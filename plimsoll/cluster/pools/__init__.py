@@ -7,7 +7,7 @@ from plimsoll.cluster.pools.limits import Excess, PoolLimits, Room
 from plimsoll.cluster.pools.overhead import Allocatable, DaemonOverhead, allocatable, allocatable_cpu_milli
 from plimsoll.cluster.pools.pool_profiles import PoolProfiles, not_ready
 from plimsoll.cluster.pools.seen_nodes import SeenNodes
-from plimsoll.cluster.pools.strategies import PACKED, Strategies
+from plimsoll.cluster.pools.strategies import PACKED, Strategies, strategies_of
 from plimsoll.cluster.pools.type_amounts import most_allocatable
 
 __all__ = [
@@ -30,5 +30,6 @@ __all__ = [
     "not_ready",
     "profile_facts",
     "starting_nodes",
+    "strategies_of",
     "unready_claims",
 ]

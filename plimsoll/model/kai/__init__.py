@@ -1,6 +1,6 @@
-"""KAI's API: Queue, PodGroup, GPU shares and reservations."""
+"""KAI's API: Queue, PodGroup, Topology, SchedulingShard, GPU shares and reservations."""
 
-from plimsoll.model.kai.pod_group import POD_GROUP_NAME, SUB_GROUP_NAME, PodGroup, SubGroup
+from plimsoll.model.kai.pod_group import POD_GROUP_NAME, SUB_GROUP_NAME, PodGroup, SubGroup, TopologyConstraint
 from plimsoll.model.kai.queue import UNLIMITED, Queue, QueueName, QueueResource, QueueResources, QueueSpec
 from plimsoll.model.kai.queue_labels import NODE_POOL, PROJECT, queue_in
 from plimsoll.model.kai.reservation import (
@@ -11,6 +11,7 @@ from plimsoll.model.kai.reservation import (
     RESERVATION_APP,
     ReservationSettings,
 )
+from plimsoll.model.kai.scheduling_shard import SchedulingShard
 from plimsoll.model.kai.share import (
     CONTAINER_PREFIXES,
     GPU_FRACTION,
@@ -24,6 +25,7 @@ from plimsoll.model.kai.share import (
     is_share_annotation,
     shareable_memory_mib,
 )
+from plimsoll.model.kai.topology import Topology
 
 __all__ = [
     "APP",
@@ -52,7 +54,10 @@ __all__ = [
     "QueueResources",
     "QueueSpec",
     "ReservationSettings",
+    "SchedulingShard",
     "SubGroup",
+    "Topology",
+    "TopologyConstraint",
     "is_share_annotation",
     "queue_in",
     "shareable_memory_mib",

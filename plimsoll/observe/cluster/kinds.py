@@ -23,7 +23,7 @@ from plimsoll.model.cluster import (
     Workload,
 )
 from plimsoll.model.dra import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
-from plimsoll.model.kai import PodGroup, Queue
+from plimsoll.model.kai import PodGroup, Queue, SchedulingShard, Topology
 from plimsoll.model.karpenter import (
     CapacityBuffer,
     ClaimEvent,
@@ -214,6 +214,26 @@ POD_GROUPS: Final = Kind(
     quiet=frozenset({"labels", "annotations"}),
     gathered=True,
 )
+TOPOLOGIES: Final = Kind(
+    "Topology",
+    "kai.scheduler/v1alpha1",
+    "/apis/kai.scheduler/v1alpha1/topologies",
+    Topology.read,
+    "topologies.kai.scheduler",
+    if_forbidden="levels that PodGroups require are taken for labels of nodes: apply the foundation stack, which "
+    "grants the right to list and watch Topologies",
+    quiet=frozenset({"labels", "annotations"}),
+)
+SCHEDULING_SHARDS: Final = Kind(
+    "SchedulingShard",
+    "kai.scheduler/v1",
+    "/apis/kai.scheduler/v1/schedulingshards",
+    SchedulingShard.read,
+    "schedulingshards.kai.scheduler",
+    if_forbidden="where KAI spreads pods is taken from demand.placement alone: apply the foundation stack, which "
+    "grants the right to list and watch SchedulingShards",
+    quiet=frozenset({"labels", "annotations"}),
+)
 WORKSPACES: Final = Kind(
     "Workspace",
     API_VERSION,
@@ -377,6 +397,8 @@ CUSTOM: Final[frozenset[str | None]] = frozenset(
         NODE_CLASSES,
         QUEUES,
         POD_GROUPS,
+        TOPOLOGIES,
+        SCHEDULING_SHARDS,
         WORKSPACES,
         ENVIRONMENTS,
         LEADER_WORKER_SETS,

@@ -42,6 +42,8 @@ class Stores:
         self.storage_classes = Store(kinds.STORAGE_CLASSES)
         self.queues = Store(kinds.QUEUES)
         self.pod_groups = Store(kinds.POD_GROUPS)
+        self.topologies = Store(kinds.TOPOLOGIES)
+        self.scheduling_shards = Store(kinds.SCHEDULING_SHARDS)
         self.deployments = Store(kinds.DEPLOYMENTS)
         self.stateful_sets = Store(kinds.STATEFUL_SETS)
         self.leader_worker_sets = Store(kinds.LEADER_WORKER_SETS)
@@ -116,6 +118,8 @@ class Stores:
             storage_classes=self.storage_classes.values(),
             queues=self.queues.values(),
             pod_groups=self.pod_groups.values(),
+            topologies=self.topologies.values(),
+            scheduling_shards=self.scheduling_shards.values(),
             workloads=tuple(workload for store in workloads for workload in store.values()),
             autoscalers=self.autoscalers.values(),
             gpu_demands=self.gpu_demands.values(),

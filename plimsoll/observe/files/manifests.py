@@ -25,7 +25,7 @@ from plimsoll.model.cluster import (
     Workload,
 )
 from plimsoll.model.dra import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
-from plimsoll.model.kai import PodGroup, Queue
+from plimsoll.model.kai import PodGroup, Queue, SchedulingShard, Topology
 from plimsoll.model.karpenter import (
     CapacityBuffer,
     Ec2NodeClass,
@@ -58,6 +58,8 @@ READ: Final[dict[tuple[str, str], type[ObservedObject]]] = {
     ("karpenter.k8s.aws/v1", "EC2NodeClass"): Ec2NodeClass,
     ("scheduling.run.ai/v2", "Queue"): Queue,
     ("scheduling.run.ai/v2alpha2", "PodGroup"): PodGroup,
+    ("kai.scheduler/v1alpha1", "Topology"): Topology,
+    ("kai.scheduler/v1", "SchedulingShard"): SchedulingShard,
     (API_VERSION, "Workspace"): Workspace,
     (API_VERSION, "Environment"): Environment,
     ("apps/v1", "DaemonSet"): DaemonSet,
@@ -165,6 +167,8 @@ class _Reading:
             storage_classes=tuple(self._objects[StorageClass]),
             queues=tuple(self._objects[Queue]),
             pod_groups=tuple(self._objects[PodGroup]),
+            topologies=tuple(self._objects[Topology]),
+            scheduling_shards=tuple(self._objects[SchedulingShard]),
             workloads=tuple(self._objects[Workload]),
             autoscalers=tuple(self._objects[Autoscaler]),
             gpu_demands=tuple(self._objects[GPUDemand]),

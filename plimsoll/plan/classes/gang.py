@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 
 from plimsoll.labels import LWS_SIZE
 from plimsoll.model.cluster import Pod
-from plimsoll.model.kai import POD_GROUP_NAME, SUB_GROUP_NAME, PodGroup, SubGroup
+from plimsoll.model.kai import POD_GROUP_NAME, SUB_GROUP_NAME, PodGroup, SubGroup, TopologyConstraint
 from plimsoll.plan.classes.refusal import Refusal
 
 LWS_NAME: Final = "leaderworkerset.sigs.k8s.io/name"
@@ -127,16 +127,16 @@ def gang_key(pod: Pod, groups: Mapping[tuple[str, str], PodGroup]) -> GangKey | 
     return ("PodGroup", pod.namespace, named) if named else None
 
 
-def gang_levels(pod: Pod, group: PodGroup | None) -> Mapping[tuple[str, ...], str]:
-    """The labels of nodes of which all pods of the gang have the same value, by the names of subgroups; none: the whole
-    gang. A subgroup holds those that are parts of it."""
+def gang_levels(pod: Pod, group: PodGroup | None) -> Mapping[tuple[str, ...], TopologyConstraint]:
+    """The levels of topologies of which all pods of the gang are in one domain, by the names of subgroups; none: the
+    whole gang. A subgroup holds those that are parts of it. As in KAI, a level without a Topology says nothing."""
     if group is None:
         return {}
     parts = {part.name: part for part in group.sub_groups}
-    levels: dict[tuple[str, ...], str] = {(): group.topology.required}
+    levels: dict[tuple[str, ...], TopologyConstraint] = {(): group.topology}
     for name in _up(pod.labels.get(SUB_GROUP_NAME, ""), parts):
-        levels[tuple(sorted(each for each in parts if name in _up(each, parts)))] = parts[name].topology.required
-    return {names: key for names, key in levels.items() if key}
+        levels[tuple(sorted(each for each in parts if name in _up(each, parts)))] = parts[name].topology
+    return {names: level for names, level in levels.items() if level.required and level.topology}
 
 
 def _up(name: str, parts: Mapping[str, SubGroup]) -> list[str]:

@@ -109,7 +109,7 @@ class Hosts:
         known = self._free.get(free.name)
         if known is None or known[0] is not host:
             kind, tier = self._kind_of(profile, free.scheduler), FREE if profile.node else IN_FLIGHT
-            spread = self.strategies.spread_on(profile.node_pool)
+            spread = self.strategies.spread_on(profile.node_pool, profile.labels)
             found = None if kind is None else (kind, replace(free, kind=kind.name, tier=tier, spread=spread))
             known = self._free[free.name] = host, max(map(int, free.devices)), found
         return known[2] if known[1] >= least else None
@@ -132,7 +132,7 @@ class Hosts:
             return None
         kind, devices = self._kind(gpus, frozenset(able), node.scheduler), (GPU_MILLI,) * (node.gpus * fewest.replicas)
         rest = {name: min(getattr(each, name) for each in shapes) for name in (*HOST, "pods")}
-        spread = self.strategies.spread_on(node.node_pool)
+        spread = self.strategies.spread_on(node.node_pool, shapes[0].labels)
         free = FreeNode(node.name, kind.name, devices, **rest, tier=REQUESTED, scheduler=node.scheduler, spread=spread)
         return kind, free
 
@@ -159,7 +159,7 @@ class Hosts:
                     f"{shape.name}/{number}" if (number := next(numbers)) else shape.name,
                     kind.name, shape.gpus, shape.cpu_milli, shape.memory_mib, shape.price, shape.pods,
                     shape.device.memory_mib, shape.device.replicas, shape.storage_mib,
-                    self.strategies.spread_on(shape.node_pool),
+                    self.strategies.spread_on(shape.node_pool, shape.labels),
                 )  # fmt: skip
                 yield ShapeOffer(shape, kind, served, together, packed)
 

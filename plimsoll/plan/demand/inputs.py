@@ -3,13 +3,14 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 
 from plimsoll.cluster.pools import PoolLimits, Room
 from plimsoll.cluster.profiles import NodeProfile
 from plimsoll.cluster.queues import QueueGate
 from plimsoll.model.api import DemandSettings, EnvironmentSpec
 from plimsoll.model.cluster import Pod
-from plimsoll.model.kai import POD_GROUP_NAME, PodGroup, Queue
+from plimsoll.model.kai import POD_GROUP_NAME, PodGroup, Queue, Topology
 from plimsoll.plan.classes import ClassMembers, DemandClass, LeftOut, NamespaceLimits, Refusal
 from plimsoll.plan.demand.cluster_state import ClusterState
 from plimsoll.plan.demand.demand import RequestedNode
@@ -57,6 +58,16 @@ class DemandInputs:
         """None if the cluster has no queues: all pods are admitted."""
         queues = self.cluster.snapshot.queues
         return QueueGate(queues, self.cluster.queue_loads) if queues else None
+
+    @cached_property
+    def topologies(self) -> Mapping[str, Topology]:
+        """By name. Without any, the levels that PodGroups require are taken for labels of nodes."""
+        return {each.name: each for each in self.cluster.snapshot.topologies}
+
+    @cached_property
+    def shards(self) -> frozenset[str]:
+        """KAI's node pools that have a SchedulingShard. Without any, it is not known which have a scheduler."""
+        return frozenset(each.node_pool for each in self.cluster.snapshot.scheduling_shards)
 
     def queue(self, name: str) -> Queue | None:
         return next((each for each in self.cluster.snapshot.queues if each.name == name), None)

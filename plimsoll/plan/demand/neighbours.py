@@ -10,7 +10,7 @@ from plimsoll.cluster.pods import node_of, ruled_pods
 from plimsoll.cluster.profiles import CHOSEN_BY_PROVIDER, NodeProfile
 from plimsoll.labels import HOSTNAME, NODEPOOL
 from plimsoll.model.cluster import Node, Pod
-from plimsoll.model.kai import POD_GROUP_NAME, SUB_GROUP_NAME
+from plimsoll.model.kai import POD_GROUP_NAME, SUB_GROUP_NAME, TopologyConstraint
 from plimsoll.model.meta import PodRule, PodSelector, Terms
 from plimsoll.packing import Relation
 from plimsoll.packing.nodes import UNKNOWN, Place, Rule, Rules
@@ -58,6 +58,30 @@ def rules_of(inputs: DemandInputs, usable: Usable) -> Rules | None:
 
 def _keeps_away(rule: PodRule) -> bool:
     return rule.relation is Relation.APART
+
+
+class _Levels(dict[TopologyConstraint, tuple[str, ...]]):
+    """The labels of nodes that are the same in one domain of a level. KAI takes equal values of a label for one domain
+    only if all wider levels have equal values, too: those count where nodes of the cluster differ in them."""
+
+    def __init__(self, inputs: DemandInputs) -> None:
+        super().__init__()
+        self._topologies = inputs.topologies
+        self._nodes = inputs.cluster.snapshot.nodes
+
+    def __missing__(self, level: TopologyConstraint) -> tuple[str, ...]:
+        topology = self._topologies.get(level.topology)
+        if topology is None:  # none is known at all, else the pod is refused
+            return (level.required,)
+        *wider, own = topology.down_to(level.required) or (level.required,)
+        found = self[level] = (*(key for key in wider if self._differ(own, key)), own)
+        return found
+
+    def _differ(self, own: str, key: str) -> bool:
+        """Whether nodes of the cluster with one value of the label `own` have no value of `key`, or several."""
+        values: dict[str, str] = {}
+        labels = [node.labels for node in self._nodes if own in node.labels]
+        return any(key not in each or values.setdefault(each[own], each[key]) != each[key] for each in labels)
 
 
 @dataclass(frozen=True)
@@ -121,8 +145,13 @@ class _Neighbours:
 
     def _gang(self, pod: Pod) -> Iterator[tuple[_Group, str]]:
         """The gangs of the pod whose pods are together, with the labels."""
-        for parts, key in gang_levels(pod, self.inputs.group_of(pod)).items():
-            yield _Group(gang=(pod.namespace, pod.annotations[POD_GROUP_NAME], parts)), key
+        for parts, level in gang_levels(pod, self.inputs.group_of(pod)).items():
+            group = _Group(gang=(pod.namespace, pod.annotations[POD_GROUP_NAME], parts))
+            yield from ((group, key) for key in self._levels[level])
+
+    @cached_property
+    def _levels(self) -> "_Levels":
+        return _Levels(self.inputs)
 
     @cached_property
     def _placed(self) -> tuple[Mapping[Place, int], frozenset[Hashable]]:

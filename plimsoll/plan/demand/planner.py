@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Final
 
 from plimsoll.cluster.nodes import index_of
-from plimsoll.cluster.pools import PoolProfiles, Room, Strategies
+from plimsoll.cluster.pools import PoolProfiles, Room, strategies_of
 from plimsoll.model import Snapshot
 from plimsoll.model.api import barred_from
 from plimsoll.model.cluster import Pod
@@ -100,7 +100,7 @@ class DemandPlanner:
         supply = self._supply.of(snapshot, cluster.accounts, (*shapes.shapes, *shapes.unready), failed_claims)
         new = ((name, supply[name], scheduler) for name, scheduler in registered if name in supply)
         own = {name: (replace(free, scheduler=of), profile) for name, (free, profile), of in new if not free.scheduler}
-        strategies = Strategies(spec.demand.placement)
+        strategies = strategies_of(snapshot)
         if self._hosts.pods != {(of.placement, of.scheduler) for of in classes} or self._hosts.strategies != strategies:
             self._hosts = Hosts(classes, strategies)
         self._hosts.see(index_of(snapshot.nodes), requested)

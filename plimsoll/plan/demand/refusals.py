@@ -10,7 +10,7 @@ from plimsoll.cluster.profiles import NodeProfile, unmet_conditions
 from plimsoll.labels import WORKSPACE
 from plimsoll.model.api import EnvironmentSpec
 from plimsoll.model.cluster import Node
-from plimsoll.model.kai import NODE_POOL, GPUShare
+from plimsoll.model.kai import NODE_POOL, GPUShare, Topology, TopologyConstraint
 from plimsoll.model.meta import EPHEMERAL_STORAGE, HostRequest, Placement, PodRules
 from plimsoll.packing.nodes import HOST
 from plimsoll.plan.classes import Refusal, RefusalReason
@@ -64,6 +64,30 @@ def kept_apart(rules: PodRules, levels: Iterable[str]) -> Refusal:
         RefusalReason.NO_NODE,
         f"no node that has room for it is in a domain where it may be: {why}",
         "let NodePools offer more domains (their requirements name the values of such a label), or relax the rule",
+    )
+
+
+def no_level(level: TopologyConstraint, topology: Topology | None) -> Refusal:
+    """Why a pod is placed nowhere whose PodGroup requires a level that is not there."""
+    if topology is None:
+        lacks = f"Topology {level.topology} does not exist"
+    else:
+        levels = shortlist([each.label for each in topology.levels])
+        lacks = f"Topology {topology.name} has no such level (it has {levels or 'none'})"
+    return Refusal(
+        RefusalReason.NO_NODE,
+        f"the topologyConstraint of its PodGroup requires the level {level.required}, and {lacks}: KAI places it "
+        "nowhere",
+        "name a level of a Topology, or declare the Topology",
+    )
+
+
+def no_shard(pool: str) -> Refusal:
+    own = f"{NODE_POOL}={pool}" if pool else f"no label {NODE_POOL}"
+    return Refusal(
+        RefusalReason.NOT_ALLOWED,
+        f"it has {own}, and no SchedulingShard of KAI has this partitionLabelValue: no scheduler serves it",
+        "correct the label, or create the SchedulingShard",
     )
 
 

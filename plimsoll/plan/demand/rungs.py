@@ -20,7 +20,9 @@ from plimsoll.plan.demand.refusals import (
     BLOCKED,
     kept_apart,
     no_allowed_node,
+    no_level,
     no_node,
+    no_shard,
     not_planned,
     other_shard,
     selector_ends,
@@ -127,7 +129,8 @@ class DemandProblem:
         placement, pod = rungs.demand_class.placement, rungs.members.shares[uid].pod
         ruled = self.rules is not None and self.rules.concern(uid) and self.is_known(uid)
         if ruled and self.usable.with_room((self.need(uid),)):
-            return kept_apart(pod.rules, gang_levels(pod, self.inputs.group_of(pod)).values())
+            levels = gang_levels(pod, self.inputs.group_of(pod)).values()
+            return kept_apart(pod.rules, (each.required for each in levels))
         if self.fits_blocked(uid):
             return BLOCKED
         if self.inputs.environment.access:
@@ -182,6 +185,7 @@ def _unserved(problem: DemandProblem) -> Iterator[tuple[str, Refusal]]:
     for rungs in problem.classes:
         yield from ((uid, refusal) for uid, (_, refusal) in rungs.members.unreadable.items())
         yield from _not_planned(rungs.members)
+        yield from _without_level(rungs.members, problem.inputs)
         yield from _of_other_shard(rungs, problem.inputs)
         yield from _ended(rungs, present)
         if rungs.rungs[-1]:
@@ -198,6 +202,15 @@ def _not_planned(members: ClassMembers) -> Iterator[tuple[str, Refusal]]:
             yield uid, not_planned(obstacle)
 
 
+def _without_level(members: ClassMembers, inputs: DemandInputs) -> Iterator[tuple[str, Refusal]]:
+    """Pods whose PodGroup requires a level that its Topology does not have: KAI places them nowhere."""
+    for uid, pod in members.ruled.items() if inputs.topologies else ():
+        for level in gang_levels(pod, inputs.group_of(pod)).values():
+            topology = inputs.topologies.get(level.topology)
+            if topology is None or not topology.down_to(level.required):
+                yield uid, no_level(level, topology)
+
+
 def _ended(rungs: ClassRungs, present: Collection[str]) -> Iterator[tuple[str, Refusal]]:
     """Pods with claims whose selectors end in an error on devices that exist: the scheduler places them nowhere.
     `present` are the kinds of nodes that exist."""
@@ -211,7 +224,12 @@ def _ended(rungs: ClassRungs, present: Collection[str]) -> Iterator[tuple[str, R
 
 
 def _of_other_shard(rungs: ClassRungs, inputs: DemandInputs) -> Iterator[tuple[str, Refusal]]:
-    """Pods whose queue is of another node pool of KAI: no scheduler sees both."""
+    """Pods whose queue is of another node pool of KAI, or whose node pool has no SchedulingShard: no scheduler sees
+    both."""
+    if inputs.shards and rungs.demand_class.scheduler == inputs.environment.queue_scheduler:
+        pool_of = rungs.members.node_pools
+        without = {uid: pool_of.get(uid, "") for uid in rungs.members.shares}
+        yield from ((uid, no_shard(pool)) for uid, pool in without.items() if pool not in inputs.shards)
     queue, pools = inputs.queue(rungs.demand_class.queue), rungs.members.node_pools
     if queue is not None:
         own = queue.labels.get(NODE_POOL, "")

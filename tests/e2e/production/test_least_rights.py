@@ -36,25 +36,31 @@ API = "plimsoll.dev/v1alpha1"
 TYPE = "Standard_NC24ads_A100_v4"
 CONTAINER = {"name": "main", "image": "registry.k8s.io/pause:3.10"}
 ASKS = ("trigger-pod", "capacity-buffer", "provisioning-request")
-EC2_NODE_CLASSES = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "ec2nodeclasses.karpenter.k8s.aws"},
-    "spec": {
-        "group": "karpenter.k8s.aws",
-        "scope": "Cluster",
-        "names": {"kind": "EC2NodeClass", "plural": "ec2nodeclasses", "singular": "ec2nodeclass"},
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
-            }
-        ],
-    },
-}
-"""As on AWS, where its status says which capacity is reserved."""
+
+
+def _definition(group: str, version: str, kind: str) -> dict[str, Any]:
+    """A cluster-scoped kind with any fields."""
+    plural = "topologies" if kind == "Topology" else f"{kind.lower()}{'e' * kind.endswith('s')}s"
+    anything = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{group}"},
+        "spec": {
+            "group": group,
+            "scope": "Cluster",
+            "names": {"kind": kind, "plural": plural, "singular": kind.lower()},
+            "versions": [{"name": version, "served": True, "storage": True, "schema": anything}],
+        },
+    }
+
+
+OPERATORS = (
+    _definition("karpenter.k8s.aws", "v1", "EC2NodeClass"),
+    _definition("kai.scheduler", "v1alpha1", "Topology"),
+    _definition("kai.scheduler", "v1", "SchedulingShard"),
+)
+"""As on AWS, where the status of a node class says which capacity is reserved, and as KAI's operator installs them."""
 ON_CONFLICT = {
     "environments.plimsoll.dev get": "a status that somebody else has changed is read before it is written",
 }
@@ -118,7 +124,8 @@ def worked(audited_sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -
     with closing(Kube(audited_sandbox.kubeconfig)) as cluster:
         for path in sorted((part("cluster-autoscaler").cached / "crds").glob("*.yaml")):
             cluster.apply(yaml.safe_load(path.read_text()))
-        cluster.apply(EC2_NODE_CLASSES)
+        for definition in OPERATORS:
+            cluster.apply(definition)
         with controller(audited_sandbox, tmp_path_factory.mktemp("rights")):
             serve(cluster)
             for provisioner in ASKS:
