@@ -11,7 +11,14 @@ import typer
 from pydantic import ValidationError
 
 from plimsoll.cli.shared import Format, Output, only_with, only_without
-from plimsoll.cli.tables.estimate import Model, Ranking, ranked, show_candidates, show_estimate, unranked
+from plimsoll.cli.tables.estimate import (
+    Model,
+    Ranking,
+    ranked,
+    show_candidates,
+    show_estimate,
+    unranked,
+)
 from plimsoll.cluster.catalog import Catalog, UnknownInstanceTypeError
 from plimsoll.cluster.profiles import mig_slice
 from plimsoll.cost import Prices
@@ -74,6 +81,15 @@ def command(
     by: Annotated[
         Ranking, typer.Option(help="what the table of types is ordered by: price, or price for the tokens of KV cache")
     ] = Ranking.PRICE,
+    recommend: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            max=16,
+            help="write the `resource` of a Workspace that tries the first N types of the table, of one cloud",
+        ),
+    ] = None,
     presets: Annotated[
         Path | None, typer.Option(help="YAML file with further presets, as in `presets` of an Environment")
     ] = None,
@@ -97,9 +113,9 @@ def command(
     Exit code 0: it fits; 2: it does not fit, with the reason; 1: an error.
     """
     only_with(ctx, "model", "hub", "presets")
-    only_without(ctx, "instance_type", "cloud", "by")
+    only_without(ctx, "instance_type", "cloud", "by", "recommend")
     for explicit in ("gpu_memory_gib", "mig_profile"):
-        only_without(ctx, explicit, "cloud", "by", "aws_region", "prices")
+        only_without(ctx, explicit, "cloud", "by", "aws_region", "prices", "recommend")
     log_to_stderr()
     environment = _environment(file or [])
     models = _models(environment, presets)
@@ -132,7 +148,9 @@ def command(
             warnings += [each for each in (unranked(subject, candidates, by), subject.unknown(context_length)) if each]
             known = Prices.of_types(catalog.types, environment.catalog.currency)
             basis = known.basis(each.type.name for each in candidates)
-            show_candidates(subject, candidates, warnings, output, by=by, basis=basis, why_none=over)
+            show_candidates(
+                subject, candidates, warnings, output, by=by, basis=basis, why_none=over, recommend=recommend
+            )
             return
         other = catalog.other_vendor(instance_type)
         if other:

@@ -39,6 +39,11 @@ class ResourceArgs(TypedDict, total=False):
 
     instance_type: pulumi.Input[str]
     """Required if node auto-provisioning is enabled, forbidden if it is disabled."""
+    instance_types: pulumi.Input[list[pulumi.Input[str]]]
+    """Instance types of which all new nodes have one, instead of `instanceType`: the first that a replica fits, and the
+    next one after it could not be provisioned."""
+    by_price: pulumi.Input[bool]
+    """Whether `instanceTypes` are tried by the price of all nodes, cheapest first, instead of in their order."""
     label_selector: pulumi.Input[LabelSelectorArgs]
     count: pulumi.Input[int]
     """Deprecated: total number of nodes; use `inference.replicas` and `perReplicaNodeCount`."""
@@ -47,6 +52,8 @@ class ResourceArgs(TypedDict, total=False):
     capacity_type: pulumi.Input[str]
     """How provisioned nodes are paid for: `spot`, `on-demand`, `any` of them, or `reserved`: only capacity that was
     reserved; absent: as the Environment sets it."""
+    capacity_types: pulumi.Input[list[pulumi.Input[str]]]
+    """Ways to pay for provisioned nodes, tried in this order for each instance type, instead of `capacityType`."""
     zones: pulumi.Input[list[pulumi.Input[str]]]
     """Zones of the nodes; absent: any."""
     preferred_nodes: pulumi.Input[list[pulumi.Input[str]]]

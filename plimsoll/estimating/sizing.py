@@ -6,7 +6,7 @@ from typing import NamedTuple
 from plimsoll.estimating.estimates import Estimates
 from plimsoll.estimating.estimator import Infeasible, MemoryNeed, ModelNeed, unknown_context
 from plimsoll.model import Reason, Refusal, Serving
-from plimsoll.model.api import Inference, Workspace
+from plimsoll.model.api import Alternative, Inference, Workspace
 from plimsoll.model.cluster import MIB_PER_GIB, Device
 from plimsoll.presets import InvalidModelConfigError, ModelCatalog, ModelPreset, ModelShape, with_parameters
 from plimsoll.text import counted, did_you_mean
@@ -97,6 +97,8 @@ class Sizing(NamedTuple):
     """Number of pods per node where pods request part of a node; 0: one pod has the whole node."""
     gpus: int | None = 0
     """GPUs of a node, as limits count them; None where they are not known."""
+    alternative: Alternative | None = None
+    """What was chosen, where the Workspace names several instance types or ways to pay."""
     warnings: tuple[str, ...] = ()
 
 

@@ -120,7 +120,7 @@ def _detailed(
         each._replace(users=users.of(each.node.name, workspace))
         for each in _nodes(view, workspace, explanation.verdict, workspace_nodes)
     )
-    name = workspace.spec.resource.instance_type
+    name = workspace.on(explanation.verdict.alternative).spec.resource.instance_type
     offered = types.find(name) if name and workspace_nodes.auto_provisioning else None
     return explanation._replace(
         need=need if isinstance(need, ReplicaNeed) else None,

@@ -20,7 +20,7 @@ from plimsoll.model.api import Workspace
 from plimsoll.model.meta import LabelSelector
 from plimsoll.plan import plan, validate
 from plimsoll.plan.view import ClusterView
-from plimsoll.text import counted, figure, nearest
+from plimsoll.text import counted, figure, nearest, shortlist
 
 _TYPES: Final = 8
 """Instance types that are tried for one Workspace."""
@@ -39,7 +39,7 @@ def _links(planned: PlannedDemand, found: Explanation) -> Iterator[Link]:
     verdict, workspace = found.verdict, found.workspace
     if workspace is not None:
         resource = workspace.spec.resource
-        what = resource.instance_type or str(resource.label_selector) or "any nodes with GPUs"
+        what = shortlist(resource.named_types) or str(resource.label_selector) or "any nodes with GPUs"
         yield Link(Step.REQUEST, State.PASSED, f"{counted(workspace.replicas, 'replica')} on {what}")
         if workspace.spec.queue:
             yield Link(Step.QUEUE, State.PASSED, f"queue {workspace.spec.queue}")
@@ -180,7 +180,12 @@ def _of_resource(view: ClusterView, workspace: Workspace) -> Iterator[Change]:
     snapshot, resource = view.observed, workspace.spec.resource
     offered = sorted({name for pool in snapshot.node_pools for name in pool.instance_types})
     wanted = resource.instance_type
-    if snapshot.environment.spec.auto_provisioning:
+    if snapshot.environment.spec.auto_provisioning and resource.instance_types:
+        listed = resource.instance_types
+        more = [(*listed, name) for name in offered if name not in listed][:_TYPES]
+        for types in more:
+            yield _field(workspace, "resource.instance_types", "resource.instanceTypes", [types])
+    elif snapshot.environment.spec.auto_provisioning:
         names = [*(view.types.near(wanted) if wanted else ()), *offered]
         for name in list(dict.fromkeys(names))[:_TYPES]:
             if name != wanted:
@@ -224,11 +229,15 @@ def _field(workspace: Workspace, path: str, field: str, values: Any) -> Change:
     for name in path.split("."):
         before = getattr(before, name)
     put = partial(_with_field, workspace, path)
-    text = "" if before is None else str(before)
+    text = "" if before is None else _shown(before)
     return Change(
         f"Workspace {workspace.ref}", f"spec.{field}", text, values, put, Touches.WORKLOAD,
-        lambda value: "" if value is None else str(value),
+        lambda value: "" if value is None else _shown(value),
     )  # fmt: skip
+
+
+def _shown(value: Any) -> str:
+    return f"[{', '.join(value)}]" if isinstance(value, tuple) else str(value)
 
 
 def _with_field(workspace: Workspace, path: str, snapshot: Snapshot, value: Any) -> Snapshot:

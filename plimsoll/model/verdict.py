@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from plimsoll.model.api import WorkspaceRef
+from plimsoll.model.api import Alternative, WorkspaceRef
 from plimsoll.model.meta import Observed
 from plimsoll.model.serving import Serving
 
@@ -51,6 +51,8 @@ class Verdict(Observed):
     """BYO: replicas that may start, if more would use nodes of others or start in part; None: all of them."""
     node_labels: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """BYO: labels that the pods' nodes must have, each with its values; an empty value: or no such label."""
+    alternative: Alternative | None = None
+    """What was chosen for new nodes, where the Workspace names several instance types or ways to pay."""
     gpus_per_node: int | None = None
     """Devices that a pod requests for a whole node, or for its part of one; None if they are not known."""
     device_resource: str | None = None

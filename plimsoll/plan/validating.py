@@ -20,12 +20,13 @@ from plimsoll.model.api import (
 from plimsoll.packing import GPU_MILLI
 from plimsoll.plan.limits import Budget, DemandUsage, NamespaceBudget, forbidden, namespace_use, reserved_keys
 from plimsoll.plan.owned import alive
-from plimsoll.plan.view import ClusterView
+from plimsoll.plan.view import ClusterView, Holding
 from plimsoll.plan.workspaces import (
     LEADER_WORKER_SET,
     ByoNodes,
     ProvisionedNodes,
     allocate,
+    choose,
     existing_nodes,
     missing_token,
     name_conflicts,
@@ -99,28 +100,31 @@ def _evaluate(view: ClusterView) -> Found:
     labels = {each.name: each.labels for each in namespaces}
     shared = (settings, view.models, missing, view.observed.node_classes)
 
-    def evaluated(workspace: Workspace) -> Sizing | Refusal:
-        try:
-            volumes = places[workspace.key]
-            return (
-                forbidden(workspace, settings)
-                or _reserved(workspace, settings)
-                or unsupported(workspace, settings)
-                or refused_volume(workspace, settings, view.models)
-                or refused_settings(workspace, settings)
-                or missing_token(workspace, settings, view.models)
-                or unplaced_volume(volumes, new_nodes=settings.auto_provisioning)
-                or _secure(
+    def judged(workspace: Workspace) -> Sizing | Refusal:
+        volumes = places[workspace.key]
+        return (
+            forbidden(workspace, settings)
+            or _reserved(workspace, settings)
+            or unsupported(workspace, settings)
+            or refused_volume(workspace, settings, view.models)
+            or refused_settings(workspace, settings)
+            or missing_token(workspace, settings, view.models)
+            or unplaced_volume(volumes, new_nodes=settings.auto_provisioning)
+            or _secure(
+                workspace,
+                _limited(
                     workspace,
-                    _limited(
-                        workspace,
-                        _served(workspace, of_mode.evaluate(workspace, placement_of(volumes)), missing),
-                        settings.limits,
-                    ),
-                    labels.get(workspace.namespace, {}),
-                    view,
-                )
+                    _served(workspace, of_mode.evaluate(workspace, placement_of(volumes)), missing),
+                    settings.limits,
+                ),
+                labels.get(workspace.namespace, {}),
+                view,
             )
+        )
+
+    def evaluated(holding: Holding) -> Sizing | Refusal:
+        try:
+            return choose(holding, judged, view.types) if settings.auto_provisioning else judged(holding.workspace)
         except Exception as error:
             # Tenants write Workspaces: what no check foresees stops this one, and no other.
             return Refusal(
@@ -138,7 +142,7 @@ def _evaluate(view: ClusterView) -> Found:
                 *(holdings[key], *shared, of_mode.read_by(holdings[key].workspace, placement_of(places[key]))),
                 *(labels.get(key[0]), places[key]),
             ),
-            lambda key: evaluated(holdings[key].workspace),
+            lambda key: evaluated(holdings[key]),
         )
     )
 
@@ -248,7 +252,7 @@ def _exceeding(view: ClusterView, found: Found, demand: DemandUsage | None) -> F
     namespaces = NamespaceBudget(view)
     bounded = namespaces.bounded
     budget = Budget(environment, alive(ownership.claims), ownership.pools, types, demand)
-    sized = {key: each.target for key, each in found.items() if isinstance(each, Sizing)}
+    sized = {key: (each.target, each.alternative) for key, each in found.items() if isinstance(each, Sizing)}
     existing = existing_nodes(view, sized) if environment.auto_provisioning else {}
     running: dict[tuple[str, str], int] = {}
     places = volume_places(view)
@@ -268,17 +272,18 @@ def _exceeding(view: ClusterView, found: Found, demand: DemandUsage | None) -> F
         more = max(missing - replaced - running.get(workspace.key, 0), 0) if bounded else 0
         if not growth and not more:
             continue
+        chosen = workspace.on(sizing.alternative)
         if sizing.gpus is None and (environment.limits.gpus is not None or namespaces.bounds(workspace.namespace)):
             refusals[workspace.key] = Refusal(
                 Reason.UNSUPPORTED_INSTANCE_TYPE,
-                f"Unsupported instance type {workspace.spec.resource.instance_type!r} here: GPUs are limited, and the "
+                f"Unsupported instance type {chosen.spec.resource.instance_type!r} here: GPUs are limited, and the "
                 "number of GPUs of its nodes is not known",
             )
             continue
         gpus = sizing.gpus or 0
-        offered = types.find(workspace.spec.resource.instance_type or "") if environment.auto_provisioning else None
+        offered = types.find(chosen.spec.resource.instance_type or "") if environment.auto_provisioning else None
         access = environment.access_of(workspace.namespace)
-        wanted = wanted_values(workspace, environment, placement_of(places[workspace.key]))
+        wanted = wanted_values(chosen, environment, placement_of(places[workspace.key]))
         pool = types.pool(offered, access, wanted) if offered is not None else None
         problem = budget.short(growth, gpus, pool) if environment.auto_provisioning else ""
         problem = problem or namespaces.short(workspace.namespace, more * gpus * GPU_MILLI)
@@ -325,6 +330,7 @@ def _verdict(workspace: Workspace, found: Sizing | Refusal, environment: Environ
         device_resource=found.resource or None,
         serving=found.serving,
         node_labels=found.node_labels,
+        alternative=found.alternative,
         warnings=(
             *found.warnings,
             *shared_volumes(workspace, environment, found.target),

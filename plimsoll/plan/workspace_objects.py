@@ -95,7 +95,9 @@ class WorkspaceObjects:
         seen, progress = self._view.observed, self._view.progress
         tracker = AttemptTracker(seen, progress, now)
         places = self._view.places
-        context = ProvisionerContext(self._environment, self._ownership, self._budget, self.namespaces, places, tracker)
+        context = ProvisionerContext(
+            self._environment, self._ownership, self._budget, self.namespaces, places, tracker, self._view.types
+        )
         if self._settings.effective_provisioner is Kind.STATIC_NODEPOOL:
             return StaticNodePoolProvisioner(context, progress, (pool.name for pool in seen.node_pools))
         return NodeClaimProvisioner(context, progress, (claim.name for claim in seen.node_claims), now)
@@ -107,7 +109,11 @@ class WorkspaceObjects:
     def plan(self) -> Mapping[tuple[str, str], PlanPart]:
         """The part of each accepted Workspace in the Plan, known while nothing that it depends on changes."""
         view, accepted, nodes = self._view, self._accepted, self._nodes
-        own = {each.key: each for each in view.by_age if each.key in accepted and not each.deleting}
+        own = {
+            each.key: each.on(accepted[each.key].alternative)
+            for each in view.by_age
+            if each.key in accepted and not each.deleting
+        }
         shared = (self._settings, self._environment.name, view.models, view.autoscaled, self._serves_services)
         return view.known.each(
             "objects",
@@ -129,10 +135,11 @@ class WorkspaceObjects:
         """What new nodes are made from, by the key of each accepted Workspace that needs nodes."""
         places = volume_places(self._view)
         types, settings, found = self._view.types, self._settings, dict[tuple[str, str], _NewNodes]()
-        for workspace in self._view.by_age:
-            verdict = self._accepted.get(workspace.key)
+        for each in self._view.by_age:
+            verdict = self._accepted.get(each.key)
             if verdict is None or not verdict.per_replica_node_count:
                 continue
+            workspace = each.on(verdict.alternative)
             offered = types.find(workspace.spec.resource.instance_type or "")
             assert offered is not None, "validation accepts known instance types only"
             access = settings.access_of(workspace.namespace)

@@ -21,6 +21,13 @@ class WorkspaceFields(NamedTuple):
         return section(self.spec, "resource")
 
     @property
+    def instance_types(self) -> tuple[str, ...]:
+        """`instanceType`, or those of `instanceTypes` that are texts."""
+        listed, one = self.resource.get("instanceTypes"), text(self.resource, "instanceType")
+        several = listed if isinstance(listed, list) else []
+        return tuple(each for each in (one, *several) if each and isinstance(each, str))
+
+    @property
     def selector_empty(self) -> bool:
         return not self.selector.get("matchLabels") and not self.selector.get("matchExpressions")
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from typer.testing import CliRunner, Result
 
 from plimsoll.cli import app
@@ -206,6 +207,15 @@ def test_an_order_without_prices_is_reported() -> None:
     assert known == sorted(known) and by_tokens[: len(known)] == known
     assert not reported("phi-4", "--cloud", "azure")["warnings"]
     assert "--by" in str(refused("phi-4", "-t", "g5.xlarge", "--by", "kv-cache"))
+
+
+def test_the_first_types_of_one_cloud_are_written_as_fields_of_a_workspace() -> None:
+    listed = reported("phi-4")["candidates"]
+    cloud = listed[0]["cloud"]
+    wanted = [each["instance_type"] for each in listed if each["cloud"] == cloud][:3]
+    assert reported("phi-4", "--recommend", "3") == {"resource": {"instanceTypes": wanted}}
+    assert yaml.safe_load(run("phi-4", "--recommend", "3").stdout) == {"resource": {"instanceTypes": wanted}}
+    assert "--recommend" in str(refused("phi-4", "-t", "g5.xlarge", "--recommend", "3"))
 
 
 def test_without_layers_there_is_no_price_per_token(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from plimsoll.model.api import (
     INSTANCE_TYPE_GIVEN,
     INSTANCE_TYPE_IMMUTABLE,
     INSTANCE_TYPE_REQUIRED,
+    INSTANCE_TYPES_KEPT,
     LABEL_SELECTOR_IMMUTABLE,
     PARTITION_IMMUTABLE,
     PRESET_IMMUTABLE,
@@ -91,5 +92,9 @@ CHANGES = (
     Change("type-set", on(), on(instanceType="b"), (INSTANCE_TYPE_GIVEN.format(given="b"),)),
     Change("empty-type-set", on(instanceType=""), on(instanceType="b"), (INSTANCE_TYPE_GIVEN.format(given="b"),)),
     Change("type-cleared", on(instanceType="a"), on(), (), (INSTANCE_TYPE_REQUIRED,)),
+    Change("types-changed", on(instanceTypes=["a"]), on(instanceTypes=["b"]), (INSTANCE_TYPE_GIVEN.format(given="b"),)),
+    Change("types-removed", on(instanceTypes=["a"]), on(), (), (INSTANCE_TYPE_REQUIRED,)),
+    both("types-for-type", on(instanceType="a"), on(instanceTypes=["a", "b"])),
+    both("type-for-types", on(instanceTypes=["a"]), on(instanceType="a"), INSTANCE_TYPES_KEPT),
     Change("type-emptied", on(instanceType="a"), on(instanceType=""), (), (INSTANCE_TYPE_REQUIRED,)),
 )

@@ -1,10 +1,15 @@
 """Applies a plan to a snapshot."""
 
+from datetime import datetime
 from typing import Any
 
 from plimsoll.model import ObjectKey, Plan, Snapshot
+from plimsoll.model.api import WorkspaceStatus
 from plimsoll.model.cluster import Workload
 from plimsoll.model.karpenter import NodeClaim, NodePool
+from plimsoll.plan import plan, validate
+from plimsoll.plan.workspaces import AppliedClaims, WorkspaceNodes
+from plimsoll.report import status_of
 from tests.builders import a_node, a_workload
 
 CLAIM = "karpenter.sh/v1"
@@ -24,15 +29,15 @@ def workload_key(workload: Workload) -> ObjectKey:
     )
 
 
-def after(snapshot: Snapshot, plan: Plan) -> Snapshot:
-    """The snapshot after every operation of the plan. Creating an existing object fails, and deleting a NodeClaim
+def after(snapshot: Snapshot, made: Plan) -> Snapshot:
+    """The snapshot after every operation of the made. Creating an existing object fails, and deleting a NodeClaim
     deletes its node."""
-    gone = {deletion.key for deletion in plan.deletions}
+    gone = {deletion.key for deletion in made.deletions}
     claims = {claim_key(claim.name): claim for claim in snapshot.node_claims}
     workloads = {workload_key(workload): workload for workload in snapshot.workloads}
     pools = {pool_key(pool.name): pool for pool in snapshot.node_pools}
     assert gone <= claims.keys() | workloads.keys() | pools.keys(), "what is deleted is there"
-    for creation in plan.creations:
+    for creation in made.creations:
         assert creation.key not in claims, "a name is used once"
         assert creation.key not in workloads | pools, "a name is used once"
         if creation.key.kind == "NodeClaim":
@@ -41,7 +46,7 @@ def after(snapshot: Snapshot, plan: Plan) -> Snapshot:
             pools[creation.key] = NodePool.read(creation.manifest)
         else:
             workloads[creation.key] = a_workload(creation.manifest)
-    for update in plan.updates:
+    for update in made.updates:
         if update.partial:
             scaled = {"replicas": update.manifest["spec"]["replicas"]}
             there: dict[ObjectKey, Any] = pools if update.key in pools else workloads
@@ -70,6 +75,26 @@ def created(manifest: dict[str, Any]) -> NodeClaim:
         "creationTimestamp": "2026-01-02T00:00:00Z",
     }
     return NodeClaim.read({**manifest, "metadata": metadata})
+
+
+def round_of(snapshot: Snapshot, now: datetime) -> tuple[Plan, Snapshot]:
+    """One round: the plan, and the snapshot with the reported statuses."""
+    verdicts = validate(snapshot)
+    found = plan(snapshot, verdicts, now)
+    holdings = WorkspaceNodes(snapshot, verdicts, AppliedClaims(found))
+    verdict_of = {(each.workspace.namespace, each.workspace.name): each for each in verdicts}
+    workspaces = tuple(
+        each.model_copy(
+            update={"status": WorkspaceStatus.model_validate(status_of(each, verdict_of[each.key], holdings, now))}
+        )
+        for each in snapshot.workspaces
+    )
+    return found, snapshot.model_copy(update={"workspaces": workspaces})
+
+
+def names(found: Plan) -> tuple[list[str], list[str]]:
+    """Created and deleted."""
+    return [each.key.name for each in found.creations], [each.key.name for each in found.deletions]
 
 
 def launched(snapshot: Snapshot) -> Snapshot:

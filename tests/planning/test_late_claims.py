@@ -7,15 +7,12 @@ import pytest
 
 from plimsoll.errors import InvalidObjectError
 from plimsoll.labels import CAPACITY_TYPE, NODEPOOL
-from plimsoll.model import Plan, Snapshot
-from plimsoll.model.api import Workspace, WorkspaceStatus
+from plimsoll.model import Snapshot
+from plimsoll.model.api import Workspace
 from plimsoll.model.karpenter import ClaimEvent, NodeClaim
 from plimsoll.model.meta import Condition
-from plimsoll.plan import plan, validate
-from plimsoll.plan.workspaces import AppliedClaims, WorkspaceNodes
-from plimsoll.report import status_of
 from tests.builders import NC24, a_claim, a_node, a_node_pool, a_pod, a_snapshot, a_workspace, an_environment
-from tests.planning.cluster import after, claim_key
+from tests.planning.cluster import after, claim_key, names, round_of
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -46,26 +43,6 @@ def claim(name: str = "c", *, created: float = 0, registered: float = 0, node: s
 
 def _text(seconds: float) -> str:
     return at(seconds).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def round_of(snapshot: Snapshot, now: datetime) -> tuple[Plan, Snapshot]:
-    """One round: the plan, and the snapshot with the reported statuses."""
-    verdicts = validate(snapshot)
-    found = plan(snapshot, verdicts, now)
-    holdings = WorkspaceNodes(snapshot, verdicts, AppliedClaims(found))
-    verdict_of = {(each.workspace.namespace, each.workspace.name): each for each in verdicts}
-    workspaces = tuple(
-        each.model_copy(
-            update={"status": WorkspaceStatus.model_validate(status_of(each, verdict_of[each.key], holdings, now))}
-        )
-        for each in snapshot.workspaces
-    )
-    return found, snapshot.model_copy(update={"workspaces": workspaces})
-
-
-def names(found: Plan) -> tuple[list[str], list[str]]:
-    """Created and deleted."""
-    return [each.key.name for each in found.creations], [each.key.name for each in found.deletions]
 
 
 def text(snapshot: Snapshot) -> tuple[str, str]:

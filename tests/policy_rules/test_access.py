@@ -68,6 +68,16 @@ def test_instance_types_are_checked_with_auto_provisioning_only() -> None:
     assert "workspace-access" not in [rule for rule, _ in broken(a_manifest(instance_type=""), byo)]
 
 
+def test_each_of_several_instance_types_must_be_allowed() -> None:
+    environment = an_environment(nodeAutoProvisioning="enabled", access=ONLY)
+    manifest = a_manifest()
+    manifest["spec"]["resource"] = {"instanceTypes": [NC24, "p5.48xlarge"]}
+    [found] = [each for each in findings(manifest, environment) if each.rule == "workspace-access"]
+    assert "p5.48xlarge" in found.message
+    manifest["spec"]["resource"] = {"instanceTypes": [NC24]}
+    assert broken(manifest, environment) == []
+
+
 def test_an_invalid_environment_causes_no_finding() -> None:
     odd = an_environment(nodeAutoProvisioning="enabled", access="everything")
     assert "workspace-access" not in [rule for rule, _ in broken(a_manifest(), odd)]

@@ -155,6 +155,10 @@ def _attempts(attempts: Attempts) -> dict[str, Any]:
         "lastFailure": record.last_failure or None,
         "reason": record.reason or None,
         "message": record.message or None,
+        "alternatives": [
+            {"alternative": str(each.alternative), "failures": each.failures, "message": each.message}
+            for each in record.alternatives
+        ],
         "nextAttempt": _time(attempts.next_try),
         "nextDeadline": _time(attempts.next_deadline),
         "late": [{"name": name, "why": why} for name, why in sorted(attempts.late.items())],

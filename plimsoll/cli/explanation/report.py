@@ -71,6 +71,7 @@ def _print_request(explanation: Explanation, fields: dict[str, Any]) -> None:
         resource = explanation.workspace.spec.resource
         lines.append(f"labelSelector: {fields['selector'] or '(empty)'}")
         lines += [f"instanceType: {resource.instance_type}"] if resource.instance_type else []
+        lines += [f"instanceTypes: {', '.join(resource.instance_types)}"] if resource.instance_types else []
         lines.append(f"replicas: {explanation.workspace.replicas}")
         verdict = fields["verdict"]
         if verdict["targetNodeCount"] is not None:

@@ -1,5 +1,7 @@
 """The output of `plimsoll estimate`: the sum line by line, or a table of the instance types that fit."""
 
+import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
@@ -15,6 +17,7 @@ from plimsoll.estimating import Estimate, Infeasible, ModelNeed, unknown_context
 from plimsoll.model.cluster import Device, InstanceType
 from plimsoll.presets import DISK_HEADROOM_GIB
 from plimsoll.text import figure
+from plimsoll.yaml_text import write_yaml
 
 MILLION: Final = 1_000_000
 
@@ -149,8 +152,13 @@ def show_candidates(
     by: Ranking = Ranking.PRICE,
     basis: PriceBasis = UNPRICED,
     why_none: str = "",
+    recommend: int | None = None,
 ) -> None:
-    """Prints the instance types that one replica fits, cheapest first; raises Exit(2) if there is none."""
+    """Prints the instance types that one replica fits, cheapest first, or the first `recommend` as fields of a
+    Workspace; raises Exit(2) if there is none."""
+    if candidates and recommend is not None:
+        _print_recommended(candidates, recommend, output)
+        return
     reason = None if candidates else why_none or "one replica fits no instance type of the catalog"
     if output.document:
         print_document(
@@ -173,6 +181,18 @@ def show_candidates(
             ERR.print(reason, style="bold red", highlight=False, soft_wrap=True)
     if reason is not None:
         raise typer.Exit(REFUSED)
+
+
+def _print_recommended(candidates: Sequence[Candidate], number: int, output: Format) -> None:
+    """Prints the `resource` of a Workspace with the first types, of the cloud of the first one: nodes of a cluster are
+    of one cloud."""
+    cloud = candidates[0].type.cloud
+    names = [each.type.name for each in candidates if each.type.cloud == cloud][:number]
+    fields = {"resource": {"instanceTypes": names}}
+    if output.document:
+        print_document(fields, output)
+    else:
+        sys.stdout.write(write_yaml(fields))
 
 
 def _candidate(candidate: Candidate) -> dict[str, Any]:

@@ -77,7 +77,7 @@ def _workspace(workspace: Workspace) -> dict[str, Any]:
         "message": resource.message if resource is not None else "no status yet: check that `plimsoll run` is running",
         "deleting": workspace.deleting,
         "outdated": resource is not None and workspace.status.observed_generation != workspace.generation,
-        "instanceType": workspace.spec.resource.instance_type,
+        "instanceType": workspace.type_in_use,
         "queue": workspace.spec.queue,
         "replicas": workspace.replicas,
         "perReplicaNodeCount": workspace.status.per_replica_node_count,

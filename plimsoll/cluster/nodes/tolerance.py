@@ -81,7 +81,9 @@ def own_tolerations(workspace: Workspace, environment: EnvironmentSpec) -> list[
 
 def may_be_spot(workspace: Workspace, environment: EnvironmentSpec) -> bool:
     """Whether the Workspace's nodes may be spot instances by its own choice or the Environment's."""
-    return (workspace.spec.resource.capacity_type or environment.node_claims.capacity_type) in SPOT
+    resource = workspace.spec.resource
+    paid = resource.capacity_types or (resource.capacity_type or environment.node_claims.capacity_type,)
+    return any(each in SPOT for each in paid)
 
 
 def _read(toleration: Any) -> Toleration | None:

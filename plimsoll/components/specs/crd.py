@@ -11,12 +11,14 @@ from plimsoll.model.api import (
     ACCELERATOR_NEEDS_COUNT,
     ADAPTER_NEEDS_NAME,
     ADAPTERS_TWICE,
+    BY_PRICE_OF_TYPES,
     CLAIMS_WHOLE,
     COUNT_IMMUTABLE,
     HEADROOM_NEEDS_BUFFERS,
     IMMUTABLE,
     INFERENCE_XOR_TUNING,
     INSTANCE_TYPE_IMMUTABLE,
+    INSTANCE_TYPES_KEPT,
     KAI_NAMESPACES,
     LABEL_SELECTOR_IMMUTABLE,
     MIG_NEEDS_PROFILE,
@@ -24,12 +26,14 @@ from plimsoll.model.api import (
     NAMESPACE_OF_KAI,
     NEEDS_PRESET_OR_TEMPLATE,
     OUTPUT_NEEDS_ONE,
+    PAID_XOR_PAID,
     PRESET_ONLY,
     PRESET_XOR_TEMPLATE,
     SHARING_NEEDS_TRIGGERS,
     SOURCE_NEEDS_ONE,
     TEMPLATE_KEPT,
     TUNING_KEPT,
+    TYPE_XOR_TYPES,
     EnvironmentSpec,
     EnvironmentStatus,
     GPUDemandStatus,
@@ -120,6 +124,23 @@ def workspace_definition() -> dict[str, Any]:
             " || self.resource.instanceType.lowerAscii() == oldSelf.resource.instanceType.lowerAscii()",
             INSTANCE_TYPE_IMMUTABLE,
         ),
+        _rule(
+            f"!({_has('self', 'resource', 'instanceType')} && self.resource.instanceType != ''"
+            f" && {_has('oldSelf', 'resource', 'instanceTypes')} && size(oldSelf.resource.instanceTypes) > 0)",
+            INSTANCE_TYPES_KEPT,
+        ),
+    ]
+    spec["properties"]["resource"]["x-kubernetes-validations"] = [
+        _rule(
+            "!(has(self.instanceType) && self.instanceType != '' && has(self.instanceTypes)"
+            " && size(self.instanceTypes) > 0)",
+            TYPE_XOR_TYPES,
+        ),
+        _rule("!(has(self.capacityType) && has(self.capacityTypes) && size(self.capacityTypes) > 0)", PAID_XOR_PAID),
+        _rule(
+            "!has(self.byPrice) || !self.byPrice || has(self.instanceTypes) && size(self.instanceTypes) > 0",
+            BY_PRICE_OF_TYPES,
+        ),
     ]
     spec["properties"]["inference"]["x-kubernetes-validations"] = [
         _rule("!(has(self.preset) && has(self.template))", PRESET_XOR_TEMPLATE),
@@ -167,6 +188,7 @@ def workspace_definition() -> dict[str, Any]:
             _column("Replicas", "integer", ".spec.inference.replicas"),
             _column("Nodes", "integer", ".status.targetNodeCount"),
             _column("Instance", "string", ".spec.resource.instanceType"),
+            _column("Provisioned", "string", ".status.provisioning.instanceType", wide=True),
             _column("Preset", "string", ".spec.inference.preset.name", wide=True),
             _column("Queue", "string", ".spec.queue", wide=True),
             _column("ResourceReady", "string", _condition("ResourceReady", "status")),

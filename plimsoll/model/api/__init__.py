@@ -71,15 +71,18 @@ from plimsoll.model.api.placement_strategy import PlacementByPool, PlacementStra
 from plimsoll.model.api.policies import NAMES_NO_OBJECTS, Exemption, Policies, RuleSetting
 from plimsoll.model.api.policy_config import PolicyConfig
 from plimsoll.model.api.preset_pods import PodResources, PresetPods
-from plimsoll.model.api.provisioning import PendingClaim, Provisioning
+from plimsoll.model.api.provisioning import Alternative, FailedAlternative, PendingClaim, Provisioning
 from plimsoll.model.api.shared_devices import NOT_SHARED, DeviceSharing, SharedDevices
 from plimsoll.model.api.workspace import (
     ADAPTERS_TWICE,
+    BY_PRICE_OF_TYPES,
     CLAIMS_WHOLE,
     INFERENCE_XOR_TUNING,
     NEEDS_PRESET_OR_TEMPLATE,
+    PAID_XOR_PAID,
     PRESET_ONLY,
     PRESET_XOR_TEMPLATE,
+    TYPE_XOR_TYPES,
     ConditionType,
     Inference,
     Resource,
@@ -105,6 +108,8 @@ from plimsoll.model.api.workspace_rules import (
     INSTANCE_TYPE_GIVEN,
     INSTANCE_TYPE_IMMUTABLE,
     INSTANCE_TYPE_REQUIRED,
+    INSTANCE_TYPES_FORBIDDEN,
+    INSTANCE_TYPES_KEPT,
     LABEL_SELECTOR_IMMUTABLE,
     NAMESPACE_NOT_NAMED,
     NONE_ALLOWED,
@@ -129,6 +134,7 @@ __all__ = [
     "ACCELERATOR_NEEDS_COUNT",
     "ADAPTERS_TWICE",
     "ADAPTER_NEEDS_NAME",
+    "BY_PRICE_OF_TYPES",
     "CAPACITY_GATE",
     "CHOSEN",
     "CHOSEN_PREFIXES",
@@ -138,6 +144,8 @@ __all__ = [
     "HEADROOM_NEEDS_BUFFERS",
     "IMMUTABLE",
     "INFERENCE_XOR_TUNING",
+    "INSTANCE_TYPES_FORBIDDEN",
+    "INSTANCE_TYPES_KEPT",
     "INSTANCE_TYPE_GIVEN",
     "INSTANCE_TYPE_IMMUTABLE",
     "INSTANCE_TYPE_REQUIRED",
@@ -161,6 +169,7 @@ __all__ = [
     "NOT_SHARED",
     "OUTPUT_NEEDS_ONE",
     "OWNED_DOMAINS",
+    "PAID_XOR_PAID",
     "PARTITION_FORBIDDEN",
     "PARTITION_IMMUTABLE",
     "PODS_RESERVED",
@@ -178,7 +187,9 @@ __all__ = [
     "TRIGGER_NAMESPACE",
     "TUNING_KEPT",
     "TYPE_NOT_ALLOWED",
+    "TYPE_XOR_TYPES",
     "Adapter",
+    "Alternative",
     "BinderSettings",
     "BlockedType",
     "CapacityGateSpec",
@@ -203,6 +214,7 @@ __all__ = [
     "EnvironmentStatus",
     "EstimatorSettings",
     "Exemption",
+    "FailedAlternative",
     "GPUDemand",
     "GPUDemandStatus",
     "Headroom",

@@ -3,9 +3,37 @@
 Karpenter deletes a NodeClaim that the provider could not launch, so the number of attempts must be recorded elsewhere.
 """
 
+from typing import NamedTuple
+
 from pydantic import Field
 
 from plimsoll.model.meta import Reported
+
+
+class Alternative(NamedTuple):
+    """One of several instance types, and how it is paid for."""
+
+    instance_type: str
+    capacity_type: str = ""
+    """Empty: as the Workspace, the Environment or the NodePool says."""
+
+    def __str__(self) -> str:
+        return f"{self.instance_type} ({self.capacity_type})" if self.capacity_type else self.instance_type
+
+
+class FailedAlternative(Reported):
+    """An alternative whose NodeClaims failed since one last became Ready."""
+
+    instance_type: str = Field(default="", validation_alias="instanceType")
+    capacity_type: str = Field(default="", validation_alias="capacityType")
+    failures: int = 0
+    last_failure: str = Field(default="", validation_alias="lastFailure")
+    """RFC 3339; start of its back-off."""
+    message: str = ""
+
+    @property
+    def alternative(self) -> Alternative:
+        return Alternative(self.instance_type, self.capacity_type)
 
 
 class PendingClaim(Reported):
@@ -35,3 +63,19 @@ class Provisioning(Reported):
     reason: str = ""
     message: str = ""
     """The last failure: NodeClaim, step, time allowed, the provider's message."""
+    instance_type: str = Field(default="", validation_alias="instanceType")
+    """Of several that the Workspace names, the type of its NodeClaims, also while it has none."""
+    capacity_type: str = Field(default="", validation_alias="capacityType")
+    """Of several that the Workspace names, how its NodeClaims are paid for."""
+    alternatives: tuple[FailedAlternative, ...] = ()
+    """Those of several that failed since a NodeClaim last became Ready."""
+
+    @property
+    def alternative(self) -> Alternative:
+        """What its NodeClaims are of, where the Workspace names several."""
+        return Alternative(self.instance_type, self.capacity_type)
+
+    def failed(self, on: Alternative) -> FailedAlternative:
+        """The failures of an alternative; none, if it has no record."""
+        none = FailedAlternative(instance_type=on.instance_type, capacity_type=on.capacity_type)
+        return next((each for each in self.alternatives if each.alternative == on), none)

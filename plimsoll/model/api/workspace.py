@@ -13,7 +13,7 @@ from pydantic.aliases import AliasPath
 from plimsoll.labels import ZONE
 from plimsoll.model.api.capacity_type import CapacityType
 from plimsoll.model.api.preset_pods import PresetPods
-from plimsoll.model.api.provisioning import Provisioning
+from plimsoll.model.api.provisioning import Alternative, Provisioning
 from plimsoll.model.api.workspace_parts import Adapter, Partition, Preset, ServiceSettings, Tuning, Weights
 from plimsoll.model.meta import (
     Condition,
@@ -36,6 +36,9 @@ PRESET_ONLY: Final = (
     "adapters, config, contextLength and pods are for presets: remove them, a template configures its own containers"
 )
 CLAIMS_WHOLE: Final = "devices claim and partition exclude each other: a pod claims all GPUs of its node"
+TYPE_XOR_TYPES: Final = "instanceType and instanceTypes exclude each other: keep one"
+PAID_XOR_PAID: Final = "capacityType and capacityTypes exclude each other: keep one"
+BY_PRICE_OF_TYPES: Final = "byPrice orders instanceTypes: list them, or remove it"
 ADAPTERS_TWICE: Final = "two adapters have the same name: every source.name must be unique"
 
 
@@ -92,6 +95,11 @@ class Resource(Described):
 
     instance_type: str | None = Field(default=None, max_length=63)
     """Required if node auto-provisioning is enabled, forbidden if it is disabled."""
+    instance_types: tuple[Annotated[str, Field(min_length=1, max_length=63)], ...] = Field(default=(), max_length=16)
+    """Instance types of which all new nodes have one, instead of `instanceType`: the first that a replica fits, and the
+    next one after it could not be provisioned."""
+    by_price: bool = False
+    """Whether `instanceTypes` are tried by the price of all nodes, cheapest first, instead of in their order."""
     label_selector: LabelSelector = LabelSelector()
     count: PositiveInt | None = None
     """Deprecated: total number of nodes; use `inference.replicas` and `perReplicaNodeCount`."""
@@ -100,6 +108,8 @@ class Resource(Described):
     capacity_type: CapacityType | None = None
     """How provisioned nodes are paid for: `spot`, `on-demand`, `any` of them, or `reserved`: only capacity that was
     reserved; absent: as the Environment sets it."""
+    capacity_types: tuple[Literal["spot", "on-demand", "reserved"], ...] = Field(default=(), max_length=3)
+    """Ways to pay for provisioned nodes, tried in this order for each instance type, instead of `capacityType`."""
     zones: tuple[Annotated[str, Field(min_length=1, max_length=63)], ...] = Field(default=(), max_length=32)
     """Zones of the nodes; absent: any."""
     preferred_nodes: tuple[Annotated[str, Field(min_length=1, max_length=253)], ...] = ()
@@ -130,10 +140,33 @@ class Resource(Described):
         expressions = (*self.label_selector.match_expressions, zoned)
         return self.label_selector.model_copy(update={"match_expressions": expressions})
 
+    @property
+    def named_types(self) -> tuple[str, ...]:
+        """The instance types that it names, in the order of `instanceTypes`."""
+        return self.instance_types or ((self.instance_type,) if self.instance_type else ())
+
+    @property
+    def alternatives(self) -> tuple[Alternative, ...]:
+        """What is tried for new nodes, in order; empty where there is no choice."""
+        if not (self.instance_types or self.capacity_types):
+            return ()
+        paid = self.capacity_types or ("",)
+        return tuple(dict.fromkeys(Alternative(name, each) for name in self.named_types for each in paid))
+
     @field_validator("instance_type")
     @classmethod
     def _empty_is_absent(cls, value: str | None) -> str | None:
         return value or None
+
+    @model_validator(mode="after")
+    def _one_way_to_choose(self) -> "Resource":
+        if self.instance_type is not None and self.instance_types:
+            raise ValueError(TYPE_XOR_TYPES)
+        if self.capacity_type is not None and self.capacity_types:
+            raise ValueError(PAID_XOR_PAID)
+        if self.by_price and not self.instance_types:
+            raise ValueError(BY_PRICE_OF_TYPES)
+        return self
 
 
 class WorkspaceSpec(Described):
@@ -186,6 +219,24 @@ class Workspace(ObservedObject):
     @property
     def ref(self) -> "WorkspaceRef":
         return WorkspaceRef(namespace=self.namespace, name=self.name, uid=self.uid)
+
+    @property
+    def type_in_use(self) -> str | None:
+        """Its instance type; of several, the one that is recorded as chosen."""
+        return self.spec.resource.instance_type or self.status.provisioning.instance_type or None
+
+    def on(self, alternative: Alternative | None) -> "Workspace":
+        """The Workspace with one alternative, as if it named no other; itself where nothing is chosen."""
+        if alternative is None:
+            return self
+        resource = self.spec.resource
+        chosen: dict[str, Any] = {
+            "instance_type": alternative.instance_type,
+            "capacity_type": alternative.capacity_type or resource.capacity_type,
+            **{"instance_types": (), "capacity_types": (), "by_price": False},
+        }
+        spec = self.spec.model_copy(update={"resource": resource.model_copy(update=chosen)})
+        return self.model_copy(update={"spec": spec})
 
     @property
     def template(self) -> dict[str, Any] | None:

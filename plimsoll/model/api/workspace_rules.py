@@ -16,6 +16,9 @@ INSTANCE_TYPE_GIVEN: Final = (
 INSTANCE_TYPE_REQUIRED: Final = (
     "instanceType is required when node auto-provisioning is enabled: set resource.instanceType"
 )
+INSTANCE_TYPES_FORBIDDEN: Final = (
+    "resource.instanceTypes is for nodes that are provisioned: name one type of existing nodes in resource.instanceType"
+)
 PARTITION_FORBIDDEN: Final = (
     "partition must be absent when node auto-provisioning is enabled: a replica uses whole provisioned nodes; "
     "remove resource.partition"
@@ -46,6 +49,9 @@ PRESET_IMMUTABLE: Final = "preset is immutable: create another Workspace"
 COUNT_IMMUTABLE: Final = "count is immutable: inference.replicas says how many nodes, and may change"
 PARTITION_IMMUTABLE: Final = "partition is immutable: create another Workspace"
 INSTANCE_TYPE_IMMUTABLE: Final = "instanceType cannot be changed once set: create another Workspace"
+INSTANCE_TYPES_KEPT: Final = (
+    "instanceTypes may change, but instanceType cannot take their place: list the one that is wanted"
+)
 TEMPLATE_KEPT: Final = "template may change, but neither be added nor removed: create another Workspace"
 TUNING_KEPT: Final = "tuning can neither be added nor removed: create another Workspace"
 
@@ -84,13 +90,18 @@ def changes_refused(
 def _instance_type(
     before: Mapping[str, Any], after: Mapping[str, Any], auto_provisioning: bool, narrows: bool
 ) -> list[str]:
-    """Once set, it can only be removed, and only for existing nodes (BYO)."""
-    was, becomes = dig(before, "resource.instanceType"), dig(after, "resource.instanceType")
-    if (was or "").casefold() == (becomes or "").casefold():  # clouds' names are looked up whatever their case
-        return []
-    if was and becomes:
+    """Once set, it can only be removed, and only for existing nodes (BYO) or for `instanceTypes`. The first one of
+    these is what the mode allows or forbids."""
+    was, becomes = (dig(spec, "resource.instanceType") or "" for spec in (before, after))
+    listed = [dig(spec, "resource.instanceTypes") or () for spec in (before, after)]
+    if was and becomes and was.casefold() != becomes.casefold():  # clouds' names are looked up whatever their case
         return [INSTANCE_TYPE_IMMUTABLE]
-    violation = instance_type_violation(becomes, auto_provisioning=auto_provisioning, narrows=narrows)
+    if becomes and listed[0]:
+        return [INSTANCE_TYPES_KEPT]
+    first = was or next(iter(listed[0]), ""), becomes or next(iter(listed[1]), "")
+    if first[0].casefold() == first[1].casefold():
+        return []
+    violation = instance_type_violation(first[1], auto_provisioning=auto_provisioning, narrows=narrows)
     return [violation] if violation else []
 
 
@@ -136,7 +147,7 @@ def tenancy_violation(
     *,
     queue: str | None,
     labels: Mapping[str, str],
-    instance_type: str | None,
+    instance_types: Sequence[str],
 ) -> Violation | None:
     """What the Workspace requests that its namespace may not use; None if it may use everything.
 
@@ -152,13 +163,12 @@ def tenancy_violation(
     if named and access.queues is not None and named not in access.queues:
         said = QUEUE_NOT_ALLOWED.format(namespace=namespace, queue=named, allowed=_listed(access.queues))
         return Violation("spec.queue" if queue else "spec.inference.template.metadata.labels", said)
-    if not instance_type or not (environment.auto_provisioning or environment.narrows_by_type):
+    refused = next((name for name in instance_types if not access.allows_type(name)), None)
+    if refused is None or not (environment.auto_provisioning or environment.narrows_by_type):
         return None
-    if not access.allows_type(instance_type):
-        allowed = _listed(access.instance_types)
-        said = TYPE_NOT_ALLOWED.format(namespace=namespace, instance_type=instance_type, allowed=allowed)
-        return Violation("spec.resource.instanceType", said)
-    return None
+    allowed = _listed(access.instance_types)
+    said = TYPE_NOT_ALLOWED.format(namespace=namespace, instance_type=refused, allowed=allowed)
+    return Violation("spec.resource.instanceType", said)
 
 
 def _listed(allowed: Sequence[str] | None) -> str:

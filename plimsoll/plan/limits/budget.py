@@ -208,7 +208,7 @@ def forbidden(workspace: Workspace, environment: EnvironmentSpec) -> Refusal | N
         workspace.namespace,
         queue=workspace.spec.queue,
         labels=workspace.pod_labels,
-        instance_type=workspace.spec.resource.instance_type,
+        instance_types=workspace.spec.resource.named_types,
     )
     return None if violation is None else Refusal(Reason.NOT_ALLOWED, violation.message)
 

@@ -10,14 +10,18 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
+from pydantic.alias_generators import to_camel
+
 from plimsoll.labels import NODEPOOL
 from plimsoll.model import Snapshot
-from plimsoll.model.api import PendingClaim, Provisioning
+from plimsoll.model.api import Alternative, PendingClaim, Provisioning
 from plimsoll.model.karpenter import ClaimEvent, NodeClaim
 from plimsoll.plan.owned.progress import GPUS, ClaimProgress, Wait, format_time, parse_time
 
 MESSAGE_LENGTH: Final = 400
 """Maximum length of a message of Karpenter or a provider in a status, in characters."""
+NOTHING_CHOSEN: Final = Alternative("")
+"""In the status before anything was requested."""
 _DOUBLINGS: Final = 20
 """Keeps the back-off computable: it has reached its limit long before."""
 
@@ -74,17 +78,18 @@ class AttemptTracker:
         gpus_known: bool,
         created: Collection[str] = (),
         dropped: Container[str] = (),
+        on: Alternative | None = None,
     ) -> Attempts:
         """Evaluates a Workspace's NodeClaims, including those that are being deleted; `previous` is from its status.
 
         `created` and `dropped` name NodeClaims that a plan has just created, or deleted as surplus, which the snapshot
         does not show yet. A static NodePool replaces a deleted NodeClaim at once, so there the back-off precedes the
-        deletion.
+        deletion. Of several instance types, `on` is the one that is chosen; what failed of another is counted already.
         """
         known = self._with_provider_message(
             self._recovered(previous, [claim for claim in claims if not claim.deleting])
         )
-        due = self._next_try(known)
+        due = self._next_try(known, on)
         recorded = {each.name: each for each in previous.pending}
         alive = {claim.name: claim for claim in claims if not claim.deleting}
         late: dict[str, str] = {}
@@ -114,8 +119,8 @@ class AttemptTracker:
                 failed.append(_lost(each, self._events.get(each.name)))
         for name in sorted(set(created) - alive.keys()):
             pending.append(PendingClaim(name=name, step="Launched"))
-        record = self._counted(known, failed)
-        next_try = self._next_try(record)
+        record = self._counted(known, failed, on)
+        next_try = self._next_try(record, on)
         if next_try is not None and next_try > self.now:
             deadlines.append(next_try)
         return Attempts(
@@ -134,7 +139,8 @@ class AttemptTracker:
             for claim in alive
             if (created := parse_time(claim.creation_timestamp)) is not None
         ):
-            return Provisioning(tries=previous.tries)
+            kept = previous.alternative._asdict()
+            return Provisioning.model_construct(tries=previous.tries, **kept)
         return previous
 
     def _with_provider_message(self, record: Provisioning) -> Provisioning:
@@ -146,14 +152,24 @@ class AttemptTracker:
         update = {"reason": Failed.INSUFFICIENT_CAPACITY.value, "message": f"{record.message}: {detail}"}
         return record.model_copy(update=update)
 
-    def _counted(self, record: Provisioning, failed: Sequence[_Failure]) -> Provisioning:
-        """With new failures. Failures before the next attempt is due count for the previous attempt."""
+    def _counted(self, record: Provisioning, failed: Sequence[_Failure], on: Alternative | None) -> Provisioning:
+        """With new failures, and the chosen alternative. Failures before the next attempt is due count for the previous
+        attempt; what fails of an alternative that is not used any more is counted already."""
+        if on is not None:
+            failed = failed if record.alternative in (on, NOTHING_CHOSEN) else ()
+            record = record.model_copy(update=on._asdict())
         if not failed:
             return record
         first = failed[0]
         update: dict[str, Any] = {"claim": first.claim, "reason": first.reason.value, "message": first.message}
-        next_try = self._next_try(record)
+        next_try = self._next_try(record, on)
         if next_try is None or self.now >= next_try:
+            if on is not None:
+                entry = record.failed(on)
+                counted = {"failures": entry.failures + 1, "last_failure": format_time(self.now)}
+                newest = entry.model_copy(update=counted | {"message": first.message})
+                others = tuple(each for each in record.alternatives if each.alternative != on)
+                update["alternatives"] = (*others, newest)
             update |= {
                 "failures": record.failures + 1,
                 "tries": record.tries + 1,
@@ -161,11 +177,13 @@ class AttemptTracker:
             }
         return record.model_copy(update=update)
 
-    def _next_try(self, record: Provisioning) -> datetime | None:
-        last = parse_time(record.last_failure)
-        if last is None or not record.failures:
+    def _next_try(self, record: Provisioning, on: Alternative | None) -> datetime | None:
+        """When the next attempt is due, of the chosen alternative where there are several."""
+        counted = record if on is None else record.failed(on)
+        last = parse_time(counted.last_failure)
+        if last is None or not counted.failures:
             return None
-        doubled = self._settings.retry_seconds * 2 ** min(record.failures - 1, _DOUBLINGS)
+        doubled = self._settings.retry_seconds * 2 ** min(counted.failures - 1, _DOUBLINGS)
         return last + timedelta(seconds=min(doubled, self._settings.retry_limit_seconds))
 
 
@@ -173,12 +191,16 @@ def as_status(record: Provisioning) -> dict[str, Any] | None:
     """The record as a status field; None where it is empty."""
     if record == Provisioning():
         return None
-    fields = record.model_dump(exclude={"pending", "last_failure"}, exclude_defaults=True)
+    fields = _fields(record.model_dump(exclude={"pending", "alternatives"}, exclude_defaults=True))
     if record.pending:
         fields["pending"] = [each.model_dump(exclude_defaults=True) for each in record.pending]
-    if record.last_failure:
-        fields["lastFailure"] = record.last_failure
+    if record.alternatives:
+        fields["alternatives"] = [_fields(each.model_dump(exclude_defaults=True)) for each in record.alternatives]
     return fields
+
+
+def _fields(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {to_camel(name): value for name, value in values.items()}
 
 
 def _late(claim: NodeClaim, waits: Wait) -> str:

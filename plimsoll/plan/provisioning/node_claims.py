@@ -30,6 +30,8 @@ class NodeClaimProvisioner:
         Nodes of a static NodePool, from before the provisioner changed, count; surplus ones are removed.
         """
         attempts, staying = self._context.replace_late(target, builder)
+        if self._context.give_up_others(target, staying, builder):
+            return
         pooled = sum(
             pool.replicas or 0 for pool in self._context.ownership.pools_of(target.workspace) if not pool.deleting
         )

@@ -1,9 +1,10 @@
 """Provisioners: how missing and surplus nodes of a Workspace become objects."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from plimsoll.cluster.catalog import OfferedType
+from plimsoll.cluster.catalog import OfferedType, OfferedTypes
 from plimsoll.cluster.pods import PodPlaces
 from plimsoll.labels import NODEPOOL
 from plimsoll.model import Reason, Verdict
@@ -13,6 +14,7 @@ from plimsoll.model.meta import ANYWHERE, Placement
 from plimsoll.packing import GPU_MILLI
 from plimsoll.plan.limits import Budget, NamespaceBudget
 from plimsoll.plan.owned import Attempts, AttemptTracker, Ownership, PlanBuilder, alive
+from plimsoll.plan.workspaces import of_others
 from plimsoll.presets import ModelPreset
 
 
@@ -51,6 +53,7 @@ class ProvisionerContext:
     namespaces: NamespaceBudget
     places: PodPlaces
     tracker: AttemptTracker
+    types: OfferedTypes
 
     def room(self, target: NodeTarget, missing: int, builder: PlanBuilder) -> int:
         """How many of the missing nodes the limits allow; these are counted, and a shortage becomes a warning."""
@@ -70,15 +73,25 @@ class ProvisionerContext:
     def replace_late(self, target: NodeTarget, builder: PlanBuilder) -> tuple[Attempts, list[NodeClaim]]:
         """Deletes the Workspace's late NodeClaims; returns its attempts, and the others that are not of a NodePool."""
         claims = self.ownership.claims_of(target.workspace)
-        attempts = self.tracker.evaluate(
-            target.workspace.status.provisioning, claims, gpus_known=target.offered.devices is not None
-        )
+        before, chosen = target.workspace.status.provisioning, target.verdict.alternative
+        attempts = self.tracker.evaluate(before, claims, gpus_known=target.offered.devices is not None, on=chosen)
         builder.own = builder.own and attempts.settled
         if attempts.next_deadline is not None:
             builder.deadlines.append(attempts.next_deadline)
+        if chosen is not None and attempts.record.tries > before.tries:
+            # Once the status has it, the next alternative is chosen.
+            builder.deadlines.append(self.tracker.now)
         for claim in alive(claims):
             if claim.name in attempts.late:
                 builder.delete(claim, f"{attempts.late[claim.name]}: it is replaced")
         return attempts, [
             claim for claim in alive(claims) if NODEPOOL not in claim.labels and claim.name not in attempts.late
         ]
+
+    def give_up_others(self, target: NodeTarget, staying: Sequence[NodeClaim], builder: PlanBuilder) -> bool:
+        """Deletes those that stay of other alternatives than the chosen one, and says whether the Workspace has any:
+        until they are gone, nothing is created, so that its nodes are never of two."""
+        chosen = target.verdict.alternative
+        for claim in of_others(staying, chosen, self.types):
+            builder.delete(claim, f"{chosen} is used instead")
+        return bool(of_others(alive(self.ownership.claims_of(target.workspace)), chosen, self.types))

@@ -29,14 +29,18 @@ class StaticNodePoolProvisioner:
         NodeClaims from before the provisioner changed count; surplus ones are removed.
         """
         _, staying = self._context.replace_late(target, builder)
+        pools = self._context.ownership.pools_of(target.workspace)
+        pool = next((each for each in pools if not each.deleting), None)
+        if self._context.give_up_others(target, staying, builder):
+            if pool is not None:
+                set_replicas(target, self._context.environment, pool, 0, builder, keep=True)
+            return
         busy = self._context.places.nodes_of(target.workspace.ref, target.workspace.replicas)
         order = DeletionOrder(self._progress, (), busy)
         why = f"surplus: {counted(target.nodes, 'node')} needed, {counted(len(staying), 'NodeClaim')} exist"
         for claim in order.first(staying, max(0, len(staying) - target.nodes)):
             builder.delete(claim, f"{why}; {order.state(claim)}")
         wanted = max(0, target.nodes - len(staying))
-        pools = self._context.ownership.pools_of(target.workspace)
-        pool = next((each for each in pools if not each.deleting), None)
         if pool is None:
             # A NodePool that is being deleted keeps its name, and its nodes still count for the limits.
             if wanted and not pools and (room := self._context.room(target, wanted, builder)):

@@ -1,6 +1,7 @@
 """Workspaces: how many nodes each needs, which nodes it is allocated, and its workload."""
 
 from plimsoll.plan.workspaces.allocation import allocate
+from plimsoll.plan.workspaces.alternatives import choose, of_others
 from plimsoll.plan.workspaces.byo import ByoNodes
 from plimsoll.plan.workspaces.existing import existing_nodes
 from plimsoll.plan.workspaces.gpu_claim import claim_template
@@ -46,6 +47,7 @@ __all__ = [
     "WorkspaceNodes",
     "allocate",
     "capacity_types",
+    "choose",
     "claim_template",
     "devices_of",
     "existing_nodes",
@@ -53,6 +55,7 @@ __all__ = [
     "missing_token",
     "name_conflicts",
     "node_taints",
+    "of_others",
     "other_vendor",
     "placement_of",
     "pod_security",

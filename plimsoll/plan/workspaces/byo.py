@@ -41,7 +41,14 @@ from plimsoll.estimating import (
 )
 from plimsoll.labels import GPU_COUNT, GPU_MEMORY, GPU_PRODUCT, INSTANCE_TYPE, NODEPOOL
 from plimsoll.model import Reason, Refusal
-from plimsoll.model.api import EnvironmentSpec, Partition, Resource, Workspace, instance_type_violation
+from plimsoll.model.api import (
+    INSTANCE_TYPES_FORBIDDEN,
+    EnvironmentSpec,
+    Partition,
+    Resource,
+    Workspace,
+    instance_type_violation,
+)
 from plimsoll.model.cluster import Node
 from plimsoll.model.meta import ANYWHERE, LabelRequirement, LabelSelector, Placement
 from plimsoll.plan.workspaces.byo_replica import nodes_of_replica
@@ -138,8 +145,10 @@ class ByoNodes:
         """The number of matching nodes that the Workspace needs where its volumes are, or a refusal."""
         resource = workspace.spec.resource
         forbidden = instance_type_violation(
-            resource.instance_type, auto_provisioning=False, narrows=self._environment.narrows_by_type
-        )
+            next(iter(resource.named_types), None),
+            auto_provisioning=False,
+            narrows=self._environment.narrows_by_type,
+        ) or (INSTANCE_TYPES_FORBIDDEN if resource.instance_types else None)
         if forbidden:
             return Refusal(Reason.INSTANCE_TYPE_FORBIDDEN, forbidden)
         requested = template_gpus(workspace, self._environment)

@@ -1,21 +1,23 @@
 """Existing nodes with node auto-provisioning: a Workspace uses matching Ready nodes before new ones are created."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import chain, islice
 
 from plimsoll.cluster.nodes import PodDevices, Tolerance, Tolerances, gpu_devices, pod_devices, why_unusable
 from plimsoll.labels import NODEPOOL, WORKSPACE
-from plimsoll.model.api import Resource
+from plimsoll.model.api import Alternative, Resource
 from plimsoll.model.cluster import Node
 from plimsoll.model.meta import Placement
 from plimsoll.plan.view import ClusterView
 from plimsoll.plan.workspaces.volumes import placement_of, volume_places
 
 
-def existing_nodes(view: ClusterView, targets: dict[tuple[str, str], int]) -> dict[tuple[str, str], tuple[str, ...]]:
+def existing_nodes(
+    view: ClusterView, targets: Mapping[tuple[str, str], tuple[int, Alternative | None]]
+) -> dict[tuple[str, str], tuple[str, ...]]:
     """Names of existing nodes that count for each Workspace, at most its target; no node counts for two, or for a
-    Workspace that is being deleted.
+    Workspace that is being deleted. `targets` are numbers of nodes, and what was chosen of several instance types.
 
     A node counts if it is Ready, where the Workspace's volumes are, matches a non-empty selector, has the Workspace's
     instance type in a spelling that its pods require, belongs to no NodeClaim, NodePool or Workspace, and no other pod
@@ -30,15 +32,16 @@ def existing_nodes(view: ClusterView, targets: dict[tuple[str, str], int]) -> di
     taken: set[str] = set()
     counted: dict[tuple[str, str], tuple[str, ...]] = {}
     for workspace in view.by_age:
-        target = 0 if workspace.deleting else targets.get(workspace.key, 0)
-        resource = workspace.spec.resource
-        if not target or resource.label_selector.empty:
+        target, alternative = targets.get(workspace.key, (0, None))
+        chosen = workspace.on(alternative)
+        resource = chosen.spec.resource
+        if not target or workspace.deleting or resource.label_selector.empty:
             continue
         written = resource.instance_type or ""
         offered = view.types.find(written)
         if offered is None:
             continue
-        tolerance = tolerances.of(workspace)
+        tolerance = tolerances.of(chosen)
         volumes = placement_of(places[workspace.key])
         wanted = (str(resource.selector), offered.spellings(written), tolerance.key, volumes, resource.claims)
         # Each node is checked once for each set of criteria: one that a Workspace rejected fits no other with the same.

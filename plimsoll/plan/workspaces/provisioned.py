@@ -133,8 +133,9 @@ class ProvisionedNodes:
 
     def read_by(self, workspace: Workspace, volumes: Placement) -> object:
         """What `evaluate` reads of instance types: it gives the same while this is equal. Without a known type, it
-        reads all of them."""
-        offered = self._types.find(workspace.spec.resource.instance_type or "")
+        reads all of them, and so does a choice."""
+        resource = workspace.spec.resource
+        offered = None if resource.alternatives else self._types.find(resource.instance_type or "")
         if offered is None:
             return self._types
         try:

@@ -120,16 +120,19 @@ def missing_token(workspace: Workspace, environment: EnvironmentSpec, models: Mo
 
 def unread(workspace: Workspace, environment: EnvironmentSpec) -> Iterator[str]:
     """Warnings on fields that have no effect: deprecated ones, and those that are for nodes that are provisioned."""
-    paid = workspace.spec.resource.capacity_type
-    if paid is not None and not environment.auto_provisioning:
+    resource = workspace.spec.resource
+    field, paid = "capacityType", repr(resource.capacity_type) if resource.capacity_type else ""
+    if resource.capacity_types:
+        field, paid = "capacityTypes", shortlist(resource.capacity_types)
+    if paid and not environment.auto_provisioning:
         tolerated = (
             " it only lets pods tolerate the taint of spot nodes," if may_be_spot(workspace, environment) else ""
         )
         yield (
-            f"resource.capacityType is {paid!r}, and existing nodes (BYO) are not chosen by it:{tolerated} so select "
+            f"resource.{field} is {paid}, and existing nodes (BYO) are not chosen by it:{tolerated} so select "
             "the nodes by resource.labelSelector, or remove it"
         )
-    preferred = workspace.spec.resource.preferred_nodes
+    preferred = resource.preferred_nodes
     if preferred:
         yield (
             f"resource.preferredNodes is deprecated and has no effect ({shortlist(preferred)}): select the nodes by "

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from plimsoll.labels import WORKSPACE, WORKSPACE_NAMESPACE
 from plimsoll.model import ObjectKey, Plan, Snapshot, Verdict
-from plimsoll.model.api import Provisioning, Workspace, WorkspaceRef
+from plimsoll.model.api import Alternative, Provisioning, Workspace, WorkspaceRef
 from plimsoll.plan.owned import Attempts, AttemptTracker
 from plimsoll.plan.view import ClusterView
 from plimsoll.plan.workspaces.existing import existing_nodes
@@ -75,6 +75,7 @@ class WorkspaceNodes:
             gpus_known=verdict.gpus_per_node is not None,
             created=self._made.created(workspace),
             dropped=self._made.deleted,
+            on=verdict.alternative,
         )
 
     @property
@@ -102,10 +103,10 @@ class WorkspaceNodes:
         return sorted(name for name in set(names) if name in self.nodes and self.nodes[name].usable)
 
 
-def _targets(verdicts: Iterable[Verdict]) -> dict[tuple[str, str], int]:
-    """Number of nodes for each accepted Workspace."""
+def _targets(verdicts: Iterable[Verdict]) -> dict[tuple[str, str], tuple[int, Alternative | None]]:
+    """Number of nodes for each accepted Workspace, and what was chosen of several instance types."""
     return {
-        (verdict.workspace.namespace, verdict.workspace.name): verdict.target_node_count or 0
+        (verdict.workspace.namespace, verdict.workspace.name): (verdict.target_node_count or 0, verdict.alternative)
         for verdict in verdicts
         if verdict.accepted
     }

@@ -14,18 +14,19 @@ from plimsoll.policy.cel import text as quoted
 from plimsoll.policy.context import PolicyContext
 from plimsoll.policy.fields import Manifest, is_kind, section, text
 from plimsoll.policy.rule import Cel, Family, Fault, Needs, Rule, Subject
-from plimsoll.policy.workspaces import template_labels
+from plimsoll.policy.workspaces import template_labels, workspace_of
 
 
 def _allowed(manifest: Manifest, context: PolicyContext, _: Any) -> Iterator[Fault]:
-    if context.tenancy is None or not is_kind(manifest, GROUP, "Workspace"):
+    workspace = workspace_of(manifest)
+    if context.tenancy is None or workspace is None or not is_kind(manifest, GROUP, "Workspace"):
         return
     violation = tenancy_violation(
         context.tenancy,
         text(section(manifest, "metadata"), "namespace") or "default",
         queue=text(section(manifest, "spec"), "queue"),
         labels=template_labels(manifest),
-        instance_type=text(section(manifest, "spec", "resource"), "instanceType"),
+        instance_types=workspace.instance_types,
     )
     if violation is not None:
         yield Fault(violation.field, violation.message)
@@ -50,11 +51,12 @@ _VARIABLES: Final = {
     f" : {_label(QUEUE)} != '' ? {_label(QUEUE)} : variables.project",
     "queueAllowed": f"variables.requestedQueue == '' || size(variables.access) == 0 || !has({_ENTRY}.queues)"
     f" || variables.requestedQueue in {_ENTRY}.queues",
-    "requestedType": value("object", "spec.resource.instanceType", "''"),
+    "requestedTypes": f"[{value('object', 'spec.resource.instanceType', quoted(''))}].filter(each, each != '')"
+    f" + {value('object', 'spec.resource.instanceTypes', '[]')}",
     "typeMatters": f"{setting('node_auto_provisioning')} == 'enabled' || {setting('byo_instance_type')} == 'narrow'",
-    "typeAllowed": "!variables.typeMatters || variables.requestedType == ''"
-    f" || size(variables.access) == 0 || !has({_ENTRY}.instanceTypes)"
-    f" || {_ENTRY}.instanceTypes.exists(each, each.lowerAscii() == variables.requestedType.lowerAscii())",
+    "typesRefused": f"!variables.typeMatters || size(variables.access) == 0 || !has({_ENTRY}.instanceTypes) ? []"
+    f" : variables.requestedTypes.filter(asked, !{_ENTRY}.instanceTypes.exists(each,"
+    " each.lowerAscii() == asked.lowerAscii()))",
 }
 
 
@@ -75,11 +77,11 @@ RULES: Final = (
         needs=Needs.ENVIRONMENT,
         cel=Cel(
             (Subject.WORKSPACES,),
-            "variables.namespaceNamed && variables.queueAllowed && variables.typeAllowed",
+            "variables.namespaceNamed && variables.queueAllowed && size(variables.typesRefused) == 0",
             _VARIABLES,
             f"!variables.namespaceNamed ? ({message(NAMESPACE_NOT_NAMED, namespace='object.metadata.namespace')})"
             f" : !variables.queueAllowed ? ({_message(QUEUE_NOT_ALLOWED, 'queues', queue='variables.requestedQueue')})"
-            f" : ({_message(TYPE_NOT_ALLOWED, 'instanceTypes', instance_type='variables.requestedType')})",
+            f" : ({_message(TYPE_NOT_ALLOWED, 'instanceTypes', instance_type='variables.typesRefused[0]')})",
         ),
     ),
 )

@@ -82,7 +82,10 @@ def demand(
         queue = text(section(manifest, "spec"), "queue") or queue
         inference = section(workspace.spec, "inference")
         spanned = count_of(inference.get("perReplicaNodeCount"), count_of(workspace.resource.get("count"), 1))
-        if instance_type := text(workspace.resource, "instanceType"):
+        named = workspace.instance_types
+        if named:
+            # Of several, that with most GPUs: any of them may be used.
+            instance_type = max(named, key=lambda name: types.gpus(name) or 0)
             replicas = count_of(inference.get("replicas"), count_of(section(manifest, "spec").get("replicas"), 1))
             nodes, each = replicas * spanned, types.gpus(instance_type)
             # A template says how many GPUs where the type does not.

@@ -44,7 +44,7 @@ def _instance_types(manifest: Manifest, context: PolicyContext, options: ModeOpt
     workspace, mode = workspace_of(manifest), options.mode(context)
     if workspace is None or mode is None:
         return
-    given = text(workspace.resource, "instanceType") or None
+    given = next(iter(workspace.instance_types), None)
     narrows = context.byo_type_narrows and is_kind(manifest, GROUP, "Workspace")
     violation = instance_type_violation(given, auto_provisioning=mode.auto_provisioning, narrows=narrows)
     if violation is not None:
@@ -56,13 +56,13 @@ def _partitions(manifest: Manifest, context: PolicyContext, options: ModeOptions
     if workspace is None or not workspace.resource.get("partition"):
         return
     # An instance type implies provisioned nodes, if the mode is not known.
-    if mode.auto_provisioning if mode is not None else text(workspace.resource, "instanceType"):
+    if mode.auto_provisioning if mode is not None else workspace.instance_types:
         yield Fault(join(workspace.path, "resource", "partition"), PARTITION_FORBIDDEN)
 
 
 def _selectors(manifest: Manifest, context: PolicyContext, options: ModeOptions) -> Iterator[Fault]:
     workspace, mode = workspace_of(manifest), options.mode(context)
-    if workspace is None or text(workspace.resource, "instanceType") or not workspace.selector_empty:
+    if workspace is None or workspace.instance_types or not workspace.selector_empty:
         return
     if not any(is_kind(manifest, KAITO_GROUP, kind) for kind in _WORKSPACES):
         return  # Plimsoll chooses nodes with the same GPUs.
@@ -165,7 +165,9 @@ _IS_SET: Final = "object.kind == 'InferenceSet'"
 _VARIABLES: Final = {
     "workspace": f"!object.apiVersion.startsWith('kaito.sh/') ? object.spec : ({_IS_SET} ? object.spec.template"
     " : object)",
-    "instanceType": value("variables.workspace", "resource.instanceType", "''"),
+    "instanceTypes": f"[{value('variables.workspace', 'resource.instanceType', quoted(''))}].filter(each, each != '')"
+    f" + {value('variables.workspace', 'resource.instanceTypes', '[]')}",
+    "instanceType": "size(variables.instanceTypes) > 0 ? variables.instanceTypes[0] : ''",
     "selector": f"{_IS_SET} ? {value('object', 'spec.labelSelector', '{}')}"
     f" : {value('variables.workspace', 'resource.labelSelector', '{}')}",
     "matchLabels": value("variables.selector", "matchLabels", "{}"),

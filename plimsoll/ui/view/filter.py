@@ -57,7 +57,7 @@ def choices(snapshot: Snapshot, rows: Iterable[NodeRow]) -> Choices:
     namespaces |= {each.namespace for each in snapshot.workspaces}
     namespaces |= {pod.namespace for pod in snapshot.pods if not pod.node_name}
     types = {row.instance_type for row in rows}
-    types |= {each.spec.resource.instance_type or "" for each in snapshot.workspaces}
+    types |= {name for each in snapshot.workspaces for name in each.spec.resource.named_types}
     types |= {name for claim in snapshot.node_claims for name in claim.instance_types}
     return Choices(
         namespaces=tuple(sorted(namespaces - {""})),

@@ -31,7 +31,7 @@ def owner_facts(snapshot: Snapshot, wanted: Filter, plan: Plan | None = None) ->
         f"Workspace {each.ref}": OwnerFacts(
             frozenset({each.namespace}),
             frozenset({each.spec.queue or ""}),
-            frozenset({each.spec.resource.instance_type or ""}),
+            frozenset(each.spec.resource.named_types or ("",)),
         )
         for each in snapshot.workspaces
     }

@@ -53,7 +53,7 @@ def _row(verdict: Verdict, workspace: Workspace | None) -> WorkspaceRow:
         reason=verdict.reason.value,
         message=verdict.message,
         deleting=workspace.deleting if workspace is not None else False,
-        instance_type=(workspace.spec.resource.instance_type or "") if workspace is not None else "",
+        instance_type=(workspace.type_in_use or "") if workspace is not None else "",
         queue=(workspace.spec.queue or "") if workspace is not None else "",
         replicas=workspace.replicas if workspace is not None else None,
         nodes=status.worker_nodes if status is not None else (),

@@ -112,7 +112,11 @@ def test_the_policy_agrees_with_the_verdict(cluster: Kube) -> None:
     )
     for namespace, queue, instance_type, labels in cases:
         violation = tenancy_violation(
-            environment, namespace, queue=queue, labels=labels or {}, instance_type=instance_type
+            environment,
+            namespace,
+            queue=queue,
+            labels=labels or {},
+            instance_types=(instance_type,) if instance_type else (),
         )
         answer = output_text(cluster, workspace(namespace, queue, instance_type, labels))
         assert bool(answer) is (violation is not None), answer

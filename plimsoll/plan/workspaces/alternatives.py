@@ -1,0 +1,102 @@
+"""Which of several instance types and ways to pay the new nodes of a Workspace are of.
+
+All of its nodes are of one alternative. It stays while pods of the Workspace are on nodes. Otherwise the alternative
+with the fewest failures is used: first that of its NodeClaims, then the last one, then in the declared order, or by
+price. What failed is read from the status, so that a restart changes no choice.
+"""
+
+import math
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from plimsoll.cluster.catalog import OfferedTypes
+from plimsoll.estimating import Sizing
+from plimsoll.labels import CAPACITY_TYPE
+from plimsoll.model import Refusal
+from plimsoll.model.api import Alternative, Workspace
+from plimsoll.model.karpenter import NodeClaim, NodePool
+from plimsoll.plan.view import Holding
+from plimsoll.text import shortlist
+
+Made = TypeVar("Made", NodeClaim, NodePool)
+Judge = Callable[[Workspace], Sizing | Refusal]
+
+
+def choose(holding: Holding, judge: Judge, types: OfferedTypes) -> Sizing | Refusal:
+    """What `judge` says of the Workspace with the alternative that is chosen; a refusal if none is possible."""
+    workspace = holding.workspace
+    declared = workspace.spec.resource.alternatives
+    if not declared:
+        return judge(workspace)
+    judged: dict[Alternative, Sizing | Refusal] = {}
+
+    def possible(each: Alternative) -> Sizing | Refusal:
+        if each not in judged:
+            judged[each] = judge(workspace.on(each))
+        return judged[each]
+
+    used = _used(holding, declared, types)
+    if used is not None and holding.pods:
+        stays = (
+            () if used in declared else (f"its nodes are of {used}, which it names no more: they stay while in use",)
+        )
+        return _chosen(possible(used), used, stays)
+    order = list(declared)
+    if workspace.spec.resource.by_price:
+        order.sort(key=lambda each: _price(each, possible(each), types))
+    record = workspace.status.provisioning
+
+    def rank(each: Alternative) -> tuple[int, bool, bool]:
+        failures = record.failed(each).failures
+        return failures, each != used, bool(failures) or each != record.alternative
+
+    order.sort(key=rank)
+    left_out: list[str] = []
+    for each in order:
+        found = possible(each)
+        if isinstance(found, Sizing):
+            return _chosen(found, each, left_out)
+        left_out.append(f"{each} is not possible: {found.message}")
+    first = possible(order[0])
+    assert isinstance(first, Refusal), "none is possible"
+    same = all(found == first for found in judged.values())
+    return first if same else first._replace(message=f"no alternative is possible: {shortlist(left_out)}")
+
+
+def of_others(objs: Iterable[Made], alternative: Alternative | None, types: OfferedTypes) -> list[Made]:
+    """Those of another alternative; none where nothing was chosen."""
+    return [] if alternative is None else [each for each in objs if not _is_of(each, alternative, types)]
+
+
+def _chosen(found: Sizing | Refusal, alternative: Alternative, warnings: Iterable[str]) -> Sizing | Refusal:
+    if isinstance(found, Refusal):
+        return found
+    return found._replace(alternative=alternative, warnings=(*found.warnings, *warnings))
+
+
+def _used(holding: Holding, declared: Iterable[Alternative], types: OfferedTypes) -> Alternative | None:
+    """The alternative that the oldest NodeClaim or static NodePool is of; None without any."""
+    made: list[NodeClaim | NodePool] = [*holding.claims, *(pool for pool in holding.pools if pool.replicas)]
+    there = sorted((each for each in made if not each.deleting), key=lambda each: (each.creation_timestamp, each.name))
+    if not there or not there[0].instance_types:
+        return None
+    oldest = there[0]
+    paid = oldest.allowed_values.get(CAPACITY_TYPE, ())
+    other = Alternative(oldest.instance_types[0], paid[0] if len(paid) == 1 else "")
+    return next((each for each in declared if _is_of(oldest, each, types)), other)
+
+
+def _is_of(obj: NodeClaim | NodePool, alternative: Alternative, types: OfferedTypes) -> bool:
+    offered = types.find(alternative.instance_type)
+    name = alternative.instance_type if offered is None else offered.name
+    paid = alternative.capacity_type
+    return name.casefold() in {each.casefold() for each in obj.instance_types} and (
+        not paid or obj.allowed_values.get(CAPACITY_TYPE) == (paid,)
+    )
+
+
+def _price(alternative: Alternative, found: Sizing | Refusal, types: OfferedTypes) -> float:
+    """The price of all nodes for an hour, own or on-demand list price; what has none comes last."""
+    kind = types.catalog.lookup(alternative.instance_type)
+    price = kind.shown_price if kind is not None else None
+    return math.inf if price is None or isinstance(found, Refusal) else price * found.target
