@@ -25,15 +25,12 @@ class Applier:
     `apply` and the other methods must be called by one thread at a time; `interrupt` may be called from any thread and
     from a signal handler."""
 
-    def __init__(
-        self, settings: ApplySettings, connection: Connection, on_free: Callable[[], None] = lambda: None
-    ) -> None:
-        """`on_free` is called, on another thread, when a stack that was busy (`FailureKind.STACK_BUSY`) is free."""
+    def __init__(self, settings: ApplySettings, connection: Connection) -> None:
         self._settings = settings
         self._pods = PodWriter(connection)
         self._lease = Lease(connection, settings.lease, self._on_lost)
         self._stacks = Stacks(
-            settings, Reviewer(Objects(connection)), self._lease, lambda: cluster_identity(connection), on_free
+            settings, Reviewer(Objects(connection)), self._lease, lambda: cluster_identity(connection)
         )
 
     @property

@@ -141,8 +141,6 @@ class FailureKind(StrEnum):
     """An object of that name exists and was not created by this environment."""
     GONE = "Gone"
     """The object to change no longer exists, or is being deleted."""
-    STACK_BUSY = "StackBusy"
-    """The object's stack still waits for the end of earlier deletions."""
     NOT_STARTED = "NotStarted"
     """The update ended before the operation on this object."""
     OTHER = "Other"

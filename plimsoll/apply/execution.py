@@ -5,8 +5,8 @@ from typing import Final
 
 import tenacity
 
-from plimsoll.apply.delta import Outcome, Part, assign, only
-from plimsoll.apply.errors import RETRYABLE, Failure, FailureKind, LeaseLostError, UpdateInterruptedError
+from plimsoll.apply.delta import Outcome, assign, only
+from plimsoll.apply.errors import RETRYABLE, Failure, LeaseLostError, UpdateInterruptedError
 from plimsoll.apply.lease import Lease
 from plimsoll.apply.stacks import Stacks
 from plimsoll.errors import PlimsollError
@@ -55,12 +55,10 @@ class Execution:
         self._errors = []
         self._lease.require()
         states = {shard.name: shard.state for shard in self._stacks}
-        busy = {shard.name for shard in self._stacks if shard.waits_for_deletions}
-        parts = assign(plan, states, self._stacks.ready(), self._room, busy)
-        free = {name: part for name, part in parts.items() if name not in busy}
-        futures = {name: self._stacks[name].apply(part, self._created) for name, part in free.items()}
+        parts = assign(plan, states, self._stacks.ready(), self._room)
+        futures = {name: self._stacks[name].apply(part, self._created) for name, part in parts.items()}
         self._stacks.begun()
-        outcomes = [_left_out(name, part) for name, part in parts.items() if name in busy]
+        outcomes = []
         for name, future in futures.items():
             try:
                 outcomes.append(future.result())
@@ -72,8 +70,3 @@ class Execution:
 
     def _should_retry(self, outcome: Outcome) -> bool:
         return self._lease.usable and any(failure.kind in RETRYABLE for failure in outcome.failed.values())
-
-
-def _left_out(stack: str, part: Part) -> Outcome:
-    message = f"stack {stack} waits until objects are gone that were deleted before; applied then"
-    return Outcome.failing(part.keys, Failure(FailureKind.STACK_BUSY, message))

@@ -1,4 +1,4 @@
-"""Objects: reads objects of any kind, and tries an apply without doing it.
+"""Objects: reads and deletes objects of any kind, and tries an apply without doing it.
 
 Discovery of a group version is cached, and repeated only if a kind is missing.
 """
@@ -111,6 +111,21 @@ class Objects:
         path = self.mapping(kind_of(obj)).path(metadata.get("namespace", ""), metadata["name"])
         query = {"fieldManager": manager, "force": "false", "dryRun": "All"}
         return self._retried(lambda: self.connection.request("PATCH", path, obj, query=query, content_type=APPLY_PATCH))
+
+    def delete(self, kind: Kind, namespace: str, name: str, uid: str) -> None:
+        """Deletes the object with this UID, after its dependents; nothing if no object has the name. Returns when the
+        apiserver has accepted it: finalizers may keep the object. Raises RequestError, with reason Conflict if another
+        object has the name."""
+        options = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Foreground"}
+        body = options | {"preconditions": {"uid": uid}}
+        try:
+            path = self.mapping(kind).path(namespace, name)
+            self._retried(lambda: self.connection.request("DELETE", path, body))
+        except NoSuchKindError:
+            return
+        except RequestError as error:
+            if error.code != 404:
+                raise
 
     def _discover(self, kind: Kind) -> None:
         prefix = f"/apis/{kind.group}/{kind.version}" if kind.group else f"/api/{kind.version}"

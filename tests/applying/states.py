@@ -95,17 +95,20 @@ def a_record(obj: dict[str, Any], stack: str = STACK, **more: Any) -> dict[str, 
         "type": declared.token,
         "inputs": inputs,
         "outputs": obj,
+        "retainOnDelete": True,
         **more,
     }
 
 
 class FakeCluster(Objects):
-    """Live objects by key. If `refusal` is set, dry runs are rejected with it."""
+    """Live objects by key. If `refusal` is set, dry runs and deletions are rejected with it. Finalizers keep what is
+    deleted."""
 
     def __init__(self, *objects: dict[str, Any], refusal: RequestError | None = None) -> None:
         self.objects = {ObjectKey.of(each): each for each in objects}
         self.refusal = refusal
         self.looked_at: list[str] = []
+        self.deleted: list[str] = []
 
     def get(self, kind: Kind, namespace: str, name: str) -> dict[str, Any] | None:
         key = ObjectKey(api_version=kind.api_version, kind=kind.kind, namespace=namespace, name=name)
@@ -125,6 +128,17 @@ class FakeCluster(Objects):
         if self.refusal is not None:
             raise self.refusal
         return obj
+
+    def delete(self, kind: Kind, namespace: str, name: str, uid: str) -> None:
+        key = ObjectKey(api_version=kind.api_version, kind=kind.kind, namespace=namespace, name=name)
+        if self.refusal is not None:
+            raise self.refusal
+        if (found := self.objects.get(key)) is None:
+            return
+        if found["metadata"]["uid"] != uid:
+            raise RequestError(409, "Conflict", "the UID in the precondition does not match the UID in record")
+        found["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+        self.deleted.append(name)
 
     def labelled(self, kind: Kind, selector: str) -> list[dict[str, Any]]:
         key, _, value = selector.partition("=")

@@ -42,13 +42,6 @@ def test_a_full_stack_gets_no_new_objects() -> None:
     assert names(assign(plan, states(s1=["a"]), STACKS, 2)) == {STACKS[1]: ["b"], STACKS[0]: ["c"]}
 
 
-def test_a_busy_stack_gets_no_new_objects_while_another_is_ready() -> None:
-    plan = Plan(creations=(change(a_claim("b", "ws-a")),))
-    held = states(s1=["a"])
-    assert names(assign(plan, held, STACKS, 100, busy={STACKS[0], STACKS[1]})) == {STACKS[2]: ["b"]}
-    assert names(assign(plan, held, STACKS, 100, busy=set(STACKS))) == {STACKS[0]: ["b"]}
-
-
 def test_updates_and_deletions_go_to_the_stack_of_the_object() -> None:
     held = states(s3=["a"]) | {STACKS[2]: a_state(live(a_deployment("w"), stack=STACKS[2]), stack=STACKS[2])}
     plan = Plan(updates=(change(a_deployment("w")),), deletions=(deletion(a_claim("a"), "uid-a"),))

@@ -20,7 +20,7 @@ from plimsoll.apply.delta import Outcome
 from plimsoll.apply.state import State
 from plimsoll.errors import PlimsollError
 from plimsoll.model import Plan
-from tests.applying.states import FakeLease, a_claim, a_state, change, deletion, live
+from tests.applying.states import FakeLease, a_claim, change
 
 MANY = Plan(creations=tuple(change(a_claim(f"c-{number}", workspace=f"w-{number}")) for number in range(250)))
 """So many creations that they are divided over two stacks."""
@@ -35,7 +35,6 @@ class FakeShard:
         self.tries = 0
         self._error = error
         self._failures = failures
-        self.waits_for_deletions = False
 
     def apply(self, part: Any, _: Any) -> "Future[Outcome]":
         future: Future[Outcome] = Future()
@@ -95,18 +94,6 @@ def test_where_nothing_was_done_the_first_error_is_raised() -> None:
 def test_an_interrupted_plan_raises_an_error_even_if_a_part_of_it_was_done(error: PlimsollError) -> None:
     with pytest.raises(type(error)):
         run(None, error)
-
-
-def test_an_operation_whose_stack_waits_for_deletions_is_left_out() -> None:
-    stacks = FakeStacks(None, None)
-    stacks["s-0"].waits_for_deletions = True
-    kept, fresh = a_claim("kept"), a_claim("fresh")
-    stacks["s-0"].state = a_state(live(kept, stack="s-0"), stack="s-0")
-    plan = Plan(creations=(change(fresh),), deletions=(deletion(kept, "uid-kept"),))
-    outcome = run_on(stacks, plan)
-    assert {key.name: failure.kind for key, failure in outcome.failed.items()} == {"kept": FailureKind.STACK_BUSY}
-    assert [key.name for key in outcome.created] == ["fresh"], "although another stack has the objects of its owner"
-    assert [shard.tries for shard in stacks] == [0, 1]
 
 
 CHANGED = StateChangedError("its state changes while it is read")

@@ -79,7 +79,7 @@ def stacks(names: list[str], cluster: FakeCluster, tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(f"{module}.Shard", lambda name, **_: FakeShard(name))
     settings = ApplySettings(environment="test", work_folder=tmp_path, shards=1, secrets_provider="awskms://k")
     lease: Any = FakeLease()
-    made = Stacks(settings, Reviewer(cluster), lease, lambda: CLUSTER, lambda: None)
+    made = Stacks(settings, Reviewer(cluster), lease, lambda: CLUSTER)
     made.open()
     return made
 

@@ -2,7 +2,7 @@
 
 import re
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
@@ -110,7 +110,6 @@ def a_shard(
     stack: FakeStack,
     cluster: FakeCluster,
     tmp_path: Path,
-    on_free: Callable[[], None] = lambda: None,
     lease: FakeLease | None = None,
 ) -> Shard:
     """A shard whose state was read when the writer started. Its thread ends when it is closed."""
@@ -124,7 +123,6 @@ def a_shard(
         settings=ApplySettings(environment="test", work_folder=tmp_path),
         lease=held,
         on_idle=lambda: None,
-        on_free=on_free,
     )
     shard.recover().result()
     return shard

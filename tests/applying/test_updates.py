@@ -1,7 +1,7 @@
 """One update is released and watched: an operation that is not expected ends it."""
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,6 @@ from plimsoll.apply.engine import (
     stack_urn,
 )
 from plimsoll.apply.stacks import Phase, Updates
-from plimsoll.errors import PlimsollError
 from tests.applying.states import CLUSTER, STACK
 from tests.awaiting import await_condition
 
@@ -109,13 +108,11 @@ def diagnosed(urn: str, message: str) -> EngineEvent:
     return {"diagnosticEvent": {"urn": urn, "severity": "error", "message": message}}
 
 
-def execute(
-    updates: Updates, stack: FakeStack, expected: dict[str, Operation], gone: Callable[[], Iterable[str]] = tuple
-) -> Any:
+def execute(updates: Updates, stack: FakeStack, expected: dict[str, Operation]) -> Any:
     updates.start()
     assert updates.phase is Phase.READY
     stack.released.set()
-    return updates.execute(NOTHING, expected, gone)
+    return updates.execute(NOTHING, expected)
 
 
 def test_only_an_engine_that_changes_objects_is_interrupted(updates: Updates, stack: FakeStack) -> None:
@@ -152,7 +149,7 @@ def test_execute_returns_when_every_operation_is_confirmed_not_when_the_engine_e
     assert last is not None and last.error is None
 
 
-@pytest.mark.parametrize("operation", [Operation.CREATE, Operation.DELETE])
+@pytest.mark.parametrize("operation", Operation)
 def test_an_engine_that_only_writes_its_state_is_not_interrupted(
     updates: Updates, stack: FakeStack, operation: Operation
 ) -> None:
@@ -165,12 +162,11 @@ def test_an_engine_that_only_writes_its_state_is_not_interrupted(
     stack.script = script
     execute(updates, stack, {A: operation})
     updates.stop(UpdateInterruptedError("stopping"))
-    # The engine may wait for the end of a deletion for long after it is on its way.
-    assert stack.engine.interrupted.is_set() is (operation is Operation.DELETE)
+    assert not stack.engine.interrupted.is_set()
     may_end.set()
     last = updates.ended()
     assert last is not None
-    assert (last.error is None) is (operation is Operation.CREATE)
+    assert last.error is None
 
 
 def test_each_confirmed_creation_calls_back(updates: Updates, stack: FakeStack) -> None:
@@ -191,7 +187,7 @@ def test_each_confirmed_creation_calls_back(updates: Updates, stack: FakeStack) 
     expected = {A: Operation.CREATE, B: Operation.UPDATE, C: Operation.CREATE}
     updates.start()
     stack.released.set()
-    updates.execute(NOTHING, expected, tuple, created)
+    updates.execute(NOTHING, expected, created)
     assert reported == [A]
 
 
@@ -274,90 +270,29 @@ def test_a_killed_engine_is_an_error_and_no_operation_counts_as_done(updates: Up
         execute(updates, stack, {A: Operation.CREATE})
 
 
-def test_a_deletion_that_the_provider_waits_for_is_confirmed_by_reading_the_object(
+def test_an_engine_that_a_signal_interrupted_is_not_interrupted_again_when_the_writer_stops(
     updates: Updates, stack: FakeStack
 ) -> None:
-    def script(on_event: Callable[[EngineEvent], None]) -> None:
-        on_event(began(A, "delete"))
-        stack.engine.interrupted.wait(30)
-
-    answers: list[PlimsollError | list[str]] = [PlimsollError("unreachable"), [A]]
-
-    def gone() -> list[str]:
-        answer = answers.pop(0)
-        if isinstance(answer, PlimsollError):
-            raise answer
-        return answer
-
-    stack.script = script
-    progress = execute(updates, stack, {A: Operation.DELETE}, gone)
-    assert progress.done.keys() == {A}, "also where the cluster could not be read at first"
-
-
-def test_an_engine_that_a_signal_interrupted_is_not_interrupted_again_when_the_writer_stops(
-    updates: Updates, stack: FakeStack, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It still waits for the end of a deletion; a second interrupt would end it without its state."""
-    monkeypatch.setattr("plimsoll.apply.stacks.update._POLL_SECONDS", 0.01)
-    stopped = threading.Event()
+    """A second interrupt would end it without its state."""
 
     def script(on_event: Callable[[EngineEvent], None]) -> None:
-        on_event(began(A, "delete"))
-        assert stopped.wait(30)
+        on_event(began(A, "create"))
+        updates.interrupt()
+        updates.stop(WriterStoppingError())
+        assert updates.phase is Phase.ENDING
+        on_event(ended(A, "create"))
 
     stack.script = script
-    execute(updates, stack, {A: Operation.DELETE}, lambda: [A])
-    updates.interrupt()
-    updates.stop(WriterStoppingError())
+    execute(updates, stack, {A: Operation.CREATE})
+    updates.ended()
     assert stack.engine.interrupts == 1
-    assert updates.phase is Phase.ENDING
-    stopped.set()
-    updates.ended()
-
-
-def test_a_failed_operation_does_not_keep_an_update_waiting_for_the_end_of_a_deletion(
-    updates: Updates, stack: FakeStack, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("plimsoll.apply.stacks.update._POLL_SECONDS", 0.01)
-
-    def script(on_event: Callable[[EngineEvent], None]) -> None:
-        for event in (began(A, "create"), diagnosed(A, "exceeded quota"), failed(A), began(B, "delete")):
-            on_event(event)
-        stack.engine.interrupted.wait(30)
-        on_event(ended(B, "delete"))
-
-    stack.script = script
-    progress = execute(updates, stack, {A: Operation.CREATE, B: Operation.DELETE}, lambda: [B])
-    assert (updates.phase, progress.done.keys()) == (Phase.RUNNING, {B})
-    assert (progress.failure(A) is None, progress.failure(B)) == (False, None)
-    assert updates.waits_for_deletions
-    stack.engine.interrupt()
-    updates.ended()
-    assert not updates.waits_for_deletions
-
-
-def test_the_end_of_a_deletion_that_counted_as_done_ends_the_waiting(
-    updates: Updates, stack: FakeStack, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("plimsoll.apply.stacks.update._POLL_SECONDS", 0.01)
-
-    def script(on_event: Callable[[EngineEvent], None]) -> None:
-        on_event(began(A, "delete"))
-        await_condition(lambda: updates.waits_for_deletions, message="a deletion that counts as done")
-        on_event(ended(A, "delete"))
-        stack.engine.interrupted.wait(30)
-
-    stack.script = script
-    execute(updates, stack, {A: Operation.DELETE}, lambda: [A])
-    await_condition(lambda: not updates.waits_for_deletions, message="no deletion to wait for")
-    assert updates.phase is Phase.RUNNING, "the engine ends soon, and the next update may follow it"
 
 
 def test_an_update_that_is_called_off_executes_nothing(updates: Updates, stack: FakeStack) -> None:
     updates.start()
     updates.end()
     with pytest.raises(ApplyError):
-        updates.execute(NOTHING, {A: Operation.CREATE}, tuple)
+        updates.execute(NOTHING, {A: Operation.CREATE})
     assert updates.phase is Phase.IDLE
 
 
@@ -425,7 +360,7 @@ def test_nothing_is_started_after_a_stop(updates: Updates, stack: FakeStack) -> 
     with pytest.raises(LeaseLostError, match="was lost"):
         updates.start()
     with pytest.raises(LeaseLostError, match="was lost"):
-        updates.execute(NOTHING, {A: Operation.CREATE}, tuple)
+        updates.execute(NOTHING, {A: Operation.CREATE})
     assert stack.runs == 1
 
 

@@ -61,7 +61,7 @@ def test_a_clock_that_is_set_back_lengthens_no_pause() -> None:
     assert cluster.tried["a"] == [7200, 0]
 
 
-@pytest.mark.parametrize("kind", [FailureKind.STACK_BUSY, FailureKind.UNREACHABLE, FailureKind.BEING_DELETED])
+@pytest.mark.parametrize("kind", [FailureKind.UNREACHABLE, FailureKind.BEING_DELETED])
 def test_what_is_not_of_the_object_is_tried_in_the_next_round(kind: FailureKind) -> None:
     cluster = Refusing("a", kind=kind)
     loop = cluster.loop()

@@ -11,7 +11,7 @@ import promql_parser
 import pytest
 from pydantic import ValidationError
 
-from plimsoll.apply import Failure, FailureKind, Outcome
+from plimsoll.apply import Outcome
 from plimsoll.cli.controller import serving
 from plimsoll.components import alert_rules
 from plimsoll.components.specs import MonitoringSpec
@@ -263,15 +263,6 @@ def test_metrics_are_served_while_the_controller_runs() -> None:
 def test_without_a_port_nothing_is_served() -> None:
     with serving("127.0.0.1", None, None) as service:
         assert service.completed(RoundResult(a_snapshot(), None, Outcome()))
-
-
-@pytest.mark.parametrize(("kind", "failed"), [(FailureKind.REFUSED, 1), (FailureKind.STACK_BUSY, 0)])
-def test_an_operation_that_waits_for_its_stack_has_not_failed(kind: FailureKind, failed: int) -> None:
-    plan = deleting(a_claim("a"))
-    outcome = Outcome(failed={plan.deletions[0].key: Failure(kind, "why")})
-    with serving("127.0.0.1", None, None) as service:
-        service.completed(RoundResult(a_snapshot(a_claim("a")), plan, outcome))
-    assert value(service.metrics, "plimsoll_operations_total", operation="delete", result="failed") == failed
 
 
 def _gauges(metrics: Metrics) -> list[Any]:

@@ -76,7 +76,7 @@ def test_the_applier_deletes_what_its_state_records_by_uid(uid: str) -> None:
     gone = deletion(ours, uid)
     review = Reviewer(FakeCluster(there)).review(Part(deletions=[gone]), a_state(live(ours)))
     if uid == "uid-serve":
-        assert review.deletions == {gone.key}
+        assert review.deletions == {gone.key: "uid-serve"}
     else:
         assert review.failed[gone.key].kind is FailureKind.NOT_OURS
         assert not review.has_work

@@ -60,17 +60,14 @@ def assign(
     states: Mapping[str, State],
     ready: Sequence[str],
     room: int,
-    busy: Container[str] = frozenset(),
 ) -> dict[str, Part]:
     """The parts of the Plan by stack.
 
     An object that is in a state stays in that stack. Another one that exists goes to the stack that its label names
     (updates), or to the first of `ready`. A new one goes to the stack with the most objects of its owner, or to the
     first of `ready`; many new ones are distributed evenly over `stacks_for` of them. A stack with `room` objects or
-    more gets no new ones while another has room, and a `busy` one gets none while another is ready. `ready` must not be
-    empty.
+    more gets no new ones while another has room. `ready` must not be empty.
     """
-    ready = [name for name in ready if name not in busy] or ready
     homes = {key: stack for stack, state in states.items() for key in state.resources}
     load = Counter({stack: len(state.resources) for stack, state in states.items()})
     owners: dict[tuple[str, str], Counter[str]] = {}
@@ -100,8 +97,7 @@ def assign(
         stacks = side_by_side if any(load[name] < room for name in side_by_side) else ready
         stack = min(stacks, key=lambda name: (load[name] >= room, load[name] if spread else 0))
         if not spread:
-            free = (each for each, _ in theirs.most_common() if each not in busy)
-            stack = next((each for each in free if load[each] < room), stack)
+            stack = next((each for each, _ in theirs.most_common() if load[each] < room), stack)
         part(stack).creations.append(creation)
         load[stack] += 1
         theirs[stack] += 1

@@ -1,6 +1,7 @@
 """Review: the operations of a part of a Plan, computed from the state and the live objects before any is started."""
 
 import copy
+import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -36,7 +37,8 @@ class Review:
 
     creations: dict[ObjectKey, DeclaredResource] = field(default_factory=dict)
     updates: dict[ObjectKey, DeclaredResource] = field(default_factory=dict)
-    deletions: set[ObjectKey] = field(default_factory=set)
+    deletions: dict[ObjectKey, str] = field(default_factory=dict)
+    """UIDs of the objects to delete; empty for one that is terminating or gone, and only leaves the state."""
     done: set[ObjectKey] = field(default_factory=set)
     """Objects that a Plan creates and that exist, because it was made before the result of an earlier one was seen."""
     forgotten: set[ObjectKey] = field(default_factory=set)
@@ -64,10 +66,17 @@ class Review:
         deleted = {key: (state.resources[key].urn, Operation.DELETE) for key in self.deletions}
         return created | updated | deleted
 
+    def without_deletions(self, refused: Mapping[ObjectKey, Failure]) -> "Review":
+        """The review without the deletions that the cluster refused."""
+        if not refused:
+            return self
+        deletions = {key: uid for key, uid in self.deletions.items() if key not in refused}
+        return dataclasses.replace(self, deletions=deletions, failed={**self.failed, **refused})
+
     def registrations(self, state: State) -> Registrations:
         """The resources for the program. Objects without a change are declared exactly as in the state."""
         first = (*self.creations.values(), *self.updates.values())
-        moved = self.updates.keys() | self.deletions
+        moved = self.updates.keys() | self.deletions.keys()
         return Registrations(first, tuple(each.declared for key, each in state.resources.items() if key not in moved))
 
 
@@ -146,6 +155,25 @@ class Reviewer:
 
         self._all(look, list(keys))
         return found
+
+    def delete(self, deletions: Mapping[ObjectKey, str]) -> dict[ObjectKey, Failure]:
+        """Deletes objects by key and UID; those without a UID are left alone. Returns why the cluster refused which.
+
+        The engine only records these deletions: Pulumi's plugin deletes whatever object has the name, and waits for
+        finalizers, which keep a NodeClaim for as long as its node is drained. Raises ClusterUnreachableError.
+        """
+        refused: dict[ObjectKey, Failure] = {}
+
+        def delete(item: tuple[ObjectKey, str]) -> None:
+            key, uid = item
+            try:
+                self._objects.delete(kind_of_key(key), key.namespace, key.name, uid)
+            except RequestError as error:
+                kind = FailureKind.CONFLICT if error.code == _CONFLICT else FailureKind.REFUSED
+                refused[key] = Failure(kind, object_failure(str(error)).message)
+
+        self._all(delete, [(key, uid) for key, uid in deletions.items() if uid])
+        return refused
 
     def labelled(self, kinds: Iterable[Kind], stack: str | None = None) -> list[Manifest]:
         """Live objects of these kinds whose label names the stack, or any stack. Raises ClusterUnreachableError."""
@@ -229,7 +257,7 @@ class Reviewer:
         key, known = deletion.key, state.resources.get(deletion.key)
         live = self._get(key)
         if live is None and known is not None:
-            review.deletions.add(key)  # the provider finds no object, which is the goal
+            review.deletions[key] = ""
         elif live is None or deletion.uid not in ("", live["metadata"]["uid"]):
             if known is not None:
                 review.drop.add(key)
@@ -239,7 +267,7 @@ class Reviewer:
         ):
             if not recorded:
                 review.adopt[key] = (live, importable(live))
-            review.deletions.add(key)
+            review.deletions[key] = "" if is_being_deleted(live) else live["metadata"]["uid"]
         else:
             review.failed[key] = _not_ours(key)
 

@@ -158,6 +158,9 @@ class Registrar:
             provider=self.provider,
             acceptSecrets=True,
             acceptResources=True,
+            # The plugin would delete by name, whatever object has it now, and wait until the object's finalizers are
+            # gone: the stack would be locked for as long as a node is drained.
+            retainOnDelete=True,
             supportsPartialValues=True,
             supportsResultReporting=True,
         )

@@ -1,7 +1,7 @@
 """Progress: the state of the operations of an update, from the engine's event log."""
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, Final
 
@@ -35,12 +35,8 @@ class Progress:
         self.expected: Mapping[str, Operation] = {}
         self.done: dict[str, Mapping[str, Any]] = {}
         """Outputs by URN: each expected operation that succeeded."""
-        self.begun: set[str] = set()
-        """URNs of the expected operations that the engine has started."""
         self.failed: set[str] = set()
         """URNs of the resources whose operation failed, or that a mandatory policy refused."""
-        self.awaited: set[str] = set()
-        """URNs of the deletions that count as done although the engine still waits for their end."""
         self.first_operation_at: float | None = None
         self.last_operation_at: float | None = None
         self.error: ApplyError | None = None
@@ -55,41 +51,17 @@ class Progress:
         """Whether every expected operation has succeeded."""
         return self.expected.keys() <= self.done.keys()
 
-    @property
-    def deletions(self) -> set[str]:
-        """URNs of the expected deletions, confirmed or not: the engine may wait long for their end."""
-        return {urn for urn, operation in self.expected.items() if operation is Operation.DELETE}
-
-    @property
-    def left(self) -> set[str]:
-        """URNs of the expected operations that have neither succeeded nor failed."""
-        return self.expected.keys() - self.done.keys() - self.failed
-
-    @property
-    def waits_for_deletions(self) -> bool:
-        """Whether only deletions are left to confirm, and the engine has started all of these."""
-        return bool(self.left) and self.left <= self.deletions & self.begun
-
-    def count_as_done(self, deletions: Iterable[str]) -> None:
-        """Counts deletions as done, by URN, that are left: their objects are deleted or being deleted."""
-        found = self.left.intersection(deletions)
-        self.awaited |= found
-        self.done.update((urn, {}) for urn in found)
-
     def process_event(self, event: EngineEvent) -> str | None:
         """Processes an event. Returns the operation that it starts, in words, if that is not an expected one."""
         if "resourcePreEvent" in event:
             return self._begin(event["resourcePreEvent"]["metadata"])
         if "resOutputsEvent" in event:
             metadata = event["resOutputsEvent"]["metadata"]
-            self.awaited.discard(metadata["urn"])
             if metadata["urn"] in self.expected:
                 self.done[metadata["urn"]] = (metadata.get("new") or {}).get("outputs") or {}
                 self.last_operation_at = time.monotonic()
         elif "resOpFailedEvent" in event:
-            urn = event["resOpFailedEvent"]["metadata"]["urn"]
-            self.failed.add(urn)
-            self.awaited.discard(urn)
+            self.failed.add(event["resOpFailedEvent"]["metadata"]["urn"])
         elif "diagnosticEvent" in event:
             diagnostic = event["diagnosticEvent"]
             if diagnostic.get("severity") == "error" and diagnostic.get("urn"):
@@ -127,6 +99,5 @@ class Progress:
             return None
         if self.expected.get(urn) != operation:
             return f"{operation} {urn.rpartition('::')[2]}"
-        self.begun.add(urn)
         self.first_operation_at = self.first_operation_at or time.monotonic()
         return None

@@ -123,7 +123,8 @@ class CapacityStack(Stack):
         self._command(["cancel", "--yes", "--stack", self.name])
 
     def destroy_resources(self) -> None:
-        """Runs `pulumi destroy`: deletes every object of the stack, in one process, without a program."""
+        """Runs `pulumi destroy`: removes every resource from the state, in one process, without a program. Objects that
+        are retained stay as they are."""
         server, port = _server(LanguageHost())
         server.start()
         args = ["destroy", "--yes", "--skip-preview", "--suppress-progress", "--continue-on-error", "--color", "never"]

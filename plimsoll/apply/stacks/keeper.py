@@ -7,7 +7,7 @@ import structlog
 
 from plimsoll.apply.delta import Reviewer
 from plimsoll.apply.engine import CapacityStack
-from plimsoll.apply.errors import LockedError, LockHolder, StateDamagedError
+from plimsoll.apply.errors import LockedError, LockHolder, StateDamagedError, UpdateFailedError
 from plimsoll.apply.identity import ClusterIdentity
 from plimsoll.apply.lease import Lease
 from plimsoll.apply.objects import is_being_deleted, kind_of_key
@@ -76,7 +76,7 @@ class StateKeeper:
             )
         if self._lease.expired_holders and self.state.deployment:
             self._break_left_lock()
-        if stale:
+        if stale or self.state.deletes_objects:
             self.repair(stale, ())
 
     def clear_pending(self) -> None:
@@ -107,6 +107,9 @@ class StateKeeper:
         self.recover()
         self.prepare()
         keys = tuple(self.state.resources)
+        refused = self._reviewer.delete({key: each.uid for key, each in self.state.resources.items()})
+        for key, failure in refused.items():
+            raise UpdateFailedError(f"stack {self._stack.name}: {key} was not deleted: {failure.message}")
         if self.state.deployment.get("resources"):
             self.unlocking(self._stack.destroy_resources)
         self.unlocking(self._stack.remove)

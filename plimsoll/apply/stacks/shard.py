@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Final, TypeVar
 
@@ -18,7 +18,6 @@ from plimsoll.apply.errors import (
     UpdateInterruptedError,
 )
 from plimsoll.apply.lease import Lease
-from plimsoll.apply.objects import is_being_deleted
 from plimsoll.apply.settings import ApplySettings
 from plimsoll.apply.stacks.keeper import StateKeeper
 from plimsoll.apply.stacks.update import Updates
@@ -44,8 +43,7 @@ class Shard:
     it to apply a part of a Plan, and settle it: await its end, then tidy the state and the history.
 
     The drawing in `update_state` shows the phases of an update. Methods that return futures may be called from any
-    thread. `on_idle` is called, on the shard's thread, when the last task has ended, and `on_free` when
-    `waits_for_deletions` has ended.
+    thread. `on_idle` is called, on the shard's thread, when the last task has ended.
     """
 
     def __init__(
@@ -58,7 +56,6 @@ class Shard:
         settings: ApplySettings,
         lease: Lease,
         on_idle: Callable[[], None],
-        on_free: Callable[[], None],
     ) -> None:
         self.name = stack.name
         self._stack = stack
@@ -75,7 +72,6 @@ class Shard:
         self._unwatched: set[str] = set()
         """UIDs that no watch shows although the objects exist in the cluster."""
         self._on_idle = on_idle
-        self._on_free = on_free
         self._due = 0
         """Number of running and waiting tasks."""
         self._counting = threading.Lock()
@@ -110,12 +106,6 @@ class Shard:
     def has_pre_started(self) -> bool:
         """Whether an update is pre-started or about to be."""
         return self._pre_starting or self.pre_started
-
-    @property
-    def waits_for_deletions(self) -> bool:
-        """Whether its engine still waits for the end of deletions that count as done. Until then, which may take as
-        long as nodes are drained, its thread begins no other task."""
-        return self._updates.waits_for_deletions
 
     @property
     def backing_off(self) -> bool:
@@ -231,14 +221,15 @@ class Shard:
             return outcome_of(part, review)
         self._backend.check_room()
         self._lease.require()
+        review = review.without_deletions(self._reviewer.delete(review.deletions))
+        if not review.has_work:
+            return outcome_of(part, review)
         operations = review.operations(state)
-        deletions = {key: urn for key, (urn, operation) in operations.items() if operation is Operation.DELETE}
         made_by = {urn: key for key, (urn, operation) in operations.items() if operation is Operation.CREATE}
         released = time.monotonic()
         progress = self._updates.execute(
             review.registrations(state),
             dict(operations.values()),
-            lambda: self._confirmed(deletions),
             lambda urn: created(made_by[urn]),
         )
         failures = {
@@ -248,7 +239,7 @@ class Shard:
         made = {key: each for key, each in (review.creations | review.updates).items() if key not in failures}
         self._keeper.state = state.advanced(
             ((each, progress.done[operations[key][0]]) for key, each in made.items()),
-            deletions.keys() - failures.keys(),
+            review.deletions.keys() - failures.keys(),
         )
         first = progress.first_operation_at or released
         timing = Timing(
@@ -307,15 +298,12 @@ class Shard:
 
     def _settle(self) -> None:
         """After an update: waits for its end, then reads and repairs the state, and prunes the history."""
-        waited = self.waits_for_deletions
         progress = self._updates.ended()
         if progress is None:
             return
         if progress.error is not None and not progress.failed:  # those were reported already
             log.warning("the update ended with an error", stack=self.name, error=progress.error.message)
         self._tidy()
-        if waited:
-            self._on_free()
 
     def _forget(self, missing: set[str]) -> None:
         if self._tidy():
@@ -359,9 +347,3 @@ class Shard:
     def _drain(self) -> tuple[ObjectKey, ...]:
         self._call_off()
         return self._keeper.remove()
-
-    def _confirmed(self, keys: Mapping[ObjectKey, str]) -> set[str]:
-        """URNs of objects that are deleted or being deleted: the plugin waits for finalizers, but applying a Plan does
-        not."""
-        found = self._reviewer.live(keys)
-        return {urn for key, urn in keys.items() if (live := found[key]) is None or is_being_deleted(live)}

@@ -51,14 +51,12 @@ class Stacks:
         reviewer: Reviewer,
         lease: Lease,
         cluster: Callable[[], ClusterIdentity],
-        on_free: Callable[[], None],
     ) -> None:
-        """`cluster` reads the identity of the cluster. `on_free` is that of the Shards."""
+        """`cluster` reads the identity of the cluster."""
         self._cluster = cluster
         self._settings = settings
         self._reviewer = reviewer
         self._lease = lease
-        self._on_free = on_free
         self._provider: ClusterProvider | None = None
         self._shards: dict[str, Shard] = {}
         self._arranging = threading.Lock()
@@ -89,7 +87,6 @@ class Stacks:
                 settings=self._settings,
                 lease=self._lease,
                 on_idle=self.arrange,
-                on_free=self._on_free,
             )
             for name in dict.fromkeys([*accepting, *self._existing_names()])
             if name not in self._shards

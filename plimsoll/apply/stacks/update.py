@@ -1,7 +1,7 @@
 """Updates: runs the updates of one stack, with their threads and engines."""
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -24,12 +24,9 @@ from plimsoll.apply.errors import (
     UpdateInterruptedError,
 )
 from plimsoll.apply.stacks.update_state import Act, Event, Phase, UpdateState
-from plimsoll.errors import PlimsollError
 
 _START_SECONDS: Final = 120.0
 """Limit from the start of an engine until its program waits."""
-_POLL_SECONDS: Final = 2.0
-"""Interval at which the objects of unconfirmed deletions are looked up."""
 _FINISHING_SECONDS: Final = 5.0
 """Seconds until an engine that is to end while it writes its state is interrupted after all."""
 _CALLED_OFF_SECONDS: Final = 5.0
@@ -61,7 +58,7 @@ class Update:
 class Updates:
     """The updates of one stack, one after the other, in the phases of `update_state`.
 
-    For the stack's thread only, except `phase`, `waits_for_deletions`, `stop`, `lose` and `interrupt`."""
+    For the stack's thread only, except `phase`, `stop`, `lose` and `interrupt`."""
 
     def __init__(self, stack: CapacityStack, provider: ClusterProvider, policy_packs: tuple[Path, ...]) -> None:
         self._stack = stack
@@ -76,12 +73,6 @@ class Updates:
     @property
     def phase(self) -> Phase:
         return self._update_state.phase
-
-    @property
-    def waits_for_deletions(self) -> bool:
-        """Whether the engine still waits for the end of deletions that count as done."""
-        update = self._update
-        return update is not None and bool(update.progress.awaited)
 
     def start(self) -> None:
         """Starts an engine, and returns when its program waits. Raises the ApplyError if it ends instead."""
@@ -101,17 +92,14 @@ class Updates:
         self,
         registrations: Registrations,
         expected: Mapping[str, Operation],
-        gone: Callable[[], Iterable[str]],
         created: Callable[[str], None] = lambda _: None,
     ) -> Progress:
         """Releases the program, and returns when each expected operation, by URN, has succeeded or failed.
 
-        `gone` is called at intervals, and returns the URNs of objects that are deleted or being deleted. Their
-        deletions count as done, even if the engine still waits for them. `created` is called with the URN of
-        each confirmed creation. The engine may still be registering unchanged resources; `ended` waits for its
-        end. Raises the ApplyError that ended it before all operations were done. Failed operations are in the
-        progress instead, unless the update was stopped or interrupted, because a provider may then abort
-        operations.
+        `created` is called with the URN of each confirmed creation. The engine may still be registering unchanged
+        resources; `ended` waits for its end. Raises the ApplyError that ended it before all operations were done.
+        Failed operations are in the progress instead, unless the update was stopped or interrupted, because a
+        provider may then abort operations.
         """
         with self._condition:
             update = self._update
@@ -121,29 +109,12 @@ class Updates:
             progress = update.progress
             progress.expected, update.created, update.released = dict(expected), created, True
             update.program.release(registrations)
-        timeout = _POLL_SECONDS if progress.deletions else None
-        while not self._wait(lambda: progress.confirmed or self.phase is Phase.IDLE, timeout):
-            with self._condition:
-                due = progress.waits_for_deletions
-            if due:
-                found = self._deleted(gone)
-                with self._condition:
-                    progress.count_as_done(found)
-                    if not progress.left:
-                        break
+        self._wait(lambda: progress.confirmed or self.phase is Phase.IDLE, None)
         with self._condition:
             only_failures = progress.failed and not isinstance(progress.error, _STOPPED)
             if progress.error is not None and not only_failures and not progress.confirmed:
                 raise progress.error
             return progress
-
-    def _deleted(self, gone: Callable[[], Iterable[str]]) -> Iterable[str]:
-        """What `gone` returns; nothing while the cluster cannot be read, as the engine goes on."""
-        try:
-            return gone()
-        except PlimsollError as error:
-            log.warning("cannot see which objects are deleted", stack=self._stack.name, error=error.message)
-            return ()
 
     def end(self) -> None:
         """Ends the update, if there is one, without changes, and waits for its end. The end of one that was released is
@@ -262,8 +233,7 @@ class Updates:
                 self._refuse(update, foreign)
             if progress.expected and progress.confirmed:
                 self._condition.notify_all()
-                if not progress.deletions:  # the engine waits for the end of deletions
-                    self._on(Event.CONFIRMED)
+                self._on(Event.CONFIRMED)
         if created is not None:
             update.created(created)  # the callee may take long
 

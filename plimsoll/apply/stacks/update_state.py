@@ -13,9 +13,8 @@ An arrow has an event, and after the slash what it does to the program or the en
      ╰───────────────────┴─────────────────────────────────────────────────────────╯
 
 Not drawn: `ended` leads to IDLE from STARTING, READY and RUNNING, too, because an engine may end by itself in every
-phase. An update with deletions always ends like this: it stays RUNNING while the engine waits for their end. `stop`
-acts as `end` in any phase, and `lose` kills the engine in any phase. Both are final: the stack reaches IDLE, and no
-further engine is started.
+phase. `stop` acts as `end` in any phase, and `lose` kills the engine in any phase. Both are final: the stack reaches
+IDLE, and no further engine is started.
 """
 
 from collections.abc import Mapping
@@ -50,7 +49,7 @@ class Event(Enum):
     RELEASE = auto()
     """The program gets its resources."""
     CONFIRMED = auto()
-    """Every operation is confirmed, and none of them is a deletion."""
+    """Every operation is confirmed."""
     END = auto()
     """The update is no longer needed, or the engine started an unplanned operation."""
     ABANDON = auto()

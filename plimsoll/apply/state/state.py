@@ -39,6 +39,8 @@ OWNED_KINDS: Final = (
     Kind("autoscaling.x-k8s.io", "v1", "ProvisioningRequest"),
 )
 """Kinds that a Plan creates. They are searched in the cluster after a state was lost."""
+_RETAINED: Final = {"retainOnDelete": True}
+"""Field of a resource whose object the engine does not delete; see `Reviewer.delete`."""
 
 
 @dataclass(frozen=True)
@@ -124,6 +126,12 @@ class State:
         return bool(self.deployment.get("pending_operations"))
 
     @property
+    def deletes_objects(self) -> bool:
+        """Whether the engine would delete an object that leaves the state, as in the states of releases before 0.4."""
+        records = self.deployment.get("resources") or []
+        return any(_is_object(record) and not record.get("retainOnDelete") for record in records)
+
+    @property
     def adoptable(self) -> bool:
         """Whether objects can be added to it, because the stack and its provider are known."""
         return {STACK_TYPE, PROVIDER_TYPE} <= {
@@ -145,7 +153,8 @@ class State:
         """The deployment without pending operations and without `drop`, with the (live, inputs) of `adopt` added."""
         adopted = [_record(self, live, inputs) for live, inputs in adopt]
         gone = {self.resources[key].urn for key in drop if key in self.resources} | {each["urn"] for each in adopted}
-        kept = [each for each in self.deployment.get("resources") or [] if each["urn"] not in gone]
+        records = self.deployment.get("resources") or []
+        kept = [{**each, **(_RETAINED if _is_object(each) else {})} for each in records if each["urn"] not in gone]
         deployment = {key: value for key, value in self.deployment.items() if key != "pending_operations"}
         return {**deployment, "resources": [*kept, *adopted]}
 
@@ -233,6 +242,7 @@ def _record(state: State, live: Manifest, inputs: Manifest) -> dict[str, Any]:
         "outputs": live
         | {"__inputs": inputs, "__initialApiVersion": str(live["apiVersion"]), "__fieldManager": FIELD_MANAGER},
         "parent": records[STACK_TYPE]["urn"],
+        **_RETAINED,
         "provider": f"{provider['urn']}::{provider['id']}",
     }
 

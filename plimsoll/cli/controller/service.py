@@ -16,7 +16,6 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from plimsoll import http_server
-from plimsoll.apply import FailureKind
 from plimsoll.cli.controller.status import ControllerState, ControllerStatus
 from plimsoll.errors import PlimsollError
 from plimsoll.loop import RoundResult
@@ -47,14 +46,12 @@ class Service:
         if result.plan is not None:
             self.metrics.planned(result.plan, result.seconds, now)
             outcome = result.outcome
-            # A stack may be busy for as long as a node is drained, which is no reason for an alert.
-            failed = [key for key, each in outcome.failed.items() if each.kind is not FailureKind.STACK_BUSY]
             self.metrics.applied(
                 result.plan,
                 created=outcome.created,
                 updated=outcome.updated,
                 deleted=outcome.deleted,
-                failed=failed,
+                failed=outcome.failed,
                 gates_removed=result.gates_removed,
                 seconds=(each.seconds for each in outcome.timings),
             )

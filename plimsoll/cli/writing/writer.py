@@ -50,7 +50,7 @@ def writer_of(
     options: WriterOptions, connection: Connection, observer: Observer, environment: Environment
 ) -> Iterator[Writer]:
     """The writer of an Environment; ended on leaving. The Lease is not acquired yet."""
-    applier = Applier(apply_settings(environment, options), connection, observer.wake)
+    applier = Applier(apply_settings(environment, options), connection)
     reporter = Reporter(connection)
     try:
         yield Writer(environment.name, observer, applier, reporter)

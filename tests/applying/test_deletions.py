@@ -1,0 +1,106 @@
+"""Objects are deleted by their UID, and the engine only records it: no stack waits until a node is drained."""
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from plimsoll.apply import FailureKind
+from plimsoll.apply.delta import Part, Reviewer
+from plimsoll.apply.engine import EngineEvent, Program
+from plimsoll.apply.stacks import Shard
+from plimsoll.apply.state import State
+from plimsoll.kube import RequestError
+from plimsoll.model import ObjectKey
+from tests.applying.states import FakeCluster, a_claim, a_state, deletion, live
+from tests.applying.test_states import FakeStack, a_keeper, a_shard
+
+DRAINED, KEPT = a_claim("drained"), a_claim("kept")
+KEYS = [ObjectKey.of(DRAINED), ObjectKey.of(KEPT)]
+
+
+class RecordingStack(FakeStack):
+    """Its engine records the deletion of every resource that the program does not register."""
+
+    def update(self, program: Program, on_event: Callable[[EngineEvent], None], _: tuple[Path, ...]) -> None:
+        program._on_ready()
+        if program._registrations.exception(30) is not None or self.state is None:
+            return
+        names = {each.name for each in program._registrations.result().kept}
+        gone = [key for key, each in self.state.resources.items() if each.declared.name not in names]
+        for key in gone:
+            deleted = {"urn": self.state.resources[key].urn, "op": "delete"}
+            on_event({"resourcePreEvent": {"metadata": deleted}})
+            on_event({"resOutputsEvent": {"metadata": deleted}})
+        self.replace_state(self.state.edited(gone))
+
+    def check_room(self) -> None:
+        """There is room."""
+
+
+@pytest.fixture
+def cluster() -> FakeCluster:
+    return FakeCluster(live(DRAINED), live(KEPT))
+
+
+@pytest.fixture
+def stack() -> RecordingStack:
+    return RecordingStack(a_state(live(DRAINED), live(KEPT)))
+
+
+@pytest.fixture
+def shard(stack: RecordingStack, cluster: FakeCluster, tmp_path: Path) -> Iterator[Shard]:
+    with closing(a_shard(stack, cluster, tmp_path)) as made:
+        yield made
+
+
+def part(*names: str) -> Part:
+    return Part(deletions=[deletion(a_claim(name), f"uid-{name}") for name in names])
+
+
+def recorded(state: State | None) -> set[str]:
+    assert state is not None
+    return {key.name for key in state.resources}
+
+
+def test_the_next_update_does_not_wait_until_what_was_deleted_is_gone(
+    shard: Shard, stack: RecordingStack, cluster: FakeCluster
+) -> None:
+    for key in KEYS:
+        assert shard.apply(part(key.name), lambda _: None).result(30).deleted == (key,)
+        assert cluster.objects[key]["metadata"]["deletionTimestamp"], "its finalizers keep it"
+    shard.call_off().result(30)
+    assert recorded(stack.state) == set()
+
+
+def test_a_deletion_that_the_cluster_refuses_changes_neither_object_nor_state(
+    shard: Shard, stack: RecordingStack, cluster: FakeCluster
+) -> None:
+    cluster.refusal = RequestError(403, "Forbidden", "a webhook says no")
+    outcome = shard.apply(part("drained"), lambda _: None).result(30)
+    assert [failure.kind for failure in outcome.failed.values()] == [FailureKind.REFUSED]
+    shard.call_off().result(30)
+    assert (recorded(stack.state), recorded(shard.state)) == ({"drained", "kept"}, {"drained", "kept"})
+
+
+def test_an_object_that_took_the_name_after_the_review_is_not_deleted(cluster: FakeCluster) -> None:
+    failures = Reviewer(cluster).delete({KEYS[0]: "uid-of-the-one-before", KEYS[1]: "uid-kept"})
+    assert {key: failure.kind for key, failure in failures.items()} == {KEYS[0]: FailureKind.CONFLICT}
+    assert cluster.deleted == ["kept"]
+
+
+def test_an_object_that_is_terminating_is_not_deleted_again(tmp_path: Path, stack: RecordingStack) -> None:
+    cluster = FakeCluster(live(DRAINED, deleting=True), live(KEPT))
+    with closing(a_shard(stack, cluster, tmp_path)) as shard:
+        assert shard.apply(part("drained"), lambda _: None).result(30).deleted == (KEYS[0],)
+    assert cluster.deleted == []
+
+
+def test_a_state_of_an_older_release_is_changed_before_its_engine_deletes_objects() -> None:
+    stack = FakeStack(a_state(live(DRAINED), retainOnDelete=False))
+    keeper = a_keeper(stack, live(DRAINED))
+    assert keeper.state.deletes_objects
+    keeper.recover()
+    assert recorded(keeper.state) == {"drained"}
+    assert not keeper.state.deletes_objects
