@@ -39,7 +39,19 @@ Device Minor: \t 3
 GPU Firmware: \t 570.124.06
 GPU Excluded:\t No
 """
-RELEASES = {"418": R418, "450": R450, "570": R570}
+R580 = """Model: \t\t NVIDIA H200
+IRQ:   \t\t 41
+GPU UUID: \t {uuid}
+Video BIOS: \t 96.00.a5.00.1a
+Bus Type: \t PCIe
+DMA Size: \t 52 bits
+DMA Mask: \t 0xfffffffffffff
+Bus Location: \t 0000:00:06.0
+Device Minor: \t 0
+GPU Firmware: \t 580.159.04
+GPU Excluded:\t No
+"""
+RELEASES = {"418": R418, "450": R450, "570": R570, "580": R580}
 
 
 def a_gpu(root: Path, uuid: str = UUID, address: str = "0000:07:00.0", release: str = R570) -> Path:

@@ -72,7 +72,7 @@ def test_mig_is_active_if_slices_are_labelled(labels: dict[str, str], active: bo
 def test_slices_have_their_labelled_memory_else_that_of_the_profile() -> None:
     [labelled] = read_discovery(slices("1g.10gb", 7, 9856), {}).devices
     [named] = read_discovery(slices("1g.10gb", 7), {}).devices
-    assert (labelled.count, labelled.memory_mib, named.memory_mib) == (7, 9856, 10240)
+    assert (labelled.count, labelled.memory_mib, named.memory_mib) == (7, 9856, 9102)
     assert labelled.resource == "nvidia.com/mig-1g.10gb"
 
 
@@ -116,7 +116,7 @@ def test_a_replica_uses_one_slice_that_it_fits(node: Node) -> None:
 def test_a_slice_that_is_too_small_is_refused(workspace: Workspace) -> None:
     refused = verdict_of(workspace, mixed(profile="1g.10gb", count=7))
     assert refused.reason is Reason.INSUFFICIENT_GPU_MEMORY
-    assert refused.message.startswith("Insufficient total GPU memory: one slice of node node has a total of 10240 MiB")
+    assert refused.message.startswith("Insufficient total GPU memory: one slice of node node has a total of 9102 MiB")
     assert "a larger MIG profile" in refused.message
 
 

@@ -26,6 +26,9 @@ _PROFILE: Final = re.compile(r"([1-7])g\.([1-9][0-9]{0,3})gb(?:[.+-][a-z.]+)?")
 _SLICE: Final = re.compile(rf"{re.escape(MIG_PREFIX)}([1-7]g\.[1-9][0-9]{{0,3}}gb(?:\.me|\.gfx|\.all|-me)*)\.count")
 _RESOURCE: Final = re.compile(rf"{re.escape(MIG_PREFIX)}([1-7])g\.[1-9][0-9]{{0,3}}gb.*")
 _SINGLE: Final = re.compile(r".+-MIG-([1-7]g\.[1-9][0-9]{0,3}gb(?:[.+-][a-z.]+)?)(?:-SHARED)?")
+_LEAST_NINTHS: Final = 8
+"""Ninths of a GiB that a slice has for each gigabyte of its profile's name: 16384 MiB of `1g.18gb` (H200), the least of
+the profiles that drivers list (tests/probing/gpus). Others have more, such as 9984 MiB of `1g.10gb` (H100)."""
 _COUNT: Final = re.compile(r"[0-9]{1,6}")
 
 
@@ -67,7 +70,7 @@ def profile_of(resource: str) -> str:
 def mig_slice(profile: str, product: str = "") -> Device:
     """One slice of that profile, which a replica must fit, because a model is not split over slices.
 
-    The gigabytes of the name count as GiB. Raises InvalidFigureError if it is not a profile.
+    It has the memory of `slice_mib`. Raises InvalidFigureError if it is not a profile.
     """
     return Device(product, slice_mib(profile), 1, Division.MIG)
 
@@ -127,10 +130,11 @@ def _number(labels: Mapping[str, str], key: str) -> int:
 
 
 def slice_mib(profile: str) -> int:
-    """MiB of one slice by its profile's name: its gigabytes count as GiB. Raises InvalidFigureError."""
+    """MiB that one slice has at least, by its profile's name, whose gigabytes are rounded from a part of the GPU's
+    memory. Raises InvalidFigureError."""
     match = _PROFILE.fullmatch(profile.strip().casefold())
     if match is None:
         raise InvalidFigureError(
             f"{profile!r} is not a MIG profile", "write compute slices and memory, such as 1g.10gb or 3g.40gb"
         )
-    return int(match[2]) * MIB_PER_GIB
+    return int(match[2]) * MIB_PER_GIB * _LEAST_NINTHS // 9
