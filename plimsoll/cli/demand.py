@@ -56,6 +56,7 @@ def demand(
     from plimsoll.cli.tables.demand import as_json, print_demands
     from plimsoll.cluster.ledger import gpu_ledger
     from plimsoll.cluster.pods import competing_warnings, passed_over_warnings
+    from plimsoll.cost import nodes_cost
     from plimsoll.explaining import plan_demand
     from plimsoll.model.api import DemandProvisioner
     from plimsoll.observe.cloud_types import with_cloud_types
@@ -73,10 +74,11 @@ def demand(
     passed_over = passed_over_warnings(snapshot.pods, snapshot.environment.spec.demand)
     noted = (*snapshot.warnings, *competing_warnings(snapshot.pods), *passed_over)
     warnings = (*([NOTHING_REQUESTED] if idle else []), *noted)
+    cost = nodes_cost(found.nodes, planned.prices)
     if output.document:
-        print_document(as_json(found, statuses, warnings), output)
+        print_document(as_json(found, statuses, warnings, cost), output)
     else:
-        print_demands(found, statuses, warnings)
+        print_demands(found, statuses, warnings, cost)
     if plot or plot_to is not None:
         picture = gpu_picture(gpu_ledger(snapshot), found, snapshot.environment.spec.demand)
         if plot:

@@ -4,7 +4,7 @@ Prices are the Environment's `catalog.prices`, else the catalog's list prices in
 """
 
 from plimsoll.cost.hourly import ClusterCost, NodeCost, cluster_cost, cost_by_owner, node_cost
-from plimsoll.cost.planned import PlannedCost, operation_price, planned_cost
+from plimsoll.cost.planned import PlannedCost, nodes_cost, operation_price, planned_cost
 from plimsoll.cost.prices import UNPRICED, PriceBasis, Prices
 from plimsoll.cost.removable_nodes import GroupSavings, Move, Moving, Savings, savings
 
@@ -22,6 +22,7 @@ __all__ = [
     "cluster_cost",
     "cost_by_owner",
     "node_cost",
+    "nodes_cost",
     "operation_price",
     "planned_cost",
     "savings",

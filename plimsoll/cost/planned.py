@@ -9,6 +9,7 @@ from plimsoll.labels import INSTANCE_TYPE, WORKSPACE
 from plimsoll.model import REQUEST_KINDS, Change, Deletion, Plan, Snapshot
 from plimsoll.model.karpenter import NodeClaim, NodePool
 from plimsoll.model.meta import ObservedObject
+from plimsoll.plan.demand import PlannedNode
 from plimsoll.plan.requests import NodeRequest
 
 
@@ -25,6 +26,14 @@ class PlannedCost:
     @property
     def change(self) -> float:
         return self.added - self.removed
+
+
+def nodes_cost(nodes: Iterable[PlannedNode], prices: Prices) -> PlannedCost:
+    """Of new nodes of demand; each counts with the instance type that is planned."""
+    names = [node.instance_type for node in nodes]
+    found = list(map(prices.of_type, names))
+    known = [price for price in found if price is not None]
+    return PlannedCost(added=sum(known), unpriced=len(found) - len(known), basis=prices.basis(names))
 
 
 class _Nodes(NamedTuple):

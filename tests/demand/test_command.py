@@ -13,11 +13,13 @@ from typer.testing import CliRunner
 from plimsoll.cli import app
 from plimsoll.cli.shared import FAILED, REFUSED, SETTLED
 from plimsoll.cli.tables.demand import as_json, print_demands
+from plimsoll.cost import Prices, nodes_cost
 from plimsoll.errors import PlimsollError
 from plimsoll.model.api import DemandPhase, GPUDemandStatus
 from plimsoll.model.meta import Placement
 from plimsoll.plan.classes import DemandClass, Refusal, RefusalReason
-from plimsoll.plan.demand import Demand, DemandPlan
+from plimsoll.plan.demand import Demand, DemandPlan, PlannedNode
+from tests.builders import a_snapshot, an_environment
 
 GUIDES = Path(__file__).parents[2] / "docs" / "guides"
 EXAMPLES = Path(__file__).parents[2] / "examples" / "demand"
@@ -229,3 +231,27 @@ def test_what_an_autoscaler_refuses_is_shown(
     assert lines == ["  ! 1 pod: of a pod", *(["  ! karpenter refuses"] if shown else [])]
     (found,) = as_json(DemandPlan((demand,)), {demand.name: status}, ())["demands"]
     assert (found["phase"], found["deadline"], found["reasons"]) == (phase, status.deadline, list(status.reasons))
+
+
+@pytest.mark.parametrize(
+    ("types", "lines", "unpriced"),
+    [
+        (("g6.xlarge",), ["+1.61 USD an hour for new nodes", "Prices in USD: on-demand list of us-east-1 ("], 0),
+        (("own",), ["+4.00 EUR an hour for new nodes", "Prices in EUR: the Environment's own"], 0),
+        (("own", "other"), ["+4.00 EUR an hour for new nodes; 2 nodes without a price", "Prices in EUR"], 2),
+        (("other",), ["the cost is not known: 2 nodes without a price"], 2),
+    ],
+)
+def test_new_nodes_have_a_cost_with_its_currency_region_and_date(
+    types: tuple[str, ...], lines: list[str], unpriced: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nodes = tuple(
+        PlannedNode(name, "", 1, "NVIDIA-L4", (), cpu_milli=0, memory_mib=0) for name in types for _ in range(2)
+    )
+    catalog = {"currency": "EUR", "prices": {"own": 2.0}} if "own" in types else {}
+    cost = nodes_cost(nodes, Prices.of(a_snapshot(environment=an_environment(catalog=catalog))))
+    print_demands(DemandPlan(nodes=nodes), {}, (), cost)
+    shown = capsys.readouterr().out.splitlines()[-len(lines) :]
+    assert all(line.startswith(start) for line, start in zip(shown, lines, strict=True)), shown
+    document = as_json(DemandPlan(), {}, (), cost)["cost"]
+    assert document["nodesWithoutPrice"] == unpriced

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from rich import box
 from rich.table import Column, Table
@@ -10,16 +10,22 @@ from rich.text import Text
 
 from plimsoll.cli.shared import OUT, print_table, print_warnings
 from plimsoll.cluster.pods import PodShare
+from plimsoll.cost import PlannedCost
 from plimsoll.model.api import DemandPhase, GPUDemandStatus
 from plimsoll.packing import GPU_MILLI, Milli
 from plimsoll.plan.demand import Demand, DemandPlan, PlannedNode
 from plimsoll.text import counted, figure, shortlist
 
+UNKNOWN_COST: Final = PlannedCost()
+"""Of no node."""
 Statuses = Mapping[str, GPUDemandStatus]
 """By name of the demand."""
 
 
-def print_demands(plan: DemandPlan, statuses: Statuses, warnings: Iterable[str]) -> None:
+def print_demands(
+    plan: DemandPlan, statuses: Statuses, warnings: Iterable[str], cost: PlannedCost = UNKNOWN_COST
+) -> None:
+    """`cost` is that of the new nodes."""
     table = Table(Column("DEMAND", overflow="fold"), "PHASE", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     whole = any(each.whole_gpu_pods for each in plan.demands)
     for column in ("PODS", "FREE", "REQUESTED", "NEW", "REFUSED", "GPUS", *(("WHOLE GPU",) if whole else ())):
@@ -55,6 +61,20 @@ def print_demands(plan: DemandPlan, statuses: Statuses, warnings: Iterable[str])
             OUT.print(Text.assemble(("  ! ", "red"), why), soft_wrap=True)
     print_warnings(_warnings(plan, warnings))
     OUT.print(Text(_summary(plan), style="bold"))
+    for line in _cost(cost):
+        OUT.print(Text(line), soft_wrap=True)
+
+
+def _cost(cost: PlannedCost) -> Iterable[str]:
+    """What the new nodes cost, how many of them have no price, and where the prices are from."""
+    if not cost.basis and cost.unpriced:
+        yield f"the cost is not known: {counted(cost.unpriced, 'node')} without a price"
+    if not cost.basis:
+        return
+    currency = f" {cost.basis.currency}" if cost.basis.currency else ""
+    unpriced = f"; {counted(cost.unpriced, 'node')} without a price" if cost.unpriced else ""
+    yield f"{cost.added:+,.2f}{currency} an hour for new nodes{unpriced}"
+    yield str(cost.basis)
 
 
 def _refused(demand: Demand) -> Iterable[tuple[str, str]]:
@@ -110,8 +130,11 @@ def _summary(plan: DemandPlan) -> str:
     )
 
 
-def as_json(plan: DemandPlan, statuses: Statuses, warnings: Iterable[str]) -> dict[str, Any]:
-    """`demands`, each with its pods and refusals; `requests`, one for each new node; `summary`; `warnings`."""
+def as_json(
+    plan: DemandPlan, statuses: Statuses, warnings: Iterable[str], cost: PlannedCost = UNKNOWN_COST
+) -> dict[str, Any]:
+    """`demands`, each with its pods and refusals; `requests`, one for each new node; `summary`; `cost`, that of the
+    new nodes an hour; `warnings`."""
     names = {
         uid: f"{each.pod.namespace}/{each.pod.name}" for demand in plan.demands for uid, each in demand.pods.items()
     }
@@ -127,6 +150,11 @@ def as_json(plan: DemandPlan, statuses: Statuses, warnings: Iterable[str]) -> di
             "refused": plan.refused,
             "waitingForRequested": sum(map(_on_requested, plan.demands)),
             "waitingForGrace": sum(len(each.in_grace) for each in plan.demands),
+        },
+        "cost": {
+            "added": round(cost.added, 4),
+            "nodesWithoutPrice": cost.unpriced,
+            "prices": cost.basis.as_json(),
         },
         "warnings": _warnings(plan, warnings),
     }

@@ -34,7 +34,8 @@ def render(plan: Plan, output: Format, following: NextGpu | None = None, snapsho
         if cost is not None:
             unpriced = f"; {counted(cost.unpriced, 'operation')} without a price" if cost.unpriced else ""
             added, removed = cost.added, cost.removed
-            OUT.print(f"{added - removed:+,.2f} an hour: {added:,.2f} added, {removed:,.2f} released{unpriced}")
+            unit = f" {cost.basis.currency}" if cost.basis.currency else ""
+            OUT.print(f"{added - removed:+,.2f}{unit} an hour: {added:,.2f} added, {removed:,.2f} released{unpriced}")
             OUT.print(str(cost.basis), highlight=False, soft_wrap=True)
         if following is not None:
             OUT.print(Text(next_line(following)), soft_wrap=True)

@@ -174,7 +174,8 @@ def _print_cost(cost: dict[str, Any]) -> None:
     if not cost["nodes"]:
         OUT.print(f"the cost is not known: {counted(unpriced, 'GPU node')} without a price")
         return
-    OUT.print(f"GPU nodes cost {cost['hourly']:,.2f} an hour, {cost['idle']:,.2f} of it idle{more}")
+    currency = f" {cost['prices']['currency']}" if cost["prices"]["currency"] else ""
+    OUT.print(f"GPU nodes cost {cost['hourly']:,.2f}{currency} an hour, {cost['idle']:,.2f} of it idle{more}")
     OUT.print(cost["basis"], highlight=False, soft_wrap=True)
 
 
