@@ -80,7 +80,7 @@ def test_so_many_completed_demands_are_kept_the_newest_and_those_that_say_what_t
     (first,) = cluster.demands
     cluster.run_round(at(61))
     assert cluster.status().blocked, "its request expired"
-    names = set()
+    names = set[str]()
     for number in range(130):
         cluster.remove(Pod)
         cluster.objects.append(of_new_class(number))
