@@ -6,6 +6,21 @@ from typing import Any, TypedDict
 import pulumi
 from pydantic import field_validator
 
+from plimsoll.components.choices import (
+    DemandSettingsClaims,
+    DemandSettingsPlacement,
+    DemandSettingsProvisioner,
+    DemandSettingsWithoutQueue,
+    EnvironmentSpecAdmission,
+    EnvironmentSpecByoInstanceType,
+    EnvironmentSpecNodeAutoProvisioning,
+    EnvironmentSpecPartialReplicas,
+    EnvironmentSpecProvisioner,
+    NodeClaimsCapacityType,
+    NodeConditionStatus,
+    PoliciesAdmission,
+    RuleSettingSeverity,
+)
 from plimsoll.components.declaring import Component, ObjectArgs, ObjectType, name_of, uid_of
 from plimsoll.components.node_pool import NodeClassRefArgs, TaintArgs
 from plimsoll.components.workspace import PresetPodsArgs, WeightsArgs
@@ -47,7 +62,7 @@ class NodeClaimsArgs(TypedDict, total=False):
     node_class_ref: pulumi.Input[NodeClassRefArgs]
     """Absent: that of a NodePool that allows the instance type, else that of the cloud in the catalog."""
     taints: pulumi.Input[list[pulumi.Input[TaintArgs]]]
-    capacity_type: pulumi.Input[str]
+    capacity_type: NodeClaimsCapacityType
     """How nodes for Workspaces are paid for, if a Workspace does not set it: `spot`, `on-demand`, `any` of them, or
     `reserved`; absent: as the NodePool says, and on-demand without one."""
     storage_gib: pulumi.Input[int]
@@ -126,14 +141,14 @@ class SharedDevicesArgs(TypedDict, total=False):
 class DemandArgs(TypedDict, total=False):
     """Capacity for pods that share GPUs."""
 
-    provisioner: pulumi.Input[str]
+    provisioner: DemandSettingsProvisioner
     """`none`: demand is planned and reported, and no capacity is requested."""
-    claims: pulumi.Input[str]
+    claims: DemandSettingsClaims
     """Pods that claim GPUs (Dynamic Resource Allocation): `plan` requests nodes for them, unless Karpenter plans claims
     itself; `observe` only reports them; `off` ignores them."""
     schedulers: pulumi.Input[list[pulumi.Input[str]]]
     """Schedulers whose unschedulable pods are planned for."""
-    without_queue: pulumi.Input[str]
+    without_queue: DemandSettingsWithoutQueue
     """Whether capacity is provided for pods without a queue in a cluster that declares Queues: those of schedulers that
     know none."""
     classes_per_namespace: pulumi.Input[int]
@@ -172,7 +187,7 @@ class DemandArgs(TypedDict, total=False):
     """How long no capacity is requested for a demand after its last retry; then it starts again."""
     retention_seconds: pulumi.Input[int]
     """How long the GPUDemand of a completed demand is kept."""
-    placement: pulumi.Input[Mapping[str, pulumi.Input[str]]]
+    placement: pulumi.Input[Mapping[str, DemandSettingsPlacement]]
     """How schedulers place pods on the nodes of a NodePool, by its name: `binpack`, or `spread`, breadth first; `*` for
     all others. Plans promise the places that such a scheduler leaves, and request nodes accordingly. It configures no
     scheduler."""
@@ -216,7 +231,7 @@ class EstimatorArgs(TypedDict, total=False):
 class RuleSettingArgs(TypedDict, total=False):
     """Severity and options of one policy rule."""
 
-    severity: pulumi.Input[str]
+    severity: RuleSettingSeverity
     """Absent: that of the rule. `warning` is reported and refuses nothing; `off` disables the rule."""
     options: pulumi.Input[dict[str, Any]]
     """Options of the rule, as shown by `plimsoll policy list`."""
@@ -237,7 +252,7 @@ class ExemptionArgs(TypedDict, total=False):
 class PoliciesArgs(TypedDict, total=False):
     """The policy rules of the cluster."""
 
-    admission: pulumi.Input[str]
+    admission: PoliciesAdmission
     """What the cluster does with an object that breaks a rule of severity error: reject it, warn and write an audit
     annotation, or admit it. Rules of severity warning only warn."""
     rules: pulumi.Input[dict[str, pulumi.Input[RuleSettingArgs]]]
@@ -249,15 +264,15 @@ class NodeConditionArgs(TypedDict, total=False):
     """A condition of nodes."""
 
     type: pulumi.Input[str]
-    status: pulumi.Input[str]
+    status: NodeConditionStatus
     """The status by which the node is not usable."""
 
 
 class EnvironmentArgs(ObjectArgs, total=False):
     """The settings of a cluster."""
 
-    node_auto_provisioning: pulumi.Input[str]
-    provisioner: pulumi.Input[str]
+    node_auto_provisioning: EnvironmentSpecNodeAutoProvisioning
+    provisioner: EnvironmentSpecProvisioner
     """Absent: `byo` where auto-provisioning is disabled, `nodeclaim` where it is enabled."""
     gpu_resource: pulumi.Input[str]
     """The extended resource that pods request."""
@@ -273,7 +288,7 @@ class EnvironmentArgs(ObjectArgs, total=False):
     """Prefixes (the part before the slash) of the labels that a Workspace's selector may set on the nodes that are
     provisioned for it; an empty one stands for keys without a prefix. Those of Kubernetes, Karpenter, schedulers and
     NVIDIA are never allowed."""
-    admission: pulumi.Input[str]
+    admission: EnvironmentSpecAdmission
     """What the cluster does with a Workspace that does not fit the mode or uses reserved labels: reject it, warn and
     write an audit annotation, or admit it. The controller's verdict is the same in any case."""
     policies: pulumi.Input[PoliciesArgs]
@@ -289,10 +304,10 @@ class EnvironmentArgs(ObjectArgs, total=False):
     """UID that runs the pods of presets, with the security context that Pod Security's level `restricted` asks for, in
     the group 0. 2000 is the user of vLLM's images, and its home is /home/vllm; 0: the image's own user, without a
     security context."""
-    byo_instance_type: pulumi.Input[str]
+    byo_instance_type: EnvironmentSpecByoInstanceType
     """What `resource.instanceType` means on existing nodes (BYO): `refuse`: it must be empty; `narrow`: of the nodes
     that the selector matches, only those with this instance type as their label are used."""
-    partial_replicas: pulumi.Input[str]
+    partial_replicas: EnvironmentSpecPartialReplicas
     """Whether a Workspace is accepted on existing nodes (BYO) if not all of its replicas fit now; the others wait."""
     weights: pulumi.Input[WeightsArgs]
     """Where the files of presets are kept, for Workspaces that do not set it; absent: on the node's disk, as long as

@@ -4,6 +4,9 @@ from typing import TypedDict
 
 import pulumi
 
+from plimsoll.components.choices import (
+    DeclaredTaintEffect,
+)
 from plimsoll.components.declaring import Component, ObjectArgs, ObjectType, name_of, uid_of
 from plimsoll.labels import NODEPOOL
 from plimsoll.model.karpenter import NodePoolSpec
@@ -32,7 +35,7 @@ class TaintArgs(TypedDict, total=False):
 
     key: pulumi.Input[str]
     value: pulumi.Input[str]
-    effect: pulumi.Input[str]
+    effect: DeclaredTaintEffect
 
 
 class BudgetArgs(TypedDict, total=False):

@@ -4,6 +4,14 @@ from typing import Any, TypedDict
 
 import pulumi
 
+from plimsoll.components.choices import (
+    LabelRequirementOperator,
+    PartitionMode,
+    ResourceCapacityType,
+    ResourceCapacityTypes,
+    ResourceDevices,
+    TuningMethod,
+)
 from plimsoll.components.declaring import Component, ObjectArgs, ObjectType, name_of, namespace_of, uid_of
 from plimsoll.labels import API_VERSION, WORKSPACE, WORKSPACE_NAMESPACE, as_label_value
 from plimsoll.model.api import WorkspaceSpec
@@ -13,7 +21,7 @@ class LabelRequirementArgs(TypedDict, total=False):
     """One entry of `matchExpressions`."""
 
     key: pulumi.Input[str]
-    operator: pulumi.Input[str]
+    operator: LabelRequirementOperator
     values: pulumi.Input[list[pulumi.Input[str]]]
 
 
@@ -27,7 +35,7 @@ class LabelSelectorArgs(TypedDict, total=False):
 class PartitionArgs(TypedDict, total=False):
     """A MIG slice (NVIDIA's Multi-Instance GPU), or some of a node's GPUs."""
 
-    mode: pulumi.Input[str]
+    mode: PartitionMode
     profile: pulumi.Input[str]
     """Mode mig: profile of the slice that a pod requests, such as 1g.10gb."""
     count: pulumi.Input[int]
@@ -49,10 +57,10 @@ class ResourceArgs(TypedDict, total=False):
     """Deprecated: total number of nodes; use `inference.replicas` and `perReplicaNodeCount`."""
     node_count_limit: pulumi.Input[int]
     """Maximum number of nodes of the Workspace; one that needs more is refused."""
-    capacity_type: pulumi.Input[str]
+    capacity_type: ResourceCapacityType
     """How provisioned nodes are paid for: `spot`, `on-demand`, `any` of them, or `reserved`: only capacity that was
     reserved; absent: as the Environment sets it."""
-    capacity_types: pulumi.Input[list[pulumi.Input[str]]]
+    capacity_types: pulumi.Input[list[ResourceCapacityTypes]]
     """Ways to pay for provisioned nodes, tried in this order for each instance type, instead of `capacityType`."""
     zones: pulumi.Input[list[pulumi.Input[str]]]
     """Zones of the nodes; absent: any."""
@@ -60,7 +68,7 @@ class ResourceArgs(TypedDict, total=False):
     """Deprecated and without effect, as in KAITO: select nodes by `labelSelector`."""
     partition: pulumi.Input[PartitionArgs]
     """The part of a node's GPUs that each pod requests; only for existing nodes. Absent: all of them."""
-    devices: pulumi.Input[str]
+    devices: ResourceDevices
     """How pods ask for GPUs: by the extended resource, or by a claim of Dynamic Resource Allocation, for which a
     ResourceClaimTemplate is created. Absent: by the extended resource."""
 
@@ -179,7 +187,7 @@ class TuningArgs(TypedDict, total=False):
     """A model that is tuned."""
 
     preset: pulumi.Input[PresetArgs]
-    method: pulumi.Input[str]
+    method: TuningMethod
     config: pulumi.Input[str]
     """ConfigMap with the arguments of the tuning."""
     input: pulumi.Input[DataSourceArgs]
