@@ -24,6 +24,8 @@ SEED ?= $(shell echo $$RANDOM)
 KAI_BATCHES ?= 20
 # Of `make fuzz`: cases with random rules of pods about each other, with the default scheduler.
 RULE_CASES ?= 200
+# Of `make fuzz`: cases with random slices and claims, with the default scheduler.
+CLAIM_CASES ?= 300
 
 # Of `make chaos`: how much goes wrong, and where the random numbers begin.
 DISTURBANCES ?= 200
@@ -42,7 +44,7 @@ help:
 	@echo "make test-unit  the tests that need no sandbox and no browser"
 	@echo "make pythons    the demo and unit tests with each other Python that this machine has"
 	@echo "make versions   unit tests with the lowest and the newest versions of packages that pyproject.toml allows"
-	@echo "make fuzz       property tests with new examples, 200 random clusters with KAI, and rules of pods with the default scheduler; EXAMPLES=20000 SEED=... TESTS=... KAI_BATCHES=20 RULE_CASES=200"
+	@echo "make fuzz       property tests with new examples, 200 random clusters with KAI, and rules and claims of pods with the default scheduler; EXAMPLES=20000 SEED=... TESTS=... KAI_BATCHES=20 RULE_CASES=200 CLAIM_CASES=300"
 	@echo "make chaos      kills, cuts, freezes and fills while a cluster changes; DISTURBANCES=200 SEED=..."
 	@echo "make mutants    changes the code in random places, and tells what no test finds; N=60 SEED=... ROOMS=..."
 	@echo "make image      the container image; BASE=debian PYTHON=3.11 PLUGIN=release|module BUILDER=buildah"
@@ -89,7 +91,7 @@ fuzz: seed := $(SEED)
 fuzz: install
 	@echo "seed $(seed): again with make fuzz SEED=$(seed)"
 	export EXAMPLES=$(EXAMPLES) && $(PYTEST) -m "hypothesis and not e2e" --hypothesis-profile fuzz --hypothesis-seed $(seed) --timeout 0 $(TESTS)
-	$(if $(TESTS),,$(RUN) plimsoll sandbox install --kai && SEED=$(seed) KAI_BATCHES=$(KAI_BATCHES) RULE_CASES=$(RULE_CASES) pytest --timeout 0 tests/e2e/kai/test_random_clusters.py tests/e2e/demand/test_default_scheduler.py)
+	$(if $(TESTS),,$(RUN) plimsoll sandbox install --kai && SEED=$(seed) KAI_BATCHES=$(KAI_BATCHES) RULE_CASES=$(RULE_CASES) CLAIM_CASES=$(CLAIM_CASES) pytest --timeout 0 tests/e2e/kai/test_random_clusters.py tests/e2e/demand/test_default_scheduler.py tests/e2e/demand/test_claims_as_scheduled.py)
 
 chaos: seed := $(SEED)
 chaos: install

@@ -12,6 +12,7 @@ _TITLES: Final = {
     Family.MODE: "Provisioning mode",
     Family.QUEUES: "Labels and queues",
     Family.SHARES: "GPU shares",
+    Family.CLAIMS: "Claims of devices",
     Family.PODS: "Trigger and reservation pods",
     Family.BUDGETS: "Budgets",
     Family.NODE_POOLS: "NodePools",

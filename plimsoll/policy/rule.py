@@ -15,6 +15,7 @@ class Family(StrEnum):
     MODE = "mode"
     QUEUES = "queues"
     SHARES = "gpu-shares"
+    CLAIMS = "claims"
     PODS = "trigger-and-reservation-pods"
     BUDGETS = "budgets"
     NODE_POOLS = "node-pools"
@@ -67,6 +68,7 @@ class Subject(Enum):
         Resources("apps", ("deployments", "statefulsets", "daemonsets", "replicasets")),
         Resources("batch", ("jobs", "cronjobs")),
     )
+    CLAIMS = (Resources("resource.k8s.io", ("resourceclaims", "resourceclaimtemplates")),)
     NODE_POOLS = (Resources("karpenter.sh", ("nodepools",)),)
     NODE_CLAIMS = (Resources("karpenter.sh", ("nodeclaims",)),)
     QUEUE_DELETIONS = (Resources("scheduling.run.ai", ("queues",), ("DELETE",)),)

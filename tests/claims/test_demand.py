@@ -293,6 +293,13 @@ def test_the_pool_must_let_each_request_have_its_own_node(plan: Any) -> None:
     assert any("plimsoll.dev/request" in warning for warning in only(found).warnings)
 
 
+@pytest.mark.parametrize("provisioner", ["capacity-buffer", "provisioning-request"])
+def test_provisioners_that_cannot_request_nodes_for_claims_say_so(plan: Any, provisioner: str) -> None:
+    found = plan(*POOL, a_template("one", asked(1)), *pods(1), provisioner=provisioner)
+    assert not found.nodes
+    assert any("trigger-pod" in warning for warning in only(found).warnings)
+
+
 def test_whole_gpus_of_a_class_use_free_devices_as_before(plan: Any) -> None:
     """An ordinary pod and a pod with a claim compete for the same devices, if a DeviceClass serves `nvidia.com/gpu`."""
     pod = a_pod("whole")

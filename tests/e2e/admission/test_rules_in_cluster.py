@@ -15,6 +15,7 @@ from plimsoll.model.api import Policies
 from plimsoll.policy import RULES, Checker, PolicyContext
 from plimsoll.sandbox import Sandbox
 from tests.awaiting import await_condition
+from tests.claims.objects import a_claim, a_template, asked
 from tests.e2e.cluster.kube import Kube, acting_as
 from tests.policy_rules.manifests import (
     GPU,
@@ -400,6 +401,22 @@ def test_a_manual_node_claim_is_refused_with_another_provisioner(cluster: Kube, 
     agree(cluster, set_otherwise, claim)
     owner = {"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "name": "a", "uid": "1"}
     agree(cluster, set_otherwise, with_path(claim, metadata__ownerReferences=[owner]))
+
+
+def test_selectors_of_claims(cluster: Kube) -> None:
+    strict = {**DENY, "rules": {"claim-selects-any-node": {"severity": "error"}}}
+    spec = declare(cluster, nodeAutoProvisioning="disabled", policies=strict)
+
+    def selecting(attribute: str) -> Manifest:
+        return asked(1, f"device.attributes['gpu.nvidia.com'].{attribute}")
+
+    broken = a_claim("c", selecting("uuid == 'GPU-1'"), namespace="research")
+    await_condition(lambda: refused(cluster, broken), message="the policy for claims knows the Environment")
+    for attribute in ("uuid == 'GPU-1'", "productName == 'NVIDIA L4'", "driverVersion.major() > 5"):
+        wanted = selecting(attribute)
+        for request in (wanted, {"firstAvailable": [{"name": "a", **asked(1)}, {"name": "b", **wanted}]}):
+            agree(cluster, spec, a_claim("c", request, namespace="research"))
+            agree(cluster, spec, a_template("t", request, namespace="research"))
 
 
 def test_other_fields_of_an_existing_violation_may_be_changed(cluster: Kube, plain: dict[str, Any]) -> None:
