@@ -1,13 +1,13 @@
 """A lower bound of the number of GPUs for shares, without a search."""
 
+import math
 from collections.abc import Mapping
-from fractions import Fraction
 from typing import Final
 
 from plimsoll.packing.units import GPU_MILLI, Milli
 
 _MOST: Final = 19
-"""Largest k that is tried: more than the number of equal shares on one GPU in practice. Each k takes about 20
+"""Largest k that is tried: more than the number of equal shares on one GPU in practice. Each k takes about 2
 microseconds."""
 
 
@@ -20,14 +20,17 @@ def least_gpus(shares: Mapping[Milli, int]) -> int:
     """
     if not shares:
         return 0
-    best = -(-sum(size * count for size, count in shares.items()) // GPU_MILLI)
+    parts = math.lcm(*(size.denominator for size in shares))
+    gpu = GPU_MILLI * parts
+    counts = [(int(size * parts), count) for size, count in shares.items()]
+    best = -(-sum(size * count for size, count in counts) // gpu)
     for k in range(1, _MOST + 1):
         whole, floors = 0, 0
-        for size, count in shares.items():
-            parts, rest = divmod(size * (k + 1), GPU_MILLI)
+        for size, count in counts:
+            floor, rest = divmod(size * (k + 1), gpu)
             if rest:
-                floors += int(parts) * count
+                floors += floor * count
             else:
-                whole += int(parts) * count
-        best = max(best, -(-(Fraction(whole, k + 1) + Fraction(floors, k)) // 1))
-    return int(best)
+                whole += floor * count
+        best = max(best, -(-(whole * k + floors * (k + 1)) // (k * (k + 1))))
+    return best

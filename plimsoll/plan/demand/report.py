@@ -99,17 +99,18 @@ class _Report:
         problem = standing.problem
         on_nodes, on_requested = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
         on_new: dict[str, int] = {}
-        for uid in sorted(shares):
+        pods = sorted(shares)
+        for uid in pods:
             place = self.places.get(uid) if uid not in self.awaiting else None
             if isinstance(place, int):
                 on_new[uid] = place
             elif place is not None:
                 (on_requested if place in problem.usable.requested else on_nodes)[place].append(uid)
-        waiting = tuple(uid for uid in sorted(shares) if uid in self.awaiting)
+        waiting = tuple(uid for uid in pods if uid in self.awaiting)
         requested_pods = [uid for held in on_requested.values() for uid in held] + list(on_new)
-        able = sorted((*shares, *rungs.members.unreadable))
+        able = sorted((*pods, *rungs.members.unreadable))
         refused = {uid: standing.refused[uid] for uid in able if uid in standing.refused}
-        grace = standing.in_grace - self.places.keys() - refused.keys()
+        grace = (uid for uid in pods if uid in standing.in_grace and uid not in self.places and uid not in refused)
         return Demand(
             demand_class=rungs.demand_class,
             pods=shares,
@@ -117,7 +118,7 @@ class _Report:
             on_requested={name: tuple(held) for name, held in sorted(on_requested.items())},
             on_new=on_new,
             awaiting=waiting,
-            in_grace=tuple(sorted(grace & shares.keys())),
+            in_grace=tuple(grace),
             refused=refused,
             whole_gpu_pods=rungs.members.whole,
             kept_out={uid: why for uid, why in standing.kept_out.items() if uid in rungs.members.whole},

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from plimsoll.cluster.ledger import GpuAccount, free_node
-from plimsoll.cluster.nodes import gpu_devices
+from plimsoll.cluster.nodes import gpu_devices, index_of
 from plimsoll.cluster.pools import free_on_claims, starting_nodes
 from plimsoll.cluster.profiles import NodeProfile, Source, discovery_of
 from plimsoll.labels import MIG_PREFIX, NODEPOOL, WORKSPACE
@@ -52,10 +52,13 @@ class Supply:
         claims = [claim for claim in snapshot.node_claims if claim.name not in failed_claims]
         if not claims:
             return usable
-        nodes = {node.name: node for node in snapshot.nodes if node.name not in starting}
-        spec = snapshot.environment.spec
-        in_flight = [claim for claim in claims if not _devices(nodes.get(claim.node_name), spec.gpu_resource)]
-        spares = free_on_claims(in_flight, shapes, spec.gpu_resource)
+        nodes, resource = index_of(snapshot.nodes).by_name, snapshot.environment.spec.gpu_resource
+        in_flight = [
+            claim
+            for claim in claims
+            if claim.node_name in starting or not _devices(nodes.get(claim.node_name), resource)
+        ]
+        spares = free_on_claims(in_flight, shapes, resource)
         return {free.name: (free, profile) for free, profile in spares} | usable
 
 

@@ -111,6 +111,8 @@ def _requested(
 ) -> Iterable[tuple[RequestedNode, tuple[Kind, FreeNode]]]:
     """The requested nodes that will come and that pods can use. Those without a NodeClaim are subtracted from the
     limits: Karpenter counts a node once it has one."""
+    alike = dict[tuple[object, ...], tuple[Kind, FreeNode] | None]()
+    """What equal requests offer, which differ in their names."""
     by_name: dict[str, NodeProfile] = {shape.name: shape for shape in (*inputs.shapes, *inputs.unready)}
     for node in inputs.requested:
         names = (f"{node.node_pool}/{instance_type}" for instance_type in node.instance_types)
@@ -119,9 +121,12 @@ def _requested(
             continue
         if not node.claimed:
             limits.subtract(max(shapes, key=lambda shape: (shape.gpus, shape.cpu_milli, shape.name)))
-        found = hosts.requested_of(node, shapes)
-        if found is not None:
-            yield node, found
+        offer = node.instance_types, node.node_pool, node.gpus, node.kind, node.requires, node.scheduler
+        if offer not in alike:
+            alike[offer] = hosts.requested_of(node, shapes)
+        if (found := alike[offer]) is not None:
+            kind, free = found
+            yield node, (kind, replace(free, name=node.name))
 
 
 def kinds_of(offers: Iterable[ShapeOffer], demand_class: DemandClass) -> dict[str, Device]:
