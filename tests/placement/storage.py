@@ -35,9 +35,17 @@ def in_zone(name: str, zone: str, **more: Any) -> PersistentVolume:
 
 
 def a_volume_claim(
-    name: str = "models", volume: str = "", storage_class: str | None = None, *, namespace: str = TEAM, **metadata: Any
+    name: str = "models",
+    volume: str = "",
+    storage_class: str | None = None,
+    *,
+    namespace: str = TEAM,
+    mode: str = "ReadWriteOnce",
+    **metadata: Any,
 ) -> PersistentVolumeClaim:
-    spec = {"volumeName": volume} | ({} if storage_class is None else {"storageClassName": storage_class})
+    spec: dict[str, Any] = {"volumeName": volume, "accessModes": [mode]} | (
+        {} if storage_class is None else {"storageClassName": storage_class}
+    )
     return PersistentVolumeClaim.read({"metadata": {"name": name, "namespace": namespace, **metadata}, "spec": spec})
 
 

@@ -156,3 +156,40 @@ def test_the_next_round_follows_the_claim() -> None:
 
 def test_without_any_claim_nothing_is_known() -> None:
     assert len(planned(POOL, a_pod()).nodes) == 1
+
+
+ONE_POD = a_volume_claim(volume="pv", mode="ReadWriteOncePod")
+
+
+def test_one_pod_of_a_claim_for_one_pod_gets_a_place_at_a_time() -> None:
+    hosts, volume = [a_host("n0"), a_host("n1")], a_volume("pv")
+    pods = [a_pod(name="late"), a_pod(name="first", priority=1)]
+    plan = planned(POOL, *hosts, ONE_POD, volume, *pods)
+    assert set(on_nodes(plan)) == {"uid-first"}
+    assert not plan.nodes
+    assert "ReadWriteOncePod" in refused(plan)["uid-late"]
+    assert "team/first gets it first" in refused(plan)["uid-late"]
+    shared = a_volume_claim(volume="pv")
+    assert set(on_nodes(planned(POOL, *hosts, shared, volume, *pods))) == {"uid-first", "uid-late"}
+
+
+def test_a_running_pod_keeps_its_claim_for_itself() -> None:
+    running = a_pod(name="running", node="n0", phase="Running")
+    plan = planned(POOL, a_host("n0"), ONE_POD, a_volume("pv"), running, a_pod())
+    assert not plan.nodes
+    assert "team/running uses it" in refused(plan)["uid-p"]
+    for why in (each for demand in plan.demands for each in demand.refused.values()):
+        assert "running" not in why.without_names
+    other = running.model_copy(update={"namespace": "other"})
+    assert on_nodes(planned(POOL, a_host("n0"), ONE_POD, a_volume("pv"), other, a_pod())) == {"uid-p": "n0"}
+    done = running.model_copy(update={"phase": "Succeeded"})
+    assert on_nodes(planned(POOL, a_host("n0"), ONE_POD, a_volume("pv"), done, a_pod())) == {"uid-p": "n0"}
+
+
+@pytest.mark.parametrize("selector", [{"zone": "nowhere"}, None], ids=["no such node", "no room"])
+def test_a_pod_without_a_place_leaves_its_claim_to_others(selector: dict[str, str] | None) -> None:
+    first = a_waiting_pod("first", gpu_fraction="0.9", claims=["models"], priority=1, selector=selector)
+    there = a_waiting_pod("there", node="n0", gpu_fraction="0.3", phase="Running")
+    plan = planned(a_host("n0"), there, ONE_POD, a_volume("pv", {HOST: ["n0"]}), first, a_pod())
+    assert on_nodes(plan) == {"uid-p": "n0"}
+    assert set(refused(plan)) == {"uid-first"}

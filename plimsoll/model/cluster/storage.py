@@ -60,6 +60,10 @@ def _node_affinity(affinity: Any) -> Any:
     return tuple(tuple(map(_current, term)) for term in terms)
 
 
+def _strings(values: Any) -> Any:
+    return [each for each in values if isinstance(each, str)] if isinstance(values, list) else ()
+
+
 def _topologies(topologies: Any) -> Any:
     if not isinstance(topologies, list):
         return topologies
@@ -105,8 +109,16 @@ class PersistentVolumeClaim(ObservedObject):
     storage_class: str | None = Field(default=None, validation_alias=AliasPath("spec", "storageClassName"))
     """None: the cluster's default. Empty: none."""
 
+    access_modes: Annotated[tuple[str, ...], BeforeValidator(_strings)] = Field(
+        default=(), validation_alias=AliasPath("spec", "accessModes")
+    )
     selected_node: str = Field(default="", validation_alias=AliasPath("metadata", "annotations", SELECTED_NODE))
     """The node for which its volume is being provisioned."""
+
+    @property
+    def one_pod(self) -> bool:
+        """Whether one pod may use it at a time."""
+        return "ReadWriteOncePod" in self.access_modes
 
 
 class StorageClass(ObservedObject):

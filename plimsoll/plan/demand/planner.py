@@ -168,6 +168,8 @@ def _in_steps(inputs: DemandInputs, hosts: Hosts, packers: Packers) -> tuple[Dem
     """The plan, and the inputs without what it leaves unused."""
     climbed = restrict(admit(read(inputs, usable_of(inputs, hosts), packers)))
     plan, standing = report(climbed), climbed.standing
-    without_place = {uid: standing.refused[uid] for uid in sorted(standing.counted & standing.refused.keys())}
+    # Others may have the claims of those without a place, too.
+    counted = standing.counted | standing.problem.holders
+    without_place = {uid: standing.refused[uid] for uid in sorted(counted & standing.refused.keys())}
     kept = tuple(node for node in inputs.requested if node.claimed or node.name in plan.needed)
     return plan, replace(inputs, requested=kept, without_place={**inputs.without_place, **without_place})

@@ -27,6 +27,7 @@ from plimsoll.plan.demand.refusals import (
     other_shard,
     selector_ends,
 )
+from plimsoll.plan.demand.single_pod_claims import single_pod_claims, waiting_for_claims
 from plimsoll.plan.demand.usable import Usable, kinds_of, rank
 from plimsoll.plan.owned import parse_time
 
@@ -109,6 +110,8 @@ class DemandProblem:
     packers: Packers = field(compare=False, repr=False)
     rules: Rules | None = None
     """Rules of the pods about other pods; None if none concern them."""
+    holders: frozenset[str] = frozenset()
+    """UIDs of the pods whose claims others wait for."""
 
     def need(self, uid: str) -> PodNeed:
         """For the kinds of all rungs."""
@@ -166,7 +169,20 @@ def read(inputs: DemandInputs, usable: Usable, packers: Packers) -> DemandProble
     class_of = {uid: rungs for rungs in classes for uid in rungs.members.shares}
     grace, rules = dict(_grace_ends(inputs)), rules_of(inputs, usable)
     problem = DemandProblem(inputs, usable, classes, class_of, {}, grace, packers, rules)
-    return replace(problem, refused={**dict(_unserved(problem)), **inputs.without_place})
+    refused = {**dict(_unserved(problem)), **inputs.without_place}
+    later, holders = _in_turn(problem, refused)
+    return replace(problem, refused={**later, **refused}, holders=holders)
+
+
+def _in_turn(problem: DemandProblem, refused: Mapping[str, Refusal]) -> tuple[Mapping[str, Refusal], frozenset[str]]:
+    """As `waiting_for_claims`, of the pods that are not refused."""
+    claims = single_pod_claims(problem.inputs)
+    if not claims:
+        return {}, frozenset()
+    able = sorted(problem.class_of.keys() - refused.keys(), key=problem.order)
+    return waiting_for_claims(
+        claims, problem.inputs, {uid: problem.class_of[uid].members.shares[uid].pod for uid in able}
+    )
 
 
 def _rungs(demand_class: DemandClass, members: ClassMembers, usable: Usable, packers: Packers) -> ClassRungs:
