@@ -83,10 +83,15 @@ class Served:
             self._classes[f"{DEVICE_CLASS_PREFIX}{each.name}"] = each
             if each.extended_resource:
                 self._classes[each.extended_resource] = each
+        self._known: dict[Claimable, Claimable] = {}
+        """Most devices are alike."""
 
     def by(self, device: Claimable) -> Claimable:
-        own = (name for name, of in self._classes.items() if all(_selects(each, device) for each in of.selectors))
-        return device.served_as(frozenset(own))
+        found = self._known.get(device)
+        if found is None:
+            own = (name for name, of in self._classes.items() if all(_selects(each, device) for each in of.selectors))
+            found = self._known[device] = device.served_as(frozenset(own))
+        return found
 
 
 def served(device: Claimable, classes: Iterable[DeviceClass]) -> Claimable:

@@ -105,7 +105,8 @@ def _row(
     environment, node = snapshot.environment.spec, account.node
     using = [pod for pod in pods if not is_reservation(pod, NAMESPACES)]
     shares = read_shares(using, environment.gpu_resource).found
-    bars = gpu_bars(account, shares, environment.queue_scheduler, bool(owners))
+    claiming = {f"{pod.namespace}/{pod.name}": pod for pod in using if pod.resource_claims}
+    bars = gpu_bars(account, shares, claiming, environment.queue_scheduler, bool(owners))
     amounts = summed(bars)
     of_parts = {name for each in account.devices for name in each.pods}
     sharing = [pod for pod in using if f"{pod.namespace}/{pod.name}" in of_parts]
@@ -123,6 +124,7 @@ def _row(
         pods=shares,
         queues=frozenset(queues - {""}),
         namespaces=frozenset(each.pod.namespace for each in shares)
+        | {claim.partition("/")[0] for claim, _, _ in account.claims}
         | {pod.namespace for pod in sharing}
         | {owner.partition("/")[0] for owner in owners},
         workspaces=owners,

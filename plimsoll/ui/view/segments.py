@@ -1,7 +1,7 @@
 """Segments: what a part of a GPU, or of the GPUs of many nodes, is used for."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -45,17 +45,19 @@ Bar = tuple[Segment, ...]
 """The segments of one GPU, which add up to it, or of several GPUs."""
 
 
-def gpu_bars(account: GpuAccount, shares: Sequence[PodShare], scheduler: str, reserved: bool) -> tuple[Bar, ...]:
+def gpu_bars(
+    account: GpuAccount, shares: Sequence[PodShare], claiming: Mapping[str, Pod], scheduler: str, reserved: bool
+) -> tuple[Bar, ...]:
     """A bar for each GPU of a node, in the order of the account: groups, GPUs that are used as a whole, free GPUs.
 
-    `shares` are those of the node's pods; `scheduler` is the one that reads queues; `reserved` is whether free GPUs are
-    reserved for a Workspace.
+    `shares` are those of the node's pods; `claiming` are those that have claims, by `namespace/name`. `scheduler` is
+    the one that reads queues; `reserved` is whether free GPUs are reserved for a Workspace.
     """
     free = Use.RESERVED if reserved else Use.FREE
     bars = [_group_bar(group, scheduler, free) for group in account.groups]
     whole: list[Bar] = [
-        (Segment(Use.OTHER, GPU_MILLI, pods=", ".join(pods)),)
-        for _, pods, devices in account.claims
+        (_claimed(claim.partition("/")[0], pods, claiming, scheduler),)
+        for claim, pods, devices in account.claims
         for _ in range(devices)
     ]
     for each in () if account.driver else shares:  # there, claims have the devices of all pods
@@ -63,6 +65,13 @@ def gpu_bars(account: GpuAccount, shares: Sequence[PodShare], scheduler: str, re
             whole += [(_segment(each.pod, GPU_MILLI, scheduler),)] * each.share.devices
     whole += [(Segment(Use.OTHER, GPU_MILLI),)] * (account.whole - len(whole))
     return tuple([*bars, *whole[: account.whole], *[(Segment(free, GPU_MILLI),)] * account.free_gpus][: account.gpus])
+
+
+def _claimed(namespace: str, names: Iterable[str], claiming: Mapping[str, Pod], scheduler: str) -> Segment:
+    """A GPU that the pods of one claim have: of the queue of the first that is known."""
+    keys = [f"{namespace}/{name}" for name in names]
+    queue = next((queue_of(claiming[key], scheduler) for key in keys if key in claiming), "")
+    return Segment(Use.QUEUE if queue else Use.OTHER, GPU_MILLI, queue, ", ".join(keys))
 
 
 def summed(bars: Iterable[Bar]) -> dict[tuple[Use, str], int]:
