@@ -4,10 +4,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from plimsoll.cost import Prices
+from plimsoll.labels import OWNER_NAMESPACE, OWNER_QUEUE
 from plimsoll.model import Plan, Snapshot
 from plimsoll.model.api import DemandPhase, DemandReport, GPUDemandStatus
 from plimsoll.plan import plan, validate
-from plimsoll.ui.view import Filter, Kind, NodeRows, attention_rows, demand_rows, plan_page
+from plimsoll.ui.view import Filter, Kind, NodeRows, attention_rows, cluster_page, demand_rows, plan_page
 from tests.builders import (
     NC24,
     a_gpu_node,
@@ -75,6 +76,23 @@ def test_operations_that_are_alike_are_one_row_with_their_number() -> None:
     page = plan_page(plan(snapshot, validate(snapshot), NOW), snapshot, Prices.of(snapshot), Filter())
     (claims,) = (row for row in page.rows if row.kind == "NodeClaim")
     assert (claims.sign, claims.count, len(set(claims.names)), claims.price) == ("+", 3, 3, 10.5)
+
+
+def test_the_cost_of_nodes_is_shown_by_whom_they_were_requested_for() -> None:
+    owners = {"x": "a", "y": "b", "z": "b", "w": ""}
+    nodes = [
+        a_gpu_node(name, instance_type=NC24, more_labels={OWNER_NAMESPACE: owner, OWNER_QUEUE: "q"} if owner else {})
+        for name, owner in owners.items()
+    ]
+    environment = an_environment(catalog={"prices": {NC24: 3.5}})
+    snapshot = a_snapshot(*nodes, a_gpu_node("unpriced", instance_type="other"), environment=environment)
+    prices = Prices.of(snapshot)
+    shown = NodeRows().update(snapshot, prices)
+    page = cluster_page(shown, snapshot, prices, Filter())
+    assert page.owned == (("b", "q", 7.0), ("", "", 3.5), ("a", "q", 3.5))
+    assert page.hourly == sum(price for _, _, price in page.owned)
+    nobody = [row for row in shown if row.name == "w"]
+    assert cluster_page(nobody, snapshot, prices, Filter()).owned == (), "no owner is known"
 
 
 def test_a_demand_is_named_by_who_asks_for_what_on_which_gpus() -> None:

@@ -7,6 +7,7 @@ from itertools import groupby
 from typing import Final
 
 from plimsoll.cluster.ledger import PartDevices
+from plimsoll.cluster.nodes import NodeOwner, node_owners
 from plimsoll.cluster.pods import PodPlaces
 from plimsoll.cost import PriceBasis, Prices
 from plimsoll.labels import WORKSPACE, WORKSPACE_NAMESPACE
@@ -96,6 +97,9 @@ class ClusterPage:
     """Nodes without a price."""
     basis: PriceBasis
     """Where the prices of the nodes, and of those requested, are from."""
+    owned: tuple[tuple[str, str, float], ...]
+    """(namespace, queue, price) of those for whom nodes were requested, the highest first; none where no owner is
+    known. Both names are empty for nodes without an owner."""
     problems: tuple[str, ...]
 
 
@@ -138,8 +142,21 @@ def cluster_page(
         basis=prices.basis(
             [*(row.instance_type for row in shown), *(name for each in requested for name in each.instance_types)]
         ),
+        owned=_owned(shown, snapshot),
         problems=tuple(problem for row in shown for problem in row.problems),
     )
+
+
+def _owned(rows: Iterable[NodeRow], snapshot: Snapshot) -> tuple[tuple[str, str, float], ...]:
+    owners = node_owners(snapshot)
+    prices: dict[tuple[str, str], float] = {}
+    for row in rows:
+        if row.cost is not None:
+            owner = owners.get(row.name, NodeOwner())
+            key = (owner.namespace, owner.queue)
+            prices[key] = prices.get(key, 0.0) + row.cost.price
+    found = sorted(((*key, price) for key, price in prices.items()), key=lambda each: (-each[2], each[:2]))
+    return tuple(found) if any(namespace for namespace, _, _ in found) else ()
 
 
 def requested_rows(snapshot: Snapshot, prices: Prices) -> list[RequestedRow]:

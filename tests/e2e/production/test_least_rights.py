@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from plimsoll.components import CONTROLLER, CONTROLLER_FOR_DEMAND, CONTROLLER_IN_ITS_NAMESPACE, NAMESPACE
+from plimsoll.labels import NODEPOOL, OWNER_NAMESPACE
 from plimsoll.sandbox import IDENTITIES, Sandbox
 from plimsoll.sandbox.parts import Installation, find_programs, missing_programs, part
 from tests.awaiting import await_condition
@@ -171,11 +172,18 @@ def request_nodes(cluster: Kube, provisioner: str) -> None:
         await_condition(lambda: cluster.list(*kind), 60, "a request")
     else:
         await_condition(lambda: nodes_of(cluster, provisioner), 120, "a node")
+        await_condition(lambda: owners_of(cluster, provisioner), 60, "its NodeClaim says whom it is for")
         await_condition(lambda: not gated(cluster), 60, "the pods are let go")
     remove_shares(cluster, shares)
     await_condition(lambda: not cluster.list("v1", "Pod", TRIGGERS), 60, "no trigger pod is left")
     await_condition(lambda: not cluster.list("v1", "PodTemplate", TRIGGERS), 60, "no request is left")
     await_condition(lambda: not cluster.list(API, "GPUDemand"), 60, "nor its report")
+
+
+def owners_of(cluster: Kube, pool: str) -> set[str]:
+    """The namespaces that the labels of the NodePool's NodeClaims name."""
+    labels = [each["metadata"].get("labels") or {} for each in cluster.list("karpenter.sh/v1", "NodeClaim")]
+    return {each.get(OWNER_NAMESPACE, "") for each in labels if each.get(NODEPOOL) == pool} - {""}
 
 
 def workspace(name: str, replicas: int, **inference: Any) -> dict[str, Any]:
