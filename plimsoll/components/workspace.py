@@ -145,6 +145,19 @@ class PresetPodsArgs(TypedDict, total=False):
     """How long the server may take until it serves; absent: 30 minutes, and 10 seconds for each GiB of the files."""
 
 
+class RolloutArgs(TypedDict, total=False):
+    """How the pods of a Workspace are replaced when its template changes."""
+
+    strategy: pulumi.Input[str]
+    """`Recreate`: an old pod is deleted before its replacement starts, on the same nodes. `Surge`: the old pod serves
+    until its replacement, on a temporary node, is Ready."""
+    max_surge: pulumi.Input[int]
+    """Temporary nodes at a time, for `Surge`."""
+    deadline_seconds: pulumi.Input[int]
+    """How long pods may make no progress until the temporary nodes go and the old pods stay; absent: the time that the
+    server may take to start, and 10 minutes."""
+
+
 class ServiceSettingsArgs(TypedDict, total=False):
     """The Service of a preset's replicas."""
 
@@ -219,6 +232,8 @@ class InferenceArgs(TypedDict, total=False):
     """Where a preset's files are kept; absent: as the Environment sets it."""
     pods: pulumi.Input[PresetPodsArgs]
     """Settings of a preset's pods, over those of the Environment."""
+    rollout: pulumi.Input[RolloutArgs]
+    """How pods are replaced when the template changes: one after the other, or on a temporary node."""
     service: pulumi.Input[ServiceSettingsArgs]
     """The Service of a preset's replicas: by default, one of the Workspace's name on port 80."""
 

@@ -114,7 +114,7 @@ def _evaluate(view: ClusterView) -> Found:
                 workspace,
                 _limited(
                     workspace,
-                    _served(workspace, of_mode.evaluate(workspace, placement_of(volumes)), missing),
+                    _served(workspace, of_mode.evaluate(workspace, placement_of(volumes)), missing, settings),
                     settings.limits,
                 ),
                 labels.get(workspace.namespace, {}),
@@ -178,7 +178,9 @@ def _reserved(workspace: Workspace, environment: EnvironmentSpec) -> Refusal | N
     return None
 
 
-def _served(workspace: Workspace, found: Sizing | Refusal, missing_kinds: tuple[str, ...]) -> Sizing | Refusal:
+def _served(
+    workspace: Workspace, found: Sizing | Refusal, missing_kinds: tuple[str, ...], settings: EnvironmentSpec
+) -> Sizing | Refusal:
     """Refuses a name that the workload cannot have, and a replica on several nodes if the cluster does not serve
     LeaderWorkerSet."""
     inference = workspace.spec.inference
@@ -188,6 +190,12 @@ def _served(workspace: Workspace, found: Sizing | Refusal, missing_kinds: tuple[
     problem = name_problem(workspace.name, kind=kind, replicas=workspace.replicas)
     if problem:
         return Refusal(Reason.INVALID_SPEC, problem)
+    if workspace.surge and (kind != "Deployment" or not settings.auto_provisioning):
+        return Refusal(
+            Reason.NOT_SUPPORTED,
+            "inference.rollout.strategy Surge needs new nodes for a Deployment, whose replicas have one node each: set "
+            "it to Recreate, or use node auto-provisioning, nodes that one replica fits, and no stableIdentity",
+        )
     if found.per_replica == 1 or LEADER_WORKER_SET not in missing_kinds:
         return found
     return Refusal(
@@ -218,14 +226,16 @@ def _limited(workspace: Workspace, found: Sizing | Refusal, limits: Limits) -> S
         ("resource.nodeCountLimit", workspace.spec.resource.node_count_limit),
         ("limits.workspaceNodes of the Environment", limits.workspace_nodes),
     ):
-        if limit is not None and found.target > limit:
+        needed = found.target + workspace.surge
+        if limit is not None and needed > limit:
             each = f"{found.pods_per_node} fit a node" if found.pods_per_node else f"{found.per_replica} for each"
-            lower = f"({counted(workspace.replicas, 'replica')}, {each}): lower inference.replicas"
+            temporary = f", {workspace.surge} during a rollout" if workspace.surge else ""
+            lower = f"({counted(workspace.replicas, 'replica')}, {each}{temporary}): lower inference.replicas"
             if workspace.spec.inference is None:
                 lower = "(resource.count): lower it"
             return Refusal(
                 Reason.LIMIT_EXCEEDED,
-                f"{name} is {limit}, and {counted(found.target, 'node')} are needed {lower}, or raise the limit",
+                f"{name} is {limit}, and {counted(needed, 'node')} are needed {lower}, or raise the limit",
             )
     return found
 
@@ -333,7 +343,7 @@ def _verdict(workspace: Workspace, found: Sizing | Refusal, environment: Environ
         alternative=found.alternative,
         warnings=(
             *found.warnings,
-            *shared_volumes(workspace, environment, found.target),
+            *shared_volumes(workspace, environment, found.target + workspace.surge),
             *unread(workspace, environment),
         ),
     )

@@ -163,7 +163,7 @@ class WorkspaceObjects:
         if self._settings.auto_provisioning:
             self._warn_of_existing(workspace, builder)
             new = self._new_nodes[workspace.key]
-            self._provisioner.provide(self._target(workspace, verdict, new), builder)
+            self._provisioner.provide(self._target(workspace, verdict, new, builder), builder)
             types = new.offered.spellings(workspace.spec.resource.instance_type or "")
             taints = new.pool.taints if new.pool is not None else ()
             there = self._nodes_there(workspace, new.offered, builder)
@@ -181,11 +181,22 @@ class WorkspaceObjects:
                 f"whatever theirs is: {shortlist(existing)}",
             )
 
-    def _target(self, workspace: Workspace, verdict: Verdict, new: _NewNodes) -> NodeTarget:
+    def _target(self, workspace: Workspace, verdict: Verdict, new: _NewNodes, builder: PlanBuilder) -> NodeTarget:
         existing = len(self._nodes.existing(workspace))
-        nodes = max(0, (verdict.target_node_count or 0) - existing)
+        nodes = max(0, (verdict.target_node_count or 0) + self._surge(workspace, builder) - existing)
         made_from = (new.offered, new.node_class, new.pool)
         return NodeTarget(workspace, verdict, *made_from, nodes, self._preset(workspace), new.volumes)
+
+    def _surge(self, workspace: Workspace, builder: PlanBuilder) -> int:
+        """Temporary nodes of a rollout: while pods of an earlier template serve, until the deadline."""
+        rolling = [each for each in self._ownership.workloads_of(workspace) if each.rolling_out and not each.deleting]
+        if not workspace.surge or not rolling:
+            return 0
+        if any(each.stalled for each in rolling):
+            advice = "the old pods serve, and the temporary nodes go: change the template, or put the old one back"
+            builder.warn(workspace.ref, f"the new pods were not Ready within the deadline of the rollout: {advice}")
+            return 0
+        return workspace.surge
 
     def _nodes_there(self, workspace: Workspace, offered: OfferedType, builder: PlanBuilder) -> int:
         """Number of the Workspace's usable nodes with allocatable GPUs."""

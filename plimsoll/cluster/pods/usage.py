@@ -38,6 +38,10 @@ class PodPlaces:
         """Names of the nodes with pods of the Workspace, except for pods of replicas beyond those that it declares."""
         return frozenset(pod.node_name for pod in self._of(owner) if _replica(pod) < replicas)
 
+    def serving(self, owner: WorkspaceRef) -> frozenset[str]:
+        """Names of the nodes with Ready pods of the Workspace."""
+        return frozenset(pod.node_name for pod in self._of(owner) if pod.ready)
+
     def on(self, nodes: Container[str], owner: WorkspaceRef) -> list[Pod]:
         """The Workspace's pods on these nodes, by name."""
         return sorted((pod for pod in self._of(owner) if pod.node_name in nodes), key=lambda pod: pod.name)

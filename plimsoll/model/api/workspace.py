@@ -14,7 +14,7 @@ from plimsoll.labels import ZONE
 from plimsoll.model.api.capacity_type import CapacityType
 from plimsoll.model.api.preset_pods import PresetPods
 from plimsoll.model.api.provisioning import Alternative, Provisioning
-from plimsoll.model.api.workspace_parts import Adapter, Partition, Preset, ServiceSettings, Tuning, Weights
+from plimsoll.model.api.workspace_parts import Adapter, Partition, Preset, Rollout, ServiceSettings, Tuning, Weights
 from plimsoll.model.meta import (
     Condition,
     Described,
@@ -66,6 +66,8 @@ class Inference(Described):
     """Where a preset's files are kept; absent: as the Environment sets it."""
     pods: PresetPods | None = None
     """Settings of a preset's pods, over those of the Environment."""
+    rollout: Rollout = Rollout()
+    """How pods are replaced when the template changes: one after the other, or on a temporary node."""
     service: ServiceSettings = ServiceSettings()
     """The Service of a preset's replicas: by default, one of the Workspace's name on port 80."""
 
@@ -219,6 +221,12 @@ class Workspace(ObservedObject):
     @property
     def ref(self) -> "WorkspaceRef":
         return WorkspaceRef(namespace=self.namespace, name=self.name, uid=self.uid)
+
+    @property
+    def surge(self) -> int:
+        """Temporary nodes that a rollout may take."""
+        rollout = self.spec.inference.rollout if self.spec.inference is not None else None
+        return rollout.max_surge if rollout is not None and rollout.strategy == "Surge" else 0
 
     @property
     def type_in_use(self) -> str | None:

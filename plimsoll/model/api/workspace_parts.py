@@ -89,6 +89,19 @@ class Weights(Described):
     then downloaded."""
 
 
+class Rollout(Described):
+    """How the pods of a Workspace are replaced when its template changes."""
+
+    strategy: Literal["Recreate", "Surge"] = "Recreate"
+    """`Recreate`: an old pod is deleted before its replacement starts, on the same nodes. `Surge`: the old pod serves
+    until its replacement, on a temporary node, is Ready."""
+    max_surge: int = Field(default=1, ge=1, le=100)
+    """Temporary nodes at a time, for `Surge`."""
+    deadline_seconds: int | None = Field(default=None, ge=1, le=604_800)
+    """How long pods may make no progress until the temporary nodes go and the old pods stay; absent: the time that the
+    server may take to start, and 10 minutes."""
+
+
 class ServiceSettings(Described):
     """The Service of a preset's replicas."""
 

@@ -150,6 +150,12 @@ class Pod(ObservedObject):
         return self.phase in ("Succeeded", "Failed")
 
     @property
+    def ready(self) -> bool:
+        """Whether it serves; known of pods of Workspaces only."""
+        condition = condition_of(self.conditions, "Ready")
+        return condition is not None and condition.status == "True"
+
+    @property
     def unschedulable(self) -> bool:
         """Whether the scheduler found no node: PodScheduled is False with reason Unschedulable. A manifest without a
         phase is not of a cluster: such a pod was never scheduled."""

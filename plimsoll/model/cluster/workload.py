@@ -7,7 +7,7 @@ from pydantic import BeforeValidator, Field
 from pydantic.aliases import AliasPath
 
 from plimsoll.labels import FIELD_MANAGER, SPEC_HASH, WORKSPACE, WORKSPACE_NAMESPACE, WORKSPACE_UID
-from plimsoll.model.meta import ObservedObject
+from plimsoll.model.meta import Condition, ObservedObject, condition_of
 
 SERVICE: Final = "Service"
 """Kind of the object that leads requests to the pods of a workload; it has no replicas."""
@@ -32,10 +32,28 @@ class Workload(ObservedObject):
     size: int = Field(default=1, validation_alias=AliasPath("spec", "leaderWorkerTemplate", "size"))
     """Pods of one replica, each on a node of its own."""
     ready_replicas: int = Field(default=0, validation_alias=AliasPath("status", "readyReplicas"))
+    pods: int = Field(default=0, validation_alias=AliasPath("status", "replicas"))
+    """Pods that exist, those of an earlier template included."""
+    updated_replicas: int = Field(default=0, validation_alias=AliasPath("status", "updatedReplicas"))
+    generation: int | None = Field(default=None, validation_alias=AliasPath("metadata", "generation"))
+    observed_generation: int | None = Field(default=None, validation_alias=AliasPath("status", "observedGeneration"))
+    conditions: tuple[Condition, ...] = Field(default=(), validation_alias=AliasPath("status", "conditions"))
     sets_replicas: Annotated[bool, BeforeValidator(_ours_to_set)] = Field(
         default=False, validation_alias=AliasPath("metadata", "managedFields")
     )
     """Whether our field manager owns `spec.replicas`; an autoscaler's first change takes ownership."""
+
+    @property
+    def rolling_out(self) -> bool:
+        """Whether a Deployment has pods of an earlier template."""
+        observed = self.kind == "Deployment" and self.generation == self.observed_generation
+        return observed and self.pods > self.updated_replicas
+
+    @property
+    def stalled(self) -> bool:
+        """Whether a Deployment made no progress within its deadline."""
+        progressing = condition_of(self.conditions, "Progressing")
+        return progressing is not None and progressing.status == "False"
 
     @property
     def spec_hash(self) -> str:

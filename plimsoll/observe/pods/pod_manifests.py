@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from plimsoll.cluster.pods import is_competing
-from plimsoll.labels import GROUP, LWS_SIZE, RESERVED_GPU, TENSOR_FUSION_REQUESTS
+from plimsoll.labels import GROUP, LWS_SIZE, RESERVED_GPU, TENSOR_FUSION_REQUESTS, WORKSPACE
 from plimsoll.model.cluster import Pod, requests_devices
 from plimsoll.model.kai import POD_GROUP_NAME, is_share_annotation
 
@@ -38,12 +38,14 @@ def trimmed_pod(raw: dict[str, Any]) -> dict[str, Any]:
     """The manifest of a pod with only the parts that planning uses."""
     spec, status = raw.get("spec") or {}, raw.get("status") or {}
     containers = {name: [_trimmed(item) for item in spec.get(name) or ()] for name in ("containers", "initContainers")}
-    conditions = [item for item in status.get("conditions") or () if _says_unscheduled(item)]
+    of_workspace = WORKSPACE in ((raw.get("metadata") or {}).get("labels") or {})
+    types = ("PodScheduled", "Ready") if of_workspace else ("PodScheduled",)
+    conditions = [item for item in status.get("conditions") or () if _is_of_type(item, types)]
     return {**raw, "spec": spec | containers, "status": status | {"conditions": conditions}}
 
 
-def _says_unscheduled(condition: Any) -> bool:
-    return isinstance(condition, dict) and condition.get("type") == "PodScheduled"
+def _is_of_type(condition: Any, types: tuple[str, ...]) -> bool:
+    return isinstance(condition, dict) and condition.get("type") in types
 
 
 def _trimmed(container: Any) -> Any:

@@ -58,6 +58,9 @@ class NodeClaimProvisioner:
             assert isinstance(wanted, dict)
             outdated = outdated_claims(claims, wanted["annotations"][SPEC_HASH], target.offered.name)
             busy = self._context.places.nodes_of(target.workspace.ref, target.workspace.replicas)
+            if target.workspace.surge:
+                # After a rollout, whatever else is old, the node goes on which no pod serves.
+                outdated, busy = frozenset(), self._context.places.serving(target.workspace.ref)
             order = DeletionOrder(self._progress, outdated, busy)
             why = f"surplus: {counted(target.nodes, 'node')} needed, {len(claims) + pooled} exist"
             for claim in (deleted := order.first(claims, superfluous)):

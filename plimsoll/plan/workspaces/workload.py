@@ -71,10 +71,15 @@ def workload_manifest(
     else:
         spec = {"selector": {"matchLabels": ownership_labels(workspace)}, "template": template}
         if kind == "Deployment":
-            # One pod more than nodes would stay pending forever, so an old pod is deleted first.
-            spec["strategy"] = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
+            # One pod more than nodes would stay pending forever: an old pod is deleted first, or a rollout has a node
+            # more.
+            surge = workspace.surge
+            most = {"maxSurge": surge, "maxUnavailable": 0 if surge else 1}
+            spec["strategy"] = {"type": "RollingUpdate", "rollingUpdate": most}
             if inference.preset is not None:
                 spec["progressDeadlineSeconds"] = patience + PROGRESS_MARGIN_SECONDS
+            if inference.rollout.deadline_seconds is not None:
+                spec["progressDeadlineSeconds"] = inference.rollout.deadline_seconds
         else:
             spec |= {"serviceName": workspace.name, "podManagementPolicy": "Parallel"}
     metadata: dict[str, Any] = {
