@@ -43,9 +43,13 @@ def test_an_endpoint_that_is_an_address_is_asked_there_and_nowhere_else() -> Non
     assert not Reachable((), "localhost").admits("127.0.0.1", "localhost"), "a name is no address"
 
 
-def test_a_redirect_to_a_private_address_is_refused(hub: Hub) -> None:
+@pytest.mark.parametrize(
+    "target",
+    ["localhost:9", "127.8.8.8", "169.254.169.254", "[::1]", "[fe80::1]", "[::ffff:169.254.169.254]", "10.0.0.1"],
+)
+def test_a_redirect_to_a_private_address_is_refused(hub: Hub, target: str) -> None:
     hub.add(NAME)
-    hub.redirects[f"/{NAME}/resolve/main/config.json"] = "http://localhost:9/secret"
+    hub.redirects[f"/{NAME}/resolve/main/config.json"] = f"http://{target}/latest/meta-data/"
     with pytest.raises(HubError, match="which is no public address") as error:
         read_hub_model(hub.spec(), NAME)
     assert error.value.lasting

@@ -1,10 +1,12 @@
-"""A namespace buys no more GPUs with shares than it may have, by a real apiserver and Karpenter."""
+"""A namespace buys no more GPUs than it may have, whichever way it asks, by a real apiserver and Karpenter."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from plimsoll.model.api import CAPACITY_GATE
 from plimsoll.sandbox import Sandbox
 from tests.awaiting import await_condition
 from tests.e2e.cluster.controller import controller
@@ -14,6 +16,7 @@ from tests.e2e.demand.environment import (
     EIGHT_GPUS,
     ENVIRONMENT,
     NAMESPACE,
+    TOLERATION,
     add_pool,
     add_shares,
     claims_of,
@@ -37,14 +40,25 @@ QUOTA = {
     "spec": {"hard": {"requests.nvidia.com/gpu": "0"}},
 }
 
+SLICE = "nvidia.com/mig-1g.5gb"
+Way = tuple[str, dict[str, str], dict[str, str]]
+WAYS: dict[str, Way] = {
+    "slice": ("kai-scheduler", {}, {SLICE: "1"}),
+    "tensor-fusion": ("tensor-fusion-scheduler", {"tensor-fusion.ai/vram-request": "2Gi"}, {}),
+    "whole": ("kai-scheduler", {}, {"nvidia.com/gpu": "1"}),
+}
+"""Other ways to ask for a GPU than shares of KAI: scheduler, annotations, and limits of the container."""
+FLOOD, CLASSES = 60, 5
+
 
 @pytest.fixture
 def cluster(kube: Callable[..., Kube], demand_sandbox: Sandbox) -> Iterator[Kube]:
     cluster = kube(demand_sandbox)
     yield cluster
-    remove_shares(cluster, SHARES)
+    remove_shares(cluster, [*SHARES, *WAYS, *(f"odd-{number}" for number in range(FLOOD))])
     cluster.delete("v1", "ResourceQuota", "gpus", NAMESPACE)
     cluster.patch(API, "Environment", ENVIRONMENT, {"spec": {"access": None}})
+    declare_demand(cluster, "trigger-pod", sharedDevices=None, classesPerNamespace=None)
     remove_added(cluster, "GPUDemand")
 
 
@@ -75,3 +89,63 @@ def test_shares_buy_what_access_and_quotas_leave(cluster: Kube, demand_sandbox: 
         assert len(claims_of(cluster, POOL)) == 1
         waiting = [each for each in demands(cluster) if each["phase"] != "Completed"]
         assert [each["refusedPods"] for each in waiting] == [2], "the demand of those who were left out has ended"
+
+
+def ask(cluster: Kube, name: str, way: Way, **more: Any) -> None:
+    """Creates a pod with the capacity gate."""
+    scheduler, annotations, limits = way
+    resources = {"requests": {"cpu": "1", "memory": "1Gi", **limits}, "limits": limits}
+    spec = {
+        "schedulerName": scheduler,
+        "schedulingGates": [{"name": CAPACITY_GATE}],
+        "tolerations": [TOLERATION],
+        "terminationGracePeriodSeconds": 0,
+        "containers": [{"name": "main", "image": "registry.k8s.io/pause:3.9", "resources": resources}],
+        **more,
+    }
+    metadata = {"name": name, "namespace": NAMESPACE, "annotations": annotations}
+    cluster.create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+
+
+def refused(cluster: Kube, said: str) -> int:
+    """Pods of which a GPUDemand says this."""
+    return sum(each.get("refusedPods", 0) for each in demands(cluster) if said in str(each.get("reasons")))
+
+
+def test_no_other_way_to_ask_buys_gpus_that_access_does_not_allow(
+    cluster: Kube, demand_sandbox: Sandbox, tmp_path: Path
+) -> None:
+    shared = [{"nodePool": "sliced", "resource": SLICE, "perGpu": 7}]
+    declare_demand(cluster, "trigger-pod", sharedDevices=shared)
+    for pool in (POOL, "sliced"):
+        add_pool(cluster, pool, EIGHT_GPUS)
+    cluster.patch(API, "Environment", ENVIRONMENT, {"spec": {"access": [{"namespaces": ["*"], "gpus": 0}]}})
+    for name, way in WAYS.items():
+        ask(cluster, name, way, nodeSelector={"karpenter.sh/nodepool": "sliced" if name == "slice" else POOL})
+    with controller(demand_sandbox, tmp_path):
+        await_condition(lambda: refused(cluster, "access.gpus") == len(WAYS), 60, "all of them are refused")
+        assert not triggers(cluster)
+        assert not claims_of(cluster, POOL) | claims_of(cluster, "sliced")
+        assert sorted(gated(cluster)) == sorted(WAYS), "no autoscaler sees them"
+        cluster.patch(API, "Environment", ENVIRONMENT, {"spec": {"access": None}})
+        await_condition(lambda: "whole" not in gated(cluster), 60, "a whole GPU is the autoscaler's to provide")
+        await_condition(lambda: nodes_of(cluster, POOL), 120, "what it may have is provided")
+
+
+def test_a_flood_of_classes_leaves_few_objects(cluster: Kube, demand_sandbox: Sandbox, tmp_path: Path) -> None:
+    declare_demand(cluster, "trigger-pod", classesPerNamespace=CLASSES)
+    add_pool(cluster, POOL, EIGHT_GPUS, tier=POOL)
+    share: Way = ("kai-scheduler", {"gpu-fraction": "0.5"}, {})
+    for number in range(FLOOD):
+        own = [TOLERATION, {"key": f"key-{number}", "operator": "Exists"}]
+        ask(cluster, f"odd-{number}", share, tolerations=own, nodeSelector={"tier": "none"})
+    with controller(demand_sandbox, tmp_path):
+        await_condition(lambda: refused(cluster, "classesPerNamespace") == FLOOD - CLASSES, 60, "the rest is left out")
+        assert len(demands(cluster)) == CLASSES + 1
+        assert not claims_of(cluster, POOL)
+        named = {
+            each["involvedObject"]["name"]
+            for each in cluster.list("v1", "Event", NAMESPACE)
+            if each["involvedObject"]["name"].startswith("odd-")
+        }
+        assert len(named) <= CLASSES + 10, "a flood of pods is none of events"
