@@ -27,19 +27,22 @@ def gpus(
     context: Context = None,
     output: Output = Format.TEXT,
 ) -> None:
-    """Show what is allocated and free on each GPU: shares by GPU group, whole GPUs, and inconsistencies.
+    """Show what is allocated and free on each GPU: shares by GPU group, whole GPUs, and inconsistencies;
+    and the accelerators of other vendors.
 
     Exit code 2 if there are inconsistencies.
     """
     only_without(ctx, "file", "kubeconfig", "context")
-    from plimsoll.cli.tables.gpus import as_json, print_ledger
-    from plimsoll.cluster.ledger import gpu_ledger
+    from plimsoll.cli.tables.gpus import as_json, print_ledger, print_others
+    from plimsoll.cluster.ledger import gpu_ledger, other_accelerators
 
     snapshot = read_snapshot(file, kubeconfig, context, ("Environment", "Node", "Pod"))
     accounts = [each for each in gpu_ledger(snapshot).accounts() if each.has_gpus or each.discrepancies]
+    others = other_accelerators(snapshot)
     if output.document:
-        print_document(as_json(accounts) | {"warnings": list(snapshot.warnings)}, output)
+        print_document(as_json(accounts, others) | {"warnings": list(snapshot.warnings)}, output)
     else:
         print_warnings(snapshot.warnings)
         print_ledger(accounts)
+        print_others(others)
     raise typer.Exit(REFUSED if any(account.discrepancies for account in accounts) else SETTLED)

@@ -7,14 +7,17 @@ from rich import box
 from rich.table import Table
 
 from plimsoll.cli.shared import OUT, print_table
-from plimsoll.cluster.ledger import GpuAccount, GpuGroup
+from plimsoll.cluster.ledger import GpuAccount, GpuGroup, OtherAccelerators
 from plimsoll.model.kai import shareable_memory_mib
 from plimsoll.packing import GPU_MILLI, Milli
 
 
-def as_json(accounts: Sequence[GpuAccount]) -> dict[str, Any]:
+def as_json(accounts: Sequence[GpuAccount], others: Sequence[OtherAccelerators] = ()) -> dict[str, Any]:
     """Memory in MiB, fractions of GPUs in thousandths."""
-    return {"nodes": [_node(account) for account in accounts]}
+    return {
+        "nodes": [_node(account) for account in accounts],
+        "otherAccelerators": [{**each._asdict(), "free": each.free} for each in others],
+    }
 
 
 def _node(account: GpuAccount) -> dict[str, Any]:
@@ -70,6 +73,18 @@ def print_ledger(accounts: Sequence[GpuAccount]) -> None:
     for account in accounts:
         for each in account.discrepancies:
             OUT.print(f"{each.node}: {each.reason.value}: {each.message}", highlight=False, style="yellow")
+
+
+def print_others(others: Sequence[OtherAccelerators]) -> None:
+    """One line for each resource of other vendors on a node; nothing where there are none."""
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for title in ("NODE", "OTHER ACCELERATORS", "USED", "FREE", "PODS"):
+        table.add_column(title, overflow="fold")
+    for each in others:
+        what = f"{each.allocatable} {each.resource}" + (f" ({each.product})" if each.product else "")
+        table.add_row(each.node, what, str(each.used), str(each.free), "\n".join(each.pods))
+    if table.row_count:
+        print_table(table)
 
 
 def _rows(account: GpuAccount) -> Iterator[tuple[str, str, str, str]]:

@@ -1,7 +1,7 @@
 """GPU requests of pods, and where the pods run."""
 
 from plimsoll.cluster.pods.competing import competing_warnings, is_competing
-from plimsoll.cluster.pods.device_names import DeviceUse, known_devices, may_be_accelerator
+from plimsoll.cluster.pods.device_names import DeviceUse, device_name, known_devices, may_be_accelerator
 from plimsoll.cluster.pods.gate import device_resources_of, gated, recently_ungated
 from plimsoll.cluster.pods.gpu_models import may_name, tflops_milli
 from plimsoll.cluster.pods.group_labels import gpu_groups, is_reservation, node_of, selected_node
@@ -44,6 +44,7 @@ __all__ = [
     "ShareRefusal",
     "bound_pods",
     "competing_warnings",
+    "device_name",
     "device_resources_of",
     "gated",
     "gpu_groups",

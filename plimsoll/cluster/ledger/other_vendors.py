@@ -1,0 +1,67 @@
+"""Accelerators of other vendors that device plugins announce: they are shown, and no capacity is planned for them."""
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from plimsoll.cluster.pods import DeviceUse, bound_pods, device_name, read_request
+from plimsoll.model import Snapshot
+from plimsoll.model.cluster import Node, Pod
+from plimsoll.quantity import parse_devices
+
+_PRODUCT: Final = (
+    ("amd.com/", "amd.com/gpu.product-name"),
+    ("gpu.intel.com/", "gpu.intel.com/product"),
+    ("aws.amazon.com/neuron", "karpenter.k8s.aws/instance-accelerator-name"),
+    ("google.com/tpu", "cloud.google.com/gke-tpu-accelerator"),
+)
+"""Prefix of resources, and the node label with their product: of AMD's and Intel's discovery, Karpenter and GKE."""
+
+
+class OtherAccelerators(NamedTuple):
+    """The devices of one resource of a node."""
+
+    node: str
+    vendor: str
+    resource: str
+    product: str
+    """Empty where no label says it."""
+    allocatable: int
+    used: int
+    pods: tuple[str, ...]
+    """`namespace/name` of those that use them, sorted."""
+
+    @property
+    def free(self) -> int:
+        return max(0, self.allocatable - self.used)
+
+
+def other_accelerators(snapshot: Snapshot) -> tuple[OtherAccelerators, ...]:
+    """By node and resource, sorted."""
+    bound, gpu_resource = bound_pods(snapshot.pods), snapshot.environment.spec.gpu_resource
+    found = (
+        each
+        for node in snapshot.nodes
+        for each in _of_node(node, [pod for pod in bound.get(node.name, ()) if not pod.finished], gpu_resource)
+    )
+    return tuple(sorted(found))
+
+
+def _of_node(node: Node, pods: list[Pod], gpu_resource: str) -> Iterator[OtherAccelerators]:
+    for resource, amount in node.allocatable.items():
+        known = device_name(resource) if resource != gpu_resource else None
+        if known is None or known.use is not DeviceUse.DEVICE or known.owner == "NVIDIA":
+            continue
+        try:
+            allocatable = parse_devices(amount)
+        except ValueError:
+            continue
+        users = {
+            f"{pod.namespace}/{pod.name}": number
+            for pod in pods
+            if (number := read_request(pod, gpu_resource).count_of(resource))
+        }
+        if allocatable or users:
+            label = next((key for prefix, key in _PRODUCT if resource.startswith(prefix)), "")
+            used, names = sum(users.values()), tuple(sorted(users))
+            of_node = (node.name, known.owner, resource, node.labels.get(label, ""))
+            yield OtherAccelerators(*of_node, allocatable, used, names)
