@@ -98,11 +98,9 @@ def _instance_type(
         return [INSTANCE_TYPE_IMMUTABLE]
     if becomes and listed[0]:
         return [INSTANCE_TYPES_KEPT]
-    first = was or next(iter(listed[0]), ""), becomes or next(iter(listed[1]), "")
-    if first[0].casefold() == first[1].casefold():
-        return []
-    violation = instance_type_violation(first[1], auto_provisioning=auto_provisioning, narrows=narrows)
-    return [violation] if violation else []
+    first = was or next(iter(listed[0]), None), becomes or next(iter(listed[1]), None)
+    old, new = (instance_type_violation(each, auto_provisioning=auto_provisioning, narrows=narrows) for each in first)
+    return [new] if new and not old else []
 
 
 NAMESPACE_NOT_NAMED: Final = (
