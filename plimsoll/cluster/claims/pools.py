@@ -50,7 +50,7 @@ def parts_by_node(slices: Iterable[ResourceSlice], claims: Iterable[ResourceClai
         for each in complete(of_pool):
             if each.node_name:
                 on_node[each.node_name].append(each)
-    return {name: NodeParts(tuple(own), _holding(own, holders)) for name, own in on_node.items()}
+    return {name: NodeParts(tuple(parts), _holding(parts, holders)) for name, parts in on_node.items()}
 
 
 def _holding(
@@ -89,8 +89,12 @@ class Served:
     def by(self, device: Claimable) -> Claimable:
         found = self._known.get(device)
         if found is None:
-            own = (name for name, of in self._classes.items() if all(_selects(each, device) for each in of.selectors))
-            found = self._known[device] = device.served_as(frozenset(own))
+            resources = (
+                resource
+                for resource, of_class in self._classes.items()
+                if all(_selects(expression, device) for expression in of_class.selectors)
+            )
+            found = self._known[device] = device.served_as(frozenset(resources))
         return found
 
 
@@ -116,11 +120,11 @@ def published(parts: NodeParts, served: Served) -> Published:
                 tainted.add((each.driver, each.pool, device.name))
     known = {(claimable.driver, pool, name) for pool, name, claimable in devices}
     having = list(_having(parts.claims, known))
-    taken = tainted | {device for _, own in having for device in own}
+    taken = tainted | {device for _, held in having for device in held}
     return Published(
         tuple(sorted(devices, key=lambda each: (each[2].driver, each[0], each[1]))),
         tuple(sorted(taken)),
-        tuple(sorted((f"{claim.namespace}/{claim.name}", claim.pods, len(own)) for claim, own in having)),
+        tuple(sorted((f"{claim.namespace}/{claim.name}", claim.pods, len(held)) for claim, held in having)),
     )
 
 
@@ -128,6 +132,6 @@ def _having(
     claims: Iterable[ResourceClaim], known: set[tuple[str, str, str]]
 ) -> Iterator[tuple[ResourceClaim, list[tuple[str, str, str]]]]:
     for claim in claims:
-        own = [(each.driver, each.pool, each.device) for each in claim.devices if each in known]
-        if own:
-            yield claim, own
+        held = [(each.driver, each.pool, each.device) for each in claim.devices if each in known]
+        if held:
+            yield claim, held

@@ -127,9 +127,11 @@ class _Reading:
         self._host_memory += use.host.memory_mib
         self._storage += use.host.storage_mib
         self._pods += 1
-        for resource, of in self._devices.items():
+        for resource, devices in self._devices.items():
             if count := use.request.count_of(resource):
-                self._devices[resource] = of._replace(used=of.used + count, pods=(*of.pods, _name(use.pod)))
+                self._devices[resource] = devices._replace(
+                    used=devices.used + count, pods=(*devices.pods, _name(use.pod))
+                )
         if use.unreserved:
             self._unreserved.update(use.groups)
         held = use.request.held

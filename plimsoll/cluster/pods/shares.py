@@ -116,15 +116,20 @@ def _by_claims(claims: tuple[ClaimRequest, ...], kinds: Mapping[str, Device]) ->
         for name, kind in sorted(kinds.items())
         if kind.claimable is not None
     }
-    numbers = {of.number for of in found.values() if of.number}
-    ends = next((of.why for of in found.values() if of.ends), "")
+    selections = found.values()
+    numbers = {each.number for each in selections if each.number}
+    ends = next((each.why for each in selections if each.ends), "")
     if len(numbers) == 1:
-        able = {name: GPU_MILLI for name, of in found.items() if of.number}
+        able = {name: GPU_MILLI for name, selected in found.items() if selected.number}
         return KindSizes(able, numbers.pop(), ends=ends)
     if numbers:
         return KindSizes({}, why=("ClaimNotPlanned: different numbers of devices on different nodes",))
-    not_planned = tuple(f"ClaimNotPlanned: {of.not_planned}" for of in found.values() if of.not_planned)
-    others = tuple(f"{kinds[name].product or kinds[name].resource}: {of.why}" for name, of in found.items() if of.why)
+    not_planned = tuple(f"ClaimNotPlanned: {each.not_planned}" for each in selections if each.not_planned)
+    others = tuple(
+        f"{kinds[name].product or kinds[name].resource}: {selected.why}"
+        for name, selected in found.items()
+        if selected.why
+    )
     return KindSizes({}, why=tuple(dict.fromkeys((*not_planned, *others))), ends=ends)
 
 

@@ -80,11 +80,11 @@ class PoolLimits:
 
     def subtract(self, shape: NodeProfile) -> None:
         """Subtracts the resources of one node of the shape."""
-        left = self._left.get(shape.node_pool, {})
-        for of, needed in ((left, self._needed(shape)), (self._environment, _of_environment(shape))):
+        of_pool = self._left.get(shape.node_pool, {})
+        for left, needed in ((of_pool, self._needed(shape)), (self._environment, _of_environment(shape))):
             for key, amount in needed.items():
-                if key in of:
-                    of[key] -= amount
+                if key in left:
+                    left[key] -= amount
 
     def excess(self, shape: NodeProfile) -> Excess | None:
         """The limit that one more node would exceed; None if there is none."""
@@ -118,15 +118,15 @@ class PoolLimits:
     def packing_limits(self, shapes: Mapping[str, NodeProfile]) -> list[Limit]:
         """The limits for packing onto these shapes, by name."""
         found = [
-            Limit(left, {name: of[key] for name, shape in shapes.items() if (of := _of_environment(shape))})
+            Limit(left, {name: needed[key] for name, shape in shapes.items() if (needed := _of_environment(shape))})
             for key, left in self._environment.items()
         ]
         for pool, amounts in self._left.items():
-            own = {name: self._needed(shape) for name, shape in shapes.items() if shape.node_pool == pool}
+            needs = {name: self._needed(shape) for name, shape in shapes.items() if shape.node_pool == pool}
             found += [
                 Limit(left, uses)
                 for key, left in amounts.items()
-                if (uses := {name: of[key] for name, of in own.items() if key in of})
+                if (uses := {name: needed[key] for name, needed in needs.items() if key in needed})
             ]
         return found
 

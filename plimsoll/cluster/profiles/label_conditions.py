@@ -29,13 +29,13 @@ def narrowed(term: Iterable[NodeRequirement], given: Given) -> Term | None:
     """
     found: list[NodeRequirement] = []
     for key, of_key in groupby(sorted(set(term)), key=attrgetter("key")):
-        known, own = tuple(given(key)), tuple(of_key)
-        values = [value for value in _values((*known, *own)) if _all_allow(known, value)]
-        left = [value for value in values if _all_allow(own, value)]
+        known, asked = tuple(given(key)), tuple(of_key)
+        values = [value for value in _values((*known, *asked)) if _all_allow(known, value)]
+        left = [value for value in values if _all_allow(asked, value)]
         if not left:
             return None
-        undecided = [each for each in own if not all(map(each.allows, values))]
-        if undecided and any(each.operator == "In" for each in (*known, *own)):
+        undecided = [each for each in asked if not all(map(each.allows, values))]
+        if undecided and any(each.operator == "In" for each in (*known, *asked)):
             undecided = [NodeRequirement(key, "In", tuple(value for value in left if value is not None))]
         found += undecided
     return tuple(found)
@@ -74,11 +74,11 @@ def largest_sets(sets: Iterable[Terms], given: Given) -> dict[frozenset[Terms], 
             grown[known] = together
             if len(found) < _MOST:
                 grown.update([_joined(each, known, given)])
-        if not any(each in of for of in grown):
-            grown.update([_joined(each, {other for of in found for other in of}, given)])
-        found = {of: terms for of, terms in grown.items() if not any(of < other for other in grown)}
+        if not any(each in members for members in grown):
+            grown.update([_joined(each, {other for members in found for other in members}, given)])
+        found = {members: terms for members, terms in grown.items() if not any(members < other for other in grown)}
     found |= {frozenset((each,)): each for each in ordered[_MOST_SETS:]}
-    return dict(sorted(found.items(), key=lambda of: (-len(of[0]), sorted(of[0]))))
+    return dict(sorted(found.items(), key=lambda item: (-len(item[0]), sorted(item[0]))))
 
 
 def _joined(each: Terms, known: Iterable[Terms], given: Given) -> tuple[frozenset[Terms], Terms]:

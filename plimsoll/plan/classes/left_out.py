@@ -76,9 +76,11 @@ class PlannedClasses:
         for choice in chosen.values():
             for demand_class, members in choice.classes.items():
                 parts.setdefault(demand_class, []).append(members)
-        self._merged = {of: (own, self._members(of, own)) for of, own in parts.items()}
-        found = ((of, members) for of, (_, members) in self._merged.items())
-        planned = dict(sorted(found, key=lambda item: (-item[1].priority, item[0].name)))
+        self._merged = {
+            demand_class: (several, self._members(demand_class, several)) for demand_class, several in parts.items()
+        }
+        merged = ((demand_class, members) for demand_class, (_, members) in self._merged.items())
+        planned = dict(sorted(merged, key=lambda item: (-item[1].priority, item[0].name)))
         return planned, tuple(each.left_out for each in chosen.values() if each.left_out is not None)
 
     def _members(self, demand_class: DemandClass, parts: Sequence[ClassMembers]) -> ClassMembers:
@@ -111,6 +113,9 @@ def _within(namespace: NamespaceClasses, most: int) -> tuple[Mapping[DemandClass
         for uid in members.pods:
             del pods[uid]
     of_gangs = [
-        pod for of, members in classes.items() if members.of_gangs and of not in kept for pod in members.of_gangs
+        pod
+        for demand_class, members in classes.items()
+        if members.of_gangs and demand_class not in kept
+        for pod in members.of_gangs
     ]
     return kept, LeftOut(why, pods, of_gangs)

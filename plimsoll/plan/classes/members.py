@@ -167,10 +167,10 @@ class Classes:
         for namespace, changed in self._changed.items():
             members, before = self._members.get(namespace, {}), self._found.get(namespace)
             classes = dict(before.classes) if before is not None else {}
-            for of in changed:
-                classes.pop(of, None)
-                if of in members:
-                    classes[of] = _members_of(members[of].values(), self._groups)
+            for demand_class in changed:
+                classes.pop(demand_class, None)
+                if demand_class in members:
+                    classes[demand_class] = _members_of(members[demand_class].values(), self._groups)
             found[namespace] = NamespaceClasses(namespace, classes, dict(self._pods.get(namespace, {})))
         return found
 

@@ -36,9 +36,9 @@ class Kind:
     scheduler: str = ""
     """As in PlannedNode."""
 
-    def serves(self, of: DemandClass) -> bool:
+    def serves(self, demand_class: DemandClass) -> bool:
         """Whether pods of the class can share its GPUs."""
-        return of.placement in self.placements and self.scheduler in ("", of.scheduler)
+        return demand_class.placement in self.placements and self.scheduler in ("", demand_class.scheduler)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +56,9 @@ class ShapeOffer:
 
     def requires(self, placements: Iterable[Placement]) -> Terms:
         """The conditions on labels that the shape leaves open, of pods of these placements on one node."""
-        own = all_met((self.terms[each] for each in sorted(set(placements), key=_digest)), self.shape.given)
-        return self.together if own is None else own  # with many alternatives, not all are compared
+        sets = (self.terms[placement] for placement in sorted(set(placements), key=_digest))
+        met = all_met(sets, self.shape.given)
+        return self.together if met is None else met  # with many alternatives, not all are compared
 
     def with_domains(self, required: Terms, domains: Iterable[NodeRequirement]) -> Terms:
         """These conditions, and that the node is in these domains."""
@@ -78,7 +79,7 @@ class Hosts:
 
     def __init__(self, classes: Iterable[DemandClass], strategies: Strategies = PACKED) -> None:
         self.strategies = strategies
-        self.pods = frozenset((of.placement, of.scheduler) for of in classes)
+        self.pods = frozenset((each.placement, each.scheduler) for each in classes)
         """(placement, scheduler) of the pods."""
         placements = {placement for placement, _ in self.pods}
         self._placements = sorted(placements, key=_digest)
@@ -123,7 +124,11 @@ class Hosts:
         None also if the shapes differ in what pods may request."""
         if len({(shape.device.resource, shape.device.claimable) for shape in shapes}) > 1:
             return None
-        able = [of for of in self._placements if all(each.meets(of, node.requires, self._seen) for each in shapes)]
+        able = [
+            placement
+            for placement in self._placements
+            if all(shape.meets(placement, node.requires, self._seen) for shape in shapes)
+        ]
         memory = [shape.device.memory_mib for shape in shapes]
         least = min((each for each in memory if each), default=None)
         fewest = min((shape.device for shape in shapes), key=lambda device: device.replicas)
@@ -150,9 +155,13 @@ class Hosts:
         schedulers = {""} if shape.device.resource else {scheduler for _, scheduler in self.pods}
         numbers = count()
         for scheduler in sorted(schedulers):
-            terms = {each: own for each, own in every.items() if not scheduler or (each, scheduler) in self.pods}
+            terms = {
+                placement: left_open
+                for placement, left_open in every.items()
+                if not scheduler or (placement, scheduler) in self.pods
+            }
             for members, together in shape.together(set(terms.values()), self._seen):
-                served = {each: own for each, own in terms.items() if own in members}
+                served = {placement: left_open for placement, left_open in terms.items() if left_open in members}
                 ranks = tuple(sorted((_digest(each), preference(each, shape)) for each in served if each.preferred))
                 kind = self._kind(gpus, frozenset(served), scheduler, "new", shape.weight, ranks)
                 packed = NodeShape(
@@ -173,8 +182,8 @@ class Hosts:
 
     def _on_shape(self, shape: NodeProfile) -> Mapping[Placement, Terms]:
         """The placements that the shape serves, and what they leave open."""
-        terms = ((each, shape.left_open(each)) for each in self._placements)
-        return {each: own for each, own in terms if own is not None}
+        terms = ((placement, shape.left_open(placement)) for placement in self._placements)
+        return {placement: left_open for placement, left_open in terms if left_open is not None}
 
     def _kind(self, gpus: Device, placements: frozenset[Placement], scheduler: str, *more: object) -> Kind:
         key = (gpus, placements, scheduler, *more)

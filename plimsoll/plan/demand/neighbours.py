@@ -73,15 +73,15 @@ class _Levels(dict[TopologyConstraint, tuple[str, ...]]):
         topology = self._topologies.get(level.topology)
         if topology is None:  # none is known at all, else the pod is refused
             return (level.required,)
-        *wider, own = topology.down_to(level.required) or (level.required,)
-        found = self[level] = (*(key for key in wider if self._differ(own, key)), own)
+        *wider, narrowest = topology.down_to(level.required) or (level.required,)
+        found = self[level] = (*(key for key in wider if self._differ(narrowest, key)), narrowest)
         return found
 
-    def _differ(self, own: str, key: str) -> bool:
-        """Whether nodes of the cluster with one value of the label `own` have no value of `key`, or several."""
+    def _differ(self, label: str, key: str) -> bool:
+        """Whether nodes of the cluster with one value of the label have no value of `key`, or several."""
         values: dict[str, str] = {}
-        labels = [node.labels for node in self._nodes if own in node.labels]
-        return any(key not in each or values.setdefault(each[own], each[key]) != each[key] for each in labels)
+        labels = [node.labels for node in self._nodes if label in node.labels]
+        return any(key not in each or values.setdefault(each[label], each[key]) != each[key] for each in labels)
 
 
 @dataclass(frozen=True)
@@ -124,17 +124,17 @@ class _Neighbours:
     @cached_property
     def _groups(self) -> Mapping[_Group, frozenset[str]]:
         """The groups that rules are about, with the keys of these rules."""
-        keys = defaultdict[_Group, set[str]](set)
+        keys_of = defaultdict[_Group, set[str]](set)
         for pod in self.ruled.values():
             for rule, group in _with_groups(pod):
-                keys[group].add(rule.key)
+                keys_of[group].add(rule.key)
             for group, key in self._gang(pod):
-                keys[group].add(key)
+                keys_of[group].add(key)
         for pod in self.repelling:
             for rule, group in _with_groups(pod):
                 if _keeps_away(rule):
-                    keys[group].add(rule.key)
-        return {group: frozenset(of) for group, of in keys.items()}
+                    keys_of[group].add(rule.key)
+        return {group: frozenset(keys) for group, keys in keys_of.items()}
 
     @cached_property
     def _keys(self) -> frozenset[str]:
@@ -200,11 +200,15 @@ class _Neighbours:
         node = self.usable.requested[name]
         types = {f"{node.node_pool}/{each}" for each in node.instance_types}
         shapes = [each for each in (*self.inputs.shapes, *self.inputs.unready) if each.name in types]
-        values = {
+        of_shapes = {
             key: [values for shape in shapes if (values := self._values(shape, key, node.requires)) is not None]
             for key in self._keys
         }
-        alike = {key: of[0] if len(set(of)) == 1 else (UNKNOWN, UNKNOWN) for key, of in values.items() if of}
+        alike = {
+            key: several[0] if len(set(several)) == 1 else (UNKNOWN, UNKNOWN)
+            for key, several in of_shapes.items()
+            if several
+        }
         return _only(alike, name)
 
     def _shape(self, offer: ShapeOffer) -> Mapping[str, tuple[str, ...]]:
@@ -253,10 +257,11 @@ def _with_groups(pod: Pod) -> Iterator[tuple[PodRule, _Group]]:
     """The rules of a pod with the groups that they are about. As in the scheduler, a pod has affinity to those pods
     that all its affinity terms select."""
     selectors = [rule.pods.of(pod.namespace, pod.labels) for rule in pod.rules]
-    near = {each for rule, each in zip(pod.rules, selectors, strict=True) if rule.relation is Relation.TOGETHER}
-    for rule, own in zip(pod.rules, selectors, strict=True):
+    with_selectors = list(zip(pod.rules, selectors, strict=True))
+    near = {selector for rule, selector in with_selectors if rule.relation is Relation.TOGETHER}
+    for rule, selector in with_selectors:
         together = rule.relation is Relation.TOGETHER
-        selected = tuple(sorted(near, key=repr)) if together else (own,)
+        selected = tuple(sorted(near, key=repr)) if together else (selector,)
         yield rule, _Group(selected, deleting=rule.relation is not Relation.SPREAD)
 
 

@@ -98,17 +98,23 @@ class DemandPlanner:
             return DemandPlan(demands=rest)
         shapes = self._shapes_of(snapshot)
         supply = self._supply.of(snapshot, cluster.accounts, (*shapes.shapes, *shapes.unready), failed_claims)
-        new = ((name, supply[name], scheduler) for name, scheduler in registered if name in supply)
-        own = {name: (replace(free, scheduler=of), profile) for name, (free, profile), of in new if not free.scheduler}
+        for_pods = {
+            name: (replace(supply[name][0], scheduler=scheduler), supply[name][1])
+            for name, scheduler in registered
+            if name in supply and not supply[name][0].scheduler
+        }
         strategies = strategies_of(snapshot)
-        if self._hosts.pods != {(of.placement, of.scheduler) for of in classes} or self._hosts.strategies != strategies:
+        if (
+            self._hosts.pods != {(each.placement, each.scheduler) for each in classes}
+            or self._hosts.strategies != strategies
+        ):
             self._hosts = Hosts(classes, strategies)
         self._hosts.see(index_of(snapshot.nodes), requested)
         inputs = DemandInputs(
             cluster=cluster,
             classes=classes,
             left_out=left_out,
-            supply={**supply, **own} if own else supply,
+            supply={**supply, **for_pods} if for_pods else supply,
             shapes=shapes.shapes,
             unready=shapes.unready,
             divided=shapes.divided,

@@ -88,11 +88,11 @@ def _refusals_by_limits(standing: Standing, asking: list[PodNeed]) -> Mapping[st
     broken = [gang for gang in standing.lacking(out) if not out.isdisjoint(gang.pods)]
     gang_of = {uid: gang for gang in broken for uid in gang.pods}
     refused: dict[str, Refusal] = {}
-    for uid, own in whys.items():
+    for uid, limited in whys.items():
         gang = gang_of.get(uid)
         # A pod of a gang may have room, but no other pod that has to start with it.
         others = (whys[other] for other in gang.pods if other in out) if gang is not None else ()
-        why = own or next(filter(None, others), None) or standing.problem.why_no_node(uid)
+        why = limited or next(filter(None, others), None) or standing.problem.why_no_node(uid)
         problem = "starts as a whole, and its pods find no room together"
         refused[uid] = why if gang is None else why.of_gang(gang.name, problem)
     return refused

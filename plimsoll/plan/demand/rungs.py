@@ -248,11 +248,11 @@ def _of_other_shard(rungs: ClassRungs, inputs: DemandInputs) -> Iterator[tuple[s
         yield from ((uid, no_shard(pool)) for uid, pool in without.items() if pool not in inputs.shards)
     queue, pools = inputs.queue(rungs.demand_class.queue), rungs.members.node_pools
     if queue is not None:
-        own = queue.labels.get(NODE_POOL, "")
-        for uid in rungs.members.shares if own else pools:
+        pool_of_queue = queue.labels.get(NODE_POOL, "")
+        for uid in rungs.members.shares if pool_of_queue else pools:
             pool = pools.get(uid, "")
-            if pool != own:
-                yield uid, other_shard(queue.name, own, pool)
+            if pool != pool_of_queue:
+                yield uid, other_shard(queue.name, pool_of_queue, pool)
 
 
 def _grace_ends(inputs: DemandInputs) -> Iterator[tuple[str, datetime]]:

@@ -109,18 +109,18 @@ def refused_by_pod_security(
     inference = workspace.spec.inference
     if inference is None or labels.get(ENFORCE) not in _LEVELS:
         return None
-    template, of = inference.template, "inference.template."
+    template, where = inference.template, "inference.template."
     if template is None:
         if sizing.serving is None:
             return None
         known = preset_of(inference, models)
-        of, template = "the preset's pods: ", {}
+        where, template = "the preset's pods: ", {}
         serve_preset(
             template, inference, sizing.serving, known if isinstance(known, ModelPreset) else None, environment
         )
     by_user = inference.template is None and not environment.spec.inference_user
     remedy = "set inferenceUser of the Environment" if by_user else "change the template"
-    found = [f"{of}{each}" for each in pod_security(labels, template)]
+    found = [f"{where}{problem}" for problem in pod_security(labels, template)]
     if not found:
         return None
     return Refusal(
