@@ -6,6 +6,7 @@ from typing import Any, Final
 from plimsoll.cluster.queues import check_queues
 from plimsoll.model.meta import Finding
 from plimsoll.policy import RULES
+from tests.claims.objects import a_claim, a_class, asked
 from tests.policy_rules.manifests import (
     GPU,
     Manifest,
@@ -40,6 +41,7 @@ CHART: Final[Manifest] = {
     "metadata": {"name": "c"},
     "dependencies": [{"name": "gpu-operator", "version": "^25.3", "repository": "https://charts.example"}],
 }
+TEAM: Final[Manifest] = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}}
 SHARE: Final = {"gpu-fraction": "0.5"}
 DIGESTS: Final = {"image-digest": {"options": {"required": True}}}
 EXEMPTION: Final = {
@@ -134,6 +136,10 @@ def _findings() -> Iterator[Finding]:
         (a_node_pool(gpu_limit=12),),
         (a_node_pool(spec__template__spec__taints=None),),
         (a_pod(image="nginx:latest"),),
+        (a_claim("c", asked(1, "device.attributes['gpu.nvidia.com'].uuid == 'GPU-1'")),),
+        (a_claim("c", asked(1, adminAccess=True)), TEAM),
+        (a_class("mig.nvidia.com", "device.driver == 'gpu.nvidia.com'"), a_queue("team")),
+        tuple(a_class(name, extended_resource=GPU) for name in ("a-gpu", "b-gpu")),
         (CHART,),
         (with_path(CHART, dependencies__0__version=None),),
         (an_environment(nodeAutoProvisioning="enabled", limits={"gpus": 10}), _serving(4, 4)),

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from plimsoll.model.dra import GPU_DRIVERS
-from plimsoll.model.meta import Finding, Severity
+from plimsoll.model.meta import Finding, Severity, identify
 from plimsoll.policy.cel import has, text, value
 from plimsoll.policy.context import PolicyContext
 from plimsoll.policy.fields import Manifest, is_kind, items, join, name_of, namespace_of, section
@@ -110,7 +110,7 @@ def _finding(manifest: Manifest, field: str, rule: str, message: str) -> Finding
         field=field,
         rule=rule,
         severity=Severity.ERROR,
-        message=message,
+        message=f"{identify(manifest)}: {message}",
     )
 
 

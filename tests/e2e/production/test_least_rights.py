@@ -17,6 +17,7 @@ from plimsoll.sandbox import IDENTITIES, Sandbox
 from plimsoll.sandbox.parts import Installation, find_programs, missing_programs, part
 from tests.awaiting import await_condition
 from tests.e2e.cluster.controller import controller
+from tests.e2e.cluster.dra_driver import DRIVER, Devices, dra_driver
 from tests.e2e.cluster.kube import Kube
 from tests.e2e.demand.environment import (
     EIGHT_GPUS,
@@ -35,6 +36,7 @@ pytestmark = pytest.mark.e2e
 
 API = "plimsoll.dev/v1alpha1"
 TYPE = "Standard_NC24ads_A100_v4"
+CLAIMED = "m5.4xlarge"
 CONTAINER = {"name": "main", "image": "registry.k8s.io/pause:3.10"}
 ASKS = ("trigger-pod", "capacity-buffer", "provisioning-request")
 
@@ -129,6 +131,7 @@ def worked(audited_sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -
             cluster.apply(definition)
         with controller(audited_sandbox, tmp_path_factory.mktemp("rights")):
             serve(cluster)
+            serve_by_claims(cluster, audited_sandbox)
             for provisioner in ASKS:
                 request_nodes(cluster, provisioner)
     return audited_sandbox
@@ -159,6 +162,31 @@ def serve(cluster: Kube) -> None:
         cluster.delete(API, "Workspace", name, "inference")
     await_condition(lambda: not cluster.list(API, "Workspace", "inference"), 400, "all of them gone")
     cluster.patch(API, "Environment", ENVIRONMENT, {"spec": {"provisioner": None, "modelHub": None}})
+
+
+def serve_by_claims(cluster: Kube, sandbox: Sandbox) -> None:
+    """Creates and deletes a Workspace whose pods claim their GPUs."""
+    is_gpu = f"device.driver == '{DRIVER}'"
+    cluster.apply(
+        {
+            "apiVersion": "resource.k8s.io/v1",
+            "kind": "DeviceClass",
+            "metadata": {"name": DRIVER},
+            "spec": {"selectors": [{"cel": {"expression": is_gpu}}]},
+        }
+    )
+    add_pool(cluster, "claimed", CLAIMED)
+    devices = {"driver": DRIVER, "count": 1, "capacity": {"memory": "23034Mi"}}
+    profile = {"nodePool": "claimed", "instanceType": CLAIMED, "claimDevices": devices}
+    named = {"name": f"claimed.{CLAIMED}"}
+    cluster.apply({"apiVersion": API, "kind": "NodeProfile", "metadata": named, "spec": profile})
+    claiming = workspace("claiming", 1, template={"spec": {"containers": [CONTAINER]}})
+    claiming["spec"]["resource"] = {"instanceType": CLAIMED, "devices": "claim"}
+    with dra_driver(sandbox.kubeconfig, {CLAIMED: Devices(1, {"type": "gpu"}, "23034Mi")}):
+        cluster.apply(claiming)
+        await_condition(lambda: ready(cluster, "Deployment", "claiming") == 1, 120, "a pod with a claim")
+        cluster.delete(API, "Workspace", "claiming", "inference")
+        await_condition(lambda: not cluster.list(API, "Workspace", "inference"), 400, "it is gone")
 
 
 def request_nodes(cluster: Kube, provisioner: str) -> None:
