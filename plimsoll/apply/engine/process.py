@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 import psutil
 import structlog
@@ -78,7 +78,7 @@ class Engine(PulumiCommand):
         self.command = str(path)
         self.version = version
         self._lock = threading.Lock()
-        self._process: subprocess.Popen[str] | None = None
+        self._process: subprocess.Popen[bytes] | None = None
         self._interrupted = False
         self._killed = False
 
@@ -113,33 +113,31 @@ class Engine(PulumiCommand):
         before = self.ended_by_signal
         self._interrupted = False
         env = {key: value for key, value in os.environ.items() if key != PASSPHRASE_VARIABLE}
-        process = subprocess.Popen(
-            [self.command, "--non-interactive", *args],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            cwd=cwd,
-            # The flags for inline programs require debug commands.
-            env={**env, **additional_env, "PULUMI_AUTOMATION_API": "true", "PULUMI_DEBUG_COMMANDS": "true"},
-            encoding="utf-8",
-            errors="replace",
-            start_new_session=True,
-        )
-        with self._lock:
-            self._process = process
-        try:
-            stdout, stderr = process.communicate()
-        except KeyboardInterrupt:
-            # In the main thread. An engine whose output nobody reads is killed, and leaves its lock.
-            self.interrupt()
-            process.communicate()
-            raise
-        finally:
+        with _output() as stdout, _output() as stderr:
+            process = subprocess.Popen(
+                [self.command, "--non-interactive", *args],
+                stdin=subprocess.DEVNULL,
+                stdout=stdout,
+                stderr=stderr,
+                cwd=cwd,
+                # The flags for inline programs require debug commands.
+                env={**env, **additional_env, "PULUMI_AUTOMATION_API": "true", "PULUMI_DEBUG_COMMANDS": "true"},
+                start_new_session=True,
+            )
             with self._lock:
-                self._process = None
-            end_session(process.pid)
+                self._process = process
+            try:
+                process.wait()
+            except KeyboardInterrupt:  # in the main thread
+                self.interrupt()
+                process.wait()
+                raise
+            finally:
+                with self._lock:
+                    self._process = None
+                end_session(process.pid)
+            result = CommandResult(_read(stdout), _read(stderr), process.returncode)
         self._killed = process.returncode < 0 or (before and process.returncode != 0)
-        result = CommandResult(stdout, stderr, process.returncode)
         if process.returncode != 0:
             raise create_command_error(result)
         return result
@@ -163,6 +161,17 @@ class Engine(PulumiCommand):
         if process is not None and process.poll() is None:
             self._interrupted = True
             process.send_signal(number)
+
+
+def _output() -> BinaryIO:
+    """What the engine writes to, in memory. A pipe would end with this process: SIGPIPE would then kill the engine in
+    the middle of its update, and its lock and its plugins would be left."""
+    return os.fdopen(os.memfd_create("engine"), "w+b")
+
+
+def _read(output: BinaryIO) -> str:
+    output.seek(0)
+    return output.read().decode("utf-8", "replace")
 
 
 def end_session(engine: int) -> None:

@@ -172,6 +172,7 @@ def test_the_next_writer_ends_plugins_of_a_killed_writer_and_engine(
         (engine,) = await_condition(lambda: engines_of(victim.pid), message="an engine with its plugin")
         plugin = plugin_of(engine)
         await_condition(lambda: is_connected(plugin), message="a plugin that has told its port")
+        os.kill(engine, signal.SIGSTOP)  # it would notice, and end its plugin
         victim.kill()
         os.kill(engine, signal.SIGKILL)
         victim.wait()
@@ -179,4 +180,31 @@ def test_the_next_writer_ends_plugins_of_a_killed_writer_and_engine(
     with a_writer(settings) as writer:
         assert not is_running(plugin)
         assert names(writer.apply(creating(a_claim("next-0"))).created) == ["next-0"]
+        writer.drain()
+
+
+@pytest.mark.parametrize("busy", [False, True], ids=["pre-started", "in an update"])
+def test_nothing_is_left_of_a_killed_writer(
+    settings: ApplySettings, proxy: Proxy, cluster: Kube, tmp_path: Path, busy: bool
+) -> None:
+    """Its engine notices, ends, and ends its plugin; without a next writer, nobody else would."""
+    plan = creating(a_claim("killed-0")) if busy else creating()
+    if busy:
+        proxy.silences = lambda request: request.writes and request.path.rpartition("/")[2] == "killed-0"
+    with writer_process(settings, plan, tmp_path / "victim") as victim:
+        if busy:
+            await_condition(lambda: claims(cluster, "killed-"), message="an update in the middle")
+
+        def processes() -> list[psutil.Process]:
+            below = psutil.Process(victim.pid).children(recursive=True)
+            return below if any(each.name() == "pulumi-resource-kubernetes" for each in below) else []
+
+        started = await_condition(processes, message="an engine with its plugin")
+        victim.kill()
+        victim.wait()
+    proxy.silences = lambda _: False
+    await_condition(lambda: not any(is_running(each.pid) for each in started), 60, message="no process of it")
+    assert locks(settings) == []
+    with a_writer(settings) as writer:
+        assert {each.key.name for each in writer.resources()} == claims(cluster, "killed-")
         writer.drain()
