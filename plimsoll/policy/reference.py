@@ -57,7 +57,12 @@ Pods with their ephemeral containers, Deployments, StatefulSets, DaemonSets, Rep
 and CronJobs; of others, such as JobSets and LeaderWorkerSets, the pods |
 
 The severity `error` refuses an object there, and `warning` only reports it. A rule that is `off` is checked only if a \
-setting names it."""
+setting names it.
+
+Rules that compare an object with others, such as `queue-unknown`, `queue-not-leaf`, `queue-other-node-pool`, \
+`queue-parent-other-node-pool` and `queue-without-node-pool`, have no form for admission: a CEL expression sees one \
+object and the Environment, and objects of one change may arrive before the queue that they name. At runtime, demand \
+is [refused by name](demand-nodes.md#kais-node-pools) instead: such pods get no node."""
 
 
 def markdown() -> str:
