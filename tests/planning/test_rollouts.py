@@ -88,6 +88,8 @@ def test_a_changed_template_is_rolled_out_on_a_temporary_node_which_then_goes() 
     [new] = [claim.node_name for claim in snapshot.node_claims if claim.node_name != old]
     both = with_pods(snapshot, a_ready("old", old), a_ready("new", new, "False"))
     assert planned(both).empty
+    unseen = with_pods(rolling(snapshot, pods=1, updated=1), a_ready("old", old), a_ready("new", new, "False"))
+    assert planned(unseen).empty, "the Deployment is seen before the pods"
     done = with_pods(rolling(snapshot, pods=1, updated=1), a_ready("new", new))
     [gone] = of_kind(planned(done).deletions, "NodeClaim")
     assert [claim.node_name for claim in snapshot.node_claims if claim.name == gone] == [old]

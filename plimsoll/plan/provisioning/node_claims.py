@@ -58,12 +58,16 @@ class NodeClaimProvisioner:
             assert isinstance(wanted, dict)
             outdated = outdated_claims(claims, wanted["annotations"][SPEC_HASH], target.offered.name)
             busy = self._context.places.nodes_of(target.workspace.ref, target.workspace.replicas)
+            removable = claims
             if target.workspace.surge:
-                # After a rollout, whatever else is old, the node goes on which no pod serves.
-                outdated, busy = frozenset(), self._context.places.serving(target.workspace.ref)
+                # Pods say themselves that they left a node: a Deployment may say so before their Ready is seen.
+                stalled = any(each.stalled for each in self._context.ownership.workloads_of(target.workspace))
+                kept = self._context.places.serving(target.workspace.ref) if stalled else busy
+                removable = [claim for claim in claims if claim.node_name not in kept]
+                outdated = frozenset()
             order = DeletionOrder(self._progress, outdated, busy)
             why = f"surplus: {counted(target.nodes, 'node')} needed, {len(claims) + pooled} exist"
-            for claim in (deleted := order.first(claims, superfluous)):
+            for claim in (deleted := order.first(removable, superfluous)):
                 builder.delete(claim, f"{why}; {order.state(claim)}")
         left = max(0, min(pooled, target.nodes - (len(claims) - len(deleted))))
         for pool in self._context.ownership.pools_of(target.workspace):

@@ -1,0 +1,116 @@
+"""New nodes on real components: a type without capacity, and a rollout during which a replica always serves."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from demo.stage import Stage, declare
+from plimsoll.sandbox import Sandbox
+from tests.awaiting import await_condition
+from tests.e2e.cluster.controller import Controller, controller
+from tests.e2e.cluster.kube import Kube, Manifest
+from tests.e2e.cluster.sandboxes import up_sandbox
+
+pytestmark = pytest.mark.e2e
+
+API = "plimsoll.dev/v1alpha1"
+NAMESPACE = "inference"
+TYPE = "Standard_NC24ads_A100_v4"
+SOLD_OUT = "Standard_NC96ads_A100_v4"
+IMAGE = "registry.k8s.io/pause:3.10"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("new-nodes")
+
+
+@pytest.fixture(scope="module")
+def sandbox(sandbox_home: Path) -> Iterator[Sandbox]:
+    yield from up_sandbox("new-nodes", karpenter=True)
+
+
+@pytest.fixture(scope="module")
+def running(sandbox: Sandbox, folder: Path) -> Iterator[Controller]:
+    declare(Stage.on(sandbox, folder), "sandbox-nap")
+    with controller(sandbox, folder) as running:
+        yield running
+
+
+@pytest.fixture
+def cluster(kube: Callable[..., Kube], sandbox: Sandbox, running: Controller) -> Kube:
+    return kube(sandbox)
+
+
+def workspace(name: str, resource: dict[str, Any], *arguments: str) -> Manifest:
+    container = {"name": "server", "image": IMAGE, "args": list(arguments)}
+    inference = {"template": {"spec": {"containers": [container]}}, "rollout": {"strategy": "Surge"}}
+    return {
+        "apiVersion": API,
+        "kind": "Workspace",
+        "metadata": {"name": name, "namespace": NAMESPACE},
+        "spec": {"queue": "inference", "resource": resource, "inference": inference},
+    }
+
+
+def claims_of(cluster: Kube, name: str) -> list[Manifest]:
+    return cluster.list("karpenter.sh/v1", "NodeClaim", selector=f"plimsoll.dev/workspace={name}")
+
+
+def pods_of(cluster: Kube, name: str) -> list[Manifest]:
+    return cluster.list("v1", "Pod", NAMESPACE, f"plimsoll.dev/workspace={name}")
+
+
+def serving(cluster: Kube, name: str) -> list[list[str]]:
+    """The arguments of each Ready pod."""
+    ready = {"type": "Ready", "status": "True"}.items()
+    return [
+        pod["spec"]["containers"][0].get("args") or []
+        for pod in pods_of(cluster, name)
+        if any(ready <= each.items() for each in (pod.get("status") or {}).get("conditions") or ())
+    ]
+
+
+def test_a_replica_always_serves_during_a_rollout(cluster: Kube) -> None:
+    cluster.apply(workspace("rolled", {"instanceType": TYPE}, "one"))
+    await_condition(lambda: serving(cluster, "rolled") == [["one"]], 120, "the replica is ready")
+    [before] = claims_of(cluster, "rolled")
+    cluster.apply(workspace("rolled", {"instanceType": TYPE}, "two"))
+    most, dark = 0, 0
+
+    def rolled() -> bool:
+        nonlocal most, dark
+        found = serving(cluster, "rolled")
+        most, dark = max(most, len(claims_of(cluster, "rolled"))), dark + (not found)
+        return found == [["two"]]
+
+    await_condition(rolled, 120, "the new replica serves alone")
+    assert (most, dark) == (2, 0), "one temporary node, and no moment without a serving replica"
+    await_condition(lambda: len(claims_of(cluster, "rolled")) == 1, 120, "the temporary node goes")
+    [after] = claims_of(cluster, "rolled")
+    assert after["metadata"]["name"] != before["metadata"]["name"], "the node without a pod goes"
+    assert serving(cluster, "rolled") == [["two"]]
+
+
+def test_after_insufficient_capacity_all_nodes_are_of_the_next_type(cluster: Kube) -> None:
+    """A NodePool without its node class launches nothing; Karpenter deletes its NodeClaims."""
+    cluster.patch(API, "Environment", "sandbox-nap", {"spec": {"nodeClaims": {"nodeClassRef": None}}})
+    is_type = {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": [SOLD_OUT]}
+    missing = {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "missing"}
+    pool = {"weight": 1, "template": {"spec": {"nodeClassRef": missing, "requirements": [is_type]}}}
+    cluster.apply({"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": "missing"}, "spec": pool})
+    cluster.apply(workspace("second", {"instanceTypes": [SOLD_OUT, TYPE]}, "one"))
+    together = set[frozenset[str]]()
+
+    def served() -> bool:
+        alive = [each for each in claims_of(cluster, "second") if "deletionTimestamp" not in each["metadata"]]
+        together.add(frozenset(each["spec"]["requirements"][0]["values"][0] for each in alive))
+        return serving(cluster, "second") == [["one"]]
+
+    await_condition(served, 120, "the replica is ready on the next type")
+    assert together <= {frozenset(), frozenset([SOLD_OUT]), frozenset([TYPE])}, "never two types at once"
+    status = (cluster.get(API, "Workspace", "second", NAMESPACE) or {})["status"]
+    assert status["provisioning"]["instanceType"] == TYPE
+    assert status["provisioning"]["tries"] == 1
