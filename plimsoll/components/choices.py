@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     ResourceCapacityType = Literal["spot", "on-demand", "reserved", "any"] | Later
     ResourceCapacityTypes = Literal["spot", "on-demand", "reserved"] | Later
     ResourceDevices = Literal["extended-resource", "claim"] | Later
+    RolloutStrategy = Literal["Recreate", "Surge"] | Later
     RuleSettingSeverity = Literal["error", "warning", "off"] | Later
     TuningMethod = Literal["lora", "qlora"] | Later
 else:
@@ -50,5 +51,6 @@ else:
     ResourceCapacityType = pulumi.Input[str]
     ResourceCapacityTypes = pulumi.Input[str]
     ResourceDevices = pulumi.Input[str]
+    RolloutStrategy = pulumi.Input[str]
     RuleSettingSeverity = pulumi.Input[str]
     TuningMethod = pulumi.Input[str]

@@ -10,6 +10,7 @@ from plimsoll.components.choices import (
     ResourceCapacityType,
     ResourceCapacityTypes,
     ResourceDevices,
+    RolloutStrategy,
     TuningMethod,
 )
 from plimsoll.components.declaring import Component, ObjectArgs, ObjectType, name_of, namespace_of, uid_of
@@ -148,7 +149,7 @@ class PresetPodsArgs(TypedDict, total=False):
 class RolloutArgs(TypedDict, total=False):
     """How the pods of a Workspace are replaced when its template changes."""
 
-    strategy: pulumi.Input[str]
+    strategy: RolloutStrategy
     """`Recreate`: an old pod is deleted before its replacement starts, on the same nodes. `Surge`: the old pod serves
     until its replacement, on a temporary node, is Ready."""
     max_surge: pulumi.Input[int]
