@@ -112,15 +112,20 @@ class Objects:
         query = {"fieldManager": manager, "force": "false", "dryRun": "All"}
         return self._retried(lambda: self.connection.request("PATCH", path, obj, query=query, content_type=APPLY_PATCH))
 
-    def delete(self, kind: Kind, namespace: str, name: str, uid: str) -> None:
+    def delete(self, kind: Kind, namespace: str, name: str, uid: str, require: Callable[[], None]) -> None:
         """Deletes the object with this UID, after its dependents; nothing if no object has the name. Returns when the
         apiserver has accepted it: finalizers may keep the object. Raises RequestError, with reason Conflict if another
-        object has the name."""
+        object has the name. `require` is called before each request, and may raise to send no more."""
+
+        def request(path: str) -> Object:
+            require()
+            return self.connection.request("DELETE", path, body)
+
         options = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Foreground"}
         body = options | {"preconditions": {"uid": uid}}
         try:
             path = self.mapping(kind).path(namespace, name)
-            self._retried(lambda: self.connection.request("DELETE", path, body))
+            self._retried(lambda: request(path))
         except NoSuchKindError:
             return
         except RequestError as error:

@@ -1,7 +1,7 @@
 """Checkpoints as the engine writes them, and a cluster in memory."""
 
 import copy
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import orjson
@@ -129,7 +129,8 @@ class FakeCluster(Objects):
             raise self.refusal
         return obj
 
-    def delete(self, kind: Kind, namespace: str, name: str, uid: str) -> None:
+    def delete(self, kind: Kind, namespace: str, name: str, uid: str, require: Callable[[], None]) -> None:
+        require()
         key = ObjectKey(api_version=kind.api_version, kind=kind.kind, namespace=namespace, name=name)
         if self.refusal is not None:
             raise self.refusal

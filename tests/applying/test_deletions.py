@@ -9,11 +9,12 @@ import pytest
 from plimsoll.apply import FailureKind
 from plimsoll.apply.delta import Part, Reviewer
 from plimsoll.apply.engine import EngineEvent, Program
+from plimsoll.apply.errors import LeaseLostError
 from plimsoll.apply.stacks import Shard
 from plimsoll.apply.state import State
-from plimsoll.kube import RequestError
+from plimsoll.kube import Kind, RequestError
 from plimsoll.model import ObjectKey
-from tests.applying.states import FakeCluster, a_claim, a_state, deletion, live
+from tests.applying.states import FakeCluster, FakeLease, a_claim, a_state, deletion, live
 from tests.applying.test_states import FakeStack, a_keeper, a_shard
 
 DRAINED, KEPT = a_claim("drained"), a_claim("kept")
@@ -85,9 +86,41 @@ def test_a_deletion_that_the_cluster_refuses_changes_neither_object_nor_state(
 
 
 def test_an_object_that_took_the_name_after_the_review_is_not_deleted(cluster: FakeCluster) -> None:
-    failures = Reviewer(cluster).delete({KEYS[0]: "uid-of-the-one-before", KEYS[1]: "uid-kept"})
+    failures = Reviewer(cluster).delete({KEYS[0]: "uid-of-the-one-before", KEYS[1]: "uid-kept"}, FakeLease().require)
     assert {key: failure.kind for key, failure in failures.items()} == {KEYS[0]: FailureKind.CONFLICT}
     assert cluster.deleted == ["kept"]
+
+
+MANY = [a_claim(f"claim-{number:02}") for number in range(40)]
+
+
+class TakenOver(FakeCluster):
+    """The Lease is lost with the first deletion, as for a process that is suspended there."""
+
+    lease = FakeLease()
+
+    def delete(self, kind: Kind, namespace: str, name: str, uid: str, require: Callable[[], None]) -> None:
+        super().delete(kind, namespace, name, uid, require)
+        self.lease.usable = False
+
+
+def test_without_the_lease_no_further_deletion_is_requested(tmp_path: Path) -> None:
+    cluster, stack = TakenOver(*map(live, MANY)), RecordingStack(a_state(*map(live, MANY)))
+    cluster.lease = FakeLease()
+    with closing(a_shard(stack, cluster, tmp_path, cluster.lease)) as shard:
+        applied = shard.apply(part(*(each["metadata"]["name"] for each in MANY)), lambda _: None)
+        with pytest.raises(LeaseLostError):
+            applied.result(30)
+    assert 1 <= len(cluster.deleted) <= 16, "what other threads had begun"
+
+
+def test_without_the_lease_a_stack_is_not_drained_further() -> None:
+    cluster, stack = TakenOver(*map(live, MANY)), RecordingStack(a_state(*map(live, MANY)))
+    cluster.lease = FakeLease()
+    keeper = a_keeper(stack, cluster=cluster, lease=cluster.lease)
+    with pytest.raises(LeaseLostError):
+        keeper.remove()
+    assert 1 <= len(cluster.deleted) <= 16
 
 
 def test_an_object_that_is_terminating_is_not_deleted_again(tmp_path: Path, stack: RecordingStack) -> None:

@@ -97,11 +97,16 @@ def of_cluster(state: State, uid: str, version: int = 1) -> State:
 
 
 def a_keeper(
-    stack: FakeStack, *objects: dict[str, Any], held: bool = True, expired: tuple[str, ...] = ()
+    stack: FakeStack,
+    *objects: dict[str, Any],
+    held: bool = True,
+    expired: tuple[str, ...] = (),
+    cluster: FakeCluster | None = None,
+    lease: FakeLease | None = None,
 ) -> StateKeeper:
     fake: Any = stack
-    lease: Any = FakeLease(held, expired)
-    keeper = StateKeeper(fake, fake, Reviewer(FakeCluster(*objects)), lease, CLUSTER)
+    own: Any = lease or FakeLease(held, expired)
+    keeper = StateKeeper(fake, fake, Reviewer(cluster or FakeCluster(*objects)), own, CLUSTER)
     keeper.read()
     return keeper
 

@@ -156,8 +156,9 @@ class Reviewer:
         self._all(look, list(keys))
         return found
 
-    def delete(self, deletions: Mapping[ObjectKey, str]) -> dict[ObjectKey, Failure]:
+    def delete(self, deletions: Mapping[ObjectKey, str], require: Callable[[], None]) -> dict[ObjectKey, Failure]:
         """Deletes objects by key and UID; those without a UID are left alone. Returns why the cluster refused which.
+        `require` is called before each request, and raises if the Lease is lost: a successor may keep the object.
 
         The engine only records these deletions: Pulumi's plugin deletes whatever object has the name, and waits for
         finalizers, which keep a NodeClaim for as long as its node is drained. Raises ClusterUnreachableError.
@@ -167,7 +168,7 @@ class Reviewer:
         def delete(item: tuple[ObjectKey, str]) -> None:
             key, uid = item
             try:
-                self._objects.delete(kind_of_key(key), key.namespace, key.name, uid)
+                self._objects.delete(kind_of_key(key), key.namespace, key.name, uid, require)
             except RequestError as error:
                 kind = FailureKind.CONFLICT if error.code == _CONFLICT else FailureKind.REFUSED
                 refused[key] = Failure(kind, object_failure(str(error)).message)

@@ -107,7 +107,8 @@ class StateKeeper:
         self.recover()
         self.prepare()
         keys = tuple(self.state.resources)
-        refused = self._reviewer.delete({key: each.uid for key, each in self.state.resources.items()})
+        recorded = {key: each.uid for key, each in self.state.resources.items()}
+        refused = self._reviewer.delete(recorded, self._lease.require)
         for key, failure in refused.items():
             raise UpdateFailedError(f"stack {self._stack.name}: {key} was not deleted: {failure.message}")
         if self.state.deployment.get("resources"):

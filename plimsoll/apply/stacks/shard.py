@@ -221,7 +221,7 @@ class Shard:
             return outcome_of(part, review)
         self._backend.check_room()
         self._lease.require()
-        review = review.without_deletions(self._reviewer.delete(review.deletions))
+        review = review.without_deletions(self._reviewer.delete(review.deletions, self._lease.require))
         if not review.has_work:
             return outcome_of(part, review)
         operations = review.operations(state)
