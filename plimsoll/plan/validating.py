@@ -226,10 +226,10 @@ def _limited(workspace: Workspace, found: Sizing | Refusal, limits: Limits) -> S
         ("resource.nodeCountLimit", workspace.spec.resource.node_count_limit),
         ("limits.workspaceNodes of the Environment", limits.workspace_nodes),
     ):
-        needed = found.target + workspace.surge
+        needed = found.target + workspace.temporary_nodes
         if limit is not None and needed > limit:
             each = f"{found.pods_per_node} fit a node" if found.pods_per_node else f"{found.per_replica} for each"
-            temporary = f", {workspace.surge} during a rollout" if workspace.surge else ""
+            temporary = f", {workspace.temporary_nodes} during a rollout" if workspace.temporary_nodes else ""
             lower = f"({counted(workspace.replicas, 'replica')}, {each}{temporary}): lower inference.replicas"
             if workspace.spec.inference is None:
                 lower = "(resource.count): lower it"
@@ -343,7 +343,7 @@ def _verdict(workspace: Workspace, found: Sizing | Refusal, environment: Environ
         alternative=found.alternative,
         warnings=(
             *found.warnings,
-            *shared_volumes(workspace, environment, found.target + workspace.surge),
+            *shared_volumes(workspace, environment, found.target + workspace.temporary_nodes),
             *unread(workspace, environment),
         ),
     )

@@ -196,7 +196,7 @@ class WorkspaceObjects:
             advice = "the old pods serve, and the temporary nodes go: change the template, or put the old one back"
             builder.warn(workspace.ref, f"the new pods were not Ready within the deadline of the rollout: {advice}")
             return 0
-        return workspace.surge
+        return workspace.temporary_nodes
 
     def _nodes_there(self, workspace: Workspace, offered: OfferedType, builder: PlanBuilder) -> int:
         """Number of the Workspace's usable nodes with allocatable GPUs."""

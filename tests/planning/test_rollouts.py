@@ -18,10 +18,10 @@ from tests.planning.cluster import after, launched
 NOW = datetime(2026, 1, 3, tzinfo=UTC)
 
 
-def wanting(replicas: int = 1, image: str = "own:1", **fields: Any) -> Workspace:
+def wanting(replicas: int = 1, image: str = "own:1", max_surge: int = 1, **fields: Any) -> Workspace:
     given: dict[str, Any] = {"replicas": replicas, "selector": {}, "uid": "u", "instance_type": NC24}
     workspace = a_workspace(**(given | fields), template=a_template(image=image))
-    manifest = {"strategy": "Surge", "maxSurge": 1, "deadlineSeconds": 900}
+    manifest = {"strategy": "Surge", "maxSurge": max_surge, "deadlineSeconds": 900}
     inference = workspace.spec.inference
     assert inference is not None
     rollout = type(inference.rollout).model_validate(manifest)
@@ -121,6 +121,16 @@ def test_nothing_is_bought_beyond_the_limits() -> None:
     assert not found.creations
     assert not found.deletions
     assert any(Reason.LIMIT_EXCEEDED.value in each for each in found.warnings)
+
+
+def test_no_more_temporary_nodes_are_bought_than_new_pods_can_be_there() -> None:
+    """A Deployment has no more pods of the new template than replicas, whatever maxSurge is."""
+    snapshot = changed(serving(2))
+    workspace = wanting(2, "own:2", max_surge=100)
+    snapshot = rolling(snapshot.model_copy(update={"workspaces": (workspace,)}), pods=2, updated=0)
+    assert len(of_kind(planned(snapshot).creations, "NodeClaim")) == 2
+    [verdict] = validate(a_cluster(workspace, limits={"workspaceNodes": 4}))
+    assert verdict.accepted, verdict.message
 
 
 def test_a_limit_of_the_workspace_counts_the_temporary_node() -> None:

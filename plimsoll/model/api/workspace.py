@@ -224,9 +224,14 @@ class Workspace(ObservedObject):
 
     @property
     def surge(self) -> int:
-        """Temporary nodes that a rollout may take."""
+        """Pods that a rollout may have more than replicas, as a Deployment reads it."""
         rollout = self.spec.inference.rollout if self.spec.inference is not None else None
         return rollout.max_surge if rollout is not None and rollout.strategy == "Surge" else 0
+
+    @property
+    def temporary_nodes(self) -> int:
+        """Temporary nodes that a rollout may take: there are no more new pods than replicas."""
+        return min(self.surge, self.replicas)
 
     @property
     def type_in_use(self) -> str | None:
