@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from plimsoll.cluster.catalog import OfferedType
 from plimsoll.cluster.pools import Room
 from plimsoll.estimating import preset_of
-from plimsoll.labels import NODEPOOL, SPEC_HASH
+from plimsoll.labels import GIVEN_UP, NODEPOOL, SPEC_HASH
 from plimsoll.model import ObjectKey, Verdict
 from plimsoll.model.api import NodeClassRef, Workspace, WorkspaceRef
 from plimsoll.model.api import Provisioner as Kind
@@ -246,11 +246,32 @@ class WorkspaceObjects:
             if nodes_there >= enough and not others and scale.replicas:
                 reason = "the nodes of the Workspace are ready"
                 builder.create(manifest, verdict.workspace, reason)
-        elif not same.deleting and same.spec_hash != manifest["metadata"]["annotations"][SPEC_HASH]:
+        elif not same.deleting:
+            given_up, annotations = self._given_up(workspace, same, manifest), manifest["metadata"]["annotations"]
+            if given_up:
+                annotations[GIVEN_UP] = given_up
             wanted = scale.replicas
-            changed = wanted is not None and wanted != same.replicas
-            reason = f"replicas {same.replicas} -> {wanted}" if changed else "the Workspace changed"
-            builder.update(manifest, verdict.workspace, reason)
+            if same.spec_hash != annotations[SPEC_HASH]:
+                changed = wanted is not None and wanted != same.replicas
+                reason = f"replicas {same.replicas} -> {wanted}" if changed else "the Workspace changed"
+                builder.update(manifest, verdict.workspace, reason)
+            elif same.annotations.get(GIVEN_UP, "") != given_up:
+                builder.update(manifest, verdict.workspace, "its rollout made no progress until the deadline")
+
+    def _given_up(self, workspace: Workspace, same: Workload, manifest: dict[str, Any]) -> str:
+        """The hash of the pod template whose rollout is given up; empty if that of the manifest is not.
+
+        What is rolled back may still be told to stall, so it counts with a pod that is not Ready on a node.
+        """
+        if not workspace.surge:
+            return ""
+        template = spec_hash(manifest["spec"]["template"])
+        if same.annotations.get(GIVEN_UP) == template:
+            return template
+        places = self._view.places
+        waiting = places.nodes_of(workspace.ref, workspace.replicas) - places.serving(workspace.ref)
+        current = same.spec_hash == manifest["metadata"]["annotations"][SPEC_HASH]
+        return template if current and same.rolling_out and same.stalled and waiting else ""
 
     def _claim_template(self, workspace: Workspace, verdict: Verdict, builder: PlanBuilder) -> None:
         """Creates the ResourceClaimTemplate of the pods of one Workspace with its workload, and deletes others."""

@@ -109,6 +109,31 @@ def test_at_the_deadline_the_node_without_a_serving_pod_goes_and_it_is_told() ->
     assert not planned(again).deletions, "a new template has its own deadline"
 
 
+def test_a_rollout_that_was_given_up_gets_no_other_node_until_the_template_changes() -> None:
+    """On its node that goes, the new pod is deleted; the one that takes its place counts as progress."""
+    snapshot = rolling(changed(serving()), pods=2, updated=1)
+    [old] = [claim.node_name for claim in snapshot.node_claims]
+    snapshot = launched(after(snapshot, planned(snapshot)))
+    [new] = [claim.node_name for claim in snapshot.node_claims if claim.node_name != old]
+    stalled = rolling(snapshot, pods=2, updated=1, stalled=True)
+    stalled = with_pods(stalled, a_ready("old", old), a_ready("new", new, "False"))
+    given_up = with_pods(after(stalled, planned(stalled)), a_ready("old", old))
+    for pods, updated in ((1, 0), (2, 1)):
+        again = rolling(given_up, pods=pods, updated=updated)
+        assert planned(again).empty
+        assert any("deadline of the rollout" in each for each in planned(again).warnings)
+    third = rolling(changed(again, "own:3"), pods=2, updated=0)
+    assert len(of_kind(planned(third).creations, "NodeClaim")) == 1
+
+
+def test_a_template_that_is_put_back_is_not_given_up() -> None:
+    """Its Deployment may still say so of the other template, of which no pod is on a node any more."""
+    snapshot = serving()
+    pods = snapshot.pods
+    stale = with_pods(rolling(changed(snapshot, "own:1"), pods=2, updated=1, stalled=True), *pods)
+    assert not planned(stale).updates
+
+
 def test_more_replicas_are_no_rollout() -> None:
     snapshot = with_workload(serving(), pods=1, updated_replicas=1)
     more = snapshot.model_copy(update={"workspaces": (wanting(2),)})

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final
 from pydantic import BeforeValidator, Field
 from pydantic.aliases import AliasPath
 
-from plimsoll.labels import FIELD_MANAGER, SPEC_HASH, WORKSPACE, WORKSPACE_NAMESPACE, WORKSPACE_UID
+from plimsoll.labels import FIELD_MANAGER, GIVEN_UP, SPEC_HASH, WORKSPACE, WORKSPACE_NAMESPACE, WORKSPACE_UID
 from plimsoll.model.meta import Condition, ObservedObject, condition_of
 
 SERVICE: Final = "Service"
@@ -51,7 +51,10 @@ class Workload(ObservedObject):
 
     @property
     def stalled(self) -> bool:
-        """Whether a Deployment made no progress within its deadline."""
+        """Whether a Deployment made no progress within its deadline. It is kept: when a new pod leaves with its node,
+        the one that takes its place is progress to the Deployment."""
+        if GIVEN_UP in self.annotations:
+            return True
         progressing = condition_of(self.conditions, "Progressing")
         return progressing is not None and progressing.status == "False"
 

@@ -61,7 +61,9 @@ class NodeClaimProvisioner:
             removable = claims
             if target.workspace.surge:
                 # Pods say themselves that they left a node: a Deployment may say so before their Ready is seen.
-                stalled = any(each.stalled for each in self._context.ownership.workloads_of(target.workspace))
+                stalled = any(
+                    each.rolling_out and each.stalled for each in self._context.ownership.workloads_of(target.workspace)
+                )
                 kept = self._context.places.serving(target.workspace.ref) if stalled else busy
                 removable = [claim for claim in claims if claim.node_name not in kept]
                 outdated = frozenset()
