@@ -14,6 +14,7 @@ from plimsoll.model.api import (
     TEMPLATE_RESERVED,
     EnvironmentSpec,
     Limits,
+    Provisioner,
     Workspace,
     refused_node_labels,
 )
@@ -190,11 +191,12 @@ def _served(
     problem = name_problem(workspace.name, kind=kind, replicas=workspace.replicas)
     if problem:
         return Refusal(Reason.INVALID_SPEC, problem)
-    if workspace.surge and (kind != "Deployment" or not settings.auto_provisioning):
+    if workspace.surge and (kind != "Deployment" or settings.effective_provisioner is not Provisioner.NODECLAIM):
+        # Of a static NodePool, Karpenter chooses the node that goes, also one whose pod serves.
         return Refusal(
             Reason.NOT_SUPPORTED,
             "inference.rollout.strategy Surge needs new nodes for a Deployment, whose replicas have one node each: set "
-            "it to Recreate, or use node auto-provisioning, nodes that one replica fits, and no stableIdentity",
+            "it to Recreate, or use the provisioner nodeclaim, nodes that one replica fits, and no stableIdentity",
         )
     if found.per_replica == 1 or LEADER_WORKER_SET not in missing_kinds:
         return found

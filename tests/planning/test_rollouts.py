@@ -171,6 +171,8 @@ def test_a_limit_of_the_workspace_counts_the_temporary_node() -> None:
     [
         (wanting(per_replica=2), an_environment(nap=True)),
         (wanting(instance_type=None, selector={"pool": "a"}), an_environment()),
+        # Karpenter chooses which of its nodes goes, at the deadline the one with the serving pod.
+        (wanting(), an_environment(nap=True, provisioner="static-nodepool")),
     ],
 )
 def test_where_no_temporary_node_helps_it_is_refused(workspace: Workspace, environment: Any) -> None:
