@@ -13,7 +13,7 @@ from plimsoll.model.api import Provisioning, Workspace
 from plimsoll.model.karpenter import NodeClaim
 from plimsoll.plan import plan, validate
 from plimsoll.plan.owned import as_status
-from tests.builders import NC24, a_claim, a_pod, a_snapshot, a_workspace, an_environment
+from tests.builders import NC24, a_claim, a_node, a_pod, a_snapshot, a_workspace, an_environment
 from tests.planning.cluster import after, launched, names, round_of
 
 NC40 = "Standard_NC40ads_H100_v5"
@@ -145,6 +145,20 @@ def test_a_type_that_is_no_longer_listed_stays_while_replicas_run_on_it() -> Non
     found, _ = round_of(running((NC24,)), at(3600))
     assert made(found) == [NC40]
     assert any("names no more" in each for each in found.warnings)
+
+
+@pytest.mark.parametrize("ways", [(), ("spot", "on-demand")])
+def test_a_type_stays_while_a_replica_runs_on_an_existing_node_of_it(ways: tuple[str, ...]) -> None:
+    """Of the next type, the pods would require other nodes, and the one that serves would be deleted."""
+    workspace = wanting(2, selector={"pool": "own"}, capacity_types=ways)
+    host = a_node("n", "own", allocatable=1, instance_type=NC24)
+    snapshot = a_cluster(workspace, host, a_pod("p", workspace, node="n"), nodeClaims={"retrySeconds": 60})
+    for second in range(0, 300, 10):
+        found, seen = round_of(snapshot, at(second))
+        assert set(made(found)) <= {NC24}
+        assert len(made(found)) < 2, "the existing node counts"
+        snapshot = without_claims(after(seen, found))
+    assert {each.alternative for each in record(snapshot).alternatives} == {(NC24, way) for way in ways or ("",)}
 
 
 def test_after_zero_replicas_the_type_is_the_last_one() -> None:

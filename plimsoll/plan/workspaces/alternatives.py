@@ -41,7 +41,8 @@ def choose(holding: Holding, judge: Judge, types: OfferedTypes) -> Sizing | Refu
             () if used in declared else (f"its nodes are of {used}, which it names no more: they stay while in use",)
         )
         return _chosen(possible(used), used, stays)
-    order = list(declared)
+    # Also while pods are on existing nodes only, which are paid for in no way that a Workspace chooses.
+    order = [each for each in declared if used is None and _hosts(holding, each, types)] or list(declared)
     if workspace.spec.resource.by_price:
         order.sort(key=lambda each: _price(each, possible(each), types))
     record = workspace.status.provisioning
@@ -84,6 +85,14 @@ def _used(holding: Holding, declared: Iterable[Alternative], types: OfferedTypes
     paid = oldest.allowed_values.get(CAPACITY_TYPE, ())
     other = Alternative(oldest.instance_types[0], paid[0] if len(paid) == 1 else "")
     return next((each for each in declared if _is_of(oldest, each, types)), other)
+
+
+def _hosts(holding: Holding, alternative: Alternative, types: OfferedTypes) -> bool:
+    """Whether a pod of the Workspace is on a node of the alternative's type."""
+    written = alternative.instance_type
+    offered = types.find(written)
+    named = (written,) if offered is None else offered.spellings(written)
+    return any(host is not None and host.instance_type in named for host in holding.hosts)
 
 
 def _is_of(obj: NodeClaim | NodePool, alternative: Alternative, types: OfferedTypes) -> bool:
