@@ -134,6 +134,20 @@ def test_a_template_that_is_put_back_is_not_given_up() -> None:
     assert not planned(stale).updates
 
 
+def test_of_a_workspace_that_is_refused_meanwhile_no_node_with_a_serving_pod_goes() -> None:
+    snapshot = rolling(changed(serving(2)), pods=3, updated=1)
+    first, second = [claim.node_name for claim in snapshot.node_claims]
+    snapshot = launched(after(snapshot, planned(snapshot)))
+    [third] = {claim.node_name for claim in snapshot.node_claims} - {first, second}
+    pods = a_ready("old", first), a_ready("new-1", second, "False"), a_ready("new-0", third)
+    refused = wanting(2, "own:3", instance_type="no-such-type")
+    snapshot = with_pods(rolling(snapshot, pods=3, updated=2), *pods)
+    found = planned(snapshot.model_copy(update={"workspaces": (refused,)}))
+    assert not found.verdicts[0].accepted
+    gone = of_kind(found.deletions, "NodeClaim")
+    assert [claim.node_name for claim in snapshot.node_claims if claim.name in gone] == [second]
+
+
 def test_more_replicas_are_no_rollout() -> None:
     snapshot = with_workload(serving(), pods=1, updated_replicas=1)
     more = snapshot.model_copy(update={"workspaces": (wanting(2),)})

@@ -84,11 +84,19 @@ class DeletionOrder:
     remaining pod of the Workspace go first, so that pods that an autoscaler or a StatefulSet keeps are not moved.
     """
 
-    def __init__(self, progress: ClaimProgress, outdated: Collection[str], busy: Collection[str] = ()) -> None:
-        """`outdated` are NodeClaim names, `busy` the names of nodes with remaining pods."""
+    def __init__(
+        self,
+        progress: ClaimProgress,
+        outdated: Collection[str],
+        busy: Collection[str] = (),
+        serving: Collection[str] = (),
+    ) -> None:
+        """`outdated` are NodeClaim names, `busy` the names of nodes with remaining pods, `serving` of those with Ready
+        ones, which go last."""
         self._progress = progress
         self._outdated = outdated
         self._busy = busy
+        self._serving = serving
 
     def first(self, claims: Iterable[NodeClaim], number: int) -> list[NodeClaim]:
         by_name = sorted(claims, key=lambda claim: claim.name)
@@ -97,14 +105,14 @@ class DeletionOrder:
 
     def state(self, claim: NodeClaim) -> str:
         """Why it is among the first."""
-        return ("failed", "not Ready", "outdated", "without a pod", "the newest")[self._rank(claim)]
+        return ("failed", "not Ready", "outdated", "without a pod", "the newest", "the newest")[self._rank(claim)]
 
     def _rank(self, claim: NodeClaim) -> int:
         if not self._progress.ready(claim):
             return 0 if has_failed(claim) else 1
         if claim.name in self._outdated:
             return 2
-        return 4 if claim.node_name in self._busy else 3
+        return 4 + (claim.node_name in self._serving) if claim.node_name in self._busy else 3
 
 
 def has_failed(claim: NodeClaim) -> bool:

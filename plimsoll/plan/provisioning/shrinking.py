@@ -41,7 +41,8 @@ def _release(view: ClusterView, owner: WorkspaceRef, replicas: int, size: int, b
     busy = view.places.nodes_of(owner, replicas)
     existing = busy - {each.node_name for each in everything}
     surplus = len(existing) + len(claims) + sum(pool.replicas or 0 for pool in pools) - replicas * size
-    order = DeletionOrder(view.progress, (), busy)
+    # During a rollout there are more nodes than replicas, and pods that are not Ready yet.
+    order = DeletionOrder(view.progress, (), busy, view.places.serving(owner))
     for claim in order.first(claims, max(surplus, 0)):
         surplus -= 1
         builder.delete(claim, f"surplus: {counted(replicas * size, 'node')} needed; {order.state(claim)}")
