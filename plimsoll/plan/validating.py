@@ -1,7 +1,7 @@
 """Validation: each Workspace of a snapshot is accepted or refused, with the reason and what to change."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from operator import attrgetter
 
 from plimsoll.estimating import Sizing
@@ -25,6 +25,7 @@ from plimsoll.plan.view import ClusterView, Holding
 from plimsoll.plan.workspaces import (
     LEADER_WORKER_SET,
     ByoNodes,
+    Judge,
     ProvisionedNodes,
     allocate,
     choose,
@@ -32,6 +33,7 @@ from plimsoll.plan.workspaces import (
     missing_token,
     name_conflicts,
     other_vendor,
+    others,
     placement_of,
     refused_by_pod_security,
     refused_settings,
@@ -55,10 +57,10 @@ def validate(observed: Snapshot | ClusterView) -> tuple[Verdict, ...]:
     """
     view = ClusterView.of(observed)
     known, workspaces, settings = view.known, view.snapshot.workspaces, view.settings
-    found = _evaluate(view)
+    found, judge = _evaluate(view)
     named = (view.by_age, view.ownership, tuple(found.values()))
     found |= known.result("name conflicts", named, lambda: name_conflicts(view, found))
-    found |= _beyond_limits(view, found)
+    found |= _beyond_limits(view, found, judge)
     found |= _without_replicas(view, found)
     if not settings.auto_provisioning:
         sizings = {key: each for key, each in found.items() if isinstance(each, Sizing)}
@@ -88,7 +90,8 @@ def _sorted(verdicts: Iterable[Verdict], invalid_workspaces: tuple[InvalidObject
     return tuple(sorted((*verdicts, *refused), key=order))
 
 
-def _evaluate(view: ClusterView) -> Found:
+def _evaluate(view: ClusterView) -> tuple[Found, Judge]:
+    """What each Workspace needs by itself, and the function that says so of one alternative of it."""
     settings, missing = view.settings, view.observed.missing_kinds
     of_mode: ProvisionedNodes | ByoNodes
     if settings.auto_provisioning:
@@ -123,9 +126,9 @@ def _evaluate(view: ClusterView) -> Found:
             )
         )
 
-    def evaluated(holding: Holding) -> Sizing | Refusal:
+    def guarded(judge: Callable[[], Sizing | Refusal]) -> Sizing | Refusal:
         try:
-            return choose(holding, judged, view.types) if settings.auto_provisioning else judged(holding.workspace)
+            return judge()
         except Exception as error:
             # Tenants write Workspaces: what no check foresees stops this one, and no other.
             return Refusal(
@@ -134,7 +137,12 @@ def _evaluate(view: ClusterView) -> Found:
                 "as it is; please report this with its manifest",
             )
 
-    return dict(
+    def evaluated(holding: Holding) -> Sizing | Refusal:
+        if not settings.auto_provisioning:
+            return guarded(lambda: judged(holding.workspace))
+        return guarded(lambda: choose(holding, judged, view.types))
+
+    found = dict(
         view.known.each(
             "sizing",
             (holdings, *shared, view.types, view.index, namespaces, places),
@@ -146,6 +154,7 @@ def _evaluate(view: ClusterView) -> Found:
             lambda key: evaluated(holdings[key]),
         )
     )
+    return found, lambda workspace: guarded(lambda: judged(workspace))
 
 
 def _without_replicas(view: ClusterView, found: Found) -> Found:
@@ -242,8 +251,9 @@ def _limited(workspace: Workspace, found: Sizing | Refusal, limits: Limits) -> S
     return found
 
 
-def _beyond_limits(view: ClusterView, found: Found) -> Found:
-    """Refusals of Workspaces that would exceed a limit. What runs counts first, then the oldest Workspaces."""
+def _beyond_limits(view: ClusterView, found: Found, judge: Judge) -> Found:
+    """Refusals of Workspaces that would exceed a limit, or what they need with another alternative that does not. What
+    runs counts first, then the oldest Workspaces."""
     settings, pools = view.settings, view.observed.node_pools
     use, quotas = namespace_use(view), view.observed.resource_quotas
     bounded = quotas or any(entry.gpus is not None for entry in settings.access)
@@ -254,58 +264,89 @@ def _beyond_limits(view: ClusterView, found: Found) -> Found:
     demand = DemandUsage.of(view) if settings.auto_provisioning else None
     claims = view.observed.node_claims
     limited = (settings, use, quotas, demand, view.storage)
-    arguments = (view.by_age, tuple(found.values()), view.types, view.ownership, view.usage, claims, *limited)
-    return view.known.result("beyond limits", arguments, lambda: _exceeding(view, found, demand))
+    read: tuple[object, ...] = (view.types, view.ownership, view.usage, claims, *limited)
+    choosing = [key for key, each in found.items() if isinstance(each, Sizing) and each.alternative is not None]
+    if choosing:
+        seen = view.observed
+        choices = tuple(view.holdings[key] for key in choosing)
+        read += (choices, view.models, view.index, seen.node_classes, seen.namespaces, seen.missing_kinds)
+    arguments = (view.by_age, tuple(found.values()), *read)
+    return view.known.result("beyond limits", arguments, lambda: _exceeding(view, found, demand, judge))
 
 
-def _exceeding(view: ClusterView, found: Found, demand: DemandUsage | None) -> Found:
-    refusals: Found = {}
-    environment, types, ownership = view.settings, view.types, view.ownership
-    namespaces = NamespaceBudget(view)
-    bounded = namespaces.bounded
-    budget = Budget(environment, alive(ownership.claims), ownership.pools, types, demand)
-    sized = {key: (each.target, each.alternative) for key, each in found.items() if isinstance(each, Sizing)}
-    existing = existing_nodes(view, sized) if environment.auto_provisioning else {}
-    running: dict[tuple[str, str], int] = {}
-    places = volume_places(view)
-    for workspace in view.by_age if bounded else ():
-        sizing = found[workspace.key]
-        if isinstance(sizing, Sizing):
-            nodes = running[workspace.key] = _running(view, workspace, sizing, existing.get(workspace.key, ()))
-            namespaces.count(workspace, nodes * (sizing.gpus or 0))
+def _exceeding(view: ClusterView, found: Found, demand: DemandUsage | None, judge: Judge) -> Found:
+    changed: Found = {}
+    limits = _Limits(view, found, demand)
     for workspace in view.by_age:
         sizing = found[workspace.key]
         if isinstance(sizing, Refusal) or workspace.deleting:
             continue
+        refused = limits.exceeded(workspace, sizing, len(limits.existing.get(workspace.key, ())))
+        if refused is None:
+            continue
+        changed[workspace.key] = refused
+        if sizing.alternative is None:
+            continue
+        possible = others(view.holdings[workspace.key], judge, view.types, sizing.alternative)
+        other = next((each for each in possible if limits.exceeded(workspace, each, 0) is None), None)
+        if other is not None:
+            told = f"{sizing.alternative} is not possible: {refused.message}"
+            changed[workspace.key] = other._replace(warnings=(*other.warnings, told))
+    return changed
+
+
+class _Limits:
+    """What limits leave for Workspaces, one after the other."""
+
+    def __init__(self, view: ClusterView, found: Found, demand: DemandUsage | None) -> None:
+        self._view = view
+        self._environment = environment = view.settings
+        self._namespaces = NamespaceBudget(view)
+        own = view.ownership
+        self._budget = Budget(environment, alive(own.claims), own.pools, view.types, demand)
+        sized = {key: (each.target, each.alternative) for key, each in found.items() if isinstance(each, Sizing)}
+        self.existing = existing_nodes(view, sized) if environment.auto_provisioning else {}
+        """Existing nodes that count for each Workspace."""
+        self._running: dict[tuple[str, str], int] = {}
+        self._places = volume_places(view)
+        for workspace in view.by_age if self._namespaces.bounded else ():
+            sizing = found[workspace.key]
+            if isinstance(sizing, Sizing):
+                nodes = _running(view, workspace, sizing, self.existing.get(workspace.key, ()))
+                self._running[workspace.key] = nodes
+                self._namespaces.count(workspace, nodes * (sizing.gpus or 0))
+
+    def exceeded(self, workspace: Workspace, sizing: Sizing, there: int) -> Refusal | None:
+        """Why it would exceed a limit; else what it needs is counted. `there` is the number of its existing nodes."""
+        environment, namespaces, types = self._environment, self._namespaces, self._view.types
+        ownership = self._view.ownership
         missing = sizing.target - ownership.requested_for(workspace)
-        growth = max(missing - len(existing.get(workspace.key, ())), 0)
+        growth = max(missing - there, 0)
         # A node that is replaced uses the GPUs that its replacement waits for.
         replaced = sum(each.deleting and NODEPOOL not in each.labels for each in ownership.claims_of(workspace))
-        more = max(missing - replaced - running.get(workspace.key, 0), 0) if bounded else 0
+        running = self._running.get(workspace.key, 0)
+        more = max(missing - replaced - running, 0) if namespaces.bounded else 0
         if not growth and not more:
-            continue
+            return None
         chosen = workspace.on(sizing.alternative)
         if sizing.gpus is None and (environment.limits.gpus is not None or namespaces.bounds(workspace.namespace)):
-            refusals[workspace.key] = Refusal(
+            return Refusal(
                 Reason.UNSUPPORTED_INSTANCE_TYPE,
                 f"Unsupported instance type {chosen.spec.resource.instance_type!r} here: GPUs are limited, and the "
                 "number of GPUs of its nodes is not known",
             )
-            continue
         gpus = sizing.gpus or 0
         offered = types.find(chosen.spec.resource.instance_type or "") if environment.auto_provisioning else None
         access = environment.access_of(workspace.namespace)
-        wanted = wanted_values(chosen, environment, placement_of(places[workspace.key]))
+        wanted = wanted_values(chosen, environment, placement_of(self._places[workspace.key]))
         pool = types.pool(offered, access, wanted) if offered is not None else None
-        problem = budget.short(growth, gpus, pool) if environment.auto_provisioning else ""
+        problem = self._budget.short(growth, gpus, pool) if environment.auto_provisioning else ""
         problem = problem or namespaces.short(workspace.namespace, more * gpus * GPU_MILLI)
         if problem:
-            advice = "lower inference.replicas, or raise the limit"
-            refusals[workspace.key] = Refusal(Reason.LIMIT_EXCEEDED, f"{problem}: {advice}")
-        else:
-            budget.subtract(growth, gpus, pool)
-            namespaces.subtract(workspace.namespace, more * gpus * GPU_MILLI)
-    return refusals
+            return Refusal(Reason.LIMIT_EXCEEDED, f"{problem}: lower inference.replicas, or raise the limit")
+        self._budget.subtract(growth, gpus, pool)
+        namespaces.subtract(workspace.namespace, more * gpus * GPU_MILLI)
+        return None
 
 
 def _running(view: ClusterView, workspace: Workspace, sizing: Sizing, existing: tuple[str, ...]) -> int:

@@ -192,6 +192,22 @@ def test_one_type_may_have_several_ways_to_pay() -> None:
     assert paid(found) == [("on-demand",)]
 
 
+@pytest.mark.parametrize("spec", [{"limits": {"gpus": 2}}, {"access": [{"namespaces": ["default"], "gpus": 2}]}])
+def test_a_type_beyond_a_limit_is_left_out(spec: dict[str, Any]) -> None:
+    """Otherwise the Workspace is refused for it, and the type within the limit is never tried again."""
+    snapshot = a_cluster(wanting(2, (NC24, NC48)), nodeClaims={"retrySeconds": 60}, **spec)
+    order = []
+    for second in range(0, 200, 10):
+        found, seen = round_of(snapshot, at(second))
+        order += [(second, name) for name in made(found)]
+        snapshot = without_claims(after(seen, found))
+        assert all(each.accepted for each in found.verdicts)
+    assert {name for _, name in order} == {NC24}
+    assert len({second for second, _ in order}) == 2
+    [verdict] = validate(snapshot)
+    assert any(NC48 in each for each in verdict.warnings)
+
+
 def test_types_are_ordered_by_the_price_of_all_nodes() -> None:
     prices = {"catalog": {"prices": {NC24: 9.0, NC40: 5.0}}}
     workspace = wanting(1, by_price=True)

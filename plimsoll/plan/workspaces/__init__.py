@@ -1,7 +1,7 @@
 """Workspaces: how many nodes each needs, which nodes it is allocated, and its workload."""
 
 from plimsoll.plan.workspaces.allocation import allocate
-from plimsoll.plan.workspaces.alternatives import choose, of_others
+from plimsoll.plan.workspaces.alternatives import Judge, choose, of_others, others
 from plimsoll.plan.workspaces.byo import ByoNodes
 from plimsoll.plan.workspaces.existing import existing_nodes
 from plimsoll.plan.workspaces.gpu_claim import claim_template
@@ -41,6 +41,7 @@ __all__ = [
     "LEADER_WORKER_SET",
     "AppliedClaims",
     "ByoNodes",
+    "Judge",
     "NodeUsers",
     "ProvisionedNodes",
     "Scale",
@@ -57,6 +58,7 @@ __all__ = [
     "node_taints",
     "of_others",
     "other_vendor",
+    "others",
     "placement_of",
     "pod_security",
     "pool_fields",

@@ -6,7 +6,7 @@ price. What failed is read from the status, so that a restart changes no choice.
 """
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
 from plimsoll.cluster.catalog import OfferedTypes
@@ -41,6 +41,35 @@ def choose(holding: Holding, judge: Judge, types: OfferedTypes) -> Sizing | Refu
             () if used in declared else (f"its nodes are of {used}, which it names no more: they stay while in use",)
         )
         return _chosen(possible(used), used, stays)
+    order = _ordered(holding, possible, types, used)
+    left_out: list[str] = []
+    for each in order:
+        found = possible(each)
+        if isinstance(found, Sizing):
+            return _chosen(found, each, left_out)
+        left_out.append(f"{each} is not possible: {found.message}")
+    first = possible(order[0])
+    assert isinstance(first, Refusal), "none is possible"
+    same = all(found == first for found in judged.values())
+    return first if same else first._replace(message=f"no alternative is possible: {shortlist(left_out)}")
+
+
+def others(holding: Holding, judge: Judge, types: OfferedTypes, chosen: Alternative) -> Iterator[Sizing]:
+    """The Workspace with each other possible alternative, in the order of the choice; none while it has nodes or pods,
+    because these stay."""
+    if holding.claims or holding.pools or holding.pods:
+        return
+    for each in _ordered(holding, lambda each: judge(holding.workspace.on(each)), types, None):
+        found = judge(holding.workspace.on(each)) if each != chosen else None
+        if isinstance(found, Sizing):
+            yield found._replace(alternative=each)
+
+
+def _ordered(
+    holding: Holding, possible: Callable[[Alternative], Sizing | Refusal], types: OfferedTypes, used: Alternative | None
+) -> list[Alternative]:
+    """The alternatives that come into question, the best first."""
+    workspace, declared = holding.workspace, holding.workspace.spec.resource.alternatives
     # Also while pods are on existing nodes only, which are paid for in no way that a Workspace chooses.
     order = [each for each in declared if used is None and _hosts(holding, each, types)] or list(declared)
     if workspace.spec.resource.by_price:
@@ -52,16 +81,7 @@ def choose(holding: Holding, judge: Judge, types: OfferedTypes) -> Sizing | Refu
         return failures, each != used, bool(failures) or each != record.alternative
 
     order.sort(key=rank)
-    left_out: list[str] = []
-    for each in order:
-        found = possible(each)
-        if isinstance(found, Sizing):
-            return _chosen(found, each, left_out)
-        left_out.append(f"{each} is not possible: {found.message}")
-    first = possible(order[0])
-    assert isinstance(first, Refusal), "none is possible"
-    same = all(found == first for found in judged.values())
-    return first if same else first._replace(message=f"no alternative is possible: {shortlist(left_out)}")
+    return order
 
 
 def of_others(objs: Iterable[Made], alternative: Alternative | None, types: OfferedTypes) -> list[Made]:
