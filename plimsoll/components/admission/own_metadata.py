@@ -81,9 +81,11 @@ def placement_policy() -> AdmissionPolicy:
         f" key in {texts(SHARE_ANNOTATIONS)} || {texts((*CONTAINER_PREFIXES, 'tensor-fusion.ai/'))}.exists(prefix,"
         " key.startsWith(prefix)))"
     )
+    claims = "size(object.spec.?resourceClaims.orValue([])) > 0"
     variables = {
         "changed": f"{_changed('labels', group)} + {_changed('annotations', f'key == {text(GPU_IDS)}')}",
-        "named": f"request.operation == 'CREATE' && object.spec.?nodeName.orValue('') != '' && ({shares} || {devices})",
+        "named": "request.operation == 'CREATE' && object.spec.?nodeName.orValue('') != ''"
+        f" && ({shares} || {devices} || {claims})",
     }
     message = (
         "request.userInfo.username + ' may not say where pod ' + object.metadata.?name.orValue('') + ' uses a GPU, by '"

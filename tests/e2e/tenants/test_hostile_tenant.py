@@ -245,6 +245,10 @@ SHARE = {"gpu-fraction": "0.99", "gpu-fraction-num-devices": "8"}
             ),
             "spec.nodeName",
         ),
+        (
+            pod("squat", {"nodeName": "n1", "resourceClaims": [{"name": "a", "resourceClaimTemplateName": "a"}]}),
+            "spec.nodeName",
+        ),
         (pod("squat", annotations=SHARE, labels={"runai-gpu-group": "g"}), "runai-gpu-group"),
         (pod("squat", annotations=SHARE, labels={"runai-gpu-group/g": "g"}), "runai-gpu-group/g"),
         (pod("squat", annotations={"tensor-fusion.ai/gpu-ids": "GPU-1"}), "tensor-fusion.ai/gpu-ids"),
