@@ -22,7 +22,10 @@ KEYS = [ObjectKey.of(DRAINED), ObjectKey.of(KEPT)]
 
 
 class RecordingStack(FakeStack):
-    """Its engine records the deletion of every resource that the program does not register."""
+    """Its engine records the deletion of every resource that the program does not register, and deletes the object by
+    its name if the state says so."""
+
+    by_name: tuple[ObjectKey, ...] = ()
 
     def update(self, program: Program, on_event: Callable[[EngineEvent], None], _: tuple[Path, ...]) -> None:
         program._on_ready()
@@ -30,6 +33,7 @@ class RecordingStack(FakeStack):
             return
         names = {each.name for each in program._registrations.result().kept}
         gone = [key for key, each in self.state.resources.items() if each.declared.name not in names]
+        self.by_name += tuple(gone) if self.state.deletes_objects else ()
         for key in gone:
             deleted = {"urn": self.state.resources[key].urn, "op": "delete"}
             on_event({"resourcePreEvent": {"metadata": deleted}})
@@ -137,3 +141,13 @@ def test_a_state_of_an_older_release_is_changed_before_its_engine_deletes_object
     keeper.recover()
     assert recorded(keeper.state) == {"drained"}
     assert not keeper.state.deletes_objects
+
+
+def test_a_backup_of_an_older_release_is_changed_before_its_engine_deletes_objects(
+    shard: Shard, stack: RecordingStack
+) -> None:
+    """It takes the place of a damaged state at any time, not only when the writer starts."""
+    stack.replace_state(a_state(live(DRAINED), live(KEPT), retainOnDelete=False).deployment)
+    assert shard.apply(part("drained"), lambda _: None).result(30).deleted == (KEYS[0],)
+    shard.call_off().result(30)
+    assert (recorded(stack.state), stack.by_name) == ({"kept"}, ())

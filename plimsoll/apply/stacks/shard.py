@@ -199,7 +199,8 @@ class Shard:
                 self._on_idle()
 
     def _ensure_pre_started(self) -> None:
-        """Ensures that an update is pre-started, with a state without pending operations."""
+        """Ensures that an update is pre-started, with a state without pending operations, whose engine deletes no
+        object."""
         for _ in range(_MOST_TRIES):
             if self.pre_started:
                 return
@@ -207,7 +208,8 @@ class Shard:
             self._lease.require()
             self._keeper.prepare()
             self._keeper.unlocking(self._updates.start)
-            if self._keeper.read().interrupted:
+            state = self._keeper.read()
+            if state.interrupted or state.deletes_objects:
                 self._updates.end()
                 self._keeper.clear_pending()
         raise PlanMismatchError(f"stack {self.name}: pending operations remain; run `pulumi refresh` on it")
