@@ -79,6 +79,11 @@ def test_an_invalid_annotation_is_reported_with_pod_and_value() -> None:
     assert [node.pods for node in plan.nodes] == [("uid-good",)]
 
 
+def test_an_invalid_pod_of_a_file_is_reported_by_name() -> None:
+    demand = only(plan_of(a_waiting_pod("bad", uid="", gpu_fraction="much")))
+    assert demand.reasons[0].startswith("Pod team/bad: gpu-fraction 'much'")
+
+
 def test_pods_with_whole_gpus_are_listed_separately() -> None:
     plan = plan_of(a_waiting_pod("whole", gpus=2, scheduler="default-scheduler"))
     demand = only(plan)

@@ -297,7 +297,8 @@ def _members_of(members: Collection[PodShare | ShareRefusal], groups: PodGroups)
     for member in sorted(members, key=lambda member: uid_of(member.pod)):
         uid = uid_of(member.pod)
         if isinstance(member, ShareRefusal):
-            names = ((member.message.partition(": ")[0], f"Pod with UID {uid}"),)
+            # A pod without a UID is one of a file: whoever reads the plan has its name.
+            names = ((member.message.partition(": ")[0], f"Pod with UID {uid}"),) if member.pod.uid else ()
             refusal = Refusal(RefusalReason.UNREADABLE, member.message, member.hint, names)
             unreadable[uid] = member.pod, refusal
         elif member.share.whole:
