@@ -65,8 +65,10 @@ def test_the_first_type_that_a_replica_fits_is_used_for_all_nodes() -> None:
     assert verdict.accepted, verdict.message
 
 
-def test_a_type_that_a_replica_does_not_fit_is_left_out_and_told() -> None:
-    snapshot = a_cluster(wanting(1, ("Standard_NC4as_T4_v3", NC24), preset="phi-4"))
+@pytest.mark.parametrize("types", [("Standard_NC4as_T4_v3", NC24), (NC24, "Standard_NC4as_T4_v3")])
+@pytest.mark.parametrize("by_price", [False, True])
+def test_a_type_that_a_replica_does_not_fit_is_left_out_and_told(types: tuple[str, ...], by_price: bool) -> None:
+    snapshot = a_cluster(wanting(1, types, preset="phi-4", by_price=by_price))
     [verdict] = validate(snapshot)
     assert verdict.alternative is not None
     assert verdict.alternative.instance_type == NC24

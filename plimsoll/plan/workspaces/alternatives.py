@@ -42,15 +42,15 @@ def choose(holding: Holding, judge: Judge, types: OfferedTypes) -> Sizing | Refu
         )
         return _chosen(possible(used), used, stays)
     order = _ordered(holding, possible, types, used)
-    left_out: list[str] = []
-    for each in order:
-        found = possible(each)
-        if isinstance(found, Sizing):
-            return _chosen(found, each, left_out)
-        left_out.append(f"{each} is not possible: {found.message}")
-    first = possible(order[0])
-    assert isinstance(first, Refusal), "none is possible"
-    same = all(found == first for found in judged.values())
+    # All are judged, also those after the first possible one: a misspelt type is told before it is needed.
+    found = [(each, possible(each)) for each in order]
+    refused = [(each, why) for each, why in found if isinstance(why, Refusal)]
+    left_out = [f"{each} is not possible: {why.message}" for each, why in refused]
+    for each, sizing in found:
+        if isinstance(sizing, Sizing):
+            return _chosen(sizing, each, left_out)
+    first = refused[0][1]
+    same = all(why == first for _, why in refused)
     return first if same else first._replace(message=f"no alternative is possible: {shortlist(left_out)}")
 
 
