@@ -19,7 +19,7 @@ from plimsoll.model.api import DemandSettings
 from plimsoll.model.cluster import Node, Pod
 from plimsoll.model.kai import ReservationSettings
 from tests.builders import a_gpu_node, a_node_pool, a_waiting_pod, an_environment
-from tests.demand.plans import on_nodes, planned, refused, requests_of, types
+from tests.demand.plans import on_nodes, only, planned, refused, requests_of, types
 
 L4 = "NVIDIA-L4"
 POOL = a_node_pool("l4", ["g6.xlarge"])
@@ -77,6 +77,8 @@ def test_free_gpus_by_the_strategy_of_the_node_pool(placement: dict[str, Any], e
     assert sorted(Counter(on_nodes(plan).values()).values()) == expected
     assert not plan.nodes
     assert sorted(Counter(bound(nodes, pods, Strategies(placement)).values()).values()) == expected
+    warnings = [each for each in only(plan).warnings if "demand.placement" in each]
+    assert [each.endswith("there is no NodePool other") for each in warnings] == [True] * ("other" in placement)
 
 
 def test_new_nodes_are_as_many_as_a_scheduler_that_spreads_needs() -> None:

@@ -67,7 +67,7 @@ from plimsoll.model.api.node_profile import (
     ProfileReport,
     profile_name,
 )
-from plimsoll.model.api.placement_strategy import PlacementByPool, PlacementStrategy, strategy_of
+from plimsoll.model.api.placement_strategy import ANY_NODE_POOL, PlacementByPool, PlacementStrategy, strategy_of
 from plimsoll.model.api.policies import NAMES_NO_OBJECTS, Exemption, Policies, RuleSetting
 from plimsoll.model.api.policy_config import PolicyConfig
 from plimsoll.model.api.preset_pods import PodResources, PresetPods
@@ -134,6 +134,7 @@ __all__ = [
     "ACCELERATOR_NEEDS_COUNT",
     "ADAPTERS_TWICE",
     "ADAPTER_NEEDS_NAME",
+    "ANY_NODE_POOL",
     "BY_PRICE_OF_TYPES",
     "CAPACITY_GATE",
     "CHOSEN",
