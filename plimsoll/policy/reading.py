@@ -7,7 +7,7 @@ from plimsoll.labels import GROUP
 from plimsoll.policy.context import KAI_GROUP
 from plimsoll.policy.fields import Manifest, group_of, is_kind, kind_of
 from plimsoll.policy.pod_templates import pod_templates
-from plimsoll.policy.rules import CHART_FILE_KIND, TRAINER, VALUES_KIND, charts
+from plimsoll.policy.rules import CHART_FILE_KIND, CLAIMS_GROUP, TRAINER, VALUES_KIND, charts
 from plimsoll.policy.workspaces import workspace_of
 
 _CHARTS: Final = {
@@ -25,7 +25,9 @@ def is_read(manifest: Manifest) -> bool:
     """Whether a rule reads objects of this kind."""
     return group_of(manifest) not in UNREAD_GROUPS and (
         workspace_of(manifest) is not None
-        or is_kind(manifest, GROUP, "Environment")
+        or is_kind(manifest, GROUP, "Environment", "NodeProfile")
+        or is_kind(manifest, "", "Node", "Namespace")
+        or is_kind(manifest, CLAIMS_GROUP, "ResourceClaim", "ResourceClaimTemplate", "DeviceClass")
         or is_kind(manifest, "karpenter.sh", "NodePool", "NodeClaim")
         or is_kind(manifest, KAI_GROUP, "Queue", "PodGroup")
         or is_kind(manifest, TRAINER, "TrainJob")

@@ -21,6 +21,7 @@ from plimsoll.policy.rules import (
     training,
 )
 from plimsoll.policy.rules.chart_versions import CHART_FILE_KIND, charts
+from plimsoll.policy.rules.claims import GROUP as CLAIMS_GROUP
 from plimsoll.policy.rules.exemptions import EXPIRED, expired
 from plimsoll.policy.rules.images import VALUES_KIND
 from plimsoll.policy.rules.queue_tree import UNKNOWN_RULE, KnownQueues, queue_findings
@@ -28,6 +29,7 @@ from plimsoll.policy.rules.training import TRAINER
 
 __all__ = [
     "CHART_FILE_KIND",
+    "CLAIMS_GROUP",
     "EXPIRED",
     "RULES",
     "TRAINER",
