@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll.apply import FailureKind
+from plimsoll.apply import FailureKind, LeaseLostError
 from plimsoll.apply.delta import Part, Reviewer
 from plimsoll.apply.engine import EngineEvent, Program
-from plimsoll.apply.errors import LeaseLostError
 from plimsoll.apply.stacks import Shard
 from plimsoll.apply.state import State
 from plimsoll.kube import Kind, RequestError
