@@ -52,6 +52,12 @@ class _Source(NamedTuple):
     context: str | None
 
 
+def _source(ctx: typer.Context, files: list[str] | None, kubeconfig: Path | None, context: str | None) -> _Source:
+    """The source that the options name: files, or a cluster."""
+    only_without(ctx, "file", "kubeconfig", "context")
+    return _Source(files, kubeconfig, context)
+
+
 @app.callback()
 def _why() -> None:
     """Say why a pod, node, Workspace, demand, queue or namespace has GPUs or none, and what would help."""
@@ -74,14 +80,12 @@ def pod(
     """
     from plimsoll.explaining import why_pod
 
-    only_without(ctx, "file", "kubeconfig", "context")
-
     def explain(planned: "PlannedDemand") -> tuple["Chain", tuple[str, str, str]]:
         keys = [each.key for each in planned.snapshot.pods]
         of, short = _key(keys, name, namespace, "pod")
         return why_pod(planned, of, short), ("Pod", of, short)
 
-    _answer(_Source(file, kubeconfig, context), output, explain)
+    _answer(_source(ctx, file, kubeconfig, context), output, explain)
 
 
 @app.command("node", short_help="Say for whom a node is there, what it costs, and what keeps it.")
@@ -100,8 +104,9 @@ def node(
     """
     from plimsoll.explaining import why_node
 
-    only_without(ctx, "file", "kubeconfig", "context")
-    _answer(_Source(file, kubeconfig, context), output, lambda planned: (why_node(planned, name), ("Node", "", name)))
+    _answer(
+        _source(ctx, file, kubeconfig, context), output, lambda planned: (why_node(planned, name), ("Node", "", name))
+    )
 
 
 @app.command("demand", short_help="Say why the pods of a GPUDemand have capacity, or none.")
@@ -120,9 +125,8 @@ def demand(
     """
     from plimsoll.explaining import why_demand
 
-    only_without(ctx, "file", "kubeconfig", "context")
     _answer(
-        _Source(file, kubeconfig, context), output,
+        _source(ctx, file, kubeconfig, context), output,
         lambda planned: (why_demand(planned, name), ("GPUDemand", "", name)),
     )  # fmt: skip
 
@@ -143,8 +147,9 @@ def queue(
     """
     from plimsoll.explaining import why_queue
 
-    only_without(ctx, "file", "kubeconfig", "context")
-    _answer(_Source(file, kubeconfig, context), output, lambda planned: (why_queue(planned, name), ("Queue", "", name)))
+    _answer(
+        _source(ctx, file, kubeconfig, context), output, lambda planned: (why_queue(planned, name), ("Queue", "", name))
+    )
 
 
 @app.command("namespace", short_help="Say why the pods and Workspaces of a namespace have capacity, or none.")
@@ -164,9 +169,8 @@ def namespace(
     from plimsoll.explaining import why_namespace
     from plimsoll.plan import validate
 
-    only_without(ctx, "file", "kubeconfig", "context")
     _answer(
-        _Source(file, kubeconfig, context), output,
+        _source(ctx, file, kubeconfig, context), output,
         lambda planned: (why_namespace(planned, name, validate(planned.view)), ("Namespace", "", name)),
     )  # fmt: skip
 
@@ -191,8 +195,7 @@ def workspace(
     from plimsoll.explaining import explain, plan_demand, why_workspace
     from plimsoll.observe.hub_models import with_hub_models
 
-    only_without(ctx, "file", "kubeconfig", "context")
-    with _state(_Source(file, kubeconfig, context)) as (seen, connection):
+    with _state(_source(ctx, file, kubeconfig, context)) as (seen, connection):
         refs = _refs(seen)
         ref = refs[_key(refs, name, namespace, "Workspace")]
         events = _events(connection, "Workspace", ref.namespace, ref.name)
@@ -227,11 +230,11 @@ def node_profile(
     from plimsoll.cli.explanation import print_profile, profile_as_json
     from plimsoll.cluster.pools import profile_facts
 
-    only_without(ctx, "file", "kubeconfig", "context")
+    source = _source(ctx, file, kubeconfig, context)
     node_pool, _, instance_type = name.partition("/")
     if not node_pool or not instance_type:
         raise PlimsollError(f"{name!r} is not POOL/TYPE", "name a NodePool and an instance type, as in gpu/g6.xlarge")
-    with _state(_Source(file, kubeconfig, context), required="NodePool") as (snapshot, _):
+    with _state(source, required="NodePool") as (snapshot, _):
         facts = profile_facts(snapshot, node_pool, instance_type)
     if output.document:
         print_document(profile_as_json(facts), output)
