@@ -24,8 +24,9 @@ def spread_out(problem: NodeProblem) -> Placing:
     opened, tries = Counter[int](), 0
     while True:
         placing = Placing(filling.copy())
-        for shape, count in sorted(opened.items()):
-            problem.add_new(placing, shape, count)
+        # Each by itself, as nodes that are equally good are taken in the order of their names.
+        for shape in sorted(opened.elements()):
+            problem.add_new(placing, shape, 1)
         more = _on_new(problem, placing, waiting, opened)
         if not more:
             placing.note_shapes()
