@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 
-from plimsoll.labels import GPU_GROUP_PREFIX
+from plimsoll.labels import GPU_GROUP_PREFIX, VISIBLE_DEVICES
 from plimsoll.model import Snapshot
 from plimsoll.model.cluster import Node, Pod
 from plimsoll.model.kai import POD_GROUP_NAME, PodGroup, Queue
@@ -100,8 +100,11 @@ class Cluster:
         self.bound = [pod for pod in self.bound if pod.node_name != name]
         for pod in lost:
             labels = {key: value for key, value in pod.labels.items() if not key.startswith(GPU_GROUP_PREFIX)}
-            again = {"uid": f"{pod.uid}-again", "node_name": "", "phase": "Pending", "labels": labels}
-            self.waiting[f"{pod.uid}-again"] = pod.model_copy(update=again | {"conditions": WAITING})
+            annotations = {key: value for key, value in pod.annotations.items() if key != VISIBLE_DEVICES}
+            again = {"uid": f"{pod.uid}-again", "node_name": "", "phase": "Pending", "conditions": WAITING}
+            self.waiting[f"{pod.uid}-again"] = pod.model_copy(
+                update=again | {"labels": labels, "annotations": annotations}
+            )
 
     def bind(self, uids: Iterable[str], choose: Callable[[list[str]], str]) -> bool:
         """Binds the pods, each to a node that is chosen from those with room. Binds none, and returns False, if a
@@ -128,12 +131,14 @@ class Cluster:
         """Binds the pod to the first GPUs with room, as a scheduler might."""
         pod = self.waiting.pop(uid)
         labels = dict(pod.labels)
-        for gpu in self._gpus_for(pod, node):
+        gpus = self._gpus_for(pod, node)
+        for gpu in gpus:
             self._taken[node][gpu] += milli_of(pod)
             labels[f"{GPU_GROUP_PREFIX}{node}-{gpu}"] = f"{node}-{gpu}"
-        self.bound.append(
-            pod.model_copy(update={"node_name": node, "phase": "Running", "conditions": (), "labels": labels})
-        )
+        # Without its UUIDs, or a reservation, nobody placed it: it would count for nothing.
+        told = {VISIBLE_DEVICES: ",".join(f"{node}-{gpu}" for gpu in gpus)}
+        bound = {"node_name": node, "phase": "Running", "conditions": (), "labels": labels}
+        self.bound.append(pod.model_copy(update=bound | {"annotations": {**pod.annotations, **told}}))
 
     def _gpus_for(self, pod: Pod, node: str) -> list[int]:
         """The first GPUs of the node with room for the pod; none if there are not enough."""
