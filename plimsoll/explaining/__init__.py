@@ -5,11 +5,11 @@ from plimsoll.explaining.auditing import Audit, AuditFinding, Section, audit
 from plimsoll.explaining.causes import CLAIMS, DEMANDS, PODS, STEPS, WORKSPACES, no_node_comes
 from plimsoll.explaining.chain import Chain, Link, Remedy, State, Step, StepReason
 from plimsoll.explaining.difference import Difference, Figures, compare, with_manifests
+from plimsoll.explaining.explanation import ClaimExplanation, Explanation, NodeExplanation, ReplicaEstimate, explain
 from plimsoll.explaining.groups import why_demand, why_namespace, why_queue
 from plimsoll.explaining.nodes import why_node
 from plimsoll.explaining.planned_demand import PlannedDemand, plan_demand
 from plimsoll.explaining.pods import why_pod
-from plimsoll.explaining.workspace import ClaimExplanation, Explanation, NodeExplanation, ReplicaEstimate, explain
 from plimsoll.explaining.workspaces import why_workspace
 
 __all__ = [

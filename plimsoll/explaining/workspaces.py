@@ -9,10 +9,10 @@ from plimsoll.cost import Prices, planned_cost
 from plimsoll.explaining.chain import Chain, Link, Remedy, State, Step, StepReason
 from plimsoll.explaining.change import Change, Touches, at, in_place_of
 from plimsoll.explaining.cluster_changes import limit_changes, setting, type_changes
+from plimsoll.explaining.explanation import Explanation
 from plimsoll.explaining.nodes import claim_link, ending, nodes_text
 from plimsoll.explaining.planned_demand import PlannedDemand
 from plimsoll.explaining.proving import Outcome, Prover
-from plimsoll.explaining.workspace import Explanation
 from plimsoll.labels import GPU_PRODUCT
 from plimsoll.model import Change as Creation
 from plimsoll.model import Plan, Reason, Snapshot, Verdict
