@@ -42,7 +42,7 @@ help:
 	@echo "make demo       install everything, start two sandboxes, run the main use case"
 	@echo "make test       all tests, end-to-end ones on the sandbox and in a browser included; TESTS=FILES_OR_DIRS limits them"
 	@echo "make test-unit  the tests that need no sandbox and no browser"
-	@echo "make pythons    the demo and unit tests with each other Python that this machine has"
+	@echo "make pythons    the demo and tests of the system with each other Python that this machine has"
 	@echo "make versions   unit tests with the lowest and the newest versions of packages that pyproject.toml allows"
 	@echo "make fuzz       property tests with new examples, 200 random clusters with KAI, and rules and claims of pods with the default scheduler; EXAMPLES=20000 SEED=... TESTS=... KAI_BATCHES=20 RULE_CASES=200 CLAIM_CASES=300"
 	@echo "make chaos      kills, cuts, freezes and fills while a cluster changes; DISTURBANCES=200 SEED=..."
