@@ -7,12 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from plimsoll.estimating import Sizing
 from plimsoll.labels import CAPACITY_TYPE
 from plimsoll.model import Plan, Reason, Snapshot
-from plimsoll.model.api import Provisioning, Workspace
+from plimsoll.model.api import MOST_ALTERNATIVES, Alternative, Provisioning, Workspace
 from plimsoll.model.karpenter import NodeClaim
 from plimsoll.plan import plan, validate
 from plimsoll.plan.owned import as_status
+from plimsoll.plan.view import ClusterView
+from plimsoll.plan.workspaces import others
 from tests.builders import NC24, a_claim, a_node, a_pod, a_snapshot, a_workspace, an_environment
 from tests.planning.cluster import after, launched, names, round_of
 
@@ -123,6 +126,11 @@ def test_a_late_claim_is_deleted_and_the_next_type_waits_until_it_is_gone() -> N
     assert made(found) == [NC40, NC40]
 
 
+def with_record(workspace: Workspace, provisioning: Provisioning) -> Workspace:
+    status = workspace.status.model_copy(update={"provisioning": provisioning})
+    return workspace.model_copy(update={"status": status})
+
+
 def running(types: tuple[str, ...] = (NC24, NC40), **fields: Any) -> Snapshot:
     """One of two replicas runs on the second type; of the other, no node came."""
     workspace = wanting(2, types, **fields)
@@ -132,7 +140,7 @@ def running(types: tuple[str, ...] = (NC24, NC40), **fields: Any) -> Snapshot:
             "alternatives": [{"instanceType": NC40, "failures": 1, "lastFailure": "2026-01-03T00:00:00Z"}],
         }
     )
-    workspace = workspace.model_copy(update={"status": workspace.status.model_copy(update={"provisioning": status})})
+    workspace = with_record(workspace, status)
     claim = a_claim("a", workspace, ready=True, instance_type=NC40, node="n")
     return launched(a_cluster(workspace, claim, a_pod("p", workspace, node="n")))
 
@@ -246,6 +254,43 @@ def test_the_status_is_what_the_next_round_reads() -> None:
     assert status is not None
     assert status["alternatives"][0]["lastFailure"]
     assert Provisioning.model_validate(status) == record(counted)
+
+
+def test_a_workspace_that_names_ever_other_alternatives_has_no_longer_status() -> None:
+    entries = [{"instanceType": f"t{number}", "failures": 1} for number in range(MOST_ALTERNATIVES)]
+    there = Provisioning.model_validate({"alternatives": entries})
+    snapshot = a_cluster(with_record(wanting(1), there))
+    found, seen = round_of(snapshot, START)
+    _, counted = round_of(without_claims(after(seen, found)), at(1))
+    names = [each.instance_type for each in record(counted).alternatives]
+    assert (len(names), names[:2]) == (MOST_ALTERNATIVES, [NC24, "t0"]), "the newest first, the oldest left out"
+    assert record(counted).omitted_alternatives == 1
+    again = there.with_failed(there.alternatives[7])
+    assert (again.alternatives[0].instance_type, again.omitted_alternatives) == ("t7", 0)
+    status = as_status(record(counted))
+    assert Provisioning.model_validate(status) == record(counted)
+
+
+def test_all_that_a_workspace_can_name_have_their_back_off() -> None:
+    types = tuple(f"t{number}" for number in range(16))
+    every = wanting(1, types, capacity_types=("spot", "on-demand", "reserved"))
+    assert len(every.spec.resource.alternatives) == MOST_ALTERNATIVES
+    with pytest.raises(Exception, match="at most 16"):
+        wanting(1, (*types, "t16"))
+
+
+def test_a_choice_by_price_judges_each_alternative_once() -> None:
+    view = ClusterView.of(a_cluster(wanting(1, by_price=True)))
+    [holding] = view.holdings.values()
+    judged: list[str] = []
+
+    def judge(workspace: Workspace) -> Sizing:
+        judged.append(workspace.spec.resource.instance_type or "")
+        return Sizing(per_replica=1, target=1, message="")
+
+    [other] = others(holding, judge, view.types, Alternative(NC24))
+    assert other.alternative == Alternative(NC40)
+    assert sorted(judged) == sorted([NC24, NC40])
 
 
 @pytest.mark.parametrize(

@@ -159,6 +159,7 @@ def _attempts(attempts: Attempts) -> dict[str, Any]:
             {"alternative": str(each.alternative), "failures": each.failures, "message": each.message}
             for each in record.alternatives
         ],
+        "omittedAlternatives": record.omitted_alternatives,
         "nextAttempt": _time(attempts.next_try),
         "nextDeadline": _time(attempts.next_deadline),
         "late": [{"name": name, "why": why} for name, why in sorted(attempts.late.items())],

@@ -117,6 +117,9 @@ def _attempts(attempts: dict[str, Any] | None) -> list[str]:
             f"{attempts['failures']} attempts failed in a row, the last at {attempts['lastFailure']}: "
             f"{attempts['reason']}: {attempts['message']}"
         )
+        lines += [f"{each['alternative']}: {each['failures']} failed" for each in attempts["alternatives"]]
+        if attempts["omittedAlternatives"]:
+            lines.append(f"and {attempts['omittedAlternatives']} that it named before")
         lines.append(f"the next attempt is at {attempts['nextAttempt']}")
     return lines
 

@@ -71,7 +71,13 @@ from plimsoll.model.api.placement_strategy import ANY_NODE_POOL, PlacementByPool
 from plimsoll.model.api.policies import NAMES_NO_OBJECTS, Exemption, Policies, RuleSetting
 from plimsoll.model.api.policy_config import PolicyConfig
 from plimsoll.model.api.preset_pods import PodResources, PresetPods
-from plimsoll.model.api.provisioning import Alternative, FailedAlternative, PendingClaim, Provisioning
+from plimsoll.model.api.provisioning import (
+    MOST_ALTERNATIVES,
+    Alternative,
+    FailedAlternative,
+    PendingClaim,
+    Provisioning,
+)
 from plimsoll.model.api.shared_devices import NOT_SHARED, DeviceSharing, SharedDevices
 from plimsoll.model.api.workspace import (
     ADAPTERS_TWICE,
@@ -160,6 +166,7 @@ __all__ = [
     "MIG_NEEDS_PROFILE",
     "MODELS_NAME",
     "MODELS_NAMESPACE",
+    "MOST_ALTERNATIVES",
     "MOST_MODELS_BYTES",
     "NAMESPACE_NOT_NAMED",
     "NAMESPACE_OF_KAI",

@@ -3,11 +3,14 @@
 Karpenter deletes a NodeClaim that the provider could not launch, so the number of attempts must be recorded elsewhere.
 """
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from pydantic import Field
 
 from plimsoll.model.meta import Reported
+
+MOST_ALTERNATIVES: Final = 48
+"""As many as a Workspace can name: 16 instance types, each paid for in 3 ways."""
 
 
 class Alternative(NamedTuple):
@@ -68,12 +71,25 @@ class Provisioning(Reported):
     capacity_type: str = Field(default="", validation_alias="capacityType")
     """Of several that the Workspace names, how its NodeClaims are paid for."""
     alternatives: tuple[FailedAlternative, ...] = ()
-    """Those of several that failed since a NodeClaim last became Ready."""
+    """Those of several that failed since a NodeClaim last became Ready, the newest failure first."""
+    omitted_alternatives: int = Field(default=0, validation_alias="omittedAlternatives")
+    """How many entries were left out of `alternatives`, which keeps as many as a Workspace can name."""
 
     @property
     def alternative(self) -> Alternative:
         """What its NodeClaims are of, where the Workspace names several."""
         return Alternative(self.instance_type, self.capacity_type)
+
+    def with_failed(self, newest: FailedAlternative) -> "Provisioning":
+        """With this entry of an alternative instead of an earlier one.
+
+        Only alternatives that a Workspace named before are left out: who changes it again and again gets no longer
+        status, and none that it names now is tried before its back-off.
+        """
+        others = (each for each in self.alternatives if each.alternative != newest.alternative)
+        failed = (newest, *others)
+        omitted = self.omitted_alternatives + len(failed[MOST_ALTERNATIVES:])
+        return self.model_copy(update={"alternatives": failed[:MOST_ALTERNATIVES], "omitted_alternatives": omitted})
 
     def failed(self, on: Alternative) -> FailedAlternative:
         """The failures of an alternative; none, if it has no record."""

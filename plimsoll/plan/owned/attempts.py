@@ -167,9 +167,7 @@ class AttemptTracker:
             if on is not None:
                 entry = record.failed(on)
                 counted = {"failures": entry.failures + 1, "last_failure": format_time(self.now)}
-                newest = entry.model_copy(update=counted | {"message": first.message})
-                others = tuple(each for each in record.alternatives if each.alternative != on)
-                update["alternatives"] = (*others, newest)
+                record = record.with_failed(entry.model_copy(update=counted | {"message": first.message}))
             update |= {
                 "failures": record.failures + 1,
                 "tries": record.tries + 1,

@@ -7,6 +7,7 @@ price. What failed is read from the status, so that a restart changes no choice.
 
 import math
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from typing import TypeVar
 
 from plimsoll.cluster.catalog import OfferedTypes
@@ -28,13 +29,7 @@ def choose(holding: Holding, judge: Judge, types: OfferedTypes) -> Sizing | Refu
     declared = workspace.spec.resource.alternatives
     if not declared:
         return judge(workspace)
-    judged: dict[Alternative, Sizing | Refusal] = {}
-
-    def possible(each: Alternative) -> Sizing | Refusal:
-        if each not in judged:
-            judged[each] = judge(workspace.on(each))
-        return judged[each]
-
+    possible = _judged(workspace, judge)
     used = _used(holding, declared, types)
     if used is not None and holding.pods:
         stays = (
@@ -59,10 +54,16 @@ def others(holding: Holding, judge: Judge, types: OfferedTypes, chosen: Alternat
     because these stay."""
     if holding.claims or holding.pools or holding.pods:
         return
-    for each in _ordered(holding, lambda each: judge(holding.workspace.on(each)), types, None):
-        found = judge(holding.workspace.on(each)) if each != chosen else None
+    possible = _judged(holding.workspace, judge)
+    for each in _ordered(holding, possible, types, None):
+        found = possible(each) if each != chosen else None
         if isinstance(found, Sizing):
             yield found._replace(alternative=each)
+
+
+def _judged(workspace: Workspace, judge: Judge) -> Callable[[Alternative], Sizing | Refusal]:
+    """What `judge` says of each alternative, judged once: an order by price asks before the choice does."""
+    return cache(lambda each: judge(workspace.on(each)))
 
 
 def _ordered(
