@@ -1,5 +1,6 @@
 """NodeProfile: what nodes of an instance type in a NodePool offer."""
 
+from collections.abc import Sequence
 from typing import Required, TypedDict
 
 import pulumi
@@ -26,6 +27,8 @@ class ClaimDevicesArgs(TypedDict, total=False):
     """Attributes that are true or false."""
     capacity: pulumi.Input[dict[str, pulumi.Input[str]]]
     """What each has, such as `memory`."""
+    distinct_attributes: pulumi.Input[Sequence[pulumi.Input[str]]]
+    """Attributes that each device of a node has with a value of its own, such as `uuid`."""
 
 
 class NodeProfileArgs(ObjectArgs, total=False):

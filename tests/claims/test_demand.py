@@ -153,7 +153,8 @@ def test_an_attribute_that_the_profile_lacks_is_named(plan: Any) -> None:
     [
         (asked(1, adminAccess=True), {}, "adminAccess"),
         (asked(1, tolerations=[{"operator": "Exists"}]), {}, "tolerations"),
-        (asked(2), {"constraints": [{"distinctAttribute": f"{DRIVER}/uuid"}]}, "distinctAttribute"),
+        (asked(2), {"constraints": [{"distinctAttribute": f"{DRIVER}/uuid"}]}, "distinctAttribute gpu.nvidia.com/uuid"),
+        (asked(2), {"constraints": [{"distinctAttribute": f"{DRIVER}/type", "requests": ["r1"]}]}, "some of"),
         (asked(2), {"constraints": [{"matchAttribute": "resource.kubernetes.io/pcieRoot"}]}, "matchAttribute"),
         (asked(1, f"device.attributes['{DRIVER}'].uuid == 'GPU-1'"), {}, "attribute uuid"),
         (asked(1, f"device.attributes['{DRIVER}'].?type.hasValue()"), {}, "'.?'"),
@@ -173,6 +174,36 @@ def test_what_is_not_planned_is_told_by_name(
 def test_an_attribute_that_is_the_same_on_each_device_matches(plan: Any) -> None:
     same = [{"matchAttribute": f"{DRIVER}/architecture"}]
     assert len(plan(*POOL, a_template("one", asked(2), constraints=same), *pods(2)).nodes) == 1
+
+
+@pytest.mark.parametrize("constraint", ["distinctAttribute", "matchAttribute"])
+@pytest.mark.parametrize("number", [1, 2])
+@pytest.mark.parametrize("attribute", ["uuid", "architecture"])
+def test_attributes_are_distinct_or_the_same_on_the_devices_of_a_claim(
+    plan: Any, constraint: str, number: int, attribute: str
+) -> None:
+    """Also from zero, as a driver publishes a UUID of each device."""
+    rule = [{constraint: f"{DRIVER}/{attribute}"}]
+    template = a_template("one", asked(number), constraints=rule)
+    node = a_node("n1", instance_type=FOUR), a_slice("n1", gpus(4))
+    met = number == 1 or (attribute == "uuid") is (constraint == "distinctAttribute")
+    found = plan(*node, template, *pods(2))
+    assert sum(map(len, only(found).on_nodes.values())) == (2 if met else 0)
+    profile = a_profile(learned=True, count=4, strings=L4, distinctAttributes=["uuid"])
+    found = plan(a_node_pool(), profile, template, *pods(2))
+    assert len(found.nodes) == met
+    assert met or constraint in refusals(found).pop()
+
+
+def test_the_devices_of_each_claim_are_distinct(plan: Any) -> None:
+    """Two claims of a pod may have devices with the same attribute, and two requests of one claim may not."""
+    rule = [{"distinctAttribute": f"{DRIVER}/architecture"}]
+    node = a_node("n1", instance_type=FOUR), a_slice("n1", gpus(4))
+    pod = a_pod("pod", "one")
+    pod["spec"]["resourceClaims"].append({"name": "more", "resourceClaimTemplateName": "one"})
+    assert only(plan(*node, a_template("one", asked(1), constraints=rule), pod)).on_nodes
+    twice = a_template("one", asked(1), asked(1), constraints=rule)
+    assert not only(plan(*node, twice, *pods(1))).on_nodes
 
 
 def test_all_devices_are_all_of_a_node(plan: Any) -> None:

@@ -60,6 +60,16 @@ def test_allocated_devices_are_not_free_and_a_shared_claim_counts_once(tmp_path:
     assert found.claims == (("team/shared", ("a", "b"), 2),)
 
 
+def test_attributes_that_each_device_has_for_itself_are_known_as_distinct(tmp_path: Path) -> None:
+    """Not those that two have in common, that one lacks, or that say how the node runs."""
+    places = {"uuid": "GPU-0", "numaNode": 0, "pciBusID": "0", "driverVersion": "1"}, {"uuid": "GPU-1", "numaNode": 0}
+    devices = [a_device(f"gpu-{at}", each) for at, each in enumerate(places)]
+    snapshot = snapshot_of(tmp_path, a_node("node"), a_slice("node", devices))
+    (gpus,) = discovery_of(snapshot.nodes[0]).devices
+    assert gpus.claimable is not None
+    assert gpus.claimable.distinct == (f"{DRIVER}/uuid",)
+
+
 def test_admin_access_takes_nothing(tmp_path: Path) -> None:
     monitor = a_claim("monitor", asked(1, adminAccess=True), devices=[("node", "gpu-0")], admin=True)
     assert account(tmp_path, a_node("node"), a_slice("node", gpus(1)), monitor).free_gpus == 1

@@ -1,5 +1,7 @@
 """What discovery and drivers say of nodes, as far as it follows from their instance type."""
 
+from dataclasses import replace
+
 from plimsoll.labels import GPU_COUNT, GPU_MEMORY, GPU_PRESENT, GPU_PRODUCT
 from plimsoll.model.cluster import InstanceType
 from plimsoll.model.dra import Attribute, Claimable
@@ -44,4 +46,6 @@ def catalogued(device: Claimable, kind: InstanceType) -> Claimable:
     memory, amounts = f"{_NVIDIA}/memory", dict(device.capacity)
     if kind.known_memory_mib:
         amounts.setdefault(memory, f"{kind.known_memory_mib}Mi")
-    return Claimable(device.driver, tuple(sorted((*device.attributes, *added))), tuple(sorted(amounts.items())))
+    return replace(
+        device, attributes=tuple(sorted((*device.attributes, *added))), capacity=tuple(sorted(amounts.items()))
+    )

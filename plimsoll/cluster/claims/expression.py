@@ -35,6 +35,8 @@ _PART_OF_NODE: Final = re.compile(
     re.IGNORECASE,
 )
 """Attributes of one device alone, or of how a node runs at the moment, of the drivers of NVIDIA, AMD and Intel."""
+_RUNS: Final = re.compile(r"/(?:healthy|addressingmode|\w*driver(?:src)?version)$", re.IGNORECASE)
+"""Those of how a node runs."""
 
 
 class NotEvaluatedError(Exception):
@@ -48,6 +50,12 @@ class SelectorError(Exception):
 def is_lasting(attribute: Attribute) -> bool:
     """Whether an attribute is the same on each such device, whichever node it is in and whenever that starts."""
     return _is_lasting(attribute.name)
+
+
+@lru_cache(maxsize=4096)
+def is_of_one_device(name: str) -> bool:
+    """Whether an attribute, by its name with the domain, is of one device alone, such as its UUID or its place."""
+    return not _is_lasting(name) and _RUNS.search(name) is None
 
 
 @lru_cache(maxsize=4096)

@@ -1,11 +1,12 @@
 """What the nodes' drivers publish: complete pools of the highest generation, less what claims have."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from operator import is_
 from typing import NamedTuple
 
-from plimsoll.cluster.claims.expression import NotEvaluatedError, SelectorError, is_lasting, selects
+from plimsoll.cluster.claims.expression import NotEvaluatedError, SelectorError, is_lasting, is_of_one_device, selects
 from plimsoll.labels import DEVICE_CLASS_PREFIX
 from plimsoll.model.dra import (
     Claimable,
@@ -112,12 +113,16 @@ def _selects(expression: str, device: Claimable) -> bool:
 
 def published(parts: NodeParts, served: Served) -> Published:
     """The devices of a node."""
-    devices, tainted = list[tuple[str, str, Claimable]](), set[tuple[str, str, str]]()
+    alike, tainted = defaultdict[Claimable, list[tuple[str, SliceDevice]]](list), set[tuple[str, str, str]]()
     for each in parts.slices:
         for device in each.devices:
-            devices.append((each.pool, device.name, served.by(lasting(device, each.driver))))
+            alike[lasting(device, each.driver)].append((each.pool, device))
             if device.tainted:
                 tainted.add((each.driver, each.pool, device.name))
+    devices = list[tuple[str, str, Claimable]]()
+    for claimable, found in alike.items():
+        of_kind = served.by(replace(claimable, distinct=_distinct([device for _, device in found])))
+        devices += ((pool, device.name, of_kind) for pool, device in found)
     known = {(claimable.driver, pool, name) for pool, name, claimable in devices}
     having = list(_having(parts.claims, known))
     taken = tainted | {device for _, held in having for device in held}
@@ -126,6 +131,16 @@ def published(parts: NodeParts, served: Served) -> Published:
         tuple(sorted(taken)),
         tuple(sorted((f"{claim.namespace}/{claim.name}", claim.pods, len(held)) for claim, held in having)),
     )
+
+
+def _distinct(devices: Sequence[SliceDevice]) -> tuple[str, ...]:
+    """The attributes of one device alone that all have, each with another value."""
+    values = defaultdict[str, set[object]](set)
+    for device in devices:
+        for each in device.attributes:
+            if is_of_one_device(each.name):
+                values[each.name].add((each.kind, each.value))
+    return tuple(sorted(name for name, those in values.items() if len(those) == len(devices)))
 
 
 def _having(

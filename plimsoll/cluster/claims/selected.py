@@ -38,27 +38,25 @@ def selection(claims: tuple[ClaimRequest, ...], device: Claimable, on_node: int)
     """
     if device.special:
         return Selection(not_planned=f"devices with {device.special}")
-    if unlike := _unlike(claims, device):
-        return unlike
+    single = [_single(claim, device) for claim in claims]
+    if not_planned := next((each.not_planned for each in single if each.not_planned), ""):
+        return Selection(not_planned=not_planned)
     requests = list(chain.from_iterable(claim.requests for claim in claims))
     ways = [list(_met(request.alternatives, device)) for request in requests]
-    for answers in ways:
-        first = next((answer for _, answer in answers if answer.number or answer.ends), None)
-        if first is not None and first.ends:
-            return first
-    for answers in ways:
-        if all(not answer.number for _, answer in answers):
-            return next((answer for _, answer in answers if answer.not_planned), answers[0][1])
+    if refused := _refused([[answer for _, answer in answers] for answers in ways]):
+        return refused
     able = [
         [(order, alternative) for order, (alternative, answer) in enumerate(answers) if answer.number]
         for answers in ways
     ]
-    numbers = {number: order for order, chosen in reversed(list(_ways(able))) if (number := _number(chosen, on_node))}
+    found = [(order, _taken(claims, single, chosen, on_node)) for order, chosen in _ways(able)]
+    first = next((taken for _, taken in found if taken.number or taken.ends), found[0][1])
+    if not first.number:
+        return first
+    numbers = {taken.number: order for order, taken in reversed(found) if taken.number}
     if len(numbers) > 1:
         return Selection(not_planned="firstAvailable with different numbers of the same devices")
-    for number, order in numbers.items():
-        return Selection(number, order=order)
-    return Selection(why=f"more than the {on_node} of a node")
+    return first._replace(order=numbers[first.number])
 
 
 @lru_cache(maxsize=65_536)
@@ -79,12 +77,30 @@ def _may_be(asked: Subrequest, driver: str) -> bool:
     return True
 
 
-def _unlike(claims: Iterable[ClaimRequest], device: Claimable) -> Selection | None:
-    """Why attributes that have to be the same on all devices of a claim may not be."""
-    names = {attribute.name for attribute in device.attributes}
-    for name in (name for claim in claims for name in claim.match):
-        if qualified(name, device.driver) not in names:
-            return Selection(not_planned=f"matchAttribute {name}, which is not the same on each such node")
+def _single(claim: ClaimRequest, device: Claimable) -> Selection:
+    """The constraint that lets the claim have no more than one such device, as `why`; or one of which that is not
+    known."""
+    same, why = {attribute.name for attribute in device.attributes}, ""
+    for constraint, names in (("matchAttribute", claim.match), ("distinctAttribute", claim.distinct)):
+        for name in names:
+            known = qualified(name, device.driver)
+            if known not in same and known not in device.distinct:
+                return Selection(not_planned=f"{constraint} {name}, which is not known to be alike or distinct on them")
+            if (known in same) is (constraint == "distinctAttribute"):
+                why = f"{constraint} {name}: it is {'the same' if known in same else 'another one'} on each device"
+    return Selection(why=why)
+
+
+def _refused(ways: Sequence[Sequence[Selection]]) -> Selection | None:
+    """Why the device meets no alternative of a request; None if it meets one of each. `ways` are the answers to the
+    alternatives of each request."""
+    for answers in ways:
+        first = next((answer for answer in answers if answer.number or answer.ends), None)
+        if first is not None and first.ends:
+            return first
+    for answers in ways:
+        if not any(answer.number for answer in answers):
+            return next((answer for answer in answers if answer.not_planned), answers[0])
     return None
 
 
@@ -117,13 +133,19 @@ def _ways(able: Sequence[Sequence[tuple[int, Subrequest]]]) -> Iterable[tuple[in
         yield sum(order for order, _ in way), tuple(alternative for _, alternative in way)
 
 
-def _number(chosen: Sequence[Subrequest], on_node: int) -> int:
-    """Devices that the requests take together; 0 if a node has fewer."""
-    counted = sum(each.count for each in chosen)
-    everything = [each for each in chosen if not each.count]
-    if not everything:
-        return counted if counted <= on_node else 0
-    return on_node if len(chosen) == 1 else 0
+def _taken(
+    claims: Iterable[ClaimRequest], single: Iterable[Selection], chosen: Sequence[Subrequest], on_node: int
+) -> Selection:
+    """What these alternatives of all claims take together."""
+    rest, everything = iter(chosen), any(not each.count for each in chosen)
+    for claim, alone in zip(claims, single, strict=True):
+        number = sum(each.count or on_node for each in islice(rest, len(claim.requests)))
+        if alone.why and number > 1:  # the scheduler takes it for an error that all devices cannot be had
+            return alone._replace(ends=everything)
+    number = sum(each.count or on_node for each in chosen)
+    if number > on_node:
+        return Selection(why=f"more than the {on_node} of a node")
+    return Selection(number)
 
 
 def _short(expression: str) -> str:

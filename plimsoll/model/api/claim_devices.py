@@ -33,6 +33,9 @@ class ClaimDevices(Described):
     """Attributes that are true or false."""
     capacity: dict[Name, str] = Field(default_factory=dict, max_length=32)
     """What each has, such as `memory`."""
+    distinct_attributes: tuple[Name, ...] = Field(default=(), max_length=32)
+    """Attributes that each device of a node has with a value of its own, such as `uuid`: claims with
+    `distinctAttribute` are planned by these."""
 
     @model_validator(mode="after")
     def _amounts(self) -> "ClaimDevices":
@@ -52,7 +55,8 @@ class ClaimDevices(Described):
             for name, value in getattr(self, field).items()
         ]
         capacity = ((qualified(name, self.driver), amount) for name, amount in self.capacity.items())
-        return Claimable(self.driver, tuple(sorted(attributes)), tuple(sorted(capacity)))
+        distinct = tuple(sorted(qualified(name, self.driver) for name in self.distinct_attributes))
+        return Claimable(self.driver, tuple(sorted(attributes)), tuple(sorted(capacity)), distinct=distinct)
 
     @classmethod
     def of(cls, claimable: Claimable, count: int) -> "ClaimDevices":
@@ -62,4 +66,6 @@ class ClaimDevices(Described):
         for each in claimable.attributes:
             named[_FIELDS[each.kind]][each.name.removeprefix(own)] = each.value
         capacity = {name.removeprefix(own): amount for name, amount in claimable.capacity}
-        return cls.model_validate({"driver": claimable.driver, "count": count, "capacity": capacity, **named})
+        distinct = [name.removeprefix(own) for name in claimable.distinct]
+        said = {"driver": claimable.driver, "count": count, "capacity": capacity, "distinct_attributes": distinct}
+        return cls.model_validate(said | named)

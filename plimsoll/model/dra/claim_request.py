@@ -1,6 +1,6 @@
 """ClaimRequest: the devices that a claim asks for, as far as planning reads it, and the features that it does not."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,6 +37,8 @@ class ClaimRequest:
     requests: tuple[DeviceRequest, ...] = ()
     match: tuple[str, ...] = ()
     """Attributes that have one value on all devices of the claim."""
+    distinct: tuple[str, ...] = ()
+    """Attributes that have another value on each device of the claim."""
     not_planned: str = ""
     """The first feature of the claim that is not planned for, as the field is named; empty: none."""
 
@@ -72,9 +74,14 @@ def read_claim(spec: Any) -> ClaimRequest:
     features = (*(_of_request(each) for each in given), *(_of_constraint(each, given) for each in constraints))
     return ClaimRequest(
         tuple(map(_request, given)),
-        tuple(sorted({each["matchAttribute"] for each in constraints if each.get("matchAttribute")})),
+        _attributes(constraints, "matchAttribute"),
+        _attributes(constraints, "distinctAttribute"),
         next(filter(None, features), ""),
     )
+
+
+def _attributes(constraints: Iterable[Mapping[str, Any]], kind: str) -> tuple[str, ...]:
+    return tuple(sorted({each[kind] for each in constraints if each.get(kind)}))
 
 
 def _request(given: Mapping[str, Any]) -> DeviceRequest:
@@ -107,8 +114,6 @@ def _of_request(given: Mapping[str, Any]) -> str:
 
 
 def _of_constraint(given: Mapping[str, Any], requests: Sequence[Mapping[str, Any]]) -> str:
-    if given.get("distinctAttribute"):
-        return "distinctAttribute"
     names = {each.get("name") for each in requests}
     own = {str(name).partition("/")[0] for name in given.get("requests") or names}
     return "" if own == names else "constraints of some of the requests"

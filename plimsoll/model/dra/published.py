@@ -23,6 +23,8 @@ class Claimable:
     """(name with its domain, quantity), sorted."""
     special: str = ""
     """As of SliceDevice."""
+    distinct: tuple[str, ...] = ()
+    """Attributes of one device alone that each device of the node has, with another value than the others; sorted."""
     extended_resources: frozenset[str] = frozenset()
     """Extended resources by which pods may request it, too, by a DeviceClass."""
 

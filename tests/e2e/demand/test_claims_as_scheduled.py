@@ -52,6 +52,9 @@ SELECTORS: Final = (
 )
 
 
+CONSTRAINTS: Final = ("matchAttribute", "distinctAttribute")
+
+
 class Case(NamedTuple):
     name: str
     manifests: tuple[Manifest, ...]
@@ -70,13 +73,17 @@ def a_case(number: int, choose: random.Random) -> Case:
         if choose.random() < 0.6:
             attributes["tier"] = choose.choice(["gold", "silver"])
         versions = {"cudaComputeCapability": capability}
-        devices = [a_device(f"gpu-{each}", attributes, memory, versions) for each in range(choose.randint(1, 4))]
+        own: list[Manifest] = [{"uuid": f"GPU-{at}"} if choose.random() < 0.9 else {} for at in range(4)]
+        devices = [
+            a_device(f"gpu-{each}", attributes | own[each], memory, versions) for each in range(choose.randint(1, 4))
+        ]
         made = a_node(node)
         made["metadata"]["labels"]["case"] = name
         parts = choose.choice([1, 1, 2])
         slices = [a_slice(node, devices[part::parts], number=part, of=parts) for part in range(parts)]
         manifests += [made, *slices]
-    constraints = [{"matchAttribute": f"{DRIVER}/architecture"}] if choose.random() < 0.3 else []
+    constraints = [{choose.choice(CONSTRAINTS): f"{DRIVER}/{choose.choice(['architecture', 'uuid'])}"}]
+    constraints *= choose.random() < 0.4
     requests = [_request(choose) for _ in range(choose.choice([1, 1, 1, 2]))]
     template = a_template(name, *requests, namespace="default", constraints=constraints)
     pods = tuple(
