@@ -151,9 +151,9 @@ class RolloutArgs(TypedDict, total=False):
 
     strategy: RolloutStrategy
     """`Recreate`: an old pod is deleted before its replacement starts, on the same nodes. `Surge`: the old pod serves
-    until its replacement, on a temporary node, is Ready."""
+    until its replacement, on a temporary or free node, is Ready."""
     max_surge: pulumi.Input[int]
-    """Temporary nodes at a time, for `Surge`."""
+    """Temporary nodes at a time, for `Surge`; absent: 1."""
     deadline_seconds: pulumi.Input[int]
     """How long pods may make no progress until the temporary nodes go and the old pods stay; absent: the time that the
     server may take to start, and 10 minutes."""
@@ -234,7 +234,7 @@ class InferenceArgs(TypedDict, total=False):
     pods: pulumi.Input[PresetPodsArgs]
     """Settings of a preset's pods, over those of the Environment."""
     rollout: pulumi.Input[RolloutArgs]
-    """How pods are replaced when the template changes: one after the other, or on a temporary node."""
+    """How pods are replaced when the template changes: one after the other, or on a temporary or free node."""
     service: pulumi.Input[ServiceSettingsArgs]
     """The Service of a preset's replicas: by default, one of the Workspace's name on port 80."""
 

@@ -83,6 +83,8 @@ class Sizing(NamedTuple):
     """BYO: nodes that are allocated to it, sorted."""
     startable: int | None = None
     """Replicas that have their nodes; None if it does not matter."""
+    surge: int | None = None
+    """BYO: pods that a rollout may have more than replicas now; None if it has none, or new nodes are for them."""
     devices: int | None = 0
     """Devices that a pod requests for a whole node, or for its part of one; None where they are not known."""
     node_labels: tuple[tuple[str, tuple[str, ...]], ...] = ()

@@ -49,6 +49,8 @@ class Verdict(Observed):
     """BYO: the nodes of these that are allocated to this Workspace, sorted."""
     startable_replicas: int | None = None
     """BYO: replicas that may start, if more would use nodes of others or start in part; None: all of them."""
+    surge: int | None = None
+    """BYO: pods that a rollout may have more than replicas, for which nodes are free; None: not with this strategy."""
     node_labels: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """BYO: labels that the pods' nodes must have, each with its values; an empty value: or no such label."""
     alternative: Alternative | None = None

@@ -64,7 +64,7 @@ def validate(observed: Snapshot | ClusterView) -> tuple[Verdict, ...]:
     found |= _without_replicas(view, found)
     if not settings.auto_provisioning:
         sizings = {key: each for key, each in found.items() if isinstance(each, Sizing)}
-        needed = (view.by_age, sizings, settings, view.index, view.usage)
+        needed = (view.by_age, sizings, view.rolling, settings, view.index, view.usage)
         found |= known.result("allocation", needed, lambda: allocate(view, sizings))
     of_key = {workspace.key: workspace for workspace in workspaces}
     verdicts = known.each(
@@ -200,12 +200,11 @@ def _served(
     problem = name_problem(workspace.name, kind=kind, replicas=workspace.replicas)
     if problem:
         return Refusal(Reason.INVALID_SPEC, problem)
-    if workspace.surge and (kind != "Deployment" or settings.effective_provisioner is not Provisioner.NODECLAIM):
-        # Of a static NodePool, Karpenter chooses the node that goes, also one whose pod serves.
+    problem = _no_surge(kind, found.per_replica, settings) if workspace.surge else ""
+    if problem:
         return Refusal(
             Reason.NOT_SUPPORTED,
-            "inference.rollout.strategy Surge needs new nodes for a Deployment, whose replicas have one node each: set "
-            "it to Recreate, or use the provisioner nodeclaim, nodes that one replica fits, and no stableIdentity",
+            f"inference.rollout.strategy is Surge, and {problem}; or set the strategy to Recreate",
         )
     if found.per_replica == 1 or LEADER_WORKER_SET not in missing_kinds:
         return found
@@ -215,6 +214,23 @@ def _served(
         "cluster does not serve it: install the LeaderWorkerSet controller (leaderworkerset.x-k8s.io/v1), or use "
         "nodes that one replica fits",
     )
+
+
+def _no_surge(kind: str, per_replica: int, settings: EnvironmentSpec) -> str:
+    """Why a replica cannot serve until another one takes its place, and what to change; empty if it can."""
+    if kind == LEADER_WORKER_SET:
+        return (
+            f"one replica is a LeaderWorkerSet's group of {counted(per_replica, 'node')}, for which no temporary group "
+            "is provided: use nodes that one replica fits"
+        )
+    if kind != "Deployment":
+        return f"inference.stableIdentity is set: a {kind} starts no second pod of the same name: remove it"
+    if settings.effective_provisioner is Provisioner.STATIC_NODEPOOL:
+        return (
+            "Karpenter chooses which node of a static NodePool goes, also one whose pod serves: use the provisioner "
+            "nodeclaim"
+        )
+    return ""
 
 
 def _secure(
@@ -237,10 +253,13 @@ def _limited(workspace: Workspace, found: Sizing | Refusal, limits: Limits) -> S
         ("resource.nodeCountLimit", workspace.spec.resource.node_count_limit),
         ("limits.workspaceNodes of the Environment", limits.workspace_nodes),
     ):
-        needed = found.target + workspace.temporary_nodes
+        more = workspace.temporary_nodes
+        if found.pods_per_node:
+            more = math.ceil((workspace.replicas + more) / found.pods_per_node) - found.target
+        needed = found.target + more
         if limit is not None and needed > limit:
             each = f"{found.pods_per_node} fit a node" if found.pods_per_node else f"{found.per_replica} for each"
-            temporary = f", {workspace.temporary_nodes} during a rollout" if workspace.temporary_nodes else ""
+            temporary = f", {more} during a rollout" if more else ""
             lower = f"({counted(workspace.replicas, 'replica')}, {each}{temporary}): lower inference.replicas"
             if workspace.spec.inference is None:
                 lower = "(resource.count): lower it"
@@ -379,6 +398,7 @@ def _verdict(workspace: Workspace, found: Sizing | Refusal, environment: Environ
         node_names=found.node_names,
         allocated_nodes=found.allocated,
         startable_replicas=found.startable,
+        surge=found.surge,
         gpus_per_node=found.devices,
         device_resource=found.resource or None,
         serving=found.serving,

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from plimsoll.cluster.catalog import OfferedType
 from plimsoll.cluster.pools import Room
@@ -34,6 +34,7 @@ from plimsoll.plan.provisioning import (
     ProvisionerContext,
     StaticNodePoolProvisioner,
 )
+from plimsoll.plan.rollout import Rollout
 from plimsoll.plan.view import ClusterView
 from plimsoll.plan.workspaces import (
     LEADER_WORKER_SET,
@@ -167,6 +168,8 @@ class WorkspaceObjects:
             types = new.offered.spellings(workspace.spec.resource.instance_type or "")
             taints = new.pool.taints if new.pool is not None else ()
             there = self._nodes_there(workspace, new.offered, builder)
+        else:
+            self._rollout(workspace, verdict).temporary_nodes(builder)
         self._workload(workspace, verdict, types, there, builder, taints=taints)
         self._claim_template(workspace, verdict, builder)
         self._service(workspace, verdict, builder)
@@ -183,20 +186,13 @@ class WorkspaceObjects:
 
     def _target(self, workspace: Workspace, verdict: Verdict, new: _NewNodes, builder: PlanBuilder) -> NodeTarget:
         existing = len(self._nodes.existing(workspace))
-        nodes = max(0, (verdict.target_node_count or 0) + self._surge(workspace, builder) - existing)
+        temporary = self._rollout(workspace, verdict).temporary_nodes(builder)
+        nodes = max(0, (verdict.target_node_count or 0) + temporary - existing)
         made_from = (new.offered, new.node_class, new.pool)
         return NodeTarget(workspace, verdict, *made_from, nodes, self._preset(workspace), new.volumes)
 
-    def _surge(self, workspace: Workspace, builder: PlanBuilder) -> int:
-        """Temporary nodes of a rollout: while pods of an earlier template serve, until the deadline."""
-        rolling = [each for each in self._ownership.workloads_of(workspace) if each.rolling_out and not each.deleting]
-        if not workspace.surge or not rolling:
-            return 0
-        if any(each.stalled for each in rolling):
-            advice = "the old pods serve, and the temporary nodes go: change the template, or put the old one back"
-            builder.warn(workspace.ref, f"the new pods were not Ready within the deadline of the rollout: {advice}")
-            return 0
-        return workspace.temporary_nodes
+    def _rollout(self, workspace: Workspace, verdict: Verdict) -> Rollout:
+        return Rollout(self._view, workspace, verdict, self._nodes.existing(workspace))
 
     def _nodes_there(self, workspace: Workspace, offered: OfferedType, builder: PlanBuilder) -> int:
         """Number of the Workspace's usable nodes with allocatable GPUs."""
@@ -234,9 +230,10 @@ class WorkspaceObjects:
         same = next((workload for workload in existing if key_of(workload) == key), None)
         scale = self._scale(workspace, verdict, key, same, nodes_there)
         known = self._preset(workspace)
-        manifest = workload_manifest(
-            workspace, inference, verdict, self._environment, instance_types, taints=taints, known=known, scale=scale
-        )
+        rollout = self._rollout(workspace, verdict)
+        held, moved = rollout.held(same), rollout.moved(same)
+        made_from = (workspace, inference, verdict, self._environment, instance_types)
+        manifest = workload_manifest(*made_from, taints=taints, known=known, scale=scale, held=held, moved=moved)
         others = [workload for workload in existing if workload is not same]
         for workload in others:
             builder.delete(workload, f"{key.kind} {key.name} replaces it")
@@ -247,31 +244,12 @@ class WorkspaceObjects:
                 reason = "the nodes of the Workspace are ready"
                 builder.create(manifest, verdict.workspace, reason)
         elif not same.deleting:
-            given_up, annotations = self._given_up(workspace, same, manifest), manifest["metadata"]["annotations"]
+            given_up, annotations = rollout.given_up(same, manifest), manifest["metadata"]["annotations"]
             if given_up:
                 annotations[GIVEN_UP] = given_up
-            wanted = scale.replicas
-            if same.spec_hash != annotations[SPEC_HASH]:
-                changed = wanted is not None and wanted != same.replicas
-                reason = f"replicas {same.replicas} -> {wanted}" if changed else "the Workspace changed"
+            reason = rollout.step(same, annotations) or _changed(same, annotations[SPEC_HASH], scale.replicas)
+            if reason:
                 builder.update(manifest, verdict.workspace, reason)
-            elif same.annotations.get(GIVEN_UP, "") != given_up:
-                builder.update(manifest, verdict.workspace, "its rollout made no progress until the deadline")
-
-    def _given_up(self, workspace: Workspace, same: Workload, manifest: dict[str, Any]) -> str:
-        """The hash of the pod template whose rollout is given up; empty if that of the manifest is not.
-
-        What is rolled back may still be told to stall, so it counts with a pod that is not Ready on a node.
-        """
-        if not workspace.surge:
-            return ""
-        template = spec_hash(manifest["spec"]["template"])
-        if same.annotations.get(GIVEN_UP) == template:
-            return template
-        places = self._view.places
-        waiting = places.nodes_of(workspace.ref, workspace.replicas) - places.serving(workspace.ref)
-        current = same.spec_hash == manifest["metadata"]["annotations"][SPEC_HASH]
-        return template if current and same.rolling_out and same.stalled and waiting else ""
 
     def _claim_template(self, workspace: Workspace, verdict: Verdict, builder: PlanBuilder) -> None:
         """Creates the ResourceClaimTemplate of the pods of one Workspace with its workload, and deletes others."""
@@ -336,6 +314,13 @@ class WorkspaceObjects:
             return Scale(start.replicas if start is not None else 0)
         running = same.replicas if same is not None else 0
         return Scale(min(wanted, max(running, nodes_there // (verdict.per_replica_node_count or 1))))
+
+
+def _changed(same: Workload, digest: str, replicas: int | None) -> str:
+    """Why a workload is updated; empty if it is as declared."""
+    if same.spec_hash == digest:
+        return ""
+    return "the Workspace changed" if replicas in (None, same.replicas) else f"replicas {same.replicas} -> {replicas}"
 
 
 def delete_all(owner: WorkspaceRef, ownership: Ownership, builder: PlanBuilder) -> None:

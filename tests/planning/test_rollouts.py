@@ -184,7 +184,7 @@ def test_a_limit_of_the_workspace_counts_the_temporary_node() -> None:
     ("workspace", "environment"),
     [
         (wanting(per_replica=2), an_environment(nap=True)),
-        (wanting(instance_type=None, selector={"pool": "a"}), an_environment()),
+        (wanting(instance_type=None, selector={"pool": "a"}, per_replica=2), an_environment()),
         # Karpenter chooses which of its nodes goes, at the deadline the one with the serving pod.
         (wanting(), an_environment(nap=True, provisioner="static-nodepool")),
     ],

@@ -67,7 +67,7 @@ class Inference(Described):
     pods: PresetPods | None = None
     """Settings of a preset's pods, over those of the Environment."""
     rollout: Rollout = Rollout()
-    """How pods are replaced when the template changes: one after the other, or on a temporary node."""
+    """How pods are replaced when the template changes: one after the other, or on a temporary or free node."""
     service: ServiceSettings = ServiceSettings()
     """The Service of a preset's replicas: by default, one of the Workspace's name on port 80."""
 
@@ -226,7 +226,7 @@ class Workspace(ObservedObject):
     def surge(self) -> int:
         """Pods that a rollout may have more than replicas, as a Deployment reads it."""
         rollout = self.spec.inference.rollout if self.spec.inference is not None else None
-        return rollout.max_surge if rollout is not None and rollout.strategy == "Surge" else 0
+        return rollout.max_surge or 1 if rollout is not None and rollout.strategy == "Surge" else 0
 
     @property
     def temporary_nodes(self) -> int:

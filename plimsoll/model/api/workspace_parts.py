@@ -94,9 +94,9 @@ class Rollout(Described):
 
     strategy: Literal["Recreate", "Surge"] = "Recreate"
     """`Recreate`: an old pod is deleted before its replacement starts, on the same nodes. `Surge`: the old pod serves
-    until its replacement, on a temporary node, is Ready."""
-    max_surge: int = Field(default=1, ge=1, le=100)
-    """Temporary nodes at a time, for `Surge`."""
+    until its replacement, on a temporary or free node, is Ready."""
+    max_surge: int | None = Field(default=None, ge=1, le=100)
+    """Temporary nodes at a time, for `Surge`; absent: 1."""
     deadline_seconds: int | None = Field(default=None, ge=1, le=604_800)
     """How long pods may make no progress until the temporary nodes go and the old pods stay; absent: the time that the
     server may take to start, and 10 minutes."""

@@ -24,6 +24,11 @@ def _ours_to_set(managed_fields: Any) -> bool:
     )
 
 
+def _number(value: Any) -> int:
+    """0 for a percentage, which Plimsoll never sets."""
+    return value if isinstance(value, int) else 0
+
+
 class Workload(ObservedObject):
     api_version: str = Field(validation_alias="apiVersion")
     kind: str
@@ -35,6 +40,12 @@ class Workload(ObservedObject):
     pods: int = Field(default=0, validation_alias=AliasPath("status", "replicas"))
     """Pods that exist, those of an earlier template included."""
     updated_replicas: int = Field(default=0, validation_alias=AliasPath("status", "updatedReplicas"))
+    paused: bool = Field(default=False, validation_alias=AliasPath("spec", "paused"))
+    """Whether a Deployment starts no pods of a new template."""
+    max_surge: Annotated[int, BeforeValidator(_number)] = Field(
+        default=0, validation_alias=AliasPath("spec", "strategy", "rollingUpdate", "maxSurge")
+    )
+    """Pods that a Deployment may have more than replicas during a rollout."""
     generation: int | None = Field(default=None, validation_alias=AliasPath("metadata", "generation"))
     observed_generation: int | None = Field(default=None, validation_alias=AliasPath("status", "observedGeneration"))
     conditions: tuple[Condition, ...] = Field(default=(), validation_alias=AliasPath("status", "conditions"))

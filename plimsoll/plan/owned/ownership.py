@@ -84,6 +84,10 @@ class Ownership:
         """The Workspace's workloads, including those that are being deleted."""
         return self._workloads.get(_labels(workspace), [])
 
+    def rolling_out(self, workspace: Workspace) -> bool:
+        """Whether pods of an earlier template of the Workspace exist."""
+        return any(each.rolling_out and not each.deleting for each in self.workloads_of(workspace))
+
     def services_of(self, workspace: Workspace | WorkspaceRef) -> list[Workload]:
         """The Services of the Workspace's workloads, including those that are being deleted."""
         return self._services.get(_labels(workspace), [])

@@ -75,6 +75,13 @@ class ClusterView:
         return self.known.result("autoscaled", (found,), lambda: found)
 
     @cached_property
+    def rolling(self) -> frozenset[tuple[str, str]]:
+        """The Workspaces that have pods of an earlier template besides those of the new one."""
+        workspaces = self.observed.workspaces
+        found = frozenset(each.key for each in workspaces if each.surge and self.ownership.rolling_out(each))
+        return self.known.result("rolling", (found,), lambda: found)
+
+    @cached_property
     def by_age(self) -> tuple[Workspace, ...]:
         """The Workspaces, oldest first."""
         workspaces = self.snapshot.workspaces

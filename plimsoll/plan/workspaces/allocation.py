@@ -3,7 +3,8 @@
 Whole nodes are allocated, enough for whole replicas: first the nodes on which the Workspace's pods run, then those in
 its status (`workerNodes`), then free ones; in each step, older Workspaces go first, then by namespace and name. A
 Workspace that gets no whole replica keeps no node from the others. Workspaces whose pods request part of a node
-(`resource.partition`) share nodes with each other, and with no others.
+(`resource.partition`) share nodes with each other, and with no others. What is free then is counted for the pods that a
+rollout has more than replicas: first of those that have begun.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -38,7 +39,14 @@ def allocate(view: ClusterView, sizings: Mapping[Key, Sizing]) -> dict[Key, Sizi
         allocation.keep_recorded(share)
     for share in shares:
         allocation.complete(share)
-    return {share.workspace.key: allocation.outcome(share) for share in shares}
+    outcomes = {share.workspace.key: allocation.outcome(share) for share in shares}
+    surging = [share for share in shares if share.workspace.surge]
+    for share in sorted(surging, key=lambda share: share.workspace.key not in view.rolling):
+        key = share.workspace.key
+        outcome = outcomes[key]
+        if isinstance(outcome, Sizing):
+            outcomes[key] = allocation.surge(share, outcome, rolling=key in view.rolling)
+    return outcomes
 
 
 class _Share:
@@ -108,6 +116,24 @@ class _Allocation:
         if not share.given and not any(self._has_room(share, name) for name in share.sizing.node_names):
             return self._none_free(share)
         return self._result(share)
+
+    def surge(self, share: _Share, sizing: Sizing, *, rolling: bool) -> Sizing:
+        """With what is free for the pods of a rollout; while it is rolling, their nodes are allocated."""
+        before = share.units
+        if not share.missing:
+            own = self._usable_of(share, self._usage.own(share.workspace))
+            share.wanted += share.workspace.temporary_nodes
+            self._give_free(share, dict.fromkeys((*own, *sizing.node_names)))
+        surge = share.units - before
+        allocated = tuple(sorted(share.given)) if rolling else sizing.allocated
+        warnings = sizing.warnings
+        if not surge:
+            waits = "its new pods wait" if rolling else "new pods of another template wait"
+            warnings += (
+                f"inference.rollout.strategy is Surge, and no node is free: {waits} until one is, and the old ones "
+                "serve; label another node, or set the strategy to Recreate",
+            )
+        return sizing._replace(surge=surge, allocated=allocated, warnings=warnings)
 
     def _from_first_free(self, names: tuple[str, ...]) -> Iterable[str]:
         """The names without the allocated ones at the start; nodes stay allocated until the end of the round."""

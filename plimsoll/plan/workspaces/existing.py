@@ -16,8 +16,9 @@ from plimsoll.plan.workspaces.volumes import placement_of, volume_places
 def existing_nodes(
     view: ClusterView, targets: Mapping[tuple[str, str], tuple[int, Alternative | None]]
 ) -> dict[tuple[str, str], tuple[str, ...]]:
-    """Names of existing nodes that count for each Workspace, at most its target; no node counts for two, or for a
-    Workspace that is being deleted. `targets` are numbers of nodes, and what was chosen of several instance types.
+    """Names of existing nodes that count for each Workspace, at most its target, with temporary nodes during a rollout;
+    no node counts for two, or for a Workspace that is being deleted. `targets` are numbers of nodes, and what was
+    chosen of several instance types.
 
     A node counts if it is Ready, where the Workspace's volumes are, matches a non-empty selector, has the Workspace's
     instance type in a spelling that its pods require, belongs to no NodeClaim, NodePool or Workspace, and no other pod
@@ -35,6 +36,8 @@ def existing_nodes(
         target, alternative = targets.get(workspace.key, (0, None))
         chosen = workspace.on(alternative)
         resource = chosen.spec.resource
+        if workspace.key in view.rolling:
+            target += workspace.temporary_nodes
         if not target or workspace.deleting or resource.label_selector.empty:
             continue
         written = resource.instance_type or ""

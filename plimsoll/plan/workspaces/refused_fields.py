@@ -132,6 +132,12 @@ def unread(workspace: Workspace, environment: EnvironmentSpec) -> Iterator[str]:
             f"resource.{field} is {paid}, and existing nodes (BYO) are not chosen by it:{tolerated} so select "
             "the nodes by resource.labelSelector, or remove it"
         )
+    rollout = workspace.spec.inference.rollout if workspace.spec.inference is not None else None
+    if rollout is not None and rollout.strategy == "Recreate" and rollout.max_surge is not None:
+        yield (
+            f"inference.rollout.maxSurge is {rollout.max_surge}, and has no effect with the strategy Recreate: set "
+            "strategy to Surge, or remove it"
+        )
     preferred = resource.preferred_nodes
     if preferred:
         yield (

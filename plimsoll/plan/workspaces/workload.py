@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from plimsoll.cluster.nodes import may_be_spot, own_tolerations, tolerations
-from plimsoll.labels import DO_NOT_DISRUPT, HOSTNAME, INSTANCE_TYPE, NODEPOOL, QUEUE, SPEC_HASH, WORKSPACE
+from plimsoll.labels import DO_NOT_DISRUPT, HOSTNAME, INSTANCE_TYPE, MOVED, NODEPOOL, QUEUE, SPEC_HASH, WORKSPACE
 from plimsoll.model import Verdict
 from plimsoll.model.api import Environment, Inference, Workspace
 from plimsoll.model.meta import Taint, dig, expression
@@ -53,12 +53,15 @@ def workload_manifest(
     taints: Sequence[Taint] = (),
     known: ModelPreset | None,
     scale: Scale,
+    held: bool = False,
+    moved: str = "",
 ) -> dict[str, Any]:
     """The workload of an accepted Workspace, with its hash as an annotation.
 
     Pods require nodes by affinity (the selector and the validated GPU labels for existing nodes, the ownership labels
     for provisioned ones), request the GPUs of a node, and never share one. `instance_types` are the spellings of the
-    provisioned instance type, `taints` those of its NodePool, `known` is the preset that is served.
+    provisioned instance type, `taints` those of its NodePool, `known` is the preset that is served. A rollout that is
+    `held` starts no pod; another value of `moved` starts one.
     """
     per_replica = verdict.per_replica_node_count or 1
     version, kind = workload_kind(inference, per_replica)
@@ -87,13 +90,20 @@ def workload_manifest(
         "namespace": workspace.namespace,
         "labels": {**object_labels(workspace, environment), **queue},
     }
+    note = {MOVED: moved} if moved else {}
+    if note:
+        template["metadata"]["annotations"] = {**(template["metadata"].get("annotations") or {}), **note}
     manifest = {"apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec}
     if scale.replicas is not None and not scale.autoscaled:
         spec["replicas"] = scale.replicas
     digest = spec_hash(manifest)
     if scale.replicas is not None:
         spec["replicas"] = scale.replicas
-    metadata["annotations"] = {SPEC_HASH: digest}
+    if verdict.surge is not None:
+        # Which nodes are free is no part of what is declared.
+        most = {"maxSurge": verdict.surge, "maxUnavailable": 0 if verdict.surge else 1}
+        spec |= {"strategy": {"type": "RollingUpdate", "rollingUpdate": most}, "paused": held}
+    metadata["annotations"] = {SPEC_HASH: digest, **note}
     return manifest
 
 

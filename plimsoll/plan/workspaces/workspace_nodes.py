@@ -51,7 +51,17 @@ class WorkspaceNodes:
         if self.auto_provisioning:
             self._existing = view.known.result(
                 "existing nodes of Workspaces",
-                (view.by_age, judged, claims, view.settings, view.types, view.index, view.usage, view.storage),
+                (
+                    view.by_age,
+                    view.rolling,
+                    judged,
+                    claims,
+                    view.settings,
+                    view.types,
+                    view.index,
+                    view.usage,
+                    view.storage,
+                ),
                 lambda: existing_nodes(view, _targets(judged)),
             )
         else:
