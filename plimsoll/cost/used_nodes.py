@@ -1,20 +1,21 @@
 """Nodes that are examined for savings and those that are not, and the needs of their pods for packing."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from plimsoll.cluster.ledger import GpuAccount, free_node, gpu_ledger
 from plimsoll.cluster.pods import (
-    PodRequest,
+    KindSizes,
     PodShare,
     bound_pods,
     is_reservation,
     read_request,
-    read_shares,
     size_by_kind,
 )
 from plimsoll.cluster.queues import is_sharded, placed_in_shard
 from plimsoll.cluster.volumes import NoVolume, Storage
+from plimsoll.cost.claimed_devices import ClaimedDevices
 from plimsoll.cost.prices import Prices
 from plimsoll.labels import DO_NOT_DISRUPT, NODEPOOL, WORKSPACE
 from plimsoll.model import Snapshot
@@ -81,22 +82,18 @@ def used_nodes(
     resource = snapshot.environment.spec.gpu_resource
     pods = bound_pods(snapshot.pods)
     accounts = [account for account in all_accounts if not _why_left_out(account)]
-    where = _Where(snapshot)
-    shares = {
-        account.node.name: read_shares(
-            (where.limited(pod) for pod in pods.get(account.node.name, ()) if not is_reservation(pod, NAMESPACES)),
-            resource,
-        )
-        for account in accounts
+    where, claims = _Where(snapshot), ClaimedDevices(snapshot)
+    on_nodes = {
+        account.node.name: _on_node(pods.get(account.node.name, ()), where, claims, resource) for account in accounts
     }
-    kinds = _Kinds(accounts, {each.pod.placement for found in shares.values() for each in found.found})
+    kinds = _Kinds(accounts, {each.pod.placement for of_node in on_nodes.values() for each in of_node.found})
     owned = {name for each in snapshot.workspaces for name in each.status.worker_nodes}
     found = []
     for account in accounts:
-        node, of = account.node, shares[account.node.name]
+        node, of = account.node, on_nodes[account.node.name]
         needs = tuple(kinds.need(each, account, any_gpu=any_gpu) for each in of.found)
-        stays = _stays(account, [each.pod for each in of.found], needs, kinds.of(account), owned)
-        others = any(_has_others(read_request(pod, resource)) for pod in pods.get(node.name, ()))
+        stays = _stays(account, [each.pod for each in of.found], needs, kinds.of(account), owned) or of.stays
+        stays = stays or claims.keeps(account, needs)
         found.append(
             UsedNode(
                 name=node.name,
@@ -104,16 +101,52 @@ def used_nodes(
                 node_pool=node.labels.get(NODEPOOL, ""),
                 product=account.kind,
                 price=prices.of_type(node.instance_type),
-                free=kinds.renamed(account),
+                free=replace(kinds.renamed(account), devices=_devices(account, needs, stays, claims)),
                 needs=needs,
                 pods=tuple(each.pod for each in of.found),
-                stays=stays
-                or ("a pod on it has an unknown GPU request" if of.refused else "")
-                or ("a pod on it has devices that are parts of GPUs, or are claimed" if others else ""),
+                stays=stays,
                 reserved=_is_owned(account, owned),
             )
         )
     return tuple(found)
+
+
+class _OnNode(NamedTuple):
+    found: tuple[PodShare, ...]
+    """Pods with the GPUs that they would request again."""
+    stays: str
+    """Why pods keep the node: it is not known where they could go; empty if none does."""
+
+
+def _on_node(pods: Iterable[Pod], where: "_Where", claims: ClaimedDevices, resource: str) -> _OnNode:
+    found, stays = list[PodShare](), ""
+    for pod in pods:
+        request = read_request(pod, resource)
+        if request.has_claims and not request.has_parts and not request.uncertain:
+            again = claims.again(pod)
+            problem = again.refusal.problem if again.refusal is not None else "what it claims is not known to be GPUs"
+            if again.share is None:
+                stays = stays or f"Pod {pod.namespace}/{pod.name}: {problem}"
+            else:
+                found.append(PodShare(where.limited(pod), again.share))
+        elif request.has_parts:
+            stays = stays or "a pod on it has devices that are parts of GPUs"
+        elif is_reservation(pod, NAMESPACES):
+            continue
+        elif request.uncertain:
+            stays = "a pod on it has an unknown GPU request"
+        elif request.held is not None:
+            found.append(PodShare(where.limited(pod), request.held))
+    return _OnNode(tuple(found), stays)
+
+
+def _devices(account: GpuAccount, needs: Iterable[PodNeed], stays: str, claims: ClaimedDevices) -> tuple[Milli, ...]:
+    """Free thousandths of each device. Of devices that pods claim, one with a taint is neither free nor in use."""
+    if claims.differ(account):
+        return ()
+    if account.driver and not stays:
+        return (GPU_MILLI,) * account.free_gpus + (0,) * sum(need.devices for need in needs)
+    return account.free_milli
 
 
 def left_out_nodes(accounts: Iterable[GpuAccount]) -> dict[str, str]:
@@ -125,7 +158,8 @@ def pending_pods(snapshot: Snapshot) -> int:
     """Number of pods that request GPUs and are not bound, without those that request nodes from an autoscaler."""
     own = {id(each) for each in request_objects(snapshot)}
     pods = (pod for pod in snapshot.pods if not (pod.node_name or pod.finished or pod.deleting or id(pod) in own))
-    return len(read_shares(pods, snapshot.environment.spec.gpu_resource).found)
+    requests = (read_request(pod, snapshot.environment.spec.gpu_resource) for pod in pods)
+    return sum(each.held is not None or each.share is not None for each in requests)
 
 
 def _why_left_out(account: GpuAccount) -> str:
@@ -134,14 +168,7 @@ def _why_left_out(account: GpuAccount) -> str:
         return "not ready, cordoned or being deleted"
     if not account.kind:
         return "without a label of the GPU product"
-    if account.driver:
-        return f"with GPUs that pods get by claims ({account.driver})"
-    return "" if account.shareable else "with devices that are parts of GPUs"
-
-
-def _has_others(request: PodRequest) -> bool:
-    """Whether the pod has devices that are not counted among the node's GPUs."""
-    return request.has_parts or request.has_claims
+    return "" if account.shareable or account.driver else "with devices that are parts of GPUs"
 
 
 def _stays(
@@ -188,7 +215,7 @@ class _Kinds:
         self._gpus: dict[str, Device] = {}
         self._serves: dict[str, frozenset[Placement]] = {}
         self._of: dict[str, str] = {}
-        self._sizes: dict[tuple[object, ...], Mapping[str, Milli]] = {}
+        self._sizes: dict[tuple[object, ...], KindSizes] = {}
         names: dict[tuple[Device, frozenset[Placement]], str] = {}
         for account in accounts:
             node = account.node
@@ -213,7 +240,14 @@ class _Kinds:
                 for name, gpus in self._gpus.items()
                 if pod.placement in self._serves[name] and product in ("", gpus.product)
             }
-            self._sizes[key] = size_by_kind(share, able).milli
+            ends = share.claims and self._ends(each)
+            self._sizes[key] = KindSizes({}) if ends else size_by_kind(share, able)
         name = f"{pod.namespace}/{pod.name}"
         host = {each: getattr(pod.host, each) for each in HOST}
-        return PodNeed(name, self._sizes[key], share.devices, **host)
+        return PodNeed(name, self._sizes[key].milli, self._sizes[key].devices, **host)
+
+    def _ends(self, each: PodShare) -> bool:
+        """Whether a selector of the claims ends in an error on devices that the pod may use: then the scheduler places
+        it nowhere."""
+        usable = {name: gpus for name, gpus in self._gpus.items() if each.pod.placement in self._serves[name]}
+        return bool(size_by_kind(each.share, usable).ends)

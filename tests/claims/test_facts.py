@@ -6,7 +6,6 @@ import pytest
 
 from plimsoll.cluster.ledger import GpuAccount, gpu_ledger
 from plimsoll.cluster.profiles import DiscrepancyReason, discovery_of
-from plimsoll.cost import Prices, savings
 from tests.claims.objects import (
     DRIVER,
     Manifest,
@@ -122,12 +121,3 @@ def test_gpus_of_other_vendors_are_seen(
 ) -> None:
     found = account(tmp_path, a_node("node"), a_slice("node", [a_device("card0", attributes)], driver=driver))
     assert (found.kind, found.device.vendor, found.free_gpus) == (product, vendor, 1)
-
-
-def test_savings_keep_nodes_with_claimed_devices(tmp_path: Path) -> None:
-    claim = a_claim("c", asked(), devices=[("used", "gpu-0")])
-    nodes = [a_node("used"), a_node("idle")]
-    slices = [a_slice(name, gpus(1)) for name in ("used", "idle")]
-    found = savings(snapshot_of(tmp_path, *nodes, *slices, claim), Prices({}))
-    assert all(not group.removable for group in found.groups)
-    assert DRIVER in found.left_out["used"]

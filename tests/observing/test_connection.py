@@ -14,6 +14,7 @@ from plimsoll.observe.cluster import NODES, PODS, read_cluster
 from tests.awaiting import await_condition
 from tests.observing.apiserver import FakeApiserver
 
+DRA = "/apis/resource.k8s.io/v1"
 KUBECONFIG = """
 apiVersion: v1
 kind: Config
@@ -91,6 +92,15 @@ def test_reading_once_uses_lists_only(cluster: FakeApiserver, connection: Connec
     snapshot = read_cluster(connection)
     assert [node.name for node in snapshot.nodes] == ["n"]
     assert not any(request.watch for request in cluster.requests)
+
+
+def test_nodes_alone_are_read_with_their_devices(cluster: FakeApiserver, connection: Connection) -> None:
+    """A command that reads some kinds sees what drivers publish of nodes and what pods claim."""
+    read_cluster(connection, only=("Node",))
+    assert f"{DRA}/resourceslices" in {request.path for request in cluster.requests}
+    del cluster.requests[:]
+    read_cluster(connection, only=("Queue",))
+    assert not any(DRA in request.path for request in cluster.requests)
 
 
 def test_reading_without_permission_fails(cluster: FakeApiserver, connection: Connection) -> None:

@@ -2,6 +2,7 @@
 
 from plimsoll.cluster.claims.expression import NotEvaluatedError, SelectorError, is_lasting, selects
 from plimsoll.cluster.claims.joining import ClaimObjects, Joining
+from plimsoll.cluster.claims.pod_claims import PodClaims
 from plimsoll.cluster.claims.pools import served
 from plimsoll.cluster.claims.selected import Selection, may_be_gpus, selection
 
@@ -9,6 +10,7 @@ __all__ = [
     "ClaimObjects",
     "Joining",
     "NotEvaluatedError",
+    "PodClaims",
     "Selection",
     "SelectorError",
     "is_lasting",

@@ -57,6 +57,28 @@ class PodClaims:
         problem = next((one for one in found if one.problem), _NOTHING)
         return replace(problem, requests=requests, in_queue=in_queue)
 
+    def again(self, pod: Pod) -> ClaimedDevices:
+        """What the pod's claims would ask for if it were created again elsewhere, without what it has now. A claim that
+        other pods use, too, keeps its devices: that is a problem."""
+        found = [self._anew(pod, named) for named in pod.resource_claims]
+        requests = tuple(request for one in found for request in one.requests)
+        return replace(next((one for one in found if one.problem), _NOTHING), requests=requests)
+
+    def _anew(self, pod: Pod, named: PodClaim) -> ClaimedDevices:
+        if named.template:
+            template = self._templates.get((pod.namespace, named.template))
+            return self._asked_once(template.request) if template is not None else _no_template(pod, named)
+        claim = self._claims.get((pod.namespace, named.claim))
+        if claim is None:
+            return _no_claim(pod, named.claim)
+        if {*claim.pods, *(other.name for other in self._users(claim))} - {pod.name}:
+            return ClaimedDevices(
+                problem=f"its ResourceClaim {claim.name} is used by other pods, too, and keeps its devices",
+                hint="delete all pods that use it",
+                requests=(claim.request,),
+            )
+        return self._asked_once(claim.request)
+
     def _source(self, pod: Pod, named: PodClaim) -> ResourceClaim | ResourceClaimTemplate | None:
         """The ResourceClaim that the pod has by the name, else the template of it."""
         name = named.claim or pod.generated_claims.get(named.name, "")
@@ -88,10 +110,7 @@ class PodClaims:
                 requests=(claim.request,),
             )
         if claim is None and not named.template:
-            return ClaimedDevices(
-                problem=f"spec.resourceClaims: there is no ResourceClaim {name!r} in namespace {pod.namespace!r}",
-                hint="create it, or name another",
-            )
+            return _no_claim(pod, name)
         if claim is not None and (first := self._first_of(claim, pod)) is not None:
             return ClaimedDevices(
                 problem=f"it shares the ResourceClaim {name} with Pod {first.name}, whose place is planned with room "
@@ -100,14 +119,13 @@ class PodClaims:
                 requests=(claim.request,),
             )
         if source is None:
-            return ClaimedDevices(
-                problem=f"spec.resourceClaims: there is no ResourceClaimTemplate {named.template!r} in namespace "
-                f"{pod.namespace!r}",
-                hint="create it, or name another",
-            )
-        if source.request not in self._read:
-            self._read[source.request] = self._asked(source.request)
-        return self._read[source.request]
+            return _no_template(pod, named)
+        return self._asked_once(source.request)
+
+    def _asked_once(self, request: ClaimRequest) -> ClaimedDevices:
+        if request not in self._read:
+            self._read[request] = self._asked(request)
+        return self._read[request]
 
     def _asked(self, request: ClaimRequest) -> ClaimedDevices:
         missing = sorted({each.device_class for each in request.subrequests} - self._classes.keys())
@@ -133,6 +151,21 @@ class PodClaims:
         """The pod that asks for the devices of a claim that several use; None if it is this one."""
         first = next(iter(self._users(claim)), pod)
         return None if first.key == pod.key else first
+
+
+def _no_claim(pod: Pod, name: str) -> ClaimedDevices:
+    return ClaimedDevices(
+        problem=f"spec.resourceClaims: there is no ResourceClaim {name!r} in namespace {pod.namespace!r}",
+        hint="create it, or name another",
+    )
+
+
+def _no_template(pod: Pod, named: PodClaim) -> ClaimedDevices:
+    return ClaimedDevices(
+        problem=f"spec.resourceClaims: there is no ResourceClaimTemplate {named.template!r} in namespace "
+        f"{pod.namespace!r}",
+        hint="create it, or name another",
+    )
 
 
 def _held(pod: Pod, source: ResourceClaim | ResourceClaimTemplate | None) -> int:

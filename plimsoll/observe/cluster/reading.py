@@ -1,15 +1,26 @@
 """Reads the state of a cluster once, without watches."""
 
 from collections.abc import Collection
-from typing import Any
+from typing import Any, Final
 
 from plimsoll.errors import PlimsollError
 from plimsoll.kube import Connection, RequestError
 from plimsoll.labels import GROUP
 from plimsoll.model import Snapshot
-from plimsoll.observe.cluster.kinds import Kind
+from plimsoll.observe.cluster.kinds import (
+    DEVICE_CLASSES,
+    RESOURCE_CLAIM_TEMPLATES,
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
+    Kind,
+)
 from plimsoll.observe.cluster.listing import list_objects
 from plimsoll.observe.cluster.snapshots import Stores
+
+_JOINED: Final = frozenset({"Node", "Pod"})
+_WITH_JOINED: Final = tuple(
+    kind.name for kind in (RESOURCE_SLICES, DEVICE_CLASSES, RESOURCE_CLAIMS, RESOURCE_CLAIM_TEMPLATES)
+)
 
 
 def read_cluster(
@@ -18,11 +29,14 @@ def read_cluster(
     """The current state of the cluster, by lists; `only` restricts the kinds by name.
 
     A kind that the cluster does not serve, as it is custom or newer, counts as empty, unless it is in `required`. An
-    optional kind that the account may not list counts as empty, with a warning. Raises RequestError,
+    optional kind that the account may not list counts as empty, with a warning. Nodes and pods are read with
+    their devices and claims. Raises RequestError,
     ConnectionFailedError, and the errors of `Stores.snapshot`.
     """
     stores = Stores()
     warnings: list[str] = []
+    if only is not None and not _JOINED.isdisjoint(only):
+        only = {*only, *_WITH_JOINED}
     for store in stores:
         stores.locate_requests()
         if only is not None and store.kind.name not in only:
