@@ -3,7 +3,7 @@
 Three tiers, as in KAITO: a model whose files are below half of one GPU's memory runs once on each GPU of the node
 (data parallelism); else it is split over the GPUs of one node (tensor parallelism), limited to sizes that its heads
 and widths allow; else its layers are split over nodes too (pipeline parallelism), of which the one with most layers
-must have room for them.
+must have room for them. Unlike in KAITO, GPUs that tensor parallelism leaves run further engines of the same size.
 """
 
 from bisect import bisect_left
@@ -82,10 +82,12 @@ class Fit:
         Without it, the context is the longest that fits, at least the one that was counted; and no longer than that
         where the model's own maximum is not known.
         """
-        small = self._size < DATA_SHARE * self._gpus.memory_gib
-        if nodes == 1 and small and self._gpus.count > 1 and self.tokens(1) >= self.counted:
-            return self._serving(Tier.DATA, 1, self._gpus.count, 1, context_length)
-        return self._serving(Tier.TENSOR if nodes == 1 else Tier.PIPELINE, self.largest, 1, nodes, context_length)
+        if nodes > 1:
+            return self._serving(Tier.PIPELINE, self.largest, 1, nodes, context_length)
+        small = self._size < DATA_SHARE * self._gpus.memory_gib and self.tokens(1) >= self.counted
+        tensor = 1 if small else self.largest
+        data = self._shape.engines(self._gpus.count, tensor)
+        return self._serving(Tier.DATA if tensor == 1 < data else Tier.TENSOR, tensor, data, 1, context_length)
 
     def _serving(self, tier: Tier, tensor: int, data: int, pipeline: int, context_length: int | None) -> Serving:
         tokens = max(self.tokens(tensor, pipeline), 0)

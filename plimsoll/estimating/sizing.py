@@ -47,15 +47,15 @@ class ReplicaNeed(NamedTuple):
         return self._shape.layers if self._shape is not None else None
 
     def usable_gpus(self, gpus: Device) -> int:
-        """GPUs of one node that a replica can use: a model is split only as its heads allow."""
+        """GPUs of one node over which the model can be split: only as its heads allow."""
         return gpus.count if self._shape is None else self._shape.tensor_sizes(gpus.count)[-1]
 
     def beyond_heads(self, gpus: Device) -> str:
-        """What of the GPUs of a node cannot be used, for messages; empty where all can."""
+        """Over how many of a node's GPUs the model is split, for messages; empty where over all."""
         usable = self.usable_gpus(gpus)
         if usable == gpus.count:
             return ""
-        return f", of which the server can use {counted(usable, 'GPU')} of a node, because of the model's heads"
+        return f", and the model's heads let it be split over {counted(usable, 'GPU')} of a node"
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -129,7 +129,8 @@ def _unused(serving: Serving, parted: bool) -> str:
     of = "part" if parted else "node"
     stay = f"1 GPU of each {of} stays" if gpus == 1 else f"{gpus} GPUs of each {of} stay"
     advice = f"lower resource.partition.count to {used}" if parted else f"use nodes with {counted(used, 'GPU')}"
-    why = f"vLLM cannot split the model over more than {used} (heads, vocabulary, widths)"
+    engines = f", and runs {counted(serving.data, 'engine')} of it" if serving.data > 1 else ""
+    why = f"vLLM cannot split the model over more than {serving.tensor} (heads, vocabulary, widths){engines}"
     return f"{stay} unused, because {why}: {advice}"
 
 

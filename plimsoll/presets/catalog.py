@@ -162,7 +162,11 @@ def _named(model: CatalogModel, entry: Mapping[str, Any], source: str) -> ModelP
         name=entry.get("name") or model.repository.rpartition("/")[2].casefold(),
         repository=model.repository,
         size_gib=model.size_gib,
-        shape=replace(model.shape, divisors=(*model.shape.divisors, *entry.get("divisors", ()))),
+        shape=replace(
+            model.shape,
+            divisors=(*model.shape.divisors, *entry.get("divisors", ())),
+            experts=entry.get("experts", False),
+        ),
         source=f"{source}; {model.shape}",
         aliases=tuple(entry.get("aliases", ())),
         spans_nodes=entry.get("spans_nodes", True),

@@ -23,6 +23,8 @@ _CONTEXT: Final = (
 """Those of which vLLM reads a model's maximum length: the least, or `model_max_length`."""
 _WIDTHS: Final = ("intermediate_size", "moe_intermediate_size", "shared_expert_intermediate_size")
 """Widths that tensor parallelism cuts, by whole blocks where the weights are quantized in blocks."""
+_EXPERTS: Final = ("num_experts", "moe_num_experts", "n_routed_experts", "num_local_experts")
+"""Numbers of experts, as vLLM reads them."""
 _QUANTIZATION: Final = "quantization_config"
 _BLOCKS: Final = "weight_block_size"
 _ROPE: Final = ("rope_parameters", "rope_scaling")
@@ -59,20 +61,23 @@ class InvalidModelConfigError(PlimsollError):
 def read_model_config(config: Mapping[str, Any]) -> ModelShape:
     """Reads a parsed `config.json`. Raises InvalidModelConfigError, which names the missing or wrong field."""
     text = _text_config(config)
-    layers, context, divisors = _needed(text, _LAYERS), _context_limit(text), tuple(_divisors(config, text))
+    layers, context = _needed(text, _LAYERS), _context_limit(text)
+    divisors, experts = tuple(_divisors(config, text)), _has_experts(text)
     rank = _number(text, ("kv_lora_rank",))
     if rank is None:
         kv_heads = _kv_heads(text)
         heads = _number(text, _HEADS) or kv_heads
-        shape = ModelShape(layers, heads, kv_heads, _head_dimension(text), None, context, divisors)
+        shape = ModelShape(layers, heads, kv_heads, _head_dimension(text), None, context, divisors, experts)
     else:
         heads, rope = _needed(text, _HEADS), _needed(text, ("qk_rope_head_dim",))
         if text.get("model_type") in _WITHOUT_LATENTS:
             dimension = _needed(text, ("qk_nope_head_dim",)) + rope
-            shape = ModelShape(layers, heads, heads, dimension, None, context, divisors)
+            shape = ModelShape(layers, heads, heads, dimension, None, context, divisors, experts)
         else:
             latent = rank + rope
-            shape = ModelShape(layers, heads, _number(text, _KV_HEADS) or heads, latent, latent, context, divisors)
+            shape = ModelShape(
+                layers, heads, _number(text, _KV_HEADS) or heads, latent, latent, context, divisors, experts
+            )
     if shape.bytes_per_token > LARGEST:
         raise InvalidModelConfigError(
             f"its layers, heads and dimensions make {shape.bytes_per_token:.3g} bytes of KV cache for one token",
@@ -87,11 +92,17 @@ def shape_fields(config: Mapping[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {name: text[name] for name in _READ if isinstance(text.get(name), int)}
     if isinstance(kind := text.get("model_type"), str):
         found["model_type"] = kind[:64]
+    if _has_experts(text):
+        found[_EXPERTS[0]] = 1
     if blocks := _blocks(config, text):
         found[_QUANTIZATION] = {_BLOCKS: blocks}
     if (factor := _rope_factor(text)) is not None:
         found[_ROPE[0]] = {_ROPE_TYPE[0]: "linear", "factor": factor}
     return found
+
+
+def _has_experts(text: Mapping[str, Any]) -> bool:
+    return any(text.get(name) for name in _EXPERTS)
 
 
 def _context_limit(text: Mapping[str, Any]) -> int | None:

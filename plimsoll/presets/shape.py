@@ -26,6 +26,8 @@ class ModelShape:
     divisors: tuple[int, ...] = (VOCABULARY_PADDING,)
     """Numbers that a tensor-parallel size must divide, besides the heads: the padded vocabulary, or its padding where
     it is not known, and the widths of the layers, in blocks where the weights are quantized in blocks."""
+    experts: bool = False
+    """Whether it is known that layers have experts, which are cut over the GPUs of all engines of a server."""
 
     @property
     def bytes_per_token(self) -> int:
@@ -44,6 +46,19 @@ class ModelShape:
         if self.latent_dim is not None:
             return tuple(sizes)
         return tuple(size for size in sizes if not self.kv_heads % size or not size % self.kv_heads)
+
+    def engines(self, gpus: int, tensor: int) -> int:
+        """Data-parallel size: engines of `tensor` GPUs each that one server runs on a node with `gpus` GPUs.
+
+        Each engine has a whole copy of the model, but of experts, whose layers form one tensor-parallel group over the
+        GPUs of all engines (https://docs.vllm.ai/en/latest/serving/data_parallel_deployment/). Which models have
+        experts is not known of all: engines of several GPUs must be as many as experts would allow.
+        """
+        most = gpus // tensor
+        if tensor == 1 and not self.experts:
+            return most
+        cut = math.gcd(*self.divisors)
+        return max((size for size in range(1, most + 1) if not cut % (size * tensor)), default=1)
 
     def cache_parts(self, tensor: int) -> int:
         """In how many parts tensor parallelism cuts the KV cache: latents, and KV heads beyond their number, are copied

@@ -132,7 +132,7 @@ def _options(serving: Serving, known: ModelPreset | None, environment: Environme
     options = {}
     if serving.tensor > 1 or serving.tier is Tier.DATA:
         options["tensor-parallel-size"] = str(serving.tensor)
-    if serving.tier is Tier.DATA:
+    if serving.data > 1:
         options["data-parallel-size"] = str(serving.data)
     if serving.tier is Tier.PIPELINE:
         options["pipeline-parallel-size"] = str(serving.pipeline)

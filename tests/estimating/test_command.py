@@ -171,7 +171,9 @@ def test_the_parallelism_and_the_context_of_a_type_are_reported() -> None:
     assert answer["serving"]["tier"] == "data" and answer["serving"]["data"] == 4
     assert answer["serving"]["context_length"] == 16384
     serving = reported("phi-4", "-t", "g5.12xlarge")["serving"]
-    assert (serving["tier"], serving["tensor"], serving["unused"]) == ("tensor", 2, 2)
+    assert (serving["tier"], serving["tensor"], serving["data"], serving["unused"]) == ("tensor", 2, 2, 0)
+    serving = reported("phi-4", "--gpu-memory-gib=24", "--gpus-per-node=3")["serving"]
+    assert (serving["tensor"], serving["data"], serving["unused"]) == (2, 1, 1)
 
 
 def test_types_are_ordered_by_the_price_of_their_kv_cache(tmp_path: Path) -> None:

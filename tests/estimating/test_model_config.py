@@ -112,6 +112,16 @@ def test_tensor_parallelism_cuts_each_width(width: str) -> None:
     assert read_model_config(a_config(**{width: 30})).tensor_sizes(8) == (1, 2)
 
 
+@pytest.mark.parametrize("field", ["num_experts", "moe_num_experts", "n_routed_experts", "num_local_experts"])
+def test_experts_are_cut_over_the_gpus_of_all_engines(field: str) -> None:
+    """4 blocks of an expert's weights are no 8 parts; without experts, each engine has its own copy."""
+    blocks = {"moe_intermediate_size": 512, "quantization_config": {"weight_block_size": [128, 128]}}
+    config = a_config(**blocks, **{field: 8})
+    assert read_model_config(config).engines(8, 1) == 4
+    assert read_model_config(shape_fields(config)) == read_model_config(config)
+    assert read_model_config(a_config(**blocks, **{field: 0})).engines(8, 1) == 8
+
+
 def rope(kind: str | None = "linear", factor: Any = 4.0) -> dict[str, Any]:
     return {"factor": factor} | ({} if kind is None else {"rope_type": kind})
 

@@ -68,10 +68,30 @@ def test_the_largest_stage_of_a_model_fits_and_on_fewer_nodes_it_does_not(
         return weights + cache <= available * (1 + 1e-9)
 
     assert found.nodes <= shape.layers
-    assert fits(found.nodes) or found.serving.data > 1
+    assert fits(found.nodes)
     formula = estimate(replace(need, shape=None), on, given_settings)
     assert isinstance(formula, Estimate)
     assert found.nodes == formula.nodes or not fits(found.nodes - 1)
+
+
+@given(st.floats(0.01, 100), shapes, nodes, st.booleans())
+def test_engines_of_a_node_use_as_many_gpus_as_vllm_can(
+    size: float, shape: ModelShape, on: Device, experts: bool
+) -> None:
+    """vLLM cuts experts over all engines as one tensor-parallel group, and by whole parts of their width."""
+    shape = replace(shape, experts=experts)
+    found = estimate(ModelNeed(size, shape.bytes_per_token, shape=shape), on)
+    if isinstance(found, Infeasible) or found.nodes > 1:
+        return
+    serving = found.serving
+    assert serving.gpus + serving.unused == on.count
+    assert serving.longest is not None
+    assert serving.longest >= min(2048, serving.context_length), "each engine has room for its own copy"
+    if not experts and serving.tensor == 1:
+        assert serving.unused == 0
+    else:
+        assert all(not divisor % serving.gpus for divisor in shape.divisors)
+        assert serving.unused < serving.gpus, "no more engines of that size fit"
 
 
 @given(needs, nodes, settings)

@@ -37,7 +37,8 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
     # inference, node, Environment
     "data": ({"preset": {"name": "phi-4-mini-instruct"}}, {"count": 4}, {}),
     "one_gpu": ({"preset": {"name": "falcon-7b-instruct"}, "service": {"enabled": False}}, {"memory": 24576}, {}),
-    "tensor_with_unused_gpus": ({"preset": {"name": "phi-4"}}, {"count": 4, "memory": 24576}, {}),
+    "tensor_with_unused_gpus": ({"preset": {"name": "phi-4"}}, {"count": 3, "memory": 24576}, {}),
+    "tensor_and_data": ({"preset": {"name": "phi-4"}}, {"count": 4, "memory": 24576}, {}),
     "stable_identity": (
         {
             "preset": {"name": "meta-llama/Llama-3.1-8B-Instruct", "presetOptions": SECRET},
@@ -190,6 +191,7 @@ def test_each_tier_has_its_parallel_sizes() -> None:
     assert sizes("data") == {"tensor_parallel_size": 1, "data_parallel_size": 4}
     assert sizes("one_gpu") == {}
     assert sizes("tensor_with_unused_gpus") == {"tensor_parallel_size": 2}
+    assert sizes("tensor_and_data") == {"tensor_parallel_size": 2, "data_parallel_size": 2}
     assert sizes("pipeline") == {"tensor_parallel_size": 8, "pipeline_parallel_size": 2}
 
 
@@ -207,14 +209,27 @@ def snapshot_of(preset: str, gpus: int, memory: int) -> Snapshot:
 
 
 def test_unused_gpus_are_reported_and_not_requested() -> None:
-    seen = snapshot_of("phi-4", 4, 24576)
+    seen = snapshot_of("phi-4", 3, 24576)
     [verdict] = validate(seen)
-    assert verdict.serving is not None and (verdict.serving.tensor, verdict.serving.unused) == (2, 2)
-    assert any("2 GPUs of each node stay unused" in warning for warning in verdict.warnings)
+    assert verdict.serving is not None and (verdict.serving.tensor, verdict.serving.unused) == (2, 1)
+    assert any("1 GPU of each node stays unused" in warning for warning in verdict.warnings)
     assert "context of" in verdict.message
     workload = plan(seen, (verdict,), NOW).creations[0].manifest
     [server] = workload["spec"]["template"]["spec"]["containers"]
     assert server["resources"]["limits"] == {"nvidia.com/gpu": "2"}
+
+
+def test_gpus_that_heads_leave_run_further_engines() -> None:
+    """40 heads and 10 KV heads are split over 2 GPUs, not over 4."""
+    seen = snapshot_of("phi-4", 4, 24576)
+    [verdict] = validate(seen)
+    assert verdict.serving is not None
+    assert (verdict.serving.tensor, verdict.serving.data, verdict.serving.unused) == (2, 2, 0)
+    assert not verdict.warnings
+    assert "data parallelism over 2 and tensor parallelism over 2" in verdict.message
+    workload = plan(seen, (verdict,), NOW).creations[0].manifest
+    [server] = workload["spec"]["template"]["spec"]["containers"]
+    assert server["resources"]["limits"] == {"nvidia.com/gpu": "4"}
 
 
 @pytest.mark.parametrize(("gpus", "memory"), [(1, 143771), (2, 81559), (4, 24576), (8, 24576)])

@@ -89,21 +89,21 @@ def test_a_higher_estimate_is_a_warning(
         pytest.param(a_workspace(preset="phi-4"), nodes(9, memory=24576), ["phi-4", "24576"], id="cannot span"),
         pytest.param(a_workspace(preset="llama-3.3-70b-instruct"), nodes(1), ["81920", "134575"], id="one of two"),
         pytest.param(
-            a_workspace(preset="falcon-7b"), nodes(1, count=4, memory=8192), ["can use 1 GPU"], id="it is not split"
+            a_workspace(preset="falcon-7b"), nodes(1, count=4, memory=8192), ["split over 1 GPU"], id="it is not split"
         ),
         pytest.param(
-            a_workspace(preset="phi-4"), nodes(1, count=3, memory=10240), ["can use 2 GPUs"], id="heads for two"
+            a_workspace(preset="phi-4"), nodes(1, count=3, memory=10240), ["split over 2 GPUs"], id="heads for two"
         ),
         pytest.param(
             a_workspace(preset="phi-4", gpu_memory_gib=25),
             nodes(1, count=3, memory=10240),
-            ["can use 2 GPUs"],
+            ["split over 2 GPUs"],
             id="heads for two, as declared",
         ),
         pytest.param(
             a_workspace(preset="llama-3.3-70b-instruct"),
             nodes(2, count=3, memory=24576),
-            ["147456", "can use 2 GPUs of a node"],
+            ["147456", "split over 2 GPUs of a node"],
             id="heads for two of each node",
         ),
     ],

@@ -109,7 +109,7 @@ def _print_sum(model: Model, gpus: Device, kind: InstanceType | None, outcome: E
         table.add_row("parallelism", outcome.serving.tier.value, str(outcome.serving))
         if outcome.serving.unused:
             table.add_row(
-                "unused GPUs", str(outcome.serving.unused), "of each node; vLLM cannot split the model over more"
+                "unused GPUs", str(outcome.serving.unused), "of each node; the model's heads and widths allow no more"
             )
     table.add_row("disk", f"{model.figures['disk_gib']} GiB", f"{model.need.size_gib:g} + {DISK_HEADROOM_GIB} GiB")
     print_table(table, highlight=False)
