@@ -19,84 +19,112 @@ from plimsoll.components.access import (
     UI_IN_ITS_NAMESPACE,
     Rule,
 )
-from plimsoll.components.admission import FOUNDATION_GUARD, Guard, GuardArgs, Mutation, MutationPolicy, rule_policies
-from plimsoll.components.capacity_gate import GATE_NAME, CapacityGate, CapacityGateArgs, gate_policies
-from plimsoll.components.controller import Controller, ControllerArgs
-from plimsoll.components.data_cache import DataCache, DataCacheArgs
-from plimsoll.components.declaring import ENGINE, EngineVersionError, InvalidArgumentError, metadata
-from plimsoll.components.environment import (
+from plimsoll.components.admission import FOUNDATION_GUARD, Guard, Mutation, MutationPolicy, rule_policies
+from plimsoll.components.args import (
+    AdapterArgs,
+    BudgetArgs,
+    CachePartArgs,
+    CacheTableArgs,
+    CapacityGateArgs,
     CatalogArgs,
+    CdiArgs,
+    ClaimDevicesArgs,
+    ClusterTrainingRuntimeArgs,
+    ControllerArgs,
+    ControllerResourcesArgs,
+    CoschedulingArgs,
+    DataCacheArgs,
+    DataDestinationArgs,
+    DataSourceArgs,
     DeclaredPresetArgs,
     DemandArgs,
-    Environment,
+    DevicePluginArgs,
+    DisruptionArgs,
     EnvironmentArgs,
     EstimatorArgs,
     ExemptionArgs,
+    ExistingGpuSoftwareArgs,
+    FoundationArgs,
+    GfdArgs,
+    GpuDiscoveryArgs,
+    GuardArgs,
     HeadroomArgs,
-    LimitsArgs,
-    ModelHubArgs,
-    NamespaceAccessArgs,
-    NodeClaimsArgs,
-    NodeConditionArgs,
-    PoliciesArgs,
-    RuleSettingArgs,
-    SharedDevicesArgs,
-)
-from plimsoll.components.foundation import Foundation, FoundationArgs
-from plimsoll.components.gpu_discovery import ExistingGpuSoftwareArgs, GpuDiscovery, GpuDiscoveryArgs
-from plimsoll.components.monitoring import (
-    MONITORING_NAME,
-    Monitoring,
-    MonitoringArgs,
-    alert_rules,
-    dashboard_json,
-)
-from plimsoll.components.node_pool import (
-    BudgetArgs,
-    DisruptionArgs,
-    NodeClassRefArgs,
-    NodePool,
-    NodePoolArgs,
-    RequirementArgs,
-    TaintArgs,
-)
-from plimsoll.components.node_profile import ClaimDevicesArgs, NodeProfile, NodeProfileArgs
-from plimsoll.components.package import schema, serve
-from plimsoll.components.queue import Queue, QueueArgs
-from plimsoll.components.queue_admission import QueueAdmission, QueueAdmissionArgs
-from plimsoll.components.restricted import RESTRICTED
-from plimsoll.components.share_binder import ShareBinder, ShareBinderArgs
-from plimsoll.components.topology import Topology, TopologyArgs
-from plimsoll.components.training_runtime import (
-    ClusterTrainingRuntime,
-    ClusterTrainingRuntimeArgs,
-    JobSetTemplateArgs,
-    PlacementArgs,
-    TrainingRuntime,
-    TrainingRuntimeArgs,
-)
-from plimsoll.components.ui import UI_NAME, UiArgs
-from plimsoll.components.workspace import (
-    AdapterArgs,
-    DataDestinationArgs,
-    DataSourceArgs,
+    ImageArgs,
     InferenceArgs,
+    JobSetSpecArgs,
+    JobSetTemplateArgs,
+    KaiSchedulerArgs,
     LabelRequirementArgs,
     LabelSelectorArgs,
+    LimitsArgs,
+    MLPolicyArgs,
+    ModelHubArgs,
     ModelParametersArgs,
+    MonitoringArgs,
+    MpiPolicyArgs,
+    NamespaceAccessArgs,
+    NetworkPeerArgs,
+    NodeClaimsArgs,
+    NodeClassRefArgs,
+    NodeConditionArgs,
+    NodePoolArgs,
+    NodeProfileArgs,
     PartitionArgs,
+    PlacementArgs,
+    PluginConfigArgs,
+    PodGroupPolicyArgs,
     PodResourcesArgs,
+    PoliciesArgs,
     PresetArgs,
     PresetOptionsArgs,
     PresetPodsArgs,
+    QueueAdmissionArgs,
+    QueueArgs,
+    QueueResourceArgs,
+    QueueResourcesArgs,
+    ReplicatedJobArgs,
+    RequirementArgs,
     ResourceArgs,
     RolloutArgs,
+    RuleSettingArgs,
+    SecretKeyArgs,
+    SecretStoreArgs,
     ServiceSettingsArgs,
+    ShareBinderArgs,
+    SharedDevicesArgs,
+    TaintArgs,
+    TemplateMetadataArgs,
+    TolerationArgs,
+    TopologyArgs,
+    TopologyLevelArgs,
+    TorchPolicyArgs,
+    TrainingRuntimeArgs,
     TuningArgs,
+    UiArgs,
+    UiResourcesArgs,
+    VolcanoArgs,
     WeightsArgs,
-    Workspace,
     WorkspaceArgs,
 )
+from plimsoll.components.capacity_gate import GATE_NAME, CapacityGate, gate_policies
+from plimsoll.components.controller import Controller
+from plimsoll.components.data_cache import DataCache
+from plimsoll.components.declaring import ENGINE, EngineVersionError, InvalidArgumentError, metadata
+from plimsoll.components.environment import Environment
+from plimsoll.components.foundation import Foundation
+from plimsoll.components.gpu_discovery import GpuDiscovery
+from plimsoll.components.monitoring import MONITORING_NAME, Monitoring, alert_rules, dashboard_json
+from plimsoll.components.node_pool import NodePool
+from plimsoll.components.node_profile import NodeProfile
+from plimsoll.components.package import schema, serve
+from plimsoll.components.queue import Queue
+from plimsoll.components.queue_admission import QueueAdmission
+from plimsoll.components.restricted import RESTRICTED
+from plimsoll.components.share_binder import ShareBinder
+from plimsoll.components.topology import Topology
+from plimsoll.components.training_runtime import ClusterTrainingRuntime, TrainingRuntime
+from plimsoll.components.ui import UI_NAME
+from plimsoll.components.workspace import Workspace
 
 __all__ = [
     "AGGREGATED",
@@ -122,20 +150,26 @@ __all__ = [
     "UI_NAME",
     "AdapterArgs",
     "BudgetArgs",
+    "CachePartArgs",
+    "CacheTableArgs",
     "CapacityGate",
     "CapacityGateArgs",
     "CatalogArgs",
+    "CdiArgs",
     "ClaimDevicesArgs",
     "ClusterTrainingRuntime",
     "ClusterTrainingRuntimeArgs",
     "Controller",
     "ControllerArgs",
+    "ControllerResourcesArgs",
+    "CoschedulingArgs",
     "DataCache",
     "DataCacheArgs",
     "DataDestinationArgs",
     "DataSourceArgs",
     "DeclaredPresetArgs",
     "DemandArgs",
+    "DevicePluginArgs",
     "DisruptionArgs",
     "EngineVersionError",
     "Environment",
@@ -145,24 +179,31 @@ __all__ = [
     "ExistingGpuSoftwareArgs",
     "Foundation",
     "FoundationArgs",
+    "GfdArgs",
     "GpuDiscovery",
     "GpuDiscoveryArgs",
     "Guard",
     "GuardArgs",
     "HeadroomArgs",
+    "ImageArgs",
     "InferenceArgs",
     "InvalidArgumentError",
+    "JobSetSpecArgs",
     "JobSetTemplateArgs",
+    "KaiSchedulerArgs",
     "LabelRequirementArgs",
     "LabelSelectorArgs",
     "LimitsArgs",
+    "MLPolicyArgs",
     "ModelHubArgs",
     "ModelParametersArgs",
     "Monitoring",
     "MonitoringArgs",
+    "MpiPolicyArgs",
     "Mutation",
     "MutationPolicy",
     "NamespaceAccessArgs",
+    "NetworkPeerArgs",
     "NodeClaimsArgs",
     "NodeClassRefArgs",
     "NodeConditionArgs",
@@ -172,6 +213,8 @@ __all__ = [
     "NodeProfileArgs",
     "PartitionArgs",
     "PlacementArgs",
+    "PluginConfigArgs",
+    "PodGroupPolicyArgs",
     "PodResourcesArgs",
     "PoliciesArgs",
     "PresetArgs",
@@ -181,22 +224,33 @@ __all__ = [
     "QueueAdmission",
     "QueueAdmissionArgs",
     "QueueArgs",
+    "QueueResourceArgs",
+    "QueueResourcesArgs",
+    "ReplicatedJobArgs",
     "RequirementArgs",
     "ResourceArgs",
     "RolloutArgs",
     "Rule",
     "RuleSettingArgs",
+    "SecretKeyArgs",
+    "SecretStoreArgs",
     "ServiceSettingsArgs",
     "ShareBinder",
     "ShareBinderArgs",
     "SharedDevicesArgs",
     "TaintArgs",
+    "TemplateMetadataArgs",
+    "TolerationArgs",
     "Topology",
     "TopologyArgs",
+    "TopologyLevelArgs",
+    "TorchPolicyArgs",
     "TrainingRuntime",
     "TrainingRuntimeArgs",
     "TuningArgs",
     "UiArgs",
+    "UiResourcesArgs",
+    "VolcanoArgs",
     "WeightsArgs",
     "Workspace",
     "WorkspaceArgs",

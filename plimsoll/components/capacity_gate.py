@@ -1,12 +1,13 @@
 """CapacityGate: a scheduling gate on pods with GPU shares or claims, until their GPUs are allocatable."""
 
 from collections.abc import Sequence
-from typing import Any, Final, TypedDict
+from typing import Any, Final
 
 import pulumi
 
 from plimsoll.components.access import NAMESPACE
 from plimsoll.components.admission import SHARED, MutationPolicy, declare_mutation, sample_pod
+from plimsoll.components.args import CapacityGateArgs
 from plimsoll.components.declaring import Component, fields_of, known, valid
 from plimsoll.labels import GPU_RESOURCE, NAMESPACE_NAME, QUEUE
 from plimsoll.model.api import CAPACITY_GATE, KAI_NAMESPACES, CapacityGateSpec
@@ -26,18 +27,6 @@ _CLAIMS: Final = "(has(object.spec.resourceClaims) && size(object.spec.resourceC
 _GATE: Final = (
     f'Object{{spec: Object.spec{{schedulingGates: [Object.spec.schedulingGates{{name: "{CAPACITY_GATE}"}}]}}}}'
 )
-
-
-class CapacityGateArgs(TypedDict, total=False):
-    """Arguments of CapacityGate; set at least one of `namespaces` and `queues`. Outputs are refused, because the
-    objects depend on the values."""
-
-    namespaces: list[str]
-    """Namespaces whose pods with GPU shares get the gate."""
-    queues: list[str]
-    """Queues whose pods with GPU shares get the gate, in every namespace."""
-    whole_gpus: bool
-    """Whether pods that request whole GPUs get the gate, too, until their queue admits them."""
 
 
 def gate_policies(spec: CapacityGateSpec) -> dict[str, MutationPolicy]:

@@ -1,17 +1,17 @@
 """Controller: `plimsoll run` as a Deployment, with its PodDisruptionBudget, NetworkPolicy and pages."""
 
 from collections.abc import Mapping
-from typing import Any, Final, TypedDict
+from typing import Any, Final
 
 import pulumi
 import pulumi_kubernetes as k8s
 
 from plimsoll.components.access import CONTROLLER_NAME, NAMESPACE, SERVICE_ACCOUNT
+from plimsoll.components.args import ControllerArgs
 from plimsoll.components.declaring import Component, checked, known, metadata, name_of, namespace_of
-from plimsoll.components.gpu_discovery import TolerationArgs
-from plimsoll.components.restricted import NetworkPeerArgs, container_security, pod_security
+from plimsoll.components.restricted import container_security, pod_security
 from plimsoll.components.specs import ControllerSpec, NetworkPeer
-from plimsoll.components.ui import UiArgs, declare_ui
+from plimsoll.components.ui import declare_ui
 from plimsoll.labels import HOSTNAME
 
 LABELS: Final = {"app.kubernetes.io/name": "plimsoll", "app.kubernetes.io/component": "controller"}
@@ -20,53 +20,6 @@ _SECRET: Final = "/var/run/plimsoll"
 _STATE: Final = f"{_HOME}/state"
 
 Object = dict[str, Any]
-
-
-class SecretKeyArgs(TypedDict, total=False):
-    name: pulumi.Input[str]
-    key: pulumi.Input[str]
-
-
-class SecretStoreArgs(TypedDict, total=False):
-    secret_provider_class: pulumi.Input[str]
-    file: pulumi.Input[str]
-
-
-class ControllerResourcesArgs(TypedDict, total=False):
-    cpu: pulumi.Input[str]
-    memory: pulumi.Input[str]
-    memory_limit: pulumi.Input[str]
-
-
-class ControllerArgs(TypedDict, total=False):
-    """Image, state, credentials and resources of the controller."""
-
-    image: pulumi.Input[str]
-    replicas: pulumi.Input[int]
-    backend: pulumi.Input[str]
-    state_claim: pulumi.Input[str]
-    passphrase: pulumi.Input[SecretKeyArgs]
-    passphrase_store: pulumi.Input[SecretStoreArgs]
-    secrets_provider: pulumi.Input[str]
-    shards: pulumi.Input[int]
-    pre_started: pulumi.Input[int]
-    lease_duration: pulumi.Input[float]
-    lease_renew_deadline: pulumi.Input[float]
-    lease_retry_period: pulumi.Input[float]
-    env: pulumi.Input[dict[str, pulumi.Input[str]]]
-    pod_labels: pulumi.Input[dict[str, pulumi.Input[str]]]
-    resources: pulumi.Input[ControllerResourcesArgs]
-    priority_class_name: pulumi.Input[str]
-    node_selector: pulumi.Input[dict[str, pulumi.Input[str]]]
-    tolerations: pulumi.Input[list[pulumi.Input[TolerationArgs]]]
-    termination_grace_period_seconds: pulumi.Input[int]
-    network_policy: pulumi.Input[bool]
-    egress_ports: pulumi.Input[list[pulumi.Input[int]]]
-    metrics_port: pulumi.Input[int]
-    health_probe_port: pulumi.Input[int]
-    scraper: pulumi.Input[NetworkPeerArgs]
-    ui: pulumi.Input[UiArgs]
-    """The pages of `plimsoll ui` as a second Deployment, with a read-only account. Absent: none."""
 
 
 class Controller(Component):

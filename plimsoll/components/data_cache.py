@@ -1,67 +1,13 @@
 """DataCache: a table in memory near the training that reads it."""
 
-from typing import TypedDict
-
 import pulumi
 import pulumi_kubernetes as k8s
 from pydantic.alias_generators import to_camel
 
-from plimsoll.components.declaring import (
-    Component,
-    ObjectArgs,
-    ObjectType,
-    checked,
-    fields_of,
-    metadata,
-    name_of,
-)
-from plimsoll.components.gpu_discovery import TolerationArgs
+from plimsoll.components.args import DataCacheArgs, PlacementArgs
+from plimsoll.components.declaring import Component, ObjectType, checked, fields_of, metadata, name_of
 from plimsoll.components.specs import CACHE_PORT, LEADER, SET_NAME, DataCacheSpec
-from plimsoll.components.training_runtime import PlacementArgs
 from plimsoll.labels import QUEUE
-
-
-class CacheTableArgs(TypedDict, total=False):
-    """The Iceberg table that is cached."""
-
-    metadata_location: pulumi.Input[str]
-    """Location of its metadata, such as `s3://datasets/images/metadata.json`."""
-    schema_name: pulumi.Input[str]
-    table_name: pulumi.Input[str]
-
-
-class CachePartArgs(TypedDict, total=False):
-    """CPU and memory that the head, or each worker, requests."""
-
-    cpu: pulumi.Input[str]
-    memory: pulumi.Input[str]
-
-
-class DataCacheArgs(ObjectArgs, total=False):
-    """The table, and where it is placed."""
-
-    namespace: pulumi.Input[str]
-    """Namespace of the objects; absent: `default`."""
-    table: pulumi.Input[CacheTableArgs]
-    workers: pulumi.Input[int]
-    """Pods beside the head; absent: 3."""
-    queue: pulumi.Input[str]
-    """A leaf queue of KAI."""
-    topology: pulumi.Input[str]
-    """Name of the Topology."""
-    level: pulumi.Input[str]
-    """Label of the topology level: the whole cache is placed in one domain of this level, and the training in the same
-    one."""
-    required: pulumi.Input[bool]
-    """Whether the cache stays pending if no domain of the level has room; absent: true."""
-    image: pulumi.Input[str]
-    head: pulumi.Input[CachePartArgs]
-    worker: pulumi.Input[CachePartArgs]
-    node_selector: pulumi.Input[dict[str, pulumi.Input[str]]]
-    """Absent: nodes with GPUs, so that the training can be placed near the cache."""
-    tolerations: pulumi.Input[list[pulumi.Input[TolerationArgs]]]
-    scheduler_name: pulumi.Input[str]
-    """Absent: `kai-scheduler`."""
 
 
 class DataCache(Component):

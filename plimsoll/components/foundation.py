@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, TypedDict
+from typing import Any
 
 import pulumi
 import pulumi_kubernetes as k8s
@@ -41,27 +41,12 @@ from plimsoll.components.admission import (
     trigger_policy,
     writer_policy,
 )
+from plimsoll.components.args import FoundationArgs
 from plimsoll.components.declaring import Component, checked, fields_of, known, metadata, name_of
 from plimsoll.components.granting import grant
 from plimsoll.components.specs import FoundationSpec, definitions
 from plimsoll.labels import GROUP, SCHEMA, SCHEMA_VERSION
 from plimsoll.model.api import TRIGGER_NAMESPACE
-
-
-class FoundationArgs(TypedDict, total=False):
-    """Arguments of Foundation."""
-
-    labels: pulumi.Input[dict[str, pulumi.Input[str]]]
-    """Labels of the namespace plimsoll-system, such as those of Pod Security."""
-    service_account_annotations: pulumi.Input[dict[str, pulumi.Input[str]]]
-    """Annotations of the controller's account, such as those of a cloud identity."""
-    trigger_namespace: pulumi.Input[str]
-    """Namespace of capacity requests, `spec.demand.namespace` of the Environment; the foundation creates it. Absent:
-    `plimsoll-triggers`."""
-    served_namespaces: list[str]
-    """Existing namespaces in which the controller may create workloads and patch pods, by a RoleBinding in each;
-    `access` of the Environment must name no others. Outputs are refused, because names of objects depend on them.
-    Absent: all namespaces, by a ClusterRoleBinding."""
 
 
 class Foundation(Component):

@@ -1,12 +1,13 @@
 """Monitoring: scraping, alerts and a dashboard of the controller's metrics, for the Prometheus operator and Grafana."""
 
 from importlib import resources
-from typing import Any, Final, TypedDict
+from typing import Any, Final
 
 import pulumi
 import pulumi_kubernetes as k8s
 
 from plimsoll.components.access import NAMESPACE
+from plimsoll.components.args import MonitoringArgs
 from plimsoll.components.declaring import Component, ObjectType, checked, known, metadata, name_of, namespace_of
 from plimsoll.components.specs import MonitoringSpec
 
@@ -15,34 +16,6 @@ _OF: Final = ("cluster", "environment")
 """Labels of every metric and every alert."""
 _SILENT_SECONDS: Final = 180
 """A watch that is heard ends or delivers something within 150 s, see `plimsoll run --watch-silence`."""
-
-
-class MonitoringArgs(TypedDict, total=False):
-    """Namespace and thresholds of the alerts, and which other objects are declared."""
-
-    namespace: pulumi.Input[str]
-    """Namespace of the PrometheusRule; absent: plimsoll-system."""
-    labels: pulumi.Input[dict[str, pulumi.Input[str]]]
-    """Those by which the Prometheus selects its rules, such as `release: prometheus`."""
-    pod_monitor: bool
-    """Whether a PodMonitor is declared, too; absent: true."""
-    pod_labels: pulumi.Input[dict[str, pulumi.Input[str]]]
-    """Labels of the controller's pods, whose port `metrics` is scraped; absent: `app.kubernetes.io/name: plimsoll`."""
-    dashboard: bool
-    """Whether a ConfigMap with the Grafana dashboard is declared, too; absent: true."""
-    dashboard_labels: pulumi.Input[dict[str, pulumi.Input[str]]]
-    """Those by which Grafana's sidecar finds dashboards; absent: `grafana_dashboard: "1"`."""
-    trigger_pending_seconds: pulumi.Input[int]
-    """How long a trigger pod may wait for its node."""
-    node_claim_failure_rate: pulumi.Input[float]
-    """Part of the NodeClaims of the last half hour that may fail."""
-    scaling_seconds: pulumi.Input[int]
-    """95th percentile of the time until the GPUs of a node are allocatable; times above half an hour count as half an
-    hour."""
-    plan_seconds: pulumi.Input[int]
-    """How long the controller may make no plan; without changes it plans every half minute."""
-    cleanup_failures: pulumi.Input[int]
-    """Deletions that may fail in a quarter of an hour."""
 
 
 class Monitoring(Component):

@@ -1,48 +1,11 @@
 """Queue: KAI's scheduling queue."""
 
-from typing import TypedDict
-
 import pulumi
 
-from plimsoll.components.declaring import Component, ObjectArgs, ObjectType, known, name_of, uid_of
+from plimsoll.components.args import QueueArgs
+from plimsoll.components.declaring import Component, ObjectType, known, name_of, uid_of
 from plimsoll.labels import QUEUE
 from plimsoll.model.kai import QueueSpec
-
-
-class QueueResourceArgs(TypedDict, total=False):
-    """Amounts of one resource; -1 means unlimited."""
-
-    quota: pulumi.Input[float]
-    over_quota_weight: pulumi.Input[float]
-    limit: pulumi.Input[float]
-
-
-class QueueResourcesArgs(TypedDict, total=False):
-    """GPU devices, CPU millicores, memory in MB of 10^6 bytes."""
-
-    gpu: pulumi.Input[QueueResourceArgs]
-    """GPU devices; a fraction is allowed."""
-    cpu: pulumi.Input[QueueResourceArgs]
-    """Millicores."""
-    memory: pulumi.Input[QueueResourceArgs]
-    """MB of 10^6 bytes."""
-
-
-class QueueArgs(ObjectArgs, total=False):
-    """Quotas, limits and priority of a queue."""
-
-    write_all_amounts: bool
-    """Whether amounts that are not set are written with their defaults; absent: true. KAI reads an absent amount as 0.
-    Set false for an imported Queue that must not change."""
-    display_name: pulumi.Input[str]
-    parent_queue: pulumi.Input[str]
-    priority: pulumi.Input[int]
-    """Queues with a higher priority are served first; KAI's default is 100."""
-    resources: pulumi.Input[QueueResourcesArgs]
-    preempt_min_runtime: pulumi.Input[str]
-    """A duration such as `10m`, before which work of this queue is not preempted."""
-    reclaim_min_runtime: pulumi.Input[str]
-    """A duration such as `10m`, before which work of this queue is not reclaimed."""
 
 
 class Queue(Component):

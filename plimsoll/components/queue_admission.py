@@ -7,12 +7,13 @@ queue that the object named before.
 
 import json
 from collections.abc import Callable, Iterable
-from typing import Any, Final, Literal, TypedDict
+from typing import Any, Final, Literal
 
 import pulumi
 import pulumi_kubernetes as k8s
 
 from plimsoll.components.admission import ACTIONS, AdmissionPolicy
+from plimsoll.components.args import QueueAdmissionArgs
 from plimsoll.components.declaring import Component, checked, fields_of, metadata, name_of
 from plimsoll.components.specs import QueueAdmissionSpec
 from plimsoll.labels import QUEUE
@@ -27,17 +28,6 @@ _OWNED_BY_TRAIN_JOB: Final = (
     "request.resource.resource != 'jobsets' || "
     "object.metadata.?ownerReferences.orValue([]).exists(owner, owner.kind == 'TrainJob')"
 )
-
-
-class QueueAdmissionArgs(TypedDict, total=False):
-    """The declared queues, and what happens to a TrainJob that names another queue."""
-
-    leaves: pulumi.Input[list[pulumi.Input[str]]]
-    """Leaf queues."""
-    parents: pulumi.Input[list[pulumi.Input[str]]]
-    """Queues with child queues, which pods cannot use."""
-    action: pulumi.Input[str]
-    """`deny` (the default), or `audit`: a warning and an entry in the audit log."""
 
 
 class QueueAdmission(Component):

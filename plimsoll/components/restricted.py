@@ -1,9 +1,7 @@
 """Pod Security's level restricted: https://kubernetes.io/docs/concepts/security/pod-security-standards/, and the pods
 that a NetworkPolicy admits."""
 
-from typing import Any, Final, TypedDict
-
-import pulumi
+from typing import Any, Final
 
 RESTRICTED: Final = {
     "pod-security.kubernetes.io/enforce": "restricted",
@@ -12,14 +10,6 @@ RESTRICTED: Final = {
 """Labels of the namespace."""
 _USER: Final = 65532
 """User and group ID in the image."""
-
-
-class NetworkPeerArgs(TypedDict, total=False):
-    """The pods that a NetworkPolicy admits."""
-
-    namespace: pulumi.Input[str]
-    pod_labels: pulumi.Input[dict[str, pulumi.Input[str]]]
-    """Absent: all pods of the namespace."""
 
 
 def pod_security() -> dict[str, Any]:

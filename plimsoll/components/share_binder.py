@@ -1,7 +1,7 @@
 """`plimsoll bind` and its reservation pods, for clusters without KAI: their accounts, RBAC rules, and the binder."""
 
 from functools import partial
-from typing import Final, TypedDict
+from typing import Final
 
 import pulumi
 import pulumi_kubernetes as k8s
@@ -25,31 +25,13 @@ from plimsoll.components.admission import (
     device_policy,
     share_pod_policy,
 )
+from plimsoll.components.args import ShareBinderArgs
 from plimsoll.components.binder import BINDER, declare_binder
 from plimsoll.components.declaring import Component, fields_of, known, metadata, name_of, valid
 from plimsoll.components.granting import grant
 from plimsoll.components.specs import ShareBinderSpec
 
 PROBE: Final = "plimsoll-probe"
-
-
-class ShareBinderArgs(TypedDict, total=False):
-    """Arguments of ShareBinder. Outputs are refused, because names of objects depend on the values."""
-
-    image: str
-    """Plimsoll's image, of the binder and of the reservations. Absent: no binder is deployed."""
-    replicas: int
-    """Pods of the binder. Absent: 2."""
-    namespace: str
-    """Namespace of reservations."""
-    service_account: str
-    """Service account of reservations."""
-    scheduler_name: str
-    """`schedulerName` of the pods that are bound, as in the binder's settings."""
-    placement: dict[str, str]
-    """`binpack` or `spread`, by NodePool, as in the binder's settings. Absent: `binpack`."""
-    device_variables: bool
-    """Whether admission sets NVIDIA_VISIBLE_DEVICES in containers of such pods; needs Kubernetes 1.36. Absent: true."""
 
 
 class ShareBinder(Component):

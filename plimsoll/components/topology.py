@@ -1,27 +1,10 @@
 """Topology: how the nodes of a cluster are connected, for KAI."""
 
-from typing import TypedDict
-
 import pulumi
 
-from plimsoll.components.declaring import Component, ObjectArgs, ObjectType, name_of, uid_of
+from plimsoll.components.args import TopologyArgs
+from plimsoll.components.declaring import Component, ObjectType, name_of, uid_of
 from plimsoll.components.specs import TopologySpec
-
-
-class TopologyLevelArgs(TypedDict, total=False):
-    """One level: nodes whose label has the same value are near each other."""
-
-    node_label: pulumi.Input[str]
-    """Label that every node has."""
-    alias: pulumi.Input[str]
-    """Another name of the level that workloads may use."""
-
-
-class TopologyArgs(ObjectArgs, total=False):
-    """The levels. Their labels cannot be changed later."""
-
-    levels: pulumi.Input[list[pulumi.Input[TopologyLevelArgs]]]
-    """The widest first."""
 
 
 class Topology(Component):

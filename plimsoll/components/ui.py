@@ -1,7 +1,7 @@
 """`plimsoll ui` in the cluster: a Deployment with an account that only reads, and a Service for a proxy."""
 
 from collections.abc import Mapping
-from typing import Any, Final, TypedDict
+from typing import Any, Final
 
 import pulumi
 import pulumi_kubernetes as k8s
@@ -9,7 +9,7 @@ import pulumi_kubernetes as k8s
 from plimsoll.components.access import NAMESPACE, UI, UI_IN_ITS_NAMESPACE
 from plimsoll.components.declaring import Component, metadata, object_of, valid
 from plimsoll.components.granting import grant
-from plimsoll.components.restricted import NetworkPeerArgs, container_security, pod_security
+from plimsoll.components.restricted import container_security, pod_security
 from plimsoll.components.specs import ControllerSpec, NetworkPeer, UiSpec
 
 UI_NAME: Final = "plimsoll-ui"
@@ -20,22 +20,6 @@ _SERVICE_PORT: Final = 80
 _HOME: Final = "/var/lib/plimsoll"
 
 Object = dict[str, Any]
-
-
-class UiResourcesArgs(TypedDict, total=False):
-    cpu: pulumi.Input[str]
-    memory: pulumi.Input[str]
-    memory_limit: pulumi.Input[str]
-
-
-class UiArgs(TypedDict, total=False):
-    """Resources and settings of the pages, and the proxy that may reach them."""
-
-    replicas: pulumi.Input[int]
-    proxy: pulumi.Input[NetworkPeerArgs]
-    resources: pulumi.Input[UiResourcesArgs]
-    env: pulumi.Input[dict[str, pulumi.Input[str]]]
-    service_account_annotations: pulumi.Input[dict[str, pulumi.Input[str]]]
 
 
 def declare_ui(parent: Component, name: str, fields: Mapping[str, Any]) -> None:

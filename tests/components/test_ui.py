@@ -50,4 +50,4 @@ def test_the_selectors_of_controller_and_pages_do_not_overlap() -> None:
 
 def test_a_wrong_field_is_named() -> None:
     with pytest.raises(InvalidArgumentError, match=r"ui\.proxy\.namespace"):
-        made(proxy={})
+        made(proxy={})  # type: ignore[arg-type]

@@ -7,7 +7,7 @@ from plimsoll.components.admission.accounts import (
     controller_policy,
 )
 from plimsoll.components.admission.devices import DEVICE_POLICY, device_policy
-from plimsoll.components.admission.guard import FOUNDATION_GUARD, Guard, GuardArgs, admission_policies, guarded
+from plimsoll.components.admission.guard import FOUNDATION_GUARD, Guard, admission_policies, guarded
 from plimsoll.components.admission.mutation import SHARED, Mutation, MutationPolicy, declare_mutation, sample_pod
 from plimsoll.components.admission.one_writer import one_writer_policies
 from plimsoll.components.admission.own_metadata import (
@@ -38,7 +38,6 @@ __all__ = [
     "WRITER_POLICY",
     "AdmissionPolicy",
     "Guard",
-    "GuardArgs",
     "Mutation",
     "MutationPolicy",
     "admission_policies",

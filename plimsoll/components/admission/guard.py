@@ -5,13 +5,14 @@ ValidatingAdmissionPolicy of the foundation refuses the deletion, from kubectl a
 """
 
 from collections.abc import Sequence
-from typing import Any, Final, NotRequired, TypedDict
+from typing import Any, Final
 
 import pulumi
 import pulumi_kubernetes as k8s
 
 from plimsoll.components.access import NAMESPACE
 from plimsoll.components.admission.policy import AdmissionPolicy, denying, resource_rule
+from plimsoll.components.args import GuardArgs
 from plimsoll.components.declaring import Component, checked, fields_of, metadata, name_of
 from plimsoll.components.specs import GuardSpec, Layer
 from plimsoll.labels import API_VERSION, ENVIRONMENT, GROUP, NAMESPACE_NAME
@@ -27,19 +28,6 @@ _OF_ANOTHER: Final = (
 def guarded(layer: Layer) -> dict[str, str]:
     """The label of objects that cannot be deleted while an Environment, or its capacity, exists."""
     return {GUARD_LABEL: layer}
-
-
-class GuardArgs(TypedDict):
-    """What a guard protects."""
-
-    name: NotRequired[pulumi.Input[str]]
-    """Name of the ConfigMap; absent: that of the resource."""
-    layer: pulumi.Input[str]
-    """`foundation`: cannot be deleted while an Environment exists; `environment`: while an Environment has capacity."""
-    environment: NotRequired[pulumi.Input[str]]
-    """Of the layer `environment`: the Environment whose capacity counts; absent: any."""
-    explanation: pulumi.Input[str]
-    """What to do instead of deleting the object, for people who read it."""
 
 
 FOUNDATION_GUARD: Final[GuardArgs] = {

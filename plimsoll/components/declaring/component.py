@@ -1,7 +1,7 @@
 """What all components share: recorded arguments, an engine that is new enough, and a single object's options."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple, TypedDict
+from typing import Any, Final, NamedTuple
 
 import pulumi
 import pulumi_kubernetes as k8s
@@ -20,16 +20,6 @@ _AROUND: Final = ("name", "patch_force")
 
 class EngineVersionError(PlimsollError, pulumi.RunError):
     """The pulumi CLI is too old, or too new. Pulumi ends the program with the message alone."""
-
-
-class ObjectArgs(TypedDict, total=False):
-    """Arguments of every component that declares one object."""
-
-    name: pulumi.Input[str]
-    """Name of the object; absent: that of the resource."""
-    patch_force: pulumi.Input[bool]
-    """Whether an update overwrites fields that other field managers have changed (`pulumi.com/patchForce`). Absent or
-    false: such an update fails with a conflict that names the field and its manager."""
 
 
 class ObjectType(NamedTuple):

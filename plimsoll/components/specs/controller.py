@@ -136,7 +136,7 @@ class ControllerSpec(Declared):
     scraper: NetworkPeer | None = None
     """The pods that scrape the metrics. Absent: the NetworkPolicy admits no connections."""
     ui: UiSpec | None = None
-    """Absent: no pages."""
+    """The pages of `plimsoll ui` as a second Deployment, with a read-only account. Absent: none."""
 
     @property
     def scheduling(self) -> dict[str, Any]:

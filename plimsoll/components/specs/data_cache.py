@@ -21,6 +21,8 @@ _HEALTH: Final = 8080
 
 
 class CacheTable(Declared):
+    """The Iceberg table that is cached."""
+
     metadata_location: str
     """Location of the table's metadata, such as `s3://datasets/images/metadata.json`."""
     schema_name: str
@@ -38,9 +40,11 @@ class CachePart(Declared):
 
 
 class DataCacheSpec(Declared):
+    """The table, and where it is placed."""
+
     table: CacheTable
     workers: Annotated[int, Field(ge=1, le=1000)] = 3
-    """Pods beside the head."""
+    """Pods beside the head; absent: 3."""
     queue: QueueName
     """A leaf queue of KAI."""
     topology: str
@@ -49,12 +53,12 @@ class DataCacheSpec(Declared):
     """Label of the topology level: the whole cache is placed in one domain of this level, and the training in the same
     one."""
     required: bool = True
-    """Whether the cache stays pending if no domain of the level has room."""
+    """Whether the cache stays pending if no domain of the level has room; absent: true."""
     image: str = "ghcr.io/kubeflow/trainer/data-cache:v2.1.0"
     head: CachePart = CachePart(cpu="4", memory="16Gi")
     worker: CachePart = CachePart(cpu="8", memory="64Gi")
     node_selector: dict[str, str] = Field(default_factory=lambda: {GPU_PRESENT: "true"})
-    """Nodes with GPUs by default, so that the training can be placed near the cache."""
+    """Absent: nodes with GPUs, so that the training can be placed near the cache."""
     tolerations: tuple[DeclaredToleration, ...] = ()
     scheduler_name: str = "kai-scheduler"
 

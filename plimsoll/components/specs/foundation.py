@@ -31,14 +31,18 @@ ServedNamespaces = Annotated[tuple[_Namespace, ...], Field(min_length=1), AfterV
 
 
 class FoundationSpec(Declared):
+    """Namespaces and accounts of the controller."""
+
     labels: dict[str, str] = Field(default_factory=dict)
     """Labels of the namespace plimsoll-system, such as those of Pod Security."""
     service_account_annotations: dict[str, str] = Field(default_factory=dict)
     """Annotations of the controller's service account, such as those of a cloud identity."""
     trigger_namespace: TriggerNamespace = TRIGGER_NAMESPACE
-    """Namespace of capacity requests."""
+    """Namespace of capacity requests, `spec.demand.namespace` of the Environment; the foundation creates it. Absent:
+    `plimsoll-triggers`."""
     served_namespaces: ServedNamespaces | None = None
-    """Namespaces in which the controller may create workloads and patch pods; absent: all."""
+    """Existing namespaces in which the controller may create workloads and patch pods, by a RoleBinding in each;
+    `access` of the Environment must name no others. Absent: all namespaces, by a ClusterRoleBinding."""
 
     @model_validator(mode="after")
     def _apart(self) -> "FoundationSpec":

@@ -71,12 +71,16 @@ class PluginConfig(Declared):
 
 
 class Image(Declared):
+    """The chart's image."""
+
     repository: str | None = None
     tag: str | None = None
     pull_policy: Literal["Always", "IfNotPresent", "Never"] | None = None
 
 
 class Cdi(Declared):
+    """The Container Device Interface."""
+
     nvidia_hook_path: str | None = None
     """nvidia-cdi-hook or nvidia-ctk on the nodes."""
 
@@ -101,6 +105,8 @@ class Parts(NamedTuple):
 
 
 class GpuDiscoverySpec(Declared):
+    """Where the chart comes from, which parts of it are installed, and its values."""
+
     enabled: bool = True
     chart: str = CHART
     """A chart's name in `repository`, an `oci://` reference, or a local path that starts with `.` or `/`."""

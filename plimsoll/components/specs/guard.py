@@ -10,6 +10,8 @@ Layer = Literal["foundation", "environment"]
 
 
 class GuardSpec(Declared):
+    """What a guard protects."""
+
     layer: Layer
     """`foundation`: cannot be deleted while an Environment exists; `environment`: while an Environment has capacity."""
     environment: str | None = Field(default=None, min_length=1)

@@ -18,6 +18,8 @@ _CONTAINERS: Final = {
 
 
 class TemplateMetadata(Declared):
+    """Labels and annotations of the JobSet."""
+
     labels: dict[str, str] = Field(default_factory=dict)
     annotations: dict[str, str] = Field(default_factory=dict)
 
@@ -98,5 +100,7 @@ class JobSetSpec(Declared):
 
 
 class JobSetTemplate(Declared):
+    """The JobSet of each TrainJob."""
+
     metadata: TemplateMetadata | None = None
     spec: JobSetSpec

@@ -11,11 +11,13 @@ class TorchPolicy(Declared):
     """PyTorch's `torchrun`."""
 
     num_proc_per_node: Annotated[int, Field(ge=1)] | Literal["auto", "cpu", "gpu"] | None = None
-    """Processes of each node; Trainer's default is `auto`."""
+    """Processes of each node: `auto`, `cpu`, `gpu`, or a number; Trainer's default is `auto`."""
     elastic_policy: dict[str, Any] | None = None
 
 
 class MpiPolicy(Declared):
+    """A training by MPI."""
+
     num_proc_per_node: Annotated[int, Field(ge=1)] | None = None
     """Slots of each node; Trainer's default is 1."""
     mpi_implementation: str | None = None
@@ -24,6 +26,8 @@ class MpiPolicy(Declared):
 
 
 class MLPolicy(Declared):
+    """The framework of a training and its nodes."""
+
     num_nodes: Annotated[int, Field(ge=1)] | None = None
     """Nodes of a training; Trainer's default is 1, and a TrainJob may set another number."""
     torch: TorchPolicy | None = None

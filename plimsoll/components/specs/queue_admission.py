@@ -7,6 +7,8 @@ from plimsoll.model.meta import Declared
 
 
 class QueueAdmissionSpec(Declared):
+    """The declared queues, and what happens to a TrainJob that names another queue."""
+
     leaves: tuple[QueueName, ...] = ()
     """Leaf queues."""
     parents: tuple[QueueName, ...] = ()

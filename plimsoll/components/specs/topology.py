@@ -16,6 +16,8 @@ PREFERRED: Final = "kai.scheduler/topology-preferred-placement"
 
 
 class TopologyLevel(Declared):
+    """One level: nodes whose label has the same value are near each other."""
+
     node_label: str
     """Label that every node has; nodes with the same value are near each other."""
     alias: str | None = None
@@ -33,7 +35,7 @@ class TopologySpec(Declared):
     """How the nodes of a cluster are connected. The labels of an existing Topology cannot be changed."""
 
     levels: Annotated[tuple[TopologyLevel, ...], Field(min_length=1, max_length=16)]
-    """The widest level is the first."""
+    """The widest first."""
 
     @model_validator(mode="after")
     def _once_and_in_order(self) -> "TopologySpec":
@@ -54,7 +56,7 @@ class Placement(Declared):
     topology_key: str
     """Label of nodes; nodes with the same value are near each other."""
     required: bool = True
-    """Whether pods stay pending if there is no room near those pods."""
+    """Whether pods stay pending if there is no room near those pods; absent: true."""
 
     def with_affinity(self, pods: dict[str, Any]) -> dict[str, Any]:
         """The pod template with this pod affinity in addition to its own."""

@@ -25,8 +25,8 @@ _NOT_OURS: Final = ("scheduling.kai.io/queue", "scheduling.kai.io/pod-group")
 
 
 class TrainingRuntimeSpec(Declared):
-    """`spec` of both kinds, and the settings `near`, `schedulerName` and `kaiSchedulerField`, which change how it is
-    written."""
+    """How TrainJobs run: `spec` of both kinds, and the settings `near`, `schedulerName` and `kaiSchedulerField`, which
+    change how it is written."""
 
     ml_policy: MLPolicy | None = None
     pod_group_policy: PodGroupPolicy | None = None

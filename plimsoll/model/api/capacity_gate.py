@@ -23,7 +23,9 @@ class CapacityGateSpec(Declared):
     """Which share pods get the gate: those in some namespaces, and those of some queues in every namespace."""
 
     namespaces: tuple[_Name, ...] = ()
+    """Namespaces whose pods with GPU shares get the gate."""
     queues: tuple[_Name, ...] = ()
+    """Queues whose pods with GPU shares get the gate, in every namespace."""
     whole_gpus: bool = False
     """Whether pods that request whole GPUs get the gate, too, until their queue admits them."""
 

@@ -12,6 +12,8 @@ Price = Annotated[float, Field(ge=0, le=1_000_000_000, allow_inf_nan=False)]
 
 
 class CatalogSettings(Described):
+    """Where instance types and their prices come from."""
+
     aws_region: str | None = Field(default=None, max_length=32, pattern=r"^[a-z]{2,}(-[a-z]+)+-[0-9]+$")
     """AWS region whose EC2 API is queried for instance types (ec2:DescribeInstanceTypes); absent: none is queried."""
     prices: dict[str, Price] = Field(default_factory=dict, max_length=MOST_PRICES)

@@ -56,6 +56,8 @@ class Headroom(Described):
 
 
 class DemandSettings(Described):
+    """Capacity for pods that share GPUs."""
+
     provisioner: DemandProvisioner = DemandProvisioner.NONE
     """`none`: demand is planned and reported, and no capacity is requested."""
     claims: Literal["plan", "observe", "off"] = "plan"

@@ -37,6 +37,8 @@ class NodeClassRef(Described):
 
 
 class DeclaredTaint(Described):
+    """A taint of nodes."""
+
     key: str
     value: str = ""
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] = "NoSchedule"
@@ -119,6 +121,8 @@ class NodeCondition(Described):
 
 
 class EnvironmentSpec(Described):
+    """The settings of a cluster."""
+
     node_auto_provisioning: Literal["enabled", "disabled"] = "disabled"
     provisioner: Provisioner | None = None
     """Absent: `byo` where auto-provisioning is disabled, `nodeclaim` where it is enabled."""

@@ -13,6 +13,8 @@ Pattern = Annotated[str, Field(min_length=1, max_length=253)]
 
 
 class RuleSetting(Described):
+    """Severity and options of one policy rule."""
+
     severity: Literal["error", "warning", "off"] | None = None
     """Absent: that of the rule. `warning` is reported and refuses nothing; `off` disables the rule."""
     options: FreeForm = Field(default_factory=dict)
@@ -48,6 +50,8 @@ class Exemption(Described):
 
 
 class Policies(Described):
+    """The policy rules of the cluster."""
+
     admission: Literal["deny", "audit", "off"] = "audit"
     """What the cluster does with an object that breaks a rule of severity error: reject it, warn and write an audit
     annotation, or admit it. Rules of severity warning only warn."""

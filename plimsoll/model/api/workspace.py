@@ -172,6 +172,8 @@ class Resource(Described):
 
 
 class WorkspaceSpec(Described):
+    """What a model needs: its nodes, and what runs on them. Give `inference` or `tuning`."""
+
     resource: Resource = Resource()
     inference: Inference | None = None
     tuning: Tuning | None = None

@@ -33,6 +33,8 @@ class DataSource(Described):
 
 
 class Adapter(Described):
+    """A LoRA adapter of the model."""
+
     source: DataSource
     strength: str | None = Field(default=None, max_length=16, pattern=r"^(0(\.[0-9]+)?|1(\.0+)?)$")
     """Multiplier of the weights, 0 to 1, as text."""
@@ -67,11 +69,15 @@ class Partition(Described):
 
 
 class PresetOptions(Described):
+    """How the model of a preset is fetched."""
+
     model_access_secret: str | None = Field(default=None, min_length=1, max_length=253)
     """Secret in the Workspace's namespace whose key HF_TOKEN grants access to the model on Hugging Face."""
 
 
 class Preset(Described):
+    """A model by its name."""
+
     name: str = Field(min_length=1, max_length=253)
     preset_options: PresetOptions | None = None
     parameters: ModelParameters | None = None
@@ -129,6 +135,8 @@ class DataDestination(Described):
 
 
 class Tuning(Described):
+    """A model that is tuned."""
+
     preset: Preset | None = None
     method: Literal["lora", "qlora"] | None = None
     config: str | None = Field(default=None, min_length=1, max_length=253)

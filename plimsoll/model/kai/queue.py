@@ -55,6 +55,8 @@ class QueueResource(Declared):
 
 
 class QueueResources(Declared):
+    """GPU devices, CPU millicores, memory in MB of 10^6 bytes."""
+
     gpu: QueueResource = QueueResource()
     """GPU devices; a fraction is allowed."""
     cpu: QueueResource = QueueResource()
@@ -64,7 +66,7 @@ class QueueResources(Declared):
 
 
 class QueueSpec(Declared):
-    """`spec` of a Queue, as KAI v0.17 reads it."""
+    """Quotas, limits and priority of a queue: its `spec`, as KAI v0.17 reads it."""
 
     display_name: str | None = None
     parent_queue: str | None = None

@@ -1,5 +1,5 @@
-"""Type checkers know the words that arguments may be: a wrong word or name is an error that names it. In nested
-dictionaries without a class, it names the outer argument."""
+"""The arguments of components are the fields of the models, and type checkers know them: a wrong word or name is an
+error that names it. In nested dictionaries without a class, mypy names the outer argument."""
 
 import os
 import re
@@ -7,23 +7,33 @@ import subprocess
 import sys
 from pathlib import Path
 
-from plimsoll.model.api import EnvironmentSpec, WorkspaceSpec
-from tests.components.choices import choices, text
+import pulumi
+import pytest
+from pulumi.provider.experimental.analyzer import Analyzer
+
+from plimsoll import components
+from plimsoll.components import PACKAGED
+from tests.components import args
 from tests.golden import UPDATE
 from tests.pages import CHECKOUT
 
-FILE = CHECKOUT / "plimsoll" / "components" / "choices.py"
+FILE = CHECKOUT / "plimsoll" / "components" / "args.py"
 PROGRAM = """
 import pulumi
 from plimsoll.components import DemandArgs, Environment, EnvironmentArgs, InferenceArgs, LabelRequirementArgs
-from plimsoll.components import LimitsArgs, PartitionArgs, PresetArgs, ResourceArgs, Workspace, WorkspaceArgs
+from plimsoll.components import GpuDiscovery, LimitsArgs, NodePool, PartitionArgs, PresetArgs, ResourceArgs, TaintArgs
+from plimsoll.components import Workspace, WorkspaceArgs
 
 given: pulumi.Output[str] = pulumi.Output.from_input("deny")
+team: dict[str, str] = {"team": "a"}
 """
 RIGHT = """
 Environment("e", {"provisioner": "nodeclaim", "admission": given, "demand": {"placement": {"*": "spread"}}})
+Environment("e", EnvironmentArgs(demand=pulumi.Output.from_input(DemandArgs(provisioner="trigger-pod"))))
 Workspace("w", {"resource": {"capacity_type": "spot", "label_selector": {"match_expressions": [
-    {"key": "a", "operator": "In", "values": ["b"]}]}}})
+    {"key": "a", "operator": "In", "values": ["b"]}]}}, "labels": team})
+NodePool("p", {"limits": {"nvidia.com/gpu": 8, "memory": "1Ti", "nodes": given}, "labels": team,
+    "node_class_ref": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": given}})
 """
 WRONG = {
     'Environment("e", {"provisioner": "nodeclam"})': "provisioner",
@@ -35,13 +45,16 @@ WRONG = {
     'Workspace("w", WorkspaceArgs(resource=ResourceArgs(capacity_type="on-demnd")))': "capacity_type",
     'Workspace("w", {"resource": {"partition": PartitionArgs(mode="mg")}})': "mode",
     'Workspace("w", {"inference": InferenceArgs(preset=PresetArgs(nme="phi-4"))})': '"nme"',
+    'Workspace("w", {"inference": InferenceArgs(preset=PresetArgs())})': '"name"',
     'args: WorkspaceArgs = {"queue": "a", "inference": InferenceArgs(replicas="two")}': "replicas",
     'LabelRequirementArgs(key="a", operator="Within")': "operator",
+    'TaintArgs(key="a", effect="NoSchedul")': "effect",
+    'GpuDiscovery("g", {"nfd": given})': "nfd",
 }
 
 
-def test_the_file_has_the_words_of_the_models() -> None:
-    made = text(choices(EnvironmentSpec, WorkspaceSpec))
+def test_the_file_has_the_fields_of_the_models() -> None:
+    made = args.text()
     if os.environ.get(UPDATE):
         FILE.write_text(made)
     assert FILE.read_text() == made, f"{UPDATE}=1 pytest {Path(__file__).relative_to(CHECKOUT)} writes it anew"
@@ -66,3 +79,28 @@ def test_wrong_programs_are_errors_that_name_what_is_wrong(tmp_path: Path) -> No
         if name not in said.get(number, "")
     ]
     assert missed == [], done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("component", PACKAGED)
+def test_component_takes_its_arguments(component: type[pulumi.ComponentResource]) -> None:
+    taken = component.__init__.__annotations__["args"]
+    assert taken is getattr(components, f"{component.__name__}Args")
+    assert component.__name__ in args.COMPONENTS
+
+
+def test_every_class_is_offered() -> None:
+    written = set(re.findall(r"^class (\w+Args)\(", FILE.read_text(), re.MULTILINE))
+    assert written <= set(components.__all__)
+
+
+@pytest.mark.parametrize("component", PACKAGED)
+def test_component_has_a_schema(component: type[pulumi.ComponentResource]) -> None:
+    """Every output has a description, which editors show, and what the model requires is required."""
+    analysis = Analyzer("plimsoll").analyze([component])
+    definition = analysis["component_definitions"][component.__name__]
+    assert definition.outputs
+    assert definition.description
+    assert all(output.description for output in definition.outputs.values())
+    required = {definition.inputs_mapping[name] for name, field in definition.inputs.items() if not field.optional}
+    model = args.COMPONENTS[component.__name__].model
+    assert required == {name for name, field in model.model_fields.items() if field.is_required()}
