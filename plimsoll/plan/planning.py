@@ -112,7 +112,9 @@ class _Round:
         )
         reports = requesting.plan()
         creations, updates = self._due(builder.creations), self._due(builder.updates)
-        due = self._due(builder.deletions)
+        # Nodes stay as long as the change of their workload is refused: it removes the pods that are on them.
+        staying = {each.owner for each in builder.updates if each.key in self._waiting}
+        due = self._due([each for each in builder.deletions if each.owner not in staying])
         withdrawn = [each for each in due if isinstance(each.owner, DemandRef)]
         capacity = [each for each in due if not isinstance(each.owner, DemandRef)]
         deletions = [*withdrawn, *self._capped(sorted(capacity, key=_deletion_order))]

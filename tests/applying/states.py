@@ -11,6 +11,7 @@ from plimsoll.apply import ClusterIdentity, LeaseLostError
 from plimsoll.apply.delta import with_shard_label
 from plimsoll.apply.engine import provider_urn, stack_urn, urn_of
 from plimsoll.apply.state import State, declare
+from plimsoll.errors import PlimsollError
 from plimsoll.kube import Kind, Mapping, NoSuchKindError, Objects, RequestError, kind_of
 from plimsoll.model import Change, Deletion, ObjectKey
 from plimsoll.model.api import WorkspaceRef
@@ -104,7 +105,7 @@ class FakeCluster(Objects):
     """Live objects by key. If `refusal` is set, dry runs and deletions are rejected with it. Finalizers keep what is
     deleted."""
 
-    def __init__(self, *objects: dict[str, Any], refusal: RequestError | None = None) -> None:
+    def __init__(self, *objects: dict[str, Any], refusal: PlimsollError | None = None) -> None:
         self.objects = {ObjectKey.of(each): each for each in objects}
         self.refusal = refusal
         self.looked_at: list[str] = []

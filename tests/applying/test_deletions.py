@@ -6,14 +6,24 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll.apply import FailureKind, LeaseLostError
+from plimsoll.apply import FailureKind, LeaseLostError, UpdateFailedError
 from plimsoll.apply.delta import Part, Reviewer
-from plimsoll.apply.engine import EngineEvent, Program
+from plimsoll.apply.engine import DeclaredResource, EngineEvent, Program, urn_of
 from plimsoll.apply.stacks import Shard
-from plimsoll.apply.state import State
-from plimsoll.kube import Kind, RequestError
+from plimsoll.apply.state import State, declare
+from plimsoll.kube import ConnectionFailedError, Kind, RequestError
 from plimsoll.model import ObjectKey
-from tests.applying.states import FakeCluster, FakeLease, a_claim, a_state, deletion, live
+from tests.applying.states import (
+    STACK,
+    FakeCluster,
+    FakeLease,
+    a_claim,
+    a_deployment,
+    a_state,
+    change,
+    deletion,
+    live,
+)
 from tests.applying.test_states import FakeStack, a_keeper, a_shard
 
 DRAINED, KEPT = a_claim("drained"), a_claim("kept")
@@ -22,15 +32,22 @@ KEYS = [ObjectKey.of(DRAINED), ObjectKey.of(KEPT)]
 
 class RecordingStack(FakeStack):
     """Its engine records the deletion of every resource that the program does not register, and deletes the object by
-    its name if the state says so."""
+    its name if the state says so. A policy pack refuses the names in `refused`."""
 
     by_name: tuple[ObjectKey, ...] = ()
+    refused: tuple[str, ...] = ()
 
     def update(self, program: Program, on_event: Callable[[EngineEvent], None], _: tuple[Path, ...]) -> None:
         program._on_ready()
         if program._registrations.exception(30) is not None or self.state is None:
             return
-        names = {each.name for each in program._registrations.result().kept}
+        registrations = program._registrations.result()
+        refused = [each for each in registrations.first if each.name in self.refused]
+        for each in refused:
+            on_event(violation(each))
+        if refused:
+            raise UpdateFailedError("a policy was violated")
+        names = {each.name for each in (*registrations.kept, *registrations.delete())}
         gone = [key for key, each in self.state.resources.items() if each.declared.name not in names]
         self.by_name += tuple(gone) if self.state.deletes_objects else ()
         for key in gone:
@@ -41,6 +58,17 @@ class RecordingStack(FakeStack):
 
     def check_room(self) -> None:
         """There is room."""
+
+
+def violation(declared: DeclaredResource) -> EngineEvent:
+    return {
+        "policyEvent": {
+            "resourceUrn": urn_of(STACK, declared),
+            "policyName": "names",
+            "message": "no such names",
+            "enforcementLevel": "mandatory",
+        }
+    }
 
 
 @pytest.fixture
@@ -86,6 +114,47 @@ def test_a_deletion_that_the_cluster_refuses_changes_neither_object_nor_state(
     assert [failure.kind for failure in outcome.failed.values()] == [FailureKind.REFUSED]
     shard.call_off().result(30)
     assert (recorded(stack.state), recorded(shard.state)) == ({"drained", "kept"}, {"drained", "kept"})
+
+
+def test_nodes_stay_while_a_policy_refuses_the_change_of_their_workload(
+    shard: Shard, stack: RecordingStack, cluster: FakeCluster
+) -> None:
+    """The change removes the pods that are on these nodes; they would wait for others."""
+    refused = a_deployment("refused")
+    stack.refused = (declare(refused).name,)
+    operations = Part(creations=[change(refused)], deletions=part("drained").deletions)
+    outcome = shard.apply(operations, lambda _: None).result(30)
+    assert {key.name: failure.kind for key, failure in outcome.failed.items()} == {
+        "refused": FailureKind.POLICY,
+        "drained": FailureKind.NOT_STARTED,
+    }
+    shard.call_off().result(30)
+    assert (cluster.deleted, recorded(stack.state)) == ([], {"drained", "kept"})
+
+
+def test_nodes_stay_while_the_cluster_refuses_the_change_of_their_workload(cluster: FakeCluster) -> None:
+    workload, others = a_deployment("serve", image="two"), a_claim("others", workspace="other")
+    cluster.objects |= {ObjectKey.of(each): live(each) for each in (a_deployment("serve"), others)}
+    cluster.refusal = RequestError(422, "Invalid", "a field is immutable")
+    operations = Part(
+        updates=[change(workload)], deletions=[*part("drained").deletions, deletion(others, "uid-others")]
+    )
+    review = Reviewer(cluster).review(operations, a_state(*cluster.objects.values()))
+    assert {key.name: failure.kind for key, failure in review.failed.items()} == {
+        "serve": FailureKind.REFUSED,
+        "drained": FailureKind.NOT_STARTED,
+    }
+    assert [key.name for key in review.deletions] == ["others"], "another Workspace's"
+
+
+def test_a_cluster_that_cannot_be_reached_any_more_keeps_what_it_could_not_delete(
+    shard: Shard, stack: RecordingStack, cluster: FakeCluster
+) -> None:
+    cluster.refusal = ConnectionFailedError("connection refused")
+    outcome = shard.apply(part("drained"), lambda _: None).result(30)
+    assert [failure.kind for failure in outcome.failed.values()] == [FailureKind.UNREACHABLE]
+    shard.call_off().result(30)
+    assert recorded(stack.state) == {"drained", "kept"}
 
 
 def test_an_object_that_took_the_name_after_the_review_is_not_deleted(cluster: FakeCluster) -> None:

@@ -91,8 +91,29 @@ def test_failed_operations_are_left_to_the_engine_to_report(monitor: Monitor) ->
 
 
 @pytest.mark.parametrize("refused", ["new", "kept"])
-def test_a_refused_resource_fails_the_program_so_that_nothing_is_deleted(monitor: Monitor, refused: str) -> None:
+def test_a_refused_resource_fails_the_program_so_that_the_engine_deletes_nothing(
+    monitor: Monitor, refused: str
+) -> None:
     monitor.refused.add(refused)
     registrations = Registrations((declared("new"), declared("other")), (declared("kept"), declared("rest")))
     assert run(monitor, registrations) == f"{refused}: not a resource of ours"
     assert {each.name for each in monitor.taken} >= {"new", "other", "kept", "rest"} - {refused}
+
+
+@pytest.mark.parametrize("refused", ["", "new"])
+def test_objects_are_deleted_after_every_change_is_accepted_and_what_stays_is_registered(
+    monitor: Monitor, refused: str
+) -> None:
+    monitor.refused.add(refused)
+    changed: list[set[str]] = []
+
+    def delete() -> list[DeclaredResource]:
+        changed.append({each.name for each in monitor.taken})
+        return [declared("stays")]
+
+    run(monitor, Registrations((declared("new"),), (declared("kept"),), delete))
+    if refused:
+        assert changed == []
+    else:
+        assert [names >= {"new"} for names in changed] == [True]
+        assert {each.name for each in monitor.taken} >= {"kept", "stays"}

@@ -1,13 +1,13 @@
 """Workloads of Workspaces: when they are created and changed, and what their pods request."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
 import pytest
 
 from plimsoll import labels
-from plimsoll.model import Plan, Snapshot
+from plimsoll.model import Plan, RefusedOperation, Snapshot
 from plimsoll.plan import plan, validate
 from tests.builders import (
     A100,
@@ -278,6 +278,11 @@ def test_the_workload_is_scaled_down_in_the_plan_that_deletes_claims() -> None:
     assert update.reason == "replicas 3 -> 1"
     assert [deletion.key.kind for deletion in found.deletions] == ["NodeClaim", "NodeClaim"]
     assert of(after(lowered, found)).empty
+
+    refused = {update.key: RefusedOperation(update, NOW + timedelta(seconds=2))}
+    waiting = plan(lowered, validate(lowered), NOW, refused=refused)
+    assert waiting.empty, "the pods would lose their nodes"
+    assert waiting.waiting == (update.key,)
 
 
 def test_pods_on_deleted_nodes_get_a_lower_deletion_cost() -> None:

@@ -1,7 +1,6 @@
 """Review: the operations of a part of a Plan, computed from the state and the live objects before any is started."""
 
 import copy
-import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -25,6 +24,7 @@ _LISTED_FROM: Final = 20
 """From this number of creations of one kind on, one list request checks their names."""
 _FORBIDDEN: Final = 403
 _CONFLICT: Final = 409
+_HELD: Final = Failure(FailureKind.NOT_STARTED, "it stays as long as the change of its owner's workload is refused")
 _OF_OTHERS: Final = (
     "somebody else has changed these fields: give them the values of `plimsoll plan --output json`, or delete the "
     "object, which is then created again"
@@ -66,13 +66,6 @@ class Review:
         deleted = {key: (state.resources[key].urn, Operation.DELETE) for key in self.deletions}
         return created | updated | deleted
 
-    def without_deletions(self, refused: Mapping[ObjectKey, Failure]) -> "Review":
-        """The review without the deletions that the cluster refused."""
-        if not refused:
-            return self
-        deletions = {key: uid for key, uid in self.deletions.items() if key not in refused}
-        return dataclasses.replace(self, deletions=deletions, failed={**self.failed, **refused})
-
     def registrations(self, state: State) -> Registrations:
         """The resources for the program. Objects without a change are declared exactly as in the state."""
         first = (*self.creations.values(), *self.updates.values())
@@ -111,6 +104,10 @@ class Reviewer:
             *((self._deletion, each) for each in part.deletions),
         ]
         self._all(lambda step: self._take(review, state, *step), steps)
+        refused = {each.owner for each in part.updates if each.key in review.failed}
+        for deletion in part.deletions:
+            if deletion.owner in refused and review.deletions.pop(deletion.key, None) is not None:
+                review.failed[deletion.key] = _HELD
         return review
 
     def _take(self, review: Review, state: State, step: Callable[..., None], operation: Change | Deletion) -> None:
@@ -157,11 +154,11 @@ class Reviewer:
         return found
 
     def delete(self, deletions: Mapping[ObjectKey, str], require: Callable[[], None]) -> dict[ObjectKey, Failure]:
-        """Deletes objects by key and UID; those without a UID are left alone. Returns why the cluster refused which.
+        """Deletes objects by key and UID; those without a UID are left alone. Returns why which were not deleted.
         `require` is called before each request, and raises if the Lease is lost: a successor may keep the object.
 
         The engine only records these deletions: Pulumi's plugin deletes whatever object has the name, and waits for
-        finalizers, which keep a NodeClaim for as long as its node is drained. Raises ClusterUnreachableError.
+        finalizers, which keep a NodeClaim for as long as its node is drained.
         """
         refused: dict[ObjectKey, Failure] = {}
 
@@ -172,6 +169,8 @@ class Reviewer:
             except RequestError as error:
                 kind = FailureKind.CONFLICT if error.code == _CONFLICT else FailureKind.REFUSED
                 refused[key] = Failure(kind, object_failure(str(error)).message)
+            except ConnectionFailedError as error:
+                refused[key] = Failure(FailureKind.UNREACHABLE, error.message)
 
         self._all(delete, [(key, uid) for key, uid in deletions.items() if uid])
         return refused

@@ -42,6 +42,9 @@ class Registrations(NamedTuple):
     """New and changed resources: they are registered, and awaited, first."""
     kept: tuple[DeclaredResource, ...]
     """Unchanged resources, as in the state."""
+    delete: Callable[[], Iterable[DeclaredResource]] = tuple
+    """Deletes the objects of the others, on a thread, when the engine and its policy packs have accepted `first`.
+    Returns those whose objects stay: they are registered with `kept`."""
 
 
 class CalledOffError(pulumi.RunError):
@@ -92,10 +95,9 @@ class Program:
         # Unchanged resources are registered afterwards, because a hundred registrations before would delay the new
         # objects by a second. If one is refused, the others are registered all the same, but the program must then
         # fail: otherwise the engine would delete what was not registered.
-        refused = [
-            *await registrar.register_all(registrations.first),
-            *await registrar.register_all(registrations.kept),
-        ]
+        refused = await registrar.register_all(registrations.first)
+        staying = () if refused else await asyncio.to_thread(registrations.delete)
+        refused += await registrar.register_all((*registrations.kept, *staying))
         if refused:
             raise pulumi.RunError(refused[0])
 

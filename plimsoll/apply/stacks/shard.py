@@ -2,16 +2,17 @@
 
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Final, TypeVar
 
 import structlog
 
 from plimsoll.apply.delta import Outcome, Part, Review, Reviewer, Timing, outcome_of
-from plimsoll.apply.engine import CapacityStack, ClusterProvider, Operation
+from plimsoll.apply.engine import CapacityStack, ClusterProvider, DeclaredResource, Operation
 from plimsoll.apply.errors import (
     ApplyError,
+    Failure,
     LeaseLostError,
     PlanMismatchError,
     StateChangedError,
@@ -223,26 +224,31 @@ class Shard:
             return outcome_of(part, review)
         self._backend.check_room()
         self._lease.require()
-        review = review.without_deletions(self._reviewer.delete(review.deletions, self._lease.require))
-        if not review.has_work:
-            return outcome_of(part, review)
+        undeleted: dict[ObjectKey, Failure] = {}
+
+        def delete() -> list[DeclaredResource]:
+            undeleted.update(self._delete(review.deletions))
+            return [state.resources[key].declared for key in undeleted]
+
         operations = review.operations(state)
         made_by = {urn: key for key, (urn, operation) in operations.items() if operation is Operation.CREATE}
         released = time.monotonic()
         progress = self._updates.execute(
-            review.registrations(state),
+            review.registrations(state)._replace(delete=delete),
             dict(operations.values()),
             lambda urn: created(made_by[urn]),
         )
         failures = {
             key: failure for key, (urn, _) in operations.items() if (failure := progress.failure(urn)) is not None
-        }
+        } | undeleted
         # The next Plan is assigned by this state, and may come before the engine has written it.
         made = {key: each for key, each in (review.creations | review.updates).items() if key not in failures}
         self._keeper.state = state.advanced(
             ((each, progress.done[operations[key][0]]) for key, each in made.items()),
             review.deletions.keys() - failures.keys(),
         )
+        if undeleted:
+            self._lease.require()
         first = progress.first_operation_at or released
         timing = Timing(
             stack=self.name,
@@ -253,6 +259,13 @@ class Shard:
             provider=(progress.last_operation_at or first) - first,
         )
         return outcome_of(part, review, failures, timing)
+
+    def _delete(self, deletions: Mapping[ObjectKey, str]) -> Mapping[ObjectKey, Failure]:
+        """Deletes objects by key and UID. Returns those that may still be there, with the reasons."""
+        try:
+            return self._reviewer.delete(deletions, self._lease.require)
+        except PlimsollError as error:
+            return dict.fromkeys(deletions, Failure.of(error))
 
     def _reviewed(self, part: Part) -> tuple[State, Review]:
         """The operations of the part, reviewed against the state that the engine of the pre-started update has read."""

@@ -217,6 +217,15 @@ def test_a_policy_violation_fails_its_object(
         assert failure.kind is FailureKind.POLICY
         assert "no bad names" in failure.message
         assert cluster.get(*NODE_CLAIM, "policy-bad") is None
+
+        good = cluster.get(*NODE_CLAIM, "policy-good")
+        assert good is not None
+        releasing = deleting(a_claim("policy-good"), uid=good["metadata"]["uid"])
+        outcome = writer.apply(both(creating(a_claim("policy-bad")), releasing))
+        assert set(outcome.failed) == {key_of(a_claim("policy-bad")), key_of(a_claim("policy-good"))}
+        assert cluster.get(*NODE_CLAIM, "policy-good") == good, "a policy refused a change of the same update"
+
+        assert names(writer.apply(releasing).deleted) == ["policy-good"]
         writer.drain()
 
 
