@@ -78,7 +78,7 @@ def test_an_expression_selects_a_device(device: Claimable, expression: str, sele
         ("device.attributes['gpu.nvidia.com'].profile == '1g.10gb'", "profile"),
         ("device.attributes['dra.net'].rdma", "rdma"),
         ("device.capacity['gpu.nvidia.com'].shares.isGreaterThan(quantity('1'))", "shares"),
-        ("device.attributes['gpu.nvidia.com'].productName > 1", ""),
+        ("device.attributes['gpu.nvidia.com'].productName > 1", ".+"),
         ("device.attributes['gpu.nvidia.com'].productName", "true or false"),
         ("quantity('many').isGreaterThan(quantity('1'))", "many"),
     ],
