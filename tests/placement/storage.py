@@ -16,7 +16,13 @@ def terms(*alternatives: dict[str, list[str]]) -> list[dict[str, Any]]:
 
 
 def a_volume(
-    name: str, *alternatives: dict[str, list[str]], claim: str = "models", namespace: str = TEAM, uid: str = ""
+    name: str,
+    *alternatives: dict[str, list[str]],
+    claim: str = "models",
+    namespace: str = TEAM,
+    uid: str = "",
+    size: Any = None,
+    driver: str = "ebs.csi.aws.com",
 ) -> PersistentVolume:
     """A volume of a claim, where labels of nodes have one of these values, in one of these ways."""
     return PersistentVolume.read(
@@ -24,6 +30,8 @@ def a_volume(
             "metadata": {"name": name},
             "spec": {
                 "claimRef": {"namespace": namespace, "name": claim, "uid": uid},
+                "csi": {"driver": driver},
+                "capacity": {} if size is None else {"storage": size},
                 **({"nodeAffinity": {"required": {"nodeSelectorTerms": terms(*alternatives)}}} if alternatives else {}),
             },
         }
@@ -41,11 +49,13 @@ def a_volume_claim(
     *,
     namespace: str = TEAM,
     mode: str = "ReadWriteOnce",
+    size: Any = None,
     **metadata: Any,
 ) -> PersistentVolumeClaim:
     spec: dict[str, Any] = {"volumeName": volume, "accessModes": [mode]} | (
         {} if storage_class is None else {"storageClassName": storage_class}
     )
+    spec["resources"] = {"requests": {} if size is None else {"storage": size}}
     return PersistentVolumeClaim.read({"metadata": {"name": name, "namespace": namespace, **metadata}, "spec": spec})
 
 

@@ -48,6 +48,41 @@ def test_the_volumes_of_presets_and_of_the_environment_count() -> None:
     assert asked_zones(planned(served, BOUND, IN_B, weights=weights)) == [["b"]]
 
 
+@pytest.mark.parametrize("nap", [True, False])
+@pytest.mark.parametrize(
+    ("objects", "refused"),
+    [
+        ([BOUND, a_volume("pv", namespace=TEAM, size="20Gi")], True),
+        ([BOUND, a_volume("pv", namespace=TEAM, size="28Gi")], False),
+        # What the claim asks for is not what its volume has.
+        ([a_volume_claim(volume="pv", namespace=TEAM, size="1Ti"), a_volume("pv", namespace=TEAM, size="20Gi")], True),
+        ([a_volume_claim(volume="pv", namespace=TEAM, size="1Gi"), a_volume("pv", namespace=TEAM, size="30Gi")], False),
+        ([a_volume_claim(storage_class="fast", namespace=TEAM, size="20G"), a_storage_class("fast")], True),
+        ([a_volume_claim(storage_class="fast", namespace=TEAM, size="30G"), a_storage_class("fast")], False),
+        # File systems grow, whatever size they are said to have.
+        ([BOUND, a_volume("pv", namespace=TEAM, size="5Gi", driver="efs.csi.aws.com")], False),
+        (
+            [
+                a_volume_claim(storage_class="efs", namespace=TEAM, size="5Gi"),
+                a_storage_class("efs", provisioner="efs.csi.aws.com"),
+            ],
+            False,
+        ),
+        ([BOUND, a_volume("pv", namespace=TEAM, size="no size")], False),
+    ],
+)
+def test_a_disk_that_the_model_does_not_fit_is_refused_before_a_node_is_bought(
+    nap: bool, objects: list[Any], refused: bool
+) -> None:
+    weights = {"volumeSource": {"persistentVolumeClaim": {"claimName": "models"}}}
+    types: dict[str, Any] = {"instance_type": NC24} if nap else {}
+    found = verdict_of(a_workspace(preset="phi-4", **types), a_node("n"), *objects, weights=weights, nap=nap)
+    assert found.accepted is not refused, found.message
+    if refused:
+        assert found.reason is Reason.INVALID_SPEC
+        assert "27.31 GiB" in found.message and "'models'" in found.message
+
+
 def test_the_pool_of_the_zone_is_the_one_that_allows_it() -> None:
     pools = [a_node_pool(zone, [NC24], requirements=[zones(zone)]) for zone in "ab"]
     plan = planned(with_volume(instance_type=NC24), BOUND, IN_B, *pools)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from plimsoll.model import Snapshot
-from plimsoll.model.cluster import PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeClaim
+from plimsoll.model.cluster import DISK_DRIVERS, PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeClaim
 from plimsoll.model.meta import NodeRequirement, Placement, Terms
 
 _MOST: Final = 64
@@ -64,6 +64,18 @@ class Storage:
                 )
         return placement
 
+    def disk_size(self, namespace: str, name: str) -> int | None:
+        """Bytes of the disk that the claim has, or that is provisioned for it; None where it is no disk of a known
+        driver, or its size is not known."""
+        claim = self._claims.get((namespace, name))
+        if claim is None:
+            return None
+        if claim.volume:
+            volume = self._volumes.get(claim.volume)
+            return None if volume is None or volume.driver not in DISK_DRIVERS else volume.size
+        found = self._class_of(claim.storage_class)
+        return None if found is None or found.provisioner not in DISK_DRIVERS else claim.requested
+
     def _places(self, namespace: str, wanted: VolumeClaim) -> Terms | NoVolume:
         claim = self._claims.get((namespace, wanted.name))
         if claim is None:
@@ -86,11 +98,14 @@ class Storage:
             return NoVolume(claim.name, problem, "wait until it is, or correct spec.volumeName")
         return volume.places
 
+    def _class_of(self, storage_class: str | None) -> StorageClass | None:
+        return self._classes.get((self._default if storage_class is None else storage_class) or "")
+
     def _provisioned(self, claim: str, storage_class: str | None) -> Terms | NoVolume:
         name = self._default if storage_class is None else storage_class
         if not name:
             return NoVolume(claim, f"its {_named(claim)} is not bound and has no StorageClass", "bind it to a volume")
-        found = self._classes.get(name)
+        found = self._class_of(storage_class)
         if found is None:
             return NoVolume(claim, f"StorageClass {name} of its {_named(claim)} does not exist", "create it")
         if found.binding_mode != "WaitForFirstConsumer":

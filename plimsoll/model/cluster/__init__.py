@@ -21,6 +21,7 @@ from plimsoll.model.cluster.pod import Pod
 from plimsoll.model.cluster.priority_class import PriorityClass
 from plimsoll.model.cluster.share_pod import CONFIG_MAP, NVIDIA_VISIBLE_DEVICES, SharePod, config_map_names, obstacle_of
 from plimsoll.model.cluster.storage import (
+    DISK_DRIVERS,
     PersistentVolume,
     PersistentVolumeClaim,
     StorageClass,
@@ -32,6 +33,7 @@ from plimsoll.model.cluster.workload import SERVICE, Workload
 
 __all__ = [
     "CONFIG_MAP",
+    "DISK_DRIVERS",
     "IDLE",
     "LARGEST",
     "MIB_PER_GIB",

@@ -8,6 +8,7 @@ from pydantic import BeforeValidator, Field
 from pydantic.aliases import AliasPath
 
 from plimsoll.model.meta import NodeRequirement, ObservedObject, Placement, Terms
+from plimsoll.quantity import parse_bytes
 
 SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
 _DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
@@ -25,6 +26,13 @@ _OF_VOLUMES: Final = {
     "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
 }
 """Labels of a volume that its nodes must have, as the scheduler's VolumeZone reads them."""
+
+
+DISK_DRIVERS: Final = frozenset(
+    {"disk.csi.azure.com", "ebs.csi.aws.com", "ebs.csi.eks.amazonaws.com", "pd.csi.storage.gke.io"}
+)
+"""CSI drivers of disks, which have the size that their volume says. The size of other volumes may say nothing: that of
+an EFS file system does not (https://github.com/kubernetes-sigs/aws-efs-csi-driver)."""
 
 
 class VolumeClaim(NamedTuple):
@@ -60,6 +68,14 @@ def _node_affinity(affinity: Any) -> Any:
     return tuple(tuple(map(_current, term)) for term in terms)
 
 
+def _bytes(quantity: Any) -> int | None:
+    """None where it is no quantity: who may write a claim is not trusted."""
+    try:
+        return parse_bytes(quantity)
+    except ValueError:
+        return None
+
+
 def _strings(values: Any) -> Any:
     return [each for each in values if isinstance(each, str)] if isinstance(values, list) else ()
 
@@ -92,6 +108,11 @@ class PersistentVolume(ObservedObject):
     claim_name: str = Field(default="", validation_alias=AliasPath("spec", "claimRef", "name"))
     claim_uid: str = Field(default="", validation_alias=AliasPath("spec", "claimRef", "uid"))
     """The claim that has it, as the cluster says, and not whoever writes a claim."""
+    driver: str = Field(default="", validation_alias=AliasPath("spec", "csi", "driver"))
+    size: Annotated[int | None, BeforeValidator(_bytes)] = Field(
+        default=None, validation_alias=AliasPath("spec", "capacity", "storage")
+    )
+    """Its capacity, bytes."""
 
     @property
     def places(self) -> Terms:
@@ -112,6 +133,10 @@ class PersistentVolumeClaim(ObservedObject):
     access_modes: Annotated[tuple[str, ...], BeforeValidator(_strings)] = Field(
         default=(), validation_alias=AliasPath("spec", "accessModes")
     )
+    requested: Annotated[int | None, BeforeValidator(_bytes)] = Field(
+        default=None, validation_alias=AliasPath("spec", "resources", "requests", "storage")
+    )
+    """The size that it asks for, bytes."""
     selected_node: str = Field(default="", validation_alias=AliasPath("metadata", "annotations", SELECTED_NODE))
     """The node for which its volume is being provisioned."""
 

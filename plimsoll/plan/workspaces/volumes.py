@@ -74,14 +74,32 @@ def _unfit(weights: _Volume, inference: Inference, models: ModelCatalog) -> str:
 
 def volume_places(view: ClusterView) -> Mapping[tuple[str, str], Placement | NoVolume]:
     """The nodes where the claims of each Workspace are, by namespace and name."""
-    arguments = (view.by_age, view.settings, view.storage)
+    arguments = (view.by_age, view.settings, view.storage, view.models)
     return view.known.result("volumes", arguments, partial(_volume_places, view))
 
 
 def _volume_places(view: ClusterView) -> Mapping[tuple[str, str], Placement | NoVolume]:
     return {
-        each.key: view.storage.narrowed(ANYWHERE, each.namespace, _claims(each, view.settings)) for each in view.by_age
+        each.key: _too_small(each, view)
+        or view.storage.narrowed(ANYWHERE, each.namespace, _claims(each, view.settings))
+        for each in view.by_age
     }
+
+
+def _too_small(workspace: Workspace, view: ClusterView) -> NoVolume | None:
+    """A claim whose disk does not hold the model's files."""
+    weights, inference = _weights(workspace, view.settings), workspace.spec.inference
+    if weights is None or inference is None or _CLAIM not in weights.source:
+        return None
+    known, claim = preset_of(inference, view.models), dig(weights.source, f"{_CLAIM}.claimName")
+    size = view.storage.disk_size(workspace.namespace, str(claim))
+    if not isinstance(known, ModelPreset) or size is None or size >= known.size_gib * BYTES_PER_GIB:
+        return None
+    problem = (
+        f"{weights.field}: the disk of PersistentVolumeClaim {claim!r} has {size / BYTES_PER_GIB:.4g} GiB, and the "
+        f"files of preset {known.name!r} take {known.size_gib:g} GiB"
+    )
+    return NoVolume(str(claim), problem, "use a larger one, or raise spec.resources.requests.storage of the claim")
 
 
 def _claims(workspace: Workspace, environment: EnvironmentSpec) -> Iterator[VolumeClaim]:
