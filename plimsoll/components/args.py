@@ -434,6 +434,9 @@ class NodeClaimsArgs(TypedDict, total=False):
     deletion_deadline_seconds: pulumi.Input[int]
     """How long a NodeClaim that is being deleted counts against `limits` and those of NodePools; absent: as long as it
     exists."""
+    idle_seconds: pulumi.Input[int]
+    """How long nodes that were created for a Workspace stay when it was scaled to 0 replicas; a Workspace may set less.
+    """
 
 
 class CatalogArgs(TypedDict, total=False):
@@ -1120,6 +1123,9 @@ class ResourceArgs(TypedDict, total=False):
     devices: Literal["extended-resource", "claim"] | Later
     """How pods ask for GPUs: by the extended resource, or by a claim of Dynamic Resource Allocation, for which a
     ResourceClaimTemplate is created. Absent: by the extended resource."""
+    idle_seconds: pulumi.Input[int]
+    """How long created nodes stay when it was scaled to 0 replicas, at most as the Environment sets it; absent: as the
+    Environment sets it."""
 
 
 class PresetOptionsArgs(TypedDict, total=False):

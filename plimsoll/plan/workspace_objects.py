@@ -73,6 +73,7 @@ class WorkspaceObjects:
 
     def __init__(self, view: ClusterView, verdicts: Sequence[Verdict], now: datetime) -> None:
         self._view = view
+        self._now = now
         self._nodes = WorkspaceNodes(view, verdicts)
         self._accepted = {
             (verdict.workspace.namespace, verdict.workspace.name): verdict for verdict in verdicts if verdict.accepted
@@ -188,6 +189,11 @@ class WorkspaceObjects:
         existing = len(self._nodes.existing(workspace))
         temporary = self._rollout(workspace, verdict).temporary_nodes(builder)
         nodes = max(0, (verdict.target_node_count or 0) + temporary - existing)
+        idle = self._nodes.idle(workspace, verdict, workspace.status.provisioning, self._now)
+        if idle is not None and self._now < idle.until:
+            nodes = self._ownership.requested_for(workspace)
+            builder.own = False
+            builder.deadlines.append(idle.until)
         made_from = (new.offered, new.node_class, new.pool)
         return NodeTarget(workspace, verdict, *made_from, nodes, self._preset(workspace), new.volumes)
 

@@ -6,13 +6,14 @@ from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
 from plimsoll.cluster.profiles import discovery_of
+from plimsoll.cost import Prices
 from plimsoll.model import Verdict
 from plimsoll.model.api import ConditionType, Provisioning, Workspace, WorkspaceRef, WorkspaceStatus
 from plimsoll.model.karpenter import NodeClaim
 from plimsoll.model.meta import condition_of, condition_text
-from plimsoll.plan.owned import Attempts, Failed, alive, as_status, format_time, ownership_labels
+from plimsoll.plan.owned import Attempts, Failed, Idle, alive, as_status, format_time, ownership_labels
 from plimsoll.plan.workspaces import WorkspaceNodes
-from plimsoll.text import counted, shortlist
+from plimsoll.text import counted, figure, shortlist
 
 
 class ConditionReason(StrEnum):
@@ -151,8 +152,12 @@ def status_of(
         existing = holdings.existing(workspace)
         names = [*existing, *(claim.node_name for claim in alive(every) if claim.node_name)]
         attempts = holdings.attempts(workspace, verdict, previous.provisioning, now)
-        provisioning = attempts.record
+        idle = holdings.idle(workspace, verdict, previous.provisioning, now)
+        since = format_time(idle.since) if idle is not None else ""
+        provisioning = attempts.record.model_copy(update={"idle_since": since})
         node_claims = node_claims_finding(every, max(0, target - len(existing)), attempts, now)
+        if idle is not None:
+            node_claims = node_claims._replace(message=f"{node_claims.message}; {idle_text(idle, every, holdings)}")
         workers = holdings.ready_nodes(names)
     else:
         provisioning = Provisioning()
@@ -183,6 +188,17 @@ def status_of(
         provisioning=as_status(provisioning),
         **(scale_status(workspace.ref, holdings) if workspace.spec.inference is not None else {}),
     )
+
+
+def idle_text(idle: Idle, claims: Iterable[NodeClaim], holdings: WorkspaceNodes) -> str:
+    """Until when nodes stay that a Workspace without replicas has, and what they cost."""
+    prices = Prices.of(holdings.observed)
+    found = [prices.cheapest(each.instance_types) for each in alive(claims)]
+    known = [each for each in found if each is not None]
+    cost = f"{figure(sum(known))} an hour" if known else "price unknown"
+    more = f", {len(found) - len(known)} without a price" if known and len(known) < len(found) else ""
+    stay = f"{counted(len(found), 'node')} for replicas to come until {format_time(idle.until)}"
+    return f"idleSeconds keeps {stay} ({cost}{more})"
 
 
 def scale_status(workspace: WorkspaceRef, holdings: WorkspaceNodes) -> dict[str, Any]:

@@ -105,6 +105,9 @@ class NodeClaims(Described):
     deletion_deadline_seconds: int | None = Field(default=None, ge=1, le=MOST_SECONDS)
     """How long a NodeClaim that is being deleted counts against `limits` and those of NodePools; absent: as long as it
     exists."""
+    idle_seconds: int = Field(default=0, ge=0, le=MOST_SECONDS)
+    """How long nodes that were created for a Workspace stay when it was scaled to 0 replicas; a Workspace may set less.
+    """
 
     @property
     def node_taints(self) -> tuple[Taint, ...]:

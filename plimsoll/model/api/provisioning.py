@@ -70,6 +70,8 @@ class Provisioning(Reported):
     """Of several that the Workspace names, the type of its NodeClaims, also while it has none."""
     capacity_type: str = Field(default="", validation_alias="capacityType")
     """Of several that the Workspace names, how its NodeClaims are paid for."""
+    idle_since: str = Field(default="", validation_alias="idleSince")
+    """Since when nodes stay though it has no replicas, RFC 3339."""
     alternatives: tuple[FailedAlternative, ...] = ()
     """Those of several that failed since a NodeClaim last became Ready, the newest failure first."""
     omitted_alternatives: int = Field(default=0, validation_alias="omittedAlternatives")

@@ -12,6 +12,7 @@ from pydantic.aliases import AliasPath
 
 from plimsoll.labels import ZONE
 from plimsoll.model.api.capacity_type import CapacityType
+from plimsoll.model.api.demand_settings import MOST_SECONDS
 from plimsoll.model.api.preset_pods import PresetPods
 from plimsoll.model.api.provisioning import Alternative, Provisioning
 from plimsoll.model.api.workspace_parts import Adapter, Partition, Preset, Rollout, ServiceSettings, Tuning, Weights
@@ -121,6 +122,9 @@ class Resource(Described):
     devices: Literal["extended-resource", "claim"] | None = None
     """How pods ask for GPUs: by the extended resource, or by a claim of Dynamic Resource Allocation, for which a
     ResourceClaimTemplate is created. Absent: by the extended resource."""
+    idle_seconds: int | None = Field(default=None, ge=0, le=MOST_SECONDS)
+    """How long created nodes stay when it was scaled to 0 replicas, at most as the Environment sets it; absent: as the
+    Environment sets it."""
 
     @property
     def claims(self) -> bool:
@@ -234,6 +238,11 @@ class Workspace(ObservedObject):
     def temporary_nodes(self) -> int:
         """Temporary nodes that a rollout may take: there are no more new pods than replicas."""
         return min(self.surge, self.replicas)
+
+    def idle_seconds(self, most: int) -> int:
+        """How long its created nodes stay without replicas; `most` is what the Environment sets."""
+        own = self.spec.resource.idle_seconds
+        return most if own is None else min(own, most)
 
     @property
     def type_in_use(self) -> str | None:

@@ -1,6 +1,7 @@
 """Objects that the controller created: their names, labels, owners and progress."""
 
 from plimsoll.plan.owned.attempts import MESSAGE_LENGTH, Attempts, AttemptTracker, Failed, as_status
+from plimsoll.plan.owned.idle import Idle, idle_nodes
 from plimsoll.plan.owned.leaving import Leaving, leaving_claims
 from plimsoll.plan.owned.names import NAME_LENGTH, claim_names, object_labels, ownership_labels
 from plimsoll.plan.owned.ownership import Owned, Ownership, alive, by_age, created_objects
@@ -17,6 +18,7 @@ __all__ = [
     "Attempts",
     "ClaimProgress",
     "Failed",
+    "Idle",
     "Leaving",
     "Owned",
     "Ownership",
@@ -30,6 +32,7 @@ __all__ = [
     "claim_names",
     "created_objects",
     "format_time",
+    "idle_nodes",
     "key_of",
     "leaving_claims",
     "object_labels",

@@ -37,7 +37,8 @@ class NodeClaimProvisioner:
         )
         existing = len(staying) + pooled
         self._remove(target, staying, pooled, builder)
-        missing = target.nodes - existing
+        # Nodes that stay without replicas are not replaced.
+        missing = target.nodes - existing if target.verdict.target_node_count else 0
         if missing <= 0 or (attempts.next_try is not None and self._now < attempts.next_try):
             return
         room = self._context.room(target, missing, builder)

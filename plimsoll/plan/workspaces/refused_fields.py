@@ -132,6 +132,11 @@ def unread(workspace: Workspace, environment: EnvironmentSpec) -> Iterator[str]:
             f"resource.{field} is {paid}, and existing nodes (BYO) are not chosen by it:{tolerated} so select "
             "the nodes by resource.labelSelector, or remove it"
         )
+    idle, most = resource.idle_seconds or 0, environment.node_claims.idle_seconds
+    if idle > most or (idle and not environment.auto_provisioning):
+        why = f"nodeClaims.idleSeconds of the Environment is {most}, which counts"
+        none = "only nodes that are created for it go with its replicas"
+        yield f"resource.idleSeconds is {idle}, and {why if environment.auto_provisioning else none}"
     rollout = workspace.spec.inference.rollout if workspace.spec.inference is not None else None
     if rollout is not None and rollout.strategy == "Recreate" and rollout.max_surge is not None:
         yield (

@@ -6,7 +6,7 @@ from datetime import datetime
 from plimsoll.labels import WORKSPACE, WORKSPACE_NAMESPACE
 from plimsoll.model import ObjectKey, Plan, Snapshot, Verdict
 from plimsoll.model.api import Alternative, Provisioning, Workspace, WorkspaceRef
-from plimsoll.plan.owned import Attempts, AttemptTracker
+from plimsoll.plan.owned import Attempts, AttemptTracker, Idle, idle_nodes
 from plimsoll.plan.view import ClusterView
 from plimsoll.plan.workspaces.existing import existing_nodes
 from plimsoll.plan.workspaces.replicas import Start, whole_replicas
@@ -87,6 +87,17 @@ class WorkspaceNodes:
             dropped=self._made.deleted,
             on=verdict.alternative,
         )
+
+    @property
+    def observed(self) -> Snapshot:
+        """The snapshot."""
+        return self._view.observed
+
+    def idle(self, workspace: Workspace, verdict: Verdict, previous: Provisioning, now: datetime) -> Idle | None:
+        """Until when its created nodes stay without replicas; None if it has none, or needs them."""
+        if verdict.target_node_count or not self.auto_provisioning or not self.ownership.requested_for(workspace):
+            return None
+        return idle_nodes(workspace, self._view.settings, previous, now)
 
     @property
     def read(self) -> tuple[object, ...]:
