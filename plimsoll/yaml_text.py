@@ -37,6 +37,13 @@ _add("float", r"[-+]?(?:[0-9][0-9_]*(?:\.[0-9_]*)?|\.[0-9]+)(?:[eE][-+]?[0-9][0-
 _add("float", r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)", "-+.")
 
 
+def problem_of(error: yaml.YAMLError) -> str:
+    """What is wrong and where, in one line. PyYAML calls the text of a file "<unicode string>"."""
+    mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
+    where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark is not None else ""
+    return where + " ".join(str(problem or error).replace('in "<unicode string>", ', "").split())
+
+
 class YamlDumper(yaml.SafeDumper):
     """Quotes texts that would be read as another type, by PyYAML or by Kubernetes."""
 

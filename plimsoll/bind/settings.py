@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from plimsoll.errors import PlimsollError
 from plimsoll.model.api import BinderSettings
 from plimsoll.model.meta import describe_errors
+from plimsoll.yaml_text import problem_of
 
 
 def read_settings(
@@ -24,8 +25,10 @@ def read_settings(
     """
     try:
         given: Any = yaml.safe_load(file.read_text()) if file is not None else {}
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise PlimsollError(f"settings {file}: {' '.join(str(error).split())}") from None
+    except yaml.YAMLError as error:
+        raise PlimsollError(f"settings {file}: {problem_of(error)}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise PlimsollError(f"settings {file}: {error}") from None
     if given is None:
         given = {}
     if not isinstance(given, dict) or not isinstance(given.get("reservation") or {}, dict):

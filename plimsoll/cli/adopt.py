@@ -12,7 +12,7 @@ from plimsoll.cli.shared import ERR, OUT, REFUSED, SETTLED, Context, Kubeconfig
 from plimsoll.errors import PlimsollError
 from plimsoll.logs import log_to_stderr
 from plimsoll.text import counted
-from plimsoll.yaml_text import write_yaml
+from plimsoll.yaml_text import problem_of, write_yaml
 
 app = typer.Typer(add_completion=False)
 
@@ -96,7 +96,7 @@ def _settings(folder: Path) -> dict[str, Any]:
     try:
         settings = yaml.safe_load(path.read_text("utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        why = error.strerror if isinstance(error, OSError) else " ".join(str(error).split())
+        why = problem_of(error) if isinstance(error, yaml.YAMLError) else getattr(error, "strerror", None) or error
         raise PlimsollError(f"{path}: {why}", "write a project with `plimsoll init` first") from None
     if not isinstance(settings, dict) or not isinstance(settings.get("name"), str):
         raise PlimsollError(f"{path}: has no name", "add the field name, such as name: gpu-capacity")

@@ -27,6 +27,7 @@ from plimsoll.observe.cloud_types import with_cloud_types
 from plimsoll.observe.cluster import read_cluster
 from plimsoll.packing import GPU_MILLI
 from plimsoll.plan.view import ClusterView
+from plimsoll.yaml_text import problem_of
 
 SHOWN: Final = ("Environment", "Workspace", "NodeClaim", "NodePool", "Node", "Pod", "GPUDemand")
 TITLES: Final = (
@@ -63,8 +64,10 @@ def read_fleet(path: Path) -> Fleet:
         fleet = Fleet.model_validate(content)
     except OSError as error:
         raise PlimsollError(f"{path}: {error.strerror}", "name a file with `clusters`") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise PlimsollError(f"{path}: {' '.join(str(error).split())}", "write it in YAML") from None
+    except yaml.YAMLError as error:
+        raise PlimsollError(f"{path}: {problem_of(error)}", "write it in YAML") from None
+    except UnicodeDecodeError as error:
+        raise PlimsollError(f"{path}: {error}", "write it in YAML") from None
     except ValidationError as error:
         raise PlimsollError(
             f"{path}: {describe_errors(error)}", "write `clusters`, a list of `name`, `kubeconfig` and `context`"

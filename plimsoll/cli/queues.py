@@ -150,11 +150,14 @@ def _past_usage(path: Path | None) -> "UsageByQueue | None":
 
     from plimsoll.cluster.queues import UsageByQueue
     from plimsoll.model.meta import describe_errors
+    from plimsoll.yaml_text import problem_of
 
     try:
         return TypeAdapter(UsageByQueue).validate_python(yaml.safe_load(path.read_text(encoding="utf-8")))
     except ValidationError as error:
         why = describe_errors(error)
-    except (OSError, yaml.YAMLError, UnicodeDecodeError) as error:
-        why = " ".join(str(error).split())
+    except yaml.YAMLError as error:
+        why = problem_of(error)
+    except (OSError, UnicodeDecodeError) as error:
+        why = str(error)
     raise PlimsollError(f"--usage {path}: {why}", "write, for each queue, parts of the cluster: training: {gpu: 0.4}")

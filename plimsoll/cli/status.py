@@ -76,7 +76,7 @@ def _read(kubeconfig: Path | None, context: str | None) -> "Snapshot":
     from plimsoll.observe.cluster import read_cluster
 
     with closing(Connection.open(kubeconfig, context)) as connection:
-        return read_cluster(connection, only=(*SHOWN, "Node", "Pod"), required=("Workspace",))
+        return read_cluster(connection, only=(*SHOWN, "Node", "NodePool", "Pod"), required=("Workspace",))
 
 
 def _show(shown: dict[str, Any], output: Format) -> None:

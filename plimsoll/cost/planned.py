@@ -20,7 +20,7 @@ class PlannedCost:
     added: float = 0.0
     removed: float = 0.0
     unpriced: int = 0
-    """Operations on nodes whose price is not known."""
+    """Nodes whose price is not known."""
     basis: PriceBasis = UNPRICED
 
     @property
@@ -51,7 +51,7 @@ def planned_cost(plan: Plan, snapshot: Snapshot, prices: Prices) -> PlannedCost:
     return PlannedCost(
         added=sum(each for each in known if each > 0),
         removed=-sum(each for each in known if each < 0),
-        unpriced=len(found) - len(known),
+        unpriced=sum(abs(each.number) for each, price in zip(changes, found, strict=True) if price is None),
         basis=prices.basis(name for each in changes for name in each.types),
     )
 

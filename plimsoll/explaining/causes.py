@@ -21,8 +21,10 @@ PODS: Final[dict[RefusalReason, Cause]] = {
         "correct the annotation or resource that the message names",
     ),
     RefusalReason.CLAIM: Cause(
-        "no devices meet the pod's claims, or what they ask for is not planned for",
-        "change the claim, its template or DeviceClass, or declare the devices in a NodeProfile",
+        "a claim, template or DeviceClass that the pod names does not exist, no devices meet its claims, or what they "
+        "ask for is not planned for",
+        "create what the message names, change the claim, its template or DeviceClass, or declare the devices in a "
+        "NodeProfile",
     ),
     RefusalReason.TOO_LARGE: Cause(
         "no kind of GPU that could serve the pod has as much memory, or the model, that it asks for",

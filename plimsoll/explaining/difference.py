@@ -84,7 +84,7 @@ def _figures(snapshot: Snapshot, now: datetime) -> tuple[Figures, set[str]]:
     ]
     costs = [prices.of_type(name) for name, _ in nodes]
     refused = [verdict for verdict in verdicts if not verdict.accepted]
-    whys = [why.without_names for demand in planned.plan.demands for why in demand.refused.values()]
+    whys = [str(why) for demand in planned.plan.demands for why in demand.refused.values()]
     return Figures(
         len(nodes),
         sum(gpus for _, gpus in nodes),

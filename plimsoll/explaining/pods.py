@@ -60,7 +60,8 @@ def _links_without_demand(planned: PlannedDemand, pod: Pod) -> Iterator[Link]:
     request = read_request(pod, settings.gpu_resource)
     if request.refusal is not None:
         text = f"{request.refusal.problem}: {request.refusal.hint}"
-        yield Link(Step.REQUEST, State.BLOCKED, text, RefusalReason.UNREADABLE.value)
+        reason = RefusalReason.CLAIM if request.refusal.of_claims else RefusalReason.UNREADABLE
+        yield Link(Step.REQUEST, State.BLOCKED, text, reason.value)
         return
     yield Link(Step.REQUEST, State.PASSED, str(request.share or request.held or "no GPUs"))
     if pod.finished:

@@ -12,6 +12,7 @@ from plimsoll.model.meta import describe_errors
 from plimsoll.presets.catalog import InvalidPresetsError, ModelCatalog
 from plimsoll.presets.model_config import InvalidModelConfigError, read_model_config
 from plimsoll.presets.model_preset import ModelPreset
+from plimsoll.yaml_text import problem_of
 
 COMPUTED: Final = frozenset(
     {
@@ -88,7 +89,7 @@ def read_presets(text: str) -> tuple[ModelPreset, ...]:
     try:
         content: Any = yaml.safe_load(text)
     except yaml.YAMLError as error:
-        raise InvalidPresetsError(f"not YAML: {error}", "give a file with a list `presets`") from None
+        raise InvalidPresetsError(f"not YAML: {problem_of(error)}", "give a file with a list `presets`") from None
     entries = content.get("presets") if isinstance(content, dict) else None
     if not isinstance(entries, list):
         raise InvalidPresetsError("it has no list `presets`", "give the field `presets` of an Environment's spec")

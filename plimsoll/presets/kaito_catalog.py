@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from plimsoll.model.meta import describe_errors
 from plimsoll.presets.catalog import CatalogModel, InvalidPresetsError
 from plimsoll.quantity import parse_quantity
+from plimsoll.yaml_text import problem_of
 
 _FIELDS: Final = {
     "repository": "name",
@@ -33,7 +34,7 @@ def from_kaito(text: str) -> tuple[CatalogModel, ...]:
     try:
         content = yaml.safe_load(text)
     except yaml.YAMLError as error:
-        raise InvalidPresetsError(f"not YAML: {error}", "give KAITO's model_catalog.yaml") from None
+        raise InvalidPresetsError(f"not YAML: {problem_of(error)}", "give KAITO's model_catalog.yaml") from None
     models = content.get("models") if isinstance(content, Mapping) else None
     if not isinstance(models, list) or not models:
         raise InvalidPresetsError("it has no list `models`", "give KAITO's model_catalog.yaml")

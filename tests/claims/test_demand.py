@@ -297,8 +297,9 @@ def test_a_pod_with_an_allocated_claim_can_only_run_there(plan: Any) -> None:
     ],
 )
 def test_objects_that_are_missing_are_named(plan: Any, manifests: list[Manifest], said: str) -> None:
-    (why,) = refusals(plan(*POOL, *manifests))
-    assert said in why
+    (why,) = only(plan(*POOL, *manifests)).refused.values()
+    assert why.reason is RefusalReason.CLAIM, "not a request that cannot be read"
+    assert said in str(why)
 
 
 def test_claims_of_other_devices_are_no_demand_for_gpus(plan: Any) -> None:

@@ -14,6 +14,7 @@ PRICES = Prices({NC24: 4.0})
 OWN = PriceBasis(own=True)
 REQUEST = {NODE: NodeRequest(instance_types=(NC24,), gpus=1, kind="A100").text}
 UNPRICED = {NODE: NodeRequest(instance_types=("other",), gpus=1, kind="A100").text}
+OTHER_POOL = a_node_pool("x", ["other"]).model_copy(update={"replicas": 3})
 STATIC_POOL = a_node_pool("x", [NC24]).model_copy(update={"replicas": 3})
 
 
@@ -43,6 +44,7 @@ def asking(**objects: object) -> Snapshot:
         ("NodeClaim", a_snapshot(), PlannedCost()),
         ("NodeClaim", a_snapshot(a_claim("x", instance_type="other")), PlannedCost(unpriced=1)),
         ("NodePool", a_snapshot(STATIC_POOL), PlannedCost(removed=12.0, basis=OWN)),
+        ("NodePool", a_snapshot(OTHER_POOL), PlannedCost(unpriced=3)),
         ("NodePool", a_snapshot(a_node_pool("x", [NC24])), PlannedCost()),
         ("Pod", a_snapshot(a_pod("x", annotations=REQUEST)), PlannedCost(removed=4.0, basis=OWN)),
         ("Pod", a_snapshot(a_pod("x", annotations=UNPRICED)), PlannedCost(unpriced=1)),

@@ -79,3 +79,9 @@ def test_the_command_prints_a_table_markdown_and_a_document(tmp_path: Path) -> N
     assert (found["before"]["gpus"], found["after"]["gpus"]) == (1, 3)
     assert "| GPUs | 1 | 3 | +2 |" in outputs["markdown"]
     assert "GPUs" in outputs["text"]
+
+
+def test_a_pod_without_capacity_is_named() -> None:
+    """As whoever compares objects knows it, not by its UID."""
+    found = compare(a_snapshot(), a_snapshot(a_waiting_pod("own", gpu_fraction="much")), NOW)
+    assert [why.partition(": ")[0] for why in found.after.reasons] == ["Pod team/own"]

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from plimsoll.bind import read_settings
 from plimsoll.bind.planning import HostRoom, SharePlacer, claimed
+from plimsoll.cli.tables.status import as_json
 from plimsoll.cluster.ledger import GpuLedger
 from plimsoll.cluster.pods import read_request
 from plimsoll.cluster.pools import Strategies
@@ -18,7 +19,7 @@ from plimsoll.labels import NODEPOOL
 from plimsoll.model.api import DemandSettings
 from plimsoll.model.cluster import Node, Pod
 from plimsoll.model.kai import ReservationSettings
-from tests.builders import a_gpu_node, a_node_pool, a_waiting_pod, an_environment
+from tests.builders import a_gpu_node, a_node_pool, a_snapshot, a_waiting_pod, an_environment
 from tests.demand.plans import on_nodes, only, planned, refused, requests_of, types
 
 L4 = "NVIDIA-L4"
@@ -77,8 +78,20 @@ def test_free_gpus_by_the_strategy_of_the_node_pool(placement: dict[str, Any], e
     assert sorted(Counter(on_nodes(plan).values()).values()) == expected
     assert not plan.nodes
     assert sorted(Counter(bound(nodes, pods, Strategies(placement)).values()).values()) == expected
-    warnings = [each for each in only(plan).warnings if "demand.placement" in each]
+    warnings = [each for each in only(plan).warnings if "demand." in each]
     assert [each.endswith("there is no NodePool other") for each in warnings] == [True] * ("other" in placement)
+
+
+def test_shared_devices_of_an_unknown_node_pool_are_told() -> None:
+    """In demand and in `status`; a NodePool is known by its nodes, too."""
+    devices = [{"nodePool": name, "resource": "nvidia.com/gpu.shared", "perGpu": 4} for name in ("l4", "gone", "l44")]
+    environment = an_environment(demand={"sharedDevices": devices, "schedulers": ["plimsoll"]})
+    node = a_gpu_node("left", more_labels={NODEPOOL: "gone"})
+    said = only(planned(POOL, node, *shares("0.2"), environment=environment)).warnings
+    shown = as_json(a_snapshot(POOL, node, environment=environment))["warnings"]
+    for warnings in (said, shown):
+        assert [each for each in warnings if "sharedDevices" in each and "NodePool l44 " in each], warnings
+        assert not [each for each in warnings if "no NodePool l4 " in each or "no NodePool gone" in each]
 
 
 def test_new_nodes_are_as_many_as_a_scheduler_that_spreads_needs() -> None:

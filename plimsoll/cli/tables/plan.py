@@ -32,7 +32,7 @@ def render(plan: Plan, output: Format, following: NextGpu | None = None, snapsho
     else:
         _print_text(plan)
         if cost is not None:
-            unpriced = f"; {counted(cost.unpriced, 'operation')} without a price" if cost.unpriced else ""
+            unpriced = f"; {counted(cost.unpriced, 'node')} without a price" if cost.unpriced else ""
             added, removed = cost.added, cost.removed
             unit = f" {cost.basis.currency}" if cost.basis.currency else ""
             OUT.print(f"{added - removed:+,.2f}{unit} an hour: {added:,.2f} added, {removed:,.2f} released{unpriced}")
@@ -54,7 +54,7 @@ def _cost_json(cost: PlannedCost) -> dict[str, Any]:
     return {
         "added": cost.added,
         "removed": cost.removed,
-        "unpriced": cost.unpriced,
+        "nodesWithoutPrice": cost.unpriced,
         "prices": cost.basis.as_json(),
     }
 

@@ -8,6 +8,7 @@ from rich.text import Text
 from plimsoll.cli.shared import OUT, print_table
 from plimsoll.cluster.ledger import gpu_ledger
 from plimsoll.cluster.pods import competing_warnings
+from plimsoll.cluster.pools import unknown_pools
 from plimsoll.cost import Prices, cluster_cost
 from plimsoll.model import InvalidObject, Reason, Snapshot
 from plimsoll.model.api import ConditionType, Environment, GPUDemand, Workspace
@@ -29,6 +30,8 @@ def as_json(snapshot: Snapshot, namespace: str | None = None) -> dict[str, Any]:
     workspaces += [_invalid(each) for each in snapshot.invalid_workspaces if wanted(each.ref.namespace)]
     claims = [_node_claim(each) for each in snapshot.node_claims if all(each.owner[:2]) and wanted(each.owner[0])]
     workloads = [_workload(each) for each in snapshot.workloads if wanted(each.namespace) and each.kind != SERVICE]
+    # Without any NodePool, it is not known whether they may be read.
+    unknown = unknown_pools(snapshot) if snapshot.node_pools else ()
     return {
         "environment": _environment(snapshot.environment),
         "cost": _cost(snapshot),
@@ -36,7 +39,7 @@ def as_json(snapshot: Snapshot, namespace: str | None = None) -> dict[str, Any]:
         "nodeClaims": sorted(claims, key=lambda each: (each["workspace"], each["name"])),
         "workloads": sorted(workloads, key=lambda each: (each["namespace"], each["kind"], each["name"])),
         "demands": sorted(map(_demand, snapshot.gpu_demands), key=lambda each: str(each["name"])),
-        "warnings": [*snapshot.warnings, *competing_warnings(snapshot.pods)],
+        "warnings": [*snapshot.warnings, *unknown, *competing_warnings(snapshot.pods)],
     }
 
 
@@ -59,7 +62,8 @@ def _cost(snapshot: Snapshot) -> dict[str, Any] | None:
         "hourly": cost.hourly,
         "idle": cost.idle,
         "nodes": cost.nodes,
-        "unpriced": dict(cost.unpriced),
+        "nodesWithoutPrice": sum(cost.unpriced.values()),
+        "typesWithoutPrice": list(cost.unpriced),
         "prices": cost.basis.as_json(),
         "basis": str(cost.basis),
     }
@@ -169,7 +173,7 @@ def print_status(shown: dict[str, Any], *, wide: bool) -> None:
 
 
 def _print_cost(cost: dict[str, Any]) -> None:
-    unpriced = sum(cost["unpriced"].values())
+    unpriced = cost["nodesWithoutPrice"]
     more = f"; {counted(unpriced, 'node')} without a price" if unpriced else ""
     if not cost["nodes"]:
         OUT.print(f"the cost is not known: {counted(unpriced, 'GPU node')} without a price")

@@ -152,7 +152,7 @@ def _of_claims(request: PodRequest, claimed: ClaimedDevices) -> PodRequest:
     if asked and not any(of_gpus):
         return request
     if claimed.problem:
-        return replace(request, refusal=RequestRefusal(claimed.problem, claimed.hint))
+        return replace(request, refusal=RequestRefusal(claimed.problem, claimed.hint, of_claims=True))
     if not asked:
         return request
     if not all(of_gpus):

@@ -30,11 +30,13 @@ class ShareRefusal:
     pod: Pod
     message: str
     hint: str
+    of_claims: bool = False
+    """As of RequestRefusal."""
 
     @classmethod
     def of(cls, pod: Pod, refusal: RequestRefusal) -> "ShareRefusal":
         name = f"{pod.namespace}/{pod.name}" if pod.namespace else pod.name
-        return cls(pod, f"Pod {name}: {refusal.problem}", refusal.hint)
+        return cls(pod, f"Pod {name}: {refusal.problem}", refusal.hint, refusal.of_claims)
 
 
 @dataclass(frozen=True, slots=True)

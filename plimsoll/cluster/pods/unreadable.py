@@ -10,6 +10,8 @@ class RequestRefusal(NamedTuple):
     """The field with its value, and what is wrong with it."""
     hint: str
     """What to change."""
+    of_claims: bool = False
+    """Whether it is what the pod's claims name or ask for, not the request itself."""
 
 
 class UnreadableError(Exception):

@@ -9,6 +9,7 @@ from plimsoll.cluster.pools.pool_profiles import PoolProfiles, not_ready
 from plimsoll.cluster.pools.seen_nodes import SeenNodes
 from plimsoll.cluster.pools.strategies import PACKED, Strategies, strategies_of
 from plimsoll.cluster.pools.type_amounts import most_allocatable
+from plimsoll.cluster.pools.unknown import unknown_pools
 
 __all__ = [
     "PACKED",
@@ -31,5 +32,6 @@ __all__ = [
     "profile_facts",
     "starting_nodes",
     "strategies_of",
+    "unknown_pools",
     "unready_claims",
 ]

@@ -1,6 +1,6 @@
 """The profiles of new nodes that the NodePools of a cluster allow."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -19,6 +19,7 @@ from plimsoll.cluster.pods import may_name
 from plimsoll.cluster.pools.node_template import NodeTemplate
 from plimsoll.cluster.pools.overhead import DaemonOverhead, capacity_memory_mib, listed_amounts
 from plimsoll.cluster.pools.seen_nodes import SeenNodes
+from plimsoll.cluster.pools.unknown import unknown_pools
 from plimsoll.cluster.profiles import (
     ALL_DISABLED,
     HOST,
@@ -42,7 +43,7 @@ from plimsoll.labels import (
     WORKSPACE,
 )
 from plimsoll.model import Snapshot
-from plimsoll.model.api import ANY_NODE_POOL, DemandProvisioner
+from plimsoll.model.api import DemandProvisioner
 from plimsoll.model.cluster import Device, Division, InstanceType, Node
 from plimsoll.model.dra import Claimable
 from plimsoll.model.karpenter import NodePool
@@ -108,7 +109,7 @@ class PoolProfiles:
             if name not in offered and not snapshot.environment.spec.auto_provisioning
         ]
         self._unknown += self._without_gpus(pools)
-        self._unknown += self._placed_nowhere({pool.name for pool in snapshot.node_pools})
+        self._unknown += unknown_pools(snapshot)
         self.warnings: tuple[str, ...] = tuple(dict.fromkeys(self._unknown))
         """Warnings on instance types and products that NodePools or the Environment name and that are not known."""
 
@@ -125,15 +126,6 @@ class PoolProfiles:
                     f"demand.gpuTflops of the Environment: no node, NodePool or instance type of the catalog has GPU "
                     f"{name}" + (f" ({near})" if near else "")
                 )
-
-    def _placed_nowhere(self, pools: Collection[str]) -> Iterable[str]:
-        """Warnings on NodePools of `demand.placement` that do not exist: neither they nor nodes of them."""
-        if named := self._settings.placement.keys() - {ANY_NODE_POOL}:
-            known = {*pools, *self._index.by_label(NODEPOOL)}
-            for name in sorted(named - known):
-                near = did_you_mean(nearest(name, sorted(known)))
-                hint = f" ({near})" if near else ""
-                yield f"demand.placement of the Environment: there is no NodePool {name}{hint}"
 
     def _of_pool(self, pool: NodePool) -> Iterable[NodeProfile]:
         template = NodeTemplate.by(pool)

@@ -274,7 +274,7 @@ def _waiting(
         if request.refusal is not None:
             yield ShareRefusal.of(pod, request.refusal)
         elif request.share is not None and request.share.claims and claims_why:
-            yield ShareRefusal.of(pod, RequestRefusal(f"claims {request.share}, {claims_why}", CLAIMS_HINT))
+            yield ShareRefusal.of(pod, RequestRefusal(f"claims {request.share}, {claims_why}", CLAIMS_HINT, True))
         elif request.share is not None:
             yield PodShare(pod, request.share)
 
@@ -299,7 +299,8 @@ def _members_of(members: Collection[PodShare | ShareRefusal], groups: PodGroups)
         if isinstance(member, ShareRefusal):
             # A pod without a UID is one of a file: whoever reads the plan has its name.
             names = ((member.message.partition(": ")[0], f"Pod with UID {uid}"),) if member.pod.uid else ()
-            refusal = Refusal(RefusalReason.UNREADABLE, member.message, member.hint, names)
+            reason = RefusalReason.CLAIM if member.of_claims else RefusalReason.UNREADABLE
+            refusal = Refusal(reason, member.message, member.hint, names)
             unreadable[uid] = member.pod, refusal
         elif member.share.whole:
             whole[uid] = member

@@ -12,7 +12,8 @@ class RefusalReason(StrEnum):
     TOO_LARGE = "TooLarge"
     """No kind of GPU that could serve it has what it requests."""
     CLAIM = "Claim"
-    """No devices meet its claims, or what they ask for is not planned for (ClaimNotPlanned)."""
+    """What its claims name does not exist, no devices meet them, or what they ask for is not planned for
+    (ClaimNotPlanned)."""
     NO_NODE = "NoNode"
     """No node that it may use has room for it."""
     BLOCKED = "Blocked"
