@@ -12,7 +12,7 @@ import pytest
 from plimsoll.sandbox import Sandbox
 from tests.awaiting import await_condition
 from tests.e2e.cluster.controller import controller
-from tests.e2e.cluster.kube import Kube
+from tests.e2e.cluster.kube import Kube, Manifest
 from tests.e2e.demand.environment import add_pool, triggers
 from tests.e2e.kai.workloads import (
     Placed,
@@ -21,6 +21,7 @@ from tests.e2e.kai.workloads import (
     a_queue,
     a_ray_cluster,
     assert_unschedulable,
+    bound_of,
     pod_group,
     prepare,
     share,
@@ -33,8 +34,11 @@ POOL, A10G_4 = "kai", "g5.12xlarge"
 """4 x A10G of 23000 MiB."""
 
 
-def add_all_kinds(cluster: Kube, *, gated: bool) -> int:
-    """Pods alone and of workloads; returns their number."""
+JOB_PODS = 3
+
+
+def add_all_kinds(cluster: Kube, *, gated: bool) -> list[Manifest]:
+    """Pods alone and of workloads; returns those that have no controller, beside `JOB_PODS` of a Job."""
     cluster.create(pod_group("gang", 4))
     cluster.create(pod_group("elastic", 2))
     ray = cluster.create(a_ray_cluster("ray", workers=2, least=2))
@@ -49,8 +53,8 @@ def add_all_kinds(cluster: Kube, *, gated: bool) -> int:
     ]
     for pod in pods:
         cluster.create(pod)
-    cluster.create(a_job("jobs-workers-0", 3, "0.35", jobs, gated=gated))
-    return len(pods) + 3
+    cluster.create(a_job("jobs-workers-0", JOB_PODS, "0.35", jobs, gated=gated))
+    return pods
 
 
 def gpus_of(sandbox: Sandbox) -> dict[str, frozenset[str]]:
@@ -72,8 +76,8 @@ def test_every_kind_of_share_is_bound(
     prepare(cluster, policies={"admission": admission})
     add_pool(cluster, POOL, A10G_4)
     with controller(kai_sandbox, tmp_path):
-        number = add_all_kinds(cluster, gated=gated)
-        await_condition(lambda: len(Placed.of(cluster).bound) == number, 240, "all are bound")
+        pods = add_all_kinds(cluster, gated=gated)
+        await_condition(lambda: len(bound_of(cluster, pods)) == len(pods) + JOB_PODS, 240, "all are bound")
         await_condition(lambda: not triggers(cluster), 60, "no trigger pod is left")
         # A node of a trigger pod whose shares went elsewhere would be Ready by now, or Karpenter still makes it.
         await_condition(lambda: Placed.of(cluster).claims == len(Placed.of(cluster).nodes), 60, "no node is being made")
@@ -92,7 +96,7 @@ def test_pods_that_must_be_apart_or_together_are_bound(cluster: Kube, kai_sandbo
     with controller(kai_sandbox, tmp_path):
         for pod in pods:
             cluster.create(pod)
-        await_condition(lambda: len(Placed.of(cluster).bound) == len(pods), 240, "all are bound")
+        await_condition(lambda: len(bound_of(cluster, pods)) == len(pods), 240, "all are bound")
         await_condition(lambda: not triggers(cluster), 60, "no trigger pod is left")
     placed = Placed.of(cluster)
     assert len(placed.nodes) == 3, "pods without rules fill the nodes of those that must be apart"
@@ -114,7 +118,7 @@ def test_a_limit_admits_what_kai_binds(cluster: Kube, kai_sandbox: Sandbox, tmp_
     with controller(kai_sandbox, tmp_path):
         for pod in pods:
             cluster.create(pod)
-        await_condition(lambda: len(Placed.of(cluster).bound) >= 2 + 1 + 5, 240, "those within the limits are bound")
+        await_condition(lambda: len(bound_of(cluster, pods)) >= 2 + 1 + 5, 240, "those within the limits are bound")
         await_condition(lambda: not triggers(cluster), 60, "no trigger pod is left")
     placed = Placed.of(cluster)
     by_queue = {name: sum(pod.startswith(f"{name}-") for pod in placed.bound) for name in limits}

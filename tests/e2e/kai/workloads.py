@@ -166,6 +166,17 @@ class Placed:
         return self.nodes - set(self.pods.values())
 
 
+def bound_of(cluster: Kube, pods: Iterable[Manifest]) -> frozenset[str]:
+    """Names of the bound pods of a test. Those of `pods` that are gone are created again, as a controller of theirs
+    would: KAI evicts preemptible pods to place others together, by its consolidation, and places them anew."""
+    placed = Placed.of(cluster)
+    for pod in pods:
+        name = pod["metadata"]["name"]
+        if name not in placed.pods and cluster.get("v1", "Pod", name, NAMESPACE) is None:
+            cluster.create(pod)
+    return placed.bound
+
+
 def _going(pod: Manifest) -> bool:
     return "deletionTimestamp" in pod["metadata"]
 
