@@ -41,6 +41,7 @@ def cluster(kube: Callable[..., Kube], demand_sandbox: Sandbox) -> Iterator[Kube
     cluster = kube(demand_sandbox)
     yield cluster
     cluster.delete("apps/v1", "Deployment", "claiming")
+    await_condition(lambda: not cluster.list(RESOURCE, "ResourceClaim", "default"), 120, "its pods and their claims go")
     remove_added(cluster, "GPUDemand", "NodeProfile")
     for name in ("one", "two"):
         cluster.delete(RESOURCE, "ResourceClaimTemplate", name)
@@ -142,8 +143,8 @@ def test_pods_with_claims_get_nodes_from_zero_and_again_from_what_was_learned(
         await_condition(lambda: not triggers(cluster), 60, "the triggers go")
         await_another_look(cluster)
         assert len(claims_of(cluster, "claimed")) == 2
-        requests = [each["spec"]["resources"]["requests"] for each in cluster.list(*CLAIM)]
-        assert not any("nvidia.com/gpu" in each for each in requests)
+        claims = cluster.list(*CLAIM, selector="karpenter.sh/nodepool=claimed")
+        assert not any("nvidia.com/gpu" in each["spec"]["resources"]["requests"] for each in claims)
         await_condition(lambda: learned(cluster).get("count") == 4, 60, "the devices are learned")
         assert "uuid" not in learned(cluster)["strings"]
 
@@ -179,7 +180,10 @@ def test_pods_of_a_workspace_claim_the_gpus_of_new_nodes(
     with dra_driver(demand_sandbox.kubeconfig, {TYPE: L4}), controller(demand_sandbox, tmp_path):
         cluster.apply(chat)
         await_condition(lambda: len(set(bound(cluster))) == 2, 120, "each pod has a node")
-        requests = [each["spec"].get("resources", {}).get("requests", {}) for each in cluster.list(*CLAIM)]
+        of_chat = "plimsoll.dev/workspace=chat"
+        requests = [
+            each["spec"].get("resources", {}).get("requests", {}) for each in cluster.list(*CLAIM, selector=of_chat)
+        ]
         assert len(requests) == 2
         assert not any("nvidia.com/gpu" in each for each in requests)
         claims = cluster.list(RESOURCE, "ResourceClaim", "default")
@@ -188,4 +192,4 @@ def test_pods_of_a_workspace_claim_the_gpus_of_new_nodes(
         cluster.delete(API, "Workspace", "chat")
         await_condition(lambda: not cluster.list(API, "Workspace"), 120, "the Workspace is gone")
         assert not cluster.list(RESOURCE, "ResourceClaimTemplate", "default")
-        assert not cluster.list(*CLAIM)
+        assert not cluster.list(*CLAIM, selector=of_chat)

@@ -136,7 +136,7 @@ def test_search_and_filter_apply_to_every_view_and_are_kept(page: Page, address:
     assert page.url.endswith("/?q=p5-3")
     assert clear.is_visible()
     page.get_by_role("link", name="Queues").click()
-    assert page.url.endswith("/queues?q=p5-3")
+    page.wait_for_url("**/queues?q=p5-3")
     opened(page, address)
     page.get_by_label("Queue").select_option("notebooks")
     page.locator("#node-g6-4").wait_for(state="detached")
@@ -144,7 +144,7 @@ def test_search_and_filter_apply_to_every_view_and_are_kept(page: Page, address:
     opened(page, address, "workspaces?namespace=research")
     assert page.locator("tbody tr").count() == 1
     page.get_by_role("link", name="Next plan").click()
-    assert page.url.endswith("/plan?namespace=research")
+    page.wait_for_url("**/plan?namespace=research")
 
 
 def test_views_are_linked_to_each_other(page: Page, address: str) -> None:
@@ -221,14 +221,17 @@ def test_changes_during_a_failure_add_no_further_tries(page: Page, feed: Feed, e
         tried.append(route.request.url)
         route.abort()
 
-    page.clock.install()
+    page.clock.install(time=0)
     opened(page, address)
+    page.clock.pause_at(3600)  # so that no try is due however long the changes take
     page.route("**/*", fail)
     for number in range(1, 4):
         feed.publish(changed(example, f"g6-{number}"))
         page.wait_for_event("requestfailed", lambda request: request.resource_type == "fetch")
+        await_condition(lambda: page.evaluate("() => loading === null"), message="the next try is due later")
     assert len(tried) == 3
-    page.clock.run_for(5_000)
+    with page.expect_event("requestfailed", lambda request: request.resource_type == "fetch"):
+        page.clock.run_for(5_000)
     page.wait_for_timeout(100)
     assert len(tried) == 4
 

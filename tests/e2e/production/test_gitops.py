@@ -47,7 +47,7 @@ def stage(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Stage:
     Installation(missing_programs(find_programs(GITOPS))).run()
     for name in GITOPS:
         stage.run("kubectl", "apply", "--server-side", "-f", str(part(name).cached / "crds"))
-    stage.run("kubectl", "wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+    stage.run("kubectl", "wait", "--for=condition=Established", "crd", "--all", "--timeout=120s")
     return stage
 
 

@@ -202,12 +202,10 @@ def container(image: str, root: Path, cluster: Kube, sandbox: Sandbox, tmp_path:
 def test_pods_of_the_controller_are_admitted_under_pod_security_restricted(cluster: Kube) -> None:
     namespace = cluster.get("v1", "Namespace", "plimsoll-system") or {}
     assert namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
-    pods = await_condition(
-        lambda: cluster.list("v1", "Pod", "plimsoll-system", "app.kubernetes.io/component=controller"),
-        30,
-        "pods of the Deployment",
+    component = "app.kubernetes.io/component=controller"
+    await_condition(
+        lambda: len(cluster.list("v1", "Pod", "plimsoll-system", component)) == 2, 60, "both pods of the Deployment"
     )
-    assert len(pods) == 2
     assert cluster.get("policy/v1", "PodDisruptionBudget", "plimsoll-controller", "plimsoll-system")
 
 

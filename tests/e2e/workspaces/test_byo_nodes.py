@@ -81,12 +81,12 @@ def test_a_relabelled_node_changes_the_verdict_within_one_round(cluster: Kube) -
     label = {"nvidia.com/gpu.memory": "40960"}
     cluster.patch("v1", "Node", "a100-1", {"metadata": {"labels": label}})
     try:
-        await_condition(lambda: resource_ready(cluster, "phi").get("reason") == "NonUniformNodes", 10)
+        await_condition(lambda: resource_ready(cluster, "phi").get("reason") == "NonUniformNodes", 60)
         assert "a100-1" in resource_ready(cluster, "phi")["message"]
         assert cluster.get("apps/v1", "Deployment", "phi", "inference"), "a refusal takes nothing away"
     finally:
         cluster.patch("v1", "Node", "a100-1", {"metadata": {"labels": {"nvidia.com/gpu.memory": "81920"}}})
-    await_condition(lambda: resource_ready(cluster, "phi").get("reason") == "Accepted", 10)
+    await_condition(lambda: resource_ready(cluster, "phi").get("reason") == "Accepted", 60)
 
 
 def test_replicas_by_kubectl_scale_the_workload(stage: Stage, cluster: Kube) -> None:

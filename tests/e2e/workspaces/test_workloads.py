@@ -67,6 +67,12 @@ def workload_ready(cluster: Kube, name: str) -> dict[str, Any]:
     return condition(cluster.get(API, "Workspace", name, NAMESPACE), "WorkloadReady")
 
 
+def both_ready(cluster: Kube, name: str) -> bool:
+    """Not that one was, before the Workspace was scaled."""
+    found = _true(workload_ready(cluster, name)) or {}
+    return found.get("message") == f"Deployment {name}: 2 of 2 pods ready"
+
+
 def remove(cluster: Kube, name: str) -> None:
     cluster.delete(API, "Workspace", name, NAMESPACE)
     await_condition(lambda: not pods_of(cluster, name), 60, f"the pods of {name} are gone")
@@ -128,8 +134,7 @@ def test_the_replicas_of_an_autoscaler_are_not_changed(cluster: Kube) -> None:
 
     await_condition(lambda: arguments() == ["changed"], 60, "the template is changed")
     assert deployment()["spec"]["replicas"] == 2
-    found = await_condition(lambda: _true(workload_ready(cluster, "scaled")), 60, "both replicas are ready")
-    assert found["message"] == "Deployment scaled: 2 of 2 pods ready"
+    await_condition(lambda: both_ready(cluster, "scaled"), 60, "both replicas are ready")
     remove(cluster, "scaled")
 
 
@@ -209,8 +214,7 @@ def test_a_served_preset_goes_through_a_rollout_and_is_scaled_by_an_autoscaler(c
     await_condition(lambda: contexts() == ["4096", "4096"], 60, "the autoscaler scales the Workspace to its least")
     cluster.apply(workspace("served", **preset | {"contextLength": 8192}, replicas=2))
     await_condition(lambda: contexts() == ["8192", "8192"], 60, "the rollout has replaced both servers")
-    found = await_condition(lambda: _true(workload_ready(cluster, "served")), 60, "both replicas are ready")
-    assert found["message"] == "Deployment served: 2 of 2 pods ready"
+    await_condition(lambda: both_ready(cluster, "served"), 60, "both replicas are ready")
     remove(cluster, "served")
     await_condition(lambda: cluster.get("v1", "Service", "served", NAMESPACE) is None, 60, "its Service is gone")
 
