@@ -12,7 +12,7 @@ from plimsoll.cost.least import Alike, least_weight
 from plimsoll.cost.prices import Prices
 from plimsoll.cost.used_nodes import UsedNode, gpu_accounts, left_out_nodes, pending_pods, used_nodes
 from plimsoll.model import Snapshot
-from plimsoll.model.kai import POD_GROUP_NAME
+from plimsoll.model.kai import group_key
 from plimsoll.packing import GPU_MILLI, Milli
 from plimsoll.packing.nodes import FreeNode, Limit, NodePacking, NodeShape, PodNeed, pack_nodes
 
@@ -241,7 +241,7 @@ def _moving(nodes: Sequence[UsedNode], removable: Collection[str], packing: Node
     return Moving(
         moves=tuple(Move(need.name, node.name, targets[need.name]) for node, _, need in moved),
         gpus=float(sum(need.devices * need.milli[node.free.kind] for node, _, need in moved)) / GPU_MILLI,
-        gangs=len(gangs & {(pod.namespace, pod.annotations.get(POD_GROUP_NAME, "")) for _, pod, _ in moved}),
+        gangs=len(gangs & {group_key(pod) for _, pod, _ in moved}),
         without_controller=sum(not pod.owner_kind for _, pod, _ in moved),
     )
 

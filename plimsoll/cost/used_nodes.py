@@ -20,7 +20,7 @@ from plimsoll.cost.prices import Prices
 from plimsoll.labels import DO_NOT_DISRUPT, NODEPOOL, WORKSPACE
 from plimsoll.model import Snapshot
 from plimsoll.model.cluster import Device, Pod
-from plimsoll.model.kai import NAMESPACES, POD_GROUP_NAME
+from plimsoll.model.kai import NAMESPACES, group_key
 from plimsoll.model.meta import Placement
 from plimsoll.packing import GPU_MILLI, UNBOUNDED, Milli
 from plimsoll.packing.nodes import HOST, FreeNode, PodNeed
@@ -200,7 +200,7 @@ class _Where:
 
     def limited(self, pod: Pod) -> Pod:
         """The pod with that placement."""
-        group = self._groups.get((pod.namespace, pod.annotations.get(POD_GROUP_NAME, "")))
+        group = self._groups.get(group_key(pod))
         placement = placed_in_shard(pod, group, self._scheduler, sharded=self._sharded)
         placed = self._storage.narrowed(placement, pod.namespace, pod.volume_claims)
         placement = placement if isinstance(placed, NoVolume) else placed

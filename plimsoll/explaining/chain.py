@@ -1,6 +1,6 @@
 """Chain: the steps from what asks for GPUs to the nodes that serve it, and the changes that would help; values."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -116,9 +116,6 @@ class Chain:
     @property
     def blocked(self) -> bool:
         return self.decisive.state is State.BLOCKED
-
-    def with_notes(self, *notes: str) -> "Chain":
-        return replace(self, notes=(*self.notes, *notes))
 
     def as_json(self) -> dict[str, Any]:
         """`subject`, `state`, `reason`, `answer`, `links`, `remedies`, `notes`."""

@@ -98,10 +98,7 @@ class OfferedTypes:
         self._classes = snapshot.device_classes
         self._found: dict[str, OfferedType | None] = {}
         self._by_pool: dict[str, list[NodePool]] = {}
-        self._on_nodes: dict[str, list[str]] = {}
-        """Spellings on nodes, by the name in lower case."""
-        for name in sorted(index.by_label(INSTANCE_TYPE)):
-            self._on_nodes.setdefault(name.casefold(), []).append(name)
+        self._on_nodes = index.spellings
         self._in_pools: dict[str, str] = {}
         for pool in self._pools:
             for name in pool.instance_types:
@@ -134,7 +131,7 @@ class OfferedTypes:
 
     def _find(self, folded: str) -> OfferedType | None:
         listed = self.declared.lookup(folded)
-        on_nodes = self._on_nodes.get(folded, [])
+        on_nodes = self._on_nodes.get(folded, ())
         in_pools = self._in_pools.get(folded) or next(
             (known.spec.instance_type for known in self._profiles.get(folded, ())), None
         )
@@ -180,7 +177,7 @@ class OfferedTypes:
         return found.lookup(folded), (*earlier, *found.differences)
 
     def _usual(self, folded: str) -> Discovery | None:
-        usual = self._index.usual(tuple(self._on_nodes.get(folded, ())))
+        usual = self._index.usual(folded)
         return usual[1] if usual is not None else None
 
     def _claimed(self, folded: str, kind: InstanceType | None) -> Claimable | None:
@@ -221,8 +218,7 @@ class OfferedTypes:
                 said = seen if learned else known.spec
                 if said is None:
                     continue
-                claimed = said.claim_devices
-                published = () if claimed is None or not claimed.count else ((claimed.claimable, claimed.count),)
+                published = said.claim_devices.published if said.claim_devices is not None else ()
                 found = read_discovery(said.labels, {}, published=published)
                 gpus = _gpus(found) if found.complete else None
                 if gpus is not None:
@@ -230,7 +226,7 @@ class OfferedTypes:
 
     def spelled(self, name: str) -> tuple[str, ...]:
         """The spellings of a type's name on nodes, case-insensitive, sorted."""
-        return tuple(self._on_nodes.get(name.strip().casefold(), ()))
+        return self._on_nodes.get(name.strip().casefold(), ())
 
     def nodes_of(self, name: str) -> list[Node]:
         """Nodes of the type, case-insensitive, sorted by the spelling of their label, then by name."""

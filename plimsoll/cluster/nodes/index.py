@@ -1,6 +1,6 @@
 """Finds nodes by selector without reading every node for every Workspace."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from operator import attrgetter
 
@@ -47,6 +47,14 @@ class NodeIndex:
             self._by_label[key] = found
         return found
 
+    @cached_property
+    def spellings(self) -> Mapping[str, tuple[str, ...]]:
+        """The spellings of each instance type on nodes, sorted, by its name in lower case."""
+        spelled: dict[str, tuple[str, ...]] = {}
+        for name in sorted(self.by_label(INSTANCE_TYPE)):
+            spelled[name.casefold()] = (*spelled.get(name.casefold(), ()), name)
+        return spelled
+
     def matching(self, selector: LabelSelector) -> tuple[Node, ...]:
         """Nodes that the selector matches, sorted by name; an empty selector matches every node."""
         text = str(selector)
@@ -62,14 +70,15 @@ class NodeIndex:
             return nodes
         return (node for node in nodes if selector.matches(node.labels))
 
-    def usual(self, names: tuple[str, ...], node_pool: str | None = None) -> tuple[list[Node], Discovery] | None:
-        """What most nodes of an instance type say of their devices, by the spellings of its name, and these nodes, by
-        spelling and name; only of those in the NodePool of that name, if one is given, that are no Workspace's: the
+    def usual(self, instance_type: str, node_pool: str | None = None) -> tuple[list[Node], Discovery] | None:
+        """What most nodes of an instance type, case-insensitive, say of their devices, and these nodes, by spelling and
+        name; only of those in the NodePool of that name, if one is given, that are no Workspace's: the
         controller may have written labels of those. None where discovery is complete on none.
 
         One node that lost a GPU, or is divided otherwise, says nothing of the others. Of several that as many nodes
         have: the most GPUs, then the fewest devices.
         """
+        names = self.spellings.get(instance_type.casefold(), ())
         key = (names, node_pool)
         if key not in self._usual:
             alike: dict[tuple[Device, ...], list[Node]] = {}

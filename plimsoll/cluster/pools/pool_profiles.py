@@ -329,7 +329,7 @@ class PoolProfiles:
         """A profile for each instance type of nodes with GPUs, if the autoscaler's node groups are not visible."""
         for name, nodes in sorted(self._index.by_label(INSTANCE_TYPE).items()):
             whole = [node for node in nodes if not node.deleting and self._shareable(node)]
-            usual = self._index.usual((name,))
+            usual = self._index.usual(name)
             like_most = (node for node in whole if usual and discovery_of(node).devices == usual[1].devices)
             node = next(like_most, None) or next(iter(whole), None)
             if node is None:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from plimsoll.cluster.nodes import NodeIndex
 from plimsoll.cluster.pools.node_template import NodeTemplate
 from plimsoll.cluster.profiles import Said, Source, lasting, learned_of, read_discovery
-from plimsoll.labels import INSTANCE_TYPE, NODEPOOL
+from plimsoll.labels import NODEPOOL
 from plimsoll.model.api import KnownNodeProfile, NodeProfileSpec, ProfileReport, profile_name
 from plimsoll.model.cluster import Node
 
@@ -16,9 +16,6 @@ class SeenNodes:
     def __init__(self, index: NodeIndex, profiles: Iterable[KnownNodeProfile]) -> None:
         self._index = index
         self._profiles = {each.pair: each for each in sorted(profiles, key=lambda each: each.name, reverse=True)}
-        self._spelled: dict[str, list[str]] = {}
-        for name in sorted(index.by_label(INSTANCE_TYPE)):
-            self._spelled.setdefault(name.casefold(), []).append(name)
 
     def types_of(self, node_pool: str) -> set[str]:
         """Instance types of which there is a NodeProfile of the NodePool."""
@@ -43,8 +40,7 @@ class SeenNodes:
         declared = template.discovered
         if any(learned.labels.get(key, declared[key]) != declared[key] for key in declared):
             return None
-        claimed = learned.claim_devices
-        published = () if claimed is None or not claimed.count else ((claimed.claimable, claimed.count),)
+        published = learned.claim_devices.published if learned.claim_devices is not None else ()
         found = read_discovery(learned.labels, learned.allocatable, published=published)
         if not (found.complete and found.devices):
             return None
@@ -79,5 +75,5 @@ class SeenNodes:
 
     def _live(self, pool: str, name: str) -> list[Node]:
         """The nodes that say what most of them do."""
-        usual = self._index.usual(tuple(self._spelled.get(name.casefold(), ())), pool)
+        usual = self._index.usual(name, pool)
         return usual[0] if usual is not None else []

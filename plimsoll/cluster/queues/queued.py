@@ -14,7 +14,7 @@ from plimsoll.cluster.queues.request import NO_GPUS, GpuFigures, counted_on, mig
 from plimsoll.model import Snapshot
 from plimsoll.model.api import EnvironmentSpec
 from plimsoll.model.cluster import Node, Pod
-from plimsoll.model.kai import NAMESPACES, POD_GROUP_NAME, PodGroup
+from plimsoll.model.kai import NAMESPACES, POD_GROUP_NAME, PodGroup, group_key
 from plimsoll.packing import GPU_MILLI, Milli
 
 
@@ -159,8 +159,8 @@ class QueuedPods:
                 self._by_node.setdefault(node, set()).add(key)
         group = None
         if POD_GROUP_NAME in pod.annotations:
-            group = self._groups.get(_group_key(pod))
-            self._by_group.setdefault(_group_key(pod), set()).add(key)
+            group = self._groups.get(group_key(pod))
+            self._by_group.setdefault(group_key(pod), set()).add(key)
         queue, requests = queue_of(pod, spec.queue_scheduler, group), Amount.of(parts + counted.milli, pod.host)
         preemptible = is_preemptible(pod, group)
         queued = self._queued[key] = QueuedPod(pod, queue, requests, preemptible, node, group, counted.rounding)
@@ -173,7 +173,7 @@ class QueuedPods:
             return
         self._count(known, sub)
         self._by_node.get(known.node, set()).discard(pod.key)
-        self._by_group.get(_group_key(pod), set()).discard(pod.key)
+        self._by_group.get(group_key(pod), set()).discard(pod.key)
 
     def _count(self, queued: QueuedPod, change: Callable[[Any, Any], Any]) -> None:
         name = queued.queue
@@ -183,8 +183,3 @@ class QueuedPods:
             self._loads[name] = change(self._loads.get(name, NO_LOAD), load)
         elif name:
             self._waiting[name] = change(self._waiting.get(name, NOTHING), queued.requests)
-
-
-def _group_key(pod: Pod) -> Key:
-    """The PodGroup that the pod's annotation names."""
-    return (pod.namespace, pod.annotations.get(POD_GROUP_NAME, ""))

@@ -58,6 +58,11 @@ class ClaimDevices(Described):
         distinct = tuple(sorted(qualified(name, self.driver) for name in self.distinct_attributes))
         return Claimable(self.driver, tuple(sorted(attributes)), tuple(sorted(capacity)), distinct=distinct)
 
+    @property
+    def published(self) -> tuple[tuple[Claimable, int], ...]:
+        """One of them, with their number; empty where that is not said."""
+        return ((self.claimable, self.count),) if self.count else ()
+
     @classmethod
     def of(cls, claimable: Claimable, count: int) -> "ClaimDevices":
         """What is published of a node with so many of them."""

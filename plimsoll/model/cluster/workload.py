@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final
 from pydantic import BeforeValidator, Field
 from pydantic.aliases import AliasPath
 
-from plimsoll.labels import FIELD_MANAGER, GIVEN_UP, SPEC_HASH, WORKSPACE, WORKSPACE_NAMESPACE, WORKSPACE_UID
+from plimsoll.labels import FIELD_MANAGER, GIVEN_UP, SPEC_HASH
 from plimsoll.model.meta import Condition, ObservedObject, condition_of
 
 SERVICE: Final = "Service"
@@ -72,12 +72,6 @@ class Workload(ObservedObject):
     @property
     def spec_hash(self) -> str:
         return self.annotations.get(SPEC_HASH, "")
-
-    @property
-    def owner(self) -> tuple[str, str, str]:
-        """(namespace, name, UID) of the Workspace in the labels; each empty if missing."""
-        labels = self.labels
-        return (labels.get(WORKSPACE_NAMESPACE, ""), labels.get(WORKSPACE, ""), labels.get(WORKSPACE_UID, ""))
 
     @property
     def target(self) -> tuple[str, str, str, str]:

@@ -6,7 +6,6 @@ from typing import Annotated, Any, NamedTuple
 from pydantic import BeforeValidator, Field
 from pydantic.aliases import AliasPath
 
-from plimsoll.labels import WORKSPACE, WORKSPACE_NAMESPACE, WORKSPACE_UID
 from plimsoll.model.dra.claim_request import ClaimRequest, read_claim
 from plimsoll.model.meta import ObservedObject
 
@@ -75,9 +74,3 @@ class ResourceClaimTemplate(ObservedObject):
     request: Annotated[ClaimRequest, BeforeValidator(_request)] = Field(
         default=ClaimRequest(), validation_alias=AliasPath("spec", "spec")
     )
-
-    @property
-    def owner(self) -> tuple[str, str, str]:
-        """(namespace, name, UID) of the Workspace in the labels; each empty if missing."""
-        labels = self.labels
-        return (labels.get(WORKSPACE_NAMESPACE, ""), labels.get(WORKSPACE, ""), labels.get(WORKSPACE_UID, ""))

@@ -1,6 +1,13 @@
 """KAI's API: Queue, PodGroup, Topology, SchedulingShard, GPU shares and reservations."""
 
-from plimsoll.model.kai.pod_group import POD_GROUP_NAME, SUB_GROUP_NAME, PodGroup, SubGroup, TopologyConstraint
+from plimsoll.model.kai.pod_group import (
+    POD_GROUP_NAME,
+    SUB_GROUP_NAME,
+    PodGroup,
+    SubGroup,
+    TopologyConstraint,
+    group_key,
+)
 from plimsoll.model.kai.queue import UNLIMITED, Queue, QueueName, QueueResource, QueueResources, QueueSpec
 from plimsoll.model.kai.queue_labels import NODE_POOL, PROJECT, queue_in
 from plimsoll.model.kai.reservation import (
@@ -58,6 +65,7 @@ __all__ = [
     "SubGroup",
     "Topology",
     "TopologyConstraint",
+    "group_key",
     "is_share_annotation",
     "queue_in",
     "shareable_memory_mib",

@@ -13,6 +13,11 @@ SUB_GROUP_NAME: Final = "kai.scheduler/subgroup-name"
 """Label of a pod: the subgroup of its PodGroup that it belongs to."""
 
 
+def group_key(pod: ObservedObject) -> tuple[str, str]:
+    """Key of the PodGroup that the pod's annotation names; without a name where it names none."""
+    return (pod.namespace, pod.annotations.get(POD_GROUP_NAME, ""))
+
+
 def _readable(groups: Any) -> Any:
     return [each for each in groups if isinstance(each, dict)] if isinstance(groups, list) else ()
 

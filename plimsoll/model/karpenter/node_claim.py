@@ -5,7 +5,7 @@ from typing import Any, Final
 from pydantic import Field
 from pydantic.aliases import AliasPath
 
-from plimsoll.labels import CAPACITY_TYPE, INSTANCE_TYPE, WORKSPACE, WORKSPACE_NAMESPACE, WORKSPACE_UID
+from plimsoll.labels import CAPACITY_TYPE, INSTANCE_TYPE
 from plimsoll.model.karpenter.requirements import allowed_types, allowed_values
 from plimsoll.model.meta import Condition, ObservedObject, condition_of
 
@@ -71,12 +71,6 @@ class NodeClaim(ObservedObject):
         if not waits and self.finalizers:
             waits = f"its finalizers are {', '.join(self.finalizers)}"
         return f"being deleted since {self.deletion_timestamp}" + (f", {waits}" if waits else "")
-
-    @property
-    def owner(self) -> tuple[str, str, str]:
-        """(namespace, name, UID) of the Workspace in the labels; each empty if missing."""
-        labels = self.labels
-        return (labels.get(WORKSPACE_NAMESPACE, ""), labels.get(WORKSPACE, ""), labels.get(WORKSPACE_UID, ""))
 
     @property
     def instance_types(self) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import Field, ValidationError
 from pydantic.aliases import AliasPath
 
-from plimsoll.labels import SPEC_HASH, WORKSPACE, WORKSPACE_NAMESPACE, WORKSPACE_UID
+from plimsoll.labels import SPEC_HASH
 from plimsoll.model.karpenter.requirements import allowed_types, allowed_values, forbidding, requirements_of
 from plimsoll.model.meta import Condition, NodeRequirement, ObservedObject, Taint, condition_of, condition_text
 
@@ -22,12 +22,6 @@ class NodePool(ObservedObject):
     conditions: tuple[Condition, ...] = Field(default=(), validation_alias=AliasPath("status", "conditions"))
     used: dict[str, str | int | float] = Field(default_factory=dict, validation_alias=AliasPath("status", "resources"))
     """Resources of the pool's nodes, as Karpenter counts them against `limits`."""
-
-    @property
-    def owner(self) -> tuple[str, str, str]:
-        """(namespace, name, UID) of the Workspace in the labels; each empty if missing."""
-        labels = self.labels
-        return (labels.get(WORKSPACE_NAMESPACE, ""), labels.get(WORKSPACE, ""), labels.get(WORKSPACE_UID, ""))
 
     @property
     def unready(self) -> str:

@@ -8,6 +8,7 @@ from pydantic.alias_generators import to_camel
 from pydantic.aliases import AliasPath
 
 from plimsoll.errors import InvalidObjectError
+from plimsoll.labels import WORKSPACE, WORKSPACE_NAMESPACE, WORKSPACE_UID
 
 _PROBLEMS: Final = {
     "tuple_type": "must be a list",
@@ -142,6 +143,12 @@ class ObservedObject(Observed):
     def key(self) -> tuple[str, str]:
         """(namespace, name)"""
         return (self.namespace, self.name)
+
+    @property
+    def owner(self) -> tuple[str, str, str]:
+        """(namespace, name, UID) of the Workspace in the labels; each empty if missing."""
+        labels = self.labels
+        return (labels.get(WORKSPACE_NAMESPACE, ""), labels.get(WORKSPACE, ""), labels.get(WORKSPACE_UID, ""))
 
 
 def _check_type(given: Any, read: Any, where: str = "") -> None:

@@ -24,7 +24,7 @@ from plimsoll.labels import INSTANCE_TYPE, NODEPOOL
 from plimsoll.model import Snapshot
 from plimsoll.model.api import EnvironmentSpec
 from plimsoll.model.cluster import Pod
-from plimsoll.model.kai import NODE_POOL, POD_GROUP_NAME, PodGroup
+from plimsoll.model.kai import NODE_POOL, POD_GROUP_NAME, PodGroup, group_key
 from plimsoll.model.meta import NodeRequirement, Placement
 from plimsoll.plan.classes.demand_class import DemandClass
 from plimsoll.plan.classes.gang import gang_key, gang_levels
@@ -66,7 +66,7 @@ class ClassMembers:
         return {uid: pool for uid, pool in pools.items() if pool}
 
     def _group_of(self, pod: Pod) -> PodGroup | None:
-        return self.groups.get(_group_key(pod))
+        return self.groups.get(group_key(pod))
 
     @cached_property
     def of_gangs(self) -> tuple[Pod, ...]:
@@ -220,12 +220,12 @@ class Classes:
         self._places[uid] = pod.namespace, demand_class
         self._changed.setdefault(pod.namespace, set()).add(demand_class)
         if POD_GROUP_NAME in pod.annotations:
-            self._of_group.setdefault(_group_key(pod), set()).add(uid)
+            self._of_group.setdefault(group_key(pod), set()).add(uid)
 
     def _class_for(self, pod: Pod, environment: EnvironmentSpec) -> DemandClass:
         """The pod's class. Its queue is that of its PodGroup, which KAI never changes, else the one that KAI will
         use; its nodes are those that KAI's scheduler of its node pool sees."""
-        scheduler, group = environment.queue_scheduler, self._groups.get(_group_key(pod)) if self._groups else None
+        scheduler, group = environment.queue_scheduler, self._groups.get(group_key(pod)) if self._groups else None
         placement = placed_in_shard(pod, group, scheduler, sharded=self.sharded)
         if environment.access:
             placement = _allowed(placement, pod.namespace, environment)
@@ -253,10 +253,10 @@ class Classes:
             del self._members[namespace], self._pods[namespace]
         self._changed.setdefault(namespace, set()).add(demand_class)
         if POD_GROUP_NAME in pod.annotations:
-            of_group = self._of_group[_group_key(pod)]
+            of_group = self._of_group[group_key(pod)]
             of_group.discard(uid)
             if not of_group:
-                del self._of_group[_group_key(pod)]
+                del self._of_group[group_key(pod)]
 
 
 def _waiting(
@@ -306,7 +306,7 @@ def _members_of(members: Collection[PodShare | ShareRefusal], groups: PodGroups)
             whole[uid] = member
         else:
             shares[uid] = member
-    keys = {_group_key(member.pod) for member in members} if groups else ()
+    keys = {group_key(member.pod) for member in members} if groups else ()
     return ClassMembers(shares, whole, unreadable, {key: groups[key] for key in keys if key in groups})
 
 
@@ -317,11 +317,6 @@ def uid_of(pod: Pod) -> str:
 
 def _no_volume(why: NoVolume) -> Refusal:
     return Refusal(RefusalReason.NO_NODE, why.problem, why.advice, ((f" {why.claim!r}", ""),) if why.claim else ())
-
-
-def _group_key(pod: Pod) -> tuple[str, str]:
-    """Key of the PodGroup that the pod's annotation names."""
-    return (pod.namespace, pod.annotations.get(POD_GROUP_NAME, ""))
 
 
 def _allowed(placement: Placement, namespace: str, environment: EnvironmentSpec) -> Placement:

@@ -10,7 +10,7 @@ from plimsoll.cluster.profiles import NodeProfile
 from plimsoll.cluster.queues import QueueGate
 from plimsoll.model.api import DemandSettings, EnvironmentSpec
 from plimsoll.model.cluster import Pod
-from plimsoll.model.kai import POD_GROUP_NAME, PodGroup, Queue, Topology
+from plimsoll.model.kai import PodGroup, Queue, Topology, group_key
 from plimsoll.plan.classes import ClassMembers, DemandClass, LeftOut, NamespaceLimits, Refusal
 from plimsoll.plan.demand.cluster_state import ClusterState
 from plimsoll.plan.demand.demand import RequestedNode
@@ -74,4 +74,4 @@ class DemandInputs:
 
     def group_of(self, pod: Pod) -> PodGroup | None:
         """The PodGroup that the pod's annotation names."""
-        return self.cluster.groups.get((pod.namespace, pod.annotations.get(POD_GROUP_NAME, "")))
+        return self.cluster.groups.get(group_key(pod))
