@@ -1,12 +1,14 @@
 """Capacity for pods that claim GPUs: what they need, what nodes offer, and the nodes that are requested."""
 
 from collections import Counter
+from copy import deepcopy
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from plimsoll.model import Plan
 from plimsoll.plan import plan as round_of
 from plimsoll.plan import validate
 from plimsoll.plan.classes import RefusalReason
@@ -325,11 +327,60 @@ def test_the_pool_must_let_each_request_have_its_own_node(plan: Any) -> None:
     assert any("plimsoll.dev/request" in warning for warning in only(found).warnings)
 
 
-@pytest.mark.parametrize("provisioner", ["capacity-buffer", "provisioning-request"])
-def test_provisioners_that_cannot_request_nodes_for_claims_say_so(plan: Any, provisioner: str) -> None:
-    found = plan(*POOL, a_template("one", asked(1)), *pods(1), provisioner=provisioner)
+def test_a_provisioner_that_cannot_request_nodes_for_claims_says_so(plan: Any) -> None:
+    found = plan(*POOL, a_template("one", asked(1)), *pods(1), provisioner="provisioning-request")
     assert not found.nodes
-    assert any("trigger-pod" in warning for warning in only(found).warnings)
+    (why,) = refusals(found)
+    assert "ProvisioningRequest" in why
+
+
+def round_at(second: int, folder: Path, *manifests: Manifest) -> Plan:
+    """What is planned for CapacityBuffers."""
+    environment = an_environment(provisioner="capacity-buffer")
+    view = ClusterView(snapshot_of(folder, environment, a_class(), *POOL, *manifests))
+    return round_of(view, validate(view), datetime(2026, 1, 1, 0, 0, second, tzinfo=UTC))
+
+
+def test_a_capacity_buffer_requests_each_node_for_claims_without_them(tmp_path: Path) -> None:
+    """Virtual pods of one buffer would share a node: they request no GPUs, and a label keeps them apart."""
+    objects = (a_template("one", asked(4)), *pods(2))
+    made = [deepcopy(each.manifest) for each in round_at(0, tmp_path, *objects).creations]
+    templates = {each["metadata"]["name"]: each["template"]["spec"] for each in made if each["kind"] == "PodTemplate"}
+    buffers = [each for each in made if each["kind"] == "CapacityBuffer"]
+    assert [each["spec"]["replicas"] for each in buffers] == [1, 1]
+    for name, spec in templates.items():
+        (container,) = spec["containers"]
+        assert set(container["resources"]["requests"]) == {"cpu", "memory"}
+        assert "resourceClaims" not in spec
+        assert spec["nodeSelector"]["plimsoll.dev/request"] == name
+    assert {each["spec"]["podTemplateRef"]["name"] for each in buffers} == templates.keys()
+    for each in made:
+        each["metadata"] |= {
+            "creationTimestamp": "2026-01-01T00:00:00Z",
+            "uid": f"{each['kind']}-{each['metadata']['name']}",
+        }
+    assert not round_at(1, tmp_path, *objects, *made).creations
+    node = a_node("n1", instance_type=FOUR)
+    node["metadata"]["creationTimestamp"] = "2026-01-01T00:00:02Z"
+    node["metadata"]["labels"]["plimsoll.dev/request"] = buffers[0]["metadata"]["name"]
+    assert round_at(3, tmp_path, *objects, *made, node).empty, "its devices are not published yet"
+    registered = round_at(3, tmp_path, *objects, *made, node, a_slice("n1", gpus(4)))
+    (update,) = registered.updates
+    assert (update.key.name, update.manifest["spec"]["replicas"]) == (buffers[0]["metadata"]["name"], 0)
+    assert not (registered.creations or registered.deletions)
+
+
+@pytest.mark.parametrize("known", ["node", "profile"])
+def test_no_headroom_is_kept_of_nodes_whose_gpus_are_claimed(tmp_path: Path, known: str) -> None:
+    """A pod that stands for such a node could not request its GPUs."""
+    headroom = {"name": "warm", "nodePool": "gpu", "instanceType": FOUR, "gpus": 4, "nodes": 1}
+    environment = an_environment(provisioner="capacity-buffer", headroom=[headroom])
+    node = [a_node("n1", instance_type=FOUR), a_slice("n1", gpus(4))]
+    objects = node if known == "node" else [a_profile()]
+    view = ClusterView(snapshot_of(tmp_path, environment, a_class(), a_node_pool(), *objects))
+    found = round_of(view, validate(view), datetime(2026, 1, 1, tzinfo=UTC))
+    assert not found.creations
+    assert any("headroom warm" in warning and "claim" in warning for warning in found.warnings)
 
 
 def test_whole_gpus_of_a_class_use_free_devices_as_before(plan: Any) -> None:

@@ -135,6 +135,21 @@ def test_a_template_follows_the_devices_of_the_nodes(tmp_path: Path) -> None:
     assert {each.key.kind for each in deleted} == {"Deployment", "ResourceClaimTemplate"}
 
 
+def test_a_static_node_pool_has_the_nodes_of_claims(tmp_path: Path) -> None:
+    """Karpenter makes its nodes without a request of GPUs; the workload follows once devices are published."""
+    environment = {
+        "apiVersion": "plimsoll.dev/v1alpha1",
+        "kind": "Environment",
+        "metadata": {"name": "dev"},
+        "spec": {"nodeAutoProvisioning": "enabled", "provisioner": "static-nodepool"},
+    }
+    profile = a_profile(strings={"productName": "NVIDIA L4"})
+    made = created(tmp_path, environment, a_class(), profile, a_node_pool(), by_claim(instanceType=FOUR))
+    assert made.keys() == {"NodePool"}
+    assert made["NodePool"]["spec"]["replicas"] == 1
+    assert "nvidia.com/gpu" not in str({**made["NodePool"]["spec"]["template"]["spec"], "taints": []})
+
+
 REQUESTS_GPUS = {"containers": [{"name": "main", "image": "x", "resources": {"limits": {"nvidia.com/gpu": "1"}}}]}
 OTHER_CLASS = a_class("large", "device.driver == 'gpu.nvidia.com'")
 PLUGIN = a_node("n0", instance_type=FOUR, **{"nvidia.com/gpu": "4"})

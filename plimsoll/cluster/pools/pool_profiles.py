@@ -145,9 +145,9 @@ class PoolProfiles:
             if not claimed and self._resource == GPU_RESOURCE and listed is not None and not listed.nvidia:
                 continue
             shared = self._settings.sharing_of(pool.name, name).resource
-            if claimed is not None and (why := self._why_not_claimed(template)):
-                self._unknown.append(f"NodePool {pool.name}: no nodes of {name} are requested for claims {why}")
-                continue
+            refused = self._why_not_claimed(template, name) if claimed is not None else ""
+            if refused:
+                self._unknown.append(refused)
             if shared and REQUEST not in template.requirements:
                 self._unknown.append(
                     f"NodePool {pool.name}: no nodes with shared devices (spec.demand.sharedDevices) are requested "
@@ -178,7 +178,8 @@ class PoolProfiles:
                     "NodePool's template or the NodeProfile"
                 )
                 continue
-            yield self._profile(template, name, said, labels, seen=seen, claimed=claimed)
+            profile = self._profile(template, name, said, labels, seen=seen, claimed=claimed)
+            yield replace(profile, divided=refused) if refused else profile
 
     def _names(self, pool: NodePool) -> Iterable[str]:
         """Instance types that the pool names; if it names none, those of its cloud, as far as it is known, and of its
@@ -212,13 +213,17 @@ class PoolProfiles:
             return None
         return replace(found, claimable=served(found.claimable, self._classes))
 
-    def _why_not_claimed(self, template: NodeTemplate) -> str:
-        """Why no nodes of the NodePool can be requested for claims; empty if they can."""
-        if self._settings.provisioner not in (DemandProvisioner.NONE, DemandProvisioner.TRIGGER_POD):
-            return "by this provisioner: set spec.demand.provisioner of the Environment to trigger-pod"
-        if REQUEST not in template.requirements:
-            return f"without the requirement {{key: {REQUEST}, operator: Exists}}: add it"
-        return ""
+    def _why_not_claimed(self, template: NodeTemplate, name: str) -> str:
+        """Why no nodes of the type in the NodePool can be requested for claims; empty if they can."""
+        why = ""
+        if self._settings.provisioner is DemandProvisioner.PROVISIONING_REQUEST:
+            why = (
+                "by ProvisioningRequests: set spec.demand.provisioner of the Environment to trigger-pod or "
+                "capacity-buffer"
+            )
+        elif REQUEST not in template.requirements:
+            why = f"without the requirement {{key: {REQUEST}, operator: Exists}}: add it"
+        return why and f"NodePool {template.pool.name}: no nodes of {name} are requested for claims {why}"
 
     def _said(
         self, template: NodeTemplate, name: str, kind: InstanceType, seen: Said | None, claimed: Device | None

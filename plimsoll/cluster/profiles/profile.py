@@ -74,7 +74,8 @@ class NodeProfile:
     memory_mib: int
     """Available to pods besides `overhead`."""
     divided: str = ""
-    """Why pods cannot share its GPUs by KAI's annotations, and what to change; empty if they can."""
+    """Why no such node is requested, and what to change: pods cannot share its GPUs by KAI's annotations, or nothing
+    can request nodes for claims there; empty if it is."""
     price: float | None = None
     taints: tuple[Taint, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)

@@ -39,19 +39,20 @@ def batches(nodes: Iterable[PlannedNode]) -> list[tuple[NodeRequest, tuple[str, 
     of nodes).
 
     Nodes that differ only in what their pods request of the host form one group, which requests the maximum of each.
-    The maximum fits too, because each of the amounts fits the instance type.
+    The maximum fits too, because each of the amounts fits the instance type. A node that is requested without its GPUs
+    is a request of its own: only a label of its own keeps the pods of two requests apart.
     """
-    found: dict[NodeRequest, list[PlannedNode]] = {}
-    for node in nodes:
+    found: dict[tuple[NodeRequest, int], list[PlannedNode]] = {}
+    for number, node in enumerate(nodes):
         bare = NodeRequest.of(node).model_copy(update=dict.fromkeys(HOST, 0))
-        found.setdefault(bare, []).append(node)
+        found.setdefault((bare, number if bare.resource else -1), []).append(node)
     return [
         (
             node_request.model_copy(update={name: max(getattr(node, name) for node in alike) for name in HOST}),
             tuple(sorted({name for node in alike for name in node.demands})),
             len(alike),
         )
-        for node_request, alike in sorted(found.items(), key=lambda each: each[0].text)
+        for (node_request, _), alike in sorted(found.items(), key=lambda each: (each[0][0].text, each[0][1]))
     ]
 
 
@@ -94,7 +95,8 @@ def pod_template(
         "image": environment.spec.demand.image,
         "resources": {"requests": requests, "limits": requests},
     }
-    spec = {"containers": [container], "restartPolicy": "Never", **pod_placement(node_request, placement)}
+    placed = pod_placement(node_request, placement, metadata["name"])
+    spec = {"containers": [container], "restartPolicy": "Never", **placed}
     return {"apiVersion": "v1", "kind": "PodTemplate", "metadata": metadata, "template": {"spec": spec}}
 
 

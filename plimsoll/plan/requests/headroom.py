@@ -3,8 +3,10 @@
 from collections.abc import Collection, Iterable
 
 from plimsoll.cluster.pools import Room, idle_nodes
-from plimsoll.labels import HEADROOM
+from plimsoll.cluster.profiles import discovery_of
+from plimsoll.labels import HEADROOM, NODEPOOL
 from plimsoll.model import DemandRef, Snapshot
+from plimsoll.model.api import Headroom
 from plimsoll.model.karpenter import CapacityBuffer, PodTemplate
 from plimsoll.plan.owned import PlanBuilder, RequestObject
 from plimsoll.plan.requests.batches import capacity_buffer, headroom_request, of_headroom, pod_template
@@ -32,6 +34,13 @@ def keep_headroom(
                 f"headroom {headroom.name}: there is no NodePool {headroom.node_pool}; correct "
                 "spec.demand.headroom[].nodePool of the Environment"
             )
+        if _claimed(snapshot, headroom):
+            builder.warnings.append(
+                f"headroom {headroom.name}: no nodes are kept, because pods claim the GPUs of {headroom.instance_type} "
+                f"in NodePool {headroom.node_pool}, and a CapacityBuffer has no claims; remove it, or name a "
+                "type whose GPUs a device plugin announces, in spec.demand.headroom of the Environment"
+            )
+            continue
         node_request = headroom_request(headroom, taints.get(headroom.node_pool, ()))
         # What exists counts against the limits already.
         found = idle_nodes(snapshot, headroom.node_pool, headroom.instance_type, taken)
@@ -55,3 +64,13 @@ def keep_headroom(
                 reason = f"headroom changed to {nodes} nodes"
                 builder.update(capacity_buffer(metadata, nodes), owner, reason)
     return kept
+
+
+def _claimed(snapshot: Snapshot, headroom: Headroom) -> bool:
+    """Whether pods get the GPUs of its nodes by claims, as far as nodes and NodeProfiles say."""
+    wanted = (headroom.node_pool, headroom.instance_type.casefold())
+    nodes = [each for each in snapshot.nodes if (each.labels.get(NODEPOOL), each.instance_type.casefold()) == wanted]
+    if nodes:
+        return any(each.claimable for node in nodes for each in discovery_of(node).devices)
+    known = (each for each in snapshot.node_profiles if each.pair == wanted)
+    return any((each.status.learned or each.spec).claim_devices is not None for each in known)

@@ -9,7 +9,7 @@ import orjson
 from pydantic import ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
-from plimsoll.labels import DEMAND, ENVIRONMENT, GROUP, INSTANCE_TYPE, NODEPOOL, as_label_value
+from plimsoll.labels import DEMAND, ENVIRONMENT, GROUP, INSTANCE_TYPE, NODEPOOL, REQUEST, as_label_value
 from plimsoll.model import DemandRef
 from plimsoll.model.meta import EPHEMERAL_STORAGE, NodeRequirement, Observed, Placement, Terms, Toleration, expression
 from plimsoll.plan.demand import PlannedNode, RequestedNode
@@ -144,8 +144,8 @@ _read_cached = lru_cache(maxsize=1024)(_read)
 """Cached, because thousands of requests have few different annotations."""
 
 
-def pod_placement(node_request: NodeRequest, placement: Placement) -> dict[str, Any]:
-    """Node selector, affinity and tolerations of a pod that requests the node.
+def pod_placement(node_request: NodeRequest, placement: Placement, name: str) -> dict[str, Any]:
+    """Node selector, affinity and tolerations of a pod that requests the node by the object of this name.
 
     NodePool and instance types decide most of what the pods require; `placement` is that of one of them, which
     tolerates the taints of the NodePool. Headroom has no pods, and tolerates its own `taints`.
@@ -158,6 +158,9 @@ def pod_placement(node_request: NodeRequest, placement: Placement) -> dict[str, 
         type_terms.append(expression(INSTANCE_TYPE, "In", *node_request.instance_types))
     if node_request.node_pool:
         selector[NODEPOOL] = node_request.node_pool
+    if node_request.resource:
+        # Its own value for a label that the NodePool leaves open: no other pod shares the node that Karpenter plans.
+        selector[REQUEST] = name
     terms = list(node_request.terms)
     if len(terms) == 1 and all(each.operator == "In" and len(each.values) == 1 for each in terms[0]):
         selector |= {each.key: each.values[0] for each in terms.pop()}

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import orjson
 
-from plimsoll.labels import REQUEST, TENSOR_FUSION_REQUESTS, as_label_value
+from plimsoll.labels import TENSOR_FUSION_REQUESTS, as_label_value
 from plimsoll.model import DemandRef, ObjectKey, SignalReason
 from plimsoll.model.api import Environment
 from plimsoll.model.cluster import Pod
@@ -48,10 +48,7 @@ def trigger_pod(
     node_request = NodeRequest.of(node)
     prefix = settings.label_prefix
     requests = node_request.requests(environment.spec.gpu_resource)
-    placed = pod_placement(node_request, first.demand_class.placement)
-    if node_request.resource:
-        # Its own value for a label that the NodePool leaves open: no other pod shares the node that Karpenter plans.
-        placed["nodeSelector"][REQUEST] = name
+    placed = pod_placement(node_request, first.demand_class.placement, name)
     container = {
         "name": "gpu-trigger",
         "image": settings.image,
