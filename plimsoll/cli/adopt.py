@@ -1,5 +1,5 @@
-"""`plimsoll adopt`: writes the stack file that takes over a cluster's NodePools, NodeProfiles, Queues and KAITO
-Workspaces."""
+"""`plimsoll adopt`: writes the stack file that takes over a cluster's NodePools, NodeProfiles, Queues, classes of
+devices, templates of claims and KAITO Workspaces."""
 
 from contextlib import closing
 from pathlib import Path
@@ -20,6 +20,8 @@ _KINDS = (
     ("karpenter.sh", "nodepools", "NodePool"),
     ("plimsoll.dev", "nodeprofiles", "NodeProfile"),
     ("scheduling.run.ai", "queues", "Queue"),
+    ("resource.k8s.io", "deviceclasses", "DeviceClass"),
+    ("resource.k8s.io", "resourceclaimtemplates", "ResourceClaimTemplate"),
     ("kaito.sh", "workspaces", "Workspace"),
 )
 
@@ -35,7 +37,8 @@ def adopt(
     context: Context = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the stack's file.")] = False,
 ) -> None:
-    """Write a stack file that imports the cluster's NodePools, NodeProfiles, Queues and KAITO Workspaces.
+    """Write a stack file that imports the cluster's NodePools, NodeProfiles, Queues, DeviceClasses,
+    ResourceClaimTemplates and KAITO Workspaces.
 
     The first `pulumi up` of the stack imports the objects and does not change them. This command only reads the
     cluster. Exit code 2: an object is omitted because it has a field that stacks do not support; the field is named.
@@ -54,7 +57,7 @@ def adopt(
         ERR.print(f"skipped: {counted(len(ours), 'object')} of Pulumi stacks", soft_wrap=True)
     adoption = settings_of(found)
     if adoption == ({}, []):
-        what = "NodePools, declared NodeProfiles, Queues or KAITO Workspaces"
+        what = "NodePools, declared NodeProfiles, Queues, DeviceClasses, ResourceClaimTemplates or KAITO Workspaces"
         raise PlimsollError("nothing to adopt", f"the cluster has no other {what}")
     config = {"layer": "objects", **adoption.settings}
     text = write_yaml({"config": config})

@@ -325,6 +325,41 @@ class DataCacheArgs(TypedDict, total=False):
     scheduler_name: pulumi.Input[str]
 
 
+class CelSelectorArgs(TypedDict, total=False):
+    expression: Required[pulumi.Input[str]]
+    """Is true for the devices that are selected."""
+
+
+class DeviceSelectorArgs(TypedDict, total=False):
+    cel: Required[pulumi.Input[CelSelectorArgs]]
+
+
+class OpaqueConfigurationArgs(TypedDict, total=False):
+    """Settings that a driver reads."""
+
+    driver: Required[pulumi.Input[str]]
+    parameters: Required[pulumi.Input[Mapping[str, Any]]]
+
+
+class ClassConfigurationArgs(TypedDict, total=False):
+    opaque: Required[pulumi.Input[OpaqueConfigurationArgs]]
+
+
+class DeviceClassArgs(TypedDict, total=False):
+    """Devices that have something in common, by which claims ask for them."""
+
+    name: pulumi.Input[str]
+    """Name of the object; absent: that of the resource."""
+    patch_force: pulumi.Input[bool]
+    """Whether an update overwrites fields that other field managers have changed (`pulumi.com/patchForce`). Absent or
+    false: such an update fails with a conflict that names the field and its manager."""
+    selectors: pulumi.Input[list[pulumi.Input[DeviceSelectorArgs]]]
+    """All of them select each device of the class."""
+    config: pulumi.Input[list[pulumi.Input[ClassConfigurationArgs]]]
+    extended_resource_name: pulumi.Input[str]
+    """Extended resource by which pods may request the devices without a claim."""
+
+
 class NodeConditionArgs(TypedDict, total=False):
     """A condition of nodes."""
 
@@ -1000,6 +1035,111 @@ class QueueAdmissionArgs(TypedDict, total=False):
     action: Literal["deny", "audit"] | Later
     """What happens to a TrainJob that names another queue: it is refused, or a warning and an audit annotation are
     written."""
+
+
+class DeviceTolerationArgs(TypedDict, total=False):
+    """A taint of devices that a request tolerates."""
+
+    key: pulumi.Input[str]
+    """Absent: of each key; needs the operator Exists."""
+    operator: Literal["Exists", "Equal"] | Later
+    """Absent: Equal."""
+    value: pulumi.Input[str]
+    effect: Literal["NoSchedule", "NoExecute"] | Later
+    """Absent: each effect."""
+    toleration_seconds: pulumi.Input[int]
+    """How long a taint with the effect NoExecute is tolerated; absent: always."""
+
+
+class CapacityRequirementsArgs(TypedDict, total=False):
+    requests: pulumi.Input[Mapping[str, pulumi.Input[str]]]
+    """What each device has at least, such as `memory`; of a device that several claims share, what the claim takes."""
+
+
+class ExactDeviceRequestArgs(TypedDict, total=False):
+    device_class_name: Required[pulumi.Input[str]]
+    selectors: pulumi.Input[list[pulumi.Input[DeviceSelectorArgs]]]
+    """All of them select each device."""
+    allocation_mode: Literal["ExactCount", "All"] | Later
+    """`All`: every device of the node that is selected. Absent: `ExactCount`."""
+    count: pulumi.Input[int]
+    """Number of devices; absent: 1."""
+    tolerations: pulumi.Input[list[pulumi.Input[DeviceTolerationArgs]]]
+    capacity: pulumi.Input[CapacityRequirementsArgs]
+    admin_access: pulumi.Input[bool]
+    """Whether devices are looked at only, which takes none: for monitoring, in namespaces that are labelled for it."""
+
+
+class DeviceSubRequestArgs(TypedDict, total=False):
+    """One of several alternatives of a request."""
+
+    device_class_name: Required[pulumi.Input[str]]
+    selectors: pulumi.Input[list[pulumi.Input[DeviceSelectorArgs]]]
+    """All of them select each device."""
+    allocation_mode: Literal["ExactCount", "All"] | Later
+    """`All`: every device of the node that is selected. Absent: `ExactCount`."""
+    count: pulumi.Input[int]
+    """Number of devices; absent: 1."""
+    tolerations: pulumi.Input[list[pulumi.Input[DeviceTolerationArgs]]]
+    capacity: pulumi.Input[CapacityRequirementsArgs]
+    name: Required[pulumi.Input[str]]
+
+
+class DeviceRequestArgs(TypedDict, total=False):
+    """`exactly`, or `firstAvailable`: the first of several that can be had."""
+
+    name: Required[pulumi.Input[str]]
+    exactly: pulumi.Input[ExactDeviceRequestArgs]
+    first_available: pulumi.Input[list[pulumi.Input[DeviceSubRequestArgs]]]
+
+
+class DeviceConstraintArgs(TypedDict, total=False):
+    """What devices of a claim have in common, or not."""
+
+    requests: pulumi.Input[list[pulumi.Input[str]]]
+    """Names of requests, or `request/alternative`; absent: all."""
+    match_attribute: pulumi.Input[str]
+    """All devices have the same value of it."""
+    distinct_attribute: pulumi.Input[str]
+    """No two devices have the same value of it."""
+
+
+class ClaimConfigurationArgs(TypedDict, total=False):
+    requests: pulumi.Input[list[pulumi.Input[str]]]
+    """Names of requests, or `request/alternative`; absent: all."""
+    opaque: Required[pulumi.Input[OpaqueConfigurationArgs]]
+
+
+class DeviceClaimArgs(TypedDict, total=False):
+    """Devices that one claim asks for, all of one node."""
+
+    requests: Required[pulumi.Input[list[pulumi.Input[DeviceRequestArgs]]]]
+    constraints: pulumi.Input[list[pulumi.Input[DeviceConstraintArgs]]]
+    config: pulumi.Input[list[pulumi.Input[ClaimConfigurationArgs]]]
+
+
+class ClaimMetadataArgs(TypedDict, total=False):
+    """Labels and annotations of the claims."""
+
+    labels: pulumi.Input[Mapping[str, pulumi.Input[str]]]
+    annotations: pulumi.Input[Mapping[str, pulumi.Input[str]]]
+
+
+class ResourceClaimTemplateArgs(TypedDict, total=False):
+    """A template of which each pod that names it gets a claim of its own. It cannot be changed once it exists."""
+
+    name: pulumi.Input[str]
+    """Name of the object; absent: that of the resource."""
+    patch_force: pulumi.Input[bool]
+    """Whether an update overwrites fields that other field managers have changed (`pulumi.com/patchForce`). Absent or
+    false: such an update fails with a conflict that names the field and its manager."""
+    namespace: pulumi.Input[str]
+    """Namespace of the object; absent: `default`."""
+    labels: pulumi.Input[Mapping[str, pulumi.Input[str]]]
+    """Labels of the object."""
+    devices: Required[pulumi.Input[DeviceClaimArgs]]
+    metadata: pulumi.Input[ClaimMetadataArgs]
+    """Of the claims."""
 
 
 class ShareBinderArgs(TypedDict, total=False):

@@ -7,7 +7,7 @@ from plimsoll.labels import GROUP
 from plimsoll.policy.context import KAI_GROUP
 from plimsoll.policy.fields import Manifest, group_of, is_kind, kind_of
 from plimsoll.policy.pod_templates import pod_templates
-from plimsoll.policy.rules import CHART_FILE_KIND, CLAIMS_GROUP, TRAINER, VALUES_KIND, charts
+from plimsoll.policy.rules import CHART_FILE_KIND, CLAIMS_GROUP, NODE_CLASS_GROUP, TRAINER, VALUES_KIND, charts
 from plimsoll.policy.workspaces import workspace_of
 
 _CHARTS: Final = {
@@ -29,6 +29,7 @@ def is_read(manifest: Manifest) -> bool:
         or is_kind(manifest, "", "Node", "Namespace")
         or is_kind(manifest, CLAIMS_GROUP, "ResourceClaim", "ResourceClaimTemplate", "DeviceClass")
         or is_kind(manifest, "karpenter.sh", "NodePool", "NodeClaim")
+        or is_kind(manifest, NODE_CLASS_GROUP, "EC2NodeClass")
         or is_kind(manifest, KAI_GROUP, "Queue", "PodGroup")
         or is_kind(manifest, TRAINER, "TrainJob")
         or (group_of(manifest), kind_of(manifest)) in _CHARTS

@@ -6,7 +6,9 @@ from typing import Any, Final, NamedTuple
 
 from pydantic import ValidationError
 
+from plimsoll.labels import WORKSPACE
 from plimsoll.model.api import NodeProfileSpec
+from plimsoll.model.dra import DeviceClassSpec, ResourceClaimTemplateSpec
 from plimsoll.model.kai import QueueSpec
 from plimsoll.model.karpenter import NodePoolSpec
 from plimsoll.model.meta import Declared, describe_errors, dig
@@ -19,8 +21,15 @@ _NODE_FIELDS: Final = (
 _NODE_METADATA: Final = ("labels", "annotations")
 _QUEUE_FIELDS: Final = frozenset(field.alias or name for name, field in QueueSpec.model_fields.items())
 _PROFILE_FIELDS: Final = frozenset(field.alias or name for name, field in NodeProfileSpec.model_fields.items())
-_OF_STACK: Final = ("writeAllAmounts",)
+_CLASS_FIELDS: Final = frozenset(field.alias or name for name, field in DeviceClassSpec.model_fields.items())
+_OF_STACK: Final = ("writeAllAmounts", "name", "namespace")
+_CLAIMS: Final = ("DeviceClass", "ResourceClaimTemplate")
+_CLAIMS_VERSION: Final = "resource.k8s.io/v1"
+_HELM: Final = "meta.helm.sh/release-name"
+"""Annotation of what Helm has made, as charts of drivers make DeviceClasses."""
 _MODELS: Final[Mapping[str, type[Declared]]] = {
+    "DeviceClass": DeviceClassSpec,
+    "ResourceClaimTemplate": ResourceClaimTemplateSpec,
     "NodePool": NodePoolSpec,
     "NodeProfile": NodeProfileSpec,
     "Queue": QueueSpec,
@@ -32,18 +41,19 @@ class Adoption(NamedTuple):
     """The settings of a stack of the layer `objects`, and what is left to others."""
 
     settings: dict[str, dict[str, Any]]
-    """`nodePools`, `nodeProfiles`, `queues` and `kaitoWorkspaces` by name, as in a stack file."""
+    """Such as `nodePools` and `queues`, by name, as in a stack file."""
     left_out: list[str]
     """A line on each object that a stack cannot take over without a change."""
 
 
 def adopt(manifests: Iterable[Mapping[str, Any]]) -> Adoption:
-    """The NodePools, NodeProfiles, Queues and Workspaces of KAITO among the manifests, each with `import`. NodeProfiles
-    that the controller made, which declare nothing, are not taken over."""
-    settings: dict[str, dict[str, Any]] = {"nodePools": {}, "nodeProfiles": {}, "queues": {}, "kaitoWorkspaces": {}}
+    """The NodePools, NodeProfiles, Queues, DeviceClasses, ResourceClaimTemplates and Workspaces of KAITO among the
+    manifests, each with `import`. Not taken over are NodeProfiles that declare nothing, which the controller made, and
+    classes and templates of claims that a chart or a controller made."""
+    settings: dict[str, dict[str, Any]] = {section: {} for section, _ in _CONVERSIONS.values()}
     left_out: list[str] = []
     for manifest in sorted(manifests, key=_place):
-        if _only_learned(manifest):
+        if _only_learned(manifest) or _of_others(manifest):
             continue
         section, convert = _CONVERSIONS[manifest["kind"]]
         if "deletionTimestamp" in manifest["metadata"]:
@@ -63,7 +73,16 @@ def adopt(manifests: Iterable[Mapping[str, Any]]) -> Adoption:
 def _only_learned(manifest: Mapping[str, Any]) -> bool:
     """Whether it is a NodeProfile that declares nothing: the controller made it."""
     spec = manifest.get("spec") or {}
-    return manifest["kind"] == "NodeProfile" and not (spec.get("labels") or spec.get("allocatable"))
+    return manifest["kind"] == "NodeProfile" and not any(
+        spec.get(field) for field in ("labels", "allocatable", "claimDevices")
+    )
+
+
+def _of_others(manifest: Mapping[str, Any]) -> bool:
+    """Whether it is a class or a template of claims that Helm or a controller maintains, such as Plimsoll's."""
+    metadata = manifest["metadata"]
+    owned = _HELM in (metadata.get("annotations") or {}) or WORKSPACE in (metadata.get("labels") or {})
+    return manifest["kind"] in _CLAIMS and (owned or bool(metadata.get("ownerReferences")))
 
 
 def _node_pool(manifest: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
@@ -88,10 +107,29 @@ def _queue(manifest: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     return {**spec, "writeAllAmounts": False}, [f"spec.{name}" for name in spec if name not in _QUEUE_FIELDS]
 
 
+def _device_class(manifest: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    spec = manifest.get("spec") or {}
+    return {**spec}, [f"spec.{name}" for name in spec if name not in _CLASS_FIELDS]
+
+
+def _claim_template(manifest: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    metadata, spec = manifest["metadata"], manifest.get("spec") or {}
+    claim, around = spec.get("spec") or {}, dict(spec.get("metadata") or {})
+    around.pop("creationTimestamp", None)
+    unknown = [
+        *(f"spec.{name}" for name in spec if name not in ("metadata", "spec")),
+        *(f"spec.spec.{name}" for name in claim if name != "devices"),
+    ]
+    named = {"name": metadata["name"], "namespace": metadata.get("namespace", "default")}
+    return {**named, **({"metadata": around} if around else {}), **claim}, unknown
+
+
 def _objection(manifest: Mapping[str, Any], fields: Mapping[str, Any]) -> str:
     """What a stack would refuse of the object, or change in it; empty: nothing."""
     if manifest["kind"] not in _MODELS:
         return ""  # a Workspace of KAITO is declared as it is
+    if manifest["kind"] in _CLAIMS and manifest.get("apiVersion") != _CLAIMS_VERSION:
+        return f"apiVersion: is not {_CLAIMS_VERSION}, which Kubernetes has since 1.34"
     if "spec" not in manifest:
         return "spec: is absent, and a stack would add it"
     model = _MODELS[manifest["kind"]]
@@ -99,7 +137,8 @@ def _objection(manifest: Mapping[str, Any], fields: Mapping[str, Any]) -> str:
         spec = model.model_validate({name: value for name, value in fields.items() if name not in _OF_STACK})
     except ValidationError as error:
         return describe_errors(error)
-    changed = ", ".join(_changes(manifest["spec"], spec.manifest(), "spec"))
+    declared = spec.template_manifest() if isinstance(spec, ResourceClaimTemplateSpec) else spec.manifest()
+    changed = ", ".join(_changes(manifest["spec"], declared, "spec"))
     return f"{changed}: a stack would change it" if changed else ""
 
 
@@ -138,6 +177,8 @@ _CONVERSIONS: Final = {
     "NodePool": ("nodePools", _node_pool),
     "NodeProfile": ("nodeProfiles", _node_profile),
     "Queue": ("queues", _queue),
+    "DeviceClass": ("deviceClasses", _device_class),
+    "ResourceClaimTemplate": ("resourceClaimTemplates", _claim_template),
     "Workspace": ("kaitoWorkspaces", _kaito),
 }
 

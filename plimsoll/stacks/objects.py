@@ -1,4 +1,5 @@
-"""Objects that need no Environment: NodePools, NodeProfiles, queues, namespaces, KAITO's Workspaces."""
+"""Objects that need no Environment: NodePools, NodeProfiles, queues, namespaces, classes of devices and templates of
+claims, KAITO's Workspaces."""
 
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
@@ -6,7 +7,7 @@ from typing import Any, Final, NamedTuple
 import pulumi
 import pulumi_kubernetes as k8s
 
-from plimsoll.components import NodePool, NodeProfile, Queue, metadata
+from plimsoll.components import DeviceClass, NodePool, NodeProfile, Queue, ResourceClaimTemplate, metadata
 from plimsoll.stacks.settings import OF_STACK, KaitoWorkspaceSettings, ObjectSettings, QueueSettings, Settings
 
 _LEFT_TO_OTHERS: Final = [f"metadata.{part}" for part in ("annotations", "labels", "finalizers", "ownerReferences")]
@@ -23,6 +24,8 @@ class Declared(NamedTuple):
     node_profiles: Mapping[str, NodeProfile]
     queues: Mapping[str, Queue]
     namespaces: "Mapping[str, k8s.core.v1.Namespace]"
+    device_classes: Mapping[str, DeviceClass]
+    claim_templates: Mapping[str, ResourceClaimTemplate]
     kaito_workspaces: Mapping[str, pulumi.Resource]
 
     def all(self) -> list[pulumi.Resource]:
@@ -47,11 +50,29 @@ def declare(settings: Settings, values: Mapping[str, Any]) -> Declared:
         parent = queues.get(queue.parent_queue or "")
         queues[queue.name or key] = Queue(key, arguments(values["queues"][key]), options(queue, key, parent))
     namespaces = {each: k8s.core.v1.Namespace(each, metadata=metadata(each)) for each in settings.namespaces}
+    classes = {
+        each.name or key: DeviceClass(key, arguments(values["deviceClasses"][key]), options(each, key))
+        for key, each in settings.device_classes.items()
+    }
+    templates = {
+        key: ResourceClaimTemplate(
+            key,
+            arguments(values["resourceClaimTemplates"][key]),
+            options(
+                each,
+                key,
+                namespaces.get(each.namespace),
+                *(classes[name] for name in each.class_names if name in classes),
+                namespaced=True,
+            ),
+        )
+        for key, each in settings.resource_claim_templates.items()
+    }
     workspaces = {
         key: _kaito(key, workspace, values["kaitoWorkspaces"][key]["fields"], namespaces.get(workspace.namespace))
         for key, workspace in settings.kaito_workspaces.items()
     }
-    declared = Declared(pools, profiles, queues, namespaces, workspaces)
+    declared = Declared(pools, profiles, queues, namespaces, classes, templates, workspaces)
     _export(settings, declared)
     return declared
 

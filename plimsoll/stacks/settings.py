@@ -29,6 +29,7 @@ from plimsoll.model.api import (
     TriggerNamespace,
     WorkspaceSpec,
 )
+from plimsoll.model.dra import DeviceClassSpec, ResourceClaimTemplateSpec
 from plimsoll.model.kai import QueueName, QueueSpec
 from plimsoll.model.karpenter import NodePoolSpec
 from plimsoll.model.meta import Declared, Severity, describe_errors
@@ -70,6 +71,15 @@ class NodeProfileSettings(NodeProfileSpec, ObjectSettings):
     pass
 
 
+class DeviceClassSettings(DeviceClassSpec, ObjectSettings):
+    pass
+
+
+class ResourceClaimTemplateSettings(ResourceClaimTemplateSpec, ObjectSettings):
+    namespace: str = "default"
+    labels: dict[str, str] = Field(default_factory=dict)
+
+
 class QueueSettings(QueueSpec, ObjectSettings):
     write_all_amounts: bool = True
     """Whether amounts that are not set are written with their defaults."""
@@ -107,7 +117,8 @@ class Settings(Declared):
     """The configuration of a stack under its project's name."""
 
     layer: Literal["foundation", "environment", "objects"]
-    """`objects`: only NodePools, NodeProfiles, queues, namespaces and KAITO's Workspaces, without an Environment."""
+    """`objects`: without an Environment, and only what needs none: NodePools, NodeProfiles, queues, namespaces,
+    DeviceClasses, ResourceClaimTemplates and KAITO's Workspaces."""
     trigger_namespace: TriggerNamespace = TRIGGER_NAMESPACE
     """For a foundation: `spec.demand.namespace` of the Environment; the foundation creates the namespace."""
     served_namespaces: ServedNamespaces | None = None
@@ -120,6 +131,8 @@ class Settings(Declared):
     gpu_discovery: GpuDiscoverySpec | None = None
     node_pools: dict[str, NodePoolSettings] = Field(default_factory=dict)
     node_profiles: dict[str, NodeProfileSettings] = Field(default_factory=dict)
+    device_classes: dict[str, DeviceClassSettings] = Field(default_factory=dict)
+    resource_claim_templates: dict[str, ResourceClaimTemplateSettings] = Field(default_factory=dict)
     share_binder: ShareBinderSpec | None = None
     """Absent or empty: `plimsoll bind` has no permissions."""
     monitoring: MonitoringSpec | None = None
@@ -221,7 +234,10 @@ def _ancestors(name: str, parents: Mapping[str, str | None]) -> list[str]:
     return found
 
 
-_OBJECTS = {"namespaces", "node_pools", "node_profiles", "queues", "kaito_workspaces"}
+_OBJECTS = {
+    *("namespaces", "node_pools", "node_profiles", "queues", "kaito_workspaces"),
+    *("device_classes", "resource_claim_templates"),
+}
 
 
 def given() -> dict[str, Any]:

@@ -26,6 +26,7 @@ from plimsoll.components.specs import (
     TrainingRuntimeSpec,
 )
 from plimsoll.model.api import CapacityGateSpec, DeclaredTaint, EnvironmentSpec, NodeProfileSpec, WorkspaceSpec
+from plimsoll.model.dra import DeviceClassSpec, ResourceClaimTemplateSpec
 from plimsoll.model.kai import QueueSpec
 from plimsoll.model.karpenter import NodePoolSpec
 
@@ -89,6 +90,7 @@ COMPONENTS: Final[dict[str, Arguments]] = {
     "ClusterTrainingRuntime": Arguments(TrainingRuntimeSpec, (*_NAME, _LABELS)),
     "Controller": Arguments(ControllerSpec),
     "DataCache": Arguments(DataCacheSpec, (*_NAME, _NAMESPACE)),
+    "DeviceClass": Arguments(DeviceClassSpec, _NAME),
     "Environment": Arguments(EnvironmentSpec, _NAME),
     "Foundation": Arguments(FoundationSpec),
     "GpuDiscovery": Arguments(
@@ -124,6 +126,7 @@ COMPONENTS: Final[dict[str, Arguments]] = {
         ),
     ),
     "QueueAdmission": Arguments(QueueAdmissionSpec),
+    "ResourceClaimTemplate": Arguments(ResourceClaimTemplateSpec, (*_NAME, _NAMESPACE, _LABELS)),
     "ShareBinder": Arguments(ShareBinderSpec),
     "Topology": Arguments(TopologySpec, _NAME),
     "TrainingRuntime": Arguments(TrainingRuntimeSpec, (*_NAME, _NAMESPACE, _LABELS)),

@@ -8,6 +8,7 @@ import pytest
 from plimsoll.components import (
     ClusterTrainingRuntime,
     Controller,
+    DeviceClass,
     Environment,
     Foundation,
     GpuDiscovery,
@@ -15,6 +16,7 @@ from plimsoll.components import (
     NodePool,
     NodeProfile,
     Queue,
+    ResourceClaimTemplate,
     ShareBinder,
     Topology,
     TrainingRuntime,
@@ -34,6 +36,9 @@ _RUNTIME: Final = {
     "pod_group_policy": {"kai_scheduler": {"queue": "research"}},
     "template": {"spec": {"replicated_jobs": [{"name": "node", "template": {"spec": {"template": _VOLCANO}}}]}},
 }
+
+
+_GPU: Final = {"device_class_name": "gpu.nvidia.com"}
 
 
 class Refused(NamedTuple):
@@ -75,6 +80,12 @@ def _discovery(field: str, **args: Any) -> Refused:
     return Refused(GpuDiscovery, args, field)
 
 
+def _claim(field: str, request: Any, **devices: Any) -> Refused:
+    """A claim with that request, of the name `gpu` if it has none."""
+    args = {"devices": {"requests": [{"name": "gpu", **request}], **devices}}
+    return Refused(ResourceClaimTemplate, args, f"devices{field}")
+
+
 REFUSED: Final = (
     _controller("backend", backend="file:///var/lib/states"),
     _controller("backend", backend="s3://"),
@@ -104,6 +115,33 @@ REFUSED: Final = (
     Refused(NodeProfile, {"node_pool": "gpu"}, "instanceType"),
     Refused(NodeProfile, {**_PROFILE, "labels": {"nvidia.com/gpu.product": "NVIDIA L4"}}, "labels"),
     Refused(NodeProfile, {**_PROFILE, "allocatable": {"cpu": "many"}}, "allocatable.cpu"),
+    Refused(DeviceClass, {"selectors": [{"cel": {"expression": ""}}]}, "selectors[0].cel.expression"),
+    Refused(DeviceClass, {"config": [{"opaque": {"driver": "gpu.nvidia.com"}}]}, "config[0].opaque.parameters"),
+    Refused(DeviceClass, {"extended_resource_name": "gpu"}, "extended_resource_name"),
+    Refused(DeviceClass, {"extended_resource_name": "kubernetes.io/gpu"}, "extended_resource_name"),
+    Refused(ResourceClaimTemplate, {}, "devices"),
+    Refused(ResourceClaimTemplate, {"devices": {"requests": []}}, "devices.requests"),
+    _claim(".requests[0]", {}),
+    _claim(".requests[0]", {"exactly": _GPU, "first_available": [{"name": "a", **_GPU}]}),
+    _claim(".requests[0].exactly.deviceClassName", {"exactly": {}}),
+    _claim(".requests[0].exactly.count", {"exactly": {**_GPU, "count": 0}}),
+    _claim(".requests[0].exactly", {"exactly": {**_GPU, "count": 2, "allocation_mode": "All"}}),
+    _claim(
+        ".requests[0].exactly.capacity.requests.memory",
+        {"exactly": {**_GPU, "capacity": {"requests": {"memory": "x"}}}},
+    ),
+    _claim(
+        ".requests[0].exactly.tolerations[0]",
+        {"exactly": {**_GPU, "tolerations": [{"key": "a", "operator": "Exists", "value": "b"}]}},
+    ),
+    _claim(".requests[0]", {"first_available": [{"name": "a", **_GPU}, {"name": "a", **_GPU}]}),
+    _claim(
+        ": constraints[0].requests",
+        {"exactly": _GPU},
+        constraints=[{"requests": ["other"], "match_attribute": "a.b/c"}],
+    ),
+    _claim(".constraints[0]", {"exactly": _GPU}, constraints=[{"requests": ["gpu"]}]),
+    _claim(".constraints[0].match_attribute", {"exactly": _GPU}, constraints=[{"match_attribute": "productName"}]),
     Refused(Topology, {"levels": [{"node_label": "kubernetes.io/hostname"}, {"node_label": "rack"}]}, "levels"),
     _workspace("inference.replica", inference={**_PRESET, "replica": 1}),
     _workspace("inference.replicas", inference={**_PRESET, "replicas": -1}),

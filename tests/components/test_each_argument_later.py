@@ -11,6 +11,7 @@ from plimsoll.components import (
     CapacityGate,
     Controller,
     DataCache,
+    DeviceClass,
     Environment,
     Foundation,
     GpuDiscovery,
@@ -20,6 +21,7 @@ from plimsoll.components import (
     NodeProfile,
     Queue,
     QueueAdmission,
+    ResourceClaimTemplate,
     ShareBinder,
     Topology,
     TrainingRuntime,
@@ -171,6 +173,33 @@ SAMPLES: dict[Callable[..., Any], dict[str, Any]] = {
         "instance_type": "g6.xlarge",
         "labels": {"nvidia.com/gpu.family": "ada-lovelace"},
         "allocatable": {"cpu": "3500m"},
+    },
+    DeviceClass: {
+        "name": "big-gpu",
+        "selectors": [{"cel": {"expression": "device.driver == 'gpu.nvidia.com'"}}],
+        "config": [{"opaque": {"driver": "gpu.nvidia.com", "parameters": {"kind": "GpuConfig"}}}],
+        "extended_resource_name": "example.com/big-gpu",
+    },
+    ResourceClaimTemplate: {
+        "name": "one-gpu",
+        "namespace": "team",
+        "labels": {"team": "ml"},
+        "metadata": {"labels": {"of": "claim"}, "annotations": {"note": "x"}},
+        "devices": {
+            "requests": [
+                {
+                    "name": "gpu",
+                    "exactly": {
+                        "device_class_name": "big-gpu",
+                        "selectors": [{"cel": {"expression": "true"}}],
+                        "count": 2,
+                        "tolerations": [{"key": "gpu", "operator": "Equal", "value": "x", "effect": "NoSchedule"}],
+                        "capacity": {"requests": {"memory": "10Gi"}},
+                    },
+                }
+            ],
+            "constraints": [{"requests": ["gpu"], "match_attribute": "resource.kubernetes.io/pcieRoot"}],
+        },
     },
     Queue: {
         "name": "queue-1",

@@ -10,6 +10,7 @@ from plimsoll.components import (
     ClusterTrainingRuntime,
     Controller,
     DataCache,
+    DeviceClass,
     Environment,
     Foundation,
     GpuDiscovery,
@@ -20,6 +21,7 @@ from plimsoll.components import (
     NodeProfileArgs,
     Queue,
     QueueAdmission,
+    ResourceClaimTemplate,
     ShareBinder,
     Topology,
     TrainingRuntime,
@@ -82,6 +84,36 @@ def _node_profile() -> None:
         "allocatable": {"cpu": "3500m", "nvidia.com/gpu": "4"},
     }
     NodeProfile("l4", args)
+
+
+def _device_class_and_claims() -> None:
+    memory = "device.capacity['gpu.nvidia.com'].memory.compareTo(quantity('70Gi')) >= 0"
+    sharing: dict[str, Any] = {"apiVersion": "resource.nvidia.com/v1beta1", "kind": "GpuConfig"}
+    large = DeviceClass(
+        "large-gpu",
+        {
+            "selectors": [
+                {"cel": {"expression": "device.driver == 'gpu.nvidia.com'"}},
+                {"cel": {"expression": memory}},
+            ],
+            "config": [{"opaque": {"driver": "gpu.nvidia.com", "parameters": sharing}}],
+            "extended_resource_name": "example.com/large-gpu",
+        },
+    )
+    pair = {"name": "pair", "device_class_name": "gpu.nvidia.com", "count": 2}
+    one = {"name": "one", "device_class_name": large.device_class_name}
+    ResourceClaimTemplate(
+        "large-or-two",
+        {
+            "namespace": "team",
+            "labels": {"app": "server"},
+            "metadata": {"labels": {"app": "server"}},
+            "devices": {
+                "requests": [{"name": "gpus", "first_available": [one, pair]}],  # type: ignore[typeddict-item]
+                "constraints": [{"requests": ["gpus/pair"], "match_attribute": "gpu.nvidia.com/productName"}],
+            },
+        },
+    )
 
 
 def _static_node_pool() -> None:
@@ -254,6 +286,7 @@ def _gpu_discovery_with_everything() -> None:
         _queue,
         _node_pool,
         _node_profile,
+        _device_class_and_claims,
         _static_node_pool,
         _capacity_gate,
         _capacity_gate_of_queues,

@@ -12,6 +12,7 @@ from plimsoll.components import (
     Controller,
     DataCache,
     DataCacheArgs,
+    DeviceClass,
     Environment,
     Foundation,
     Monitoring,
@@ -19,6 +20,7 @@ from plimsoll.components import (
     NodePoolArgs,
     NodeProfile,
     Queue,
+    ResourceClaimTemplate,
     ShareBinder,
     TrainingRuntime,
     Workspace,
@@ -33,6 +35,7 @@ CACHE: DataCacheArgs = {
     "topology": "racks",
     "level": "rack",
 }
+DEVICES: Any = {"requests": [{"name": "gpu", "exactly": {"device_class_name": "gpu.nvidia.com"}}]}
 SECRET = "4dabf18193072939515e22adb298388d"
 
 Of = tuple[Callable[..., pulumi.ComponentResource], Mapping[str, Any]]
@@ -40,6 +43,8 @@ SINGLE: dict[str, Of] = {
     "Queue": (Queue, {"display_name": "q"}),
     "NodePool": (NodePool, {**KWOK}),
     "NodeProfile": (NodeProfile, {"node_pool": "gpu", "instance_type": "g6.xlarge"}),
+    "DeviceClass": (DeviceClass, {"extended_resource_name": "example.com/gpu"}),
+    "ResourceClaimTemplate": (ResourceClaimTemplate, {"devices": DEVICES}),
     "Workspace": (Workspace, {"inference": {"preset": {"name": "phi-4"}}}),
     "Environment": (Environment, {"limits": {"gpus": 3}}),
     "TrainingRuntime": (TrainingRuntime, {"template": TORCH}),
@@ -74,6 +79,16 @@ def test_options_for_objects_reach_the_object_and_the_others_both(kind: str) -> 
     assert child.customTimeouts.create == "1m"
     assert [alias.spec.name for alias in own.aliases] == ["former"], "from which the engine infers the object's"
     assert own.retainOnDelete
+
+
+def test_a_changed_template_of_claims_is_replaced_because_the_cluster_refuses_the_change() -> None:
+    asked = requests(lambda: ResourceClaimTemplate("x", {"devices": DEVICES}))["kubernetes:ResourceClaimTemplate::x"]
+    assert (list(asked.replaceOnChanges), asked.deleteBeforeReplace) == (["spec"], True)
+    options = pulumi.ResourceOptions(import_="default/x")
+    imported = requests(lambda: ResourceClaimTemplate("x", {"devices": DEVICES}, options))
+    assert list(imported["kubernetes:ResourceClaimTemplate::x"].replaceOnChanges) == []
+    other = requests(lambda: DeviceClass("x", {}))["kubernetes:DeviceClass::x"]
+    assert (list(other.replaceOnChanges), other.deleteBeforeReplace) == ([], False)
 
 
 def test_a_transformation_changes_the_object() -> None:

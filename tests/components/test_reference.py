@@ -17,6 +17,7 @@ from plimsoll.model.api import (
     NodeProfileStatus,
     WorkspaceSpec,
 )
+from plimsoll.model.dra import DeviceClassSpec, ResourceClaimTemplateSpec
 from plimsoll.model.kai import QueueSpec
 from plimsoll.model.karpenter import NodePoolSpec
 
@@ -46,6 +47,8 @@ def _models(annotation: Any) -> Iterator[type[BaseModel]]:
         (NodePoolSpec, "components.md"),
         (NodeProfileSpec, "nodeprofile.md"),
         (NodeProfileStatus, "nodeprofile.md"),
+        (DeviceClassSpec, "components.md"),
+        (ResourceClaimTemplateSpec, "components.md"),
         (QueueSpec, "components.md"),
         (GpuDiscoverySpec, "components.md"),
         (TrainingRuntimeSpec, "components.md"),

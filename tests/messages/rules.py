@@ -22,6 +22,7 @@ from tests.policy_rules.manifests import (
     findings,
     with_path,
 )
+from tests.policy_rules.test_claims import a_driver, a_node_class, a_pool_of_claims, a_profile
 from tests.policy_rules.trainings import a_job, a_runtime
 from tests.queues.manifests import amounts, pod, pod_group, queue
 
@@ -140,6 +141,8 @@ def _findings() -> Iterator[Finding]:
         (a_claim("c", asked(1, adminAccess=True)), TEAM),
         (a_class("mig.nvidia.com", "device.driver == 'gpu.nvidia.com'"), a_queue("team")),
         tuple(a_class(name, extended_resource=GPU) for name in ("a-gpu", "b-gpu")),
+        (a_pool_of_claims(), a_profile("gpu.nvidia.com")),
+        (a_node_class("memory"), a_driver("4")),
         (CHART,),
         (with_path(CHART, dependencies__0__version=None),),
         (an_environment(nodeAutoProvisioning="enabled", limits={"gpus": 10}), _serving(4, 4)),

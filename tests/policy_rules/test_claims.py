@@ -60,3 +60,81 @@ def test_two_classes_with_one_extended_resource_are_found() -> None:
     one, other = (a_class(name, extended_resource="nvidia.com/gpu") for name in ("a-gpu", "b-gpu"))
     assert rules(one, other) == [("device-class-resource-unique", "spec.extendedResourceName")]
     assert not rules(one, a_class("b-gpu", extended_resource="example.com/gpu"))
+
+
+def a_pool_of_claims(labels: dict[str, str] | None = None) -> Manifest:
+    template = {"metadata": {"labels": labels or {}}, "spec": {"requirements": []}}
+    return {
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodePool",
+        "metadata": {"name": "claimed"},
+        "spec": {"template": template},
+    }
+
+
+def a_profile(driver: str) -> Manifest:
+    spec = {"nodePool": "claimed", "instanceType": "g6.xlarge", "claimDevices": {"driver": driver}}
+    return {"apiVersion": "plimsoll.dev/v1alpha1", "kind": "NodeProfile", "metadata": {"name": "l4"}, "spec": spec}
+
+
+@pytest.mark.parametrize(
+    ("driver", "labels", "found"),
+    [
+        (DRIVER, {}, 1),
+        (DRIVER, {"nvidia.com/gpu.present": "false"}, 1),
+        (DRIVER, {"nvidia.com/gpu.present": "true"}, 0),
+        (DRIVER, {"feature.node.kubernetes.io/pci-10de.present": "true"}, 0),
+        ("gpu.amd.com", {}, 0),
+    ],
+)
+def test_node_pools_on_which_the_driver_of_nvidia_does_not_run_are_found(
+    driver: str, labels: dict[str, str], found: int
+) -> None:
+    rule = ("node-pool-runs-claim-driver", "spec.template.metadata.labels[nvidia.com/gpu.present]")
+    broken_here = [each for each in broken(a_profile(driver), a_pool_of_claims(labels)) if each[0] == rule[0]]
+    assert broken_here == [rule] * found
+    assert not [each for each in broken(a_pool_of_claims(labels)) if each[0] == rule[0]]
+
+
+def a_node_class(sharing: str | None) -> Manifest:
+    annotations = {} if sharing is None else {"karpenter.k8s.aws/nvidia-consumable-capacity": sharing}
+    metadata = {"name": "gpu", "annotations": annotations}
+    return {"apiVersion": "karpenter.k8s.aws/v1", "kind": "EC2NodeClass", "metadata": metadata, "spec": {}}
+
+
+def a_driver(mode: str) -> Manifest:
+    container = {"name": "gpus", "image": "d:1", "env": [{"name": "CONSUMABLE_SHARES", "value": mode}]}
+    template = {"spec": {"containers": [container]}}
+    metadata = {"name": "driver", "namespace": "dra"}
+    return {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": metadata, "spec": {"template": template}}
+
+
+def a_release(values: dict[str, Any], **spec: Any) -> Manifest:
+    chart = {"spec": {"chart": "dra-driver-nvidia-gpu", "version": "0.5.0"}}
+    return {
+        "apiVersion": "helm.toolkit.fluxcd.io/v2",
+        "kind": "HelmRelease",
+        "metadata": {"name": "driver", "namespace": "dra"},
+        "spec": {"chart": chart, "values": values, **spec},
+    }
+
+
+@pytest.mark.parametrize(
+    ("sharing", "driver", "found"),
+    [
+        ("4", [a_driver("4")], 0),
+        ("memory", [a_driver("4")], 1),
+        (None, [a_driver("4")], 0),
+        ("4", [a_driver("4"), a_driver("memory")], 0),
+        ("4", [], 0),
+        ("4", [a_release({})], 1),
+        ("disabled", [a_release({})], 0),
+        ("4", [a_release({"consumableShares": 4})], 0),
+        ("4", [a_release({}, valuesFrom=[{"kind": "ConfigMap", "name": "more"}])], 0),
+    ],
+)
+def test_karpenter_is_told_how_the_driver_shares_gpus(sharing: str | None, driver: list[Manifest], found: int) -> None:
+    """Of a class without the annotation nothing is known: its nodes may have no GPUs."""
+    rule = "node-class-shares-as-driver"
+    field = "metadata.annotations[karpenter.k8s.aws/nvidia-consumable-capacity]"
+    assert [each for each in broken(a_node_class(sharing), *driver) if each[0] == rule] == [(rule, field)] * found

@@ -17,6 +17,7 @@ VERSIONS = {
     "InferenceSet": "kaito.sh/v1alpha1",
     "NodePool": "karpenter.sh/v1",
     "NodeClaim": "karpenter.sh/v1",
+    "EC2NodeClass": "karpenter.k8s.aws/v1",
     "Queue": "scheduling.run.ai/v2",
     "PodGroup": "scheduling.run.ai/v2alpha2",
     "TrainJob": "trainer.kubeflow.org/v1alpha1",

@@ -1,5 +1,6 @@
 """`plimsoll adopt`: objects of a cluster become settings of a stack, or are left out with a message."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from plimsoll.cli import app
 from plimsoll.errors import PlimsollError
 from plimsoll.kube import Connection, RequestError
 from plimsoll.project import adopt
-from plimsoll.stacks import settings_of
+from plimsoll.stacks import run, settings_of
 from tests.components.declaring import declared, manifest
 
 
@@ -105,6 +106,73 @@ def test_a_node_profile_that_a_stack_would_refuse_is_left_out() -> None:
     found = adopt([node_profile({"a": "no value"}), node_profile({"a": "b"}, devices=2)])
     assert found.settings == {}
     assert [line.partition(":")[0] for line in found.left_out] == ["NodeProfile l4", "NodeProfile l4"]
+
+
+def test_a_node_profile_that_declares_devices_for_claims_is_written() -> None:
+    found = adopt([node_profile(claimDevices={"driver": "gpu.nvidia.com"})])
+    assert settings_of({"layer": "objects", **found.settings}).node_profiles["l4"].claim_devices is not None
+
+
+def claims(kind: str, spec: dict[str, Any], **metadata: Any) -> dict[str, Any]:
+    named = {"name": "gpus", **({"namespace": "team"} if kind == "ResourceClaimTemplate" else {}), **metadata}
+    return {"apiVersion": "resource.k8s.io/v1", "kind": kind, "metadata": named, "spec": spec}
+
+
+CLASS: dict[str, Any] = {"selectors": [{"cel": {"expression": "device.driver == 'gpu.nvidia.com'"}}]}
+CLAIMED: dict[str, Any] = {
+    "metadata": {"labels": {"team": "ml"}},
+    "spec": {
+        "devices": {
+            "requests": [
+                {"name": "gpu", "exactly": {"deviceClassName": "gpus", "allocationMode": "ExactCount", "count": 2}}
+            ]
+        }
+    },
+}
+"""As the apiserver returns them, with its defaults."""
+
+
+def test_classes_and_templates_of_claims_are_declared_as_they_are() -> None:
+    found = adopt([claims("DeviceClass", CLASS), claims("ResourceClaimTemplate", CLAIMED)])
+    assert found.left_out == []
+    made = declared(
+        run,
+        config={f"plimsoll:{name}": json.dumps(value) for name, value in found.settings.items()}
+        | {"plimsoll:layer": "objects"},
+    )
+    assert manifest(made, "DeviceClass")["spec"] == CLASS
+    template = manifest(made, "ResourceClaimTemplate")
+    assert (template["metadata"]["namespace"], template["spec"]) == ("team", CLAIMED)
+
+
+@pytest.mark.parametrize(
+    "by_others",
+    [
+        {"annotations": {"meta.helm.sh/release-name": "dra-driver"}},
+        {"labels": {"plimsoll.dev/workspace": "chat"}},
+        {"ownerReferences": [{"kind": "ComputeDomain"}]},
+    ],
+)
+def test_classes_and_templates_of_charts_and_controllers_stay_theirs(by_others: dict[str, Any]) -> None:
+    kinds = {"DeviceClass": CLASS, "ResourceClaimTemplate": CLAIMED}
+    assert adopt([claims(kind, spec, **by_others) for kind, spec in kinds.items()]) == ({}, [])
+
+
+@pytest.mark.parametrize(
+    ("field", "given"),
+    [
+        ("apiVersion", {**claims("ResourceClaimTemplate", CLAIMED), "apiVersion": "resource.k8s.io/v1beta1"}),
+        ("spec.other", claims("DeviceClass", {**CLASS, "other": 1})),
+        ("spec.spec.other", claims("ResourceClaimTemplate", {"spec": {**CLAIMED["spec"], "other": 1}})),
+        ("devices.requests", claims("ResourceClaimTemplate", {"spec": {"devices": {"requests": []}}})),
+    ],
+)
+def test_classes_and_templates_that_a_stack_would_refuse_or_change_are_left_out(
+    field: str, given: dict[str, Any]
+) -> None:
+    found = adopt([given])
+    assert found.settings == {}
+    assert field in found.left_out[0]
 
 
 def test_workspaces_of_the_same_name_are_all_written() -> None:

@@ -194,6 +194,33 @@ def test_node_profiles_are_declared_by_their_key_or_name(layer: str) -> None:
     assert len(found) == 2
 
 
+def test_classes_and_templates_of_claims_are_declared_after_what_they_name() -> None:
+    request = {"name": "gpu", "exactly": {"deviceClassName": "big-gpu"}}
+    config = {
+        "layer": "objects",
+        "namespaces": json.dumps(["team"]),
+        "deviceClasses": json.dumps({"big": {"name": "big-gpu"}}),
+        "resourceClaimTemplates": json.dumps({"one": {"namespace": "team", "devices": {"requests": [request]}}}),
+    }
+    asked = requests(run, {f"plimsoll:{key}": value for key, value in config.items()})
+    template = asked["plimsoll:ResourceClaimTemplate::one"]
+    assert {urn.rpartition("::")[2] for urn in template.dependencies} >= {"team", "big"}
+
+
+@pytest.mark.parametrize(
+    ("values", "field"),
+    [
+        (
+            {"resourceClaimTemplates": {"a": {"devices": {"requests": [{"name": "gpu"}]}}}},
+            "resourceClaimTemplates.a.devices.requests[0]: set either exactly or firstAvailable",
+        ),
+        ({"deviceClasses": {"a": {"selector": []}}}, "deviceClasses.a.selector: unknown field"),
+    ],
+)
+def test_wrong_claims_and_classes_are_named(values: dict[str, Any], field: str) -> None:
+    assert field in refusal(**values)
+
+
 @pytest.mark.parametrize(
     ("spec", "field"),
     [

@@ -76,9 +76,11 @@ class Component(pulumi.ComponentResource):
         labels: pulumi.Input[Mapping[str, pulumi.Input[str]]] | None = None,
         annotations: pulumi.Input[dict[str, Any]] | None = None,
         others: tuple[str, ...] = (),
+        immutable: bool = False,
     ) -> "k8s.apiextensions.CustomResource":
         """The component's one object. `others` are arguments that are not fields of the model; `name` is for a
-        component without an argument `name`.
+        component without an argument `name`. If the cluster refuses changes of its spec (`immutable`), a changed one
+        replaces the object, which is deleted before because the name stays.
 
         Raises InvalidArgumentError if an argument is invalid.
         """
@@ -94,13 +96,20 @@ class Component(pulumi.ComponentResource):
             skip_await=True,
             patch_force=self.given("patch_force"),
         )
+        # The engine refuses to replace what it imports, whose spec it shows as changed.
+        replaced = immutable and self._for_object.import_ is None
+        own = pulumi.ResourceOptions(
+            parent=self,
+            replace_on_changes=["spec"] if replaced else None,
+            delete_before_replace=replaced or None,
+        )
         return k8s.apiextensions.CustomResource(
             self._name_given,
             api_version=kind.api_version,
             kind=kind.kind,
             metadata=around,
             spec=checked(model, kind.kind, self._name_given, fields_of(self._args, *others), convert),
-            opts=pulumi.ResourceOptions.merge(pulumi.ResourceOptions(parent=self), self._for_object),
+            opts=pulumi.ResourceOptions.merge(own, self._for_object),
         )
 
 

@@ -2,7 +2,9 @@
 
 from plimsoll.model.dra.attribute import Attribute, qualified
 from plimsoll.model.dra.claim_request import ClaimedDevices, ClaimRequest, DeviceRequest, Subrequest
+from plimsoll.model.dra.claim_template_spec import ResourceClaimTemplateSpec
 from plimsoll.model.dra.device_class import DeviceClass
+from plimsoll.model.dra.device_class_spec import DeviceClassSpec
 from plimsoll.model.dra.published import GPU_DRIVERS, NOTHING_PUBLISHED, Claimable, Published
 from plimsoll.model.dra.resource_claim import Allocated, PodClaim, ResourceClaim, ResourceClaimTemplate
 from plimsoll.model.dra.resource_slice import ResourceSlice, SliceDevice
@@ -16,11 +18,13 @@ __all__ = [
     "Claimable",
     "ClaimedDevices",
     "DeviceClass",
+    "DeviceClassSpec",
     "DeviceRequest",
     "PodClaim",
     "Published",
     "ResourceClaim",
     "ResourceClaimTemplate",
+    "ResourceClaimTemplateSpec",
     "ResourceSlice",
     "SliceDevice",
     "Subrequest",

@@ -8,6 +8,7 @@ from plimsoll.policy.rules import (
     budgets,
     capacity_pods,
     chart_versions,
+    claim_drivers,
     claims,
     exemptions,
     gpu_shares,
@@ -21,6 +22,7 @@ from plimsoll.policy.rules import (
     training,
 )
 from plimsoll.policy.rules.chart_versions import CHART_FILE_KIND, charts
+from plimsoll.policy.rules.claim_drivers import NODE_CLASS_GROUP
 from plimsoll.policy.rules.claims import GROUP as CLAIMS_GROUP
 from plimsoll.policy.rules.exemptions import EXPIRED, expired
 from plimsoll.policy.rules.images import VALUES_KIND
@@ -31,6 +33,7 @@ __all__ = [
     "CHART_FILE_KIND",
     "CLAIMS_GROUP",
     "EXPIRED",
+    "NODE_CLASS_GROUP",
     "RULES",
     "TRAINER",
     "UNKNOWN_RULE",
@@ -52,6 +55,7 @@ RULES: Final[tuple[Rule, ...]] = tuple(
         training,
         gpu_shares,
         claims,
+        claim_drivers,
         capacity_pods,
         budgets,
         node_pools,

@@ -48,6 +48,15 @@ resources:
       labels: {{ queue: "${{yaml-training.queueName}}" }}
       requirements:
         - {{ key: karpenter.sh/capacity-type, operator: In, values: [on-demand, {{ fn::secret: spot }}] }}
+  yaml-gpus:
+    type: plimsoll:index:DeviceClass
+    properties:
+      selectors: [{{ cel: {{ expression: "device.driver == 'gpu.example.com'" }} }}]
+  yaml-claim:
+    type: plimsoll:index:ResourceClaimTemplate
+    properties:
+      devices:
+        requests: [{{ name: gpu, exactly: {{ deviceClassName: "${{yaml-gpus.deviceClassName}}", count: 1 }} }}]
 outputs:
   labels: ${{yaml-training.podLabels}}
 """
@@ -85,8 +94,24 @@ def test_a_yaml_program_is_deployed(project: PulumiFolder, nap_sandbox: Sandbox,
         hidden = specs["yaml-research"]
         assert SECRET in hidden.pop("displayName")
         assert hidden["resources"]["gpu"]["limit"] == 16
+        assert claimed(cluster) == ("yaml-gpus", 1)
+        change(project, "count: 1", "count: 2")
+        project.up("dev", "--skip-preview")
+        assert claimed(cluster) == ("yaml-gpus", 2), "the template, which cannot be changed, is replaced"
     finally:
         project.destroy("dev")
+
+
+def claimed(cluster: Kube) -> tuple[str, int]:
+    template = cluster.get("resource.k8s.io/v1", "ResourceClaimTemplate", "yaml-claim", "default")
+    assert template is not None
+    exactly = template["spec"]["spec"]["devices"]["requests"][0]["exactly"]
+    return exactly["deviceClassName"], exactly["count"]
+
+
+def change(project: PulumiFolder, old: str, new: str) -> None:
+    program = project.folder / "Pulumi.yaml"
+    program.write_text(program.read_text().replace(old, new))
 
 
 def test_invalid_properties_are_named(project: PulumiFolder) -> None:
