@@ -19,6 +19,7 @@ from plimsoll.model import Plan, Reason, Snapshot, Verdict
 from plimsoll.model.api import Workspace
 from plimsoll.model.meta import LabelSelector
 from plimsoll.plan import plan, validate
+from plimsoll.plan.owned import format_time, idle_nodes
 from plimsoll.plan.view import ClusterView
 from plimsoll.text import counted, figure, nearest, shortlist
 
@@ -58,9 +59,29 @@ def _links(planned: PlannedDemand, found: Explanation) -> Iterator[Link]:
         state = State.PASSED if ready >= wanted else State.WAITING
         text = f"{workload.kind} {workload.name}: {ready} of {wanted} ready"
         yield Link(Step.NODE, state, text, "" if state is State.PASSED else StepReason.WORKLOAD_NOT_READY)
+    if workspace is not None and planned.snapshot.environment.spec.auto_provisioning:
+        yield from _startup(workspace, found, planned.now)
     if used:
         yield _cost(planned, [each.node.instance_type for each in used])
         yield Link(Step.END, State.PASSED, f"{used[0].node.name}: {ending(planned, used[0].node)}")
+
+
+def _startup(workspace: Workspace, found: Explanation, now: datetime) -> Iterator[Link]:
+    """How long the first token takes after a request that finds no replica, as it was measured last."""
+    last, record = workspace.status.startup, workspace.status.provisioning
+    staying = [each.claim for each in found.claims if not each.claim.deleting]
+    idle = idle_nodes(workspace, found.environment.spec, record, now) if not workspace.replicas and staying else None
+    if last.node:
+        steps = f"node {last.node_seconds} s, image {last.image_seconds} s, weights and load {last.server_seconds} s"
+        stays = f"; on a node that stays, {last.server_seconds} s" if idle is not None else ""
+        measured = f"on {last.instance_type or last.node}, measured at {last.measured}"
+        text = f"from a request to the first token {last.seconds} s ({steps}; {measured}){stays}"
+        yield Link(Step.NODE, State.PASSED, text)
+    elif not workspace.replicas:
+        yield Link(Step.NODE, State.PASSED, "from a request to the first token: not measured yet")
+    if idle is not None:
+        stay = f"{counted(len(staying), 'node')} for replicas to come"
+        yield Link(Step.END, State.PASSED, f"idleSeconds keeps {stay} until {format_time(idle.until)}")
 
 
 def _orders(found: Explanation) -> Iterator[Link]:

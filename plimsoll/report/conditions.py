@@ -13,6 +13,7 @@ from plimsoll.model.karpenter import NodeClaim
 from plimsoll.model.meta import condition_of, condition_text
 from plimsoll.plan.owned import Attempts, Failed, Idle, alive, as_status, format_time, ownership_labels
 from plimsoll.plan.workspaces import WorkspaceNodes
+from plimsoll.report.startups import last_startup
 from plimsoll.text import counted, figure, shortlist
 
 
@@ -186,6 +187,7 @@ def status_of(
         serving=str(verdict.serving) if verdict.serving is not None else None,
         workerNodes=workers,
         provisioning=as_status(provisioning),
+        startup=last_startup(holdings.holding(workspace), previous.startup).as_status(),
         **(scale_status(workspace.ref, holdings) if workspace.spec.inference is not None else {}),
     )
 
@@ -236,6 +238,7 @@ def refused_status(
         # To shrink it, the nodes of a replica must still be known.
         perReplicaNodeCount=previous.per_replica_node_count,
         provisioning=as_status(previous.provisioning),
+        startup=previous.startup.as_status(),
         **(scale or {}),
     )
 

@@ -79,6 +79,7 @@ from plimsoll.model.api.provisioning import (
     Provisioning,
 )
 from plimsoll.model.api.shared_devices import NOT_SHARED, DeviceSharing, SharedDevices
+from plimsoll.model.api.startup import Startup
 from plimsoll.model.api.workspace import (
     ADAPTERS_TWICE,
     BY_PRICE_OF_TYPES,
@@ -253,6 +254,7 @@ __all__ = [
     "RuleSetting",
     "ServiceSettings",
     "SharedDevices",
+    "Startup",
     "TriggerNamespace",
     "Weights",
     "Workspace",

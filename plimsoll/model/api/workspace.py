@@ -15,6 +15,7 @@ from plimsoll.model.api.capacity_type import CapacityType
 from plimsoll.model.api.demand_settings import MOST_SECONDS
 from plimsoll.model.api.preset_pods import PresetPods
 from plimsoll.model.api.provisioning import Alternative, Provisioning
+from plimsoll.model.api.startup import Startup
 from plimsoll.model.api.workspace_parts import Adapter, Partition, Preset, Rollout, ServiceSettings, Tuning, Weights
 from plimsoll.model.meta import (
     Condition,
@@ -215,6 +216,7 @@ class WorkspaceStatus(Reported):
     """How the GPUs of a replica are used."""
     worker_nodes: tuple[str, ...] = Field(default=(), validation_alias="workerNodes")
     provisioning: Provisioning = Provisioning()
+    startup: Startup = Startup()
     conditions: tuple[Condition, ...] = ()
 
 

@@ -22,6 +22,7 @@ from plimsoll.model.meta import (
     PodRules,
     condition_of,
     counted,
+    dig,
     read_rules,
 )
 from plimsoll.quantity import parse_bytes, parse_devices
@@ -91,6 +92,13 @@ def _controller_kind(owners: Any) -> Any:
     return sys.intern(str(next(kinds, "") or ""))
 
 
+def _started(statuses: Any) -> Any:
+    if not isinstance(statuses, list) or any(dig(each, "restartCount") for each in statuses):
+        return ""
+    running = [dig(each, "state.running.startedAt") for each in statuses]
+    return max(map(str, running), default="") if all(running) else ""
+
+
 Containers = Annotated[tuple[dict[str, Any], ...], AfterValidator(_with_resources)]
 
 
@@ -137,6 +145,10 @@ class Pod(ObservedObject):
     it, and `host` is that of all, because they run on one node."""
     phase: str = Field(default="", validation_alias=AliasPath("status", "phase"))
     conditions: tuple[Condition, ...] = Field(default=(), validation_alias=AliasPath("status", "conditions"))
+    started: Annotated[str, BeforeValidator(_started)] = Field(
+        default="", validation_alias=AliasPath("status", "containerStatuses")
+    )
+    """When the last of its containers started, RFC 3339; empty unless all run, none of them for the second time."""
 
     @property
     def volume_claims(self) -> tuple[VolumeClaim, ...]:

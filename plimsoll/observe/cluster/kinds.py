@@ -142,6 +142,7 @@ PODS: Final = Kind(
     "/api/v1/pods",
     read_pod,
     selector={"fieldSelector": "status.phase!=Succeeded,status.phase!=Failed"},
+    quiet=frozenset({"started"}),
     gathered=True,
 )
 NODE_CLAIMS: Final = Kind(

@@ -7,7 +7,7 @@ from plimsoll.labels import WORKSPACE, WORKSPACE_NAMESPACE
 from plimsoll.model import ObjectKey, Plan, Snapshot, Verdict
 from plimsoll.model.api import Alternative, Provisioning, Workspace, WorkspaceRef
 from plimsoll.plan.owned import Attempts, AttemptTracker, Idle, idle_nodes
-from plimsoll.plan.view import ClusterView
+from plimsoll.plan.view import ClusterView, Holding
 from plimsoll.plan.workspaces.existing import existing_nodes
 from plimsoll.plan.workspaces.replicas import Start, whole_replicas
 from plimsoll.text import counted
@@ -92,6 +92,10 @@ class WorkspaceNodes:
     def observed(self) -> Snapshot:
         """The snapshot."""
         return self._view.observed
+
+    def holding(self, workspace: Workspace) -> Holding:
+        """Everything that is of the Workspace."""
+        return self._view.holdings[workspace.key]
 
     def idle(self, workspace: Workspace, verdict: Verdict, previous: Provisioning, now: datetime) -> Idle | None:
         """Until when its created nodes stay without replicas; None if it has none, or needs them."""
