@@ -121,17 +121,25 @@ class StoredCluster(Connection):
 def a_stored_cluster(nodes: int, pods: int, waiting: int, classes: int, workspaces: int, teams: int) -> StoredCluster:
     """The stored cluster. Queues are a tree of departments with 6 teams each, with quotas and limits; the pods of every
     fourth team are gangs."""
-    running = running_pods(pods, waiting)
     cluster = StoredCluster()
     cluster.put("Environment", _environment())
-    cluster.load("Queue", _queues(teams, nodes * GPUS))
     cluster.load("NodePool", [node_pool_manifest()])
-    cluster.load("Node", (_full(node_manifest(number), 40) for number in range(nodes)))
-    cluster.load("PodGroup", _pod_groups(running, waiting))
-    cluster.load("Pod", _pods(nodes, pods, waiting, classes))
+    for kind, manifests in cluster_manifests(nodes, pods, waiting, classes, teams).items():
+        cluster.load(kind, manifests)
     for number in range(workspaces):
         cluster.put("Workspace", _workspace(number))
     return cluster
+
+
+def cluster_manifests(nodes: int, pods: int, waiting: int, classes: int, teams: int) -> dict[str, Iterator[Raw]]:
+    """Manifests of the size of those in real clusters, by kind."""
+    running = running_pods(pods, waiting)
+    return {
+        "Queue": _queues(teams, nodes * GPUS),
+        "Node": (_full(node_manifest(number), 40) for number in range(nodes)),
+        "PodGroup": _pod_groups(running, waiting),
+        "Pod": _pods(nodes, pods, waiting, classes),
+    }
 
 
 def stored_pod(manifest: Raw) -> Raw:

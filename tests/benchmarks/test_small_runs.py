@@ -12,7 +12,23 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from bench import ablation, burst, fleet, ledger, openb, pages, plain_pods, plan, rest, rounds, scale, tick, trace
+from bench import (
+    ablation,
+    audit,
+    burst,
+    fleet,
+    ledger,
+    openb,
+    pages,
+    plain_pods,
+    plan,
+    rest,
+    rounds,
+    scale,
+    tick,
+    trace,
+)
+from bench.large_cluster import GPUS, node_manifest
 from plimsoll.packing.nodes import Heuristic, NodePacking, pack_nodes
 
 Main = Callable[..., None]
@@ -25,6 +41,7 @@ SMALL: dict[str, tuple[Main, tuple[str, ...]]] = {
     "scale of several products": (scale.main, (*LARGE, "--products", "3", "--free", "300", "--changes", "14")),
     "scale of limited queues": (scale.main, (*LARGE, "--queue-limit", "4", "--changes", "14")),
     "plain_pods": (plain_pods.main, ("--plain", "100", "--nodes", "60", "--pods", "600", "--waiting", "60")),
+    "audit": (audit.main, ("--nodes", "20", "--pods", "60", "--waiting", "3", "--plain", "40")),
     "pages": (pages.main, ("--nodes", "20", "--pods", "60", "--waiting", "3", "--changes", "2")),
     "tick": (tick.main, (*LARGE, "--workspaces", "4", "--changes", "3")),
 }
@@ -57,6 +74,14 @@ def test_a_small_run_prints_a_table(name: str) -> None:
 
     assert result.exit_code == 0, result.output
     assert len(result.stdout.splitlines()) > 2
+
+
+def test_bench_audit_measures_a_process_that_lists_the_cluster() -> None:
+    pages = {"/api/v1/nodes": [b"[" + json.dumps(node_manifest(number)).encode() + b"]" for number in range(3)]}
+    audited = audit.audit(pages)
+    assert (audited.found["summary"]["nodes"], audited.found["summary"]["gpus"]) == (3, 3 * GPUS)
+    assert audited.peak_mib > 10
+    assert audited.cpu_seconds > 0
 
 
 def test_bench_plan_measures_each_case_and_number_of_nodes() -> None:
