@@ -9,7 +9,7 @@ import typer
 
 from plimsoll.cli.shared import OUT, only_without
 from plimsoll.errors import PlimsollError
-from plimsoll.project import ClusterKind
+from plimsoll.project import ClusterKind, Language
 
 app = typer.Typer(add_completion=False)
 
@@ -28,6 +28,9 @@ def init(  # noqa: PLR0917 - options of a command, each given by name
             help="request nodes for pending pods that share GPUs [prompts for it; yes without a terminal]",
         ),
     ] = None,
+    language: Annotated[
+        Language, typer.Option(help="what declares the environment: settings of its stack, or a typed program")
+    ] = Language.YAML,
     name: Annotated[str | None, typer.Option(help="name of the project [name of the folder]")] = None,
     template: Annotated[bool, typer.Option("--template", help="Write a template for `pulumi new` instead.")] = False,
     wheel: Annotated[
@@ -50,9 +53,9 @@ def init(  # noqa: PLR0917 - options of a command, each given by name
     requests = _ask_demand() if demand is None and kind.provisions else bool(demand)
     named = name or folder.resolve().name
     project = (
-        template_files(kind, demand=requests)
+        template_files(kind, demand=requests, language=language)
         if template
-        else project_files(kind, named, wheel.name if wheel else None, demand=requests)
+        else project_files(kind, named, wheel.name if wheel else None, demand=requests, language=language)
     )
     for path in write_project(folder, project, replace=force):
         OUT.print(f"wrote {path}", highlight=False, soft_wrap=True)

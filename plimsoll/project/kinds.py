@@ -1,6 +1,15 @@
-"""Kinds of clusters that a project may be written for."""
+"""Kinds of clusters that a project may be written for, and what declares them."""
 
 from enum import StrEnum
+
+
+class Language(StrEnum):
+    """What declares a cluster's environment."""
+
+    YAML = "yaml"
+    """The settings of its stack."""
+    PYTHON = "python"
+    """The program, with typed arguments."""
 
 
 class ClusterKind(StrEnum):

@@ -7,13 +7,21 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Final
 
+import yaml
+
 from plimsoll.distribution import NAME, version
 from plimsoll.errors import PlimsollError
-from plimsoll.project.kinds import ClusterKind
+from plimsoll.project.kinds import ClusterKind, Language
+from plimsoll.project.program import python_program
 
 ENVIRONMENT: Final = "stacks/Pulumi.environment.yaml"
 """The file of the stack that differs by the kind of cluster."""
 
+PROGRAM: Final = "__main__.py"
+_OF_PROGRAM: Final = """# Declared by `declare` in __main__.py.
+config:
+  layer: environment
+"""
 _DESCRIPTION: Final = "GPU capacity on Kubernetes, declared with Plimsoll"
 _NAME: Final = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
 _KINDS: Final = "kinds"
@@ -21,7 +29,14 @@ _RENAMED: Final = {"gitignore": ".gitignore"}
 """Files that would count for this repository under their own names."""
 
 
-def project_files(kind: ClusterKind, name: str, wheel: str | None = None, *, demand: bool = True) -> dict[str, str]:
+def project_files(
+    kind: ClusterKind,
+    name: str,
+    wheel: str | None = None,
+    *,
+    demand: bool = True,
+    language: Language = Language.YAML,
+) -> dict[str, str]:
     """The files of a project by their paths. Its requirement is this version of the package, or the file `wheel` in its
     folder; `demand` is whether nodes are requested for pending pods that share GPUs, where an autoscaler creates nodes.
     Raises PlimsollError where `name` is no name of a project."""
@@ -29,7 +44,7 @@ def project_files(kind: ClusterKind, name: str, wheel: str | None = None, *, dem
         raise PlimsollError(
             f"{name!r} is not a valid project name", "use at most 63 of a-z 0-9 -, such as --name gpu-capacity"
         )
-    return _filled_files(kind, name, _DESCRIPTION, wheel, demand=demand)
+    return _filled_files(kind, name, _DESCRIPTION, wheel, demand=demand, language=language)
 
 
 def check_wheel(wheel: Path) -> None:
@@ -41,9 +56,9 @@ def check_wheel(wheel: Path) -> None:
         raise PlimsollError(f"{wheel}: is a wheel of {package}", f"give one of {NAME}")
 
 
-def template_files(kind: ClusterKind, *, demand: bool = True) -> dict[str, str]:
+def template_files(kind: ClusterKind, *, demand: bool = True, language: Language = Language.YAML) -> dict[str, str]:
     """The same as a template for `pulumi new`, which asks for the name and the description and fills them in."""
-    project = _filled_files(kind, "${PROJECT}", "${DESCRIPTION}", None, demand=demand)
+    project = _filled_files(kind, "${PROJECT}", "${DESCRIPTION}", None, demand=demand, language=language)
     described = f"template:\n  description: {_DESCRIPTION}, for {kind.summary}\n"
     return {**project, "Pulumi.yaml": project["Pulumi.yaml"] + described}
 
@@ -68,7 +83,9 @@ def write_project(folder: Path, project: Mapping[str, str], *, replace: bool = F
     return written
 
 
-def _filled_files(kind: ClusterKind, name: str, description: str, wheel: str | None, *, demand: bool) -> dict[str, str]:
+def _filled_files(
+    kind: ClusterKind, name: str, description: str, wheel: str | None, *, demand: bool, language: Language
+) -> dict[str, str]:
     template = files(__package__) / "template"
     extras = ",".join(kind.extras)
     values = {
@@ -77,11 +94,15 @@ def _filled_files(kind: ClusterKind, name: str, description: str, wheel: str | N
         "PLIMSOLL_OF_POLICIES": f"../{wheel}" if wheel else f"{NAME}=={version()}",
         "PLIMSOLL_REQUIREMENT": f"./{wheel}[{extras}]" if wheel else f"{NAME}[{extras}]=={version()}",
         "KIND_SUMMARY": kind.summary,
+        "ENVIRONMENT_FILE": ENVIRONMENT if language is Language.YAML else PROGRAM,
         "DEMAND_PROVISIONER": "trigger-pod" if demand else "none",
     }
     texts = {_RENAMED.get(path, path): _filled(text, values) for path, text in _texts(template)}
-    chosen = (template / _KINDS / f"{kind.value}.yaml").read_text()
-    return {**texts, ENVIRONMENT: _filled(chosen, values)}
+    chosen = _filled((template / _KINDS / f"{kind.value}.yaml").read_text(), values)
+    if language is Language.YAML:
+        return {**texts, ENVIRONMENT: chosen}
+    program = python_program(yaml.safe_load(chosen)["config"])
+    return {**texts, PROGRAM: program, ENVIRONMENT: _OF_PROGRAM}
 
 
 def _texts(folder: Traversable, at: str = "") -> Iterator[tuple[str, str]]:

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from plimsoll.kube import RequestError
-from plimsoll.project import ClusterKind, project_files, write_project
+from plimsoll.project import ClusterKind, Language, project_files, write_project
 from plimsoll.sandbox import Sandbox
 from tests.awaiting import await_condition
 from tests.e2e.cluster.kube import Kube
@@ -21,8 +21,8 @@ from tests.shared import shared
 pytestmark = pytest.mark.e2e
 
 
-def written(sandbox: Sandbox, folder: Path, kind: ClusterKind) -> PulumiFolder:
-    write_project(folder, project_files(kind, "gpu-capacity"))
+def written(sandbox: Sandbox, folder: Path, kind: ClusterKind, language: Language = Language.YAML) -> PulumiFolder:
+    write_project(folder, project_files(kind, "gpu-capacity", language=language))
     return in_this_environment(sandbox, folder)
 
 
@@ -46,7 +46,9 @@ def assert_previewed(project: PulumiFolder, stack: str, declares: str) -> None:
 def test_a_new_project_passes_a_preview_with_its_policies(
     kind: ClusterKind, nap_sandbox: Sandbox, tmp_path: Path
 ) -> None:
-    project = written(nap_sandbox, tmp_path / "gpu-capacity", kind)
+    """One of them as a program; both languages declare the same (tests/projects)."""
+    language = Language.PYTHON if kind is ClusterKind.SANDBOX else Language.YAML
+    project = written(nap_sandbox, tmp_path / "gpu-capacity", kind, language)
     assert_previewed(project, "environment", "Environment")
 
 
