@@ -19,6 +19,7 @@ from plimsoll.components.specs import definitions
 from plimsoll.errors import PlimsollError
 from plimsoll.kube import Connection, RequestError
 from plimsoll.model import Plan, Snapshot
+from plimsoll.model.cluster import Node
 from plimsoll.observe.cluster import Observer, read_cluster
 from plimsoll.plan import validate
 from plimsoll.report import Reporter
@@ -65,7 +66,7 @@ def observing(connection: Connection) -> Iterator[Observer]:
     observer = Observer(connection)
     observer.start()
     try:
-        observer.wait_synced(30)
+        observer.wait_synced(60)
         yield observer
     finally:
         observer.stop()
@@ -109,6 +110,11 @@ def named(objects: tuple[Any, ...], name: str) -> Any:
     return next((each for each in objects if each.name == name), None)
 
 
+def is_settled(node: Node) -> bool:
+    """Whether it is Ready, and the node lifecycle controller has taken its taint from it."""
+    return bool(node.conditions) and not node.taints
+
+
 def report(reporter: Reporter, snapshot: Snapshot) -> None:
     reporter.report(snapshot, Plan(verdicts=validate(snapshot)), datetime.now(UTC))
     reporter.flush()
@@ -124,7 +130,7 @@ def test_heartbeats_start_no_round_and_change_nothing(admin: Kube, connection: C
             admin.patch("v1", "Node", "beating", {"status": {"conditions": conditions}}, subresource="status")
 
         beat(0)  # the condition itself is new
-        await_condition(lambda: named(observer.snapshot().nodes, "beating").conditions, 10)
+        await_condition(lambda: is_settled(named(observer.snapshot().nodes, "beating")))
         while observer.wait(0.0, 0.0, timeout=0.0):
             pass
         before = named(observer.snapshot().nodes, "beating")
@@ -146,17 +152,17 @@ def test_the_observer_recovers_from_a_broken_network(admin: Kube, sandbox: Sandb
         connection.server = f"{server.scheme}://127.0.0.1:{relay.port}"
         with observing(connection) as observer:
             admin.apply(a_node("before"))
-            await_condition(lambda: named(observer.snapshot().nodes, "before"), 10)
+            await_condition(lambda: named(observer.snapshot().nodes, "before"))
             relay.closed = True
             relay.cut()
-            await_condition(lambda: any("the watch is broken" in each for each in observer.snapshot().warnings), 10)
+            await_condition(lambda: any("the watch is broken" in each for each in observer.snapshot().warnings))
             admin.delete("v1", "Node", "before")
             admin.apply(a_node("meanwhile"))
             assert named(observer.snapshot().nodes, "before"), "the last known state"
             relay.closed = False
-            await_condition(lambda: named(observer.snapshot().nodes, "meanwhile"), 30)
-            await_condition(lambda: not named(observer.snapshot().nodes, "before"), 30)
-            await_condition(lambda: not any("broken" in each for each in observer.snapshot().warnings), 30)
+            await_condition(lambda: named(observer.snapshot().nodes, "meanwhile"))
+            await_condition(lambda: not named(observer.snapshot().nodes, "before"))
+            await_condition(lambda: not any("broken" in each for each in observer.snapshot().warnings))
         connection.close()
     admin.delete("v1", "Node", "meanwhile")
 
@@ -166,12 +172,12 @@ def test_a_kind_is_defined_and_deleted(admin: Kube, connection: Connection) -> N
         assert observer.snapshot().node_pools == ()
         definition = a_definition("karpenter.sh", "v1", "NodePool")
         admin.apply(definition)
-        await_condition(lambda: is_established(admin, "nodepools.karpenter.sh"), 30)
+        await_condition(lambda: is_established(admin, "nodepools.karpenter.sh"))
         pool = {"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": "gpus"}, "spec": {}}
-        await_condition(lambda: _applied(admin, pool), 30)
-        await_condition(lambda: named(observer.snapshot().node_pools, "gpus"), 10)
+        await_condition(lambda: _applied(admin, pool))
+        await_condition(lambda: named(observer.snapshot().node_pools, "gpus"))
         admin.delete("apiextensions.k8s.io/v1", "CustomResourceDefinition", "nodepools.karpenter.sh")
-        await_condition(lambda: not observer.snapshot().node_pools, 30)
+        await_condition(lambda: not observer.snapshot().node_pools)
 
 
 def _applied(admin: Kube, manifest: Manifest) -> bool:
@@ -205,12 +211,13 @@ def test_a_status_is_written_once_and_follows_the_nodes(admin: Kube, connection:
     gfd = {"nvidia.com/gpu.product": "Tesla-T4", "nvidia.com/gpu.count": "1", "nvidia.com/gpu.memory": "15360"}
     admin.apply(a_node("gpu", labels={"pool": "t4", **gfd}))
     admin.patch("v1", "Node", "gpu", {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}, "", "status")
+    await_condition(lambda: not (admin.get("v1", "Node", "gpu") or {})["spec"].get("taints"), message="it is untainted")
     admin.apply(a_workspace("served", pool="t4"))
     admin.apply(a_workspace("lost", pool="none"))
     with observing(connection) as observer, closing(Reporter(connection)) as reporter:
         report(reporter, observer.snapshot())
         requests = connection.requests
-        await_condition(lambda: all(each.status.conditions for each in observer.snapshot().workspaces), 10)
+        await_condition(lambda: all(each.status.conditions for each in observer.snapshot().workspaces))
         assert not observer.wait(0.0, 0.0, timeout=0.0), "our own status wakes nobody"
         report(reporter, observer.snapshot())
         reporter.close()  # events are written
@@ -237,7 +244,7 @@ def test_the_status_of_a_replaced_workspace_is_not_written(admin: Kube, connecti
     admin.apply(a_workspace("twin", pool="none"))
     old = read_cluster(connection)
     admin.delete(OURS, "Workspace", "twin")
-    await_condition(lambda: admin.get(OURS, "Workspace", "twin") is None, 10)
+    await_condition(lambda: admin.get(OURS, "Workspace", "twin") is None)
     admin.apply(a_workspace("twin", pool="none"))
     with closing(Reporter(connection)) as reporter:
         report(reporter, old)

@@ -137,7 +137,7 @@ def test_nodes_have_room_for_daemon_sets_and_pods_without_gpus(
         await_another_look(cluster)
         assert {pool: claims_of(cluster, pool) for pool in made} == made, "no other NodeClaim is ever made"
         assert types_of(cluster, "watched") == [LARGE, LARGE]
-        await_condition(lambda: len(demands(cluster, "Completed")) == 2, 30)
+        await_condition(lambda: len(demands(cluster, "Completed")) == 2, 60)
     remove_shares(cluster, shares)
 
 

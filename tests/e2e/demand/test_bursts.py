@@ -74,7 +74,7 @@ def test_a_burst_becomes_exactly_the_planned_nodes(
         for place, name in enumerate(shares):
             bind(cluster, name, nodes[place // 16])
         await_condition(lambda: not asked(cluster, provisioner), 60, "what asked goes")
-        await_condition(lambda: demands(cluster, "Completed"), 30)
+        await_condition(lambda: demands(cluster, "Completed"), 60)
         ever |= claims_of(cluster, provisioner)
         await_another_look(cluster)
         ever |= claims_of(cluster, provisioner)

@@ -17,7 +17,7 @@ _KINDS = (
     ("v1", "Node"),
 )
 _SPEC = ("nodeName", "schedulingGates", "minMember", "podName", "selectedNode", "selectedGPUGroups", "taints")
-_EVENTS = 60
+_EVENTS = 200
 """The newest."""
 
 

@@ -265,7 +265,6 @@ def test_what_needs_attention_is_first_among_two_thousand_nodes(page: Page, cons
     }
     feed = Feed(cluster.model_copy(update=changes))
     with serve(create_app(feed), "127.0.0.1", 0) as address:
-        page.set_default_timeout(60_000)  # the first plan of a cluster
         page.goto(address)
         page.locator("#live", has_text="last known state").wait_for()
         strip = page.locator("main > section#attention + dl.figures")

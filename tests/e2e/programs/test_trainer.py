@@ -155,8 +155,8 @@ def test_a_train_job_of_a_runtime_with_a_deleted_queue_gets_no_pods(cluster: Kub
         events = cluster.list("v1", "Event", NAMESPACE)
         return [each["message"] for each in events if each["involvedObject"]["name"] == "older"]
 
-    await_condition(reported, message="Trainer was refused")
-    assert "JobSet older names Queue gone, which is not declared" in reported()[0]
+    refused = "JobSet older names Queue gone, which is not declared"
+    await_condition(lambda: any(refused in each for each in reported()), message="Trainer was refused")
     assert pods_of(cluster, "older") == []
     # It is not what refuses a change of the runtime that leaves the queue as it is.
     assert refusal(cluster, a_runtime("by-hand", "gone", mlPolicy={"numNodes": 2})) == ""

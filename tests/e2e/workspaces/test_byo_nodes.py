@@ -77,7 +77,7 @@ def test_the_workload_runs_with_the_selector_as_node_affinity(cluster: Kube) -> 
 
 
 def test_a_relabelled_node_changes_the_verdict_within_one_round(cluster: Kube) -> None:
-    await_condition(lambda: resource_ready(cluster, "phi").get("reason") == "Accepted", 30)
+    await_condition(lambda: resource_ready(cluster, "phi").get("reason") == "Accepted", 60)
     label = {"nvidia.com/gpu.memory": "40960"}
     cluster.patch("v1", "Node", "a100-1", {"metadata": {"labels": label}})
     try:
@@ -115,7 +115,7 @@ def test_the_cluster_refuses_an_instance_type_with_existing_nodes(cluster: Kube)
 
 
 def test_status_and_plan_show_the_verdicts(stage: Stage, cluster: Kube) -> None:
-    await_condition(lambda: resource_ready(cluster, "mixed").get("reason") == "NonUniformNodes", 30)
+    await_condition(lambda: resource_ready(cluster, "mixed").get("reason") == "NonUniformNodes", 60)
     status = orjson.loads(stage.run("plimsoll", "status", "--output", "json"))
     assert {each["name"] for each in status["workspaces"]} >= {"phi", "mixed"}
     plan = orjson.loads(stage.run("plimsoll", "plan", "--output", "json", expect=2))
@@ -189,7 +189,7 @@ def test_a_model_of_a_hub_is_read_once_and_stored(stage: Stage, cluster: Kube) -
         with a_hub() as hub:
             hub.add("acme/law-8b")
             cluster.apply(law)
-            await_condition(lambda: resource_ready(cluster, "law").get("reason") == "UnknownPreset", 30)
+            await_condition(lambda: resource_ready(cluster, "law").get("reason") == "UnknownPreset", 60)
             set_hub({"endpoint": hub.url})
             await_condition(lambda: resource_ready(cluster, "law").get("reason") == "Accepted", 60, "law is read")
 

@@ -176,6 +176,7 @@ def test_scale_up_scale_down_and_delete(cluster: Kube, running: Controller) -> N
         lambda: condition(cluster.get("v1", "Node", node), "Ready").get("status") == "False", 60, "the node fails"
     )
     assert condition(oldest, "Ready")["status"] == "True", "Karpenter's word stays"
+    await_condition(lambda: node not in status_of(cluster, "scaled")["workerNodes"], 60, "the controller has seen it")
     scale(cluster, "scaled", 2)
     await_condition(lambda: len(claims_of(cluster, "scaled")) == 2, 60, "one NodeClaim goes")
     assert not first & names_of(cluster, "scaled")
@@ -197,7 +198,7 @@ def test_a_refused_workspace_is_scaled_down_before_its_nodes_register(cluster: K
     await_condition(lambda: len(claims_of(cluster, "shrinking")) == 1, 60, "one NodeClaim stays")
     await_condition(
         lambda: condition({"status": status_of(cluster, "shrinking")}, "ResourceReady")["reason"] == "InvalidSpec",
-        30,
+        60,
         "the refusal is reported",
     )
     scale(cluster, "shrinking", 0)
@@ -207,7 +208,7 @@ def test_a_refused_workspace_is_scaled_down_before_its_nodes_register(cluster: K
 
 def test_a_node_that_never_registers_is_replaced(cluster: Kube, running: Controller) -> None:
     cluster.apply(workspace("slow", 1, SLOW_TYPE))
-    await_condition(lambda: claims_of(cluster, "slow"), 30)
+    await_condition(lambda: claims_of(cluster, "slow"), 60)
     first = names_of(cluster, "slow")
     message = await_condition(lambda: output_text(cluster, "slow", "NodeClaimLate"), 60, "the condition says so")
     late = re.search(r"NodeClaim (\S+) is not Registered after 6 s.*; try (\d+) ", message)
@@ -226,7 +227,7 @@ def test_a_node_that_never_registers_is_replaced(cluster: Kube, running: Control
 
 def test_a_node_without_its_gpus_is_replaced(cluster: Kube, running: Controller) -> None:
     cluster.apply(workspace("blind", 1, **{WITHOUT_GPUS: "true"}))
-    await_condition(lambda: claims_of(cluster, "blind"), 30)
+    await_condition(lambda: claims_of(cluster, "blind"), 60)
     first = names_of(cluster, "blind")
     message = await_condition(lambda: output_text(cluster, "blind", "NodeClaimLate"), 60, "the condition says so")
     assert "ResourceNotRegistered" in message
@@ -270,7 +271,7 @@ def test_a_node_of_a_node_pool_without_its_gpus_is_replaced(cluster: Kube, runni
     await_condition(lambda: names_of(cluster, "pool-blind") - first, 60, "another NodeClaim")
     await_condition(lambda: failures(cluster, "pool-blind") >= 1, 60, "the failure is counted")
     await_condition(
-        lambda: any(reason == "NodeClaimLate" for reason, _ in warnings_of(cluster, "pool-blind")), 30, "an event"
+        lambda: any(reason == "NodeClaimLate" for reason, _ in warnings_of(cluster, "pool-blind")), 60, "an event"
     )
     (pool,) = cluster.list(*POOL, selector="plimsoll.dev/workspace=pool-blind")
     assert pool["spec"]["replicas"] == 1

@@ -140,6 +140,12 @@ def test_scale_down_by_kubectl_deletes_unready_nodes_first(
             return condition(found, "Ready").get("status") == "False"
 
         await_condition(broken, 60, "the node is not ready")
+
+        def seen() -> bool:
+            found = cluster.get(API, "Workspace", "pick", "inference") or {}
+            return node not in found["status"]["workerNodes"]
+
+        await_condition(seen, 60, "the controller has seen it")
         patch = orjson.dumps({"spec": {"inference": {"replicas": 2}}}).decode()
         stage.run("kubectl", "patch", "workspace", "pick", "-n", "inference", "--type", "merge", "-p", patch)
         await_condition(lambda: len(claims_of(cluster, "pick")) == 2, 60, "one NodeClaim goes")
