@@ -272,10 +272,10 @@ def _model(
         raise PlimsollError(f"preset {name!r} is not known, and {why}")
     path = Path(name).expanduser()
     if not path.exists():
+        near = did_you_mean(models.near(name)) or "set a preset, or the path of a model's config.json."
         raise PlimsollError(
             f"{name!r} is neither a preset nor an existing file or folder",
-            did_you_mean(models.near(name))
-            or "set a preset, the path of a model's config.json, or --hub to read ORG/NAME from a hub",
+            f"{near} Of a model that is newer than the catalog, --hub reads ORG/NAME from a hub",
         )
     return _from_files(path, size, token, one_node)
 

@@ -1,8 +1,8 @@
 """The models that are known by name: KAITO's catalog, and those that an Environment or a file declares.
 
 The built-in catalog is data: `catalog.csv` has the figures of KAITO's `model_catalog.yaml`, one model a line,
-`weights.csv` the published size of weights where KAITO counts other files with them, and `names.yaml` the short names.
-`plimsoll presets import` writes the first from KAITO's file.
+`weights.csv` what is published of the size of each one's weights, and `names.yaml` the short names.
+`plimsoll presets --from` writes the first from KAITO's file.
 """
 
 import csv
@@ -26,6 +26,9 @@ GATED_LICENSES: Final = ("llama", "gemma")
 """Beginnings of the licenses that Hugging Face asks to accept before it gives the weights."""
 MISTRAL: Final = {"tokenizer-mode": "mistral", "config-format": "mistral", "load-format": "mistral"}
 SOURCE: Final = "KAITO model_catalog.yaml"
+_ROUNDING: Final = 0.05
+"""By how much a published size may differ from KAITO's, which is used then: published ones are rounded, and count small
+files. Where they differ by more, KAITO counted other files with the weights."""
 
 
 class InvalidPresetsError(PlimsollError):
@@ -138,11 +141,17 @@ def _options(model: CatalogModel, entry: Mapping[str, Any]) -> dict[str, str]:
 @cache
 def _builtin() -> ModelCatalog:
     folder = resources.files("plimsoll.presets")
-    sizes = {
-        row["repository"]: {"size_gib": round(int(row["bytes"]) / 1024**3, 2)}
+    published = {
+        row["repository"]: int(row["bytes"]) / 1024**3
         for row in csv.DictReader(io.StringIO(folder.joinpath("weights.csv").read_text("utf-8")))
+        if row["bytes"]
     }
     listed = read_catalog(folder.joinpath("catalog.csv").read_text("utf-8"))
+    sizes = {
+        each.repository: {"size_gib": round(size, 2)}
+        for each in listed
+        if (size := published.get(each.repository, 0)) and abs(each.size_gib / size - 1) > _ROUNDING
+    }
     models = {each.repository: each.model_copy(update=sizes.get(each.repository)) for each in listed}
     names = yaml.safe_load(folder.joinpath("names.yaml").read_text("utf-8"))
     found = [
