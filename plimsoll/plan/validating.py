@@ -32,6 +32,7 @@ from plimsoll.plan.workspaces import (
     existing_nodes,
     missing_token,
     name_conflicts,
+    older_image,
     other_vendor,
     others,
     placement_of,
@@ -113,6 +114,7 @@ def _evaluate(view: ClusterView) -> tuple[Found, Judge]:
             or refused_volume(workspace, settings, view.models)
             or refused_settings(workspace, settings)
             or missing_token(workspace, settings, view.models)
+            or older_image(workspace, settings, view.models)
             or unplaced_volume(volumes, new_nodes=settings.auto_provisioning)
             or _secure(
                 workspace,

@@ -154,6 +154,7 @@ def _builtin() -> ModelCatalog:
     }
     models = {each.repository: each.model_copy(update=sizes.get(each.repository)) for each in listed}
     names = yaml.safe_load(folder.joinpath("names.yaml").read_text("utf-8"))
+    releases = {model: release for release, lacking in names["newer_than"].items() for model in lacking}
     found = [
         _named(model, names["models"].get(name) or {}, f"{SOURCE}, size published" if name in sizes else SOURCE)
         for name, model in models.items()
@@ -163,7 +164,8 @@ def _builtin() -> ModelCatalog:
         fields = {key: value for key, value in entry.items() if key in CatalogModel.model_fields}
         model = known or CatalogModel.model_validate(fields)
         found.append(_named(model, entry, str(entry.get("source") or "KAITO builtin_models.yaml")))
-    return ModelCatalog(found, names["refused"])
+    newer = [replace(each, newer_than=releases.get(each.repository, "")) for each in found]
+    return ModelCatalog(newer, names["refused"])
 
 
 def _named(model: CatalogModel, entry: Mapping[str, Any], source: str) -> ModelPreset:

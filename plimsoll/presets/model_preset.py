@@ -28,6 +28,8 @@ class ModelPreset:
     """Options of vLLM that the model needs, without the leading dashes."""
     aliases: tuple[str, ...] = ()
     """Other names of the same preset."""
+    newer_than: str = ""
+    """The newest release of vLLM, such as `0.17.1`, that is known not to have its architecture."""
 
     @property
     def disk_gib(self) -> int:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import yaml
 from typer.testing import CliRunner
 
 from plimsoll.cli import app
@@ -79,6 +80,14 @@ def test_a_size_is_what_is_published_of_the_weights(repository: str) -> None:
     else:
         least, most = BITS_OF_A_PARAMETER[int(row["bits"])]
         assert least <= size * 8 / int(row["parameters"]) <= most
+
+
+def test_models_that_older_releases_do_not_serve_are_of_the_catalog() -> None:
+    names = yaml.safe_load((CHECKOUT / "plimsoll/presets/names.yaml").read_text("utf-8"))
+    for release, models in names["newer_than"].items():
+        for each in models:
+            found = preset(each)
+            assert found is not None and (found.repository, found.newer_than) == (each, release)
 
 
 def test_names_are_case_insensitive_and_unknown_ones_are_not_found() -> None:

@@ -87,3 +87,36 @@ def test_the_nodes_of_a_partition_are_counted_in_the_message() -> None:
     [verdict] = validate(a_snapshot(workspace, *nodes, environment=an_environment(limits={"workspaceNodes": 1})))
     assert verdict.reason is Reason.LIMIT_EXCEEDED
     assert [int(each) for each in re.findall("[0-9]+", verdict.message)] == [1, 2, 9, 8]
+
+
+OLD = "vllm/vllm-openai:v0.17.1"
+
+
+@pytest.mark.parametrize("nap", [False, True])
+@pytest.mark.parametrize(
+    ("preset", "image", "refused"),
+    [
+        ("google/gemma-4-E4B-it", OLD, True),
+        ("google/gemma-4-E4B-it", "registry.internal:5000/mirror/vllm-openai:v0.9.2-x86_64", True),
+        ("google/gemma-4-E4B-it", f"{OLD}-cu129@sha256:0a", True),
+        ("Qwen/Qwen3.5-9B", "vllm/vllm-openai:v0.14.1", True),
+        # What a release between the two lists has is not known; what other images have is not known either.
+        ("google/gemma-4-E4B-it", "vllm/vllm-openai:v0.18.0", False),
+        ("google/gemma-4-E4B-it", f"{OLD}-gemma4", False),
+        ("google/gemma-4-E4B-it", f"{OLD}.post1", False),
+        ("google/gemma-4-E4B-it", "vllm/vllm-openai:latest", False),
+        ("google/gemma-4-E4B-it", "registry.internal/vllm:v0.9.2", False),
+        ("google/gemma-4-E4B-it", "vllm/vllm-openai:v0.32.0", False),
+        ("phi-4-mini-instruct", OLD, False),
+    ],
+)
+def test_an_image_that_cannot_serve_the_model_is_refused(nap: bool, preset: str, image: str, refused: bool) -> None:
+    resource = {"instanceType": NC24} if nap else SELECTED
+    spec = {"resource": resource, "inference": {"preset": {"name": preset}}}
+    workspace = Workspace.read({"metadata": {"name": "ws", "namespace": "default"}, "spec": spec})
+    environment = an_environment(nap=nap, inferenceImage=image)
+    (verdict,) = validate(a_snapshot(workspace, a_node(), environment=environment))
+    assert verdict.accepted is not refused, verdict.message
+    if refused:
+        assert verdict.reason is Reason.NOT_SUPPORTED
+        assert "inferenceImage" in verdict.message and image in verdict.message

@@ -15,7 +15,14 @@ from plimsoll.plan.workspaces.inherited import (
 from plimsoll.plan.workspaces.pod_needs import host_need
 from plimsoll.plan.workspaces.pod_security import ENFORCE, ENFORCE_VERSION, pod_security, refused_by_pod_security
 from plimsoll.plan.workspaces.provisioned import ProvisionedNodes
-from plimsoll.plan.workspaces.refused_fields import missing_token, other_vendor, refused_settings, unread, unsupported
+from plimsoll.plan.workspaces.refused_fields import (
+    missing_token,
+    older_image,
+    other_vendor,
+    refused_settings,
+    unread,
+    unsupported,
+)
 from plimsoll.plan.workspaces.replicas import startable
 from plimsoll.plan.workspaces.taken_names import name_conflicts
 from plimsoll.plan.workspaces.volumes import (
@@ -57,6 +64,7 @@ __all__ = [
     "name_conflicts",
     "node_taints",
     "of_others",
+    "older_image",
     "other_vendor",
     "others",
     "placement_of",

@@ -1,6 +1,8 @@
 """Fields of a Workspace that are refused by name, or cause a warning."""
 
+import re
 from collections.abc import Iterator
+from typing import Final
 
 from plimsoll.cluster.nodes import may_be_spot
 from plimsoll.estimating import preset_of, template_gpus
@@ -13,6 +15,11 @@ from plimsoll.plan.workspaces.gpu_claim import CLAIM
 from plimsoll.presets import ModelCatalog, ModelPreset
 from plimsoll.serving import refused_option
 from plimsoll.text import shortlist
+
+_VLLM_IMAGE: Final = re.compile(
+    r"(?:^|/)vllm-openai:v?(\d{1,4}\.\d{1,4}\.\d{1,4})(?:-(?:x86_64|aarch64|cu\d{2,4}|ubuntu\d{4}))*(?:@.*)?$", re.ASCII
+)
+"""vLLM's own images of a release: tags with other endings are builds between releases."""
 
 
 def unsupported(workspace: Workspace, environment: EnvironmentSpec) -> Refusal | None:
@@ -116,6 +123,29 @@ def missing_token(workspace: Workspace, environment: EnvironmentSpec, models: Mo
         f"preset {known.name!r} is gated: Hugging Face gives {known.repository} only to those who accepted its "
         "license; set inference.preset.presetOptions.modelAccessSecret to a Secret with their token as HF_TOKEN",
     )
+
+
+def older_image(workspace: Workspace, environment: EnvironmentSpec, models: ModelCatalog) -> Refusal | None:
+    """A refusal of a model whose architecture the image's release of vLLM is known not to have: its server would end.
+
+    The release is that of vLLM's own images by their tag, also in another registry. Others say nothing of it.
+    """
+    inference = workspace.spec.inference
+    release = _VLLM_IMAGE.search(environment.inference_image)
+    known = None if inference is None else preset_of(inference, models)
+    if release is None or not isinstance(known, ModelPreset) or not known.newer_than:
+        return None
+    if _numbers(release[1]) > _numbers(known.newer_than):
+        return None
+    return Refusal(
+        Reason.NOT_SUPPORTED,
+        f"inferenceImage of the Environment is {environment.inference_image!r}, and vLLM {known.newer_than} does not "
+        f"have the architecture of preset {known.name!r} yet: use an image of a newer release",
+    )
+
+
+def _numbers(release: str) -> tuple[int, ...]:
+    return tuple(map(int, release.split(".")))
 
 
 def unread(workspace: Workspace, environment: EnvironmentSpec) -> Iterator[str]:
