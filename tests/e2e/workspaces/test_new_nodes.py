@@ -1,4 +1,5 @@
-"""New nodes on real components: a type without capacity, and a rollout during which a replica always serves."""
+"""New nodes on real components: a type without capacity, a rollout during which a replica always serves, and nodes that
+stay without replicas."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -53,6 +54,10 @@ def workspace(name: str, resource: dict[str, Any], *arguments: str) -> Manifest:
         "metadata": {"name": name, "namespace": NAMESPACE},
         "spec": {"queue": "inference", "resource": resource, "inference": inference},
     }
+
+
+def scale(cluster: Kube, name: str, replicas: int) -> None:
+    cluster.patch(API, "Workspace", name, {"spec": {"replicas": replicas}}, NAMESPACE, "scale")
 
 
 def claims_of(cluster: Kube, name: str) -> list[Manifest]:
@@ -114,3 +119,27 @@ def test_after_insufficient_capacity_all_nodes_are_of_the_next_type(cluster: Kub
     status = (cluster.get(API, "Workspace", "second", NAMESPACE) or {})["status"]
     assert status["provisioning"]["instanceType"] == TYPE
     assert status["provisioning"]["tries"] == 1
+
+
+def test_without_replicas_a_node_of_the_wanted_zone_stays_and_serves_again(cluster: Kube) -> None:
+    """As KEDA scales: by the scale subresource."""
+    cluster.patch(API, "Environment", "sandbox-nap", {"spec": {"nodeClaims": {"idleSeconds": 3600}}})
+    cluster.apply(workspace("paused", {"instanceType": TYPE, "zones": ["zone-b"]}, "one"))
+    await_condition(lambda: serving(cluster, "paused") == [["one"]], 120, "the replica is ready")
+    [claim] = claims_of(cluster, "paused")
+    assert claim["metadata"]["labels"]["topology.kubernetes.io/zone"] == "zone-b"
+
+    def status() -> Manifest:
+        found: Manifest = (cluster.get(API, "Workspace", "paused", NAMESPACE) or {})["status"]
+        return found
+
+    measured = await_condition(lambda: status().get("startup"), 60, "its start is measured")
+    assert measured["node"] == claim["status"]["nodeName"]
+    scale(cluster, "paused", 0)
+    await_condition(lambda: not pods_of(cluster, "paused"), 120, "its pods go")
+    await_condition(lambda: (status().get("provisioning") or {}).get("idleSince"), 60, "its node stays")
+    scale(cluster, "paused", 1)
+    await_condition(lambda: serving(cluster, "paused") == [["one"]], 120, "the replica is ready again")
+    assert [each["metadata"]["uid"] for each in claims_of(cluster, "paused")] == [claim["metadata"]["uid"]]
+    assert status()["startup"] == measured, "a replica on a node that stayed has no new measure"
+    cluster.patch(API, "Environment", "sandbox-nap", {"spec": {"nodeClaims": {"idleSeconds": None}}})
