@@ -941,6 +941,25 @@ class NodePoolArgs(TypedDict, total=False):
     """Makes the pool a static one that always holds this many nodes (Karpenter's gate StaticCapacity)."""
 
 
+class ValidRangeArgs(TypedDict, total=False):
+    """Amounts between two; others are rounded up to the next."""
+
+    min: Required[pulumi.Input[str]]
+    max: pulumi.Input[str]
+    step: pulumi.Input[str]
+    """Between two amounts, from `min` on."""
+
+
+class RequestPolicyArgs(TypedDict, total=False):
+    """As `requestPolicy` of Kubernetes."""
+
+    default: pulumi.Input[str]
+    """What a claim takes that does not ask for an amount. Absent: all."""
+    valid_values: pulumi.Input[list[pulumi.Input[str]]]
+    """The amounts that a claim may take, ascending. Others are rounded up to the next."""
+    valid_range: pulumi.Input[ValidRangeArgs]
+
+
 class ClaimDevicesArgs(TypedDict, total=False):
     """Devices that are alike, which a driver of Dynamic Resource Allocation will publish of each such node."""
 
@@ -959,6 +978,11 @@ class ClaimDevicesArgs(TypedDict, total=False):
     """Attributes that are true or false."""
     capacity: pulumi.Input[Mapping[str, pulumi.Input[str]]]
     """What each has, such as `memory`."""
+    allow_multiple_allocations: pulumi.Input[bool]
+    """Whether several claims may have parts of one."""
+    request_policies: pulumi.Input[Mapping[str, pulumi.Input[RequestPolicyArgs]]]
+    """How much of a capacity a claim takes; only with `allowMultipleAllocations`. A claim takes all of a capacity
+    without a policy, unless it asks for an amount."""
     distinct_attributes: pulumi.Input[list[pulumi.Input[str]]]
     """Attributes that each device of a node has with a value of its own, such as `uuid`: claims with
     `distinctAttribute` are planned by these."""

@@ -103,6 +103,10 @@ class _Picture:
             (Segment(group.used_milli, Part.USED, ", ".join(group.pods) or f"group {group.name}"),)
             for group in account.groups
         ]
+        before += [
+            tuple(Segment(milli, Part.USED, f"claim {claim}") for claim, milli in device.claims)
+            for device in account.shared
+        ]
         before += [()] * account.free_gpus
         before += [(Segment(GPU_MILLI, Part.USED, "whole"),)] * account.whole
         gpus = account.device.one

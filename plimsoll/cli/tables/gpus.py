@@ -35,6 +35,14 @@ def _node(account: GpuAccount) -> dict[str, Any]:
         "freeMilli": [_number(free) for free in account.free_milli],
         "devices": [{**each._asdict(), "free": each.free} for each in account.devices],
         "claims": [{"claim": name, "pods": list(pods), "devices": devices} for name, pods, devices in account.claims],
+        "sharedDevices": [
+            {
+                "device": each.device,
+                "freeMilli": _number(each.free),
+                "claims": [{"claim": name, "milli": _number(milli)} for name, milli in each.claims],
+            }
+            for each in account.shared
+        ],
         "discrepancies": [{"reason": each.reason.value, "message": each.message} for each in account.discrepancies],
     }
 
@@ -96,11 +104,17 @@ def _rows(account: GpuAccount) -> Iterator[tuple[str, str, str, str]]:
         free = f"{float(group.free_milli) / GPU_MILLI:.3g}"
         yield group.gpu or f"group {group.name}", used, free, "\n".join(group.pods)
     whole, free = ("whole", "free") if account.shareable else ("devices used", "devices free")
-    claimed = 0
+    claimed, of_claims = 0, dict[str, str]()
     for name, pods, devices in account.claims:
         claimed += devices
         namespace = name.partition("/")[0]
-        yield f"claim {name}", str(devices), "0", "\n".join(f"{namespace}/{pod}" for pod in pods)
+        of_claims[name] = "\n".join(f"{namespace}/{pod}" for pod in pods)
+        if devices:
+            yield f"claim {name}", str(devices), "0", of_claims[name]
+    for shared in account.shared:
+        left = float(shared.free) / GPU_MILLI
+        users = filter(None, (of_claims.get(name, "") for name, _ in shared.claims))
+        yield shared.device, f"{1 - left:.3g}", f"{left:.3g}", "\n".join(users)
     if account.whole > claimed:
         yield f"{account.whole - claimed} {whole}", str(account.whole - claimed), "0", ""
     if account.free_gpus:

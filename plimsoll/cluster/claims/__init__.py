@@ -2,6 +2,7 @@
 
 from plimsoll.cluster.claims.expression import NotEvaluatedError, SelectorError, is_lasting, selects
 from plimsoll.cluster.claims.joining import ClaimObjects, Joining
+from plimsoll.cluster.claims.parts import Part, part_of, whole_by_default
 from plimsoll.cluster.claims.pod_claims import PodClaims
 from plimsoll.cluster.claims.pools import served
 from plimsoll.cluster.claims.selected import Selection, may_be_gpus, selection
@@ -10,12 +11,15 @@ __all__ = [
     "ClaimObjects",
     "Joining",
     "NotEvaluatedError",
+    "Part",
     "PodClaims",
     "Selection",
     "SelectorError",
     "is_lasting",
     "may_be_gpus",
+    "part_of",
     "selection",
     "selects",
     "served",
+    "whole_by_default",
 ]

@@ -135,7 +135,7 @@ def _context(device: Claimable, domains: frozenset[str]) -> "Context":
             "driver": device.driver,
             "attributes": attributes,
             "capacity": capacity,
-            "allowMultipleAllocations": device.special == "allowMultipleAllocations",
+            "allowMultipleAllocations": device.shared,
         },
     )
     return context

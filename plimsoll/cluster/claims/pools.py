@@ -1,24 +1,29 @@
 """What the nodes' drivers publish: complete pools of the highest generation, less what claims have."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import is_
 from typing import NamedTuple
 
 from plimsoll.cluster.claims.expression import NotEvaluatedError, SelectorError, is_lasting, is_of_one_device, selects
+from plimsoll.cluster.claims.parts import free_part, held_part
 from plimsoll.labels import DEVICE_CLASS_PREFIX
 from plimsoll.model.dra import (
+    Allocated,
     Claimable,
     DeviceClass,
     Published,
     ResourceClaim,
     ResourceSlice,
+    SharedDevice,
     SliceDevice,
 )
 
 _Pool = tuple[str, str]
 """(driver, pool)"""
+_Device = tuple[str, str, str]
+"""(driver, pool, device)"""
 
 
 class NodeParts(NamedTuple):
@@ -71,7 +76,14 @@ def complete(slices: Iterable[ResourceSlice]) -> list[ResourceSlice]:
 
 def lasting(device: SliceDevice, driver: str) -> Claimable:
     """What is the same of the device on each such node."""
-    return Claimable(driver, tuple(filter(is_lasting, device.attributes)), device.capacity, device.special)
+    return Claimable(
+        driver,
+        tuple(filter(is_lasting, device.attributes)),
+        device.capacity,
+        device.special,
+        device.shared,
+        device.policies,
+    )
 
 
 class Served:
@@ -123,14 +135,36 @@ def published(parts: NodeParts, served: Served) -> Published:
     for claimable, found in alike.items():
         of_kind = served.by(replace(claimable, distinct=_distinct([device for _, device in found])))
         devices += ((pool, device.name, of_kind) for pool, device in found)
-    known = {(claimable.driver, pool, name) for pool, name, claimable in devices}
+    known = {(claimable.driver, pool, name): claimable for pool, name, claimable in devices}
     having = list(_having(parts.claims, known))
-    taken = tainted | {device for _, held in having for device in held}
+    taken = tainted | {each.key for _, held in having for each in held if each.consumed is None}
+    shared = list(_shared(having, known, taken))
+    taken.update(each[:3] for each in shared if not each.free)
     return Published(
         tuple(sorted(devices, key=lambda each: (each[2].driver, each[0], each[1]))),
         tuple(sorted(taken)),
-        tuple(sorted((f"{claim.namespace}/{claim.name}", claim.pods, len(held)) for claim, held in having)),
+        tuple(
+            sorted((_name(claim), claim.pods, sum(each.consumed is None for each in held)) for claim, held in having)
+        ),
+        tuple(sorted(each for each in shared if each.free)),
     )
+
+
+def _shared(
+    having: Iterable[tuple[ResourceClaim, list[Allocated]]],
+    known: Mapping[_Device, Claimable],
+    taken: Container[_Device],
+) -> Iterator[SharedDevice]:
+    """The devices of which claims have parts."""
+    holders = defaultdict[_Device, list[tuple[str, dict[str, str]]]](list)
+    for claim, held in having:
+        for each in held:
+            if each.consumed is not None and each.key not in taken:
+                holders[each.key].append((_name(claim), dict(each.consumed)))
+    for device, consumed in holders.items():
+        free = free_part(known[device], [amounts for _, amounts in consumed]) if known[device].shared else 0
+        parts = sorted((name, held_part(known[device], amounts)) for name, amounts in consumed)
+        yield SharedDevice(*device, free, tuple(parts))
 
 
 def _distinct(devices: Sequence[SliceDevice]) -> tuple[str, ...]:
@@ -144,9 +178,13 @@ def _distinct(devices: Sequence[SliceDevice]) -> tuple[str, ...]:
 
 
 def _having(
-    claims: Iterable[ResourceClaim], known: set[tuple[str, str, str]]
-) -> Iterator[tuple[ResourceClaim, list[tuple[str, str, str]]]]:
+    claims: Iterable[ResourceClaim], known: Container[_Device]
+) -> Iterator[tuple[ResourceClaim, list[Allocated]]]:
     for claim in claims:
-        held = [(each.driver, each.pool, each.device) for each in claim.devices if each in known]
+        held = [each for each in claim.devices if each.key in known]
         if held:
             yield claim, held
+
+
+def _name(claim: ResourceClaim) -> str:
+    return f"{claim.namespace}/{claim.name}"

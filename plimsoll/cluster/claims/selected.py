@@ -6,7 +6,9 @@ from itertools import chain, islice, product
 from typing import Final, NamedTuple
 
 from plimsoll.cluster.claims.expression import NotEvaluatedError, SelectorError, selects
+from plimsoll.cluster.claims.parts import part_of
 from plimsoll.model.dra import GPU_DRIVERS, Claimable, ClaimRequest, DeviceRequest, Subrequest, qualified
+from plimsoll.packing import GPU_MILLI, Milli
 from plimsoll.quantity import parse_quantity
 
 _MOST_WAYS: Final = 64
@@ -18,6 +20,8 @@ class Selection(NamedTuple):
 
     number: int = 0
     """0: it cannot run there."""
+    milli: Milli = GPU_MILLI
+    """Thousandths that it takes of each; below 1000 of devices that claims share."""
     why: str = ""
     """Why not, for messages: what selects the devices, or an error of it."""
     not_planned: str = ""
@@ -40,7 +44,10 @@ def selection(claims: tuple[ClaimRequest, ...], device: Claimable, on_node: int)
         return Selection(not_planned=f"devices with {device.special}")
     single = [_single(claim, device) for claim in claims]
     if not_planned := next((each.not_planned for each in single if each.not_planned), ""):
-        return Selection(not_planned=not_planned)
+        if all(each.count for claim in claims for each in claim.subrequests):
+            return Selection(not_planned=not_planned)
+        # The scheduler ends where one of all devices may not be had beside the others.
+        return Selection(why=f"ClaimNotPlanned: {not_planned}", ends=True)
     requests = list(chain.from_iterable(claim.requests for claim in claims))
     ways = [list(_met(request.alternatives, device)) for request in requests]
     if refused := _refused([[answer for _, answer in answers] for answers in ways]):
@@ -49,14 +56,15 @@ def selection(claims: tuple[ClaimRequest, ...], device: Claimable, on_node: int)
         [(order, alternative) for order, (alternative, answer) in enumerate(answers) if answer.number]
         for answers in ways
     ]
-    found = [(order, _taken(claims, single, chosen, on_node)) for order, chosen in _ways(able)]
-    first = next((taken for _, taken in found if taken.number or taken.ends), found[0][1])
+    found = [_taken(claims, single, chosen, device, on_node)._replace(order=order) for order, chosen in _ways(able)]
+    first = next((taken for taken in found if taken.number or taken.ends or taken.not_planned), found[0])
     if not first.number:
         return first
-    numbers = {taken.number: order for order, taken in reversed(found) if taken.number}
-    if len(numbers) > 1:
-        return Selection(not_planned="firstAvailable with different numbers of the same devices")
-    return first._replace(order=numbers[first.number])
+    if others := next((taken.not_planned for taken in found if taken.not_planned), ""):
+        return Selection(not_planned=others)
+    if len({(taken.number, taken.milli) for taken in found if taken.number}) > 1:
+        return Selection(not_planned="firstAvailable with different numbers of the same devices, or parts of them")
+    return first
 
 
 @lru_cache(maxsize=65_536)
@@ -98,6 +106,9 @@ def _refused(ways: Sequence[Sequence[Selection]]) -> Selection | None:
         first = next((answer for answer in answers if answer.number or answer.ends), None)
         if first is not None and first.ends:
             return first
+    if late := next((answer.why for answers in ways for answer in answers if answer.ends), ""):
+        # The scheduler comes to it, and ends, while too few devices are free for the alternatives before.
+        return Selection(why=f"ClaimNotPlanned: firstAvailable after which comes: {late}", ends=True)
     for answers in ways:
         if not any(answer.number for answer in answers):
             return next((answer for answer in answers if answer.not_planned), answers[0])
@@ -119,6 +130,9 @@ def _answer(asked: Subrequest, device: Claimable) -> Selection:
             return Selection(why=f"{error} (selector {_short(expression)})", ends=True)
         except NotEvaluatedError as error:
             return Selection(not_planned=str(error))
+    if device.shared:
+        part = part_of(device, asked.capacity)
+        return Selection(int(part.milli > 0), part.milli, part.why, part.not_planned)
     amounts = dict(device.capacity)
     for name, least in asked.capacity:
         there = amounts.get(qualified(name, device.driver))
@@ -134,18 +148,33 @@ def _ways(able: Sequence[Sequence[tuple[int, Subrequest]]]) -> Iterable[tuple[in
 
 
 def _taken(
-    claims: Iterable[ClaimRequest], single: Iterable[Selection], chosen: Sequence[Subrequest], on_node: int
+    claims: Iterable[ClaimRequest],
+    single: Iterable[Selection],
+    chosen: Sequence[Subrequest],
+    device: Claimable,
+    on_node: int,
 ) -> Selection:
-    """What these alternatives of all claims take together."""
+    """What these alternatives of all claims take together.
+
+    Each request has parts of different devices, and two requests may have parts of the same.
+    """
     rest, everything = iter(chosen), any(not each.count for each in chosen)
     for claim, alone in zip(claims, single, strict=True):
         number = sum(each.count or on_node for each in islice(rest, len(claim.requests)))
         if alone.why and number > 1:  # the scheduler takes it for an error that all devices cannot be had
             return alone._replace(ends=everything)
+    milli = min((_answer(each, device).milli for each in chosen), default=GPU_MILLI)
+    if device.shared and everything:
+        return Selection(not_planned="all of the devices that claims share")
+    if milli < GPU_MILLI and len(chosen) > 1:
+        return Selection(not_planned="several requests for parts of devices")
     number = sum(each.count or on_node for each in chosen)
+    if number > 1 and milli * 2 <= GPU_MILLI:
+        # The scheduler takes the first devices, and may leave too few with room for the parts of another pod.
+        return Selection(not_planned="parts of several devices, of at most a half each")
     if number > on_node:
         return Selection(why=f"more than the {on_node} of a node")
-    return Selection(number)
+    return Selection(number, milli)
 
 
 def _short(expression: str) -> str:

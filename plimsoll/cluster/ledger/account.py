@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from plimsoll.cluster.profiles import DiscrepancyReason
 from plimsoll.model.cluster import Device, Node, Pod
+from plimsoll.model.dra import SharedDevice
 from plimsoll.model.kai import shareable_memory_mib
 from plimsoll.packing import GPU_MILLI, UNBOUNDED, Milli, exact_milli
 
@@ -168,6 +169,8 @@ class GpuAccount:
     """Devices that pods can request as GPUs: the smaller one of what labels say and what is allocatable."""
     groups: tuple[GpuGroup, ...] = ()
     """Sorted by name."""
+    shared: tuple[SharedDevice, ...] = ()
+    """GPUs of which claims have parts; sorted."""
     whole: int = 0
     """GPUs that pods use whole, and those that cannot be used."""
     releasing_whole: int = 0
@@ -220,7 +223,7 @@ class GpuAccount:
     @property
     def taken(self) -> int:
         """GPUs that are not entirely free."""
-        return self.whole + len(self.groups)
+        return self.whole + len(self.groups) + len(self.shared)
 
     @property
     def free_gpus(self) -> int:
@@ -229,11 +232,12 @@ class GpuAccount:
 
     @property
     def free_milli(self) -> tuple[Milli, ...]:
-        """Free thousandths of each GPU: of the groups by name, of the free GPUs, of the used ones."""
+        """Free thousandths of each GPU: of groups by name, of GPUs that claims share, of free GPUs, of used
+        ones."""
         if self.taken > self.gpus:  # it is not known which of them exist
             return (0,) * self.gpus
         free = tuple(group.free_milli for group in self.groups)
-        return free + (GPU_MILLI,) * self.free_gpus + (0,) * self.whole
+        return free + self._shared_milli + (GPU_MILLI,) * self.free_gpus + (0,) * self.whole
 
     @property
     def likely_free_milli(self) -> tuple[Milli, ...]:
@@ -242,7 +246,11 @@ class GpuAccount:
         if self.taken > self.gpus:
             return (0,) * self.gpus
         likely = tuple(group.likely_free_milli for group in self.groups)
-        return likely + (GPU_MILLI,) * self.free_gpus + (0,) * self.whole
+        return likely + self._shared_milli + (GPU_MILLI,) * self.free_gpus + (0,) * self.whole
+
+    @property
+    def _shared_milli(self) -> tuple[Milli, ...]:
+        return tuple(each.free for each in self.shared)
 
     @property
     def has_gpus(self) -> bool:

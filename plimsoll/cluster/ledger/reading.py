@@ -15,7 +15,7 @@ from plimsoll.cluster.ledger.account import (
 from plimsoll.cluster.ledger.pod_use import PodUse
 from plimsoll.cluster.nodes import gpu_devices
 from plimsoll.cluster.pods import ShareRefusal, tflops_milli
-from plimsoll.cluster.profiles import DiscrepancyReason, discovery_of, taken_gpus
+from plimsoll.cluster.profiles import DiscrepancyReason, discovery_of, shared_gpus, taken_gpus
 from plimsoll.labels import RESERVED_GPU, UNKNOWN_GPU, is_part_of_gpu
 from plimsoll.model.cluster import Device, HostLoad, Node, Pod
 from plimsoll.model.kai import MAX_DEVICES, GPUShare, is_share_annotation
@@ -65,6 +65,7 @@ class _Reading:
         self._holders: defaultdict[str, list[Pod]] = defaultdict(list)
         """Reservation pods, by group."""
         self._whole = taken_gpus(node.published)
+        self._shared = shared_gpus(node.published)
         self._releasing_whole = 0
         self._cpu = sum(each.cpu_milli for each in other_loads)
         self._host_memory = sum(each.memory_mib for each in other_loads)
@@ -101,16 +102,17 @@ class _Reading:
             if several > 1:
                 names = ", ".join(group.name for group in groups if group.gpu == gpu)
                 self._report(DiscrepancyReason.SHARED_GPU, f"the reservations of groups {names} hold one GPU, {gpu}")
-        if self._whole + len(groups) > gpus:
+        if self._whole + len(groups) + len(self._shared) > gpus:
             self._report(
                 DiscrepancyReason.TOO_MANY_GPUS,
-                f"{self._whole} GPUs are used whole and {len(groups)} shared, but it has {gpus}",
+                f"{self._whole} GPUs are used whole and {len(groups) + len(self._shared)} shared, but it has {gpus}",
             )
         return GpuAccount(
             node=self._node,
             device=self._device,
             gpus=gpus,
             groups=groups,
+            shared=self._shared,
             whole=self._whole,
             releasing_whole=self._releasing_whole,
             shareable=self._shareable,

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from plimsoll.cluster.claims import selection
+from plimsoll.cluster.claims import selection, whole_by_default
 from plimsoll.cluster.pods.gpu_models import NO_OVERRIDES, is_model, tflops_milli
 from plimsoll.cluster.pods.request import read_request
 from plimsoll.cluster.pods.unreadable import RequestRefusal
@@ -122,7 +122,7 @@ def _by_claims(claims: tuple[ClaimRequest, ...], kinds: Mapping[str, Device]) ->
     numbers = {each.number for each in selections if each.number}
     ends = next((each.why for each in selections if each.ends), "")
     if len(numbers) == 1:
-        able = {name: GPU_MILLI for name, selected in found.items() if selected.number}
+        able = {name: selected.milli for name, selected in found.items() if selected.number}
         return KindSizes(able, numbers.pop(), ends=ends)
     if numbers:
         return KindSizes({}, why=("ClaimNotPlanned: different numbers of devices on different nodes",))
@@ -139,7 +139,8 @@ def is_of_model(share: GPUShare, kind: Device) -> bool:
     """Whether the GPUs are announced as what the share requests, and of the model that it requires, if any. Whole GPUs
     may be served by a DeviceClass."""
     if kind.claimable is not None:
-        return share.whole and GPU_RESOURCE in kind.claimable.extended_resources
+        served = GPU_RESOURCE in kind.claimable.extended_resources and whole_by_default(kind.claimable)
+        return share.whole and served and not kind.claimable.special
     if share.resource != kind.resource:
         return False
     return not share.model or is_model(kind.product, share.model, kind.memory_mib)

@@ -1,6 +1,6 @@
 """What a node offers, there or not: its labels, devices and resources, and which pods can run on it."""
 
-from plimsoll.cluster.profiles.claimed import taken_gpus
+from plimsoll.cluster.profiles.claimed import shared_gpus, taken_gpus
 from plimsoll.cluster.profiles.discovery import Discovery, discovery_of, is_gpu, read_discovery
 from plimsoll.cluster.profiles.finding import DiscrepancyReason, Finding
 from plimsoll.cluster.profiles.gpu_labels import (
@@ -41,6 +41,7 @@ __all__ = [
     "mig_slice",
     "narrowed",
     "read_discovery",
+    "shared_gpus",
     "slice_mib",
     "taken_gpus",
     "undivided",

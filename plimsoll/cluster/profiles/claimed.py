@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from plimsoll.model.cluster import Device, Division
-from plimsoll.model.dra import GPU_DRIVERS, Claimable, Published
+from plimsoll.model.dra import GPU_DRIVERS, Claimable, Published, SharedDevice
 from plimsoll.quantity import parse_memory_mib
 
 _WHOLE: Final = ("", "gpu", "amdgpu")
@@ -36,6 +36,14 @@ def taken_gpus(published: Published) -> int:
     """Number of the published GPUs that no claim can get now."""
     found = claimed_gpus(published.kinds)
     return sum(published.taken_of(device.claimable) for device in found if device.claimable is not None)
+
+
+def shared_gpus(published: Published) -> tuple[SharedDevice, ...]:
+    """The published GPUs of which claims have parts."""
+    found = claimed_gpus(published.kinds) if published.shared else ()
+    return tuple(
+        each for device in found if device.claimable is not None for each in published.shared_of(device.claimable)
+    )
 
 
 def product_of(claimable: Claimable) -> str:

@@ -42,7 +42,7 @@ def learned_of(nodes: Sequence[Node], before: LearnedProfile | None = None) -> L
     allocatable |= least_amounts(said)
     claimed = discovery_of(first).claimed
     of_claims = None
-    if claimed is not None and claimed.claimable is not None:
+    if claimed is not None and claimed.claimable is not None and not claimed.claimable.special:
         of_claims = ClaimDevices.of(claimed.claimable, claimed.count)
     return LearnedProfile(
         claim_devices=of_claims,

@@ -1,10 +1,11 @@
 """ClaimDevices: devices of a node that pods get by claims, as a NodeProfile says them."""
 
+from operator import itemgetter
 from typing import Annotated, Final
 
 from pydantic import Field, model_validator
 
-from plimsoll.model.dra import Attribute, Claimable, qualified
+from plimsoll.model.dra import Attribute, Claimable, RequestPolicy, qualified
 from plimsoll.model.meta import Described
 from plimsoll.quantity import parse_quantity
 
@@ -33,6 +34,11 @@ class ClaimDevices(Described):
     """Attributes that are true or false."""
     capacity: dict[Name, str] = Field(default_factory=dict, max_length=32)
     """What each has, such as `memory`."""
+    allow_multiple_allocations: bool = False
+    """Whether several claims may have parts of one."""
+    request_policies: dict[Name, RequestPolicy] = Field(default_factory=dict, max_length=32)
+    """How much of a capacity a claim takes; only with `allowMultipleAllocations`. A claim takes all of a capacity
+    without a policy, unless it asks for an amount."""
     distinct_attributes: tuple[Name, ...] = Field(default=(), max_length=32)
     """Attributes that each device of a node has with a value of its own, such as `uuid`: claims with
     `distinctAttribute` are planned by these."""
@@ -55,8 +61,15 @@ class ClaimDevices(Described):
             for name, value in getattr(self, field).items()
         ]
         capacity = ((qualified(name, self.driver), amount) for name, amount in self.capacity.items())
-        distinct = tuple(sorted(qualified(name, self.driver) for name in self.distinct_attributes))
-        return Claimable(self.driver, tuple(sorted(attributes)), tuple(sorted(capacity)), distinct=distinct)
+        policies = ((qualified(name, self.driver), policy) for name, policy in self.request_policies.items())
+        return Claimable(
+            self.driver,
+            tuple(sorted(attributes)),
+            tuple(sorted(capacity)),
+            shared=self.allow_multiple_allocations,
+            policies=tuple(sorted(policies, key=itemgetter(0))),
+            distinct=tuple(sorted(qualified(name, self.driver) for name in self.distinct_attributes)),
+        )
 
     @property
     def published(self) -> tuple[tuple[Claimable, int], ...]:
@@ -71,6 +84,14 @@ class ClaimDevices(Described):
         for each in claimable.attributes:
             named[_FIELDS[each.kind]][each.name.removeprefix(own)] = each.value
         capacity = {name.removeprefix(own): amount for name, amount in claimable.capacity}
-        distinct = [name.removeprefix(own) for name in claimable.distinct]
-        said = {"driver": claimable.driver, "count": count, "capacity": capacity, "distinct_attributes": distinct}
-        return cls.model_validate(said | named)
+        return cls.model_validate(
+            {
+                "driver": claimable.driver,
+                "count": count,
+                "capacity": capacity,
+                "allow_multiple_allocations": claimable.shared,
+                "request_policies": {name.removeprefix(own): policy for name, policy in claimable.policies},
+                "distinct_attributes": [name.removeprefix(own) for name in claimable.distinct],
+                **named,
+            }
+        )

@@ -5,7 +5,8 @@ from plimsoll.model.dra.claim_request import ClaimedDevices, ClaimRequest, Devic
 from plimsoll.model.dra.claim_template_spec import ResourceClaimTemplateSpec
 from plimsoll.model.dra.device_class import DeviceClass
 from plimsoll.model.dra.device_class_spec import DeviceClassSpec
-from plimsoll.model.dra.published import GPU_DRIVERS, NOTHING_PUBLISHED, Claimable, Published
+from plimsoll.model.dra.published import GPU_DRIVERS, NOTHING_PUBLISHED, Claimable, Published, SharedDevice
+from plimsoll.model.dra.request_policy import RequestPolicy, ValidRange
 from plimsoll.model.dra.resource_claim import Allocated, PodClaim, ResourceClaim, ResourceClaimTemplate
 from plimsoll.model.dra.resource_slice import ResourceSlice, SliceDevice
 
@@ -22,11 +23,14 @@ __all__ = [
     "DeviceRequest",
     "PodClaim",
     "Published",
+    "RequestPolicy",
     "ResourceClaim",
     "ResourceClaimTemplate",
     "ResourceClaimTemplateSpec",
     "ResourceSlice",
+    "SharedDevice",
     "SliceDevice",
     "Subrequest",
+    "ValidRange",
     "qualified",
 ]

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
+from plimsoll.quantity import parse_quantity
+
 KINDS: Final = ("bool", "int", "string", "version")
 """The types of attributes. Lists of them (alpha) are not read: selectors that use one cannot be evaluated."""
 
@@ -36,6 +38,9 @@ def read_attributes(given: Any, driver: str) -> tuple[Attribute, ...]:
 
 
 def read_capacity(given: Any, driver: str) -> tuple[tuple[str, str], ...]:
-    """(name with its domain, quantity) of what a device has, sorted."""
+    """(name with its domain, quantity) of what a device has, sorted. Raises ValueError where one is no quantity."""
     amounts = ((name, amount.get("value") if isinstance(amount, Mapping) else amount) for name, amount in given.items())
-    return tuple(sorted((qualified(name, driver), str(amount)) for name, amount in amounts if amount is not None))
+    found = [(qualified(name, driver), str(amount)) for name, amount in amounts if amount is not None]
+    for _, amount in found:
+        parse_quantity(amount)
+    return tuple(sorted(found))

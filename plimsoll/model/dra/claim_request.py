@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from plimsoll.model.dra.device_class import read_selectors
+from plimsoll.quantity import parse_quantity
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +96,8 @@ def _subrequest(given: Mapping[str, Any]) -> Subrequest:
     count = 0 if given.get("allocationMode") == "All" else given.get("count") or 1
     if not isinstance(count, int) or count < 0:
         raise ValueError(f"count {count!r} is no number of devices")
+    for amount in amounts.values():
+        parse_quantity(amount)
     return Subrequest(
         str(given.get("deviceClassName") or ""),
         tuple(read_selectors(given.get("selectors") or [])),

@@ -3,10 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Final
+from typing import Final, NamedTuple
 
 from plimsoll.labels import DEVICE_CLASS_PREFIX
 from plimsoll.model.dra.attribute import Attribute
+from plimsoll.model.dra.request_policy import RequestPolicy
+from plimsoll.packing import Milli
 
 GPU_DRIVERS: Final[Mapping[str, str]] = {"gpu.nvidia.com": "nvidia", "gpu.amd.com": "amd", "gpu.intel.com": "intel"}
 """Vendors of GPUs by the driver that publishes these. Devices of other drivers are not GPUs."""
@@ -22,6 +24,10 @@ class Claimable:
     capacity: tuple[tuple[str, str], ...] = ()
     """(name with its domain, quantity), sorted."""
     special: str = ""
+    """As of SliceDevice."""
+    shared: bool = False
+    """As of SliceDevice."""
+    policies: tuple[tuple[str, RequestPolicy], ...] = ()
     """As of SliceDevice."""
     distinct: tuple[str, ...] = ()
     """Attributes of one device alone that each device of the node has, with another value than the others; sorted."""
@@ -51,6 +57,18 @@ class Claimable:
         return self if resources == self.extended_resources else replace(self, extended_resources=resources)
 
 
+class SharedDevice(NamedTuple):
+    """A device of which claims have parts."""
+
+    driver: str
+    pool: str
+    device: str
+    free: Milli
+    """Thousandths that claims can get."""
+    claims: tuple[tuple[str, Milli], ...]
+    """(`namespace/name`, thousandths that it has), sorted."""
+
+
 @dataclass(frozen=True)
 class Published:
     """The devices of one node, of all its drivers' complete pools in their highest generation."""
@@ -60,7 +78,10 @@ class Published:
     taken: tuple[tuple[str, str, str], ...] = ()
     """(driver, pool, device) of those that no claim can get now: allocated, or tainted; sorted."""
     claims: tuple[tuple[str, tuple[str, ...], int], ...] = ()
-    """(`namespace/name`, names of its pods, number of devices) of the claims that have some of them, sorted."""
+    """(`namespace/name`, names of its pods, number of devices) of the claims that have some of them, or parts of some,
+    which are not counted; sorted."""
+    shared: tuple[SharedDevice, ...] = ()
+    """Those of which claims have parts, sorted. None is in `taken`."""
 
     @cached_property
     def kinds(self) -> tuple[tuple[Claimable, int], ...]:
@@ -74,6 +95,13 @@ class Published:
         """Number of such devices that no claim can get now."""
         taken = set(self.taken)
         return sum((each.driver, pool, name) in taken for pool, name, each in self.devices if each == claimable)
+
+    def shared_of(self, claimable: Claimable) -> tuple[SharedDevice, ...]:
+        """Those of which claims have parts, among such devices."""
+        own = {(pool, name) for pool, name, each in self.devices if each == claimable} if self.shared else ()
+        return tuple(
+            each for each in self.shared if (each.pool, each.device) in own and each.driver == claimable.driver
+        )
 
 
 NOTHING_PUBLISHED = Published()

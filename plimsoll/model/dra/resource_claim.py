@@ -6,6 +6,7 @@ from typing import Annotated, Any, NamedTuple
 from pydantic import BeforeValidator, Field
 from pydantic.aliases import AliasPath
 
+from plimsoll.model.dra.attribute import read_capacity
 from plimsoll.model.dra.claim_request import ClaimRequest, read_claim
 from plimsoll.model.meta import ObservedObject
 
@@ -22,21 +23,33 @@ class PodClaim(NamedTuple):
 
 
 class Allocated(NamedTuple):
-    """A device that a claim has for itself."""
+    """A device that a claim has for itself, or a part of one."""
 
     driver: str
     pool: str
     device: str
+    consumed: tuple[tuple[str, str], ...] | None = None
+    """(name with its domain, quantity) that it has of the device, sorted; None: all of it."""
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        return self.driver, self.pool, self.device
 
 
 def _results(given: Any) -> Any:
     if not isinstance(given, list):
         return given
     return tuple(
-        Allocated(str(each.get("driver")), str(each.get("pool")), str(each.get("device")))
+        Allocated(str(each.get("driver")), str(each.get("pool")), str(each.get("device")), _consumed(each))
         for each in given
         if isinstance(each, Mapping) and not each.get("adminAccess")
     )
+
+
+def _consumed(result: Mapping[str, Any]) -> tuple[tuple[str, str], ...] | None:
+    if not result.get("shareID"):
+        return None
+    return read_capacity(result.get("consumedCapacity") or {}, str(result.get("driver")))
 
 
 def _request(given: Any) -> Any:

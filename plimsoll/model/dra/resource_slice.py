@@ -7,6 +7,7 @@ from pydantic import Field, model_validator
 from pydantic.aliases import AliasPath
 
 from plimsoll.model.dra.attribute import Attribute, read_attributes, read_capacity
+from plimsoll.model.dra.request_policy import RequestPolicy, read_policies
 from plimsoll.model.meta import ObservedObject
 
 
@@ -18,7 +19,12 @@ class SliceDevice(NamedTuple):
     capacity: tuple[tuple[str, str], ...] = ()
     """(name with its domain, quantity), sorted."""
     special: str = ""
-    """What makes it more than a whole device for one claim, which is not planned for: the field; empty: nothing."""
+    """What makes it more than a device of its node that claims may have, which is not planned for: the field; empty:
+    nothing."""
+    shared: bool = False
+    """Whether several claims may have parts of it (`allowMultipleAllocations`)."""
+    policies: tuple[tuple[str, RequestPolicy], ...] = ()
+    """(name of a capacity with its domain, how much of it a claim takes), sorted."""
     tainted: bool = False
     """Whether a taint keeps claims from it."""
 
@@ -42,17 +48,27 @@ class ResourceSlice(ObservedObject):
         return {**manifest, "devices": tuple(_devices(spec.get("devices") or (), str(spec.get("driver") or "")))}
 
 
-_SPECIAL = ("allowMultipleAllocations", "consumesCounters", "bindsToNode", "bindingConditions")
-"""Fields of devices that are shared, are parts of others, or are made ready later."""
+_SPECIAL = ("consumesCounters", "bindsToNode", "bindingConditions")
+"""Fields of devices that are parts of others, or are made ready later."""
 
 
 def _devices(given: Any, driver: str) -> Iterator[SliceDevice]:
     for each in given:
         effects = {taint.get("effect") for taint in each.get("taints") or ()}
+        shared, capacity = bool(each.get("allowMultipleAllocations")), each.get("capacity") or {}
+        special = next((field for field in _SPECIAL if each.get(field)), "")
+        policies: tuple[tuple[str, RequestPolicy], ...] = ()
+        if shared:
+            try:
+                policies = read_policies(capacity, driver)
+            except ValueError:
+                special = special or "a requestPolicy that cannot be read"
         yield SliceDevice(
             name=str(each["name"]) if each.get("name") else "",
             attributes=read_attributes(each.get("attributes"), driver),
-            capacity=read_capacity(each.get("capacity") or {}, driver),
-            special=next((field for field in _SPECIAL if each.get(field)), ""),
+            capacity=read_capacity(capacity, driver),
+            special=special,
+            shared=shared,
+            policies=policies,
             tainted=not effects.isdisjoint({"NoSchedule", "NoExecute"}),
         )

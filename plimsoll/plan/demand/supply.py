@@ -99,7 +99,7 @@ def _of_shared(account: GpuAccount, sharing: DeviceSharing, gpu_resource: str) -
 def _of_claims(account: GpuAccount, gpu_resource: str) -> Supplied | None:
     """Supply of a node whose GPUs pods get by claims."""
     device = discovery_of(account.node, gpu_resource).claimed
-    if device is None or not account.free_gpus:
+    if device is None or not any(account.free_milli):
         return None
     return _supplied(account.node, device, free_node(account, account.free_milli))
 

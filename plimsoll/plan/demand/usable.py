@@ -171,6 +171,8 @@ def _least_milli(classes: Collection[ClassMembers], supply: Mapping[str, Supplie
     """The smallest share in whole thousandths of the largest GPU. A GPU with less free capacity serves no pod. 0 if it
     is not known."""
     shares = [pod.share for members in classes for pod in (*members.shares.values(), *members.whole.values())]
+    if any(share.claims for share in shares):
+        return 0  # a part of a device depends on what it is
     if all(share.milli is not None for share in shares):
         return min((int(share.milli or 0) for share in shares), default=0)
     memory = max((profile.device.memory_mib or 0 for _, profile in supply.values()), default=0)

@@ -64,14 +64,23 @@ def gpu_bars(
         if each.share.whole:
             whole += [(_segment(each.pod, GPU_MILLI, scheduler),)] * each.share.devices
     whole += [(Segment(Use.OTHER, GPU_MILLI),)] * (account.whole - len(whole))
+    pods = {claim: names for claim, names, _ in account.claims}
+    for device in account.shared:
+        parts = (
+            _claimed(claim.partition("/")[0], pods.get(claim, ()), claiming, scheduler, min(GPU_MILLI, round(milli)))
+            for claim, milli in device.claims
+        )
+        bars.append(_filled(tuple(part for part in parts if part.milli), free if device.free else Use.OTHER))
     return tuple([*bars, *whole[: account.whole], *[(Segment(free, GPU_MILLI),)] * account.free_gpus][: account.gpus])
 
 
-def _claimed(namespace: str, names: Iterable[str], claiming: Mapping[str, Pod], scheduler: str) -> Segment:
-    """A GPU that the pods of one claim have: of the queue of the first that is known."""
+def _claimed(
+    namespace: str, names: Iterable[str], claiming: Mapping[str, Pod], scheduler: str, milli: int = GPU_MILLI
+) -> Segment:
+    """A GPU, or a part of one, that the pods of one claim have: of the queue of the first that is known."""
     keys = [f"{namespace}/{name}" for name in names]
     queue = next((queue_of(claiming[key], scheduler) for key in keys if key in claiming), "")
-    return Segment(Use.QUEUE if queue else Use.OTHER, GPU_MILLI, queue, ", ".join(keys))
+    return Segment(Use.QUEUE if queue else Use.OTHER, milli, queue, ", ".join(keys))
 
 
 def summed(bars: Iterable[Bar]) -> dict[tuple[Use, str], int]:
