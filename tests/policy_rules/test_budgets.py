@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.claims.objects import DRIVER, a_claim, a_class, a_template, asked
 from tests.policy_rules.manifests import (
     GPU,
     Manifest,
@@ -50,6 +51,38 @@ def test_the_workloads_of_a_queue(budget: int, wrong: bool) -> None:
     other = with_path(serving(100, queue="other"), metadata__name="other")
     text = over(serving(4, gpus=3), other, queues={"team": budget})
     assert [figures(each) for each in text] == ([("Queue team", ["12", "11", "1"])] if wrong else [])
+
+
+def claiming(name: str, replicas: int = 1, **claim: str) -> Manifest:
+    """A Deployment of the namespace `team` whose pods have a claim."""
+    pod = with_path(a_pod(labels={"kai.scheduler/queue": "team"}), spec__resourceClaims=[{"name": "gpu", **claim}])
+    made = with_path(a_deployment(pod), spec__replicas=replicas, metadata__name=name)
+    return with_path(made, metadata__namespace="team")
+
+
+ADMIN, EVERY = asked(2, adminAccess=True), {"deviceClassName": DRIVER, "allocationMode": "All"}
+MIG, NETWORK = asked(3, of="mig.nvidia.com"), asked(4, of="dra.net")
+EITHER = {"firstAvailable": [{"name": "a", **asked(2)}, {"name": "b", **asked(5)}]}
+
+
+@pytest.mark.parametrize(
+    ("requests", "counted"),
+    [([asked(2)], 2), ([asked(1), asked(2)], 3), ([EVERY], 1), ([EITHER], 5), ([ADMIN], 0), ([MIG], 3), ([NETWORK], 0)],
+)
+def test_each_pod_counts_the_gpus_that_its_claims_ask_for(requests: list[Manifest], counted: int) -> None:
+    """By the name of the class, or by the driver that its selectors name."""
+    classes = (a_class(), a_class("mig.nvidia.com"), a_class("dra.net", "device.driver == 'dra.net'"))
+    objects = (*classes, a_template("t", *requests), claiming("one", 4, resourceClaimTemplateName="t"))
+    assert over(*objects, queues={"team": 4 * counted}) == []
+    assert len(over(*objects, queues={"team": max(0, 4 * counted - 0.5)})) == bool(counted)
+    assert over(*objects, a_template("t", asked(9), namespace="other"), queues={"team": 4 * counted}) == []
+
+
+def test_a_claim_of_several_pods_and_workloads_counts_once() -> None:
+    users = [claiming(name, 3, resourceClaimName="shared") for name in ("one", "two")]
+    objects = (a_claim("shared", asked(2)), *users)
+    assert over(*objects, queues={"team": 2}) == []
+    assert len(over(*objects, queues={"team": 1})) == 1
 
 
 def test_shares_count_as_fractions() -> None:

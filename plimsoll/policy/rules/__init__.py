@@ -23,7 +23,7 @@ from plimsoll.policy.rules import (
 )
 from plimsoll.policy.rules.chart_versions import CHART_FILE_KIND, charts
 from plimsoll.policy.rules.claim_drivers import NODE_CLASS_GROUP
-from plimsoll.policy.rules.claims import GROUP as CLAIMS_GROUP
+from plimsoll.policy.rules.claimed_gpus import GROUP as CLAIMS_GROUP
 from plimsoll.policy.rules.exemptions import EXPIRED, expired
 from plimsoll.policy.rules.images import VALUES_KIND
 from plimsoll.policy.rules.queue_tree import UNKNOWN_RULE, KnownQueues, queue_findings

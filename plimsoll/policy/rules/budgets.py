@@ -11,12 +11,16 @@ from plimsoll.model.meta import Declared, Finding, Severity
 from plimsoll.policy.context import PolicyContext
 from plimsoll.policy.fields import Manifest, is_kind, join, labels_of, name_of, section, text
 from plimsoll.policy.rule import Family, Needs, Rule
+from plimsoll.policy.rules.claimed_gpus import ClaimedGpus
 from plimsoll.policy.rules.gpu_holdings import Holding, InstanceTypes, demand, supply
 from plimsoll.policy.rules.training import Runtimes
 
 GPU_RULE: Final = "gpu-budget"
 PRICE_RULE: Final = "price-budget"
-_READS: Final = ("Workspace", "InferenceSet", "NodePool", "NodeClaim", "TrainJob", "objects with a pod template")
+_READS: Final = (
+    *("Workspace", "InferenceSet", "NodePool", "NodeClaim", "TrainJob", "objects with a pod template"),
+    *("ResourceClaim", "ResourceClaimTemplate", "DeviceClass"),
+)
 
 Devices = Annotated[float, Field(ge=0)]
 Price = Annotated[float, Field(ge=0)]
@@ -114,9 +118,9 @@ class _Holdings:
         pools = {name_of(each): each for each in manifests if is_kind(each, "karpenter.sh", "NodePool")}
         known = InstanceTypes(prices, gpus, pools.values())
         resource = context.gpu_resource
-        runtimes = Runtimes(manifests)
+        runtimes, claimed = Runtimes(manifests), ClaimedGpus(manifests)
         self._environment = next((name_of(each) for each in manifests if is_kind(each, GROUP, "Environment")), "")
-        self._demand = [each for one in manifests for each in demand(one, known, resource, runtimes)]
+        self._demand = [each for one in manifests for each in demand(one, known, resource, runtimes, claimed)]
         static = {name: each for name, each in pools.items() if section(each, "spec").get("replicas") is not None}
         claims = [each for each in manifests if is_kind(each, "karpenter.sh", "NodeClaim")]
 

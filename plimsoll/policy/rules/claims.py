@@ -4,15 +4,14 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from plimsoll.model.dra import GPU_DRIVERS
 from plimsoll.model.meta import Finding, Severity, identify
 from plimsoll.policy.cel import has, text, value
 from plimsoll.policy.context import PolicyContext
 from plimsoll.policy.fields import Manifest, is_kind, items, join, name_of, namespace_of, section
 from plimsoll.policy.fields import text as text_at
 from plimsoll.policy.rule import Cel, Family, Fault, Rule, Subject
+from plimsoll.policy.rules.claimed_gpus import GROUP, gpu_driver
 
-GROUP: Final = "resource.k8s.io"
 ADMIN_ACCESS: Final = "resource.kubernetes.io/admin-access"
 """Label of namespaces whose claims may have `adminAccess` (Kubernetes)."""
 _CLAIMS: Final = ("ResourceClaim", "ResourceClaimTemplate")
@@ -55,9 +54,7 @@ def _of_one_device(manifest: Manifest, context: PolicyContext, _: Any) -> Iterat
 def _without_gpu(manifest: Manifest, context: PolicyContext, _: Any) -> Iterator[Fault]:
     if context.queues is None or not is_kind(manifest, GROUP, "DeviceClass"):
         return
-    name = name_of(manifest)
-    expressions = [expression for _, expression in _expressions(section(manifest, "spec"), "spec")]
-    driver = next((each for each in GPU_DRIVERS if any(each in expression for expression in expressions)), "")
+    name, driver = name_of(manifest), gpu_driver(manifest)
     if driver and "gpu" not in name.casefold():
         yield Fault(
             "metadata.name",

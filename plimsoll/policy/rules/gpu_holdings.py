@@ -10,6 +10,7 @@ from plimsoll.model.kai import GPU_FRACTION, GPU_FRACTION_DEVICES
 from plimsoll.policy.fields import Manifest, is_kind, is_list, items, labels_of, name_of, section, text
 from plimsoll.policy.pod_templates import PodTemplate, count_of, pod_templates
 from plimsoll.policy.rules.capacity_pods import is_capacity_pod
+from plimsoll.policy.rules.claimed_gpus import ClaimedGpus
 from plimsoll.policy.rules.node_pools import is_gpu_pool, sizes
 from plimsoll.policy.rules.training import Runtimes, is_runtime, is_train_job
 from plimsoll.policy.workspaces import workspace_of
@@ -62,7 +63,11 @@ class InstanceTypes:
 
 
 def demand(
-    manifest: Manifest, types: InstanceTypes, resource: str = GPU_RESOURCE, runtimes: Runtimes | None = None
+    manifest: Manifest,
+    types: InstanceTypes,
+    resource: str = GPU_RESOURCE,
+    runtimes: Runtimes | None = None,
+    claims: ClaimedGpus | None = None,
 ) -> Iterator[Holding]:
     """What a Workspace or a workload requests; nothing for pods that represent capacity, nor for runtimes.
 
@@ -98,7 +103,8 @@ def demand(
     if is_capacity_pod(manifest):
         return
     for template in pod_templates(manifest):
-        gpus = _gpus(template, resource) * template.copies * spanned
+        claimed = claims.of(manifest, template) if claims is not None else 0
+        gpus = (_gpus(template, resource) * template.copies + claimed) * spanned
         if gpus:
             yield Holding(gpus, None, queue or template.queue, of_nodes=False)
 
