@@ -472,3 +472,30 @@ def test_an_error_on_a_free_device_ends_the_attempts_of_the_scheduler(plan: Any)
     (why,) = refusals(plan(*nodes, *also, template, *pods(1)))
     assert "serviceTier" in why
     assert only(plan(*also, template, *pods(1))).on_nodes
+
+
+VENDORS = {
+    "gpu.amd.com": ("productName", "AMD_Instinct_MI300X_OAM", "AMD_Instinct_MI300X_OAM"),
+    "gpu.intel.com": ("model", "Max 1100", "Max-1100"),
+}
+"""The attribute by which a driver names its product, and the name as attribute and as product."""
+
+
+@pytest.mark.parametrize("driver", VENDORS)
+def test_gpus_of_other_vendors_are_demand_where_a_profile_declares_them(plan: Any, driver: str) -> None:
+    """Their types are in no catalog: the profile says how many there are. Nodes of NVIDIA's GPUs serve none of them."""
+    attribute, product, shown = VENDORS[driver]
+    profile = a_profile("theirs", "theirs", count=4, strings={attribute: product}, capacity={"memory": "48Gi"})
+    profile["spec"]["claimDevices"]["driver"] = driver
+    profile["spec"]["allocatable"] = {"cpu": "64", "memory": "256Gi"}
+    wanted = f"device.attributes['{driver}'].{attribute} == '{product}'"
+    classes = (a_class(), a_class(driver, f"device.driver == '{driver}'"))
+    template = a_template("one", asked(1, wanted, of=driver))
+    theirs = (a_node_pool("theirs", ("theirs",)), profile)
+    found = plan(*classes, *POOL, *theirs, template, *pods(5))
+    assert [(node.node_pool, node.kind, node.gpus, node.resource) for node in found.nodes] == [
+        ("theirs", shown, 4, driver)
+    ] * 2
+    alone = plan(*classes, *POOL, template, *pods(1))
+    assert not alone.nodes
+    assert {why.reason for why in only(alone).refused.values()} == {RefusalReason.CLAIM}

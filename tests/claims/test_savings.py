@@ -139,6 +139,25 @@ def test_pods_move_only_to_devices_that_meet_their_claims(tmp_path: Path) -> Non
     assert "could not be placed there again" in found(without).stays["a"], "an error ends the scheduler's attempts"
 
 
+def test_gpus_of_other_vendors_move_to_alike_ones_only(tmp_path: Path) -> None:
+    """A claim of any GPU of AMD does not move to one of another product, unless any GPU may serve it."""
+    driver = "gpu.amd.com"
+    kinds = {"a": "AMD_Instinct_MI300X_OAM", "b": "AMD_Instinct_MI300X_OAM", "c": "AMD_Instinct_MI250X"}
+    nodes = [a_node(name, instance_type=ONE) for name in kinds]
+    slices = [
+        a_slice(name, [a_device("card0", {"type": "amdgpu", "productName": product})], driver=driver)
+        for name, product in kinds.items()
+    ]
+    template, (pod, claim) = a_template("t1", asked(1, of=driver)), running("x", "c")
+    claim["status"]["allocation"]["devices"]["results"][0] |= {"driver": driver, "device": "card0"}
+    amd = a_class(driver, f"device.driver == '{driver}'")
+    snapshot = snapshot_of(tmp_path, amd, template, *nodes, *slices, pod, claim)
+    assert leaving(savings(snapshot, Prices(PRICES))) == {"a", "b"}
+    assert savings(snapshot, Prices(PRICES)).now == 3
+    moved = savings(snapshot, Prices(PRICES), any_gpu=True)
+    assert (moved.repacked, moved.least) == (1, 1)
+
+
 def test_a_device_with_a_taint_is_neither_free_nor_in_use(tmp_path: Path) -> None:
     broken = [{**each, "taints": [{"key": "unhealthy", "effect": "NoSchedule"}]} for each in gpus(2)[1:]]
     b = [a_node("b", instance_type=FOUR), a_slice("b", [*gpus(1), *broken])]

@@ -9,7 +9,9 @@ import yaml
 
 from plimsoll.cluster.ledger import OtherAccelerators, other_accelerators
 from plimsoll.cost import Prices, savings
+from plimsoll.model import Reason, Verdict
 from plimsoll.observe.files import snapshot_from_files
+from plimsoll.plan import validate
 from tests.command import plimsoll
 
 Manifest = dict[str, Any]
@@ -81,3 +83,31 @@ def test_they_are_listed_and_their_nodes_are_no_saving(tmp_path: Path) -> None:
     (shown,) = json.loads(plimsoll("gpus", "-f", file, "-o", "json").stdout)["otherAccelerators"]
     assert (shown["node"], shown["free"]) == ("gpu-1", 8)
     assert not any(group.removable for group in savings(snapshot_from_files([file]), Prices({})).groups)
+
+
+@pytest.mark.parametrize("resource", ["amd.com/gpu", "gpu.intel.com/xe", "aws.amazon.com/neuron", "google.com/tpu"])
+@pytest.mark.parametrize("of", ["preset", "template"])
+def test_their_nodes_are_refused_to_workspaces_by_name(tmp_path: Path, resource: str, of: str) -> None:
+    """Discovery of NVIDIA's GPUs will never reach them: to wait for it is no advice."""
+    container = {"name": "main", "image": "server", "resources": {"limits": {resource: "8"}}}
+    preset, template = {"name": "phi-4-mini-instruct"}, {"spec": {"containers": [container]}}
+    workspace = {
+        "apiVersion": "plimsoll.dev/v1alpha1",
+        "kind": "Workspace",
+        "metadata": {"name": "chat", "namespace": "team", "uid": "chat"},
+        "spec": {
+            "resource": {"labelSelector": {"matchLabels": {"pool": "theirs"}}},
+            "inference": {"preset": preset} if of == "preset" else {"template": template},
+        },
+    }
+    file = tmp_path / "cluster.yaml"
+
+    def verdict(**allocatable: str) -> Verdict:
+        file.write_text(yaml.safe_dump_all([a_node({"pool": "theirs"}, **allocatable), workspace]))
+        (found,) = validate(snapshot_from_files([str(file)]))
+        return found
+
+    refused = verdict(**{resource: "8"})
+    assert refused.reason is Reason.NO_USABLE_NODES
+    assert f"8 {resource} of " in refused.message
+    assert verdict(**{resource: "0"}).reason is Reason.GPU_LABELS_INVALID

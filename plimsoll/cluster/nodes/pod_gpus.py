@@ -4,6 +4,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Final, NamedTuple
 
+from plimsoll.cluster.pods import DeviceUse, device_name
 from plimsoll.cluster.profiles import (
     GPU_REPLICAS,
     MIG_CONFIG_STATE,
@@ -110,7 +111,24 @@ def pod_devices(
 ) -> PodDevices | Unusable | InvalidGpuLabel:
     """What a pod that requests such a partition takes of the node; None: the whole node. `claims`: it gets its GPUs by
     a claim."""
-    return _claimed(discovery_of(node)) if claims else _of(discovery_of(node), partition)
+    discovery = discovery_of(node)
+    other = _other_vendor(node) if discovery.unlabelled and discovery.gpus is None else None
+    return other or (_claimed(discovery) if claims else _of(discovery, partition))
+
+
+def _other_vendor(node: Node) -> Unusable | None:
+    """Why a node of another vendor's device plugin cannot be used: discovery of NVIDIA's GPUs will never reach it."""
+    for resource, amount in sorted(node.allocatable.items()):
+        known = device_name(resource)
+        if known is None or known.use is not DeviceUse.DEVICE or known.owner == "NVIDIA":
+            continue
+        if str(amount) != "0":
+            return Unusable(
+                f"its accelerators are {amount} {resource} of {known.owner}, which no Workspace can request",
+                advice="select nodes with GPUs of NVIDIA, or run a DRA driver of AMD or Intel there and set "
+                "resource.devices to claim",
+            )
+    return None
 
 
 @lru_cache(maxsize=8192)
