@@ -55,14 +55,14 @@ def awaited(
     they were created for other requests, although Karpenter did not say so.
     """
     unclaimed = request.requested_nodes[len(claims) :]
-    refusals = [each.refusal for each in claims if each.refusal is not None]
-    phases = [DemandPhase.REFUSED if each.refusal is not None else _PHASES[each.stage] for each in claims]
+    refusals = [claim.refusal for claim in claims if claim.refusal is not None]
+    phases = [DemandPhase.REFUSED if claim.refusal is not None else _PHASES[claim.stage] for claim in claims]
     if unclaimed:
         phases.append(DemandPhase.SCHEDULED if answer is None else answer.phase)
-        phases += [each.phase for each in without_capacity]
+        phases += [answer.phase for answer in without_capacity]
         refusals += without_capacity
     refused = {}
-    if answer is not None and answer.refused and (unclaimed or all(answer.after(each.created) for each in claims)):
+    if answer is not None and answer.refused and (unclaimed or all(answer.after(claim.created) for claim in claims)):
         phases.append(answer.phase)
         refusals.append(answer)
         refused = {node.name: answer for node in unclaimed or request.requested_nodes}

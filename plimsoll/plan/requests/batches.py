@@ -42,17 +42,17 @@ def batches(nodes: Iterable[PlannedNode]) -> list[tuple[NodeRequest, tuple[str, 
     The maximum fits too, because each of the amounts fits the instance type. A node that is requested without its GPUs
     is a request of its own: only a label of its own keeps the pods of two requests apart.
     """
-    found: dict[tuple[NodeRequest, int], list[PlannedNode]] = {}
+    alike_nodes: dict[tuple[NodeRequest, int], list[PlannedNode]] = {}
     for number, node in enumerate(nodes):
         bare = NodeRequest.of(node).model_copy(update=dict.fromkeys(HOST, 0))
-        found.setdefault((bare, number if bare.resource else -1), []).append(node)
+        alike_nodes.setdefault((bare, number if bare.resource else -1), []).append(node)
     return [
         (
             node_request.model_copy(update={name: max(getattr(node, name) for node in alike) for name in HOST}),
             tuple(sorted({name for node in alike for name in node.demands})),
             len(alike),
         )
-        for (node_request, _), alike in sorted(found.items(), key=lambda each: (each[0][0].text, each[0][1]))
+        for (node_request, _), alike in sorted(alike_nodes.items(), key=lambda each: (each[0][0].text, each[0][1]))
     ]
 
 
@@ -150,7 +150,7 @@ class BatchProvisioner:
     def request_nodes(
         self, nodes: Sequence[PlannedNode], attempts: Mapping[str, int], builder: PlanBuilder
     ) -> list[tuple[ObjectKey, tuple[str, ...]]]:
-        placements = {each.name: each.demand_class.placement for each in self._demands}
+        placements = {demand.name: demand.demand_class.placement for demand in self._demands}
         made = []
         for node_request, demands, count in batches(nodes):
             owner = DemandRef(name=demands[0])
@@ -179,7 +179,7 @@ class BatchProvisioner:
             users = (
                 each for each in self._demands if each.name in request.attempts or nodes & each.on_requested.keys()
             )
-            placement = next((each.demand_class.placement for each in users), ANYWHERE)
+            placement = next((demand.demand_class.placement for demand in users), ANYWHERE)
             template = pod_template(self._environment, self._metadata(request), request.node_request, placement)
             builder.create(template, owner, "it was deleted, and its nodes are still needed")
         shrinks = isinstance(request.obj, CapacityBuffer) and needed != request.obj.replicas

@@ -182,7 +182,7 @@ def registered_since(requests: Sequence[CapacityRequest], snapshot: Snapshot) ->
 
 def _young_nodes(requests: Sequence[CapacityRequest], snapshot: Snapshot) -> Mapping[str, tuple[Node, str]]:
     """Usable nodes that are not older than every outstanding request, by name, with their creation time."""
-    first = min((each.obj.creation_timestamp for each in requests if each.outstanding), default=None)
+    first = min((request.obj.creation_timestamp for request in requests if request.outstanding), default=None)
     if first is None:
         return {}
     ordered = {claim.node_name: claim.creation_timestamp for claim in snapshot.node_claims if claim.node_name}
@@ -196,43 +196,48 @@ def _assigned(
     requests: Sequence[CapacityRequest], young: Mapping[str, tuple[Node, str]], used: Set[str], gpu_resource: str
 ) -> Mapping[str, list[str]]:
     """As `registered_since`; `used` are the names of those nodes whose GPUs are in use."""
-    waiting = [each for each in requests if each.outstanding]
-    found = _named(waiting, (node for node, _ in young.values()))
-    taken = {*used, *chain.from_iterable(each.registered for each in requests), *chain.from_iterable(found.values())}
-    left = {each.name: each.outstanding for each in waiting}
+    waiting = [request for request in requests if request.outstanding]
+    nodes_of = _named(waiting, (node for node, _ in young.values()))
+    taken = {
+        *used,
+        *chain.from_iterable(request.registered for request in requests),
+        *chain.from_iterable(nodes_of.values()),
+    }
+    left = {request.name: request.outstanding for request in waiting}
     of_kinds = by_kind(each for each in waiting if not each.node_request.resource)
-    free = (each for name, each in young.items() if name not in taken)
+    free = (entry for name, entry in young.items() if name not in taken)
     for node, born in sorted(free, key=lambda each: (each[1], each[0].name)):
         of_kind = of_kinds.get((node.labels.get(NODEPOOL, ""), node.instance_type), ())
-        open_ones = (each for each in reversed(of_kind) if left[each.name])
-        earlier = (each for each in open_ones if each.obj.creation_timestamp <= born)
+        open_ones = (request for request in reversed(of_kind) if left[request.name])
+        earlier = (request for request in open_ones if request.obj.creation_timestamp <= born)
         answered = next(
-            (each for each in earlier if (gpu_devices(node, gpu_resource) or 0) >= each.node_request.gpus), None
+            (request for request in earlier if (gpu_devices(node, gpu_resource) or 0) >= request.node_request.gpus),
+            None,
         )
         if answered is not None:
             left[answered.name] -= 1
-            found.setdefault(answered.name, []).append(node.name)
-    return found
+            nodes_of.setdefault(answered.name, []).append(node.name)
+    return nodes_of
 
 
 def _named(waiting: Iterable[CapacityRequest], nodes: Iterable[Node]) -> dict[str, list[str]]:
     """Nodes with shared devices, by the request that their label names, also where pods use them already."""
-    requests = {each.name: each for each in waiting if each.node_request.resource}
-    found: dict[str, list[str]] = {}
+    requests = {request.name: request for request in waiting if request.node_request.resource}
+    names: dict[str, list[str]] = {}
     for node in nodes:
         request = requests.get(node.labels.get(REQUEST, ""))
         if request is not None and gpu_devices(node, request.node_request.resource):
-            found.setdefault(request.name, []).append(node.name)
-    return found
+            names.setdefault(request.name, []).append(node.name)
+    return names
 
 
 def by_kind(requests: Iterable[CapacityRequest]) -> Mapping[tuple[str, str], Sequence[CapacityRequest]]:
     """Requests by (NodePool, instance type), in the order given."""
-    found: dict[tuple[str, str], list[CapacityRequest]] = {}
-    for each in requests:
-        for instance_type in dict.fromkeys(each.node_request.instance_types):
-            found.setdefault((each.node_request.node_pool, instance_type), []).append(each)
-    return found
+    requests_by_kind: dict[tuple[str, str], list[CapacityRequest]] = {}
+    for request in requests:
+        for instance_type in dict.fromkeys(request.node_request.instance_types):
+            requests_by_kind.setdefault((request.node_request.node_pool, instance_type), []).append(request)
+    return requests_by_kind
 
 
 def _number(text: str, otherwise: int = 0) -> int:
@@ -246,10 +251,10 @@ def _names(annotations: Mapping[str, str], key: str) -> tuple[str, ...]:
 def _json(annotations: Mapping[str, str], key: str, kind: type[_T]) -> _T:
     """The annotation's value; empty where it is not of this kind."""
     try:
-        found = orjson.loads(annotations.get(key, "null"))
+        value = orjson.loads(annotations.get(key, "null"))
     except orjson.JSONDecodeError:
-        found = None
-    return found if isinstance(found, kind) else kind()
+        value = None
+    return value if isinstance(value, kind) else kind()
 
 
 def _count(pod_set: Mapping[str, object]) -> int:

@@ -46,13 +46,13 @@ def no_capacity(
     """
     gone = {claim.name: claim for claim in snapshot.gone_claims}
     alive = {claim.name for claim in snapshot.node_claims if not claim.deleting}
-    lost = {name for each in requests for name in each.lost}
+    lost = {name for request in requests for name in request.lost}
     events = {event.claim: event for event in sorted(snapshot.claim_events, key=_order, reverse=True)}
     alike: dict[_Kinds, list[CapacityRequest]] = {}
-    for each in requests:
-        alike.setdefault((each.node_request.node_pool, each.node_request.instance_types), []).append(each)
+    for request in requests:
+        alike.setdefault((request.node_request.node_pool, request.node_request.instance_types), []).append(request)
     left = {kinds: list(several) for kinds, several in alike.items()}
-    found: dict[str, list[NoCapacity]] = {}
+    lacking: dict[str, list[NoCapacity]] = {}
     for event in sorted(events.values(), key=_order):
         claim, event_time = gone.get(event.claim), parse_time(event.creation_timestamp)
         born = (claim or event).creation_timestamp
@@ -62,15 +62,15 @@ def no_capacity(
         short = [(_age(left[kinds][0]), kinds) for kinds in types if left[kinds] and _age(left[kinds][0])[0] <= born]
         if short:
             (_, name), kinds = min(short)
-            found.setdefault(name, []).append(NoCapacity(types[kinds], event.detail, [event.claim], [event_time]))
-            if len(found[name]) == missing[name]:
+            lacking.setdefault(name, []).append(NoCapacity(types[kinds], event.detail, [event.claim], [event_time]))
+            if len(lacking[name]) == missing[name]:
                 del left[kinds][0]
         elif types:
             # Another attempt for a node that already lacks capacity.
-            again = found[alike[next(iter(types))][0].name][-1]
+            again = lacking[alike[next(iter(types))][0].name][-1]
             again.claims.append(event.claim)
             again.event_times.append(event_time)
-    return found
+    return lacking
 
 
 def served_by(
@@ -79,8 +79,12 @@ def served_by(
     """The oldest request for which the NodeClaim can have been created: same NodePool, a common instance type, not
     younger. `requests` are as of `by_kind`; those without nodes `left` by their name do not count."""
     of_kinds = (requests.get((claim.labels.get(NODEPOOL, ""), kind), ()) for kind in claim.possible_types)
-    oldest = (next((each for each in several if left[each.name] > 0), None) for several in of_kinds)
-    able = (each for each in oldest if each is not None and claim.creation_timestamp >= each.obj.creation_timestamp)
+    oldest = (next((request for request in several if left[request.name] > 0), None) for several in of_kinds)
+    able = (
+        request
+        for request in oldest
+        if request is not None and claim.creation_timestamp >= request.obj.creation_timestamp
+    )
     return min(able, key=_age, default=None)
 
 
@@ -96,12 +100,12 @@ def _age(request: CapacityRequest) -> tuple[str, str]:
 def _types(event: ClaimEvent, claim: NodeClaim | None, requested: Sequence[_Kinds]) -> dict[_Kinds, tuple[str, ...]]:
     """Instance types that the event is about, for each of those `requested` that its NodeClaim may be for."""
     if claim is not None:
-        of, possible = claim.labels.get(NODEPOOL, ""), () if WORKSPACE in claim.labels else claim.possible_types
-        observed = {key: tuple(kind for kind in key[1] if kind in possible) for key in requested if key[0] == of}
+        node_pool, possible = claim.labels.get(NODEPOOL, ""), () if WORKSPACE in claim.labels else claim.possible_types
+        observed = {key: tuple(kind for kind in key[1] if kind in possible) for key in requested if key[0] == node_pool}
         return {key: kinds for key, kinds in observed.items() if kinds}
-    own = [key for key in requested if named_after_pool(event.claim, key[0])]
-    named = {key: kinds for key in own if (kinds := tuple(kind for kind in key[1] if _names(event.detail, kind)))}
-    return named if named or len({types for _, types in own}) > 1 else {key: key[1] for key in own}
+    in_pool = [key for key in requested if named_after_pool(event.claim, key[0])]
+    named = {key: kinds for key in in_pool if (kinds := tuple(kind for kind in key[1] if _names(event.detail, kind)))}
+    return named if named or len({types for _, types in in_pool}) > 1 else {key: key[1] for key in in_pool}
 
 
 def named_after_pool(claim: str, node_pool: str) -> bool:
@@ -153,17 +157,17 @@ class ClaimMonitor:
         self._progress = progress
         self._now = now
         self._assigned: dict[str, list[AssignedClaim]] = {}
-        self._left = {each.name: each.outstanding for each in requests}
+        self._left = {request.name: request.outstanding for request in requests}
         if not requests:
             self._no_capacity: Mapping[str, Sequence[NoCapacity]] = {}
             return
         self._assign_claims(snapshot, requests)
-        waiting = [each for each in requests if self._left[each.name]]
+        waiting = [request for request in requests if self._left[request.name]]
         self._no_capacity = no_capacity(snapshot, waiting, self._left) if waiting else {}
 
     def _assign_claims(self, snapshot: Snapshot, requests: Sequence[CapacityRequest]) -> None:
-        registered = {node: each for each in requests for node in each.registered}
-        lost, of_kind = {name for each in requests for name in each.lost}, by_kind(requests)
+        registered = {node: request for request in requests for node in request.registered}
+        lost, of_kind = {name for request in requests for name in request.lost}, by_kind(requests)
         pending: list[tuple[bool, NodeClaim, Wait]] = []
         for claim in sorted(snapshot.node_claims, key=lambda claim: (claim.creation_timestamp, claim.name)):
             if WORKSPACE in claim.labels or claim.deleting or claim.name in lost:
@@ -204,20 +208,20 @@ class ClaimMonitor:
 
     def launching(self, request: CapacityRequest) -> list[AssignedClaim]:
         """The NodeClaims of outstanding nodes that have not failed."""
-        return [each for each in self.of(request) if not each.registered and each.stage is not ClaimStage.FAILED]
+        return [claim for claim in self.of(request) if not claim.registered and claim.stage is not ClaimStage.FAILED]
 
     def lost(self, request: CapacityRequest) -> tuple[int, tuple[AssignedClaim, ...]]:
         """Number of nodes whose NodeClaims missed their deadline or without capacity at the provider, and their
         NodeClaims: several where the autoscaler tried again for the same node."""
-        late = tuple(each for each in self.of(request) if each.stage is ClaimStage.FAILED)
+        late = tuple(claim for claim in self.of(request) if claim.stage is ClaimStage.FAILED)
         without = self._no_capacity.get(request.name, ())
-        expired = [each for each in without if self._now >= each.event_times[0] + OTHER_OFFERING_DELAY]
+        expired = [lacking for lacking in without if self._now >= lacking.event_times[0] + OTHER_OFFERING_DELAY]
         claims = tuple(
             AssignedClaim(
-                claim, request.name, ClaimStage.FAILED, each.instance_types, message=each.detail[:MESSAGE_LENGTH]
+                claim, request.name, ClaimStage.FAILED, lacking.instance_types, message=lacking.detail[:MESSAGE_LENGTH]
             )
-            for each in expired
-            for claim in each.claims
+            for lacking in expired
+            for claim in lacking.claims
         )
         return len(late) + len(expired), late + claims
 
@@ -227,20 +231,22 @@ class ClaimMonitor:
             Answer(
                 by=KARPENTER,
                 reason="InsufficientCapacityError",
-                message=f"NodeClaim {each.claims[0]}: {each.detail}"[:MESSAGE_LENGTH],
-                since=format_time(each.event_times[0]),
-                time=each.event_times[0],
+                message=f"NodeClaim {lacking.claims[0]}: {lacking.detail}"[:MESSAGE_LENGTH],
+                since=format_time(lacking.event_times[0]),
+                time=lacking.event_times[0],
                 phase=DemandPhase.REFUSED,
             )
-            for each in self._no_capacity.get(request.name, ())
-            if self._now < each.event_times[0] + OTHER_OFFERING_DELAY
+            for lacking in self._no_capacity.get(request.name, ())
+            if self._now < lacking.event_times[0] + OTHER_OFFERING_DELAY
         ]
 
     def deadlines(self, request: CapacityRequest) -> list[datetime]:
         """When NodeClaims miss their deadline, and when nodes without capacity are given up."""
-        due = [each.due for each in self.of(request) if each.due is not None]
-        given_up = [each.event_times[0] + OTHER_OFFERING_DELAY for each in self._no_capacity.get(request.name, ())]
-        return due + [each for each in given_up if each > self._now]
+        due = [claim.due for claim in self.of(request) if claim.due is not None]
+        given_up = [
+            lacking.event_times[0] + OTHER_OFFERING_DELAY for lacking in self._no_capacity.get(request.name, ())
+        ]
+        return due + [time for time in given_up if time > self._now]
 
 
 def _stage(claim: NodeClaim, wait: Wait | None) -> ClaimStage:

@@ -41,15 +41,15 @@ def gate_removals(
     groups = MappingProxyType({(each.namespace, each.name): each for each in snapshot.pod_groups})
     known = {uid for demand in demands for uid in (*demand.pods, *demand.refused, *demand.whole_gpu_pods)}
     split = _split_gangs(snapshot, gated_pods, places, groups)
-    found = []
+    removals = []
     for uid, pod in gated_pods.items():
         served = pod.scheduler_name in settings.schedulers and not is_ours(pod, settings)
         served = served and (uid in known or not pod.resource_claims)
         why = (places.get(uid, "") if uid not in split else "") if served else NOT_SERVED
         if why:
             key = ObjectKey(api_version="v1", kind="Pod", namespace=pod.namespace, name=pod.name)
-            found.append(GateRemoval(key=key, uid=pod.uid, message=why))
-    return tuple(sorted(found, key=lambda removal: (removal.key.namespace, removal.key.name)))
+            removals.append(GateRemoval(key=key, uid=pod.uid, message=why))
+    return tuple(sorted(removals, key=lambda removal: (removal.key.namespace, removal.key.name)))
 
 
 def _split_gangs(
@@ -61,5 +61,5 @@ def _split_gangs(
     """UIDs of the pods of gangs that have too few places to start."""
     present = (pod for pod in snapshot.pods if not pod.finished and not pod.deleting and uid_of(pod) not in gated_pods)
     others = (pod for pod in present if node_of(pod) or uid_of(pod) in places)
-    found = gangs(gated_pods, others, groups)
-    return {uid for gang in found if gang.lacking(lambda uid: uid in places) for uid in gang.pods}
+    present_gangs = gangs(gated_pods, others, groups)
+    return {uid for gang in present_gangs if gang.lacking(lambda uid: uid in places) for uid in gang.pods}

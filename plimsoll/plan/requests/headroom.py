@@ -22,8 +22,8 @@ def keep_headroom(
     Environment's limits leave beside demand, whose pods will use the nodes and NodeClaims `taken`.
     """
     environment = snapshot.environment
-    existing = {each.name: each for each in objs if HEADROOM in each.labels and isinstance(each, CapacityBuffer)}
-    templates = {each.name for each in objs if HEADROOM in each.labels and isinstance(each, PodTemplate)}
+    existing = {obj.name: obj for obj in objs if HEADROOM in obj.labels and isinstance(obj, CapacityBuffer)}
+    templates = {obj.name for obj in objs if HEADROOM in obj.labels and isinstance(obj, PodTemplate)}
     owner = DemandRef(kind="Environment", name=environment.name)
     taints = {pool.name: pool.taints for pool in snapshot.node_pools if not pool.deleting}
     kept = set()
@@ -43,8 +43,8 @@ def keep_headroom(
             continue
         node_request = headroom_request(headroom, taints.get(headroom.node_pool, ()))
         # What exists counts against the limits already.
-        found = idle_nodes(snapshot, headroom.node_pool, headroom.instance_type, taken)
-        idle = [devices or headroom.gpus for devices in found]
+        free_devices = idle_nodes(snapshot, headroom.node_pool, headroom.instance_type, taken)
+        idle = [devices or headroom.gpus for devices in free_devices]
         nodes, excess = room.minus(-sum(idle), -len(idle)).fitting(headroom.nodes, headroom.gpus)
         room = room.minus(max(0, nodes * headroom.gpus - sum(idle)), max(0, nodes - len(idle)))
         if excess is not None:

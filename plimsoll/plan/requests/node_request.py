@@ -112,8 +112,8 @@ class NodeRequest(Observed):
         left_out = {
             name for name in ("requires", "resource", "scheduler", "storage_mib", "taints") if not getattr(self, name)
         }
-        found = self.model_dump(mode="json", by_alias=True, exclude=left_out)
-        return orjson.dumps(found, option=orjson.OPT_SORT_KEYS).decode()
+        fields = self.model_dump(mode="json", by_alias=True, exclude=left_out)
+        return orjson.dumps(fields, option=orjson.OPT_SORT_KEYS).decode()
 
     @property
     def slug(self) -> str:
@@ -162,17 +162,17 @@ def pod_placement(node_request: NodeRequest, placement: Placement, name: str) ->
         # Its own value for a label that the NodePool leaves open: no other pod shares the node that Karpenter plans.
         selector[REQUEST] = name
     terms = list(node_request.terms)
-    if len(terms) == 1 and all(each.operator == "In" and len(each.values) == 1 for each in terms[0]):
-        selector |= {each.key: each.values[0] for each in terms.pop()}
+    if len(terms) == 1 and all(condition.operator == "In" and len(condition.values) == 1 for condition in terms[0]):
+        selector |= {condition.key: condition.values[0] for condition in terms.pop()}
     spec: dict[str, Any] = {"nodeSelector": selector, "tolerations": _tolerations(node_request, placement)}
     if terms or type_terms:
         expressions = [
-            [*(expression(each.key, each.operator, *each.values) for each in term), *type_terms]
+            [*(expression(condition.key, condition.operator, *condition.values) for condition in term), *type_terms]
             for term in terms or ((),)
         ]
         required = {
             "requiredDuringSchedulingIgnoredDuringExecution": {
-                "nodeSelectorTerms": [{"matchExpressions": each} for each in expressions]
+                "nodeSelectorTerms": [{"matchExpressions": conditions} for conditions in expressions]
             }
         }
         spec["affinity"] = {"nodeAffinity": required}
@@ -201,18 +201,18 @@ def demand_labels(owner: DemandRef, environment: str) -> dict[str, str]:
 
 def _tolerations(node_request: NodeRequest, placement: Placement) -> list[dict[str, Any]]:
     tainted = (Toleration(key=key, value=value, effect=effect) for key, value, effect in node_request.taints)
-    own = [
+    tolerations = [
         {
             name: value
             for name, value in (
-                ("key", each.key),
-                ("operator", each.operator),
-                ("value", each.value),
-                ("effect", each.effect),
-                ("tolerationSeconds", each.toleration_seconds),
+                ("key", toleration.key),
+                ("operator", toleration.operator),
+                ("value", toleration.value),
+                ("effect", toleration.effect),
+                ("tolerationSeconds", toleration.toleration_seconds),
             )
             if value not in ("", None)
         }
-        for each in (*placement.tolerations, *tainted)
+        for toleration in (*placement.tolerations, *tainted)
     ]
-    return own if _GPU_TAINT in own else [*own, _GPU_TAINT]
+    return tolerations if _GPU_TAINT in tolerations else [*tolerations, _GPU_TAINT]

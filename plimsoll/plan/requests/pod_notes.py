@@ -48,7 +48,7 @@ def _requested(demand: Demand) -> dict[str, PodNote]:
     text = "capacity requested: {}; see GPUDemand {}"
     asking = {**demand.pods, **demand.whole_gpu_pods}
     notes = {
-        uid: PodNote.of(uid, each.pod.key, PodState.REQUESTED, text.format(each.share, demand.name))
-        for uid, each in asking.items()
+        uid: PodNote.of(uid, asking_pod.pod.key, PodState.REQUESTED, text.format(asking_pod.share, demand.name))
+        for uid, asking_pod in asking.items()
     }
     return notes | {uid: PodNote.of(uid, pod.key, PodState.NOT_REQUESTED, "") for uid, pod in demand.told.items()}

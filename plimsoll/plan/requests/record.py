@@ -28,7 +28,7 @@ class FailureRecord:
     @classmethod
     def of(cls, status: GPUDemandStatus, now: datetime) -> "FailureRecord":
         """Reads a status, without the instance types whose time is over."""
-        blocked = tuple(each for each in status.blocked if (until := parse_time(each.until)) is None or until > now)
+        blocked = tuple(kept for kept in status.blocked if (until := parse_time(kept.until)) is None or until > now)
         return cls(status.failures, parse_time(status.last_failure), blocked)
 
     def failed(
@@ -38,13 +38,16 @@ class FailureRecord:
         if not failing:
             return self
         pause = timedelta(seconds=settings.retry_seconds)
-        again = any(each > self.failures for each in attempts)
+        again = any(attempt > self.failures for attempt in attempts)
         until = format_time(now + pause)
-        blocked = {(each.node_pool, each.instance_type): each for each in self.blocked}
-        for each in failing:
-            for kind in each.instance_types:
-                blocked[each.node_pool, kind] = BlockedType(
-                    node_pool=each.node_pool, instance_type=kind, until=until, reason=each.message[:MESSAGE_LENGTH]
+        blocked = {(kept.node_pool, kept.instance_type): kept for kept in self.blocked}
+        for failure in failing:
+            for kind in failure.instance_types:
+                blocked[failure.node_pool, kind] = BlockedType(
+                    node_pool=failure.node_pool,
+                    instance_type=kind,
+                    until=until,
+                    reason=failure.message[:MESSAGE_LENGTH],
                 )
         return FailureRecord(
             failures=self.failures + 1 if again else self.failures,
@@ -57,7 +60,7 @@ class FailureRecord:
 
         The attempt number tells newer from older, because the clocks of the cluster and the controller may differ.
         """
-        return replace(self, failures=0, last=None) if any(each > self.failures for each in attempts) else self
+        return replace(self, failures=0, last=None) if any(attempt > self.failures for attempt in attempts) else self
 
     def paused_until(self, settings: DemandSettings, now: datetime) -> datetime | None:
         """When requests resume after the last retry failed; None where they are not paused."""

@@ -32,10 +32,10 @@ from plimsoll.text import counted
 
 def figures(demand: Demand, known: Known) -> GPUDemandStatus:
     """The figures of a status. Phase, objects, deadline and reasons are added by `report`."""
-    own = (demand.pods, demand.whole_gpu_pods)
+    pods = (demand.pods, demand.whole_gpu_pods)
     return GPUDemandStatus(
         pod_count=len(demand.pods) + len(demand.whole_gpu_pods),
-        pods=known.result("listed pods", own, lambda: _listed(demand), subject=demand.name),
+        pods=known.result("listed pods", pods, lambda: _listed(demand), subject=demand.name),
         free_pods=sum(map(len, demand.on_nodes.values())),
         requested_pods=sum(map(len, demand.on_requested.values())) + len(demand.awaiting),
         new_pods=len(demand.on_new),
@@ -49,7 +49,7 @@ def figures(demand: Demand, known: Known) -> GPUDemandStatus:
 
 def _listed(demand: Demand) -> tuple[DemandPod, ...]:
     pods = sorted({**demand.pods, **demand.whole_gpu_pods}.items())[:MAX_LISTED]
-    return tuple(DemandPod(uid=uid, share=str(each.share)) for uid, each in pods)
+    return tuple(DemandPod(uid=uid, share=str(asking.share)) for uid, asking in pods)
 
 
 FAILED_LISTED = 50
@@ -80,7 +80,7 @@ class DemandState:
     @property
     def refused(self) -> Mapping[str, Answer]:
         """Why an autoscaler refuses a requested node, by the UID of each pod that is planned on it."""
-        refused = {node: answer for each in self.awaited for node, answer in each.refused.items()}
+        refused = {node: answer for awaited in self.awaited for node, answer in awaited.refused.items()}
         on_requested = self.demand.on_requested.items()
         return {uid: refused[node] for node, uids in on_requested if node in refused for uid in uids}
 
@@ -162,17 +162,17 @@ def _reasons(state: DemandState, settings: DemandSettings) -> Iterable[str]:
 def _refusals(answers: Iterable[Answer]) -> Iterator[str]:
     """Who refuses how many requests since when, in the words of the autoscaler."""
     alike: dict[tuple[str, str], list[Answer]] = {}
-    for each in answers:
-        alike.setdefault((each.by, each.text), []).append(each)
+    for answer in answers:
+        alike.setdefault((answer.by, answer.text), []).append(answer)
     for (by, text), several in alike.items():
-        first = min((each.since for each in several if each.since), default="")
+        first = min((answer.since for answer in several if answer.since), default="")
         since = f" since {first}" if first else ""
         yield f"{by} refuses {counted(len(several), 'request')}{since}: {text}"
 
 
 def _deadline(state: DemandState, settings: DemandSettings, now: datetime) -> str:
     """When the next outstanding node is given up, RFC 3339; empty without one."""
-    due = [each.deadline for each in state.awaited if each.deadline is not None]
+    due = [awaited.deadline for awaited in state.awaited if awaited.deadline is not None]
     if state.created:
         due.append(now + timedelta(seconds=settings.deadline_seconds))
     return format_time(min(due)) if due else ""
@@ -182,8 +182,8 @@ def _claims(state: DemandState, previous: GPUDemandStatus | None) -> tuple[Deman
     """NodeClaims of the demand. Failed ones stay listed: their requests, and often they themselves, no longer exist."""
     known = previous.node_claims if previous is not None else ()
     failed = [each for each in known if each.stage is ClaimStage.FAILED]
-    found = {each.name: each for each in failed[-FAILED_LISTED:]}
-    found |= {
+    listed = {each.name: each for each in failed[-FAILED_LISTED:]}
+    listed |= {
         claim.name: DemandClaim(name=claim.name, stage=claim.stage, message=claim.message) for claim in state.claims
     }
-    return tuple(found[name] for name in sorted(found))[:MAX_LISTED]
+    return tuple(listed[name] for name in sorted(listed))[:MAX_LISTED]

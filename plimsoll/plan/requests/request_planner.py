@@ -70,21 +70,23 @@ class RequestPlanner:
         self._objects = requests.objs
         self._known = {each.name: each.status for each in snapshot.gpu_demands}
         found, kind = requests.found, _KINDS.get(self._settings.provisioner, ())
-        own = [each for each in found if isinstance(each.obj, kind)]
-        self._new_nodes = requests.registered if len(own) == len(found) else registered_since(own, snapshot)
-        self._requests = [each.with_registered(self._new_nodes.get(each.name, ())) for each in own]
+        requests_of_kind = [request for request in found if isinstance(request.obj, kind)]
+        self._new_nodes = (
+            requests.registered if len(requests_of_kind) == len(found) else registered_since(requests_of_kind, snapshot)
+        )
+        self._requests = [each.with_registered(self._new_nodes.get(each.name, ())) for each in requests_of_kind]
         self._claims = ClaimMonitor(snapshot, self._requests, progress, now)
         self._answers = Answers(snapshot)
         self._by_demand: dict[str, list[CapacityRequest]] = {}
-        for each in self._requests:
-            for name in each.attempts:
-                self._by_demand.setdefault(name, []).append(each)
+        for request in self._requests:
+            for name in request.attempts:
+                self._by_demand.setdefault(name, []).append(request)
         self._failing: dict[str, list[RequestFailure]] = {}
         """Failures by request name."""
         self._lost: list[AssignedClaim] = []
-        evaluated = [self._evaluate(each) for each in self._requests]
-        self._waiting = [each for each in evaluated if each.outstanding or each.registered]
-        self._failed_claims = {name for each in evaluated for name in each.lost}
+        evaluated = [self._evaluate(request) for request in self._requests]
+        self._waiting = [request for request in evaluated if request.outstanding or request.registered]
+        self._failed_claims = {name for request in evaluated for name in request.lost}
         self._records = self._failure_records()
         self._all_types_blocked: set[str] = set()
         """Names of requests all of whose instance types are skipped for now."""
@@ -107,13 +109,13 @@ class RequestPlanner:
         """The reports for all GPUDemands."""
         waiting, blocked = self._waiting, self._blocked()
         self._all_types_blocked = {
-            each.name
-            for each in waiting
-            if each.outstanding
-            and all((kind, each.node_request.node_pool) in blocked for kind in each.node_request.instance_types)
+            request.name
+            for request in waiting
+            if request.outstanding
+            and all((kind, request.node_request.node_pool) in blocked for kind in request.node_request.instance_types)
         }
-        requested = [node for each in waiting for node in each.requested_nodes]
-        registered = [(node, each.node_request.scheduler) for each in waiting for node in each.registered]
+        requested = [node for request in waiting for node in request.requested_nodes]
+        registered = [(node, request.node_request.scheduler) for request in waiting for node in request.registered]
         self.demand = plan = self._planner.plan(
             self._snapshot,
             requested,
@@ -131,14 +133,14 @@ class RequestPlanner:
         self._reserve(waiting)
         kept = self._keep(waiting, provisioner) if provisioner is not None else []
         created = self._request_nodes(provisioner) if provisioner is not None else []
-        serving = {node.name: each.name for each in kept for node in each.requested_nodes}
-        awaits = {each.name: self._awaited(each) for each in kept if each.outstanding}
+        serving = {node.name: request.name for request in kept for node in request.requested_nodes}
+        awaits = {request.name: self._awaited(request) for request in kept if request.outstanding}
         states = [self._state(demand, kept, awaits, serving, created) for demand in plan.demands]
         more = [(node.gpus, 1) for node in plan.nodes]
-        more += [(each.node_request.gpus, each.outstanding - each.claimed) for each in kept]
+        more += [(request.node_request.gpus, request.outstanding - request.claimed) for request in kept]
         room = self._room.minus(sum(gpus * nodes for gpus, nodes in more), sum(nodes for _, nodes in more))
         taken = {name for demand in plan.demands for name in demand.on_nodes}
-        taken |= {claim.name for each in kept for claim in self._claims.of(each)}
+        taken |= {claim.name for request in kept for claim in self._claims.of(request)}
         headroom = keep_headroom(self._snapshot, self._objects, room, taken, self._builder)
         self._withdraw({each.name for each in kept} | headroom)
         self._add_deadlines(kept, states)
@@ -155,12 +157,12 @@ class RequestPlanner:
         self._lost += lost
         wanted = request.node_request
         failing = [
-            RequestFailure(f"NodeClaim {each.name}: {each.message}", wanted.node_pool, each.instance_types)
-            for each in lost
+            RequestFailure(f"NodeClaim {claim.name}: {claim.message}", wanted.node_pool, claim.instance_types)
+            for claim in lost
         ]
-        left = request.without(nodes, (each.name for each in lost))
+        left = request.without(nodes, (claim.name for claim in lost))
         claims = self._claims.launching(request)
-        unregistered = [each.name for each in claims if not each.initializing]
+        unregistered = [claim.name for claim in claims if not claim.initializing]
         initializing = len(claims) - len(unregistered)
         if left.outstanding > initializing and (why := self._expired(left)):
             failing.append(RequestFailure(why, wanted.node_pool, wanted.instance_types))
@@ -181,13 +183,13 @@ class RequestPlanner:
     def _failure_records(self) -> Mapping[str, FailureRecord]:
         records = {}
         for name in self._known.keys() | self._by_demand.keys():
-            own = self._by_demand.get(name, ())
-            failing = [failure for each in own for failure in self._failing.get(each.name, ())]
+            requests = self._by_demand.get(name, ())
+            failing = [failure for request in requests for failure in self._failing.get(request.name, ())]
             record = FailureRecord.of(self._known.get(name, GPUDemandStatus()), self._now).resumed(
                 self._settings, self._now
             )
-            registered = [each.attempts[name] for each in own if each.name in self._new_nodes]
-            failed = [each.attempts[name] for each in own if each.name in self._failing]
+            registered = [request.attempts[name] for request in requests if request.name in self._new_nodes]
+            failed = [request.attempts[name] for request in requests if request.name in self._failing]
             records[name] = record.succeeded(registered).failed(failing, failed, self._settings, self._now)
         return records
 
@@ -199,24 +201,24 @@ class RequestPlanner:
         """Requests that are still needed: nodes are outstanding, or registered and not all of their pods are bound."""
         busy = {name for demand in self.demand.demands for name in demand.on_nodes}
         kept = []
-        for each in waiting:
-            needed = sum(node.name in self.demand.needed for node in each.requested_nodes)
-            registered = self._new_nodes.get(each.name, ())
+        for request in waiting:
+            needed = sum(node.name in self.demand.needed for node in request.requested_nodes)
+            registered = self._new_nodes.get(request.name, ())
             reserved = self.reserved.intersection(registered)
             new = [node for node in registered if node not in self.reserved]
-            if needed or busy.intersection(each.registered):
-                kept.append(each)
-                provisioner.keep(each.with_reserved(reserved), needed + len(reserved), new, self._builder)
+            if needed or busy.intersection(request.registered):
+                kept.append(request)
+                provisioner.keep(request.with_reserved(reserved), needed + len(reserved), new, self._builder)
             else:
-                provisioner.signal_ready(each, new, self._builder)
+                provisioner.signal_ready(request, new, self._builder)
         return kept
 
     def _request_nodes(self, provisioner: DemandProvisioner) -> list[tuple[ObjectKey, tuple[str, ...]]]:
         """Requests the new nodes, but those of which every demand is paused; the objects with their demands."""
-        records = {each.name: self._records.get(each.name, FailureRecord()) for each in self.demand.demands}
-        able = {name for name, each in records.items() if each.paused_until(self._settings, self._now) is None}
+        records = {demand.name: self._records.get(demand.name, FailureRecord()) for demand in self.demand.demands}
+        able = {name for name, record in records.items() if record.paused_until(self._settings, self._now) is None}
         nodes = [node for node in self.demand.nodes if not able.isdisjoint(node.demands)]
-        attempts = {name: each.failures + 1 for name, each in records.items()}
+        attempts = {name: record.failures + 1 for name, record in records.items()}
         return provisioner.request_nodes(nodes, attempts, self._builder)
 
     def _awaited(self, request: CapacityRequest) -> Awaited:
@@ -225,9 +227,9 @@ class RequestPlanner:
         end = request.deadline(self._settings.deadline_seconds)
         if end is not None and request.outstanding > sum(each.initializing for each in claims):
             due.append(end)
-        own = [each for each in claims if not self._answers.of_another(each.name, request)]
+        its_claims = [each for each in claims if not self._answers.of_another(each.name, request)]
         without = self._claims.without_capacity(request)
-        return awaited(request, self._answers.to(request), own, without, due)
+        return awaited(request, self._answers.to(request), its_claims, without, due)
 
     def _state(
         self,
@@ -239,18 +241,18 @@ class RequestPlanner:
     ) -> DemandState:
         """`awaits` is by the name of the request; `serving` are the names of the `kept` requests, by requested node."""
         record = self._records.get(demand.name, FailureRecord())
-        own = {each.name: each for each in self._by_demand.get(demand.name, ())}
-        claims = [claim for each in own.values() for claim in self._claims.of(each)]
-        claims += [claim for claim in self._lost if claim.request in own]
-        serves = own.keys() | {serving[node] for node in demand.on_requested if node in serving}
+        requests = {each.name: each for each in self._by_demand.get(demand.name, ())}
+        claims = [claim for request in requests.values() for claim in self._claims.of(request)]
+        claims += [claim for claim in self._lost if claim.request in requests]
+        serves = requests.keys() | {serving[node] for node in demand.on_requested if node in serving}
         return DemandState(
             demand,
-            tuple(each for each in kept if each.name in serves),
-            tuple(each for name, each in awaits.items() if name in serves),
+            tuple(request for request in kept if request.name in serves),
+            tuple(waiting for name, waiting in awaits.items() if name in serves),
             tuple(key for key, demands in created if demand.name in demands),
             record,
             record.paused_until(self._settings, self._now),
-            tuple(failure for name in own for failure in self._failing.get(name, ())),
+            tuple(failure for name in requests for failure in self._failing.get(name, ())),
             tuple(claims),
         )
 
@@ -274,32 +276,34 @@ class RequestPlanner:
     def _add_deadlines(self, kept: Sequence[CapacityRequest], states: Sequence[DemandState]) -> None:
         """Adds the times at which requests expire, or skipped instance types may be requested again."""
         deadlines = self._builder.deadlines
-        ends = (each.deadline(self._settings.deadline_seconds) for each in kept if each.outstanding)
-        deadlines += [each for each in ends if each is not None and each >= self._now]
-        deadlines += [due for each in kept if each.outstanding for due in self._claims.deadlines(each)]
+        ends = (request.deadline(self._settings.deadline_seconds) for request in kept if request.outstanding)
+        deadlines += [end for end in ends if end is not None and end >= self._now]
+        deadlines += [due for request in kept if request.outstanding for due in self._claims.deadlines(request)]
         for state in states:
             if state.unmet:
-                deadlines += [until for each in state.record.blocked if (until := parse_time(each.until)) is not None]
+                deadlines += [
+                    until for blocked in state.record.blocked if (until := parse_time(blocked.until)) is not None
+                ]
                 deadlines += [state.paused] if state.paused is not None else []
 
     def _reports(self, states: Sequence[DemandState]) -> tuple[DemandReport, ...]:
-        found = {
-            each.demand.name: report(
-                each, self._known.get(each.demand.name), self._settings, self._now, known=self._results
+        reports = {
+            state.demand.name: report(
+                state, self._known.get(state.demand.name), self._settings, self._now, known=self._results
             )
-            for each in states
+            for state in states
         }
-        ended = {name: completed(status, self._now) for name, status in self._known.items() if name not in found}
+        ended = {name: completed(status, self._now) for name, status in self._known.items() if name not in reports}
         kept = self._retained(ended)
         for name, status in ended.items():
-            found[name] = DemandReport(name=name, status=status if name in kept else None)
-        return tuple(found[name] for name in sorted(found))
+            reports[name] = DemandReport(name=name, status=status if name in kept else None)
+        return tuple(reports[name] for name in sorted(reports))
 
     def _retained(self, ended: Mapping[str, GPUDemandStatus]) -> Collection[str]:
         """The completed demands that are kept: those with instance types to skip, then the newest."""
         retention = timedelta(seconds=self._settings.retention_seconds)
-        since = {name: each for name, status in ended.items() if (each := parse_time(status.since)) is not None}
-        kept = [name for name, each in since.items() if self._now < each + retention]
+        since = {name: time for name, status in ended.items() if (time := parse_time(status.since)) is not None}
+        kept = [name for name, time in since.items() if self._now < time + retention]
         return set(
             nlargest(MOST_COMPLETED, kept, key=lambda name: (bool(self._records[name].blocked), since[name], name))
         )

@@ -46,9 +46,9 @@ def reserved_nodes(
     if not names:
         return frozenset(), None
     unclaimed = [
-        (each.node_request, each.since + PATIENCE)
-        for each in waiting
-        if each.since is not None and each.outstanding > each.claimed and now < each.since + PATIENCE
+        (request.node_request, request.since + PATIENCE)
+        for request in waiting
+        if request.since is not None and request.outstanding > request.claimed and now < request.since + PATIENCE
     ]
     unclaimed += [(NodeRequest.of(node), now + PATIENCE) for node in plan.nodes]
     launching = {
@@ -84,9 +84,9 @@ def _fits(node: Node, node_request: NodeRequest, gpu_resource: str) -> bool:
 
 def _open(node: Node, demands: Iterable[Demand]) -> bool:
     """Whether a pod could be bound to the node now."""
-    able = (each for each in demands if each.demand_class.placement.admits(node.labels, node.taints, node.name))
+    able = (demand for demand in demands if demand.demand_class.placement.admits(node.labels, node.taints, node.name))
     return any(not gated(pod) for demand in able for pod in _pods(demand))
 
 
 def _pods(demand: Demand) -> Iterator[Pod]:
-    return (each.pod for each in chain(demand.pods.values(), demand.whole_gpu_pods.values()))
+    return (asking.pod for asking in chain(demand.pods.values(), demand.whole_gpu_pods.values()))

@@ -110,14 +110,14 @@ def original_request(demands: Mapping[str, Demand], node: PlannedNode) -> str:
 
 
 def _request_of(demands: Mapping[str, Demand], uid: str) -> dict[str, str]:
-    found = next((each.pods[uid] for each in demands.values() if uid in each.pods), None)
-    if found is None:
+    asking = next((demand.pods[uid] for demand in demands.values() if uid in demand.pods), None)
+    if asking is None:
         return {}
-    pod: Pod = found.pod
+    pod: Pod = asking.pod
     units = {
         key.partition("/")[2]: pod.annotations[key][:64] for key in TENSOR_FUSION_REQUESTS if key in pod.annotations
     }
-    return {"share": str(found.share), **units}
+    return {"share": str(asking.share), **units}
 
 
 def _cut(items: Iterable[dict[str, Any]]) -> str:
