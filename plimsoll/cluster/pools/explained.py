@@ -62,11 +62,11 @@ def _found(snapshot: Snapshot, profiles: PoolProfiles, node_pool: str, instance_
             f"NodePool {node_pool!r} not found",
             did_you_mean(nearest(node_pool, pools)) or f"existing NodePools: {shortlist(pools) or 'none'}",
         )
-    types = {each.instance_type: each for each in profiles.every if each.node_pool == node_pool}
-    profile = next((each for name, each in types.items() if name.casefold() == instance_type.casefold()), None)
+    types = {profile.instance_type: profile for profile in profiles.every if profile.node_pool == node_pool}
+    profile = next((types[name] for name in types if name.casefold() == instance_type.casefold()), None)
     if profile is not None:
         return profile
-    why = [each for each in profiles.warnings if f"NodePool {node_pool}:" in each and instance_type in each]
+    why = [warning for warning in profiles.warnings if f"NodePool {node_pool}:" in warning and instance_type in warning]
     if why:
         raise PlimsollError(f"{node_pool}/{instance_type}: no profile", "; ".join(why))
     raise PlimsollError(
@@ -82,7 +82,7 @@ class _Facts:
     def __init__(self, snapshot: Snapshot, index: NodeIndex, profile: NodeProfile) -> None:
         self._profile = profile
         self._environment = snapshot.environment
-        pool = next(each for each in snapshot.node_pools if each.name == profile.node_pool)
+        pool = next(pool for pool in snapshot.node_pools if pool.name == profile.node_pool)
         types = OfferedTypes(snapshot, index)
         self._own = [node for node in types.nodes_of(profile.instance_type) if node.labels.get(NODEPOOL) == pool.name]
         self._catalog: Catalog = types.declared
@@ -99,11 +99,11 @@ class _Facts:
             allocatable=tuple(self._amounts()),
             price=self._price(),
             known=self._known,
-            findings=tuple((node.name, each) for node in self._own for each in discovery_of(node).findings),
+            findings=tuple((node.name, finding) for node in self._own for finding in discovery_of(node).findings),
         )
 
     def _label(self, key: str, value: str) -> Fact:
-        said = next(each for each in self._profile.said if key in each.labels)
+        said = next(source for source in self._profile.said if key in source.labels)
         return Fact(key, value, said.source, self._where(said, key))
 
     def _where(self, said: Said, key: str = "") -> str:
@@ -147,16 +147,16 @@ class _Facts:
         if profile.node_storage_mib < UNBOUNDED:
             values[EPHEMERAL_STORAGE] = f"{profile.node_storage_mib}Mi"
         for name, value in values.items():
-            said = next((each for each in profile.said if name in each.allocatable), None)
+            said = next((source for source in profile.said if name in source.allocatable), None)
             catalog = Source.CATALOG, self._row()
             yield Fact(name, value, *(catalog if said is None else (said.source, self._where(said))))
 
     def _price(self) -> Fact | None:
-        own = {name.casefold() for name in self._environment.spec.catalog.prices}
+        priced = {name.casefold() for name in self._environment.spec.catalog.prices}
         name = self._profile.instance_type
         listed = self._catalog.lookup(name)
         if self._profile.price is not None:
-            by_environment = name.casefold() in own
+            by_environment = name.casefold() in priced
             currency = self._environment.spec.catalog.currency or ""
             source = Source.DECLARED if by_environment else Source.CATALOG
             where = f"catalog.prices of Environment {self._environment.name}" if by_environment else self._row()

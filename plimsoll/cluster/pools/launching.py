@@ -28,7 +28,7 @@ def starting_nodes(snapshot: Snapshot) -> frozenset[str]:
     tainted = [node for node in snapshot.nodes if node.taints]
     if not tainted:
         return frozenset()
-    claims = {each.node_name: each.startup_taints for each in snapshot.node_claims if not each.initialized}
+    claims = {claim.node_name: claim.startup_taints for claim in snapshot.node_claims if not claim.initialized}
     return frozenset(
         node.name
         for node in tainted
@@ -42,13 +42,13 @@ def starting_nodes(snapshot: Snapshot) -> frozenset[str]:
 def unready_claims(snapshot: Snapshot, resource: str) -> list[NodeClaim]:
     """NodeClaims whose nodes pods cannot use yet, oldest first. A node can be Ready before its devices are
     allocatable."""
-    claims = [each for each in snapshot.node_claims if WORKSPACE not in each.labels and not each.deleting]
+    claims = [claim for claim in snapshot.node_claims if WORKSPACE not in claim.labels and not claim.deleting]
     if not claims:
         return []
     ready = {node.name for node in snapshot.nodes if node.ready and _has_devices(node, resource)}
     ready -= starting_nodes(snapshot)
-    left = (each for each in claims if each.node_name not in ready)
-    return sorted(left, key=lambda each: (each.creation_timestamp, each.name))
+    left = (claim for claim in claims if claim.node_name not in ready)
+    return sorted(left, key=lambda claim: (claim.creation_timestamp, claim.name))
 
 
 def _has_devices(node: Node, resource: str) -> bool:

@@ -101,34 +101,34 @@ class PoolLimits:
 
     def tightest(self, shape: NodeProfile, nodes: int) -> Excess | None:
         """The limit that leaves room for the fewest such nodes; None if all have room for this number of nodes."""
-        found = [
+        bounds = [
             (self._environment[key] // amount, Excess("", key, str(self._room.limits[key])))
             for key, amount in _of_environment(shape).items()
             if key in self._environment
         ]
         left = self._left.get(shape.node_pool, {})
-        found += [
+        bounds += [
             (left[key] // max(1, amount), Excess(shape.node_pool, key, str(self._limits[shape.node_pool][key])))
             for key, amount in self._needed(shape).items()
             if key in left
         ]
-        found = [each for each in found if each[0] < nodes]
-        return min(found, key=lambda each: each[0])[1] if found else None
+        bounds = [bound for bound in bounds if bound[0] < nodes]
+        return min(bounds, key=lambda bound: bound[0])[1] if bounds else None
 
     def packing_limits(self, shapes: Mapping[str, NodeProfile]) -> list[Limit]:
         """The limits for packing onto these shapes, by name."""
-        found = [
+        bounds = [
             Limit(left, {name: needed[key] for name, shape in shapes.items() if (needed := _of_environment(shape))})
             for key, left in self._environment.items()
         ]
         for pool, amounts in self._left.items():
             needs = {name: self._needed(shape) for name, shape in shapes.items() if shape.node_pool == pool}
-            found += [
+            bounds += [
                 Limit(left, uses)
                 for key, left in amounts.items()
                 if (uses := {name: needed[key] for name, needed in needs.items() if key in needed})
             ]
-        return found
+        return bounds
 
     def _needed(self, shape: NodeProfile) -> Amounts:
         known = {

@@ -35,7 +35,8 @@ class NodeTemplate:
         """GPU products that the nodes may have; empty if it does not restrict them."""
         if GPU_PRODUCT in self.labels:
             return (self.labels[GPU_PRODUCT],)
-        return next((each.values for each in self.requirements.get(GPU_PRODUCT, ()) if each.operator == "In"), ())
+        required = self.requirements.get(GPU_PRODUCT, ())
+        return next((condition.values for condition in required if condition.operator == "In"), ())
 
     def allows_product(self, product: str) -> bool:
         """Whether the NodePool's nodes may have GPUs of a product."""
@@ -44,8 +45,8 @@ class NodeTemplate:
     def product_of(self, product: str) -> Mapping[str, str]:
         """The label of a product as the NodePool requires it, which says how its GPUs are divided; empty if it does not
         restrict products, or to others."""
-        found = next((each for each in self.products if undivided(each) == undivided(product)), "")
-        return {GPU_PRODUCT: found} if found else {}
+        written = next((name for name in self.products if undivided(name) == undivided(product)), "")
+        return {GPU_PRODUCT: written} if written else {}
 
     @property
     def discovered(self) -> Mapping[str, str]:

@@ -45,8 +45,8 @@ def allocatable(listed: InstanceType | None) -> Allocatable:
 
 def listed_amounts(listed: InstanceType | None) -> dict[str, str]:
     """Allocatable amounts by a type's catalog entry, as far as they are known."""
-    found = allocatable(listed)
-    known = {"cpu": (found.cpu_milli, "m"), "memory": (found.memory_mib, "Mi")}
+    left = allocatable(listed)
+    known = {"cpu": (left.cpu_milli, "m"), "memory": (left.memory_mib, "Mi")}
     return {name: f"{amount}{unit}" for name, (amount, unit) in known.items() if amount < UNBOUNDED}
 
 
@@ -85,12 +85,12 @@ class DaemonOverhead:
     """Overhead of the DaemonSets of one snapshot."""
 
     def __init__(self, daemon_sets: Iterable[DaemonSet] = ()) -> None:
-        self._sets = [each for each in daemon_sets if not each.deleting]
-        self._plain = frozenset(each.title for each in self._sets if each.plain)
+        self._sets = [daemon_set for daemon_set in daemon_sets if not daemon_set.deleting]
+        self._plain = frozenset(daemon_set.title for daemon_set in self._sets if daemon_set.plain)
 
     def of_profile(self, profile: NodeProfile) -> HostLoad:
         """What they use of each new node of a profile."""
-        return _load(each for each in self._sets if profile.serves(each.placement))
+        return _load(daemon_set for daemon_set in self._sets if profile.serves(daemon_set.placement))
 
     def missing_from(self, node: Node, load: HostLoad) -> HostLoad:
         """What they will use of a node besides the pods that exist there."""
@@ -98,15 +98,15 @@ class DaemonOverhead:
             return IDLE
         taints = tuple(taint for taint in node.taints if taint.key not in _TOLERATED)
         return _load(
-            each
-            for each in self._sets
+            daemon_set
+            for daemon_set in self._sets
             # Pods that request devices are observed one by one and counted where they run.
-            if each.plain
-            and each.title not in load.daemon_sets
-            and each.placement.allows(node.labels, node.name)
-            and not each.placement.untolerated_taints(taints)
+            if daemon_set.plain
+            and daemon_set.title not in load.daemon_sets
+            and daemon_set.placement.allows(node.labels, node.name)
+            and not daemon_set.placement.untolerated_taints(taints)
         )
 
 
 def _load(daemon_sets: Iterable[DaemonSet]) -> HostLoad:
-    return HostLoad.of(PodLoad(each.host, each.title) for each in daemon_sets)
+    return HostLoad.of(PodLoad(daemon_set.host, daemon_set.title) for daemon_set in daemon_sets)

@@ -81,16 +81,16 @@ class PoolProfiles:
         self._prices = {name.casefold(): price for name, price in prices.items()}
         self._classes = snapshot.device_classes
         self._unknown: list[str] = []
-        scaled = (each for each in snapshot.node_pools if WORKSPACE not in each.labels and each.replicas is None)
+        scaled = (pool for pool in snapshot.node_pools if WORKSPACE not in pool.labels and pool.replicas is None)
         pools = sorted((pool for pool in scaled if not pool.deleting), key=lambda pool: pool.name)
         if snapshot.node_pools:
-            found = [profile for pool in pools for profile in self._of_pool(pool)]
+            profiles = [profile for pool in pools for profile in self._of_pool(pool)]
         else:
-            found = list(self._of_nodes())
+            profiles = list(self._of_nodes())
         unready = {pool.name: pool.unready for pool in pools if pool.unready}
-        self._unknown += [f"{not_ready(*each)}: no nodes are requested from it" for each in unready.items()]
+        self._unknown += [f"{not_ready(name, why)}: no nodes are requested from it" for name, why in unready.items()]
         daemons = DaemonOverhead(snapshot.daemon_sets)
-        every = [profile.with_overhead(daemons.of_profile(profile)) for profile in found]
+        every = [profile.with_overhead(daemons.of_profile(profile)) for profile in profiles]
         self.every: tuple[NodeProfile, ...] = tuple(every)
         """All of them, by NodePool, then by instance type."""
         ready = [profile for profile in every if profile.node_pool not in unready]
@@ -117,7 +117,7 @@ class PoolProfiles:
         """Warnings on products that have TFLOPS in the Environment, and that no known GPU has."""
         if not self._settings.gpu_tflops:
             return
-        known = {*self._index.by_label(GPU_PRODUCT), *(each.product for each in self._catalog.types)}
+        known = {*self._index.by_label(GPU_PRODUCT), *(listed.product for listed in self._catalog.types)}
         known |= {product for pool in pools for product in NodeTemplate.by(pool).products}
         for name in sorted(self._settings.gpu_tflops):
             if not any(may_name(name, product) for product in known):
@@ -131,7 +131,7 @@ class PoolProfiles:
         template = NodeTemplate.by(pool)
         for name in self._names(pool):
             offered = self._types.find(name)
-            if offered is None or all(each is not pool for each in offered.pools):
+            if offered is None or all(allowing is not pool for allowing in offered.pools):
                 continue
             if offered.kind is None:
                 self._unknown.append(
@@ -162,7 +162,7 @@ class PoolProfiles:
                 )
                 continue
             said = tuple(self._said(template, name, offered.kind, seen, claimed))
-            labels = {key: value for each in reversed(said) for key, value in each.labels.items()}
+            labels = {key: value for source in reversed(said) for key, value in source.labels.items()}
             discovered = labels if seen is None else seen.labels
             product = discovered.get(GPU_PRODUCT, "") if claimed is None else claimed.product
             if not template.allows_product(product):
@@ -188,7 +188,7 @@ class PoolProfiles:
             return pool.instance_types
         group = pool.node_class_group
         known = group == KWOK or group in CLOUDS
-        names = {each.name for each in self._catalog.launched_by(group)}
+        names = {listed.name for listed in self._catalog.launched_by(group)}
         nodes = self._index.with_label(NODEPOOL, pool.name)
         names |= {node.instance_type for node in nodes if discovery_of(node).complete} | self._seen.types_of(pool.name)
         if not known and not nodes:
@@ -208,10 +208,10 @@ class PoolProfiles:
             declared = spec.claim_devices
             published = ((catalogued(declared.claimable, kind), declared.count or kind.gpus),)
         allocatable = seen.allocatable if seen is not None else {}
-        found = read_discovery({}, allocatable, self._resource, published).claimed
-        if found is None or found.claimable is None:
+        device = read_discovery({}, allocatable, self._resource, published).claimed
+        if device is None or device.claimable is None:
             return None
-        return replace(found, claimable=served(found.claimable, self._classes))
+        return replace(device, claimable=served(device.claimable, self._classes))
 
     def _why_not_claimed(self, template: NodeTemplate, name: str) -> str:
         """Why no nodes of the type in the NodePool can be requested for claims; empty if they can."""
@@ -231,10 +231,10 @@ class PoolProfiles:
         """What each source says of new nodes, first that which counts most. Labels of discovery come as a whole from
         nodes that were seen, as such nodes have no others; else what is declared is completed from the catalog."""
         pool, live, listed = template.pool, self._types.nodes_of(name), self._catalog.lookup(name)
-        own = [node for node in live if node.labels.get(NODEPOOL) == pool.name]
-        if own:
-            where = f"node {own[0].name}" if len(own) == 1 else "least of its nodes"
-            yield Said(Source.LIVE, where, {}, least_amounts([node.allocatable for node in own]))
+        in_pool = [node for node in live if node.labels.get(NODEPOOL) == pool.name]
+        if in_pool:
+            where = f"node {in_pool[0].name}" if len(in_pool) == 1 else "least of its nodes"
+            yield Said(Source.LIVE, where, {}, least_amounts([node.allocatable for node in in_pool]))
         if seen is not None:
             yield seen
         known = self._seen.profile(pool.name, name)
@@ -299,17 +299,17 @@ class PoolProfiles:
         applied = {} if config in ("", ALL_DISABLED) or MIG_CONFIG_STATE in labels else {MIG_CONFIG_STATE: "success"}
         allocatable = seen.allocatable if seen is not None else {}
         published = seen.published if seen is not None else ()
-        found = read_discovery({**labels, **applied}, allocatable, self._resource, published)
-        gpus = found.gpus or replace(found.devices[0], resource="")
+        discovery = read_discovery({**labels, **applied}, allocatable, self._resource, published)
+        gpus = discovery.gpus or replace(discovery.devices[0], resource="")
         sharing = self._settings.sharing_of(pool, name)
         where = f"{seen.where} of NodePool {pool}" if seen is not None else f"NodePool {pool}"
-        if any(device.claimable is not None for device in found.devices):
+        if any(device.claimable is not None for device in discovery.devices):
             return gpus, f"{where} has GPUs by claims that differ or are parts of GPUs, which is not planned for"
         if not sharing.resource:
-            if found.shareable:
+            if discovery.shareable:
                 return gpus, ""
             return gpus, (
-                f"pods cannot share the GPUs of {name}, by {where}: {found.division}: declare its devices in "
+                f"pods cannot share the GPUs of {name}, by {where}: {discovery.division}: declare its devices in "
                 "spec.demand.sharedDevices of the Environment, and request these, or let another NodePool serve shares"
             )
         division = Division.MIG if sharing.resource.startswith(MIG_PREFIX) else Division.TIME_SLICING
@@ -353,15 +353,15 @@ class PoolProfiles:
                 memory_mib=_amount(amounts, "memory") or UNBOUNDED,
                 pods=_amount(amounts, "pods") or KUBELET_PODS,
                 storage_mib=_amount(amounts, EPHEMERAL_STORAGE) or UNBOUNDED,
-                taints=tuple(each for each in node.taints if not each.key.startswith(_PASSING)),
+                taints=tuple(taint for taint in node.taints if not taint.key.startswith(_PASSING)),
                 labels={key: value for key, value in node.labels.items() if key not in open_to},
                 requirements=open_to,
                 source=Source.LIVE,
             )
 
     def _shareable(self, node: Node) -> bool:
-        found = discovery_of(node)
-        return found.complete and found.shareable
+        discovery = discovery_of(node)
+        return discovery.complete and discovery.shareable
 
 
 def not_ready(name: str, why: str) -> str:
@@ -376,7 +376,7 @@ def _values(nodes: Iterable[Node], key: str) -> tuple[str, ...]:
 
 def _first(said: Iterable[Said], resource: str, default: int) -> int:
     """The amount of a resource of the first source that has one that can be read."""
-    return next(filter(None, (_amount(each.allocatable, resource) for each in said)), default)
+    return next(filter(None, (_amount(source.allocatable, resource) for source in said)), default)
 
 
 def _amount(amounts: Mapping[str, Any], resource: str) -> int:

@@ -15,11 +15,11 @@ class SeenNodes:
 
     def __init__(self, index: NodeIndex, profiles: Iterable[KnownNodeProfile]) -> None:
         self._index = index
-        self._profiles = {each.pair: each for each in sorted(profiles, key=lambda each: each.name, reverse=True)}
+        self._profiles = {known.pair: known for known in sorted(profiles, key=lambda known: known.name, reverse=True)}
 
     def types_of(self, node_pool: str) -> set[str]:
         """Instance types of which there is a NodeProfile of the NodePool."""
-        return {each.spec.instance_type for each in self._profiles.values() if each.spec.node_pool == node_pool}
+        return {known.spec.instance_type for known in self._profiles.values() if known.spec.node_pool == node_pool}
 
     def of(self, template: NodeTemplate, instance_type: str) -> Said | None:
         """What nodes that exist say, else what was learned; None where no node was seen.
@@ -41,8 +41,8 @@ class SeenNodes:
         if any(learned.labels.get(key, declared[key]) != declared[key] for key in declared):
             return None
         published = learned.claim_devices.published if learned.claim_devices is not None else ()
-        found = read_discovery(learned.labels, learned.allocatable, published=published)
-        if not (found.complete and found.devices):
+        discovery = read_discovery(learned.labels, learned.allocatable, published=published)
+        if not (discovery.complete and discovery.devices):
             return None
         where = f"NodeProfile {known.name}"
         return Said(Source.LEARNED, where, lasting(learned.labels), learned.allocatable, published)
@@ -67,9 +67,9 @@ class SeenNodes:
             known = self.profile(pool, name)
             learned = learned_of(nodes, known.status.learned if known is not None else None)
             if known is None or known.status.learned is None or not known.status.learned.says(learned):
-                own = known.name if known is not None else profile_name(pool, name)
+                profile = known.name if known is not None else profile_name(pool, name)
                 reports.append(
-                    ProfileReport(name=own, node_pool=pool, instance_type=name, learned=learned, new=known is None)
+                    ProfileReport(name=profile, node_pool=pool, instance_type=name, learned=learned, new=known is None)
                 )
         return tuple(sorted(reports, key=lambda report: report.name))
 
