@@ -47,36 +47,36 @@ class CapacityMetrics(Collector):
 
 
 def _gpus(accounts: Iterable[GpuAccount]) -> dict[str, float]:
-    found = {"used": 0.0, "free": 0.0, "not_ready": 0.0}
+    gpus = {"used": 0.0, "free": 0.0, "not_ready": 0.0}
     for account in accounts:
         if not account.node.usable:
-            found["not_ready"] += account.gpus
+            gpus["not_ready"] += account.gpus
             continue
         free = sum(account.likely_free_milli) / GPU_MILLI
-        found["free"] += free
-        found["used"] += account.gpus - free
-    return found
+        gpus["free"] += free
+        gpus["used"] += account.gpus - free
+    return gpus
 
 
 def _by_owner(costs: Mapping[tuple[str, str], float]) -> Metric:
-    found = GaugeMetricFamily(
+    family = GaugeMetricFamily(
         "plimsoll_cost_by_owner_per_hour", "Price of the GPU nodes by whom they were requested for",
         labels=["namespace", "queue"],
     )  # fmt: skip
     for (namespace, queue), cost in {("", ""): 0.0, **costs}.items():
-        found.add_metric([namespace, queue], cost)
-    return found
+        family.add_metric([namespace, queue], cost)
+    return family
 
 
 def _contradictions(accounts: Iterable[GpuAccount]) -> Metric:
-    nodes = Counter(reason for account in accounts for reason in {each.reason for each in account.discrepancies})
-    found = GaugeMetricFamily(
+    nodes = Counter(reason for account in accounts for reason in {finding.reason for finding in account.discrepancies})
+    family = GaugeMetricFamily(
         "plimsoll_contradictory_nodes", "Nodes on which labels, resources and pods contradict each other",
         labels=["reason"],
     )  # fmt: skip
     for reason in DiscrepancyReason:
-        found.add_metric([reason.value], nodes[reason])
-    return found
+        family.add_metric([reason.value], nodes[reason])
+    return family
 
 
 def _families(gpus: dict[str, float], cost: ClusterCost, planned: PlannedCost) -> list[Metric]:

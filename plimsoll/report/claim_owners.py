@@ -30,11 +30,13 @@ def unlabelled_claims(snapshot: Snapshot, reports: Iterable[DemandReport]) -> It
     """The NodeClaims without an owner's labels whose owner is known: Workspaces by the labels of a NodePool that the
     controller created, demand by the reports."""
     claims = {
-        each.name: each for each in snapshot.node_claims if not each.deleting and OWNER_NAMESPACE not in each.labels
+        claim.name: claim
+        for claim in snapshot.node_claims
+        if not claim.deleting and OWNER_NAMESPACE not in claim.labels
     }
     if not claims:
         return
-    queues = {(each.namespace, each.name): each.spec.queue or "" for each in snapshot.workspaces}
+    queues = {(workspace.namespace, workspace.name): workspace.spec.queue or "" for workspace in snapshot.workspaces}
     for claim in claims.values():
         namespace, name, _ = claim.owner
         if name:
@@ -49,9 +51,9 @@ def _for_demand(
     demands: dict[str, dict[str, frozenset[str]]] = {}
     """By NodeClaim: the UIDs of the pods of each demand."""
     for report in reports:
-        for each in report.status.node_claims if report.status is not None else ():
-            if report.status is not None and each.name in claims:
-                demands.setdefault(each.name, {})[report.name] = frozenset(pod.uid for pod in report.status.pods)
+        for claim in report.status.node_claims if report.status is not None else ():
+            if report.status is not None and claim.name in claims:
+                demands.setdefault(claim.name, {})[report.name] = frozenset(pod.uid for pod in report.status.pods)
     if not demands:
         return
     uids = frozenset().union(*(uids for of_claim in demands.values() for uids in of_claim.values()))
@@ -76,11 +78,11 @@ class ClaimOwnerWriter(LatestWriter[OwnedClaim, bool]):
 
     def write(self, snapshot: Snapshot, reports: Iterable[DemandReport]) -> None:
         """Queues the labels that are missing. Returns at once."""
-        found = {each.name: each for each in unlabelled_claims(snapshot, reports)}
+        unlabelled = {claim.name: claim for claim in unlabelled_claims(snapshot, reports)}
         with self._lock:
-            self._written &= {each.uid for each in snapshot.node_claims}
-            taken = {name: each for name, each in found.items() if each.uid not in self._written}
-            self._written |= {each.uid for each in taken.values()}
+            self._written &= {claim.uid for claim in snapshot.node_claims}
+            taken = {name: claim for name, claim in unlabelled.items() if claim.uid not in self._written}
+            self._written |= {claim.uid for claim in taken.values()}
             self._queue(taken)
 
     def _write(self, item: OwnedClaim) -> bool:

@@ -87,7 +87,7 @@ def node_claims_finding(every: Sequence[NodeClaim], needed: int, attempts: Attem
     step, reason, stuck = next(
         (step, reason, stuck)
         for step, reason in STEPS
-        if (stuck := [each for each in waiting if not each.passed(step)])
+        if (stuck := [claim for claim in waiting if not claim.passed(step)])
     )
     names = shortlist([claim.name for claim in stuck])
     before = f"; try {attempts.record.failures + 1}: {attempts.record.message}" if attempts.record.failures else ""
@@ -205,9 +205,9 @@ def idle_text(idle: Idle, claims: Iterable[NodeClaim], holdings: WorkspaceNodes)
 
 def scale_status(workspace: WorkspaceRef, holdings: WorkspaceNodes) -> dict[str, Any]:
     """The fields that the scale subresource reads: the replicas that exist, and how their pods are found."""
-    workloads = [each for each in holdings.ownership.workloads_of(workspace) if not each.deleting]
+    workloads = [workload for workload in holdings.ownership.workloads_of(workspace) if not workload.deleting]
     selector = ",".join(f"{key}={value}" for key, value in ownership_labels(workspace).items())
-    return {"replicas": sum(each.replicas for each in workloads), "selector": selector}
+    return {"replicas": sum(workload.replicas for workload in workloads), "selector": selector}
 
 
 def refused_status(
@@ -261,14 +261,16 @@ def in_use(queues: Collection[str]) -> dict[str, Any]:
 
 def _contradiction(names: Iterable[str], holdings: WorkspaceNodes) -> Finding | None:
     """What the labels and resources of these nodes contradict each other in; None if nothing."""
-    found: dict[tuple[str, str], list[str]] = {}
+    nodes_by_finding: dict[tuple[str, str], list[str]] = {}
     for name in sorted(set(names) & holdings.nodes.keys()):
-        for each in discovery_of(holdings.nodes[name]).findings:
-            found.setdefault((each.reason.value, each.message), []).append(name)
-    if not found:
+        for finding in discovery_of(holdings.nodes[name]).findings:
+            nodes_by_finding.setdefault((finding.reason.value, finding.message), []).append(name)
+    if not nodes_by_finding:
         return None
-    reason, _ = min(found)
-    return Finding(True, reason, "; ".join(f"{shortlist(on)}: {text}" for (_, text), on in sorted(found.items())))
+    reason, _ = min(nodes_by_finding)
+    return Finding(
+        True, reason, "; ".join(f"{shortlist(on)}: {text}" for (_, text), on in sorted(nodes_by_finding.items()))
+    )
 
 
 def differs(previous: WorkspaceStatus, status: Mapping[str, Any]) -> bool:
@@ -330,25 +332,25 @@ def _workload(workspace: Workspace, verdict: Verdict, holdings: WorkspaceNodes) 
     """None if a workload is declared and does not exist yet."""
     if workspace.spec.inference is None:
         return Finding(True, ConditionReason.NOT_NEEDED, "the Workspace declares no workload")
-    workloads = [each for each in holdings.ownership.workloads_of(workspace) if not each.deleting]
+    workloads = [workload for workload in holdings.ownership.workloads_of(workspace) if not workload.deleting]
     if not workloads:
         return None
     groups = (verdict.per_replica_node_count or 1) > 1
     text = shortlist(
         [
-            f"{each.kind} {each.name}: {each.ready_replicas} of "
-            f"{counted(each.replicas, 'replica' if groups else 'pod')} ready"
-            for each in workloads
+            f"{workload.kind} {workload.name}: {workload.ready_replicas} of "
+            f"{counted(workload.replicas, 'replica' if groups else 'pod')} ready"
+            for workload in workloads
         ]
     )
     waiting = _room(workspace, holdings)
     if not groups and verdict.startable_replicas is not None:
-        started = sum(each.replicas for each in workloads)
+        started = sum(workload.replicas for workload in workloads)
         if started < workspace.replicas:
             late = counted(workspace.replicas - started, "replica")
             waiting = f"{late} of {workspace.replicas} not started: every usable node is assigned to another Workspace"
     if waiting:
         return Finding(False, ConditionReason.WORKLOAD_PENDING, f"{text}; {waiting}")
-    if any(each.ready_replicas < each.replicas for each in workloads):
+    if any(workload.ready_replicas < workload.replicas for workload in workloads):
         return Finding(False, ConditionReason.WORKLOAD_NOT_READY, text)
     return Finding(True, ConditionReason.READY, text)

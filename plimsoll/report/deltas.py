@@ -39,22 +39,24 @@ class DeltaHistory:
 
 def recorded(records: tuple[DeltaRecord, ...]) -> dict[str, Any]:
     """The field of the status; none without records."""
-    return {"deltas": [each.model_dump(mode="json", exclude_defaults=True) for each in records]} if records else {}
+    return {"deltas": [record.model_dump(mode="json", exclude_defaults=True) for record in records]} if records else {}
 
 
 def delta_record(
     plan: Plan, failures: Mapping[ObjectKey, object], stacks: Mapping[str, float], now: datetime
 ) -> DeltaRecord:
     operations: list[tuple[Operation, Change | Deletion]] = [
-        *(("create", each) for each in plan.creations),
-        *(("update", each) for each in plan.updates),
-        *(("delete", each) for each in plan.deletions),
+        *(("create", creation) for creation in plan.creations),
+        *(("update", update) for update in plan.updates),
+        *(("delete", deletion) for deletion in plan.deletions),
     ]
     groups: dict[tuple[Operation, str, str, str, str], list[str]] = {}
-    for operation, each in operations:
-        owner = f"Workspace {each.owner}" if isinstance(each.owner, WorkspaceRef) else str(each.owner)
-        failure = str(failures[each.key])[:_LONGEST] if each.key in failures else ""
-        groups.setdefault((operation, each.key.kind, owner, each.reason[:_LONGEST], failure), []).append(each.key.name)
+    for operation, change in operations:
+        owner = f"Workspace {change.owner}" if isinstance(change.owner, WorkspaceRef) else str(change.owner)
+        failure = str(failures[change.key])[:_LONGEST] if change.key in failures else ""
+        groups.setdefault((operation, change.key.kind, owner, change.reason[:_LONGEST], failure), []).append(
+            change.key.name
+        )
     changes = [
         DeltaChange(
             operation=operation,

@@ -35,15 +35,15 @@ class DemandWriter(LatestWriter[tuple[DemandReport, bool], bool]):
         now = time.monotonic()
         with self._lock:
             self._written = {name: each for name, each in self._written.items() if now - each[1] < SHOWN_SECONDS}
-            taken = [each for each in reports if self._differs(each, known)]
-            self._queue({each.name: (each, each.name not in known) for each in taken})
+            taken = [report for report in reports if self._differs(report, known)]
+            self._queue({report.name: (report, report.name not in known) for report in taken})
 
     def newest(self, known: Mapping[str, GPUDemandStatus]) -> Mapping[str, GPUDemandStatus]:
         """`known`, with written statuses that no watch has delivered yet."""
         with self._lock:
             written = {name: each[0] for name, each in self._written.items()}
-        found = {**known, **written}
-        return {name: status for name, status in found.items() if status is not None}
+        newest = {**known, **written}
+        return {name: status for name, status in newest.items() if status is not None}
 
     def _differs(self, report: DemandReport, known: Mapping[str, GPUDemandStatus]) -> bool:
         if report.name in self._written:

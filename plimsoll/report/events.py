@@ -193,15 +193,15 @@ def capacity_events(plan: Plan, failures: Mapping[ObjectKey, object]) -> Iterato
 
 def demand_events(reports: Iterable[DemandReport], statuses: Mapping[str, GPUDemandStatus]) -> Iterator[Event]:
     """One event for each GPUDemand whose phase changed; `statuses` are the previous statuses, by name."""
-    for each in reports:
-        before = statuses.get(each.name)
-        if each.status is None or (before is not None and before.phase is each.status.phase):
+    for report in reports:
+        before = statuses.get(report.name)
+        if report.status is None or (before is not None and before.phase is report.status.phase):
             continue
-        phase = each.status.phase
-        note = "; ".join(each.status.reasons) or PHASE_NOTES[phase]
-        note = f"{counted(each.status.pod_count, 'pod')}, {counted(each.status.gpus, 'new GPU')}: {note}"
+        phase = report.status.phase
+        note = "; ".join(report.status.reasons) or PHASE_NOTES[phase]
+        note = f"{counted(report.status.pod_count, 'pod')}, {counted(report.status.gpus, 'new GPU')}: {note}"
         kind: Literal["Normal", "Warning"] = "Warning" if phase in UNMET else "Normal"
-        yield Event(DemandRef(name=each.name), kind, EventReason(f"Demand{phase}"), "Provision", note)
+        yield Event(DemandRef(name=report.name), kind, EventReason(f"Demand{phase}"), "Provision", note)
 
 
 class PodEvents:
@@ -215,7 +215,7 @@ class PodEvents:
 
     def of(self, reports: Iterable[DemandReport]) -> Iterator[Event]:
         """The events of a round. Each pod of it is remembered, every other one forgotten."""
-        notes = tuple(each.notes for each in reports)
+        notes = tuple(report.notes for report in reports)
         if notes == self._notes:
             return
         self._notes = notes

@@ -48,26 +48,28 @@ def finalizing(
 def _changes(view: ClusterView, fresh: Container[Owner]) -> Iterator[tuple[Finalizing, datetime | None]]:
     """Each change, with the time after which it is due; None: at once. `fresh` own what the Plan creates."""
     seen = view.observed
-    found = [(each.ref, each.deletion_timestamp, each.finalizers) for each in seen.workspaces]
-    found += [(each.ref, each.deletion_timestamp, each.finalizers) for each in seen.invalid_workspaces]
-    for ref, deleted, finalizers in found:
+    workspaces = [(workspace.ref, workspace.deletion_timestamp, workspace.finalizers) for workspace in seen.workspaces]
+    workspaces += [
+        (workspace.ref, workspace.deletion_timestamp, workspace.finalizers) for workspace in seen.invalid_workspaces
+    ]
+    for ref, deleted, finalizers in workspaces:
         if not ref.uid:
             continue  # read from a file
         carries = CAPACITY_FINALIZER in finalizers
-        own = _own(ref, view.created.get((as_label_value(ref.namespace), as_label_value(ref.name)), ()))
+        created = _own(ref, view.created.get((as_label_value(ref.namespace), as_label_value(ref.name)), ()))
         if deleted is None:
-            wanted = ref in fresh or any(carries or _is_capacity(each) for each in own)
+            wanted = ref in fresh or any(carries or _is_capacity(obj) for obj in created)
             if wanted != carries:
                 yield Finalizing(ref, wanted), None
-        elif carries and not own:
+        elif carries and not created:
             yield Finalizing(ref, False), None
-        elif carries and all(each.deleting for each in own) and (since := parse_time(deleted)) is not None:
+        elif carries and all(obj.deleting for obj in created) and (since := parse_time(deleted)) is not None:
             yield Finalizing(ref, False), since + PATIENCE
 
 
 def _own(ref: WorkspaceRef, objs: Sequence[Owned]) -> list[Owned]:
     """Without the objects of an earlier Workspace of the same name."""
-    return [each for each in objs if each.owner[2] in ("", as_label_value(ref.uid))]
+    return [obj for obj in objs if obj.owner[2] in ("", as_label_value(ref.uid))]
 
 
 def _is_capacity(obj: Owned) -> bool:

@@ -50,16 +50,16 @@ class FinalizerWriter(LatestWriter[Finalizing, bool]):
         with self._lock:
             self._written = {uid: each for uid, each in self._written.items() if now - each[1] < SHOWN_SECONDS}
             return [
-                each
-                for each in changes
-                if each.ref.uid not in self._waiting
-                and each.ref.uid not in self._busy
-                and self._written.get(each.ref.uid, (not each.wanted,))[0] != each.wanted
+                change
+                for change in changes
+                if change.ref.uid not in self._waiting
+                and change.ref.uid not in self._busy
+                and self._written.get(change.ref.uid, (not change.wanted,))[0] != change.wanted
             ]
 
     def write(self, changes: Iterable[Finalizing]) -> None:
         """Queues changes that are due; returns at once."""
-        self._queue({each.ref.uid: each for each in changes})
+        self._queue({change.ref.uid: change for change in changes})
 
     def _write(self, item: Finalizing) -> bool:
         """Returns whether it was written."""
@@ -101,7 +101,7 @@ class FinalizerWriter(LatestWriter[Finalizing, bool]):
         metadata = self._connection.request("GET", path, timeout=TIMEOUT).get("metadata") or {}
         if metadata.get("uid") != ref.uid:
             return
-        kept = [each for each in metadata.get("finalizers") or () if each != CAPACITY_FINALIZER]
+        kept = [finalizer for finalizer in metadata.get("finalizers") or () if finalizer != CAPACITY_FINALIZER]
         seen = {"uid": ref.uid, "resourceVersion": metadata.get("resourceVersion")}
         self._patch(ref, {"metadata": {**seen, "finalizers": kept}}, MERGE_PATCH, {})
 

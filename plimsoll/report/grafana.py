@@ -54,11 +54,11 @@ def expressions(model: Mapping[str, Any]) -> list[str]:
 
 
 def _sections(metrics: Iterable[Metric]) -> list[tuple[str, list[Metric]]]:
-    found: dict[str, list[Metric]] = {section: [] for section in SECTIONS}
+    metrics_of: dict[str, list[Metric]] = {section: [] for section in SECTIONS}
     for metric in metrics:
         section = next(name for name, prefixes in SECTIONS.items() if metric.name.startswith(prefixes))
-        found[section].append(metric)
-    return [(section, metrics) for section, metrics in found.items() if metrics]
+        metrics_of[section].append(metric)
+    return [(section, metrics) for section, metrics in metrics_of.items() if metrics]
 
 
 def _panel(metric: Metric, place: dict[str, int]) -> dict[str, Any]:

@@ -159,15 +159,15 @@ class Metrics:
         self._plan_seconds.observe(seconds)
         self._last_plan.set(now.timestamp())
         self._show(plan)
-        self._count_failed(each.status for each in plan.demands if each.status is not None)
+        self._count_failed(report.status for report in plan.demands if report.status is not None)
 
     def _show(self, plan: Plan) -> None:
         """Sets the gauges that show one Plan."""
-        statuses = [each.status for each in plan.demands if each.status is not None]
-        self._demand_pods.set(sum(each.pod_count for each in statuses))
-        self._demand_gpus.set(-(-sum(each.gpu_milli for each in statuses) // GPU_MILLI))
+        statuses = [report.status for report in plan.demands if report.status is not None]
+        self._demand_pods.set(sum(status.pod_count for status in statuses))
+        self._demand_gpus.set(-(-sum(status.gpu_milli for status in statuses) // GPU_MILLI))
         self._demand_least.set(plan.demand_least_gpus)
-        phases = Tally(each.phase for each in statuses)
+        phases = Tally(status.phase for status in statuses)
         for phase in DemandPhase:
             self._demands.labels(phase.value).set(phases[phase])
         self._verdicts.clear()
@@ -204,9 +204,9 @@ class Metrics:
         made = set(created)
         for operation, keys in (("create", made), ("update", set(updated)), ("delete", set(deleted))):
             self._operations.labels(operation, "done").inc(len(keys))
-        for each in plan.creations:
-            if each.key in made and isinstance(each.owner, DemandRef) and each.key.kind in REQUEST_KINDS:
-                self._triggers_created.labels(each.key.kind).inc()
+        for creation in plan.creations:
+            if creation.key in made and isinstance(creation.owner, DemandRef) and creation.key.kind in REQUEST_KINDS:
+                self._triggers_created.labels(creation.key.kind).inc()
         operation_of = {each.key: "create" for each in plan.creations}
         operation_of |= {each.key: "update" for each in plan.updates} | {each.key: "delete" for each in plan.deletions}
         for key in failed:
@@ -248,7 +248,7 @@ class Metrics:
 
     def _count_failed(self, statuses: Iterable[GPUDemandStatus]) -> None:
         """Counts NodeClaims that a GPUDemand reports as failed: an autoscaler may never delete them."""
-        names = {claim.name for each in statuses for claim in each.node_claims if claim.stage is ClaimStage.FAILED}
+        names = {claim.name for status in statuses for claim in status.node_claims if claim.stage is ClaimStage.FAILED}
         if names:
             for uid, claim in (self._unfinished or {}).items():
                 if claim.name in names and uid not in self._counted:
@@ -267,8 +267,8 @@ class Metrics:
         active = Tally(type(obj).__name__ for obj in objs)
         for kind in REQUEST_KINDS:
             self._triggers_active.labels(kind).set(active[kind])
-        found = (obj for obj in objs if signalled(obj) != SignalReason.WITHDRAWN)
-        pods = {obj.uid: obj for obj in found if isinstance(obj, Pod)}
+        requesting = (obj for obj in objs if signalled(obj) != SignalReason.WITHDRAWN)
+        pods = {obj.uid: obj for obj in requesting if isinstance(obj, Pod)}
         pending = {uid: pod for uid, pod in pods.items() if signalled(pod) != SignalReason.CAPACITY_READY}
         self._oldest_trigger.set(max((_age(pod.creation_timestamp, now) for pod in pending.values()), default=0.0))
         before, self._pending_triggers = self._pending_triggers, pending

@@ -14,14 +14,14 @@ def with_failed_requests(plan: Plan, snapshot: Snapshot, failed: Mapping[ObjectK
     any is pending, and no event tells its pods that capacity is requested."""
     if not (failed or plan.withheld):
         return plan
-    existing = {key_of(each) for each in request_objects(snapshot)}
-    reasons = {each.key: str(each) for each in plan.withheld}
+    existing = {key_of(obj) for obj in request_objects(snapshot)}
+    reasons = {withheld.key: str(withheld) for withheld in plan.withheld}
     reasons |= {key: f"{key} is not created: {why}" for key, why in failed.items()}
     missing = {key.of_demand: why for key, why in reasons.items() if key not in existing}
     if not missing:
         return plan
-    before = {each.name: each.status for each in snapshot.gpu_demands}
-    demands = tuple(_reported(each, before.get(each.name), missing) for each in plan.demands)
+    before = {demand.name: demand.status for demand in snapshot.gpu_demands}
+    demands = tuple(_reported(report, before.get(report.name), missing) for report in plan.demands)
     return plan.model_copy(update={"demands": demands})
 
 
@@ -31,12 +31,12 @@ def _reported(
     status = report.status
     if status is None:
         return report
-    why = tuple(missing[each] for each in status.objects if each in missing)
+    why = tuple(missing[obj] for obj in status.objects if obj in missing)
     if not why:
         return report
     count = status.object_count - len(why)
     changes: dict[str, Any] = {
-        "objects": tuple(each for each in status.objects if each not in missing),
+        "objects": tuple(obj for obj in status.objects if obj not in missing),
         "object_count": count,
         "reasons": tuple(dict.fromkeys((*why, *status.reasons)))[:MAX_REASONS],
     }
@@ -45,7 +45,7 @@ def _reported(
         waits = before is not None and before.phase is DemandPhase.PENDING
         changes |= {"phase": DemandPhase.PENDING, "deadline": ""}
         changes |= {"since": before.since} if before is not None and waits else {}
-        notes = tuple(_refused(each, why[0]) for each in notes)
+        notes = tuple(_refused(note, why[0]) for note in notes)
     return report.model_copy(update={"status": status.model_copy(update=changes), "notes": notes})
 
 

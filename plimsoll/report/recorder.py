@@ -89,11 +89,11 @@ class _Turns:
         """Queues the events; the number of those that are dropped, by namespace."""
         dropped: dict[str, int] = {}
         with self._lock:
-            for each in events:
-                namespace = each[0].namespace
+            for event in events:
+                namespace = event[0].namespace
                 queue = self._queues.setdefault(namespace, deque())
                 if len(queue) < OF_NAMESPACE:
-                    queue.append(each)
+                    queue.append(event)
                 else:
                     dropped[namespace] = dropped.get(namespace, 0) + 1
         return dropped
@@ -104,10 +104,10 @@ class _Turns:
             if not self._queues:
                 return None
             namespace, queue = self._queues.popitem(last=False)
-            found = queue.popleft()
+            event = queue.popleft()
             if queue:
                 self._queues[namespace] = queue
-            return found
+            return event
 
     def clear(self) -> int:
         """Removes all events; their number."""

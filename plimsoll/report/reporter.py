@@ -88,7 +88,7 @@ class Reporter:
         view = ClusterView.of(observed)
         snapshot = view.observed
         known = self._known(snapshot)
-        demands = self._demands.newest({each.name: each.status for each in snapshot.gpu_demands})
+        demands = self._demands.newest({demand.name: demand.status for demand in snapshot.gpu_demands})
         if DEMAND not in snapshot.missing_kinds:
             self._demands.write(plan.demands, demands)
         if NODE_PROFILE not in snapshot.missing_kinds:
@@ -96,19 +96,21 @@ class Reporter:
         self._claims.write(snapshot, plan.demands)
         holdings = WorkspaceNodes(view, plan.verdicts, AppliedClaims(plan, failures or {}))
         verdicts = {
-            key: each for each in plan.verdicts if (key := (each.workspace.namespace, each.workspace.name)) in known
+            key: verdict
+            for verdict in plan.verdicts
+            if (key := (verdict.workspace.namespace, verdict.workspace.name)) in known
         }
         previous = {key: known[key].status for key in verdicts}
         reports = report_on(verdicts, previous, view, holdings, now)
-        withheld = [each for each in plan.withheld if each not in self._withheld]
-        for each in withheld:
+        withheld = [obj for obj in plan.withheld if obj not in self._withheld]
+        for obj in withheld:
             log.warning(
-                "object withheld by policy", object=str(each.key), rules=[finding.rule for finding in each.findings]
+                "object withheld by policy", object=str(obj.key), rules=[finding.rule for finding in obj.findings]
             )
         self._withheld = frozenset(plan.withheld)
         events = (
-            *_verdict_events(plan, (each.judged for each in reports.values())),
-            *(event for each in reports.values() for event in each.provisioned),
+            *_verdict_events(plan, (report.judged for report in reports.values())),
+            *(event for report in reports.values() for event in report.provisioned),
             *capacity_events(plan, failures or {}),
             *demand_events(plan.demands, demands),
             *map(withheld_event, withheld),
@@ -146,15 +148,18 @@ class Reporter:
         self._recorder.close()
 
     def _known(self, snapshot: Snapshot) -> Mapping[Key, _Known]:
-        invalid = {each.ref.uid: each.ref for each in snapshot.invalid_workspaces}
-        existing = {each.uid for each in snapshot.workspaces} | invalid.keys() | {snapshot.environment.uid}
+        invalid = {workspace.ref.uid: workspace.ref for workspace in snapshot.invalid_workspaces}
+        existing = {workspace.uid for workspace in snapshot.workspaces} | invalid.keys() | {snapshot.environment.uid}
         self._writer.forget_all_but(existing)
         self._unreadable = {uid: known for uid, known in self._unreadable.items() if uid in invalid}
         for uid, ref in invalid.items():
             # It is small, and read only once.
-            if uid not in self._unreadable and (found := self._read(ref)) is not None:
-                self._unreadable[uid] = found
-        known = {each.key: (each.uid, _Known(each.resource_version, each.status)) for each in snapshot.workspaces}
+            if uid not in self._unreadable and (spec := self._read(ref)) is not None:
+                self._unreadable[uid] = spec
+        known = {
+            workspace.key: (workspace.uid, _Known(workspace.resource_version, workspace.status))
+            for workspace in snapshot.workspaces
+        }
         known |= {(invalid[uid].namespace, invalid[uid].name): (uid, read) for uid, read in self._unreadable.items()}
         # A written status that the watch has not delivered yet is newer than the snapshot.
         newer = self._writer.newer({uid: seen.version for uid, seen in known.values()})
