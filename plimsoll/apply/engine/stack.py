@@ -1,4 +1,5 @@
-"""CapacityStack: a stack for the Automation API, without processes that the controller does not need."""
+"""CapacityStack: the commands of a stack. The Automation API's own class runs further ones, such as `stack select`,
+which writes files that all stacks share."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -10,14 +11,7 @@ import grpc
 import orjson
 import yaml
 from google.protobuf import empty_pb2
-from pulumi.automation import (
-    LocalWorkspace,
-    OutputMap,
-    ProjectRuntimeInfo,
-    ProjectSettings,
-    Stack,
-    UpdateSummary,
-)
+from pulumi.automation import LocalWorkspace, ProjectRuntimeInfo, ProjectSettings
 from pulumi.automation.errors import CommandError
 from pulumi.runtime.proto import events_pb2_grpc, language_pb2_grpc
 
@@ -34,13 +28,11 @@ _UNLIMITED: Final = [("grpc.max_receive_message_length", -1), ("grpc.max_send_me
 """Options of a gRPC server without limits on the size of messages."""
 
 
-class CapacityStack(Stack):
+class CapacityStack:
     """A stack in a work folder of its own. Creating the object starts nothing.
 
     Errors of the CLI are raised as types of `plimsoll.apply.errors`.
     """
-
-    engine: Engine
 
     def __init__(
         self, name: str, work_dir: Path, engine: Engine, environment: Mapping[str, str], secrets_provider: str
@@ -50,7 +42,7 @@ class CapacityStack(Stack):
         self._work_dir = work_dir
         try:
             work_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-            workspace = LocalWorkspace(
+            self._workspace = LocalWorkspace(
                 work_dir=str(work_dir),
                 env_vars=dict(environment),
                 secrets_provider=secrets_provider,
@@ -59,16 +51,6 @@ class CapacityStack(Stack):
             )
         except OSError as error:
             raise unwritable(error, work_dir) from None
-        # The library's constructor would run `stack select`, which writes files that all stacks share.
-        self.workspace = workspace
-
-    def outputs(self) -> OutputMap:
-        """Capacity stacks have no outputs; reading them would start two processes."""
-        return {}
-
-    def info(self, show_secrets: bool = True) -> UpdateSummary | None:
-        """None: the history is stored, but not listed after each update."""
-        return None
 
     def init(self) -> None:
         """Runs `pulumi stack init`; the stack must not exist. A settings file with the salt of an earlier stack is
@@ -147,13 +129,11 @@ class CapacityStack(Stack):
 
     @property
     def _secrets_provider(self) -> str:
-        assert isinstance(self.workspace, LocalWorkspace)
-        return self.workspace.secrets_provider or "passphrase"
+        return self._workspace.secrets_provider or "passphrase"
 
     def _command(self, args: list[str]) -> str:
-        assert isinstance(self.workspace, LocalWorkspace)
         try:
-            return self.engine.run(args, self.workspace.work_dir, self.workspace.env_vars).stdout
+            return self.engine.run(args, self._workspace.work_dir, self._workspace.env_vars).stdout
         except CommandError as error:
             if self.engine.interrupted:
                 raise interrupted_error(self.name) from None

@@ -4,7 +4,6 @@ from plimsoll.cluster.catalog.catalog import Candidate, Catalog, UnknownInstance
 from plimsoll.cluster.catalog.comparison import Changed, Comparison, compare_table
 from plimsoll.cluster.catalog.gpu_discovery import catalogued, discovery_labels
 from plimsoll.cluster.catalog.offered import (
-    ANY,
     OfferedType,
     OfferedTypes,
     Wanted,
@@ -16,7 +15,6 @@ from plimsoll.cluster.catalog.pool_types import label_requirements
 from plimsoll.cluster.catalog.provider_labels import CLOUDS, KWOK, TypeLabels, launched_for_gpus, type_labels
 
 __all__ = [
-    "ANY",
     "CLOUDS",
     "KWOK",
     "Candidate",

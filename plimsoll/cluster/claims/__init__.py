@@ -1,6 +1,6 @@
 """Devices that pods get by claims (Dynamic Resource Allocation): what is published, what is free, what is asked for."""
 
-from plimsoll.cluster.claims.expression import NotEvaluatedError, SelectorError, is_lasting, selects
+from plimsoll.cluster.claims.expression import NotEvaluatedError, SelectorError, selects
 from plimsoll.cluster.claims.joining import ClaimObjects, Joining
 from plimsoll.cluster.claims.parts import Part, part_of, whole_by_default
 from plimsoll.cluster.claims.pod_claims import PodClaims
@@ -15,7 +15,6 @@ __all__ = [
     "PodClaims",
     "Selection",
     "SelectorError",
-    "is_lasting",
     "may_be_gpus",
     "part_of",
     "selection",

@@ -10,7 +10,7 @@ from plimsoll.cluster.profiles.gpu_labels import (
     InvalidGpuLabel,
     undivided,
 )
-from plimsoll.cluster.profiles.label_conditions import all_met, narrowed
+from plimsoll.cluster.profiles.label_conditions import all_met
 from plimsoll.cluster.profiles.learning import HOST, lasting, learned_of, least_amounts
 from plimsoll.cluster.profiles.mig import ALL_DISABLED, label_form, mig_gpus, mig_slice, slice_mib
 from plimsoll.cluster.profiles.profile import CHOSEN_BY_PROVIDER, NodeProfile, Said, Source
@@ -39,7 +39,6 @@ __all__ = [
     "least_amounts",
     "mig_gpus",
     "mig_slice",
-    "narrowed",
     "read_discovery",
     "shared_gpus",
     "slice_mib",

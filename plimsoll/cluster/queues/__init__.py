@@ -3,7 +3,7 @@
 from plimsoll.cluster.queues.amount import MILLI, NOTHING, Amount, Resource
 from plimsoll.cluster.queues.checks import check_queues, is_queue, require_object, use_problem
 from plimsoll.cluster.queues.fair_share import Claim, PastUsage, UsageByQueue, divide, fair_shares
-from plimsoll.cluster.queues.gate import NO_QUEUE, OVER_LIMIT, OVER_QUOTA, QueueGate
+from plimsoll.cluster.queues.gate import QueueGate
 from plimsoll.cluster.queues.load import NO_LOAD, QueueLoad
 from plimsoll.cluster.queues.order import NextGpu, next_gpu
 from plimsoll.cluster.queues.preemptibility import (
@@ -26,9 +26,6 @@ __all__ = [
     "MILLI",
     "NOTHING",
     "NO_LOAD",
-    "NO_QUEUE",
-    "OVER_LIMIT",
-    "OVER_QUOTA",
     "PRIORITY_CLASS",
     "Amount",
     "Claim",

@@ -4,7 +4,6 @@ from plimsoll.plan.requests.capacity_request import CapacityRequests, any_regist
 from plimsoll.plan.requests.claims import named_after_pool, served_by
 from plimsoll.plan.requests.gate import gate_removals
 from plimsoll.plan.requests.node_request import NodeRequest
-from plimsoll.plan.requests.report import figures
 from plimsoll.plan.requests.request_planner import RequestPlanner
 
 __all__ = [
@@ -13,7 +12,6 @@ __all__ = [
     "RequestPlanner",
     "any_registered",
     "by_kind",
-    "figures",
     "gate_removals",
     "named_after_pool",
     "read_request",
