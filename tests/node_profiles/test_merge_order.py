@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+from plimsoll.cluster.catalog import OfferedTypes
+from plimsoll.cluster.nodes import index_of
 from plimsoll.cluster.pools import PoolProfiles
 from plimsoll.cluster.profiles import Source
 from plimsoll.model.api import KnownNodeProfile
@@ -104,6 +106,16 @@ def test_what_was_learned_before_the_template_changed_counts_no_more(template: d
     assert found.source is source
     if FAMILY in template:
         assert found.labels[FAMILY] == template[FAMILY]
+
+
+def test_workspaces_and_shares_read_the_template_that_changed_alike() -> None:
+    template = {PRODUCT: "NVIDIA-L4", "nvidia.com/gpu.count": "1", "nvidia.com/gpu.memory": "20000"}
+    objects = pool_of(labels=template), a_node_profile("gpu", TYPE, learned=LEARNED)
+    snapshot = a_snapshot(*objects)
+    offered = OfferedTypes(snapshot, index_of(snapshot.nodes)).find(TYPE)
+    assert offered is not None
+    assert offered.gpus is not None
+    assert offered.gpus.memory_mib == profile_of(*objects).device.memory_mib == 20000
 
 
 def test_learned_amounts_go_with_learned_labels_when_the_template_changed() -> None:

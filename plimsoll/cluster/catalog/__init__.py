@@ -3,6 +3,7 @@
 from plimsoll.cluster.catalog.catalog import Candidate, Catalog, UnknownInstanceTypeError
 from plimsoll.cluster.catalog.comparison import Changed, Comparison, compare_table
 from plimsoll.cluster.catalog.gpu_discovery import catalogued, discovery_labels
+from plimsoll.cluster.catalog.node_template import NodeTemplate
 from plimsoll.cluster.catalog.offered import (
     OfferedType,
     OfferedTypes,
@@ -11,7 +12,6 @@ from plimsoll.cluster.catalog.offered import (
     most_gpus,
     unlisted_azure,
 )
-from plimsoll.cluster.catalog.pool_types import label_requirements
 from plimsoll.cluster.catalog.provider_labels import CLOUDS, KWOK, TypeLabels, launched_for_gpus, type_labels
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "Catalog",
     "Changed",
     "Comparison",
+    "NodeTemplate",
     "OfferedType",
     "OfferedTypes",
     "TypeLabels",
@@ -30,7 +31,6 @@ __all__ = [
     "claim_gpus",
     "compare_table",
     "discovery_labels",
-    "label_requirements",
     "launched_for_gpus",
     "most_gpus",
     "type_labels",

@@ -7,14 +7,15 @@ from typing import Final, NamedTuple
 
 from plimsoll.cluster.catalog.catalog import Catalog, Difference
 from plimsoll.cluster.catalog.gpu_discovery import catalogued
-from plimsoll.cluster.catalog.pool_types import allows_type, label_requirements
+from plimsoll.cluster.catalog.node_template import NodeTemplate
+from plimsoll.cluster.catalog.pool_types import allows_type
 from plimsoll.cluster.catalog.provider_labels import AWS_NAME, CLOUDS
 from plimsoll.cluster.claims import served
 from plimsoll.cluster.nodes import NodeIndex
 from plimsoll.cluster.profiles import Discovery, read_discovery, undivided
 from plimsoll.labels import GPU_COUNT, GPU_MEMORY, GPU_PRODUCT, INSTANCE_TYPE, WORKSPACE
 from plimsoll.model import Snapshot
-from plimsoll.model.api import EnvironmentSpec, KnownNodeProfile, NamespaceAccess, NodeClassRef
+from plimsoll.model.api import EnvironmentSpec, KnownNodeProfile, LearnedProfile, NamespaceAccess, NodeClassRef
 from plimsoll.model.cluster import Device, Evidence, InstanceType, Node
 from plimsoll.model.dra import Claimable
 from plimsoll.model.karpenter import NodeClaim, NodePool
@@ -90,7 +91,7 @@ class OfferedTypes:
             (pool for pool in snapshot.node_pools if WORKSPACE not in pool.labels and not pool.deleting),
             key=lambda pool: (-pool.weight, pool.name),
         )
-        self._requirements = {pool.name: label_requirements(pool) for pool in self._pools}
+        self._templates = {pool.name: NodeTemplate.by(pool) for pool in self._pools}
         self._profiles: dict[str, list[KnownNodeProfile]] = {}
         """NodeProfiles by the instance type in lower case."""
         for each in sorted(snapshot.node_profiles, key=lambda each: each.name):
@@ -165,7 +166,10 @@ class OfferedTypes:
     def _allowing(self, name: str, cloud: str, listed: InstanceType | None) -> tuple[NodePool, ...]:
         """The NodePools that allow a type; see `OfferedType.pools`."""
         pools = (*self._by_pool.get(name.casefold(), ()), *(pool for pool in self._pools if not pool.instance_types))
-        return tuple(pool for pool in pools if allows_type(pool, self._requirements[pool.name], name, cloud, listed))
+        return tuple(pool for pool in pools if self._allows(pool, name, cloud, listed))
+
+    def _allows(self, pool: NodePool, name: str, cloud: str, listed: InstanceType | None) -> bool:
+        return allows_type(pool, self._templates[pool.name].requirements, name, cloud, listed)
 
     def _merged(self, folded: str) -> tuple[InstanceType | None, tuple[Difference, ...]]:
         """The effective figures and the contradictions between sources; None where there are none."""
@@ -186,7 +190,7 @@ class OfferedTypes:
         if usual is not None:
             return usual.claimed.claimable if usual.gpus is None and usual.claimed is not None else None
         for known in self._profiles.get(folded, ()):
-            learned = known.status.learned
+            learned = self._learned(known)
             if learned is not None and learned.claim_devices is not None:
                 return served(learned.claim_devices.claimable, self._classes)
             declared = known.spec.claim_devices
@@ -204,7 +208,7 @@ class OfferedTypes:
     def _by_pools(self, folded: str) -> InstanceType | None:
         """The GPUs that the labels of a NodePool's template declare."""
         for pool in self._by_pool.get(folded, ()):
-            declared = read_discovery(pool.template_labels, {})
+            declared = read_discovery(self._templates[pool.name].labels, {})
             gpus = _gpus(declared) if declared.complete else None
             if gpus is not None:
                 return _as_type(self._in_pools[folded], gpus, f"NodePool {pool.name}")
@@ -214,8 +218,7 @@ class OfferedTypes:
         """The GPUs that NodeProfiles declare, then those that they learned."""
         for learned in (False, True):
             for known in self._profiles.get(folded, ()):
-                seen = known.status.learned
-                said = seen if learned else known.spec
+                said = self._learned(known) if learned else known.spec
                 if said is None:
                     continue
                 published = said.claim_devices.published if said.claim_devices is not None else ()
@@ -223,6 +226,11 @@ class OfferedTypes:
                 gpus = _gpus(found) if found.complete else None
                 if gpus is not None:
                     yield _as_type(known.spec.instance_type, gpus, f"NodeProfile {known.name}")
+
+    def _learned(self, known: KnownNodeProfile) -> LearnedProfile | None:
+        """What was learned, unless the NodePool's template declares other labels since."""
+        learned, template = known.status.learned, self._templates.get(known.spec.node_pool)
+        return None if learned is None or (template is not None and template.contradicts(learned.labels)) else learned
 
     def spelled(self, name: str) -> tuple[str, ...]:
         """The spellings of a type's name on nodes, case-insensitive, sorted."""
@@ -249,7 +257,7 @@ class OfferedTypes:
     def _allows_any(self, pool: NodePool) -> bool:
         """Whether the NodePool allows a known type with NVIDIA GPUs."""
         known = (each for each in self.declared.types if each.nvidia)
-        return any(allows_type(pool, self._requirements[pool.name], each.name, each.cloud, each) for each in known)
+        return any(self._allows(pool, each.name, each.cloud, each) for each in known)
 
     def clouds(self, environment: EnvironmentSpec) -> frozenset[str]:
         """The clouds of the environment, from its node classes, else its nodes; empty where they are not known."""

@@ -7,6 +7,7 @@ from typing import Any, Final
 from plimsoll.cluster.catalog import (
     CLOUDS,
     KWOK,
+    NodeTemplate,
     OfferedTypes,
     catalogued,
     discovery_labels,
@@ -16,7 +17,6 @@ from plimsoll.cluster.catalog import (
 from plimsoll.cluster.claims import served
 from plimsoll.cluster.nodes import NodeIndex, index_of
 from plimsoll.cluster.pods import may_name
-from plimsoll.cluster.pools.node_template import NodeTemplate
 from plimsoll.cluster.pools.overhead import DaemonOverhead, capacity_memory_mib, listed_amounts
 from plimsoll.cluster.pools.seen_nodes import SeenNodes
 from plimsoll.cluster.pools.unknown import unknown_pools

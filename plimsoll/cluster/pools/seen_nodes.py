@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
+from plimsoll.cluster.catalog import NodeTemplate
 from plimsoll.cluster.nodes import NodeIndex
-from plimsoll.cluster.pools.node_template import NodeTemplate
 from plimsoll.cluster.profiles import Said, Source, lasting, learned_of, read_discovery
 from plimsoll.labels import NODEPOOL
 from plimsoll.model.api import KnownNodeProfile, NodeProfileSpec, ProfileReport, profile_name
@@ -35,10 +35,7 @@ class SeenNodes:
             return Said(Source.LIVE, f"node {first.name}", lasting(first.labels), first.allocatable, published)
         known = self.profile(pool, instance_type)
         learned = known.status.learned if known is not None else None
-        if known is None or learned is None:
-            return None
-        declared = template.discovered
-        if any(learned.labels.get(key, declared[key]) != declared[key] for key in declared):
+        if known is None or learned is None or template.contradicts(learned.labels):
             return None
         published = learned.claim_devices.published if learned.claim_devices is not None else ()
         discovery = read_discovery(learned.labels, learned.allocatable, published=published)

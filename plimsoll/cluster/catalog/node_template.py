@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from plimsoll.cluster.catalog import label_requirements
+from plimsoll.cluster.catalog.pool_types import label_requirements
 from plimsoll.cluster.profiles import DISCOVERED, undivided
 from plimsoll.labels import GPU_PRODUCT, NODEPOOL
 from plimsoll.model.karpenter import NodePool
@@ -52,3 +52,8 @@ class NodeTemplate:
     def discovered(self) -> Mapping[str, str]:
         """The labels of discovery that it declares."""
         return {key: value for key, value in self.labels.items() if key.startswith(DISCOVERED)}
+
+    def contradicts(self, learned: Mapping[str, str]) -> bool:
+        """Whether it declares other labels of discovery than were learned of its nodes: what was learned is outdated
+        then."""
+        return any(learned.get(key, value) != value for key, value in self.discovered.items())
