@@ -1,13 +1,16 @@
-"""`plimsoll import kaito`: converts KAITO's manifests, and names each field that is lost."""
+"""`plimsoll import`: converts KAITO's manifests, and pods that share GPUs by KAI's annotations, and names each field
+that is lost."""
 
 import sys
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
 
 from plimsoll.cli.shared import ERR, REFUSED, SETTLED, print_json
-from plimsoll.kaito import Conversion, convert
+from plimsoll.errors import PlimsollError
+from plimsoll.kaito import Conversion, Losses, convert
 from plimsoll.text import counted
 from plimsoll.yaml_text import write_yaml
 
@@ -53,18 +56,60 @@ def kaito(
         raise ManifestError(
             f"{', '.join(files)}: no objects of kaito.sh", "only Workspaces and InferenceSets are converted"
         )
-    _print_summary(found, skipped)
+    _print_losses((each.source, each.losses) for each in found)
+    if skipped:
+        ERR.print(f"warning: {counted(skipped, 'object')} of other API groups skipped", style="yellow", soft_wrap=True)
     _write([each.workspace for each in found if each.workspace is not None], output)
     raise typer.Exit(REFUSED if any(each.losses.refused for each in found) else SETTLED)
 
 
-def _print_summary(found: list[Conversion], skipped: int) -> None:
-    for each in found:
-        for loss in each.losses.found:
+@app.command(short_help="Rewrite pods that share GPUs by KAI's annotations to claims.")
+def kai(
+    files: Annotated[list[str], typer.Argument(metavar="FILE_OR_DIR...", help="manifests; - is standard input")],
+    claims: Annotated[
+        bool, typer.Option("--to-claims", help="to claims of NVIDIA's driver (Dynamic Resource Allocation); required")
+    ] = False,
+    consumable_shares: Annotated[
+        str,
+        typer.Option(help="consumableShares of the driver: memory, unlimited, disabled, or a number of shares"),
+    ] = "memory",
+    gpu_memory: Annotated[
+        str | None, typer.Option(help="memory of one GPU, such as 80Gi, for fractions where the driver divides memory")
+    ] = None,
+    output: Annotated[Written, typer.Option("--output", "-o", help="output format")] = Written.YAML,
+) -> None:
+    """Rewrite pods with GPU shares by KAI's annotations, or with whole GPUs, to claims, to standard output.
+
+    The other objects are printed as they are, so that the output takes the place of the files. Standard error names
+    what is lost. Exit code 0: rewritten; 2: something is refused and printed as it was; 1: an invalid file.
+    """
+    from plimsoll.kai import Sharing, to_claims
+
+    if not claims:
+        raise PlimsollError("import kai needs --to-claims", "set it: shares can be rewritten to claims only")
+    sharing = Sharing.of(consumable_shares, gpu_memory)
+    found = to_claims(_objects(files), sharing)
+    _print_losses((each.source, each.losses) for each in found)
+    _write([manifest for each in found for manifest in each.manifests], output)
+    raise typer.Exit(REFUSED if any(each.losses.refused for each in found) else SETTLED)
+
+
+def _objects(files: list[str]) -> Iterator[dict[str, Any]]:
+    """The objects of files. Raises ManifestError."""
+    from plimsoll.observe.files import ManifestError, objects_of, read_documents
+
+    for document in read_documents(files):
+        for place, manifest in objects_of(document):
+            if not isinstance(manifest.get("apiVersion"), str) or not isinstance(manifest.get("kind"), str):
+                raise ManifestError(f"{place}: apiVersion and kind are required")
+            yield manifest
+
+
+def _print_losses(found: Iterable[tuple[str, Losses]]) -> None:
+    for source, losses in found:
+        for loss in losses.found:
             label, style = ("refused", "bold red") if loss.refused else ("warning", "yellow")
-            ERR.print(f"{label}: {each.source}: {loss}", style=style, highlight=False, soft_wrap=True)
-    if skipped:
-        ERR.print(f"warning: {counted(skipped, 'object')} of other API groups skipped", style="yellow", soft_wrap=True)
+            ERR.print(f"{label}: {source}: {loss}", style=style, highlight=False, soft_wrap=True)
 
 
 def _write(manifests: list[dict[str, Any]], output: Written) -> None:

@@ -1,4 +1,4 @@
-"""What is lost when a KAITO object is converted."""
+"""What is lost when an object of another system is converted."""
 
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 class Loss(NamedTuple):
     field: str
-    """Path in KAITO's object; empty for the object as a whole."""
+    """Path in the object; empty for the object as a whole."""
     why: str
     remedy: str = ""
     refused: bool = False

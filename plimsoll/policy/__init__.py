@@ -11,7 +11,7 @@ from plimsoll.policy.declared import declared_policies, merged, with_declared
 from plimsoll.policy.fields import Manifest, is_kind, is_list, namespace_of, section, whole
 from plimsoll.policy.junit_report import cases, junit
 from plimsoll.policy.located import Located
-from plimsoll.policy.pod_templates import count_of
+from plimsoll.policy.pod_templates import PodTemplate, count_of
 from plimsoll.policy.pod_templates import pod_templates as templates_of
 from plimsoll.policy.reading import UNREAD_GROUPS, is_read
 from plimsoll.policy.reference import described, markdown
@@ -33,6 +33,7 @@ __all__ = [
     "Located",
     "Manifest",
     "Needs",
+    "PodTemplate",
     "PolicyContext",
     "Queues",
     "Rule",

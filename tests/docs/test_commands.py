@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
 from typer.testing import CliRunner
 
 from plimsoll.cli import app
@@ -39,6 +40,13 @@ def of_kaito(text: str, done: Done, _checkout: Path) -> None:
     assert done.stderr.strip() == warning
     assert "accepted" in done.stdout
     assert "+ NodeClaim workspace-phi-4-mini-" in done.stdout
+
+
+def of_shares_to_claims(text: str, done: Done, checkout: Path) -> None:
+    (warning,) = re.findall(r"```\n(warning: .*?)\n```", text, re.DOTALL)
+    assert done.stderr.strip() == warning
+    made = list(yaml.safe_load_all((checkout / "claims.yaml").read_text()))
+    assert [each["kind"] for each in made] == ["ResourceClaimTemplate", "Deployment"]
 
 
 def of_packing(_text: str, done: Done, _checkout: Path) -> None:
@@ -74,6 +82,7 @@ SAY: dict[str, Callable[[str, Done, Path], None]] = {
     "docs/guides/kai.md": of_kai,
     "docs/guides/kaito.md": of_kaito,
     "docs/guides/packing.md": of_packing,
+    "docs/guides/shares-to-claims.md": of_shares_to_claims,
     "docs/guides/ui.md": of_ui,
     "docs/reference/demand.md": of_demand,
 }

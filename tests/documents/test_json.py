@@ -44,6 +44,7 @@ COMMANDS = {
     "queues": (f"-f {EXAMPLES}/cluster", 0),
     "queues check": (f"-f {EXAMPLES}/cluster", 0),
     "import kaito": ("kaito.yaml", 0),
+    "import kai": (f"--to-claims --consumable-shares 4 {EXAMPLES}/demand", 2),
     "policy check": (f"{EXAMPLES}/byo", 0),
     "policy list": ("", 0),
     "gpus": (f"-f {EXAMPLES}/cluster", 0),

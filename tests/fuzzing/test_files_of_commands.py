@@ -112,6 +112,12 @@ def test_manifests_of_kaito(folder: Path, obj: dict[str, Any]) -> None:
     run("import", "kaito", dumped(folder / "kaito.yaml", obj))
 
 
+@given(damaged(OBJECTS), st.sampled_from(["memory", "4"]))
+def test_pods_with_shares(folder: Path, obj: dict[str, Any], mode: str) -> None:
+    file = dumped(folder / "shares.yaml", obj)
+    run("import", "kai", "--to-claims", "--gpu-memory", "80Gi", "--consumable-shares", mode, file)
+
+
 @given(damaged([USAGE]))
 def test_past_usage(folder: Path, content: dict[str, Any]) -> None:
     good = folder / "queues.yaml"
