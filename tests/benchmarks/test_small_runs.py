@@ -16,6 +16,7 @@ from bench import (
     ablation,
     audit,
     burst,
+    claims,
     fleet,
     ledger,
     openb,
@@ -30,6 +31,7 @@ from bench import (
 )
 from bench.large_cluster import GPUS, node_manifest
 from plimsoll.packing.nodes import Heuristic, NodePacking, pack_nodes
+from plimsoll.plan.demand import DemandPlanner
 
 Main = Callable[..., None]
 SHARES = "name,cpu_milli,memory_mib,num_gpu,gpu_milli\n" + "".join(f"pod-{n},1000,1024,1,{n}00\n" for n in range(1, 10))
@@ -42,6 +44,7 @@ SMALL: dict[str, tuple[Main, tuple[str, ...]]] = {
     "scale of limited queues": (scale.main, (*LARGE, "--queue-limit", "4", "--changes", "14")),
     "plain_pods": (plain_pods.main, ("--plain", "100", "--nodes", "60", "--pods", "600", "--waiting", "60")),
     "audit": (audit.main, ("--nodes", "20", "--pods", "60", "--waiting", "3", "--plain", "40")),
+    "claims": (claims.main, ("--nodes", "20", "--claims", "200", "--waiting", "20", "--changes", "2")),
     "pages": (pages.main, ("--nodes", "20", "--pods", "60", "--waiting", "3", "--changes", "2")),
     "tick": (tick.main, (*LARGE, "--workspaces", "4", "--changes", "3")),
 }
@@ -247,3 +250,10 @@ def test_an_option_without_effect_is_refused(
 
     assert result.exit_code == 1
     assert why in result.stderr
+
+
+def test_claims_and_shares_that_wait_are_all_demand() -> None:
+    """So that what is compared is as much."""
+    for cluster in (claims.of_claims(20, 200, 20), claims.of_shares(20, 20)):
+        demands = DemandPlanner().plan(cluster.joined()).demands
+        assert sum(len(each.pods) for each in demands) == 20

@@ -43,7 +43,10 @@ class Joining:
     _parts: Mapping[str, NodeParts] = field(default_factory=dict)
     _published: Mapping[str, Published] = field(default_factory=dict)
     _nodes: dict[str, tuple[Node, Published, Node]] = field(default_factory=dict)
-    _pods: dict[tuple[str, str], tuple[Pod, Pod]] = field(default_factory=dict)
+    _pods: dict[int, tuple[Pod, Pod]] = field(default_factory=dict)
+    """By the identity of the pod, which this keeps alive: keys of thousands of pods take longer than to join them."""
+    _holding: tuple[ResourceClaim, ...] = ()
+    """The claims that have devices."""
     _last_nodes: tuple[object, ...] = ()
     _last_pods: tuple[object, ...] = ()
     _joined_nodes: tuple[Node, ...] = ()
@@ -53,11 +56,14 @@ class Joining:
         """The nodes with their devices; the same tuple while nothing changes."""
         if not objects.slices and not self._published:
             return nodes
-        read_of = (objects.slices, objects.claims, objects.classes)
+        holding = tuple(claim for claim in objects.claims if claim.devices)
+        if holding != self._holding:
+            self._holding = holding
+        read_of = (objects.slices, self._holding, objects.classes)
         if not _same(read_of, self._of):
             known = self._parts if _same((objects.classes,), self._of[2:]) else {}
             parts, before, served = (
-                parts_by_node(objects.slices, objects.claims),
+                parts_by_node(objects.slices, self._holding),
                 self._published,
                 Served(objects.classes),
             )
@@ -102,16 +108,15 @@ class Joining:
         reader = PodClaims(objects.classes, objects.claims, objects.templates, claiming)
         known, self._pods = self._pods, {}
         for pod in claiming:
-            before = known.get(pod.key)
-            known_claims = before[1].claimed if before is not None and before[0] is pod else None
-            if before is not None and known_claims is not None and known_claims.settled:
-                self._pods[pod.key] = before
-                continue
-            read = {"claimed": reader.of(pod), "host": reader.host(pod)}
-            if before is None or before[0] is not pod or any(getattr(before[1], key) != read[key] for key in read):
-                before = (pod, pod.model_copy(update=read))
-            self._pods[pod.key] = before
-        self._joined_pods = tuple(self._pods[pod.key][1] if pod.resource_claims else pod for pod in pods)
+            before = known.get(id(pod))
+            claimed = before[1].claimed if before is not None else None
+            if before is None or claimed is None or not claimed.settled:
+                read = {"claimed": reader.of(pod), "host": reader.host(pod)}
+                if before is None or any(getattr(before[1], key) != read[key] for key in read):
+                    before = (pod, pod.model_copy(update=read))
+            self._pods[id(pod)] = before
+        joined = self._pods
+        self._joined_pods = tuple(joined[id(pod)][1] if pod.resource_claims else pod for pod in pods)
         return self._joined_pods
 
 

@@ -36,7 +36,7 @@ class PodClaims:
         pods: Iterable[Pod],
     ) -> None:
         self._classes = {each.name: each for each in classes}
-        self._claims = {each.key: each for each in claims}
+        self._claims = {(each.namespace, each.name): each for each in claims}
         self._templates = {each.key: each for each in templates}
         self._read: dict[ClaimRequest, ClaimedDevices] = {}
         """What was read already: most claims ask for the same."""
@@ -44,11 +44,9 @@ class PodClaims:
 
     def of(self, pod: Pod) -> ClaimedDevices:
         """What the pod's claims ask for; where it has a node, what they have."""
-        in_queue = sum(
-            each.request.gpus_in_queue for named in pod.resource_claims if (each := self._source(pod, named))
-        )
+        own = [self._source(pod, named) for named in pod.resource_claims]
+        in_queue = sum(each.request.gpus_in_queue for each in own if each is not None)
         if pod.node_name:
-            own = [self._source(pod, named) for named in pod.resource_claims]
             held = sum(_held(pod, each) for each in own)
             settled = all(isinstance(each, ResourceClaim) and each.allocated and len(each.pods) == 1 for each in own)
             return ClaimedDevices(held=held, in_queue=in_queue, settled=settled)

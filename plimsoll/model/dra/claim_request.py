@@ -51,8 +51,8 @@ class ClaimRequest:
     def gpus_in_queue(self) -> int:
         """GPUs that KAI counts for it: those of classes that have `gpu` in their names, 1 for all of a node, and none
         for alternatives (`countGPUDevicesFromClaim`)."""
-        only = (request.alternatives[0] for request in self.requests if len(request.alternatives) == 1)
-        return sum(each.count or 1 for each in only if "gpu" in each.device_class.casefold())
+        only = [request.alternatives[0] for request in self.requests if len(request.alternatives) == 1]
+        return sum([each.count or 1 for each in only if "gpu" in each.device_class.casefold()])
 
     @property
     def has_alternatives(self) -> bool:
