@@ -66,7 +66,8 @@ def test_type_checkers_and_formatters_accept_it(tmp_path: Path) -> None:
     assert subprocess.run(ruff, check=False).returncode == 0
     mypy = [sys.executable, "-m", "mypy", "--cache-dir", str(CHECKOUT / ".mypy_cache"), "--no-pretty", *files]
     done = subprocess.run(mypy, cwd=CHECKOUT, capture_output=True, text=True, check=False)
-    errors = [line for line in done.stdout.splitlines() if ": error: " in line]
+    # Other versions of mypy find more in the package itself.
+    errors = [line for line in done.stdout.splitlines() if ": error: " in line and tmp_path.name in line]
     assert len(errors) == 1, done.stdout
     assert "wrong.py" in errors[0]
     assert "effect" in errors[0]
