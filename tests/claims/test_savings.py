@@ -175,6 +175,23 @@ def test_nodes_with_slices_or_unlike_gpus_stay_and_take_no_pods(tmp_path: Path) 
         assert (set(found.stays), leaving(found), found.now) == ({"b"}, set(), 4)
 
 
+def test_a_node_stays_while_claims_have_parts_of_its_devices(tmp_path: Path) -> None:
+    """Two claims with half of one device each are no two devices."""
+    shared = [{**each, "allowMultipleAllocations": True} for each in gpus(2)]
+    half = asked(1, capacity={"requests": {"memory": "11517Mi"}})
+    nodes = [each for name in "ab" for each in (a_node(name, instance_type=FOUR), a_slice(name, shared))]
+    pods = list[Manifest]()
+    for name in ("x", "z"):
+        pod, claim = running(name, "a")
+        (result,) = claim["status"]["allocation"]["devices"]["results"]
+        result |= {"shareID": name, "consumedCapacity": {"memory": "11517Mi"}}
+        pods += [pod, {**claim, "spec": a_claim("c", half)["spec"]}]
+    snapshot = snapshot_of(tmp_path, a_class(), a_template("t1", half), *nodes, *pods)
+    found = savings(snapshot, Prices(PRICES))
+    assert (set(found.stays), leaving(found)) == ({"a"}, {"b"})
+    assert (found.now, found.repacked, found.least) == (6, 3, 3)
+
+
 def test_waiting_claims_are_counted_and_the_command_lists_reasons(tmp_path: Path) -> None:
     shared = a_claim("c", asked(), devices=[("a", "gpu-0")])
     found = found_in(tmp_path, *machine("a"), shared, a_pod("waiting", "t1"))
