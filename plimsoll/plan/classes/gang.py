@@ -133,19 +133,25 @@ def gang_levels(pod: Pod, group: PodGroup | None) -> Mapping[tuple[str, ...], To
     if group is None:
         return {}
     parts = {part.name: part for part in group.sub_groups}
-    levels: dict[tuple[str, ...], TopologyConstraint] = {(): group.topology}
-    for name in _up(pod.labels.get(SUB_GROUP_NAME, ""), parts):
-        levels[tuple(sorted(each for each in parts if name in _up(each, parts)))] = parts[name].topology
-    return {names: level for names, level in levels.items() if level.required and level.topology}
+    levels: dict[tuple[str, ...], TopologyConstraint] = {(): group.topology} if _is_required(group.topology) else {}
+    required = [name for name in _up(pod.labels.get(SUB_GROUP_NAME, ""), parts) if _is_required(parts[name].topology)]
+    held = {part: _up(part, parts) for part in parts} if required else {}
+    for name in required:
+        levels[tuple(sorted(part for part, wholes in held.items() if name in wholes))] = parts[name].topology
+    return levels
 
 
-def _up(name: str, parts: Mapping[str, SubGroup]) -> list[str]:
-    """The subgroup, and those that it is a part of."""
-    found: list[str] = []
-    while name in parts and name not in found:
-        found.append(name)
+def _is_required(level: TopologyConstraint) -> bool:
+    return bool(level.required and level.topology)
+
+
+def _up(name: str, parts: Mapping[str, SubGroup]) -> Collection[str]:
+    """The subgroup, and those that it is a part of, in this order."""
+    wholes: dict[str, None] = {}
+    while name in parts and name not in wholes:
+        wholes[name] = None
         name = parts[name].parent
-    return found
+    return wholes.keys()
 
 
 def gangs(
