@@ -1,6 +1,9 @@
 """The arguments of components are the fields of the models, and type checkers know them: a wrong word or name is an
-error that names it. In nested dictionaries without a class, mypy names the outer argument."""
+error that names it. In nested dictionaries without a class, mypy names the outer argument.
 
+basedpyright is pyright as a package: that of pyright downloads the checker when it runs."""
+
+import json
 import os
 import re
 import subprocess
@@ -51,6 +54,8 @@ WRONG = {
     'TaintArgs(key="a", effect="NoSchedul")': "effect",
     'GpuDiscovery("g", {"nfd": given})': "nfd",
 }
+PYRIGHT_NAMES = {"provisioner": "nodeclam", "limits": "gpu", '"name"': "PresetArgs()", "nfd": "given"}
+"""What is wrong in the field, where pyright names that and not the field."""
 
 
 def test_the_file_has_the_fields_of_the_models() -> None:
@@ -60,25 +65,50 @@ def test_the_file_has_the_fields_of_the_models() -> None:
     assert FILE.read_text() == made, f"{UPDATE}=1 pytest {Path(__file__).relative_to(CHECKOUT)} writes it anew"
 
 
-def test_wrong_programs_are_errors_that_name_what_is_wrong(tmp_path: Path) -> None:
-    """In one run, because mypy takes seconds to start."""
+@pytest.mark.parametrize("checker", ["mypy", "pyright"])
+def test_wrong_programs_are_errors_that_name_what_is_wrong(checker: str, tmp_path: Path) -> None:
+    """In one run, because a checker takes seconds to start."""
     program = tmp_path / "program.py"
-    lines = [*PROGRAM.splitlines(), *RIGHT.splitlines()]
-    first = len(lines) + 1
-    program.write_text("\n".join([*lines, *WRONG]) + "\n")
+    lines = [*PROGRAM.splitlines(), *RIGHT.splitlines(), *WRONG]
+    program.write_text("\n".join(lines) + "\n")
+    said = said_by_mypy(program) if checker == "mypy" else said_by_pyright(program)
+    first = len(lines) - len(WRONG) + 1
+    assert {number: what for number, what in said.items() if number < first} == {}, "the right program"
+    missed = [
+        (line, said.get(number, ""))
+        for number, (line, name) in enumerate(WRONG.items(), first)
+        if not any(each in said.get(number, "") for each in names(checker, name))
+    ]
+    assert missed == []
+
+
+def names(checker: str, name: str) -> list[str]:
+    return [name] if checker == "mypy" else [name.strip('"'), PYRIGHT_NAMES.get(name, name)]
+
+
+def said_by_mypy(program: Path) -> dict[int, str]:
+    """The errors of each line."""
     cache = CHECKOUT / ".mypy_cache"
     command = [sys.executable, "-m", "mypy", "--cache-dir", str(cache), "--no-pretty", str(program)]
     done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=False)
     said: dict[int, str] = {}
     for found in re.finditer(r"program\.py:(\d+): (.*)", done.stdout):
         said[int(found[1])] = said.get(int(found[1]), "") + found[2]
-    assert {number: what for number, what in said.items() if number < first} == {}, "the right program"
-    missed = [
-        (line, said.get(number, ""))
-        for number, (line, name) in enumerate(WRONG.items(), first)
-        if name not in said.get(number, "")
-    ]
-    assert missed == [], done.stdout + done.stderr
+    return said
+
+
+def said_by_pyright(program: Path) -> dict[int, str]:
+    """The errors of each line, with what they underline: of a wrong name in a call it says no more."""
+    (program.parent / "pyrightconfig.json").write_text('{"typeCheckingMode": "standard"}')
+    command = [sys.executable, "-m", "basedpyright", "--outputjson", "--pythonpath", sys.executable, str(program)]
+    done = subprocess.run(command, cwd=program.parent, capture_output=True, text=True, check=False)
+    lines = program.read_text().splitlines()
+    said: dict[int, str] = {}
+    for error in json.loads(done.stdout)["generalDiagnostics"]:
+        start, end = error["range"]["start"], error["range"]["end"]
+        underlined = lines[start["line"]][start["character"] : end["character"]]
+        said[start["line"] + 1] = said.get(start["line"] + 1, "") + error["message"] + underlined
+    return said
 
 
 @pytest.mark.parametrize("component", PACKAGED)
