@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from plimsoll.model.cluster import Node, Pod
-from plimsoll.plan.demand import DemandPlan, PlannedNode
-from tests.builders import a_gpu_node, a_node_pool, a_waiting_pod
+from plimsoll.plan.demand import DemandPlan, DemandPlanner, PlannedNode
+from tests.builders import a_gpu_node, a_node_pool, a_plain_manifest, a_snapshot, a_waiting_pod
 from tests.demand.plans import on_nodes, planned, refused, requests_of, types
 from tests.placement.rules import HOST, ZONE, apart, near, spread, zones
 
@@ -100,6 +100,55 @@ def test_a_running_pod_keeps_a_pod_without_rules_away() -> None:
     elsewhere = a_node_pool("other", ["g6.xlarge"], more_labels={"team": "x"})
     plan = planned(elsewhere, host, guard, *pods(1, {}, selector={HOST: "n0"}))
     assert "anti-affinity of other pods" in refused(plan)["uid-a0"]
+
+
+def a_plain(name: str, node: str, rules: dict[str, Any] | None = None) -> Pod:
+    """A pod without GPU that runs, and whose application is its name."""
+    manifest = a_plain_manifest(name, node, namespace="team")
+    manifest["metadata"]["labels"] = {"app": name}
+    manifest["spec"] |= {"affinity": rules or {}}
+    return Pod.read(manifest)
+
+
+def beside_plain(plain: Pod, *objects: Any) -> DemandPlan:
+    """The plan of these objects beside a pod without GPU, as files have it."""
+    return DemandPlanner().plan(a_snapshot(*objects).model_copy(update={"plain_pods": (plain,)}))
+
+
+@pytest.mark.parametrize(
+    ("rules", "of_plain", "node"),
+    [
+        (apart("web"), None, "n1"),
+        (apart("other"), None, "n0"),
+        (apart("web", ZONE), None, None),
+        ({}, apart("a"), "n1"),
+        (near("web"), None, "n0"),
+        (near("a", ZONE), None, "n0"),
+        ({}, None, "n0"),
+    ],
+    ids=["apart", "apart-from-others", "other-zone", "kept-away", "near", "first-of-its-kind", "none"],
+)
+def test_pods_without_gpus_count_where_they_are_known(
+    rules: dict[str, Any], of_plain: dict[str, Any] | None, node: str | None
+) -> None:
+    hosts = [a_host("n0"), a_host("n1")]
+    (share,) = pods(1, rules)
+    plan = beside_plain(a_plain("web", "n0", of_plain), *hosts, share)
+    assert on_nodes(plan).get("uid-a0") == node
+    assert bool(refused(plan)) == (node is None)
+
+
+def test_a_share_apart_from_a_pod_without_gpu_on_the_only_node_is_asked_a_node_for() -> None:
+    (share,) = pods(1, apart("web"))
+    plan = beside_plain(a_plain("web", "n0"), POOL, a_host("n0"), share)
+    assert types(plan) == ["g6.12xlarge"]
+    assert not on_nodes(plan)
+
+
+def test_a_spread_counts_pods_without_gpus() -> None:
+    (share,) = pods(1, spread("web", ZONE), app="web")
+    plan = beside_plain(a_plain("web", "n0"), a_host("n0", "a"), a_host("n1", "b"), share)
+    assert on_nodes(plan) == {"uid-web0": "n1"}
 
 
 def test_affinity_follows_running_and_waiting_pods() -> None:

@@ -125,6 +125,7 @@ class _Reading:
         """Those that are expanded to their pods once all files are read."""
         self._runtimes: dict[tuple[str, str, str], dict[str, Any]] = {}
         self._plain = PlainPods()
+        self._plain_pods: list[Pod] = []
         self._passed_over: Counter[str] = Counter()
         self._kaitos: Counter[str] = Counter()
 
@@ -159,6 +160,7 @@ class _Reading:
             node_classes=tuple(self._objects[Ec2NodeClass]),
             pods=joining.pods(pods, claims),
             host_loads=self._plain.loads(),
+            plain_pods=tuple(self._plain_pods),
             daemon_sets=tuple(self._objects[DaemonSet]),
             namespaces=tuple(self._objects[Namespace]),
             resource_quotas=tuple(self._objects[ResourceQuota]),
@@ -233,10 +235,11 @@ class _Reading:
         except InvalidObjectError as error:
             raise ManifestError(f"{place}: {error.message}") from None
         self._check_unique(place, kind, manifest, read)
-        if model is Pod and is_plain(manifest):
+        if isinstance(read, Pod) and is_plain(manifest):
             plain = PlainPod.read(manifest)
             if plain is not None:
                 self._plain.put(read.key, plain)
+                self._plain_pods.append(read)
             return
         if model is Pod and (manifest.get("spec") or {}).get("priority") is None:
             self._without_priority.add(read.key)

@@ -4,6 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 
 from plimsoll.cluster.nodes import index_of
 from plimsoll.cluster.pods import node_of, ruled_pods
@@ -46,7 +47,7 @@ def rules_of(inputs: DemandInputs, usable: Usable) -> Rules | None:
     ruled = {uid: pod for members in inputs.classes.values() for uid, pod in members.ruled.items()}
     repelling = [
         pod
-        for pod in ruled_pods(inputs.cluster.snapshot.pods)
+        for pod in (*ruled_pods(inputs.cluster.snapshot.pods), *ruled_pods(inputs.cluster.snapshot.plain_pods))
         if node_of(pod) and not pod.finished and any(map(_keeps_away, pod.rules))
     ]
     if not ruled and not repelling:
@@ -157,7 +158,8 @@ class _Neighbours:
     def _placed(self) -> tuple[Mapping[Place, int], frozenset[Hashable]]:
         """How many pods of each group are in a domain, and the groups that have such pods."""
         counts, present = Counter[Place](), set[Hashable]()
-        for pod in self.inputs.cluster.snapshot.pods:
+        snapshot = self.inputs.cluster.snapshot
+        for pod in chain(snapshot.pods, snapshot.plain_pods):
             name = node_of(pod)
             if not name or pod.finished:
                 continue
