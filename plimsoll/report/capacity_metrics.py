@@ -1,18 +1,27 @@
 """Metrics of what the cluster has and costs, computed when they are scraped."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
+from typing import Final
 
 from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from plimsoll.cluster.ledger import GpuAccount
-from plimsoll.cluster.nodes import node_owners
+from plimsoll.cluster.nodes import SEVERAL, node_owners
 from plimsoll.cluster.profiles import DiscrepancyReason
 from plimsoll.cost import ClusterCost, PlannedCost, Prices, cluster_cost, cost_by_owner, planned_cost
+from plimsoll.labels import as_label_value
 from plimsoll.model import Plan, Snapshot
 from plimsoll.packing import GPU_MILLI
+
+OTHER: Final = "Other"
+"""Label of the costs that have no series of their own: no namespace and no KAI queue has a capital letter."""
+OWNER_QUEUES: Final = 20
+"""Queues of one namespace with a series of their own."""
+OWNERS: Final = 1000
+"""Most series by owner in all, beside those that are always there."""
 
 
 class CapacityMetrics(Collector):
@@ -42,7 +51,7 @@ class CapacityMetrics(Collector):
         snapshot, accounts = seen
         prices = Prices.of(snapshot)
         cost, planned = cluster_cost(accounts, prices), planned_cost(plan, snapshot, prices)
-        owned = cost_by_owner(accounts, node_owners(snapshot), prices)
+        owned = bounded(cost_by_owner(accounts, node_owners(snapshot), prices), {each.name for each in snapshot.queues})
         return [*_families(_gpus(accounts), cost, planned), _by_owner(owned), _contradictions(accounts)]
 
 
@@ -56,6 +65,25 @@ def _gpus(accounts: Iterable[GpuAccount]) -> dict[str, float]:
         gpus["free"] += free
         gpus["used"] += account.gpus - free
     return gpus
+
+
+def bounded(costs: Mapping[tuple[str, str], float], queues: Collection[str]) -> dict[tuple[str, str], float]:
+    """Costs by namespace and queue with at most OWNERS + 1 keys, and OWNER_QUEUES + 1 of a namespace, the costliest;
+    the rest counts as OTHER. `queues` are the declared ones: tenants write the names of others in labels of pods."""
+    known = {"", SEVERAL, *queues, *map(as_label_value, queues)}
+    costs_of_known: defaultdict[tuple[str, str], float] = defaultdict(float)
+    for (namespace, queue), cost in costs.items():
+        costs_of_known[namespace, queue if queue in known else OTHER] += cost
+    found: dict[tuple[str, str], float] = {}
+    named: Counter[str] = Counter()
+    """By namespace: its queues with a series of their own."""
+    for (namespace, queue), cost in sorted(costs_of_known.items(), key=lambda item: (-item[1], item[0])):
+        key = (namespace, queue if named[namespace] < OWNER_QUEUES else OTHER)
+        if key not in found and len(found) >= OWNERS:
+            key = (OTHER, OTHER)
+        named[key[0]] += key not in found and key[1] != OTHER
+        found[key] = found.get(key, 0.0) + cost
+    return found
 
 
 def _by_owner(costs: Mapping[tuple[str, str], float]) -> Metric:
