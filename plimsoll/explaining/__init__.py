@@ -2,7 +2,18 @@
 change would help, proven by a plan with it."""
 
 from plimsoll.explaining.auditing import Audit, AuditFinding, Section, audit
-from plimsoll.explaining.causes import CLAIMS, DEMANDS, PODS, STEPS, WORKSPACES, no_node_comes
+from plimsoll.explaining.causes import (
+    CLAIMS,
+    CONDITIONS,
+    DEMANDS,
+    EVENTS,
+    NODES,
+    POD_CONDITIONS,
+    PODS,
+    STEPS,
+    WORKSPACES,
+    no_node_comes,
+)
 from plimsoll.explaining.chain import Chain, Link, Remedy, State, Step, StepReason
 from plimsoll.explaining.difference import Difference, Figures, compare, with_manifests
 from plimsoll.explaining.explanation import ClaimExplanation, Explanation, NodeExplanation, ReplicaEstimate, explain
@@ -14,8 +25,12 @@ from plimsoll.explaining.workspaces import why_workspace
 
 __all__ = [
     "CLAIMS",
+    "CONDITIONS",
     "DEMANDS",
+    "EVENTS",
+    "NODES",
     "PODS",
+    "POD_CONDITIONS",
     "STEPS",
     "WORKSPACES",
     "Audit",

@@ -1,9 +1,10 @@
 """The causes of missing nodes, by the reason that names them: what it means, and what to do. The page "No node comes"
-of the documentation is made from them."""
+of the documentation is made from them. Reasons of packages that this one cannot import are in it by their values."""
 
-from collections.abc import Iterator
-from typing import Final, NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
 
+from plimsoll.cluster.profiles import DiscrepancyReason
 from plimsoll.explaining.chain import StepReason
 from plimsoll.model import Reason
 from plimsoll.model.api import ClaimStage, DemandPhase
@@ -172,12 +173,150 @@ STEPS: Final[dict[StepReason, Cause]] = {
     StepReason.WORKLOAD_NOT_READY: Cause("nodes are there, and pods are not ready", "read the pods' events and logs"),
     StepReason.SEVERAL_WAIT: Cause("pods wait, and nothing blocks them", "wait"),
 }
+CONDITIONS: Final[dict[str, Cause]] = {
+    "Refused": Cause("the Workspace is refused", "see the reason of its condition `ResourceReady`"),
+    "NodeClaimsPending": Cause(
+        "NodeClaims are not created yet, or earlier ones are still being deleted",
+        "wait; remove what keeps a NodeClaim that the message names",
+    ),
+    "NodeClaimNotLaunched": CLAIMS[ClaimStage.LAUNCHING],
+    "NodeClaimNotRegistered": CLAIMS[ClaimStage.REGISTERING],
+    "NodeClaimNotInitialized": CLAIMS[ClaimStage.INITIALIZING],
+    "NodeClaimNotReady": Cause("nodes are initialized, and Karpenter does not count them as Ready", "mend the nodes"),
+    "NodeClaimLate": Cause(
+        "a NodeClaim missed its deadline and is replaced",
+        "read its conditions; raise the deadline in `nodeClaims` of the Environment if nodes need longer",
+    ),
+    "NodeClaimLost": Cause(
+        "a NodeClaim was deleted, and not by Plimsoll; it is requested again", "see who deleted it: Karpenter's log"
+    ),
+    "InsufficientCapacity": Cause(
+        "the cloud has no instance of this type now; it is tried again after a pause",
+        "name further types, zones or capacity types, or reserve capacity",
+    ),
+    "SpotInterrupted": Cause(
+        "the cloud takes spot nodes back, and others are requested", "wait, or use `on-demand` capacity"
+    ),
+    "NodesNotReady": Cause("fewer nodes are Ready than the Workspace needs", "mend the nodes that the message names"),
+    "WorkloadPending": Cause("the workload is created when its nodes are there", "see the other conditions"),
+    "WorkloadNotReady": STEPS[StepReason.WORKLOAD_NOT_READY],
+}
+POD_CONDITIONS: Final[dict[str, Cause]] = {
+    "Unschedulable": Cause("no node fits the pod; it counts as demand", "see what `plimsoll why pod` says"),
+    "SchedulerError": Cause("`plimsoll bind` does not support what the pod requests", "change what the message names"),
+    "ReservingGPU": Cause("the pod has a place, and its GPU is being reserved", "wait"),
+    "CapacityReady": Cause("a trigger pod's node is there; no further one is created for it", "nothing to do"),
+    "Withdrawn": Cause("no pod needs a trigger pod's node any more", "nothing to do"),
+}
+EVENTS: Final[dict[str, Cause]] = {
+    "CapacityRequested": Cause("nodes for the pod are requested", "wait; `plimsoll why pod` says what they wait for"),
+    "CapacityRefused": Cause("the autoscaler refuses the request for the pod's nodes", "see phase `Refused`"),
+    "KeptOutByQueue": Cause("the pod's Queue would not admit it", "see reason `Queue`"),
+    "CapacityNotRequested": Cause("no node is requested for the pod", "see what `plimsoll why pod` says"),
+    "FitsNoInstanceType": Cause("no instance type of a NodePool fits the pod", "see reason `NoNode`"),
+    "Refused": Cause("the Workspace is refused", "see the reason in the note, under Workspaces"),
+    "CapacityCreateFailed": Cause(
+        "the cluster refused a NodeClaim, workload or request; it is tried again", "mend what the note names"
+    ),
+    "CapacityUpdateFailed": Cause("the cluster refused a change; it is tried again", "mend what the note names"),
+    "CapacityDeleteFailed": Cause("the cluster refused a deletion; it is tried again", "mend what the note names"),
+    "PolicyViolation": STEPS[StepReason.WITHHELD],
+    **{f"Demand{phase}": Cause(f"the GPUDemand is in phase `{phase}`", cause.do) for phase, cause in DEMANDS.items()},
+    **{
+        reason: Cause("as the condition `NodeClaimsReady` of the Workspace", CONDITIONS[reason].do)
+        for reason in ("NodeClaimLate", "NodeClaimLost", "InsufficientCapacity", "SpotInterrupted")
+    },
+}
+NODES: Final[dict[DiscrepancyReason, Cause]] = {
+    DiscrepancyReason.SEVERAL_RESERVATIONS: Cause(
+        "several reservation pods hold a GPU for one group, and pods run on one of them",
+        "delete the reservation pods that hold other GPUs",
+    ),
+    DiscrepancyReason.SHARED_GPU: Cause(
+        "reservations of several groups hold one GPU", "restart the pods of all but one of these groups"
+    ),
+    DiscrepancyReason.NO_RESERVATION: Cause(
+        "shares run on a GPU that no reservation pod holds, so others may be placed on it", "restart these pods"
+    ),
+    DiscrepancyReason.NO_GROUP: Cause(
+        "a pod with a share was placed by nobody, and counts for nothing", "restart it with KAI or `plimsoll bind`"
+    ),
+    DiscrepancyReason.OVERBOOKED: Cause("the shares of a group exceed its GPU", "restart one of its pods"),
+    DiscrepancyReason.TOO_MANY_GPUS: Cause(
+        "pods use more GPUs than the node has", "see whether GPUs of it failed, and restart pods"
+    ),
+    DiscrepancyReason.UNREADABLE_SHARE: Cause(
+        "a pod on the node requests GPUs in a way that cannot be read", "correct its annotation or resource"
+    ),
+    DiscrepancyReason.WRONG_GROUPS: Cause(
+        "a pod is in more or fewer groups than the GPUs that it requests", "restart the pod"
+    ),
+    DiscrepancyReason.UNREADABLE_NODE: Cause(
+        "the node reports a quantity of GPUs that cannot be read", "mend its device plugin"
+    ),
+    DiscrepancyReason.NOT_SHAREABLE: Cause(
+        "shares run on a node with time-slicing, MPS or MIG", "keep these pods, or the sharing, off the node"
+    ),
+    DiscrepancyReason.MORE_ALLOCATABLE: Cause(
+        "more devices are allocatable than labels say; the labels count", "run GPU Feature Discovery again"
+    ),
+    DiscrepancyReason.FEWER_ALLOCATABLE: Cause(
+        "fewer devices are allocatable than labels say, and these count",
+        "see whether GPUs failed, and read the log of the device plugin",
+    ),
+    DiscrepancyReason.INVALID_LABEL: Cause(
+        "a label on GPUs is missing or invalid beside others", "run GPU Feature Discovery again, or update it"
+    ),
+    DiscrepancyReason.UNLABELLED_SLICES: Cause(
+        "MIG slices are allocatable that no label describes", "run GPU Feature Discovery with the strategy `mixed`"
+    ),
+    DiscrepancyReason.REPLICAS_CONTRADICT: Cause(
+        "the product's name says that GPUs are shared, and the number of replicas that they are not",
+        "run GPU Feature Discovery again",
+    ),
+    DiscrepancyReason.ANNOUNCED_TWICE: Cause(
+        "a device plugin and a DRA driver announce the GPUs; those of the plugin count",
+        "run one of the two on the node",
+    ),
+    DiscrepancyReason.MIG_CHANGING: Cause(
+        "the MIG configuration is not applied yet, or failed", "read the log of the MIG manager"
+    ),
+}
+
+
+class _Table(NamedTuple):
+    title: str
+    symptom: str
+    command: str
+    causes: Mapping[Any, Cause]
+    """By reason."""
+
+
 _TABLES: Final = (
-    ("Pods", "plimsoll why pod NAMESPACE/NAME", PODS),
-    ("Demands", "plimsoll why demand NAME", DEMANDS),
-    ("NodeClaims", "plimsoll why node NAME", CLAIMS),
-    ("Workspaces", "plimsoll why workspace NAMESPACE/NAME", WORKSPACES),
-    ("Any step", "plimsoll why namespace NAME", STEPS),
+    _Table("Pods", "a pod stays `Pending`", "plimsoll why pod NAMESPACE/NAME", PODS),
+    _Table("Demands", "a GPUDemand stays in a phase", "plimsoll why demand NAME", DEMANDS),
+    _Table("NodeClaims", "a NodeClaim does not become Ready", "plimsoll why node NAME", CLAIMS),
+    _Table(
+        "Workspaces",
+        "a Workspace is refused: `ResourceReady` is False",
+        "plimsoll why workspace NAMESPACE/NAME",
+        WORKSPACES,
+    ),
+    _Table("Any step", "nothing in a namespace has GPUs", "plimsoll why namespace NAME", STEPS),
+    _Table(
+        "Conditions of Workspaces",
+        "a Workspace is accepted, and has no nodes or no server",
+        "kubectl describe workspace NAME",
+        CONDITIONS,
+    ),
+    _Table(
+        "Conditions of pods",
+        "the condition `PodScheduled` of a pod is False",
+        "kubectl describe pod NAME",
+        POD_CONDITIONS,
+    ),
+    _Table("Events", "an event of Plimsoll", "kubectl get events --all-namespaces", EVENTS),
+    _Table("Nodes", "a node is there, and its GPUs are not used", "plimsoll gpus", NODES),
 )
 
 
@@ -194,8 +333,12 @@ def _lines() -> Iterator[str]:
         "blocked, its reason, and changes that a plan has proven to help. Each reason has a row here. The page is made "
         "from the table in [causes.py](../../plimsoll/explaining/causes.py)."
     )
-    for title, command, causes in _TABLES:
-        yield from ("", f"## {title}", "", f"See the reason: `{command}`", "")
+    yield from ("", "## Summary", "", "| Symptom | Command | Reasons |", "|---|---|---|")
+    for table in _TABLES:
+        anchor = table.title.lower().replace(" ", "-")
+        yield f"| {table.symptom} | `{table.command}` | [{table.title}](#{anchor}) |"
+    for table in _TABLES:
+        yield from ("", f"## {table.title}", "", f"See the reason: `{table.command}`", "")
         yield from ("| Reason | Meaning | Remedy |", "|---|---|---|")
-        for reason, cause in causes.items():
-            yield f"| `{reason.value}` | {cause.means} | {cause.do} |"
+        for reason, cause in table.causes.items():
+            yield f"| `{reason}` | {cause.means} | {cause.do} |"
