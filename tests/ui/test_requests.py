@@ -12,8 +12,9 @@ import pytest
 from plimsoll.errors import PlimsollError
 from plimsoll.model import Snapshot
 from plimsoll.model.api import WorkspaceRef
+from plimsoll.model.kai import NODE_POOL
 from plimsoll.ui import Feed, create_app, serve
-from tests.builders import a_gpu_node, a_node, a_snapshot, a_workspace, an_environment
+from tests.builders import a_gpu_node, a_node, a_queue, a_snapshot, a_workspace, an_environment
 
 THREADS = 40
 """Of the server, for pages."""
@@ -186,3 +187,18 @@ def test_a_failing_view_shows_the_error(example: Snapshot, monkeypatch: pytest.M
     assert "the plan failed" in answer.text
     assert "change this field" in answer.text
     assert "Not found" not in answer.text
+
+
+def test_pages_name_the_shard_of_nodes_and_queues() -> None:
+    workers = {NODE_POOL: "workers"}
+    queues = [a_queue("usual", parent=""), a_queue("ours", parent="").model_copy(update={"labels": workers})]
+    feed = Feed(a_snapshot(a_gpu_node("plain"), a_gpu_node("special", more_labels=workers), *queues))
+    with serve(create_app(feed), "127.0.0.1", 0) as address:
+        pages = {
+            path: get(address, path).text
+            for path in ("", "queues", "nodes/plain", "nodes/special", "queues/usual", "queues/ours")
+        }
+        feed.close()
+    assert all(pages[path].count("shard workers") == 1 for path in ("", "queues"))
+    assert all("<dt>Shard</dt><dd>workers</dd>" in pages[path] for path in ("nodes/special", "queues/ours"))
+    assert all("Shard" not in pages[path] for path in ("nodes/plain", "queues/usual"))

@@ -11,7 +11,7 @@ from plimsoll.cost import NodeCost, Prices, node_cost
 from plimsoll.labels import NODEPOOL, WORKSPACE, WORKSPACE_NAMESPACE
 from plimsoll.model import Snapshot
 from plimsoll.model.cluster import Node, Pod
-from plimsoll.model.kai import NAMESPACES
+from plimsoll.model.kai import NAMESPACES, NODE_POOL
 from plimsoll.packing import GPU_MILLI
 from plimsoll.ui.view.segments import Bar, Use, gpu_bars, summed
 
@@ -21,6 +21,8 @@ class NodeRow:
     name: str
     pool: str
     """NodePool; empty without one."""
+    shard: str
+    """KAI's node pool; empty for that of the scheduler without a shard."""
     instance_type: str
     product: str
     state: str
@@ -115,6 +117,7 @@ def _row(
     return NodeRow(
         name=node.name,
         pool=node.labels.get(NODEPOOL, ""),
+        shard=node.labels.get(NODE_POOL, ""),
         instance_type=node.instance_type,
         product=account.kind,
         state=_state(node),

@@ -14,6 +14,8 @@ class QueueRow:
 
     name: str
     parent: str
+    shard: str
+    """KAI's node pool; empty for that of the scheduler without a shard."""
     depth: int
     leaf: bool
     priority: int
@@ -66,6 +68,7 @@ def _row(usage: QueueUsage, name: str, depth: int) -> QueueRow:
     return QueueRow(
         name=name,
         parent=tree.queue(name).parent,
+        shard=tree.shard_of(name),
         depth=depth,
         leaf=tree.is_leaf(name),
         priority=tree.priority(name),
