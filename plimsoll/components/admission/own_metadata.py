@@ -10,10 +10,10 @@ from typing import Final
 from plimsoll.components.access import NAMESPACE
 from plimsoll.components.admission.policy import AdmissionPolicy, denying, resource_rule
 from plimsoll.components.binder import BINDER
-from plimsoll.labels import GPU_GROUP, GPU_GROUP_PREFIX, GROUP
+from plimsoll.labels import DEVICE_CLASS_PREFIX, GPU_GROUP, GPU_GROUP_PREFIX, GROUP
 from plimsoll.model.kai import CONTAINER_PREFIXES, SHARE_ANNOTATIONS
 from plimsoll.model.tensor_fusion import GPU_IDS
-from plimsoll.policy import text, texts
+from plimsoll.policy import text, texts, value
 
 OWN_METADATA_POLICY: Final = "plimsoll-own-metadata"
 PLACEMENT_POLICY: Final = "plimsoll-share-placement"
@@ -71,10 +71,10 @@ def own_metadata_policy() -> AdmissionPolicy:
 def placement_policy() -> AdmissionPolicy:
     """The policy for pods: a share of a GPU is where the scheduler or binder that placed it says, not the tenant."""
     group = f"key == {text(GPU_GROUP)} || key.startsWith({text(GPU_GROUP_PREFIX)})"
-    containers = "(object.spec.containers + object.spec.?initContainers.orValue([]))"
-    devices = (
-        f"{containers}.exists(each, each.?resources.?limits.orValue({{}}).exists(name, name.startsWith('nvidia.com/'))"
-        " || each.?resources.?requests.orValue({}).exists(name, name.startsWith('nvidia.com/')))"
+    # As `is_device`: other vendors' devices, and those of sharedDevices and DeviceClasses, have any name.
+    device = f"name.contains('/') && (!name.contains('kubernetes.io/') || name.startsWith({text(DEVICE_CLASS_PREFIX)}))"
+    devices = " || ".join(
+        f"{value('each', f'resources.{amounts}', '{}')}.exists(name, {device})" for amounts in ("limits", "requests")
     )
     shares = (
         "object.metadata.?annotations.orValue({}).exists(key,"
@@ -84,8 +84,9 @@ def placement_policy() -> AdmissionPolicy:
     claims = "size(object.spec.?resourceClaims.orValue([])) > 0"
     variables = {
         "changed": f"{_changed('labels', group)} + {_changed('annotations', f'key == {text(GPU_IDS)}')}",
+        "devices": f"(object.spec.containers + {value('object', 'spec.initContainers', '[]')}).exists(each, {devices})",
         "named": "request.operation == 'CREATE' && object.spec.?nodeName.orValue('') != ''"
-        f" && ({shares} || {devices} || {claims})",
+        f" && ({shares} || variables.devices || {claims})",
     }
     message = (
         "request.userInfo.username + ' may not say where pod ' + object.metadata.?name.orValue('') + ' uses a GPU, by '"
