@@ -51,12 +51,13 @@ def diff(
         Written, typer.Option("--output", "-o", help="markdown is for a comment on a pull request")
     ] = Written.TEXT,
 ) -> None:
-    """Show what new manifests mean: nodes, GPUs, cost an hour, pods without capacity and queues over quota, before and
-    after. Deployments, Jobs and other workloads stand for their pods; nothing is applied.
+    """Show what new manifests mean: nodes, GPUs, whole GPUs of pods, cost an hour, pods without capacity, queues
+    over quota, before and after. Deployments, Jobs and other workloads stand for their pods; nothing is applied.
 
     Exit code 2 if more pods or Workspaces than before have no capacity, or if only objects that are skipped were read.
     """
     from plimsoll.cli.tables.diff import as_markdown, print_difference
+    from plimsoll.cluster.pods import passed_over_warnings
     from plimsoll.explaining import compare, with_manifests
     from plimsoll.model.api import DemandProvisioner
     from plimsoll.observe.cloud_types import with_cloud_types
@@ -73,8 +74,12 @@ def diff(
     else:
         before, after = with_cloud_types(read_snapshot(against, None, None)), with_cloud_types(new)
     found = compare(before, after, datetime.now(UTC))
-    warnings = list(dict.fromkeys(after.warnings))
-    if after.environment.spec.demand.provisioner is DemandProvisioner.NONE:
+    demand = after.environment.spec.demand
+    warnings = list(dict.fromkeys((*after.warnings, *passed_over_warnings(after.pods, demand))))
+    more = found.after.whole_gpus - found.before.whole_gpus
+    if more:
+        warnings.insert(0, f"whole GPUs: {more:+d}, nodes by the autoscaler, which are not counted before they exist")
+    if demand.provisioner is DemandProvisioner.NONE:
         warnings.insert(0, "nodes for pods count, and nothing requests them: spec.demand.provisioner is none")
     if output in (Written.JSON, Written.YAML):
         print_document({**found.as_json(), "warnings": warnings}, Format(output.value))

@@ -17,6 +17,7 @@ from plimsoll.model.cluster import Pod
 from plimsoll.model.karpenter import NodeClaim
 from plimsoll.model.meta import ObservedObject
 from plimsoll.plan import plan, validate
+from plimsoll.plan.classes import whole_gpus
 
 _NAMED: Final = {
     "ReplicaSet": r"-[0-9a-f]{6,10}-[a-z0-9]{5}",
@@ -32,6 +33,8 @@ class Figures:
     nodes: int = 0
     """GPU nodes that there are, and new ones."""
     gpus: int = 0
+    whole_gpus: int = 0
+    """GPUs that pods ask for whole. Autoscalers provide nodes for them, which do not count here before they exist."""
     hourly: float = 0.0
     unpriced: int = 0
     """Nodes without a price."""
@@ -46,6 +49,7 @@ class Figures:
         return {
             "nodes": self.nodes,
             "gpus": self.gpus,
+            "wholeGpus": self.whole_gpus,
             "pricePerHour": round(self.hourly, 4),
             "nodesWithoutPrice": self.unpriced,
             "withoutCapacity": self.waiting,
@@ -84,10 +88,12 @@ def _figures(snapshot: Snapshot, now: datetime) -> tuple[Figures, set[str]]:
     ]
     costs = [prices.of_type(name) for name, _ in nodes]
     refused = [verdict for verdict in verdicts if not verdict.accepted]
-    whys = [str(why) for demand in planned.plan.demands for why in demand.refused.values()]
+    demands = planned.plan.demands
+    whys = [str(why) for each in demands for why in (*each.refused.values(), *each.kept_out.values())]
     return Figures(
         len(nodes),
         sum(gpus for _, gpus in nodes),
+        whole_gpus(snapshot).asked,
         sum(cost for cost in costs if cost is not None),
         costs.count(None),
         len(whys) + len(refused),

@@ -13,6 +13,7 @@ from plimsoll.cli import app
 from plimsoll.cli.tables.diff import as_markdown
 from plimsoll.cost import UNPRICED
 from plimsoll.explaining import Difference, Figures, compare, with_manifests
+from plimsoll.model import Snapshot
 from plimsoll.model.cluster import Pod
 from plimsoll.observe.files import snapshot_from_files
 from tests.builders import a_gpu_node, a_node_pool, a_queue, a_snapshot, a_waiting_pod
@@ -85,3 +86,44 @@ def test_a_pod_without_capacity_is_named() -> None:
     """As whoever compares objects knows it, not by its UID."""
     found = compare(a_snapshot(), a_snapshot(a_waiting_pod("own", gpu_fraction="much")), NOW)
     assert [why.partition(": ")[0] for why in found.after.reasons] == ["Pod team/own"]
+
+
+def test_whole_gpus_count_where_pods_wait_and_where_they_run() -> None:
+    """Those of pods that a workload replaces do not count twice, nor what Plimsoll or KAI reserve."""
+    reserved = a_waiting_pod("reserved", gpus=1, namespace="kai-resource-reservation", node="n")
+    running = a_waiting_pod("chat-5d9f8c7b6-abcde", gpus=8, node="n").model_copy(update={"owner_kind": "ReplicaSet"})
+    old = a_snapshot(a_gpu_node("n", gpus=9), reserved, running, a_waiting_pod("w", gpus=4))
+    again = a_waiting_pod("chat-0", gpus=8).model_copy(update={"owner_kind": "ReplicaSet"})
+    more = a_waiting_pod("more", gpus=2, scheduler="default-scheduler")
+    assert [each.whole_gpus for each in figures(old, with_manifests(old, a_snapshot(again)))] == [12, 12]
+    assert [each.whole_gpus for each in figures(old, with_manifests(old, a_snapshot(again, more)))] == [12, 14]
+
+
+def figures(old: Snapshot, new: Snapshot) -> tuple[Figures, Figures]:
+    found = compare(old, new, NOW)
+    return found.before, found.after
+
+
+def test_the_command_tells_whole_gpus_and_who_provides_their_nodes(tmp_path: Path) -> None:
+    old, new = tmp_path / "old", tmp_path / "new"
+    asking = {"containers": [{"name": "main", "resources": {"limits": {"nvidia.com/gpu": 8}}}]}
+    manifest = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "big", "namespace": "team"}}
+    for folder, replicas in ((old, 0), (new, 2)):
+        folder.mkdir()
+        spec = {"replicas": replicas, "template": {"spec": asking}}
+        (folder / "d.yaml").write_text(yaml.safe_dump({**manifest, "spec": spec}))
+    outputs = {}
+    for output in ("text", "markdown", "json"):
+        done = CliRunner().invoke(app, ["diff", str(new), "--against", str(old), "-o", output], catch_exceptions=False)
+        assert done.exit_code == 0, done.output
+        outputs[output] = " ".join(done.stdout.split())
+    found = json.loads(outputs["json"])
+    assert (found["before"]["wholeGpus"], found["after"]["wholeGpus"]) == (0, 16)
+    assert all("whole GPUs: +16, nodes by the autoscaler" in each for each in outputs.values())
+    assert "| whole GPUs of pods | 0 | 16 | +16 |" in outputs["markdown"]
+
+
+def test_whole_gpus_that_the_queue_keeps_out_have_no_capacity() -> None:
+    queues = (a_queue("root", parent=""), a_queue("full", quota=0, limit=0))
+    before, after = figures(a_snapshot(*queues), a_snapshot(*queues, a_waiting_pod("w", gpus=1, queue="full")))
+    assert (before.waiting, after.waiting) == (0, 1)

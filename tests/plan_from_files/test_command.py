@@ -92,3 +92,19 @@ def test_examples() -> None:
     assert done.returncode == 2, done.stderr
     assert "refused   research/mixed  NonUniformNodes" in done.stdout
     assert "+ Deployment research/llama" in done.stdout
+
+
+def test_pods_with_whole_gpus_are_said_to_be_served_by_an_autoscaler() -> None:
+    asking = {"containers": [{"name": "main", "resources": {"limits": {"nvidia.com/gpu": 8}}}]}
+    manifest = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "big"}}
+    manifest |= {"spec": {"replicas": 2, "template": {"spec": asking}}}
+    code, found = planned(manifest)
+    assert (code, found["wholeGpus"]["pods"], found["wholeGpus"]["gpus"]) == (0, 2, 16)
+    printed = plimsoll("plan", "-f", "-", given=yaml.safe_dump(manifest)).stdout
+    assert found["wholeGpus"]["note"] in printed
+    assert "autoscaler" in printed
+    assert "nothing to do" not in printed
+
+
+def test_without_pods_with_whole_gpus_nothing_is_said_of_them() -> None:
+    assert planned(GPU_NODE, WORKSPACE)[1]["wholeGpus"] is None

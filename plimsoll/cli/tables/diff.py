@@ -15,6 +15,9 @@ def _rows(found: Difference) -> Iterator[tuple[str, str, str, str]]:
     currency = f" {found.basis.currency}" if found.basis.currency else ""
     yield "nodes with GPUs", str(old.nodes), str(new.nodes), f"{new.nodes - old.nodes:+d}"
     yield "GPUs", str(old.gpus), str(new.gpus), f"{new.gpus - old.gpus:+d}"
+    if old.whole_gpus or new.whole_gpus:
+        change = f"{new.whole_gpus - old.whole_gpus:+d}"
+        yield "whole GPUs of pods", str(old.whole_gpus), str(new.whole_gpus), change
     change = f"{new.hourly - old.hourly:+,.2f}"
     yield f"cost an hour{currency}", f"{old.hourly:,.2f}", f"{new.hourly:,.2f}", change
     if old.unpriced or new.unpriced:

@@ -12,6 +12,7 @@ from plimsoll.cost import PlannedCost, Prices, planned_cost
 from plimsoll.model import Change, Plan, Snapshot, Verdict
 from plimsoll.model.cluster import SERVICE
 from plimsoll.model.meta import dig
+from plimsoll.plan.classes import WholeGpus, whole_gpus
 from plimsoll.plan.requests import NodeRequest
 from plimsoll.text import counted
 from plimsoll.yaml_text import write_yaml
@@ -27,10 +28,12 @@ def render(plan: Plan, output: Format, following: NextGpu | None = None, snapsho
     Returns the exit code: 0, or 2 if a Workspace is refused or an object is withheld by a policy.
     """
     cost = _cost(plan, snapshot)
+    whole = WholeGpus() if snapshot is None else whole_gpus(snapshot)
     if output.document:
-        print_document(as_json(plan) | {"nextGpu": next_as_json(following), "cost": cost and _cost_json(cost)}, output)
+        more = {"nextGpu": next_as_json(following), "cost": cost and _cost_json(cost), "wholeGpus": _whole_json(whole)}
+        print_document(as_json(plan) | more, output)
     else:
-        _print_text(plan)
+        _print_text(plan, whole)
         if cost is not None:
             unpriced = f"; {counted(cost.unpriced, 'node')} without a price" if cost.unpriced else ""
             added, removed = cost.added, cost.removed
@@ -85,6 +88,10 @@ def as_json(plan: Plan) -> dict[str, Any]:
     }
 
 
+def _whole_json(whole: WholeGpus) -> dict[str, Any] | None:
+    return {"pods": whole.waiting_pods, "gpus": whole.waiting, "note": whole.note} if whole.note else None
+
+
 def _verdict(verdict: Verdict) -> dict[str, Any]:
     return {
         "namespace": verdict.workspace.namespace,
@@ -100,7 +107,7 @@ def _verdict(verdict: Verdict) -> dict[str, Any]:
     }
 
 
-def _print_text(plan: Plan) -> None:
+def _print_text(plan: Plan, whole: WholeGpus) -> None:
     for verdict in plan.verdicts:
         sign, style = ("accepted", "green") if verdict.accepted else ("refused ", "red")
         reason = "" if verdict.accepted else f"  {verdict.reason.value}"
@@ -118,11 +125,17 @@ def _print_text(plan: Plan) -> None:
         _print_line("!", "cyan", str(signal.key), f"{signal.reason.value}: {signal.message}")
     if not plan.empty or plan.signals:
         OUT.print()
+    _print_notes(plan, whole)
+    OUT.print(Text(_summary(plan, whole), style="bold"))
+
+
+def _print_notes(plan: Plan, whole: WholeGpus) -> None:
     for withheld in plan.withheld:
         OUT.print(Text.assemble(("withheld: ", "red"), str(withheld)), soft_wrap=True)
     for warning in plan.warnings:
         OUT.print(Text.assemble(("warning: ", "yellow"), warning), soft_wrap=True)
-    OUT.print(Text(_summary(plan), style="bold"))
+    if whole.note:
+        OUT.print(Text(whole.note), soft_wrap=True)
 
 
 def _print_change(sign: str, style: str, change: Change) -> None:
@@ -167,9 +180,9 @@ def _print_line(sign: str, style: str, what: str, why: str) -> None:
     OUT.print(Text.assemble((f"  {sign} {what}", style), (f"  ({why})", "dim")), soft_wrap=True)
 
 
-def _summary(plan: Plan) -> str:
+def _summary(plan: Plan, whole: WholeGpus) -> str:
     operations = (
-        "nothing to do"
+        ("nothing else to do" if whole.note else "nothing to do")
         if plan.empty
         else f"{len(plan.creations)} to create, {len(plan.updates)} to update, {len(plan.deletions)} to delete"
     )

@@ -15,6 +15,7 @@ from plimsoll.plan.classes.needs import (
     share_milli,
 )
 from plimsoll.plan.classes.refusal import Refusal, RefusalReason
+from plimsoll.plan.classes.whole_pods import WholeGpus, whole_gpus
 
 __all__ = [
     "LEFT_OUT",
@@ -33,6 +34,7 @@ __all__ = [
     "PlannedClasses",
     "Refusal",
     "RefusalReason",
+    "WholeGpus",
     "class_needs",
     "gang_levels",
     "gangs",
@@ -42,4 +44,5 @@ __all__ = [
     "refused_by_gate",
     "share_milli",
     "uid_of",
+    "whole_gpus",
 ]
