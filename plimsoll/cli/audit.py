@@ -49,7 +49,8 @@ def audit(
     """Audit a cluster: idle GPUs and their cost, pods without capacity and why, packing against its lower bound,
     contradictory labels, nodes without an owner, missing gates, queues that can run nothing, what Plimsoll would do.
 
-    It needs the rights to get and list, and none of Plimsoll's kinds. Nothing is changed. Exit code 0 whatever it
+    It needs the rights to get and list, and none of Plimsoll's kinds; it says what it does not judge for lack of a
+    right. Nothing is changed. Exit code 0 whatever it
     finds; 1 if no cluster of --fleet could be read.
     """
     from plimsoll.cli.tables.audit import as_html, as_json, print_audits
@@ -62,7 +63,7 @@ def audit(
         audits = _of_fleet(fleet)
     else:
         file = [*(paths or ()), *(file or ())]
-        snapshot = with_cloud_types(read_snapshot(file, kubeconfig, context))
+        snapshot = with_cloud_types(read_snapshot(file, kubeconfig, context, any_rights=True))
         name = context or ", ".join(file) or "the cluster of the kubeconfig"
         audits = [_audited(name, snapshot)]
         if stack is not None:
@@ -91,7 +92,7 @@ def _of_fleet(path: Path) -> "list[Audited]":
     from plimsoll.cli.tables.audit import Audited
 
     log_to_stderr()
-    found = of_each(read_fleet(path), path.parent, lambda name, _, snapshot: _audited(name, snapshot))
+    found = of_each(read_fleet(path), path.parent, lambda name, _, snapshot: _audited(name, snapshot), any_rights=True)
     return [
         Audited(name, error=each.message, hint=each.hint or "") if isinstance(each, PlimsollError) else each
         for name, each in found.items()

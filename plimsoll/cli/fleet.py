@@ -76,22 +76,33 @@ def read_fleet(path: Path) -> Fleet:
 
 
 def of_each(
-    fleet: Fleet, folder: Path, read: Callable[[str, Connection, Snapshot], Read], only: Collection[str] | None = None
+    fleet: Fleet,
+    folder: Path,
+    read: Callable[[str, Connection, Snapshot], Read],
+    only: Collection[str] | None = None,
+    *,
+    any_rights: bool = False,
 ) -> dict[str, Read | PlimsollError]:
     """What `read` makes of each cluster's name, connection and Snapshot, by name in the order of the file, or why it
-    could not be read. `folder` is the file's; `only` are names of kinds, by default all."""
+    could not be read. `folder` is the file's; `only` are names of kinds, by default all; `any_rights` as of
+    `read_cluster`."""
     with ThreadPoolExecutor(min(_AT_ONCE, len(fleet.clusters)), thread_name_prefix="fleet") as pool:
-        found = pool.map(lambda cluster: _read(cluster, folder, read, only), fleet.clusters)
+        found = pool.map(lambda cluster: _read(cluster, folder, read, only, any_rights), fleet.clusters)
         return {cluster.name: result for cluster, result in zip(fleet.clusters, found, strict=True)}
 
 
 def _read(
-    cluster: FleetCluster, folder: Path, read: Callable[[str, Connection, Snapshot], Read], only: Collection[str] | None
+    cluster: FleetCluster,
+    folder: Path,
+    read: Callable[[str, Connection, Snapshot], Read],
+    only: Collection[str] | None,
+    any_rights: bool,
 ) -> Read | PlimsollError:
     try:
         kubeconfig = folder / cluster.kubeconfig if cluster.kubeconfig is not None else None
         with closing(Connection.open(kubeconfig, cluster.context)) as connection:
-            return read(cluster.name, connection, with_cloud_types(read_cluster(connection, only)))
+            snapshot = read_cluster(connection, only, any_rights=any_rights)
+            return read(cluster.name, connection, with_cloud_types(snapshot))
     except PlimsollError as error:
         return error
 

@@ -80,7 +80,7 @@ def test_an_audit_of_a_fleet_adds_the_clusters_that_it_could_read(
         "https://own:9": a_snapshot(own, environment=an_environment(catalog=in_euros)),
         "https://unpriced:9": a_snapshot(own),
     }
-    monkeypatch.setattr("plimsoll.cli.fleet.read_cluster", lambda connection, _: snapshots[connection.server])
+    monkeypatch.setattr("plimsoll.cli.fleet.read_cluster", lambda connection, _, **__: snapshots[connection.server])
     clusters = []
     for server in (*snapshots, "nowhere"):
         name = server.removeprefix("https://").removesuffix(":9")

@@ -17,8 +17,11 @@ def read_snapshot(
     context: str | None,
     only: Collection[str] | None = None,
     required: Collection[str] = (),
+    *,
+    any_rights: bool = False,
 ) -> "Snapshot":
-    """Of the files where there are any, else of the cluster: `only` and `required` are names of kinds. What plans
+    """Of the files where there are any, else of the cluster: `only` and `required` are names of kinds, `any_rights` as
+    of `read_cluster`. What plans
     requests for nodes adds the instance types of the Environment's region (`with_cloud_types`)."""
     if files:
         from plimsoll.observe.files import snapshot_from_files
@@ -29,7 +32,7 @@ def read_snapshot(
 
     log_to_stderr()
     with closing(Connection.open(kubeconfig, context)) as connection:
-        return read_cluster(connection, only, required)
+        return read_cluster(connection, only, required, any_rights=any_rights)
 
 
 def read_files(files: list[str]) -> "Snapshot":

@@ -113,11 +113,11 @@ def as_html(audits: Sequence[Audited]) -> str:
         if each.audit is None:
             parts.append(f"<p>not read: {escape(each.error)}</p>")
         else:
-            parts += _page_of(each.audit)
+            parts += _page_of(each.audit, each.warnings)
     return "\n".join([*parts, "</html>", ""])
 
 
-def _page_of(found: Audit) -> Iterator[str]:
+def _page_of(found: Audit, warnings: Sequence[str]) -> Iterator[str]:
     yield from (f"<p>{escape(line)}</p>" for line in _summary(found))
     for section in Section:
         findings, count = found.of(section), found.counts.get(section, 0)
@@ -131,3 +131,5 @@ def _page_of(found: Audit) -> Iterator[str]:
             yield f"<table><tr><th>what<th>finding<th>an hour{''.join(rows)}</table>"
         if count > len(findings):
             yield f"<p>and {count - len(findings)} more"
+    if warnings:
+        yield f"<h2>warnings: {len(warnings)}</h2><ul>{''.join(f'<li>{escape(each)}' for each in warnings)}</ul>"

@@ -37,6 +37,7 @@ from plimsoll.observe.cluster.queue_manifests import queue_objects
 from plimsoll.observe.cluster.reading import read_cluster
 from plimsoll.observe.cluster.snapshots import Stores
 from plimsoll.observe.cluster.store import Store
+from plimsoll.observe.cluster.unread import SEEN_BY
 
 __all__ = [
     "AUTOSCALERS",
@@ -54,6 +55,7 @@ __all__ = [
     "POD_TEMPLATES",
     "QUEUES",
     "RESOURCE_QUOTAS",
+    "SEEN_BY",
     "SERVICES",
     "SILENCE_SECONDS",
     "STATEFUL_SETS",

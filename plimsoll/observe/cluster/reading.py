@@ -16,6 +16,7 @@ from plimsoll.observe.cluster.kinds import (
 )
 from plimsoll.observe.cluster.listing import list_objects
 from plimsoll.observe.cluster.snapshots import Stores
+from plimsoll.observe.cluster.unread import without
 
 _JOINED: Final = frozenset({"Node", "Pod"})
 _WITH_JOINED: Final = tuple(
@@ -24,14 +25,19 @@ _WITH_JOINED: Final = tuple(
 
 
 def read_cluster(
-    connection: Connection, only: Collection[str] | None = None, required: Collection[str] = ()
+    connection: Connection,
+    only: Collection[str] | None = None,
+    required: Collection[str] = (),
+    *,
+    any_rights: bool = False,
 ) -> Snapshot:
     """The current state of the cluster, by lists; `only` restricts the kinds by name.
 
     A kind that the cluster does not serve, as it is custom or newer, counts as empty, unless it is in `required`. An
-    optional kind that the account may not list counts as empty, with a warning. Nodes and pods are read with
-    their devices and claims. Raises RequestError,
-    ConnectionFailedError, and the errors of `Stores.snapshot`.
+    optional kind that the account may not list counts as empty, with a warning. With `any_rights`, for those who only
+    judge what they see, each kind that it may not list does, unless it may list neither nodes nor pods. Nodes and pods
+    are read with their devices and claims. Raises RequestError, ConnectionFailedError, and the errors of
+    `Stores.snapshot`.
     """
     stores = Stores()
     warnings: list[str] = []
@@ -44,8 +50,10 @@ def read_cluster(
         try:
             entries, _ = list_objects(connection, store, retry_throttled=True)
         except RequestError as error:
-            if error.code == 403 and store.kind.if_forbidden:
-                warnings.append(store.kind.forbidden_warning(error.message))
+            if error.code == 403 and (any_rights or store.kind.if_forbidden):
+                stores.unread.add(store.kind.name)
+                warning = without(store.kind, stores.unread) if any_rights else ""
+                warnings.append(warning or store.kind.forbidden_warning(error.message))
                 continue
             if error.code != 404 or (store.kind.definition is None and not store.kind.since):
                 raise

@@ -59,6 +59,8 @@ class Stores:
         self.capacity_buffers = Store(kinds.CAPACITY_BUFFERS)
         self.provisioning_requests = Store(kinds.PROVISIONING_REQUESTS)
         self.request_events = Store(kinds.request_events(TRIGGER_NAMESPACE))
+        self.unread: set[str] = set()
+        """Names of the kinds that the account may not list, where they are read once."""
         self._joining = Joining()
         self._last_nodes: tuple[tuple[Node, ...], IndexedNodes] | None = None
         self._last_pods: tuple[tuple[Pod, ...], IndexedPods] | None = None
@@ -187,6 +189,8 @@ class Stores:
             raise InvalidObjectError(broken[0].message, "correct the Environment; nothing is planned without it")
         if found:
             return found[0], ()
+        if self.environments.kind.name in self.unread:
+            return Environment.default(), ()
         missing = [store.kind.name for store in (self.environments, self.workspaces) if not store.served]
         if missing:
             kinds = f"kind{'s' if len(missing) > 1 else ''} {' and '.join(missing)}"
