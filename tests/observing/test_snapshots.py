@@ -1,11 +1,16 @@
 """The stores form one Snapshot. An invalid object does not hide any other."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from plimsoll.errors import InvalidObjectError, PlimsollError
+from plimsoll.explaining import Step, plan_demand, why_node
+from plimsoll.labels import DO_NOT_DISRUPT
 from plimsoll.observe.cluster import CLAIM_EVENTS, Store, Stores
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def put(store: Store[Any], name: str, namespace: str = "", **fields: Any) -> None:
@@ -170,3 +175,14 @@ def test_an_event_about_a_known_node_claim_names_its_uid(stores: Stores, claim: 
     stores.node_claims.put(("", "gone"), None)
     put(stores.claim_events, "event", "default", involvedObject={"kind": "NodeClaim", "name": claim, "uid": uid})
     assert bool(stores.snapshot().claim_events) is counts
+
+
+def test_of_a_node_the_annotation_that_keeps_it_is_read_and_no_other() -> None:
+    stores = Stores()
+    notes = {DO_NOT_DISRUPT: "true", "agent.example.com/report": "kilobytes"}
+    put(stores.nodes, "n", metadata={"annotations": notes})
+    put(stores.nodes, "plain", metadata={"annotations": {"agent.example.com/report": "kilobytes"}})
+    snapshot = stores.snapshot()
+    assert {node.name: node.annotations for node in snapshot.nodes} == {"n": {DO_NOT_DISRUPT: "true"}, "plain": {}}
+    (end,) = [link for link in why_node(plan_demand(snapshot, NOW), "n").links if link.step is Step.END]
+    assert DO_NOT_DISRUPT in end.text

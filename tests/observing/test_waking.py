@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from plimsoll.labels import DO_NOT_DISRUPT
 from plimsoll.observe.cluster import LAST_APPLIED, NODES, PODS, QUEUES, WORKSPACES, Kind, Store, request_events
 
 
@@ -56,6 +57,12 @@ UNCHANGED = [
     pytest.param(PODS, a_pod(), a_pod(metadata={"annotations": {"example.com/note": "b"}}), id="a pod's note"),
 ]
 QUIET = [
+    pytest.param(
+        NODES,
+        a_node(),
+        a_node(metadata={"annotations": {DO_NOT_DISRUPT: "true"}}),
+        id="the annotation that keeps a node",
+    ),
     pytest.param(
         WORKSPACES,
         a_workspace(),

@@ -9,7 +9,7 @@ from pydantic.aliases import AliasPath
 
 from plimsoll.errors import InvalidObjectError
 from plimsoll.kube import JSON
-from plimsoll.labels import API_VERSION, GROUP, SHARD, WORKSPACE
+from plimsoll.labels import API_VERSION, DO_NOT_DISRUPT, GROUP, SHARD, WORKSPACE
 from plimsoll.model.api import Environment, GPUDemand, KnownNodeProfile, Workspace
 from plimsoll.model.cluster import (
     Autoscaler,
@@ -99,9 +99,11 @@ class Definition(ObservedObject):
 
 
 def _read_node(raw: dict[str, Any]) -> Node:
-    """Reads a Node without its annotations: agents write kilobytes of them frequently, and planning does not use
-    them."""
-    raw["metadata"].pop("annotations", None)
+    """Reads a Node without its annotations but the one that keeps it: agents write kilobytes of others frequently, and
+    planning uses none."""
+    notes = raw["metadata"].pop("annotations", None) or {}
+    if DO_NOT_DISRUPT in notes:
+        raw["metadata"]["annotations"] = {DO_NOT_DISRUPT: notes[DO_NOT_DISRUPT]}
     return Node.read(raw)
 
 
@@ -135,7 +137,8 @@ def _workloads(name: str, plural: str) -> Kind[Workload]:
     return Kind(name, "apps/v1", f"/apis/apps/v1/{plural}", Workload.read, selector={"labelSelector": WORKSPACE})
 
 
-NODES: Final = Kind("Node", "v1", "/api/v1/nodes", _read_node)
+# The annotation that keeps a node is shown, and planning does not use it.
+NODES: Final = Kind("Node", "v1", "/api/v1/nodes", _read_node, quiet=frozenset({"annotations"}))
 PODS: Final = Kind(
     "Pod",
     "v1",
