@@ -21,12 +21,12 @@ from plimsoll.cli.tables.estimate import (
 )
 from plimsoll.cluster.catalog import Catalog, UnknownInstanceTypeError
 from plimsoll.cluster.profiles import mig_slice
-from plimsoll.cost import Prices
+from plimsoll.cost import UNPRICED, Prices
 from plimsoll.errors import PlimsollError
 from plimsoll.estimating import Infeasible, ModelNeed, Settings, estimate, settings_of
 from plimsoll.logs import log_to_stderr
 from plimsoll.model.api import Environment, EnvironmentSpec, ModelHub
-from plimsoll.model.cluster import MIB_PER_GIB, Device, InstanceType, InvalidFigureError, check_figure, product_words
+from plimsoll.model.cluster import MIB_PER_GIB, Device, InvalidFigureError, check_figure, product_words
 from plimsoll.presets import ModelCatalog, catalog_of, declared_preset
 from plimsoll.text import did_you_mean
 
@@ -134,19 +134,19 @@ def command(
         raise PlimsollError("--instance-type and explicit GPUs exclude each other", "remove one of them")
     over = _over_limit(subject, context_length)
     warnings: list[str] = []
-    kind: InstanceType | None = None
+    kind, basis = None, UNPRICED
     if gpus is not None:
         _require_match(utilization or [], [gpus.product])
     else:
         catalog, catalog_warnings = _catalog(environment, aws_region, prices)
         warnings += catalog_warnings
         _require_match(utilization or [], [each.product for each in catalog.types])
+        known = Prices.of_types(catalog.types, environment.catalog.currency)
         if instance_type is None:
             clouds = _clouds(cloud or [], catalog)
             found = catalog.feasible(subject.need, settings, context_length=context_length, clouds=clouds)
             candidates = () if over else ranked(found, by)
             warnings += [each for each in (unranked(subject, candidates, by), subject.unknown(context_length)) if each]
-            known = Prices.of_types(catalog.types, environment.catalog.currency)
             basis = known.basis(each.type.name for each in candidates)
             show_candidates(
                 subject, candidates, warnings, output, by=by, basis=basis, why_none=over, recommend=recommend
@@ -158,7 +158,7 @@ def command(
         kind = catalog.lookup(instance_type)
         if kind is None:
             raise UnknownInstanceTypeError(instance_type, catalog.near(instance_type))
-        gpus = kind.node_gpus
+        gpus, basis = kind.node_gpus, known.basis([kind.name])
         if gpus is None:
             raise PlimsollError(
                 f"the memory of a GPU of {kind.name} is not known ({kind.describe_gpus()})",
@@ -167,7 +167,7 @@ def command(
     outcome = estimate(subject.need, gpus, settings, context_length)
     if over:
         outcome = Infeasible(over, outcome.lines, outcome.min_gpus, outcome.nodes)
-    show_estimate(subject, gpus, kind, outcome, warnings=warnings, output=output)
+    show_estimate(subject, gpus, kind, outcome, warnings=warnings, output=output, basis=basis)
 
 
 def _environment(files: list[str]) -> EnvironmentSpec:

@@ -62,14 +62,15 @@ def savings(
         print_document({**_as_json(found), "prices": basis.as_json(), "warnings": list(snapshot.warnings)}, output)
     else:
         print_warnings(snapshot.warnings)
-        _print(found, whole=output is Format.WIDE)
-        if found.priced and found.groups:
+        _print(found, basis.currency, whole=output is Format.WIDE)
+        if basis:
             _say(str(basis))
 
 
 def _as_json(found: "Savings") -> dict[str, Any]:
     return {
         "unit": "price" if found.priced else "gpus",
+        "nodesWithoutPrice": found.unpriced,
         "now": round(found.now, 6),
         "saved": round(found.saved, 6),
         "repacked": round(found.repacked, 6),
@@ -98,7 +99,8 @@ def _as_json(found: "Savings") -> dict[str, Any]:
     }
 
 
-def _print(found: "Savings", *, whole: bool) -> None:
+def _print(found: "Savings", currency: str, *, whole: bool) -> None:
+    unit = f" {currency}" if currency else ""
     if not found.groups:
         _say("no usable node has GPUs")
         _print_by_reason("not counted", found.left_out, whole=whole)
@@ -106,7 +108,7 @@ def _print(found: "Savings", *, whole: bool) -> None:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in ("Type", "NodePool", "GPU"):
         table.add_column(column, overflow="fold")
-    for column in ("Nodes", "Removable", "Needed", "Saves an hour"):
+    for column in ("Nodes", "Removable", "Needed", f"Saves{unit} an hour"):
         table.add_column(column, justify="right")
     for each in found.groups:
         saved = "not known" if each.price is None else f"{each.price * len(each.removable):,.2f}"
@@ -127,7 +129,7 @@ def _print(found: "Savings", *, whole: bool) -> None:
         )
 
     def amount(value: float) -> str:
-        return f"{value:,.2f} an hour" if found.priced else _gpus(value)
+        return f"{value:,.2f}{unit} an hour" if found.priced else _gpus(value)
 
     OUT.print(
         Text(
@@ -139,9 +141,10 @@ def _print(found: "Savings", *, whole: bool) -> None:
         soft_wrap=True,
     )
     if not found.priced:
+        without = {each.instance_type or "no instance type" for each in found.groups if each.price is None}
         _say(
-            "GPUs are counted instead of prices, because not all prices are known: set catalog.prices "
-            "(`plimsoll prices`)"
+            f"GPUs are counted instead of prices: {counted(found.unpriced, 'node')} without a price "
+            f"({shortlist(sorted(without))}); set catalog.prices (`plimsoll prices`)"
         )
 
 

@@ -82,6 +82,11 @@ class Savings:
     pending: int
     """Number of pending pods that request GPUs: they are not counted, and may need what could be removed."""
 
+    @property
+    def unpriced(self) -> int:
+        """Number of usable nodes without a price."""
+        return sum(each.nodes for each in self.groups if each.price is None)
+
 
 def savings(snapshot: Snapshot, prices: Prices, *, any_gpu: bool = False) -> Savings:
     """Unless `any_gpu`, pods stay on GPUs of the product that they have now."""

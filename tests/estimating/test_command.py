@@ -67,6 +67,25 @@ def test_the_estimate_of_a_preset_line_by_line() -> None:
         assert text in result.output
 
 
+def test_the_estimate_of_a_type_has_the_price_of_all_nodes_of_a_replica(tmp_path: Path) -> None:
+    prices = tmp_path / "prices.csv"
+    prices.write_text("name,price_per_hour\nStandard_NV36ads_A10_v5,3.5\n")
+    asked = ("phi-4", "-t", "Standard_NV36ads_A10_v5", "--spans-nodes", "--prices", str(prices))
+    answer = reported(*asked)
+    assert (answer["nodes"], answer["price_per_hour"], answer["prices"]["own"]) == (2, 7.0, True)
+    assert "7 an hour for 2 nodes" in run(*asked).output
+    listed = reported("phi-4", "-t", "g6.12xlarge")
+    assert listed["prices"]["currency"] == "USD"
+    assert f"{listed['price_per_hour']:.4g} USD an hour for 1 node" in run("phi-4", "-t", "g6.12xlarge").output
+
+
+def test_without_a_price_the_estimate_of_a_type_says_so() -> None:
+    asked = ("phi-4", "-t", "a4-highgpu-8g")
+    assert reported(*asked)["price_per_hour"] is None
+    assert "No price is known" in run(*asked).output
+    assert reported(*figures(8, 8192, 80, 4))["price_per_hour"] is None
+
+
 def test_what_does_not_fit_exits_with_2_and_says_why() -> None:
     answer = reported("phi-4", "-t", "Standard_NV36ads_A10_v5", exit_code=2)
     assert answer["feasible"] is False

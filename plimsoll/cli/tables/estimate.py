@@ -16,7 +16,7 @@ from plimsoll.cost import UNPRICED, PriceBasis
 from plimsoll.estimating import Estimate, Infeasible, ModelNeed, unknown_context
 from plimsoll.model.cluster import Device, InstanceType
 from plimsoll.presets import DISK_HEADROOM_GIB
-from plimsoll.text import figure
+from plimsoll.text import counted, figure
 from plimsoll.yaml_text import write_yaml
 
 MILLION: Final = 1_000_000
@@ -62,9 +62,12 @@ def show_estimate(
     *,
     warnings: list[str],
     output: Format,
+    basis: PriceBasis = UNPRICED,
 ) -> None:
-    """Prints the estimate for one kind of node; raises Exit(2) if the model does not fit."""
+    """Prints the estimate for one kind of node; `basis` is where its price is from. Raises Exit(2) if the model
+    does not fit."""
     reason = outcome.reason if isinstance(outcome, Infeasible) else None
+    price = Candidate(kind, outcome, ()).shown_price if kind is not None and isinstance(outcome, Estimate) else None
     if output.document:
         print_document(
             {
@@ -76,6 +79,8 @@ def show_estimate(
                 "reason": reason,
                 "min_gpus": outcome.min_gpus,
                 "nodes": outcome.nodes,
+                "price_per_hour": price,
+                "prices": basis.as_json(),
                 "serving": _serving(outcome),
                 "lines": [
                     {"name": line.name, "value": line.value, "unit": line.unit, "sum": line.sum}
@@ -87,6 +92,11 @@ def show_estimate(
         )
     else:
         _print_sum(model, gpus, kind, outcome)
+        if price is not None:
+            unit = f" {basis.currency}" if basis.currency else ""
+            OUT.print(f"{figure(price)}{unit} an hour for {counted(outcome.nodes or 0, 'node')}", highlight=False)
+        if kind is not None:
+            OUT.print(str(basis), highlight=False, soft_wrap=True)
         _print_warnings(warnings)
         if reason is not None:
             ERR.print(f"does not fit: {reason}", style="bold red", highlight=False, soft_wrap=True)
