@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from plimsoll.cli.shared import Context, Files, Format, Kubeconfig, Paths, only_without, print_document, read_snapshot
+from plimsoll.cli.shared import (
+    Context,
+    Files,
+    Format,
+    Kubeconfig,
+    Paths,
+    named_files,
+    only_without,
+    print_document,
+    read_snapshot,
+)
 from plimsoll.errors import PlimsollError
 from plimsoll.logs import log_to_stderr
 
@@ -57,17 +67,15 @@ def audit(
     from plimsoll.observe.cloud_types import with_cloud_types
 
     only_without(ctx, "fleet", "paths", "file", "stack", "kubeconfig", "context")
-    only_without(ctx, "file", "kubeconfig", "context")
-    only_without(ctx, "paths", "kubeconfig", "context")
+    files = named_files(ctx, paths, file)
     if fleet is not None:
         audits = _of_fleet(fleet)
     else:
-        file = [*(paths or ()), *(file or ())]
-        snapshot = with_cloud_types(read_snapshot(file, kubeconfig, context, any_rights=True))
-        name = context or ", ".join(file) or "the cluster of the kubeconfig"
+        snapshot = with_cloud_types(read_snapshot(files, kubeconfig, context, any_rights=True))
+        name = context or ", ".join(files) or "the cluster of the kubeconfig"
         audits = [_audited(name, snapshot)]
         if stack is not None:
-            _write_stack(stack, file, kubeconfig, context)
+            _write_stack(stack, files, kubeconfig, context)
     if output in (Written.JSON, Written.YAML):
         documents = [as_json(each) for each in audits]
         print_document({"clusters": documents} if fleet is not None else documents[0], Format(output.value))

@@ -15,7 +15,7 @@ from plimsoll.cli.shared import (
     Kubeconfig,
     Output,
     Paths,
-    only_without,
+    named_files,
     print_document,
     read_snapshot,
 )
@@ -61,9 +61,7 @@ def demand(
     from plimsoll.model.api import DemandProvisioner
     from plimsoll.observe.cloud_types import with_cloud_types
 
-    only_without(ctx, "file", "kubeconfig", "context")
-    only_without(ctx, "paths", "kubeconfig", "context")
-    file = [*(paths or ()), *(file or ())]
+    file = named_files(ctx, paths, file)
     if plot and output.document:
         raise PlimsollError(f"--plot has no effect with --output {output.value}", "write the drawing with --plot-to")
     if plot_to is not None and plot_to.suffix not in _DRAWN:

@@ -10,7 +10,8 @@ from plimsoll.cli.shared import (
     Format,
     Kubeconfig,
     Output,
-    only_without,
+    Paths,
+    named_files,
     print_document,
     print_warnings,
     read_snapshot,
@@ -22,6 +23,8 @@ app = typer.Typer(add_completion=False)
 @app.command()
 def gpus(
     ctx: typer.Context,
+    paths: Paths = None,
+    *,
     file: Files = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
@@ -32,11 +35,10 @@ def gpus(
 
     Exit code 2 if there are inconsistencies.
     """
-    only_without(ctx, "file", "kubeconfig", "context")
     from plimsoll.cli.tables.gpus import as_json, print_ledger, print_others
     from plimsoll.cluster.ledger import gpu_ledger, other_accelerators
 
-    snapshot = read_snapshot(file, kubeconfig, context, ("Environment", "Node", "Pod"))
+    snapshot = read_snapshot(named_files(ctx, paths, file), kubeconfig, context, ("Environment", "Node", "Pod"))
     accounts = [each for each in gpu_ledger(snapshot).accounts() if each.has_gpus or each.discrepancies]
     others = other_accelerators(snapshot)
     if output.document:

@@ -12,8 +12,8 @@ from plimsoll.cli.shared import (
     Kubeconfig,
     Output,
     Paths,
+    named_files,
     next_plan,
-    only_without,
     read_files,
 )
 from plimsoll.logs import log_to_stderr
@@ -38,9 +38,7 @@ def plan(
     from plimsoll.cli.tables.plan import render
     from plimsoll.cluster.queues import next_gpu, queue_usage
 
-    only_without(ctx, "file", "kubeconfig", "context")
-    only_without(ctx, "paths", "kubeconfig", "context")
-    file = [*(paths or ()), *(file or ())]
+    file = named_files(ctx, paths, file)
     if file:
         snapshot = read_files(file)
     else:

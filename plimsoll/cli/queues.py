@@ -16,6 +16,7 @@ from plimsoll.cli.shared import (
     Kubeconfig,
     Output,
     Paths,
+    named_files,
     none_before_command,
     only_with,
     only_without,
@@ -96,10 +97,8 @@ def check(  # noqa: PLR0917 - options of a command, each given by name
     from plimsoll.cli.shared import print_findings
     from plimsoll.cluster.queues import check_queues, is_queue
 
-    only_without(ctx, "file", "kubeconfig", "context")
-    only_without(ctx, "paths", "kubeconfig", "context")
-    file, passed_over = [*(paths or ()), *(file or ())], Counter[str]()
-    manifests = list(_from_files(file, passed_over)) if file else _from_cluster(kubeconfig, context)
+    files, passed_over = named_files(ctx, paths, file), Counter[str]()
+    manifests = list(_from_files(files, passed_over)) if files else _from_cluster(kubeconfig, context)
     declared = {each["metadata"].get("name") for each in manifests if is_queue(each)}
     for name in delete or ():
         if name not in declared:

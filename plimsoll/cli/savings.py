@@ -15,7 +15,8 @@ from plimsoll.cli.shared import (
     Format,
     Kubeconfig,
     Output,
-    only_without,
+    Paths,
+    named_files,
     print_document,
     print_table,
     print_warnings,
@@ -37,6 +38,7 @@ _READ: Final = (
 @app.command()
 def savings(
     ctx: typer.Context,
+    paths: Paths = None,
     file: Files = None,
     *,
     any_gpu: Annotated[
@@ -53,8 +55,7 @@ def savings(
     from plimsoll.cost import Prices
     from plimsoll.cost import savings as possible_savings
 
-    only_without(ctx, "file", "kubeconfig", "context")
-    snapshot = read_snapshot(file, kubeconfig, context, _READ)
+    snapshot = read_snapshot(named_files(ctx, paths, file), kubeconfig, context, _READ)
     prices = Prices.of(snapshot)
     found = possible_savings(snapshot, prices, any_gpu=any_gpu)
     basis = prices.basis(each.instance_type for each in found.groups)

@@ -1,29 +1,31 @@
 """`plimsoll status`: Workspaces and the objects that Plimsoll created for them, as the cluster reports them."""
 
-from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
 from plimsoll.cli.shared import (
     OUT,
     Context,
+    Files,
     Format,
     Kubeconfig,
     Output,
+    Paths,
+    named_files,
     namespaces,
     only_without,
     print_document,
+    read_snapshot,
     snapshots,
 )
 from plimsoll.logs import log_to_stderr
 
-if TYPE_CHECKING:
-    from plimsoll.model import Snapshot
-
-SHOWN = ("Environment", "Workspace", "NodeClaim", "Deployment", "StatefulSet", "LeaderWorkerSet", "GPUDemand")
-"""The kinds that are read."""
+_READ: Final = (
+    *("Environment", "Workspace", "NodeClaim", "Deployment", "StatefulSet", "LeaderWorkerSet", "GPUDemand"),
+    *("Node", "NodePool", "Pod"),
+)
 
 Namespace = Annotated[
     str | None,
@@ -34,8 +36,11 @@ app = typer.Typer(add_completion=False)
 
 
 @app.command()
-def status(  # noqa: PLR0917 - options of a command, each given by name
+def status(
     ctx: typer.Context,
+    paths: Paths = None,
+    *,
+    file: Files = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
     namespace: Namespace = None,
@@ -45,11 +50,14 @@ def status(  # noqa: PLR0917 - options of a command, each given by name
     output: Output = Format.TEXT,
     watch: Annotated[bool, typer.Option("--watch", "-w", help="print the status again after each change")] = False,
 ) -> None:
-    """Show Workspaces, their nodes, NodeClaims and workloads, as the cluster reports them now.
+    """Show Workspaces, their nodes, NodeClaims and workloads, as the cluster, or files of it, report them.
 
     With --fleet: a table with one row for each cluster. A cluster that does not answer gets a row with the error.
     """
-    only_without(ctx, "fleet", "kubeconfig", "context", "namespace", "watch")
+    only_without(ctx, "fleet", "paths", "file", "kubeconfig", "context", "namespace", "watch")
+    files = named_files(ctx, paths, file)
+    for given in ("paths", "file"):
+        only_without(ctx, given, "watch")
     if fleet is not None:
         _show_fleet(fleet, output)
         return
@@ -57,7 +65,8 @@ def status(  # noqa: PLR0917 - options of a command, each given by name
 
     log_to_stderr()
     if not watch:
-        _show(as_json(_read(kubeconfig, context), namespace), output)
+        snapshot = read_snapshot(files, kubeconfig, context, _READ, required=("Workspace",))
+        _show(as_json(snapshot, namespace), output)
         return
     from plimsoll.observe.cluster import open_observer
 
@@ -69,14 +78,6 @@ def status(  # noqa: PLR0917 - options of a command, each given by name
                 OUT.clear()  # on a terminal alone
                 _show(shown, output)
                 before = shown
-
-
-def _read(kubeconfig: Path | None, context: str | None) -> "Snapshot":
-    from plimsoll.kube import Connection
-    from plimsoll.observe.cluster import read_cluster
-
-    with closing(Connection.open(kubeconfig, context)) as connection:
-        return read_cluster(connection, only=(*SHOWN, "Node", "NodePool", "Pod"), required=("Workspace",))
 
 
 def _show(shown: dict[str, Any], output: Format) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from plimsoll.cli.shared import OUT, Context, Files, Kubeconfig, only_without, print_tables, read_files, snapshots
+from plimsoll.cli.shared import OUT, Context, Files, Kubeconfig, Paths, named_files, print_tables, read_files, snapshots
 from plimsoll.logs import log_to_stderr
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ app = typer.Typer(add_completion=False)
 @app.command()
 def top(
     ctx: typer.Context,
+    paths: Paths = None,
     file: Files = None,
     *,
     once: Annotated[bool, typer.Option("--once", help="print the current state and exit")] = False,
@@ -30,11 +31,11 @@ def top(
 
     from plimsoll.cli.tables.top import Screen
 
-    only_without(ctx, "file", "kubeconfig", "context")
+    files = named_files(ctx, paths, file)
     log_to_stderr()
-    printed = once or bool(file) or not OUT.is_terminal
+    printed = once or bool(files) or not OUT.is_terminal
     screen = Screen(whole=printed)
-    with _snapshots(file, kubeconfig, context) as states:
+    with _snapshots(files, kubeconfig, context) as states:
         first = screen.shown(next(states))
         if printed:
             print_tables(first)
@@ -45,10 +46,10 @@ def top(
 
 
 @contextmanager
-def _snapshots(file: list[str] | None, kubeconfig: Path | None, context: str | None) -> "Iterator[Iterator[Snapshot]]":
+def _snapshots(files: list[str], kubeconfig: Path | None, context: str | None) -> "Iterator[Iterator[Snapshot]]":
     """The current Snapshot, then one for each change; of files only one."""
-    if file:
-        yield iter([read_files(file)])
+    if files:
+        yield iter([read_files(files)])
         return
     from plimsoll.observe.cluster import open_observer
 

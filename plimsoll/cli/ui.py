@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from plimsoll.cli.shared import ERR, Context, Files, Kubeconfig, only_without, read_files, snapshots
+from plimsoll.cli.shared import ERR, Context, Files, Kubeconfig, Paths, named_files, read_files, snapshots
 from plimsoll.logs import log_to_stderr
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ app = typer.Typer(add_completion=False)
 @app.command()
 def ui(
     ctx: typer.Context,
+    paths: Paths = None,
     file: Files = None,
     *,
     port: Annotated[int, typer.Option(help="port of the pages; 0 takes a free one")] = 8765,
@@ -42,7 +43,7 @@ def ui(
     """Show the cluster in the browser, live and read-only: nodes, queues, Workspaces, demand, next plan, history."""
     from plimsoll.ui import serve
 
-    only_without(ctx, "file", "kubeconfig", "context")
+    files = named_files(ctx, paths, file)
     log_to_stderr()
     ended = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -50,7 +51,7 @@ def ui(
     # Elsewhere the names by which a proxy reaches the pages are not known here.
     hosts = ("localhost", "127.0.0.1", "[::1]") if host in LOOPBACK else ("*",)
     with (
-        _application(file, kubeconfig, context, hosts) as (application, feed),
+        _application(files, kubeconfig, context, hosts) as (application, feed),
         serve(application, host, port) as address,
     ):
         ERR.print(f"Plimsoll is at {address} (Ctrl+C ends it)", highlight=False)
@@ -62,12 +63,12 @@ def ui(
 
 @contextmanager
 def _application(
-    file: list[str] | None, kubeconfig: Path | None, context: str | None, hosts: tuple[str, ...]
+    files: list[str], kubeconfig: Path | None, context: str | None, hosts: tuple[str, ...]
 ) -> "Iterator[tuple[Starlette, Feed]]":
     from plimsoll.ui import Feed, create_app
 
-    if file:
-        feed = Feed(read_files(file), followed=False)
+    if files:
+        feed = Feed(read_files(files), followed=False)
         yield create_app(feed, hosts), feed
         return
     from plimsoll.observe.cluster import events_about, open_observer

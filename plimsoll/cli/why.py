@@ -16,12 +16,13 @@ from plimsoll.cli.shared import (
     Format,
     Kubeconfig,
     Output,
+    Paths,
     demands,
+    named_files,
     namespaces,
     next_plan,
     node_profiles,
     nodes,
-    only_without,
     pods,
     print_document,
     queues,
@@ -47,15 +48,9 @@ Namespace = Annotated[
 class _Source(NamedTuple):
     """Where the state is read from."""
 
-    files: list[str] | None
+    files: list[str]
     kubeconfig: Path | None
     context: str | None
-
-
-def _source(ctx: typer.Context, files: list[str] | None, kubeconfig: Path | None, context: str | None) -> _Source:
-    """The source that the options name: files, or a cluster."""
-    only_without(ctx, "file", "kubeconfig", "context")
-    return _Source(files, kubeconfig, context)
 
 
 @app.callback()
@@ -67,6 +62,7 @@ def _why() -> None:
 def pod(
     ctx: typer.Context,
     name: Annotated[str, typer.Argument(metavar="[NAMESPACE/]NAME", autocompletion=pods)],
+    paths: Paths = None,
     *,
     namespace: Namespace = None,
     file: Files = None,
@@ -85,13 +81,14 @@ def pod(
         of, short = _key(keys, name, namespace, "pod")
         return why_pod(planned, of, short), ("Pod", of, short)
 
-    _answer(_source(ctx, file, kubeconfig, context), output, explain)
+    _answer(_Source(named_files(ctx, paths, file), kubeconfig, context), output, explain)
 
 
 @app.command("node", short_help="Say for whom a node is there, what it costs, and what keeps it.")
 def node(
     ctx: typer.Context,
     name: Annotated[str, typer.Argument(help="name of a Node or NodeClaim", autocompletion=nodes)],
+    paths: Paths = None,
     *,
     file: Files = None,
     kubeconfig: Kubeconfig = None,
@@ -105,7 +102,9 @@ def node(
     from plimsoll.explaining import why_node
 
     _answer(
-        _source(ctx, file, kubeconfig, context), output, lambda planned: (why_node(planned, name), ("Node", "", name))
+        _Source(named_files(ctx, paths, file), kubeconfig, context),
+        output,
+        lambda planned: (why_node(planned, name), ("Node", "", name)),
     )
 
 
@@ -113,6 +112,7 @@ def node(
 def demand(
     ctx: typer.Context,
     name: Annotated[str, typer.Argument(help="name of the GPUDemand", autocompletion=demands)],
+    paths: Paths = None,
     *,
     file: Files = None,
     kubeconfig: Kubeconfig = None,
@@ -126,7 +126,7 @@ def demand(
     from plimsoll.explaining import why_demand
 
     _answer(
-        _source(ctx, file, kubeconfig, context), output,
+        _Source(named_files(ctx, paths, file), kubeconfig, context), output,
         lambda planned: (why_demand(planned, name), ("GPUDemand", "", name)),
     )  # fmt: skip
 
@@ -135,6 +135,7 @@ def demand(
 def queue(
     ctx: typer.Context,
     name: Annotated[str, typer.Argument(help="name of KAI's Queue", autocompletion=queues)],
+    paths: Paths = None,
     *,
     file: Files = None,
     kubeconfig: Kubeconfig = None,
@@ -148,7 +149,9 @@ def queue(
     from plimsoll.explaining import why_queue
 
     _answer(
-        _source(ctx, file, kubeconfig, context), output, lambda planned: (why_queue(planned, name), ("Queue", "", name))
+        _Source(named_files(ctx, paths, file), kubeconfig, context),
+        output,
+        lambda planned: (why_queue(planned, name), ("Queue", "", name)),
     )
 
 
@@ -156,6 +159,7 @@ def queue(
 def namespace(
     ctx: typer.Context,
     name: Annotated[str, typer.Argument(help="name of the namespace", autocompletion=namespaces)],
+    paths: Paths = None,
     *,
     file: Files = None,
     kubeconfig: Kubeconfig = None,
@@ -170,7 +174,7 @@ def namespace(
     from plimsoll.plan import validate
 
     _answer(
-        _source(ctx, file, kubeconfig, context), output,
+        _Source(named_files(ctx, paths, file), kubeconfig, context), output,
         lambda planned: (why_namespace(planned, name, validate(planned.view)), ("Namespace", "", name)),
     )  # fmt: skip
 
@@ -179,6 +183,7 @@ def namespace(
 def workspace(
     ctx: typer.Context,
     name: Annotated[str, typer.Argument(metavar="[NAMESPACE/]NAME", autocompletion=workspaces)],
+    paths: Paths = None,
     *,
     namespace: Namespace = None,
     file: Files = None,
@@ -195,7 +200,7 @@ def workspace(
     from plimsoll.explaining import explain, plan_demand, why_workspace
     from plimsoll.observe.hub_models import with_hub_models
 
-    with _state(_source(ctx, file, kubeconfig, context)) as (seen, connection):
+    with _state(_Source(named_files(ctx, paths, file), kubeconfig, context)) as (seen, connection):
         refs = _refs(seen)
         ref = refs[_key(refs, name, namespace, "Workspace")]
         events = _events(connection, "Workspace", ref.namespace, ref.name)
@@ -217,6 +222,7 @@ def workspace(
 def node_profile(
     ctx: typer.Context,
     name: Annotated[str, typer.Argument(metavar="POOL/TYPE", autocompletion=node_profiles)],
+    paths: Paths = None,
     *,
     file: Files = None,
     kubeconfig: Kubeconfig = None,
@@ -230,7 +236,7 @@ def node_profile(
     from plimsoll.cli.explanation import print_profile, profile_as_json
     from plimsoll.cluster.pools import profile_facts
 
-    source = _source(ctx, file, kubeconfig, context)
+    source = _Source(named_files(ctx, paths, file), kubeconfig, context)
     node_pool, _, instance_type = name.partition("/")
     if not node_pool or not instance_type:
         raise PlimsollError(f"{name!r} is not POOL/TYPE", "name a NodePool and an instance type, as in gpu/g6.xlarge")

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -88,6 +89,37 @@ def test_an_empty_name_of_a_file_is_not_the_current_directory(tmp_path: Path, mo
     done = run("gpus -f ''", tmp_path)
     assert done.returncode == 1
     assert "name is empty" in done.stderr
+
+
+OF_FILES = (
+    *("demand", "plan", "gpus", "savings", "queues check", "top --once", "status", "audit"),
+    *("why pod team-a/chat-0", "why node gpu-1", "why namespace team-a", "why queue default-queue"),
+    *("why node-profile l4/g6.xlarge", f"diff --against {EXAMPLES / 'cluster'}"),
+)
+
+
+_CLOCK = re.compile(r"\d\d:\d\d:\d\d UTC")
+"""`top` says when its state was read."""
+
+
+@pytest.mark.parametrize("command", OF_FILES)
+def test_files_are_named_by_an_option_or_not_and_standard_input_is_one(command: str) -> None:
+    folder = EXAMPLES / "demand"
+    together = "\n---\n".join(file.read_text() for file in sorted(folder.glob("*.yaml")))
+    arguments = shlex.split(command)
+    named = plimsoll(*arguments, "-f", str(folder))
+    assert named.returncode in (0, 2), named.stderr
+    for more in ((str(folder),), ("-",), ("-f", "-")):
+        done = plimsoll(*arguments, *more, given=together)
+        assert done.returncode == named.returncode, (more, done.stderr)
+        assert _CLOCK.sub("", done.stdout) == _CLOCK.sub("", named.stdout), more
+
+
+@pytest.mark.parametrize("command", [*OF_FILES[:-1], "ui --no-open"])
+def test_options_of_a_cluster_have_no_effect_beside_files(command: str) -> None:
+    done = plimsoll(*shlex.split(command), "-", "--context", "c")
+    assert done.returncode == 1
+    assert "--context has no effect with" in done.stderr
 
 
 @pytest.mark.parametrize("command", ["gpus", "savings"])

@@ -37,7 +37,7 @@ from plimsoll.cli.shared.output import (
     print_warnings,
 )
 from plimsoll.cli.shared.planning import next_plan
-from plimsoll.cli.shared.reading import read_files, read_snapshot
+from plimsoll.cli.shared.reading import named_files, read_files, read_snapshot
 
 __all__ = [
     "ERR",
@@ -63,6 +63,7 @@ __all__ = [
     "WatchSilence",
     "WorkFolder",
     "demands",
+    "named_files",
     "namespaces",
     "next_plan",
     "node_profiles",

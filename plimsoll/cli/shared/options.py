@@ -33,6 +33,7 @@ Files = Annotated[
 Paths = Annotated[
     list[str] | None, typer.Argument(metavar="FILE_OR_DIR", help="the same as --file", show_default=False)
 ]
+"""Of a command with `Files`; `named_files` are both."""
 Context = Annotated[str | None, typer.Option(help="context of the kubeconfig", autocompletion=contexts)]
 EnvironmentName = Annotated[
     str | None, typer.Option("--environment", "-e", help="name of the Environment [the only one of the cluster]")

@@ -5,6 +5,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import typer
+
+from plimsoll.cli.shared.effect import only_without
 from plimsoll.logs import log_to_stderr
 
 if TYPE_CHECKING:
@@ -33,6 +36,14 @@ def read_snapshot(
     log_to_stderr()
     with closing(Connection.open(kubeconfig, context)) as connection:
         return read_cluster(connection, only, required, any_rights=any_rights)
+
+
+def named_files(ctx: typer.Context, paths: list[str] | None, file: list[str] | None) -> list[str]:
+    """The files that a command's parameters `paths` and `file` name; empty: a cluster is read. Raises PlimsollError for
+    options of a cluster beside files."""
+    for given in ("file", "paths"):
+        only_without(ctx, given, "kubeconfig", "context")
+    return [*(paths or ()), *(file or ())]
 
 
 def read_files(files: list[str]) -> "Snapshot":
