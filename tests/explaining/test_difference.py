@@ -10,7 +10,7 @@ import yaml
 from typer.testing import CliRunner
 
 from plimsoll.cli import app
-from plimsoll.cli.tables.diff import as_markdown
+from plimsoll.cli.tables.diff import MARKER, as_markdown
 from plimsoll.cost import UNPRICED
 from plimsoll.explaining import Difference, Figures, compare, with_manifests
 from plimsoll.model import Snapshot
@@ -79,6 +79,7 @@ def test_the_command_prints_a_table_markdown_and_a_document(tmp_path: Path) -> N
     found = json.loads(outputs["json"])
     assert (found["before"]["gpus"], found["after"]["gpus"]) == (1, 3)
     assert "| GPUs | 1 | 3 | +2 |" in outputs["markdown"]
+    assert outputs["markdown"].startswith(f"{MARKER}\n\n"), "CI finds its comment by it"
     assert "GPUs" in outputs["text"]
 
 

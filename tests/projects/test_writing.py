@@ -11,6 +11,7 @@ import yaml
 from typer.testing import CliRunner
 
 from plimsoll.cli import app
+from plimsoll.cli.tables.diff import MARKER
 from plimsoll.distribution import NAME, version
 from plimsoll.errors import PlimsollError
 from plimsoll.model.api import DemandProvisioner
@@ -53,20 +54,36 @@ def test_demand_is_no_question_where_no_node_is_created(tmp_path: Path) -> None:
     assert "--demand has no effect with --on byo" in str(done.exception)
 
 
-@pytest.mark.parametrize(("code", "posted"), [(0, True), (2, True), (1, False)])
-def test_a_pull_request_gets_what_its_workloads_mean(tmp_path: Path, code: int, posted: bool) -> None:
-    """Also where pods have no capacity, which is exit code 2, and not where the command fails."""
+PREVIEW = ".github/workflows/preview.yaml"
+POST = "pr comment 1 --body-file diff.md"
+PATCH = "api --silent --method PATCH repos/o/r/issues/comments/7 --field body=@diff.md"
+
+
+@pytest.mark.parametrize(("code", "there", "done"), [(0, "", POST), (2, "", POST), (2, "7", PATCH), (1, "7", "")])
+def test_a_pull_request_gets_what_its_workloads_mean(tmp_path: Path, code: int, there: str, done: str) -> None:
+    """In one comment that each push updates; also where pods have no capacity, which is exit code 2, and not where the
+    command fails."""
     workflow = yaml.safe_load(project_files(ClusterKind.AWS, "gpu-capacity")[".github/workflows/preview.yaml"])
     (step,) = (each for each in workflow["jobs"]["pulumi"]["steps"] if "plimsoll diff" in each.get("run", ""))
     assert "matrix.stack == 'environment'" in step["if"]
     assert "${{" not in step["run"], "nothing of the pull request becomes a part of the script"
-    for path, script in ((".venv/bin/plimsoll", f"exit {code}"), ("gh", "touch posted")):
+    assert MARKER in step["run"]
+    gh = f'case "$*" in "api --paginate"*) echo "$*" > looked; printf %s "{there}" ;; *) echo "$*" > done ;; esac'
+    for path, script in ((".venv/bin/plimsoll", f"exit {code}"), ("gh", gh)):
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text(f"#!/bin/sh\n{script}\n")
         (tmp_path / path).chmod(0o755)
-    environ = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "NUMBER": "1"}
-    done = subprocess.run(["bash", "-e", "-c", step["run"]], cwd=tmp_path, env=environ, check=False)
-    assert ((done.returncode == 0), (tmp_path / "posted").exists()) == (posted, posted)
+    environ = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "NUMBER": "1", "GITHUB_REPOSITORY": "o/r"}
+    ran = subprocess.run(["bash", "-e", "-c", step["run"]], cwd=tmp_path, env=environ, check=False)
+    assert (ran.returncode == 0) == bool(done)
+    assert ((tmp_path / "done").read_text().strip() if (tmp_path / "done").exists() else "") == done
+    if done:
+        assert "api --paginate repos/o/r/issues/1/comments" in (tmp_path / "looked").read_text()
+
+
+def test_only_a_comment_of_the_job_itself_is_updated() -> None:
+    """Anyone may write the line by which it is found."""
+    assert 'select(.user.login == "github-actions[bot]"' in project_files(ClusterKind.AWS, "p")[PREVIEW]
 
 
 @pytest.mark.parametrize("kind", ClusterKind)

@@ -1,6 +1,7 @@
 """What new manifests mean, as a table and as Markdown."""
 
 from collections.abc import Iterator
+from typing import Final
 
 from rich import box
 from rich.table import Column, Table
@@ -8,6 +9,8 @@ from rich.text import Text
 
 from plimsoll.cli.shared import OUT, print_table, print_warnings
 from plimsoll.explaining import Difference
+
+MARKER: Final = "<!-- plimsoll diff -->"
 
 
 def _rows(found: Difference) -> Iterator[tuple[str, str, str, str]]:
@@ -29,8 +32,8 @@ def _rows(found: Difference) -> Iterator[tuple[str, str, str, str]]:
 
 
 def as_markdown(found: Difference, warnings: list[str]) -> str:
-    """For a comment on a pull request."""
-    lines = ["| GPU capacity | before | after | change |", "|---|---:|---:|---:|"]
+    """For a comment on a pull request. The first line is not shown: by it, CI finds its comment, to update it."""
+    lines = [MARKER, "", "| GPU capacity | before | after | change |", "|---|---:|---:|---:|"]
     lines += [f"| {name} | {before} | {after} | {change} |" for name, before, after, change in _rows(found)]
     new = [why for why in found.after.reasons if why not in found.before.reasons]
     lines += ["", *(f"- {_escaped(why)}" for why in (*new, *(f"warning: {each}" for each in warnings)))]
