@@ -35,7 +35,7 @@ CONTROLLER: Final[list[Rule]] = [
     _rule("karpenter.sh", ["nodepools", "nodeclaims"], _OWN),
     # NodeOverlays list shared GPUs and MIG slices, which pods request.
     _rule("karpenter.sh", ["nodeoverlays"], _SEE),
-    # Their status says which capacity is reserved, and until when.
+    # They say how large the disk is, and which capacity is reserved until when.
     _rule("karpenter.k8s.aws", ["ec2nodeclasses"], _SEE),
     _rule("apps", ["deployments", "statefulsets"], _OWN),
     _rule("", ["services"], _OWN),

@@ -170,8 +170,8 @@ NODE_CLASSES: Final = Kind(
     "/apis/karpenter.k8s.aws/v1/ec2nodeclasses",
     Ec2NodeClass.read,
     "ec2nodeclasses.karpenter.k8s.aws",
-    if_forbidden="reservations are not checked: apply the foundation stack, which grants the right to list and watch "
-    "EC2NodeClasses",
+    if_forbidden="reservations and disks of new nodes are not checked: apply the foundation stack, which grants the "
+    "right to list and watch EC2NodeClasses",
     quiet=frozenset({"labels", "annotations"}),
 )
 CLAIM_EVENTS: Final = Kind(

@@ -11,7 +11,14 @@ from plimsoll.model.karpenter import NodePool
 from plimsoll.model.meta import Taint, expression
 from plimsoll.plan.owned import KARPENTER, PlanBuilder, object_labels
 from plimsoll.plan.provisioning.provisioner import NodeTarget
-from plimsoll.plan.workspaces import capacity_types, node_taints, pool_fields, pool_requirements, spec_hash
+from plimsoll.plan.workspaces import (
+    capacity_types,
+    node_taints,
+    pool_fields,
+    pool_requirements,
+    requested_disk_gib,
+    spec_hash,
+)
 from plimsoll.presets import ModelPreset
 
 AWS_GPU_COUNT = "karpenter.k8s.aws/instance-gpu-count"
@@ -152,12 +159,11 @@ def _taint(taint: Taint) -> dict[str, str]:
 
 
 def _requests(environment: Environment, offered: OfferedType, known: ModelPreset | None) -> dict[str, str]:
-    """Resources that the node must offer: no GPUs where pods get these by claims. Karpenter counts disks as
-    `ephemeral-storage`, and launches no node that lacks it."""
+    """Resources that the node must offer: no GPUs where pods get these by claims."""
     requests = {}
     if offered.claimable and offered.claimed is None:
         requests[environment.spec.gpu_resource] = str(offered.claimable)
-    storage = known.disk_gib if known is not None else environment.spec.node_claims.storage_gib
+    storage = requested_disk_gib(known, environment.spec)
     if storage:
         requests["ephemeral-storage"] = f"{storage}Gi"
     return requests

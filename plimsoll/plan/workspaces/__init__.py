@@ -12,7 +12,7 @@ from plimsoll.plan.workspaces.inherited import (
     pool_requirements,
     wanted_values,
 )
-from plimsoll.plan.workspaces.pod_needs import host_need
+from plimsoll.plan.workspaces.pod_needs import host_need, requested_disk_gib
 from plimsoll.plan.workspaces.pod_security import ENFORCE, ENFORCE_VERSION, pod_security, refused_by_pod_security
 from plimsoll.plan.workspaces.provisioned import ProvisionedNodes
 from plimsoll.plan.workspaces.refused_fields import (
@@ -74,6 +74,7 @@ __all__ = [
     "refused_by_pod_security",
     "refused_settings",
     "refused_volume",
+    "requested_disk_gib",
     "shared_volumes",
     "spec_hash",
     "startable",

@@ -6,8 +6,9 @@ from typing import Any
 from plimsoll.cluster.nodes import CPU, DISK, MEMORY, Amounts, lacking, said
 from plimsoll.estimating import preset_of
 from plimsoll.model import Reason, Refusal
-from plimsoll.model.api import EnvironmentSpec, Workspace
-from plimsoll.model.cluster import MIB_PER_GIB
+from plimsoll.model.api import EnvironmentSpec, Provisioner, Workspace
+from plimsoll.model.cluster import MIB_PER_GIB, InstanceType
+from plimsoll.model.karpenter import Ec2NodeClass
 from plimsoll.model.meta import HostRequest
 from plimsoll.presets import ModelCatalog, ModelPreset
 from plimsoll.serving import resources_of, settings_of
@@ -58,4 +59,37 @@ def beyond_type(workspace: Workspace, needed: Amounts, has: Amounts, instance_ty
         Reason.INVALID_SPEC,
         f"the preset's pods take {said(resource, needed[resource])}, and {node}: keep the files on a volume "
         f"(inference.weights), use a node class with a larger disk, lower pods.resources, {known}",
+    )
+
+
+def requested_disk_gib(known: ModelPreset | None, environment: EnvironmentSpec) -> int | None:
+    """Disk that a NodeClaim requests, GiB; None for none. Karpenter launches no node that lacks it."""
+    return known.disk_gib if known is not None else environment.node_claims.storage_gib
+
+
+def disk_of_new_node(workspace: Workspace, needed: Amounts, environment: EnvironmentSpec, models: ModelCatalog) -> int:
+    """Disk that a new node must have, MiB: for the pod, and for what the NodeClaim requests where there is one."""
+    least = needed.get(DISK, 0)
+    if environment.effective_provisioner is not Provisioner.NODECLAIM:
+        return least
+    known = preset_of(workspace.spec.inference, models) if workspace.spec.inference is not None else None
+    requested = requested_disk_gib(known if isinstance(known, ModelPreset) else None, environment)
+    return max(least, (requested or 0) * MIB_PER_GIB)
+
+
+def beyond_node_class(least: int, listed: InstanceType | None, node_class: Ec2NodeClass) -> Refusal | None:
+    """A refusal of nodes that need more disk, MiB, than the node class gives nodes of the type, where it says how
+    much."""
+    nvme = None if listed is None else listed.disk_gib
+    disk = node_class.disk_mib(nvme)
+    if disk is None or disk >= least:
+        return None
+    larger = f"enlarge the volume in spec.blockDeviceMappings of EC2NodeClass {node_class.name}"
+    if not node_class.local_disks and (nvme or 0) * MIB_PER_GIB > least:
+        larger += f", set its spec.instanceStorePolicy to RAID0 (the type has {nvme:g} GiB of NVMe disks)"
+    return Refusal(
+        Reason.INVALID_SPEC,
+        f"a new node needs {said(DISK, least)}, for files, images and caches, and by EC2NodeClass {node_class.name} it "
+        f"has {said(DISK, disk)} allocatable, so that Karpenter would launch none: {larger}, or change "
+        "resource.instanceType",
     )

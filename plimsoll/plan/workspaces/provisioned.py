@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from plimsoll.cluster.catalog import Candidate, OfferedType, OfferedTypes, launched_for_gpus, unlisted_azure
-from plimsoll.cluster.nodes import Amounts
+from plimsoll.cluster.nodes import DISK, Amounts
 from plimsoll.cluster.pools import most_allocatable
 from plimsoll.cluster.profiles import discovery_of
 from plimsoll.estimating import (
@@ -19,15 +19,15 @@ from plimsoll.estimating import (
 )
 from plimsoll.labels import CAPACITY_TYPE, GPU_RESOURCE, HOSTNAME, INSTANCE_TYPE, OS, ZONE
 from plimsoll.model import Reason, Refusal
-from plimsoll.model.api import INSTANCE_TYPE_REQUIRED, EnvironmentSpec, NamespaceAccess, Workspace
+from plimsoll.model.api import INSTANCE_TYPE_REQUIRED, EnvironmentSpec, NamespaceAccess, NodeClassRef, Workspace
 from plimsoll.model.cluster import Device, InstanceType
 from plimsoll.model.karpenter import NodePool
 from plimsoll.model.meta import Placement
 from plimsoll.plan.owned import alive
 from plimsoll.plan.view import ClusterView
 from plimsoll.plan.workspaces.inherited import DEFAULT_CAPACITY, capacity_choice, wanted_values
-from plimsoll.plan.workspaces.pod_needs import beyond_type, host_need
-from plimsoll.plan.workspaces.reserved import reserved_capacity
+from plimsoll.plan.workspaces.pod_needs import beyond_node_class, beyond_type, disk_of_new_node, host_need
+from plimsoll.plan.workspaces.reserved import ec2_node_class, reserved_capacity
 from plimsoll.text import counted, did_you_mean, shortlist
 
 
@@ -249,7 +249,8 @@ class ProvisionedNodes:
         devices = self._devices(workspace, offered)
         most = None if devices is None else max(devices, offered.claimable or 0)  # its node may have lost some
         pool = self._types.pool(offered, access, wanted)
-        over = beyond_node(workspace, self._environment, most, offered.name) or self._beyond(workspace, offered, pool)
+        over = beyond_node(workspace, self._environment, most, offered.name)
+        over = over or self._beyond(workspace, offered, node_class, pool)
         if over is not None:
             return over
         ends = reserved_capacity(workspace, offered, node_class, pool, self._view)
@@ -268,12 +269,20 @@ class ProvisionedNodes:
             warnings=(*warnings, *ends, *deprecated),
         )
 
-    def _beyond(self, workspace: Workspace, offered: OfferedType, pool: NodePool | None) -> Refusal | None:
+    def _beyond(
+        self, workspace: Workspace, offered: OfferedType, node_class: NodeClassRef, pool: NodePool | None
+    ) -> Refusal | None:
         """Refuses pods that no node of the type has the CPU, the memory or the disk for."""
         needed = host_need(workspace, self._environment, self._view.models)
         if isinstance(needed, Refusal):
             return needed
-        return beyond_type(workspace, needed, self._most_of(offered, pool), offered.name)
+        most = self._most_of(offered, pool)
+        over = beyond_type(workspace, needed, most, offered.name)
+        found = ec2_node_class(node_class, self._view)
+        if over is not None or found is None or DISK in most:  # what nodes were seen to have counts more
+            return over
+        least = disk_of_new_node(workspace, needed, self._environment, self._view.models)
+        return beyond_node_class(least, self._types.declared.lookup(offered.name), found)
 
     def _most_of(self, offered: OfferedType, pool: NodePool | None) -> Amounts:
         key = offered.name, pool.name if pool is not None else ""

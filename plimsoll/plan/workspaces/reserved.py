@@ -4,7 +4,7 @@ from plimsoll.cluster.catalog import OfferedType
 from plimsoll.labels import CAPACITY_TYPE
 from plimsoll.model import Reason, Refusal
 from plimsoll.model.api import NodeClassRef, Workspace
-from plimsoll.model.karpenter import EC2_GROUP, NodePool, Reservation
+from plimsoll.model.karpenter import EC2_GROUP, Ec2NodeClass, NodePool, Reservation
 from plimsoll.plan.view import ClusterView
 from plimsoll.plan.workspaces.inherited import capacity_types
 from plimsoll.text import shortlist
@@ -21,8 +21,7 @@ def reserved_capacity(
     """
     types = capacity_types(workspace, view.settings, pool)
     types = types or (pool.allowed_values.get(CAPACITY_TYPE, ()) if pool is not None else ())
-    known = {each.name: each for each in view.observed.node_classes} if node_class.group == EC2_GROUP else {}
-    of_class = known.get(node_class.name)
+    of_class = ec2_node_class(node_class, view)
     if types != RESERVED or of_class is None or not of_class.reports_reservations:
         return ()
     usable = [each for each in of_class.reservations if _usable(each, workspace, offered, pool)]
@@ -40,6 +39,13 @@ def reserved_capacity(
         "wait for capacity then"
         for each in ending
     )
+
+
+def ec2_node_class(node_class: NodeClassRef, view: ClusterView) -> Ec2NodeClass | None:
+    """The node class as it was observed; None if it was not, or is of another provider."""
+    if node_class.group != EC2_GROUP:
+        return None
+    return next((each for each in view.observed.node_classes if each.name == node_class.name), None)
 
 
 def _usable(reservation: Reservation, workspace: Workspace, offered: OfferedType, pool: NodePool | None) -> bool:
