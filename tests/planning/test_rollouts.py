@@ -90,6 +90,8 @@ def test_a_changed_template_is_rolled_out_on_a_temporary_node_which_then_goes() 
     assert planned(both).empty
     unseen = with_pods(rolling(snapshot, pods=1, updated=1), a_ready("old", old), a_ready("new", new, "False"))
     assert planned(unseen).empty, "the Deployment is seen before the pods"
+    unbound = with_pods(rolling(snapshot, pods=1, updated=1), a_ready("old", old), a_ready("new", "", "False"))
+    assert planned(unbound).empty, "the Deployment is seen before the node of its pod"
     done = with_pods(rolling(snapshot, pods=1, updated=1), a_ready("new", new))
     [gone] = of_kind(planned(done).deletions, "NodeClaim")
     assert [claim.node_name for claim in snapshot.node_claims if claim.name == gone] == [old]

@@ -42,7 +42,7 @@ def test_a_plan_shows_its_cost() -> None:
     assert plan["cost"] == {
         "added": pytest.approx(55.04 + 4.602 + 6 * 0.805),
         "removed": 0,
-        "unpriced": 0,
+        "nodesWithoutPrice": 0,
         "prices": {"currency": None, "own": True, "lists": []},
     }
     assert "+64.47 an hour: 64.47 added, 0.00 released\nPrices: the Environment's own" in run("plan", "-f", EXAMPLE)

@@ -25,7 +25,7 @@ from plimsoll.cluster.pods.shares import (
     size_by_kind,
 )
 from plimsoll.cluster.pods.unreadable import RequestRefusal
-from plimsoll.cluster.pods.usage import NodeUsage, Owner, PodPlaces, nodes_in_use, own_pods, owner_of
+from plimsoll.cluster.pods.usage import NodeUsage, Owner, PodPlaces, nodes_in_use, own_pods, owner_of, with_waiting_pods
 from plimsoll.cluster.pods.waiting import is_ours, passed_over_warnings, waits
 
 __all__ = [
@@ -71,4 +71,5 @@ __all__ = [
     "tflops_milli",
     "value_changes",
     "waits",
+    "with_waiting_pods",
 ]

@@ -27,12 +27,19 @@ def own_pods(pods: tuple[Pod, ...]) -> dict[Owner, tuple[Pod, ...]]:
     return {owner: tuple(own) for owner, own in found.items()}
 
 
-class PodPlaces:
-    """Bound pods of Workspaces that are not terminating."""
+def with_waiting_pods(pods: tuple[Pod, ...]) -> frozenset[Owner]:
+    """The Workspaces with a pod that is on no node, and not terminating."""
+    waiting = (pod for pod in marked_pods(pods) if not (pod.node_name or pod.finished or pod.deleting))
+    return frozenset(owner for owner in map(_owner, waiting) if owner is not None)
 
-    def __init__(self, own: Mapping[Owner, Iterable[Pod]]) -> None:
-        """`own` as from `own_pods`."""
+
+class PodPlaces:
+    """Where the pods of Workspaces are that are not terminating."""
+
+    def __init__(self, own: Mapping[Owner, Iterable[Pod]], waiting: Container[Owner] = ()) -> None:
+        """`own` as from `own_pods`, `waiting` as from `with_waiting_pods`."""
         self._by_owner = {owner: [pod for pod in pods if not pod.deleting] for owner, pods in own.items()}
+        self._waiting = waiting
 
     def nodes_of(self, owner: WorkspaceRef, replicas: int) -> frozenset[str]:
         """Names of the nodes with pods of the Workspace, except for pods of replicas beyond those that it declares."""
@@ -41,6 +48,10 @@ class PodPlaces:
     def serving(self, owner: WorkspaceRef) -> frozenset[str]:
         """Names of the nodes with Ready pods of the Workspace."""
         return frozenset(pod.node_name for pod in self._of(owner) if pod.ready)
+
+    def waiting(self, owner: WorkspaceRef) -> bool:
+        """Whether a pod of the Workspace is on no node yet."""
+        return (as_label_value(owner.namespace), as_label_value(owner.name)) in self._waiting
 
     def on(self, nodes: Container[str], owner: WorkspaceRef) -> list[Pod]:
         """The Workspace's pods on these nodes, by name."""

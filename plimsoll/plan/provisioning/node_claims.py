@@ -61,12 +61,14 @@ class NodeClaimProvisioner:
             busy = self._context.places.nodes_of(target.workspace.ref, target.workspace.replicas)
             removable = claims
             if target.workspace.surge:
-                # Pods say themselves that they left a node: a Deployment may say so before their Ready is seen.
+                # Pods say themselves that they left a node: a Deployment may say so before their Ready, or even their
+                # node, is seen.
                 stalled = any(
                     each.rolling_out and each.stalled for each in self._context.ownership.workloads_of(target.workspace)
                 )
                 kept = self._context.places.serving(target.workspace.ref) if stalled else busy
-                removable = [claim for claim in claims if claim.node_name not in kept]
+                unknown = not stalled and self._context.places.waiting(target.workspace.ref)
+                removable = [] if unknown else [claim for claim in claims if claim.node_name not in kept]
                 outdated = frozenset()
             order = DeletionOrder(self._progress, outdated, busy)
             why = f"surplus: {counted(target.nodes, 'node')} needed, {len(claims) + pooled} exist"

@@ -5,7 +5,7 @@ from functools import cached_property
 
 from plimsoll.cluster.catalog import OfferedTypes
 from plimsoll.cluster.nodes import NodeIndex, index_of
-from plimsoll.cluster.pods import NodeUsage, Owner, PodPlaces, bound_pods, own_pods, owner_of
+from plimsoll.cluster.pods import NodeUsage, Owner, PodPlaces, bound_pods, own_pods, owner_of, with_waiting_pods
 from plimsoll.cluster.volumes import Storage
 from plimsoll.model import Snapshot
 from plimsoll.model.api import EnvironmentSpec, Workspace
@@ -159,7 +159,8 @@ class ClusterView:
 
     @cached_property
     def places(self) -> PodPlaces:
-        return self.known.result("places", (self._own_pods,), lambda: PodPlaces(self._own_pods))
+        own, waiting = self._own_pods, with_waiting_pods(self.observed.pods)
+        return self.known.result("places", (own, waiting), lambda: PodPlaces(own, waiting))
 
     @cached_property
     def usage(self) -> NodeUsage:

@@ -18,6 +18,7 @@ from plimsoll.sandbox.parts import Installation, find_programs, missing_programs
 from tests.awaiting import await_condition
 from tests.e2e.cluster.controller import controller
 from tests.e2e.cluster.dra_driver import DRIVER, Devices, dra_driver
+from tests.e2e.cluster.environments import change_environment
 from tests.e2e.cluster.kube import Kube
 from tests.e2e.demand.environment import (
     EIGHT_GPUS,
@@ -148,14 +149,14 @@ def serve(cluster: Kube) -> None:
     await_condition(lambda: cluster.get(*kind, "spanning", "inference"), 120, "the LeaderWorkerSet")
     with a_hub() as hub:
         hub.add("acme/law-8b")
-        cluster.patch(API, "Environment", ENVIRONMENT, {"spec": {"modelHub": {"endpoint": hub.url}}})
+        change_environment(cluster, ENVIRONMENT, modelHub={"endpoint": hub.url})
         cluster.apply(workspace("hub", 1, preset={"name": "acme/law-8b"}))
         await_condition(
             lambda: cluster.get("v1", "ConfigMap", "plimsoll-models", NAMESPACE), 60, "what the hub says is kept"
         )
     cluster.patch(API, "Workspace", "served", {"spec": {"inference": {"replicas": 2}}}, "inference")
     await_condition(lambda: ready(cluster, "Deployment", "served") == 2, 120, "one replica fewer")
-    cluster.patch(API, "Environment", ENVIRONMENT, {"spec": {"provisioner": "static-nodepool"}})
+    change_environment(cluster, ENVIRONMENT, provisioner="static-nodepool")
     cluster.apply(workspace("pooled", 1, template={"spec": {"containers": [CONTAINER]}}))
     await_condition(lambda: ready(cluster, "Deployment", "pooled") == 1, 120, "nodes of a NodePool")
     for name in ("named", "spanning", "pooled", "served", "hub"):

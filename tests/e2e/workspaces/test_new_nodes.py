@@ -11,6 +11,7 @@ from demo.stage import Stage, declare
 from plimsoll.sandbox import Sandbox
 from tests.awaiting import await_condition
 from tests.e2e.cluster.controller import Controller, controller
+from tests.e2e.cluster.environments import change_environment
 from tests.e2e.cluster.kube import Kube, Manifest
 from tests.e2e.cluster.sandboxes import up_sandbox
 
@@ -101,7 +102,7 @@ def test_a_replica_always_serves_during_a_rollout(cluster: Kube) -> None:
 
 def test_after_insufficient_capacity_all_nodes_are_of_the_next_type(cluster: Kube) -> None:
     """A NodePool without its node class launches nothing; Karpenter deletes its NodeClaims."""
-    cluster.patch(API, "Environment", "sandbox-nap", {"spec": {"nodeClaims": {"nodeClassRef": None}}})
+    change_environment(cluster, "sandbox-nap", nodeClaims={"nodeClassRef": None})
     is_type = {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": [SOLD_OUT]}
     missing = {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "missing"}
     pool = {"weight": 1, "template": {"spec": {"nodeClassRef": missing, "requirements": [is_type]}}}
@@ -123,7 +124,7 @@ def test_after_insufficient_capacity_all_nodes_are_of_the_next_type(cluster: Kub
 
 def test_without_replicas_a_node_of_the_wanted_zone_stays_and_serves_again(cluster: Kube) -> None:
     """As KEDA scales: by the scale subresource."""
-    cluster.patch(API, "Environment", "sandbox-nap", {"spec": {"nodeClaims": {"idleSeconds": 3600}}})
+    change_environment(cluster, "sandbox-nap", nodeClaims={"idleSeconds": 3600})
     cluster.apply(workspace("paused", {"instanceType": TYPE, "zones": ["zone-b"]}, "one"))
     await_condition(lambda: serving(cluster, "paused") == [["one"]], 120, "the replica is ready")
     [claim] = claims_of(cluster, "paused")

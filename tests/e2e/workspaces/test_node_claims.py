@@ -14,6 +14,7 @@ from plimsoll.sandbox import Sandbox
 from tests.awaiting import await_condition
 from tests.e2e.cluster.conditions import condition, is_ready
 from tests.e2e.cluster.controller import Controller, controller
+from tests.e2e.cluster.environments import change_environment
 from tests.e2e.cluster.kube import Kube
 from tests.e2e.cluster.sandboxes import up_sandbox
 
@@ -239,7 +240,7 @@ def test_a_node_without_its_gpus_is_replaced(cluster: Kube, running: Controller)
 
 def test_a_static_node_pool(cluster: Kube, running: Controller) -> None:
     """The Workspace's own NodePool; its nodes have the ownership labels and are deleted with it."""
-    cluster.patch(API, "Environment", ENVIRONMENT, {"spec": {"provisioner": "static-nodepool"}})
+    change_environment(cluster, ENVIRONMENT, provisioner="static-nodepool")
     cluster.apply(workspace("pooled", 2))
 
     def own_pools() -> list[dict[str, Any]]:
@@ -264,7 +265,7 @@ def test_a_static_node_pool(cluster: Kube, running: Controller) -> None:
 
 def test_a_node_of_a_node_pool_without_its_gpus_is_replaced(cluster: Kube, running: Controller) -> None:
     """Karpenter has no deadline for GPUs, so the controller deletes its NodeClaim, and the NodePool creates another."""
-    cluster.patch(API, "Environment", ENVIRONMENT, {"spec": {"provisioner": "static-nodepool"}})
+    change_environment(cluster, ENVIRONMENT, provisioner="static-nodepool")
     cluster.apply(workspace("pool-blind", 1, **{WITHOUT_GPUS: "true"}))
     await_condition(lambda: claims_of(cluster, "pool-blind"), 60, "a NodeClaim of the NodePool")
     first = names_of(cluster, "pool-blind")
