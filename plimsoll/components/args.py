@@ -544,6 +544,10 @@ class PresetPodsArgs(TypedDict, total=False):
     annotations: pulumi.Input[Mapping[str, pulumi.Input[str]]]
     resources: pulumi.Input[PodResourcesArgs]
     """Resources of the server's container besides GPUs."""
+    security_context: pulumi.Input[Mapping[str, Any]]
+    """As `securityContext` of a pod; its fields are over those that follow from `inferenceUser` of the Environment."""
+    container_security_context: pulumi.Input[Mapping[str, Any]]
+    """As `securityContext` of a container, for each container of the pods; likewise."""
     options: pulumi.Input[Mapping[str, pulumi.Input[str]]]
     """Options of `vllm serve`, without the leading dashes; an empty string for an option without a value. Those that
     follow from the Workspace and the estimate are refused."""

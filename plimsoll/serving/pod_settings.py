@@ -73,9 +73,24 @@ def apply_settings(template: dict[str, Any], server: dict[str, Any], settings: P
         spec["imagePullSecrets"] = [{"name": each} for each in dict.fromkeys((*settings.image_pull_secrets, *others))]
     if settings.node_affinity is not None:
         spec.setdefault("affinity", {})["nodeAffinity"] = copy.deepcopy(settings.node_affinity)
+    _secure(spec, settings)
     # Ours come last: of two variables with one name, the last counts.
     server["env"] = [*copy.deepcopy(list(settings.env)), *server["env"]]
     if settings.resources is not None:
         server["resources"] = resources_of(settings.resources, server["resources"]["requests"])
     # One argument each: a value that begins with dashes is no other option.
     server["args"] += [f"--{option}={value}" if value else f"--{option}" for option, value in settings.options.items()]
+
+
+def _secure(spec: dict[str, Any], settings: PresetPods) -> None:
+    """Sets the fields of security contexts, over those of the user that runs the pods."""
+    own = copy.deepcopy(settings.security_context)
+    if own:
+        context = spec.setdefault("securityContext", {})
+        if own.get("runAsUser") == 0:  # the kubelet would start no container
+            context.pop("runAsNonRoot", None)
+        context.update(own)
+    if settings.container_security_context:
+        for container in (*spec["containers"], *spec.get("initContainers", ())):
+            of_container = container.setdefault("securityContext", {})
+            of_container.update(copy.deepcopy(settings.container_security_context))

@@ -1,5 +1,6 @@
 """Settings of the pods of presets, by the Environment and the Workspace."""
 
+import re
 from datetime import UTC, datetime
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 from plimsoll.errors import PlimsollError
 from plimsoll.model import Reason, Snapshot
 from plimsoll.model.api import Workspace
+from plimsoll.model.cluster import Namespace
 from plimsoll.plan import plan, validate
 from tests.builders import a_node, a_snapshot, an_environment
 
@@ -167,3 +169,70 @@ def test_requests_beyond_the_nodes_are_refused() -> None:
     assert validate(a_cluster(a_chat({"resources": {"requests": {"cpu": "16"}}}), node))[0].accepted
     [refused] = validate(a_cluster(a_chat({"resources": {"requests": {"cpu": "17"}}}), node))
     assert refused.reason is Reason.NO_USABLE_NODES
+
+
+def test_security_contexts_are_over_those_of_the_user() -> None:
+    shared = {"securityContext": {"fsGroup": 3000, "supplementalGroups": [44]}}
+    own = {
+        "securityContext": {"runAsUser": 1000},
+        "containerSecurityContext": {"readOnlyRootFilesystem": True, "capabilities": {"drop": ["NET_RAW"]}},
+    }
+    spec = pods_of(a_chat(own), presetPods=shared)["spec"]
+    context = spec["securityContext"]
+    assert (context["runAsUser"], context["fsGroup"], context["supplementalGroups"]) == (1000, 3000, [44])
+    assert context["runAsNonRoot"] is True
+    assert context["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert spec["containers"][0]["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["NET_RAW"]},
+        "readOnlyRootFilesystem": True,
+    }
+
+
+def test_without_a_user_security_contexts_are_what_is_declared() -> None:
+    own = a_chat({"securityContext": {"fsGroup": 1}, "containerSecurityContext": {"allowPrivilegeEscalation": False}})
+    spec = pods_of(own, inferenceUser=0)["spec"]
+    assert spec["securityContext"] == {"fsGroup": 1}
+    assert spec["containers"][0]["securityContext"] == {"allowPrivilegeEscalation": False}
+    assert "securityContext" not in pods_of(a_chat(), inferenceUser=0)["spec"]
+
+
+def test_root_is_not_asked_to_be_another_user() -> None:
+    context = pods_of(a_chat({"securityContext": {"runAsUser": 0}}))["spec"]["securityContext"]
+    assert context["runAsUser"] == 0
+    assert "runAsNonRoot" not in context
+
+
+def test_containers_that_copy_adapters_have_the_context_too() -> None:
+    own = {"containerSecurityContext": {"readOnlyRootFilesystem": True}}
+    adapters = [{"source": {"name": "style", "image": "registry/style:1"}}]
+    spec = pods_of(a_chat(own, adapters=adapters))["spec"]
+    [copying] = spec["initContainers"]
+    assert copying["securityContext"]["readOnlyRootFilesystem"] is True
+
+
+@pytest.mark.parametrize(
+    ("pods", "named"),
+    [
+        ({"securityContext": {"runAsUsr": 1}}, "did you mean runAsUser?"),
+        ({"securityContext": {"runAsUser": "1000"}}, "runAsUser must be a whole number"),
+        ({"securityContext": {"runAsUser": True}}, "runAsUser must be a whole number"),
+        ({"securityContext": {"readOnlyRootFilesystem": True}}, "readOnlyRootFilesystem"),
+        ({"containerSecurityContext": {"fsGroup": 1}}, "fsGroup"),
+        ({"containerSecurityContext": {"capabilities": ["ALL"]}}, "capabilities must be an object"),
+        ({"containerSecurityContext": {"privileged": True}}, "privileged cannot be set"),
+    ],
+)
+def test_security_contexts_that_a_pod_cannot_have(pods: dict[str, Any], named: str) -> None:
+    with pytest.raises(PlimsollError, match=re.escape(named)):
+        a_chat(pods)
+    with pytest.raises(PlimsollError, match=re.escape(named)):
+        an_environment(presetPods=pods)
+
+
+def test_pods_of_a_workspace_that_the_namespace_would_not_admit() -> None:
+    labels = {"pod-security.kubernetes.io/enforce": "restricted"}
+    namespace = Namespace.read({"metadata": {"name": "default", "labels": labels}})
+    for own, accepted in (({"runAsUser": 1000}, True), ({"runAsUser": 0}, False)):
+        [verdict] = validate(a_snapshot(a_chat({"securityContext": own}), a_node(allocatable=1), namespace))
+        assert verdict.reason is (Reason.ACCEPTED if accepted else Reason.NOT_ALLOWED), verdict.message

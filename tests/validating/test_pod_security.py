@@ -70,6 +70,28 @@ def test_the_pods_of_a_preset_are_checked_too() -> None:
     assert judged(a_namespace("baseline"), preset=preset, settings={"inferenceUser": 0}).accepted
 
 
+@pytest.mark.parametrize(
+    ("pods", "field"),
+    [
+        ({"securityContext": {"runAsUser": 0}}, "spec.securityContext.runAsUser"),
+        ({"securityContext": {"seccompProfile": {"type": "Unconfined"}}}, "spec.securityContext.seccompProfile"),
+        (
+            {"containerSecurityContext": {"capabilities": {"add": ["SYS_ADMIN"]}}},
+            "spec.containers[0].securityContext.capabilities",
+        ),
+    ],
+)
+def test_the_settings_of_pods_are_checked_as_templates_are(pods: dict[str, Any], field: str) -> None:
+    preset = "phi-4-mini-instruct"
+    verdict = judged(a_namespace("restricted"), preset=preset, settings={"presetPods": pods})
+    assert verdict.reason is Reason.NOT_ALLOWED
+    assert f"the preset's pods: {field}" in verdict.message
+    assert "presetPods" in verdict.message
+    assert judged(a_namespace("privileged"), preset=preset, settings={"presetPods": pods}).accepted
+    stricter = {"containerSecurityContext": {"readOnlyRootFilesystem": True}, "securityContext": {"runAsUser": 1000}}
+    assert judged(a_namespace("restricted"), preset=preset, settings={"presetPods": stricter}).accepted
+
+
 def test_a_pinned_version_has_no_newer_rules() -> None:
     [probe] = [case for case in CASES if case.name == "probe of a host"]
     labels = {ENFORCE: "baseline"}

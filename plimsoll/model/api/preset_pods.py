@@ -7,9 +7,37 @@ from pydantic import AfterValidator, Field
 
 from plimsoll.model.meta import Described, FreeForm, check_pod_template
 from plimsoll.quantity import canonical_quantity
+from plimsoll.text import did_you_mean, nearest
 
 _SET_BY_US: Final = ("HF_HOME", "HF_HUB_OFFLINE", "HF_TOKEN", "NVIDIA_VISIBLE_DEVICES", "VLLM_HOST_IP")
 """Variables that follow from other fields, or give a container GPUs that its pod did not request."""
+
+_OF_BOTH: Final[Mapping[str, type]] = {
+    "appArmorProfile": dict,
+    "runAsGroup": int,
+    "runAsNonRoot": bool,
+    "runAsUser": int,
+    "seccompProfile": dict,
+    "seLinuxOptions": dict,
+}
+_OF_PODS: Final[Mapping[str, type]] = {
+    **_OF_BOTH,
+    "fsGroup": int,
+    "fsGroupChangePolicy": str,
+    "seLinuxChangePolicy": str,
+    "supplementalGroups": list,
+    "supplementalGroupsPolicy": str,
+    "sysctls": list,
+}
+_OF_CONTAINERS: Final[Mapping[str, type]] = {
+    **_OF_BOTH,
+    "allowPrivilegeEscalation": bool,
+    "capabilities": dict,
+    "procMount": str,
+    "readOnlyRootFilesystem": bool,
+}
+"""Fields of security contexts (Kubernetes 1.35) but those for Windows, and `privileged`."""
+_SHAPES: Final = {int: "a whole number", bool: "true or false", str: "text", list: "a list", dict: "an object"}
 
 Name = Annotated[str, Field(min_length=1, max_length=253)]
 
@@ -41,6 +69,21 @@ def _affinity(given: dict[str, Any]) -> dict[str, Any]:
     return given
 
 
+def _security_context(fields: Mapping[str, type]) -> AfterValidator:
+    def check(given: dict[str, Any]) -> dict[str, Any]:
+        for field, value in given.items():
+            if field == "privileged":
+                raise ValueError("privileged cannot be set: it gives a container GPUs that its pod did not request")
+            if field not in fields:
+                near = did_you_mean(nearest(field, sorted(fields)))
+                raise ValueError(f"{field}: unknown field" + (f" ({near})" if near else ""))
+            if type(value) is not fields[field]:
+                raise ValueError(f"{field} must be {_SHAPES[fields[field]]}")
+        return given
+
+    return AfterValidator(check)
+
+
 class PodResources(Described):
     """Resources of the server's container besides GPUs."""
 
@@ -70,6 +113,10 @@ class PresetPods(Described):
     annotations: dict[str, str] = Field(default_factory=dict)
     resources: PodResources | None = None
     """Resources of the server's container besides GPUs."""
+    security_context: Annotated[FreeForm, _security_context(_OF_PODS)] = Field(default_factory=dict)
+    """As `securityContext` of a pod; its fields are over those that follow from `inferenceUser` of the Environment."""
+    container_security_context: Annotated[FreeForm, _security_context(_OF_CONTAINERS)] = Field(default_factory=dict)
+    """As `securityContext` of a container, for each container of the pods; likewise."""
     options: dict[str, str] = Field(default_factory=dict)
     """Options of `vllm serve`, without the leading dashes; an empty string for an option without a value. Those that
     follow from the Workspace and the estimate are refused."""
@@ -85,6 +132,8 @@ class PresetPods(Described):
             "tolerations": (*base.tolerations, *self.tolerations),
             "labels": {**base.labels, **self.labels},
             "annotations": {**base.annotations, **self.annotations},
+            "security_context": {**base.security_context, **self.security_context},
+            "container_security_context": {**base.container_security_context, **self.container_security_context},
             "options": {**base.options, **self.options},
         }
         return base.model_copy(update=own | joined)

@@ -118,8 +118,10 @@ def refused_by_pod_security(
         serve_preset(
             template, inference, sizing.serving, known if isinstance(known, ModelPreset) else None, environment
         )
-    by_user = inference.template is None and not environment.spec.inference_user
-    remedy = "set inferenceUser of the Environment" if by_user else "change the template"
+    remedy = "change the template"
+    if inference.template is None:
+        remedy = "change inference.pods, inference.weights or presetPods of the Environment"
+        remedy = remedy if environment.spec.inference_user else "set inferenceUser of the Environment"
     found = [f"{where}{problem}" for problem in pod_security(labels, template)]
     if not found:
         return None
