@@ -13,6 +13,7 @@ from plimsoll.components.admission.one_writer import one_writer_policies
 from plimsoll.components.admission.own_metadata import (
     OWN_METADATA_POLICY,
     PLACEMENT_POLICY,
+    UNCHECKED,
     own_metadata_policy,
     placement_policy,
 )
@@ -35,6 +36,7 @@ __all__ = [
     "SHARED",
     "SHARE_POD_POLICY",
     "TRIGGER_POLICY",
+    "UNCHECKED",
     "WRITER_POLICY",
     "AdmissionPolicy",
     "Guard",

@@ -18,6 +18,15 @@ from plimsoll.policy import text, texts, value
 OWN_METADATA_POLICY: Final = "plimsoll-own-metadata"
 PLACEMENT_POLICY: Final = "plimsoll-share-placement"
 
+UNCHECKED: Final = {
+    "": ("persistentvolumeclaims", "resourcequotas", "events"),
+    "autoscaling": ("horizontalpodautoscalers",),
+    "resource.k8s.io": ("resourceclaims",),
+    "scheduling.run.ai": ("podgroups",),
+}
+"""Kinds in namespaces, by API group, that the controller lists and never creates: it reads none of its own keys of
+them, so that a forged one has no effect. Their writes, which are many, do not wait for the policy."""
+
 _OWN: Final = f"key.startsWith('{GROUP}/')"
 _ADMINISTERS: Final = (
     f"(authorizer.group('{GROUP}').resource('gpudemands').subresource('status').check('patch').allowed()"
@@ -36,7 +45,8 @@ _MAY_BIND: Final = "authorizer.group('').resource('pods').subresource('binding')
 
 
 def own_metadata_policy() -> AdmissionPolicy:
-    """The policy for objects in namespaces that the controller lists, and for workloads whose pods it would list."""
+    """The policy for objects in namespaces that the controller lists, but those UNCHECKED, and for workloads whose pods
+    it would list."""
     names = f"[{_BINDER}]"
     variables = {
         "changed": " + ".join((_changed("labels", _OWN), _changed("annotations", _OWN), _finalizers())),
