@@ -21,6 +21,7 @@ from plimsoll.loop import RoundResult
 from plimsoll.model import Change, Deletion, DemandRef, GateRemoval, ObjectKey, Plan, Snapshot
 from plimsoll.model.api import ClaimStage, DemandClaim, DemandPhase, DemandReport, GPUDemandStatus, WorkspaceRef
 from plimsoll.model.karpenter import NodeClaim, NodePool
+from plimsoll.observe.cluster import Health
 from plimsoll.plan import plan as make_plan
 from plimsoll.plan import validate
 from plimsoll.report import Metrics
@@ -243,6 +244,33 @@ def test_what_another_controller_did_meanwhile_is_not_counted() -> None:
     metrics.seen(a_snapshot(a_ready_claim("a", 90)), at(95))
     for result in ("ready", "failed", "withdrawn"):
         assert value(metrics, "plimsoll_nodeclaims_finished_total", result=result) == 0
+
+
+def ages_of_watches(metrics: Metrics) -> dict[str, float]:
+    return {
+        sample.labels["kind"]: sample.value
+        for each in metrics.registry.collect()
+        for sample in each.samples
+        if sample.name == "plimsoll_watch_age_seconds"
+    }
+
+
+def test_watches_have_the_age_at_the_scrape_on_a_standby_too() -> None:
+    now = 100.0
+    health = Health(["Node", "Pod", "Queue"], 150.0, lambda: now)
+    metrics = Metrics()
+    assert ages_of_watches(metrics) == {}, "nothing is watched yet"
+    metrics.watches(health.ages)
+    health.listed("Node")
+    health.listed("Pod")
+    now = 260.0
+    health.heard("Pod")
+    assert ages_of_watches(metrics) == {"Node": 160.0, "Pod": 0.0}, "Queue is not defined"
+    metrics.holds_lease(False)
+    now = 300.0
+    assert ages_of_watches(metrics) == {"Node": 200.0, "Pod": 40.0}
+    health.unwatched("Node")
+    assert ages_of_watches(metrics) == {"Pod": 40.0}
 
 
 def test_metrics_are_served_while_the_controller_runs() -> None:

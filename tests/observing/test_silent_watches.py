@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from plimsoll.cli.controller import Service
 from plimsoll.kube import Connection
 from plimsoll.observe.cluster import DEFINITIONS, NODES, Health, Observer, SilentWatchError
 from tests.awaiting import await_condition
@@ -52,6 +53,15 @@ def test_only_watched_kinds_have_an_age(cluster: FakeApiserver, observer: Observ
     start(observer)
     assert {"Node", "Pod", DEFINITIONS.name} <= observer.ages().keys()
     assert "Workspace" not in observer.ages(), "it is not defined"
+
+
+def test_the_metrics_of_a_controller_have_the_ages_of_its_watches(cluster: FakeApiserver, observer: Observer) -> None:
+    start(observer)
+    service = Service()
+    service.watches(observer)
+    age = service.metrics.registry.get_sample_value("plimsoll_watch_age_seconds", {"kind": "Node"})
+    assert age is not None
+    assert 0 <= age <= observer.ages()["Node"] + SILENCE
 
 
 class Clock:
