@@ -18,6 +18,7 @@ from bench import (
     burst,
     claims,
     fleet,
+    interference,
     ledger,
     openb,
     pages,
@@ -45,6 +46,10 @@ SMALL: dict[str, tuple[Main, tuple[str, ...]]] = {
     "plain_pods": (plain_pods.main, ("--plain", "100", "--nodes", "60", "--pods", "600", "--waiting", "60")),
     "audit": (audit.main, ("--nodes", "20", "--pods", "60", "--waiting", "3", "--plain", "40")),
     "claims": (claims.main, ("--nodes", "20", "--claims", "200", "--waiting", "20", "--changes", "2")),
+    "interference": (
+        interference.main,
+        ("--nodes", "6", "--pods", "60", "--waiting", "6", "--hostile", "30", "--replaced", "3", "--changes", "2"),
+    ),
     "pages": (pages.main, ("--nodes", "20", "--pods", "60", "--waiting", "3", "--changes", "2")),
     "tick": (tick.main, (*LARGE, "--workspaces", "4", "--changes", "3")),
 }
@@ -147,6 +152,18 @@ def test_bench_pages_compares_a_change_with_the_first_page_of_each_view() -> Non
 
     assert set(found["seconds"]) == set(pages.VIEWS)
     assert all(min(row["first"], row["changed"], row["ratio"]) > 0 for row in found["seconds"].values())
+
+
+def test_bench_interference_compares_rounds_beside_a_flood_with_idle_ones() -> None:
+    main, arguments = SMALL["interference"]
+
+    row = figures(main, *arguments)
+
+    assert row["nodes"] == 0, "the hostile namespace may have no GPUs"
+    for name in ("reaction", "release"):
+        for part in ("p50", "p99"):
+            assert row[name][f"{part}IdleMs"] > 0
+            assert row[name][f"{part}Ratio"] > 0
 
 
 def test_bench_tick_measures_each_part_of_a_round() -> None:
