@@ -1,5 +1,6 @@
 """The disk that new nodes have by their EC2NodeClass: what needs more is refused before it is bought."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from plimsoll.model import Reason, Verdict
 from plimsoll.model.api import KnownNodeProfile
 from plimsoll.model.karpenter import Ec2NodeClass
-from plimsoll.plan import validate
+from plimsoll.plan import plan, validate
 from tests.builders import a_node_pool, a_snapshot, a_workspace, an_environment
 
 G6E = "g6e.12xlarge"
@@ -17,6 +18,7 @@ G6E = "g6e.12xlarge"
 P3 = "p3.8xlarge"
 """4 x V100, no local disk."""
 GIB = 1024
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
 REF = {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "gpu"}
 
 
@@ -133,6 +135,31 @@ def test_a_static_node_pool_requests_no_disk() -> None:
     assert judged(volume, provisioner="static-nodepool").accepted
     small = a_class(amiFamily="AL2023", blockDeviceMappings=[a_volume("60Gi")])
     assert not judged(small, provisioner="static-nodepool").accepted
+
+
+@pytest.mark.parametrize(
+    ("source", "gib"),
+    [
+        (None, 140),
+        ({"emptyDir": {}}, 140),
+        ({"emptyDir": {"medium": "Memory"}}, 80),
+        ({"hostPath": {"path": "/models"}}, 80),
+    ],
+)
+def test_a_node_claim_requests_the_files_where_they_are_on_the_disk(source: dict[str, Any] | None, gib: int) -> None:
+    weights = {} if source is None else {"weights": {"volumeSource": source}}
+    environment = an_environment(nap=True, **weights)
+    snapshot = a_snapshot(a_workspace(instance_type=G6E, preset="gpt-oss-120b"), environment=environment)
+    [claim] = plan(snapshot, validate(snapshot), NOW).creations
+    assert claim.manifest["spec"]["resources"]["requests"]["ephemeral-storage"] == f"{gib}Gi"
+
+
+def test_files_on_a_volume_need_no_disk() -> None:
+    small = a_class(amiFamily="AL2023", blockDeviceMappings=[a_volume("100Gi")])
+    refused = judged(small)
+    assert refused.reason is Reason.INVALID_SPEC
+    assert "inference.weights" in refused.message
+    assert judged(small, weights={"volumeSource": {"nfs": {"server": "s", "path": "/m"}}}).accepted
 
 
 def test_only_the_node_class_of_the_nodes_counts() -> None:

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from plimsoll.cluster.catalog import OfferedType
 from plimsoll.cluster.nodes import owner_labels
 from plimsoll.cluster.volumes import conditions_of
 from plimsoll.labels import CAPACITY_TYPE, DO_NOT_DISRUPT, INSTANCE_TYPE, OS, SPEC_HASH, ZONE
@@ -19,7 +18,6 @@ from plimsoll.plan.workspaces import (
     requested_disk_gib,
     spec_hash,
 )
-from plimsoll.presets import ModelPreset
 
 AWS_GPU_COUNT = "karpenter.k8s.aws/instance-gpu-count"
 
@@ -31,12 +29,12 @@ def node_claim_manifest(target: NodeTarget, environment: Environment, name: str)
     `matchLabels` become labels, as in KAITO, and its other conditions become requirements. An annotation holds the hash
     of the spec: a NodeClaim with another hash is outdated.
     """
-    workspace, offered = target.workspace, target.offered
+    workspace = target.workspace
     spec: dict[str, Any] = {
         "nodeClassRef": target.node_class.model_dump(),
         "requirements": requirements(target, environment),
     }
-    requests = _requests(environment, offered, target.known)
+    requests = _requests(target, environment)
     if requests:
         spec["resources"] = {"requests": requests}
     spec |= _taints(target, environment) | pool_fields(target.pool)
@@ -158,12 +156,12 @@ def _taint(taint: Taint) -> dict[str, str]:
     return {"key": taint.key, **({"value": taint.value} if taint.value else {}), "effect": taint.effect}
 
 
-def _requests(environment: Environment, offered: OfferedType, known: ModelPreset | None) -> dict[str, str]:
+def _requests(target: NodeTarget, environment: Environment) -> dict[str, str]:
     """Resources that the node must offer: no GPUs where pods get these by claims."""
-    requests = {}
+    requests, offered = {}, target.offered
     if offered.claimable and offered.claimed is None:
         requests[environment.spec.gpu_resource] = str(offered.claimable)
-    storage = requested_disk_gib(known, environment.spec)
+    storage = requested_disk_gib(target.workspace, target.known, environment.spec)
     if storage:
         requests["ephemeral-storage"] = f"{storage}Gi"
     return requests

@@ -6,11 +6,11 @@ from typing import Any
 from plimsoll.cluster.nodes import CPU, DISK, MEMORY, Amounts, lacking, said
 from plimsoll.estimating import preset_of
 from plimsoll.model import Reason, Refusal
-from plimsoll.model.api import EnvironmentSpec, Provisioner, Workspace
+from plimsoll.model.api import EnvironmentSpec, Inference, Provisioner, Workspace
 from plimsoll.model.cluster import MIB_PER_GIB, InstanceType
 from plimsoll.model.karpenter import Ec2NodeClass
 from plimsoll.model.meta import HostRequest
-from plimsoll.presets import ModelCatalog, ModelPreset
+from plimsoll.presets import DISK_HEADROOM_GIB, ModelCatalog, ModelPreset
 from plimsoll.serving import resources_of, settings_of
 
 
@@ -25,15 +25,21 @@ def host_need(workspace: Workspace, environment: EnvironmentSpec, models: ModelC
             return _requested(inference.template["spec"])
         except ValueError as error:
             return Refusal(Reason.INVALID_SPEC, f"inference.template: {error}: correct the quantity")
-    weights, known = inference.weights or environment.weights, preset_of(inference, models)
+    known, kept = preset_of(inference, models), _kept(inference, environment)
     settings = settings_of(inference, environment).resources
     needed = {} if settings is None else _requested({"containers": [{"resources": resources_of(settings, {})}]})
-    source = {"emptyDir": {}} if weights is None else weights.volume_source
-    if not isinstance(known, ModelPreset) or "emptyDir" not in source:
+    if not isinstance(known, ModelPreset) or not kept:
         return needed
-    in_memory = (source["emptyDir"] or {}).get("medium") == "Memory"
-    kept = MEMORY if in_memory else DISK
     return {**needed, kept: max(math.ceil(known.size_gib * MIB_PER_GIB), needed.get(kept, 0))}
+
+
+def _kept(inference: Inference, environment: EnvironmentSpec) -> str:
+    """The resource of the node that keeps a preset's files; empty where they are on a volume."""
+    weights = inference.weights or environment.weights
+    source = {"emptyDir": {}} if weights is None else weights.volume_source
+    if "emptyDir" not in source:
+        return ""
+    return MEMORY if (source["emptyDir"] or {}).get("medium") == "Memory" else DISK
 
 
 def _requested(spec: dict[str, Any]) -> dict[str, int]:
@@ -62,9 +68,11 @@ def beyond_type(workspace: Workspace, needed: Amounts, has: Amounts, instance_ty
     )
 
 
-def requested_disk_gib(known: ModelPreset | None, environment: EnvironmentSpec) -> int | None:
+def requested_disk_gib(workspace: Workspace, known: ModelPreset | None, environment: EnvironmentSpec) -> int | None:
     """Disk that a NodeClaim requests, GiB; None for none. Karpenter launches no node that lacks it."""
-    return known.disk_gib if known is not None else environment.node_claims.storage_gib
+    if known is None or workspace.spec.inference is None:
+        return environment.node_claims.storage_gib
+    return known.disk_gib if _kept(workspace.spec.inference, environment) == DISK else DISK_HEADROOM_GIB
 
 
 def disk_of_new_node(workspace: Workspace, needed: Amounts, environment: EnvironmentSpec, models: ModelCatalog) -> int:
@@ -73,7 +81,7 @@ def disk_of_new_node(workspace: Workspace, needed: Amounts, environment: Environ
     if environment.effective_provisioner is not Provisioner.NODECLAIM:
         return least
     known = preset_of(workspace.spec.inference, models) if workspace.spec.inference is not None else None
-    requested = requested_disk_gib(known if isinstance(known, ModelPreset) else None, environment)
+    requested = requested_disk_gib(workspace, known if isinstance(known, ModelPreset) else None, environment)
     return max(least, (requested or 0) * MIB_PER_GIB)
 
 
@@ -87,6 +95,8 @@ def beyond_node_class(least: int, listed: InstanceType | None, node_class: Ec2No
     larger = f"enlarge the volume in spec.blockDeviceMappings of EC2NodeClass {node_class.name}"
     if not node_class.local_disks and (nvme or 0) * MIB_PER_GIB > least:
         larger += f", set its spec.instanceStorePolicy to RAID0 (the type has {nvme:g} GiB of NVMe disks)"
+    if disk >= DISK_HEADROOM_GIB * MIB_PER_GIB:
+        larger += ", keep the files on a volume (inference.weights)"
     return Refusal(
         Reason.INVALID_SPEC,
         f"a new node needs {said(DISK, least)}, for files, images and caches, and by EC2NodeClass {node_class.name} it "
