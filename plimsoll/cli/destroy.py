@@ -165,7 +165,7 @@ def _await_no_capacity(writer: Writer) -> None:
             # The controller does not run, so the finalizers are removed here.
             now = datetime.now(UTC)
             finalized = [str(each.ref) for each in finalizing(snapshot, Plan(), (), now) if not each.wanted]
-            writer.reporter.report(snapshot, Plan(verdicts=validate(snapshot)), now)
+            writer.reporter.report(snapshot, Plan(verdicts=validate(snapshot, now)), now)
             writer.reporter.flush()
             if not finalized:
                 return

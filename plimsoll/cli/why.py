@@ -175,7 +175,7 @@ def namespace(
 
     _answer(
         _Source(named_files(ctx, paths, file), kubeconfig, context), output,
-        lambda planned: (why_namespace(planned, name, validate(planned.view)), ("Namespace", "", name)),
+        lambda planned: (why_namespace(planned, name, validate(planned.view, planned.now)), ("Namespace", "", name)),
     )  # fmt: skip
 
 

@@ -77,7 +77,7 @@ def compare(before: Snapshot, after: Snapshot, now: datetime) -> Difference:
 def _figures(snapshot: Snapshot, now: datetime) -> tuple[Figures, set[str]]:
     """The figures, and the instance types that are priced."""
     planned = plan_demand(snapshot, now)
-    verdicts = validate(planned.view)
+    verdicts = validate(planned.view, now)
     whole, prices = plan(planned.view, verdicts, now), planned.prices
     accounts = [account for account in gpu_ledger(snapshot).accounts() if account.has_gpus]
     nodes = [(account.node.instance_type, account.gpus) for account in accounts]

@@ -137,7 +137,7 @@ def _remedies(planned: PlannedDemand, workspace: Workspace, before: Plan) -> tup
 
 def _planned(snapshot: Snapshot, now: datetime) -> Plan:
     view = ClusterView(snapshot)
-    return plan(view, validate(view), now)
+    return plan(view, validate(view, now), now)
 
 
 def _verdict(planned: Plan, workspace: Workspace) -> Verdict:

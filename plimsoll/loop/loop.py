@@ -117,7 +117,7 @@ class Loop:
         if not self._expectations.met_by(view.observed, now):
             return Planned(view, None, now)
         self._known.begin()
-        made = make_plan(view, validate(view), now, self._planner, self._refused.waiting(now))
+        made = make_plan(view, validate(view, now), now, self._planner, self._refused.waiting(now))
         return Planned(view, withhold(made, view.observed, now), now, time.monotonic() - began)
 
     def _recorded(self, snapshot: Snapshot) -> Snapshot:
@@ -150,8 +150,8 @@ class Loop:
         return replace(outcome, signalled=(*outcome.signalled, *ready_signals.sent))
 
     def _plan_again(self, snapshot: Snapshot) -> Plan:
-        view = self._view(self._recorded(snapshot))
-        return make_plan(view, validate(view), self._clock(), self._planner)
+        view, now = self._view(self._recorded(snapshot)), self._clock()
+        return make_plan(view, validate(view, now), now, self._planner)
 
     def _expect(self, snapshot: Snapshot, plan: Plan, outcome: Outcome) -> None:
         """Sets what the watches must show before the next plan."""

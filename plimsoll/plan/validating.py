@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
 from operator import attrgetter
 
 from plimsoll.estimating import Sizing
@@ -29,6 +30,7 @@ from plimsoll.plan.workspaces import (
     ProvisionedNodes,
     allocate,
     choose,
+    ended_reservations,
     existing_nodes,
     missing_token,
     name_conflicts,
@@ -51,17 +53,19 @@ from plimsoll.serving import name_problem
 from plimsoll.text import counted, shortlist
 
 
-def validate(observed: Snapshot | ClusterView) -> tuple[Verdict, ...]:
+def validate(observed: Snapshot | ClusterView, now: datetime | None = None) -> tuple[Verdict, ...]:
     """A verdict on every Workspace of the snapshot, sorted by namespace and name.
 
-    Limited capacity goes first to what already runs, then to the oldest Workspaces.
+    Limited capacity goes first to what already runs, then to the oldest Workspaces. `now`, with a time zone, decides
+    which reservations have ended; without it none has.
     """
     view = ClusterView.of(observed)
+    ended = ended_reservations(view.observed.node_classes, now)
     known, workspaces, settings = view.known, view.snapshot.workspaces, view.settings
-    found, judge = _evaluate(view)
+    found, judge = _evaluate(view, ended)
     named = (view.by_age, view.ownership, tuple(found.values()))
     found |= known.result("name conflicts", named, lambda: name_conflicts(view, found))
-    found |= _beyond_limits(view, found, judge)
+    found |= _beyond_limits(view, found, judge, ended)
     found |= _without_replicas(view, found)
     if not settings.auto_provisioning:
         sizings = {key: each for key, each in found.items() if isinstance(each, Sizing)}
@@ -91,19 +95,19 @@ def _sorted(verdicts: Iterable[Verdict], invalid_workspaces: tuple[InvalidObject
     return tuple(sorted((*verdicts, *refused), key=order))
 
 
-def _evaluate(view: ClusterView) -> tuple[Found, Judge]:
+def _evaluate(view: ClusterView, ended: frozenset[str]) -> tuple[Found, Judge]:
     """What each Workspace needs by itself, and the function that says so of one alternative of it."""
     settings, missing = view.settings, view.observed.missing_kinds
     of_mode: ProvisionedNodes | ByoNodes
     if settings.auto_provisioning:
-        of_mode = ProvisionedNodes(view)
+        of_mode = ProvisionedNodes(view, ended)
     else:
         read = (view.index, view.models, settings)
         of_mode = view.known.result("matching nodes", read, lambda: ByoNodes(*read))
 
     holdings, namespaces, places = view.holdings, view.observed.namespaces, volume_places(view)
     labels = {each.name: each.labels for each in namespaces}
-    shared = (settings, view.models, missing, view.observed.node_classes)
+    shared = (settings, view.models, missing, view.observed.node_classes, ended)
 
     def judged(workspace: Workspace) -> Sizing | Refusal:
         volumes = places[workspace.key]
@@ -272,7 +276,7 @@ def _limited(workspace: Workspace, found: Sizing | Refusal, limits: Limits) -> S
     return found
 
 
-def _beyond_limits(view: ClusterView, found: Found, judge: Judge) -> Found:
+def _beyond_limits(view: ClusterView, found: Found, judge: Judge, ended: frozenset[str]) -> Found:
     """Refusals of Workspaces that would exceed a limit, or what they need with another alternative that does not. What
     runs counts first, then the oldest Workspaces."""
     settings, pools = view.settings, view.observed.node_pools
@@ -290,7 +294,7 @@ def _beyond_limits(view: ClusterView, found: Found, judge: Judge) -> Found:
     if choosing:
         seen = view.observed
         choices = tuple(view.holdings[key] for key in choosing)
-        read += (choices, view.models, view.index, seen.node_classes, seen.namespaces, seen.missing_kinds)
+        read += (choices, view.models, view.index, seen.node_classes, ended, seen.namespaces, seen.missing_kinds)
     arguments = (view.by_age, tuple(found.values()), *read)
     return view.known.result("beyond limits", arguments, lambda: _exceeding(view, found, demand, judge))
 

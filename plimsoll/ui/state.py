@@ -124,7 +124,7 @@ class State:
     @cached_property
     def _plan(self) -> Plan:
         view, now = ClusterView(self.snapshot), self._caches.clock()
-        made = plan_round(view, validate(view), now, self._caches.planner)
+        made = plan_round(view, validate(view, now), now, self._caches.planner)
         self._planned_at, self._due = now, made.next_deadline
         return withhold(made, self.snapshot, now)
 

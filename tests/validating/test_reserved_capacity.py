@@ -1,6 +1,6 @@
 """Reserved capacity: nothing is bought outside it, and its end is told; and zones."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -9,7 +9,8 @@ from plimsoll import labels
 from plimsoll.model import Reason, Snapshot, Verdict
 from plimsoll.model.api import Workspace
 from plimsoll.model.karpenter import Ec2NodeClass, NodePool
-from plimsoll.plan import plan, validate
+from plimsoll.plan import Known, plan, validate
+from plimsoll.plan.view import ClusterView
 from tests.builders import a_node, a_node_pool, a_snapshot, a_workspace, an_environment
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -104,6 +105,47 @@ def test_without_a_usable_reservation_nothing_is_bought(reservations: tuple[dict
     assert not plan(snapshot, (verdict,), NOW).creations
     matching = a_cluster(workspace, a_pool(*BLOCKS), a_class(a_block()))
     assert required(matching, f"{RESERVATION}-id") == [["cr-1"]]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"state": "expiring"}, {"state": "expired"}, {"endTime": "2025-12-31T23:59:59Z"}, {"endTime": NOW.isoformat()}],
+)
+def test_a_reservation_that_is_over_is_refused_by_name(fields: dict[str, Any]) -> None:
+    over = a_block(id="cr-over", **fields)
+    snapshot = a_cluster(wanting(), a_pool(*BLOCKS), a_class(over))
+    [verdict] = validate(snapshot, NOW)
+    assert verdict.reason is Reason.UNSUPPORTED_INSTANCE_TYPE
+    assert "cr-over" in verdict.message and over["endTime"] in verdict.message
+    assert not plan(snapshot, (verdict,), NOW).creations
+    [another] = validate(a_cluster(wanting(), a_pool(*BLOCKS), a_class(over, a_block())), NOW)
+    assert another.accepted and not any("cr-over" in each for each in another.warnings)
+
+
+def test_the_end_of_a_reservation_changes_what_is_known() -> None:
+    """The verdict of an earlier round is not kept over the end."""
+    known, snapshot = Known(), a_cluster(wanting(), a_pool(*BLOCKS), a_class(a_block(endTime=NOW.isoformat())))
+    accepted = []
+    for now in (NOW - timedelta(seconds=1), NOW):
+        known.begin()
+        [verdict] = validate(ClusterView(snapshot, known), now)
+        accepted.append(verdict.accepted)
+    assert accepted == [True, False]
+
+
+@pytest.mark.parametrize("group", ["karpenter.azure.com", "karpenter.k8s.gcp", "karpenter.kwok.sh"])
+@pytest.mark.parametrize("own", [True, False])
+def test_providers_without_reservations_are_refused(group: str, own: bool) -> None:
+    name = {"karpenter.azure.com": "Standard_NC24ads_A100_v4", "karpenter.k8s.gcp": "a2-highgpu-1g"}.get(group, P5)
+    ways = ("reserved", "on-demand") if own else ("reserved",)
+    pool = a_node_pool("pool", [name], group=group, requirements=[in_values(labels.CAPACITY_TYPE, *ways)])
+    workspace = wanting(instanceType=name) if own else wanting(instanceType=name, capacityType=None)
+    verdict = judged(workspace, pool)
+    assert verdict.reason is Reason.UNSUPPORTED_INSTANCE_TYPE and group in verdict.message
+    assert "resource.capacityType" in verdict.message
+    assert judged(
+        wanting(instanceType=name, capacityType="on-demand"), a_node_pool("pool", [name], group=group)
+    ).accepted
 
 
 @pytest.mark.parametrize(

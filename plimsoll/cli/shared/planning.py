@@ -15,4 +15,4 @@ def next_plan(observed: "Snapshot | ClusterView", now: datetime) -> "Plan":
     from plimsoll.policy import withhold
 
     view = ClusterView.of(observed)
-    return withhold(plan(view, validate(view), now), view.observed, now)
+    return withhold(plan(view, validate(view, now), now), view.observed, now)

@@ -12,11 +12,19 @@ from plimsoll.cluster.catalog.offered import (
     most_gpus,
     unlisted_azure,
 )
-from plimsoll.cluster.catalog.provider_labels import CLOUDS, KWOK, TypeLabels, launched_for_gpus, type_labels
+from plimsoll.cluster.catalog.provider_labels import (
+    CLOUDS,
+    KWOK,
+    WITHOUT_RESERVATIONS,
+    TypeLabels,
+    launched_for_gpus,
+    type_labels,
+)
 
 __all__ = [
     "CLOUDS",
     "KWOK",
+    "WITHOUT_RESERVATIONS",
     "Candidate",
     "Catalog",
     "Changed",

@@ -18,6 +18,9 @@ CLOUDS: Final = {"kaito.sh": "azure", AZURE: "azure", AWS: "aws", GCP: "gcp"}
 """Cloud by the API group of its node classes."""
 KWOK: Final = "karpenter.kwok.sh"
 """Node classes of Karpenter's KWOK provider, as in a sandbox: it simulates the types of every cloud."""
+WITHOUT_RESERVATIONS: Final = frozenset({AZURE, GCP, KWOK})
+"""API groups of the node classes of providers whose offerings are spot and on-demand only: `createOfferings` in
+pkg/providers/instancetype of the first two, and the built-in types of KWOK."""
 
 _ARCH: Final = "kubernetes.io/arch"
 _OS: Final = "kubernetes.io/os"

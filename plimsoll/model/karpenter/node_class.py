@@ -41,6 +41,9 @@ class Reservation(Observed):
     zone: str = Field(default="", validation_alias="availabilityZone")
     end: str | None = Field(default=None, validation_alias="endTime")
     """RFC 3339; None: it has no end."""
+    state: str = "active"
+    """`expiring` from 40 minutes before the end of a capacity block: Karpenter launches nothing there any more
+    (`Available` of the offering in pkg/providers/instancetype/offering of karpenter-provider-aws)."""
 
     @property
     def labels(self) -> dict[str, str]:

@@ -24,6 +24,7 @@ from plimsoll.plan.workspaces.refused_fields import (
     unsupported,
 )
 from plimsoll.plan.workspaces.replicas import startable
+from plimsoll.plan.workspaces.reserved import ended_reservations
 from plimsoll.plan.workspaces.taken_names import name_conflicts
 from plimsoll.plan.workspaces.volumes import (
     placement_of,
@@ -58,6 +59,7 @@ __all__ = [
     "choose",
     "claim_template",
     "devices_of",
+    "ended_reservations",
     "existing_nodes",
     "host_need",
     "missing_token",

@@ -122,8 +122,9 @@ UNKNOWN_GPUS = Device("", 1024, 1)
 class ProvisionedNodes:
     """Checks Workspaces of an environment with node auto-provisioning."""
 
-    def __init__(self, view: ClusterView) -> None:
-        self._view = view
+    def __init__(self, view: ClusterView, ended: frozenset[str] = frozenset()) -> None:
+        """`ended` are reservations that have ended, by id."""
+        self._view, self._ended = view, ended
         self._types = types = view.types
         self._environment = environment = view.observed.environment.spec
         self._estimates = Estimates(environment.estimator)
@@ -253,7 +254,7 @@ class ProvisionedNodes:
         over = over or self._beyond(workspace, offered, node_class, pool)
         if over is not None:
             return over
-        ends = reserved_capacity(workspace, offered, node_class, pool, self._view)
+        ends = reserved_capacity(workspace, offered, node_class, pool, self._view, ended=self._ended)
         if isinstance(ends, Refusal):
             return ends
         target, deprecated = nodes_in_all(workspace, replica.nodes)

@@ -1,10 +1,14 @@
 """Capacity that was reserved: a Workspace that may use nothing else is refused without it, and told when it ends."""
 
-from plimsoll.cluster.catalog import OfferedType
+from collections.abc import Iterable
+from datetime import datetime
+
+from plimsoll.cluster.catalog import WITHOUT_RESERVATIONS, OfferedType
 from plimsoll.labels import CAPACITY_TYPE
 from plimsoll.model import Reason, Refusal
 from plimsoll.model.api import NodeClassRef, Workspace
 from plimsoll.model.karpenter import EC2_GROUP, Ec2NodeClass, NodePool, Reservation
+from plimsoll.plan.owned import parse_time
 from plimsoll.plan.view import ClusterView
 from plimsoll.plan.workspaces.inherited import capacity_types
 from plimsoll.text import shortlist
@@ -12,21 +16,52 @@ from plimsoll.text import shortlist
 RESERVED = ("reserved",)
 
 
+def ended_reservations(node_classes: Iterable[Ec2NodeClass], now: datetime | None) -> frozenset[str]:
+    """The ids of reservations that ended before `now`; without `now`, none has.
+
+    No plan is due at the end of one: Karpenter writes the status again before it.
+    """
+    if now is None:
+        return frozenset()
+    every = (each for node_class in node_classes for each in node_class.reservations)
+    return frozenset(each.id for each in every if (end := parse_time(each.end or "")) is not None and end <= now)
+
+
 def reserved_capacity(
-    workspace: Workspace, offered: OfferedType, node_class: NodeClassRef, pool: NodePool | None, view: ClusterView
+    workspace: Workspace,
+    offered: OfferedType,
+    node_class: NodeClassRef,
+    pool: NodePool | None,
+    view: ClusterView,
+    *,
+    ended: frozenset[str],
 ) -> tuple[str, ...] | Refusal:
     """When the reservations end that new nodes of the Workspace may use; a refusal if there is none.
 
-    Only where its nodes may be nothing else, and where the node class says which reservations it has.
+    Only where its nodes may be nothing else. Of a provider that has reservations, only where the node class says which;
+    how many instances are free there no status says: Karpenter counts them, and its NodeClaims report it. `ended` has
+    the ids of those that have ended.
     """
     types = capacity_types(workspace, view.settings, pool)
     types = types or (pool.allowed_values.get(CAPACITY_TYPE, ()) if pool is not None else ())
-    of_class = ec2_node_class(node_class, view)
-    if types != RESERVED or of_class is None or not of_class.reports_reservations:
+    if types != RESERVED:
         return ()
-    usable = [each for each in of_class.reservations if _usable(each, workspace, offered, pool)]
+    if node_class.group in WITHOUT_RESERVATIONS:
+        return Refusal(
+            Reason.UNSUPPORTED_INSTANCE_TYPE,
+            f"its nodes may be reserved capacity only, and Karpenter launches none by a {node_class.kind} "
+            f"({node_class.group}), on-demand and spot only: change resource.capacityType, or capacityType of the "
+            "Environment or NodePool that requires it",
+        )
+    of_class = ec2_node_class(node_class, view)
+    if of_class is None or not of_class.reports_reservations:
+        return ()
+    allowed = [each for each in of_class.reservations if _allowed(each, workspace, offered, pool)]
+    usable = [each for each in allowed if not _over(each, ended)]
     if not usable:
-        has = shortlist([f"{each} of {each.instance_type} in {each.zone}" for each in of_class.reservations])
+        has = shortlist(
+            [f"{each} of {each.instance_type} in {each.zone}{_over(each, ended)}" for each in of_class.reservations]
+        )
         return Refusal(
             Reason.UNSUPPORTED_INSTANCE_TYPE,
             f"its nodes may be reserved capacity only, and EC2NodeClass {of_class.name} has none of instance type "
@@ -48,7 +83,17 @@ def ec2_node_class(node_class: NodeClassRef, view: ClusterView) -> Ec2NodeClass 
     return next((each for each in view.observed.node_classes if each.name == node_class.name), None)
 
 
-def _usable(reservation: Reservation, workspace: Workspace, offered: OfferedType, pool: NodePool | None) -> bool:
+def _over(reservation: Reservation, ended: frozenset[str]) -> str:
+    """That Karpenter launches nothing in the reservation, and why; empty if it does."""
+    if reservation.id in ended:
+        return f", ended at {reservation.end}"
+    if reservation.state != "active":
+        until = f" until {reservation.end}" if reservation.end else ""
+        return f", {reservation.state}{until}: nothing is launched there any more"
+    return ""
+
+
+def _allowed(reservation: Reservation, workspace: Workspace, offered: OfferedType, pool: NodePool | None) -> bool:
     labels = reservation.labels
     required = (item for item in workspace.spec.resource.selector.requirements() if item.key in labels)
     return (
