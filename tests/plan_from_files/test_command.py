@@ -65,6 +65,34 @@ def test_missing_nodes_are_created_as_whole_manifests() -> None:
     assert [(each["apiVersion"], each["kind"]) for each in found["create"]] == [("karpenter.sh/v1", "NodeClaim")] * 2
 
 
+def test_the_text_shows_what_all_requirements_on_a_label_allow() -> None:
+    """The NodeClaim has the NodePool's and the Workspace's; nodes meet both."""
+    requirements: list[dict[str, Any]] = [
+        {"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["reserved", "on-demand"]},
+        {"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["z2", "z3"]},
+        {"key": "example.com/generation", "operator": "Gt", "values": ["3"]},
+        {"key": "example.com/generation", "operator": "Lt", "values": ["9"]},
+        {"key": "example.com/rack", "operator": "NotIn", "values": ["r1"]},
+        {"key": "example.com/rack", "operator": "NotIn", "values": ["r2"]},
+        {"key": "example.com/row", "operator": "Exists"},
+    ]
+    reference = {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "blocks"}
+    template = {"spec": {"requirements": requirements, "nodeClassRef": reference}}
+    metadata = {"name": "blocks"}
+    pool = {"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": metadata, "spec": {"template": template}}
+    resource = {"instanceType": "p5.48xlarge", "capacityType": "reserved", "zones": ["z1", "z2"]}
+    workspace = {**WORKSPACE, "spec": {"resource": resource, "inference": {"preset": {"name": "phi-4"}}}}
+    done = plimsoll("plan", "-f", "-", given=yaml.safe_dump_all([ENVIRONMENT, pool, workspace]))
+    told = dict(line.strip().split(": ", 1) for line in done.stdout.splitlines() if ": " in line)
+    assert {key: told[key].strip("'") for key in {each["key"] for each in requirements}} == {
+        "karpenter.sh/capacity-type": "reserved",
+        "topology.kubernetes.io/zone": "z2",
+        "example.com/generation": "> 3 and < 9",
+        "example.com/rack": "not r1, r2",
+        "example.com/row": "Exists",
+    }
+
+
 def test_surplus_nodes_are_deleted_not_ready_first() -> None:
     code, found = planned(ENVIRONMENT, wanting(1), claim("a", True), claim("b", False), claim("c", False))
     assert code == 0

@@ -1,5 +1,6 @@
 """The output of `plimsoll plan`: the next Plan as text and as JSON."""
 
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from rich.padding import Padding
@@ -157,7 +158,7 @@ def _telling(manifest: dict[str, Any]) -> dict[str, Any]:
         }
     spec = manifest["spec"]
     if manifest["kind"] == "NodeClaim":
-        return {each["key"]: _allowed(each) for each in spec["requirements"]}
+        return _conditions(spec["requirements"])
     if manifest["kind"] == SERVICE:
         return {"ports": ", ".join(f"{each['name']} {each['port']}" for each in spec["ports"])}
     if manifest["kind"] == "ResourceClaimTemplate":
@@ -169,11 +170,27 @@ def _telling(manifest: dict[str, Any]) -> dict[str, Any]:
     return {"replicas": spec.get("replicas"), **({"images": images} if images else {})}
 
 
-def _allowed(requirement: dict[str, Any]) -> str:
+def _conditions(requirements: Iterable[dict[str, Any]]) -> dict[str, str]:
+    """What all requirements on each label allow together: of values, those that each of them has."""
+    told: dict[str, dict[tuple[str, ...], tuple[str, ...]]] = {}
+    for each in requirements:
+        operator, values = each["operator"], tuple(each.get("values") or ())
+        of_label = told.setdefault(each["key"], {})
+        same = (operator,) if operator in ("In", "NotIn") else (operator, *values)
+        before = of_label.get(same, values)
+        if operator == "In":
+            of_label[same] = tuple(value for value in before if value in values)
+        else:
+            of_label[same] = tuple(dict.fromkeys((*before, *values)))
+    return {
+        key: " and ".join(_allowed(operator, values) for (operator, *_), values in of_label.items())
+        for key, of_label in told.items()
+    }
+
+
+def _allowed(operator: str, values: Sequence[str]) -> str:
     """What a requirement allows, such as `> 0`."""
-    values = ", ".join(requirement.get("values") or ())
-    operator = str(requirement["operator"])
-    return _SIGNS.get(operator, f"{operator} ") + values if values else operator
+    return _SIGNS.get(operator, f"{operator} ") + ", ".join(values) if values else operator
 
 
 def _print_line(sign: str, style: str, what: str, why: str) -> None:
