@@ -17,7 +17,7 @@ def declared_policies(environment: Mapping[str, Any] | None) -> Policies:
     try:
         return Policies.model_validate(section(environment or {}, "policies"))
     except ValidationError as error:
-        raise InvalidPoliciesError(f"policies of the Environment: {describe_errors(error)}") from None
+        raise InvalidPoliciesError(f"policies of the Environment: {describe_errors(error, Policies)}") from None
 
 
 def merged(declared: Policies, configured: Policies) -> Policies:

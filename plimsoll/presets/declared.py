@@ -99,5 +99,7 @@ def read_presets(text: str) -> tuple[ModelPreset, ...]:
         try:
             found.append(declared_preset(DeclaredPreset.model_validate(entry)))
         except ValidationError as error:
-            raise InvalidPresetsError(f"preset {name or f'number {number}'}: {describe_errors(error)}") from None
+            raise InvalidPresetsError(
+                f"preset {name or f'number {number}'}: {describe_errors(error, DeclaredPreset)}"
+            ) from None
     return tuple(found)

@@ -280,7 +280,7 @@ def settings_of(values: Mapping[str, Any]) -> Settings:
         return Settings.model_validate(values)
     except ValidationError as error:
         raise PlimsollError(
-            f"{stack_file()}: {describe_errors(error)}",
+            f"{stack_file()}: {describe_errors(error, Settings)}",
             "correct the file, or the value with `pulumi config set --path`",
         ) from None
 

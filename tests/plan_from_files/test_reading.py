@@ -166,6 +166,21 @@ def test_merged_keys_are_fields(tmp_path: Path) -> None:
 
 WRONG: list[Any] = [
     pytest.param({"spec": {"resorce": {}}}, "spec.resorce: unknown field", id="unknown field"),
+    *[
+        pytest.param(
+            {"spec": {"inference": {"preset": {"name": "x"}, **fields}}}, f"spec.inference.{path}: unknown field{hint}"
+        )
+        for fields, path, hint in (
+            ({"rolloutStrategy": "Surge"}, "rolloutStrategy", " (did you mean rollout?)"),
+            ({"rollout": {"maxsurge": 1}}, "rollout.maxsurge", " (did you mean maxSurge?)"),
+            (
+                {"rollout": {"maxUnavailable": 1}},
+                "rollout.maxUnavailable",
+                " (its fields: strategy, maxSurge, deadlineSeconds)",
+            ),
+            ({"adapters": [{"name": "a", "sourc": {}}]}, "adapters[0].sourc", " (did you mean source?)"),
+        )
+    ],
     pytest.param({"spec": None}, "spec: is required", id="no spec"),
     pytest.param({"spec": {"inference": {"preset": {"name": "x"}, "replicas": -1}}}, "inference.replicas", id="neg"),
     pytest.param(
@@ -197,6 +212,11 @@ def test_a_wrong_object_is_an_error_with_its_place(tmp_path: Path, change: dict[
     message = refused(tmp_path, text)
     assert f"{tmp_path / 'file.yaml'}, document 2" in message
     assert reported in message
+
+
+def test_fields_of_another_object_are_not_meant(tmp_path: Path) -> None:
+    spec = {"inference": {"preset": {"name": "x"}, "pods": {"nodeCountLimit": 1}}}
+    assert refused(tmp_path, yaml.safe_dump({**WORKSPACE, "spec": spec})).endswith("pods.nodeCountLimit: unknown field")
 
 
 def test_a_wrong_item_of_a_list_is_named_by_its_number(tmp_path: Path) -> None:

@@ -23,12 +23,12 @@ def refusal(**values: Any) -> str:
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        ({"workspaces": {"a": {**WORKSPACE, "queu": "x"}}}, "workspaces.a.queu: unknown field"),
+        ({"workspaces": {"a": {**WORKSPACE, "queu": "x"}}}, "workspaces.a.queu: unknown field (did you mean queue?)"),
         ({"workspaces": {"a": {"inference": {"replicas": "many"}}}}, "workspaces.a.inference.replicas"),
         ({"nodePools": {"gpu": {}}}, "nodePools.gpu.nodeClassRef: is required"),
         ({"queues": {"a": {"resources": {"gpu": {"quota": -3}}}}}, "queues.a.resources.gpu.quota"),
         ({"environment": {"nodeAutoProvisioning": "on"}}, "environment.nodeAutoProvisioning"),
-        ({"environments": {}}, "environments: unknown field"),
+        ({"environments": {}}, "environments: unknown field (did you mean environment?)"),
         ({"queues": {"a": {"import": True, "patchForce": True}}}, "queues.a: patchForce is an annotation, and import"),
         (
             {"kaitoWorkspaces": {"a": {"import": True, "patchForce": True, "fields": {}}}},

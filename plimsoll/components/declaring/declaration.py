@@ -27,7 +27,7 @@ def valid(model: type[Model], kind: str, name: str, fields: Mapping[str, Any]) -
     try:
         return validate(model, fields)
     except ValidationError as error:
-        raise InvalidArgumentError(f"{kind} {name}: {describe_errors(error)}") from None
+        raise InvalidArgumentError(f"{kind} {name}: {describe_errors(error, model)}") from None
 
 
 def checked(

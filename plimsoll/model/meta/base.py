@@ -1,7 +1,8 @@
 """The two base classes of all models: declared and observed values."""
 
-from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Final, Self
+from collections.abc import Iterator, Mapping, Sequence
+from types import UnionType
+from typing import Annotated, Any, Final, Self, Union, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidatorFunctionWrapHandler, field_validator
 from pydantic.alias_generators import to_camel
@@ -9,6 +10,7 @@ from pydantic.aliases import AliasPath
 
 from plimsoll.errors import InvalidObjectError
 from plimsoll.labels import WORKSPACE, WORKSPACE_NAMESPACE, WORKSPACE_UID
+from plimsoll.text import did_you_mean, nearest
 
 _PROBLEMS: Final = {
     "tuple_type": "must be a list",
@@ -20,21 +22,26 @@ _PROBLEMS: Final = {
 }
 """In the words of YAML, where pydantic has those of Python."""
 
+_FEW: Final = 8
+"""Fields of an object that are all named where none is near."""
+
 PositiveInt = Annotated[int, Field(ge=1, le=10_000)]
 
 
-def describe_errors(error: ValidationError) -> str:
-    """Each invalid field with its path and the problem, separated by semicolons."""
-    return "; ".join(f"{path}: {wrong}" if path else wrong for path, wrong in wrong_fields(error))
+def describe_errors(error: ValidationError, model: type[BaseModel] | None = None) -> str:
+    """Each invalid field with its path and the problem, separated by semicolons; `model` is what was read."""
+    return "; ".join(f"{path}: {wrong}" if path else wrong for path, wrong in wrong_fields(error, model))
 
 
-def wrong_fields(error: ValidationError) -> Iterator[tuple[str, str]]:
-    """The path of each invalid field, empty for the object as a whole, and the problem."""
+def wrong_fields(error: ValidationError, model: type[BaseModel] | None = None) -> Iterator[tuple[str, str]]:
+    """The path of each invalid field, empty for the object as a whole, and the problem. For unknown fields of `model`,
+    which was read, it has the fields of the same object that could have been meant."""
     found = error.errors(include_url=False)
     for item in found:
         path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in item["loc"]).lstrip(".")
         if item["type"] in _PROBLEMS:
-            yield path, _PROBLEMS[item["type"]]
+            near = _meant(model, item["loc"]) if item["type"] == "extra_forbidden" else None
+            yield path, _PROBLEMS[item["type"]] + (f" ({near})" if near else "")
             continue
         if item["type"] == "too_short":
             # Pydantic counts the valid entries only.
@@ -48,6 +55,51 @@ def wrong_fields(error: ValidationError) -> Iterator[tuple[str, str]]:
             continue
         shown = f" (given: {given!r})" if isinstance(given, str | int | float | bool) else ""
         yield path, f"{item['msg'].removeprefix('Value error, ')}{shown}"
+
+
+def _meant(model: type[BaseModel] | None, location: Sequence[int | str]) -> str | None:
+    """The fields of the object that an unknown field at this place may stand for; all where it has few."""
+    found: Any = model
+    for part in location[:-1]:
+        found = _part_of(found, part)
+    given, known = str(location[-1]), _model_in(found)
+    if known is None:
+        return None
+    snake = "_" in given  # as in a program in Python
+    names = [name if snake else field.alias or name for name, field in known.model_fields.items()]
+    begun = [name for name in names if len(name) > 3 and given.casefold().startswith(name.casefold())]
+    every = f"its fields: {', '.join(names)}" if 0 < len(names) <= _FEW else None
+    return did_you_mean(nearest(given, names) or begun[:1]) or every
+
+
+def _part_of(kind: Any, part: int | str) -> Any:
+    """The type of a field, an entry or a value in values of a type; None if that is not plain."""
+    model = _model_in(kind)
+    if model is not None:
+        fields = model.model_fields.items()
+        return next((field.annotation for name, field in fields if part in (name, field.alias)), None)
+    for each in _kinds(kind):
+        arguments = get_args(each)
+        if arguments and isinstance(get_origin(each), type) and issubclass(get_origin(each), Mapping | Sequence):
+            return arguments[0] if isinstance(part, int) else arguments[-1]
+    return None
+
+
+def _model_in(kind: Any) -> type[BaseModel] | None:
+    """The model that a value of the type is, if it is not absent."""
+    models = [each for each in _kinds(kind) if isinstance(each, type) and issubclass(each, BaseModel)]
+    return models[0] if len(models) == 1 else None
+
+
+def _kinds(kind: Any) -> Iterator[Any]:
+    """The types that a type is made of: those of a union, and an annotated one."""
+    if get_origin(kind) is Annotated:
+        yield from _kinds(get_args(kind)[0])
+    elif get_origin(kind) in (Union, UnionType):
+        for each in get_args(kind):
+            yield from _kinds(each)
+    else:
+        yield kind
 
 
 def _within(location: tuple[int | str, ...], outer: tuple[int | str, ...]) -> bool:
@@ -111,7 +163,7 @@ class Observed(BaseModel):
         try:
             return cls.model_validate(manifest)
         except ValidationError as error:
-            raise InvalidObjectError(f"{identify(manifest)}: {describe_errors(error)}") from None
+            raise InvalidObjectError(f"{identify(manifest)}: {describe_errors(error, cls)}") from None
         except (AttributeError, TypeError) as error:
             raise InvalidObjectError(f"{identify(manifest)}: a field has the wrong type ({error})") from None
 

@@ -32,7 +32,7 @@ def _of_ours(manifest: Manifest) -> Iterator[Fault]:
     try:
         WorkspaceSpec.model_validate(whole(manifest.get("spec") or {}))
     except ValidationError as error:
-        for path, wrong in wrong_fields(error):
+        for path, wrong in wrong_fields(error, WorkspaceSpec):
             field = f"spec.{path}".rstrip(".")
             yield Fault(field, f"{field}: {wrong}")
 
