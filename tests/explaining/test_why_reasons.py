@@ -1,0 +1,196 @@
+"""The chain of each reason that small objects reach: it names the reason, and a change that a plan has proven, or none
+where none can be proven."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+import pytest
+
+from plimsoll.explaining import (
+    Chain,
+    PlannedDemand,
+    State,
+    Step,
+    StepReason,
+    explain,
+    plan_demand,
+    why_node,
+    why_pod,
+    why_workspace,
+)
+from plimsoll.model import Reason
+from plimsoll.model.api import ClaimStage, DemandClaim, DemandPhase, GPUDemandStatus, Workspace, WorkspaceStatus
+from plimsoll.model.karpenter import NodeClaim
+from plimsoll.plan import plan, validate
+from plimsoll.plan.classes import RefusalReason
+from tests.builders import (
+    NC24,
+    V100,
+    V100_MIB,
+    a_claim,
+    a_gpu_node,
+    a_node,
+    a_node_pool,
+    a_snapshot,
+    a_waiting_pod,
+    a_workspace,
+    an_environment,
+)
+
+NOW = datetime(2026, 1, 1, 0, 5, tzinfo=UTC)
+L4 = "g6.xlarge"
+POOL = a_node_pool("l4", (L4,), group="karpenter.k8s.aws")
+PHI = "phi-4-mini-instruct"
+AFTER_FAILURES = WorkspaceStatus.model_validate(
+    {"provisioning": {"failures": 2, "tries": 2, "lastFailure": "2026-01-01T00:04:50Z", "reason": "NodeClaimLate"}}
+)
+UNAVAILABLE = {"type": "Launched", "status": "False", "reason": "InsufficientCapacityError", "message": "no capacity"}
+REFUSED_CLAIM = NodeClaim.read({"metadata": {"name": "claim"}, "status": {"conditions": [UNAVAILABLE]}})
+
+
+def half(**more: Any) -> Any:
+    return a_waiting_pod(gpu_fraction="0.5", **more)
+
+
+def planned_of(*objects: Any, **spec: Any) -> PlannedDemand:
+    demand = {"provisioner": "trigger-pod", **spec.pop("demand", {})}
+    return plan_demand(a_snapshot(*objects, environment=an_environment(demand=demand, **spec)), NOW)
+
+
+def chain_of_workspace(workspace: Workspace, *objects: Any, **environment: Any) -> Chain:
+    snapshot = a_snapshot(workspace, *objects, environment=an_environment(**environment))
+    whole = plan(snapshot, validate(snapshot), NOW)
+    return why_workspace(plan_demand(snapshot, NOW), explain(snapshot, whole, workspace.ref, NOW), whole)
+
+
+def provisioned(**more: Any) -> Workspace:
+    return a_workspace(preset=PHI, instance_type=NC24, replicas=1, **more)
+
+
+class Case(NamedTuple):
+    objects: Sequence[Any]
+    """Of a Workspace's case the first one."""
+    environment: dict[str, Any]
+    change: str = ""
+    """The start of a change that must be among the proven ones; empty: none is known."""
+
+
+PODS: dict[str, Case] = {
+    RefusalReason.UNREADABLE: Case((POOL, a_waiting_pod(gpu_fraction="half")), {}),
+    StepReason.NODE_GONE: Case((half(node="gone"),), {}),
+    StepReason.GATED: Case((half(reason=None).model_copy(update={"scheduling_gates": ("own",)}),), {}),
+    StepReason.PREEMPTING: Case((POOL, half().model_copy(update={"nominated_node_name": "n"})), {}),
+    StepReason.NOT_YET_UNSCHEDULABLE: Case((POOL, half(reason=None)), {}),
+    StepReason.WHOLE_GPUS: Case((POOL, a_waiting_pod(gpus=1)), {}),
+    StepReason.NO_PROVISIONER: Case(
+        (POOL, half()), {"demand": {"provisioner": "none"}}, "Environment test: spec.demand.provisioner: none ->"
+    ),
+    DemandPhase.NODE_READY: Case((a_gpu_node("n", "NVIDIA-L4", instance_type=L4), half()), {}),
+}
+WORKSPACES: dict[str, Case] = {
+    Reason.NO_MATCHING_NODES: Case(
+        (a_workspace(preset=PHI, selector={"pool": "b"}), a_node()),
+        {},
+        "Workspace default/ws: spec.resource.labelSelector[pool]: b -> a",
+    ),
+    Reason.NO_USABLE_NODES: Case(
+        (a_workspace(preset=PHI), a_node(cordoned=True), a_node("other", "b")),
+        {},
+        "Workspace default/ws: spec.resource.labelSelector[pool]: a -> b",
+    ),
+    Reason.NO_FREE_NODES: Case(
+        (a_workspace(preset=PHI), a_workspace("older", preset=PHI, created="2025-01-01T00:00:00Z"), a_node()), {}
+    ),
+    Reason.GPU_LABELS_INVALID: Case((a_workspace(preset=PHI), a_node(memory="much")), {}),
+    Reason.NON_UNIFORM_NODES: Case(
+        (a_workspace(preset=PHI), a_node("a"), a_node("v", product=V100, memory=V100_MIB)),
+        {},
+        "Workspace default/ws: spec.resource.labelSelector[nvidia.com/gpu.product]: (absent) -> NVIDIA-A100",
+    ),
+    Reason.INSUFFICIENT_GPU_MEMORY: Case((a_workspace(gpu_memory_gib=1000), a_node()), {}),
+    Reason.INSTANCE_TYPE_FORBIDDEN: Case(
+        (provisioned(), a_node(instance_type=NC24)), {}, "Environment test: spec.byoInstanceType: refuse -> narrow"
+    ),
+    Reason.INSTANCE_TYPE_REQUIRED: Case((a_workspace(preset=PHI),), {"nap": True}),
+    Reason.UNSUPPORTED_INSTANCE_TYPE: Case(
+        (a_workspace(preset=PHI, instance_type=NC24.replace("v4", "v3")),),
+        {"nap": True},
+        f"Workspace default/ws: spec.resource.instanceType: {NC24.replace('v4', 'v3')} -> {NC24}",
+    ),
+    Reason.SELECTOR_RESERVED: Case(
+        (a_workspace(preset=PHI, selector={"plimsoll.dev/workspace": "a"}), a_node()),
+        {},
+        "Workspace default/ws: spec.resource.labelSelector[plimsoll.dev/workspace]: a -> (absent)",
+    ),
+    Reason.UNKNOWN_PRESET: Case((a_workspace(preset="none"), a_node()), {}),
+    Reason.NOT_ALLOWED: Case(
+        (a_workspace(preset=PHI), a_node()),
+        {"access": [{"namespaces": ["other"]}]},
+        "Environment test: spec.access: no entry for default -> an entry for default",
+    ),
+    Reason.LIMIT_EXCEEDED: Case(
+        (provisioned(),), {"nap": True, "limits": {"nodes": 0}}, "Environment test: spec.limits.nodes: 0 -> 1"
+    ),
+    StepReason.NOT_REQUESTED_YET: Case((provisioned(),), {"nap": True}),
+    StepReason.CLAIM_WAITS: Case((provisioned(), a_claim("c")), {"nap": True}),
+    StepReason.ATTEMPT_FAILED: Case((provisioned().model_copy(update={"status": AFTER_FAILURES}),), {"nap": True}),
+}
+NODES: dict[str, tuple[Any, str]] = {
+    StepReason.CLAIM_REFUSED: (REFUSED_CLAIM, "claim"),
+    StepReason.NODE_UNUSABLE: (a_node(cordoned=True), "node"),
+}
+
+
+def assert_proven(chain: Chain, case: Case) -> None:
+    """The change is among those that a plan has proven, or none is proposed."""
+    texts = [text for remedy in chain.remedies for text in remedy.changes]
+    assert all(remedy.helped >= 1 for remedy in chain.remedies)
+    assert any(text.startswith(case.change) for text in texts) if case.change else not texts
+
+
+@pytest.mark.parametrize("reason", PODS)
+def test_the_chain_of_a_pod_has_the_reason_and_what_helps(reason: str) -> None:
+    case = PODS[reason]
+    chain = why_pod(planned_of(*case.objects, **case.environment), "team", "pod")
+    assert chain.decisive.reason == reason
+    assert_proven(chain, case)
+
+
+@pytest.mark.parametrize("reason", WORKSPACES)
+def test_the_chain_of_a_workspace_has_the_reason_and_what_helps(reason: str) -> None:
+    case = WORKSPACES[reason]
+    chain = chain_of_workspace(*case.objects, **case.environment)
+    assert chain.decisive.reason == reason
+    assert_proven(chain, case)
+
+
+@pytest.mark.parametrize("reason", NODES)
+def test_the_chain_of_a_node_has_the_reason(reason: str) -> None:
+    obj, name = NODES[reason]
+    chain = why_node(planned_of(obj), name)
+    assert (chain.decisive.reason, chain.blocked) == (reason, True)
+
+
+@pytest.mark.parametrize("phase", DemandPhase)
+def test_the_chain_of_a_pod_has_the_phase_of_its_demand(phase: DemandPhase) -> None:
+    chain = with_status(GPUDemandStatus(phase=phase))
+    assert phase.value in {link.reason for link in chain.links}
+    assert chain.blocked == (phase in {DemandPhase.REFUSED, DemandPhase.EXPIRED, DemandPhase.FAILED})
+
+
+@pytest.mark.parametrize("stage", ClaimStage)
+def test_the_chain_of_a_pod_has_the_stage_of_each_node_claim(stage: ClaimStage) -> None:
+    claims = (DemandClaim(name="c", stage=stage),)
+    chain = with_status(GPUDemandStatus(phase=DemandPhase.LAUNCHING, node_claims=claims))
+    answers = {link.reason: link.state for link in chain.links if link.step is Step.ANSWER}
+    assert set(answers) == {stage.value}
+    assert (answers[stage.value] is State.BLOCKED) == (stage is ClaimStage.FAILED)
+
+
+def with_status(status: GPUDemandStatus) -> Chain:
+    """The chain of a pod whose demand has this status."""
+    planned = planned_of(POOL, half())
+    (name,) = planned.statuses
+    return why_pod(replace(planned, statuses={name: status}), "team", "pod")
