@@ -15,7 +15,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 
-from plimsoll.cli.shared import FAILED, INTERRUPTED, print_error
+from plimsoll.cli.shared import FAILED, INTERRUPTED, print_error, write_types_plainly
 from plimsoll.distribution import missing_extra
 from plimsoll.errors import PlimsollError
 
@@ -95,6 +95,7 @@ class LazyGroup(TyperGroup):
         command = typer.main.get_command(of_module)
         command.name = cmd_name
         command.help = command.help or line
+        write_types_plainly(command)
         return command
 
     def shell_complete(self, ctx: Any, incomplete: str) -> Any:

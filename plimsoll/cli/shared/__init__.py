@@ -38,6 +38,7 @@ from plimsoll.cli.shared.output import (
 )
 from plimsoll.cli.shared.planning import next_plan
 from plimsoll.cli.shared.reading import named_files, read_files, read_snapshot
+from plimsoll.cli.shared.types import write_types_plainly
 
 __all__ = [
     "ERR",
@@ -84,4 +85,5 @@ __all__ = [
     "read_snapshot",
     "snapshots",
     "workspaces",
+    "write_types_plainly",
 ]
