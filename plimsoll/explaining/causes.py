@@ -172,6 +172,10 @@ STEPS: Final[dict[StepReason, Cause]] = {
     ),
     StepReason.WORKLOAD_NOT_READY: Cause("nodes are there, and pods are not ready", "read the pods' events and logs"),
     StepReason.SEVERAL_WAIT: Cause("pods wait, and nothing blocks them", "wait"),
+    StepReason.DELETING: Cause(
+        "the Workspace is being deleted, and objects or finalizers are left",
+        "wait; mend what keeps an object that the message names, or the controller whose finalizer it names",
+    ),
 }
 CONDITIONS: Final[dict[str, Cause]] = {
     "Refused": Cause("the Workspace is refused", "see the reason of its condition `ResourceReady`"),
@@ -200,6 +204,7 @@ CONDITIONS: Final[dict[str, Cause]] = {
     "NodesNotReady": Cause("fewer nodes are Ready than the Workspace needs", "mend the nodes that the message names"),
     "WorkloadPending": Cause("the workload is created when its nodes are there", "see the other conditions"),
     "WorkloadNotReady": STEPS[StepReason.WORKLOAD_NOT_READY],
+    "Deleting": STEPS[StepReason.DELETING],
 }
 POD_CONDITIONS: Final[dict[str, Cause]] = {
     "Unschedulable": Cause("no node fits the pod; it counts as demand", "see what `plimsoll why pod` says"),

@@ -51,6 +51,7 @@ class StepReason(StrEnum):
     ATTEMPT_FAILED = "AttemptFailed"
     WORKLOAD_NOT_READY = "WorkloadNotReady"
     SEVERAL_WAIT = "SeveralWait"
+    DELETING = "Deleting"
 
 
 class Link(NamedTuple):

@@ -19,7 +19,7 @@ from plimsoll.model import Plan, Reason, Snapshot, Verdict
 from plimsoll.model.api import Workspace
 from plimsoll.model.meta import LabelSelector
 from plimsoll.plan import plan, validate
-from plimsoll.plan.owned import format_time, idle_nodes
+from plimsoll.plan.owned import foreign_finalizers, format_time, idle_nodes
 from plimsoll.plan.view import ClusterView
 from plimsoll.text import counted, figure, nearest, shortlist
 
@@ -31,7 +31,7 @@ def why_workspace(planned: PlannedDemand, explanation: Explanation, whole: Plan)
     """The chain of a Workspace that was explained by the plan `whole`."""
     links = tuple(_links(planned, explanation))
     subject = f"Workspace {explanation.ref}"
-    if explanation.workspace is None:
+    if explanation.workspace is None or explanation.verdict.deleting:
         return Chain(subject, links)
     return Chain(subject, links, _remedies(planned, explanation.workspace, whole))
 
@@ -44,6 +44,10 @@ def _links(planned: PlannedDemand, found: Explanation) -> Iterator[Link]:
         yield Link(Step.REQUEST, State.PASSED, f"{counted(workspace.replicas, 'replica')} on {what}")
         if workspace.spec.queue:
             yield Link(Step.QUEUE, State.PASSED, f"queue {workspace.spec.queue}")
+    if workspace is not None and verdict.deleting:
+        state = State.BLOCKED if foreign_finalizers(workspace) else State.WAITING
+        yield Link(Step.END, state, verdict.message, StepReason.DELETING)
+        return
     if not verdict.accepted:
         yield Link(Step.PLACE, State.BLOCKED, verdict.message, verdict.reason.value)
         return

@@ -41,6 +41,8 @@ class Verdict(Observed):
     reason: Reason
     message: str
     """What was found, with names and values; for a refusal also what to change."""
+    deleting: bool = False
+    """Whether the Workspace is being deleted: nothing is planned for it, and the message says what keeps it."""
     per_replica_node_count: int | None = None
     target_node_count: int | None = None
     node_names: tuple[str, ...] = ()

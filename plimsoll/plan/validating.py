@@ -21,7 +21,7 @@ from plimsoll.model.api import (
 )
 from plimsoll.packing import GPU_MILLI
 from plimsoll.plan.limits import Budget, DemandUsage, NamespaceBudget, forbidden, namespace_use, reserved_keys
-from plimsoll.plan.owned import alive
+from plimsoll.plan.owned import alive, deletion_text
 from plimsoll.plan.view import ClusterView, Holding
 from plimsoll.plan.workspaces import (
     LEADER_WORKER_SET,
@@ -72,12 +72,13 @@ def validate(observed: Snapshot | ClusterView, now: datetime | None = None) -> t
         needed = (view.by_age, sizings, view.rolling, settings, view.index, view.usage)
         found |= known.result("allocation", needed, lambda: allocate(view, sizings))
     of_key = {workspace.key: workspace for workspace in workspaces}
+    going = {each.key: deletion_text(each, view.created_for(each.ref)) for each in workspaces if each.deleting}
     verdicts = known.each(
         "verdict",
-        (workspaces, found, settings),
+        (workspaces, found, settings, going),
         of_key,
-        lambda key: (of_key[key], found[key], settings),
-        lambda key: _verdict(of_key[key], found[key], settings),
+        lambda key: (of_key[key], found[key], settings, going.get(key)),
+        lambda key: _verdict(of_key[key], found[key], settings, going.get(key)),
     )
     invalid = view.observed.invalid_workspaces
     return known.result("verdicts", (verdicts, invalid), lambda: _sorted(verdicts.values(), invalid))
@@ -384,21 +385,24 @@ def _running(view: ClusterView, workspace: Workspace, sizing: Sizing, existing: 
     return max(nodes - view.ownership.requested_for(workspace), 0)
 
 
-def _verdict(workspace: Workspace, found: Sizing | Refusal, environment: EnvironmentSpec) -> Verdict:
+def _verdict(workspace: Workspace, found: Sizing | Refusal, environment: EnvironmentSpec, going: str | None) -> Verdict:
+    """The verdict by what was found; `going` is what keeps a Workspace that is being deleted."""
     # Built from checked parts and not validated again, because there are many, with thousands of node names.
     if isinstance(found, Refusal):
         return Verdict.model_construct(
             workspace=workspace.ref,
             accepted=False,
             reason=found.reason,
-            message=found.message,
+            message=going or found.message,
+            deleting=workspace.deleting,
             warnings=tuple(unread(workspace, environment)),
         )
     return Verdict.model_construct(
         workspace=workspace.ref,
         accepted=True,
         reason=Reason.ACCEPTED,
-        message=found.message,
+        message=going or found.message,
+        deleting=workspace.deleting,
         per_replica_node_count=found.per_replica,
         target_node_count=found.target,
         node_names=found.node_names,

@@ -35,6 +35,7 @@ class ConditionReason(StrEnum):
     NODES_NOT_READY = "NodesNotReady"
     WORKLOAD_PENDING = "WorkloadPending"
     WORKLOAD_NOT_READY = "WorkloadNotReady"
+    DELETING = "Deleting"
 
 
 class Finding(NamedTuple):
@@ -169,6 +170,8 @@ def status_of(
     if not nodes.ready and not holdings.auto_provisioning:
         nodes = nodes._replace(message="; ".join((nodes.message, *verdict.warnings)))
     failing = next((finding for finding in (node_claims, nodes) if not finding.ready), None)
+    if verdict.deleting:
+        failing = Finding(False, ConditionReason.DELETING, verdict.message)
     return _status(
         {
             ConditionType.RESOURCE_READY: failing

@@ -4,11 +4,11 @@ A NodeClaim counts as capacity when its instance is launched. Before that, the d
 for it, and the next Plan deletes the orphan.
 """
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
-from plimsoll.labels import CAPACITY_FINALIZER, as_label_value
+from plimsoll.labels import CAPACITY_FINALIZER
 from plimsoll.model import ObjectKey, Owner, Plan, Snapshot
 from plimsoll.model.api import WorkspaceRef
 from plimsoll.model.karpenter import NodeClaim
@@ -56,7 +56,7 @@ def _changes(view: ClusterView, fresh: Container[Owner]) -> Iterator[tuple[Final
         if not ref.uid:
             continue  # read from a file
         carries = CAPACITY_FINALIZER in finalizers
-        created = _own(ref, view.created.get((as_label_value(ref.namespace), as_label_value(ref.name)), ()))
+        created = view.created_for(ref)
         if deleted is None:
             wanted = ref in fresh or any(carries or _is_capacity(obj) for obj in created)
             if wanted != carries:
@@ -65,11 +65,6 @@ def _changes(view: ClusterView, fresh: Container[Owner]) -> Iterator[tuple[Final
             yield Finalizing(ref, False), None
         elif carries and all(obj.deleting for obj in created) and (since := parse_time(deleted)) is not None:
             yield Finalizing(ref, False), since + PATIENCE
-
-
-def _own(ref: WorkspaceRef, objs: Sequence[Owned]) -> list[Owned]:
-    """Without the objects of an earlier Workspace of the same name."""
-    return [obj for obj in objs if obj.owner[2] in ("", as_label_value(ref.uid))]
 
 
 def _is_capacity(obj: Owned) -> bool:

@@ -95,6 +95,7 @@ CASES: Final[Mapping[str, Case]] = {
     "NAP: the node is not Ready": Case(
         _nap(_claim("c", **_READY).model_copy(update={"node_name": "n"}), a_node("n", ready=False))
     ),
+    "NAP: being deleted": Case(_nap(_claim("c", **_READY), deleting=True)),
     "NAP: late": Case(_nap(_claim("c", Launched="QuotaExceeded")), LATE),
     "NAP: late, another try runs": Case(
         _nap(_claim("d", Launched="QuotaExceeded")),

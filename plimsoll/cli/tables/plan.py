@@ -111,6 +111,8 @@ def _verdict(verdict: Verdict) -> dict[str, Any]:
 def _print_text(plan: Plan, whole: WholeGpus) -> None:
     for verdict in plan.verdicts:
         sign, style = ("accepted", "green") if verdict.accepted else ("refused ", "red")
+        if verdict.deleting:
+            sign, style = "deleting", "yellow"
         reason = "" if verdict.accepted else f"  {verdict.reason.value}"
         OUT.print(Text.assemble((sign, style), f"  {verdict.workspace}", (reason, style)), soft_wrap=True)
         OUT.print(Padding(Text(verdict.message, overflow="fold"), (0, 0, 0, 10)))

@@ -2,7 +2,7 @@
 
 from plimsoll.plan.owned.attempts import MESSAGE_LENGTH, Attempts, AttemptTracker, Failed, as_status
 from plimsoll.plan.owned.idle import Idle, idle_nodes
-from plimsoll.plan.owned.leaving import Leaving, leaving_claims
+from plimsoll.plan.owned.leaving import Leaving, deletion_text, foreign_finalizers, leaving_claims
 from plimsoll.plan.owned.names import NAME_LENGTH, claim_names, object_labels, ownership_labels
 from plimsoll.plan.owned.ownership import Owned, Ownership, alive, by_age, created_objects
 from plimsoll.plan.owned.plan_builder import KARPENTER, PlanBuilder, PlanPart, key_of, warnings_of
@@ -31,6 +31,8 @@ __all__ = [
     "by_age",
     "claim_names",
     "created_objects",
+    "deletion_text",
+    "foreign_finalizers",
     "format_time",
     "idle_nodes",
     "key_of",

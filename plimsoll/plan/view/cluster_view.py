@@ -7,8 +7,9 @@ from plimsoll.cluster.catalog import OfferedTypes
 from plimsoll.cluster.nodes import NodeIndex, index_of
 from plimsoll.cluster.pods import NodeUsage, Owner, PodPlaces, bound_pods, own_pods, owner_of, with_waiting_pods
 from plimsoll.cluster.volumes import Storage
+from plimsoll.labels import as_label_value
 from plimsoll.model import Snapshot
-from plimsoll.model.api import EnvironmentSpec, Workspace
+from plimsoll.model.api import EnvironmentSpec, Workspace, WorkspaceRef
 from plimsoll.model.cluster import Pod
 from plimsoll.plan.known import Known
 from plimsoll.plan.owned import ClaimProgress, Owned, Ownership, by_age, created_objects
@@ -56,6 +57,11 @@ class ClusterView:
         objects = (seen.node_claims, seen.node_pools, seen.workloads, seen.resource_claim_templates)
         arguments = (*objects, seen.environment.name, seen.recorded)
         return self.known.result("created", arguments, lambda: created_objects(seen))
+
+    def created_for(self, ref: WorkspaceRef) -> list[Owned]:
+        """The objects that the controller created for the Workspace, without those of an earlier one of its name."""
+        created = self.created.get((as_label_value(ref.namespace), as_label_value(ref.name)), ())
+        return [obj for obj in created if obj.owner[2] in ("", as_label_value(ref.uid))]
 
     @cached_property
     def snapshot(self) -> Snapshot:
