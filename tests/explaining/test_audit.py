@@ -91,6 +91,12 @@ def test_names_of_others_are_no_markup_on_the_page() -> None:
     assert "http" not in page, "the page loads nothing"
 
 
+def test_the_page_has_the_warnings() -> None:
+    page = as_html([Audited("c", audited(), ("Node: the account <may> not list it",))])
+    assert "<li>Node: the account &lt;may&gt; not list it" in page
+    assert "warnings" not in as_html([Audited("c", audited())])
+
+
 def test_the_command_writes_text_documents_a_page_and_the_stack_file(tmp_path: Path) -> None:
     stack = tmp_path / "Pulumi.objects.yaml"
     outputs = {}

@@ -1,9 +1,13 @@
 """Whoever only judges what it sees reads a cluster with whatever rights it has, and says what is not judged."""
 
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
+import yaml
+from typer.testing import CliRunner
 
+from plimsoll.cli import app
 from plimsoll.errors import PlimsollError
 from plimsoll.explaining import audit, plan_demand
 from plimsoll.kube import Connection, RequestError
@@ -69,3 +73,25 @@ def test_whoever_plans_does_not_go_on_without_a_kind(cluster: FakeApiserver, con
     refuse(cluster, *(kind.name for kind in KINDS if kind.name != name))
     with pytest.raises(RequestError, match="cannot list"):
         read_cluster(connection)
+
+
+def test_audit_goes_on_and_the_commands_that_plan_do_not(
+    cluster: FakeApiserver, connection: Connection, tmp_path: Path
+) -> None:
+    user = {"clusters": [{"name": "c", "cluster": {"server": connection.server}}], "users": [{"name": "u", "user": {}}]}
+    contexts = {"contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}], "current-context": "c"}
+    (tmp_path / "config").write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "Config", **user, **contexts}))
+    (tmp_path / "fleet.yaml").write_text(yaml.safe_dump({"clusters": [{"name": "c", "kubeconfig": "config"}]}))
+    of_cluster = ("--kubeconfig", str(tmp_path / "config"))
+    for command in (
+        ("audit", *of_cluster),
+        ("audit", "--fleet", str(tmp_path / "fleet.yaml")),
+        ("demand", *of_cluster),
+    ):
+        refuse(cluster, *OF_VIEW)
+        done = CliRunner().invoke(app, list(command))
+        if command[0] == "audit":
+            assert done.exit_code == 0, done.output
+            assert "Queue: the account may not list it" in done.stdout
+        else:
+            assert isinstance(done.exception, RequestError)
