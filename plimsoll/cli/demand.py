@@ -18,6 +18,7 @@ from plimsoll.cli.shared import (
     named_files,
     print_document,
     read_snapshot,
+    with_passed_over,
 )
 from plimsoll.errors import PlimsollError
 
@@ -55,7 +56,7 @@ def demand(
     from plimsoll.cli.picture import as_html, as_svg, gpu_picture, print_picture
     from plimsoll.cli.tables.demand import as_json, print_demands
     from plimsoll.cluster.ledger import gpu_ledger
-    from plimsoll.cluster.pods import competing_warnings, passed_over_warnings
+    from plimsoll.cluster.pods import competing_warnings
     from plimsoll.cost import nodes_cost
     from plimsoll.explaining import plan_demand
     from plimsoll.model.api import DemandProvisioner
@@ -66,11 +67,11 @@ def demand(
         raise PlimsollError(f"--plot has no effect with --output {output.value}", "write the drawing with --plot-to")
     if plot_to is not None and plot_to.suffix not in _DRAWN:
         raise PlimsollError(f"--plot-to {plot_to}: is not an .html or .svg file", "use one of these file extensions")
-    planned = plan_demand(with_cloud_types(read_snapshot(file, kubeconfig, context)), datetime.now(UTC))
+    read = with_passed_over(read_snapshot(file, kubeconfig, context))
+    planned = plan_demand(with_cloud_types(read), datetime.now(UTC))
     snapshot, found, statuses = planned.snapshot, planned.plan, planned.statuses
     idle = snapshot.environment.spec.demand.provisioner is DemandProvisioner.NONE and found.nodes
-    passed_over = passed_over_warnings(snapshot.pods, snapshot.environment.spec.demand)
-    noted = (*snapshot.warnings, *competing_warnings(snapshot.pods), *passed_over)
+    noted = (*snapshot.warnings, *competing_warnings(snapshot.pods))
     warnings = (*([NOTHING_REQUESTED] if idle else []), *noted)
     cost = nodes_cost(found.nodes, planned.prices)
     if output.document:

@@ -16,6 +16,7 @@ from plimsoll.cli.shared import (
     Paths,
     print_document,
     read_snapshot,
+    with_passed_over,
 )
 from plimsoll.errors import PlimsollError
 
@@ -61,18 +62,19 @@ def diff(
     from plimsoll.explaining import compare, with_manifests
     from plimsoll.model.api import DemandProvisioner
     from plimsoll.observe.cloud_types import with_cloud_types
+    from plimsoll.observe.files import snapshot_from_files
 
     new_files = [*(paths or ()), *(file or ())]
     if not new_files:
         raise PlimsollError("no new manifests are named", "name files or folders, or - for standard input")
-    new = read_snapshot(new_files, None, None)
+    new = snapshot_from_files(new_files)
     if CLUSTER in against:
         if len(against) > 1:
             raise PlimsollError("--against cluster has no effect with files", "compare with one of them")
         before = with_cloud_types(read_snapshot(None, kubeconfig, context))
-        after = with_manifests(before, new)
+        after = with_passed_over(with_manifests(before, new))
     else:
-        before, after = with_cloud_types(read_snapshot(against, None, None)), with_cloud_types(new)
+        before, after = with_cloud_types(read_snapshot(against, None, None)), with_cloud_types(with_passed_over(new))
     found = compare(before, after, datetime.now(UTC))
     demand = after.environment.spec.demand
     warnings = list(dict.fromkeys((*after.warnings, *passed_over_warnings(after.pods, demand))))

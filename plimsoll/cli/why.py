@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from plimsoll.cli.shared import (
+    ERR,
     REFUSED,
     SETTLED,
     Context,
@@ -26,6 +27,7 @@ from plimsoll.cli.shared import (
     pods,
     print_document,
     queues,
+    with_passed_over,
     workspaces,
 )
 from plimsoll.errors import PlimsollError
@@ -275,7 +277,10 @@ def _state(source: _Source, required: str = "") -> "Iterator[tuple[Snapshot, Con
     if source.files:
         from plimsoll.observe.files import snapshot_from_files
 
-        yield with_cloud_types(snapshot_from_files(source.files)), None
+        snapshot = with_passed_over(snapshot_from_files(source.files))
+        for warning in snapshot.warnings:
+            ERR.print(f"warning: {warning}", style="yellow", soft_wrap=True)
+        yield with_cloud_types(snapshot), None
         return
     from plimsoll.kube import Connection
     from plimsoll.observe.cluster import read_cluster

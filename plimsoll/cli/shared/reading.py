@@ -29,7 +29,7 @@ def read_snapshot(
     if files:
         from plimsoll.observe.files import snapshot_from_files
 
-        return snapshot_from_files(files)
+        return with_passed_over(snapshot_from_files(files))
     from plimsoll.kube import Connection
     from plimsoll.observe.cluster import read_cluster
 
@@ -50,7 +50,7 @@ def read_files(files: list[str]) -> "Snapshot":
     """Of the files, with the instance types and models that they name."""
     from plimsoll.observe.files import snapshot_from_files
 
-    snapshot = snapshot_from_files(files)
+    snapshot = with_passed_over(snapshot_from_files(files))
     asked = snapshot.environment.spec
     if asked.catalog.aws_region is None and asked.model_hub is None:
         return snapshot  # without the imports for requests
@@ -59,3 +59,12 @@ def read_files(files: list[str]) -> "Snapshot":
 
     log_to_stderr()
     return with_hub_models(with_cloud_types(snapshot))
+
+
+def with_passed_over(snapshot: "Snapshot") -> "Snapshot":
+    """With warnings on pods that are not planned for, by what keeps them out: whatever a command shows of files, it
+    says what it leaves out of them."""
+    from plimsoll.cluster.pods import passed_over_warnings
+
+    found = passed_over_warnings(snapshot.pods, snapshot.environment.spec.demand)
+    return snapshot.model_copy(update={"warnings": tuple(dict.fromkeys((*snapshot.warnings, *found)))})
