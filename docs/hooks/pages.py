@@ -29,6 +29,8 @@ FROM_ROOT: Final = {
 PACKAGES: Final = ("components", "explaining", "plan", "packing", "model", "model.api", "policy", "kaito", "ui")
 """Packages whose API is documented: those that programs of others import."""
 SECTIONS: Final = ("guides", "operate", "reference", "api")
+FIRST: Final = ("guides/index.md", "operate/no-node-comes.md")
+"""The first pages of their sections; the others are in the order of their names."""
 _LINK: Final = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
 _FENCE: Final = re.compile(r"^( *)```.*?^\1```$", re.DOTALL | re.MULTILINE)
 
@@ -116,11 +118,13 @@ def _fields(schema: dict[str, Any], path: str) -> Iterator[str]:
 
 def _section(entry: Any) -> Any:
     (title, target) = next(iter(entry.items()))
+    if isinstance(target, list):
+        return {title: [_section(each) for each in target]}
     if target not in SECTIONS:
         return entry
     if target == "api":
         return {title: [{f"plimsoll.{package}": _api_page(package)} for package in PACKAGES]}
-    pages = sorted(DOCS.glob(f"{target}/*.md"))
+    pages = sorted(DOCS.glob(f"{target}/*.md"), key=lambda page: (str(page.relative_to(DOCS)) not in FIRST, page))
     listed = [{_title(page): str(page.relative_to(DOCS))} for page in pages]
     return {title: [*listed, *([{"Fields": "reference/fields.md"}] if target == "reference" else [])]}
 

@@ -31,7 +31,8 @@ def text_of(page: Path) -> str:
 
 def test_every_page_of_the_repository_is_on_it(site: Path) -> None:
     for page in (CHECKOUT / "docs").glob("**/*.md"):
-        found = site / page.relative_to(CHECKOUT / "docs").with_suffix("") / "index.html"
+        where = page.relative_to(CHECKOUT / "docs")
+        found = site / (where.parent if where.name == "index.md" else where.with_suffix("")) / "index.html"
         assert found.exists(), page
     for name in ("contributing", "security", "changelog"):
         assert (site / name / "index.html").exists()
