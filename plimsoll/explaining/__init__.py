@@ -19,7 +19,7 @@ from plimsoll.explaining.difference import Difference, Figures, compare, with_ma
 from plimsoll.explaining.explanation import ClaimExplanation, Explanation, NodeExplanation, ReplicaEstimate, explain
 from plimsoll.explaining.groups import why_demand, why_namespace, why_queue
 from plimsoll.explaining.nodes import why_node
-from plimsoll.explaining.planned_demand import PlannedDemand, plan_demand
+from plimsoll.explaining.planned_demand import PlannedDemand, plan_demand, pods_by_reason
 from plimsoll.explaining.pods import why_pod
 from plimsoll.explaining.workspaces import why_workspace
 
@@ -54,6 +54,7 @@ __all__ = [
     "explain",
     "no_node_comes",
     "plan_demand",
+    "pods_by_reason",
     "why_demand",
     "why_namespace",
     "why_node",

@@ -10,7 +10,7 @@ from plimsoll.cluster.catalog import OfferedTypes
 from plimsoll.cluster.ledger import gpu_ledger
 from plimsoll.cluster.queues import MILLI, Resource, queue_usage
 from plimsoll.cost import PriceBasis, Prices
-from plimsoll.explaining.planned_demand import plan_demand
+from plimsoll.explaining.planned_demand import plan_demand, pods_by_reason
 from plimsoll.model import Snapshot
 from plimsoll.model.api import Environment
 from plimsoll.model.cluster import Pod
@@ -18,6 +18,7 @@ from plimsoll.model.karpenter import NodeClaim
 from plimsoll.model.meta import ObservedObject
 from plimsoll.plan import plan, validate
 from plimsoll.plan.classes import whole_gpus
+from plimsoll.text import shortlist
 
 _NAMED: Final = {
     "ReplicaSet": r"-[0-9a-f]{6,10}-[a-z0-9]{5}",
@@ -26,6 +27,9 @@ _NAMED: Final = {
     "RayCluster": r"-[a-z0-9-]+",
 }
 """How Kubernetes names the pods of a workload after it, by the kind of what controls them."""
+
+_NAMED_PODS: Final = 3
+"""Names of pods of one reason."""
 
 
 @dataclass(frozen=True)
@@ -89,14 +93,15 @@ def _figures(snapshot: Snapshot, now: datetime) -> tuple[Figures, set[str]]:
     costs = [prices.of_type(name) for name, _ in nodes]
     refused = [verdict for verdict in verdicts if not verdict.accepted]
     demands = planned.plan.demands
-    whys = [str(why) for each in demands for why in (*each.refused.values(), *each.kept_out.values())]
+    kept = [found for each in demands for found in pods_by_reason(each, {**each.refused, **each.kept_out})]
+    whys = [f"{shortlist(found.names, _NAMED_PODS)}: {found.why}" if found.names else found.why for found in kept]
     return Figures(
         len(nodes),
         sum(gpus for _, gpus in nodes),
         whole_gpus(snapshot).asked,
         sum(cost for cost in costs if cost is not None),
         costs.count(None),
-        len(whys) + len(refused),
+        sum(found.number for found in kept) + len(refused),
         _over_quota(snapshot),
         tuple(sorted({*whys, *(f"Workspace {each.workspace}: {each.message}" for each in refused)})),
     ), {name for name, _ in nodes}

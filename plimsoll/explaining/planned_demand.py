@@ -4,10 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
+from typing import NamedTuple
 
 from plimsoll.cost import Prices
 from plimsoll.model import Snapshot
 from plimsoll.model.api import DemandProvisioner, GPUDemandStatus
+from plimsoll.plan.classes import Refusal
 from plimsoll.plan.demand import Demand, DemandPlan, DemandPlanner, PlannedNode
 from plimsoll.plan.limits import NamespaceBudget, environment_room
 from plimsoll.plan.owned import PlanBuilder
@@ -61,6 +63,30 @@ class PlannedDemand:
         """Of these nodes, an hour; None if that of one is not known."""
         found = [self.prices.of_type(node.instance_type) for node in self.requested]
         return None if None in found else sum(each for each in found if each is not None)
+
+
+class Kept(NamedTuple):
+    """Pods that have no capacity for one reason."""
+
+    why: str
+    number: int
+    names: tuple[str, ...]
+    """Sorted; none where the reason is why a request cannot be read, which names its pod itself."""
+
+
+def pods_by_reason(demand: Demand, whys: Mapping[str, Refusal]) -> tuple[Kept, ...]:
+    """`whys` are those of pods of the demand, by UID. The reason of the most pods first."""
+    found: dict[str, list[str]] = {}
+    for uid, why in whys.items():
+        found.setdefault(str(why), []).append(uid)
+    return tuple(
+        Kept(
+            text,
+            len(uids),
+            tuple(sorted("/".join(demand.pods[uid].pod.key) for uid in uids if uid in demand.pods)),
+        )
+        for text, uids in sorted(found.items(), key=lambda item: -len(item[1]))
+    )
 
 
 def plan_demand(observed: Snapshot | ClusterView, now: datetime, planner: DemandPlanner | None = None) -> PlannedDemand:

@@ -128,3 +128,11 @@ def test_whole_gpus_that_the_queue_keeps_out_have_no_capacity() -> None:
     queues = (a_queue("root", parent=""), a_queue("full", quota=0, limit=0))
     before, after = figures(a_snapshot(*queues), a_snapshot(*queues, a_waiting_pod("w", gpus=1, queue="full")))
     assert (before.waiting, after.waiting) == (0, 1)
+
+
+def test_pods_of_one_reason_are_named_three_and_then_counted() -> None:
+    pods = [a_waiting_pod(f"p{number}", gpu_fraction="0.5", selector={"zone": "none"}) for number in range(5)]
+    found = compare(a_snapshot(POOL), a_snapshot(POOL, *pods), NOW)
+    (why,) = found.after.reasons
+    assert why.startswith("team/p0, team/p1, team/p2 and 2 more: ")
+    assert found.after.waiting == 5

@@ -11,6 +11,7 @@ from rich.text import Text
 from plimsoll.cli.shared import OUT, print_table, print_warnings
 from plimsoll.cluster.pods import PodShare
 from plimsoll.cost import PlannedCost
+from plimsoll.explaining import pods_by_reason
 from plimsoll.model.api import DemandPhase, GPUDemandStatus
 from plimsoll.packing import GPU_MILLI, Milli
 from plimsoll.plan.demand import Demand, DemandPlan, PlannedNode
@@ -53,7 +54,8 @@ def print_demands(
     for text, demands in _nodes(plan.nodes):
         OUT.print(Text.assemble(("  + ", "green"), text, (f"  ({demands})", "dim")), soft_wrap=True)
     for each in plan.demands:
-        for why, pods in _refused(each):
+        for why, number, names in pods_by_reason(each, each.refused):
+            pods = shortlist(names, 3) or counted(number, "pod")
             OUT.print(Text.assemble(("  ! ", "red"), f"{pods}: {why}"), soft_wrap=True)
         for why in each.kept_out_reasons:
             OUT.print(Text.assemble(("  ! ", "red"), why), soft_wrap=True)
@@ -75,18 +77,6 @@ def _cost(cost: PlannedCost) -> Iterable[str]:
     unpriced = f"; {counted(cost.unpriced, 'node')} without a price" if cost.unpriced else ""
     yield f"{cost.added:+,.2f}{currency} an hour for new nodes{unpriced}"
     yield str(cost.basis)
-
-
-def _refused(demand: Demand) -> Iterable[tuple[str, str]]:
-    """The reasons, those of the most pods first, each with the names of its pods. A reason why a request cannot be read
-    names its pod itself."""
-    found: dict[str, list[str]] = {}
-    for uid, why in demand.refused.items():
-        found.setdefault(str(why), []).append(uid)
-    for text, uids in sorted(found.items(), key=lambda item: -len(item[1])):
-        pods = [demand.pods[uid].pod for uid in uids if uid in demand.pods]
-        names = shortlist([f"{pod.namespace}/{pod.name}" for pod in pods], 3)
-        yield text, names or counted(len(uids), "pod")
 
 
 def _refusals(demand: Demand, status: GPUDemandStatus) -> Iterable[str]:
