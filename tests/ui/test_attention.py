@@ -13,6 +13,7 @@ from tests.builders import (
     NC24,
     a_gpu_node,
     a_node_pool,
+    a_queue,
     a_snapshot,
     a_waiting_pod,
     a_workspace,
@@ -63,6 +64,17 @@ def test_each_kind_is_found_by_its_cause() -> None:
     assert texts[Kind.GIVEN_UP] == "4 pods of 2 demands: given, lost"
     assert "2 operations" in texts[Kind.FAILED]
     assert texts[Kind.CONTRADICTIONS] == "1 node: n"
+
+
+def test_a_demand_is_named_by_what_it_serves_and_its_own_name_is_last() -> None:
+    pods = [a_waiting_pod(f"p{number}", gpu_fraction="0.5", queue="a") for number in range(3)]
+    queues = (a_queue("root", parent=""), a_queue("a", limit=0))
+    pool = a_node_pool("l4", ("g6.xlarge",), group="karpenter.k8s.aws")
+    environment = an_environment(demand={"provisioner": "trigger-pod"})
+    snapshot = a_snapshot(pool, *pods, *queues, environment=environment)
+    made = plan(snapshot, validate(snapshot), NOW)
+    (name,) = [each.name for each in made.demands]
+    assert found(snapshot, made)[Kind.QUOTA] == f"3 pods of 1 demand: a: 3 x 0.5 of a GPU ({name})"
 
 
 def test_refused_workspaces_are_named_with_the_reason() -> None:
