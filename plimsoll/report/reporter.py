@@ -119,6 +119,7 @@ class Reporter:
         self._recorder.record((*combined(events, snapshot.environment), *on_pods), now)
         deltas = self._history.with_delta(snapshot.environment.status.deltas, plan, failures or {}, stacks or {}, now)
         status = environment_status(holdings, queues_in_use) | recorded(deltas)
+        status |= _observed(snapshot.environment.generation)
         self._writer.write(self._environment(snapshot.environment, status))
         changes = self._finalizers.due(finalizing(view, plan, failures or {}, now))
         news = ((key, status) for key, (status, *_) in reports.items() if status is not None)
@@ -174,7 +175,7 @@ class Reporter:
             "workloads": before.workloads,
             **in_use(before.queues_in_use),
         }
-        known |= recorded(before.deltas)
+        known |= recorded(before.deltas) | _observed(before.observed_generation)
         version, past = environment.resource_version, frozenset[str]()
         written = self._writer.newer({environment.uid: version}).get(environment.uid)
         if written is not None:
@@ -213,3 +214,7 @@ def _verdict_events(plan: Plan, events: Iterable[Event | None]) -> Iterator[Even
     for event in events:
         if event is not None and not (event.reason == EventReason.ACCEPTED and event.regarding in provided):
             yield event
+
+
+def _observed(generation: int | None) -> dict[str, Any]:
+    return {} if generation is None else {"observedGeneration": generation}

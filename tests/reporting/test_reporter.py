@@ -237,14 +237,15 @@ def test_the_status_of_an_invalid_workspace_is_written_once(connection: Recordin
 
 def test_the_status_of_the_environment_counts_its_objects(connection: Recording, reporter: Reporter) -> None:
     ws = a_seen("ws")
-    environment = an_environment(nap=True).model_copy(update={"uid": "uid-env"})
+    environment = an_environment(nap=True).model_copy(update={"uid": "uid-env", "generation": 4})
     claims = [a_claim("c1", ws), a_claim("c2", ws, deleting=True), a_claim("foreign", ("", ""))]
     snapshot = a_snapshot(*claims, environment=environment)
     reporter.report(snapshot, Plan(), NOW)
     reporter.flush()
     (written,) = connection.statuses().values()
-    assert (written["kind"], written["status"]) == ("Environment", {"nodeClaims": 2, "nodePools": 0, "workloads": 0})
-    held = environment.model_copy(update={"status": EnvironmentStatus.model_validate({"nodeClaims": 2})})
+    status = {"nodeClaims": 2, "nodePools": 0, "workloads": 0, "observedGeneration": 4}
+    assert (written["kind"], written["status"]) == ("Environment", status)
+    held = environment.model_copy(update={"status": EnvironmentStatus.model_validate(status)})
     reporter.report(a_snapshot(*claims, environment=held), Plan(), NOW)
     reporter.flush()
     assert not connection.statuses()

@@ -5,6 +5,7 @@ from enum import StrEnum
 from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
+from pydantic.aliases import AliasPath
 
 from plimsoll.labels import GPU_RESOURCE, INSTANCE_TYPE, NODEPOOL
 from plimsoll.model.api.capacity_type import CapacityType
@@ -257,6 +258,7 @@ class EnvironmentStatus(Reported):
 class Environment(ObservedObject):
     """The Environment object; without one, `Environment.default()` is used."""
 
+    generation: int | None = Field(default=None, validation_alias=AliasPath("metadata", "generation"))
     spec: EnvironmentSpec = EnvironmentSpec()
     status: EnvironmentStatus = EnvironmentStatus()
 
