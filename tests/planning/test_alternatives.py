@@ -97,6 +97,31 @@ def test_after_insufficient_capacity_the_next_type_is_tried_at_once() -> None:
     assert record(seen).alternative == (NC40, "")
 
 
+def recased(snapshot: Snapshot) -> Snapshot:
+    """With the instance types of the one Workspace in small letters."""
+    [workspace] = snapshot.workspaces
+    types = tuple(each.lower() for each in workspace.spec.resource.instance_types)
+    resource = workspace.spec.resource.model_copy(update={"instance_types": types})
+    changed = workspace.model_copy(update={"spec": workspace.spec.model_copy(update={"resource": resource})})
+    return snapshot.model_copy(update={"workspaces": (changed,)})
+
+
+def test_the_letter_case_of_types_changes_neither_nodes_nor_pods() -> None:
+    found, seen = round_of(a_cluster(wanting(2)), START)
+    running = launched(after(seen, found))
+    found, seen = round_of(running, at(1))
+    running = after(seen, found)
+    for snapshot in (running, recased(running)):
+        assert round_of(snapshot, at(2))[0].empty
+
+
+def test_the_letter_case_of_types_forgets_no_failure() -> None:
+    found, seen = round_of(a_cluster(wanting(2)), START)
+    _, counted = round_of(without_claims(after(seen, found)), at(1))
+    found, _ = round_of(recased(counted), at(2))
+    assert made(found) == [NC40, NC40]
+
+
 def test_when_all_have_failed_the_first_is_tried_again_after_its_back_off() -> None:
     snapshot = a_cluster(wanting(1), nodeClaims={"retrySeconds": 60})
     order = []

@@ -23,6 +23,13 @@ class Alternative(NamedTuple):
     def __str__(self) -> str:
         return f"{self.instance_type} ({self.capacity_type})" if self.capacity_type else self.instance_type
 
+    def same(self, other: "Alternative") -> bool:
+        """Whether they are the same but for the letter case of the instance type."""
+        return (self.instance_type.casefold(), self.capacity_type) == (
+            other.instance_type.casefold(),
+            other.capacity_type,
+        )
+
 
 class FailedAlternative(Reported):
     """An alternative whose NodeClaims failed since one last became Ready."""
@@ -88,7 +95,7 @@ class Provisioning(Reported):
         Only alternatives that a Workspace named before are left out: who changes it again and again gets no longer
         status, and none that it names now is tried before its back-off.
         """
-        others = (each for each in self.alternatives if each.alternative != newest.alternative)
+        others = (each for each in self.alternatives if not each.alternative.same(newest.alternative))
         failed = (newest, *others)
         omitted = self.omitted_alternatives + len(failed[MOST_ALTERNATIVES:])
         return self.model_copy(update={"alternatives": failed[:MOST_ALTERNATIVES], "omitted_alternatives": omitted})
@@ -96,4 +103,4 @@ class Provisioning(Reported):
     def failed(self, on: Alternative) -> FailedAlternative:
         """The failures of an alternative; none, if it has no record."""
         none = FailedAlternative(instance_type=on.instance_type, capacity_type=on.capacity_type)
-        return next((each for each in self.alternatives if each.alternative == on), none)
+        return next((each for each in self.alternatives if each.alternative.same(on)), none)

@@ -156,7 +156,7 @@ class AttemptTracker:
         """With new failures, and the chosen alternative. Failures before the next attempt is due count for the previous
         attempt; what fails of an alternative that is not used any more is counted already."""
         if on is not None:
-            failed = failed if record.alternative in (on, NOTHING_CHOSEN) else ()
+            failed = failed if record.alternative == NOTHING_CHOSEN or record.alternative.same(on) else ()
             record = record.model_copy(update=on._asdict())
         if not failed:
             return record

@@ -79,7 +79,7 @@ def _ordered(
 
     def rank(each: Alternative) -> tuple[int, bool, bool]:
         failures = record.failed(each).failures
-        return failures, each != used, bool(failures) or each != record.alternative
+        return failures, each != used, bool(failures) or not each.same(record.alternative)
 
     order.sort(key=rank)
     return order
