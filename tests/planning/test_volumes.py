@@ -93,6 +93,28 @@ def test_the_pool_of_the_zone_is_the_one_that_allows_it() -> None:
     assert (own.reason, "volume" in own.message) == (Reason.INVALID_SPEC, True)
 
 
+@pytest.mark.parametrize(
+    ("selector", "zones", "volume", "named"),
+    [
+        ({ZONE: "a"}, (), True, {"resource.labelSelector"}),
+        ({}, ("a", "c"), True, {"resource.zones"}),
+        ({ZONE: "a"}, ("a",), True, {"resource.labelSelector", "resource.zones"}),
+        ({ZONE: "a"}, ("c",), False, {"resource.labelSelector", "resource.zones"}),
+    ],
+)
+def test_the_fields_that_contradict_the_zone_are_named(
+    selector: dict[str, str], zones: tuple[str, ...], volume: bool, named: set[str]
+) -> None:
+    made = with_volume(instance_type=NC24, selector=selector)
+    resource = made.spec.resource.model_copy(update={"zones": zones})
+    workspace = made.model_copy(update={"spec": made.spec.model_copy(update={"resource": resource})})
+    found = verdict_of(workspace, BOUND, IN_B, nap=True)
+    assert found.reason is Reason.INVALID_SPEC
+    fields = ("resource.labelSelector", "resource.zones")
+    assert {each for each in fields if each in found.message} == named, found.message
+    assert ("volumes" in found.message) is volume
+
+
 def test_existing_nodes_count_only_where_the_volume_is() -> None:
     nodes = [a_node(f"n-{zone}", instance_type=NC24, more_labels={ZONE: zone}) for zone in "ab"]
     plan = planned(with_volume(instance_type=NC24), BOUND, IN_B, nodes[0])

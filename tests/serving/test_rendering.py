@@ -17,7 +17,7 @@ from plimsoll.model.api import Workspace
 from plimsoll.plan import plan, validate
 from plimsoll.plan.workspaces import ENFORCE, pod_security
 from plimsoll.presets import ModelCatalog
-from tests.builders import a_node, a_snapshot, an_environment
+from tests.builders import A100, a_node, a_snapshot, an_environment
 from tests.golden import assert_golden
 from tests.presets import presets_of_each_kind
 
@@ -195,7 +195,7 @@ def test_each_tier_has_its_parallel_sizes() -> None:
     assert sizes("pipeline") == {"tensor_parallel_size": 8, "pipeline_parallel_size": 2}
 
 
-def snapshot_of(preset: str, gpus: int, memory: int) -> Snapshot:
+def snapshot_of(preset: str, gpus: int, memory: int, product: str = A100) -> Snapshot:
     workspace = Workspace.read(
         {
             "metadata": {"name": "ws", "namespace": "default"},
@@ -205,7 +205,7 @@ def snapshot_of(preset: str, gpus: int, memory: int) -> Snapshot:
             },
         }
     )
-    return a_snapshot(workspace, a_node(count=gpus, memory=memory))
+    return a_snapshot(workspace, a_node(product=product, count=gpus, memory=memory))
 
 
 def test_unused_gpus_are_reported_and_not_requested() -> None:
@@ -219,9 +219,10 @@ def test_unused_gpus_are_reported_and_not_requested() -> None:
     assert server["resources"]["limits"] == {"nvidia.com/gpu": "2"}
 
 
-def test_gpus_that_heads_leave_run_further_engines() -> None:
+@pytest.mark.parametrize(("product", "memory"), [(A100, 24576), ("Tesla-V100-SXM2-32GB", 32768)])
+def test_gpus_that_heads_leave_run_further_engines(product: str, memory: int) -> None:
     """40 heads and 10 KV heads are split over 2 GPUs, not over 4."""
-    seen = snapshot_of("phi-4", 4, 24576)
+    seen = snapshot_of("phi-4", 4, memory, product)
     [verdict] = validate(seen)
     assert verdict.serving is not None
     assert (verdict.serving.tensor, verdict.serving.data, verdict.serving.unused) == (2, 2, 0)

@@ -22,7 +22,7 @@ from plimsoll.model import Reason, Refusal
 from plimsoll.model.api import INSTANCE_TYPE_REQUIRED, EnvironmentSpec, NamespaceAccess, NodeClassRef, Workspace
 from plimsoll.model.cluster import Device, InstanceType
 from plimsoll.model.karpenter import NodePool
-from plimsoll.model.meta import Placement
+from plimsoll.model.meta import ANYWHERE, Placement
 from plimsoll.plan.owned import alive
 from plimsoll.plan.view import ClusterView
 from plimsoll.plan.workspaces.inherited import DEFAULT_CAPACITY, capacity_choice, wanted_values
@@ -304,6 +304,15 @@ class ProvisionedNodes:
         shared = [gpus.replicas for gpus in found if gpus is not None and gpus.memory_mib]
         return offered.kind.gpus * min(shared) if shared else offered.devices
 
+    def _without_values(self, workspace: Workspace, key: str) -> str:
+        """Why no node can have the label as the Workspace and its volumes require it, and what to change."""
+        fields = _requiring(workspace, key)
+        if wanted_values(workspace, self._environment, ANYWHERE).get(key) == ():
+            return f"{fields} require values of {key} that no node has together: make them agree"
+        if not fields:
+            return f"its volumes are on nodes with another {key} than each other: use other volumes"
+        return f"its volumes are on nodes with another {key} than {fields} require: change these, or use other volumes"
+
     def _contradiction(
         self,
         workspace: Workspace,
@@ -329,11 +338,7 @@ class ProvisionedNodes:
                 )
         for key, values in wanted.items():
             if not values:
-                return Refusal(
-                    Reason.INVALID_SPEC,
-                    f"its volumes are on nodes with another {key} than resource.labelSelector requires, or than each "
-                    "other: change resource.labelSelector, or use other volumes",
-                )
+                return Refusal(Reason.INVALID_SPEC, self._without_values(workspace, key))
         pool = self._types.pool(offered, access)
         rule = None if pool is None or self._types.pool(offered, access, wanted) else pool.forbids(wanted)
         if pool is None or rule is None:
@@ -343,6 +348,14 @@ class ProvisionedNodes:
             f"its nodes must have {rule.key} {' or '.join(wanted[rule.key])}, but NodePool {pool.name}, which has "
             f"instance type {offered.name}, requires {rule}: {_remedy(workspace, rule.key)}",
         )
+
+
+def _requiring(workspace: Workspace, key: str) -> str:
+    """The fields of the Workspace that name values of a label."""
+    resource = workspace.spec.resource
+    named = any(item.key == key and item.operator == "In" for item in resource.label_selector.requirements())
+    fields = ["resource.labelSelector"] if named else []
+    return " and ".join([*fields, *(["resource.zones"] if key == ZONE and resource.zones else [])])
 
 
 def _remedy(workspace: Workspace, key: str) -> str:
