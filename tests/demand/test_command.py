@@ -197,6 +197,12 @@ def test_another_kind_of_file_is_refused(tmp_path: Path) -> None:
     assert ".html or .svg" in output
 
 
+def test_the_summary_names_pods() -> None:
+    _, output = run("-f", EXAMPLES)
+    (line,) = [line for line in output.splitlines() if "to request" in line]
+    assert re.match(r"7 pods \(team-a/\S+, team-a/\S+, team-a/\S+ and 4 more\): 4 nodes with 11 GPUs to request", line)
+
+
 def test_no_demand(tmp_path: Path) -> None:
     (tmp_path / "node.yaml").write_text("{apiVersion: v1, kind: Node, metadata: {name: n1}}")
     assert run("-f", tmp_path) == (SETTLED, "no demand\n")

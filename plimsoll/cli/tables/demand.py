@@ -62,7 +62,7 @@ def print_demands(
         for why in _refusals(each, statuses[each.name]):
             OUT.print(Text.assemble(("  ! ", "red"), why), soft_wrap=True)
     print_warnings(_warnings(plan, warnings))
-    OUT.print(Text(_summary(plan), style="bold"))
+    OUT.print(Text(_summary(plan), style="bold"), soft_wrap=True)
     for line in _cost(cost):
         OUT.print(Text(line), soft_wrap=True)
 
@@ -113,9 +113,10 @@ def _summary(plan: DemandPlan) -> str:
             f"; {counted(seen, 'pod')} whose GPUs an autoscaler provisions without Plimsoll" if seen else ""
         )
     bound = f", at least {plan.least_gpus} are needed" if plan.nodes else ""
+    names = sorted("/".join(share.pod.key) for each in plan.demands for share in each.pods.values())
+    named = f" ({shortlist(names, 3)})" if names else ""
     return (
-        f"{counted(sum(len(each.pods) for each in plan.demands), 'pod')} in {len(plan.demands)} "
-        f"{_classes(len(plan.demands))}: {counted(len(plan.nodes), 'node')} with {counted(plan.gpus, 'GPU')} to "
+        f"{counted(len(names), 'pod')}{named}: {counted(len(plan.nodes), 'node')} with {counted(plan.gpus, 'GPU')} to "
         f"request{bound}"
     )
 
@@ -211,7 +212,3 @@ def _request(node: PlannedNode, names: Mapping[str, str]) -> dict[str, Any]:
         "memoryMib": node.memory_mib,
         "storageMib": node.storage_mib,
     }
-
-
-def _classes(count: int) -> str:
-    return "class" if count == 1 else "classes"
