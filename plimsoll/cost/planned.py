@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from plimsoll.cost.prices import UNPRICED, PriceBasis, Prices
-from plimsoll.labels import INSTANCE_TYPE, WORKSPACE
+from plimsoll.labels import CAPACITY_TYPE, INSTANCE_TYPE, WORKSPACE
 from plimsoll.model import REQUEST_KINDS, Change, Deletion, Plan, Snapshot
 from plimsoll.model.karpenter import NodeClaim, NodePool
 from plimsoll.model.meta import ObservedObject
@@ -22,6 +22,8 @@ class PlannedCost:
     unpriced: int = 0
     """Nodes whose price is not known."""
     basis: PriceBasis = UNPRICED
+    reserved: int = 0
+    """Nodes that are reserved capacity, and are priced as on-demand: no list has the price of a reservation."""
 
     @property
     def change(self) -> float:
@@ -53,7 +55,14 @@ def planned_cost(plan: Plan, snapshot: Snapshot, prices: Prices) -> PlannedCost:
         removed=-sum(each for each in known if each < 0),
         unpriced=sum(abs(each.number) for each, price in zip(changes, found, strict=True) if price is None),
         basis=prices.basis(name for each in changes for name in each.types),
+        reserved=sum(each.key.kind == "NodeClaim" and _is_listed(each, prices) for each in plan.creations),
     )
+
+
+def _is_listed(creation: Change, prices: Prices) -> bool:
+    """Whether a new NodeClaim is reserved capacity alone, with a price of an on-demand list."""
+    claim = NodeClaim.read(creation.manifest)
+    return claim.allowed_values.get(CAPACITY_TYPE) == ("reserved",) and bool(prices.basis(claim.instance_types).lists)
 
 
 def operation_price(operation: Change | Deletion, snapshot: Snapshot, prices: Prices) -> float | None:

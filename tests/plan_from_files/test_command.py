@@ -93,6 +93,15 @@ def test_the_text_shows_what_all_requirements_on_a_label_allow() -> None:
     }
 
 
+def test_reserved_capacity_has_the_on_demand_price_and_is_told() -> None:
+    for way, told in (("reserved", True), ("on-demand", False)):
+        resource = {"instanceType": "p5.48xlarge", "capacityType": way}
+        workspace = {**WORKSPACE, "spec": {"resource": resource, "inference": {"preset": {"name": "phi-4"}}}}
+        done = plimsoll("plan", "-f", "-", given=yaml.safe_dump_all([ENVIRONMENT, workspace]))
+        assert "an hour" in done.stdout
+        assert ("1 node of reserved capacity" in done.stdout) is told, done.stdout
+
+
 def test_surplus_nodes_are_deleted_not_ready_first() -> None:
     code, found = planned(ENVIRONMENT, wanting(1), claim("a", True), claim("b", False), claim("c", False))
     assert code == 0

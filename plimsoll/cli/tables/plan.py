@@ -41,6 +41,12 @@ def render(plan: Plan, output: Format, following: NextGpu | None = None, snapsho
             unit = f" {cost.basis.currency}" if cost.basis.currency else ""
             OUT.print(f"{added - removed:+,.2f}{unit} an hour: {added:,.2f} added, {removed:,.2f} released{unpriced}")
             OUT.print(str(cost.basis), highlight=False, soft_wrap=True)
+            if cost.reserved:
+                of = counted(cost.reserved, "node")
+                note = (
+                    f"{of} of reserved capacity counted at the on-demand price: what a reservation costs is not known"
+                )
+                OUT.print(note, highlight=False, soft_wrap=True)
         if following is not None:
             OUT.print(Text(next_line(following)), soft_wrap=True)
     return REFUSED if plan.refusals or plan.withheld else SETTLED
