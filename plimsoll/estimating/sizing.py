@@ -1,7 +1,7 @@
 """How many nodes a Workspace needs: the GPU memory that one replica needs, compared with the GPUs of a node."""
 
 import math
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from plimsoll.estimating.estimates import Estimates
 from plimsoll.estimating.estimator import Infeasible, MemoryNeed, ModelNeed, unknown_context
@@ -159,9 +159,14 @@ def preset_of(inference: Inference, models: ModelCatalog) -> ModelPreset | Refus
         f"preset {name!r} is not known"
         + (f" ({hint})" if hint else "")
         + ": use a known one, set inference.preset.parameters to the size and the config.json of the model, or set "
-        "inference.gpuMemoryGiB to the GPU memory of one replica"
-        + ("; modelHub of the Environment would let any model of Hugging Face be named" if "/" in name else ""),
+        "inference.gpuMemoryGiB to the GPU memory of one replica" + (_HUB if "/" in name else ""),
     )
+
+
+_HUB: Final = (
+    "; modelHub of the Environment would let any model of Hugging Face be named, and `plimsoll estimate ORG/NAME --hub "
+    "https://huggingface.co` says what it needs"
+)
 
 
 def replica_need(workspace: Workspace, models: ModelCatalog) -> ReplicaNeed | Refusal | None:
