@@ -22,6 +22,7 @@ from plimsoll.explaining import (
 )
 from plimsoll.model import Reason
 from plimsoll.model.api import ClaimStage, DemandClaim, DemandPhase, GPUDemandStatus, Workspace, WorkspaceStatus
+from plimsoll.model.cluster import Pod
 from plimsoll.model.karpenter import NodeClaim
 from plimsoll.plan import plan, validate
 from plimsoll.plan.classes import RefusalReason
@@ -34,7 +35,9 @@ from tests.builders import (
     a_node,
     a_node_pool,
     a_snapshot,
+    a_template,
     a_waiting_pod,
+    a_workload,
     a_workspace,
     an_environment,
 )
@@ -50,8 +53,16 @@ UNAVAILABLE = {"type": "Launched", "status": "False", "reason": "InsufficientCap
 REFUSED_CLAIM = NodeClaim.read({"metadata": {"name": "claim"}, "status": {"conditions": [UNAVAILABLE]}})
 
 
-def half(**more: Any) -> Any:
+def half(**more: Any) -> Pod:
     return a_waiting_pod(gpu_fraction="0.5", **more)
+
+
+def in_grace() -> Pod:
+    """A pod that became unschedulable five minutes ago."""
+    pod = half()
+    (condition,) = pod.conditions
+    since = condition.model_copy(update={"last_transition_time": "2026-01-01T00:00:00Z"})
+    return pod.model_copy(update={"conditions": (since,)})
 
 
 def planned_of(*objects: Any, **spec: Any) -> PlannedDemand:
@@ -67,6 +78,18 @@ def chain_of_workspace(workspace: Workspace, *objects: Any, **environment: Any) 
 
 def provisioned(**more: Any) -> Workspace:
     return a_workspace(preset=PHI, instance_type=NC24, replicas=1, **more)
+
+
+def deployment_of(workspace: Workspace) -> dict[str, Any]:
+    """The workload that a plan creates for it on an existing node."""
+    snapshot = a_snapshot(workspace, a_node())
+    (manifest,) = [
+        each.manifest for each in plan(snapshot, validate(snapshot), NOW).creations if each.key.kind == "Deployment"
+    ]
+    return manifest
+
+
+TUNING = a_workspace(inference=False)
 
 
 class Case(NamedTuple):
@@ -87,6 +110,7 @@ PODS: dict[str, Case] = {
     StepReason.NO_PROVISIONER: Case(
         (POOL, half()), {"demand": {"provisioner": "none"}}, "Environment test: spec.demand.provisioner: none ->"
     ),
+    StepReason.GRACE: Case((POOL, in_grace()), {"demand": {"graceSeconds": 600}}),
     DemandPhase.NODE_READY: Case((a_gpu_node("n", "NVIDIA-L4", instance_type=L4), half()), {}),
 }
 WORKSPACES: dict[str, Case] = {
@@ -132,6 +156,16 @@ WORKSPACES: dict[str, Case] = {
     ),
     Reason.LIMIT_EXCEEDED: Case(
         (provisioned(),), {"nap": True, "limits": {"nodes": 0}}, "Environment test: spec.limits.nodes: 0 -> 1"
+    ),
+    Reason.INVALID_SPEC: Case(
+        (a_workspace(template=a_template(resources={"requests": {"cpu": "much"}})), a_node()), {}
+    ),
+    Reason.NOT_SUPPORTED: Case(
+        (TUNING.model_copy(update={"spec": TUNING.spec.model_copy(update={"tuning": {}})}), a_node()), {}
+    ),
+    StepReason.WORKLOAD_NOT_READY: Case(
+        (a_workspace(preset=PHI, replicas=1), a_node(), a_workload(deployment_of(a_workspace(preset=PHI, replicas=1)))),
+        {},
     ),
     StepReason.NOT_REQUESTED_YET: Case((provisioned(),), {"nap": True}),
     StepReason.CLAIM_WAITS: Case((provisioned(), a_claim("c")), {"nap": True}),
