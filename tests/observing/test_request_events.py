@@ -39,10 +39,10 @@ def test_a_refusal_is_observed_at_once(cluster: FakeApiserver, observer: Observe
     observer.start()
     observer.wait_synced(10)
     assert heard(observer) == []
-    await_condition(lambda: cluster.watching(USUAL), 10)
+    await_condition(lambda: cluster.watching(USUAL), 60)
     say(cluster, USUAL, "refused")
-    assert observer.wait(0.0, 1.0, 10), "it starts a round"
-    await_condition(lambda: heard(observer) == ["uid-of-refused"], 10)
+    assert observer.wait(0.0, 1.0, 60), "it starts a round"
+    await_condition(lambda: heard(observer) == ["uid-of-refused"], 60)
 
 
 @pytest.mark.parametrize(
@@ -71,13 +71,13 @@ def test_the_watch_follows_the_namespace_of_the_environment(cluster: FakeApiserv
     say(cluster, ELSEWHERE, "first")
     observer.start()
     observer.wait_synced(10)
-    await_condition(lambda: heard(observer) == ["uid-of-first"], 10)
-    await_condition(lambda: cluster.watching(ELSEWHERE), 10)
+    await_condition(lambda: heard(observer) == ["uid-of-first"], 60)
+    await_condition(lambda: cluster.watching(ELSEWHERE), 60)
     say(cluster, ELSEWHERE, "second")
-    await_condition(lambda: heard(observer) == ["uid-of-first", "uid-of-second"], 10)
+    await_condition(lambda: heard(observer) == ["uid-of-first", "uid-of-second"], 60)
     say(cluster, USUAL, "back")
     declare(cluster, TRIGGER_NAMESPACE)
-    await_condition(lambda: heard(observer) == ["uid-of-back"], 10)
+    await_condition(lambda: heard(observer) == ["uid-of-back"], 60)
 
 
 def test_without_the_right_to_events_the_rest_is_observed(cluster: FakeApiserver, connection: Connection) -> None:
