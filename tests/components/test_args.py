@@ -19,6 +19,7 @@ from plimsoll.components import PACKAGED
 from tests.components import args
 from tests.golden import UPDATE
 from tests.pages import CHECKOUT
+from tests.type_checker import checked_by_mypy
 
 FILE = CHECKOUT / "plimsoll" / "components" / "args.py"
 PROGRAM = """
@@ -88,11 +89,8 @@ def names(checker: str, name: str) -> list[str]:
 
 def said_by_mypy(program: Path) -> dict[int, str]:
     """The errors of each line."""
-    cache = CHECKOUT / ".mypy_cache"
-    command = [sys.executable, "-m", "mypy", "--cache-dir", str(cache), "--no-pretty", str(program)]
-    done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=False)
     said: dict[int, str] = {}
-    for found in re.finditer(r"program\.py:(\d+): (.*)", done.stdout):
+    for found in re.finditer(r"program\.py:(\d+): (.*)", checked_by_mypy([program])):
         said[int(found[1])] = said.get(int(found[1]), "") + found[2]
     return said
 

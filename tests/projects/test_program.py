@@ -15,7 +15,7 @@ from plimsoll.cli import app
 from plimsoll.project import ENVIRONMENT, ClusterKind, Language, project_files
 from plimsoll.stacks import run
 from tests.components.declaring import declared
-from tests.pages import CHECKOUT
+from tests.type_checker import checked_by_mypy
 
 COMPARED = {"Environment", "Namespace", "NodePool", "Queue", "Workspace"}
 
@@ -61,14 +61,13 @@ def test_type_checkers_and_formatters_accept_it(tmp_path: Path) -> None:
         (tmp_path / f"of_{kind}.py").write_text(program(kind))
     wrong = program(ClusterKind.AWS).replace('effect="NoSchedule"', 'effect="NoSchedul"', 1)
     (tmp_path / "wrong.py").write_text(wrong)
-    files = sorted(map(str, tmp_path.glob("*.py")))
-    ruff = [sys.executable, "-m", "ruff", "format", "--isolated", "--check", *files]
+    programs = sorted(tmp_path.glob("*.py"))
+    ruff = [sys.executable, "-m", "ruff", "format", "--isolated", "--check", *map(str, programs)]
     assert subprocess.run(ruff, check=False).returncode == 0
-    mypy = [sys.executable, "-m", "mypy", "--cache-dir", str(CHECKOUT / ".mypy_cache"), "--no-pretty", *files]
-    done = subprocess.run(mypy, cwd=CHECKOUT, capture_output=True, text=True, check=False)
+    said = checked_by_mypy(programs)
     # Other versions of mypy find more in the package itself.
-    errors = [line for line in done.stdout.splitlines() if ": error: " in line and tmp_path.name in line]
-    assert len(errors) == 1, done.stdout
+    errors = [line for line in said.splitlines() if ": error: " in line and tmp_path.name in line]
+    assert len(errors) == 1, said
     assert "wrong.py" in errors[0]
     assert "effect" in errors[0]
 
