@@ -18,9 +18,8 @@ from typing import Annotated, Any, Final
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
-from bench.command import command
+from bench.command import command, grid
 from bench.large_cluster import GPUS, Situation, a_cluster, queue_name, waiting_pod
 from plimsoll.cli.shared import Format, Output, print_json
 from plimsoll.cluster.claims import ClaimObjects, Joining
@@ -233,10 +232,7 @@ def main(
     if output is Format.JSON:
         print_json(row)
         return
-    table = Table.grid(padding=(0, 2))
-    for name, value in row.items():
-        table.add_row(name, str(value))
-    Console().print(table)
+    Console().print(grid(row))
 
 
 if __name__ == "__main__":

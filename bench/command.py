@@ -1,16 +1,25 @@
 """Runs a benchmark as a command."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import ParamSpec
 
 import typer
+from rich.table import Table
 
 from plimsoll.cli.shared import FAILED, print_error
 from plimsoll.errors import PlimsollError
 from plimsoll.logs import log_to_stderr
 
 P = ParamSpec("P")
+
+
+def grid(figures: Mapping[str, object]) -> Table:
+    """One figure a row."""
+    table = Table.grid(padding=(0, 2))
+    for name, value in figures.items():
+        table.add_row(name, str(value))
+    return table
 
 
 def command(measure: Callable[P, None]) -> Callable[P, None]:

@@ -19,9 +19,8 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
-from bench.command import command
+from bench.command import command, grid
 from bench.large_cluster import Situation, a_cluster, running_pods
 from plimsoll.cli.shared import Format, Output, print_json
 from plimsoll.observe.cluster import PODS, PodStore
@@ -111,10 +110,7 @@ def main(
     if output is Format.JSON:
         print_json(row)
         return
-    table = Table.grid(padding=(0, 2))
-    for name, value in row.items():
-        table.add_row(name, str(value))
-    Console().print(table)
+    Console().print(grid(row))
 
 
 if __name__ == "__main__":

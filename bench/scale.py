@@ -30,7 +30,7 @@ from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
-from bench.command import command
+from bench.command import command, grid
 from bench.large_cluster import PRODUCTS, Situation, a_cluster, queue_name, waiting_pod
 from plimsoll.cli.shared import Format, Output, print_json
 from plimsoll.errors import PlimsollError
@@ -144,10 +144,7 @@ def main(
     if output is Format.JSON:
         print_json(row)
         return
-    table = Table.grid(padding=(0, 2))
-    for name, value in row.items():
-        if name != "updateMs":
-            table.add_row(name, str(value))
+    table = grid({name: value for name, value in row.items() if name != "updateMs"})
     updates_table = Table("change", "median, ms", "at most, ms", title="The next plan", box=SIMPLE)
     for what, times in row["updateMs"].items():
         updates_table.add_row(what, str(times["median"]), str(times["max"]))

@@ -29,7 +29,7 @@ from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
-from bench.command import command
+from bench.command import command, grid
 from bench.large_cluster import waiting_manifest
 from bench.stored_cluster import StoredCluster, a_stored_cluster, pod_group, stored_pod
 from plimsoll.cli.shared import Format, Output, print_json
@@ -206,10 +206,7 @@ def _medians(rounds: list[dict[str, float]]) -> dict[str, float]:
 
 
 def _print(row: dict[str, Any]) -> None:
-    table = Table.grid(padding=(0, 2))
-    for name, value in row.items():
-        if name != "ms":
-            table.add_row(name, str(value))
+    table = grid({name: value for name, value in row.items() if name != "ms"})
     parts = Table("milliseconds", *row["ms"], box=SIMPLE)
     for part in next(iter(row["ms"].values())):
         parts.add_row(part, *(str(milliseconds[part]) for milliseconds in row["ms"].values()))
