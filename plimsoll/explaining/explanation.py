@@ -15,9 +15,9 @@ from plimsoll.cluster.nodes import (
     short_of_host,
     why_unusable,
 )
+from plimsoll.cluster.pods import workspace_key
 from plimsoll.cluster.profiles import InvalidGpuLabel
 from plimsoll.estimating import Estimate, Estimates, Infeasible, ReplicaNeed, Settings, replica_need
-from plimsoll.labels import as_label_value
 from plimsoll.model import Change, Deletion, Owner, Plan, Refusal, Snapshot, Verdict, Withheld
 from plimsoll.model.api import Environment, EnvironmentSpec, Workspace, WorkspaceRef
 from plimsoll.model.cluster import Device, Node, Workload
@@ -228,7 +228,4 @@ def _own(operations: tuple[Operation, ...], ref: WorkspaceRef) -> tuple[Operatio
 
 def _same(one: Owner, other: WorkspaceRef) -> bool:
     """Compares by name; deletions have the names in their label form."""
-    return isinstance(one, WorkspaceRef) and (as_label_value(one.namespace), as_label_value(one.name)) == (
-        as_label_value(other.namespace),
-        as_label_value(other.name),
-    )
+    return isinstance(one, WorkspaceRef) and workspace_key(one) == workspace_key(other)

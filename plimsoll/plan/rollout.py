@@ -28,7 +28,7 @@ class Rollout:
         workspace = self._workspace
         if workspace.key not in self._view.rolling:
             return 0
-        if not any(each.rolling_out and each.stalled for each in self._view.ownership.workloads_of(workspace)):
+        if not self._view.ownership.rollout_stalled(workspace):
             return workspace.temporary_nodes
         go = ", and the temporary nodes go" if self._view.settings.auto_provisioning else ""
         advice = f"the old pods serve{go}: change the template, or put the old one back"

@@ -25,7 +25,15 @@ from plimsoll.cluster.pods.shares import (
     size_by_kind,
 )
 from plimsoll.cluster.pods.unreadable import RequestRefusal
-from plimsoll.cluster.pods.usage import NodeUsage, Owner, PodPlaces, nodes_in_use, own_pods, owner_of, with_waiting_pods
+from plimsoll.cluster.pods.usage import (
+    NodeUsage,
+    Owner,
+    PodPlaces,
+    nodes_in_use,
+    own_pods,
+    with_waiting_pods,
+    workspace_key,
+)
 from plimsoll.cluster.pods.waiting import is_ours, passed_over_warnings, waits
 
 __all__ = [
@@ -59,7 +67,6 @@ __all__ = [
     "node_of",
     "nodes_in_use",
     "own_pods",
-    "owner_of",
     "passed_over_warnings",
     "pod_changes",
     "read_request",
@@ -72,4 +79,5 @@ __all__ = [
     "value_changes",
     "waits",
     "with_waiting_pods",
+    "workspace_key",
 ]

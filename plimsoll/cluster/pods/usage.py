@@ -51,7 +51,7 @@ class PodPlaces:
 
     def waiting(self, owner: WorkspaceRef) -> bool:
         """Whether a pod of the Workspace is on no node yet."""
-        return (as_label_value(owner.namespace), as_label_value(owner.name)) in self._waiting
+        return workspace_key(owner) in self._waiting
 
     def on(self, nodes: Container[str], owner: WorkspaceRef) -> list[Pod]:
         """The Workspace's pods on these nodes, by name."""
@@ -62,7 +62,7 @@ class PodPlaces:
         return any(pod.node_name == node for pod in self._by_owner.get(owner, ()))
 
     def _of(self, owner: WorkspaceRef) -> list[Pod]:
-        return self._by_owner.get((as_label_value(owner.namespace), as_label_value(owner.name)), [])
+        return self._by_owner.get(workspace_key(owner), [])
 
 
 def _replica(pod: Pod) -> int:
@@ -90,11 +90,11 @@ class NodeUsage:
 
     def own(self, workspace: Workspace) -> dict[str, int]:
         """Number of the Workspace's pods on each node."""
-        return self._own.get(owner_of(workspace), {})
+        return self._own.get(workspace_key(workspace), {})
 
     def devices(self, workspace: Workspace, resource: str) -> int:
         """Devices of that resource that the Workspace's pods request."""
-        owner = owner_of(workspace)
+        owner = workspace_key(workspace)
         pods = (pod for node in self.own(workspace) for pod in self._pods.get(node, ()) if _owner(pod) == owner)
         return sum(_devices(pod, resource) for pod in pods)
 
@@ -103,7 +103,7 @@ class NodeUsage:
         pods = self._pods.get(node)
         if not pods:
             return []
-        own = owner_of(workspace)
+        own = workspace_key(workspace)
         uses = [Use(f"{pod.namespace}/{pod.name}", _owner(pod), _devices(pod, resource)) for pod in pods]
         found = [use for use in uses if use.owner != own and (use.devices or use.owner is not None)]
         return sorted(found, key=lambda use: use.pod)
@@ -123,7 +123,8 @@ def nodes_in_use(pods: tuple[Pod, ...], nodes: Iterable[str], resource: str) -> 
     return {node for node in nodes if any(read_request(pod, resource).uses_gpus for pod in bound.get(node, ()))}
 
 
-def owner_of(workspace: Workspace) -> Owner:
+def workspace_key(workspace: Workspace | WorkspaceRef) -> Owner:
+    """As labels spell it."""
     return (as_label_value(workspace.namespace), as_label_value(workspace.name))
 
 

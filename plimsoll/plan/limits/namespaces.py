@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from plimsoll.cluster.pods import bound_pods, owner_of
+from plimsoll.cluster.pods import bound_pods, workspace_key
 from plimsoll.cluster.queues import gpus_held
 from plimsoll.model.api import EnvironmentSpec, Workspace
 from plimsoll.model.cluster import Node, Pod, ResourceQuota
@@ -44,7 +44,7 @@ def namespace_use(view: ClusterView) -> NamespaceUse:
         )
         found.update(held)
     own = {
-        owner_of(holding.workspace): sum(
+        workspace_key(holding.workspace): sum(
             gpus_held(pod, host, settings) for pod, host in zip(holding.pods, holding.hosts, strict=True)
         )
         for holding in view.holdings.values()
@@ -159,7 +159,7 @@ class NamespaceBudget:
 
     def count(self, workspace: Workspace, gpus: int) -> None:
         """Counts GPUs of nodes that the Workspace uses without a NodeClaim."""
-        self._count(owner_of(workspace), gpus)
+        self._count(workspace_key(workspace), gpus)
 
     def _count(self, owner: tuple[str, str], gpus: int) -> None:
         covered = min(self._covered.get(owner, 0), gpus * GPU_MILLI)

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import TypeVar
 
+from plimsoll.cluster.pods import workspace_key
 from plimsoll.labels import ENVIRONMENT, NODEPOOL, as_label_value
 from plimsoll.model import Owner, Snapshot, is_created
 from plimsoll.model.api import Workspace, WorkspaceRef
@@ -29,10 +30,10 @@ class Ownership:
         """UID of each Workspace that exists and is not being deleted, by its label values."""
         for workspace in snapshot.workspaces:
             if not workspace.deleting:
-                self._present[_labels(workspace)] = workspace.uid
+                self._present[workspace_key(workspace)] = workspace.uid
         for invalid in snapshot.invalid_workspaces:
             if not invalid.deleting:
-                self._present[_labels(invalid.ref)] = invalid.ref.uid
+                self._present[workspace_key(invalid.ref)] = invalid.ref.uid
         self.claims = [claim for claim in snapshot.node_claims if _ours(claim, snapshot)]
         """Every NodeClaim that the controller created, including those that are being deleted."""
         self.pools = [pool for pool in snapshot.node_pools if _ours(pool, snapshot)]
@@ -69,11 +70,11 @@ class Ownership:
 
     def claims_of(self, workspace: Workspace | WorkspaceRef) -> list[NodeClaim]:
         """The Workspace's NodeClaims, including those that are being deleted."""
-        return self._claims.get(_labels(workspace), [])
+        return self._claims.get(workspace_key(workspace), [])
 
     def pools_of(self, workspace: Workspace | WorkspaceRef) -> list[NodePool]:
         """The Workspace's NodePools, including those that are being deleted."""
-        return self._pools.get(_labels(workspace), [])
+        return self._pools.get(workspace_key(workspace), [])
 
     def requested_for(self, workspace: Workspace) -> int:
         """Number of nodes requested for the Workspace: its own NodeClaims, and the replicas of its NodePools."""
@@ -82,19 +83,23 @@ class Ownership:
 
     def workloads_of(self, workspace: Workspace | WorkspaceRef) -> list[Workload]:
         """The Workspace's workloads, including those that are being deleted."""
-        return self._workloads.get(_labels(workspace), [])
+        return self._workloads.get(workspace_key(workspace), [])
 
     def rolling_out(self, workspace: Workspace) -> bool:
         """Whether pods of an earlier template of the Workspace exist."""
         return any(each.rolling_out and not each.deleting for each in self.workloads_of(workspace))
 
+    def rollout_stalled(self, workspace: Workspace) -> bool:
+        """Whether the rollout of the Workspace made no progress within its deadline."""
+        return any(each.rolling_out and each.stalled for each in self.workloads_of(workspace))
+
     def services_of(self, workspace: Workspace | WorkspaceRef) -> list[Workload]:
         """The Services of the Workspace's workloads, including those that are being deleted."""
-        return self._services.get(_labels(workspace), [])
+        return self._services.get(workspace_key(workspace), [])
 
     def claim_templates_of(self, workspace: Workspace | WorkspaceRef) -> list[ResourceClaimTemplate]:
         """The ResourceClaimTemplates of the Workspace's pods, including those that are being deleted."""
-        return self._claim_templates.get(_labels(workspace), [])
+        return self._claim_templates.get(workspace_key(workspace), [])
 
 
 def created_objects(snapshot: Snapshot) -> dict[tuple[str, str], list[Owned]]:
@@ -125,11 +130,6 @@ def owner_of(obj: Owned | RequestObject) -> Owner:
 def by_age(workspace: Workspace) -> tuple[str, str, str]:
     """Sort key: age, then namespace and name. Older Workspaces are served first."""
     return (workspace.creation_timestamp, workspace.namespace, workspace.name)
-
-
-def _labels(of: Workspace | WorkspaceRef) -> tuple[str, str]:
-    ref = of if isinstance(of, WorkspaceRef) else of.ref
-    return (as_label_value(ref.namespace), as_label_value(ref.name))
 
 
 def _ours(obj: Owned, snapshot: Snapshot) -> bool:

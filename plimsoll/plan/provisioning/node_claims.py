@@ -63,9 +63,7 @@ class NodeClaimProvisioner:
             if target.workspace.surge:
                 # Pods say themselves that they left a node: a Deployment may say so before their Ready, or even their
                 # node, is seen.
-                stalled = any(
-                    each.rolling_out and each.stalled for each in self._context.ownership.workloads_of(target.workspace)
-                )
+                stalled = self._context.ownership.rollout_stalled(target.workspace)
                 kept = self._context.places.serving(target.workspace.ref) if stalled else busy
                 unknown = not stalled and self._context.places.waiting(target.workspace.ref)
                 removable = [] if unknown else [claim for claim in claims if claim.node_name not in kept]

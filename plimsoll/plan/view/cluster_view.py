@@ -5,7 +5,7 @@ from functools import cached_property
 
 from plimsoll.cluster.catalog import OfferedTypes
 from plimsoll.cluster.nodes import NodeIndex, index_of
-from plimsoll.cluster.pods import NodeUsage, Owner, PodPlaces, bound_pods, own_pods, owner_of, with_waiting_pods
+from plimsoll.cluster.pods import NodeUsage, Owner, PodPlaces, bound_pods, own_pods, with_waiting_pods, workspace_key
 from plimsoll.cluster.volumes import Storage
 from plimsoll.labels import as_label_value
 from plimsoll.model import Snapshot
@@ -60,7 +60,7 @@ class ClusterView:
 
     def created_for(self, ref: WorkspaceRef) -> list[Owned]:
         """The objects that the controller created for the Workspace, without those of an earlier one of its name."""
-        created = self.created.get((as_label_value(ref.namespace), as_label_value(ref.name)), ())
+        created = self.created.get(workspace_key(ref), ())
         return [obj for obj in created if obj.owner[2] in ("", as_label_value(ref.uid))]
 
     @cached_property
@@ -105,7 +105,7 @@ class ClusterView:
 
     def _holding(self, workspace: Workspace, declared: Workspace) -> Holding:
         own, claims = self.ownership, tuple(self.ownership.claims_of(workspace))
-        pods = self._own_pods.get(owner_of(workspace), ())
+        pods = self._own_pods.get(workspace_key(workspace), ())
         return Holding(
             workspace=workspace,
             declared=declared,

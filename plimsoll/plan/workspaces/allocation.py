@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 
 from plimsoll.cluster.nodes import gpu_devices
-from plimsoll.cluster.pods import Owner, owner_of
+from plimsoll.cluster.pods import Owner, workspace_key
 from plimsoll.estimating import Sizing
 from plimsoll.model import Reason, Refusal
 from plimsoll.model.api import Workspace
@@ -82,7 +82,7 @@ class _Allocation:
         self._strict = strict
         self._index = view.index
         self._usage = view.usage
-        self._parted: set[Owner] = {owner_of(share.workspace) for share in shares if share.parted}
+        self._parted: set[Owner] = {workspace_key(share.workspace) for share in shares if share.parted}
         self._owners: dict[str, _Share] = {}
         """The share that each node is allocated to; of several that share it, the first."""
         self._devices: dict[tuple[str, str], int] = {}
