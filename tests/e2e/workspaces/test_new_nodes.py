@@ -135,6 +135,8 @@ def test_without_replicas_a_node_of_the_wanted_zone_stays_and_serves_again(clust
         return found
 
     measured = await_condition(lambda: status().get("startup"), 60, "its start is measured")
+    # A pod may be Ready before Karpenter has written the node into the NodeClaim.
+    [claim] = claims_of(cluster, "paused")
     assert measured["node"] == claim["status"]["nodeName"]
     scale(cluster, "paused", 0)
     await_condition(lambda: not pods_of(cluster, "paused"), 120, "its pods go")
