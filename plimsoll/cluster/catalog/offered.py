@@ -40,7 +40,11 @@ ANY: Final[Wanted] = {}
 
 
 class OfferedType(NamedTuple):
-    """One instance type."""
+    """One instance type, whatever NodePool its node is like.
+
+    The nodes of Workspaces are of no shared NodePool and have none of the labels of its template, such as
+    `nvidia.com/mig.config`: what NodeProfiles say of the nodes of one NodePool, they do not say of these.
+    """
 
     name: str
     """Spelling of a NodePool, else the catalog, else a node."""
