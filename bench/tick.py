@@ -34,6 +34,7 @@ from bench.large_cluster import waiting_manifest
 from bench.stored_cluster import StoredCluster, a_stored_cluster, pod_group, stored_pod
 from plimsoll.cli.shared import Format, Output, print_json
 from plimsoll.errors import PlimsollError
+from plimsoll.garbage import collect_rarely
 from plimsoll.loop import Expectations, with_claims
 from plimsoll.model import Plan
 from plimsoll.plan import Known, validate
@@ -159,6 +160,7 @@ def main(
     output: Output = Format.TEXT,
 ) -> None:
     """A whole round of the controller in a large cluster, after one pod changed: from the stores to the reports."""
+    collect_rarely()
     before = _mb()
     cluster = a_stored_cluster(nodes, pods, waiting, classes, workspaces, teams)
     gc.collect()
