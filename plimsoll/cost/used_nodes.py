@@ -166,6 +166,8 @@ def _why_left_out(account: GpuAccount) -> str:
     """Empty if it is examined."""
     if not account.node.usable:
         return "not ready, cordoned or being deleted"
+    if account.vendor_resource:
+        return f"with {account.vendor_resource}, whose pods are not moved"
     if not account.kind:
         return "without a label of the GPU product"
     return "" if account.shareable or account.driver else "with devices that are parts of GPUs"

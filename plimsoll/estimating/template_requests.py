@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from plimsoll.labels import GPU_RESOURCE, is_part_of_gpu
 from plimsoll.model import Reason, Refusal
 from plimsoll.model.api import EnvironmentSpec, Workspace
-from plimsoll.model.cluster import Pod
+from plimsoll.model.cluster import VENDOR_RESOURCES, Pod
 from plimsoll.model.meta import dig
 
 
@@ -24,7 +24,7 @@ def template_gpus(workspace: Workspace, environment: EnvironmentSpec) -> dict[st
         for part in ("requests", "limits")
         for resource in dig(each, f"resources.{part}") or ()
     }
-    gpus = {environment.gpu_resource, GPU_RESOURCE, *environment.demand.device_resources}
+    gpus = {environment.gpu_resource, GPU_RESOURCE, *environment.demand.device_resources, *VENDOR_RESOURCES}
     requested = sorted(each for each in named if each in gpus or is_part_of_gpu(each))
     if not requested:  # as of most Workspaces: the first container requests what the Workspace needs
         return {}

@@ -110,7 +110,10 @@ def _idle(accounts: Iterable[GpuAccount], planned: PlannedDemand) -> Iterator[Au
     for account, cost in sorted(costs, key=lambda item: -(item[1].idle if item[1] is not None else 0.0)):
         free = float(sum(account.likely_free_milli)) / GPU_MILLI
         if free:
-            text = f"{figure(free)} of {counted(account.gpus, 'GPU')} free"
+            what = (
+                f"{account.gpus} {account.vendor_resource}" if account.vendor_resource else counted(account.gpus, "GPU")
+            )
+            text = f"{figure(free)} of {what} free"
             yield AuditFinding(Section.IDLE, f"Node {account.node.name}", text, None if cost is None else cost.idle)
 
 
@@ -146,7 +149,7 @@ def _contradictions(accounts: Iterable[GpuAccount], planned: PlannedDemand) -> I
     for account in accounts:
         for each in account.discrepancies:
             yield AuditFinding(Section.LABELS, f"Node {each.node}", f"{each.reason}: {each.message}")
-        if account.gpus and not account.kind:
+        if account.gpus and not account.kind and not account.vendor_resource:
             yield AuditFinding(Section.LABELS, f"Node {account.node.name}", "GPUs without the label of their product")
     for warning in PoolProfiles(planned.snapshot).warnings:
         yield AuditFinding(Section.LABELS, "NodePools", warning)

@@ -83,7 +83,7 @@ def node_links(planned: PlannedDemand, node: Node) -> Iterator[Link]:
     """The node, what it costs, and what keeps it."""
     account = gpu_ledger_of(planned, node.name)
     pool = node.labels.get(NODEPOOL)
-    what = f"{account.gpus} x {account.kind or 'GPU'}" if account is not None else "no GPUs"
+    what = f"{account.gpus} x {account.kind or account.vendor_resource or 'GPU'}" if account is not None else "no GPUs"
     of_pool = f" of NodePool {pool}" if pool else ""
     text = f"{node.name}: {node.instance_type or 'unknown type'}{of_pool} with {what}"
     problem = _unusable(node)

@@ -14,6 +14,7 @@ from plimsoll.cluster.profiles import DiscrepancyReason
 from plimsoll.cost import ClusterCost, PlannedCost, Prices, cluster_cost, cost_by_owner, planned_cost
 from plimsoll.labels import as_label_value
 from plimsoll.model import Plan, Snapshot
+from plimsoll.model.cluster import NVIDIA
 from plimsoll.packing import GPU_MILLI
 
 OTHER: Final = "Other"
@@ -55,15 +56,17 @@ class CapacityMetrics(Collector):
         return [*_families(_gpus(accounts), cost, planned), _by_owner(owned), _contradictions(accounts)]
 
 
-def _gpus(accounts: Iterable[GpuAccount]) -> dict[str, float]:
-    gpus = {"used": 0.0, "free": 0.0, "not_ready": 0.0}
+def _gpus(accounts: Iterable[GpuAccount]) -> Mapping[tuple[str, str], float]:
+    """By vendor and state."""
+    gpus = defaultdict[tuple[str, str], float](float)
     for account in accounts:
+        vendor = account.device.vendor
         if not account.node.usable:
-            gpus["not_ready"] += account.gpus
+            gpus[vendor, "not_ready"] += account.gpus
             continue
         free = sum(account.likely_free_milli) / GPU_MILLI
-        gpus["free"] += free
-        gpus["used"] += account.gpus - free
+        gpus[vendor, "free"] += free
+        gpus[vendor, "used"] += account.gpus - free
     return gpus
 
 
@@ -107,10 +110,11 @@ def _contradictions(accounts: Iterable[GpuAccount]) -> Metric:
     return family
 
 
-def _families(gpus: dict[str, float], cost: ClusterCost, planned: PlannedCost) -> list[Metric]:
-    by_state = GaugeMetricFamily("plimsoll_gpus", "GPUs of the cluster's nodes by state", labels=["state"])
-    for state in ("used", "free", "not_ready"):
-        by_state.add_metric([state], gpus.get(state, 0.0))
+def _families(gpus: Mapping[tuple[str, str], float], cost: ClusterCost, planned: PlannedCost) -> list[Metric]:
+    by_state = GaugeMetricFamily("plimsoll_gpus", "GPUs of the cluster's nodes by state", labels=["state", "vendor"])
+    for vendor in sorted({NVIDIA, *(vendor for vendor, _ in gpus)}):
+        for state in ("used", "free", "not_ready"):
+            by_state.add_metric([state, vendor], gpus.get((vendor, state), 0.0))
     by_change = GaugeMetricFamily(
         "plimsoll_planned_cost_per_hour", "What the last Plan adds to and releases from the cost", labels=["change"]
     )

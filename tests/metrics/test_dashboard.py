@@ -99,7 +99,7 @@ def test_costs_follow_the_nodes_and_the_plan() -> None:
     metrics.seen(snapshot, START, ClusterStates().of(snapshot).accounts.values())
     metrics.planned(plan(snapshot, validate(snapshot), START), 0.01, START)
     value = metrics.registry.get_sample_value
-    assert value("plimsoll_gpus", {"state": "free"}) == 3
+    assert value("plimsoll_gpus", {"state": "free", "vendor": "nvidia"}) == 3
     assert value("plimsoll_cost_per_hour") == value("plimsoll_idle_cost_per_hour") == 3.5
     assert value("plimsoll_unpriced_nodes") == 1
     assert value("plimsoll_planned_cost_per_hour", {"change": "added"}) == 3.5
@@ -128,7 +128,7 @@ def test_nodes_without_whole_gpus_have_their_cost(parts: dict[str, str]) -> None
     metrics.seen(snapshot, START, ClusterStates().of(snapshot).accounts.values())
     value = metrics.registry.get_sample_value
     assert value("plimsoll_cost_per_hour") == value("plimsoll_idle_cost_per_hour") == 3.5
-    assert value("plimsoll_gpus", {"state": "free"}) == 0
+    assert value("plimsoll_gpus", {"state": "free", "vendor": "nvidia"}) == 0
 
 
 def test_the_file_is_in_the_documentation() -> None:

@@ -25,6 +25,8 @@ def _node(account: GpuAccount) -> dict[str, Any]:
         "name": account.node.name,
         "product": account.kind,
         "driver": account.driver,
+        "vendor": account.device.vendor,
+        "resource": account.vendor_resource,
         "gpus": account.gpus,
         "memoryMiB": None if account.memory_mib is None else shareable_memory_mib(account.memory_mib),
         "shareable": account.shareable,
@@ -32,6 +34,7 @@ def _node(account: GpuAccount) -> dict[str, Any]:
         "wholeGPUs": account.whole,
         "releasingWholeGPUs": account.releasing_whole,
         "freeGPUs": account.free_gpus,
+        "pods": list(account.users),
         "freeMilli": [_number(free) for free in account.free_milli],
         "devices": [{**each._asdict(), "free": each.free} for each in account.devices],
         "claims": [{"claim": name, "pods": list(pods), "devices": devices} for name, pods, devices in account.claims],
@@ -104,6 +107,8 @@ def _rows(account: GpuAccount) -> Iterator[tuple[str, str, str, str]]:
         free = f"{float(group.free_milli) / GPU_MILLI:.3g}"
         yield group.gpu or f"group {group.name}", used, free, "\n".join(group.pods)
     whole, free = ("whole", "free") if account.shareable else ("devices used", "devices free")
+    if account.vendor_resource:
+        whole, free = account.vendor_resource, f"{account.vendor_resource} free"
     claimed, of_claims = 0, dict[str, str]()
     for name, pods, devices in account.claims:
         claimed += devices
@@ -116,7 +121,7 @@ def _rows(account: GpuAccount) -> Iterator[tuple[str, str, str, str]]:
         users = filter(None, (of_claims.get(name, "") for name, _ in shared.claims))
         yield shared.device, f"{1 - left:.3g}", f"{left:.3g}", "\n".join(users)
     if account.whole > claimed:
-        yield f"{account.whole - claimed} {whole}", str(account.whole - claimed), "0", ""
+        yield f"{account.whole - claimed} {whole}", str(account.whole - claimed), "0", "\n".join(account.users)
     if account.free_gpus:
         yield f"{account.free_gpus} {free}", "0", str(account.free_gpus), ""
     for parts in account.devices:

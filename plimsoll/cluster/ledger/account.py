@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from plimsoll.cluster.profiles import DiscrepancyReason
-from plimsoll.model.cluster import Device, Node, Pod
+from plimsoll.model.cluster import NVIDIA, Device, Node, Pod
 from plimsoll.model.dra import SharedDevice
 from plimsoll.model.kai import shareable_memory_mib
 from plimsoll.packing import GPU_MILLI, UNBOUNDED, Milli, exact_milli
@@ -179,6 +179,8 @@ class GpuAccount:
     """Whether its devices are whole GPUs, which can be shared."""
     devices: tuple[PartDevices, ...] = ()
     """Devices that are parts of its GPUs, by resource; only resources of which it has any."""
+    users: tuple[str, ...] = ()
+    """`namespace/name` of the pods that have devices of another vendor than NVIDIA, sorted."""
     cpu_milli: int = 0
     """Free CPU; below 0 if pods request more than there is."""
     host_memory_mib: int = 0
@@ -194,6 +196,11 @@ class GpuAccount:
     def kind(self) -> str:
         """GPU product, as GPU Feature Discovery labels it; empty where it does not."""
         return self.device.product
+
+    @property
+    def vendor_resource(self) -> str:
+        """The extended resource of its devices, where they are of another vendor than NVIDIA; empty elsewhere."""
+        return "" if self.device.vendor == NVIDIA or self.driver else self.device.resource
 
     @property
     def driver(self) -> str:

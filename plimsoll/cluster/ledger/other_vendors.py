@@ -1,20 +1,17 @@
-"""Accelerators of other vendors that device plugins announce: they are shown, and no capacity is planned for them."""
+"""Accelerators that device plugins announce beside the GPUs in a node's account: they are shown, and no capacity is
+planned for them."""
 
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from plimsoll.cluster.pods import DeviceUse, bound_pods, device_name, read_request
+from plimsoll.cluster.profiles import discovery_of, parts_of
 from plimsoll.model import Snapshot
 from plimsoll.model.cluster import Node, Pod
 from plimsoll.quantity import parse_devices
 
-_PRODUCT: Final = (
-    ("amd.com/", "amd.com/gpu.product-name"),
-    ("gpu.intel.com/", "gpu.intel.com/product"),
-    ("aws.amazon.com/neuron", "karpenter.k8s.aws/instance-accelerator-name"),
-    ("google.com/tpu", "cloud.google.com/gke-tpu-accelerator"),
-)
-"""Prefix of resources, and the node label with their product: of AMD's and Intel's discovery, Karpenter and GKE."""
+_PRODUCT: Final = (("amd.com/", "amd.com/gpu.product-name"), ("gpu.intel.com/", "gpu.intel.com/product"))
+"""Prefix of resources, and the node label with their product: of AMD's and Intel's discovery."""
 
 
 class OtherAccelerators(NamedTuple):
@@ -47,8 +44,10 @@ def other_accelerators(snapshot: Snapshot) -> tuple[OtherAccelerators, ...]:
 
 
 def _of_node(node: Node, pods: list[Pod], gpu_resource: str) -> Iterator[OtherAccelerators]:
+    counted = {gpu_resource, *(each.resource for each in discovery_of(node, gpu_resource).devices)}
+    counted |= {part for resource in counted for part in parts_of(resource)}
     for resource, amount in node.allocatable.items():
-        known = device_name(resource) if resource != gpu_resource else None
+        known = device_name(resource) if resource not in counted else None
         if known is None or known.use is not DeviceUse.DEVICE or known.owner == "NVIDIA":
             continue
         try:

@@ -15,7 +15,7 @@ from plimsoll.cluster.ledger.account import (
 from plimsoll.cluster.ledger.pod_use import PodUse
 from plimsoll.cluster.nodes import gpu_devices
 from plimsoll.cluster.pods import ShareRefusal, tflops_milli
-from plimsoll.cluster.profiles import DiscrepancyReason, discovery_of, shared_gpus, taken_gpus
+from plimsoll.cluster.profiles import DiscrepancyReason, discovery_of, parts_of, shared_gpus, taken_gpus
 from plimsoll.labels import RESERVED_GPU, UNKNOWN_GPU, is_part_of_gpu
 from plimsoll.model.cluster import Device, HostLoad, Node, Pod
 from plimsoll.model.kai import MAX_DEVICES, GPUShare, is_share_annotation
@@ -51,7 +51,10 @@ class _Reading:
         self._by_claims = [device for device in self._discovery.devices if device.claimable is not None]
         """Devices that pods get by claims, which then say what is in use, if no device plugin announces them."""
         claimed = self._by_claims[0] if self._by_claims else None
-        self._device = self._discovery.gpus or claimed or Device(labels.product, labels.memory_mib, 0)
+        other = self._discovery.of_vendor
+        self._device = self._discovery.gpus or claimed or other or Device(labels.product, labels.memory_mib, 0)
+        self._of_vendor = other.resource if other is not None and self._device is other else ""
+        """The resource of its GPUs, where they are of another vendor than NVIDIA."""
         self._memory = self._device.memory_mib
         self._shareable = self._discovery.shareable
         self._members: defaultdict[str, list[GroupMember]] = defaultdict(list)
@@ -67,6 +70,7 @@ class _Reading:
         self._whole = taken_gpus(node.published)
         self._shared = shared_gpus(node.published)
         self._releasing_whole = 0
+        self._users: list[str] = []
         self._cpu = sum(each.cpu_milli for each in other_loads)
         self._host_memory = sum(each.memory_mib for each in other_loads)
         self._storage = sum(each.storage_mib for each in other_loads)
@@ -117,6 +121,7 @@ class _Reading:
             releasing_whole=self._releasing_whole,
             shareable=self._shareable,
             devices=tuple(_in_order(each) for _, each in sorted(self._devices.items())),
+            users=tuple(sorted(self._users)),
             cpu_milli=self._host("cpu", parse_cpu_milli) - self._cpu,
             host_memory_mib=self._host("memory", parse_memory_mib) - self._host_memory,
             storage_mib=self._host(EPHEMERAL_STORAGE, parse_memory_mib) - self._storage,
@@ -134,6 +139,9 @@ class _Reading:
                 self._devices[resource] = devices._replace(
                     used=devices.used + count, pods=(*devices.pods, _name(use.pod))
                 )
+        if self._of_vendor and (used := self._of_vendor_used(use)):
+            self._count_whole(use.pod, used)
+            self._users.append(_name(use.pod))
         if use.unreserved:
             self._unreserved.update(use.groups)
         held = use.request.held
@@ -141,8 +149,8 @@ class _Reading:
             self._holders[use.groups[0]].append(use.pod)
         elif use.request.uncertain:
             self._count_uncertain(use)
-        elif held is None:
-            pass
+        elif held is None or held.resource:
+            pass  # those of other vendors are counted above
         elif held.whole:
             self._count_whole(use.pod, held.devices)
         else:
@@ -154,6 +162,15 @@ class _Reading:
         self._whole += devices
         if pod.deletion_timestamp is not None:
             self._releasing_whole += devices
+
+    def _of_vendor_used(self, use: PodUse) -> int:
+        """Devices of another vendor that a pod has; those of which it has parts are in use as a whole."""
+        used, gpus = use.request.count_of(self._of_vendor), self._device.announced
+        for part in parts_of(self._of_vendor):
+            announced = gpu_devices(self._node, part) or 0
+            if announced > 0 and (count := use.request.count_of(part)):
+                used += min(gpus, -(-count * gpus // announced))
+        return used
 
     def _count_share(self, use: PodUse, share: GPUShare) -> None:
         pod, groups = use.pod, use.groups
@@ -239,6 +256,8 @@ class _Reading:
     def _gpus(self) -> int:
         if self._by_claims and self._discovery.gpus is None:
             return sum(device.count for device in self._by_claims)
+        if self._of_vendor:
+            return self._device.announced
         try:
             gpus = self._node.allocatable_devices(self._accounting.gpu_resource) or 0
         except ValueError as error:

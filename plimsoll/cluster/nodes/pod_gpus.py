@@ -16,7 +16,7 @@ from plimsoll.cluster.profiles import (
 )
 from plimsoll.labels import GPU_RESOURCE, MIG_CONFIG, MIG_PREFIX
 from plimsoll.model.api import Partition
-from plimsoll.model.cluster import Device, Division, Node
+from plimsoll.model.cluster import NVIDIA, VENDOR_RESOURCES, Device, Division, Node
 
 
 class PodDevices(NamedTuple):
@@ -31,7 +31,9 @@ class PodDevices(NamedTuple):
 
     @property
     def product(self) -> str:
-        return self.device.product or f"MIG {self.device.profile}"
+        if self.device.profile or self.device.vendor == NVIDIA:
+            return self.device.product or f"MIG {self.device.profile}"
+        return self.device.product or self.device.resource
 
     @property
     def gpu_count(self) -> int:
@@ -87,7 +89,8 @@ class PodDevices(NamedTuple):
 
     def __str__(self) -> str:
         noun = " slices" if self.device.profile else ""
-        return f"{self.gpu_count} x {self.product}{noun} of {self.memory_mib} MiB each"
+        memory = f" of {self.memory_mib} MiB each" if self.memory_mib or self.device.vendor == NVIDIA else ""
+        return f"{self.gpu_count} x {self.product}{noun}{memory}"
 
 
 class Unusable(NamedTuple):
@@ -112,8 +115,23 @@ def pod_devices(
     """What a pod that requests such a partition takes of the node; None: the whole node. `claims`: it gets its GPUs by
     a claim."""
     discovery = discovery_of(node)
-    other = _other_vendor(node) if discovery.unlabelled and discovery.gpus is None else None
+    vendors = discovery.of_vendor
+    if vendors is not None and vendors.resource in VENDOR_RESOURCES and not claims:
+        return _of_vendor(vendors, partition)
+    other = _other_vendor(node) if vendors or (discovery.unlabelled and discovery.gpus is None) else None
     return other or (_claimed(discovery) if claims else _of(discovery, partition))
+
+
+@lru_cache(maxsize=1024)
+def _of_vendor(gpus: Device, partition: Partition | None) -> PodDevices | Unusable:
+    """Of a node with GPUs of AMD or Intel, which their device plugin announces."""
+    if gpus.division is not Division.WHOLE:
+        return Unusable(f"its GPUs are shared: {gpus}", advice="select nodes whose GPUs are whole")
+    if partition is None:
+        return PodDevices(gpus, gpus.count)
+    if partition.mode == "mig":
+        return Unusable(f"has {gpus}, and MIG is of NVIDIA's GPUs", advice="remove resource.partition")
+    return _some(gpus, partition.count or 1)
 
 
 def _other_vendor(node: Node) -> Unusable | None:
@@ -123,10 +141,12 @@ def _other_vendor(node: Node) -> Unusable | None:
         if known is None or known.use is not DeviceUse.DEVICE or known.owner == "NVIDIA":
             continue
         if str(amount) != "0":
+            can = "pods do not claim" if resource in VENDOR_RESOURCES else "no Workspace can request"
             return Unusable(
-                f"its accelerators are {amount} {resource} of {known.owner}, which no Workspace can request",
-                advice="select nodes with GPUs of NVIDIA, or run a DRA driver of AMD or Intel there and set "
-                "resource.devices to claim",
+                f"its accelerators are {amount} {resource} of {known.owner}, which {can}",
+                advice="remove resource.devices, or select nodes with a DRA driver"
+                if resource in VENDOR_RESOURCES
+                else "select nodes with GPUs of NVIDIA, AMD or Intel",
             )
     return None
 
@@ -215,7 +235,7 @@ def _some(gpus: Device, count: int) -> PodDevices | Unusable:
             f"has {gpus.count} GPUs, but resource.partition requests {count}",
             advice=f"set resource.partition.count to at most {gpus.count}",
         )
-    if not gpus.shareable:
+    if gpus.division is not Division.WHOLE or gpus.claimable is not None:
         return Unusable(
             f"its GPUs are shared ({GPU_REPLICAS}={gpus.replicas}): devices of a partition would not be whole GPUs",
             advice="remove resource.partition, or the sharing from the device plugin's configuration",

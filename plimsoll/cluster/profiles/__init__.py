@@ -15,6 +15,7 @@ from plimsoll.cluster.profiles.learning import HOST, lasting, learned_of, least_
 from plimsoll.cluster.profiles.mig import ALL_DISABLED, label_form, mig_gpus, mig_slice, slice_mib
 from plimsoll.cluster.profiles.profile import CHOSEN_BY_PROVIDER, NodeProfile, Said, Source
 from plimsoll.cluster.profiles.unmet import unmet_conditions
+from plimsoll.cluster.profiles.vendors import PRODUCT_LABELS, parts_of
 
 __all__ = [
     "ALL_DISABLED",
@@ -23,6 +24,7 @@ __all__ = [
     "GPU_REPLICAS",
     "HOST",
     "MIG_CONFIG_STATE",
+    "PRODUCT_LABELS",
     "Discovery",
     "DiscrepancyReason",
     "Finding",
@@ -39,6 +41,7 @@ __all__ = [
     "least_amounts",
     "mig_gpus",
     "mig_slice",
+    "parts_of",
     "read_discovery",
     "shared_gpus",
     "slice_mib",

@@ -22,6 +22,7 @@ from plimsoll.cluster.profiles.gpu_labels import (
     parse_gpu_labels,
 )
 from plimsoll.cluster.profiles.mig import MigLabels, parse_mig_labels, profile_of, slice_mib
+from plimsoll.cluster.profiles.vendors import vendor_amounts, vendor_device, vendor_labels
 from plimsoll.labels import (
     GPU_MEMORY,
     GPU_PRODUCT,
@@ -30,7 +31,7 @@ from plimsoll.labels import (
     MIG_PREFIX,
     is_part_of_gpu,
 )
-from plimsoll.model.cluster import Device, Division, Node
+from plimsoll.model.cluster import NVIDIA, Device, Division, Node
 from plimsoll.model.dra import Claimable
 from plimsoll.model.kai import MAX_DEVICES
 from plimsoll.quantity import parse_devices
@@ -66,6 +67,12 @@ class Discovery:
         return claimed[0] if len(claimed) == 1 and claimed[0].division is Division.WHOLE else None
 
     @property
+    def of_vendor(self) -> Device | None:
+        """The devices of another vendor than NVIDIA that pods request as an extended resource; None where there are
+        none."""
+        return next((each for each in self.devices if each.vendor != NVIDIA and each.claimable is None), None)
+
+    @property
     def shareable(self) -> bool:
         """Whether pods may share its GPUs by KAI's annotations: all are whole."""
         return not (self.mig_enabled or self.mig.changing) and all(device.shareable for device in self.devices)
@@ -74,8 +81,8 @@ class Discovery:
     def unlabelled(self) -> bool:
         """Whether GPU Feature Discovery has not reached the node: none of its labels is there."""
         labels = self.labels
-        claimed = any(device.claimable is not None for device in self.devices)
-        return not labels.product and not labels.count and labels.memory_mib is None and not claimed
+        otherwise = any(device.claimable is not None or device.vendor != NVIDIA for device in self.devices)
+        return not labels.product and not labels.count and labels.memory_mib is None and not otherwise
 
     @property
     def partitioned(self) -> bool:
@@ -116,6 +123,9 @@ def read_discovery(
     amounts = tuple([(key, str(amount)) for key, amount in allocatable.items() if is_gpu(key, gpu_resource)])
     if MIG_STRATEGY in labels or MIG_CONFIG in labels or any(key.startswith(MIG_PREFIX) for key, _ in amounts):
         values += tuple(sorted(item for item in labels.items() if item[0].startswith(MIG_PREFIX)))
+    of_vendors = vendor_amounts(allocatable)
+    if of_vendors and all(name != gpu_resource for name, _ in of_vendors):
+        values, amounts = values + vendor_labels(labels), amounts + of_vendors
     return _read(values, amounts, bool(allocatable), gpu_resource, published)
 
 
@@ -146,6 +156,8 @@ def _read(
         findings += map(_without_label, unlabelled)
     whole = _gpus(parsed, mig, bool(slices), allocatable.get(gpu_resource, 0) if reported else None)
     devices = [*([whole] if whole is not None else []), *sorted(slices, key=lambda device: device.resource)]
+    other = vendor_device(labels, allocatable) if not devices else None
+    devices += [other] if other is not None else []
     if reported:
         partitioned = bool(slices) or mig.active
         readable = [each for each in devices if (each.resource or gpu_resource) in allocatable or not amounts]
@@ -154,7 +166,8 @@ def _read(
         findings.append(_announced_twice(claimed))
     by_label = labels.get(MIG_ENABLED)
     enabled = by_label == "true" if by_label is not None else bool(slices) or mig.active
-    return Discovery(tuple(devices), parsed.invalid, mig, parsed, tuple(findings), enabled)
+    invalid = parsed.invalid if other is None else None
+    return Discovery(tuple(devices), invalid, mig, parsed, tuple(findings), enabled)
 
 
 def _counted(amounts: tuple[tuple[str, str], ...]) -> Iterator[tuple[str, int]]:

@@ -6,6 +6,7 @@ from typing import Final
 
 from plimsoll.cluster.profiles.discovery import discovery_of
 from plimsoll.cluster.profiles.gpu_labels import DISCOVERED
+from plimsoll.cluster.profiles.vendors import LASTING, PASSING
 from plimsoll.labels import GROUP, is_device
 from plimsoll.model.api import ClaimDevices, LearnedProfile
 from plimsoll.model.cluster import Node
@@ -72,4 +73,5 @@ def _least_of(said: Iterable[Mapping[str, Amount]], resource: str, parse: Callab
 
 def lasting(labels: Mapping[str, str]) -> dict[str, str]:
     """The labels of discovery that are the same on each node of a NodePool and instance type."""
-    return {key: labels[key] for key in sorted(labels) if key.startswith(DISCOVERED) and not _OF_ONE_NODE.match(key)}
+    discovered = (key for key in sorted(labels) if key.startswith((*DISCOVERED, *LASTING)))
+    return {key: labels[key] for key in discovered if not (_OF_ONE_NODE.match(key) or key.startswith(PASSING))}

@@ -2,7 +2,7 @@
 
 from plimsoll.model.cluster.autoscaler import Autoscaler
 from plimsoll.model.cluster.daemon_set import DaemonSet
-from plimsoll.model.cluster.device import NVIDIA, Device, Division
+from plimsoll.model.cluster.device import NVIDIA, VENDOR_RESOURCES, Device, Division
 from plimsoll.model.cluster.evidence import Evidence
 from plimsoll.model.cluster.figures import (
     LARGEST,
@@ -41,6 +41,7 @@ __all__ = [
     "NVIDIA_VISIBLE_DEVICES",
     "SERVICE",
     "UNHEALTHY",
+    "VENDOR_RESOURCES",
     "Autoscaler",
     "DaemonSet",
     "Device",

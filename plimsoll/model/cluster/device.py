@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Final
 
 from plimsoll.model.cluster.figures import MIB_PER_GIB
@@ -22,6 +23,10 @@ class Division(StrEnum):
 
 
 NVIDIA: Final = "nvidia"
+VENDOR_RESOURCES: Final = MappingProxyType(
+    {"amd.com/gpu": "amd", "gpu.intel.com/i915": "intel", "gpu.intel.com/xe": "intel"}
+)
+"""Vendors by the extended resource of their whole GPUs: those for which capacity is planned, besides NVIDIA's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +45,11 @@ class Device:
     """Devices that each of `count` is announced as."""
     resource: str = ""
     """The extended resource that pods request; empty: that of the Environment, for whole GPUs. Where pods get it by
-    claims: the driver."""
+    claims: the driver. Never empty for devices of other vendors than NVIDIA."""
     profile: str = ""
     """MIG profile of the slices."""
     vendor: str = NVIDIA
+    """`nvidia`, `amd`, `intel`, `aws` (Neuron) or `google` (TPU)."""
     claimable: Claimable | None = None
     """What claims select it by, where pods get it by claims; None: they request `resource`."""
 
@@ -70,8 +76,9 @@ class Device:
 
     @property
     def shareable(self) -> bool:
-        """Whether pods can share one of these by KAI's annotations: it is a whole GPU that they do not claim."""
-        return self.division is Division.WHOLE and self.claimable is None
+        """Whether pods can share one of these by KAI's annotations: it is a whole GPU of NVIDIA that they do not
+        claim."""
+        return self.division is Division.WHOLE and self.claimable is None and self.vendor == NVIDIA
 
     def __str__(self) -> str:
         """Such as `8 x NVIDIA-L4`, `4 replicas of 1 x NVIDIA-A10G (time-slicing)`, `7 x 1g.10gb of NVIDIA-A100`,
@@ -82,4 +89,8 @@ class Device:
         gpus = f"{self.count} x {self.product or 'an unknown GPU'}"
         if self.claimable is not None:
             return f"{gpus} by claims ({self.claimable.driver})"
+        if self.division is Division.WHOLE and self.vendor != NVIDIA:
+            return (
+                f"{self.count} x {self.product} ({self.resource})" if self.product else f"{self.count} {self.resource}"
+            )
         return gpus if self.shareable else f"{self.announced} replicas of {gpus} ({self.division})"

@@ -29,7 +29,7 @@ from plimsoll.cluster.nodes import (
     undiscovered,
     why_unusable,
 )
-from plimsoll.cluster.profiles import InvalidGpuLabel, discovery_of
+from plimsoll.cluster.profiles import PRODUCT_LABELS, InvalidGpuLabel, discovery_of
 from plimsoll.estimating import (
     Estimates,
     ReplicaSize,
@@ -49,7 +49,7 @@ from plimsoll.model.api import (
     Workspace,
     instance_type_violation,
 )
-from plimsoll.model.cluster import Node
+from plimsoll.model.cluster import NVIDIA, VENDOR_RESOURCES, Device, Node
 from plimsoll.model.meta import ANYWHERE, LabelRequirement, LabelSelector, Placement
 from plimsoll.plan.workspaces.byo_replica import nodes_of_replica
 from plimsoll.plan.workspaces.pod_needs import host_need
@@ -91,9 +91,28 @@ class NodeCriteria(NamedTuple):
     claims: bool = False
     """Whether its pods get their GPUs by claims."""
 
+    resource: str = ""
+    """The extended resource of whole GPUs that the template requests; empty: none, or several."""
+
     def devices_on(self, node: Node) -> PodDevices | Unusable | InvalidGpuLabel:
         """What a pod takes of the node."""
-        return pod_devices(node, self.partition, claims=self.claims)
+        offer = pod_devices(node, self.partition, claims=self.claims)
+        return (self._of_other_vendor(offer.device) or offer) if isinstance(offer, PodDevices) else offer
+
+    def _of_other_vendor(self, device: Device) -> Unusable | None:
+        """Why pods cannot use GPUs for which their image is not made, or that they do not request."""
+        other = device.resource if device.vendor != NVIDIA and device.claimable is None else ""
+        if other and not self.template:
+            return Unusable(
+                f"has {device}, and presets are served by an image for GPUs of NVIDIA",
+                advice="use inference.template with an image for them, or select nodes with GPUs of NVIDIA",
+            )
+        if self.resource and self.resource != other and (other or self.resource in VENDOR_RESOURCES):
+            return Unusable(
+                f"has {device}, and inference.template requests {self.resource}",
+                advice="remove the request, or select nodes that have what it requests",
+            )
+        return None
 
     def why_unusable(self, node: Node) -> str:
         """Why its pods cannot be on the node now; empty if they can."""
@@ -154,13 +173,14 @@ class ByoNodes:
         requested = template_gpus(workspace, self._environment)
         if isinstance(requested, Refusal):
             return requested
-        devices = requested.get(self._environment.gpu_resource, 0)
+        whole = [each for each in (self._environment.gpu_resource, *VENDOR_RESOURCES) if each in requested]
+        devices = requested[whole[0]] if whole else 0
         host = host_need(workspace, self._environment, self._models)
         if isinstance(host, Refusal):
             return host
         template = workspace.template is not None
         tolerance = self._tolerances.of(workspace)
-        own = (template, tuple(host.items()), volumes, resource.claims)
+        own = (template, tuple(host.items()), volumes, resource.claims, whole[0] if len(whole) == 1 else "")
         criteria = NodeCriteria(tolerance, resource.partition, devices, *own)
         selector = self._narrowed(resource)
         allowed = self._allowed(workspace.namespace)
@@ -263,8 +283,8 @@ class ByoNodes:
         excluded = []
         for node in self._index.nodes:
             offer = criteria.devices_on(node)
-            if not isinstance(offer, PodDevices):
-                continue
+            if not isinstance(offer, PodDevices) or offer.device.resource in VENDOR_RESOURCES:
+                continue  # nodes of other vendors are only used where a selector names them
             if all(node.labels.get(key, "") in allowed[key] for key in allowed):
                 groups.setdefault(offer.uniformity, {})[node.name] = node
             else:
@@ -400,7 +420,7 @@ class ByoNodes:
             resource=offer.device.resource,
             serving=replica.serving,
             node_labels=nodes_found.gpu_labels,
-            requested=requested.get(gpu_resource) or offer.devices,
+            requested=requested.get(offer.device.resource or gpu_resource) or offer.devices,
             pods_per_node=offer.pods,
             gpus=gpus,
             warnings=(*warnings, *deprecated),
@@ -409,7 +429,8 @@ class ByoNodes:
 
 def _gpu_labels(nodes: list[Node]) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """The GPU labels of the nodes: pods require them, so that none is placed on GPUs that were not validated."""
-    found = ((key, [node.labels.get(key) for node in nodes]) for key in (GPU_PRODUCT, GPU_COUNT, GPU_MEMORY))
+    keys = (GPU_PRODUCT, GPU_COUNT, GPU_MEMORY, *PRODUCT_LABELS)
+    found = ((key, [node.labels.get(key) for node in nodes]) for key in keys)
     return tuple((key, tuple(sorted({value for value in values if value}))) for key, values in found if all(values))
 
 
