@@ -3,6 +3,8 @@
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from plimsoll.model import GateRemoval, ObjectKey
 from plimsoll.model.api import CAPACITY_GATE, GATE_REMOVED_REASON
@@ -58,23 +60,39 @@ def test_no_more_gates_are_removed_than_there_is_room_for() -> None:
     assert len(ungated(POOL, gpu_node(), *pods)) == 1
 
 
+def released(pod: Pod) -> Pod:
+    annotations = {**pod.annotations, GATE_REMOVED_REASON: "its GPUs are free on n"}
+    return pod.model_copy(update={"annotations": annotations, "scheduling_gates": ()})
+
+
 def test_a_pod_whose_gate_was_just_removed_keeps_its_place() -> None:
-    first = a_gated_pod("a", gates=(), gpu_fraction="0.6")
-    marked = first.model_copy(
-        update={"annotations": {**first.annotations, GATE_REMOVED_REASON: "its GPUs are free on n"}}
-    )
-    assert ungated(POOL, gpu_node(), marked, a_gated_pod("b", gpu_fraction="0.6")) == []
-    assert ungated(POOL, gpu_node(), marked, a_gated_pod("b", gpu_fraction="0.4")) == ["b"]
+    first = released(a_gated_pod("a", gpu_fraction="0.6"))
+    assert ungated(POOL, gpu_node(), first, a_gated_pod("b", gpu_fraction="0.6")) == []
+    assert ungated(POOL, gpu_node(), first, a_gated_pod("b", gpu_fraction="0.4")) == ["b"]
 
 
-@pytest.mark.parametrize("late", ["a", "z"])
-def test_pods_whose_gates_were_just_removed_keep_their_places_for_any_names(late: str) -> None:
-    made = [a_gated_pod(f"m{number}", gates=(), gpu_fraction="0.6") for number in range(4)]
-    marked = [
-        each.model_copy(update={"annotations": {**each.annotations, GATE_REMOVED_REASON: "free"}}) for each in made
-    ]
-    nodes = [gpu_node(f"n{number}") for number in range(4)]
-    assert ungated(POOL, *nodes, *marked, a_gated_pod(late, gpu_fraction="0.6")) == []
+@given(
+    st.integers(0, 4), st.lists(st.sampled_from(["gated", "released", "bound"]), max_size=7), st.permutations("abcdefg")
+)
+def test_of_equal_pods_released_ones_have_the_first_places(nodes: int, states: list[str], names: list[str]) -> None:
+    """Whatever their names, and although no scheduler has looked at the released ones."""
+    pods: list[Pod] = []
+    for name, state in zip(names, states, strict=False):
+        pod, bound = a_gated_pod(name, gpu_fraction="0.6"), sum(bool(pod.node_name) for pod in pods)
+        if state == "released":
+            pod = released(pod)
+        elif state == "bound" and bound < nodes:
+            pod = a_waiting_pod(name, gpu_fraction="0.6", node=f"n{bound}", reason="")
+        pods.append(pod)
+    left = nodes - sum(bool(pod.node_name) or not pod.scheduling_gates for pod in pods)
+    waiting = sum(bool(pod.scheduling_gates) for pod in pods)
+    removed = ungated(POOL, *(gpu_node(f"n{number}") for number in range(nodes)), *pods)
+    assert len(removed) == max(0, min(left, waiting))
+
+
+def test_a_released_pod_with_other_needs_keeps_gates_that_could_take_its_place() -> None:
+    large, small = released(a_gated_pod("z", gpu_fraction="0.9")), a_gated_pod("a", gpu_fraction="0.5")
+    assert ungated(POOL, gpu_node(), released(a_gated_pod("b", gpu_fraction="0.5")), small, large) == []
 
 
 def test_the_gate_stays_if_the_queue_would_not_admit_the_pod() -> None:

@@ -1,13 +1,14 @@
 """Which capacity gates to remove: those of pods that their queue admits and, for shares, whose GPUs are available."""
 
+from collections import defaultdict
 from collections.abc import Container, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
-from plimsoll.cluster.pods import gated, is_ours, marked_pods, node_of, recently_ungated
+from plimsoll.cluster.pods import PodShare, gated, is_ours, marked_pods, node_of, recently_ungated
 from plimsoll.model import GateRemoval, ObjectKey, Snapshot
 from plimsoll.model.cluster import Pod
-from plimsoll.model.kai import PodGroup
+from plimsoll.model.kai import POD_GROUP_NAME, PodGroup
 from plimsoll.plan.classes import gangs, uid_of
 from plimsoll.plan.demand import Demand
 
@@ -32,8 +33,8 @@ def gate_removals(
     places: dict[str, str] = {}
     for demand in demands:
         here = {uid: node for node, uids in demand.on_nodes.items() if node in usable_nodes for uid in uids}
-        # Pods with equal needs are interchangeable in a plan: it may give the place to a pod that is still gated, while
-        # the scheduler will use it for a pod whose gate was removed and that is not bound yet.
+        here = _released_first(demand, here)
+        # The scheduler may use any of these places for a pod whose gate was removed and that is not bound yet.
         if not any(recently_ungated(share.pod) for uid, share in demand.pods.items() if uid not in here):
             places |= {uid: f"its GPUs are free on {node}" for uid, node in here.items()}
         places |= dict.fromkeys(demand.whole_gpu_pods.keys() - demand.kept_out.keys(), "its queue admits it")
@@ -50,6 +51,25 @@ def gate_removals(
             key = ObjectKey(api_version="v1", kind="Pod", namespace=pod.namespace, name=pod.name)
             removals.append(GateRemoval(key=key, uid=pod.uid, message=why))
     return tuple(sorted(removals, key=lambda removal: (removal.key.namespace, removal.key.name)))
+
+
+def _released_first(demand: Demand, places: Mapping[str, str]) -> dict[str, str]:
+    """The nodes by UID, with pods whose gates were just removed in place of gated ones that need the same: which of
+    these has a place, the plan chooses by their names."""
+    held, gated_pods = dict(places), defaultdict[tuple[object, ...], list[str]](list)
+    for uid in places:
+        if gated(demand.pods[uid].pod):
+            gated_pods[_needs(demand.pods[uid])].append(uid)
+    for uid, share in demand.pods.items():
+        if uid not in held and recently_ungated(share.pod) and (alike := gated_pods[_needs(share)]):
+            held[uid] = held.pop(alike.pop())
+    return held
+
+
+def _needs(share: PodShare) -> tuple[object, ...]:
+    """Equal for pods of a class that can be on the same nodes, if these have rules about no other pods."""
+    pod = share.pod
+    return share.share, pod.host, pod.annotations.get(POD_GROUP_NAME), pod.rules and uid_of(pod)
 
 
 def _split_gangs(
