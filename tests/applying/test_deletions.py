@@ -32,10 +32,12 @@ KEYS = [ObjectKey.of(DRAINED), ObjectKey.of(KEPT)]
 
 class RecordingStack(FakeStack):
     """Its engine records the deletion of every resource that the program does not register, and deletes the object by
-    its name if the state says so. A policy pack refuses the names in `refused`."""
+    its name if the state says so. A policy pack refuses the names in `refused`; operations of those in `failing`
+    fail."""
 
     by_name: tuple[ObjectKey, ...] = ()
     refused: tuple[str, ...] = ()
+    failing: tuple[str, ...] = ()
 
     def update(self, program: Program, on_event: Callable[[EngineEvent], None], _: tuple[Path, ...]) -> None:
         program._on_ready()
@@ -47,7 +49,13 @@ class RecordingStack(FakeStack):
             on_event(violation(each))
         if refused:
             raise UpdateFailedError("a policy was violated")
-        names = {each.name for each in (*registrations.kept, *registrations.delete())}
+        for each in registrations.first:
+            metadata = {"urn": urn_of(STACK, each), "op": "update"}
+            on_event({"resourcePreEvent": {"metadata": metadata}})
+            kind = "resOpFailedEvent" if each.name in self.failing else "resOutputsEvent"
+            on_event({kind: {"metadata": metadata}})
+        names = {each.name for each in registrations.first}
+        names |= {each.name for each in (*registrations.kept, *registrations.delete(names.intersection(self.failing)))}
         gone = [key for key, each in self.state.resources.items() if each.declared.name not in names]
         self.by_name += tuple(gone) if self.state.deletes_objects else ()
         for key in gone:
@@ -130,6 +138,26 @@ def test_nodes_stay_while_a_policy_refuses_the_change_of_their_workload(
     }
     shard.call_off().result(30)
     assert (cluster.deleted, recorded(stack.state)) == ([], {"drained", "kept"})
+
+
+def test_nodes_stay_while_the_change_of_their_workload_fails(
+    stack: RecordingStack, cluster: FakeCluster, tmp_path: Path
+) -> None:
+    """Although its dry run has passed: a webhook that the engine's request meets did not answer, for example."""
+    workload, others = a_deployment("serve", image="two"), a_claim("others", workspace="other")
+    before = [live(each) for each in (DRAINED, KEPT, a_deployment("serve"), others)]
+    cluster.objects |= {ObjectKey.of(each): each for each in before}
+    stack.state, stack.failing = a_state(*before), (declare(workload).name,)
+    operations = Part(
+        updates=[change(workload)], deletions=[*part("drained").deletions, deletion(others, "uid-others")]
+    )
+    with closing(a_shard(stack, cluster, tmp_path)) as shard:
+        outcome = shard.apply(operations, lambda _: None).result(30)
+        shard.call_off().result(30)
+    assert set(outcome.failed) == {ObjectKey.of(workload), ObjectKey.of(DRAINED)}
+    assert outcome.failed[ObjectKey.of(DRAINED)].kind is FailureKind.NOT_STARTED
+    assert (outcome.deleted, cluster.deleted) == ((ObjectKey.of(others),), ["others"])
+    assert recorded(stack.state) == {"drained", "kept", "serve"}
 
 
 def test_nodes_stay_while_the_cluster_refuses_the_change_of_their_workload(cluster: FakeCluster) -> None:

@@ -1,7 +1,7 @@
 """The resources that the program registers with the engine, and how it ends if the engine refuses one."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from concurrent import futures
 from typing import Any
 
@@ -100,6 +100,18 @@ def test_a_refused_resource_fails_the_program_so_that_the_engine_deletes_nothing
     assert {each.name for each in monitor.taken} >= {"new", "other", "kept", "rest"} - {refused}
 
 
+def test_who_deletes_objects_gets_the_names_of_failed_operations(monitor: Monitor) -> None:
+    monitor.failing.add("bad")
+    failed: list[Collection[str]] = []
+
+    def delete(names: Collection[str]) -> list[DeclaredResource]:
+        failed.append(names)
+        return []
+
+    assert run(monitor, Registrations((declared("bad"), declared("good")), (declared("kept"),), delete)) == ""
+    assert failed == [{"bad"}]
+
+
 @pytest.mark.parametrize("refused", ["", "new"])
 def test_objects_are_deleted_after_every_change_is_accepted_and_what_stays_is_registered(
     monitor: Monitor, refused: str
@@ -107,7 +119,7 @@ def test_objects_are_deleted_after_every_change_is_accepted_and_what_stays_is_re
     monitor.refused.add(refused)
     changed: list[set[str]] = []
 
-    def delete() -> list[DeclaredResource]:
+    def delete(_: Collection[str]) -> list[DeclaredResource]:
         changed.append({each.name for each in monitor.taken})
         return [declared("stays")]
 

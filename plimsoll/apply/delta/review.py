@@ -1,7 +1,7 @@
 """Review: the operations of a part of a Plan, computed from the state and the live objects before any is started."""
 
 import copy
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -24,7 +24,7 @@ _LISTED_FROM: Final = 20
 """From this number of creations of one kind on, one list request checks their names."""
 _FORBIDDEN: Final = 403
 _CONFLICT: Final = 409
-_HELD: Final = Failure(FailureKind.NOT_STARTED, "it stays as long as the change of its owner's workload is refused")
+_HELD: Final = Failure(FailureKind.NOT_STARTED, "it stays as long as the change of its owner's workload fails")
 _OF_OTHERS: Final = (
     "somebody else has changed these fields: give them the values of `plimsoll plan --output json`, or delete the "
     "object, which is then created again"
@@ -58,6 +58,11 @@ class Review:
     def has_work(self) -> bool:
         """Whether there is an operation for the engine, or an edit of the state."""
         return bool(self.edits_state or self.creations or self.updates or self.deletions)
+
+    def held(self, part: Part, failed: Container[ObjectKey]) -> dict[ObjectKey, Failure]:
+        """The deletions that wait, as the update of an object of the same owner failed."""
+        owners = {update.owner for update in part.updates if update.key in failed}
+        return {each.key: _HELD for each in part.deletions if each.owner in owners and each.key in self.deletions}
 
     def operations(self, state: State) -> dict[ObjectKey, tuple[str, Operation]]:
         """The operations of the engine: URN and operation of each object."""
@@ -104,10 +109,10 @@ class Reviewer:
             *((self._deletion, each) for each in part.deletions),
         ]
         self._all(lambda step: self._take(review, state, *step), steps)
-        refused = {each.owner for each in part.updates if each.key in review.failed}
-        for deletion in part.deletions:
-            if deletion.owner in refused and review.deletions.pop(deletion.key, None) is not None:
-                review.failed[deletion.key] = _HELD
+        held = review.held(part, review.failed)
+        review.failed |= held
+        for key in held:
+            del review.deletions[key]
         return review
 
     def _take(self, review: Review, state: State, step: Callable[..., None], operation: Change | Deletion) -> None:

@@ -2,9 +2,9 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import Future, InvalidStateError
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 import grpc
@@ -42,9 +42,10 @@ class Registrations(NamedTuple):
     """New and changed resources: they are registered, and awaited, first."""
     kept: tuple[DeclaredResource, ...]
     """Unchanged resources, as in the state."""
-    delete: Callable[[], Iterable[DeclaredResource]] = tuple
-    """Deletes the objects of the others, on a thread, when the engine and its policy packs have accepted `first`.
-    Returns those whose objects stay: they are registered with `kept`."""
+    delete: Callable[[Collection[str]], Iterable[DeclaredResource]] = lambda _: ()
+    """Deletes the objects of the others, on a thread, when the engine and its policy packs have accepted `first`: it
+    gets the names of those whose operation failed. Returns those whose objects stay: they are registered with
+    `kept`."""
 
 
 class CalledOffError(pulumi.RunError):
@@ -96,7 +97,7 @@ class Program:
         # objects by a second. If one is refused, the others are registered all the same, but the program must then
         # fail: otherwise the engine would delete what was not registered.
         refused = await registrar.register_all(registrations.first)
-        staying = () if refused else await asyncio.to_thread(registrations.delete)
+        staying = () if refused else await asyncio.to_thread(registrations.delete, frozenset(registrar.failed))
         refused += await registrar.register_all((*registrations.kept, *staying))
         if refused:
             raise pulumi.RunError(refused[0])
@@ -113,6 +114,8 @@ class Registrar:
     monitor: Any
     parent: str
     provider: str
+    failed: set[str] = field(default_factory=set)
+    """Names of the resources whose operation failed."""
 
     @classmethod
     async def of(cls, provider: pulumi.ProviderResource) -> "Registrar":
@@ -126,7 +129,7 @@ class Registrar:
         """Registers the resources and waits until the engine has processed each. Returns those that it did not accept,
         with reasons.
 
-        Operations that failed are not among them, because the engine reports these itself.
+        Operations that failed are not among them, because the engine reports these itself; they are in `failed`.
         """
         answers = await asyncio.gather(*(self._answer(each.name, self._request(each)) for each in resources))
         return [answer for answer in answers if answer is not None]
@@ -144,6 +147,8 @@ class Registrar:
 
         def on_done(call: grpc.Future) -> None:
             refusal = None if call.code() is grpc.StatusCode.OK else f"{name}: {call.details()}"
+            if refusal is None and call.result().result != resource_pb2.Result.SUCCESS:
+                self.failed.add(name)
             with contextlib.suppress(RuntimeError):  # the program has ended already
                 loop.call_soon_threadsafe(_set_result, done, refusal)
 

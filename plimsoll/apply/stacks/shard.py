@@ -226,8 +226,9 @@ class Shard:
         self._lease.require()
         undeleted: dict[ObjectKey, Failure] = {}
 
-        def delete() -> list[DeclaredResource]:
-            undeleted.update(self._delete(review.deletions))
+        def delete(failed: Collection[str]) -> list[DeclaredResource]:
+            undeleted.update(review.held(part, {key for key, each in review.updates.items() if each.name in failed}))
+            undeleted.update(self._delete({key: review.deletions[key] for key in review.deletions.keys() - undeleted}))
             return [state.resources[key].declared for key in undeleted]
 
         operations = review.operations(state)
