@@ -1,13 +1,13 @@
 """`make mutants`: changes the code in random places, one at a time, and tells which changes no unit test finds.
 
-Each change is made in a copy of the checkout. The unit tests that reach the changed function run, the fastest first,
-until one fails; a change with which they never end, or take too much memory, is found, too. Those that survive are
-printed as diffs: whoever reads them judges which change nothing that can be observed, and writes a test for each other
-one, or removes the code.
+Each change is made in a copy of the checkout. The unit tests that run the changed line run, the fastest first, until
+one fails or those left take longer than `--seconds`; a change with which they never end, or take too much memory, is
+found, too. Those that survive are printed as diffs: whoever reads them judges which change nothing that can be
+observed, and writes a test for each other one, or removes the code.
 
-Which functions a test runs is recorded once for each version of its file, in build/mutants.json; without the file, all
-of it is recorded anew. With ROOMS, which are packages, tests count that import one of them, also by other files of the
-tests, and those that run commands. The sandbox is left out, because end-to-end tests run it.
+Which lines a test runs is recorded once for each version of its file, in build/mutants.json; without the file, all of
+it is recorded anew. With ROOMS, which are packages, tests count whose file imports one of them. The sandbox is left
+out, because end-to-end tests run it.
 """
 
 import argparse
@@ -32,7 +32,6 @@ from tests.mutants.record import Record, TestRun, record
 _ROOT: Final = Path(__file__).resolve().parents[2]
 _BY_END_TO_END_TESTS: Final = frozenset({"sandbox"})
 """Rooms that end-to-end tests run, which no mutant waits for."""
-_FILES_AT_ONCE: Final = 12
 _START_SECONDS: Final = 120.0
 _PASSED, _NO_TESTS = 0, 5
 
@@ -75,19 +74,26 @@ def drawn(sources: Mapping[str, str], number: int, seed: int) -> list[Mutant]:
     return mutants
 
 
-def finder(mutant: Mutant, known: Record, checkout: Checkout) -> str | None:
-    """The test that fails, the end of what pytest printed if it fails otherwise, or nothing if the mutant survives."""
+def finder(mutant: Mutant, known: Record, checkout: Checkout, seconds: float) -> str | None:
+    """The test that fails, the end of what pytest printed if it fails otherwise, or nothing if the mutant survives.
+    Tests run that took `seconds` together when they were recorded."""
     with checkout.changed(mutant.path, mutant.change.made(known.sources[mutant.path])):
-        for tests in _at_once(known.that_see(mutant.path, mutant.change)):
+        for tests in _within(seconds, known.that_see(mutant.path, mutant.change)):
             selection = checkout.folder / "build" / "selection"
             selection.parent.mkdir(exist_ok=True)
             selection.write_text("".join(f"{test.name}\n" for test in tests))
-            arguments = ["-x", "-p", "tests.mutants.selection", *dict.fromkeys(test.file for test in tests)]
-            seconds = _START_SECONDS + 10 * sum(test.seconds for test in tests)
+            arguments = [
+                "-x",
+                "--assert=plain",
+                "-p",
+                "tests.mutants.selection",
+                *dict.fromkeys(test.file for test in tests),
+            ]
+            limit = _START_SECONDS + 10 * sum(test.seconds for test in tests)
             try:
-                done = checkout.pytest(arguments, seconds, MUTANTS_SELECTION=str(selection))
+                done = checkout.pytest(arguments, limit, MUTANTS_SELECTION=str(selection))
             except subprocess.TimeoutExpired:
-                return f"no end after {seconds:.0f} s"
+                return f"no end after {limit:.0f} s"
             if done.returncode not in (_PASSED, _NO_TESTS):
                 lines = done.stdout.splitlines()
                 failed = [line for line in lines if line.startswith(("FAILED", "ERROR"))]
@@ -95,15 +101,17 @@ def finder(mutant: Mutant, known: Record, checkout: Checkout) -> str | None:
     return None
 
 
-def _at_once(stages: Iterable[list[TestRun]]) -> Iterator[list[TestRun]]:
-    """A few files at once, the fastest first: most mutants are found by these."""
+def _within(seconds: float, stages: Iterable[list[TestRun]]) -> Iterator[list[TestRun]]:
+    """The first tests of these, as long as they take no longer together; the first one in any case."""
+    left = seconds
     for stage in stages:
-        files: dict[str, list[TestRun]] = {}
+        chosen = []
         for test in stage:
-            files.setdefault(test.file, []).append(test)
-        by_speed = sorted(files.values(), key=lambda tests: sum(test.seconds for test in tests) / len(tests))
-        for start in range(0, len(by_speed), _FILES_AT_ONCE):
-            yield [test for tests in by_speed[start : start + _FILES_AT_ONCE] for test in tests]
+            if test.seconds <= left or left == seconds:
+                left -= test.seconds
+                chosen.append(test)
+        if chosen:
+            yield chosen
 
 
 def main() -> None:
@@ -111,6 +119,7 @@ def main() -> None:
     parser.add_argument("--number", type=int, default=60, help="how many changes are made")
     parser.add_argument("--seed", type=int, default=0, help="which ones: the same seed makes the same again")
     parser.add_argument("--rooms", nargs="*", default=[], help="packages of plimsoll, and the tests that import them")
+    parser.add_argument("--seconds", type=float, default=60.0, help="how long tests run for one change, by the record")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1, help="how many run at once")
     options = parser.parse_args()
     rooms = set(options.rooms)
@@ -129,23 +138,22 @@ def main() -> None:
             free.put(copy)
 
         def tried(mutant: Mutant) -> str | None:
-            checkout, began = free.get(), time.monotonic()
+            checkout, began, source = free.get(), time.monotonic(), known.sources[mutant.path]
             try:
-                found = finder(mutant, known, checkout)
+                found = finder(mutant, known, checkout, options.seconds)
             finally:
                 free.put(checkout)
             where = f"{mutant.path}:{mutant.change.line} {mutant.change.kind}"
-            _say(f"{'found   ' if found else 'SURVIVED'} {time.monotonic() - began:5.0f} s  {where}  {found or ''}")
+            took = f"{time.monotonic() - began:5.0f} s"
+            _say(f"found    {took}  {where}  {found}" if found else f"SURVIVED {took}  {where}\n{mutant.diff(source)}")
             return found
 
         with ThreadPoolExecutor(options.processes) as pool:
             found = dict(zip(mutants, pool.map(tried, mutants), strict=True))
-    _print(found, known.sources, options.seed)
+    _print(found, options.seed)
 
 
-def _print(found: Mapping[Mutant, str | None], sources: Mapping[str, str], seed: int) -> None:
-    for mutant in (mutant for mutant, finder in found.items() if finder is None):
-        _say(f"\n{mutant.change.kind}\n{mutant.diff(sources[mutant.path])}")
+def _print(found: Mapping[Mutant, str | None], seed: int) -> None:
     tried = Counter(mutant.room for mutant in found)
     seen = Counter(mutant.room for mutant, finder in found.items() if finder is not None)
     for room in sorted(tried):

@@ -2,6 +2,7 @@
 
 import ast
 import re
+import zlib
 from dataclasses import dataclass
 from typing import Final
 
@@ -64,8 +65,17 @@ def makes_a_difference(change: Change, source: str) -> bool:
     return ast.dump(changed) != ast.dump(ast.parse(source))
 
 
-def functions_at_lines(source: str) -> dict[int, str]:
-    """The innermost function of each line that is in one, by the names of its classes and functions."""
+def lines_of(source: str) -> dict[int, str]:
+    """Each line that is in a function, by its number: the innermost function, by the names of its classes and
+    functions, and a digest of the line's text. It stays the same when other lines of the module change."""
+    texts = source.splitlines()
+    return {
+        line: f"{function}:{zlib.crc32(texts[line - 1].strip().encode()):x}"
+        for line, function in _functions_at_lines(source).items()
+    }
+
+
+def _functions_at_lines(source: str) -> dict[int, str]:
     lines: dict[int, str] = {}
 
     def enter(node: ast.AST, within: tuple[str, ...]) -> None:

@@ -19,6 +19,7 @@ class Checkout:
 
     def __init__(self, original: Path, folder: Path) -> None:
         self.folder = folder
+        self._changes = 0
         listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
         names = subprocess.run(listed, cwd=original, check=True, capture_output=True, text=True).stdout
         for name in filter(None, names.split("\0")):
@@ -31,19 +32,22 @@ class Checkout:
     def changed(self, path: str, source: str) -> Iterator[None]:
         """With another text of one file."""
         file = self.folder / path
-        before = file.read_text()
+        before, written = file.read_text(), file.stat().st_mtime
+        self._changes += 1
         file.write_text(source)
+        # Bytecode is told apart by whole seconds and the length: two changes within one second would be taken for one.
+        os.utime(file, (written + self._changes, written + self._changes))
         try:
             yield
         finally:
             file.write_text(before)
+            os.utime(file, (written, written))
 
     def pytest(self, arguments: Sequence[str], seconds: float, **variables: str) -> subprocess.CompletedProcess[str]:
         """Runs tests of the copy. Raises subprocess.TimeoutExpired after `seconds`; then no process of theirs is
         left. A test that takes longer than two minutes, or 6 GiB of memory, fails."""
         command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", f"--timeout={_SECONDS_PER_TEST}"]
-        # No bytecode: two changes within one second, of the same length, would be taken for one.
-        environ = {**os.environ, "PYTHONPATH": str(self.folder), "PYTHONDONTWRITEBYTECODE": "1", **variables}
+        environ = {**os.environ, "PYTHONPATH": str(self.folder), **variables}
         with subprocess.Popen(
             [*command, *arguments],
             cwd=self.folder,

@@ -1,22 +1,24 @@
-"""Which tests run a function: recorded once for each version of a test file, and kept in build/mutants."""
+"""Which tests run a line: recorded once for each version of a test file, and kept in build/mutants.json."""
 
 import ast
 import hashlib
 import json
 import tempfile
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from tests.mutants.changes import Change
+from tests.mutants.changes import Change, lines_of
 from tests.mutants.checkout import Checkout
 
 _COMMAND: Final = "tests.command"
-"""With it, tests run `plimsoll` in another process, where no functions are recorded."""
-_FILES_AT_ONCE: Final = 50
+"""With it, tests run `plimsoll` in another process, where nothing is recorded."""
+_OF_COMMANDS: Final = "cli"
+"""The room that tests run by commands. The functions of the others are called by tests, too."""
+_FILES_AT_ONCE: Final = 10
 _SECONDS: Final = 3600.0
 
 
@@ -26,7 +28,6 @@ class TestRun:
 
     name: str
     seconds: float
-    functions: frozenset[str]
 
     @property
     def file(self) -> str:
@@ -37,7 +38,11 @@ class TestRun:
 class Record:
     """The tests that passed, unchanged, in a copy of the checkout."""
 
-    tests: tuple[TestRun, ...]
+    tests: Mapping[str, Mapping[int, TestRun]]
+    """By their file, and by their position in it."""
+    lines: Mapping[str, Mapping[str, Mapping[str, int]]]
+    """By a test's file, a module's path, and the function and text of a line, as in `lines_of`: the positions of the
+    tests that run it, as bits."""
     sources: Mapping[str, str]
     """The text of each module, by its path."""
     imports: Mapping[str, frozenset[str]]
@@ -46,25 +51,41 @@ class Record:
     """The test files that run `plimsoll` in another process."""
 
     def that_see(self, path: str, change: Change) -> list[list[TestRun]]:
-        """The tests that can find a change: first those that run the function and import its package, then the others
-        that run it, then those that run commands."""
+        """The tests that can find a change, the fastest first: those that run the line and import its package, then the
+        others that run it, then those that run commands."""
         running = self._running(path, change)
         package = path.rpartition("/")[0].replace("/", ".")
         near = [test for test in running if package in self.imports[test.file]]
         far = [test for test in running if package not in self.imports[test.file]]
-        commands = [test for test in self.tests if test.file in self.commands]
-        return [tests for tests in (near, far, [test for test in commands if test not in running]) if tests]
+        commands: list[TestRun] = []
+        if not running or path.startswith(f"plimsoll/{_OF_COMMANDS}/"):
+            commands = [
+                test for file in sorted(self.commands & self.tests.keys()) for test in self.tests[file].values()
+            ]
+        stages = (near, far, [test for test in commands if test not in running])
+        return [sorted(tests, key=lambda test: (test.seconds, test.name)) for tests in stages if tests]
 
     def _running(self, path: str, change: Change) -> list[TestRun]:
-        if not change.names:
-            ran = [test for test in self.tests if f"{path}:{change.function}" in test.functions]
-            return ran or self._of_module(path)
-        users = self._users(change.names)
-        return [test for test in self.tests if test.functions & users] or self._of_module(path)
+        """Those that run the line; for one that was written since, or that is a part of a statement, its function; for
+        a function that no test runs, others of its module."""
+        if change.names:
+            users = self._users(change.names)
+            ran = list(self._that_run(lambda module, line: f"{module}:{line.partition(':')[0]}" in users))
+        else:
+            changed = lines_of(self.sources[path]).get(change.line)
+            ran = list(self._that_run(lambda module, line: module == path and line == changed))
+            within = f"{change.function}:"
+            ran = ran or list(self._that_run(lambda module, line: module == path and line.startswith(within)))
+        return ran or list(self._that_run(lambda module, _: module == path))
 
-    def _of_module(self, path: str) -> list[TestRun]:
-        """For a function that was written since, or that no test runs: those that run others of its module."""
-        return [test for test in self.tests if any(name.startswith(f"{path}:") for name in test.functions)]
+    def _that_run(self, wanted: Callable[[str, str], bool]) -> Iterator[TestRun]:
+        for file, modules in self.lines.items():
+            bits = 0
+            for module, lines in modules.items():
+                for line, tests in lines.items():
+                    if wanted(module, line):
+                        bits |= tests
+            yield from (test for position, test in self.tests[file].items() if bits >> position & 1)
 
     def _users(self, names: frozenset[str]) -> set[str]:
         """Functions that use one of these names, or a name at the top of a module that is made of them."""
@@ -107,7 +128,8 @@ def record(
     checkout: Checkout, kept: Path, processes: int, report: Callable[[str], None], rooms: Collection[str] = ()
 ) -> Record:
     """Runs each test file that is not recorded yet, once. With `rooms`, which are packages of Plimsoll, only the files
-    that import one of them, or are in a folder of that name, are known."""
+    that import one of them, or are in a folder of that name, are known, and for that of the commands those that run
+    commands."""
     texts = {str(file.relative_to(checkout.folder)): file.read_text() for file in checkout.folder.glob("tests/**/*.py")}
     imports = _Imports(texts)
     files = {
@@ -120,27 +142,27 @@ def record(
     digests = {file: hashlib.sha256(text.encode()).hexdigest() for file, text in files.items()}
     new = sorted(file for file in files if known.get(file, {}).get("digest") != digests[file])
     if new:
-        report(f"recording which functions the tests of {len(new)} files run; this is done once for each of them")
+        report(f"recording which lines the tests of {len(new)} files run; this is done once for each of them")
     for start in range(0, len(new), _FILES_AT_ONCE):  # as whoever interrupts this goes on there
         files_now = new[start : start + _FILES_AT_ONCE]
         recorded = _recorded(checkout, files_now, processes)
         for file in files_now:
-            tests = {test: entry for test, entry in recorded.items() if test.partition("::")[0] == file}
-            if tests:
-                known[file] = {"digest": digests[file], "tests": tests}
+            if file in recorded:
+                known[file] = {"digest": digests[file], **recorded[file]}
             else:
                 known.pop(file, None)
                 report(f"{file} counts for nothing: none of its tests ran")
         kept.parent.mkdir(parents=True, exist_ok=True)
         kept.write_text(json.dumps(known))
-    passed = tuple(
-        TestRun(test, entry["seconds"], frozenset(entry["functions"]))
-        for file in sorted(files.keys() & known)
-        for test, entry in known[file]["tests"].items()
-        if entry["passed"]
-    )
+    recorded_files = sorted(files.keys() & known)
     return Record(
-        passed,
+        {
+            file: {
+                n: TestRun(test, seconds) for n, (test, seconds, passed) in enumerate(known[file]["tests"]) if passed
+            }
+            for file in recorded_files
+        },
+        {file: known[file]["lines"] for file in recorded_files},
         {str(p.relative_to(checkout.folder)): p.read_text() for p in checkout.folder.glob("plimsoll/**/*.py")},
         {file: imports.of(file) for file in files},
         frozenset(file for file in files if _COMMAND in imports.of(file)),
@@ -167,19 +189,29 @@ class _Imports:
 
     def reach(self, file: str, room: str) -> bool:
         return (
-            any(name.split(".")[:2] == ["plimsoll", room] for name in self.of(file))
-            or _COMMAND in self.of(file)
+            any(name.split(".")[:2] == ["plimsoll", room] for name in _imports(self._texts[file]))
+            or (room == _OF_COMMANDS and _COMMAND in self.of(file))
             or file.startswith(f"tests/{room}/")
         )
 
 
-def _recorded(checkout: Checkout, files: Iterable[str], processes: int) -> dict[str, dict[str, object]]:
+def _recorded(checkout: Checkout, files: Iterable[str], processes: int) -> dict[str, dict[str, Any]]:
     with tempfile.TemporaryDirectory() as folder:
         arguments = ["-p", "tests.mutants.tracing", "-n", str(processes), "--dist", "loadgroup", *files]
         checkout.pytest(arguments, _SECONDS, MUTANTS_RECORD=folder)
-        recorded: dict[str, dict[str, object]] = {}
-        for part in Path(folder).glob("*.json"):
-            recorded |= json.loads(part.read_text())
+        parts = [json.loads(part.read_text()) for part in Path(folder).glob("*.json")]
+    recorded: dict[str, dict[str, Any]] = {}
+    for part in parts:
+        bits = {}
+        for name, (seconds, passed) in part["tests"].items():
+            tests = recorded.setdefault(name.partition("::")[0], {"tests": [], "lines": {}})["tests"]
+            bits[name] = 1 << len(tests)
+            tests.append((name, seconds, passed))
+        for module, lines in part["lines"].items():
+            for line, names in lines.items():
+                for name in names:
+                    ran = recorded[name.partition("::")[0]]["lines"].setdefault(module, {})
+                    ran[line] = ran.get(line, 0) | bits[name]
     return recorded
 
 

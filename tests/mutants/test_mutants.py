@@ -157,7 +157,7 @@ def test_tests_are_chosen_that_run_the_function_or_use_the_constant(recorded: Re
     ],
 )
 def test_found_and_survived(checkout: Checkout, recorded: Record, text: str, test: str | None) -> None:
-    found = finder(_mutant(lambda made: text in made), recorded, checkout)
+    found = finder(_mutant(lambda made: text in made), recorded, checkout, 60)
     assert found == (f"FAILED tests/test_room.py::{test}" if test else None)
     assert (checkout.folder / "plimsoll" / "room" / "__init__.py").read_text() == ROOM
 

@@ -1,6 +1,7 @@
-"""A plugin of pytest that records which functions of Plimsoll each test runs, and how long the test takes.
+"""A plugin of pytest that records which lines of Plimsoll each test runs, and how long the test takes.
 
-Each process of a test run writes a file of its own to the folder that MUTANTS_RECORD names.
+Of a property, a few examples are run: nearly all lines that more would run, too. Each process of a test run writes a
+file of its own to the folder that MUTANTS_RECORD names.
 """
 
 import json
@@ -12,10 +13,12 @@ from typing import Final
 
 import coverage
 import pytest
+from hypothesis import is_hypothesis_test, settings
 
-from tests.mutants.changes import functions_at_lines
+from tests.mutants.changes import lines_of
 
 _ROOT: Final = Path(__file__).resolve().parents[2]
+_EXAMPLES: Final = 5
 
 
 class _Recorder:
@@ -40,26 +43,26 @@ class _Recorder:
     @pytest.hookimpl(tryfirst=True)  # before a worker tells that it is done, and is ended
     def pytest_sessionfinish(self) -> None:
         self._coverage.stop()
-        tests = {
-            test: {"seconds": seconds, "passed": test not in self._failed, "functions": []}
-            for test, seconds in self._seconds.items()
-        }
+        tests = {test: (seconds, test not in self._failed) for test, seconds in self._seconds.items()}
+        lines: dict[str, dict[str, list[str]]] = {}
         data = self._coverage.get_data()
         for file in sorted(data.measured_files()):
-            functions = functions_at_lines(Path(file).read_text())
-            ran = {
-                (functions[line], test)
-                for line, contexts in data.contexts_by_lineno(file).items()
-                if line in functions
-                for test in contexts
-                if test in tests
-            }
-            for function, test in sorted(ran):
-                tests[test]["functions"].append(f"{Path(file).relative_to(_ROOT)}:{function}")  # type: ignore[attr-defined]
+            texts = lines_of(Path(file).read_text())
+            ran = lines.setdefault(str(Path(file).relative_to(_ROOT)), {})
+            for line, contexts in data.contexts_by_lineno(file).items():
+                if line in texts:
+                    ran.setdefault(texts[line], []).extend(test for test in contexts if test in tests)
         folder = Path(os.environ["MUTANTS_RECORD"])
-        (folder / f"{os.getpid()}.json").write_text(json.dumps(tests))
+        (folder / f"{os.getpid()}.json").write_text(json.dumps({"tests": tests, "lines": lines}))
 
 
 def pytest_configure(config: pytest.Config) -> None:
     if hasattr(config, "workerinput") or not config.getoption("numprocesses", None):
         config.pluginmanager.register(_Recorder())
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        name = "_hypothesis_internal_use_settings"
+        if isinstance(item, pytest.Function) and is_hypothesis_test(item.obj) and hasattr(item.obj, name):
+            setattr(item.obj, name, settings(getattr(item.obj, name), max_examples=_EXAMPLES))
