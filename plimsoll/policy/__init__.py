@@ -8,7 +8,7 @@ from plimsoll.policy.cel import has, has_controller, setting, text, texts, value
 from plimsoll.policy.checking import Checker
 from plimsoll.policy.context import KAI_GROUP, PolicyContext, Queues, assumes_mode, context_of, environment_of
 from plimsoll.policy.declared import declared_policies, merged, with_declared
-from plimsoll.policy.fields import Manifest, is_kind, is_list, namespace_of, section, whole
+from plimsoll.policy.fields import Manifest, is_kind, is_list, namespace_of, whole
 from plimsoll.policy.junit_report import cases, junit
 from plimsoll.policy.located import Located
 from plimsoll.policy.pod_templates import PodTemplate, count_of
@@ -55,7 +55,6 @@ __all__ = [
     "merged",
     "namespace_of",
     "sarif",
-    "section",
     "setting",
     "settled",
     "templates_of",

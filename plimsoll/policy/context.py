@@ -8,7 +8,8 @@ from pydantic import ValidationError
 
 from plimsoll.labels import GPU_RESOURCE, GROUP
 from plimsoll.model.api import EnvironmentSpec, PolicyConfig
-from plimsoll.policy.fields import Manifest, is_kind, is_list, name_of, section, text
+from plimsoll.model.meta import section
+from plimsoll.policy.fields import Manifest, is_kind, is_list, name_of, text
 
 KAI_SCHEDULER: Final = "kai-scheduler"
 KAI_GROUP: Final = "scheduling.run.ai"

@@ -6,9 +6,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from plimsoll.model.api import Policies, PolicyConfig, RuleSetting
-from plimsoll.model.meta import describe_errors
+from plimsoll.model.meta import describe_errors, section
 from plimsoll.policy.context import environment_of
-from plimsoll.policy.fields import Manifest, section
+from plimsoll.policy.fields import Manifest
 from plimsoll.policy.rule_set import InvalidPoliciesError, settled
 
 

@@ -4,16 +4,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, TypeGuard
 
+from plimsoll.model.meta import section
+
 Manifest = Mapping[str, Any]
 
 _PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-
-
-def section(value: Any, *path: str) -> Mapping[str, Any]:
-    """The mapping at that path; an empty one where there is none."""
-    for name in path:
-        value = value.get(name) if isinstance(value, Mapping) else None
-    return value if isinstance(value, Mapping) else {}
 
 
 def text(value: Any, name: str) -> str:

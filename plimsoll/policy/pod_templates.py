@@ -5,7 +5,8 @@ from typing import Any, Final, NamedTuple
 
 from plimsoll.labels import QUEUE
 from plimsoll.model.kai import GPU_FRACTION, GPU_MEMORY_SHARE
-from plimsoll.policy.fields import Manifest, is_list, items, join, section, text
+from plimsoll.model.meta import section
+from plimsoll.policy.fields import Manifest, is_list, items, join, text
 from plimsoll.quantity import parse_quantity
 
 NVIDIA: Final = "nvidia.com/"

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from plimsoll.labels import GROUP
-from plimsoll.policy.fields import Manifest, is_kind, section, text
+from plimsoll.model.meta import section
+from plimsoll.policy.fields import Manifest, is_kind, text
 
 KAITO_GROUP: Final = "kaito.sh"
 

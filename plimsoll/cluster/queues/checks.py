@@ -10,11 +10,11 @@ from typing import Any
 
 from plimsoll.cluster.queues.amount import MILLI, UNITS, Resource
 from plimsoll.cluster.queues.fields import faults
-from plimsoll.cluster.queues.tree import QueueTree, section
+from plimsoll.cluster.queues.tree import QueueTree
 from plimsoll.cluster.queues.users import KAI, QueueUse, queue_uses
 from plimsoll.errors import InvalidObjectError
 from plimsoll.model.kai import NODE_POOL, Queue
-from plimsoll.model.meta import Finding, Severity, identify, in_order
+from plimsoll.model.meta import Finding, Severity, identify, in_order, section
 from plimsoll.text import shortlist
 
 

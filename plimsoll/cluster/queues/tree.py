@@ -8,6 +8,7 @@ from typing import Any, Final, TypeGuard
 
 from plimsoll.cluster.queues.amount import MILLI, Resource
 from plimsoll.model.kai import NODE_POOL, UNLIMITED, Queue
+from plimsoll.model.meta import section
 
 DEFAULT_PRIORITY: Final = 100
 
@@ -140,7 +141,7 @@ class QueueTree:
         return found
 
     def _read(self, name: str, resource: Resource) -> Amounts:
-        given = section(section(self._queues[name].spec, "resources"), resource)
+        given = section(self._queues[name].spec, "resources", resource)
         weight = given.get("overQuotaWeight")
         return Amounts(
             quota=_thousandths(given.get("quota")),
@@ -152,13 +153,6 @@ class QueueTree:
         """Higher priorities are served first."""
         priority = self._queues[name].spec.get("priority")
         return int(priority) if is_number(priority) else DEFAULT_PRIORITY
-
-
-def section(value: Any, *path: str) -> Mapping[str, Any]:
-    """The object in a field, at that path; an empty one if there is none."""
-    for name in path:
-        value = value.get(name) if isinstance(value, Mapping) else None
-    return value if isinstance(value, Mapping) else {}
 
 
 def is_number(value: Any) -> TypeGuard[int | float]:

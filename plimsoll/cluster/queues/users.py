@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from plimsoll.cluster.queues.tree import section
 from plimsoll.labels import GROUP, QUEUE
 from plimsoll.model.kai import NODE_POOL
+from plimsoll.model.meta import section
 
 KAI: Final = "scheduling.run.ai"
 """API group of KAI's Queue and PodGroup."""

@@ -7,15 +7,8 @@ from pydantic import BeforeValidator, Field
 from pydantic.aliases import AliasPath
 
 from plimsoll.model.cluster.plain_pod import requests_devices
-from plimsoll.model.meta import ANYWHERE, HostRequest, ObservedObject, Placement
-
-
-def _placement(spec: Any) -> Any:
-    return Placement.read(spec) if isinstance(spec, Mapping) else spec
-
-
-def _host_request(spec: Any) -> Any:
-    return HostRequest.read(spec) if isinstance(spec, Mapping) else spec
+from plimsoll.model.cluster.pod import HostOfSpec, PlacementOfSpec
+from plimsoll.model.meta import ANYWHERE, HostRequest, ObservedObject
 
 
 def _plain(template: Any) -> Any:
@@ -23,12 +16,8 @@ def _plain(template: Any) -> Any:
 
 
 class DaemonSet(ObservedObject):
-    placement: Annotated[Placement, BeforeValidator(_placement)] = Field(
-        default=ANYWHERE, validation_alias=AliasPath("spec", "template", "spec")
-    )
-    host: Annotated[HostRequest, BeforeValidator(_host_request)] = Field(
-        default=HostRequest(), validation_alias=AliasPath("spec", "template", "spec")
-    )
+    placement: PlacementOfSpec = Field(default=ANYWHERE, validation_alias=AliasPath("spec", "template", "spec"))
+    host: HostOfSpec = Field(default=HostRequest(), validation_alias=AliasPath("spec", "template", "spec"))
     plain: Annotated[bool, BeforeValidator(_plain)] = Field(
         default=True, validation_alias=AliasPath("spec", "template")
     )

@@ -99,6 +99,10 @@ def _started(statuses: Any) -> Any:
     return max(map(str, running), default="") if all(running) else ""
 
 
+PlacementOfSpec = Annotated[Placement, BeforeValidator(_placement)]
+"""As the spec of a pod says it."""
+HostOfSpec = Annotated[HostRequest, BeforeValidator(_host_request)]
+"""What the containers in the spec of a pod request together."""
 Containers = Annotated[tuple[dict[str, Any], ...], AfterValidator(_with_resources)]
 
 
@@ -117,18 +121,14 @@ class Pod(ObservedObject):
         default=(), validation_alias=AliasPath("spec", "schedulingGates")
     )
     """Names of its scheduling gates."""
-    placement: Annotated[Placement, BeforeValidator(_placement)] = Field(
-        default=ANYWHERE, validation_alias=AliasPath("spec")
-    )
+    placement: PlacementOfSpec = Field(default=ANYWHERE, validation_alias=AliasPath("spec"))
     rules: Annotated[PodRules, BeforeValidator(_rules)] = Field(default=(), validation_alias=AliasPath("spec"))
     """What it requires of its place relative to other pods."""
     mounted: Annotated[tuple[VolumeClaim, ...], BeforeValidator(_volume_claims)] = Field(
         default=(), validation_alias=AliasPath("spec", "volumes")
     )
     """`volume_claims` as in its spec."""
-    host: Annotated[HostRequest, BeforeValidator(_host_request)] = Field(
-        default=HostRequest(), validation_alias=AliasPath("spec")
-    )
+    host: HostOfSpec = Field(default=HostRequest(), validation_alias=AliasPath("spec"))
     containers: Containers = Field(default=(), validation_alias=AliasPath("spec", "containers"))
     init_containers: Containers = Field(default=(), validation_alias=AliasPath("spec", "initContainers"))
     resource_claims: Annotated[tuple[PodClaim, ...], BeforeValidator(_claims)] = Field(

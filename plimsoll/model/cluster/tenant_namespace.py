@@ -5,7 +5,7 @@ from typing import Final
 from pydantic import Field
 from pydantic.aliases import AliasPath
 
-from plimsoll.model.meta import ObservedObject
+from plimsoll.model.meta import ObservedObject, objects_of
 
 _REQUESTS: Final = "requests."
 
@@ -29,10 +29,9 @@ class ResourceQuota(ObservedObject):
     @property
     def told_scopes(self) -> tuple[str, ...]:
         """The scopes that a pod must be in to count, by name; empty: every pod of the namespace counts."""
-        terms = self.scope_selector.get("matchExpressions")
-        named = [each.get("scopeName") for each in terms if isinstance(each, dict)] if isinstance(terms, list) else []
-        found = (*self.scopes, *(each for each in named if isinstance(each, str)))
-        return tuple(dict.fromkeys(found)) or (("scopeSelector",) if self.scope_selector else ())
+        named = [term.get("scopeName") for term in objects_of(self.scope_selector.get("matchExpressions"))]
+        scopes = (*self.scopes, *(name for name in named if isinstance(name, str)))
+        return tuple(dict.fromkeys(scopes)) or (("scopeSelector",) if self.scope_selector else ())
 
     def of(self, resource: str) -> str | int | float | None:
         """What its pods may request of an extended resource in total; None: it does not limit it."""

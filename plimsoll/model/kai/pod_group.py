@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final
 from pydantic import BeforeValidator, Field
 from pydantic.aliases import AliasPath
 
-from plimsoll.model.meta import Observed, ObservedObject
+from plimsoll.model.meta import Observed, ObservedObject, objects_of
 
 POD_GROUP_NAME: Final = "pod-group-name"
 """Annotation of a pod: the PodGroup in its namespace that it belongs to."""
@@ -16,10 +16,6 @@ SUB_GROUP_NAME: Final = "kai.scheduler/subgroup-name"
 def group_key(pod: ObservedObject) -> tuple[str, str]:
     """Key of the PodGroup that the pod's annotation names; without a name where it names none."""
     return (pod.namespace, pod.annotations.get(POD_GROUP_NAME, ""))
-
-
-def _readable(groups: Any) -> Any:
-    return [each for each in groups if isinstance(each, dict)] if isinstance(groups, list) else ()
 
 
 class TopologyConstraint(Observed):
@@ -54,7 +50,7 @@ class PodGroup(ObservedObject):
     own_min_member: int | None = Field(default=None, validation_alias=AliasPath("spec", "minMember"))
     min_sub_group: int | None = Field(default=None, validation_alias=AliasPath("spec", "minSubGroup"))
     """Subgroups without a parent that start together; None: all of them."""
-    sub_groups: Annotated[tuple[SubGroup, ...], BeforeValidator(_readable)] = Field(
+    sub_groups: Annotated[tuple[SubGroup, ...], BeforeValidator(objects_of)] = Field(
         default=(), validation_alias=AliasPath("spec", "subGroups")
     )
     queue: str = Field(default="", validation_alias=AliasPath("spec", "queue"))

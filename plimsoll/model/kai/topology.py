@@ -1,11 +1,11 @@
 """KAI's Topology (kai.scheduler/v1alpha1): the labels by which nodes are near each other, the widest level first."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 from pydantic.aliases import AliasPath
 
-from plimsoll.model.meta import Observed, ObservedObject
+from plimsoll.model.meta import Observed, ObservedObject, objects_of
 
 
 class ObservedLevel(Observed):
@@ -13,12 +13,8 @@ class ObservedLevel(Observed):
     alias: str = ""
 
 
-def _readable(levels: Any) -> Any:
-    return [each for each in levels if isinstance(each, dict)] if isinstance(levels, list) else ()
-
-
 class Topology(ObservedObject):
-    levels: Annotated[tuple[ObservedLevel, ...], BeforeValidator(_readable)] = Field(
+    levels: Annotated[tuple[ObservedLevel, ...], BeforeValidator(objects_of)] = Field(
         default=(), validation_alias=AliasPath("spec", "levels")
     )
 

@@ -7,7 +7,7 @@ from pydantic.aliases import AliasPath
 
 from plimsoll.labels import CAPACITY_TYPE, INSTANCE_TYPE
 from plimsoll.model.karpenter.requirements import allowed_types, allowed_values
-from plimsoll.model.meta import Condition, ObservedObject, condition_of
+from plimsoll.model.meta import Condition, ObservedObject, condition_of, objects_of
 
 _ENDS: Final = (
     ("Drained", "its node is not drained: pods, or their PodDisruptionBudgets, are in the way"),
@@ -52,9 +52,8 @@ class NodeClaim(ObservedObject):
     @property
     def startup_taints(self) -> frozenset[tuple[str, str]]:
         """(key, effect) of the taints that another component removes before pods run on the node."""
-        given = self.spec.get("startupTaints")
-        taints = [each for each in given if isinstance(each, dict)] if isinstance(given, list) else []
-        return frozenset((str(each.get("key")), str(each.get("effect"))) for each in taints)
+        taints = objects_of(self.spec.get("startupTaints"))
+        return frozenset((str(taint.get("key")), str(taint.get("effect"))) for taint in taints)
 
     @property
     def interrupted(self) -> bool:

@@ -4,14 +4,13 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from plimsoll.labels import FORMER_KEYS, INSTANCE_TYPE
-from plimsoll.model.meta import NodeRequirement
+from plimsoll.model.meta import NodeRequirement, objects_of
 
 
 def requirements_of(spec: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The requirements in the spec of a node, by the current keys of labels."""
-    items = spec.get("requirements")
-    found = [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
-    return [{**item, "key": FORMER_KEYS.get(str(item.get("key")), item.get("key"))} for item in found]
+    items = objects_of(spec.get("requirements"))
+    return [{**item, "key": FORMER_KEYS.get(str(item.get("key")), item.get("key"))} for item in items]
 
 
 def allowed_types(spec: Mapping[str, Any]) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from plimsoll.model.meta.base import (
 )
 from plimsoll.model.meta.condition import Condition, condition_of, condition_text, without_heartbeats
 from plimsoll.model.meta.duration import parse_duration
+from plimsoll.model.meta.fields import dig, objects_of, section
 from plimsoll.model.meta.finding import Finding, Severity, in_order
 from plimsoll.model.meta.free_form import FreeForm
 from plimsoll.model.meta.host_request import EPHEMERAL_STORAGE, HostRequest, counted
@@ -23,7 +24,6 @@ from plimsoll.model.meta.pod_rule import PodRule, PodRules, PodSelector, read_ru
 from plimsoll.model.meta.pod_template import (
     check_pod_template,
     check_quantities,
-    dig,
     labels_of,
     with_canonical_quantities,
 )
@@ -71,8 +71,10 @@ __all__ = [
     "identify",
     "in_order",
     "labels_of",
+    "objects_of",
     "parse_duration",
     "read_rules",
+    "section",
     "untolerated",
     "with_canonical_quantities",
     "without_heartbeats",

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from plimsoll.model.meta.fields import dig
 from plimsoll.quantity import canonical_quantity
 
 _NODE_SELECTOR_TERMS: Final = (
@@ -108,12 +109,3 @@ def labels_of(template: Mapping[str, Any]) -> dict[str, Any]:
     """The pods' labels."""
     labels = dig(template, "metadata.labels")
     return labels if isinstance(labels, dict) else {}
-
-
-def dig(value: Any, path: str) -> Any:
-    """The value at a dotted path; None if a step is missing or null."""
-    for step in path.split("."):
-        if not isinstance(value, Mapping):
-            return None
-        value = value.get(step)
-    return value

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from plimsoll.model.meta.pod_template import dig
+from plimsoll.model.meta.fields import dig
 from plimsoll.quantity import parse_quantity
 
 KINDS: Final = frozenset(

@@ -7,10 +7,11 @@ from typing import Any, NamedTuple
 
 from plimsoll.cluster.queues import require_object
 from plimsoll.errors import InvalidObjectError
+from plimsoll.model.meta import section
 from plimsoll.observe.files.documents import Document, ManifestError, Place, read_documents
 from plimsoll.observe.files.manifests import objects_of
 from plimsoll.observe.files.tool_files import CHART, KUSTOMIZATION, tool_file
-from plimsoll.policy import CHART_FILE_KIND, VALUES_KIND, is_kind, is_read, section
+from plimsoll.policy import CHART_FILE_KIND, VALUES_KIND, is_kind, is_read
 
 
 class CheckedObjects(NamedTuple):

@@ -8,8 +8,9 @@ from typing import Any, Final
 
 from plimsoll.cluster.queues import PRIORITY_CLASS
 from plimsoll.labels import QUEUE
+from plimsoll.model.meta import section
 from plimsoll.observe.files.documents import ManifestError
-from plimsoll.policy import count_of, is_list, section, templates_of
+from plimsoll.policy import count_of, is_list, templates_of
 
 _CONTROLLERS: Final = {
     ("apps", "Deployment"): "ReplicaSet",

@@ -9,10 +9,11 @@ from typing import Any, Final
 from plimsoll.labels import GROUP, QUEUE
 from plimsoll.model.api import NAMESPACE_NOT_NAMED, NONE_ALLOWED, QUEUE_NOT_ALLOWED, TYPE_NOT_ALLOWED, tenancy_violation
 from plimsoll.model.kai import NODE_POOL, PROJECT
+from plimsoll.model.meta import section
 from plimsoll.policy.cel import message, setting, value
 from plimsoll.policy.cel import text as quoted
 from plimsoll.policy.context import PolicyContext
-from plimsoll.policy.fields import Manifest, is_kind, section, text
+from plimsoll.policy.fields import Manifest, is_kind, text
 from plimsoll.policy.rule import Cel, Family, Fault, Needs, Rule, Subject
 from plimsoll.policy.workspaces import template_labels, workspace_of
 

@@ -7,9 +7,9 @@ from typing import Annotated, Any, Final, NamedTuple
 from pydantic import Field
 
 from plimsoll.labels import GROUP, NODEPOOL
-from plimsoll.model.meta import Declared, Finding, Severity
+from plimsoll.model.meta import Declared, Finding, Severity, section
 from plimsoll.policy.context import PolicyContext
-from plimsoll.policy.fields import Manifest, is_kind, join, labels_of, name_of, section, text
+from plimsoll.policy.fields import Manifest, is_kind, join, labels_of, name_of, text
 from plimsoll.policy.rule import Family, Needs, Rule
 from plimsoll.policy.rules.claimed_gpus import ClaimedGpus
 from plimsoll.policy.rules.gpu_holdings import Holding, InstanceTypes, demand, supply

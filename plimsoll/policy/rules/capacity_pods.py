@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from plimsoll.labels import DO_NOT_DISRUPT, MANAGED_BY, SHARE_BINDER
+from plimsoll.model.meta import section
 from plimsoll.policy.cel import POD_VARIABLES, matches, setting, value
 from plimsoll.policy.context import KAI_SCHEDULER, PolicyContext
 from plimsoll.policy.fields import (
@@ -16,7 +17,6 @@ from plimsoll.policy.fields import (
     labels_of,
     name_of,
     namespace_of,
-    section,
     text,
 )
 from plimsoll.policy.pod_templates import DEFAULT_SCHEDULER, SHARE_ANNOTATIONS

@@ -4,8 +4,9 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
+from plimsoll.model.meta import section
 from plimsoll.policy.context import PolicyContext
-from plimsoll.policy.fields import Manifest, group_of, is_kind, items, join, kind_of, section, text
+from plimsoll.policy.fields import Manifest, group_of, is_kind, items, join, kind_of, text
 from plimsoll.policy.rule import Family, Fault, Rule
 
 CHART_FILE_KIND: Final = "Chart.yaml"

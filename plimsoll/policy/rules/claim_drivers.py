@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from plimsoll.labels import GPU_PRESENT, GROUP
-from plimsoll.model.meta import Finding, Severity, identify
+from plimsoll.model.meta import Finding, Severity, identify, section
 from plimsoll.policy.context import PolicyContext
-from plimsoll.policy.fields import Manifest, annotations_of, is_kind, items, join, kind_of, name_of, section, text
+from plimsoll.policy.fields import Manifest, annotations_of, is_kind, items, join, kind_of, name_of, text
 from plimsoll.policy.pod_templates import pod_templates
 from plimsoll.policy.rule import Family, Rule
 from plimsoll.policy.rules.chart_versions import charts

@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from plimsoll.model.dra import GPU_DRIVERS
-from plimsoll.policy.fields import Manifest, is_kind, items, name_of, namespace_of, section, text
+from plimsoll.model.meta import section
+from plimsoll.policy.fields import Manifest, is_kind, items, name_of, namespace_of, text
 from plimsoll.policy.pod_templates import PodTemplate, count_of, pod_templates
 
 GROUP: Final = "resource.k8s.io"

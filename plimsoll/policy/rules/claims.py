@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from plimsoll.model.meta import Finding, Severity, identify
+from plimsoll.model.meta import Finding, Severity, identify, section
 from plimsoll.policy.cel import has, text, value
 from plimsoll.policy.context import PolicyContext
-from plimsoll.policy.fields import Manifest, is_kind, items, join, name_of, namespace_of, section
+from plimsoll.policy.fields import Manifest, is_kind, items, join, name_of, namespace_of
 from plimsoll.policy.fields import text as text_at
 from plimsoll.policy.rule import Cel, Family, Fault, Rule, Subject
 from plimsoll.policy.rules.claimed_gpus import GROUP, gpu_driver

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 from plimsoll.cluster.catalog import Catalog
 from plimsoll.labels import GPU_COUNT, GPU_RESOURCE, INSTANCE_TYPE, NODEPOOL, QUEUE
 from plimsoll.model.kai import GPU_FRACTION, GPU_FRACTION_DEVICES
-from plimsoll.policy.fields import Manifest, is_kind, is_list, items, labels_of, name_of, section, text
+from plimsoll.model.meta import section
+from plimsoll.policy.fields import Manifest, is_kind, is_list, items, labels_of, name_of, text
 from plimsoll.policy.pod_templates import PodTemplate, count_of, pod_templates
 from plimsoll.policy.rules.capacity_pods import is_capacity_pod
 from plimsoll.policy.rules.claimed_gpus import ClaimedGpus

@@ -7,10 +7,10 @@ from typing import Any, Final, NamedTuple
 from pydantic import Field
 
 from plimsoll.labels import GROUP
-from plimsoll.model.meta import Declared
+from plimsoll.model.meta import Declared, section
 from plimsoll.policy.cel import POD_VARIABLES, matches, option, value
 from plimsoll.policy.context import PolicyContext
-from plimsoll.policy.fields import Manifest, is_kind, is_list, items, join, namespace_of, section, text
+from plimsoll.policy.fields import Manifest, is_kind, is_list, items, join, namespace_of, text
 from plimsoll.policy.pod_templates import pod_templates
 from plimsoll.policy.rule import Cel, Family, Fault, Rule, Subject
 from plimsoll.policy.rules.training import is_train_job

@@ -18,11 +18,11 @@ from plimsoll.model.api import (
     instance_type_violation,
     refused_node_labels,
 )
-from plimsoll.model.meta import Declared, Severity
+from plimsoll.model.meta import Declared, Severity, section
 from plimsoll.policy.cel import message, option, setting, texts, value
 from plimsoll.policy.cel import text as quoted
 from plimsoll.policy.context import Mode, PolicyContext
-from plimsoll.policy.fields import Manifest, is_kind, items, join, section, text
+from plimsoll.policy.fields import Manifest, is_kind, items, join, text
 from plimsoll.policy.rule import Cel, Family, Fault, Needs, Rule, Subject
 from plimsoll.policy.workspaces import KAITO_GROUP, workspace_of
 

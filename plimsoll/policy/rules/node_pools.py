@@ -8,10 +8,10 @@ from pydantic import BeforeValidator, Field
 
 from plimsoll.cluster.catalog import Catalog
 from plimsoll.labels import GPU_COUNT, INSTANCE_TYPE
-from plimsoll.model.meta import CHANGING_KEYS, HASHES, MOMENTS, OWN, Declared, Severity, changes_by_itself
+from plimsoll.model.meta import CHANGING_KEYS, HASHES, MOMENTS, OWN, Declared, Severity, changes_by_itself, section
 from plimsoll.policy.cel import matches, option, texts, value
 from plimsoll.policy.context import PolicyContext
-from plimsoll.policy.fields import Manifest, is_kind, is_list, items, join, section, text
+from plimsoll.policy.fields import Manifest, is_kind, is_list, items, join, text
 from plimsoll.policy.rule import Cel, Family, Fault, Rule, Subject
 from plimsoll.quantity import parse_devices
 

@@ -5,10 +5,10 @@ from typing import Any, Final
 
 from plimsoll.labels import GROUP, QUEUE
 from plimsoll.model.kai import PROJECT, queue_in
-from plimsoll.model.meta import Declared
+from plimsoll.model.meta import Declared, section
 from plimsoll.policy.cel import has_controller, option, setting
 from plimsoll.policy.context import KAI_SCHEDULER, PolicyContext
-from plimsoll.policy.fields import Manifest, is_kind, items, join, labels_of, section, text
+from plimsoll.policy.fields import Manifest, is_kind, items, join, labels_of, text
 from plimsoll.policy.pod_templates import SHARE_ANNOTATIONS, PodTemplate, pod_templates
 from plimsoll.policy.rule import Cel, Family, Fault, Needs, Rule, Subject
 from plimsoll.policy.rules.capacity_pods import CAPACITY_VARIABLES, is_capacity_pod

@@ -7,9 +7,9 @@ from pydantic import ValidationError
 
 from plimsoll.labels import GROUP
 from plimsoll.model.api import INFERENCE_XOR_TUNING, NEEDS_PRESET_OR_TEMPLATE, PRESET_XOR_TEMPLATE, WorkspaceSpec
-from plimsoll.model.meta import wrong_fields
+from plimsoll.model.meta import section, wrong_fields
 from plimsoll.policy.context import PolicyContext
-from plimsoll.policy.fields import Manifest, is_kind, join, section, whole
+from plimsoll.policy.fields import Manifest, is_kind, join, whole
 from plimsoll.policy.rule import Family, Fault, Rule
 from plimsoll.policy.workspaces import workspace_of
 

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from plimsoll.labels import GPU_RESOURCE, QUEUE
-from plimsoll.model.meta import Finding, Severity
+from plimsoll.model.meta import Finding, Severity, section
 from plimsoll.policy.context import PolicyContext
-from plimsoll.policy.fields import Manifest, is_kind, items, join, labels_of, name_of, namespace_of, section, text
+from plimsoll.policy.fields import Manifest, is_kind, items, join, labels_of, name_of, namespace_of, text
 from plimsoll.policy.pod_templates import pod_templates
 from plimsoll.policy.rule import Family, Fault, Needs, NoOptions, Rule
 from plimsoll.quantity import parse_devices
