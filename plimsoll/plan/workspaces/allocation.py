@@ -93,10 +93,10 @@ class _Allocation:
 
     def keep_running(self, share: _Share) -> None:
         """Allocates nodes on which the Workspace's pods run, as many as it needs."""
-        own = self._usage.own(share.workspace)
-        for name in self._usable_of(share, own):
+        used = self._usage.own(share.workspace)
+        for name in self._usable_of(share, used):
             if share.parted:
-                self._give(share, name, min(own[name], share.missing))
+                self._give(share, name, min(used[name], share.missing))
             elif share.missing and name not in self._owners:
                 self._give(share, name)
 
@@ -121,9 +121,9 @@ class _Allocation:
         """With what is free for the pods of a rollout; while it is rolling, their nodes are allocated."""
         before = share.units
         if not share.missing:
-            own = self._usable_of(share, self._usage.own(share.workspace))
+            used = self._usable_of(share, self._usage.own(share.workspace))
             share.wanted += share.workspace.temporary_nodes
-            self._give_free(share, dict.fromkeys((*own, *sizing.node_names)))
+            self._give_free(share, dict.fromkeys((*used, *sizing.node_names)))
         surge = share.units - before
         allocated = tuple(sorted(share.given)) if rolling else sizing.allocated
         warnings = sizing.warnings
@@ -155,8 +155,8 @@ class _Allocation:
                 if not share.missing:
                     break
             return
-        found = list(islice((name for name in names if self._free(share, name)), share.missing))
-        for name in found[: share.whole(len(found))]:
+        free = list(islice((name for name in names if self._free(share, name)), share.missing))
+        for name in free[: share.whole(len(free))]:
             self._give(share, name)
 
     def _give(self, share: _Share, name: str, units: int = 1) -> None:
@@ -173,10 +173,10 @@ class _Allocation:
         if not names:
             return []
         usable = share.sizing.node_names
-        found = self._usable.get(id(usable))
-        if found is None:
-            found = self._usable[id(usable)] = frozenset(usable)
-        return sorted(found & names.keys())
+        known = self._usable.get(id(usable))
+        if known is None:
+            known = self._usable[id(usable)] = frozenset(usable)
+        return sorted(known & names.keys())
 
     def _free(self, share: _Share, name: str) -> bool:
         """Whether the whole node can be allocated: it is not allocated, and enough devices are free."""

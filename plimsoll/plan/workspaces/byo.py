@@ -180,23 +180,23 @@ class ByoNodes:
             return host
         template = workspace.template is not None
         tolerance = self._tolerances.of(workspace)
-        own = (template, tuple(host.items()), volumes, resource.claims, whole[0] if len(whole) == 1 else "")
-        criteria = NodeCriteria(tolerance, resource.partition, devices, *own)
+        of_pods = (template, tuple(host.items()), volumes, resource.claims, whole[0] if len(whole) == 1 else "")
+        criteria = NodeCriteria(tolerance, resource.partition, devices, *of_pods)
         selector = self._narrowed(resource)
         allowed = self._allowed(workspace.namespace)
         if selector.empty:
-            found = self._choose(workspace, criteria, requested, allowed)
+            sizing = self._choose(workspace, criteria, requested, allowed)
         else:
             nodes = self._select(str(selector), criteria, partial(self._index.matching, selector))
             if isinstance(nodes, Refusal):
                 return nodes
             foreign = self._foreign(workspace.namespace, nodes.usable, allowed)
-            found = foreign or self._size(workspace, nodes, requested)
-        if isinstance(found, Refusal):
-            return found
+            sizing = foreign or self._size(workspace, nodes, requested)
+        if isinstance(sizing, Refusal):
+            return sizing
         if resource.instance_type is not None:
             allowed[INSTANCE_TYPE] = selector.match_expressions[-1].values
-        return found._replace(node_labels=(*found.node_labels, *allowed.items()))
+        return sizing._replace(node_labels=(*sizing.node_labels, *allowed.items()))
 
     def _narrowed(self, resource: Resource) -> LabelSelector:
         """The selector, with the instance type in the spellings that nodes have, where one is set."""
@@ -209,19 +209,19 @@ class ByoNodes:
 
     def _spelled(self, *types: str) -> tuple[str, ...]:
         """The instance types as nodes spell them, sorted; empty where no node has one."""
-        wanted = {Catalog.builtin().real_name(each).casefold() for each in types}
-        return tuple(sorted(each for each in self._types if each.casefold() in wanted))
+        wanted = {Catalog.builtin().real_name(name).casefold() for name in types}
+        return tuple(sorted(name for name in self._types if name.casefold() in wanted))
 
     def _allowed(self, namespace: str) -> dict[str, tuple[str, ...]]:
         """Node labels that `access` limits for the namespace, each with its values; an empty one: without the label."""
         access = self._environment.access_of(namespace)
-        found: dict[str, tuple[str, ...]] = {}
+        values: dict[str, tuple[str, ...]] = {}
         if access is not None and access.node_pools is not None:
-            found[NODEPOOL] = ("", *sorted(access.node_pools))
+            values[NODEPOOL] = ("", *sorted(access.node_pools))
         if access is not None and access.instance_types is not None:
             types = access.instance_types
-            found[INSTANCE_TYPE] = tuple(sorted({*types, *self._spelled(*types)}))
-        return found
+            values[INSTANCE_TYPE] = tuple(sorted({*types, *self._spelled(*types)}))
+        return values
 
     def _choose(
         self,
@@ -256,19 +256,19 @@ class ByoNodes:
         refusals, too_few = [], None
         for (product, count, memory_mib), nodes in sorted(groups.items(), key=order):
             text = f"{GPU_PRODUCT}={product},{GPU_COUNT}={count},{GPU_MEMORY}={memory_mib}"
-            found = self._select(text, criteria, partial(tuple, nodes.values()), limits)
-            if isinstance(found, MatchingNodes):
-                sizing = self._size(workspace, found, requested)
+            selected = self._select(text, criteria, partial(tuple, nodes.values()), limits)
+            if isinstance(selected, MatchingNodes):
+                sizing = self._size(workspace, selected, requested)
                 if isinstance(sizing, Sizing):
                     chosen = sizing._replace(message=f"chosen without a selector: {text}; {sizing.message}")
-                    if not used.isdisjoint(found.usable) or sizing.target <= len(found.usable) * max(
+                    if not used.isdisjoint(selected.usable) or sizing.target <= len(selected.usable) * max(
                         sizing.pods_per_node, 1
                     ):
                         return chosen
                     too_few = too_few or chosen
                     continue
-                found = sizing
-            refusals.append(f"{text}: {found.message}")
+                selected = sizing
+            refusals.append(f"{text}: {selected.message}")
         if too_few is not None:
             return too_few
         return Refusal(
@@ -296,10 +296,10 @@ class ByoNodes:
     ) -> MatchingNodes | Refusal:
         """The nodes that match, or a refusal if they cannot be used. Cached by the other arguments than `find`."""
         key = (text, limits, criteria.tolerance.key, *criteria[1:])
-        found = self._checked.get(key)
-        if found is None:
-            found = self._checked[key] = self._check(find(), text, criteria)
-        return found
+        nodes = self._checked.get(key)
+        if nodes is None:
+            nodes = self._checked[key] = self._check(find(), text, criteria)
+        return nodes
 
     def _check(self, matching: Sequence[Node], text: str, criteria: NodeCriteria) -> MatchingNodes | Refusal:
         nodes = [node for node in matching if not node.deleting]
@@ -330,7 +330,7 @@ class ByoNodes:
 
     def _sorted_out(self, nodes: Iterable[Node], criteria: NodeCriteria) -> "_SortedOut":
         """The nodes by what they offer, and those that cannot be used."""
-        found = _SortedOut()
+        sorted_out = _SortedOut()
         # By identity: equal nodes share one offer, and hashing it for each node is the slowest step.
         by_offer: dict[int, tuple[PodDevices, list[Node]]] = {}
         for node in nodes:
@@ -339,30 +339,30 @@ class ByoNodes:
             if isinstance(offer, PodDevices):
                 by_offer.setdefault(id(offer), (offer, []))[1].append(node)
                 if not problem:
-                    found.usable.append((node, offer))
+                    sorted_out.usable.append((node, offer))
             elif isinstance(offer, Unusable):
-                found.unusable_gpus.append(offer)
+                sorted_out.unusable_gpus.append(offer)
                 problem = problem or offer.problem
             elif problem:
-                found.left_out.append(f"{node.name} ({problem}; {offer})")
+                sorted_out.left_out.append(f"{node.name} ({problem}; {offer})")
             elif discovery_of(node).unlabelled:
-                found.undiscovered.append(node)
+                sorted_out.undiscovered.append(node)
             else:
-                found.invalid.append((node, offer))
+                sorted_out.invalid.append((node, offer))
             if problem:
-                found.unusable[node.name] = problem
+                sorted_out.unusable[node.name] = problem
         for offer, alike in by_offer.values():
-            found.groups.setdefault(offer, []).extend(alike)
-        return found
+            sorted_out.groups.setdefault(offer, []).extend(alike)
+        return sorted_out
 
     def _large_enough(
-        self, found: "_SortedOut", criteria: NodeCriteria, fewest: PodDevices | None
+        self, sorted_out: "_SortedOut", criteria: NodeCriteria, fewest: PodDevices | None
     ) -> tuple[list[str], Mapping[str, str]]:
         """Names of the usable nodes with enough allocatable for a pod, and why the others cannot be used."""
-        names, unusable, host = [], dict(found.unusable), dict(criteria.host)
-        for node, its in found.usable:
-            devices = criteria.devices or (fewest or its).devices
-            short = short_of_devices(node, its, devices, self._environment.gpu_resource)
+        names, unusable, host = [], dict(sorted_out.unusable), dict(criteria.host)
+        for node, offer in sorted_out.usable:
+            devices = criteria.devices or (fewest or offer).devices
+            short = short_of_devices(node, offer, devices, self._environment.gpu_resource)
             short = short or (short_of_host(host, amounts_of(node.allocatable)) if host else "")
             if short:
                 unusable[node.name] = short
@@ -393,7 +393,7 @@ class ByoNodes:
         offer, gpu_resource = nodes_found.offer, self._environment.gpu_resource
         if offer.pods and (other := not_of_partition(requested, offer.device.resource or gpu_resource, offer.devices)):
             return other
-        found = f"{counted(len(nodes_found.matching), 'matching node')}, {len(nodes_found.usable)} usable, {offer}"
+        nodes_text = f"{counted(len(nodes_found.matching), 'matching node')}, {len(nodes_found.usable)} usable, {offer}"
         warnings = nodes_found.warnings
         replica = ReplicaSize(1)
         if need is not None:
@@ -414,7 +414,7 @@ class ByoNodes:
         return Sizing(
             per_replica=replica.nodes,
             target=target,
-            message=f"{found}; {size_text}",
+            message=f"{nodes_text}; {size_text}",
             node_names=nodes_found.usable,
             devices=offer.devices,
             resource=offer.device.resource,
@@ -430,8 +430,8 @@ class ByoNodes:
 def _gpu_labels(nodes: list[Node]) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """The GPU labels of the nodes: pods require them, so that none is placed on GPUs that were not validated."""
     keys = (GPU_PRODUCT, GPU_COUNT, GPU_MEMORY, *PRODUCT_LABELS)
-    found = ((key, [node.labels.get(key) for node in nodes]) for key in keys)
-    return tuple((key, tuple(sorted({value for value in values if value}))) for key, values in found if all(values))
+    by_label = ((key, [node.labels.get(key) for node in nodes]) for key in keys)
+    return tuple((key, tuple(sorted({value for value in values if value}))) for key, values in by_label if all(values))
 
 
 def _warnings(nodes: _SortedOut, unusable: Mapping[str, str]) -> Iterator[str]:
@@ -444,10 +444,10 @@ def _warnings(nodes: _SortedOut, unusable: Mapping[str, str]) -> Iterator[str]:
             "skipped, as GPU Feature Discovery has not run there yet: "
             f"{shortlist([node.name for node in nodes.undiscovered])}"
         )
-    found: dict[str, list[str]] = {}
+    nodes_by_message: dict[str, list[str]] = {}
     for node, _ in nodes.usable:
         for finding in discovery_of(node).findings:
-            found.setdefault(finding.message, []).append(node.name)
-    for message, names in found.items():
+            nodes_by_message.setdefault(finding.message, []).append(node.name)
+    for message, names in nodes_by_message.items():
         yield f"{shortlist(names)}: {message}"
     yield from dict.fromkeys(offer.warning for offer in nodes.groups if offer.warning)

@@ -52,10 +52,10 @@ def existing_nodes(
         nodes = free.get(wanted)
         if nodes is None:
             nodes = free[wanted] = check(_at(volumes, view.index.matching(resource.selector)))
-        own, known = view.usage.own(workspace), view.index.by_name
-        running = (known[name] for name in sorted(own) if name in known)
+        used, known = view.usage.own(workspace), view.index.by_name
+        running = (known[name] for name in sorted(used) if name in known)
         kept = check(_at(volumes, (node for node in running if resource.selector.matches(node.labels))))
-        possible = chain(kept, (name for name in nodes if name not in own))
+        possible = chain(kept, (name for name in nodes if name not in used))
         free_for = (name for name in possible if name not in taken and not view.usage.others(name, workspace, gpus))
         names = tuple(islice(free_for, target))
         taken.update(names)

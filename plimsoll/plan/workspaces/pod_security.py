@@ -122,13 +122,13 @@ def refused_by_pod_security(
     if inference.template is None:
         remedy = "change inference.pods, inference.weights or presetPods of the Environment"
         remedy = remedy if environment.spec.inference_user else "set inferenceUser of the Environment"
-    found = [f"{where}{problem}" for problem in pod_security(labels, template)]
-    if not found:
+    problems = [f"{where}{problem}" for problem in pod_security(labels, template)]
+    if not problems:
         return None
     return Refusal(
         Reason.NOT_ALLOWED,
         f"namespace {workspace.namespace!r} enforces Pod Security {labels[ENFORCE]!r} (its label {ENFORCE}), and the "
-        f"cluster would refuse the pods: {shortlist(found, 4)}; {remedy}, or use another namespace",
+        f"cluster would refuse the pods: {shortlist(problems, 4)}; {remedy}, or use another namespace",
     )
 
 
@@ -140,9 +140,9 @@ def pod_security(labels: Mapping[str, str], template: Mapping[str, Any]) -> Iter
     newest = int(version[1]) if version else _LATEST
     spec = _mapping(template.get("spec"))
     containers = tuple(
-        (f"spec.{part}[{number}]", _mapping(each))
+        (f"spec.{part}[{number}]", _mapping(container))
         for part in _CONTAINERS
-        for number, each in enumerate(spec.get(part) or ())
+        for number, container in enumerate(spec.get(part) or ())
     )
     pod = _Pod(_mapping(dig(template, "metadata.annotations")), spec, containers)
     for since, check in checks:
@@ -168,7 +168,7 @@ def _privileged(pod: _Pod) -> Iterator[str]:
 
 def _capabilities(pod: _Pod) -> Iterator[str]:
     for field, context in pod.contexts():
-        added = [str(each) for each in dig(context, "capabilities.add") or () if each not in _CAPABILITIES]
+        added = [str(name) for name in dig(context, "capabilities.add") or () if name not in _CAPABILITIES]
         if added:
             yield f"{field}.capabilities.add has {', '.join(added)}: remove it"
 
@@ -222,8 +222,8 @@ def _seccomp(pod: _Pod) -> Iterator[str]:
 
 
 def _sysctls(pod: _Pod) -> Iterator[str]:
-    for each in dig(pod.spec, "securityContext.sysctls") or ():
-        name = _mapping(each).get("name")
+    for sysctl in dig(pod.spec, "securityContext.sysctls") or ():
+        name = _mapping(sysctl).get("name")
         if name not in _SYSCTLS:
             yield f"spec.securityContext.sysctls has {name}: remove it"
 
@@ -263,8 +263,8 @@ def _non_root(pod: _Pod) -> Iterator[str]:
     if of_pod is False:
         yield "spec.securityContext.runAsNonRoot is false: set it to true"
     for field, container in pod.containers:
-        own = dig(container, "securityContext.runAsNonRoot")
-        if not (of_pod if own is None else own):
+        of_container = dig(container, "securityContext.runAsNonRoot")
+        if not (of_pod if of_container is None else of_container):
             yield f"{field}.securityContext.runAsNonRoot is not true: set it, there or in spec.securityContext"
 
 
@@ -280,8 +280,9 @@ def _root_user(pod: _Pod) -> Iterator[str]:
 def _seccomp_set(pod: _Pod) -> Iterator[str]:
     of_pod = dig(pod.spec, "securityContext.seccompProfile.type")
     for field, container in pod.containers:
-        own = dig(container, "securityContext.seccompProfile.type")
-        if not pod.windows and (of_pod if own is None else own) not in (*_PROFILES, "Unconfined"):
+        of_container = dig(container, "securityContext.seccompProfile.type")
+        profile = of_pod if of_container is None else of_container
+        if not pod.windows and profile not in (*_PROFILES, "Unconfined"):
             yield f"{field}.securityContext.seccompProfile.type is not set: set RuntimeDefault, there or for the pod"
 
 
@@ -291,8 +292,8 @@ def _dropped(pod: _Pod) -> Iterator[str]:
             continue
         if "ALL" not in (dig(container, "securityContext.capabilities.drop") or ()):
             yield f"{field}.securityContext.capabilities.drop has no ALL: add it"
-        added = [each for each in dig(container, "securityContext.capabilities.add") or () if each in _CAPABILITIES]
-        if others := [each for each in added if each != "NET_BIND_SERVICE"]:
+        added = [name for name in dig(container, "securityContext.capabilities.add") or () if name in _CAPABILITIES]
+        if others := [name for name in added if name != "NET_BIND_SERVICE"]:
             yield f"{field}.securityContext.capabilities.add has {', '.join(others)}: remove it"
 
 

@@ -34,20 +34,23 @@ def whole_replicas(view: ClusterView, verdicts: Sequence[Verdict]) -> dict[Key, 
     Never fewer than exist, never more than declared. Older Workspaces choose first; one that cannot start blocks no
     other.
     """
-    accepted = {(each.workspace.namespace, each.workspace.name): each for each in verdicts if each.accepted}
-    if not any((each.per_replica_node_count or 1) > 1 for each in accepted.values()):
+    accepted = {
+        (verdict.workspace.namespace, verdict.workspace.name): verdict for verdict in verdicts if verdict.accepted
+    }
+    if not any((verdict.per_replica_node_count or 1) > 1 for verdict in accepted.values()):
         return {}
     room = _Room(view)
     spanning = []
     for workspace in view.by_age:
         verdict = accepted.get(workspace.key)
-        workloads = [each for each in view.ownership.workloads_of(workspace) if not each.deleting]
-        running = sum(each.replicas for each in workloads)
+        workloads = [workload for workload in view.ownership.workloads_of(workspace) if not workload.deleting]
+        running = sum(workload.replicas for workload in workloads)
         wanted = 0 if workspace.deleting or verdict is None or workspace.spec.inference is None else workspace.replicas
         per_replica = (verdict.per_replica_node_count or 1) if verdict is not None else 1
         nodes = room.nodes_of(workspace, verdict)
         if verdict is not None and wanted and per_replica > 1:
-            started = min(sum(each.replicas for each in workloads if each.kind == LEADER_WORKER_SET), wanted)
+            groups = (workload.replicas for workload in workloads if workload.kind == LEADER_WORKER_SET)
+            started = min(sum(groups), wanted)
             room.add_unplaced(workspace, nodes, started * per_replica)
             spanning.append((workspace, nodes, per_replica, started, startable(workspace, verdict, started)))
         else:
@@ -93,10 +96,10 @@ class _Room:
         else:
             matching = self._index.matching(workspace.spec.resource.selector)
             names = tuple(node.name for node in matching if node.usable)
-        found = self._sets.get(names)
-        if found is None:
-            found = self._sets[names] = frozenset(names)
-        return found
+        known = self._sets.get(names)
+        if known is None:
+            known = self._sets[names] = frozenset(names)
+        return known
 
     def add_unplaced(self, workspace: Workspace, nodes: Nodes, pods: int) -> None:
         """Counts the Workspace's pods that are not placed yet."""
@@ -116,7 +119,7 @@ class _Room:
         """Whether every pod that is not placed yet still has room with `pods` more, wherever the others are placed."""
         pending = self._pending + Counter({nodes: pods})
         return all(
-            self.free(each) >= sum(number for other, number in pending.items() if not other.isdisjoint(each))
-            for each in pending
-            if not each.isdisjoint(nodes)
+            self.free(some) >= sum(number for other, number in pending.items() if not other.isdisjoint(some))
+            for some in pending
+            if not some.isdisjoint(nodes)
         )

@@ -14,20 +14,20 @@ Key = tuple[str, str]
 """(namespace, name)"""
 
 
-def name_conflicts(view: ClusterView, found: Mapping[Key, Sizing | Refusal]) -> dict[Key, Refusal]:
+def name_conflicts(view: ClusterView, sizings: Mapping[Key, Sizing | Refusal]) -> dict[Key, Refusal]:
     """Refusals of the accepted Workspaces that need a name of another one.
 
     A name belongs first to what runs, then to the Workspace of that name, then to the older one.
     """
     owners: dict[tuple[str, ObjectName], Workspace] = {}
     refusals = {}
-    order = sorted(view.snapshot.workspaces, key=lambda each: (service_name(each) not in ("", each.name), by_age(each)))
+    order = sorted(view.snapshot.workspaces, key=lambda made: (service_name(made) not in ("", made.name), by_age(made)))
     for workspace in order:
         for workload in view.ownership.workloads_of(workspace):
             for name in object_names(workspace, workload.kind, workload.replicas):
                 owners.setdefault((workspace.namespace, name), workspace)
     for workspace in order:
-        sizing, inference = found[workspace.key], workspace.spec.inference
+        sizing, inference = sizings[workspace.key], workspace.spec.inference
         if isinstance(sizing, Refusal) or inference is None or workspace.deleting:
             continue
         names = object_names(workspace, workload_kind(inference, sizing.per_replica)[1], workspace.replicas)

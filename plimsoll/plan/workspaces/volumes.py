@@ -80,9 +80,9 @@ def volume_places(view: ClusterView) -> Mapping[tuple[str, str], Placement | NoV
 
 def _volume_places(view: ClusterView) -> Mapping[tuple[str, str], Placement | NoVolume]:
     return {
-        each.key: _too_small(each, view)
-        or view.storage.narrowed(ANYWHERE, each.namespace, _claims(each, view.settings))
-        for each in view.by_age
+        workspace.key: _too_small(workspace, view)
+        or view.storage.narrowed(ANYWHERE, workspace.namespace, _claims(workspace, view.settings))
+        for workspace in view.by_age
     }
 
 
@@ -135,17 +135,18 @@ def shared_volumes(workspace: Workspace, environment: EnvironmentSpec, nodes: in
     for volume in _volumes(workspace, environment):
         [(kind, fields)] = volume.source.items()
         read_only = volume.read_only or fields.get("readOnly") is True
-        own = "use a claim that several nodes can have"
+        remedy = "use a claim that several nodes can have"
         if not (volume.read_only or volume.adapter):  # the server downloads the model there, so it may start empty
-            own = "use ephemeral.volumeClaimTemplate, which makes a claim for each pod"
+            remedy = "use ephemeral.volumeClaimTemplate, which makes a claim for each pod"
         if kind == _CLAIM:
             modes = "ReadOnlyMany or ReadWriteMany" if read_only else "ReadWriteMany"
             yield (
                 f"{volume.field}: the pods of {counted(nodes, 'node')} mount claim {fields['claimName']!r}, for which "
-                f"it needs access mode {modes}; with ReadWriteOnce, only those of one node start: {own}"
+                f"it needs access mode {modes}; with ReadWriteOnce, only those of one node start: {remedy}"
             )
         elif kind in _ONE_NODE and not read_only:
-            yield f"{volume.field}: the pods of {counted(nodes, 'node')} mount it, but {kind} is attached to one: {own}"
+            pods = f"the pods of {counted(nodes, 'node')}"
+            yield f"{volume.field}: {pods} mount it, but {kind} is attached to one: {remedy}"
 
 
 def _volumes(workspace: Workspace, environment: EnvironmentSpec) -> Iterator[_Volume]:

@@ -220,7 +220,7 @@ def _claim_gpus(spec: dict[str, Any], template: str) -> None:
     named = {"name": CLAIM}
     spec["resourceClaims"] = [*(spec.get("resourceClaims") or []), {**named, "resourceClaimTemplateName": template}]
     containers = spec["containers"]
-    if not any(named == each for container in containers for each in dig(container, "resources.claims") or ()):
+    if not any(named == claim for container in containers for claim in dig(container, "resources.claims") or ()):
         resources = _object(containers[0], "resources")
         resources["claims"] = [*(resources.get("claims") or []), named]
 

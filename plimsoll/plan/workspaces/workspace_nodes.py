@@ -26,7 +26,9 @@ class AppliedClaims:
             if key.kind == "NodeClaim" and key not in failures and isinstance(owner, WorkspaceRef):
                 self.by_owner.setdefault(owner, []).append(key.name)
         self.deleted = frozenset(
-            each.key.name for each in plan.deletions if each.key.kind == "NodeClaim" and each.key not in failures
+            deletion.key.name
+            for deletion in plan.deletions
+            if deletion.key.kind == "NodeClaim" and deletion.key not in failures
         )
 
     def created(self, workspace: Workspace) -> list[str]:
