@@ -1,9 +1,11 @@
 """A Kubernetes client for tests: plain manifests as arguments, plain dicts as results, a few milliseconds for each
 call."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import orjson
 import yaml
 
 from plimsoll.kube import APPLY_PATCH, MERGE_PATCH, Connection, RequestError
@@ -69,6 +71,15 @@ class Kube:
         found = self._connection.request("GET", _path(api_version, kind, namespace), query=query, retry_throttled=True)
         items: list[Manifest] = found["items"]
         return items
+
+    def changes_since(
+        self, revision: int, api_version: str, kind: str, namespace: str, selector: str
+    ) -> Iterator[Manifest]:
+        """What a watch of the objects of a namespace delivers from `revision` until now: `type` and `object` each, in
+        the order in which they were written."""
+        query = {"watch": "true", "resourceVersion": str(revision), "labelSelector": selector, "timeoutSeconds": "2"}
+        with self._connection.stream(_path(api_version, kind, namespace), query=query, read_timeout=30) as lines:
+            yield from map(orjson.loads, b"".join(lines.stream(None)).splitlines())
 
     def apply(self, manifest: Manifest, manager: str = "test", *, dry_run: bool = False) -> Manifest:
         """Server-side apply with force. A dry run is admitted or refused in the same way and writes nothing."""

@@ -14,6 +14,7 @@ from tests.e2e.cluster.controller import Controller, controller
 from tests.e2e.cluster.environments import change_environment
 from tests.e2e.cluster.kube import Kube, Manifest
 from tests.e2e.cluster.sandboxes import up_sandbox
+from tests.e2e.cluster.serving import READY_AFTER, serving_since
 
 pytestmark = pytest.mark.e2e
 
@@ -80,20 +81,28 @@ def serving(cluster: Kube, name: str) -> list[list[str]]:
 
 
 def test_a_replica_always_serves_during_a_rollout(cluster: Kube) -> None:
-    cluster.apply(workspace("rolled", {"instanceType": TYPE}, "one"))
+    """Each pod takes 3 s on its node until it is Ready."""
+    since = cluster.revision()
+
+    def loading(argument: str) -> Manifest:
+        made = workspace("rolled", {"instanceType": TYPE}, argument)
+        made["spec"]["inference"]["template"]["metadata"] = {"annotations": {READY_AFTER: "3s"}}
+        return made
+
+    cluster.apply(loading("one"))
     await_condition(lambda: serving(cluster, "rolled") == [["one"]], 120, "the replica is ready")
     [before] = claims_of(cluster, "rolled")
-    cluster.apply(workspace("rolled", {"instanceType": TYPE}, "two"))
-    most, dark = 0, 0
+    cluster.apply(loading("two"))
+    most = 0
 
     def rolled() -> bool:
-        nonlocal most, dark
-        found = serving(cluster, "rolled")
-        most, dark = max(most, len(claims_of(cluster, "rolled"))), dark + (not found)
-        return found == [["two"]]
+        nonlocal most
+        most = max(most, len(claims_of(cluster, "rolled")))
+        return serving(cluster, "rolled") == [["two"]]
 
     await_condition(rolled, 120, "the new replica serves alone")
-    assert (most, dark) == (2, 0), "one temporary node, and no moment without a serving replica"
+    assert most == 2, "one temporary node"
+    assert min(serving_since(cluster, since, NAMESPACE, "rolled")) == 1, "no moment without a serving replica"
     await_condition(lambda: len(claims_of(cluster, "rolled")) == 1, 120, "the temporary node goes")
     [after] = claims_of(cluster, "rolled")
     assert after["metadata"]["name"] != before["metadata"]["name"], "the node without a pod goes"

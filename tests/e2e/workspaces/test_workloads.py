@@ -12,6 +12,7 @@ from tests.e2e.cluster.conditions import condition, is_ready
 from tests.e2e.cluster.controller import Controller, controller
 from tests.e2e.cluster.kube import Kube, Manifest
 from tests.e2e.cluster.nodes import bring_nodes
+from tests.e2e.cluster.serving import READY_AFTER, serving_since
 
 pytestmark = pytest.mark.e2e
 
@@ -136,6 +137,39 @@ def test_the_replicas_of_an_autoscaler_are_not_changed(cluster: Kube) -> None:
     assert deployment()["spec"]["replicas"] == 2
     await_condition(lambda: both_ready(cluster, "scaled"), 60, "both replicas are ready")
     remove(cluster, "scaled")
+
+
+def test_on_existing_nodes_replicas_always_serve_during_rollouts(cluster: Kube) -> None:
+    """Each pod takes a second on its node until it is Ready. With a free node, a rollout begins at once; without one,
+    it is held until one is free."""
+    since = cluster.revision()
+
+    def rolled(argument: str, replicas: int) -> Manifest:
+        container = {"name": "server", "image": "registry.k8s.io/pause:3.10", "args": [argument]}
+        template = {"metadata": {"annotations": {READY_AFTER: "1s"}}, "spec": {"containers": [container]}}
+        return workspace("rolled", template=template, rollout={"strategy": "Surge"}, replicas=replicas)
+
+    def serving() -> list[str]:
+        return [pod["spec"]["containers"][0]["args"][0] for pod in pods_of(cluster, "rolled") if _ready(pod)]
+
+    cluster.apply(rolled("one", 2))
+    await_condition(lambda: serving() == ["one", "one"], 60, "both replicas serve")
+    cluster.apply(rolled("two", 2))
+    await_condition(lambda: serving() == ["two", "two"], 60, "both are replaced, one after the other on a free node")
+    cluster.apply(rolled("two", 3))
+    await_condition(lambda: serving() == ["two"] * 3, 60, "no node is free")
+    cluster.apply(rolled("three", 3))
+
+    def held() -> bool:
+        return bool((cluster.get("apps/v1", "Deployment", "rolled", NAMESPACE) or {})["spec"].get("paused"))
+
+    await_condition(held, 60, "the rollout is held")
+    assert serving() == ["two"] * 3
+    cluster.apply(rolled("three", 2))
+    await_condition(lambda: serving() == ["three", "three"], 60, "it goes on when a node is free")
+    # The first state is that of the first replica, before the second was ready.
+    assert min(serving_since(cluster, since, NAMESPACE, "rolled")[1:]) == 2, "both served at every moment"
+    remove(cluster, "rolled")
 
 
 def test_the_pods_of_a_preset_have_its_settings(cluster: Kube) -> None:
