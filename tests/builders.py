@@ -22,7 +22,7 @@ from plimsoll.model.cluster import (
     Workload,
 )
 from plimsoll.model.kai import PodGroup, Queue, SchedulingShard, Topology
-from plimsoll.model.karpenter import Ec2NodeClass, NodeClaim, NodeOverlay, NodePool
+from plimsoll.model.karpenter import AksNodeClass, Ec2NodeClass, NodeClaim, NodeOverlay, NodePool
 from plimsoll.presets import ModelCatalog
 
 A100 = "NVIDIA-A100-SXM4-80GB"
@@ -509,7 +509,7 @@ def a_snapshot(*objects: Any, environment: Environment | None = None, nap: bool 
         node_claims=of(NodeClaim),
         node_pools=of(NodePool),
         node_overlays=of(NodeOverlay),
-        node_classes=of(Ec2NodeClass),
+        node_classes=(*of(Ec2NodeClass), *of(AksNodeClass)),
         pods=of(Pod),
         host_loads={node: HostLoad.of(takes) for node, takes in plain.items()},
         daemon_sets=of(DaemonSet),

@@ -37,6 +37,7 @@ CONTROLLER: Final[list[Rule]] = [
     _rule("karpenter.sh", ["nodeoverlays"], _SEE),
     # They say how large the disk is, and which capacity is reserved until when.
     _rule("karpenter.k8s.aws", ["ec2nodeclasses"], _SEE),
+    _rule("karpenter.azure.com", ["aksnodeclasses"], _SEE),
     _rule("apps", ["deployments", "statefulsets"], _OWN),
     _rule("", ["services"], _OWN),
     # For the resources that DaemonSets request on each new node.
@@ -46,6 +47,8 @@ CONTROLLER: Final[list[Rule]] = [
     _rule("storage.k8s.io", ["storageclasses"], _SEE),
     # For Pod Security of namespaces, and for what their quotas leave.
     _rule("", ["namespaces", "resourcequotas"], _SEE),
+    # They say why a node is not drained.
+    _rule("policy", ["poddisruptionbudgets"], _SEE),
     _rule("leaderworkerset.x-k8s.io", ["leaderworkersets"], _OWN),
     _rule("autoscaling", ["horizontalpodautoscalers"], _SEE),
     # The UID of kube-system identifies the cluster: the controller refuses the Pulumi state of another cluster.
@@ -146,6 +149,7 @@ UI_IN_ITS_NAMESPACE: Final[list[Rule]] = [
 UI: Final[list[Rule]] = [
     _rule("", ["nodes", "pods", "services", "podtemplates", "events", "namespaces", "resourcequotas"], _READ),
     _rule("", ["persistentvolumes", "persistentvolumeclaims"], _READ),
+    _rule("policy", ["poddisruptionbudgets"], _READ),
     _rule("storage.k8s.io", ["storageclasses"], _READ),
     _rule("apps", ["deployments", "statefulsets", "daemonsets"], _READ),
     _rule("leaderworkerset.x-k8s.io", ["leaderworkersets"], _READ),
@@ -154,6 +158,7 @@ UI: Final[list[Rule]] = [
     _rule("kai.scheduler", ["topologies", "schedulingshards"], _READ),
     _rule("karpenter.sh", ["nodepools", "nodeclaims", "nodeoverlays"], _READ),
     _rule("karpenter.k8s.aws", ["ec2nodeclasses"], _READ),
+    _rule("karpenter.azure.com", ["aksnodeclasses"], _READ),
     _rule(_AUTOSCALING, ["capacitybuffers", "provisioningrequests"], _READ),
     _rule(_RESOURCE, _OF_DRA, _READ),
     _rule("apiextensions.k8s.io", ["customresourcedefinitions"], _READ),

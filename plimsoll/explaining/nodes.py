@@ -137,7 +137,8 @@ def ending(planned: PlannedDemand, node: Node) -> str:
     kept = list(keeping(planned.snapshot, node))
     claim = next((each for each in planned.snapshot.node_claims if each.node_name == node.name), None)
     if claim is not None and claim.deleting:
-        return "Karpenter is deleting it" + (f"; still there: {shortlist(kept)}" if kept else "")
+        left = claim.blocking or kept
+        return "Karpenter is deleting it" + (f"; still there: {shortlist(left)}" if left else "")
     expiry = claim.spec.get("expireAfter") if claim is not None else None
     until = f"; it expires {expiry} after its creation" if expiry and expiry != "Never" else ""
     if kept:

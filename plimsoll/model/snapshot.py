@@ -15,6 +15,7 @@ from plimsoll.model.cluster import (
     PersistentVolume,
     PersistentVolumeClaim,
     Pod,
+    PodDisruptionBudget,
     ResourceQuota,
     StorageClass,
     Workload,
@@ -24,8 +25,8 @@ from plimsoll.model.kai import PodGroup, Queue, SchedulingShard, Topology
 from plimsoll.model.karpenter import (
     CapacityBuffer,
     ClaimEvent,
-    Ec2NodeClass,
     NodeClaim,
+    NodeClass,
     NodeOverlay,
     NodePool,
     PodTemplate,
@@ -65,7 +66,7 @@ class Snapshot(Observed):
     node_claims: tuple[NodeClaim, ...] = ()
     node_pools: tuple[NodePool, ...] = ()
     node_overlays: tuple[NodeOverlay, ...] = ()
-    node_classes: tuple[Ec2NodeClass, ...] = ()
+    node_classes: tuple[NodeClass, ...] = ()
     claim_events: tuple[ClaimEvent, ...] = ()
     """Messages of providers on NodeClaims that they could not launch."""
     request_events: tuple[RequestEvent, ...] = ()
@@ -82,6 +83,8 @@ class Snapshot(Observed):
     daemon_sets: tuple[DaemonSet, ...] = ()
     namespaces: tuple[Namespace, ...] = ()
     resource_quotas: tuple[ResourceQuota, ...] = ()
+    disruption_budgets: tuple[PodDisruptionBudget, ...] = ()
+    """They are read into what the NodeClaims' `blocking` says."""
     volume_claims: tuple[PersistentVolumeClaim, ...] | None = None
     """None: not read, so that nothing is known of any."""
     volumes: tuple[PersistentVolume, ...] = ()

@@ -24,10 +24,11 @@ def example(title: str) -> dict[str, Any]:
 
 
 def test_the_example_kind_reads_its_fields() -> None:
-    kind = example("observing another kind")["DISRUPTION_BUDGETS"]
-    manifest = {"metadata": {"name": "b", "namespace": "team"}, "status": {"disruptionsAllowed": 2}}
-    assert kind.read(manifest).allowed == 2
-    assert kind.read({"metadata": {"name": "b"}}).allowed == 0
+    kind = example("observing another kind")["LIMIT_RANGES"]
+    limit = {"type": "Container", "max": {"cpu": "4"}}
+    manifest = {"metadata": {"name": "b", "namespace": "team"}, "spec": {"limits": [limit]}}
+    assert kind.read(manifest).limits == (limit,)
+    assert kind.read({"metadata": {"name": "b"}}).limits == ()
 
 
 def test_the_example_rule_finds_a_violation() -> None:

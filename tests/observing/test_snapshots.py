@@ -186,3 +186,21 @@ def test_of_a_node_the_annotation_that_keeps_it_is_read_and_no_other() -> None:
     assert {node.name: node.annotations for node in snapshot.nodes} == {"n": {DO_NOT_DISRUPT: "true"}, "plain": {}}
     (end,) = [link for link in why_node(plan_demand(snapshot, NOW), "n").links if link.step is Step.END]
     assert DO_NOT_DISRUPT in end.text
+
+
+def test_node_claims_that_are_deleted_say_which_pods_and_budgets_their_nodes_wait_for(stores: Stores) -> None:
+    status = {"nodeName": "n", "conditions": [{"type": "Drained", "status": "Unknown", "reason": "Draining"}]}
+    leaving = {"deletionTimestamp": "2026-01-01T01:00:00Z"}
+    put(stores.node_claims, "claim", metadata=leaving, spec={}, status=status)
+    server = {"name": "server", "resources": {"limits": {"nvidia.com/gpu": "1"}}}
+    of_pod = {"spec": {"nodeName": "n", "containers": [server]}, "status": {"phase": "Running"}}
+    put(stores.pods, "p", "team", metadata={"labels": {"app": "chat"}}, **of_pod)
+    put(stores.pods, "kept", "team", metadata={"annotations": {DO_NOT_DISRUPT: "true"}}, **of_pod)
+    selector = {"matchLabels": {"app": "chat"}}
+    put(stores.disruption_budgets, "b", "team", spec={"selector": selector}, status={"disruptionsAllowed": 0})
+    [claim] = stores.snapshot().node_claims
+    assert claim.blocking == (
+        f"pod team/kept (annotation {DO_NOT_DISRUPT})",
+        "pod team/p (PodDisruptionBudget team/b allows no disruption)",
+    )
+    assert all(each in claim.stays for each in claim.blocking)

@@ -1,5 +1,6 @@
-"""The disk that new nodes have by their EC2NodeClass: what needs more is refused before it is bought."""
+"""The disk that new nodes have by their EC2NodeClass or AKSNodeClass: what needs more is refused."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -9,9 +10,9 @@ from hypothesis import strategies as st
 
 from plimsoll.model import Reason, Verdict
 from plimsoll.model.api import KnownNodeProfile
-from plimsoll.model.karpenter import Ec2NodeClass
+from plimsoll.model.karpenter import AksNodeClass, Ec2NodeClass
 from plimsoll.plan import plan, validate
-from tests.builders import a_node_pool, a_snapshot, a_workspace, an_environment
+from tests.builders import NC24, a_node_pool, a_snapshot, a_workspace, an_environment
 
 G6E = "g6e.12xlarge"
 """4 x L40S, 3,800 GB of NVMe disks."""
@@ -30,9 +31,15 @@ def a_volume(size: str | None, device: str = "/dev/xvda", **fields: Any) -> dict
     return {"deviceName": device, "ebs": {"volumeSize": size} if size else {"snapshotID": "snap-1"}, **fields}
 
 
-def judged(*objects: Any, instance_type: str = G6E, preset: str = "gpt-oss-120b", **environment: Any) -> Verdict:
+def judged(
+    *objects: Any,
+    instance_type: str = G6E,
+    preset: str = "gpt-oss-120b",
+    ref: Mapping[str, str] = REF,
+    **environment: Any,
+) -> Verdict:
     pool = a_node_pool("gpu", [instance_type])
-    pool = pool.model_copy(update={"template_spec": pool.template_spec | {"nodeClassRef": REF}})
+    pool = pool.model_copy(update={"template_spec": pool.template_spec | {"nodeClassRef": ref}})
     workspace = a_workspace(instance_type=instance_type, preset=preset)
     [verdict] = validate(a_snapshot(workspace, pool, *objects, environment=an_environment(nap=True, **environment)))
     return verdict
@@ -164,6 +171,31 @@ def test_files_on_a_volume_need_no_disk() -> None:
 
 def test_only_the_node_class_of_the_nodes_counts() -> None:
     assert judged(a_class("others", amiFamily="AL2023")).accepted
+
+
+AKS_REF = {"group": "karpenter.azure.com", "kind": "AKSNodeClass", "name": "gpu"}
+
+
+def an_aks_class(name: str = "gpu", **spec: Any) -> AksNodeClass:
+    return AksNodeClass.read({"metadata": {"name": name}, "spec": spec})
+
+
+@pytest.mark.parametrize(
+    ("gigabytes", "accepted"),
+    # 140 GiB are 150.3 GB, of which Karpenter subtracts nothing.
+    [(128, False), (150, False), (151, True), (2048, True), (None, True)],
+)
+def test_the_os_disk_of_an_aks_node_class(gigabytes: int | None, accepted: bool) -> None:
+    classes = an_aks_class(osDiskSizeGB=gigabytes), an_aks_class("other", osDiskSizeGB=30)
+    verdict = judged(*classes, instance_type=NC24, ref=AKS_REF)
+    assert verdict.accepted == accepted, verdict.message
+    if not accepted:
+        assert verdict.reason is Reason.INVALID_SPEC
+        assert "osDiskSizeGB of AKSNodeClass gpu to 151 or more" in verdict.message
+
+
+def test_a_node_class_of_another_provider_with_the_same_name_says_nothing() -> None:
+    assert judged(an_aks_class(osDiskSizeGB=30)).accepted
 
 
 def test_what_a_node_profile_says_counts_more() -> None:

@@ -2,6 +2,7 @@
 
 from plimsoll.cluster.pods.competing import competing_warnings, is_competing
 from plimsoll.cluster.pods.device_names import DeviceUse, device_name, known_devices, may_be_accelerator
+from plimsoll.cluster.pods.draining import with_blocking_pods
 from plimsoll.cluster.pods.gate import device_resources_of, gated, recently_ungated
 from plimsoll.cluster.pods.gpu_models import may_name, tflops_milli
 from plimsoll.cluster.pods.group_labels import gpu_groups, is_reservation, node_of, selected_node
@@ -78,6 +79,7 @@ __all__ = [
     "tflops_milli",
     "value_changes",
     "waits",
+    "with_blocking_pods",
     "with_waiting_pods",
     "workspace_key",
 ]

@@ -3,6 +3,7 @@
 from plimsoll.model.cluster.autoscaler import Autoscaler
 from plimsoll.model.cluster.daemon_set import DaemonSet
 from plimsoll.model.cluster.device import NVIDIA, VENDOR_RESOURCES, Device, Division
+from plimsoll.model.cluster.disruption_budget import PodDisruptionBudget
 from plimsoll.model.cluster.evidence import Evidence
 from plimsoll.model.cluster.figures import (
     LARGEST,
@@ -57,6 +58,7 @@ __all__ = [
     "PersistentVolumeClaim",
     "PlainPod",
     "Pod",
+    "PodDisruptionBudget",
     "PodLoad",
     "PriorityClass",
     "ResourceQuota",

@@ -1,8 +1,9 @@
 """The APIs of autoscalers: Karpenter's NodePool, NodeClaim and NodeOverlay, CapacityBuffer, ProvisioningRequest."""
 
+from plimsoll.model.karpenter.aks_node_class import AksNodeClass
 from plimsoll.model.karpenter.claim_event import ClaimEvent
 from plimsoll.model.karpenter.node_claim import NodeClaim
-from plimsoll.model.karpenter.node_class import EC2_GROUP, Ec2NodeClass, Reservation
+from plimsoll.model.karpenter.node_class import Ec2NodeClass, NodeClass, Reservation
 from plimsoll.model.karpenter.node_overlay import NodeOverlay
 from plimsoll.model.karpenter.node_pool import NodePool
 from plimsoll.model.karpenter.node_pool_spec import Duration, NodePoolSpec
@@ -10,12 +11,13 @@ from plimsoll.model.karpenter.request_event import RequestEvent
 from plimsoll.model.karpenter.requests import CapacityBuffer, PodTemplate, ProvisioningRequest
 
 __all__ = [
-    "EC2_GROUP",
+    "AksNodeClass",
     "CapacityBuffer",
     "ClaimEvent",
     "Duration",
     "Ec2NodeClass",
     "NodeClaim",
+    "NodeClass",
     "NodeOverlay",
     "NodePool",
     "NodePoolSpec",

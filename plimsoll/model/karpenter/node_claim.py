@@ -8,6 +8,7 @@ from pydantic.aliases import AliasPath
 from plimsoll.labels import CAPACITY_TYPE, INSTANCE_TYPE
 from plimsoll.model.karpenter.requirements import allowed_types, allowed_values
 from plimsoll.model.meta import Condition, ObservedObject, condition_of, objects_of
+from plimsoll.text import shortlist
 
 _ENDS: Final = (
     ("Drained", "its node is not drained: pods, or their PodDisruptionBudgets, are in the way"),
@@ -24,6 +25,9 @@ class NodeClaim(ObservedObject):
     conditions: tuple[Condition, ...] = Field(default=(), validation_alias=AliasPath("status", "conditions"))
     node_name: str = Field(default="", validation_alias=AliasPath("status", "nodeName"))
     provider_id: str = Field(default="", validation_alias=AliasPath("status", "providerID"))
+    blocking: tuple[str, ...] = ()
+    """While it is being deleted: the pods on its node for which the drain waits, with what holds each back. Whoever
+    observes it, reads them (`with_blocking_pods`). Pods without GPUs are known from files only."""
     image_id: str = Field(default="", validation_alias=AliasPath("status", "imageID"))
 
     def condition(self, kind: str) -> Condition | None:
@@ -67,6 +71,8 @@ class NodeClaim(ObservedObject):
         if not self.deleting:
             return ""
         waits = next((text for step, text in _ENDS if self.condition(step) is not None and not self.passed(step)), "")
+        if self.blocking and not self.passed("Drained"):
+            waits = f"its node is not drained: {shortlist(self.blocking)}"
         if not waits and self.finalizers:
             waits = f"its finalizers are {', '.join(self.finalizers)}"
         return f"being deleted since {self.deletion_timestamp}" + (f", {waits}" if waits else "")

@@ -8,12 +8,13 @@ https://github.com/aws/karpenter-provider-aws/blob/main/pkg/providers/instancety
 import math
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from pydantic import Field
 from pydantic.aliases import AliasPath
 
 from plimsoll.labels import ZONE
+from plimsoll.model.karpenter.aks_node_class import AksNodeClass
 from plimsoll.model.meta import Condition, Observed, ObservedObject, condition_of
 from plimsoll.quantity import parse_bytes
 
@@ -75,6 +76,8 @@ class _Kubelet(Observed):
 
 
 class Ec2NodeClass(ObservedObject):
+    kind: ClassVar = "EC2NodeClass"
+    group: ClassVar = EC2_GROUP
     family: str = Field(default="", validation_alias=AliasPath("spec", "amiFamily"))
     images: tuple[_Image, ...] = Field(default=(), validation_alias=AliasPath("spec", "amiSelectorTerms"))
     volumes: tuple[Volume, ...] = Field(default=(), validation_alias=AliasPath("spec", "blockDeviceMappings"))
@@ -100,6 +103,13 @@ class Ec2NodeClass(ObservedObject):
         nvme = nvme_gib if self.local_disks == "RAID0" else 0
         size = round(nvme * 2**30) if nvme else self._volume_bytes()
         return None if size is None else max(0, size - self._reserved(size)) // 2**20
+
+    def larger_disk(self, nvme_gib: float | None, least_mib: int) -> str:
+        """What to change for a disk of at least `least_mib` MiB on such a node."""
+        larger = f"enlarge the volume in spec.blockDeviceMappings of EC2NodeClass {self.name}"
+        if not self.local_disks and (nvme_gib or 0) * 2**10 > least_mib:
+            larger += f", set its spec.instanceStorePolicy to RAID0 (the type has {nvme_gib:g} GiB of NVMe disks)"
+        return larger
 
     def _volume_bytes(self) -> int | None:
         root = next((each for each in self.volumes if each.root), None)
@@ -141,3 +151,6 @@ def _bytes(amount: object) -> int | None:
         return parse_bytes(str(amount))
     except ValueError:
         return None
+
+
+NodeClass = Ec2NodeClass | AksNodeClass

@@ -18,6 +18,7 @@ from plimsoll.model.cluster import (
     Node,
     PersistentVolume,
     PersistentVolumeClaim,
+    PodDisruptionBudget,
     ResourceQuota,
     StorageClass,
     Workload,
@@ -25,6 +26,7 @@ from plimsoll.model.cluster import (
 from plimsoll.model.dra import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from plimsoll.model.kai import PodGroup, Queue, SchedulingShard, Topology
 from plimsoll.model.karpenter import (
+    AksNodeClass,
     CapacityBuffer,
     ClaimEvent,
     Ec2NodeClass,
@@ -174,6 +176,16 @@ NODE_CLASSES: Final = Kind(
     "right to list and watch EC2NodeClasses",
     quiet=frozenset({"labels", "annotations"}),
 )
+AKS_NODE_CLASSES: Final = Kind(
+    "AKSNodeClass",
+    "karpenter.azure.com/v1beta1",
+    "/apis/karpenter.azure.com/v1beta1/aksnodeclasses",
+    AksNodeClass.read,
+    "aksnodeclasses.karpenter.azure.com",
+    if_forbidden="disks of new nodes are not checked: apply the foundation stack, which grants the right to list and "
+    "watch AKSNodeClasses",
+    quiet=frozenset({"labels", "annotations"}),
+)
 CLAIM_EVENTS: Final = Kind(
     "Event",
     "v1",
@@ -307,6 +319,16 @@ RESOURCE_QUOTAS: Final = Kind(
     "and watch them",
     quiet=frozenset({"labels", "annotations"}),
 )
+DISRUPTION_BUDGETS: Final = Kind(
+    "PodDisruptionBudget",
+    "policy/v1",
+    "/apis/policy/v1/poddisruptionbudgets",
+    PodDisruptionBudget.read,
+    if_forbidden="PodDisruptionBudgets that keep a node from being drained are not named: apply the foundation stack, "
+    "which grants the right to list and watch them",
+    # They are told, and change no plan.
+    quiet=frozenset({"labels", "annotations", "selector", "evicts_unhealthy", "allowed"}),
+)
 _WITHOUT_VOLUMES: Final = (
     "pods with PersistentVolumeClaims get no capacity: apply the foundation stack, which grants the right to list and "
     "watch claims, volumes and StorageClasses"
@@ -399,6 +421,7 @@ CUSTOM: Final[frozenset[str | None]] = frozenset(
         NODE_POOLS,
         NODE_OVERLAYS,
         NODE_CLASSES,
+        AKS_NODE_CLASSES,
         QUEUES,
         POD_GROUPS,
         TOPOLOGIES,

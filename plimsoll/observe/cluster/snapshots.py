@@ -5,7 +5,7 @@ from typing import Any
 
 from plimsoll.cluster.claims import ClaimObjects, Joining
 from plimsoll.cluster.nodes import IndexedNodes
-from plimsoll.cluster.pods import IndexedPods
+from plimsoll.cluster.pods import IndexedPods, with_blocking_pods
 from plimsoll.errors import InvalidObjectError, PlimsollError
 from plimsoll.labels import GROUP, is_device
 from plimsoll.model import Snapshot
@@ -32,11 +32,13 @@ class Stores:
         self.node_pools = Store(kinds.NODE_POOLS)
         self.node_overlays = Store(kinds.NODE_OVERLAYS)
         self.node_classes = Store(kinds.NODE_CLASSES)
+        self.aks_node_classes = Store(kinds.AKS_NODE_CLASSES)
         self.claim_events = Store(kinds.CLAIM_EVENTS)
         self.pods = PodStore(kinds.PODS, self._has_devices)
         self.daemon_sets = Store(kinds.DAEMON_SETS)
         self.namespaces = Store(kinds.NAMESPACES)
         self.resource_quotas = Store(kinds.RESOURCE_QUOTAS)
+        self.disruption_budgets = Store(kinds.DISRUPTION_BUDGETS)
         self.volume_claims = Store(kinds.VOLUME_CLAIMS)
         self.volumes = Store(kinds.VOLUMES)
         self.storage_classes = Store(kinds.STORAGE_CLASSES)
@@ -97,24 +99,28 @@ class Stores:
             self.resource_claim_templates.values(),
         )
         made = (self.node_claims, self.node_pools, *workloads, self.resource_claim_templates, *asking)
+        pods = self._indexed_pods(self._joining.pods(self.pods.values(), claims))
+        node_claims, budgets = self.node_claims.values(), self.disruption_budgets.values()
+        leaving = any(each.deleting for each in node_claims)
         # Every part was validated when it was read.
         return Snapshot.model_construct(
             environment=environment,
             workspaces=self.workspaces.values(),
             invalid_workspaces=self.workspaces.unreadable(),
             nodes=self._indexed_nodes(self._joining.nodes(self.nodes.values(), claims)),
-            node_claims=self.node_claims.values(),
+            node_claims=with_blocking_pods(node_claims, pods, budgets) if leaving else node_claims,
             node_pools=self.node_pools.values(),
             node_overlays=self.node_overlays.values(),
-            node_classes=self.node_classes.values(),
+            node_classes=(*self.node_classes.values(), *self.aks_node_classes.values()),
             claim_events=self._genuine_claim_events(),
             request_events=self.request_events.values(),
             gone_claims=self.node_claims.removed(),
-            pods=self._indexed_pods(self._joining.pods(self.pods.values(), claims)),
+            pods=pods,
             host_loads=self.pods.loads(),
             daemon_sets=self.daemon_sets.values(),
             namespaces=self.namespaces.values(),
             resource_quotas=self.resource_quotas.values(),
+            disruption_budgets=budgets,
             volume_claims=self.volume_claims.values(),
             volumes=self.volumes.values(),
             storage_classes=self.storage_classes.values(),

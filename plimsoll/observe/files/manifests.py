@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from plimsoll.cluster.claims import ClaimObjects, Joining
+from plimsoll.cluster.pods import with_blocking_pods
 from plimsoll.errors import InvalidObjectError
 from plimsoll.labels import API_VERSION, DEMAND, ENVIRONMENT, GROUP, WORKSPACE
 from plimsoll.model import Snapshot
@@ -19,6 +20,7 @@ from plimsoll.model.cluster import (
     PersistentVolumeClaim,
     PlainPod,
     Pod,
+    PodDisruptionBudget,
     PriorityClass,
     ResourceQuota,
     StorageClass,
@@ -27,6 +29,7 @@ from plimsoll.model.cluster import (
 from plimsoll.model.dra import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from plimsoll.model.kai import PodGroup, Queue, SchedulingShard, Topology
 from plimsoll.model.karpenter import (
+    AksNodeClass,
     CapacityBuffer,
     Ec2NodeClass,
     NodeClaim,
@@ -48,6 +51,7 @@ READ: Final[dict[tuple[str, str], type[ObservedObject]]] = {
     ("v1", "Pod"): Pod,
     ("v1", "Namespace"): Namespace,
     ("v1", "ResourceQuota"): ResourceQuota,
+    ("policy/v1", "PodDisruptionBudget"): PodDisruptionBudget,
     ("v1", "PersistentVolumeClaim"): PersistentVolumeClaim,
     ("v1", "PersistentVolume"): PersistentVolume,
     ("storage.k8s.io/v1", "StorageClass"): StorageClass,
@@ -56,6 +60,7 @@ READ: Final[dict[tuple[str, str], type[ObservedObject]]] = {
     ("karpenter.sh/v1", "NodePool"): NodePool,
     ("karpenter.sh/v1alpha1", "NodeOverlay"): NodeOverlay,
     ("karpenter.k8s.aws/v1", "EC2NodeClass"): Ec2NodeClass,
+    ("karpenter.azure.com/v1beta1", "AKSNodeClass"): AksNodeClass,
     ("scheduling.run.ai/v2", "Queue"): Queue,
     ("scheduling.run.ai/v2alpha2", "PodGroup"): PodGroup,
     ("kai.scheduler/v1alpha1", "Topology"): Topology,
@@ -83,6 +88,7 @@ READ: Final[dict[tuple[str, str], type[ObservedObject]]] = {
 NAMESPACED: Final = (
     "Pod",
     "ResourceQuota",
+    "PodDisruptionBudget",
     "PersistentVolumeClaim",
     "PodGroup",
     "PodTemplate",
@@ -150,20 +156,24 @@ class _Reading:
             tuple(self._objects[ResourceClaimTemplate]),
         )
         joining = Joining()
+        node_claims, budgets = tuple(self._objects[NodeClaim]), tuple(self._objects[PodDisruptionBudget])
         return Snapshot(
             environment=environments[0] if environments else Environment.default(),
             workspaces=tuple(self._objects[Workspace]),
             nodes=joining.nodes(tuple(self._objects[Node]), claims),
-            node_claims=tuple(self._objects[NodeClaim]),
+            node_claims=with_blocking_pods(node_claims, (*pods, *self._plain_pods), budgets)
+            if any(each.deleting for each in node_claims)
+            else node_claims,
             node_pools=tuple(self._objects[NodePool]),
             node_overlays=tuple(self._objects[NodeOverlay]),
-            node_classes=tuple(self._objects[Ec2NodeClass]),
+            node_classes=(*self._objects[Ec2NodeClass], *self._objects[AksNodeClass]),
             pods=joining.pods(pods, claims),
             host_loads=self._plain.loads(),
             plain_pods=tuple(self._plain_pods),
             daemon_sets=tuple(self._objects[DaemonSet]),
             namespaces=tuple(self._objects[Namespace]),
             resource_quotas=tuple(self._objects[ResourceQuota]),
+            disruption_budgets=budgets,
             volume_claims=tuple(self._objects[PersistentVolumeClaim]) or None,
             volumes=tuple(self._objects[PersistentVolume]),
             storage_classes=tuple(self._objects[StorageClass]),

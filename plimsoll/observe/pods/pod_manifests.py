@@ -3,13 +3,13 @@
 from typing import Any, Final
 
 from plimsoll.cluster.pods import is_competing
-from plimsoll.labels import GROUP, LWS_SIZE, RESERVED_GPU, TENSOR_FUSION_REQUESTS, WORKSPACE
+from plimsoll.labels import DO_NOT_DISRUPT, GROUP, LWS_SIZE, RESERVED_GPU, TENSOR_FUSION_REQUESTS, WORKSPACE
 from plimsoll.model.cluster import Pod, requests_devices
 from plimsoll.model.kai import POD_GROUP_NAME, is_share_annotation
 
-PLANNED_ON: Final = frozenset({*TENSOR_FUSION_REQUESTS, RESERVED_GPU, POD_GROUP_NAME, LWS_SIZE})
-"""Annotations of pods that planning reads, besides those of Plimsoll and requests for GPUs. Networks and service meshes
-write kilobytes of others."""
+PLANNED_ON: Final = frozenset({*TENSOR_FUSION_REQUESTS, DO_NOT_DISRUPT, RESERVED_GPU, POD_GROUP_NAME, LWS_SIZE})
+"""Annotations of pods that planning or `why` reads, besides those of Plimsoll and requests for GPUs. Networks and
+service meshes write kilobytes of others."""
 
 
 def is_plain(raw: dict[str, Any]) -> bool:

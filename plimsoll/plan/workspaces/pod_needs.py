@@ -8,7 +8,7 @@ from plimsoll.estimating import preset_of
 from plimsoll.model import Reason, Refusal
 from plimsoll.model.api import EnvironmentSpec, Inference, Provisioner, Workspace
 from plimsoll.model.cluster import MIB_PER_GIB, InstanceType
-from plimsoll.model.karpenter import Ec2NodeClass
+from plimsoll.model.karpenter import NodeClass
 from plimsoll.model.meta import HostRequest
 from plimsoll.presets import DISK_HEADROOM_GIB, ModelCatalog, ModelPreset
 from plimsoll.serving import resources_of, settings_of
@@ -85,21 +85,19 @@ def disk_of_new_node(workspace: Workspace, needed: Amounts, environment: Environ
     return max(least, (requested or 0) * MIB_PER_GIB)
 
 
-def beyond_node_class(least: int, listed: InstanceType | None, node_class: Ec2NodeClass) -> Refusal | None:
+def beyond_node_class(least: int, listed: InstanceType | None, node_class: NodeClass) -> Refusal | None:
     """A refusal of nodes that need more disk, MiB, than the node class gives nodes of the type, where it says how
     much."""
     nvme = None if listed is None else listed.disk_gib
     disk = node_class.disk_mib(nvme)
     if disk is None or disk >= least:
         return None
-    larger = f"enlarge the volume in spec.blockDeviceMappings of EC2NodeClass {node_class.name}"
-    if not node_class.local_disks and (nvme or 0) * MIB_PER_GIB > least:
-        larger += f", set its spec.instanceStorePolicy to RAID0 (the type has {nvme:g} GiB of NVMe disks)"
+    larger = node_class.larger_disk(nvme, least)
     if disk >= DISK_HEADROOM_GIB * MIB_PER_GIB:
         larger += ", keep the files on a volume (inference.weights)"
     return Refusal(
         Reason.INVALID_SPEC,
-        f"a new node needs {said(DISK, least)}, for files, images and caches, and by EC2NodeClass {node_class.name} it "
-        f"has {said(DISK, disk)} allocatable, so that Karpenter would launch none: {larger}, or change "
-        "resource.instanceType",
+        f"a new node needs {said(DISK, least)}, for files, images and caches, and by {node_class.kind} "
+        f"{node_class.name} it has {said(DISK, disk)} allocatable, so that Karpenter would launch none: {larger}, or "
+        "change resource.instanceType",
     )

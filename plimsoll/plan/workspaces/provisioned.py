@@ -27,7 +27,7 @@ from plimsoll.plan.owned import alive
 from plimsoll.plan.view import ClusterView
 from plimsoll.plan.workspaces.inherited import DEFAULT_CAPACITY, capacity_choice, wanted_values
 from plimsoll.plan.workspaces.pod_needs import beyond_node_class, beyond_type, disk_of_new_node, host_need
-from plimsoll.plan.workspaces.reserved import ec2_node_class, reserved_capacity
+from plimsoll.plan.workspaces.reserved import reserved_capacity, seen_node_class
 from plimsoll.text import counted, did_you_mean, shortlist
 
 
@@ -279,7 +279,7 @@ class ProvisionedNodes:
             return needed
         most = self._most_of(offered, pool)
         over = beyond_type(workspace, needed, most, offered.name)
-        found = ec2_node_class(node_class, self._view)
+        found = seen_node_class(node_class, self._view)
         if over is not None or found is None or DISK in most:  # what nodes were seen to have counts more
             return over
         least = disk_of_new_node(workspace, needed, self._environment, self._view.models)

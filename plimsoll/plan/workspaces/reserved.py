@@ -7,7 +7,7 @@ from plimsoll.cluster.catalog import WITHOUT_RESERVATIONS, OfferedType
 from plimsoll.labels import CAPACITY_TYPE
 from plimsoll.model import Reason, Refusal
 from plimsoll.model.api import NodeClassRef, Workspace
-from plimsoll.model.karpenter import EC2_GROUP, Ec2NodeClass, NodePool, Reservation
+from plimsoll.model.karpenter import Ec2NodeClass, NodeClass, NodePool, Reservation
 from plimsoll.plan.owned import parse_time
 from plimsoll.plan.view import ClusterView
 from plimsoll.plan.workspaces.inherited import capacity_types
@@ -16,14 +16,14 @@ from plimsoll.text import shortlist
 RESERVED = ("reserved",)
 
 
-def ended_reservations(node_classes: Iterable[Ec2NodeClass], now: datetime | None) -> frozenset[str]:
+def ended_reservations(node_classes: Iterable[NodeClass], now: datetime | None) -> frozenset[str]:
     """The ids of reservations that ended before `now`; without `now`, none has.
 
     No plan is due at the end of one: Karpenter writes the status again before it.
     """
     if now is None:
         return frozenset()
-    every = (each for node_class in node_classes for each in node_class.reservations)
+    every = (each for found in node_classes if isinstance(found, Ec2NodeClass) for each in found.reservations)
     return frozenset(each.id for each in every if (end := parse_time(each.end or "")) is not None and end <= now)
 
 
@@ -53,8 +53,8 @@ def reserved_capacity(
             f"({node_class.group}), on-demand and spot only: change resource.capacityType, or capacityType of the "
             "Environment or NodePool that requires it",
         )
-    of_class = ec2_node_class(node_class, view)
-    if of_class is None or not of_class.reports_reservations:
+    of_class = seen_node_class(node_class, view)
+    if not isinstance(of_class, Ec2NodeClass) or not of_class.reports_reservations:
         return ()
     allowed = [each for each in of_class.reservations if _allowed(each, workspace, offered, pool)]
     usable = [each for each in allowed if not _over(each, ended)]
@@ -76,11 +76,10 @@ def reserved_capacity(
     )
 
 
-def ec2_node_class(node_class: NodeClassRef, view: ClusterView) -> Ec2NodeClass | None:
-    """The node class as it was observed; None if it was not, or is of another provider."""
-    if node_class.group != EC2_GROUP:
-        return None
-    return next((each for each in view.observed.node_classes if each.name == node_class.name), None)
+def seen_node_class(node_class: NodeClassRef, view: ClusterView) -> NodeClass | None:
+    """The node class as it was observed; None if it was not, or its kind is not."""
+    named = node_class.group, node_class.kind, node_class.name
+    return next((each for each in view.observed.node_classes if (each.group, each.kind, each.name) == named), None)
 
 
 def _over(reservation: Reservation, ended: frozenset[str]) -> str:

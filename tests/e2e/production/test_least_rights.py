@@ -61,10 +61,11 @@ def _definition(group: str, version: str, kind: str) -> dict[str, Any]:
 
 OPERATORS = (
     _definition("karpenter.k8s.aws", "v1", "EC2NodeClass"),
+    _definition("karpenter.azure.com", "v1beta1", "AKSNodeClass"),
     _definition("kai.scheduler", "v1alpha1", "Topology"),
     _definition("kai.scheduler", "v1", "SchedulingShard"),
 )
-"""As on AWS, where the status of a node class says which capacity is reserved, and as KAI's operator installs them."""
+"""As on AWS and Azure, whose node classes say what nodes have, and as KAI's operator installs them."""
 ON_CONFLICT = {
     "environments.plimsoll.dev get": "a status that somebody else has changed is read before it is written",
 }
