@@ -964,13 +964,9 @@ class RequestPolicyArgs(TypedDict, total=False):
     valid_range: pulumi.Input[ValidRangeArgs]
 
 
-class ClaimDevicesArgs(TypedDict, total=False):
-    """Devices that are alike, which a driver of Dynamic Resource Allocation will publish of each such node."""
+class ClaimDevicePartArgs(TypedDict, total=False):
+    """Devices that claims may have instead of a whole one, such as MIG slices of a GPU."""
 
-    driver: Required[pulumi.Input[str]]
-    """Such as `gpu.nvidia.com`."""
-    count: pulumi.Input[int]
-    """Devices of one node. Absent: the GPUs that the catalog has for the instance type."""
     strings: pulumi.Input[Mapping[str, pulumi.Input[str]]]
     """Attributes of text, by which claims select them, such as `productName`. A claim that selects by another attribute
     gets no capacity."""
@@ -982,6 +978,28 @@ class ClaimDevicesArgs(TypedDict, total=False):
     """Attributes that are true or false."""
     capacity: pulumi.Input[Mapping[str, pulumi.Input[str]]]
     """What each has, such as `memory`."""
+    number: Required[pulumi.Input[int]]
+    """So many can be had of one whole device, if claims take no others."""
+
+
+class ClaimDevicesArgs(TypedDict, total=False):
+    """Devices that are alike, which a driver of Dynamic Resource Allocation will publish of each such node."""
+
+    strings: pulumi.Input[Mapping[str, pulumi.Input[str]]]
+    """Attributes of text, by which claims select them, such as `productName`. A claim that selects by another attribute
+    gets no capacity."""
+    versions: pulumi.Input[Mapping[str, pulumi.Input[str]]]
+    """Attributes that are semantic versions, such as `cudaComputeCapability`."""
+    ints: pulumi.Input[Mapping[str, pulumi.Input[int]]]
+    """Attributes that are whole numbers."""
+    bools: pulumi.Input[Mapping[str, pulumi.Input[bool]]]
+    """Attributes that are true or false."""
+    capacity: pulumi.Input[Mapping[str, pulumi.Input[str]]]
+    """What each has, such as `memory`."""
+    driver: Required[pulumi.Input[str]]
+    """Such as `gpu.nvidia.com`."""
+    count: pulumi.Input[int]
+    """Devices of one node. Absent: the GPUs that the catalog has for the instance type."""
     allow_multiple_allocations: pulumi.Input[bool]
     """Whether several claims may have parts of one."""
     request_policies: pulumi.Input[Mapping[str, pulumi.Input[RequestPolicyArgs]]]
@@ -990,6 +1008,8 @@ class ClaimDevicesArgs(TypedDict, total=False):
     distinct_attributes: pulumi.Input[list[pulumi.Input[str]]]
     """Attributes that each device of a node has with a value of its own, such as `uuid`: claims with
     `distinctAttribute` are planned by these."""
+    parts: pulumi.Input[list[pulumi.Input[ClaimDevicePartArgs]]]
+    """Where the driver divides each device by counters (`consumesCounters`): what claims may have instead of it."""
 
 
 class NodeProfileArgs(TypedDict, total=False):

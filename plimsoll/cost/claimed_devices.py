@@ -35,7 +35,7 @@ class ClaimedDevices:
         """Why claims keep the node, whose pods need that of another one; empty if they do not."""
         holders = self._on_node.get(account.node.name, ())
         claimable = account.device.claimable
-        in_parts = claimable is not None and (claimable.shared or bool(claimable.special))
+        in_parts = claimable is not None and bool(claimable.shared or claimable.parts or claimable.special)
         if self.differ(account) or (holders and in_parts):
             return "pods claim parts of its GPUs, or unlike ones"
         asked = {need.name: need.devices for need in needs}

@@ -1,5 +1,6 @@
 """Builders of the objects of Dynamic Resource Allocation, as manifests."""
 
+import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -41,6 +42,65 @@ def a_slice(
 
 def gpus(number: int, attributes: Mapping[str, Any] = L4) -> list[Manifest]:
     return [a_device(f"gpu-{each}", {**attributes, "uuid": f"GPU-{each}"}) for each in range(number)]
+
+
+def recorded(gpu: str) -> Manifest:
+    """What NVML said of a real GPU, with its MIG profiles and their placements."""
+    found: Manifest = json.loads((Path(__file__).parents[1] / "probing" / "gpus" / f"{gpu}.json").read_text())
+    return found
+
+
+def divided(node: str, number: int, gpu: str = "h100", **fields: Any) -> list[Manifest]:
+    """The slices of a node whose GPUs are whole or in parts of MIG, as NVIDIA's driver publishes these (DynamicMIG):
+    the counters of each GPU, and a device for each placement of each profile."""
+    seen = recorded(gpu)
+    whole = max(seen["profiles"], key=lambda each: int(each["memorySizeMB"]))
+    sets, slices = list[Manifest](), list[list[Manifest]]()
+    for index in range(number):
+        name = f"gpu-{index}-counter-set"
+        everything = _counters(whole, range(8))
+        shared = {"productName": seen["name"], "architecture": "Hopper"}
+        device = a_device(
+            f"gpu-{index}", {**shared, "type": "gpu", "uuid": f"GPU-{index}"}, f"{whole['memorySizeMB']}Mi"
+        )
+        sets.append({"name": name, "counters": everything})
+        devices = [device | {"consumesCounters": [{"counterSet": name, "counters": everything}]}]
+        for each in seen["profiles"]:
+            profile = each["name"].removeprefix("MIG ")
+            attributes = {**shared, "type": "mig", "profile": profile, "parentUUID": f"GPU-{index}"}
+            for start in each["starts"]:
+                counters = _counters(each, range(start, start + each["size"]))
+                part = a_device(f"gpu-{index}-mig-{each['id']}-{start}", attributes, f"{each['memorySizeMB']}Mi")
+                devices.append(part | {"consumesCounters": [{"counterSet": name, "counters": counters}]})
+        slices.append(devices)
+    of = number + 1
+    found = [a_slice(node, devices, number=at, of=of, **fields) for at, devices in enumerate(slices)]
+    counters = a_slice(node, [], number=number, of=of, **fields)
+    del counters["spec"]["devices"]
+    counters["spec"]["sharedCounters"] = sets
+    return [*found, counters]
+
+
+def _counters(profile: Manifest, memory_slices: Iterable[int]) -> Manifest:
+    amounts = {
+        "memory": f"{profile['memorySizeMB']}Mi",
+        "multiprocessors": str(profile["multiprocessorCount"]),
+        "media-engines": "1" if "+me" in profile["name"] or profile["sliceCount"] == 7 else "0",
+        **{f"memory-slice-{each}": "1" for each in memory_slices},
+    }
+    return {name: {"value": amount} for name, amount in amounts.items()}
+
+
+MIG: Final = "mig.nvidia.com"
+
+
+def a_mig_class() -> Manifest:
+    return a_class(MIG, f"device.driver == '{DRIVER}' && device.attributes['{DRIVER}'].type == 'mig'")
+
+
+def a_slice_of(profile: str, count: int = 1, **fields: Any) -> Manifest:
+    """A request for a MIG slice."""
+    return asked(count, f"device.attributes['{DRIVER}'].profile == '{profile}'", of=MIG, **fields)
 
 
 def a_class(name: str = DRIVER, *expressions: str, extended_resource: str = "") -> Manifest:

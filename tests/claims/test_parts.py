@@ -10,7 +10,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.cluster.claims import part_of
+from plimsoll.cluster.claims import free_part, part_of
 from plimsoll.cluster.ledger import gpu_ledger
 from plimsoll.cluster.pods import size_by_kind
 from plimsoll.cluster.profiles import learned_of
@@ -95,7 +95,6 @@ def test_more_than_a_device_gives_is_no_part_of_it(policy: Manifest | None, amou
     ("device", "amounts", "feature"),
     [
         (a_shared({"default": "0"}), {}, "takes nothing"),
-        (a_shared(cores="100"), {"memory": "1Gi", "cores": "50"}, "larger part of capacity"),
         (a_shared({"default": "1500m", "validRange": {"min": "1", "step": "500m"}}), {"memory": "1200m"}, "fraction"),
     ],
 )
@@ -103,6 +102,51 @@ def test_parts_that_are_not_planned_are_told_by_name(device: Claimable, amounts:
     part = part_of(device, tuple(amounts.items()))
     assert part.milli == 0
     assert feature in part.not_planned
+
+
+CORES: Manifest = {"default": "10", "validRange": {"min": "10", "max": "80", "step": "10"}}
+
+
+@pytest.mark.parametrize(
+    ("amounts", "number"),
+    [
+        ({}, 10),  # 1Gi and 10 cores by default
+        ({"memory": "2Gi"}, 5),
+        ({"memory": "2Gi", "cores": "25"}, 3),  # 30 cores
+        ({"memory": "5Gi", "cores": "20"}, 2),
+        ({"memory": "1500Mi", "cores": "20"}, 5),  # 2Gi
+        ({"cores": "51"}, 1),
+        ({"memory": "1Gi", "cores": "81"}, 0),
+    ],
+)
+def test_claims_take_memory_and_cores_of_a_device(tmp_path: Path, amounts: dict[str, str], number: int) -> None:
+    """Of one with 10Gi and 100 cores."""
+    steps = {"default": "1Gi", "validRange": {"min": "1Gi", "step": "1Gi"}}
+    (device,) = shared_gpus(1)
+    device["capacity"] = {
+        "memory": {"value": "10Gi", "requestPolicy": steps}, "cores": {"value": "100", "requestPolicy": CORES},
+    }  # fmt: skip
+    node = a_node("n1", instance_type=FOUR), a_slice("n1", [device])
+    request = asked(1, capacity={"requests": amounts} if amounts else None)
+    found = planned(tmp_path, *node, a_template("one", request), *pods(11))
+    assert sum(map(len, only(found).on_nodes.values())) == number
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 9), st.integers(1, 90)), min_size=1, max_size=6),
+    st.integers(1, 9),
+    st.integers(1, 90),
+)
+def test_claims_of_two_capacities_have_room_where_a_plan_says_so(
+    used: list[tuple[int, int]], memory: int, cores: int
+) -> None:
+    """Whatever others take; and of a free device, as many as there are."""
+    device = a_shared(cores="100")
+    part = part_of(device, (("memory", f"{memory}Gi"), ("cores", str(cores)))).milli
+    assert GPU_MILLI // part == min(10 // memory, 100 // cores)
+    consumed = [{f"{DRIVER}/memory": f"{own}Gi", f"{DRIVER}/cores": str(of)} for own, of in used]
+    room = min((10 - sum(own for own, _ in used)) // memory, (100 - sum(of for _, of in used)) // cores)
+    assert free_part(device, consumed) // part <= max(0, room)
 
 
 @given(st.integers(0, 40), st.integers(1, 10), st.integers(1, 6), st.integers(0, 5), st.integers(0, 60))

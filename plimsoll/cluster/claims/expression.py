@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.cluster.claims.functions import FUNCTIONS, quantity, version
-from plimsoll.model.dra import Attribute, Claimable
+from plimsoll.model.dra import Attribute, Claimable, SliceDevice
 
 if TYPE_CHECKING:  # it imports a prompt and an event loop, and most clusters have no claims
     from cel import Context, Program
@@ -50,6 +50,18 @@ class SelectorError(Exception):
 def is_lasting(attribute: Attribute) -> bool:
     """Whether an attribute is the same on each such device, whichever node it is in and whenever that starts."""
     return _is_lasting(attribute.name)
+
+
+def lasting(device: SliceDevice, driver: str) -> Claimable:
+    """What is the same of a device on each such node."""
+    return Claimable(
+        driver,
+        tuple(filter(is_lasting, device.attributes)),
+        device.capacity,
+        device.special or ("consumesCounters" if device.consumes else ""),
+        device.shared,
+        device.policies,
+    )
 
 
 @lru_cache(maxsize=4096)

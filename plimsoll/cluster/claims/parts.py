@@ -1,7 +1,8 @@
 """Parts of devices that several claims share (`allowMultipleAllocations`), as the scheduler counts them.
 
-A claim takes some of each capacity of such a device. Plans count that as one part of the device, in the capacity of
-which claims take the most: exact for claims that take no larger part of another capacity, and for others no answer.
+A claim takes some of each capacity of such a device. Plans count that as one part of the device, as large as that of
+the capacity of which the claim takes the most. That is exact for claims that take most of the same capacity. For
+others, such as of much memory beside much of the cores, it is never too little.
 """
 
 from collections.abc import Iterable, Mapping
@@ -34,7 +35,7 @@ def part_of(device: Claimable, asked: tuple[tuple[str, str], ...]) -> Part:
     for known, (name, amount) in wanted.items():
         if known not in amounts:
             return Part(why=f"capacity {name} of {amount}")
-    measure, parts = measured_by(device), dict[str, Fraction]()
+    most = Fraction(0)
     for name, total in amounts.items():
         short, amount = wanted.get(name, (name, ""))
         try:
@@ -43,26 +44,8 @@ def part_of(device: Claimable, asked: tuple[tuple[str, str], ...]) -> Part:
             return Part(not_planned=f"a fraction of capacity {short}")
         if taken is None or taken > parse_quantity(total):
             return Part(why=f"capacity {short} of {amount or taken}")
-        parts[name] = _ratio(taken, parse_quantity(total))
-    most = max(parts, key=lambda name: parts[name], default=measure)
-    if not parts or not parts[most]:
-        return Part(not_planned="devices of which a claim takes nothing")
-    if parts[most] > parts[measure]:
-        return Part(not_planned=f"a larger part of capacity {most} than of {measure}")
-    return Part(exact_milli(parts[measure]))
-
-
-@lru_cache(maxsize=4096)
-def measured_by(device: Claimable) -> str:
-    """The capacity in which parts of a device are counted: of which a claim that asks for no amount takes the largest
-    part; of several, memory. Empty where it has none."""
-    policies, own = dict(device.policies), f"{device.driver}/memory"
-
-    def part(capacity: tuple[str, str]) -> tuple[Fraction, bool]:
-        name, total = capacity
-        return _ratio(_default(total, policies.get(name)), parse_quantity(total)), name == own
-
-    return max(device.capacity, key=part, default=("", ""))[0]
+        most = max(most, _ratio(taken, parse_quantity(total)))
+    return Part(exact_milli(most)) if most else Part(not_planned="devices of which a claim takes nothing")
 
 
 def free_part(device: Claimable, consumed: Iterable[Mapping[str, str]]) -> Milli:

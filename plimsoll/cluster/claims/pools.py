@@ -6,7 +6,8 @@ from dataclasses import replace
 from operator import is_
 from typing import NamedTuple
 
-from plimsoll.cluster.claims.expression import NotEvaluatedError, SelectorError, is_lasting, is_of_one_device, selects
+from plimsoll.cluster.claims.counters import Divided, divided_devices
+from plimsoll.cluster.claims.expression import NotEvaluatedError, SelectorError, is_of_one_device, lasting, selects
 from plimsoll.cluster.claims.parts import free_part, held_part
 from plimsoll.labels import DEVICE_CLASS_PREFIX
 from plimsoll.model.dra import (
@@ -74,18 +75,6 @@ def complete(slices: Iterable[ResourceSlice]) -> list[ResourceSlice]:
     return found if found and len(found) == found[0].of_pool else []
 
 
-def lasting(device: SliceDevice, driver: str) -> Claimable:
-    """What is the same of the device on each such node."""
-    return Claimable(
-        driver,
-        tuple(filter(is_lasting, device.attributes)),
-        device.capacity,
-        device.special,
-        device.shared,
-        device.policies,
-    )
-
-
 class Served:
     """The extended resources by which DeviceClasses serve devices: that of its own name, and the one that it declares.
     Of two classes with one name, the newer."""
@@ -125,20 +114,26 @@ def _selects(expression: str, device: Claimable) -> bool:
 
 def published(parts: NodeParts, served: Served) -> Published:
     """The devices of a node."""
-    alike, tainted = defaultdict[Claimable, list[tuple[str, SliceDevice]]](list), set[tuple[str, str, str]]()
+    alike, tainted = defaultdict[Claimable, list[tuple[str, SliceDevice]]](list), set[_Device]()
+    divided = divided_devices(parts.slices)
     for each in parts.slices:
         for device in each.devices:
-            alike[lasting(device, each.driver)].append((each.pool, device))
+            key = each.driver, each.pool, device.name
+            of_whole = divided.get(key)
             if device.tainted:
-                tainted.add((each.driver, each.pool, device.name))
+                tainted.add(of_whole.key if of_whole is not None else key)
+            if of_whole is None:
+                alike[lasting(device, each.driver)].append((each.pool, device))
+            elif of_whole.key == key:
+                alike[of_whole.claimable].append((each.pool, device))
     devices = list[tuple[str, str, Claimable]]()
     for claimable, found in alike.items():
         of_kind = served.by(replace(claimable, distinct=_distinct([device for _, device in found])))
         devices += ((pool, device.name, of_kind) for pool, device in found)
     known = {(claimable.driver, pool, name): claimable for pool, name, claimable in devices}
-    having = list(_having(parts.claims, known))
+    having = list(_having(parts.claims, known, divided))
     taken = tainted | {each.key for _, held in having for each in held if each.consumed is None}
-    shared = list(_shared(having, known, taken))
+    shared = [*_shared(having, known, taken), *_in_parts(having, divided, taken)]
     taken.update(each[:3] for each in shared if not each.free)
     return Published(
         tuple(sorted(devices, key=lambda each: (each[2].driver, each[0], each[1]))),
@@ -159,12 +154,28 @@ def _shared(
     holders = defaultdict[_Device, list[tuple[str, dict[str, str]]]](list)
     for claim, held in having:
         for each in held:
-            if each.consumed is not None and each.key not in taken:
+            if each.consumed is not None and each.key in known and each.key not in taken:
                 holders[each.key].append((_name(claim), dict(each.consumed)))
     for device, consumed in holders.items():
         free = free_part(known[device], [amounts for _, amounts in consumed]) if known[device].shared else 0
         parts = sorted((name, held_part(known[device], amounts)) for name, amounts in consumed)
         yield SharedDevice(*device, free, tuple(parts))
+
+
+def _in_parts(
+    having: Iterable[tuple[ResourceClaim, list[Allocated]]],
+    divided: Mapping[_Device, Divided],
+    taken: Container[_Device],
+) -> Iterator[SharedDevice]:
+    """The divided devices of which claims have parts."""
+    holders = defaultdict[_Device, list[tuple[str, str]]](list)
+    for claim, held in having:
+        for each in held:
+            found = divided.get(each.key)
+            if found is not None and found.key not in taken:
+                holders[found.key].append((_name(claim), each.device))
+    for key, parts in holders.items():
+        yield SharedDevice(*key, *divided[key].shared_by(parts))
 
 
 def _distinct(devices: Sequence[SliceDevice]) -> tuple[str, ...]:
@@ -178,10 +189,15 @@ def _distinct(devices: Sequence[SliceDevice]) -> tuple[str, ...]:
 
 
 def _having(
-    claims: Iterable[ResourceClaim], known: Container[_Device]
+    claims: Iterable[ResourceClaim], known: Container[_Device], divided: Container[_Device]
 ) -> Iterator[tuple[ResourceClaim, list[Allocated]]]:
+    """The claims with what they have. Of a part of a divided device nothing is consumed but itself."""
     for claim in claims:
-        held = [each for each in claim.devices if each.key in known]
+        held = [
+            each if each.key in known else each._replace(consumed=())
+            for each in claim.devices
+            if each.key in known or each.key in divided
+        ]
         if held:
             yield claim, held
 

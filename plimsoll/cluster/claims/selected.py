@@ -1,14 +1,15 @@
 """Which devices meet what claims ask for, and how many of a node a pod takes."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from itertools import chain, islice, product
 from typing import Final, NamedTuple
 
 from plimsoll.cluster.claims.expression import NotEvaluatedError, SelectorError, selects
 from plimsoll.cluster.claims.parts import part_of
-from plimsoll.model.dra import GPU_DRIVERS, Claimable, ClaimRequest, DeviceRequest, Subrequest, qualified
-from plimsoll.packing import GPU_MILLI, Milli
+from plimsoll.model.dra import GPU_DRIVERS, Claimable, ClaimRequest, DevicePart, DeviceRequest, Subrequest, qualified
+from plimsoll.packing import GPU_MILLI, Milli, exact_milli
 from plimsoll.quantity import parse_quantity
 
 _MOST_WAYS: Final = 64
@@ -122,6 +123,8 @@ def _met(alternatives: Sequence[Subrequest], device: Claimable) -> Iterable[tupl
 @lru_cache(maxsize=65_536)
 def _answer(asked: Subrequest, device: Claimable) -> Selection:
     """Whether a device meets a request: a selection of one, or why not."""
+    if device.parts:
+        return _of_parts(asked, device)
     for expression in asked.selectors:
         try:
             if not selects(expression, device):
@@ -139,6 +142,24 @@ def _answer(asked: Subrequest, device: Claimable) -> Selection:
         if there is None or parse_quantity(there) < parse_quantity(least):
             return Selection(why=f"capacity {name} of {least}")
     return Selection(1)
+
+
+def _of_parts(asked: Subrequest, device: Claimable) -> Selection:
+    """Which one of a divided device and its parts meets a request: as much of the device as one of these is, if all of
+    it were divided in such."""
+    kinds = DevicePart(replace(device, parts=()), 1), *device.parts
+    answers = [(_answer(asked, kind), number) for kind, number in kinds]
+    met = [number for answer, number in answers if answer.number]
+    unknown = next((answer for answer, _ in answers if answer.ends or answer.not_planned), None)
+    if unknown is not None and not met:
+        return unknown
+    if unknown is not None:
+        return Selection(not_planned=unknown.not_planned or "a selector that ends in an error on some parts of devices")
+    if not met:
+        return Selection(why="; ".join(dict.fromkeys(answer.why for answer, _ in answers)))
+    if len(met) > 1:
+        return Selection(not_planned="requests that several kinds of parts of a device meet")
+    return Selection(1, exact_milli(1, met[0]))
 
 
 def _ways(able: Sequence[Sequence[tuple[int, Subrequest]]]) -> Iterable[tuple[int, tuple[Subrequest, ...]]]:
@@ -164,7 +185,9 @@ def _taken(
         if alone.why and number > 1:  # the scheduler takes it for an error that all devices cannot be had
             return alone._replace(ends=everything)
     milli = min((_answer(each, device).milli for each in chosen), default=GPU_MILLI)
-    if device.shared and everything:
+    if device.parts and milli < GPU_MILLI and any(claim.match or claim.distinct for claim in claims):
+        return Selection(not_planned="constraints of parts of devices")
+    if (device.shared or device.parts) and everything:
         return Selection(not_planned="all of the devices that claims share")
     if milli < GPU_MILLI and len(chosen) > 1:
         return Selection(not_planned="several requests for parts of devices")

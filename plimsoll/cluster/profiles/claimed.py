@@ -4,11 +4,9 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from plimsoll.model.cluster import Device, Division
-from plimsoll.model.dra import GPU_DRIVERS, Claimable, Published, SharedDevice
+from plimsoll.model.dra import GPU_DRIVERS, WHOLE_GPUS, Claimable, Published, SharedDevice
 from plimsoll.quantity import parse_memory_mib
 
-_WHOLE: Final = ("", "gpu", "amdgpu")
-"""Types of devices that are whole GPUs. Intel's have none."""
 _PRODUCT: Final = ("productName", "model")
 """Attributes with the name of the product: NVIDIA's and AMD's, Intel's."""
 
@@ -17,7 +15,7 @@ def claimed_gpus(published: Iterable[tuple[Claimable, int]]) -> Iterator[Device]
     """The GPUs, and the MIG slices, that are published with the number of each. Other parts of GPUs are left out."""
     for claimable, count in published:
         vendor, form = GPU_DRIVERS.get(claimable.driver), claimable.text("type")
-        if vendor is None or not (form in _WHOLE or form == "mig"):
+        if vendor is None or not (form in WHOLE_GPUS or form == "mig"):
             continue
         profile = claimable.text("profile") if form == "mig" else ""
         yield Device(

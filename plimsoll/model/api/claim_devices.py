@@ -1,11 +1,12 @@
 """ClaimDevices: devices of a node that pods get by claims, as a NodeProfile says them."""
 
+from dataclasses import replace
 from operator import itemgetter
-from typing import Annotated, Final
+from typing import Annotated, Any, Final, Self
 
 from pydantic import Field, model_validator
 
-from plimsoll.model.dra import Attribute, Claimable, RequestPolicy, qualified
+from plimsoll.model.dra import Attribute, Claimable, DevicePart, RequestPolicy, qualified
 from plimsoll.model.meta import Described
 from plimsoll.quantity import parse_quantity
 
@@ -16,13 +17,9 @@ _FIELDS: Final = {"string": "strings", "version": "versions", "int": "ints", "bo
 """By the type of an attribute."""
 
 
-class ClaimDevices(Described):
-    """Devices that are alike, which a driver of Dynamic Resource Allocation will publish of each such node."""
+class ClaimDevice(Described):
+    """What claims select a device by."""
 
-    driver: str = Field(min_length=1, max_length=63)
-    """Such as `gpu.nvidia.com`."""
-    count: int | None = Field(default=None, ge=1, le=1024)
-    """Devices of one node. Absent: the GPUs that the catalog has for the instance type."""
     strings: dict[Name, Annotated[str, Field(max_length=64)]] = Field(default_factory=dict, max_length=32)
     """Attributes of text, by which claims select them, such as `productName`. A claim that selects by another attribute
     gets no capacity."""
@@ -34,6 +31,41 @@ class ClaimDevices(Described):
     """Attributes that are true or false."""
     capacity: dict[Name, str] = Field(default_factory=dict, max_length=32)
     """What each has, such as `memory`."""
+
+    @model_validator(mode="after")
+    def _amounts(self) -> Self:
+        for name, amount in self.capacity.items():
+            try:
+                parse_quantity(amount)
+            except ValueError as error:
+                raise ValueError(f"capacity.{name}: {error}") from None
+        return self
+
+    def of_driver(self, driver: str) -> Claimable:
+        """One of them, as the driver publishes it."""
+        attributes = [
+            Attribute(qualified(name, driver), kind, value)
+            for kind, field in _FIELDS.items()
+            for name, value in getattr(self, field).items()
+        ]
+        capacity = ((qualified(name, driver), amount) for name, amount in self.capacity.items())
+        return Claimable(driver, tuple(sorted(attributes)), tuple(sorted(capacity)))
+
+
+class ClaimDevicePart(ClaimDevice):
+    """Devices that claims may have instead of a whole one, such as MIG slices of a GPU."""
+
+    number: int = Field(ge=1, le=64)
+    """So many can be had of one whole device, if claims take no others."""
+
+
+class ClaimDevices(ClaimDevice):
+    """Devices that are alike, which a driver of Dynamic Resource Allocation will publish of each such node."""
+
+    driver: str = Field(min_length=1, max_length=63)
+    """Such as `gpu.nvidia.com`."""
+    count: int | None = Field(default=None, ge=1, le=1024)
+    """Devices of one node. Absent: the GPUs that the catalog has for the instance type."""
     allow_multiple_allocations: bool = False
     """Whether several claims may have parts of one."""
     request_policies: dict[Name, RequestPolicy] = Field(default_factory=dict, max_length=32)
@@ -42,33 +74,19 @@ class ClaimDevices(Described):
     distinct_attributes: tuple[Name, ...] = Field(default=(), max_length=32)
     """Attributes that each device of a node has with a value of its own, such as `uuid`: claims with
     `distinctAttribute` are planned by these."""
-
-    @model_validator(mode="after")
-    def _amounts(self) -> "ClaimDevices":
-        for name, amount in self.capacity.items():
-            try:
-                parse_quantity(amount)
-            except ValueError as error:
-                raise ValueError(f"capacity.{name}: {error}") from None
-        return self
+    parts: tuple[ClaimDevicePart, ...] = Field(default=(), max_length=32)
+    """Where the driver divides each device by counters (`consumesCounters`): what claims may have instead of it."""
 
     @property
     def claimable(self) -> Claimable:
         """One of them."""
-        attributes = [
-            Attribute(qualified(name, self.driver), kind, value)
-            for kind, field in _FIELDS.items()
-            for name, value in getattr(self, field).items()
-        ]
-        capacity = ((qualified(name, self.driver), amount) for name, amount in self.capacity.items())
         policies = ((qualified(name, self.driver), policy) for name, policy in self.request_policies.items())
-        return Claimable(
-            self.driver,
-            tuple(sorted(attributes)),
-            tuple(sorted(capacity)),
+        return replace(
+            self.of_driver(self.driver),
             shared=self.allow_multiple_allocations,
             policies=tuple(sorted(policies, key=itemgetter(0))),
             distinct=tuple(sorted(qualified(name, self.driver) for name in self.distinct_attributes)),
+            parts=tuple(DevicePart(each.of_driver(self.driver), each.number) for each in self.parts),
         )
 
     @property
@@ -80,18 +98,23 @@ class ClaimDevices(Described):
     def of(cls, claimable: Claimable, count: int) -> "ClaimDevices":
         """What is published of a node with so many of them."""
         own = f"{claimable.driver}/"
-        named = {field: {} for field in _FIELDS.values()}  # type: dict[str, dict[str, bool | int | str]]
-        for each in claimable.attributes:
-            named[_FIELDS[each.kind]][each.name.removeprefix(own)] = each.value
-        capacity = {name.removeprefix(own): amount for name, amount in claimable.capacity}
         return cls.model_validate(
             {
                 "driver": claimable.driver,
                 "count": count,
-                "capacity": capacity,
                 "allow_multiple_allocations": claimable.shared,
                 "request_policies": {name.removeprefix(own): policy for name, policy in claimable.policies},
                 "distinct_attributes": [name.removeprefix(own) for name in claimable.distinct],
-                **named,
+                "parts": [{"number": each.number, **_selected_by(each.device)} for each in claimable.parts],
+                **_selected_by(claimable),
             }
         )
+
+
+def _selected_by(claimable: Claimable) -> dict[str, Any]:
+    """The fields of ClaimDevice."""
+    own = f"{claimable.driver}/"
+    named = {field: {} for field in _FIELDS.values()}  # type: dict[str, dict[str, bool | int | str]]
+    for each in claimable.attributes:
+        named[_FIELDS[each.kind]][each.name.removeprefix(own)] = each.value
+    return {"capacity": {name.removeprefix(own): amount for name, amount in claimable.capacity}, **named}

@@ -5,7 +5,15 @@ from plimsoll.model.dra.claim_request import ClaimedDevices, ClaimRequest, Devic
 from plimsoll.model.dra.claim_template_spec import ResourceClaimTemplateSpec
 from plimsoll.model.dra.device_class import DeviceClass
 from plimsoll.model.dra.device_class_spec import DeviceClassSpec
-from plimsoll.model.dra.published import GPU_DRIVERS, NOTHING_PUBLISHED, Claimable, Published, SharedDevice
+from plimsoll.model.dra.published import (
+    GPU_DRIVERS,
+    NOTHING_PUBLISHED,
+    WHOLE_GPUS,
+    Claimable,
+    DevicePart,
+    Published,
+    SharedDevice,
+)
 from plimsoll.model.dra.request_policy import RequestPolicy, ValidRange
 from plimsoll.model.dra.resource_claim import Allocated, PodClaim, ResourceClaim, ResourceClaimTemplate
 from plimsoll.model.dra.resource_slice import ResourceSlice, SliceDevice
@@ -13,6 +21,7 @@ from plimsoll.model.dra.resource_slice import ResourceSlice, SliceDevice
 __all__ = [
     "GPU_DRIVERS",
     "NOTHING_PUBLISHED",
+    "WHOLE_GPUS",
     "Allocated",
     "Attribute",
     "ClaimRequest",
@@ -20,6 +29,7 @@ __all__ = [
     "ClaimedDevices",
     "DeviceClass",
     "DeviceClassSpec",
+    "DevicePart",
     "DeviceRequest",
     "PodClaim",
     "Published",

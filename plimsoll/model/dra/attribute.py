@@ -39,8 +39,13 @@ def read_attributes(given: Any, driver: str) -> tuple[Attribute, ...]:
 
 def read_capacity(given: Any, driver: str) -> tuple[tuple[str, str], ...]:
     """(name with its domain, quantity) of what a device has, sorted. Raises ValueError where one is no quantity."""
+    return tuple(sorted((qualified(name, driver), amount) for name, amount in read_amounts(given)))
+
+
+def read_amounts(given: Any) -> tuple[tuple[str, str], ...]:
+    """(name, quantity), sorted. Raises ValueError where one is no quantity."""
     amounts = ((name, amount.get("value") if isinstance(amount, Mapping) else amount) for name, amount in given.items())
-    found = [(qualified(name, driver), str(amount)) for name, amount in amounts if amount is not None]
+    found = [(name, str(amount)) for name, amount in amounts if amount is not None]
     for _, amount in found:
         parse_quantity(amount)
     return tuple(sorted(found))

@@ -14,6 +14,18 @@ GPU_DRIVERS: Final[Mapping[str, str]] = {"gpu.nvidia.com": "nvidia", "gpu.amd.co
 """Vendors of GPUs by the driver that publishes these. Devices of other drivers are not GPUs."""
 
 
+WHOLE_GPUS: Final = ("", "gpu", "amdgpu")
+"""Types of devices that are whole GPUs. Intel's have none."""
+
+
+class DevicePart(NamedTuple):
+    """A device that claims may have instead of a whole one, such as a MIG slice of a GPU."""
+
+    device: "Claimable"
+    number: int
+    """So many can be had of one whole device, without others."""
+
+
 @dataclass(frozen=True, slots=True)
 class Claimable:
     """What is the same of a device on each such node, by which claims select it. Attributes of one device alone, or of
@@ -31,6 +43,8 @@ class Claimable:
     """As of SliceDevice."""
     distinct: tuple[str, ...] = ()
     """Attributes of one device alone that each device of the node has, with another value than the others; sorted."""
+    parts: tuple[DevicePart, ...] = ()
+    """What claims may have instead of all of it, by counters that these consume; sorted."""
     extended_resources: frozenset[str] = frozenset()
     """Extended resources by which pods may request it, too, by a DeviceClass."""
 

@@ -6,9 +6,17 @@ from typing import Annotated, Any, NamedTuple
 from pydantic import Field, model_validator
 from pydantic.aliases import AliasPath
 
-from plimsoll.model.dra.attribute import Attribute, read_attributes, read_capacity
+from plimsoll.model.dra.attribute import Attribute, read_amounts, read_attributes, read_capacity
 from plimsoll.model.dra.request_policy import RequestPolicy, read_policies
 from plimsoll.model.meta import ObservedObject
+
+
+class CounterSet(NamedTuple):
+    """Counters that devices of a pool share, such as the parts of one GPU."""
+
+    name: str
+    amounts: tuple[tuple[str, str], ...]
+    """(counter, quantity), sorted."""
 
 
 class SliceDevice(NamedTuple):
@@ -27,6 +35,8 @@ class SliceDevice(NamedTuple):
     """(name of a capacity with its domain, how much of it a claim takes), sorted."""
     tainted: bool = False
     """Whether a taint keeps claims from it."""
+    consumes: tuple[CounterSet, ...] = ()
+    """What it consumes of sets of counters of its pool."""
 
 
 class ResourceSlice(ObservedObject):
@@ -38,6 +48,8 @@ class ResourceSlice(ObservedObject):
     node_name: str = Field(default="", validation_alias=AliasPath("spec", "nodeName"))
     """Empty: its devices are of several nodes, which is not planned for."""
     devices: tuple[SliceDevice, ...] = ()
+    counters: tuple[CounterSet, ...] = ()
+    """Sets of counters of its pool, which devices of other slices of the pool consume."""
 
     @model_validator(mode="before")
     @classmethod
@@ -45,11 +57,20 @@ class ResourceSlice(ObservedObject):
         if not isinstance(manifest, Mapping) or "devices" in manifest:
             return manifest
         spec = manifest.get("spec") or {}
-        return {**manifest, "devices": tuple(_devices(spec.get("devices") or (), str(spec.get("driver") or "")))}
+        return {
+            **manifest,
+            "devices": tuple(_devices(spec.get("devices") or (), str(spec.get("driver") or ""))),
+            "counters": _counters(spec.get("sharedCounters"), "name"),
+        }
 
 
-_SPECIAL = ("consumesCounters", "bindsToNode", "bindingConditions")
-"""Fields of devices that are parts of others, or are made ready later."""
+_SPECIAL = ("bindsToNode", "bindingConditions")
+"""Fields of devices that are made ready later."""
+
+
+def _counters(given: Any, name: str) -> tuple[CounterSet, ...]:
+    """Raises ValueError where an amount is no quantity."""
+    return tuple(CounterSet(str(each.get(name)), read_amounts(each.get("counters") or {})) for each in given or ())
 
 
 def _devices(given: Any, driver: str) -> Iterator[SliceDevice]:
@@ -57,6 +78,9 @@ def _devices(given: Any, driver: str) -> Iterator[SliceDevice]:
         effects = {taint.get("effect") for taint in each.get("taints") or ()}
         shared, capacity = bool(each.get("allowMultipleAllocations")), each.get("capacity") or {}
         special = next((field for field in _SPECIAL if each.get(field)), "")
+        consumes = _counters(each.get("consumesCounters"), "counterSet")
+        if shared and consumes:
+            special = special or "consumesCounters beside allowMultipleAllocations"
         policies: tuple[tuple[str, RequestPolicy], ...] = ()
         if shared:
             try:
@@ -71,4 +95,5 @@ def _devices(given: Any, driver: str) -> Iterator[SliceDevice]:
             shared=shared,
             policies=policies,
             tainted=not effects.isdisjoint({"NoSchedule", "NoExecute"}),
+            consumes=consumes,
         )

@@ -97,11 +97,17 @@ def _of_shared(account: GpuAccount, sharing: DeviceSharing, gpu_resource: str) -
 
 
 def _of_claims(account: GpuAccount, gpu_resource: str) -> Supplied | None:
-    """Supply of a node whose GPUs pods get by claims."""
-    device = discovery_of(account.node, gpu_resource).claimed
-    if device is None or not any(account.free_milli):
+    """Supply of a node whose GPUs pods get by claims. Unlike ones serve none, and say so."""
+    device = discovery_of(account.node, gpu_resource).claimed or _unlike(account.device)
+    if not any(account.free_milli):
         return None
     return _supplied(account.node, device, free_node(account, account.free_milli))
+
+
+def _unlike(device: Device) -> Device:
+    claimable = device.claimable
+    assert claimable is not None
+    return replace(device, claimable=replace(claimable, special=claimable.special or "unlike ones beside them"))
 
 
 def _supplied(node: Node, device: Device, free: FreeNode) -> Supplied:

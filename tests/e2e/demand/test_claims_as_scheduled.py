@@ -13,14 +13,17 @@ from plimsoll.sandbox import Sandbox
 from tests.awaiting import await_condition
 from tests.claims.objects import (
     DRIVER,
+    MIG,
     Manifest,
     a_class,
     a_device,
+    a_mig_class,
     a_node,
     a_pod,
     a_slice,
     a_template,
     asked,
+    divided,
     snapshot_of,
 )
 from tests.e2e.cluster.kube import Kube
@@ -65,6 +68,8 @@ class Case(NamedTuple):
 def a_case(number: int, choose: random.Random) -> Case:
     """One to three nodes, whose devices are alike on each, and one to six pods that claim the same."""
     name, manifests = f"case-{number:03}", list[Manifest]()
+    if choose.random() < 0.15:
+        return _of_counters(name, choose)
     for index in range(choose.randint(1, 3)):
         node = f"{name}-{index}"
         product = choose.choice(list(PRODUCTS))
@@ -89,11 +94,28 @@ def a_case(number: int, choose: random.Random) -> Case:
     constraints *= choose.random() < 0.4
     requests = [_request(choose) for _ in range(choose.choice([1, 1, 1, 2]))]
     template = a_template(name, *requests, namespace="default", constraints=constraints)
-    pods = tuple(
-        a_pod(f"{name}-{each}", name, namespace="default", nodeSelector={"case": name})
-        for each in range(choose.randint(1, 6))
+    return Case(name, (*manifests, template), _pods(name, choose.randint(1, 6)))
+
+
+def _of_counters(name: str, choose: random.Random) -> Case:
+    """One or two nodes, whose GPUs are whole or in slices of MIG, and up to nine pods that claim the same of them."""
+    manifests = list[Manifest]()
+    for index in range(choose.randint(1, 2)):
+        made = a_node(f"{name}-{index}")
+        made["metadata"]["labels"]["case"] = name
+        manifests += [made, *divided(f"{name}-{index}", choose.randint(1, 2), choose.choice(["h100", "h200"]))]
+    count = choose.choice([1, 1, 1, 1, 2])
+    profile = choose.choice(["", "1g.", "1g.10gb", "1g.18gb", "1g.10gb+me", "2g.", "3g.", "4g.", "7g."])
+    chosen = f"{ATTRIBUTES}.profile" + (f".startsWith('{profile}')" if profile.endswith(".") else f" == '{profile}'")
+    request = asked(count, chosen, of=MIG) if profile else asked(count)
+    template = a_template(name, request, namespace="default")
+    return Case(name, (*manifests, template), _pods(name, choose.randint(1, 9)))
+
+
+def _pods(name: str, number: int) -> tuple[Manifest, ...]:
+    return tuple(
+        a_pod(f"{name}-{each}", name, namespace="default", nodeSelector={"case": name}) for each in range(number)
     )
-    return Case(name, (*manifests, template), pods)
 
 
 def _shared(choose: random.Random, memory: str) -> Manifest:
@@ -113,6 +135,9 @@ def _shared(choose: random.Random, memory: str) -> Manifest:
     if choose.random() < 0.3:
         shares = {"default": "1", "validRange": {"min": "1", "max": "4", "step": "1"}}
         capacity["shares"] = {"value": "4", "requestPolicy": shares}
+    if choose.random() < 0.4:
+        cores = choose.choice([{"min": "10", "step": "10"}, {"min": "5", "max": "80", "step": "5"}, {"min": "1"}])
+        capacity["cores"] = {"value": "100", "requestPolicy": {"default": cores["min"], "validRange": cores}}
     return {"allowMultipleAllocations": True, "capacity": capacity}
 
 
@@ -130,6 +155,9 @@ def _request(choose: random.Random) -> Manifest:
             {"memory": "3000Mi"},
             {"memory": "5Gi"},
             {"memory": "5G", "shares": "2"},
+            {"memory": "2Gi", "cores": "33"},
+            {"memory": "6Gi", "cores": "21"},
+            {"cores": "81"},
         ]
     )
     more: Manifest = {"capacity": {"requests": amounts}} if choose.random() < 0.4 else {}
@@ -138,7 +166,7 @@ def _request(choose: random.Random) -> Manifest:
 
 def planned(case: Case, folder: Path) -> int | None:
     """How many of the pods have a place in the plan; None where what they claim is not planned."""
-    snapshot = snapshot_of(folder, a_class(), *case.manifests, *case.pods)
+    snapshot = snapshot_of(folder, a_class(), a_mig_class(), *case.manifests, *case.pods)
     demands = DemandPlanner().plan(snapshot).demands
     if any("ClaimNotPlanned" in str(why) for demand in demands for why in demand.refused.values()):
         return None
@@ -215,6 +243,7 @@ def test_as_many_pods_have_a_place_as_the_scheduler_binds(cluster: Kube, tmp_pat
     cases = [a_case(number, choose) for number in range(CASES)]
     expected = {case.name: planned(case, tmp_path) for case in cases}
     cluster.apply(a_class())
+    cluster.apply(a_mig_class())
     for case in cases:
         for manifest in case.manifests:
             create(cluster, manifest)

@@ -1,0 +1,241 @@
+"""Parts of devices by counters, such as MIG slices: how many can be had of a GPU, what is left, the nodes for them."""
+
+import random
+from collections.abc import Sequence
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plimsoll.cluster.claims import Divided, divided_devices
+from plimsoll.cluster.ledger import gpu_ledger
+from plimsoll.cluster.profiles import learned_of
+from plimsoll.labels import GPU_RESOURCE
+from plimsoll.model.dra import ResourceSlice
+from plimsoll.packing import GPU_MILLI, Milli
+from plimsoll.plan.demand import DemandPlan, DemandPlanner
+from tests.claims.objects import (
+    DRIVER,
+    MIG,
+    Manifest,
+    a_claim,
+    a_class,
+    a_mig_class,
+    a_node,
+    a_slice_of,
+    a_template,
+    asked,
+    divided,
+    recorded,
+    snapshot_of,
+)
+from tests.claims.test_demand import FOUR, a_node_pool, a_profile, an_environment, only, pods, refusals
+
+Placed = tuple[str, int]
+"""(MIG profile, first slice of the memory)"""
+GPUS = ("h100", "h200")
+
+
+def a_gpu(gpu: str = "h100") -> Divided:
+    slices = [ResourceSlice.model_validate(each) for each in divided("n1", 1, gpu)]
+    return divided_devices(slices)[DRIVER, "n1", "gpu-0"]
+
+
+def numbers(gpu: Divided) -> dict[str, int]:
+    return {part.device.text("profile"): part.number for part in gpu.claimable.parts}
+
+
+def fits(gpu: str, taken: Sequence[Placed]) -> bool:
+    """Whether the GPU can be divided so, by what NVML says of its profiles."""
+    known = {each["name"].removeprefix("MIG "): each for each in recorded(gpu)["profiles"]}
+    rows = [known[name] for name, _ in taken]
+    memory = [at for name, start in taken for at in range(start, start + known[name]["size"])]
+    whole = max(known.values(), key=lambda each: int(each["memorySizeMB"]))
+    return (
+        len(memory) == len(set(memory))
+        and sum(row["memorySizeMB"] for row in rows) <= whole["memorySizeMB"]
+        and sum(row["multiprocessorCount"] for row in rows) <= whole["multiprocessorCount"]
+        and sum("+me" in row["name"] or row["sliceCount"] == 7 for row in rows) <= 1
+    )
+
+
+def most(gpu: str, profile: str, held: Sequence[Placed]) -> int:
+    """How many slices of the profile fit beside those that are held: all ways are tried."""
+    free = [each for each in placements(gpu) if each[0] == profile and each not in held]
+    sizes = range(len(free), 0, -1)
+    return next((n for n in sizes if any(fits(gpu, (*held, *way)) for way in combinations(free, n))), 0)
+
+
+def placements(gpu: str) -> list[Placed]:
+    return [(each["name"].removeprefix("MIG "), at) for each in recorded(gpu)["profiles"] for at in each["starts"]]
+
+
+def left_by(gpu: Divided, held: Sequence[Placed]) -> Milli:
+    """Thousandths that are left beside slices that claims have."""
+    ids = {each["name"].removeprefix("MIG "): each["id"] for each in recorded("h100")["profiles"]}
+    return gpu.shared_by([(f"team/{n}", f"gpu-0-mig-{ids[name]}-{at}") for n, (name, at) in enumerate(held)])[0]
+
+
+@pytest.mark.parametrize("gpu", GPUS)
+def test_as_many_slices_of_a_profile_can_be_had_as_the_driver_says(gpu: str) -> None:
+    said = {each["name"].removeprefix("MIG "): each["instanceCount"] for each in recorded(gpu)["profiles"]}
+    assert numbers(a_gpu(gpu)) == said
+
+
+@given(st.randoms(use_true_random=False))
+def test_what_is_left_promises_no_slice_that_cannot_be_had(choose: random.Random) -> None:
+    """Beside slices that are held anywhere."""
+    found, held = a_gpu(), list[Placed]()
+    for each in choose.choices(placements("h100"), k=choose.randint(1, 5)):
+        if each not in held and fits("h100", [*held, each]):
+            held.append(each)
+    left = left_by(found, held)
+    for profile, number in numbers(found).items():
+        assert left * number // GPU_MILLI <= most("h100", profile, held)
+
+
+@pytest.mark.parametrize(
+    ("held", "left"),
+    [
+        ([("1g.10gb", 0)], {"1g.10gb": 6, "1g.20gb": 3, "2g.20gb": 2, "3g.40gb": 1, "7g.80gb": 0}),
+        ([("3g.40gb", 0)], {"1g.10gb": 3, "1g.20gb": 2, "3g.40gb": 1, "4g.40gb": 0}),
+        ([("3g.40gb", 4)], {"2g.20gb": 2, "3g.40gb": 1, "7g.80gb": 0}),
+        ([("4g.40gb", 0)], {"1g.10gb": 3, "1g.20gb": 2, "2g.20gb": 1, "3g.40gb": 1, "4g.40gb": 0}),
+        ([("7g.80gb", 0)], {"1g.10gb": 0}),
+        ([("1g.10gb", each) for each in range(7)], {"1g.10gb": 0}),
+    ],
+)
+def test_what_is_left_is_read_from_the_counters(held: list[Placed], left: dict[str, int]) -> None:
+    found, free = a_gpu(), left_by(a_gpu(), held)
+    assert {profile: free * numbers(found)[profile] // GPU_MILLI for profile in left} == left
+
+
+def a_part(name: str, device: str, **fields: Any) -> Manifest:
+    return a_claim(name, asked(1), devices=[("n1", device)], **fields)
+
+
+NODE = (a_node("n1", instance_type=FOUR), *divided("n1", 2), a_class(), a_mig_class())
+
+
+def planned(folder: Path, *manifests: Manifest) -> DemandPlan:
+    return DemandPlanner().plan(snapshot_of(folder, an_environment(), *manifests))
+
+
+def placed(found: DemandPlan) -> int:
+    return sum(map(len, only(found).on_nodes.values()))
+
+
+def test_a_divided_gpu_counts_once_with_what_claims_have_of_it(tmp_path: Path) -> None:
+    (account,) = gpu_ledger(snapshot_of(tmp_path, *NODE)).accounts()
+    assert (account.gpus, account.free_milli, account.device.memory_mib) == (2, (1000, 1000), 81152)
+    halves = a_part("a", "gpu-0-mig-9-0"), a_part("b", "gpu-1")
+    (account,) = gpu_ledger(snapshot_of(tmp_path, *NODE, *halves)).accounts()
+    assert account.free_milli == (500, 0)
+    (shared,) = account.shared
+    assert (shared.device, shared.claims) == ("gpu-0", (("team/a", 500),))
+    sevenths = [a_part(f"c{each}", f"gpu-0-mig-19-{each}") for each in range(7)]
+    (account,) = gpu_ledger(snapshot_of(tmp_path, *NODE, *sevenths)).accounts()
+    assert account.free_milli == (1000, 0)
+
+
+@pytest.mark.parametrize(
+    ("profile", "number"), [("1g.10gb", 14), ("2g.20gb", 6), ("3g.40gb", 4), ("4g.40gb", 2), ("7g.80gb", 2)]
+)
+def test_pods_have_slices_of_free_gpus(tmp_path: Path, profile: str, number: int) -> None:
+    found = planned(tmp_path, *NODE, a_template("one", a_slice_of(profile)), *pods(16))
+    assert placed(found) == number
+
+
+def test_whole_gpus_of_a_divided_node_are_claimed_too(tmp_path: Path) -> None:
+    used = a_part("a", "gpu-0-mig-19-3")
+    assert placed(planned(tmp_path, *NODE, a_template("one", asked(1)), *pods(3))) == 2
+    assert placed(planned(tmp_path, *NODE, used, a_template("one", asked(1)), *pods(3))) == 1
+    assert placed(planned(tmp_path, *NODE, used, a_template("one", a_slice_of("3g.40gb")), *pods(5))) == 3
+
+
+def test_pods_with_gpus_of_an_extended_resource_have_them_whole(tmp_path: Path) -> None:
+    by_class = a_class("gpus", f"device.attributes['{DRIVER}'].type == 'gpu'", extended_resource=GPU_RESOURCE)
+    (node,) = snapshot_of(tmp_path, *NODE, by_class).nodes
+    ((found, number),) = node.published.kinds
+    assert (number, GPU_RESOURCE in found.extended_resources) == (2, True)
+
+
+@pytest.mark.parametrize(("profile", "number", "nodes"), [("3g.40gb", 8, 1), ("1g.10gb", 29, 2), ("2g.20gb", 12, 1)])
+@pytest.mark.parametrize("learned", [True, False])
+def test_nodes_are_requested_for_slices(tmp_path: Path, profile: str, number: int, nodes: int, learned: bool) -> None:
+    """Of types with four GPUs, which nodes show no more."""
+    (node,) = snapshot_of(tmp_path, *NODE).nodes
+    said = learned_of([node]).claim_devices
+    assert said is not None
+    assert said.claimable == node.published.kinds[0][0].served_as(frozenset())
+    fields = said.model_dump(by_alias=True, exclude_defaults=True, exclude={"count", "driver"})
+    found = planned(
+        tmp_path, a_node_pool(), a_class(), a_mig_class(), a_profile(learned=learned, count=4, **fields),
+        a_template("one", a_slice_of(profile)), *pods(number),
+    )  # fmt: skip
+    assert not refusals(found)
+    assert (len(found.nodes), found.least_gpus) == (nodes, 4 * nodes)
+
+
+def test_different_slices_share_a_gpu(tmp_path: Path) -> None:
+    """3g.40gb, 2g.20gb and 1g.10gb take a half, a third and a seventh."""
+    templates = [a_template(name, a_slice_of(name)) for name in ("3g.40gb", "2g.20gb", "1g.10gb")]
+    waiting = [{**pod, "spec": {**pod["spec"], "resourceClaims": claims}} for pod, claims in zip(
+        pods(6), ([{"name": "gpu", "resourceClaimTemplateName": t["metadata"]["name"]}] for t in templates * 2),
+        strict=True,
+    )]  # fmt: skip
+    found = planned(tmp_path, *NODE, *templates, *waiting)
+    assert sum(len(uids) for demand in found.demands for uids in demand.on_nodes.values()) == 6
+
+
+@pytest.mark.parametrize(
+    ("requested", "feature"),
+    [
+        ((a_slice_of("1g.10gb"), a_slice_of("1g.10gb")), "several requests for parts"),
+        ((a_slice_of("1g.10gb", 2),), "parts of several devices"),
+        ((asked(1, of=MIG),), "several kinds of parts"),
+        ((asked(1, of=MIG) | {"allocationMode": "All"},), "several kinds of parts"),
+        ((a_slice_of("7g.80gb") | {"allocationMode": "All"},), "all of the devices that claims share"),
+        ((asked(1) | {"allocationMode": "All"},), "all of the devices that claims share"),
+    ],
+)
+def test_slices_that_are_not_planned_are_told_by_name(
+    tmp_path: Path, requested: tuple[Manifest, ...], feature: str
+) -> None:
+    found = planned(tmp_path, *NODE, a_template("one", *requested), *pods(1))
+    assert not placed(found)
+    (why,) = refusals(found)
+    assert "ClaimNotPlanned" in why
+    assert feature in why
+
+
+def test_a_selector_that_ends_in_an_error_on_a_part_is_no_promise(tmp_path: Path) -> None:
+    """A whole GPU has no profile: with a class of the driver's devices alone, the scheduler ends there."""
+    everything = a_class("all", f"device.driver == '{DRIVER}'")
+    request = asked(1, f"device.attributes['{DRIVER}'].profile == '1g.10gb'", of="all")
+    found = planned(tmp_path, *NODE, everything, a_template("one", request), *pods(1))
+    assert not placed(found)
+    assert "ends in an error on some parts" in min(refusals(found))
+
+
+@pytest.mark.parametrize("change", ["several sets", "unknown set", "no whole", "shared"])
+def test_counters_of_another_form_are_told_by_name(tmp_path: Path, change: str) -> None:
+    slices = divided("n1", 1)
+    devices = slices[0]["spec"]["devices"]
+    if change == "several sets":
+        devices[1]["consumesCounters"] *= 2
+    elif change == "unknown set":
+        slices[1]["spec"]["sharedCounters"][0]["name"] = "other"
+    elif change == "no whole":
+        del devices[0]
+    else:
+        devices[0]["allowMultipleAllocations"] = True
+    found = planned(
+        tmp_path, a_node("n1", instance_type=FOUR), *slices, a_class(), a_mig_class(),
+        a_template("one", a_slice_of("1g.10gb")), *pods(1),
+    )  # fmt: skip
+    assert not placed(found)
+    assert "ClaimNotPlanned: devices with consumesCounters" in min(refusals(found))
