@@ -4,7 +4,8 @@
 
 An apiserver in this process answers the lists by pages, with manifests of the size of those in real clusters. Pods with
 GPU shares fill the nodes, `--waiting` of them are pending in 20 queues of a tree, and there are `--plain` pods without
-GPUs. The aims for 1,000 nodes are 60 s and 300 MiB.
+GPUs. The aims for 1,000 nodes are 60 s and 300 MiB; above
+them, the exit code is 1.
 """
 
 import os
@@ -37,6 +38,8 @@ from plimsoll.kube import CHUNK
 
 Pages = Mapping[str, list[bytes]]
 """The lists that are not empty, by path."""
+_AIMED_AT: Final = 1_000
+"""The number of nodes of the aims; a smaller run is not held against them."""
 _AIMS: Final = {"seconds": 60.0, "peakMib": 300.0}
 
 
@@ -67,18 +70,22 @@ def main(
         "/apis/scheduling.run.ai/v2alpha2/podgroups": _pages(lists["PodGroup"]),
     }
     audited = audit(pages)
+    aims = _AIMS if nodes >= _AIMED_AT else {}
     figures = {
         "seconds": round(audited.seconds, 2),
         "cpuSeconds": round(audited.cpu_seconds, 2),
         "peakMib": round(audited.peak_mib, 1),
     }
     if output is Format.JSON:
-        print_json({"nodes": nodes, "pods": pods + plain, **figures, "aims": _AIMS})
-        return
-    table = Table("", "measured", "aim", box=box.SIMPLE, title=f"{nodes:,} nodes, {pods + plain:,} pods")
-    for name, figure in figures.items():
-        table.add_row(name, f"{figure:g}", f"{_AIMS[name]:g}" if name in _AIMS else "")
-    OUT.print(table)
+        print_json({"nodes": nodes, "pods": pods + plain, **figures, "aims": aims})
+    else:
+        table = Table("", "measured", "aim", box=box.SIMPLE, title=f"{nodes:,} nodes, {pods + plain:,} pods")
+        for name, figure in figures.items():
+            table.add_row(name, f"{figure:g}", f"{aims[name]:g}" if name in aims else "")
+        OUT.print(table)
+    missed = [f"{name} {figures[name]:g}, aim {aim:g}" for name, aim in aims.items() if figures[name] > aim]
+    if missed:
+        raise PlimsollError(f"above the aims: {'; '.join(missed)}")
 
 
 def audit(pages: Pages) -> Audited:

@@ -1,7 +1,8 @@
 """Changes of what pods and Workspaces share: settings of the Environment, NodePools, Queues, ResourceQuotas."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
+from datetime import datetime, timedelta
 from functools import partial
 from math import ceil
 from typing import Any, Final
@@ -10,8 +11,8 @@ from plimsoll.cluster.catalog import Catalog
 from plimsoll.cluster.queues import MILLI, QueueTree, Resource
 from plimsoll.explaining.change import Change, Touches, at, in_place_of
 from plimsoll.labels import INSTANCE_TYPE
-from plimsoll.model import Snapshot
-from plimsoll.model.api import NamespaceAccess
+from plimsoll.model import Snapshot, Withheld
+from plimsoll.model.api import Exemption, NamespaceAccess, RuleSetting
 from plimsoll.model.cluster import ResourceQuota
 from plimsoll.model.kai import Queue
 from plimsoll.model.karpenter import NodePool
@@ -20,6 +21,8 @@ from plimsoll.text import shortlist
 
 MOST: Final = 4096
 """How much more of a limit is tried."""
+_EXEMPT_DAYS: Final = 30
+"""How long an exemption that is proposed is valid."""
 _STEPS: Final = {Resource.GPU: 1, Resource.CPU: 1000, Resource.MEMORY: 1000}
 """In the units of a Queue: GPUs, millicores, MB."""
 _POOL_UNITS: Final = {"cpu": ("", 1), "memory": ("Gi", 2**30)}
@@ -60,6 +63,31 @@ def limit_changes(snapshot: Snapshot, namespace: str) -> Iterator[Change]:
                 f"NodePool {pool.name}", f"spec.limits[{name}]", str(amount), values,
                 partial(_with_pool_limit, pool, name), Touches.NODE_POOL,
             )  # fmt: skip
+
+
+def policy_changes(snapshot: Snapshot, withheld: Collection[Withheld], now: datetime) -> Iterator[Change]:
+    """An exemption of the objects from the rules that withhold them, or warnings in place of the rules' errors."""
+    if not withheld:
+        return
+    policies, until = snapshot.environment.spec.policies, now.date() + timedelta(days=_EXEMPT_DAYS)
+    rules = sorted({finding.rule for each in withheld for finding in each.findings})
+    exempt = tuple(
+        Exemption(
+            rule=rule, kind=each.key.kind, namespace=each.key.namespace or None, name=each.key.name,
+            reason="proposed by plimsoll why", until=until,
+        )
+        for each in withheld
+        for rule in sorted({finding.rule for finding in each.findings})
+    )  # fmt: skip
+    objects = shortlist([str(each.key) for each in withheld])
+    change = setting(snapshot, "policies.exemptions", [(*policies.exemptions, *exempt)], "policies.exemptions", None)
+    yield replace(change, shown=lambda _: f"{objects} from {shortlist(rules)}, until {until}")
+    warning = {
+        rule: policies.rules.get(rule, RuleSetting()).model_copy(update={"severity": "warning"}) for rule in rules
+    }
+    field = f"policies.rules[{shortlist(rules)}].severity"
+    change = setting(snapshot, "policies.rules", [{**policies.rules, **warning}], field, "error")
+    yield replace(change, shown=lambda _: "warning")
 
 
 def _above(limit: int, step: int = 1) -> range:

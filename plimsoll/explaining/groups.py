@@ -7,8 +7,8 @@ from plimsoll.cluster.queues import NOTHING, Resource, queue_of, queue_usage
 from plimsoll.errors import PlimsollError
 from plimsoll.explaining.chain import Chain, Link, State, Step, StepReason
 from plimsoll.explaining.planned_demand import PlannedDemand
-from plimsoll.explaining.pods import NOTHING_REQUESTS, order_links, queue_link, remedies
-from plimsoll.model import Snapshot, Verdict
+from plimsoll.explaining.pods import NOTHING_REQUESTS, order_links, queue_link, remedies, withheld_links
+from plimsoll.model import Verdict
 from plimsoll.model.api import DemandPhase, DemandProvisioner
 from plimsoll.plan.classes import RefusalReason, uid_of
 from plimsoll.plan.demand import Demand
@@ -27,8 +27,8 @@ def why_demand(planned: PlannedDemand, name: str) -> Chain:
     status = planned.statuses[name]
     links = [Link(Step.REQUEST, State.PASSED, counted(status.pod_count, "pod"))]
     links.append(queue_link(planned.snapshot, demand.demand_class.queue, demand.queue_refusal))
-    links += _places(planned.snapshot, [demand])
-    if status.objects:
+    links += _places(planned, [demand])
+    if status.objects and not planned.withheld_of(demand):
         links += order_links(status)
     return Chain(f"GPUDemand {name}", tuple(links), remedies(planned, _uids([demand])))
 
@@ -53,7 +53,7 @@ def why_queue(planned: PlannedDemand, name: str) -> Chain:
         elif not usage.tree.is_leaf(name):
             children = shortlist(usage.tree.children[name])
             links.append(Link(Step.QUEUE, State.PASSED, f"pods belong to its child queues: {children}"))
-    links += _places(snapshot, demands)
+    links += _places(planned, demands)
     return Chain(f"Queue {name}", tuple(links), remedies(planned, _uids(demands)))
 
 
@@ -75,7 +75,7 @@ def why_namespace(planned: PlannedDemand, name: str, verdicts: Collection[Verdic
     demands = [
         each for each in planned.plan.demands if not uids.isdisjoint((*each.pods, *each.refused, *each.kept_out))
     ]
-    links += _places(snapshot, demands, uids)
+    links += _places(planned, demands, uids)
     scheduler = snapshot.environment.spec.queue_scheduler
     queues = sorted({queue_of(pod, scheduler) for pod in pods} - {""})
     if queues:
@@ -94,9 +94,8 @@ def _access(planned: PlannedDemand, name: str) -> Link:
     return Link(Step.QUEUE, State.PASSED, ("no access is declared" if entry is None else "access allows it") + gpus)
 
 
-def _places(snapshot: Snapshot, demands: Collection[Demand], only: Collection[str] | None = None) -> Iterator[Link]:
+def _places(planned: PlannedDemand, demands: Collection[Demand], only: Collection[str] | None = None) -> Iterator[Link]:
     """How many pods have which place, and why others have none."""
-
     refused = Counter(
         (str(why), why.reason.value)
         for demand in demands
@@ -117,9 +116,11 @@ def _places(snapshot: Snapshot, demands: Collection[Demand], only: Collection[st
         number = len(uids) if only is None else sum(uid in only for uid in uids)
         if number:
             yield Link(Step.PLACE, State.WAITING, f"{counted(number, 'pod')} {words}", StepReason.SEVERAL_WAIT)
-    idle = snapshot.environment.spec.demand.provisioner is DemandProvisioner.NONE
-    if idle and any(only is None or uid in only for each in demands for uid in each.on_new):
+    on_new = [each for each in demands if any(only is None or uid in only for uid in each.on_new)]
+    if on_new and planned.snapshot.environment.spec.demand.provisioner is DemandProvisioner.NONE:
         yield NOTHING_REQUESTS
+    # One request may be for several demands.
+    yield from withheld_links(dict.fromkeys(each for demand in on_new for each in planned.withheld_of(demand)))
     if not demands:
         yield Link(Step.PLACE, State.PASSED, "no pod waits for capacity")
 

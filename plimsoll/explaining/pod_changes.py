@@ -9,7 +9,15 @@ from plimsoll.cluster.catalog import Catalog
 from plimsoll.cluster.pools import PoolProfiles
 from plimsoll.cluster.queues import QueueTree
 from plimsoll.explaining.change import Change, Touches, in_place_of
-from plimsoll.explaining.cluster_changes import MOST, limit_changes, queue_changes, setting, type_changes
+from plimsoll.explaining.claim_changes import claim_changes
+from plimsoll.explaining.cluster_changes import (
+    MOST,
+    limit_changes,
+    policy_changes,
+    queue_changes,
+    setting,
+    type_changes,
+)
 from plimsoll.explaining.planned_demand import PlannedDemand
 from plimsoll.labels import GPU_PRODUCT, QUEUE
 from plimsoll.model import Snapshot
@@ -31,8 +39,8 @@ _PREEMPTIBLE: Final = 50
 _VALUES: Final = 12
 """Values of one label that are tried."""
 _OF_NODES: Final = frozenset(
-    {RefusalReason.TOO_LARGE, RefusalReason.NO_NODE, RefusalReason.BLOCKED, RefusalReason.SURPLUS, RefusalReason.GANG,
-     RefusalReason.LIMIT, RefusalReason.NOT_ALLOWED}
+    {RefusalReason.TOO_LARGE, RefusalReason.CLAIM, RefusalReason.NO_NODE, RefusalReason.BLOCKED, RefusalReason.SURPLUS,
+     RefusalReason.GANG, RefusalReason.LIMIT, RefusalReason.NOT_ALLOWED}
 )  # fmt: skip
 """Reasons that other nodes, or other demands on nodes, may mend."""
 
@@ -48,7 +56,10 @@ def pod_changes(planned: PlannedDemand, uid: str) -> Iterator[Change]:
         if settings.provisioner is DemandProvisioner.NONE:
             ways = [DemandProvisioner.TRIGGER_POD.value]
             yield _provisioner(snapshot, ways)
+        yield from policy_changes(snapshot, planned.withheld_of(demand), planned.now)
         return
+    if why.reason is RefusalReason.CLAIM:
+        yield from claim_changes(snapshot, pod, alike.change)
     if why.reason in (RefusalReason.QUEUE, RefusalReason.GANG):
         yield from _of_queue(snapshot, demand, alike)
     if why.reason in _OF_NODES:

@@ -1,6 +1,6 @@
 """Why a pod has its GPU, or has none."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
 from plimsoll.cluster.pods import gated, is_ours, read_request, waits
@@ -12,7 +12,7 @@ from plimsoll.explaining.planned_demand import PlannedDemand, plan_demand
 from plimsoll.explaining.pod_changes import pod_changes
 from plimsoll.explaining.proving import Outcome, Prover
 from plimsoll.labels import WORKSPACE, WORKSPACE_NAMESPACE
-from plimsoll.model import Snapshot
+from plimsoll.model import Snapshot, Withheld
 from plimsoll.model.api import ClaimStage, DemandPhase, DemandProvisioner, GPUDemandStatus
 from plimsoll.model.cluster import Pod
 from plimsoll.plan.classes import Refusal, RefusalReason, uid_of
@@ -147,6 +147,8 @@ def _placed(planned: PlannedDemand, uid: str, demand: Demand) -> Iterator[Link]:
     yield Link(Step.PLACE, State.PASSED, text)
     if planned.snapshot.environment.spec.demand.provisioner is DemandProvisioner.NONE:
         yield NOTHING_REQUESTS
+    elif withheld := withheld_links(planned.withheld_of(demand)):
+        yield from withheld
     else:
         yield from order_links(status)
     yield _price(planned, new)
@@ -170,6 +172,11 @@ def queue_link(snapshot: Snapshot, queue: str, why: Refusal | None) -> Link:
         quota, limit = ("unlimited" if each is None else figure(each / 1000) for each in (amounts.quota, amounts.limit))
         parts.append(f"{name} (quota {quota}, limit {limit} GPUs)")
     return Link(Step.QUEUE, State.PASSED, "queue " + " under ".join(parts))
+
+
+def withheld_links(withheld: Iterable[Withheld]) -> list[Link]:
+    """The objects that are not created, because a policy withholds them."""
+    return [Link(Step.ORDER, State.BLOCKED, str(each), StepReason.WITHHELD) for each in withheld]
 
 
 def order_links(status: GPUDemandStatus) -> Iterator[Link]:
@@ -212,7 +219,7 @@ def remedies(planned: PlannedDemand, asked: Collection[str]) -> tuple[Remedy, ..
     planner = DemandPlanner()
 
     def outcome(snapshot: Snapshot) -> Outcome:
-        after = plan_demand(snapshot, planned.now, planner)
+        after = plan_demand(snapshot, planned.now, planner, planned)
         waiting = after.by_pod.keys()
         helped = sum(uid in waiting and uid not in after.unserved for uid in wanting)
         displaced = len(after.unserved - planned.unserved)

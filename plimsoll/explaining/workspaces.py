@@ -8,10 +8,11 @@ from typing import Any, Final
 from plimsoll.cost import Prices, planned_cost
 from plimsoll.explaining.chain import Chain, Link, Remedy, State, Step, StepReason
 from plimsoll.explaining.change import Change, Touches, at, in_place_of
-from plimsoll.explaining.cluster_changes import limit_changes, setting, type_changes
+from plimsoll.explaining.cluster_changes import limit_changes, policy_changes, setting, type_changes
 from plimsoll.explaining.explanation import Explanation
 from plimsoll.explaining.nodes import claim_link, ending, nodes_text
 from plimsoll.explaining.planned_demand import PlannedDemand
+from plimsoll.explaining.pods import withheld_links
 from plimsoll.explaining.proving import Outcome, Prover
 from plimsoll.labels import GPU_PRODUCT
 from plimsoll.model import Change as Creation
@@ -21,6 +22,7 @@ from plimsoll.model.meta import LabelSelector
 from plimsoll.plan import plan, validate
 from plimsoll.plan.owned import foreign_finalizers, format_time, idle_nodes
 from plimsoll.plan.view import ClusterView
+from plimsoll.policy import withhold
 from plimsoll.text import counted, figure, nearest, shortlist
 
 _TYPES: Final = 8
@@ -90,8 +92,7 @@ def _startup(workspace: Workspace, found: Explanation, now: datetime) -> Iterato
 
 def _orders(found: Explanation) -> Iterator[Link]:
     """What was requested, and what is answered."""
-    for withheld in found.withheld:
-        yield Link(Step.ORDER, State.BLOCKED, f"a policy rule withholds {withheld}", StepReason.WITHHELD)
+    yield from withheld_links(found.withheld)
     for warning in found.warnings:
         yield Link(Step.ORDER, State.WAITING, warning, StepReason.LIMITED)
     created = [each.key.name for each in found.creations if each.key.kind in ("NodeClaim", "NodePool")]
@@ -136,12 +137,16 @@ def _remedies(planned: PlannedDemand, workspace: Workspace, before: Plan) -> tup
             price=None if unpriced else added.change - cost.change,
         )
 
-    return Prover(snapshot, outcome).remedies(_changes(planned.view, workspace, _verdict(before, workspace)))
+    changes = [
+        *policy_changes(snapshot, [each for each in before.withheld if each.owner == workspace.ref], now),
+        *_changes(planned.view, workspace, _verdict(before, workspace)),
+    ]
+    return Prover(snapshot, outcome).remedies(changes)
 
 
 def _planned(snapshot: Snapshot, now: datetime) -> Plan:
     view = ClusterView(snapshot)
-    return plan(view, validate(view, now), now)
+    return withhold(plan(view, validate(view, now), now), snapshot, now)
 
 
 def _verdict(planned: Plan, workspace: Workspace) -> Verdict:
@@ -153,10 +158,13 @@ def _new_nodes(creations: tuple[Creation, ...]) -> int:
 
 
 def _lacking(planned: Plan, snapshot: Snapshot, workspace: Workspace) -> float:
-    """Replicas, or nodes of it, that the plan leaves out: all where it is refused."""
+    """Replicas, or nodes of it, that the plan leaves out: all where it is refused, or a policy withholds objects."""
     verdict = _verdict(planned, workspace)
     if not verdict.accepted:
         return float("inf")
+    withheld = sum(each.owner == workspace.ref for each in planned.withheld)
+    if withheld:
+        return workspace.replicas + withheld
     if verdict.startable_replicas is not None:
         return max(0, workspace.replicas - verdict.startable_replicas)
     if not snapshot.environment.spec.auto_provisioning or verdict.target_node_count is None:

@@ -92,6 +92,16 @@ def test_bench_audit_measures_a_process_that_lists_the_cluster() -> None:
     assert audited.cpu_seconds > 0
 
 
+@pytest.mark.parametrize(("seconds", "peak", "missed"), [(61, 100, "seconds 61, aim 60"), (9, 301, "peakMib 301")])
+def test_bench_audit_fails_above_its_aims(
+    seconds: float, peak: float, missed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audit, "audit", lambda _: audit.Audited(seconds, 5, peak, {}))
+    for more in ((), ("--output", "json")):
+        result = run(audit.main, "--nodes", "1000", "--pods", "2", "--waiting", "0", "--plain", "0", *more)
+        assert (result.exit_code, missed in result.stderr) == (1, True), result.output
+
+
 def test_bench_plan_measures_each_case_and_number_of_nodes() -> None:
     main, arguments = SMALL["plan"]
 

@@ -4,6 +4,7 @@ where none can be proven."""
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -21,11 +22,21 @@ from plimsoll.explaining import (
     why_workspace,
 )
 from plimsoll.model import Reason
-from plimsoll.model.api import ClaimStage, DemandClaim, DemandPhase, GPUDemandStatus, Workspace, WorkspaceStatus
+from plimsoll.model.api import (
+    ClaimStage,
+    DemandClaim,
+    DemandPhase,
+    GPUDemand,
+    GPUDemandStatus,
+    Workspace,
+    WorkspaceStatus,
+)
 from plimsoll.model.cluster import Pod
 from plimsoll.model.karpenter import NodeClaim
 from plimsoll.plan import plan, validate
 from plimsoll.plan.classes import RefusalReason
+from plimsoll.plan.workspaces import ByoNodes
+from plimsoll.policy import withhold
 from tests.builders import (
     NC24,
     V100,
@@ -41,6 +52,7 @@ from tests.builders import (
     a_workspace,
     an_environment,
 )
+from tests.claims import objects as claims
 
 NOW = datetime(2026, 1, 1, 0, 5, tzinfo=UTC)
 L4 = "g6.xlarge"
@@ -72,7 +84,7 @@ def planned_of(*objects: Any, **spec: Any) -> PlannedDemand:
 
 def chain_of_workspace(workspace: Workspace, *objects: Any, **environment: Any) -> Chain:
     snapshot = a_snapshot(workspace, *objects, environment=an_environment(**environment))
-    whole = plan(snapshot, validate(snapshot), NOW)
+    whole = withhold(plan(snapshot, validate(snapshot), NOW), snapshot, NOW)
     return why_workspace(plan_demand(snapshot, NOW), explain(snapshot, whole, workspace.ref, NOW), whole)
 
 
@@ -100,8 +112,34 @@ class Case(NamedTuple):
     """The start of a change that must be among the proven ones; empty: none is known."""
 
 
+TWO_TYPES = a_node_pool("l4", (L4, "g6.12xlarge"), group="karpenter.k8s.aws")
+SKIPPED = GPUDemand.read(
+    {
+        "metadata": {"name": "earlier"},
+        "status": {
+            "phase": "Launching",
+            "blocked": [{"nodePool": "l4", "instanceType": L4, "until": "2026-01-01T00:10:00Z"}],
+        },
+    }
+)
+PINNED = {"rules": {"image-digest": {"options": {"required": True}}}}
+
+
 PODS: dict[str, Case] = {
     RefusalReason.UNREADABLE: Case((POOL, a_waiting_pod(gpu_fraction="half")), {}),
+    RefusalReason.BLOCKED: Case(
+        (POOL, half(), SKIPPED), {}, "NodePool l4: requirement node.kubernetes.io/instance-type"
+    ),
+    RefusalReason.SURPLUS: Case(
+        (TWO_TYPES, half(), SKIPPED),
+        {"demand": {"surplusGpus": 1}},
+        "Environment test: spec.demand.surplusGpus: 1 -> 3",
+    ),
+    StepReason.WITHHELD: Case(
+        (POOL, half()),
+        {"policies": PINNED},
+        "Environment test: spec.policies.exemptions: (absent) -> Pod plimsoll-triggers/smart-gpu-scheduler-nvidia-l4",
+    ),
     StepReason.NODE_GONE: Case((half(node="gone"),), {}),
     StepReason.GATED: Case((half(reason=None).model_copy(update={"scheduling_gates": ("own",)}),), {}),
     StepReason.PREEMPTING: Case((POOL, half().model_copy(update={"nominated_node_name": "n"})), {}),
@@ -167,6 +205,16 @@ WORKSPACES: dict[str, Case] = {
         (a_workspace(preset=PHI, replicas=1), a_node(), a_workload(deployment_of(a_workspace(preset=PHI, replicas=1)))),
         {},
     ),
+    StepReason.WITHHELD: Case(
+        (a_workspace(preset=PHI), a_node()),
+        {"policies": PINNED},
+        "Environment test: spec.policies.exemptions: (absent) -> Deployment default/ws from image-digest, until",
+    ),
+    StepReason.LIMITED: Case(
+        (provisioned(), a_claim("leaving", provisioned(), deleting=True)),
+        {"nap": True, "limits": {"nodes": 1}},
+        "Environment test: spec.limits.nodes: 1 -> 2",
+    ),
     StepReason.NOT_REQUESTED_YET: Case((provisioned(),), {"nap": True}),
     StepReason.CLAIM_WAITS: Case((provisioned(), a_claim("c")), {"nap": True}),
     StepReason.ATTEMPT_FAILED: Case((provisioned().model_copy(update={"status": AFTER_FAILURES}),), {"nap": True}),
@@ -198,6 +246,66 @@ def test_the_chain_of_a_workspace_has_the_reason_and_what_helps(reason: str) -> 
     chain = chain_of_workspace(*case.objects, **case.environment)
     assert chain.decisive.reason == reason
     assert_proven(chain, case)
+
+
+FOUR_L4 = (claims.a_class(), claims.a_node("one"), claims.a_slice("one", claims.gpus(4)))
+MEMORY = f"device.capacity['{claims.DRIVER}'].memory"
+CLAIMED: dict[str, tuple[tuple[Any, ...], str]] = {
+    "a template that does not exist": (
+        (claims.a_template("one", claims.asked()), claims.a_pod("pod", "on")),
+        "Pod team/pod: spec.resourceClaims[gpu].resourceClaimTemplateName: on -> one",
+    ),
+    "a class that does not exist": (
+        (claims.a_template("one", claims.asked(of="gpu.nvidia.co")), claims.a_pod("pod", "one")),
+        "ResourceClaimTemplate team/one: spec.spec.devices.requests[r0].deviceClassName: gpu.nvidia.co -> "
+        "gpu.nvidia.com",
+    ),
+    "more devices than a node has": (
+        (claims.a_template("six", claims.asked(6)), claims.a_pod("pod", "six")),
+        "ResourceClaimTemplate team/six: spec.spec.devices.requests[r0].count: 6 -> 4",
+    ),
+    "a selector that no device meets": (
+        (
+            claims.a_claim("own", claims.asked(1, f"{MEMORY}.compareTo(quantity('40Gi')) > 0")),
+            claims.a_pod("pod", claim="own"),
+        ),
+        "ResourceClaim team/own: spec.devices.requests[r0].selectors: ",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CLAIMED)
+def test_a_claim_that_is_not_met_has_the_change_of_what_is_claimed(case: str, tmp_path: Path) -> None:
+    objects, change = CLAIMED[case]
+    snapshot = claims.snapshot_of(tmp_path, *FOUR_L4, *objects)
+    snapshot = snapshot.model_copy(update={"environment": an_environment(demand={"provisioner": "trigger-pod"})})
+    chain = why_pod(plan_demand(snapshot, NOW), "team", "pod")
+    assert chain.decisive.reason == RefusalReason.CLAIM
+    assert_proven(chain, Case((), {}, change))
+
+
+def test_a_claim_without_devices_of_its_kind_proposes_nothing(tmp_path: Path) -> None:
+    snapshot = claims.snapshot_of(tmp_path, claims.a_class(), claims.a_template("one", claims.asked()),
+                                  claims.a_pod("pod", "one"))  # fmt: skip
+    chain = why_pod(plan_demand(snapshot, NOW), "team", "pod")
+    assert_proven(chain, Case((), {}))
+
+
+def test_a_policy_without_an_effect_on_other_changes_is_no_reason_to_propose_them() -> None:
+    """A node more or a smaller limit leaves the object withheld."""
+    case = WORKSPACES[StepReason.WITHHELD]
+    chain = chain_of_workspace(*case.objects, **case.environment)
+    assert all("spec.policies." in text for remedy in chain.remedies for text in remedy.changes)
+
+
+def test_a_fault_of_plimsoll_has_its_reason_and_no_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: Any) -> Any:
+        raise TypeError("unsupported operand")
+
+    monkeypatch.setattr(ByoNodes, "evaluate", fails)
+    chain = chain_of_workspace(a_workspace(preset=PHI), a_node())
+    assert chain.decisive.reason == Reason.INTERNAL_ERROR
+    assert_proven(chain, Case((), {}))
 
 
 @pytest.mark.parametrize("reason", NODES)
