@@ -45,7 +45,7 @@ class StateDamagedError(StateUnreadableError):
 
 
 class StateChangedError(ApplyError):
-    """Another process changed the stack's state during a pre-started update, which ended without changes."""
+    """Another process changed the stack's state meanwhile. Nothing was changed."""
 
 
 class PlanMismatchError(ApplyError):

@@ -9,7 +9,7 @@ import orjson
 import pytest
 from moto import mock_aws
 
-from plimsoll.apply import LeaseLostError, StateDamagedError
+from plimsoll.apply import LeaseLostError, StateChangedError, StateDamagedError
 from plimsoll.apply.delta import Reviewer
 from plimsoll.apply.stacks import StateKeeper
 from plimsoll.apply.state import Backend, FolderBackend, S3Backend
@@ -107,6 +107,28 @@ def test_without_a_readable_backup_the_stack_is_new(place: Folder | Bucket) -> N
     assert found.backup == ""
     assert place.backend.read(STACK) is None
     assert place.backend.stacks() == []
+
+
+@pytest.mark.parametrize("backup", [content("backup"), TRUNCATED], ids=["a backup", "none"])
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_what_another_has_just_written_is_left(monkeypatch: pytest.MonkeyPatch, backup: bytes, when: str) -> None:
+    """An engine that was paused while it wrote: S3 compares and swaps."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "test")
+    with mock_aws():
+        place = Bucket()
+        place.write({KEY: content("written") if when == "before" else TRUNCATED, f"{KEY}.bak": backup})
+
+        def after(*_: object) -> list[str]:
+            place.write({KEY: content("written")})
+            return []
+
+        monkeypatch.setattr(S3Backend, "_keys", after)  # it looks for backups, after it has read the state
+        with pytest.raises(StateChangedError, match=BUCKET):
+            place.backend.set_aside(STACK)
+        state = place.backend.read(STACK)
+        assert state is not None
+        assert {key.name for key in state.resources} == {"written"}
 
 
 class Recorded(FakeStack):

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from plimsoll.apply import FailureKind, PlanMismatchError
-from plimsoll.apply.delta import Part, Review, Reviewer
+from plimsoll.apply.delta import Part, Review, Reviewer, with_uid
 from plimsoll.apply.engine import Operation
 from plimsoll.apply.state import State
 from plimsoll.kube import Kind, RequestError
@@ -217,6 +217,7 @@ def test_an_update_carries_its_new_inputs_and_its_shard() -> None:
     (declared,) = review.registrations(state).first
     assert declared.inputs["spec"]["image"] == "two"
     assert declared.inputs["metadata"]["labels"][SHARD] == STACK
+    assert declared.inputs["metadata"]["uid"] == live(changed)["metadata"]["uid"]
     assert kept(review, state) == set()
 
 
@@ -227,9 +228,18 @@ def test_a_state_that_is_not_up_to_date_is_edited_before_an_update_back_to_it() 
     inputs = state.resources[back.key].declared.inputs
 
     review = reviewed(Part(updates=[back]), state, after)
-    assert review.updates[back.key].inputs == inputs
+    assert review.updates[back.key].inputs == with_uid(inputs, after["metadata"]["uid"])
     assert review.adopt.keys() == {back.key}
     assert not reviewed(Part(updates=[back]), state, before).adopt, "the object is as in the state"
+
+
+def test_an_update_names_the_object_that_there_is_now() -> None:
+    """Also if what was declared before names an earlier one."""
+    workload, now = a_deployment("serve"), live(a_deployment("serve"), uid="another")
+    earlier = {**live(workload), "metadata": {**live(workload)["metadata"], "uid": "earlier"}}
+    partial = change(workload).model_copy(update={"partial": True})
+    review = reviewed(Part(updates=[partial]), a_state(earlier), now)
+    assert review.updates[partial.key].inputs["metadata"]["uid"] == "another"
 
 
 @pytest.mark.parametrize("known", [True, False])
@@ -250,6 +260,15 @@ def test_an_update_of_a_missing_object_fails() -> None:
     workload = a_deployment("serve")
     review = reviewed(Part(updates=[change(workload)]), a_state(live(workload)))
     assert review.failed[ObjectKey.of(workload)].kind is FailureKind.GONE
+
+
+def test_an_object_that_took_the_name_of_a_recorded_one_is_not_changed() -> None:
+    """A tenant has deleted ours and created its own."""
+    workload = a_deployment("serve")
+    theirs = {**workload, "metadata": {"name": "serve", "namespace": "default", "uid": "theirs"}}
+    review = reviewed(Part(updates=[change(workload)]), a_state(live(workload)), theirs)
+    assert review.failed[ObjectKey.of(workload)].kind is FailureKind.NOT_OURS
+    assert not review.adopt and not review.updates
 
 
 @pytest.mark.parametrize("mark", ["taint", "delete", "pendingReplacement"])

@@ -11,6 +11,7 @@ from plimsoll.apply import (
     EngineKilledError,
     LockedError,
     PassphraseError,
+    StateChangedError,
     StateFolderFullError,
 )
 from plimsoll.cli.controller import Stopping, retry_transient
@@ -44,7 +45,9 @@ class Failing:
         StateFolderFullError("no room"),
         LockedError("capacity-0", ()),
         EngineKilledError("capacity-0"),
+        EngineKilledError("capacity-0"),
         NotSyncedError("not yet observed: Node"),
+        StateChangedError("capacity-0"),
     ],
     ids=lambda error: f"{type(error).__name__} {getattr(error, 'code', '')}",
 )

@@ -2,7 +2,7 @@
 
 from plimsoll.apply.delta.outcome import Outcome, Timing
 from plimsoll.apply.delta.parts import Part, assign, only, require_applicable, stacks_for
-from plimsoll.apply.delta.review import Review, Reviewer, outcome_of, with_shard_label
+from plimsoll.apply.delta.review import Review, Reviewer, outcome_of, with_shard_label, with_uid
 
 __all__ = [
     "Outcome",
@@ -16,4 +16,5 @@ __all__ = [
     "require_applicable",
     "stacks_for",
     "with_shard_label",
+    "with_uid",
 ]

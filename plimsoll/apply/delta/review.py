@@ -242,21 +242,20 @@ class Reviewer:
         manifest = with_shard_label(_whole(update, known, live), state.stack)
         if live is None or is_being_deleted(live):
             review.failed[key] = Failure(FailureKind.GONE, f"{key} does not exist any more")
-        elif known is None and not is_ours(live, manifest):
+            return
+        uid, found = live["metadata"]["uid"], importable(live)
+        manifest = with_uid(manifest, uid)
+        recorded = known.declared.inputs if known is not None and known.uid == uid else None
+        if recorded is None and not is_ours(live, manifest):
             review.failed[key] = _not_ours(key)
         elif (failure := self._dry_run(manifest)) is not None:
             review.failed[key] = failure
         else:
-            declared, found = declare(manifest), importable(live)
             # The engine leaves an object unchanged that is declared as in the state. The state may not be up to date:
             # an engine that was killed does not record what it changed.
-            if (
-                known is None
-                or known.uid != live["metadata"]["uid"]
-                or known.declared.inputs == declared.inputs != found
-            ):
+            if recorded is None or with_uid(recorded, uid) == manifest != with_uid(found, uid):
                 review.adopt[key] = (live, found)
-            review.updates[key] = declared
+            review.updates[key] = declare(manifest)
 
     def _deletion(self, review: Review, state: State, deletion: Deletion) -> None:
         key, known = deletion.key, state.resources.get(deletion.key)
@@ -301,6 +300,12 @@ def with_shard_label(manifest: Mapping[str, Any], stack: str) -> Manifest:
         "pulumi.com/patchFieldManager": FIELD_MANAGER,
     }
     return copied
+
+
+def with_uid(manifest: Mapping[str, Any], uid: str) -> Manifest:
+    """The manifest with the UID of the object that it changes: the apiserver applies it to no other of that name, and
+    creates none. The plugin sends the metadata as they are declared."""
+    return {**manifest, "metadata": {**manifest["metadata"], "uid": uid}}
 
 
 def _whole(update: Change, known: Resource | None, live: Manifest | None) -> Manifest:

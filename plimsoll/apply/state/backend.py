@@ -16,6 +16,7 @@ from plimsoll.apply.errors import (
     ApplyError,
     BackendUnreachableError,
     LockHolder,
+    StateChangedError,
     StateDamagedError,
     StateFolderFullError,
 )
@@ -70,7 +71,8 @@ class Backend:
 
     def set_aside(self, stack: str) -> SetAside | None:
         """Keeps a damaged state under another name, and puts the newest backup that can be read in its place. Nothing
-        may be writing. None if the backend cannot, such as one whose service keeps the versions of a state."""
+        may be writing; S3 checks it, and StateChangedError is raised where the state has changed since it was read.
+        None if the backend cannot, such as one whose service keeps the versions of a state."""
         return None
 
     def lock_holders(self, stack: str) -> tuple[LockHolder, ...] | None:
@@ -224,15 +226,20 @@ class S3Backend(Backend):
     def set_aside(self, stack: str) -> SetAside:
         bucket, key, folder = self._bucket, self._key(stack), f"{_HISTORY}{stack}/"
         damaged = f"{key}{_DAMAGED}{time.time_ns()}"
+        there = self._object(key)
+        if there is None or _is_readable(stack, there[0]):
+            raise self._changed()
         names = [each.rpartition("/")[2] for each in self._keys(folder)]
         backups = [*(f"{self._prefix}{folder}{name}" for name in _checkpoints(names)), f"{key}.bak"]
         backup, content = _newest_readable(stack, ((each, partial(self._content, each)) for each in backups))
-        source: Any = {"Bucket": bucket, "Key": key}
-        self._call(lambda: self._client.copy_object(Bucket=bucket, Key=damaged, CopySource=source))
-        if content:
-            self._call(lambda: self._client.put_object(Bucket=bucket, Key=key, Body=content))
-        else:
-            self._call(lambda: self._client.delete_object(Bucket=bucket, Key=key))
+        self._call(lambda: self._client.put_object(Bucket=bucket, Key=damaged, Body=there[0]))
+        try:
+            if content:
+                self._call(lambda: self._client.put_object(Bucket=bucket, Key=key, Body=content, IfMatch=there[1]))
+            else:
+                self._call(lambda: self._client.delete_object(Bucket=bucket, Key=key, IfMatch=there[1]))
+        except KeyError:
+            raise self._changed() from None
         return SetAside(damaged, backup)
 
     def lock_holders(self, stack: str) -> tuple[LockHolder, ...] | None:
@@ -267,17 +274,28 @@ class S3Backend(Backend):
         return keys
 
     def _call(self, request: Callable[[], Any]) -> Any:
-        """The response to a request. Raises KeyError if the object does not exist, or BackendUnreachableError."""
+        """The response to a request. Raises KeyError if the object does not exist, StateChangedError if its ETag is
+        another one, or BackendUnreachableError."""
         from botocore.exceptions import BotoCoreError, ClientError
 
         try:
             return request()
         except ClientError as error:
-            if error.response.get("Error", {}).get("Code") in ("NoSuchKey", "404"):
+            code = error.response.get("Error", {}).get("Code")
+            if code in ("NoSuchKey", "404"):
                 raise KeyError from None
+            # The second: two such requests at the same time.
+            if code in ("PreconditionFailed", "ConditionalRequestConflict"):
+                raise self._changed() from None
             raise _unreachable(self._bucket, error) from None
         except (BotoCoreError, ValueError) as error:  # ValueError: of an endpoint that is no URL
             raise _unreachable(self._bucket, error) from None
+
+    def _changed(self) -> ApplyError:
+        return StateChangedError(
+            f"the backend's bucket {self._bucket}: another process has just changed the state; it was left",
+            "run `pulumi stack history` to see which process changes it",
+        )
 
 
 def _s3_client(query: dict[str, str]) -> "S3Client":
@@ -352,6 +370,13 @@ def _checkpoints(names: Iterable[str]) -> list[str]:
 
 def _content(path: Path) -> bytes:
     return path.read_bytes() if path.is_file() else b""
+
+
+def _is_readable(stack: str, content: bytes) -> bool:
+    try:
+        return bool(State.read(stack, content, None).stack)
+    except StateDamagedError:
+        return False
 
 
 def _newest_readable(stack: str, backups: Iterable[tuple[object, Callable[[], bytes]]]) -> tuple[str, bytes]:

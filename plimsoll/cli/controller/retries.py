@@ -12,6 +12,7 @@ from plimsoll.apply import (
     ClusterUnreachableError,
     EngineKilledError,
     LockedError,
+    StateChangedError,
     StateFolderFullError,
 )
 from plimsoll.errors import PlimsollError
@@ -29,6 +30,7 @@ _PASSING: Final = (
     EngineKilledError,
     LockedError,
     NotSyncedError,
+    StateChangedError,
     StateFolderFullError,
 )
 

@@ -1,5 +1,6 @@
 """Applying a Plan changes exactly the objects of the Plan in the cluster."""
 
+import copy
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from plimsoll.apply import Applier, ApplySettings, FailureKind, OwnedResource
+from plimsoll.kube import Objects
 from plimsoll.labels import SHARD
 from plimsoll.sandbox import Sandbox
 from tests.awaiting import await_condition
@@ -111,6 +113,39 @@ def test_an_update_changes_its_object_and_no_other(writer: Applier, cluster: Kub
     assert changed["metadata"]["uid"] == before["changed"]["metadata"]["uid"]
     assert _spec(cluster.get("apps/v1", "Deployment", "kept")) == _spec(before["kept"])
     assert cluster.get(*NODE_CLAIM, "kept-0") == claim
+
+
+@pytest.mark.parametrize("replaced", [True, False])
+def test_an_update_changes_no_object_but_the_one_that_was_meant(
+    replaced: bool, writer: Applier, cluster: Kube, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After the last look at it, a tenant deletes the object, and creates another one of that name, whose fields are in
+    conflict with nothing."""
+    key = ("apps/v1", "Deployment", f"taken-{replaced}".lower())
+    writer.apply(creating(a_deployment(key[2])))
+    changed = a_deployment(key[2], image="registry.example/serve:2")
+    theirs = copy.deepcopy(changed)
+    del theirs["metadata"]["labels"]
+    dry_run = Objects.dry_run
+
+    def take(objects: Objects, obj: dict[str, Any], manager: str) -> dict[str, Any]:
+        monkeypatch.setattr(Objects, "dry_run", dry_run)
+        answer = dry_run(objects, obj, manager)
+        cluster.delete(*key)
+        await_condition(lambda: cluster.get(*key) is None, 60, "it is gone")
+        if replaced:
+            cluster.create(theirs)
+        return answer
+
+    pre_started(writer)
+    monkeypatch.setattr(Objects, "dry_run", take)
+    outcome = writer.apply(updating(changed))
+
+    assert outcome.failed.keys() == {key_of(theirs)}, outcome
+    found = cluster.get(*key)
+    assert (found is not None) is replaced
+    assert found is None or "labels" not in found["metadata"], "it is not taken"
+    cluster.delete(*key)
 
 
 def _spec(found: dict[str, Any] | None) -> tuple[str, int]:
