@@ -16,7 +16,7 @@ import typer
 from rich import box
 from rich.table import Table
 
-from bench.command import command
+from bench.command import run_benchmark
 from bench.node_figures import load_solver, needs_of, shape_of, shapes_of
 from bench.trace import default_pods, read_pods
 from plimsoll.cli.shared import OUT, Format, Output, print_json
@@ -40,7 +40,6 @@ def figures(needs: Sequence[PodNeed], shapes: Sequence[NodeShape]) -> dict[str, 
     return found
 
 
-@command
 def main(
     pods: Annotated[list[Path] | None, typer.Argument(metavar="[PODS.csv ...]", help="traces of pods")] = None,
     *,
@@ -73,4 +72,4 @@ def main(
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    run_benchmark(main)

@@ -28,7 +28,7 @@ from rich import box
 from rich.table import Table
 
 from bench.cluster import CLI
-from bench.command import command
+from bench.command import run_benchmark
 from bench.large_cluster import node_pool_manifest
 from bench.plain_pods import manifests
 from bench.stored_cluster import cluster_manifests
@@ -52,7 +52,6 @@ class Audited(NamedTuple):
     """Its JSON."""
 
 
-@command
 def main(
     nodes: Annotated[int, typer.Option(min=1)] = 1_000,
     pods: Annotated[int, typer.Option(min=0, help="with GPU shares")] = 8_000,
@@ -156,4 +155,4 @@ def _kubeconfig(address: str) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    run_benchmark(main)

@@ -41,7 +41,7 @@ from bench.cluster import (
     run_command,
     settle,
 )
-from bench.command import command
+from bench.command import run_benchmark
 from plimsoll.cli.shared import Format, Output, print_json
 from plimsoll.errors import PlimsollError
 from plimsoll.kube import Connection
@@ -62,7 +62,6 @@ KAITO = {"secondsWithDefaultLimits": 139, "secondsUnlimited": 33, "requests": 82
 err = Console(stderr=True)
 
 
-@command
 def main(
     workspaces: Annotated[int, typer.Option(min=1)] = COMPARED,
     karpenter: Annotated[bool, typer.Option("--karpenter", help="let Karpenter and KWOK make the nodes")] = False,
@@ -270,4 +269,4 @@ def show(result: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    run_benchmark(main)

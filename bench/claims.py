@@ -19,7 +19,7 @@ from typing import Annotated, Any, Final
 import typer
 from rich.console import Console
 
-from bench.command import command, grid
+from bench.command import grid, run_benchmark
 from bench.large_cluster import GPUS, Situation, a_cluster, queue_name, waiting_pod
 from plimsoll.cli.shared import Format, Output, print_json
 from plimsoll.cluster.claims import ClaimObjects, Joining
@@ -203,7 +203,6 @@ def _node_pool() -> dict[str, Any]:
     return {"metadata": _meta("gpus"), "spec": {"template": template}}
 
 
-@command
 def main(
     nodes: Annotated[int, typer.Option(help="nodes with 8 GPUs", min=1)] = 1_000,
     claims: Annotated[int, typer.Option(help="claims in all", min=1)] = 10_000,
@@ -236,4 +235,4 @@ def main(
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    run_benchmark(main)

@@ -1,17 +1,16 @@
 """Runs a benchmark as a command."""
 
+import sys
 from collections.abc import Callable, Mapping
 from functools import wraps
-from typing import ParamSpec
+from typing import Any, NoReturn
 
 import typer
 from rich.table import Table
 
-from plimsoll.cli.shared import FAILED, print_error
+from plimsoll.cli.shared import FAILED, print_error, write_types_plainly
 from plimsoll.errors import PlimsollError
 from plimsoll.logs import log_to_stderr
-
-P = ParamSpec("P")
 
 
 def grid(figures: Mapping[str, object]) -> Table:
@@ -22,12 +21,12 @@ def grid(figures: Mapping[str, object]) -> Table:
     return table
 
 
-def command(measure: Callable[P, None]) -> Callable[P, None]:
-    """The function as a typer command. The log is on standard error. A PlimsollError is printed, and the exit code
-    is then 1."""
+def app_of(measure: Callable[..., None]) -> typer.Typer:
+    """The function as a command. The log is on standard error. A PlimsollError is printed, and the exit code is then
+    1."""
 
     @wraps(measure)
-    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+    def run(*args: Any, **kwargs: Any) -> None:
         log_to_stderr()
         try:
             measure(*args, **kwargs)
@@ -35,4 +34,13 @@ def command(measure: Callable[P, None]) -> Callable[P, None]:
             print_error(error)
             raise typer.Exit(FAILED) from None
 
-    return run
+    app = typer.Typer(add_completion=False, rich_markup_mode=None)
+    app.command()(run)
+    return app
+
+
+def run_benchmark(measure: Callable[..., None]) -> NoReturn:
+    """Runs it as a program, with help as that of `plimsoll`, and exits."""
+    command = typer.main.get_command(app_of(measure))
+    write_types_plainly(command)
+    sys.exit(command())

@@ -22,7 +22,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.cluster import NODE_CLAIMS, apply, define_karpenter
-from bench.command import command
+from bench.command import run_benchmark
 from plimsoll.cli.shared import Format, Output, print_json
 from plimsoll.components import NAMESPACE
 from plimsoll.components.admission import one_writer_policies
@@ -43,7 +43,6 @@ err = Console(stderr=True)
 RBAC = "rbac.authorization.k8s.io"
 
 
-@command
 def main(
     writes: Annotated[int, typer.Option(min=1, help="writes of a NodeClaim, each turn")] = 500,
     renewals: Annotated[int, typer.Option(min=1, help="renewals of a Lease, each turn")] = 2_000,
@@ -157,4 +156,4 @@ def _cpu(sandbox: Sandbox, request: Callable[[], None], times: int) -> float:
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    run_benchmark(main)

@@ -23,7 +23,7 @@ from rich.table import Table
 from bench.bucket import CREDENTIALS, NAME, Bucket, Traffic, a_bucket, as_figures
 from bench.burst import NODE_CLASS, create_workspace
 from bench.cluster import CLI, NODE_CLAIMS, a_loop, define_karpenter, install
-from bench.command import command
+from bench.command import run_benchmark
 from plimsoll.cli.shared import Format, Output, print_json
 from plimsoll.errors import PlimsollError
 from plimsoll.kube import Connection
@@ -36,7 +36,6 @@ WAIT_SECONDS = 180.0
 err = Console(stderr=True)
 
 
-@command
 def main(
     clusters: Annotated[int, typer.Option(min=1)] = 3,
     deltas: Annotated[int, typer.Option(min=1, help="for each cluster")] = 3,
@@ -175,4 +174,4 @@ def show(result: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    run_benchmark(main)

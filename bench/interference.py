@@ -16,7 +16,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from bench.command import command
+from bench.command import run_benchmark
 from bench.large_cluster import waiting_manifest
 from bench.stored_cluster import StoredCluster, a_stored_cluster, pod_group, stored_pod
 from bench.tick import Rounds, settle
@@ -28,7 +28,6 @@ AIM = 1.2
 """The most that a flood may make of the time of others."""
 
 
-@command
 def main(
     nodes: Annotated[int, typer.Option(help="nodes with 8 GPUs", min=1)] = 200,
     pods: Annotated[int, typer.Option(help="pods of others in all", min=1)] = 2_000,
@@ -139,4 +138,4 @@ def _at(seconds: Sequence[float], part: float) -> float:
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    run_benchmark(main)

@@ -18,14 +18,13 @@ import typer
 from rich import box
 from rich.table import Table
 
-from bench.command import command
+from bench.command import run_benchmark
 from plimsoll.cli.shared import OUT, Format, Output, print_json
 from plimsoll.cluster.ledger import GpuLedger
 from plimsoll.model.cluster import Node, Pod
 from tests.ledger.cluster import a_gpu_node, a_reservation, a_share
 
 
-@command
 def main(
     nodes: Annotated[int, typer.Option(min=1)] = 5000,
     gpus: Annotated[int, typer.Option(min=1)] = 8,
@@ -99,4 +98,4 @@ def _median(work: Callable[[], None], rounds: int) -> float:
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    run_benchmark(main)

@@ -37,7 +37,7 @@ from bench.cluster import (
     run_command,
     settle,
 )
-from bench.command import command
+from bench.command import run_benchmark
 from bench.reaction import LAUNCH_SECONDS, spread
 from bench.rest import a_workspace, default_nodes
 from plimsoll.cli.shared import Format, Output, print_json
@@ -63,7 +63,6 @@ PROVISIONING = {
 err = Console(stderr=True)
 
 
-@command
 def main(
     nodes: Annotated[int, typer.Option(min=1, help="so many nodes with 8 GPUs")] = NODES,
     times: Annotated[int, typer.Option(min=1, help="Workspaces of each kind")] = 20,
@@ -191,4 +190,4 @@ def seconds_to(connection: Connection, shown: Arrivals, workspace: dict[str, Any
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    run_benchmark(main)

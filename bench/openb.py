@@ -21,7 +21,7 @@ import typer
 from rich import box
 from rich.table import Table
 
-from bench.command import command
+from bench.command import run_benchmark
 from bench.figures import Report, measure
 from bench.node_figures import load_solver, shape_of, shapes_of
 from bench.trace import default_pods
@@ -78,7 +78,6 @@ def _print_nodes(reports: Sequence[Report]) -> None:
         OUT.print(f"Pods that ask for more than any of these nodes has are in no figure: {unplaced} at most.")
 
 
-@command
 def main(
     pods: Annotated[
         list[Path] | None, typer.Argument(help="CSV files of pods; openb's default trace", metavar="[PODS.csv...]")
@@ -109,4 +108,4 @@ def main(
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    run_benchmark(main)

@@ -18,7 +18,7 @@ import typer
 from rich import box
 from rich.table import Table
 
-from bench.command import command
+from bench.command import run_benchmark
 from bench.large_cluster import Situation, a_cluster
 from plimsoll.cli.shared import OUT, Format, Output, print_json
 from plimsoll.cluster.pods import IndexedPods
@@ -28,7 +28,6 @@ from plimsoll.ui import Feed, create_app, serve
 VIEWS: Final = {"cluster": "", "queues": "queues", "workspaces": "workspaces", "demand": "demand", "plan": "plan"}
 
 
-@command
 def main(
     nodes: Annotated[int, typer.Option(min=1)] = 10_000,
     pods: Annotated[int, typer.Option(min=0)] = 30_000,
@@ -79,4 +78,4 @@ def _seconds(address: str) -> float:
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    run_benchmark(main)

@@ -20,7 +20,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from bench.command import command, grid
+from bench.command import grid, run_benchmark
 from bench.large_cluster import Situation, a_cluster, running_pods
 from plimsoll.cli.shared import Format, Output, print_json
 from plimsoll.observe.cluster import PODS, PodStore
@@ -65,7 +65,6 @@ def read(store: PodStore, raws: Iterable[dict[str, Any]]) -> float:
     return seconds + time.perf_counter() - start
 
 
-@command
 def main(
     plain: Annotated[int, typer.Option(help="pods that ask for no GPU", min=1)] = 100_000,
     nodes: Annotated[int, typer.Option(help="nodes with 8 GPUs", min=1)] = 10_000,
@@ -114,4 +113,4 @@ def main(
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    run_benchmark(main)

@@ -21,7 +21,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from bench.command import command
+from bench.command import run_benchmark
 from plimsoll.cli.shared import Format, Output, print_json
 from plimsoll.model import Snapshot
 from plimsoll.plan import plan, validate
@@ -102,7 +102,6 @@ def _peak_mb() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
 
 
-@command
 def main(
     nodes: Annotated[list[int], typer.Option(min=1, help="once for each case")] = [100, 1_000, 10_000],  # noqa: B006
     workspaces: Annotated[int, typer.Option(min=1)] = 1000,
@@ -123,4 +122,4 @@ def main(
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    run_benchmark(main)

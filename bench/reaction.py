@@ -28,7 +28,7 @@ from rich.table import Table
 
 from bench.arrivals import WAIT_SECONDS, Arrivals
 from bench.cluster import NODE_CLAIMS, a_loop, define_karpenter, engine_ages
-from bench.command import command
+from bench.command import run_benchmark
 from demo.stage import Stage, declare
 from plimsoll.cli.shared import Format, Output, print_json
 from plimsoll.errors import PlimsollError
@@ -48,7 +48,6 @@ LAUNCH_SECONDS = 24 * 3600
 err = Console(stderr=True)
 
 
-@command
 def main(
     times: Annotated[int, typer.Option(min=1, help="Workspaces in each case")] = 20,
     output: Output = Format.TEXT,
@@ -197,4 +196,4 @@ def spread(seconds: list[float]) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    run_benchmark(main)

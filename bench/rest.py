@@ -39,7 +39,7 @@ from bench.cluster import (
     run_command,
     settle,
 )
-from bench.command import command
+from bench.command import run_benchmark
 from bench.trace import DEFAULT_NODES, TRACES
 from plimsoll.cli.shared import Format, Output, only_without, print_json
 from plimsoll.kube import Connection
@@ -59,7 +59,6 @@ class Part(StrEnum):
     OBSERVER = "observer"
 
 
-@command
 def main(
     ctx: typer.Context,
     nodes: Annotated[int | None, typer.Option(min=1, help="so many nodes with 8 GPUs")] = None,
@@ -190,4 +189,4 @@ def engines_mib(loop: psutil.Process) -> dict[str, int]:
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    run_benchmark(main)

@@ -49,7 +49,7 @@ from bench.cluster import (
     run_command,
     settle,
 )
-from bench.command import command
+from bench.command import run_benchmark
 from bench.trace import TracePod, default_pods, read_pods
 from plimsoll.cli.shared import Format, Output, print_json
 from plimsoll.errors import PlimsollError
@@ -75,7 +75,6 @@ KAI: Final[dict[int, dict[str, float]]] = {
 err = Console(stderr=True)
 
 
-@command
 def main(
     trace: Annotated[
         Path | None, typer.Argument(help="CSV file of pods; openb's default trace", metavar="[PODS.csv]")
@@ -244,4 +243,4 @@ def show(results: Sequence[dict[str, Any]]) -> None:
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    run_benchmark(main)

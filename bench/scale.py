@@ -30,7 +30,7 @@ from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
-from bench.command import command, grid
+from bench.command import grid, run_benchmark
 from bench.large_cluster import PRODUCTS, Situation, a_cluster, queue_name, waiting_pod
 from plimsoll.cli.shared import Format, Output, print_json
 from plimsoll.errors import PlimsollError
@@ -83,7 +83,6 @@ def _change(pods: list[Pod], what: str, of_class: int, number: int, snapshot: Sn
         pods[at] = pods[at].model_copy(update={"node_name": node.name, "conditions": ()})
 
 
-@command
 def main(
     nodes: Annotated[int, typer.Option(help="nodes with 8 GPUs", min=1)] = 10_000,
     pods: Annotated[int, typer.Option(help="pods in all", min=1)] = 100_000,
@@ -174,4 +173,4 @@ def _mb() -> int:
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    run_benchmark(main)

@@ -24,7 +24,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.cluster import a_loop, apply, install, run_command
-from bench.command import command
+from bench.command import run_benchmark
 from plimsoll.cli.shared import Format, Output, print_json
 from plimsoll.components import NAMESPACE
 from plimsoll.errors import PlimsollError
@@ -84,7 +84,6 @@ CASES = {
 }
 
 
-@command
 def main(
     patience: Annotated[float, typer.Option(min=1, help="seconds without a change that end a case")] = 150.0,
     only: Annotated[str | None, typer.Option(help=f"one case: {', '.join(CASES)}")] = None,
@@ -255,4 +254,4 @@ def observed(connection: Connection) -> Observed:
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    run_benchmark(main)

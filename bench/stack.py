@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.cluster import define_karpenter
-from bench.command import command
+from bench.command import run_benchmark
 from bench.reaction import spread
 from plimsoll import labels
 from plimsoll.apply import Applier, ApplySettings, LeaseSettings
@@ -39,7 +39,6 @@ AT_ONCE = 500
 err = Console(stderr=True)
 
 
-@command
 def main(
     resources: Annotated[int, typer.Option(min=1, help="objects of the large stack")] = 5_000,
     beside: Annotated[int, typer.Option(min=1, help="objects of the small stack")] = 100,
@@ -154,4 +153,4 @@ def _claim(name: str) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    run_benchmark(main)

@@ -23,7 +23,7 @@ from rich.table import Table
 
 from bench.arrivals import WAIT_SECONDS, Arrivals
 from bench.cluster import a_loop, engine_ages, install, run_command
-from bench.command import command
+from bench.command import run_benchmark
 from bench.live_nodes import WORKSPACES, await_state, has_verdict
 from bench.reaction import spread
 from bench.rest import a_workspace
@@ -40,7 +40,6 @@ ENGINE_SECONDS = 3.0
 err = Console(stderr=True)
 
 
-@command
 def main(
     times: Annotated[int, typer.Option(min=1, help="kills")] = 5,
     lease_duration: Annotated[float, typer.Option(min=2, help="seconds")] = 4.0,
@@ -156,4 +155,4 @@ def lease_time(connection: Connection, field: str) -> float:
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    run_benchmark(main)

@@ -29,7 +29,7 @@ from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
-from bench.command import command, grid
+from bench.command import grid, run_benchmark
 from bench.large_cluster import waiting_manifest
 from bench.stored_cluster import StoredCluster, a_stored_cluster, pod_group, stored_pod
 from plimsoll.cli.shared import Format, Output, print_json
@@ -147,7 +147,6 @@ def change(cluster: StoredCluster, number: int, classes: int) -> str:
             return "one is gone"
 
 
-@command
 def main(
     nodes: Annotated[int, typer.Option(help="nodes with 8 GPUs", min=1)] = 10_000,
     pods: Annotated[int, typer.Option(help="pods in all", min=1)] = 100_000,
@@ -221,4 +220,4 @@ def _mb() -> int:
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    run_benchmark(main)

@@ -50,11 +50,7 @@ def adopt(
     log_to_stderr()
     stacks = _stack_folder(folder)
     with closing(Connection.open(kubeconfig, context)) as connection:
-        found = adoptable_of(connection)
-    ours = [manifest for manifest in found if _FIELD_MANAGER in (manifest["metadata"].get("annotations") or {})]
-    found = [manifest for manifest in found if manifest not in ours]
-    if ours:
-        ERR.print(f"skipped: {counted(len(ours), 'object')} of Pulumi stacks", soft_wrap=True)
+        found = of_no_stack(adoptable_of(connection))
     adoption = settings_of(found)
     if adoption == ({}, []):
         what = "NodePools, declared NodeProfiles, Queues, DeviceClasses, ResourceClaimTemplates or KAITO Workspaces"
@@ -70,9 +66,18 @@ def adopt(
     raise typer.Exit(REFUSED if adoption.left_out else SETTLED)
 
 
-def adoptable_of(connection: Any) -> list[dict[str, Any]]:
-    """The objects of a cluster that a stack may adopt."""
-    return [manifest for kind in _KINDS for manifest in _listed(connection, *kind)]
+def adoptable_of(connection: Any, *, any_rights: bool = False) -> list[dict[str, Any]]:
+    """The objects of a cluster that a stack may adopt. With `any_rights`, kinds that the account may not list are left
+    out, and named on standard error; else they raise RequestError."""
+    return [manifest for kind in _KINDS for manifest in _listed(connection, *kind, any_rights=any_rights)]
+
+
+def of_no_stack(manifests: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Those that no Pulumi stack has made; the others are counted on standard error."""
+    found = [each for each in manifests if _FIELD_MANAGER not in (each["metadata"].get("annotations") or {})]
+    if left := len(manifests) - len(found):
+        ERR.print(f"skipped: {counted(left, 'object')} of Pulumi stacks", soft_wrap=True)
+    return found
 
 
 def adoptable_in(files: list[str]) -> list[dict[str, Any]]:
@@ -106,7 +111,7 @@ def _settings(folder: Path) -> dict[str, Any]:
     return settings
 
 
-def _listed(connection: Any, group: str, plural: str, kind: str) -> list[dict[str, Any]]:
+def _listed(connection: Any, group: str, plural: str, kind: str, *, any_rights: bool) -> list[dict[str, Any]]:
     """Objects of a kind in the version that the cluster prefers; none where it does not serve the group."""
     from plimsoll.kube import RequestError
 
@@ -116,5 +121,9 @@ def _listed(connection: Any, group: str, plural: str, kind: str) -> list[dict[st
         return [{**item, "apiVersion": version, "kind": kind} for item in items]
     except RequestError as error:
         if error.code == 404:
+            return []
+        if error.code == 403 and any_rights:
+            what = f"warning: the account may not list {plural} ({group}): the stack file has none"
+            ERR.print(what, style="yellow", soft_wrap=True)
             return []
         raise

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from plimsoll.cli.shared import (
+    ERR,
     Context,
     Files,
     Format,
@@ -60,8 +61,7 @@ def audit(
     contradictory labels, nodes without an owner, missing gates, queues that can run nothing, what Plimsoll would do.
 
     It needs the rights to get and list, and none of Plimsoll's kinds; it says what it does not judge for lack of a
-    right. Nothing is changed. Exit code 0 whatever it
-    finds; 1 if no cluster of --fleet could be read.
+    right. Nothing is changed. Exit code 0 whatever it finds; 1 if no cluster of --fleet could be read.
     """
     from plimsoll.cli.tables.audit import as_html, as_json, print_audits
     from plimsoll.observe.cloud_types import with_cloud_types
@@ -108,7 +108,7 @@ def _of_fleet(path: Path) -> "list[Audited]":
 
 
 def _write_stack(path: Path, files: list[str], kubeconfig: Path | None, context: str | None) -> None:
-    from plimsoll.cli.adopt import adoptable_in, adoptable_of
+    from plimsoll.cli.adopt import adoptable_in, adoptable_of, of_no_stack
     from plimsoll.project import adopt
     from plimsoll.yaml_text import write_yaml
 
@@ -118,8 +118,11 @@ def _write_stack(path: Path, files: list[str], kubeconfig: Path | None, context:
         from plimsoll.kube import Connection
 
         with closing(Connection.open(kubeconfig, context)) as connection:
-            manifests = adoptable_of(connection)
-    text = write_yaml({"config": {"layer": "objects", **adopt(manifests).settings}})
+            manifests = adoptable_of(connection, any_rights=True)
+    adoption = adopt(of_no_stack(manifests))
+    for line in adoption.left_out:
+        ERR.print(f"omitted: {line}", style="yellow", soft_wrap=True)
+    text = write_yaml({"config": {"layer": "objects", **adoption.settings}})
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:

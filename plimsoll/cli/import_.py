@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from plimsoll.cli.shared import ERR, REFUSED, SETTLED, print_json
+from plimsoll.cli.shared import ERR, REFUSED, SETTLED, Files, Paths, print_json, required_files
 from plimsoll.errors import PlimsollError
 from plimsoll.kaito import Conversion, Losses, convert
 from plimsoll.text import counted
@@ -29,7 +29,8 @@ def _import() -> None:
 
 @app.command(short_help="Convert KAITO's Workspaces and InferenceSets.")
 def kaito(
-    files: Annotated[list[str], typer.Argument(metavar="FILE_OR_DIR...", help="manifests; - is standard input")],
+    paths: Paths = None,
+    file: Files = None,
     output: Annotated[Written, typer.Option("--output", "-o", help="output format")] = Written.YAML,
 ) -> None:
     """Convert KAITO's Workspaces and InferenceSets (kaito.sh/v1beta1, v1alpha1), to standard output.
@@ -40,6 +41,7 @@ def kaito(
 
     found: list[Conversion] = []
     skipped = 0
+    files = required_files(paths, file)
     for document in read_documents(files):
         if tool_file(document):
             skipped += 1
@@ -64,8 +66,9 @@ def kaito(
 
 
 @app.command(short_help="Rewrite pods that share GPUs by KAI's annotations to claims.")
-def kai(
-    files: Annotated[list[str], typer.Argument(metavar="FILE_OR_DIR...", help="manifests; - is standard input")],
+def kai(  # noqa: PLR0917 - options of a command, each given by name
+    paths: Paths = None,
+    file: Files = None,
     claims: Annotated[
         bool, typer.Option("--to-claims", help="to claims of NVIDIA's driver (Dynamic Resource Allocation); required")
     ] = False,
@@ -88,7 +91,7 @@ def kai(
     if not claims:
         raise PlimsollError("import kai needs --to-claims", "set it: shares can be rewritten to claims only")
     sharing = Sharing.of(consumable_shares, gpu_memory)
-    found = to_claims(_objects(files), sharing)
+    found = to_claims(_objects(required_files(paths, file)), sharing)
     _print_losses((each.source, each.losses) for each in found)
     _write([manifest for each in found for manifest in each.manifests], output)
     raise typer.Exit(REFUSED if any(each.losses.refused for each in found) else SETTLED)

@@ -10,7 +10,17 @@ from typing import Annotated, Any
 import typer
 from rich.table import Column, Table
 
-from plimsoll.cli.shared import ERR, REFUSED, SETTLED, Files, Format, print_findings, print_json, print_table
+from plimsoll.cli.shared import (
+    ERR,
+    REFUSED,
+    SETTLED,
+    Files,
+    Format,
+    print_findings,
+    print_json,
+    print_table,
+    required_files,
+)
 from plimsoll.distribution import version
 from plimsoll.errors import PlimsollError
 from plimsoll.policy import Located
@@ -61,9 +71,7 @@ def check(
     from plimsoll.observe.files import checked_objects, read_policy_config
     from plimsoll.policy import RULES, Checker, assumes_mode, context_of, with_declared
 
-    paths = [*(files or ()), *(file or ())]
-    if not paths:
-        raise PlimsollError("no files are named", "name files or folders with manifests, or - for standard input")
+    paths = required_files(files, file)
     configured = read_policy_config(config)
     objects = checked_objects(paths)
     settings = with_declared(objects.manifests, configured)

@@ -1,7 +1,10 @@
 """Every benchmark that needs no sandbox completes a small run, with a table and with JSON."""
 
 import json
+import re
 import resource
+import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
@@ -9,7 +12,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import typer
 from typer.testing import CliRunner, Result
 
 from bench import (
@@ -30,9 +32,11 @@ from bench import (
     tick,
     trace,
 )
+from bench.command import app_of
 from bench.large_cluster import GPUS, node_manifest
 from plimsoll.packing.nodes import Heuristic, NodePacking, pack_nodes
 from plimsoll.plan.demand import DemandPlanner
+from tests.pages import CHECKOUT
 
 Main = Callable[..., None]
 SHARES = "name,cpu_milli,memory_mib,num_gpu,gpu_milli\n" + "".join(f"pod-{n},1000,1024,1,{n}00\n" for n in range(1, 10))
@@ -56,9 +60,7 @@ SMALL: dict[str, tuple[Main, tuple[str, ...]]] = {
 
 
 def run(main: Main, *arguments: str) -> Result:
-    app = typer.Typer()
-    app.command()(main)
-    return CliRunner().invoke(app, arguments)
+    return CliRunner().invoke(app_of(main), arguments)
 
 
 def figures(main: Main, *arguments: str) -> Any:
@@ -284,3 +286,11 @@ def test_claims_and_shares_that_wait_are_all_demand() -> None:
     for cluster in (claims.of_claims(20, 200, 20), claims.of_shares(20, 20)):
         demands = DemandPlanner().plan(cluster.joined()).demands
         assert sum(len(each.pods) for each in demands) == 20
+
+
+def test_help_has_the_types_of_options_in_plain_words() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "bench.scale", "--help"], capture_output=True, text=True, check=True, cwd=CHECKOUT
+    )
+    assert "--nodes NUMBER" in done.stdout
+    assert not re.search(r"<[a-z]", done.stdout)

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from plimsoll.cli import app
 from plimsoll.cli.tables.audit import Audited, as_html
 from plimsoll.explaining import Audit, Section, audit, plan_demand
+from plimsoll.kube import RequestError
 from tests.builders import (
     a_gpu_node,
     a_node_pool,
@@ -111,3 +112,31 @@ def test_the_command_writes_text_documents_a_page_and_the_stack_file(tmp_path: P
     assert "team-a/typo" in outputs["text"]
     assert outputs["html"].startswith("<!doctype html>")
     assert set(yaml.safe_load(stack.read_text())["config"]["nodePools"]) == {"a100", "l4"}
+
+
+class Api:
+    """Lists of what a cluster has; 403 for the kinds that the account may not list."""
+
+    def close(self) -> None:
+        pass
+
+    def request(self, method: str, path: str) -> Any:
+        return {"preferredVersion": {"groupVersion": f"{path.removeprefix('/apis/')}/v1"}}
+
+    def list_items(self, path: str, **_: Any) -> Any:
+        if "queues" not in path:
+            raise RequestError(403, "Forbidden", f"forbidden: {path}")
+        of_stack = {"annotations": {"pulumi.com/patchFieldManager": "plimsoll-stack"}}
+        spec = {"resources": {"gpu": {"quota": 2}}}
+        return [{"metadata": {"name": "own"}, "spec": spec}, {"metadata": {"name": "of-a-stack", **of_stack}}]
+
+
+def test_the_stack_file_needs_no_more_rights_than_the_audit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("plimsoll.cli.audit.read_snapshot", lambda *_, **__: a_snapshot())
+    monkeypatch.setattr("plimsoll.kube.Connection.open", lambda *_: Api())
+    stack = tmp_path / "Pulumi.objects.yaml"
+    done = CliRunner().invoke(app, ["audit", "--stack", str(stack)], catch_exceptions=False)
+    assert done.exit_code == 0
+    assert "may not list nodepools (karpenter.sh)" in done.stderr
+    assert "1 object of Pulumi stacks" in done.stderr
+    assert set(yaml.safe_load(stack.read_text())["config"]["queues"]) == {"own"}

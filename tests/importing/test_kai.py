@@ -207,3 +207,13 @@ def test_options(options: tuple[str, ...], code: int, tmp_path: Path) -> None:
     done = plimsoll("import", "kai", str(file), *options)
     assert done.returncode == code, done.stderr
     assert bool(done.stdout) == (code != 1)
+
+
+def test_files_are_named_as_for_other_commands() -> None:
+    file = str(FOLDER / "shares.yaml")
+    runs = [
+        plimsoll("import", "kai", "--to-claims", "--gpu-memory", "80Gi", *given) for given in ((file,), ("-f", file))
+    ]
+    assert runs[0].stdout
+    assert runs[0].stdout == runs[1].stdout
+    assert "no files are named" in plimsoll("import", "kaito").stderr

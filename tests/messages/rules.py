@@ -135,6 +135,10 @@ def _findings() -> Iterator[Finding]:
         (a_node_pool(gpu_limit=4),),
         (a_node_pool(spec__replicas=3, spec__limits={"nodes": 2}),),
         (a_node_pool(gpu_limit=12),),
+        *(
+            (an_environment(demand={"sharedDevices": [{"nodePool": name}]}), a_node_pool())
+            for name in ("gpux", "other-nodes")
+        ),
         (a_node_pool(spec__template__spec__taints=None),),
         (a_pod(image="nginx:latest"),),
         (a_claim("c", asked(1, "device.attributes['gpu.nvidia.com'].uuid == 'GPU-1'")),),

@@ -140,3 +140,19 @@ def test_a_gpu_pool_is_detected_by_its_requirements(key: str, values: list[str])
     requirements = [{"key": key, "operator": "In", "values": values}]
     pool = a_node_pool(spec__limits=None, spec__template__spec={"requirements": requirements})
     assert [rule for rule, _ in broken(pool)] == ["node-pool-gpu-taint"]
+
+
+@pytest.mark.parametrize("with_pool", [True, False])
+def test_node_pools_that_demand_names_exist_where_any_are_declared(with_pool: bool) -> None:
+    shared = {"nodePool": "gpus", "resource": f"{GPU}.shared", "replicas": 4}
+    demand = {"placement": {"*": "spread", "gpux": "spread"}, "sharedDevices": [shared, {**shared, "nodePool": "none"}]}
+    environment = {
+        "apiVersion": "plimsoll.dev/v1alpha1",
+        "kind": "Environment",
+        "metadata": {"name": "prod"},
+        "spec": {"demand": demand},
+    }
+    pool = with_path(a_node_pool(), metadata__name="gpus")
+    named = [(each.field, "gpus" in each.message) for each in findings(environment, *([pool] if with_pool else []))]
+    unknown = [("spec.demand.placement.gpux", True), ("spec.demand.sharedDevices[1].nodePool", False)]
+    assert named == (unknown if with_pool else [])

@@ -37,7 +37,7 @@ from plimsoll.cli.shared.output import (
     print_warnings,
 )
 from plimsoll.cli.shared.planning import next_plan
-from plimsoll.cli.shared.reading import named_files, read_files, read_snapshot, with_passed_over
+from plimsoll.cli.shared.reading import named_files, read_files, read_snapshot, required_files, with_passed_over
 from plimsoll.cli.shared.types import write_types_plainly
 
 __all__ = [
@@ -83,6 +83,7 @@ __all__ = [
     "queues",
     "read_files",
     "read_snapshot",
+    "required_files",
     "snapshots",
     "with_passed_over",
     "workspaces",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from plimsoll.cli.shared.effect import only_without
+from plimsoll.errors import PlimsollError
 from plimsoll.logs import log_to_stderr
 
 if TYPE_CHECKING:
@@ -44,6 +45,14 @@ def named_files(ctx: typer.Context, paths: list[str] | None, file: list[str] | N
     for given in ("file", "paths"):
         only_without(ctx, given, "kubeconfig", "context")
     return [*(paths or ()), *(file or ())]
+
+
+def required_files(paths: list[str] | None, file: list[str] | None) -> list[str]:
+    """The same of a command that reads no cluster. Raises PlimsollError where there are none."""
+    files = [*(paths or ()), *(file or ())]
+    if not files:
+        raise PlimsollError("no files are named", "name files or folders with manifests, or - for standard input")
+    return files
 
 
 def read_files(files: list[str]) -> "Snapshot":

@@ -1,19 +1,32 @@
 """Rules on Karpenter's NodePools for GPU nodes."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Final, NamedTuple
 
 from pydantic import BeforeValidator, Field
 
 from plimsoll.cluster.catalog import Catalog
-from plimsoll.labels import GPU_COUNT, INSTANCE_TYPE
-from plimsoll.model.meta import CHANGING_KEYS, HASHES, MOMENTS, OWN, Declared, Severity, changes_by_itself, section
+from plimsoll.labels import GPU_COUNT, GROUP, INSTANCE_TYPE
+from plimsoll.model.api import ANY_NODE_POOL
+from plimsoll.model.meta import (
+    CHANGING_KEYS,
+    HASHES,
+    MOMENTS,
+    OWN,
+    Declared,
+    Finding,
+    Severity,
+    changes_by_itself,
+    identify,
+    section,
+)
 from plimsoll.policy.cel import matches, option, texts, value
 from plimsoll.policy.context import PolicyContext
-from plimsoll.policy.fields import Manifest, is_kind, is_list, items, join, text
+from plimsoll.policy.fields import Manifest, is_kind, is_list, items, join, name_of, text
 from plimsoll.policy.rule import Cel, Family, Fault, Rule, Subject
 from plimsoll.quantity import parse_devices
+from plimsoll.text import did_you_mean, nearest
 
 CONSOLIDATION_RULE: Final = "node-pool-consolidation"
 TAINT_RULE: Final = "node-pool-gpu-taint"
@@ -216,6 +229,33 @@ def _taints(manifest: Manifest, context: PolicyContext, options: TaintOptions) -
     )
 
 
+def _unknown(manifests: Sequence[Manifest], _: PolicyContext, __: Any) -> Iterator[Finding]:
+    """NodePools that an Environment's demand names and that are not among the objects, where any are."""
+    pools = {name_of(each) for each in manifests if _pool(each)}
+    for manifest in manifests:
+        if not pools or not is_kind(manifest, GROUP, "Environment"):
+            continue
+        demand = section(manifest, "spec", "demand")
+        named = [(join("spec.demand.placement", key), key) for key in section(demand, "placement")]
+        named += [
+            (f"spec.demand.sharedDevices[{place}].nodePool", text(each, "nodePool"))
+            for place, each in items(demand, "sharedDevices")
+        ]
+        for field, name in named:
+            if name not in (*pools, ANY_NODE_POOL, ""):
+                near = did_you_mean(nearest(name, sorted(pools)))
+                yield Finding(
+                    kind="Environment",
+                    namespace="",
+                    name=name_of(manifest),
+                    field=field,
+                    rule="demand-node-pool-unknown",
+                    severity=Severity.WARNING,
+                    message=f"{identify(manifest)}: there is no NodePool {name!r} among the objects"
+                    + (f": {near}" if near else ": name one that is, or remove it"),
+                )
+
+
 _TYPES: Final = "{" + ", ".join(f"'{name}': {gpus}" for name, gpus in sorted(_types().items())) + "}"
 _LIMIT: Final = "variables.limits[variables.gpuResource]"
 _VARIABLES: Final = {
@@ -311,6 +351,16 @@ RULES: Final = (
         _READS,
         _remainders,
         severity=Severity.WARNING,
+    ),
+    Rule(
+        "demand-node-pool-unknown",
+        Family.NODE_POOLS,
+        "NodePools that spec.demand of the Environment names are among the objects, where any NodePools are.",
+        "Name a NodePool that is declared.",
+        ("Environment", "NodePool"),
+        check_all=_unknown,
+        severity=Severity.WARNING,
+        loop=False,
     ),
     Rule(
         TAINT_RULE,
