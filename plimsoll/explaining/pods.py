@@ -3,7 +3,8 @@
 from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
-from plimsoll.cluster.pods import gated, is_ours, read_request, waits
+from plimsoll.cluster.pods import gated, is_ours, may_be_accelerator, read_request, waits
+from plimsoll.cluster.pools import why_left
 from plimsoll.cluster.queues import QueueTree, Resource
 from plimsoll.errors import PlimsollError
 from plimsoll.explaining.chain import Chain, Link, Remedy, State, Step, StepReason
@@ -63,7 +64,9 @@ def _links_without_demand(planned: PlannedDemand, pod: Pod) -> Iterator[Link]:
         reason = RefusalReason.CLAIM if request.refusal.of_claims else RefusalReason.UNREADABLE
         yield Link(Step.REQUEST, State.BLOCKED, text, reason.value)
         return
-    yield Link(Step.REQUEST, State.PASSED, str(request.share or request.held or "no GPUs"))
+    others = shortlist(f"{count} {name}" for name, count in request.devices if may_be_accelerator(name))
+    text = f"{others}: accelerators for which no capacity is planned" if others else "no GPUs"
+    yield Link(Step.REQUEST, State.PASSED, str(request.share or request.held or text))
     if pod.finished:
         yield Link(Step.END, State.PASSED, f"it has ended ({pod.phase})")
         return
@@ -116,6 +119,8 @@ def _links(planned: PlannedDemand, pod: Pod, demand: Demand) -> Iterator[Link]:
         return
     if uid in demand.whole_gpu_pods:
         text = "it requests whole GPUs: the autoscaler provides a node by itself, or its scheduler finds one"
+        if share is not None and share.share.resource:
+            text += f". Plimsoll requests none: {why_left(planned.snapshot, share.share.resource)}"
         yield Link(Step.PLACE, State.WAITING, text, StepReason.WHOLE_GPUS)
         return
     yield from _placed(planned, uid, demand)

@@ -6,7 +6,7 @@ from typing import Any
 
 from plimsoll import labels
 from plimsoll.model import Plan, Snapshot
-from plimsoll.model.api import CAPACITY_GATE, Environment, GPUDemand, GPUDemandStatus
+from plimsoll.model.api import CAPACITY_GATE, Environment, GPUDemand, GPUDemandStatus, KnownNodeProfile
 from plimsoll.model.cluster import Node, Pod
 from plimsoll.model.kai import Queue
 from plimsoll.model.karpenter import (
@@ -221,6 +221,7 @@ class Cluster:
             pod_templates=of(PodTemplate),
             capacity_buffers=of(CapacityBuffer),
             provisioning_requests=of(ProvisioningRequest),
+            node_profiles=of(KnownNodeProfile),
             gpu_demands=tuple(self.demands.values()),
             queues=of(Queue),
             claim_events=of(ClaimEvent),

@@ -20,7 +20,7 @@ whole          .          .          .          .             .      no       no
 declared       .          .          .          .             .      no       no       no         no     no      no    declared
 provided       .          .          .          .             .      .        none     no         no     none    none  none
 undeclared     .          .          .          .             .      .        .        no         no     no      no    no
-vendor         .          .          .          .             .      .        .        .          none   none    none  none
+vendor         .          .          .          .             .      .        .        .          none   none    none  vendor
 unknown        .          .          .          .             .      .        .        .          .      none    none  none
 claim          .          .          .          .             .      .        .        .          .      .       none  none
 network        .          .          .          .             .      .        .        .          .      .       .     none
@@ -34,8 +34,8 @@ GPUs of one vendor; the scheduler of an autoscaler sees all resources of a pod w
 _NAMES, *_ROWS = (line.split() for line in TABLE.strip().splitlines())
 PAIRS = {(row[0], column): cell for row in _ROWS for column, cell in zip(_NAMES, row[1:], strict=True) if cell != "."}
 ALONE = {
-    **{form: form for form in (*ANNOTATIONS, "whole", "declared")},
-    **dict.fromkeys(("provided", "vendor", "unknown", "claim", "network"), "none"),
+    **{form: form for form in (*ANNOTATIONS, "whole", "declared", "vendor")},
+    **dict.fromkeys(("provided", "unknown", "claim", "network"), "none"),
     "undeclared": "no",
 }
 SHARES = {
@@ -44,6 +44,7 @@ SHARES = {
     "container": GPUShare(memory_mib=2048),
     "tensor-fusion": GPUShare(memory_mib=2048, by_tensor_fusion=True),
     "whole": GPUShare(milli=1000),
+    "vendor": GPUShare(milli=1000, resource=RESOURCES["vendor"][0]),
     "declared": GPUShare(resource=RESOURCES["declared"][0]),
 }
 FIELDS = {
@@ -119,9 +120,9 @@ def test_what_a_running_pod_has_counts_whether_it_is_refused_or_not(forms: list[
     annotated = next((form for form in ("container", *ANNOTATIONS) if form in forms), "")
     assert (request.refusal is not None) == refused
     assert request.uncertain == (refused and bool(annotated))
-    held = "whole" if "whole" in forms else "" if refused else annotated
+    held = "whole" if "whole" in forms else "vendor" if "vendor" in forms else "" if refused else annotated
     assert request.held == SHARES.get(held)
     assert dict(request.devices) == {RESOURCES[form][0]: 1 for form in forms if form in RESOURCES}
     assert request.has_parts == bool({"provided", "undeclared"} & {*forms})
     assert request.has_claims == ("claim" in forms)
-    assert request.uses_gpus == (request.has_parts or "whole" in forms or bool(annotated))
+    assert request.uses_gpus == (request.has_parts or not {"whole", "vendor"}.isdisjoint(forms) or bool(annotated))

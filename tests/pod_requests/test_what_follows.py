@@ -69,7 +69,11 @@ def test_parts_in_forms_of_other_schedulers_are_refused_by_name(resource: str) -
 
 @pytest.mark.parametrize(
     "resources",
-    [{"amd.com/gpu": "1"}, {"habana.ai/gaudi": "8"}, {"google.com/tpu": "4", "amd.com/cpx_nps4": "1"}],
+    [
+        {"amd.com/gpu": "1", "gpu.intel.com/xe": "1"},
+        {"habana.ai/gaudi": "8"},
+        {"google.com/tpu": "4", "amd.com/cpx_nps4": "1"},
+    ],
 )
 def test_pods_that_ask_for_devices_of_other_vendors_only_are_no_demand(resources: dict[str, str]) -> None:
     assert not planned(a_pod({}, [{"limits": resources}]), L4, environment=an_environment()).demands
@@ -154,7 +158,8 @@ def test_queues_count_all_that_a_running_pod_has() -> None:
     assert used({"nvidia.com/gpu": "2"}) == [2000]
     assert used({"nvidia.com/gpu": "2", SLICE: "1"}) == [3000]
     assert used({SLICE: "1", "nvidia.com/mig-3g.20gb": "1"}) == [4000]
-    assert used({"amd.com/gpu": "1"}) == []
+    assert used({"amd.com/gpu": "3"}) == [3000]
+    assert used({"gpu.intel.com/xe": "1"}) == []
 
 
 def test_the_binder_refuses_a_share_beside_other_devices() -> None:
@@ -169,7 +174,7 @@ def test_the_binder_refuses_a_share_beside_other_devices() -> None:
 
 
 @pytest.mark.parametrize(
-    ("form", "used"), [(form, form not in ("vendor", "unknown", "network", "claim", "declared")) for form in FORMS]
+    ("form", "used"), [(form, form not in ("unknown", "network", "claim", "declared")) for form in FORMS]
 )
 def test_nodes_with_parts_of_gpus_in_use_are_in_use(form: str, used: bool) -> None:
     for pod in layouts(form):

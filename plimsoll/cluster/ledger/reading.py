@@ -214,7 +214,7 @@ class _Reading:
         if request.refusal is not None:
             self._report(DiscrepancyReason.UNREADABLE_SHARE, ShareRefusal.of(use.pod, request.refusal).message)
         self._join(use, GroupMember(use.pod, GPU_MILLI, readable=False))
-        whole = request.held.devices if request.held is not None else 0
+        whole = request.held.devices if request.held is not None and not request.held.resource else 0
         # A number of devices that cannot be read is at least one; annotations alone are nothing that somebody placed.
         told = any(map(is_share_annotation, use.pod.annotations))
         self._count_whole(use.pod, whole if use.groups or told else max(1, whole))

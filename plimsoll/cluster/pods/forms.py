@@ -26,7 +26,8 @@ class Form(StrEnum):
     WHOLE = "whole"
     """Whole GPUs: the Environment's resource."""
     DECLARED = "declared"
-    """Devices that are parts of GPUs, of which the Environment says where they are (`sharedDevices`)."""
+    """Devices that are parts of GPUs, of which the Environment says where they are (`sharedDevices`), and whole GPUs of
+    other vendors that nodes of NodePools have."""
     PROVIDED = "provided"
     """Those whose nodes Karpenter provides by itself (NodeOverlays)."""
     UNDECLARED = "undeclared"
@@ -53,7 +54,7 @@ SHARES: Final = (Form.FRACTION, Form.MEMORY, Form.CONTAINER, Form.TENSOR_FUSION)
 PARTS: Final = (Form.DECLARED, Form.PROVIDED, Form.UNDECLARED)
 """Requests of devices that are parts of GPUs."""
 _FOREIGN: Final = (Form.OTHER_VENDOR, Form.UNKNOWN, Form.CLAIM)
-"""Requests for which nothing is planned."""
+"""Requests for which others provide nodes, or nobody does."""
 
 _TOGETHER: Final = frozenset(
     frozenset(pair)

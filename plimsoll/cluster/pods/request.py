@@ -17,7 +17,7 @@ from plimsoll.cluster.pods.tensor_fusion import tensor_fusion_share
 from plimsoll.cluster.pods.unreadable import RequestRefusal, UnreadableError, shown
 from plimsoll.labels import DEVICE_CLASS_PREFIX, GPU_RESOURCE
 from plimsoll.model import tensor_fusion as tf
-from plimsoll.model.cluster import Pod
+from plimsoll.model.cluster import VENDOR_RESOURCES, Pod
 from plimsoll.model.dra import ClaimedDevices
 from plimsoll.model.kai import GPU_FRACTION, GPU_MEMORY_SHARE, MAX_DEVICES, GPUShare, is_share_annotation
 from plimsoll.packing import GPU_MILLI
@@ -28,10 +28,11 @@ _CLAIMS: Final = "spec.resourceClaims"
 
 
 class KnownParts(NamedTuple):
-    """The devices that are parts of GPUs for which nodes can come, by resource."""
+    """The devices other than GPUs of the Environment's resource for which nodes can come, by resource."""
 
     declared: frozenset[str] = frozenset()
-    """Those that the Environment declares, for which capacity is planned."""
+    """Those for which capacity is planned: parts of GPUs that the Environment declares, and whole GPUs of other
+    vendors that nodes of NodePools have."""
     provided: frozenset[str] = frozenset()
     """Those that NodeOverlays list: Karpenter provides nodes for them by itself."""
 
@@ -120,7 +121,7 @@ def _read(fields: _Fields, gpu_resource: str, parts: KnownParts | None) -> PodRe
     resources = tuple(_resources(fields, gpu_resource, parts))
     counts = {name: count for name, count in fields.devices if isinstance(count, int)}
     number = counts.get(gpu_resource, 0)
-    whole = GPUShare(milli=GPU_MILLI, devices=number) if 0 < number <= MAX_DEVICES else None
+    whole = GPUShare(milli=GPU_MILLI, devices=number) if 0 < number <= MAX_DEVICES else _of_vendor(counts)
     forms = {each.form for each in resources}
     request = PodRequest(
         held=whole,
@@ -142,7 +143,18 @@ def _read(fields: _Fields, gpu_resource: str, parts: KnownParts | None) -> PodRe
         return replace(request, refusal=refusal, uncertain=bool(annotations))
     if forms == {Form.CLAIM} and not annotations and fields.claimed is not None:
         return _of_claims(request, fields.claimed)
-    return replace(request, share=share or _of_devices(resources, counts), held=share or whole)
+    planned = share or _of_devices(resources, counts)
+    if planned is None and len(resources) == 1 and resources[0].form is Form.OTHER_VENDOR:
+        planned = whole
+    return replace(request, share=planned, held=share or whole)
+
+
+def _of_vendor(counts: Mapping[str, int]) -> GPUShare | None:
+    """The whole GPUs of AMD or Intel that a pod has; None where it has none, or of several resources."""
+    found = [(name, count) for name, count in counts.items() if name in VENDOR_RESOURCES]
+    if len(found) != 1 or found[0][1] > MAX_DEVICES:
+        return None
+    return GPUShare(milli=GPU_MILLI, resource=found[0][0], devices=found[0][1])
 
 
 def _of_claims(request: PodRequest, claimed: ClaimedDevices) -> PodRequest:

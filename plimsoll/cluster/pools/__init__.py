@@ -10,6 +10,7 @@ from plimsoll.cluster.pools.seen_nodes import SeenNodes
 from plimsoll.cluster.pools.strategies import PACKED, Strategies, strategies_of
 from plimsoll.cluster.pools.type_amounts import most_allocatable
 from plimsoll.cluster.pools.unknown import unknown_pools
+from plimsoll.cluster.pools.vendor_pools import planned_vendors, why_left
 
 __all__ = [
     "PACKED",
@@ -29,9 +30,11 @@ __all__ = [
     "idle_nodes",
     "most_allocatable",
     "not_ready",
+    "planned_vendors",
     "profile_facts",
     "starting_nodes",
     "strategies_of",
     "unknown_pools",
     "unready_claims",
+    "why_left",
 ]

@@ -13,6 +13,7 @@ from plimsoll.errors import PlimsollError
 from plimsoll.labels import GPU_MEMORY, GPU_PRODUCT, NODEPOOL
 from plimsoll.model import Snapshot
 from plimsoll.model.api import KnownNodeProfile
+from plimsoll.model.cluster import VENDOR_RESOURCES
 from plimsoll.model.meta import EPHEMERAL_STORAGE
 from plimsoll.packing import UNBOUNDED
 from plimsoll.text import did_you_mean, nearest, shortlist
@@ -129,6 +130,9 @@ class _Facts:
             where = f"spec.demand.sharedDevices of Environment {self._environment.name}"
             return Fact(sharing.resource, str(device), Source.DECLARED, where)
         resource = device.resource or self._environment.spec.gpu_resource
+        if resource in VENDOR_RESOURCES and device.claimable is None:
+            said = next(source for source in self._profile.said if resource in source.allocatable)
+            return Fact(resource, str(device), said.source, self._where(said))
         product = next(
             (self._label(key, value) for key, value in self._profile.labels.items() if key == GPU_PRODUCT), None
         )

@@ -6,7 +6,7 @@ from typing import Any, Final
 from plimsoll.cluster.profiles import NodeProfile
 from plimsoll.labels import INSTANCE_TYPE, NODEPOOL, WORKSPACE
 from plimsoll.model import Snapshot
-from plimsoll.model.cluster import Node
+from plimsoll.model.cluster import VENDOR_RESOURCES, Node
 from plimsoll.model.karpenter import NodeClaim
 from plimsoll.model.meta import EPHEMERAL_STORAGE
 from plimsoll.packing import GPU_MILLI, less
@@ -54,7 +54,10 @@ def unready_claims(snapshot: Snapshot, resource: str) -> list[NodeClaim]:
 def _has_devices(node: Node, resource: str) -> bool:
     """Whether it has devices of the vendor: GPUs, replicas with another name, or MIG slices; or of a driver."""
     vendor = f"{resource.partition('/')[0]}/"
-    announced = any(name.startswith(vendor) and str(amount) != "0" for name, amount in node.allocatable.items())
+    announced = any(
+        (name.startswith(vendor) or name in VENDOR_RESOURCES) and str(amount) != "0"
+        for name, amount in node.allocatable.items()
+    )
     return announced or bool(node.published.kinds)
 
 

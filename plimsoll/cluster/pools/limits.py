@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from plimsoll.cluster.profiles import NodeProfile
+from plimsoll.model.cluster import VENDOR_RESOURCES
 from plimsoll.model.karpenter import NodePool
 from plimsoll.packing import UNBOUNDED
 from plimsoll.packing.nodes import Limit
@@ -136,7 +137,7 @@ class PoolLimits:
             "memory": max(shape.capacity_memory_mib, shape.node_memory_mib),
         }
         return {
-            self._resource: shape.gpus,
+            shape.device.resource if shape.device.resource in VENDOR_RESOURCES else self._resource: shape.gpus,
             "nodes": 1,
             **{key: value for key, value in known.items() if value < UNBOUNDED},
         }

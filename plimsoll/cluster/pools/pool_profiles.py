@@ -20,6 +20,7 @@ from plimsoll.cluster.pods import may_name
 from plimsoll.cluster.pools.overhead import DaemonOverhead, capacity_memory_mib, listed_amounts
 from plimsoll.cluster.pools.seen_nodes import SeenNodes
 from plimsoll.cluster.pools.unknown import unknown_pools
+from plimsoll.cluster.pools.vendor_pools import planned_vendors
 from plimsoll.cluster.profiles import (
     ALL_DISABLED,
     HOST,
@@ -80,6 +81,7 @@ class PoolProfiles:
         prices = snapshot.environment.spec.catalog.prices
         self._prices = {name.casefold(): price for name, price in prices.items()}
         self._classes = snapshot.device_classes
+        self._vendors = planned_vendors(snapshot)
         self._unknown: list[str] = []
         scaled = (pool for pool in snapshot.node_pools if WORKSPACE not in pool.labels and pool.replicas is None)
         pools = sorted((pool for pool in scaled if not pool.deleting), key=lambda pool: pool.name)
@@ -130,56 +132,83 @@ class PoolProfiles:
     def _of_pool(self, pool: NodePool) -> Iterable[NodeProfile]:
         template = NodeTemplate.by(pool)
         for name in self._names(pool):
-            offered = self._types.find(name)
-            if offered is None or all(allowing is not pool for allowing in offered.pools):
-                continue
-            if offered.kind is None:
-                self._unknown.append(
-                    f"NodePool {pool.name}: the GPUs of instance type {name} are not known until a node of it exists: "
-                    f"{self._types.how_to_know(name, pool)}"
-                )
-                continue
-            listed = self._catalog.lookup(name)
             seen = self._seen.of(template, name)
-            claimed = self._claimed(pool.name, name, offered.kind, seen)
-            if not claimed and self._resource == GPU_RESOURCE and listed is not None and not listed.nvidia:
-                continue
-            shared = self._settings.sharing_of(pool.name, name).resource
-            refused = self._why_not_claimed(template, name) if claimed is not None else ""
-            if refused:
-                self._unknown.append(refused)
-            if shared and REQUEST not in template.requirements:
-                self._unknown.append(
-                    f"NodePool {pool.name}: no nodes with shared devices (spec.demand.sharedDevices) are requested "
-                    f"without the requirement {{key: {REQUEST}, operator: Exists}}: add it"
-                )
-                continue
-            asked_as_gpus = not shared and claimed is None
-            if listed is not None and asked_as_gpus and not launched_for_gpus(listed, pool.node_class_group):
-                self._unknown.append(
-                    f"NodePool {pool.name}: no nodes of instance type {name} are requested from it, because Karpenter "
-                    "counts no GPU on this type and launches none for pods that ask for GPUs"
-                )
-                continue
-            said = tuple(self._said(template, name, offered.kind, seen, claimed))
-            labels = {key: value for source in reversed(said) for key, value in source.labels.items()}
-            discovered = labels if seen is None else seen.labels
-            product = discovered.get(GPU_PRODUCT, "") if claimed is None else claimed.product
-            if not template.allows_product(product):
-                self._unknown.append(
-                    f"NodePool {pool.name}: instance type {name} is skipped: it has {product}, but the NodePool "
-                    f"requires {', '.join(template.products)}"
-                )
-                continue
-            wrong = read_discovery(discovered, {}, self._resource).labels.invalid
-            if wrong is not None and wrong.value is not None:
-                self._unknown.append(
-                    f"NodePool {pool.name}: instance type {name} is skipped: declared {wrong}: correct it in the "
-                    "NodePool's template or the NodeProfile"
-                )
-                continue
-            profile = self._profile(template, name, said, labels, seen=seen, claimed=claimed)
-            yield replace(profile, divided=refused) if refused else profile
+            gpus = self._of_vendor(pool.name, name, seen)
+            if gpus is not None:
+                yield self._profile_of_vendor(template, name, gpus, seen)
+            elif (profile := self._of_type(template, name, seen)) is not None:
+                yield profile
+
+    def _of_type(self, template: NodeTemplate, name: str, seen: Said | None) -> NodeProfile | None:
+        """A node with GPUs of NVIDIA, or that pods claim; None where none is requested, for what a warning says."""
+        pool = template.pool
+        offered = self._types.find(name)
+        if offered is None or all(allowing is not pool for allowing in offered.pools):
+            return None
+        if offered.kind is None and self._catalog.other_vendor(name):
+            return None
+        if offered.kind is None:
+            self._unknown.append(
+                f"NodePool {pool.name}: the GPUs of instance type {name} are not known until a node of it exists: "
+                f"{self._types.how_to_know(name, pool)}"
+            )
+            return None
+        listed = self._catalog.lookup(name)
+        claimed = self._claimed(pool.name, name, offered.kind, seen)
+        if not claimed and self._resource == GPU_RESOURCE and listed is not None and not listed.nvidia:
+            return None
+        shared = self._settings.sharing_of(pool.name, name).resource
+        refused = self._why_not_claimed(template, name) if claimed is not None else ""
+        if refused:
+            self._unknown.append(refused)
+        if shared and REQUEST not in template.requirements:
+            self._unknown.append(
+                f"NodePool {pool.name}: no nodes with shared devices (spec.demand.sharedDevices) are requested "
+                f"without the requirement {{key: {REQUEST}, operator: Exists}}: add it"
+            )
+            return None
+        asked_as_gpus = not shared and claimed is None
+        if listed is not None and asked_as_gpus and not launched_for_gpus(listed, pool.node_class_group):
+            self._unknown.append(
+                f"NodePool {pool.name}: no nodes of instance type {name} are requested from it, because Karpenter "
+                "counts no GPU on this type and launches none for pods that ask for GPUs"
+            )
+            return None
+        said = tuple(self._said(template, name, offered.kind, seen, claimed))
+        labels = {key: value for source in reversed(said) for key, value in source.labels.items()}
+        discovered = labels if seen is None else seen.labels
+        product = discovered.get(GPU_PRODUCT, "") if claimed is None else claimed.product
+        if not template.allows_product(product):
+            self._unknown.append(
+                f"NodePool {pool.name}: instance type {name} is skipped: it has {product}, but the NodePool "
+                f"requires {', '.join(template.products)}"
+            )
+            return None
+        wrong = read_discovery(discovered, {}, self._resource).labels.invalid
+        if wrong is not None and wrong.value is not None:
+            self._unknown.append(
+                f"NodePool {pool.name}: instance type {name} is skipped: declared {wrong}: correct it in the "
+                "NodePool's template or the NodeProfile"
+            )
+            return None
+        profile = self._profile(template, name, said, labels, seen=seen, claimed=claimed)
+        return replace(profile, divided=refused) if refused else profile
+
+    def _of_vendor(self, pool: str, name: str, seen: Said | None) -> Device | None:
+        """The whole GPUs of another vendor that such a node has, as far as capacity is planned for them."""
+        declared = self._seen.declared(pool, name)
+        if not self._vendors or (seen is None and declared is None):
+            return None
+        said = seen or declared
+        gpus = read_discovery(said.labels, said.allocatable, self._resource).of_vendor if said is not None else None
+        planned = gpus is not None and gpus.resource in self._vendors and gpus.division is Division.WHOLE
+        return gpus if planned else None
+
+    def _profile_of_vendor(self, template: NodeTemplate, name: str, gpus: Device, seen: Said | None) -> NodeProfile:
+        kind = InstanceType(name, "", gpus.count, gpus.memory_mib, gpus.product or gpus.resource)
+        said = tuple(self._said(template, name, kind, seen, gpus))
+        labels = {key: value for source in reversed(said) for key, value in source.labels.items()}
+        return self._profile(template, name, said, labels, seen=seen, claimed=gpus)
 
     def _names(self, pool: NodePool) -> Iterable[str]:
         """Instance types that the pool names; if it names none, those of its cloud, as far as it is known, and of its

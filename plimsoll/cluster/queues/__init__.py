@@ -16,7 +16,7 @@ from plimsoll.cluster.queues.preemptibility import (
 )
 from plimsoll.cluster.queues.queued import QueuedPod, QueuedPods
 from plimsoll.cluster.queues.reclaim import Reclaim
-from plimsoll.cluster.queues.request import Counted, counted, gpus_held
+from plimsoll.cluster.queues.request import Counted, counted, gpus_held, seen_by_kai
 from plimsoll.cluster.queues.shards import is_sharded
 from plimsoll.cluster.queues.tree import QueueTree
 from plimsoll.cluster.queues.usage import IncrementalUsage, QueueUsage, queue_usage
@@ -58,5 +58,6 @@ __all__ = [
     "queue_usage",
     "queue_uses",
     "require_object",
+    "seen_by_kai",
     "use_problem",
 ]

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from plimsoll.cluster.nodes import gpu_devices
 from plimsoll.cluster.profiles import discovery_of, mig_gpus
 from plimsoll.cluster.queues.amount import MILLI, Amount, total
+from plimsoll.cluster.queues.request import AMD
 from plimsoll.model.cluster import Node
 from plimsoll.model.kai import NODE_POOL
 from plimsoll.model.meta import HostRequest
@@ -54,13 +55,14 @@ class QueueCapacity:
 
 
 def _capacity(node: Node, gpu_resource: str) -> Amount:
-    """Whole GPUs and MIG devices count, as in KAI."""
+    """Whole GPUs, of AMD too, and MIG devices count, as in KAI."""
     devices = gpu_devices(node, gpu_resource)
     discovery = discovery_of(node, gpu_resource)
     labelled = discovery.gpus or discovery.claimed
     gpus = ((labelled.announced if labelled is not None else 0) if devices is None else devices) + mig_gpus(
         node.allocatable
     )
+    gpus += (gpu_devices(node, AMD) or 0) if gpu_resource != AMD else 0
     host = HostRequest(_amount(node, "cpu", parse_cpu_milli), _amount(node, "memory", parse_bytes))
     return Amount.of(gpus * MILLI, host)
 

@@ -10,7 +10,7 @@ from plimsoll.cluster.pods import PodChanges, ShareRefusal, is_reservation, node
 from plimsoll.cluster.queues.amount import NOTHING, Amount
 from plimsoll.cluster.queues.load import NO_LOAD, QueueLoad
 from plimsoll.cluster.queues.preemptibility import is_preemptible, priority_of, queue_of
-from plimsoll.cluster.queues.request import NO_GPUS, GpuFigures, counted_on, mig_milli
+from plimsoll.cluster.queues.request import NO_GPUS, GpuFigures, counted_on, mig_milli, seen_by_kai
 from plimsoll.model import Snapshot
 from plimsoll.model.api import EnvironmentSpec
 from plimsoll.model.cluster import Node, Pod
@@ -151,11 +151,12 @@ class QueuedPods:
         if request.uncertain and request.refusal is not None:
             self._refused[key] = ShareRefusal.of(pod, request.refusal)
         parts, counted = mig_milli(request) + request.claims_in_queue * GPU_MILLI, NO_GPUS
-        if not parts and request.held is None:
+        held = request.held if request.held is not None and seen_by_kai(request.held.resource) else None
+        if not parts and held is None:
             return
-        if request.held is not None:
-            counted = counted_on(request.held, self._gpus.get(node, GpuFigures()))
-            if request.held.milli is None:
+        if held is not None:
+            counted = counted_on(held, self._gpus.get(node, GpuFigures()))
+            if held.milli is None:
                 self._by_node.setdefault(node, set()).add(key)
         group = None
         if POD_GROUP_NAME in pod.annotations:

@@ -50,6 +50,8 @@ class Counted(NamedTuple):
 
 
 NO_GPUS: Final = Counted(0)
+AMD: Final = "amd.com/gpu"
+"""The resource that KAI counts as GPUs besides `nvidia.com/gpu`."""
 
 
 def counted(share: GPUShare, milli: Milli) -> Counted:
@@ -96,6 +98,11 @@ def mig_milli(request: PodRequest) -> int:
     """What KAI counts for the MIG devices that a pod requests, in thousandths of a GPU. A number that cannot be read
     counts as 0."""
     return mig_gpus(dict(request.devices)) * GPU_MILLI
+
+
+def seen_by_kai(resource: str) -> bool:
+    """Whether KAI counts whole devices of the resource as GPUs; empty: GPUs of the Environment's resource."""
+    return resource in ("", AMD)
 
 
 def gpus_held(pod: Pod, node: Node | None, spec: EnvironmentSpec) -> Milli:

@@ -64,8 +64,9 @@ class GPUShare:
     """Model that the GPUs must have, as TensorFusion writes it; empty: any."""
     devices: int = 1
     resource: str = ""
-    """Extended resource of devices that each are a part of a GPU (time-slicing, MPS, MIG); then `devices` counts these,
-    and nothing else is set. Empty: GPUs."""
+    """Extended resource of devices that each are a part of a GPU (time-slicing, MPS, MIG), or a whole GPU of another
+    vendor than NVIDIA; then `devices` counts these. Nothing else is set, but `milli` of whole GPUs for which nothing is
+    planned. Empty: GPUs of the Environment's resource."""
     claims: tuple[ClaimRequest, ...] = ()
     """Claims of whole GPUs, which say themselves how many; `devices` is that of GPUs that meet their first
     alternatives."""

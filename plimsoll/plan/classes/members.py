@@ -18,6 +18,7 @@ from plimsoll.cluster.pods import (
     value_changes,
     waits,
 )
+from plimsoll.cluster.pools import planned_vendors
 from plimsoll.cluster.queues import is_sharded, node_pool_of, placed_in_shard, queue_of
 from plimsoll.cluster.volumes import NoVolume, Storage
 from plimsoll.labels import INSTANCE_TYPE, NODEPOOL
@@ -144,7 +145,8 @@ class Classes:
         overlaid = frozenset[str]().union(*(overlay.resources for overlay in snapshot.node_overlays))
         of_environment = (environment.demand, environment.gpu_resource, environment.queue_scheduler, environment.access)
         claims_why = why_claims_are_left(snapshot)
-        depends = (*of_environment, overlaid, self.sharded, claims_why)
+        vendors = planned_vendors(snapshot)
+        depends = (*of_environment, overlaid, vendors, self.sharded, claims_why)
         if changes is None or depends != self._depends:
             changes, self._depends = PodChanges((), snapshot.pods), depends
             self._members, self._pods, self._places, self._of_group = {}, {}, {}, {}
@@ -154,7 +156,7 @@ class Classes:
         for member in self._of_groups(regrouped):
             self._enter(member, environment)
         self._relocate(snapshot, environment)
-        for member in _waiting(changes.new, environment, overlaid, claims_why):
+        for member in _waiting(changes.new, environment, KnownParts(vendors, overlaid), claims_why):
             self._enter(member, environment)
         self._found = {**self._found, **self._refreshed()}
         self._found = {name: each for name, each in self._found.items() if name in self._members}
@@ -260,17 +262,18 @@ class Classes:
 
 
 def _waiting(
-    pods: Iterable[Pod], environment: EnvironmentSpec, overlaid: Collection[str], claims_why: str
+    pods: Iterable[Pod], environment: EnvironmentSpec, known: KnownParts, claims_why: str
 ) -> Iterator[PodShare | ShareRefusal]:
     """The pods that wait for GPUs: for shares, which autoscalers ignore, devices that are parts of GPUs, or whole GPUs,
-    for which autoscalers provide nodes by themselves. For those that request resources in `overlaid`, which
-    NodeOverlays list, Karpenter does, too. `claims_why` is why claims get no capacity; empty if they do."""
-    settings, gpu_resource, provided = environment.demand, environment.gpu_resource, frozenset(overlaid)
+    for which autoscalers provide nodes by themselves. For those that request resources that NodeOverlays list
+    (`known.provided`), Karpenter does, too. `known.declared` are those of other vendors, for which capacity is planned.
+    `claims_why` is why claims get no capacity; empty if they do."""
+    settings, gpu_resource = environment.demand, environment.gpu_resource
     for pod in pods:
         if pod.node_name or not waits(pod, settings) or (settings.claims == "off" and pod.claimed is not None):
             continue
-        declared = frozenset(device_resources_of(pod, settings, gpu_resource))
-        request = read_request(pod, gpu_resource, KnownParts(declared, provided))
+        declared = known.declared.union(device_resources_of(pod, settings, gpu_resource))
+        request = read_request(pod, gpu_resource, known._replace(declared=declared))
         if request.refusal is not None:
             yield ShareRefusal.of(pod, request.refusal)
         elif request.share is not None and request.share.claims and claims_why:

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 
 from plimsoll.cluster.pods import KindSizes, PodShare, is_of_model, size_by_kind, tflops_milli
 from plimsoll.cluster.profiles import mig_gpus
-from plimsoll.cluster.queues import NO_LOAD, NOTHING, Amount, Counted, QueueLoad, counted
+from plimsoll.cluster.queues import NO_LOAD, NOTHING, Amount, Counted, QueueLoad, counted, seen_by_kai
 from plimsoll.labels import GPU_MEMORY, GPU_RESOURCE
 from plimsoll.model.api import DemandSettings
-from plimsoll.model.cluster import Device
+from plimsoll.model.cluster import VENDOR_RESOURCES, Device
 from plimsoll.model.kai import GPUShare
 from plimsoll.packing import GPU_MILLI, Milli, exact_milli
 from plimsoll.packing.nodes import PodNeed
@@ -126,7 +126,7 @@ def queue_counted(pod: PodShare, need: PodNeed) -> Counted:
     share = pod.share
     if share.claims:
         return Counted(sum(claim.gpus_in_queue for claim in share.claims) * GPU_MILLI)
-    if share.resource == GPU_RESOURCE:
+    if share.resource == GPU_RESOURCE or (share.resource and seen_by_kai(share.resource)):
         return Counted(share.devices * GPU_MILLI)
     if share.resource:
         return Counted(mig_gpus({share.resource: share.devices}) * GPU_MILLI)
@@ -150,6 +150,11 @@ def _unmet(pod: PodShare, size: KindSizes) -> Refusal:
 
 def _too_large(pod: PodShare, kinds: Kinds, settings: DemandSettings) -> Refusal:
     announced = sorted({kind.resource for kind in kinds.values()})
+    if pod.share.resource in VENDOR_RESOURCES:
+        return _refusal(
+            f"requests {pod.share}, but the nodes that could serve it have no {pod.share.resource}",
+            "select nodes that have it, or declare them in a NodeProfile",
+        )
     if pod.share.resource or "" not in announced:
         return _refusal(
             f"requests {pod.share}, but nodes that could serve it announce "

@@ -6,7 +6,7 @@ from itertools import chain
 from typing import Final
 
 from plimsoll.cluster.pods import PodShare, node_of
-from plimsoll.cluster.queues import Amount, QueueGate, QueueLoad, is_preemptible, priority_of
+from plimsoll.cluster.queues import Amount, QueueGate, QueueLoad, is_preemptible, priority_of, seen_by_kai
 from plimsoll.model.api import EnvironmentSpec, barred_from_queue
 from plimsoll.model.cluster import Pod
 from plimsoll.packing import GPU_MILLI, Milli
@@ -166,7 +166,8 @@ def _that_can_have_places(standing: Standing, uids: set[str]) -> list[str]:
 
 def _whole_amount(whole: PodShare) -> Amount:
     """What a pod that requests whole GPUs would take of its queue."""
-    return Amount.of(whole.share.devices * GPU_MILLI, whole.pod.host)
+    gpus = whole.share.devices if seen_by_kai(whole.share.resource) else 0
+    return Amount.of(gpus * GPU_MILLI, whole.pod.host)
 
 
 def _beside_whole_gpus(problem: DemandProblem, kept_out: Container[str]) -> Usable:

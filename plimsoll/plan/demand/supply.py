@@ -10,7 +10,7 @@ from plimsoll.cluster.profiles import NodeProfile, Source, discovery_of
 from plimsoll.labels import MIG_PREFIX, NODEPOOL, WORKSPACE
 from plimsoll.model import Snapshot
 from plimsoll.model.api import DeviceSharing, EnvironmentSpec
-from plimsoll.model.cluster import Device, Division, Node
+from plimsoll.model.cluster import VENDOR_RESOURCES, Device, Division, Node
 from plimsoll.packing import GPU_MILLI
 from plimsoll.packing.nodes import FreeNode
 
@@ -69,6 +69,8 @@ def _of_node(account: GpuAccount, spec: EnvironmentSpec) -> Supplied | None:
         return None
     if account.driver:
         return _of_claims(account, spec.gpu_resource)
+    if account.vendor_resource:
+        return _of_vendor(account)
     sharing = spec.demand.sharing_of(account.node.labels.get(NODEPOOL, ""), account.node.instance_type)
     if sharing.resource:
         return _of_shared(account, sharing, spec.gpu_resource)
@@ -94,6 +96,14 @@ def _of_shared(account: GpuAccount, sharing: DeviceSharing, gpu_resource: str) -
     device = replace(account.device, division=division, replicas=sharing.per_gpu, resource=sharing.resource, profile="")
     free = free_node(account, (GPU_MILLI,) * left)
     return _supplied(account.node, device, free)
+
+
+def _of_vendor(account: GpuAccount) -> Supplied | None:
+    """Supply of a node with whole GPUs of another vendor."""
+    if account.vendor_resource not in VENDOR_RESOURCES or account.device.division is not Division.WHOLE:
+        return None
+    free = (GPU_MILLI,) * account.free_gpus
+    return _supplied(account.node, account.device, free_node(account, free)) if free else None
 
 
 def _of_claims(account: GpuAccount, gpu_resource: str) -> Supplied | None:

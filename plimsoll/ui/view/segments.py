@@ -61,7 +61,7 @@ def gpu_bars(
         for _ in range(devices)
     ]
     for each in () if account.driver else shares:  # there, claims have the devices of all pods
-        if each.share.whole:
+        if each.share.whole and each.share.resource == account.vendor_resource:
             whole += [(_segment(each.pod, GPU_MILLI, scheduler),)] * each.share.devices
     whole += [(Segment(Use.OTHER, GPU_MILLI),)] * (account.whole - len(whole))
     pods = {claim: names for claim, names, _ in account.claims}

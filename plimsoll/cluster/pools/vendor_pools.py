@@ -1,0 +1,60 @@
+"""Whole GPUs of AMD and Intel: whether nodes are requested for pods with them, or an autoscaler sees the pods."""
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from plimsoll.cluster.catalog import NodeTemplate
+from plimsoll.cluster.nodes import index_of
+from plimsoll.labels import NODEPOOL, REQUEST, WORKSPACE
+from plimsoll.model import Snapshot
+from plimsoll.model.api import DemandProvisioner
+from plimsoll.model.cluster import VENDOR_RESOURCES
+from plimsoll.model.karpenter import NodePool
+
+_BY_PROVIDER: Final[Mapping[str, frozenset[str]]] = {"karpenter.k8s.aws": frozenset({"amd.com/gpu"})}
+"""By the API group of the node class: the resources that Karpenter's provider counts on its instance types, so that it
+launches nodes for pods with them (`pkg/providers/instancetype/types.go` of the provider for AWS)."""
+_REQUESTED_BY: Final = (DemandProvisioner.NONE, DemandProvisioner.TRIGGER_POD)
+
+
+def planned_vendors(snapshot: Snapshot) -> frozenset[str]:
+    """The extended resources of whole GPUs of other vendors for which nodes are requested."""
+    said = tuple(_said(snapshot))
+    having = (each for each in VENDOR_RESOURCES if any(each in amounts for amounts in said))
+    return frozenset(resource for resource in having if not why_left(snapshot, resource))
+
+
+def why_left(snapshot: Snapshot, resource: str) -> str:
+    """Why no nodes are requested for pods with whole GPUs of that resource; empty if they are: a NodePool whose nodes
+    no two requests share has them, as nodes or a NodeProfile say, and Karpenter does not see them by itself."""
+    if not any(str(amounts.get(resource, 0)) != "0" for amounts in _said(snapshot)):
+        return (
+            f"no node or NodeProfile of a NodePool with the requirement {{key: {REQUEST}, operator: Exists}} has "
+            f"{resource}"
+        )
+    provisioner = snapshot.environment.spec.demand.provisioner
+    if provisioner not in _REQUESTED_BY:
+        return f"only trigger pods request nodes with {resource}, and spec.demand.provisioner is {provisioner.value}"
+    sees = (each.name for each in snapshot.node_pools if resource in _BY_PROVIDER.get(each.node_class_group, ()))
+    if pool := next(sees, ""):
+        return f"Karpenter counts {resource} on the instance types of NodePool {pool} by itself"
+    if overlay := next((each.name for each in snapshot.node_overlays if resource in each.resources), ""):
+        return f"Karpenter sees {resource} by NodeOverlay {overlay}"
+    return ""
+
+
+def _requests(pool: NodePool) -> bool:
+    scaled = WORKSPACE not in pool.labels and pool.replicas is None and not pool.deleting
+    return scaled and REQUEST in NodeTemplate.by(pool).requirements
+
+
+def _said(snapshot: Snapshot) -> Iterator[Mapping[str, str | int | float]]:
+    """What nodes of NodePools whose nodes no two requests share have, had, or are declared to have."""
+    pools = {pool.name for pool in snapshot.node_pools if _requests(pool)}
+    for known in snapshot.node_profiles:
+        if known.spec.node_pool in pools:
+            yield known.spec.allocatable
+            yield known.status.learned.allocatable if known.status.learned is not None else {}
+    index = index_of(snapshot.nodes)
+    for pool in sorted(pools):
+        yield from (node.allocatable for node in index.with_label(NODEPOOL, pool))

@@ -1,0 +1,58 @@
+"""Trigger pods for nodes with whole GPUs of AMD, from the request to the node."""
+
+from plimsoll import labels
+from plimsoll.model import SignalReason
+from plimsoll.model.cluster import Node, Pod
+from tests.builders import a_node_profile
+from tests.capacity_requests.cluster import TYPE, Cluster, at, demand_environment, node, pool, share_pod
+
+AMD = "amd.com/gpu"
+PROFILE = a_node_profile("gpu", TYPE, allocatable={AMD: "8", "cpu": "95", "memory": "1100Gi"})
+
+
+def pods(count: int) -> list[Pod]:
+    """Each asks for four GPUs of AMD."""
+    found = []
+    for number in range(count):
+        pod = share_pod(f"pod-{number}", schedulerName="default-scheduler")
+        resources = {"requests": {"cpu": "1"}, "limits": {AMD: "4"}}
+        containers = ({"name": "main", "resources": resources},)
+        found.append(pod.model_copy(update={"annotations": {}, "containers": containers}))
+    return found
+
+
+def a_cluster(count: int) -> Cluster:
+    open_pool = pool()
+    open_pool.template_spec["requirements"].append({"key": labels.REQUEST, "operator": "Exists"})
+    return Cluster(open_pool, PROFILE, *pods(count), environment=demand_environment())
+
+
+def a_node_of_amd(trigger: str, gpus: int = 8) -> Node:
+    plain = node(f"node-{trigger[-4:]}", at(30), gpus=0)
+    own = {labels.NODEPOOL: "gpu", labels.INSTANCE_TYPE: TYPE, labels.REQUEST: trigger}
+    return plain.model_copy(update={"labels": own, "allocatable": {**plain.allocatable, AMD: str(gpus)}})
+
+
+def test_each_node_is_requested_once_and_without_its_gpus() -> None:
+    """Karpenter counts no GPUs of AMD on such a type, and initializes no NodeClaim that requests them before the device
+    plugin has announced them."""
+    cluster = a_cluster(3)
+    assert len(cluster.run_round(at(0)).creations) == 2
+    for trigger in cluster.requested():
+        (container,) = trigger["spec"]["containers"]
+        assert set(container["resources"]["requests"]) == {"cpu", "memory"}
+        assert trigger["spec"]["nodeSelector"][labels.REQUEST] == trigger["metadata"]["name"]
+    assert cluster.run_round(at(1)).empty
+
+
+def test_a_node_serves_its_request_once_its_gpus_are_announced() -> None:
+    cluster = a_cluster(1)
+    cluster.run_round(at(0))
+    (name,) = (each["metadata"]["name"] for each in cluster.requested())
+    cluster.objects.append(a_node_of_amd(name, gpus=0))
+    early = cluster.run_round(at(31))
+    assert not (early.creations or early.deletions or early.signals)
+    cluster.objects[-1] = a_node_of_amd(name)
+    ready = cluster.run_round(at(40))
+    assert not ready.creations
+    assert [each.reason for each in ready.signals] == [SignalReason.CAPACITY_READY]
