@@ -6,8 +6,8 @@ found, too. Those that survive are printed as diffs: whoever reads them judges w
 observed, and writes a test for each other one, or removes the code.
 
 Which lines a test runs is recorded once for each version of its file, in build/mutants.json; without the file, all of
-it is recorded anew. With ROOMS, which are packages, tests count whose file imports one of them. The sandbox is left
-out, because end-to-end tests run it.
+it is recorded anew. With ROOMS, which are packages, tests count that import one of them, also by other files of the
+tests. The sandbox is left out, because end-to-end tests run it.
 """
 
 import argparse

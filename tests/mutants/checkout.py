@@ -27,6 +27,7 @@ class Checkout:
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(original / name, folder / name, follow_symlinks=False)
         (folder / ".venv").symlink_to(original / ".venv")
+        self._shared = os.environ.get("PLIMSOLL_SHARED") or str(original.parent / "shared")
 
     @contextmanager
     def changed(self, path: str, source: str) -> Iterator[None]:
@@ -47,7 +48,7 @@ class Checkout:
         """Runs tests of the copy. Raises subprocess.TimeoutExpired after `seconds`; then no process of theirs is
         left. A test that takes longer than two minutes, or 6 GiB of memory, fails."""
         command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", f"--timeout={_SECONDS_PER_TEST}"]
-        environ = {**os.environ, "PYTHONPATH": str(self.folder), **variables}
+        environ = {**os.environ, "PYTHONPATH": str(self.folder), "PLIMSOLL_SHARED": self._shared, **variables}
         with subprocess.Popen(
             [*command, *arguments],
             cwd=self.folder,

@@ -189,7 +189,7 @@ class _Imports:
 
     def reach(self, file: str, room: str) -> bool:
         return (
-            any(name.split(".")[:2] == ["plimsoll", room] for name in _imports(self._texts[file]))
+            any(name.split(".")[:2] == ["plimsoll", room] for name in self.of(file))
             or (room == _OF_COMMANDS and _COMMAND in self.of(file))
             or file.startswith(f"tests/{room}/")
         )

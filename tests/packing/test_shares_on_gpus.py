@@ -150,6 +150,21 @@ def test_many_different_sizes_that_fill_gpus() -> None:
     assert packing.gap <= 1
 
 
+@pytest.mark.parametrize("seed", [19, 207])
+def test_a_few_dozens_of_sizes_that_fill_gpus(seed: int) -> None:
+    """Diving leaves one GPU too many: the integer program over its patterns saves it."""
+    generator = random.Random(seed)
+    number, sizes = generator.randint(12, 25), list[int]()
+    for _ in range(number):
+        one = generator.randint(260, 490)
+        other = generator.randint(251, (1000 - one) // 2 + 1)
+        sizes += one, other, 1000 - one - other
+    items = some_items(*sizes)
+    packing = pack(items)
+    check(packing, items)
+    assert (packing.gpus, packing.gap) == (number, 0)
+
+
 def test_many_different_sizes_on_several_kinds() -> None:
     generator = random.Random(7)
     kinds = ("T4", "A100", "H100")
