@@ -66,6 +66,8 @@ def asked_by(planned: PlannedDemand, node: Node | None, claim: NodeClaim | None)
 
 def claim_link(claim: NodeClaim) -> Link:
     """What Karpenter says of the NodeClaim."""
+    if claim.deleting:
+        return Link(Step.ANSWER, State.WAITING, f"NodeClaim {claim.name} is {claim.stays}", StepReason.CLAIM_WAITS)
     phase = phase_of(claim)
     said = next((each for each in claim.conditions if each.status != "True" and each.message), None)
     text = f"NodeClaim {claim.name} is {phase}"

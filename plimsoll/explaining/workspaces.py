@@ -25,6 +25,8 @@ from plimsoll.plan.view import ClusterView
 from plimsoll.policy import withhold
 from plimsoll.text import counted, figure, nearest, shortlist
 
+_PROBLEMS: Final = 3
+"""Problems of pods that are shown of one Workspace."""
 _TYPES: Final = 8
 """Instance types that are tried for one Workspace."""
 
@@ -64,6 +66,8 @@ def _links(planned: PlannedDemand, found: Explanation) -> Iterator[Link]:
         ready, wanted = workload.ready_replicas or 0, workload.replicas or 0
         state = State.PASSED if ready >= wanted else State.WAITING
         text = f"{workload.kind} {workload.name}: {ready} of {wanted} ready"
+        if state is State.WAITING and workspace is not None:
+            text = "; ".join((text, *planned.view.holdings[workspace.key].problems[:_PROBLEMS]))
         yield Link(Step.NODE, state, text, "" if state is State.PASSED else StepReason.WORKLOAD_NOT_READY)
     if workspace is not None and planned.snapshot.environment.spec.auto_provisioning:
         yield from _startup(workspace, found, planned.now)

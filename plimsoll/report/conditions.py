@@ -355,5 +355,6 @@ def _workload(workspace: Workspace, verdict: Verdict, holdings: WorkspaceNodes) 
     if waiting:
         return Finding(False, ConditionReason.WORKLOAD_PENDING, f"{text}; {waiting}")
     if any(workload.ready_replicas < workload.replicas for workload in workloads):
-        return Finding(False, ConditionReason.WORKLOAD_NOT_READY, text)
+        problems = shortlist(holdings.holding(workspace).problems)
+        return Finding(False, ConditionReason.WORKLOAD_NOT_READY, f"{text}; {problems}" if problems else text)
     return Finding(True, ConditionReason.READY, text)

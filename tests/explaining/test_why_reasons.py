@@ -33,6 +33,7 @@ from plimsoll.model.api import (
 )
 from plimsoll.model.cluster import Pod
 from plimsoll.model.karpenter import NodeClaim
+from plimsoll.model.meta import Condition
 from plimsoll.plan import plan, validate
 from plimsoll.plan.classes import RefusalReason
 from plimsoll.plan.workspaces import ByoNodes
@@ -45,6 +46,7 @@ from tests.builders import (
     a_gpu_node,
     a_node,
     a_node_pool,
+    a_pod,
     a_snapshot,
     a_template,
     a_waiting_pod,
@@ -336,3 +338,22 @@ def with_status(status: GPUDemandStatus) -> Chain:
     planned = planned_of(POOL, half())
     (name,) = planned.statuses
     return why_pod(replace(planned, statuses={name: status}), "team", "pod")
+
+
+def test_of_a_node_claim_that_is_deleted_why_says_what_keeps_it() -> None:
+    """Not what its conditions said before, such as of GPUs that did not come."""
+    waits = Condition(type="Initialized", status="Unknown", reason="ResourceNotRegistered", message="no GPUs")
+    kept = ("pod shop/web (PodDisruptionBudget shop/web allows no disruption)",)
+    leaving = a_claim("leaving", provisioned(), deleting=True, node="n")
+    leaving = leaving.model_copy(update={"conditions": (waits,), "blocking": kept})
+    [link] = [each for each in chain_of_workspace(provisioned(), leaving, nap=True).links if each.step is Step.ANSWER]
+    assert kept[0] in link.text
+    assert "no GPUs" not in link.text
+
+
+def test_of_pods_that_do_not_run_why_says_what_kubernetes_tells() -> None:
+    workspace = a_workspace(preset=PHI, replicas=1)
+    pod = a_pod("p", workspace, node="node").model_copy(update={"halted": "container server: image i cannot be pulled"})
+    chain = chain_of_workspace(workspace, a_node(), a_workload(deployment_of(workspace)), pod)
+    [link] = [each for each in chain.links if each.reason == StepReason.WORKLOAD_NOT_READY]
+    assert "pod p: container server: image i cannot be pulled" in link.text

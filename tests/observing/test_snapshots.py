@@ -7,7 +7,7 @@ import pytest
 
 from plimsoll.errors import InvalidObjectError, PlimsollError
 from plimsoll.explaining import Step, plan_demand, why_node
-from plimsoll.labels import DO_NOT_DISRUPT
+from plimsoll.labels import DO_NOT_DISRUPT, WORKSPACE
 from plimsoll.observe.cluster import CLAIM_EVENTS, Store, Stores
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -204,3 +204,52 @@ def test_node_claims_that_are_deleted_say_which_pods_and_budgets_their_nodes_wai
         "pod team/p (PodDisruptionBudget team/b allows no disruption)",
     )
     assert all(each in claim.stays for each in claim.blocking)
+
+
+WAITING = {"name": "server", "image": "registry/vllm:1", "ready": False, "restartCount": 0}
+
+
+def waiting(reason: str, message: str = "", **more: Any) -> dict[str, Any]:
+    return {**WAITING, "state": {"waiting": {"reason": reason, "message": message}}, **more}
+
+
+ENDED = {"lastState": {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}, "restartCount": 3}
+
+
+@pytest.mark.parametrize(
+    ("containers", "told"),
+    [
+        ([waiting("ContainerCreating")], ""),
+        ([waiting("PodInitializing")], ""),
+        ([waiting("ErrImagePull", "rpc error")], "container server: image registry/vllm:1 cannot be pulled"),
+        ([waiting("ImagePullBackOff", "Back-off")], "container server: image registry/vllm:1 cannot be pulled"),
+        (
+            [waiting("CreateContainerConfigError", 'secret "token"\nnot found')],
+            'container server: CreateContainerConfigError (secret "token" not found)',
+        ),
+        (
+            [waiting("CrashLoopBackOff", "back-off 5m", **ENDED)],
+            "container server ended with exit code 137, OOMKilled, and is started again",
+        ),
+        (
+            [{**WAITING, "state": {"running": {}}, **ENDED}],
+            "container server ended with exit code 137, OOMKilled, and is started again",
+        ),
+        ([{**WAITING, "ready": True, "state": {"running": {}}, **ENDED}], ""),
+        (["", {"name": "x"}, {"state": 1}], ""),
+        ("none", ""),
+    ],
+)
+def test_why_a_container_of_a_workspace_does_not_run(stores: Stores, containers: Any, told: str) -> None:
+    status = {"phase": "Pending", "containerStatuses": containers}
+    put(stores.pods, "p", "team", metadata={"labels": {WORKSPACE: "ws"}}, spec={"containers": []}, status=status)
+    gpu = {"name": "server", "resources": {"limits": {"nvidia.com/gpu": "1"}}}
+    put(stores.pods, "other", "team", spec={"containers": [gpu]}, status=status)
+    assert {pod.name: pod.halted for pod in stores.snapshot().pods} == {"p": told, "other": ""}
+
+
+def test_an_init_container_comes_first(stores: Stores) -> None:
+    status = {"initContainerStatuses": [waiting("Failed") | {"name": "first"}], "containerStatuses": [waiting("x")]}
+    put(stores.pods, "p", "team", metadata={"labels": {WORKSPACE: "ws"}}, spec={"containers": []}, status=status)
+    [pod] = stores.snapshot().pods
+    assert pod.halted == "container first: Failed"

@@ -12,7 +12,7 @@ from plimsoll.model.karpenter import NodeClaim
 from plimsoll.model.meta import Condition
 from plimsoll.plan.workspaces import WorkspaceNodes
 from plimsoll.report import differs, refused_status, status_of
-from tests.builders import NC24, a_claim, a_node, a_snapshot, a_workload, a_workspace
+from tests.builders import NC24, a_claim, a_node, a_pod, a_snapshot, a_workload, a_workspace
 
 NOW = datetime(2026, 1, 1, 0, 1, tzinfo=UTC)
 TYPES = ["ResourceReady", "NodeClaimsReady", "NodesReady", "WorkloadReady"]
@@ -188,6 +188,15 @@ def test_the_workload_is_ready_with_all_its_pods(
     state, reason, message = of(status(WS, accepted(WS, 1, ("n",)), a_node("n"), *workloads), "WorkloadReady")
     assert (state, reason) == expected
     assert named in message
+
+
+def test_what_kubernetes_tells_of_pods_that_do_not_run_is_in_the_message() -> None:
+    refused = Condition(type="ReplicaFailure", status="True", reason="FailedCreate", message="no RuntimeClass x")
+    workload = serving(WS, 2, 1).model_copy(update={"conditions": (refused,)})
+    pod = a_pod("ws-0", WS, node="n").model_copy(update={"halted": "container server: image i cannot be pulled"})
+    message = of(status(WS, accepted(WS, 1, ("n",)), a_node("n"), workload, pod), "WorkloadReady")[2]
+    assert "pods of StatefulSet ws are not created: no RuntimeClass x" in message
+    assert "pod ws-0: container server: image i cannot be pulled" in message
 
 
 def test_a_workspace_without_a_workload_awaits_none() -> None:

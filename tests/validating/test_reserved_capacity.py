@@ -71,6 +71,37 @@ def test_nodes_are_reserved_capacity_alone(own: bool) -> None:
     assert required(snapshot, f"{RESERVATION}-type") == [["capacity-block"]]
 
 
+BOTH = in_values(labels.CAPACITY_TYPE, "reserved", "on-demand")
+
+
+@pytest.mark.parametrize(
+    ("requirement", "selector", "accepted"),
+    [
+        (in_values(f"{RESERVATION}-type", "default"), {}, False),
+        ({"key": f"{RESERVATION}-id", "operator": "Exists"}, {}, False),
+        ({"key": f"{RESERVATION}-id", "operator": "DoesNotExist"}, {}, True),
+        (in_values("zone.example.com/row", "a"), {}, True),
+        (in_values("zone.example.com/row", "a"), {f"{RESERVATION}-id": "cr-1"}, False),
+    ],
+)
+def test_no_node_outside_a_reservation_has_its_labels(
+    requirement: dict[str, Any], selector: dict[str, str], accepted: bool
+) -> None:
+    workspace = wanting(capacityType="on-demand", labelSelector={"matchLabels": selector})
+    verdict = judged(workspace, a_pool(BOTH, requirement), a_class(a_block()), nodeLabelPrefixes=["", RESERVATION])
+    assert verdict.accepted == accepted, verdict.message
+    if not accepted:
+        assert verdict.reason is Reason.INVALID_SPEC
+        assert "a label of reserved capacity only" in verdict.message
+
+
+def test_after_a_reservation_on_demand_nodes_are_of_a_pool_that_has_them() -> None:
+    """Else the Workspace is refused, instead of a NodeClaim that nothing could launch."""
+    workspace = wanting(capacityType=None, capacityTypes=["reserved", "on-demand"])
+    assert not judged(workspace, a_pool(BOTH, BLOCKS[1]), a_class()).accepted
+    assert judged(workspace, a_pool(BOTH), a_class()).accepted
+
+
 def test_a_pool_without_reserved_capacity_is_refused() -> None:
     verdict = judged(wanting(), a_pool(in_values(labels.CAPACITY_TYPE, "on-demand")))
     assert verdict.reason is Reason.INVALID_SPEC and "resource.capacityType" in verdict.message

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cached_property
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic.aliases import AliasPath
@@ -99,6 +99,36 @@ def _started(statuses: Any) -> Any:
     return max(map(str, running), default="") if all(running) else ""
 
 
+_STARTING: Final = ("ContainerCreating", "PodInitializing")
+_PULL: Final = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull")
+_SHOWN: Final = 300
+"""Characters of a message of the kubelet."""
+
+
+def _halted(status: Any) -> Any:
+    """Of all containers that the kubelet tells of, init containers first, the first one that does not run."""
+    if not isinstance(status, Mapping):
+        return status
+    parts = (status.get("initContainerStatuses"), status.get("containerStatuses"))
+    every = [each for part in parts if isinstance(part, list) for each in part if isinstance(each, Mapping)]
+    return next((text for each in every if (text := _why_halted(each))), "")
+
+
+def _why_halted(container: Mapping[str, Any]) -> str:
+    """Empty if it runs, or starts for the first time. The same while the kubelet tries again and again."""
+    name, reason = f"container {container.get('name')}", dig(container, "state.waiting.reason")
+    if container.get("ready") is True or reason in _STARTING:
+        return ""
+    if reason in _PULL:
+        return f"{name}: image {container.get('image')} cannot be pulled"
+    ended = dig(container, "lastState.terminated")
+    if isinstance(ended, Mapping):
+        why = f", {ended['reason']}" if ended.get("reason") not in (None, "Error", "Completed") else ""
+        return f"{name} ended with exit code {ended.get('exitCode')}{why}, and is started again"
+    message = " ".join(str(dig(container, "state.waiting.message") or "").split())[:_SHOWN]
+    return f"{name}: {reason}" + (f" ({message})" if message else "") if reason else ""
+
+
 PlacementOfSpec = Annotated[Placement, BeforeValidator(_placement)]
 """As the spec of a pod says it."""
 HostOfSpec = Annotated[HostRequest, BeforeValidator(_host_request)]
@@ -149,6 +179,10 @@ class Pod(ObservedObject):
         default="", validation_alias=AliasPath("status", "containerStatuses")
     )
     """When the last of its containers started, RFC 3339; empty unless all run, none of them for the second time."""
+
+    halted: Annotated[str, BeforeValidator(_halted)] = Field(default="", validation_alias=AliasPath("status"))
+    """Why a container does not run or ended, as the kubelet tells; empty: nothing is told. Of a cluster, it is known of
+    pods of Workspaces only."""
 
     @property
     def volume_claims(self) -> tuple[VolumeClaim, ...]:

@@ -3,7 +3,7 @@
 from plimsoll.model.karpenter.aks_node_class import AksNodeClass
 from plimsoll.model.karpenter.claim_event import ClaimEvent
 from plimsoll.model.karpenter.node_claim import NodeClaim
-from plimsoll.model.karpenter.node_class import Ec2NodeClass, NodeClass, Reservation
+from plimsoll.model.karpenter.node_class import RESERVATION_LABELS, Ec2NodeClass, NodeClass, Reservation
 from plimsoll.model.karpenter.node_overlay import NodeOverlay
 from plimsoll.model.karpenter.node_pool import NodePool
 from plimsoll.model.karpenter.node_pool_spec import Duration, NodePoolSpec
@@ -11,6 +11,7 @@ from plimsoll.model.karpenter.request_event import RequestEvent
 from plimsoll.model.karpenter.requests import CapacityBuffer, PodTemplate, ProvisioningRequest
 
 __all__ = [
+    "RESERVATION_LABELS",
     "AksNodeClass",
     "CapacityBuffer",
     "ClaimEvent",

@@ -19,8 +19,10 @@ from plimsoll.model.meta import Condition, Observed, ObservedObject, condition_o
 from plimsoll.quantity import parse_bytes
 
 EC2_GROUP: Final = "karpenter.k8s.aws"
-_ID: Final = f"{EC2_GROUP}/capacity-reservation-id"
-_TYPE: Final = f"{EC2_GROUP}/capacity-reservation-type"
+RESERVATION_LABELS: Final = f"{EC2_GROUP}/capacity-reservation-"
+"""What the keys of labels that only nodes in reservations have begin with."""
+_ID: Final = f"{RESERVATION_LABELS}id"
+_TYPE: Final = f"{RESERVATION_LABELS}type"
 BLOCK: Final = "capacity-block"
 _DEVICES: Final = {"al2": "/dev/xvda", "al2023": "/dev/xvda", "bottlerocket": "/dev/xvdb"}
 """The volume with the pods' files, by AMI family."""

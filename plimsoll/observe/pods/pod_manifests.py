@@ -12,6 +12,9 @@ PLANNED_ON: Final = frozenset({*TENSOR_FUSION_REQUESTS, DO_NOT_DISRUPT, RESERVED
 service meshes write kilobytes of others."""
 
 
+_OF_CONTAINERS: Final = ("containerStatuses", "initContainerStatuses")
+
+
 def is_plain(raw: dict[str, Any]) -> bool:
     """Whether only the pod's CPU and memory requests matter: it requests no devices or GPU share, and it belongs
     neither to Plimsoll nor to a competing controller."""
@@ -39,6 +42,8 @@ def trimmed_pod(raw: dict[str, Any]) -> dict[str, Any]:
     spec, status = raw.get("spec") or {}, raw.get("status") or {}
     containers = {name: [_trimmed(item) for item in spec.get(name) or ()] for name in ("containers", "initContainers")}
     of_workspace = WORKSPACE in ((raw.get("metadata") or {}).get("labels") or {})
+    if not of_workspace:
+        status = {key: status[key] for key in status if key not in _OF_CONTAINERS}
     types = ("PodScheduled", "Ready") if of_workspace else ("PodScheduled",)
     conditions = [item for item in status.get("conditions") or () if _is_of_type(item, types)]
     return {**raw, "spec": spec | containers, "status": status | {"conditions": conditions}}

@@ -6,6 +6,7 @@ from plimsoll.model.api import Workspace
 from plimsoll.model.cluster import Node, Pod, Workload
 from plimsoll.model.dra import ResourceClaimTemplate
 from plimsoll.model.karpenter import NodeClaim, NodePool
+from plimsoll.model.meta import condition_of
 
 
 class Holding(NamedTuple):
@@ -26,3 +27,14 @@ class Holding(NamedTuple):
     """Its bound pods that are not finished."""
     hosts: tuple[Node | None, ...]
     """The node of each pod."""
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """Why pods of its workloads are not created, or do not run, as Kubernetes tells."""
+        failed = ((each, condition_of(each.conditions, "ReplicaFailure")) for each in self.workloads)
+        refused = (
+            f"pods of {workload.kind} {workload.name} are not created: {found.message}"
+            for workload, found in failed
+            if found is not None and found.status == "True"
+        )
+        return (*refused, *(f"pod {pod.name}: {pod.halted}" for pod in self.pods if pod.halted))

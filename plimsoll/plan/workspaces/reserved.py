@@ -2,18 +2,21 @@
 
 from collections.abc import Iterable
 from datetime import datetime
+from typing import Final
 
 from plimsoll.cluster.catalog import WITHOUT_RESERVATIONS, OfferedType
 from plimsoll.labels import CAPACITY_TYPE
 from plimsoll.model import Reason, Refusal
 from plimsoll.model.api import NodeClassRef, Workspace
-from plimsoll.model.karpenter import Ec2NodeClass, NodeClass, NodePool, Reservation
+from plimsoll.model.karpenter import RESERVATION_LABELS, Ec2NodeClass, NodeClass, NodePool, Reservation
 from plimsoll.plan.owned import parse_time
 from plimsoll.plan.view import ClusterView
 from plimsoll.plan.workspaces.inherited import capacity_types
 from plimsoll.text import shortlist
 
 RESERVED = ("reserved",)
+_HAVING: Final = ("In", "Exists")
+"""Operators that only nodes with the label match."""
 
 
 def ended_reservations(node_classes: Iterable[NodeClass], now: datetime | None) -> frozenset[str]:
@@ -44,6 +47,8 @@ def reserved_capacity(
     """
     types = capacity_types(workspace, view.settings, pool)
     types = types or (pool.allowed_values.get(CAPACITY_TYPE, ()) if pool is not None else ())
+    if types and not set(RESERVED) & set(types):
+        return _outside_reservations(workspace, types, pool) or ()
     if types != RESERVED:
         return ()
     if node_class.group in WITHOUT_RESERVATIONS:
@@ -73,6 +78,24 @@ def reserved_capacity(
         f"{each} of {each.instance_type} ends at {each.end}, and Karpenter drains its nodes before that: its replicas "
         "wait for capacity then"
         for each in ending
+    )
+
+
+def _outside_reservations(workspace: Workspace, types: tuple[str, ...], pool: NodePool | None) -> Refusal | None:
+    """A refusal of nodes outside reservations where a label of reservations is required, which these do not have
+    (`createOfferings` in pkg/providers/instancetype/offering of karpenter-provider-aws): none would be launched."""
+    of_pool = (str(each.get("key")) for each in (pool.requirements if pool else ()) if each.get("operator") in _HAVING)
+    chosen = workspace.spec.resource.label_selector.requirements()
+    of_workspace = (each.key for each in chosen if each.operator in _HAVING)
+    fields = [(f"NodePool {pool.name}", key) for key in of_pool] if pool is not None else []
+    fields += [("resource.labelSelector", key) for key in of_workspace]
+    field, key = next((each for each in fields if each[1].startswith(RESERVATION_LABELS)), ("", ""))
+    if not field:
+        return None
+    return Refusal(
+        Reason.INVALID_SPEC,
+        f"its nodes are {' or '.join(types)}, and {field} requires {key}, a label of reserved capacity only: change "
+        "resource.capacityType, or use a NodePool and a selector without it",
     )
 
 

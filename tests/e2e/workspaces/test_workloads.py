@@ -10,6 +10,7 @@ from plimsoll.sandbox import Sandbox
 from tests.awaiting import await_condition
 from tests.e2e.cluster.conditions import condition, is_ready
 from tests.e2e.cluster.controller import Controller, controller
+from tests.e2e.cluster.environments import change_environment
 from tests.e2e.cluster.kube import Kube, Manifest
 from tests.e2e.cluster.nodes import bring_nodes
 from tests.e2e.cluster.serving import READY_AFTER, serving_since
@@ -172,16 +173,27 @@ def test_on_existing_nodes_replicas_always_serve_during_rollouts(cluster: Kube) 
     remove(cluster, "rolled")
 
 
-def test_the_pods_of_a_preset_have_its_settings(cluster: Kube) -> None:
-    """As in a cluster whose runtime for GPUs is not the default one, with a mirror and a private registry."""
-    cluster.apply(
-        {
-            "apiVersion": "node.k8s.io/v1",
-            "kind": "RuntimeClass",
-            "metadata": {"name": "gpu-runtime"},
-            "handler": "nvidia",
-        }
-    )
+MIRROR = "https://hf-mirror.internal"
+AIR_GAPPED = {
+    "inferenceImage": "registry.internal/vllm-openai:v0.32.0",
+    "modelHub": {"endpoint": MIRROR},
+    "presetPods": {"imagePullSecrets": ["registry"]},
+}
+
+
+@pytest.fixture
+def air_gapped(cluster: Kube) -> Iterator[None]:
+    """The Environment has a private registry and a mirror of the hub."""
+    (environment,) = cluster.list(API, "Environment")
+    name = environment["metadata"]["name"]
+    change_environment(cluster, name, **AIR_GAPPED)
+    yield
+    change_environment(cluster, name, **dict.fromkeys(AIR_GAPPED))
+
+
+def test_the_pods_of_a_preset_have_its_settings(cluster: Kube, air_gapped: None) -> None:
+    """As in a cluster without the internet, whose runtime for GPUs is not the default one. Without its RuntimeClass no
+    pod is created, which is told."""
     cluster.apply(
         {
             "apiVersion": "scheduling.k8s.io/v1",
@@ -191,23 +203,28 @@ def test_the_pods_of_a_preset_have_its_settings(cluster: Kube) -> None:
         }
     )
     pods = {
-        "imagePullSecrets": ["registry"],
+        "imagePullSecrets": ["of-the-team"],
         "runtimeClassName": "gpu-runtime",
         "priorityClassName": "serving",
-        "env": [{"name": "HF_ENDPOINT", "value": "https://mirror.internal"}],
+        "env": [{"name": "NO_PROXY", "value": ".internal"}],
         "labels": {"tier": "serving"},
         "annotations": {"example.com/scrape": "false"},
         "resources": {"requests": {"cpu": 0.5}, "limits": {"memory": "64Gi"}},
         "options": {"max-num-seqs": "32"},
     }
     cluster.apply(workspace("settled", preset={"name": "phi-4-mini-instruct"}, pods=pods))
+    told = 'RuntimeClass "gpu-runtime" not found'
+    await_condition(lambda: told in workload_ready(cluster, "settled").get("message", ""), 60, "it is told")
+    runtime = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "gpu-runtime"}}
+    cluster.apply({**runtime, "handler": "nvidia"})
     await_condition(lambda: any(map(_ready, pods_of(cluster, "settled"))), 60, "the server is ready")
     [pod] = pods_of(cluster, "settled")
     spec = pod["spec"]
     [server] = spec["containers"]
     assert (spec["runtimeClassName"], spec["priorityClassName"], spec["priority"]) == ("gpu-runtime", "serving", 1000)
-    assert spec["imagePullSecrets"] == [{"name": "registry"}]
-    assert {"name": "HF_ENDPOINT", "value": "https://mirror.internal"} in server["env"]
+    assert spec["imagePullSecrets"] == [{"name": "registry"}, {"name": "of-the-team"}]
+    assert {"name": "HF_ENDPOINT", "value": MIRROR} in server["env"]
+    assert server["image"] == AIR_GAPPED["inferenceImage"] and "huggingface.co" not in str(spec)
     assert (pod["metadata"]["labels"]["tier"], server["resources"]["requests"]["cpu"]) == ("serving", "500m")
     assert "--max-num-seqs=32" in server["args"]
     await_condition(lambda: _true(workload_ready(cluster, "settled")), 60, "its replica is ready")
