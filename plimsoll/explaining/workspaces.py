@@ -22,6 +22,7 @@ from plimsoll.model.meta import LabelSelector
 from plimsoll.plan import plan, validate
 from plimsoll.plan.owned import foreign_finalizers, format_time, idle_nodes
 from plimsoll.plan.view import ClusterView
+from plimsoll.plan.workspaces import server_allowance
 from plimsoll.policy import withhold
 from plimsoll.text import counted, figure, nearest, shortlist
 
@@ -70,25 +71,41 @@ def _links(planned: PlannedDemand, found: Explanation) -> Iterator[Link]:
             text = "; ".join((text, *planned.view.holdings[workspace.key].problems[:_PROBLEMS]))
         yield Link(Step.NODE, state, text, "" if state is State.PASSED else StepReason.WORKLOAD_NOT_READY)
     if workspace is not None and planned.snapshot.environment.spec.auto_provisioning:
-        yield from _startup(workspace, found, planned.now)
+        yield from _startup(workspace, found, planned)
     if used:
         yield _cost(planned, [each.node.instance_type for each in used])
         yield Link(Step.END, State.PASSED, f"{used[0].node.name}: {ending(planned, used[0].node)}")
 
 
-def _startup(workspace: Workspace, found: Explanation, now: datetime) -> Iterator[Link]:
-    """How long the first token takes after a request that finds no replica, as it was measured last."""
+def _allowed(workspace: Workspace, found: Explanation, planned: PlannedDemand) -> str:
+    """After what time a node, and the server on it, are given up; nothing bounds how long images take."""
+    environment = found.environment.spec
+    claims, server = environment.node_claims, server_allowance(workspace, environment, planned.view.models)
+    # Both are counted from the creation of the NodeClaim; the last one for Initialized, and again for its GPUs.
+    node = max(claims.launch_deadline_seconds, claims.registration_deadline_seconds) + 2 * claims.gpu_deadline_seconds
+    of_server = f", weights and load after {server} s (startupSeconds)" if server is not None else ""
+    return f"; given up are the node after {node} s (nodeClaims, deadlines){of_server}"
+
+
+def _startup(workspace: Workspace, found: Explanation, planned: PlannedDemand) -> Iterator[Link]:
+    """How long the first token takes after a request that finds no replica: as it was measured last, else what it may
+    take."""
     last, record = workspace.status.startup, workspace.status.provisioning
     staying = [each.claim for each in found.claims if not each.claim.deleting]
-    idle = idle_nodes(workspace, found.environment.spec, record, now) if not workspace.replicas and staying else None
+    idle = (
+        idle_nodes(workspace, found.environment.spec, record, planned.now)
+        if not workspace.replicas and staying
+        else None
+    )
     if last.node:
         steps = f"node {last.node_seconds} s, image {last.image_seconds} s, weights and load {last.server_seconds} s"
         stays = f"; on a node that stays, {last.server_seconds} s" if idle is not None else ""
         measured = f"on {last.instance_type or last.node}, measured at {last.measured}"
         text = f"from a request to the first token {last.seconds} s ({steps}; {measured}){stays}"
         yield Link(Step.NODE, State.PASSED, text)
-    elif not workspace.replicas:
-        yield Link(Step.NODE, State.PASSED, "from a request to the first token: not measured yet")
+    elif workspace.spec.inference is not None:
+        text = f"from a request to the first token: not measured yet{_allowed(workspace, found, planned)}"
+        yield Link(Step.NODE, State.PASSED, text)
     if idle is not None:
         stay = f"{counted(len(staying), 'node')} for replicas to come"
         yield Link(Step.END, State.PASSED, f"idleSeconds keeps {stay} until {format_time(idle.until)}")

@@ -53,9 +53,9 @@ def a_ready_claim(name: str = "c", created: str = at(0), ready: str = at(2, 40))
     return claim.model_copy(update={"creation_timestamp": created, "conditions": tuple(conditions)})
 
 
-def a_cluster(workspace: Workspace, *objects: Any) -> Snapshot:
+def a_cluster(workspace: Workspace, *objects: Any, **claims: int) -> Snapshot:
     nodes = [a_node(f"n-{each.name}", None, instance_type=NC24) for each in objects if isinstance(each, NodeClaim)]
-    settings = an_environment(nap=True, nodeClaims={"idleSeconds": 315_360_000})
+    settings = an_environment(nap=True, nodeClaims={"idleSeconds": 315_360_000, **claims})
     return a_snapshot(workspace, *objects, *nodes, environment=settings)
 
 
@@ -113,8 +113,8 @@ def test_the_record_stays_without_replicas_and_while_it_is_refused() -> None:
     assert recorded(refused) == last
 
 
-def explained(workspace: Workspace, *objects: Any) -> list[str]:
-    snapshot = a_cluster(workspace, *objects)
+def explained(workspace: Workspace, *objects: Any, **claims: int) -> list[str]:
+    snapshot = a_cluster(workspace, *objects, **claims)
     planned = plan_demand(snapshot, NOW)
     whole = plan(snapshot, validate(snapshot), NOW)
     return [link.text for link in why_workspace(planned, explain(snapshot, whole, workspace.ref, NOW), whole).links]
@@ -130,4 +130,14 @@ def test_why_says_how_long_the_first_token_takes_and_until_when_nodes_stay() -> 
     staying = explained(wanting(0, startup=last), a_ready_claim())
     assert [each for each in staying if "550 s" in each and "stays, 270 s" in each]
     assert [each for each in staying if "idleSeconds keeps 1 node" in each]
-    assert [each for each in explained(wanting(0)) if "not measured yet" in each]
+
+
+@pytest.mark.parametrize("replicas", [0, 1])
+def test_before_it_was_measured_why_says_what_the_first_token_may_take(replicas: int) -> None:
+    claims = {"launchDeadlineSeconds": 60, "registrationDeadlineSeconds": 200, "gpuDeadlineSeconds": 100}
+    preset = a_workspace(preset="phi-4", replicas=replicas, instance_type=NC24, selector={})
+    [text] = [each for each in explained(preset, **claims) if "not measured yet" in each]
+    assert "node after 400 s" in text
+    assert "weights and load after 2074 s" in text, "30 minutes, and 10 s for each of 27.35 GiB"
+    [template] = [each for each in explained(wanting(replicas)) if "not measured yet" in each]
+    assert "load" not in template, "it has probes of its own"

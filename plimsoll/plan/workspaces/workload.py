@@ -8,13 +8,14 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from plimsoll.cluster.nodes import may_be_spot, own_tolerations, tolerations
+from plimsoll.estimating import preset_of
 from plimsoll.labels import DO_NOT_DISRUPT, HOSTNAME, INSTANCE_TYPE, MOVED, NODEPOOL, QUEUE, SPEC_HASH, WORKSPACE
 from plimsoll.model import Verdict
-from plimsoll.model.api import Environment, Inference, Workspace
+from plimsoll.model.api import Environment, EnvironmentSpec, Inference, Workspace
 from plimsoll.model.meta import Taint, dig, expression
 from plimsoll.plan.owned import object_labels, ownership_labels
 from plimsoll.plan.workspaces.gpu_claim import CLAIM, claim_template
-from plimsoll.presets import ModelPreset
+from plimsoll.presets import ModelCatalog, ModelPreset
 from plimsoll.serving import follow, lead, serve_preset, settings_of, startup_seconds
 
 PROGRESS_MARGIN_SECONDS: Final = 600
@@ -41,6 +42,16 @@ def workload_kind(inference: Inference, per_replica: int) -> tuple[str, str]:
     if per_replica > 1:
         return "leaderworkerset.x-k8s.io/v1", LEADER_WORKER_SET
     return "apps/v1", "StatefulSet" if inference.stable_identity else "Deployment"
+
+
+def server_allowance(workspace: Workspace, environment: EnvironmentSpec, models: ModelCatalog) -> int | None:
+    """Seconds that the server of a preset may take until it serves; None without one: probes of a template are its
+    own."""
+    inference = workspace.spec.inference
+    if inference is None or inference.preset is None:
+        return None
+    known = preset_of(inference, models)
+    return startup_seconds(known if isinstance(known, ModelPreset) else None, settings_of(inference, environment))
 
 
 def workload_manifest(
