@@ -543,3 +543,12 @@ def test_a_gated_model_needs_no_token_if_its_files_exist() -> None:
     assert verdict_of(reading(**llama, **held), a_node()).accepted
     assert verdict_of(reading(**llama), a_node(), **held).accepted
     assert "gated" in verdict_of(reading(**llama, **empty), a_node(), **held).message
+
+
+@pytest.mark.parametrize("preset", ["no-such-model", "phi-2"])
+def test_an_unknown_model_is_refused_as_such_where_no_nodes_are_selected(preset: str) -> None:
+    """Not as nodes that do not serve it, one reason for each group of them."""
+    nodes = a_node("a"), a_node("b", product="Tesla-T4", memory=15360)
+    [verdict] = validate(a_snapshot(a_workspace(selector={}, preset=preset), *nodes))
+    assert verdict.reason is Reason.UNKNOWN_PRESET
+    assert "Tesla-T4" not in verdict.message

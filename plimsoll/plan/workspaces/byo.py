@@ -235,6 +235,9 @@ class ByoNodes:
         A group that the Workspace uses, by its status, comes first, so that the choice is stable. The pods require the
         group's GPU labels.
         """
+        need = replica_need(workspace, self._models)
+        if isinstance(need, Refusal):
+            return need
         limits = tuple(allowed.items())
         kind = criteria.partition, criteria.claims, limits
         grouped = self._grouped.get(kind)
