@@ -56,7 +56,14 @@ STEPS: Final = (
 
 
 def node_claims_finding(every: Sequence[NodeClaim], needed: int, attempts: Attempts, now: datetime) -> Finding:
-    """The condition NodeClaimsReady, from every NodeClaim, their wanted number and the attempts so far."""
+    """The condition NodeClaimsReady, from every NodeClaim, their wanted number and the attempts so far. It names those
+    that are being deleted, and what keeps them."""
+    found = _of_claims(every, needed, attempts, now)
+    stays = shortlist([f"NodeClaim {claim.name} is {claim.stays}" for claim in every if claim.deleting])
+    return found._replace(message=f"{found.message}; {stays}") if stays else found
+
+
+def _of_claims(every: Sequence[NodeClaim], needed: int, attempts: Attempts, now: datetime) -> Finding:
     claims = alive(every)
     if not needed:
         return Finding(True, ConditionReason.NOT_NEEDED, "no NodeClaim is needed")
@@ -81,9 +88,7 @@ def node_claims_finding(every: Sequence[NodeClaim], needed: int, attempts: Attem
             f"{counted(len(staying), 'NodeClaim')} serving or requested instead",
         )
     if len(staying) < needed:
-        missing = _missing(len(staying), ready, needed, attempts, now)
-        stays = shortlist([f"NodeClaim {claim.name} is {claim.stays}" for claim in every if claim.deleting])
-        return missing._replace(message=f"{missing.message}; {stays}") if stays else missing
+        return _missing(len(staying), ready, needed, attempts, now)
     waiting = sorted((claim for claim in staying if not claim.ready), key=lambda claim: claim.name)
     step, reason, stuck = next(
         (step, reason, stuck)

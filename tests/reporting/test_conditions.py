@@ -157,6 +157,19 @@ def test_other_deleted_nodes_are_no_interruption() -> None:
     assert of(text, "NodeClaimsReady")[1] == "NodeClaimsPending"
 
 
+@pytest.mark.parametrize("needed", [0, 1])
+def test_what_keeps_a_node_that_goes_is_said_though_none_is_missing(needed: int) -> None:
+    kept = ("pod default/p (PodDisruptionBudget default/b allows no disruption)",)
+    leaving = a_claim("old", NAP, ready=True, deleting=True, node="n0").model_copy(update={"blocking": kept})
+    text = status(
+        NAP, accepted(NAP, needed), leaving, a_claim("c1", NAP, ready=True, node="n1"), a_node("n1"), nap=True
+    )
+    state, reason, message = of(text, "NodeClaimsReady")
+    assert (state, reason) == ("True", "Ready" if needed else "NotNeeded")
+    assert "NodeClaim old is being deleted since" in message
+    assert kept[0] in message
+
+
 def test_provisioned_nodes_count_once_they_are_ready() -> None:
     claims = [a_claim("c1", NAP, ready=True, node="n1"), a_claim("c2", NAP, ready=True, node="n2")]
     nodes = [a_node("n1"), a_node("n2", ready=False)]

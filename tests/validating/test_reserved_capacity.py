@@ -214,3 +214,10 @@ def test_zones_narrow_existing_nodes() -> None:
     affinity = deployment.manifest["spec"]["template"]["spec"]["affinity"]["nodeAffinity"]
     [term] = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
     assert in_values(labels.ZONE, "z2") in term["matchExpressions"]
+
+
+def test_of_existing_nodes_none_in_the_zones_names_the_field() -> None:
+    workspace = wanting(instanceType=None, capacityType=None, zones=["z9"])
+    [verdict] = validate(a_snapshot(workspace, a_node("n"), environment=an_environment()))
+    assert verdict.reason is Reason.NO_MATCHING_NODES
+    assert "resource.zones" in verdict.message

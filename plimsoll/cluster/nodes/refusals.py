@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 from plimsoll.cluster.nodes.pod_gpus import PodDevices, Unusable
 from plimsoll.cluster.profiles import ALL_DISABLED, InvalidGpuLabel, discovery_of
-from plimsoll.labels import GPU_COUNT, GPU_MEMORY, GPU_PRESENT, GPU_PRODUCT, MIG_CONFIG, MIG_PREFIX
+from plimsoll.labels import GPU_COUNT, GPU_MEMORY, GPU_PRESENT, GPU_PRODUCT, MIG_CONFIG, MIG_PREFIX, ZONE
 from plimsoll.model import Reason, Refusal
 from plimsoll.model.cluster import Node
 from plimsoll.text import SHOWN, counted, shortlist
@@ -30,11 +30,12 @@ PCI_PRESENT: Final = "feature.node.kubernetes.io/pci-10de.present"
 
 
 def none_matches(selector: str, nodes: int, deleting: list[str]) -> Refusal:
+    zoned = " or resource.zones" if ZONE in selector else ""
     going = f", except nodes that are being deleted: {shortlist(deleting)}" if deleting else ""
     return Refusal(
         Reason.NO_MATCHING_NODES,
         f"No nodes found matching the specified label selector {selector!r}{going} (of {counted(nodes, 'node')}): "
-        "label the nodes, or change resource.labelSelector",
+        f"label the nodes, or change resource.labelSelector{zoned}",
     )
 
 

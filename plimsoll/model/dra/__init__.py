@@ -13,7 +13,6 @@ from plimsoll.model.dra.published import (
     DevicePart,
     Published,
     SharedDevice,
-    groups_of,
 )
 from plimsoll.model.dra.request_policy import RequestPolicy, ValidRange
 from plimsoll.model.dra.resource_claim import Allocated, PodClaim, ResourceClaim, ResourceClaimTemplate
@@ -43,6 +42,5 @@ __all__ = [
     "SliceDevice",
     "Subrequest",
     "ValidRange",
-    "groups_of",
     "qualified",
 ]
