@@ -1008,6 +1008,9 @@ class ClaimDevicesArgs(TypedDict, total=False):
     distinct_attributes: pulumi.Input[list[pulumi.Input[str]]]
     """Attributes that each device of a node has with a value of its own, such as `uuid`: claims with
     `distinctAttribute` are planned by these."""
+    attribute_groups: pulumi.Input[Mapping[str, pulumi.Input[list[pulumi.Input[int]]]]]
+    """Attributes of the place of a device, such as `resource.kubernetes.io/numaNode`: how many devices of a node have
+    the same value, for each value. Claims with `matchAttribute` are planned by these."""
     parts: pulumi.Input[list[pulumi.Input[ClaimDevicePartArgs]]]
     """Where the driver divides each device by counters (`consumesCounters`): what claims may have instead of it."""
 

@@ -13,10 +13,13 @@ from hypothesis import strategies as st
 from plimsoll.cluster.claims import Divided, divided_devices
 from plimsoll.cluster.ledger import gpu_ledger
 from plimsoll.cluster.profiles import learned_of
+from plimsoll.cost import Prices, savings
 from plimsoll.labels import GPU_RESOURCE
 from plimsoll.model.dra import ResourceSlice
 from plimsoll.packing import GPU_MILLI, Milli
 from plimsoll.plan.demand import DemandPlan, DemandPlanner
+from plimsoll.plan.limits import NamespaceBudget
+from plimsoll.plan.view import ClusterView
 from tests.claims.objects import (
     DRIVER,
     MIG,
@@ -25,6 +28,7 @@ from tests.claims.objects import (
     a_class,
     a_mig_class,
     a_node,
+    a_pod,
     a_slice_of,
     a_template,
     asked,
@@ -156,11 +160,39 @@ def test_whole_gpus_of_a_divided_node_are_claimed_too(tmp_path: Path) -> None:
     assert placed(planned(tmp_path, *NODE, used, a_template("one", a_slice_of("3g.40gb")), *pods(5))) == 3
 
 
-def test_pods_with_gpus_of_an_extended_resource_have_them_whole(tmp_path: Path) -> None:
-    by_class = a_class("gpus", f"device.attributes['{DRIVER}'].type == 'gpu'", extended_resource=GPU_RESOURCE)
-    (node,) = snapshot_of(tmp_path, *NODE, by_class).nodes
-    ((found, number),) = node.published.kinds
-    assert (number, GPU_RESOURCE in found.extended_resources) == (2, True)
+@pytest.mark.parametrize(("slices", "free"), [((), 2), (("gpu-1-mig-19-2",), 1)])
+def test_pods_with_gpus_of_an_extended_resource_have_them_whole(
+    tmp_path: Path, slices: tuple[str, ...], free: int
+) -> None:
+    """The pod has the higher priority, and its class serves whole GPUs alone."""
+    whole = a_pod("whole", priority=10)
+    del whole["spec"]["resourceClaims"]
+    whole["spec"]["containers"][0]["resources"] = {"limits": {GPU_RESOURCE: "1", "cpu": "1"}}
+    by_class = a_class("whole", extended_resource=GPU_RESOURCE)
+    used = [a_part(each, each) for each in slices]
+    objects = (*NODE, by_class, *used, a_template("one", a_slice_of("3g.40gb")), *pods(5))
+    left = placed(planned(tmp_path, *objects, whole))
+    assert placed(planned(tmp_path, *objects)) - left == (2 if free else 0)
+    assert left == 2 * (free - 1) + len(slices)
+
+
+def test_slices_count_in_what_a_namespace_may_have(tmp_path: Path) -> None:
+    """Each as one GPU."""
+    environment = an_environment()
+    environment["spec"]["access"] = [{"namespaces": ["team"], "gpus": 3}]
+    objects = (environment, *NODE, a_template("one", a_slice_of("1g.10gb")), *pods(5))
+    snapshot = snapshot_of(tmp_path, *objects)
+    found = DemandPlanner().plan(snapshot, namespaces=NamespaceBudget(ClusterView(snapshot)))
+    assert placed(found) == 3
+
+
+def test_a_node_stays_while_claims_have_slices_of_it(tmp_path: Path) -> None:
+    running = a_pod("running", claim="a", node="n1")
+    spare = [a_node("n2", instance_type=FOUR), *divided("n2", 2)]
+    held = a_part("a", "gpu-0-mig-19-0", pods=["running"])
+    found = savings(snapshot_of(tmp_path, *NODE, *spare, running, held), Prices({FOUR: 3.0}))
+    assert set(found.stays) == {"n1"}
+    assert {name for group in found.groups for name in group.removable} == {"n2"}
 
 
 @pytest.mark.parametrize(("profile", "number", "nodes"), [("3g.40gb", 8, 1), ("1g.10gb", 29, 2), ("2g.20gb", 12, 1)])

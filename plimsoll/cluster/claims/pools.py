@@ -1,9 +1,9 @@
 """What the nodes' drivers publish: complete pools of the highest generation, less what claims have."""
 
 from collections import defaultdict
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import replace
-from operator import is_
+from operator import is_, itemgetter
 from typing import NamedTuple
 
 from plimsoll.cluster.claims.counters import Divided, divided_devices
@@ -19,6 +19,7 @@ from plimsoll.model.dra import (
     ResourceSlice,
     SharedDevice,
     SliceDevice,
+    groups_of,
 )
 
 _Pool = tuple[str, str]
@@ -126,10 +127,17 @@ def published(parts: NodeParts, served: Served) -> Published:
                 alike[lasting(device, each.driver)].append((each.pool, device))
             elif of_whole.key == key:
                 alike[of_whole.claimable].append((each.pool, device))
-    devices = list[tuple[str, str, Claimable]]()
+    devices, places = list[tuple[str, str, Claimable]](), list[tuple[_Device, tuple[tuple[str, object], ...]]]()
     for claimable, found in alike.items():
-        of_kind = served.by(replace(claimable, distinct=_distinct([device for _, device in found])))
+        values = [_places(device) for _, device in found]
+        groups = [each for each in groups_of(values) if sum(each[1]) == len(found)]
+        distinct = tuple(name for name, sizes in groups if len(sizes) == len(found))
+        shared_values = tuple(each for each in groups if each[0] not in distinct)
+        of_kind = served.by(replace(claimable, distinct=distinct, groups=shared_values))
         devices += ((pool, device.name, of_kind) for pool, device in found)
+        if shared_values:
+            keys = ((claimable.driver, pool, device.name) for pool, device in found)
+            places += zip(keys, map(tuple, values), strict=True)
     known = {(claimable.driver, pool, name): claimable for pool, name, claimable in devices}
     having = list(_having(parts.claims, known, divided))
     taken = tainted | {each.key for _, held in having for each in held if each.consumed is None}
@@ -142,6 +150,7 @@ def published(parts: NodeParts, served: Served) -> Published:
             sorted((_name(claim), claim.pods, sum(each.consumed is None for each in held)) for claim, held in having)
         ),
         tuple(sorted(each for each in shared if each.free)),
+        tuple(sorted(places, key=itemgetter(0))),
     )
 
 
@@ -178,14 +187,9 @@ def _in_parts(
         yield SharedDevice(*key, *divided[key].shared_by(parts))
 
 
-def _distinct(devices: Sequence[SliceDevice]) -> tuple[str, ...]:
-    """The attributes of one device alone that all have, each with another value."""
-    values = defaultdict[str, set[object]](set)
-    for device in devices:
-        for each in device.attributes:
-            if is_of_one_device(each.name):
-                values[each.name].add((each.kind, each.value))
-    return tuple(sorted(name for name, those in values.items() if len(those) == len(devices)))
+def _places(device: SliceDevice) -> list[tuple[str, object]]:
+    """The attributes of one device alone, with their values."""
+    return [(each.name, (each.kind, each.value)) for each in device.attributes if is_of_one_device(each.name)]
 
 
 def _having(

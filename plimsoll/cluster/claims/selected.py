@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from plimsoll.cluster.claims.expression import NotEvaluatedError, SelectorError, selects
 from plimsoll.cluster.claims.parts import part_of
 from plimsoll.model.dra import GPU_DRIVERS, Claimable, ClaimRequest, DevicePart, DeviceRequest, Subrequest, qualified
-from plimsoll.packing import GPU_MILLI, Milli, exact_milli
+from plimsoll.packing import GPU_MILLI, UNBOUNDED, Milli, exact_milli
 from plimsoll.quantity import parse_quantity
 
 _MOST_WAYS: Final = 64
@@ -43,8 +43,8 @@ def selection(claims: tuple[ClaimRequest, ...], device: Claimable, on_node: int)
     """
     if device.special:
         return Selection(not_planned=f"devices with {device.special}")
-    single = [_single(claim, device) for claim in claims]
-    if not_planned := next((each.not_planned for each in single if each.not_planned), ""):
+    limits = [_limit(claim, device) for claim in claims]
+    if not_planned := next((each.not_planned for each in limits if each.not_planned), ""):
         if all(each.count for claim in claims for each in claim.subrequests):
             return Selection(not_planned=not_planned)
         # The scheduler ends where one of all devices may not be had beside the others.
@@ -57,7 +57,7 @@ def selection(claims: tuple[ClaimRequest, ...], device: Claimable, on_node: int)
         [(order, alternative) for order, (alternative, answer) in enumerate(answers) if answer.number]
         for answers in ways
     ]
-    found = [_taken(claims, single, chosen, device, on_node)._replace(order=order) for order, chosen in _ways(able)]
+    found = [_taken(claims, limits, chosen, device, on_node)._replace(order=order) for order, chosen in _ways(able)]
     first = next((taken for taken in found if taken.number or taken.ends or taken.not_planned), found[0])
     if not first.number:
         return first
@@ -86,18 +86,56 @@ def _may_be(asked: Subrequest, driver: str) -> bool:
     return True
 
 
-def _single(claim: ClaimRequest, device: Claimable) -> Selection:
-    """The constraint that lets the claim have no more than one such device, as `why`; or one of which that is not
-    known."""
-    same, why = {attribute.name for attribute in device.attributes}, ""
+class _Limit(NamedTuple):
+    """What constraints leave of such devices to a claim."""
+
+    most: int = UNBOUNDED
+    why: str = ""
+    not_planned: str = ""
+    groups: tuple[tuple[str, bool, tuple[int, ...]], ...] = ()
+    """The constraints whose values only some devices share: as text, whether these match, and the sizes of the
+    groups."""
+
+    def not_packed(self, number: int, claims: int) -> str:
+        """Why it is not known how many pods with that many claims a node meets, of which this one takes `number`
+        devices; empty if it is as many as devices suffice for."""
+        if number == 1 or not self.groups:
+            return ""
+        constraint, matches, sizes = self.groups[0]
+        if len(self.groups) > 1:
+            return f"{constraint} beside {self.groups[1][0]}"
+        if claims > 1:
+            return f"{constraint} beside other claims"
+        if matches:
+            packed = sum(size // number for size in sizes) == sum(sizes) // number
+        else:
+            packed = number == len(sizes) and sizes[0] == sizes[-1]
+        return "" if packed else f"{constraint} of {number} of groups of {', '.join(map(str, sizes))}"
+
+
+def _limit(claim: ClaimRequest, device: Claimable) -> _Limit:
+    """What the constraints of a claim leave of such devices."""
+    same, groups = {attribute.name for attribute in device.attributes}, dict(device.groups)
+    found, several = _Limit(), []
     for constraint, names in (("matchAttribute", claim.match), ("distinctAttribute", claim.distinct)):
+        matches = constraint == "matchAttribute"
         for name in names:
             known = qualified(name, device.driver)
-            if known not in same and known not in device.distinct:
-                return Selection(not_planned=f"{constraint} {name}, which is not known to be alike or distinct on them")
-            if (known in same) is (constraint == "distinctAttribute"):
-                why = f"{constraint} {name}: it is {'the same' if known in same else 'another one'} on each device"
-    return Selection(why=why)
+            sizes = groups.get(known, ())
+            if len(sizes) > 1:
+                several.append((f"{constraint} {name}", matches, sizes))
+                most, values = (max(sizes), "have the same") if matches else (len(sizes), "have another")
+            elif known in same or known in groups:
+                most, values = (UNBOUNDED if matches else 1), "is the same"
+            elif known in device.distinct:
+                most, values = (1 if matches else UNBOUNDED), "is another one"
+            else:
+                why = f"{constraint} {name}, which is not known to be alike or distinct on them"
+                return _Limit(not_planned=why)
+            if most < found.most:
+                of = f"at most {most} {values}" if len(sizes) > 1 else f"it {values} on each device"
+                found = _Limit(most, f"{constraint} {name}: {of}")
+    return found._replace(groups=tuple(several))
 
 
 def _refused(ways: Sequence[Sequence[Selection]]) -> Selection | None:
@@ -169,8 +207,8 @@ def _ways(able: Sequence[Sequence[tuple[int, Subrequest]]]) -> Iterable[tuple[in
 
 
 def _taken(
-    claims: Iterable[ClaimRequest],
-    single: Iterable[Selection],
+    claims: Sequence[ClaimRequest],
+    limits: Iterable[_Limit],
     chosen: Sequence[Subrequest],
     device: Claimable,
     on_node: int,
@@ -180,10 +218,12 @@ def _taken(
     Each request has parts of different devices, and two requests may have parts of the same.
     """
     rest, everything = iter(chosen), any(not each.count for each in chosen)
-    for claim, alone in zip(claims, single, strict=True):
+    for claim, limit in zip(claims, limits, strict=True):
         number = sum(each.count or on_node for each in islice(rest, len(claim.requests)))
-        if alone.why and number > 1:  # the scheduler takes it for an error that all devices cannot be had
-            return alone._replace(ends=everything)
+        if number > limit.most:  # the scheduler takes it for an error that all devices cannot be had
+            return Selection(why=limit.why, ends=everything)
+        if not_packed := limit.not_packed(number, len(claims)):
+            return Selection(not_planned=not_packed)
     milli = min((_answer(each, device).milli for each in chosen), default=GPU_MILLI)
     if device.parts and milli < GPU_MILLI and any(claim.match or claim.distinct for claim in claims):
         return Selection(not_planned="constraints of parts of devices")

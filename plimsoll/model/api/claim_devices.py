@@ -74,6 +74,9 @@ class ClaimDevices(ClaimDevice):
     distinct_attributes: tuple[Name, ...] = Field(default=(), max_length=32)
     """Attributes that each device of a node has with a value of its own, such as `uuid`: claims with
     `distinctAttribute` are planned by these."""
+    attribute_groups: dict[Name, tuple[Annotated[int, Field(ge=1)], ...]] = Field(default_factory=dict, max_length=32)
+    """Attributes of the place of a device, such as `resource.kubernetes.io/numaNode`: how many devices of a node have
+    the same value, for each value. Claims with `matchAttribute` are planned by these."""
     parts: tuple[ClaimDevicePart, ...] = Field(default=(), max_length=32)
     """Where the driver divides each device by counters (`consumesCounters`): what claims may have instead of it."""
 
@@ -86,6 +89,12 @@ class ClaimDevices(ClaimDevice):
             shared=self.allow_multiple_allocations,
             policies=tuple(sorted(policies, key=itemgetter(0))),
             distinct=tuple(sorted(qualified(name, self.driver) for name in self.distinct_attributes)),
+            groups=tuple(
+                sorted(
+                    (qualified(name, self.driver), tuple(sorted(sizes)))
+                    for name, sizes in self.attribute_groups.items()
+                )
+            ),
             parts=tuple(DevicePart(each.of_driver(self.driver), each.number) for each in self.parts),
         )
 
@@ -105,6 +114,7 @@ class ClaimDevices(ClaimDevice):
                 "allow_multiple_allocations": claimable.shared,
                 "request_policies": {name.removeprefix(own): policy for name, policy in claimable.policies},
                 "distinct_attributes": [name.removeprefix(own) for name in claimable.distinct],
+                "attribute_groups": {name.removeprefix(own): sizes for name, sizes in claimable.groups},
                 "parts": [{"number": each.number, **_selected_by(each.device)} for each in claimable.parts],
                 **_selected_by(claimable),
             }

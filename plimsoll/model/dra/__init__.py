@@ -13,6 +13,7 @@ from plimsoll.model.dra.published import (
     DevicePart,
     Published,
     SharedDevice,
+    groups_of,
 )
 from plimsoll.model.dra.request_policy import RequestPolicy, ValidRange
 from plimsoll.model.dra.resource_claim import Allocated, PodClaim, ResourceClaim, ResourceClaimTemplate
@@ -42,5 +43,6 @@ __all__ = [
     "SliceDevice",
     "Subrequest",
     "ValidRange",
+    "groups_of",
     "qualified",
 ]

@@ -1,6 +1,7 @@
 """What a node's drivers publish: devices that pods get by claims."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final, NamedTuple
@@ -43,6 +44,9 @@ class Claimable:
     """As of SliceDevice."""
     distinct: tuple[str, ...] = ()
     """Attributes of one device alone that each device of the node has, with another value than the others; sorted."""
+    groups: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    """Attributes of the place of a device, such as a NUMA node, that all devices of the node have and some share, each
+    with the numbers of devices that have the same value, ascending; sorted."""
     parts: tuple[DevicePart, ...] = ()
     """What claims may have instead of all of it, by counters that these consume; sorted."""
     extended_resources: frozenset[str] = frozenset()
@@ -96,6 +100,8 @@ class Published:
     which are not counted; sorted."""
     shared: tuple[SharedDevice, ...] = ()
     """Those of which claims have parts, sorted. None is in `taken`."""
+    places: tuple[tuple[tuple[str, str, str], tuple[tuple[str, object], ...]], ...] = ()
+    """(driver, pool, device) with its values of `groups`, of those that have some."""
 
     @cached_property
     def kinds(self) -> tuple[tuple[Claimable, int], ...]:
@@ -110,12 +116,30 @@ class Published:
         taken = set(self.taken)
         return sum((each.driver, pool, name) in taken for pool, name, each in self.devices if each == claimable)
 
+    def groups_left(self, claimable: Claimable) -> Claimable:
+        """What the device is by the groups of those that are entirely free."""
+        if not claimable.groups:
+            return claimable
+        used = {*self.taken, *(each[:3] for each in self.shared)}
+        free = [values for key, values in self.places if key[0] == claimable.driver and key not in used]
+        left = dict(groups_of(free))
+        return replace(claimable, groups=tuple((name, left.get(name, ())) for name, _ in claimable.groups))
+
     def shared_of(self, claimable: Claimable) -> tuple[SharedDevice, ...]:
         """Those of which claims have parts, among such devices."""
         own = {(pool, name) for pool, name, each in self.devices if each == claimable} if self.shared else ()
         return tuple(
             each for each in self.shared if (each.pool, each.device) in own and each.driver == claimable.driver
         )
+
+
+def groups_of(devices: Iterable[Iterable[tuple[str, object]]]) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    """As `Claimable.groups`, of devices by their (attribute, value)."""
+    counts: dict[str, Counter[object]] = {}
+    for values in devices:
+        for name, value in values:
+            counts.setdefault(name, Counter())[value] += 1
+    return tuple((name, tuple(sorted(found.values()))) for name, found in sorted(counts.items()))
 
 
 NOTHING_PUBLISHED = Published()

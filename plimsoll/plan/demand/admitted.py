@@ -147,11 +147,13 @@ def _asked(problem: DemandProblem, rungs: ClassRungs, uid: str) -> Asked:
 
 
 def _milli(rungs: ClassRungs, uid: str) -> Milli:
-    """Thousandths of GPUs that a pod takes of what its namespace may have: where a share takes the least."""
+    """Thousandths of GPUs that a pod takes of what its namespace may have: where a share takes the least. Each device
+    of a claim counts as a GPU, as where the pod runs."""
     need = rungs.needs.get(uid)
     if need is None:
         return rungs.members.whole[uid].share.devices * GPU_MILLI
-    return share_milli(rungs.members.shares[uid], need, rungs.rungs[-1]) * need.devices
+    share = rungs.members.shares[uid]
+    return need.devices * (GPU_MILLI if share.share.claims else share_milli(share, need, rungs.rungs[-1]))
 
 
 def _that_can_have_places(standing: Standing, uids: set[str]) -> list[str]:

@@ -111,6 +111,8 @@ def _of_claims(account: GpuAccount, gpu_resource: str) -> Supplied | None:
     device = discovery_of(account.node, gpu_resource).claimed or _unlike(account.device)
     if not any(account.free_milli):
         return None
+    if device.claimable is not None:
+        device = replace(device, claimable=account.node.published.groups_left(device.claimable))
     return _supplied(account.node, device, free_node(account, account.free_milli))
 
 

@@ -34,6 +34,7 @@ CASES: Final = int(os.environ.get("CLAIM_CASES", "60"))
 SEED: Final = int(os.environ.get("SEED", "1"))
 ATTRIBUTES: Final = f"device.attributes['{DRIVER}']"
 MEMORY: Final = f"device.capacity['{DRIVER}'].memory"
+NUMA: Final = "resource.kubernetes.io/numaNode"
 PRODUCTS: Final = {
     "NVIDIA L4": ("Ada Lovelace", "8.9.0", "23034Mi"),
     "Tesla T4": ("Turing", "7.5.0", "15360Mi"),
@@ -83,6 +84,9 @@ def a_case(number: int, choose: random.Random) -> Case:
             a_device(f"gpu-{each}", attributes | own[each], memory, versions) for each in range(choose.randint(1, 4))
         ]
         if choose.random() < 0.4:
+            for device in devices:
+                device["attributes"][NUMA] = {"int": choose.choice([0, 0, 1])}
+        if choose.random() < 0.4:
             shared = _shared(choose, memory)
             devices = [device | shared for device in devices]
         made = a_node(node)
@@ -90,7 +94,7 @@ def a_case(number: int, choose: random.Random) -> Case:
         parts = choose.choice([1, 1, 2])
         slices = [a_slice(node, devices[part::parts], number=part, of=parts) for part in range(parts)]
         manifests += [made, *slices]
-    constraints = [{choose.choice(CONSTRAINTS): f"{DRIVER}/{choose.choice(['architecture', 'uuid'])}"}]
+    constraints = [{choose.choice(CONSTRAINTS): choose.choice([f"{DRIVER}/architecture", f"{DRIVER}/uuid", NUMA])}]
     constraints *= choose.random() < 0.4
     requests = [_request(choose) for _ in range(choose.choice([1, 1, 1, 2]))]
     template = a_template(name, *requests, namespace="default", constraints=constraints)
