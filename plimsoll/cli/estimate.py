@@ -327,6 +327,7 @@ def _catalog(environment: EnvironmentSpec, aws_region: str | None, prices: Path 
         live = ec2_types(home.instance_types(), datetime.now(UTC), region)
         catalog = catalog.with_types(live.types)
         warnings = [*live.warnings, *map(str, catalog.differences)]
+    catalog = catalog.with_discount(environment.catalog.discount_percent)
     own = dict(environment.catalog.prices)
     if prices is not None:
         from plimsoll.observe.files import read_prices

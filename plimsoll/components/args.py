@@ -483,6 +483,8 @@ class CatalogArgs(TypedDict, total=False):
     """Price of one instance per hour by instance type, in any one currency; suggestions are sorted by it."""
     currency: pulumi.Input[str]
     """Currency of `prices`, such as USD; built-in list prices are shown beside them only if it is theirs."""
+    discount_percent: pulumi.Input[float]
+    """How much less than built-in list prices is paid, in percent; `prices` are what is paid."""
 
 
 class EstimatorArgs(TypedDict, total=False):

@@ -17,6 +17,8 @@ class PriceBasis(NamedTuple):
     """Whether the Environment's prices are among them."""
     lists: tuple[tuple[str, str], ...] = ()
     """Region and date of each on-demand price list; a date may be empty."""
+    discount: float = 0.0
+    """Percent by which the prices are less than those of the lists."""
 
     def __bool__(self) -> bool:
         """Whether anything has a price."""
@@ -27,7 +29,11 @@ class PriceBasis(NamedTuple):
         if not self:
             return "No price is known"
         lists = ", ".join(f"{region} ({date or 'undated'})" for region, date in self.lists)
-        sources = [*(["the Environment's own"] if self.own else []), *([f"on-demand list of {lists}"] if lists else [])]
+        less = f" less {self.discount:g} %" if self.discount else ""
+        sources = [
+            *(["the Environment's own"] if self.own else []),
+            *([f"on-demand list of {lists}{less}"] if lists else []),
+        ]
         return f"Prices{f' in {self.currency}' if self.currency else ''}: {'; '.join(sources)}"
 
     def as_json(self) -> dict[str, Any]:
@@ -35,6 +41,7 @@ class PriceBasis(NamedTuple):
             "currency": self.currency or None,
             "own": self.own,
             "lists": [{"region": region, "date": date or None} for region, date in self.lists],
+            "discountPercent": self.discount,
         }
 
 
@@ -92,7 +99,8 @@ class Prices:
         own = not keys.isdisjoint(self._own)
         listed = [self._listed[key] for key in keys - self._own.keys() if key in self._listed]
         currency = next((each.currency for each in listed), self._currency if own else "")
-        return PriceBasis(currency, own, tuple(sorted({(each.region, each.date) for each in listed})))
+        lists = tuple(sorted({(each.region, each.date) for each in listed}))
+        return PriceBasis(currency, own, lists, max((each.discount for each in listed), default=0.0))
 
 
 def _key(name: str) -> str:

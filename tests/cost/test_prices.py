@@ -6,7 +6,9 @@ import pytest
 
 from plimsoll.cluster.ledger import gpu_ledger
 from plimsoll.cost import Prices, cluster_cost
+from plimsoll.errors import PlimsollError
 from plimsoll.model import Snapshot
+from plimsoll.plan.view import ClusterView
 from tests.builders import NC24, a_gpu_node, a_snapshot, an_environment
 
 LISTED = 3.673
@@ -34,10 +36,30 @@ def test_list_prices_are_added_to_own_ones_in_one_currency_alone(currency: str |
     assert (basis.currency, basis.own, bool(basis.lists)) == (currency or "", True, listed is not None)
 
 
+def test_a_discount_is_on_list_prices_and_is_told() -> None:
+    snapshot = with_prices(prices={NC24: 1.0}, currency="USD", discountPercent=25)
+    prices = Prices.of(snapshot)
+    assert prices.of_type(NC24) == 1.0
+    assert prices.of_type("g6.xlarge") == pytest.approx(0.8048 * 0.75)
+    assert prices.basis([NC24]).discount == 0
+    basis = prices.basis([NC24, "g6.xlarge"])
+    assert (basis.discount, basis.as_json()["discountPercent"]) == (25, 25)
+    assert "us-east-1 (2026-07-20) less 25 %" in str(basis)
+    effective = ClusterView(snapshot).types.catalog.lookup("g6.xlarge")
+    assert effective is not None
+    assert effective.shown_price == prices.of_type("g6.xlarge"), "it is taken off once"
+
+
+@pytest.mark.parametrize("percent", [-1, 101, "nan"])
+def test_a_discount_is_between_nothing_and_all(percent: Any) -> None:
+    with pytest.raises(PlimsollError, match="discountPercent"):
+        with_prices(discountPercent=percent)
+
+
 def test_a_type_without_a_price_has_no_basis() -> None:
     basis = Prices.of(with_prices()).basis(["p5e.48xlarge", "own.large"])
     assert not basis
-    assert basis.as_json() == {"currency": None, "own": False, "lists": []}
+    assert basis.as_json() == {"currency": None, "own": False, "lists": [], "discountPercent": 0}
 
 
 def test_the_cost_of_a_cluster_names_its_lists_and_the_nodes_without_a_price() -> None:

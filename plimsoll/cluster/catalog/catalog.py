@@ -88,6 +88,7 @@ class Catalog:
         if snapshot.instance_types:
             found = found.with_types(snapshot.instance_types)
         settings = snapshot.environment.spec.catalog
+        found = found.with_discount(settings.discount_percent)
         known = {name: price for name, price in settings.prices.items() if found.lookup(name)}
         return found.with_own_prices(known, settings.currency) if settings.prices else found
 
@@ -164,6 +165,13 @@ class Catalog:
                 raise UnknownInstanceTypeError(name, self.near(name))
             priced[known.name.casefold()] = replace(known, price_per_hour=price)
         return type(self)(priced.values(), self.differences)
+
+    def with_discount(self, percent: float) -> Self:
+        """A catalog whose list prices are so much less, in percent."""
+        if not percent:
+            return self
+        priced = (replace(each, list_price=each.list_price and each.list_price.less(percent)) for each in self.types)
+        return type(self)(priced, self.differences)
 
     def feasible(
         self,

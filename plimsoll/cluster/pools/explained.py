@@ -168,5 +168,6 @@ class _Facts:
         if listed is not None and listed.list_price is not None:
             price = listed.list_price
             where = f"{self._row()}, list price of {price.region}" + (f", {price.date}" if price.date else "")
+            where += f", less {price.discount:g} %" if price.discount else ""
             return Fact("price", f"{price.amount:g} {price.currency}", Source.CATALOG, where)
         return None

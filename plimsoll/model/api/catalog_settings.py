@@ -20,3 +20,5 @@ class CatalogSettings(Described):
     """Price of one instance per hour by instance type, in any one currency; suggestions are sorted by it."""
     currency: str | None = Field(default=None, pattern=r"^[A-Z]{3}$")
     """Currency of `prices`, such as USD; built-in list prices are shown beside them only if it is theirs."""
+    discount_percent: float = Field(default=0.0, ge=0, le=100, allow_inf_nan=False)
+    """How much less than built-in list prices is paid, in percent; `prices` are what is paid."""

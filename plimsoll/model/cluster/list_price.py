@@ -1,7 +1,7 @@
 """ListPrice: what a cloud's price list says of an instance type."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from plimsoll.model.cluster.figures import InvalidFigureError
 from plimsoll.text import figure
@@ -17,6 +17,8 @@ class ListPrice:
     region: str
     date: str = ""
     """Of the list, ISO 8601; empty if it has none."""
+    discount: float = 0.0
+    """Percent by which `amount` is less than the list says."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.amount < math.inf:
@@ -24,6 +26,10 @@ class ListPrice:
 
     def __str__(self) -> str:
         """Such as `3.673 USD an hour (on-demand list of eastus, 2026-06-18)`."""
-        return (
-            f"{figure(self.amount)} {self.currency} an hour (on-demand list of {self.region}, {self.date or 'undated'})"
-        )
+        less = f" less {self.discount:g} %" if self.discount else ""
+        of_list = f"on-demand list of {self.region}, {self.date or 'undated'}{less}"
+        return f"{figure(self.amount)} {self.currency} an hour ({of_list})"
+
+    def less(self, percent: float) -> "ListPrice":
+        """With a discount on what the list says."""
+        return replace(self, amount=self.amount * (100 - percent) / 100, discount=percent)
