@@ -83,6 +83,16 @@ def test_nodes_are_requested_by_what_was_learned_when_none_is_left() -> None:
     assert found.nodes[0].kind == "MI300X"
 
 
+def test_nodes_of_types_in_the_catalog_are_requested() -> None:
+    """What the type has besides GPUs is known, too."""
+    pool = a_node_pool("theirs", ("Standard_NG32ads_V620_v1",), requirements=[OPEN], group="karpenter.azure.com")
+    found = plan(pool, *(asking(f"pod-{number}", AMD) for number in range(2)), asking("large", AMD, 2))
+    assert [(node.resource, node.gpus) for node in found.nodes] == [(AMD, 1)] * 2
+    assert set(refused(found)) == {"uid-large"}
+    (profile,) = PoolProfiles(a_snapshot(pool, environment=environment())).shapes
+    assert (profile.source, profile.node_cpu_milli < 32001) == (Source.CATALOG, True)
+
+
 def test_free_gpus_are_used_first() -> None:
     busy = asking("busy", AMD, 5).model_copy(update={"node_name": "n1", "phase": "Running"})
     node, pods = a_node_of_theirs(), [asking("fits", AMD, 3), asking("beyond", AMD, 2, priority=-1)]

@@ -118,6 +118,18 @@ def test_a_template_below_any_key_counts() -> None:
     assert len(over(custom, queues={"team": 2})) == 1
 
 
+@pytest.mark.parametrize("resource", ["amd.com/gpu", "gpu.intel.com/i915", "gpu.intel.com/xe"])
+def test_whole_gpus_of_other_vendors_count(resource: str) -> None:
+    container = {"name": "main", "image": "server", "resources": {"limits": {resource: "4"}}}
+    pod = with_path(a_pod(labels={"kai.scheduler/queue": "team"}), spec__containers=[container])
+    assert requested(with_path(a_deployment(pod), spec__replicas=3)) == 12
+
+
+def test_the_limit_of_a_node_pool_counts_whatever_its_vendor() -> None:
+    pool = with_path(a_node_pool(), spec__limits={"amd.com/gpu": "16"})
+    assert [figures(each)[1] for each in over(pool, pools={pool["metadata"]["name"]: 8})] == [["16", "8", "8"]]
+
+
 def test_every_copy_of_a_job_set_counts() -> None:
     template = a_deployment(a_pod(gpus=1))["spec"]["template"]
     job = {"name": "w", "replicas": 2, "template": {"spec": {"parallelism": 3, "template": template}}}

@@ -196,11 +196,10 @@ class PoolProfiles:
 
     def _of_vendor(self, pool: str, name: str, seen: Said | None) -> Device | None:
         """The whole GPUs of another vendor that such a node has, as far as capacity is planned for them."""
-        declared = self._seen.declared(pool, name)
-        if not self._vendors or (seen is None and declared is None):
-            return None
-        said = seen or declared
+        said, listed = seen or self._seen.declared(pool, name), self._catalog.lookup(name)
         gpus = read_discovery(said.labels, said.allocatable, self._resource).of_vendor if said is not None else None
+        if seen is None and gpus is None and listed is not None:
+            gpus = listed.of_vendor
         planned = gpus is not None and gpus.resource in self._vendors and gpus.division is Division.WHOLE
         return gpus if planned else None
 

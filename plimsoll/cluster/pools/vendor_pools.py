@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from plimsoll.cluster.catalog import NodeTemplate
+from plimsoll.cluster.catalog import Catalog, NodeTemplate
 from plimsoll.cluster.nodes import index_of
 from plimsoll.labels import NODEPOOL, REQUEST, WORKSPACE
 from plimsoll.model import Snapshot
@@ -30,7 +30,7 @@ def why_left(snapshot: Snapshot, resource: str) -> str:
     if not any(str(amounts.get(resource, 0)) != "0" for amounts in _said(snapshot)):
         return (
             f"no node or NodeProfile of a NodePool with the requirement {{key: {REQUEST}, operator: Exists}} has "
-            f"{resource}"
+            f"{resource}, nor a type of it in the catalog"
         )
     provisioner = snapshot.environment.spec.demand.provisioner
     if provisioner not in _REQUESTED_BY:
@@ -49,12 +49,15 @@ def _requests(pool: NodePool) -> bool:
 
 
 def _said(snapshot: Snapshot) -> Iterator[Mapping[str, str | int | float]]:
-    """What nodes of NodePools whose nodes no two requests share have, had, or are declared to have."""
-    pools = {pool.name for pool in snapshot.node_pools if _requests(pool)}
+    """What nodes of NodePools whose nodes no two requests share have, had, or have by NodeProfiles or the catalog."""
+    pools = {pool.name: pool for pool in snapshot.node_pools if _requests(pool)}
     for known in snapshot.node_profiles:
         if known.spec.node_pool in pools:
             yield known.spec.allocatable
             yield known.status.learned.allocatable if known.status.learned is not None else {}
+    listed = (Catalog.builtin().lookup(name) for pool in pools.values() for name in pool.instance_types)
+    gpus = (each.of_vendor for each in listed if each is not None)
+    yield from ({each.resource: each.count} for each in gpus if each is not None)
     index = index_of(snapshot.nodes)
     for pool in sorted(pools):
         yield from (node.allocatable for node in index.with_label(NODEPOOL, pool))

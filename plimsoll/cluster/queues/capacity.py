@@ -6,8 +6,7 @@ from typing import NamedTuple
 from plimsoll.cluster.nodes import gpu_devices
 from plimsoll.cluster.profiles import discovery_of, mig_gpus
 from plimsoll.cluster.queues.amount import MILLI, Amount, total
-from plimsoll.cluster.queues.request import AMD
-from plimsoll.model.cluster import Node
+from plimsoll.model.cluster import AMD_GPU, Node
 from plimsoll.model.kai import NODE_POOL
 from plimsoll.model.meta import HostRequest
 from plimsoll.quantity import parse_bytes, parse_cpu_milli
@@ -62,7 +61,7 @@ def _capacity(node: Node, gpu_resource: str) -> Amount:
     gpus = ((labelled.announced if labelled is not None else 0) if devices is None else devices) + mig_gpus(
         node.allocatable
     )
-    gpus += (gpu_devices(node, AMD) or 0) if gpu_resource != AMD else 0
+    gpus += (gpu_devices(node, AMD_GPU) or 0) if gpu_resource != AMD_GPU else 0
     host = HostRequest(_amount(node, "cpu", parse_cpu_milli), _amount(node, "memory", parse_bytes))
     return Amount.of(gpus * MILLI, host)
 

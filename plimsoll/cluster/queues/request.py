@@ -19,7 +19,7 @@ from plimsoll.cluster.profiles import discovery_of, mig_gpus
 from plimsoll.cluster.queues.amount import MILLI
 from plimsoll.labels import NODEPOOL
 from plimsoll.model.api import NOT_SHARED, EnvironmentSpec
-from plimsoll.model.cluster import Node, Pod
+from plimsoll.model.cluster import AMD_GPU, Node, Pod
 from plimsoll.model.kai import GPUShare
 from plimsoll.packing import GPU_MILLI, Milli, exact_milli
 
@@ -50,8 +50,6 @@ class Counted(NamedTuple):
 
 
 NO_GPUS: Final = Counted(0)
-AMD: Final = "amd.com/gpu"
-"""The resource that KAI counts as GPUs besides `nvidia.com/gpu`."""
 
 
 def counted(share: GPUShare, milli: Milli) -> Counted:
@@ -101,8 +99,9 @@ def mig_milli(request: PodRequest) -> int:
 
 
 def seen_by_kai(resource: str) -> bool:
-    """Whether KAI counts whole devices of the resource as GPUs; empty: GPUs of the Environment's resource."""
-    return resource in ("", AMD)
+    """Whether KAI counts whole devices of the resource as GPUs, as it does AMD's besides NVIDIA's; empty: GPUs of the
+    Environment's resource."""
+    return resource in ("", AMD_GPU)
 
 
 def gpus_held(pod: Pod, node: Node | None, spec: EnvironmentSpec) -> Milli:

@@ -2,7 +2,7 @@
 
 from plimsoll.model.cluster.autoscaler import Autoscaler
 from plimsoll.model.cluster.daemon_set import DaemonSet
-from plimsoll.model.cluster.device import NVIDIA, VENDOR_RESOURCES, Device, Division
+from plimsoll.model.cluster.device import AMD_GPU, NVIDIA, VENDOR_RESOURCES, Device, Division
 from plimsoll.model.cluster.disruption_budget import PodDisruptionBudget
 from plimsoll.model.cluster.evidence import Evidence
 from plimsoll.model.cluster.figures import (
@@ -33,6 +33,7 @@ from plimsoll.model.cluster.tenant_namespace import Namespace, ResourceQuota
 from plimsoll.model.cluster.workload import SERVICE, Workload
 
 __all__ = [
+    "AMD_GPU",
     "CONFIG_MAP",
     "DISK_DRIVERS",
     "IDLE",

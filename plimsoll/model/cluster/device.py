@@ -23,9 +23,8 @@ class Division(StrEnum):
 
 
 NVIDIA: Final = "nvidia"
-VENDOR_RESOURCES: Final = MappingProxyType(
-    {"amd.com/gpu": "amd", "gpu.intel.com/i915": "intel", "gpu.intel.com/xe": "intel"}
-)
+AMD_GPU: Final = "amd.com/gpu"
+VENDOR_RESOURCES: Final = MappingProxyType({AMD_GPU: "amd", "gpu.intel.com/i915": "intel", "gpu.intel.com/xe": "intel"})
 """Vendors by the extended resource of their whole GPUs: those for which capacity is planned, besides NVIDIA's."""
 
 

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from plimsoll.model.cluster.device import Device
+from plimsoll.model.cluster.device import AMD_GPU, VENDOR_RESOURCES, Device
 from plimsoll.model.cluster.evidence import Evidence
 from plimsoll.model.cluster.figures import InvalidFigureError, check_count, check_figure
 from plimsoll.model.cluster.list_price import ListPrice
@@ -89,6 +89,14 @@ class InstanceType:
     def nvidia(self) -> bool:
         """Whether its accelerators are NVIDIA's, which `nvidia.com/gpu` and the presets need."""
         return self.product.casefold().startswith(("nvidia", "tesla", "geforce", "quadro"))
+
+    @property
+    def of_vendor(self) -> Device | None:
+        """Its whole GPUs, as pods request them, where AMD makes them; None for all others. The label of their product
+        is in no catalog."""
+        if not self.gpus or not self.product.casefold().startswith("amd "):
+            return None
+        return Device("", self.known_memory_mib, self.gpus, resource=AMD_GPU, vendor=VENDOR_RESOURCES[AMD_GPU])
 
     @property
     def machine_type(self) -> str:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from plimsoll.cluster.catalog import Catalog
 from plimsoll.labels import GPU_COUNT, GPU_RESOURCE, INSTANCE_TYPE, NODEPOOL, QUEUE
+from plimsoll.model.cluster import VENDOR_RESOURCES
 from plimsoll.model.kai import GPU_FRACTION, GPU_FRACTION_DEVICES
 from plimsoll.model.meta import section
 from plimsoll.policy.fields import Manifest, is_kind, is_list, items, labels_of, name_of, text
@@ -130,7 +131,8 @@ def supply(manifest: Manifest, types: InstanceTypes, resource: str = GPU_RESOURC
             unknown = tuple(each for each in names if types.gpus(each) is None) if guessed else ()
             yield Holding(Decimal(nodes * most), _dearest(known or names, nodes, types), pool=name, unknown=unknown)
             return
-        limit = _devices(section(spec, "limits").get(resource))
+        limits = (_devices(section(spec, "limits").get(each)) for each in (resource, *VENDOR_RESOURCES))
+        limit = next((each for each in limits if each is not None), None)
         if limit is not None:
             rates = [None if (price := types.price(each, 1)) is None else price / known[each] for each in known]
             paid = [rate for rate in rates if rate is not None]
@@ -165,8 +167,10 @@ def _gpus(template: PodTemplate, resource: str) -> Decimal:
     first = [each for _, each in items(template.spec, "initContainers")]
     sidecars = [each for each in first if each.get("restartPolicy") == "Always"]
     regular = [each for _, each in items(template.spec, "containers")]
-    together = sum(_limit(each, resource) for each in (*regular, *sidecars))
-    whole = max([together, *(_limit(each, resource) for each in first)])
+    whole = sum(
+        max([sum(_limit(each, name) for each in (*regular, *sidecars)), *(_limit(each, name) for each in first)])
+        for name in {resource, *VENDOR_RESOURCES}
+    )
     if whole:
         return Decimal(whole)
     devices = _devices(template.annotations.get(GPU_FRACTION_DEVICES, 1)) or 1
