@@ -26,9 +26,11 @@ from tests.claims.objects import (
     Manifest,
     a_claim,
     a_class,
+    a_device,
     a_mig_class,
     a_node,
     a_pod,
+    a_slice,
     a_slice_of,
     a_template,
     asked,
@@ -251,6 +253,21 @@ def test_a_selector_that_ends_in_an_error_on_a_part_is_no_promise(tmp_path: Path
     found = planned(tmp_path, *NODE, everything, a_template("one", request), *pods(1))
     assert not placed(found)
     assert "ends in an error on some parts" in min(refusals(found))
+
+
+@pytest.mark.parametrize(
+    ("profiles", "feature"),
+    [(("1g.10gb", "1g.10gb"), "a fixed configuration of MIG"), (("", "1g.10gb"), "unlike ones beside them")],
+)
+def test_slices_without_counters_are_told_by_name(tmp_path: Path, profiles: tuple[str, ...], feature: str) -> None:
+    kinds = [{"type": "mig", "profile": each} if each else {"type": "gpu"} for each in profiles]
+    devices = [a_device(f"device-{at}", {"productName": "NVIDIA H100", **each}) for at, each in enumerate(kinds)]
+    found = planned(
+        tmp_path, a_node("n1", instance_type=FOUR), a_slice("n1", devices), a_class(), a_mig_class(),
+        a_template("one", a_slice_of("1g.10gb")), *pods(1),
+    )  # fmt: skip
+    assert not placed(found)
+    assert f"ClaimNotPlanned: devices with {feature}" in min(refusals(found))
 
 
 @pytest.mark.parametrize("change", ["several sets", "unknown set", "no whole", "shared"])

@@ -119,7 +119,8 @@ def _of_claims(account: GpuAccount, gpu_resource: str) -> Supplied | None:
 def _unlike(device: Device) -> Device:
     claimable = device.claimable
     assert claimable is not None
-    return replace(device, claimable=replace(claimable, special=claimable.special or "unlike ones beside them"))
+    what = "a fixed configuration of MIG" if device.division is Division.MIG else "unlike ones beside them"
+    return replace(device, claimable=replace(claimable, special=claimable.special or what))
 
 
 def _supplied(node: Node, device: Device, free: FreeNode) -> Supplied:
