@@ -1,7 +1,9 @@
 """Trigger pods for nodes with whole GPUs of AMD, from the request to the node."""
 
+import pytest
+
 from plimsoll import labels
-from plimsoll.model import SignalReason
+from plimsoll.model import Plan, SignalReason
 from plimsoll.model.cluster import Node, Pod
 from tests.builders import a_node_profile
 from tests.capacity_requests.cluster import TYPE, Cluster, at, demand_environment, node, pool, share_pod
@@ -56,3 +58,18 @@ def test_a_node_serves_its_request_once_its_gpus_are_announced() -> None:
     ready = cluster.run_round(at(40))
     assert not ready.creations
     assert [each.reason for each in ready.signals] == [SignalReason.CAPACITY_READY]
+
+
+@pytest.mark.parametrize("known", ["node", "profile"])
+def test_no_headroom_is_kept_of_them(known: str) -> None:
+    """A CapacityBuffer would request GPUs of NVIDIA, for which no such node comes."""
+    headroom = {"name": "warm", "nodePool": "gpu", "instanceType": TYPE, "gpus": 8, "nodes": 1}
+    environment = demand_environment(provisioner="capacity-buffer", headroom=[headroom])
+
+    def plan(*objects: object) -> Plan:
+        return Cluster(pool(), *objects, environment=environment).run_round(at(0))
+
+    found = plan(PROFILE if known == "profile" else a_node_of_amd("some"))
+    assert not found.creations
+    assert any("headroom warm" in warning and AMD in warning for warning in found.warnings)
+    assert plan().creations

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable
 
 from plimsoll.cluster.pools import Room, idle_nodes
-from plimsoll.cluster.profiles import discovery_of
+from plimsoll.cluster.profiles import discovery_of, read_discovery
 from plimsoll.labels import HEADROOM, NODEPOOL
 from plimsoll.model import DemandRef, Snapshot
 from plimsoll.model.api import Headroom
@@ -34,11 +34,10 @@ def keep_headroom(
                 f"headroom {headroom.name}: there is no NodePool {headroom.node_pool}; correct "
                 "spec.demand.headroom[].nodePool of the Environment"
             )
-        if _claimed(snapshot, headroom):
+        if why := _why_none(snapshot, headroom):
             builder.warnings.append(
-                f"headroom {headroom.name}: no nodes are kept, because pods claim the GPUs of {headroom.instance_type} "
-                f"in NodePool {headroom.node_pool}, and a CapacityBuffer has no claims; remove it, or name a "
-                "type whose GPUs a device plugin announces, in spec.demand.headroom of the Environment"
+                f"headroom {headroom.name}: no nodes are kept, because {why}; remove it, or name a type whose GPUs "
+                "NVIDIA's device plugin announces, in spec.demand.headroom of the Environment"
             )
             continue
         node_request = headroom_request(headroom, taints.get(headroom.node_pool, ()))
@@ -66,11 +65,23 @@ def keep_headroom(
     return kept
 
 
-def _claimed(snapshot: Snapshot, headroom: Headroom) -> bool:
-    """Whether pods get the GPUs of its nodes by claims, as far as nodes and NodeProfiles say."""
+def _why_none(snapshot: Snapshot, headroom: Headroom) -> str:
+    """Why no such nodes can be kept: a CapacityBuffer does not request their GPUs, as nodes and NodeProfiles say; empty
+    if they can."""
     wanted = (headroom.node_pool, headroom.instance_type.casefold())
     nodes = [each for each in snapshot.nodes if (each.labels.get(NODEPOOL), each.instance_type.casefold()) == wanted]
+    resource, where = (
+        snapshot.environment.spec.gpu_resource,
+        f"{headroom.instance_type} in NodePool {headroom.node_pool}",
+    )
     if nodes:
-        return any(each.claimable for node in nodes for each in discovery_of(node).devices)
-    known = (each for each in snapshot.node_profiles if each.pair == wanted)
-    return any((each.status.learned or each.spec).claim_devices is not None for each in known)
+        said = [discovery_of(node, resource) for node in nodes]
+    else:
+        known = [each.status.learned or each.spec for each in snapshot.node_profiles if each.pair == wanted]
+        if any(each.claim_devices is not None for each in known):
+            return f"pods claim the GPUs of {where}, and a CapacityBuffer has no claims"
+        said = [read_discovery(each.labels, each.allocatable, resource) for each in known]
+    if any(device.claimable for each in said for device in each.devices):
+        return f"pods claim the GPUs of {where}, and a CapacityBuffer has no claims"
+    other = next((each.of_vendor for each in said if each.of_vendor is not None), None)
+    return f"a CapacityBuffer requests {resource}, and {where} has {other.resource}" if other is not None else ""

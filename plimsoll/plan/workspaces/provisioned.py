@@ -183,8 +183,8 @@ class ProvisionedNodes:
             return None
         return Refusal(
             Reason.UNSUPPORTED_INSTANCE_TYPE,
-            f"Unsupported instance type {name!r}: it has {product}, and only NVIDIA GPUs are supported; change "
-            "resource.instanceType",
+            f"Unsupported instance type {name!r}: it has {product}, and only nodes with NVIDIA GPUs are created for "
+            "Workspaces; change resource.instanceType",
         )
 
     def _foreign_pool(
