@@ -57,6 +57,7 @@ from plimsoll.model.api.node_labels import (
     NODE_LABELS_REFUSED,
     OWNED_DOMAINS,
     is_chosen,
+    is_owned,
     refused_node_labels,
 )
 from plimsoll.model.api.node_profile import (
@@ -266,6 +267,7 @@ __all__ = [
     "changes_refused",
     "instance_type_violation",
     "is_chosen",
+    "is_owned",
     "models_config_map",
     "models_of",
     "profile_name",

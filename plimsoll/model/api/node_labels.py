@@ -60,7 +60,11 @@ def refused_node_labels(keys: Iterable[str], prefixes: Iterable[str]) -> list[st
     return sorted(key for key in keys if not is_chosen(key) and not _may_set(key, allowed))
 
 
-def _may_set(key: str, allowed: frozenset[str]) -> bool:
+def is_owned(key: str) -> bool:
+    """Whether the label is of Kubernetes, Karpenter, a scheduler or NVIDIA."""
     prefix = key.rpartition("/")[0]
-    owned = any(prefix == domain or prefix.endswith(f".{domain}") for domain in OWNED_DOMAINS)
-    return prefix in allowed and not owned
+    return any(prefix == domain or prefix.endswith(f".{domain}") for domain in OWNED_DOMAINS)
+
+
+def _may_set(key: str, allowed: frozenset[str]) -> bool:
+    return key.rpartition("/")[0] in allowed and not is_owned(key)

@@ -53,6 +53,7 @@ from plimsoll.model.cluster import NVIDIA, VENDOR_RESOURCES, Device, Node
 from plimsoll.model.meta import ANYWHERE, LabelRequirement, LabelSelector, Placement
 from plimsoll.plan.workspaces.byo_replica import nodes_of_replica
 from plimsoll.plan.workspaces.pod_needs import host_need
+from plimsoll.plan.workspaces.pod_placement import unmet_by_nodes
 from plimsoll.presets import ModelCatalog
 from plimsoll.text import SHOWN, counted, shortlist
 
@@ -196,7 +197,10 @@ class ByoNodes:
             return sizing
         if resource.instance_type is not None:
             allowed[INSTANCE_TYPE] = selector.match_expressions[-1].values
-        return sizing._replace(node_labels=(*sizing.node_labels, *allowed.items()))
+        usable = ((name, self._index.by_name[name].labels) for name in sizing.node_names)
+        unmet = unmet_by_nodes(workspace, self._environment, usable)
+        labels = (*sizing.node_labels, *allowed.items())
+        return sizing._replace(node_labels=labels, warnings=(*sizing.warnings, *unmet))
 
     def _narrowed(self, resource: Resource) -> LabelSelector:
         """The selector, with the instance type in the spellings that nodes have, where one is set."""

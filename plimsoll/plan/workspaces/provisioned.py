@@ -3,7 +3,14 @@
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from plimsoll.cluster.catalog import Candidate, OfferedType, OfferedTypes, launched_for_gpus, unlisted_azure
+from plimsoll.cluster.catalog import (
+    Candidate,
+    OfferedType,
+    OfferedTypes,
+    launched_for_gpus,
+    type_labels,
+    unlisted_azure,
+)
 from plimsoll.cluster.nodes import DISK, Amounts
 from plimsoll.cluster.pools import most_allocatable
 from plimsoll.cluster.profiles import discovery_of
@@ -25,8 +32,9 @@ from plimsoll.model.karpenter import NodePool
 from plimsoll.model.meta import ANYWHERE, Placement
 from plimsoll.plan.owned import alive
 from plimsoll.plan.view import ClusterView
-from plimsoll.plan.workspaces.inherited import DEFAULT_CAPACITY, capacity_choice, wanted_values
+from plimsoll.plan.workspaces.inherited import DEFAULT_CAPACITY, capacity_choice, capacity_types, wanted_values
 from plimsoll.plan.workspaces.pod_needs import beyond_node_class, beyond_type, disk_of_new_node, host_need
+from plimsoll.plan.workspaces.pod_placement import unmet_by_new_nodes
 from plimsoll.plan.workspaces.reserved import reserved_capacity, seen_node_class
 from plimsoll.text import counted, did_you_mean, shortlist
 
@@ -258,6 +266,7 @@ class ProvisionedNodes:
         if isinstance(ends, Refusal):
             return ends
         target, deprecated = nodes_in_all(workspace, replica.nodes)
+        known = self._known(workspace, offered, node_class.group, pool, wanted)
         paid = "" if pool is not None or capacity_choice(workspace, self._environment) else f", {DEFAULT_CAPACITY}"
         return Sizing(
             per_replica=replica.nodes,
@@ -267,8 +276,25 @@ class ProvisionedNodes:
             devices=devices,
             resource=offered.claimed.driver if claims and offered.claimed is not None else "",
             gpus=offered.claimable,
-            warnings=(*warnings, *ends, *deprecated),
+            warnings=(*warnings, *ends, *deprecated, *unmet_by_new_nodes(workspace, self._environment, known)),
         )
+
+    def _known(
+        self,
+        workspace: Workspace,
+        offered: OfferedType,
+        group: str,
+        pool: NodePool | None,
+        wanted: Mapping[str, tuple[str, ...]],
+    ) -> dict[str, tuple[str, ...]]:
+        """Values that labels of the new nodes may have, where that is known."""
+        of_type = type_labels(group, offered.name, self._types.declared.lookup(offered.name)).values
+        selected = workspace.spec.resource.label_selector.match_labels
+        found: dict[str, tuple[str, ...]] = {key: (value,) for key, value in of_type.items()}
+        found |= (pool.allowed_values if pool is not None else {}) | dict(wanted)
+        found |= {key: (value,) for key, value in selected.items()} | {OS: ("linux",), INSTANCE_TYPE: (offered.name,)}
+        paid = capacity_types(workspace, self._environment, pool)
+        return found | ({CAPACITY_TYPE: paid} if paid else {})
 
     def _beyond(
         self, workspace: Workspace, offered: OfferedType, node_class: NodeClassRef, pool: NodePool | None
