@@ -8,7 +8,7 @@ from plimsoll.model import Reason, Verdict
 from plimsoll.model.api import KnownNodeProfile
 from plimsoll.model.cluster import Node
 from plimsoll.plan import validate
-from tests.builders import NC24, a_node, a_node_pool, a_snapshot, a_template, a_workspace, an_environment
+from tests.builders import NC24, a_gpu_node, a_node, a_node_pool, a_snapshot, a_template, a_workspace, an_environment
 
 
 def with_amounts(node: Node, **amounts: str) -> Node:
@@ -120,3 +120,16 @@ def test_a_quantity_that_is_none_refuses_the_template(nap: bool) -> None:
     workspace = a_workspace(instance_type=NC24 if nap else None, template=requesting(cpu="many"))
     verdict = judged(workspace, a_node(), nap=nap)
     assert verdict.reason is Reason.INVALID_SPEC and "'many'" in verdict.message
+
+
+@pytest.mark.parametrize("nap", [True, False])
+@pytest.mark.parametrize(("resource", "files"), [("cpu", False), ("memory", True)])
+def test_files_are_no_remedy_where_cpus_are_lacking(nap: bool, resource: str, files: bool) -> None:
+    preset_pods = {"resources": {"requests": {resource: "100000Gi" if resource == "memory" else "1000"}}}
+    wanted: dict[str, Any] = {"instance_type": NC24, "selector": {}} if nap else {}
+    workspace = a_workspace(preset="phi-4-mini-instruct", **wanted)
+    node = a_gpu_node(more_labels={"pool": "a"})
+    [verdict] = validate(a_snapshot(workspace, node, environment=an_environment(nap=nap, presetPods=preset_pods)))
+    assert not verdict.accepted
+    assert "pods.resources" in verdict.message or resource == "memory"
+    assert ("inference.weights" in verdict.message) == files

@@ -127,6 +127,10 @@ _REMEDIES: Final = {
         "tolerate the taint in inference.template",
     ),
     "unhealthy": ("repair or replace the node",) * 2,
+    "too little cpu": (
+        "lower pods.resources, or select nodes with more of it",
+        "lower what inference.template requests, or select larger nodes",
+    ),
     "too little": (
         "keep the files on a volume (inference.weights), or select nodes with more of it",
         "lower what inference.template requests, or select larger nodes",

@@ -61,10 +61,15 @@ def beyond_type(workspace: Workspace, needed: Amounts, has: Amounts, instance_ty
             f"inference.template requests {said(resource, needed[resource])}, and {node}: lower the request, change "
             f"resource.instanceType, {known}",
         )
+    advice = {
+        CPU: "",
+        MEMORY: "keep the files on a volume (inference.weights) if they are in memory, ",
+        DISK: "keep the files on a volume (inference.weights), use a node class with a larger disk, ",
+    }
     return Refusal(
         Reason.INVALID_SPEC,
-        f"the preset's pods take {said(resource, needed[resource])}, and {node}: keep the files on a volume "
-        f"(inference.weights), use a node class with a larger disk, lower pods.resources, {known}",
+        f"the preset's pods take {said(resource, needed[resource])}, and {node}: {advice[resource]}lower "
+        f"pods.resources, change resource.instanceType, {known}",
     )
 
 
