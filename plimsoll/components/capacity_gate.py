@@ -11,6 +11,8 @@ from plimsoll.components.args import CapacityGateArgs
 from plimsoll.components.declaring import Component, fields_of, known, valid
 from plimsoll.labels import GPU_RESOURCE, NAMESPACE_NAME, QUEUE
 from plimsoll.model.api import CAPACITY_GATE, KAI_NAMESPACES, CapacityGateSpec
+from plimsoll.model.cluster import VENDOR_RESOURCES
+from plimsoll.policy import texts
 
 GATE_NAME: Final = "plimsoll-capacity-gate"
 """Prefix of the policies' names."""
@@ -18,8 +20,9 @@ GATE_NAME: Final = "plimsoll-capacity-gate"
 _SCHEDULER: Final = "kai-scheduler"
 """Scheduler of the sample pods, with which they break no policy rule on queues."""
 _WHOLE: Final = (
-    "object.spec.containers.exists(c, has(c.resources) && has(c.resources.limits) && "
-    f"'{GPU_RESOURCE}' in c.resources.limits)"
+    "(object.spec.containers + (has(object.spec.initContainers) ? object.spec.initContainers : []))"
+    f".exists(c, has(c.resources) && has(c.resources.limits) && {texts((GPU_RESOURCE, *VENDOR_RESOURCES))}"
+    ".exists(name, name in c.resources.limits))"
 )
 """CEL expression: the pod requests whole GPUs."""
 _CLAIMS: Final = "(has(object.spec.resourceClaims) && size(object.spec.resourceClaims) > 0)"

@@ -20,6 +20,7 @@ from plimsoll.components.access import (
     Rule,
 )
 from plimsoll.components.admission import (
+    CLAIM_EVENT_POLICY,
     CONTROLLER_POLICY,
     FOUNDATION_GUARD,
     OWN_METADATA_POLICY,
@@ -30,6 +31,7 @@ from plimsoll.components.admission import (
     AdmissionPolicy,
     Guard,
     admission_policies,
+    claim_event_policy,
     controller_policy,
     declare_policy,
     guarded,
@@ -189,4 +191,8 @@ class Foundation(Component):
 
 
 def _on_metadata() -> dict[str, AdmissionPolicy]:
-    return {OWN_METADATA_POLICY: own_metadata_policy(), PLACEMENT_POLICY: placement_policy()}
+    return {
+        OWN_METADATA_POLICY: own_metadata_policy(),
+        PLACEMENT_POLICY: placement_policy(),
+        CLAIM_EVENT_POLICY: claim_event_policy(),
+    }

@@ -276,23 +276,38 @@ def gates(planned: Plan) -> list[str]:
     return [each.key.name for each in planned.gate_removals]
 
 
+def a_whole_gpu(name: str, scheduler: str = "kai-scheduler", **limits: str) -> Pod:
+    """A pod with the capacity gate."""
+    container = {"name": "c", "resources": {"limits": limits or {GPU_RESOURCE: "1"}}}
+    gate = {"name": "plimsoll.dev/capacity"}
+    spec = {"schedulerName": scheduler, "schedulingGates": [gate], "containers": [container]}
+    return Pod.read({"metadata": {"name": name, "namespace": "team", "uid": name}, "spec": spec})
+
+
 @pytest.mark.parametrize(("gpus", "released"), [(0, 0), (1, 1), (3, 3)])
 def test_the_gate_holds_whole_gpus_that_the_namespace_may_not_have(gpus: int, released: int) -> None:
-    pods = [
-        Pod.read(
-            {
-                "metadata": {"name": f"whole-{n}", "namespace": "team", "uid": f"whole-{n}"},
-                "spec": {
-                    "schedulerName": "kai-scheduler",
-                    "schedulingGates": [{"name": "plimsoll.dev/capacity"}],
-                    "containers": [{"name": "c", "resources": {"limits": {GPU_RESOURCE: "1"}}}],
-                },
-            }
-        )
-        for n in range(3)
-    ]
+    pods = [a_whole_gpu(f"whole-{n}") for n in range(3)]
     snapshot = a_snapshot(*pods, POOL, environment=an_access(gpus=gpus))
     assert len(gates(plan(snapshot, (), NOW))) == released
+
+
+@pytest.mark.parametrize(
+    ("access", "released"),
+    [
+        ([], True),
+        ([{"namespaces": ["team"]}], True),
+        ([{"namespaces": ["team"], "gpus": 9}], False),
+        ([{"namespaces": ["another"]}], False),
+    ],
+)
+def test_whole_gpus_of_a_scheduler_that_is_not_counted_pass_the_gate_only_without_a_limit(
+    access: list[dict[str, Any]], released: bool
+) -> None:
+    whole = [a_whole_gpu("nvidia", "volcano"), a_whole_gpu("vendor", "volcano", **{"amd.com/gpu": "1"})]
+    snapshot = a_snapshot(
+        *whole, a_whole_gpu("none", "volcano", cpu="1"), POOL, environment=an_environment(access=access)
+    )
+    assert gates(plan(snapshot, (), NOW)) == ["none", *(["nvidia", "vendor"] if released else [])]
 
 
 def test_declared_parts_of_gpus_count_as_their_part() -> None:

@@ -16,6 +16,7 @@ OF_THE_CLUSTER = {
     ("apiextensions.k8s.io", "customresourcedefinitions"),
     ("kai.scheduler", "schedulingshards"),
     ("kai.scheduler", "topologies"),
+    ("karpenter.azure.com", "aksnodeclasses"),
     ("karpenter.k8s.aws", "ec2nodeclasses"),
     ("karpenter.sh", "nodeclaims"),
     ("karpenter.sh", "nodeoverlays"),

@@ -6,6 +6,7 @@ from plimsoll.components.admission.accounts import (
     binder_policy,
     controller_policy,
 )
+from plimsoll.components.admission.claim_events import CLAIM_EVENT_POLICY, claim_event_policy
 from plimsoll.components.admission.devices import DEVICE_POLICY, device_policy
 from plimsoll.components.admission.guard import FOUNDATION_GUARD, Guard, admission_policies, guarded
 from plimsoll.components.admission.mutation import SHARED, Mutation, MutationPolicy, declare_mutation, sample_pod
@@ -27,6 +28,7 @@ from plimsoll.components.admission.writers import WRITER_POLICY, writer_policy
 __all__ = [
     "ACTIONS",
     "BINDER_POLICY",
+    "CLAIM_EVENT_POLICY",
     "CONTROLLER_POLICY",
     "DEVICE_POLICY",
     "FOUNDATION_GUARD",
@@ -44,6 +46,7 @@ __all__ = [
     "MutationPolicy",
     "admission_policies",
     "binder_policy",
+    "claim_event_policy",
     "controller_policy",
     "declare_mutation",
     "declare_policy",

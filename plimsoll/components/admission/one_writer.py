@@ -20,7 +20,8 @@ _BOUND: Final = text("[.][0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 _MESSAGE: Final = (
     "'the Lease plimsoll is held by ' + (variables.holder == '' ? 'nobody' : variables.holder) + ', and this request of"
     " the controller comes from ' + (variables.uid == '' ? 'outside of a pod' : 'the pod ' + variables.name)"
-    " + ': only the holder may write'"
+    " + ': only the holder may write; if the Lease says another one, these policies were deleted and created again:"
+    " restart the apiservers'"
 )
 _NODES: Final = {"karpenter.sh": ("nodeclaims", "nodepools")}
 _LABELLED: Final = {

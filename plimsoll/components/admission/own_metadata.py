@@ -1,4 +1,5 @@
-"""Who may write Plimsoll's labels, annotations and finalizers, and who may say on which GPU a pod's share is.
+"""Who may write Plimsoll's labels, annotations and finalizers, who takes its gate from a pod, and who may say on which
+GPU a pod's share is.
 
 The controller finds its objects by labels, and the share binder and KAI record in labels where shares are. Tenants may
 write the labels of their own objects, so the apiserver refuses these keys to everybody else. Objects of the cluster,
@@ -21,6 +22,7 @@ PLACEMENT_POLICY: Final = "plimsoll-share-placement"
 UNCHECKED: Final = {
     "": ("persistentvolumeclaims", "resourcequotas", "events"),
     "autoscaling": ("horizontalpodautoscalers",),
+    "policy": ("poddisruptionbudgets",),
     "resource.k8s.io": ("resourceclaims",),
     "scheduling.run.ai": ("podgroups",),
 }
@@ -49,7 +51,7 @@ def own_metadata_policy() -> AdmissionPolicy:
     it would list."""
     names = f"[{_BINDER}]"
     variables = {
-        "changed": " + ".join((_changed("labels", _OWN), _changed("annotations", _OWN), _finalizers())),
+        "changed": " + ".join((_changed("labels", _OWN), _changed("annotations", _OWN), _finalizers(), _gates())),
         "templates": _templates("object"),
         "templatesBefore": f"oldObject == null ? [] : ({_templates('oldObject')})",
         "inTemplates": f"!({' && '.join(map(_kept_in_templates, ('labels', 'annotations')))})",
@@ -122,6 +124,16 @@ def _finalizers() -> str:
     old = "(oldObject == null ? [] : oldObject.metadata.?finalizers.orValue([]))"
     new = "object.metadata.?finalizers.orValue([])"
     return f"({old} + {new}).filter(key, {_OWN} && (key in {old}) != (key in {new}))"
+
+
+def _gates() -> str:
+    """CEL expression: our gates that the request takes from a pod. Whoever sets one only holds back its own pod."""
+    gates = "{}.?spec.?schedulingGates.orValue([])"
+    kept = f"{gates.format('object')}.exists(each, each.name == key)"
+    return (
+        f"(oldObject == null ? [] : {gates.format('oldObject')}.map(each, string(each.name))"
+        f".filter(key, {_OWN} && !{kept}))"
+    )
 
 
 def _templates(whole: str) -> str:

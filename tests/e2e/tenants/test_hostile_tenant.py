@@ -37,8 +37,11 @@ def admin(demand_sandbox: Sandbox) -> Iterator[Kube]:
         kube.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": account})
         role = {"apiGroup": RBAC.partition("/")[0], "kind": "ClusterRole", "name": "edit"}
         binding = {"apiVersion": RBAC, "kind": "RoleBinding", "metadata": {"name": "edit", "namespace": TEAM}}
-        kube.apply(binding | {"roleRef": role, "subjects": [{"kind": "ServiceAccount", **account}]})
+        named = binding | {"roleRef": role, "subjects": [{"kind": "ServiceAccount", **account}]}
+        kube.apply(named)
+        kube.apply(named | {"metadata": {"name": "mallory", "namespace": "default"}})
         yield kube
+        kube.delete(RBAC, "RoleBinding", "mallory")
         kube.delete("v1", "Namespace", TEAM)
 
 
@@ -246,6 +249,13 @@ SHARE = {"gpu-fraction": "0.99", "gpu-fraction-num-devices": "8"}
             "spec.nodeName",
         ),
         (
+            pod(
+                "squat",
+                {"nodeName": "n1", "containers": [CONTAINER | {"resources": {"limits": {"amd.com/gpu": "8"}}}]},
+            ),
+            "spec.nodeName",
+        ),
+        (
             pod("squat", {"nodeName": "n1", "resourceClaims": [{"name": "a", "resourceClaimTemplateName": "a"}]}),
             "spec.nodeName",
         ),
@@ -266,3 +276,45 @@ def test_labels_of_a_group_are_not_added_later(tenant: Kube) -> None:
         tenant.patch("v1", "Pod", "plain", {"metadata": {"labels": {"runai-gpu-group": "g"}}}, TEAM)
     tenant.patch("v1", "Pod", "plain", {"metadata": {"labels": {"app": "mine"}}}, TEAM)
     tenant.delete("v1", "Pod", "plain", TEAM)
+
+
+def test_a_tenant_does_not_take_our_gate_from_its_pod(tenant: Kube, admin: Kube) -> None:
+    """An autoscaler that sees the pod would buy a node, whatever `access` says."""
+    own, ours = {"name": "example.com/own"}, {"name": "plimsoll.dev/capacity"}
+    tenant.apply(pod("gated", {"schedulingGates": [own, ours]}, annotations=SHARE))
+    with pytest.raises(RequestError, match=r"may not write plimsoll\.dev/capacity of pods"):
+        tenant.patch("v1", "Pod", "gated", {"spec": {"schedulingGates": [own]}}, TEAM)
+    tenant.patch("v1", "Pod", "gated", {"spec": {"schedulingGates": [ours]}}, TEAM)
+    admin.patch("v1", "Pod", "gated", {"spec": {"schedulingGates": []}}, TEAM)
+    tenant.delete("v1", "Pod", "gated", TEAM)
+
+
+def event(reason: str, kind: str = "NodeClaim") -> Manifest:
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": "forged", "namespace": "default"},
+        "involvedObject": {"apiVersion": CLAIM[0], "kind": kind, "name": "victim", "uid": "known-by-its-other-events"},
+        "reason": reason,
+        "message": "sold out",
+        "type": "Warning",
+    }
+
+
+def test_a_tenant_of_the_namespace_default_does_not_fail_the_nodes_of_others(tenant: Kube, admin: Kube) -> None:
+    """Karpenter's Events about NodeClaims are there, and the role `edit` may write Events."""
+    forged = event("InsufficientCapacityError")
+    assert "may not say of a NodeClaim that there is no capacity" in refusal(tenant, forged)
+    named, rule = {"name": "events", "namespace": "default"}, {"apiGroups": ["events.k8s.io"], "resources": ["events"]}
+    admin.apply({"apiVersion": RBAC, "kind": "Role", "metadata": named, "rules": [rule | {"verbs": ["*"]}]})
+    role = {"apiGroup": RBAC.partition("/")[0], "kind": "Role", "name": "events"}
+    who = {"kind": "ServiceAccount", "name": "mallory", "namespace": TEAM}
+    admin.apply({"apiVersion": RBAC, "kind": "RoleBinding", "metadata": named, "roleRef": role, "subjects": [who]})
+    later = {key: value for key, value in forged.items() if key not in ("involvedObject", "message")}
+    later |= {"apiVersion": "events.k8s.io/v1", "regarding": forged["involvedObject"], "action": "Launch"}
+    later |= {"eventTime": "2026-01-01T00:00:00.000000Z", "reportingController": "a", "reportingInstance": "b"}
+    await_condition(lambda: "may not say of a NodeClaim" in refusal(tenant, later), 60, "by the other group, too")
+    assert not refusal(tenant, event("Launched")) and not refusal(tenant, event(forged["reason"], "Pod"))
+    assert not refusal(admin, forged), "whoever writes the statuses of NodeClaims may"
+    for kind in ("RoleBinding", "Role"):
+        admin.delete(RBAC, kind, "events")
