@@ -59,5 +59,9 @@ def _said(snapshot: Snapshot) -> Iterator[Mapping[str, str | int | float]]:
     gpus = (each.of_vendor for each in listed if each is not None)
     yield from ({each.resource: each.count} for each in gpus if each is not None)
     index = index_of(snapshot.nodes)
-    for pool in sorted(pools):
-        yield from (node.allocatable for node in index.with_label(NODEPOOL, pool))
+    for name, pool in sorted(pools.items()):
+        types = pool.instance_types or {node.instance_type for node in index.with_label(NODEPOOL, name)}
+        # The index knows these while no node changes.
+        usual = (index.usual(each, name) for each in types)
+        seen = (each[1].of_vendor for each in usual if each is not None)
+        yield from ({each.resource: each.announced} for each in seen if each is not None)
