@@ -34,9 +34,12 @@ DISTURBANCES ?= 200
 N ?= 60
 ROOMS ?=
 
-WORKFLOWS = $(wildcard .github/workflows/*.yaml plimsoll/project/template/.github/workflows/*.yaml)
+# Of `make release`: cuts that release first. Empty: the version that pyproject.toml has.
+VERSION ?=
 
-.PHONY: help install hooks browser demo test test-unit pythons versions fuzz chaos mutants image check format docs release clean
+WORKFLOWS = .github $(wildcard plimsoll/project/template/.github/workflows/*.yaml)
+
+.PHONY: cut help install hooks browser demo test test-unit pythons versions fuzz chaos mutants image check format docs release clean
 
 help:
 	@echo "make demo       install everything, start two sandboxes, run the main use case"
@@ -54,7 +57,7 @@ help:
 	@echo "make hooks      run make check before each commit, with pre-commit"
 	@echo "make browser    Chromium for the tests of pages, from the packages of Debian or Ubuntu (as root)"
 	@echo "make docs       the documentation as a site, in build/site; fails on a dead link"
-	@echo "make release    wheel, site, image and release notes in dist, verified; IMAGE=none for no image"
+	@echo "make release    wheel, site, components, SDK, image, SBOM and notes in dist, verified; VERSION=X.Y.Z cuts it first, IMAGE=none for no image"
 	@echo "make clean      remove the virtual environments"
 
 install: .venv/.installed
@@ -118,7 +121,6 @@ check: install
 	$(RUN) deptry components plimsoll policies stacks
 	$(RUN) deptry bench demo docs image tests --exclude '^build/' --ignore DEP002,DEP004
 	$(RUN) zizmor --offline --quiet $(WORKFLOWS)
-	$(RUN) go run github.com/rhysd/actionlint/cmd/actionlint@v1.7.12 $(WORKFLOWS)
 
 format: install
 	$(RUN) ruff format .
@@ -127,7 +129,10 @@ format: install
 docs: install
 	$(RUN) NO_MKDOCS_2_WARNING=1 mkdocs build --strict
 
-release: install check docs
+cut: install
+	.ci/cut "$(UV)" "$(VERSION)"
+
+release: install $(if $(VERSION),cut) check docs
 	.ci/release "$(UV)"
 
 clean:

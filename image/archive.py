@@ -1,4 +1,6 @@
-"""Verifies an image's archive: `python -m image.archive FILE VERSION`. Nothing is run, and no builder is needed."""
+"""Verifies an image's archive: `python -m image.archive FILE VERSION [SBOM]`, and writes its SBOM. Nothing is run.
+
+No builder is needed."""
 
 import io
 import json
@@ -8,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from plimsoll.distribution import NAME
 from plimsoll.errors import PlimsollError
 
 SBOM: Final = "opt/plimsoll/sbom.cdx.json"
@@ -15,8 +18,8 @@ _ENTRY: Final = "/opt/plimsoll/bin/dumb-init"
 _USER: Final = "65532:65532"
 
 
-def verify(archive: Path, version: str) -> int:
-    """The number of components in the SBOM of an OCI archive. Raises PlimsollError where it is not of that version."""
+def verify(archive: Path, version: str) -> dict[str, Any]:
+    """The SBOM (CycloneDX) of an OCI archive. Raises PlimsollError where it is not of that version."""
     with tarfile.open(archive) as file:
         index = _json(file, "index.json")
         manifest = _json(file, _blob(index["manifests"][0]))
@@ -27,12 +30,13 @@ def verify(archive: Path, version: str) -> int:
             "the entry point": (config["Entrypoint"][0], _ENTRY),
         }
         wrong = [f"{what} is {has!r} and not {wanted!r}" for what, (has, wanted) in found.items() if has != wanted]
-        components = {each["name"]: each["version"] for each in _bill(file, manifest)["components"]}
-        if components.get("plimsoll") != version:
-            wrong.append(f"its SBOM has plimsoll {components.get('plimsoll')!r}")
+        bill = _bill(file, manifest)
+        components = {each["name"]: each["version"] for each in bill["components"]}
+        if components.get(NAME) != version:
+            wrong.append(f"its SBOM has {NAME} {components.get(NAME)!r}")
     if wrong:
         raise PlimsollError(f"{archive}: {'; '.join(wrong)}", "build it anew: make image")
-    return len(components)
+    return bill
 
 
 def _bill(file: tarfile.TarFile, manifest: Mapping[str, Any]) -> dict[str, Any]:
@@ -60,9 +64,12 @@ def _json(file: tarfile.TarFile, name: str) -> dict[str, Any]:
 
 
 def main() -> int:
-    file, version = sys.argv[1:]
+    file, version, *sbom = sys.argv[1:]
     try:
-        sys.stdout.write(f"{file}: plimsoll {version}, {verify(Path(file), version)} components\n")
+        bill = verify(Path(file), version)
+        for path in sbom:
+            Path(path).write_text(json.dumps(bill, indent=1) + "\n")
+        sys.stdout.write(f"{file}: plimsoll {version}, {len(bill['components'])} components\n")
     except (PlimsollError, OSError, KeyError, tarfile.TarError) as error:
         sys.stderr.write(f"error: {error}\n")
         return 1

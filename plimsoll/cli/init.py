@@ -29,8 +29,12 @@ def init(  # noqa: PLR0917 - options of a command, each given by name
         ),
     ] = None,
     language: Annotated[
-        Language, typer.Option(help="what declares the environment: settings of its stack, or a typed program")
-    ] = Language.YAML,
+        Language | None,
+        typer.Option(
+            help="what declares the environment: settings of its stack, or a typed program "
+            "[prompts for it; yaml without a terminal]"
+        ),
+    ] = None,
     name: Annotated[str | None, typer.Option(help="name of the project [name of the folder]")] = None,
     template: Annotated[bool, typer.Option("--template", help="Write a template for `pulumi new` instead.")] = False,
     wheel: Annotated[
@@ -51,14 +55,19 @@ def init(  # noqa: PLR0917 - options of a command, each given by name
     if demand is not None and not kind.provisions:
         raise PlimsollError("--demand has no effect with --on byo", "remove it: nothing requests nodes there")
     requests = _ask_demand() if demand is None and kind.provisions else bool(demand)
+    declared = language or _ask_language()
     named = name or folder.resolve().name
     project = (
-        template_files(kind, demand=requests, language=language)
+        template_files(kind, demand=requests, language=declared)
         if template
-        else project_files(kind, named, wheel.name if wheel else None, demand=requests, language=language)
+        else project_files(kind, named, wheel.name if wheel else None, demand=requests, language=declared)
     )
     for path in write_project(folder, project, replace=force):
         OUT.print(f"wrote {path}", highlight=False, soft_wrap=True)
+    chosen = f"--on {kind.value} --language {declared.value}"
+    if kind.provisions:
+        chosen += " --demand" if requests else " --no-demand"
+    OUT.print(f"chosen: {chosen}", highlight=False, soft_wrap=True)
     if wheel is not None:
         shutil.copyfile(wheel, folder / wheel.name)
         OUT.print(f"copied {folder / wheel.name}", highlight=False, soft_wrap=True)
@@ -74,6 +83,13 @@ def _ask() -> ClusterKind:
     for kind in ClusterKind:
         OUT.print(f"{kind.value:<8} {kind.summary}", highlight=False)
     return ClusterKind(typer.prompt("Where do the GPU nodes come from?", type=ClusterKind, default=ClusterKind.BYO))
+
+
+def _ask_language() -> Language:
+    if not sys.stdin.isatty():
+        return Language.YAML
+    question = "What declares the environment: settings (yaml), or a typed program (python)?"
+    return Language(typer.prompt(question, type=Language, default=Language.YAML))
 
 
 def _ask_demand() -> bool:

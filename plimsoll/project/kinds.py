@@ -31,6 +31,11 @@ class ClusterKind(StrEnum):
         return self is not ClusterKind.BYO
 
     @property
+    def node_class(self) -> str:
+        """The resource of Karpenter's NodeClasses, with its group; empty where the project needs none of a cloud."""
+        return _NODE_CLASSES.get(self, "")
+
+    @property
     def extras(self) -> tuple[str, ...]:
         """The extras of the package that the project's program and controller need."""
         return ("aws", "controller") if self is ClusterKind.AWS else ("controller",)
@@ -42,4 +47,9 @@ _SUMMARIES = {
     ClusterKind.AZURE: "Karpenter on Azure (AKS)",
     ClusterKind.GCP: "Karpenter on Google Cloud (GKE)",
     ClusterKind.SANDBOX: "the sandbox of this machine, without real nodes",
+}
+_NODE_CLASSES = {
+    ClusterKind.AWS: "ec2nodeclasses.karpenter.k8s.aws",
+    ClusterKind.AZURE: "aksnodeclasses.karpenter.azure.com",
+    ClusterKind.GCP: "gcenodeclasses.karpenter.k8s.gcp",
 }

@@ -96,6 +96,7 @@ def _filled_files(
         "KIND_SUMMARY": kind.summary,
         "ENVIRONMENT_FILE": ENVIRONMENT if language is Language.YAML else PROGRAM,
         "DEMAND_PROVISIONER": "trigger-pod" if demand else "none",
+        **_of_cloud(kind, template),
     }
     texts = {_RENAMED.get(path, path): _filled(text, values) for path, text in _texts(template)}
     chosen = _filled((template / _KINDS / f"{kind.value}.yaml").read_text(), values)
@@ -103,6 +104,20 @@ def _filled_files(
         return {**texts, ENVIRONMENT: chosen}
     program = python_program(yaml.safe_load(chosen)["config"])
     return {**texts, PROGRAM: program, ENVIRONMENT: _OF_PROGRAM}
+
+
+def _of_cloud(kind: ClusterKind, template: Traversable) -> dict[str, str]:
+    """How the CI job signs in, and what has to be in the cluster before."""
+    signed_in = (template / _KINDS / "sign_in" / f"{kind.value if kind.node_class else 'secret'}.yaml").read_text()
+    id_token = "      id-token: write # signs in at the cloud\n" if kind.node_class else ""
+    before = (
+        f"Before: the cluster has a NodeClass `default`, by which Karpenter launches nodes with NVIDIA's driver. This "
+        f"command fails where it is missing, and so does the CI job:\n\n"
+        f"```console\nkubectl get {kind.node_class} default\n```\n\n"
+        if kind.node_class
+        else ""
+    )
+    return {"      # SIGN_IN\n": signed_in, "      # ID_TOKEN\n": id_token, "NODE_CLASS_BEFORE\n\n": before}
 
 
 def _texts(folder: Traversable, at: str = "") -> Iterator[tuple[str, str]]:

@@ -2,7 +2,9 @@
 
 import os
 import re
+import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -139,7 +141,7 @@ def test_the_committed_template_is_the_one_that_is_written() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        project_files(ClusterKind.AWS, "gpu-capacity")[".github/workflows/preview.yaml"],
+        project_files(ClusterKind.BYO, "gpu-capacity")[".github/workflows/preview.yaml"],
         (CHECKOUT / "examples" / "gitops" / "ci.yaml").read_text(),
     ],
     ids=["init", "gitops"],
@@ -202,9 +204,81 @@ def test_what_is_no_wheel_of_this_package_is_refused(tmp_path: Path, name: str) 
     assert not (tmp_path / "p").exists()
 
 
-def test_the_job_of_a_project_has_no_more_rights_than_it_needs() -> None:
-    workflow = yaml.safe_load(project_files(ClusterKind.AWS, "gpu-capacity")[".github/workflows/preview.yaml"])
+@pytest.mark.parametrize("kind", ClusterKind)
+def test_the_job_of_a_project_has_no_more_rights_than_it_needs_and_no_key_of_a_cloud(kind: ClusterKind) -> None:
+    text = project_files(kind, "gpu-capacity")[PREVIEW]
+    workflow = yaml.safe_load(text)
     assert workflow["permissions"] == {}
-    assert workflow["jobs"]["pulumi"]["permissions"] == {"contents": "read", "pull-requests": "write"}
-    used = [step["uses"] for step in workflow["jobs"]["pulumi"]["steps"] if "uses" in step]
+    by_oidc = {"id-token": "write"} if kind.node_class else {}
+    assert workflow["jobs"]["pulumi"]["permissions"] == {"contents": "read", "pull-requests": "write", **by_oidc}
+    steps = workflow["jobs"]["pulumi"]["steps"]
+    used = [step["uses"] for step in steps if "uses" in step]
     assert all(re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", each) for each in used)
+    stored = set(re.findall(r"secrets\.(\w+)", text))
+    assert stored == {"PULUMI_CONFIG_PASSPHRASE"} | (set() if kind.node_class else {"KUBECONFIG"})
+
+
+@pytest.mark.parametrize("kind", ClusterKind)
+def test_the_node_class_of_the_settings_is_checked_before_an_update(kind: ClusterKind) -> None:
+    files = project_files(kind, "gpu-capacity")
+    environment = config(files)["environment"]
+    named = environment.get("nodeClaims", {}).get("nodeClassRef", {})
+    checks = [step["run"] for step in yaml.safe_load(files[PREVIEW])["jobs"]["pulumi"]["steps"] if "run" in step]
+    if not kind.node_class:
+        assert not any("nodeclass" in each for each in checks)
+        assert named.get("kind", "KWOKNodeClass") == "KWOKNodeClass"
+        return
+    assert kind.node_class == f"{named['kind'].lower()}es.{named['group']}"
+    assert f"kubectl get {kind.node_class} {named['name']}" in checks
+    assert f"kubectl get {kind.node_class} {named['name']}\n" in files["README.md"]
+
+
+def answered(folder: Path, answers: str) -> "subprocess.CompletedProcess[bytes]":
+    """`plimsoll init` at a terminal."""
+    main, terminal = os.openpty()
+    try:
+        os.write(main, answers.encode())
+        command = [sys.executable, "-m", "plimsoll", "init", str(folder)]
+        return subprocess.run(command, stdin=terminal, capture_output=True, check=True, cwd=CHECKOUT, timeout=300)
+    finally:
+        os.close(main)
+        os.close(terminal)
+
+
+@pytest.mark.parametrize(
+    ("answers", "chosen"),
+    [
+        ("aws\ny\npython\n", "--on aws --language python --demand"),
+        ("gcp\nn\n\n", "--on gcp --language yaml --no-demand"),
+        ("\n\n", "--on byo --language yaml"),
+    ],
+)
+def test_at_a_terminal_each_choice_is_a_question_with_a_default(tmp_path: Path, answers: str, chosen: str) -> None:
+    printed = answered(tmp_path / "p", answers).stdout.decode()
+    assert f"chosen: {chosen}\n" in printed
+    assert "What declares the environment" in printed
+    assert ("Request nodes" in printed) == ("byo" not in chosen)
+
+
+WORKFLOWS = {
+    **{path.name: path.read_text() for path in sorted((CHECKOUT / ".github" / "workflows").glob("*.yaml"))},
+    "gitops.yaml": (CHECKOUT / "examples" / "gitops" / "ci.yaml").read_text(),
+    **{f"init-{kind}.yaml": project_files(kind, "p")[PREVIEW] for kind in ClusterKind},
+}
+ACTIONLINT = "github.com/rhysd/actionlint/cmd/actionlint@v1.7.12"
+
+
+@pytest.mark.skipif(shutil.which("go") is None, reason="actionlint is a Go module, and no go is on PATH")
+def test_actionlint_finds_nothing_in_the_workflows(tmp_path: Path) -> None:
+    for name, text in WORKFLOWS.items():
+        (tmp_path / name).write_text(text)
+    wrong = WORKFLOWS["init-byo.yaml"].replace("runs-on: ubuntu-latest", "runs-on: ubuntu-latets")
+    (tmp_path / "wrong.yaml").write_text(wrong)
+    found = subprocess.run(
+        ["go", "run", ACTIONLINT, "-oneline", *sorted(each.name for each in tmp_path.glob("*.yaml"))],
+        cwd=tmp_path, capture_output=True, text=True, check=False, timeout=580,
+    )  # fmt: skip
+    assert found.returncode == 1, found.stderr
+    (line,) = found.stdout.splitlines()
+    assert line.startswith("wrong.yaml:")
+    assert "ubuntu-latets" in line

@@ -1,12 +1,14 @@
-"""`.ci/release`: what it refuses before anything is built."""
+"""`.ci/release` and `.ci/cut`: what they refuse before anything is built, and the commit of a release."""
 
+import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
-SCRIPT = Path(__file__).resolve().parents[2] / ".ci" / "release"
+SCRIPTS = Path(__file__).resolve().parents[2] / ".ci"
 
 
 def git(folder: Path, *arguments: str) -> None:
@@ -18,7 +20,8 @@ def git(folder: Path, *arguments: str) -> None:
 def checkout(tmp_path: Path) -> Path:
     """A checkout whose changelog has no section of its version, so that nothing is ever built."""
     (tmp_path / ".ci").mkdir()
-    shutil.copy(SCRIPT, tmp_path / ".ci")
+    for name in ("release", "cut"):
+        shutil.copy(SCRIPTS / name, tmp_path / ".ci")
     (tmp_path / "pyproject.toml").write_text('version = "1.2.3"\n')
     (tmp_path / "CHANGELOG.md").touch()
     git(tmp_path, "init", "--quiet")
@@ -51,3 +54,69 @@ def test_a_version_without_a_section_in_the_changelog_is_refused(checkout: Path)
 
     assert "CHANGELOG.md has no section [1.2.3]" in text
     assert "commit or stash" not in text
+
+
+NOTES = "# Changelog\n\n## [Unreleased]\n\n### Added\n\n- one\n\n## [1.2.3] - 2026-01-01\n\n- before\n"
+
+
+@pytest.fixture
+def before(checkout: Path) -> Path:
+    """A checkout that can be cut: 1.3.0 after 1.2.3."""
+    files = {
+        "CHANGELOG.md": NOTES,
+        "docs/operate/upgrade.md": "# Upgrade to 1.3\n",
+        "docs/guide.md": "push registry.example/plimsoll:1.2.3, not plimsoll:1x2.3\n",
+        "templates/requirements.txt": "plimsoll-gpu[all]==1.2.3\n",
+        "examples/a": "",
+        "components/schema.json": '{\n  "version": "1.2.3"\n}\n',
+    }
+    for path, text in files.items():
+        (checkout / path).parent.mkdir(parents=True, exist_ok=True)
+        (checkout / path).write_text(text)
+    for name, value in (("user.name", "a"), ("user.email", "a@example.com")):
+        git(checkout, "config", name, value)
+    git(checkout, "add", ".")
+    git(checkout, "commit", "--quiet", "--message", "before")
+    return checkout
+
+
+def cut(checkout: Path, version: str) -> "subprocess.CompletedProcess[str]":
+    """`true` in the place of uv."""
+    command = [str(checkout / ".ci" / "cut"), "true", version]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_a_release_is_a_commit_with_its_version_wherever_a_file_names_it(before: Path) -> None:
+    assert cut(before, "1.3.0").returncode == 0
+    notes = (before / "CHANGELOG.md").read_text()
+    assert re.search(r"## \[Unreleased\]\n\n## \[1\.3\.0\] - [-0-9]{10}\n\n### Added\n\n- one\n\n## \[1\.2\.3\]", notes)
+    assert (before / "pyproject.toml").read_text() == 'version = "1.3.0"\n'
+    assert (before / "docs/guide.md").read_text() == "push registry.example/plimsoll:1.3.0, not plimsoll:1x2.3\n"
+    assert (before / "templates/requirements.txt").read_text() == "plimsoll-gpu[all]==1.3.0\n"
+    assert json.loads((before / "components/schema.json").read_text()) == {"version": "1.3.0"}
+    logged = subprocess.run(
+        ["git", "-C", before, "log", "-1", "--format=%s"], capture_output=True, text=True, check=True
+    )
+    assert logged.stdout == "Release 1.3.0\n"
+
+
+@pytest.mark.parametrize(
+    ("version", "changelog", "why"),
+    [
+        ("1.2.3", NOTES, "is not newer than 1.2.3"),
+        ("1.2.0", NOTES, "is not newer than 1.2.3"),
+        ("next", NOTES, "is not of the form X.Y.Z"),
+        ("1.4.0", NOTES, "is not headed 'Upgrade to 1.4'"),
+        ("1.3.0", NOTES.replace("### Added\n\n- one\n\n", ""), "nothing is under Unreleased"),
+        ("1.3.0", NOTES.replace("- one\n", "- one\n" * 60), "has 61 lines: shorten it to at most 60"),
+    ],
+)
+def test_what_is_no_release_is_refused_and_nothing_is_written(
+    before: Path, version: str, changelog: str, why: str
+) -> None:
+    (before / "CHANGELOG.md").write_text(changelog)
+    git(before, "commit", "--quiet", "--all", "--allow-empty", "--message", "notes")
+    done = cut(before, version)
+    assert done.returncode == 1
+    assert why in done.stdout
+    assert (before / "CHANGELOG.md").read_text() == changelog
