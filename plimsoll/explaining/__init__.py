@@ -20,7 +20,7 @@ from plimsoll.explaining.explanation import ClaimExplanation, Explanation, NodeE
 from plimsoll.explaining.groups import why_demand, why_namespace, why_queue
 from plimsoll.explaining.nodes import why_node
 from plimsoll.explaining.planned_demand import PlannedDemand, plan_demand, pods_by_reason
-from plimsoll.explaining.pods import why_pod
+from plimsoll.explaining.pods import proven_remedies, why_pod
 from plimsoll.explaining.workspaces import why_workspace
 
 __all__ = [
@@ -55,6 +55,7 @@ __all__ = [
     "no_node_comes",
     "plan_demand",
     "pods_by_reason",
+    "proven_remedies",
     "why_demand",
     "why_namespace",
     "why_node",

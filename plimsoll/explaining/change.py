@@ -42,6 +42,8 @@ class Change:
     shown: Callable[[Any], str] = str
     only: Callable[[Any], Any] | None = None
     """Of a value that contains all lesser ones, such as a list of types: the part that is new in it."""
+    names_others: bool = False
+    """Whether it names queues or namespaces of others, of which the pod's tenant is not told."""
 
     def text(self, value: Any) -> str:
         return f"{self.obj}: {self.field}: {self.before or '(absent)'} -> {self.shown(value) or '(absent)'}"

@@ -81,7 +81,7 @@ def policy_changes(snapshot: Snapshot, withheld: Collection[Withheld], now: date
     )  # fmt: skip
     objects = shortlist([str(each.key) for each in withheld])
     change = setting(snapshot, "policies.exemptions", [(*policies.exemptions, *exempt)], "policies.exemptions", None)
-    yield replace(change, shown=lambda _: f"{objects} from {shortlist(rules)}, until {until}")
+    yield replace(change, names_others=True, shown=lambda _: f"{objects} from {shortlist(rules)}, until {until}")
     warning = {
         rule: policies.rules.get(rule, RuleSetting()).model_copy(update={"severity": "warning"}) for rule in rules
     }
@@ -146,8 +146,8 @@ def _entry_change(snapshot: Snapshot, entry: NamespaceAccess, name: str, field: 
         tuple(each.model_copy(update={name: value}) if each is entry else each for each in access) for value in values
     ]
     change = setting(snapshot, "access", entries, field, before)
-    position = access.index(entry)
-    return replace(change, shown=lambda value: _list_text(getattr(value[position], name)))
+    position, shared = access.index(entry), len(entry.namespaces) > 1 or name == "queues"
+    return replace(change, shown=lambda value: _list_text(getattr(value[position], name)), names_others=shared)
 
 
 def _list_text(value: object) -> str:

@@ -128,7 +128,7 @@ def _of_queue(snapshot: Snapshot, demand: Demand, alike: _Alike) -> Iterator[Cha
     tree = QueueTree(snapshot.queues)
     for name in tree:
         if name != queue and tree.is_leaf(name) and not tree.broken_at(name):
-            yield alike.change(f"metadata.labels[{QUEUE}]", queue, [name], _with_queue)
+            yield replace(alike.change(f"metadata.labels[{QUEUE}]", queue, [name], _with_queue), names_others=True)
     if pod.priority >= 100:
         yield alike.change("priority", str(pod.priority), [_PREEMPTIBLE],
                            lambda _, value: {"priority": value, "priority_class": ""})  # fmt: skip

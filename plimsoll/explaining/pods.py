@@ -8,10 +8,11 @@ from plimsoll.cluster.pools import why_left
 from plimsoll.cluster.queues import QueueTree, Resource
 from plimsoll.errors import PlimsollError
 from plimsoll.explaining.chain import Chain, Link, Remedy, State, Step, StepReason
+from plimsoll.explaining.change import Change
 from plimsoll.explaining.nodes import node_links
 from plimsoll.explaining.planned_demand import PlannedDemand, plan_demand
 from plimsoll.explaining.pod_changes import pod_changes
-from plimsoll.explaining.proving import Outcome, Prover
+from plimsoll.explaining.proving import MOST_PLANS, Outcome, Prover
 from plimsoll.labels import WORKSPACE, WORKSPACE_NAMESPACE
 from plimsoll.model import Snapshot, Withheld
 from plimsoll.model.api import ClaimStage, DemandPhase, DemandProvisioner, GPUDemandStatus
@@ -215,12 +216,37 @@ def remedies(planned: PlannedDemand, asked: Collection[str]) -> tuple[Remedy, ..
     """Changes by which pods of these UIDs get capacity that have none; of many pods, those of a few classes and reasons
     are looked at."""
     wanting = planned.unserved & frozenset(asked)
-    chosen: dict[tuple[str, str, str], str] = {}
+    changes = [change for uids in _alike(planned, wanting)[:_ASKED] for change in pod_changes(planned, uids[0])]
+    return _proven(planned, wanting, changes, MOST_PLANS)
+
+
+def proven_remedies(planned: PlannedDemand, asked: Collection[str], plans: int) -> dict[str, Remedy]:
+    """The first change for each of these pods that has none of its capacity, by UID, as its tenant may be told: it
+    names no queues and namespaces of others. At most so many plans are made, and of many pods a few classes and reasons
+    are looked at."""
+    found: dict[str, Remedy] = {}
+    several = _alike(planned, planned.unserved & frozenset(asked))[:_ASKED]
+    for uids in several:
+        changes = [change for change in pod_changes(planned, uids[0]) if not change.names_others]
+        proven = _proven(planned, frozenset(uids), changes, plans // len(several))
+        found |= dict.fromkeys(uids, proven[0]) if proven else {}
+    return found
+
+
+def _alike(planned: PlannedDemand, wanting: Collection[str]) -> list[list[str]]:
+    """The pods by demand, namespace and reason."""
+    found: dict[tuple[str, str, str], list[str]] = {}
     for uid in sorted(wanting):
         demand = planned.by_pod[uid]
         why = demand.refused.get(uid) or demand.kept_out.get(uid)
         key = (demand.name, demand.pods[uid].pod.namespace if uid in demand.pods else "", str(why and why.reason))
-        chosen.setdefault(key, uid)
+        found.setdefault(key, []).append(uid)
+    return list(found.values())
+
+
+def _proven(
+    planned: PlannedDemand, wanting: Collection[str], changes: Iterable[Change], plans: int
+) -> tuple[Remedy, ...]:
     planner = DemandPlanner()
 
     def outcome(snapshot: Snapshot) -> Outcome:
@@ -237,6 +263,5 @@ def remedies(planned: PlannedDemand, asked: Collection[str]) -> tuple[Remedy, ..
             None if price is None or before is None else price - before,
         )
 
-    changes = [change for uid in list(chosen.values())[:_ASKED] for change in pod_changes(planned, uid)]
     once = {(change.obj, change.field, str(change.values)): change for change in changes}
-    return Prover(planned.snapshot, outcome).remedies(once.values())
+    return Prover(planned.snapshot, outcome, plans).remedies(once.values())

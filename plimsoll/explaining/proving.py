@@ -28,9 +28,11 @@ class Outcome(NamedTuple):
 
 
 class Prover:
-    def __init__(self, snapshot: Snapshot, outcome: Callable[[Snapshot], Outcome]) -> None:
+    def __init__(
+        self, snapshot: Snapshot, outcome: Callable[[Snapshot], Outcome], most_plans: int = MOST_PLANS
+    ) -> None:
         """`outcome` plans a snapshot with a change."""
-        self._snapshot, self._outcome, self._left = snapshot, outcome, MOST_PLANS
+        self._snapshot, self._outcome, self._left = snapshot, outcome, most_plans
 
     def remedies(self, changes: Iterable[Change]) -> tuple[Remedy, ...]:
         """The changes that help without taking from others, each with its least value; two together where none helps

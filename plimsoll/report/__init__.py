@@ -24,6 +24,7 @@ from plimsoll.report.latest_writer import LatestWriter
 from plimsoll.report.metrics import Metrics
 from plimsoll.report.node_profiles import ProfileWriter
 from plimsoll.report.not_requested import with_failed_requests
+from plimsoll.report.pod_remedies import PAUSE_SECONDS, PodRemedies
 from plimsoll.report.recorder import OF_NAMESPACE, Recorder
 from plimsoll.report.reporter import Reporter
 from plimsoll.report.workspace_report import WorkspaceReport, report_on
@@ -32,6 +33,7 @@ __all__ = [
     "CROWD",
     "KIND",
     "OF_NAMESPACE",
+    "PAUSE_SECONDS",
     "TRIES",
     "ClaimOwnerWriter",
     "ConditionReason",
@@ -44,6 +46,7 @@ __all__ = [
     "LatestWriter",
     "Metrics",
     "PodEvents",
+    "PodRemedies",
     "ProfileWriter",
     "Recorder",
     "Reporter",

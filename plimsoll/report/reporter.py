@@ -30,6 +30,7 @@ from plimsoll.report.finalizers import FinalizerWriter
 from plimsoll.report.models import ModelWriter
 from plimsoll.report.node_profiles import KIND as NODE_PROFILE
 from plimsoll.report.node_profiles import ProfileWriter
+from plimsoll.report.pod_remedies import PodRemedies
 from plimsoll.report.recorder import Recorder
 from plimsoll.report.statuses import TIMEOUT, StatusWrite, StatusWriter, path_of
 from plimsoll.report.workspace_report import report_on
@@ -66,6 +67,7 @@ class Reporter:
         """Already reported."""
         self._history = DeltaHistory()
         self._pod_events = PodEvents()
+        self._remedies = PodRemedies(self._recorder.record)
         self._unreadable: dict[str, _Known] = {}
         """By UID: Workspaces with invalid fields, of which the snapshot has only the name."""
 
@@ -115,8 +117,8 @@ class Reporter:
             *demand_events(plan.demands, demands),
             *map(withheld_event, withheld),
         )
-        on_pods = self._pod_events.of(plan.demands)
-        self._recorder.record((*combined(events, snapshot.environment), *on_pods), now)
+        self._recorder.record(combined(events, snapshot.environment), now)
+        self._remedies.record(self._pod_events.of(plan.demands), snapshot, now)
         deltas = self._history.with_delta(snapshot.environment.status.deltas, plan, failures or {}, stacks or {}, now)
         status = environment_status(holdings, queues_in_use) | recorded(deltas)
         status |= _observed(snapshot.environment.generation)
@@ -146,6 +148,7 @@ class Reporter:
         self._models.close()
         self._profiles.close()
         self._claims.close()
+        self._remedies.close()
         self._recorder.close()
 
     def _known(self, snapshot: Snapshot) -> Mapping[Key, _Known]:
