@@ -146,6 +146,8 @@ def record(
     for start in range(0, len(new), _FILES_AT_ONCE):  # as whoever interrupts this goes on there
         files_now = new[start : start + _FILES_AT_ONCE]
         recorded = _recorded(checkout, files_now, processes)
+        for file in sorted(set(files_now) - recorded.keys()):  # one that cannot be collected keeps all from running
+            recorded |= _recorded(checkout, [file], processes)
         for file in files_now:
             if file in recorded:
                 known[file] = {"digest": digests[file], **recorded[file]}

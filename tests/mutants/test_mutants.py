@@ -76,6 +76,8 @@ def test_a_seed_draws_the_same_again() -> None:
 
 
 ROOM = """
+from functools import cache
+
 LIMIT = 3
 SPARE = 1
 
@@ -85,13 +87,17 @@ def fits(number):
 def unread(number):
     return number + SPARE
 
+@cache
+def kept():
+    return 2 + 2
+
 def counted(number):
     while number > 0:
         number -= 1
     return number
 """
 TESTS = """
-from plimsoll.room import counted, fits, unread
+from plimsoll.room import counted, fits, kept, unread
 
 def test_fits():
     assert fits(3)
@@ -102,6 +108,12 @@ def test_runs_and_asserts_nothing():
 
 def test_counts():
     assert counted(3) == 0
+
+def test_keeps():
+    assert kept() == 4
+
+def test_keeps_again():
+    assert kept() == 4
 
 def test_fails_anyway():
     assert unread(1) == 3
@@ -143,6 +155,7 @@ def test_tests_are_chosen_that_run_the_function_or_use_the_constant(recorded: Re
         return [test.name.split("::")[1] for tests in recorded.that_see(mutant.path, mutant.change) for test in tests]
 
     assert names("number < LIMIT") == ["test_fits"]
+    assert sorted(names("2 - 2")) == ["test_keeps", "test_keeps_again"]
     assert names("LIMIT = 4") == ["test_fits"]
     assert names("SPARE = 2") == ["test_runs_and_asserts_nothing"]  # the other one fails without any change
 

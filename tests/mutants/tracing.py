@@ -4,12 +4,14 @@ Of a property, a few examples are run: nearly all lines that more would run, too
 file of its own to the folder that MUTANTS_RECORD names.
 """
 
+import gc
 import json
 import os
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import _lru_cache_wrapper
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import coverage
 import pytest
@@ -26,10 +28,19 @@ class _Recorder:
         self._coverage = coverage.Coverage(data_file=None, source=[str(_ROOT / "plimsoll")], config_file=False)
         self._seconds: dict[str, float] = defaultdict(float)
         self._failed: set[str] = set()
+        self._kept: list[Any] = []
+        """Functions that keep their results: these count for each test that asks for them."""
         self._coverage.start()
+
+    @pytest.hookimpl(tryfirst=True)  # before all that there is then is hidden from searches for garbage
+    def pytest_collection_finish(self) -> None:
+        kept = (each for each in gc.get_objects() if isinstance(each, _lru_cache_wrapper))
+        self._kept = [each for each in kept if each.__module__.startswith("plimsoll.")]
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        for kept in self._kept:
+            kept.cache_clear()
         self._coverage.switch_context(item.nodeid)
         result = yield
         self._coverage.switch_context("")

@@ -42,6 +42,12 @@ def test_fewest_gpus(milli: tuple[int | dict[str, int], ...], gpus: int) -> None
     assert packing.gpus == packing.least == gpus
 
 
+def test_nothing_is_packed_optimally() -> None:
+    packing = pack([])
+    assert packing.exact
+    assert (packing.bins, packing.gap) == ((), 0)
+
+
 def test_best_fit_is_beaten() -> None:
     """Best fit decreasing combines the largest shares with the best available rest, and so breaks up the triples."""
     items = some_items(*[510] * 6, *[270] * 6, *[260] * 6, *[230] * 12)

@@ -105,3 +105,81 @@ def test_baseline_refuses_no_more_than_restricted(case: Case) -> None:
     baseline, restricted = (list(pod_security({ENFORCE: level}, case.template)) for level in ("baseline", "restricted"))
     assert set(baseline) <= set(restricted)
     assert not list(pod_security({ENFORCE: "privileged"}, case.template))
+
+
+UNSET = "C.allowPrivilegeEscalation C.runAsNonRoot C.seccompProfile.type C.capabilities.drop"
+REFUSED = {
+    "plain": ("", UNSET),
+    "host network": ("hostNetwork", ""),
+    "host PID": ("hostPID", ""),
+    "host IPC": ("hostIPC", ""),
+    "privileged": ("C.privileged", UNSET),
+    "capability of baseline": ("", "C.capabilities.add"),
+    "capability": ("C.capabilities.add", ""),
+    "dropped some": ("", "C.capabilities.drop"),
+    "host path": ("volumes[0].hostPath", ""),
+    "nfs": ("", "volumes[0].nfs"),
+    "iscsi": ("", "volumes[0].iscsi"),
+    "host port": ("containers[0].ports[0].hostPort", ""),
+    "AppArmor unconfined": ("C.appArmorProfile.type", ""),
+    "AppArmor of the pod": ("securityContext.appArmorProfile.type", ""),
+    "SELinux type": ("C.seLinuxOptions.type", ""),
+    "SELinux user": ("C.seLinuxOptions.user", ""),
+    "SELinux role of the pod": ("securityContext.seLinuxOptions.role", ""),
+    "seccomp unconfined": ("C.seccompProfile.type", ""),
+    "seccomp of the pod": ("securityContext.seccompProfile.type", ""),
+    "no seccomp": ("", "C.seccompProfile.type"),
+    "sysctl": ("securityContext.sysctls", ""),
+    "probe of a host": ("containers[0].livenessProbe.httpGet.host", ""),
+    "hook of a host": ("containers[0].lifecycle.preStop.tcpSocket.host", ""),
+    "escalation": ("", "C.allowPrivilegeEscalation"),
+    "escalation not said": ("", "C.allowPrivilegeEscalation"),
+    "root": ("", "C.runAsNonRoot"),
+    "root not said": ("", "C.runAsNonRoot"),
+    "root for the pod only": ("", "securityContext.runAsNonRoot"),
+    "user 0": ("", "C.runAsUser"),
+    "user 0 of the pod": ("", "securityContext.runAsUser"),
+    "init container": ("", UNSET.replace("C.", "I.")),
+    "privileged init container": ("I.privileged", UNSET.replace("C.", "I.")),
+    "windows host process": ("hostNetwork securityContext.windowsOptions.hostProcess", ""),
+    "AppArmor annotation": ("metadata.annotations.container.apparmor.security.beta.kubernetes.io/c", ""),
+}
+"""Fields below `spec` by case: those that baseline refuses, and those that restricted refuses besides. C is the
+security context of the container, I that of the init container."""
+
+
+def fields(level: str, template: dict[str, Any]) -> list[str]:
+    return [problem.partition(" ")[0] for problem in pod_security({ENFORCE: level}, template)]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_each_rule_names_the_field(case: Case) -> None:
+    def written(text: str) -> list[str]:
+        text = text.replace("I.", "initContainers[0].securityContext.").replace("C.", "containers[0].securityContext.")
+        return [name if name.startswith("metadata.") else f"spec.{name}" for name in text.split()]
+
+    baseline, restricted = (written(text) for text in REFUSED.get(case.name, ("", "")))
+    assert fields("baseline", case.template) == baseline
+    assert fields("restricted", case.template) == baseline + restricted
+
+
+def test_in_a_user_namespace_pods_may_be_root() -> None:
+    context = {"procMount": "Unmasked", "runAsNonRoot": False, "runAsUser": 0, "allowPrivilegeEscalation": False}
+    context |= {"seccompProfile": {"type": "RuntimeDefault"}, "capabilities": {"drop": ["ALL"]}}
+    pod = {"containers": [{"name": "c", "image": "example.com/image:1", "securityContext": context}]}
+    assert fields("restricted", {"spec": {**pod, "hostUsers": False}}) == []
+    below = "spec.containers[0].securityContext"
+    assert fields("baseline", {"spec": pod}) == [f"{below}.procMount"]
+    assert fields("restricted", {"spec": pod}) == [
+        f"{below}.{name}" for name in ("procMount", "runAsNonRoot", "runAsUser")
+    ]
+
+
+@pytest.mark.parametrize("hook", ["livenessProbe", "readinessProbe", "startupProbe", "postStart", "preStop"])
+@pytest.mark.parametrize("kind", ["httpGet", "tcpSocket"])
+def test_no_probe_and_no_hook_names_a_host(hook: str, kind: str) -> None:
+    action: dict[str, Any] = {hook: {kind: {"port": 80, "host": "10.0.0.1"}}}
+    container = action if hook.endswith("Probe") else {"lifecycle": action}
+    where = hook if hook.endswith("Probe") else f"lifecycle.{hook}"
+    template = {"spec": {"containers": [{"name": "c", "image": "example.com/image:1", **container}]}}
+    assert fields("baseline", template) == [f"spec.containers[0].{where}.{kind}.host"]

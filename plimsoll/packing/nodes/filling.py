@@ -196,7 +196,7 @@ class Filling:
         """Places a request up to `count` times on a row with one node, by best fit over its GPUs. Returns how many were
         placed."""
         size, placed = request.sizes[int(self._table[_KIND, at])], 0
-        while placed < count and size:
+        while placed < count:
             free = self._gpus[at, : len(self._held[at])]
             tight = sorted((int(units), gpu) for gpu, units in enumerate(free) if units >= size)[: len(request.held)]
             if len(tight) < len(request.held) or not self.put_on(at, [gpu for _, gpu in tight], request):

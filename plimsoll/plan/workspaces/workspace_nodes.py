@@ -131,11 +131,10 @@ class WorkspaceNodes:
 
 
 def _targets(verdicts: Iterable[Verdict]) -> dict[tuple[str, str], tuple[int, Alternative | None]]:
-    """Number of nodes for each accepted Workspace, and what was chosen of several instance types."""
+    """Number of nodes for each Workspace, 0 of one that is refused, and what was chosen of several instance types."""
     return {
         (verdict.workspace.namespace, verdict.workspace.name): (verdict.target_node_count or 0, verdict.alternative)
         for verdict in verdicts
-        if verdict.accepted
     }
 
 
