@@ -76,10 +76,7 @@ class Snapshot(Observed):
     pods: tuple[Pod, ...] = ()
     """Pods that request devices or shares of them, Plimsoll's own, and those of controllers that compete with it."""
     host_loads: Mapping[str, HostLoad] = Field(default_factory=dict)
-    """CPU and memory that all other pods use, by node name."""
-    plain_pods: tuple[Pod, ...] = ()
-    """Of these other pods, those in files that are on a node: rules of pods may be about them. Of a cluster, which may
-    have a hundred thousand, only `host_loads` is kept."""
+    """CPU and memory that all other pods use, and what rules about pods see of them, by node name."""
     daemon_sets: tuple[DaemonSet, ...] = ()
     namespaces: tuple[Namespace, ...] = ()
     resource_quotas: tuple[ResourceQuota, ...] = ()

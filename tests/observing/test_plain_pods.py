@@ -13,6 +13,7 @@ from tests.awaiting import await_condition
 from tests.builders import a_plain_manifest
 from tests.observing.apiserver import FakeApiserver
 from tests.observing.test_following import refusal, start
+from tests.placement.rules import HOST, ZONE, apart, near, spread
 
 GPUS: dict[str, Any] = {"status": {"allocatable": {"nvidia.com/gpu": "8", "cpu": "96"}}}
 
@@ -104,6 +105,61 @@ def test_plain_pods_start_a_round_only_if_they_can_affect_a_plan(
     assert not put(stores, a_plain_manifest("a", cpu="1")), "nothing that counts changed"
     assert stores.version == version
     assert drop(stores, manifest) is woken
+
+
+def a_web_pod(name: str = "web", node: str = "cpu-node", rules: dict[str, Any] | None = None) -> dict[str, Any]:
+    """A pod without GPU whose application is `web`."""
+    manifest = a_plain_manifest(name, node, namespace="team")
+    manifest["metadata"]["labels"] = {"app": "web"}
+    manifest["spec"] |= {"affinity": rules or {}}
+    return manifest
+
+
+def test_what_rules_see_of_a_plain_pod_is_kept_once_for_equal_pods() -> None:
+    stores = Stores()
+    put(stores, a_web_pod("w1", "a", apart("web")))
+    put(stores, a_web_pod("w2", "b", apart("web")))
+    put(stores, a_web_pod("w3", "a", near("db")))
+    loads = stores.snapshot().host_loads
+    (one,) = loads["a"].repelling
+    assert loads["b"].neighbours == (one,)
+    assert loads["b"].neighbours[0] is one
+    assert (one.namespace, one.labels, one.deleting) == ("team", {"app": "web"}, False)
+    assert [rule.key for rule in one.rules] == [HOST]
+    assert len(loads["a"].neighbours) == 2
+
+
+@pytest.mark.parametrize(
+    ("of_share", "of_plain", "woken"),
+    [
+        ({}, {}, False),
+        (apart("web"), {}, True),
+        (spread("web", ZONE), {}, True),
+        (apart("db"), {}, False),
+        ({}, apart("share", ZONE), True),
+        ({}, apart("share"), False),
+    ],
+    ids=["no-rule", "selected", "counted", "not-selected", "keeps-away-of-the-zone", "keeps-away-of-its-node"],
+)
+def test_plain_pods_on_nodes_without_gpus_start_a_round_if_rules_see_them(
+    of_share: dict[str, Any], of_plain: dict[str, Any], woken: bool
+) -> None:
+    stores = Stores()
+    add_node(stores, "cpu-node")
+    waiting = a_share()
+    waiting["spec"] |= {"affinity": of_share, "topologySpreadConstraints": of_share.get("topologySpreadConstraints")}
+    put(stores, waiting)
+    web = a_web_pod(rules=of_plain)
+    for change in (put, drop):
+        version = stores.version
+        assert change(stores, web) is woken
+        assert (stores.version > version) is woken
+    relabeled = a_web_pod(rules=of_plain)
+    relabeled["metadata"]["labels"] = {"app": "other"}
+    put(stores, relabeled)
+    assert put(stores, web) is woken
+    drop(stores, waiting)
+    assert not drop(stores, web), "no pod waits"
 
 
 def test_changes_before_the_wait_are_included() -> None:

@@ -1,11 +1,13 @@
 """Pods that must be apart, together or spread get the nodes that the scheduler needs for them."""
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
-from plimsoll.model.cluster import Node, Pod
+from plimsoll.model.cluster import Node, PlainPod, Pod
+from plimsoll.model.meta import PodSelector
 from plimsoll.plan.demand import DemandPlan, DemandPlanner, PlannedNode
 from tests.builders import a_gpu_node, a_node_pool, a_plain_manifest, a_snapshot, a_waiting_pod
 from tests.demand.plans import on_nodes, planned, refused, requests_of, types
@@ -102,17 +104,18 @@ def test_a_running_pod_keeps_a_pod_without_rules_away() -> None:
     assert "anti-affinity of other pods" in refused(plan)["uid-a0"]
 
 
-def a_plain(name: str, node: str, rules: dict[str, Any] | None = None) -> Pod:
+def a_plain(name: str, node: str, rules: dict[str, Any] | None = None) -> PlainPod:
     """A pod without GPU that runs, and whose application is its name."""
     manifest = a_plain_manifest(name, node, namespace="team")
     manifest["metadata"]["labels"] = {"app": name}
     manifest["spec"] |= {"affinity": rules or {}}
-    return Pod.read(manifest)
+    plain = PlainPod.read(manifest)
+    assert plain is not None
+    return plain
 
 
-def beside_plain(plain: Pod, *objects: Any) -> DemandPlan:
-    """The plan of these objects beside a pod without GPU, as files have it."""
-    return DemandPlanner().plan(a_snapshot(*objects).model_copy(update={"plain_pods": (plain,)}))
+def beside_plain(plain: PlainPod, *objects: Any) -> DemandPlan:
+    return DemandPlanner().plan(a_snapshot(plain, *objects))
 
 
 @pytest.mark.parametrize(
@@ -143,6 +146,26 @@ def test_a_share_apart_from_a_pod_without_gpu_on_the_only_node_is_asked_a_node_f
     plan = beside_plain(a_plain("web", "n0"), POOL, a_host("n0"), share)
     assert types(plan) == ["g6.12xlarge"]
     assert not on_nodes(plan)
+
+
+def test_thousands_of_rules_of_a_tenant_are_not_compared_with_each_pod() -> None:
+    """Each comparison is counted: one of each rule with each pod would be four million."""
+    plain = [a_plain(f"web{number}", "n0", apart(f"web{number}", ZONE)) for number in range(2000)]
+    compared = 0
+
+    def matches(selector: PodSelector, namespace: str, labels: Mapping[str, str]) -> bool:
+        nonlocal compared
+        compared += 1
+        return original(selector, namespace, labels)
+
+    original = PodSelector.matches
+    shares = pods(200, apart("other"), share="0.01") + pods(1, {}, app="web7")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(PodSelector, "matches", matches)
+        plan = planned(POOL, a_host("n0"), *plain, *shares)
+    assert compared < 10_000
+    assert on_nodes(plan)["uid-a0"] == "n0"
+    assert "uid-web70" not in on_nodes(plan)
 
 
 def test_a_spread_counts_pods_without_gpus() -> None:

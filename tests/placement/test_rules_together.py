@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.model.cluster import Node, Pod
+from plimsoll.model.cluster import Node, PlainPod, Pod
 from plimsoll.plan.demand import DemandPlan
-from tests.builders import a_node_pool, a_waiting_pod
+from tests.builders import a_node_pool, a_plain_manifest, a_waiting_pod
 from tests.demand.plans import on_nodes, planned, refused
 from tests.placement.rules import HOST, ZONE, zones
 from tests.placement.test_pods_among_pods import a_host
@@ -50,17 +50,27 @@ class Drawn(NamedTuple):
     terms: tuple[Term, ...]
 
     def pod(self, number: int) -> Pod:
+        labels = {"app": self.app}
+        return a_waiting_pod(f"p{number}", gpu_fraction=self.share, more_labels=labels, rules=self._rules)
+
+    def plain(self, number: int, node: str) -> PlainPod:
+        """Such a pod without its share, on a node."""
+        manifest = a_plain_manifest(f"plain{number}", node, namespace="team")
+        manifest["metadata"]["labels"] = {"app": self.app}
+        rules = self._rules
+        manifest["spec"] |= {"affinity": rules, "topologySpreadConstraints": rules["topologySpreadConstraints"]}
+        plain = PlainPod.read(manifest)
+        assert plain is not None
+        return plain
+
+    @property
+    def _rules(self) -> dict[str, Any]:
         of = {
             relation: [each.manifest for each in self.terms if each.relation == relation]
             for relation in ("near", "apart", "spread")
         }
         rules = {"podAffinity": {_REQUIRED: of["near"]}, "podAntiAffinity": {_REQUIRED: of["apart"]}}
-        return a_waiting_pod(
-            f"p{number}",
-            gpu_fraction=self.share,
-            more_labels={"app": self.app},
-            rules=rules | {"topologySpreadConstraints": of["spread"]},
-        )
+        return rules | {"topologySpreadConstraints": of["spread"]}
 
 
 Labels = Mapping[str, str]
@@ -137,8 +147,10 @@ def _same(key: str, one: Labels, other: Labels) -> bool:
     return key not in one or key not in other or one[key] == other[key]
 
 
-def in_some_order(pods: tuple[tuple[Drawn, Labels], ...], known: tuple[Labels, ...]) -> bool:
-    """Whether the pods can be bound one after the other."""
+def in_some_order(
+    pods: tuple[tuple[Drawn, Labels], ...], known: tuple[Labels, ...], there_before: tuple[tuple[Drawn, Labels], ...]
+) -> bool:
+    """Whether the pods can be bound one after the other beside those that were there before."""
     seen = set[frozenset[int]]()
 
     def completes(there: frozenset[int]) -> bool:
@@ -147,7 +159,7 @@ def in_some_order(pods: tuple[tuple[Drawn, Labels], ...], known: tuple[Labels, .
         if there in seen:
             return False
         seen.add(there)
-        bound = Bound(tuple(pods[each] for each in sorted(there)), known)
+        bound = Bound((*there_before, *(pods[each] for each in sorted(there))), known)
         return any(
             bound.admits(*pods[each]) and completes(there | {each}) for each in range(len(pods)) if each not in there
         )
@@ -156,12 +168,21 @@ def in_some_order(pods: tuple[tuple[Drawn, Labels], ...], known: tuple[Labels, .
 
 
 @settings(max_examples=60)
-@given(_pods, st.integers(0, 3))
-def test_planned_pods_can_be_bound_one_after_the_other(drawn: list[Drawn], hosts: int) -> None:
+@given(_pods, st.integers(0, 3), st.lists(st.tuples(st.integers(0, 2), _pods), max_size=2))
+def test_planned_pods_can_be_bound_one_after_the_other(
+    drawn: list[Drawn], hosts: int, plain: list[tuple[int, list[Drawn]]]
+) -> None:
     nodes = [a_host(f"n{number}", "abc"[number]) for number in range(hosts)]
     by_uid = {f"uid-p{number}": each for number, each in enumerate(drawn)}
-    plan = planned(POOL, *nodes, *(each.pod(number) for number, each in enumerate(drawn)))
+    beside = [(each, nodes[at]) for at, pods in plain if at < hosts for each in pods]
+    plan = planned(
+        POOL,
+        *nodes,
+        *(each.pod(number) for number, each in enumerate(drawn)),
+        *(each.plain(number, node.name) for number, (each, node) in enumerate(beside)),
+    )
     at = places(plan, nodes)
     assert at.keys() | refused(plan).keys() == by_uid.keys()
     pods = tuple((by_uid[uid], labels) for uid, labels in at.items())
-    assert in_some_order(pods, tuple(node.labels for node in nodes)), (drawn, at)
+    there_before = tuple((each, node.labels) for each, node in beside)
+    assert in_some_order(pods, tuple(node.labels for node in nodes), there_before), (drawn, beside, at)

@@ -17,7 +17,7 @@ from plimsoll.model.cluster.host_load import IDLE, HostLoad
 from plimsoll.model.cluster.instance_type import InstanceType
 from plimsoll.model.cluster.list_price import ListPrice
 from plimsoll.model.cluster.node import UNHEALTHY, Node
-from plimsoll.model.cluster.plain_pod import PlainPod, PodLoad, requests_devices
+from plimsoll.model.cluster.plain_pod import Neighbour, PlainPod, PodLoad, requests_devices
 from plimsoll.model.cluster.pod import Pod
 from plimsoll.model.cluster.priority_class import PriorityClass
 from plimsoll.model.cluster.share_pod import CONFIG_MAP, NVIDIA_VISIBLE_DEVICES, SharePod, config_map_names, obstacle_of
@@ -54,6 +54,7 @@ __all__ = [
     "InvalidFigureError",
     "ListPrice",
     "Namespace",
+    "Neighbour",
     "Node",
     "PersistentVolume",
     "PersistentVolumeClaim",

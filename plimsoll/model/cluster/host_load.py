@@ -1,10 +1,10 @@
-"""HostLoad: what pods without GPUs use of one node."""
+"""HostLoad: what pods without GPUs use of one node, and what rules about pods see of them."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 
-from plimsoll.model.cluster.plain_pod import PodLoad
+from plimsoll.model.cluster.plain_pod import Neighbour, PodLoad
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,12 +15,15 @@ class HostLoad:
     pods: int = 0
     daemon_sets: frozenset[str] = frozenset()
     """`namespace/name` of the DaemonSets that have a pod there."""
+    neighbours: tuple[Neighbour, ...] = field(default=(), hash=False)
+    repelling: tuple[Neighbour, ...] = field(default=(), hash=False)
+    """Those of the neighbours that keep other pods away."""
 
     @classmethod
     def of(cls, pods: Iterable[PodLoad]) -> "HostLoad":
         """The total load of these pods."""
         cpu_milli = memory_mib = storage_mib = count = 0
-        daemon_sets = set()
+        daemon_sets, neighbours = set(), []
         for pod in pods:
             cpu_milli += pod.host.cpu_milli
             memory_mib += pod.host.memory_mib
@@ -28,7 +31,11 @@ class HostLoad:
             count += 1
             if pod.daemon_set:
                 daemon_sets.add(pod.daemon_set)
-        return cls(cpu_milli, memory_mib, storage_mib, count, _shared(frozenset(daemon_sets)))
+            if pod.neighbour is not None:
+                neighbours.append(pod.neighbour)
+        repelling = tuple(each for each in neighbours if each.rules)
+        names = _shared(frozenset(daemon_sets))
+        return cls(cpu_milli, memory_mib, storage_mib, count, names, tuple(neighbours), repelling)
 
 
 IDLE = HostLoad()

@@ -169,7 +169,6 @@ class _Reading:
             node_classes=(*self._objects[Ec2NodeClass], *self._objects[AksNodeClass]),
             pods=joining.pods(pods, claims),
             host_loads=self._plain.loads(),
-            plain_pods=tuple(self._plain_pods),
             daemon_sets=tuple(self._objects[DaemonSet]),
             namespaces=tuple(self._objects[Namespace]),
             resource_quotas=tuple(self._objects[ResourceQuota]),

@@ -1,6 +1,6 @@
-"""PlainPods: the plain pods of a cluster by node, in about 70 bytes each, because there may be a hundred thousand."""
+"""PlainPods: the plain pods of a cluster by node, in about 100 bytes each, because there may be a hundred thousand."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from plimsoll.model.cluster import HostLoad, PlainPod, PodLoad
@@ -22,25 +22,27 @@ class PlainPods:
         """Of nodes whose pods did not change since."""
         self._whole: Mapping[str, HostLoad] | None = {}
 
-    def put(self, key: tuple[str, str], pod: PlainPod) -> bool:
-        """Adds or replaces a pod. Returns whether the load of the node changed."""
+    def put(self, key: tuple[str, str], pod: PlainPod) -> tuple[PodLoad, ...]:
+        """Adds or replaces a pod. Returns what was there and what is there now; nothing if that is the same."""
         pods = self._pods.setdefault(pod.node, {})
         number = hash(key) & _SMALL
-        if pods.get(number) == pod.load:
-            return False
+        before = pods.get(number)
+        if before == pod.load:
+            return ()
         pods[number] = pod.load
         self._changed(pod.node)
-        return True
+        return (pod.load,) if before is None else (before, pod.load)
 
-    def drop(self, key: tuple[str, str], node: str) -> bool:
-        """Removes a pod. Returns whether it existed."""
+    def drop(self, key: tuple[str, str], node: str) -> tuple[PodLoad, ...]:
+        """Removes a pod. Returns what was there; nothing if it did not exist."""
         pods = self._pods.get(node)
-        if pods is None or pods.pop(hash(key) & _SMALL, None) is None:
-            return False
+        load = None if pods is None else pods.pop(hash(key) & _SMALL, None)
+        if load is None:
+            return ()
         if not pods:
             del self._pods[node]
         self._changed(node)
-        return True
+        return (load,)
 
     def loads(self) -> Mapping[str, HostLoad]:
         """The load of each node with plain pods; the same object while nothing changes."""
@@ -53,6 +55,9 @@ class PlainPods:
     def nodes(self) -> set[str]:
         """Names of the nodes with plain pods."""
         return set(self._pods)
+
+    def on(self, node: str) -> Iterable[PodLoad]:
+        return self._pods.get(node, {}).values()
 
     def same(self, other: "PlainPods", node: str) -> bool:
         """Whether both have the same pods on the node."""

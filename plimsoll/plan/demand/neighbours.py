@@ -1,16 +1,17 @@
 """Neighbours: the rules of waiting pods about other pods, waiting or running, and the domains of nodes."""
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
+from typing import Final
 
 from plimsoll.cluster.nodes import index_of
 from plimsoll.cluster.pods import node_of, ruled_pods
 from plimsoll.cluster.profiles import CHOSEN_BY_PROVIDER, NodeProfile
 from plimsoll.labels import HOSTNAME, NODEPOOL
-from plimsoll.model.cluster import Node, Pod
+from plimsoll.model.cluster import Neighbour, Pod
 from plimsoll.model.kai import POD_GROUP_NAME, SUB_GROUP_NAME, TopologyConstraint
 from plimsoll.model.meta import PodRule, PodSelector, Terms
 from plimsoll.packing import Relation
@@ -19,6 +20,8 @@ from plimsoll.plan.classes import gang_levels
 from plimsoll.plan.demand.hosts import ShapeOffer
 from plimsoll.plan.demand.inputs import DemandInputs
 from plimsoll.plan.demand.usable import Usable
+
+_NO_GROUPS: Final = frozenset[Hashable]()
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +35,7 @@ class _Group:
     deleting: bool = True
     """Whether pods that are being deleted count."""
 
-    def holds(self, pod: Pod) -> bool:
+    def holds(self, pod: Pod | Neighbour) -> bool:
         if pod.deleting and not self.deleting:
             return False
         if self.gang is not None:
@@ -42,23 +45,71 @@ class _Group:
         return all(each.matches(pod.namespace, pod.labels) for each in self.selectors)
 
 
+@dataclass(frozen=True)
+class _Groups:
+    """Groups by a label, PodGroup or namespace that all their pods have: tenants may make thousands of them."""
+
+    groups: Collection[_Group]
+
+    @cached_property
+    def _by_mark(self) -> Mapping[object, list[_Group]]:
+        found = defaultdict[object, list[_Group]](list)
+        for group in self.groups:
+            for mark in _marks(group):
+                found[mark].append(group)
+        return found
+
+    def of(self, pod: Pod | Neighbour) -> frozenset[Hashable]:
+        """Those that hold the pod."""
+        marks = (None, pod.namespace, (POD_GROUP_NAME, pod.annotations.get(POD_GROUP_NAME)), *pod.labels.items())
+        if self._by_mark.keys().isdisjoint(marks):
+            return _NO_GROUPS
+        return frozenset(group for mark in marks for group in self._by_mark.get(mark, ()) if group.holds(pod))
+
+
+def _marks(group: _Group) -> Iterable[object]:
+    """What a pod of the group has one of; None: nothing is known."""
+    if group.gang is not None:
+        return ((POD_GROUP_NAME, group.gang[1]),)
+    for selector in group.selectors:
+        for each in selector.labels or ():
+            if each.operator == "In":
+                return [(each.key, value) for value in each.values]
+    return next((each.namespaces for each in group.selectors if each.namespaces is not None), (None,))
+
+
 def rules_of(inputs: DemandInputs, usable: Usable) -> Rules | None:
     """The rules that concern waiting pods; None if there are none."""
     ruled = {uid: pod for members in inputs.classes.values() for uid, pod in members.ruled.items()}
-    repelling = [
-        pod
-        for pod in (*ruled_pods(inputs.cluster.snapshot.pods), *ruled_pods(inputs.cluster.snapshot.plain_pods))
-        if node_of(pod) and not pod.finished and any(map(_keeps_away, pod.rules))
-    ]
+    repelling = frozenset(_repelling(inputs, {free.name for free in usable.free}))
     if not ruled and not repelling:
         return None
     waiting = {uid: each.pod for members in inputs.classes.values() for uid, each in members.shares.items()}
+    repelled = _Groups(frozenset(group for group, *_ in repelling))
+    concerned = frozenset[Hashable]().union(*map(repelled.of, waiting.values())) if repelling else _NO_GROUPS
+    repelling = frozenset(place for place in repelling if place[0] in concerned)
+    if not ruled and not repelling:
+        return None
     found = _Neighbours(inputs, usable, waiting, ruled, repelling).rules
     return found if found.of or found.groups else None
 
 
-def _keeps_away(rule: PodRule) -> bool:
-    return rule.relation is Relation.APART
+def _repelling(inputs: DemandInputs, free: Collection[str]) -> Iterator[tuple[_Group, str, str]]:
+    """The domains from which pods keep others away: the group of these, the label, and its value."""
+    snapshot = inputs.cluster.snapshot
+    named = ((node_of(pod), pod) for pod in ruled_pods(snapshot.pods) if not pod.finished)
+    of_plain = ((name, pod) for name, load in snapshot.host_loads.items() for pod in load.repelling)
+    by_name, places = index_of(snapshot.nodes).by_name, dict[int, tuple[tuple[_Group, str], ...]]()
+    for name, pod in chain[tuple[str, Pod | Neighbour]](named, of_plain):
+        of_pod = places.get(id(pod))
+        if of_pod is None:  # many pods without GPUs are one object
+            apart = ((group, rule.key) for rule, group in _with_groups(pod) if rule.relation is Relation.APART)
+            of_pod = places[id(pod)] = tuple(apart)
+        labels = by_name[name].labels if name in by_name else {}
+        for group, key in of_pod:
+            # Most of these rules are about the pod's own node, and most nodes have nothing to offer.
+            if key in labels and (key != HOSTNAME or name in free):
+                yield group, key, labels[key]
 
 
 class _Levels(dict[TopologyConstraint, tuple[str, ...]]):
@@ -93,20 +144,21 @@ class _Neighbours:
     """By UID."""
     ruled: Mapping[str, Pod]
     """Those with rules."""
-    repelling: Iterable[Pod]
-    """Pods with nodes that keep others away."""
+    repelling: frozenset[tuple[_Group, str, str]]
+    """See `_repelling`."""
 
     @property
     def rules(self) -> Rules:
         placed, present = self._placed
+        groups = _Groups(self._keys_of.keys())
         return Rules(
             of={uid: self._of(pod) for uid, pod in self.ruled.items()},
-            groups={uid: groups for uid, pod in self.waiting.items() if (groups := self._groups_of(pod))},
+            groups={uid: found for uid, pod in self.waiting.items() if (found := groups.of(pod))},
             nodes=self._nodes,
             shapes={name: self._shape(offer) for name, offer in self.usable.offers.items()},
             placed=placed,
             present=present,
-            kept_from=frozenset(self._kept_from()),
+            kept_from=self.repelling,
         )
 
     def _of(self, pod: Pod) -> tuple[Rule, ...]:
@@ -123,26 +175,27 @@ class _Neighbours:
         ) + tuple(Rule(Relation.TOGETHER, key, group) for group, key in self._gang(pod))
 
     @cached_property
-    def _groups(self) -> Mapping[_Group, frozenset[str]]:
-        """The groups that rules are about, with the keys of these rules."""
+    def _ruling(self) -> Mapping[_Group, frozenset[str]]:
+        """The groups that the rules of waiting pods are about, with the keys of these rules."""
         keys_of = defaultdict[_Group, set[str]](set)
         for pod in self.ruled.values():
             for rule, group in _with_groups(pod):
                 keys_of[group].add(rule.key)
             for group, key in self._gang(pod):
                 keys_of[group].add(key)
-        for pod in self.repelling:
-            for rule, group in _with_groups(pod):
-                if _keeps_away(rule):
-                    keys_of[group].add(rule.key)
         return {group: frozenset(keys) for group, keys in keys_of.items()}
 
     @cached_property
-    def _keys(self) -> frozenset[str]:
-        return frozenset[str]().union(*self._groups.values())
+    def _keys_of(self) -> Mapping[_Group, frozenset[str]]:
+        """As `_ruling`, with the groups that are kept away."""
+        keys_of = defaultdict[_Group, frozenset[str]](frozenset, self._ruling)
+        for group, key, _ in self.repelling:
+            keys_of[group] |= {key}
+        return keys_of
 
-    def _groups_of(self, pod: Pod) -> frozenset[Hashable]:
-        return frozenset(group for group in self._groups if group.holds(pod))
+    @cached_property
+    def _keys(self) -> frozenset[str]:
+        return frozenset[str]().union(*self._keys_of.values())
 
     def _gang(self, pod: Pod) -> Iterator[tuple[_Group, str]]:
         """The gangs of the pod whose pods are together, with the labels."""
@@ -158,29 +211,30 @@ class _Neighbours:
     def _placed(self) -> tuple[Mapping[Place, int], frozenset[Hashable]]:
         """How many pods of each group are in a domain, and the groups that have such pods."""
         counts, present = Counter[Place](), set[Hashable]()
-        snapshot = self.inputs.cluster.snapshot
-        for pod in chain(snapshot.pods, snapshot.plain_pods):
-            name = node_of(pod)
-            if not name or pod.finished:
-                continue
-            node = self._by_name.get(name)
-            for group in self._groups_of(pod):
-                present.add(group)
-                if node is not None:
-                    keys = self._keys & node.labels.keys()
-                    counts.update((group, key, node.labels[key]) for key in keys)
+        if not self._ruling:
+            return counts, frozenset()
+        by_name = index_of(self.inputs.cluster.snapshot.nodes).by_name
+        for name, groups in self._groups_on_nodes(_Groups(self._ruling)):
+            present |= groups
+            if groups and (node := by_name.get(name)) is not None:
+                keys = self._keys & node.labels.keys()
+                counts.update((group, key, node.labels[key]) for group in groups for key in keys)
         return counts, frozenset(present)
 
-    def _kept_from(self) -> Iterator[Place]:
-        for pod in self.repelling:
-            node = self._by_name.get(node_of(pod))
-            for rule, group in _with_groups(pod):
-                if _keeps_away(rule) and node is not None and rule.key in node.labels:
-                    yield group, rule.key, node.labels[rule.key]
-
-    @property
-    def _by_name(self) -> Mapping[str, Node]:
-        return index_of(self.inputs.cluster.snapshot.nodes).by_name
+    def _groups_on_nodes(self, groups: _Groups) -> Iterator[tuple[str, frozenset[Hashable]]]:
+        """The groups of each pod that has a node, with the node's name."""
+        snapshot = self.inputs.cluster.snapshot
+        for pod in snapshot.pods:
+            if (name := node_of(pod)) and not pod.finished:
+                yield name, groups.of(pod)
+        of_neighbour = dict[int, frozenset[Hashable]]()
+        for name, load in snapshot.host_loads.items():
+            for neighbour in load.neighbours:  # equal ones are mostly one object
+                found = of_neighbour.get(id(neighbour))
+                if found is None:
+                    found = of_neighbour[id(neighbour)] = groups.of(neighbour)
+                if found:
+                    yield name, found
 
     @cached_property
     def _nodes(self) -> Mapping[str, Mapping[str, str]]:
@@ -255,7 +309,7 @@ class _Neighbours:
         return frozenset((*nodes, *coming))
 
 
-def _with_groups(pod: Pod) -> Iterator[tuple[PodRule, _Group]]:
+def _with_groups(pod: Pod | Neighbour) -> Iterator[tuple[PodRule, _Group]]:
     """The rules of a pod with the groups that they are about. As in the scheduler, a pod has affinity to those pods
     that all its affinity terms select."""
     selectors = [rule.pods.of(pod.namespace, pod.labels) for rule in pod.rules]
