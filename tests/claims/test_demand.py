@@ -394,6 +394,8 @@ def test_whole_gpus_of_a_class_use_free_devices_as_before(plan: Any) -> None:
     served = a_class(extended_resource="nvidia.com/gpu")
     assert len(plan(*objects, served).nodes) == 1
     assert not plan(*objects).nodes
+    pod["spec"]["containers"][0]["resources"] = {"limits": {"amd.com/gpu": "4", "cpu": "1"}}
+    assert not plan(*objects, served).nodes, "the class serves another resource"
 
 
 def test_claims_may_be_observed_or_left_alone(plan: Any) -> None:

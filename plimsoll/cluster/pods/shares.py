@@ -139,7 +139,8 @@ def is_of_model(share: GPUShare, kind: Device) -> bool:
     """Whether the GPUs are announced as what the share requests, and of the model that it requires, if any. Whole GPUs
     may be served by a DeviceClass."""
     if kind.claimable is not None:
-        served = GPU_RESOURCE in kind.claimable.extended_resources and whole_by_default(kind.claimable)
+        resource = share.resource or GPU_RESOURCE
+        served = resource in kind.claimable.extended_resources and whole_by_default(kind.claimable)
         return share.whole and served and not kind.claimable.special
     if share.resource != kind.resource:
         return False
