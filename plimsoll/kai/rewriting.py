@@ -115,7 +115,7 @@ class _Pods:
         return devices
 
     def _share(self) -> GPUShare | None:
-        """What the pods ask for of GPUs by other means than claims."""
+        """What the pods ask for of GPUs of NVIDIA by other means than claims."""
         if any(key.startswith(CONTAINER_PREFIXES) for key in self._pods.annotations):
             self._losses.refuse(self._field("metadata.annotations"), "requests by container are not converted", _YOURS)
             return None
@@ -127,7 +127,8 @@ class _Pods:
         request = read_request(pod)
         if request.refusal is not None and (request.uncertain or not request.has_claims):
             self._losses.refuse(self._field("metadata"), request.refusal.problem, request.refusal.hint)
-        return None if request.share is None or request.share.claims else request.share
+        share = request.share
+        return None if share is None or share.claims or share.resource else share
 
     def _can_change(self, manifest: Mapping[str, Any]) -> bool:
         metadata = manifest.get("metadata")

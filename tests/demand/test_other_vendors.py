@@ -165,6 +165,11 @@ def test_why_names_the_devices_and_who_provides_nodes(tmp_path: Path) -> None:
     assert "4 google.com/tpu: accelerators for which no capacity is planned" in why("tpu")
 
 
+def test_the_resource_of_the_environment_means_whole_gpus_whatever_its_vendor() -> None:
+    found = plan(POOL, declared(), asking("pod", AMD, 2), settings=environment(gpuResource=AMD))
+    assert (found.nodes, set(only(found).whole_gpu_pods)) == ((), {"uid-pod"})
+
+
 def test_buffers_request_none() -> None:
     found = plan(POOL, declared(), asking("pod"), settings=environment("capacity-buffer"))
     assert (found.nodes, set(only(found).whole_gpu_pods)) == ((), {"uid-pod"})

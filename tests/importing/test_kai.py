@@ -46,6 +46,13 @@ def lost(manifest: dict[str, Any], sharing: Sharing = GPUS_80) -> dict[str, bool
     return {loss.field: loss.refused for loss in rewritten(manifest, sharing).losses.found}
 
 
+@pytest.mark.parametrize("resource", ["amd.com/gpu", "gpu.intel.com/xe"])
+def test_pods_with_gpus_of_other_vendors_stay_as_they_are(resource: str) -> None:
+    pod = a_pod(containers=[CONTAINER | {"resources": {"limits": {resource: 2}}}])
+    found = rewritten(pod)
+    assert (found.manifests, found.losses.found) == ((pod,), [])
+
+
 def test_workloads_are_those_of_the_golden_file() -> None:
     given = list(yaml.safe_load_all((FOLDER / "shares.yaml").read_text()))
     made = [manifest for each in to_claims(given, GPUS_80) for manifest in each.manifests]

@@ -20,7 +20,8 @@ _REQUESTED_BY: Final = (DemandProvisioner.NONE, DemandProvisioner.TRIGGER_POD)
 def planned_vendors(snapshot: Snapshot) -> frozenset[str]:
     """The extended resources of whole GPUs of other vendors for which nodes are requested."""
     said = tuple(_said(snapshot))
-    having = (each for each in VENDOR_RESOURCES if any(each in amounts for amounts in said))
+    own = snapshot.environment.spec.gpu_resource  # its pods have whole GPUs, whatever their vendor
+    having = (each for each in VENDOR_RESOURCES if each != own and any(each in amounts for amounts in said))
     return frozenset(resource for resource in having if not why_left(snapshot, resource))
 
 
