@@ -104,6 +104,16 @@ def test_a_running_pod_keeps_a_pod_without_rules_away() -> None:
     assert "anti-affinity of other pods" in refused(plan)["uid-a0"]
 
 
+@pytest.mark.parametrize("chosen", [{}, {"matchLabels": {"team": "x"}}], ids=["all", "by-labels"])
+def test_a_running_pod_keeps_pods_of_other_namespaces_away(chosen: dict[str, Any]) -> None:
+    """Which namespaces have the labels is not read: none may be left out."""
+    guard = a_plain("guard", "n0", apart("a", namespaceSelector=chosen))
+    (share,) = pods(1, {}, namespace="elsewhere")
+    assert types(beside_plain(guard, POOL, a_host("n0"), share)) == ["g6.12xlarge"]
+    alone = a_plain("guard", "n0", apart("a"))
+    assert on_nodes(beside_plain(alone, POOL, a_host("n0"), share))
+
+
 def a_plain(name: str, node: str, rules: dict[str, Any] | None = None) -> PlainPod:
     """A pod without GPU that runs, and whose application is its name."""
     manifest = a_plain_manifest(name, node, namespace="team")

@@ -123,7 +123,8 @@ def _obstacle(field: str, term: Mapping[str, Any]) -> str:
 
 def _selector(term: Mapping[str, Any]) -> PodSelector:
     named = tuple(sorted(map(str, term.get("namespaces") or ())))
-    selector, everywhere = term.get("labelSelector"), term.get("namespaceSelector") == {}
+    # One with conditions counts as all namespaces: of a running pod that keeps others away, no fewer may be meant.
+    selector, everywhere = term.get("labelSelector"), term.get("namespaceSelector") is not None
     return PodSelector(
         None if selector is None else tuple(sorted(_conditions(selector))),
         None if everywhere else named,
