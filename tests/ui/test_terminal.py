@@ -43,7 +43,7 @@ def test_a_plan_shows_its_cost() -> None:
         "added": pytest.approx(55.04 + 4.602 + 6 * 0.805),
         "removed": 0,
         "nodesWithoutPrice": 0,
-        "prices": {"currency": None, "own": True, "lists": []},
+        "prices": {"currency": None, "own": True, "lists": [], "discountPercent": 0.0},
     }
     assert "+64.47 an hour: 64.47 added, 0.00 released\nPrices: the Environment's own" in run("plan", "-f", EXAMPLE)
 
@@ -85,6 +85,7 @@ def test_a_plan_without_own_prices_shows_those_of_the_lists(tmp_path: Path) -> N
         "currency": "USD",
         "own": False,
         "lists": [{"region": "us-east-1", "date": "2026-07-20"}],
+        "discountPercent": 0.0,
     }
 
 
