@@ -26,7 +26,8 @@ def test_a_printed_default_is_that_of_the_model(field: str, default: str) -> Non
     for step in field.split("."):
         found = found[step]
     printed = re.findall(r"`([^`]+)`", default) or [default.replace(",", "")]
-    assert [str(each) for each in (found if isinstance(found, list) else [found])] == printed
+    defaults = found if isinstance(found, list) else [found]
+    assert [f"{each:g}" if isinstance(each, float) else str(each) for each in defaults] == printed
 
 
 def test_most_fields_have_a_printed_default() -> None:
