@@ -10,6 +10,7 @@ import typer
 
 from plimsoll.cli.shared import (
     ERR,
+    REFUSED,
     Context,
     Files,
     Format,
@@ -92,7 +93,7 @@ def check(  # noqa: PLR0917 - options of a command, each given by name
 ) -> None:
     """Check the Queues of files or of a cluster, and the objects that use them; nothing is applied.
 
-    Exit code 2 if there are findings.
+    Exit code 2 if there are findings, or if only objects that are skipped were read.
     """
     from plimsoll.cli.shared import print_findings
     from plimsoll.cluster.queues import check_queues, is_queue
@@ -108,7 +109,7 @@ def check(  # noqa: PLR0917 - options of a command, each given by name
         ERR.print(f"skipped, because they are no Queues of KAI and name none: {kinds}", style="yellow", soft_wrap=True)
     code = print_findings(check_queues(manifests, known or (), delete or ()), output, len(manifests))
     ERR.print(f"{counted(len(declared), 'Queue')} checked, and the objects that use them", soft_wrap=True)
-    raise typer.Exit(code)
+    raise typer.Exit(REFUSED if passed_over and not manifests else code)
 
 
 def _from_files(paths: list[str], passed_over: Counter[str]) -> Iterator[dict[str, Any]]:

@@ -81,3 +81,11 @@ def test_the_text_output_has_one_line_for_each_finding(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "queue-cycle  Queue a  spec.parentQueue" in done.stdout
     assert "1 finding" in done.stdout
+
+
+@pytest.mark.parametrize(("more", "code"), [([], 2), ([queue("root", "")], 0)])
+def test_where_all_was_skipped_nothing_was_checked(more: list[Any], code: int) -> None:
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"}}
+    done = plimsoll("queues", "check", "-", given=yaml.safe_dump_all([service, *more]))
+    assert done.returncode == code, done.stdout
+    assert "1 Service" in done.stderr
