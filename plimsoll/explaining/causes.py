@@ -159,7 +159,7 @@ STEPS: Final[dict[StepReason, Cause]] = {
     ),
     StepReason.GRACE: Cause("no node is requested in the first `demand.graceSeconds`", "wait"),
     StepReason.WITHHELD: Cause("a policy rule withholds an object", "mend what the rule names, or exempt it"),
-    StepReason.LIMITED: Cause("the plan warns, mostly of a limit", "the message says what to raise"),
+    StepReason.LIMITED: Cause("a limit leaves no room for all of its nodes", "raise the limit that the message names"),
     StepReason.NOT_REQUESTED_YET: Cause(
         "nodes are planned, and the controller has not requested them", "see whether the controller runs"
     ),

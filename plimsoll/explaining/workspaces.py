@@ -115,7 +115,13 @@ def _orders(found: Explanation) -> Iterator[Link]:
     """What was requested, and what is answered."""
     yield from withheld_links(found.withheld)
     for warning in found.warnings:
-        yield Link(Step.ORDER, State.WAITING, warning, StepReason.LIMITED)
+        # Others say what else is known, such as nodes that are cordoned: nothing waits for them.
+        limited = warning.startswith(Reason.LIMIT_EXCEEDED.value)
+        yield (
+            Link(Step.ORDER, State.WAITING, warning, StepReason.LIMITED)
+            if limited
+            else Link(Step.ORDER, State.PASSED, warning)
+        )
     created = [each.key.name for each in found.creations if each.key.kind in ("NodeClaim", "NodePool")]
     if created:
         yield Link(

@@ -300,6 +300,14 @@ def test_a_policy_without_an_effect_on_other_changes_is_no_reason_to_propose_the
     assert all("spec.policies." in text for remedy in chain.remedies for text in remedy.changes)
 
 
+def test_a_warning_about_other_nodes_is_nothing_to_wait_for() -> None:
+    workspace = a_workspace(preset=PHI, replicas=1)
+    ready = a_workload(deployment_of(workspace)).model_copy(update={"ready_replicas": 1})
+    chain = chain_of_workspace(workspace, a_node(), a_node("other", cordoned=True), ready)
+    assert any("other (cordoned)" in link.text for link in chain.links)
+    assert {link.state for link in chain.links} == {State.PASSED}
+
+
 def test_a_fault_of_plimsoll_has_its_reason_and_no_change(monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*_: Any) -> Any:
         raise TypeError("unsupported operand")
