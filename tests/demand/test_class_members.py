@@ -1,13 +1,19 @@
 """The pods of each class, updated incrementally as pods and PodGroups change, equal those of a new computation."""
 
+from typing import Any
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.cluster.pods import pod_changes
+from plimsoll.labels import GPU_PRODUCT, ZONE
 from plimsoll.model.cluster import Pod
 from plimsoll.model.kai import PodGroup
+from plimsoll.model.meta import expression
 from plimsoll.plan.classes import Classes
-from tests.builders import a_snapshot, a_waiting_pod
+from plimsoll.plan.demand import DemandPlanner
+from tests.builders import a_snapshot, a_waiting_pod, an_environment
 
 QUEUES = ("left", "right", "")
 
@@ -47,3 +53,26 @@ def test_incremental_classes_equal_newly_computed_ones(rounds: list[tuple[list[P
         }
         assert kept.groups == {group.key: group for group in snapshot.pod_groups}
         before = snapshot
+
+
+@pytest.mark.parametrize(
+    ("placed", "name"),
+    [
+        ({}, "team"),
+        ({"selector": {GPU_PRODUCT: "NVIDIA-L4"}}, "team-nvidia-l4"),
+        ({"affinity": [expression(GPU_PRODUCT, "In", "NVIDIA-L4")]}, "team-nvidia-l4"),
+        ({"affinity": [expression(GPU_PRODUCT, "In", "NVIDIA-L4", "NVIDIA-A10G")]}, "team"),
+        ({"affinity": [expression(GPU_PRODUCT, "NotIn", "NVIDIA-L4")]}, "team"),
+        ({"affinity": [expression(ZONE, "In", "a")]}, "team"),
+    ],
+)
+def test_a_demand_has_the_name_of_its_queue_and_of_the_only_product(placed: dict[str, Any], name: str) -> None:
+    snapshot = a_snapshot(a_waiting_pod(gpu_fraction="0.5", queue="team", **placed))
+    [demand] = DemandPlanner().plan(snapshot).demands
+    assert demand.name.rpartition("-")[0] == name
+
+
+def test_demands_of_two_schedulers_have_two_names() -> None:
+    pods = [a_waiting_pod(name, gpu_fraction="0.5", queue="team", scheduler=name) for name in ("one", "other")]
+    snapshot = a_snapshot(*pods, environment=an_environment(demand={"schedulers": ["one", "other"]}))
+    assert len({demand.name for demand in DemandPlanner().plan(snapshot).demands}) == 2

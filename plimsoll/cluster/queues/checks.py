@@ -147,7 +147,8 @@ def _quotas(tree: QueueTree) -> Iterator[Finding]:
         for resource in Resource:
             given = tree.amounts(parent, resource).quota
             quotas = {child: tree.amounts(child, resource).quota for child in children}
-            wanted = None if None in quotas.values() else sum(quota or 0 for quota in quotas.values())
+            limited = [quota for quota in quotas.values() if quota is not None]
+            wanted = sum(limited) if len(limited) == len(quotas) else None
             if given is None or (wanted is not None and wanted <= given):
                 continue
             shares = shortlist([f"{name}: {_shown(quota)}" for name, quota in quotas.items() if quota != 0])
