@@ -1,9 +1,10 @@
 """Kubernetes quantities as numbers (the `resource.Quantity` grammar of apimachinery)."""
 
 import re
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
 _SUFFIX: Final[dict[str, Decimal]] = {
     "n": Decimal("1e-9"), "u": Decimal("1e-6"), "m": Decimal("1e-3"), "": Decimal(1),
@@ -79,6 +80,14 @@ def mib_of(number: int) -> int:
 def parse_devices(text: str | int | float) -> int:
     """Whole devices of an extended resource; raises ValueError where the number is not whole."""
     return _devices(str(text))
+
+
+def amount_in(amounts: Mapping[str, Any], resource: str, parse: Callable[[Any], int], unknown: int = 0) -> int:
+    """The amount of a resource by one of the above: `unknown` where there is none, 0 where it cannot be read."""
+    try:
+        return parse(amounts.get(resource, unknown))
+    except ValueError:
+        return 0
 
 
 # Cached by their text, because the objects of a cluster repeat few amounts.

@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from plimsoll.quantity import parse_bytes, parse_cpu_milli, parse_devices, parse_quantity
+from plimsoll.quantity import amount_in, parse_bytes, parse_cpu_milli, parse_devices, parse_quantity
 
 MOST = 2**63 - 1
 
@@ -24,3 +24,12 @@ def test_an_exponent_of_any_length_is_read() -> None:
 def test_what_kubernetes_refuses_is_no_quantity(text: str) -> None:
     with pytest.raises(ValueError, match="is not a Kubernetes quantity"):
         parse_quantity(text)
+
+
+@pytest.mark.parametrize(
+    ("amounts", "found"),
+    [({}, 0), ({"cpu": "2"}, 2000), ({"cpu": "250m"}, 250), ({"cpu": "two"}, 0), ({"gpu": "2"}, 0)],
+)
+def test_an_amount_that_is_not_there_or_cannot_be_read_is_none(amounts: dict[str, str], found: int) -> None:
+    assert amount_in(amounts, "cpu", parse_cpu_milli) == found
+    assert amount_in(amounts, "pods", parse_devices, 110) == 110

@@ -1,7 +1,7 @@
 """Reads the account of one node's GPUs from the node and its pods."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from plimsoll.cluster.ledger.account import (
     Discrepancy,
@@ -21,7 +21,7 @@ from plimsoll.model.cluster import Device, HostLoad, Node, Pod
 from plimsoll.model.kai import MAX_DEVICES, GPUShare, is_share_annotation
 from plimsoll.model.meta import EPHEMERAL_STORAGE
 from plimsoll.packing import GPU_MILLI, UNBOUNDED, Milli
-from plimsoll.quantity import parse_cpu_milli, parse_devices, parse_memory_mib
+from plimsoll.quantity import amount_in, parse_cpu_milli, parse_devices, parse_memory_mib
 
 
 class Accounting:
@@ -122,9 +122,9 @@ class _Reading:
             shareable=self._shareable,
             devices=tuple(_in_order(each) for _, each in sorted(self._devices.items())),
             users=tuple(sorted(self._users)),
-            cpu_milli=self._host("cpu", parse_cpu_milli) - self._cpu,
-            host_memory_mib=self._host("memory", parse_memory_mib) - self._host_memory,
-            storage_mib=self._host(EPHEMERAL_STORAGE, parse_memory_mib) - self._storage,
+            cpu_milli=amount_in(self._node.allocatable, "cpu", parse_cpu_milli) - self._cpu,
+            host_memory_mib=amount_in(self._node.allocatable, "memory", parse_memory_mib) - self._host_memory,
+            storage_mib=amount_in(self._node.allocatable, EPHEMERAL_STORAGE, parse_memory_mib) - self._storage,
             free_pods=self._free_pods(),
             discrepancies=tuple(sorted(self._discrepancies, key=lambda each: (each.reason, each.message))),
         )
@@ -274,14 +274,8 @@ class _Reading:
         return min(gpus, labelled)
 
     def _free_pods(self) -> int:
-        allocatable = self._host("pods", parse_devices, UNBOUNDED)
+        allocatable = amount_in(self._node.allocatable, "pods", parse_devices, UNBOUNDED)
         return allocatable if allocatable >= UNBOUNDED else allocatable - self._pods
-
-    def _host(self, resource: str, parse: Callable[[str | int | float], int], unknown: int = 0) -> int:
-        try:
-            return parse(self._node.allocatable.get(resource, unknown))
-        except ValueError:
-            return 0
 
     def _report(self, reason: DiscrepancyReason, message: str) -> None:
         self._discrepancies.append(Discrepancy(self._node.name, reason, message))

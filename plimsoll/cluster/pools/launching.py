@@ -1,7 +1,7 @@
 """Nodes of an autoscaler that pods cannot use yet, their NodeClaims, and the free resources of these."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterable, Sequence
+from typing import Final
 
 from plimsoll.cluster.profiles import NodeProfile
 from plimsoll.labels import INSTANCE_TYPE, NODEPOOL, WORKSPACE
@@ -11,7 +11,7 @@ from plimsoll.model.karpenter import NodeClaim
 from plimsoll.model.meta import EPHEMERAL_STORAGE
 from plimsoll.packing import GPU_MILLI, less
 from plimsoll.packing.nodes import FreeNode
-from plimsoll.quantity import parse_cpu_milli, parse_devices, parse_memory_mib
+from plimsoll.quantity import amount_in, parse_cpu_milli, parse_devices, parse_memory_mib
 
 UNREGISTERED: Final = "karpenter.sh/unregistered"
 """Taint of a node that Karpenter has not registered yet."""
@@ -91,22 +91,15 @@ def _spare(claim: NodeClaim, shape: NodeProfile, resource: str) -> FreeNode | No
     resources = claim.spec.get("resources")
     requests = resources.get("requests") if isinstance(resources, dict) else None
     needed = requests if isinstance(requests, dict) else {}
-    gpus = shape.gpus - _amount(needed, resource, parse_devices)
+    gpus = shape.gpus - amount_in(needed, resource, parse_devices)
     if gpus <= 0:
         return None
     # A NodeClaim's requests include those of DaemonSets.
-    cpu_milli = min(shape.cpu_milli, max(0, shape.node_cpu_milli - _amount(needed, "cpu", parse_cpu_milli)))
-    memory_mib = min(shape.memory_mib, max(0, shape.node_memory_mib - _amount(needed, "memory", parse_memory_mib)))
+    cpu_milli = min(shape.cpu_milli, max(0, shape.node_cpu_milli - amount_in(needed, "cpu", parse_cpu_milli)))
+    memory_mib = min(shape.memory_mib, max(0, shape.node_memory_mib - amount_in(needed, "memory", parse_memory_mib)))
     storage_mib = less(
-        shape.storage_mib, max(0, _amount(needed, EPHEMERAL_STORAGE, parse_memory_mib) - shape.overhead.storage_mib)
+        shape.storage_mib, max(0, amount_in(needed, EPHEMERAL_STORAGE, parse_memory_mib) - shape.overhead.storage_mib)
     )
-    pods = less(shape.pods, max(0, _amount(needed, "pods", parse_devices) - shape.overhead.pods))
+    pods = less(shape.pods, max(0, amount_in(needed, "pods", parse_devices) - shape.overhead.pods))
     free = (GPU_MILLI,) * gpus
     return FreeNode(claim.name, shape.device.product, free, cpu_milli, memory_mib, pods, storage_mib=storage_mib)
-
-
-def _amount(amounts: Mapping[str, Any], resource: str, parse: Any) -> int:
-    try:
-        return int(parse(amounts.get(resource, 0)))
-    except ValueError:
-        return 0

@@ -1,6 +1,6 @@
 """QueueCapacity: what queues divide."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from plimsoll.cluster.nodes import gpu_devices
@@ -9,7 +9,7 @@ from plimsoll.cluster.queues.amount import MILLI, Amount, total
 from plimsoll.model.cluster import AMD_GPU, Node
 from plimsoll.model.kai import NODE_POOL
 from plimsoll.model.meta import HostRequest
-from plimsoll.quantity import parse_bytes, parse_cpu_milli
+from plimsoll.quantity import amount_in, parse_bytes, parse_cpu_milli
 
 
 class _ReadNode(NamedTuple):
@@ -62,12 +62,6 @@ def _capacity(node: Node, gpu_resource: str) -> Amount:
         node.allocatable
     )
     gpus += (gpu_devices(node, AMD_GPU) or 0) if gpu_resource != AMD_GPU else 0
-    host = HostRequest(_amount(node, "cpu", parse_cpu_milli), _amount(node, "memory", parse_bytes))
+    cpu_milli = amount_in(node.allocatable, "cpu", parse_cpu_milli)
+    host = HostRequest(cpu_milli, amount_in(node.allocatable, "memory", parse_bytes))
     return Amount.of(gpus * MILLI, host)
-
-
-def _amount(node: Node, resource: str, parse: Callable[[str | int | float], int]) -> int:
-    try:
-        return parse(node.allocatable.get(resource, 0))
-    except ValueError:
-        return 0
