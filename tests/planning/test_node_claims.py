@@ -442,3 +442,14 @@ def test_a_workspace_keeps_the_existing_node_on_which_its_pods_run() -> None:
     running = a_pod("old-0", old, "n1", devices=1), a_pod("young-0", young, "n2", devices=1)
     found = planned(old, young, *nodes, *running)
     assert [each.owner.name for each in found.creations if each.key.kind == "NodeClaim"] == ["old"]
+
+
+def test_the_names_of_claims_do_not_hang_on_other_workspaces() -> None:
+    """Not even for those of files, which have no UID: NodeClaims are of no namespace."""
+    pool, one, other = a_node_pool("gpu", [NC24]), wanting(2, namespace="one"), wanting(2, namespace="other")
+
+    def names(*workspaces: Any) -> set[str]:
+        return {each["metadata"]["name"] for each in created(planned(pool, *workspaces))}
+
+    assert names(one, other) == names(one) | names(other)
+    assert len(names(one, other)) == 4
