@@ -1,9 +1,10 @@
 """Random rules of pods about each other: the real scheduler binds the pods that a plan promises a place.
 
-Each case is a namespace with nodes, a NodePool and pods of its own, which request devices of time-sliced GPUs and are
-held by the capacity gate. A pod is let go when it is promised a place. Where the scheduler places pods otherwise than
-planned, the next round asks for what is missing. Few promises are withdrawn: others have taken the last domain where a
-pod could be. In the end the other pods are let go: no node may have room for them.
+Each case is a namespace with nodes, a NodePool and pods of its own, which have up to three rules, request devices of
+time-sliced GPUs and are held by the capacity gate. Pods without GPUs are on some of the nodes before. A pod is let go
+when it is promised a place. Where the scheduler places pods otherwise than planned, the next round asks for what is
+missing. Few promises are withdrawn: others have taken the last domain where a pod could be. In the end the other pods
+are let go: no node may have room for them.
 """
 
 import os
@@ -37,6 +38,7 @@ ROUNDS: Final = 4
 CASE, RACK = "sandbox.plimsoll.dev/case", "sandbox.plimsoll.dev/rack"
 SHARED, GPUS, PER_GPU = "nvidia.com/gpu.shared", 1, 4
 L4, L4_MIB = "NVIDIA-L4", 23034
+_REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _RULES: Final[Mapping[str, Callable[..., dict[str, Any]]]] = {"apart": apart, "near": near, "spread": spread}
 
 
@@ -45,6 +47,8 @@ class Case:
     name: str
     pods: list[Manifest]
     nodes: list[Manifest]
+    plain: list[Manifest]
+    """Pods without GPUs that are on these nodes."""
     pool: NodePool
 
     @classmethod
@@ -58,28 +62,49 @@ class Case:
             for number in range(random.randint(0, 3))
         ]
         pods = [_pod(f"p{number}", name, random) for number in range(random.randint(2, 7))]
-        return cls(name, pods, nodes, pool)
+        plain = [
+            _plain(f"web{number}", name, node, random) for number, node in enumerate(nodes) if random.random() < 0.4
+        ]
+        return cls(name, pods, nodes, plain, pool)
 
 
 def _pod(name: str, case: str, random: Random) -> Manifest:
-    rules: dict[str, Any] = {}
-    if random.random() < 0.7:
-        kind, app, key = random.choice(list(_RULES)), random.choice("xy"), random.choice([HOST, ZONE, RACK])
-        rules = _RULES[kind](app, key)
-    beside = {key: each for key, each in rules.items() if key != "topologySpreadConstraints"}
-    resources = {"limits": {SHARED: str(random.choice([1, 2, 3]))}}
+    gate = {"schedulingGates": [{"name": CAPACITY_GATE}], "nodeSelector": {CASE: case}}
+    number = random.choices(range(4), [3, 4, 2, 1])[0]
+    return _manifest(name, case, random, number, {SHARED: str(random.choice([1, 2, 3]))}, gate)
+
+
+def _plain(name: str, case: str, node: Manifest, random: Random) -> Manifest:
+    return _manifest(name, case, random, random.randint(0, 1), {}, {"nodeName": node["metadata"]["name"]})
+
+
+def _manifest(
+    name: str, case: str, random: Random, rules: int, limits: Mapping[str, str], place: Mapping[str, Any]
+) -> Manifest:
+    drawn = [
+        _RULES[random.choice(list(_RULES))](random.choice("xy"), random.choice([HOST, ZONE, RACK]))
+        for _ in range(rules)
+    ]
     return {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"name": name, "namespace": case, "labels": {"app": random.choice("xy")}},
         "spec": {
-            "schedulingGates": [{"name": CAPACITY_GATE}],
-            "nodeSelector": {CASE: case},
-            "affinity": beside,
-            "topologySpreadConstraints": rules.get("topologySpreadConstraints", []),
-            "containers": [{"name": "main", "image": "registry.k8s.io/pause:3.9", "resources": resources}],
+            **place,
+            "affinity": {
+                field: {_REQUIRED: [term for each in drawn for term in each.get(field, {}).get(_REQUIRED, ())]}
+                for field in ("podAffinity", "podAntiAffinity")
+            },
+            "topologySpreadConstraints": _several(drawn),
+            "containers": [{"name": "main", "image": "registry.k8s.io/pause:3.9", "resources": {"limits": limits}}],
         },
     }
+
+
+def _several(drawn: list[dict[str, Any]]) -> list[Manifest]:
+    """The spread constraints: a pod may have one for each label."""
+    constraints = [constraint for each in drawn for constraint in each.get("topologySpreadConstraints", ())]
+    return list({each["topologyKey"]: each for each in constraints}.values())
 
 
 def a_host(name: str, case: str, more: Mapping[str, str]) -> Manifest:
@@ -149,8 +174,8 @@ def test_the_scheduler_binds_what_is_promised(kube: Callable[..., Kube], sandbox
     for case in cases:
         cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": case.name}})
         await_condition(lambda case=case: cluster.get("v1", "ServiceAccount", "default", case.name), 60)  # type: ignore[misc]
-        for host in case.nodes:
-            cluster.create(host)
+        for manifest in (*case.nodes, *case.plain):
+            cluster.create(manifest)
         made = [cluster.create(pod) for pod in case.pods]
         pods |= {pod["metadata"]["uid"]: pod for pod in made}
     free, nodes = set[str](), 0
@@ -167,7 +192,7 @@ def test_the_scheduler_binds_what_is_promised(kube: Callable[..., Kube], sandbox
             await_condition(lambda promised=promised: promised <= bound(cluster), 20)  # type: ignore[misc]
             if not plan.nodes:
                 break
-    there, last = bound(cluster), plan_of(sandbox, cases)
+    there, last = bound(cluster) & pods.keys(), plan_of(sandbox, cases)
     refused = {uid for demand in last.demands for uid in demand.refused}
     late = pods.keys() - there - refused
     assert late == set(), [summary(pods[uid]) for uid in late]

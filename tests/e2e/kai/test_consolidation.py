@@ -18,8 +18,9 @@ pytestmark = pytest.mark.e2e
 NAME, LARGE, SMALL = "consolidated", "g5.12xlarge", "g5.xlarge"
 """4 x A10G, and one."""
 SHARES = 8
-SECONDS = float(os.environ.get("KAI_SECONDS", "0"))
-"""How long Karpenter is watched once it has looked at every node; `make chaos` takes five minutes."""
+SECONDS = float(os.environ.get("KAI_SECONDS", "12"))
+"""How long Karpenter is watched once it has looked at every node: more than one of its rounds, which are ten seconds
+apart. `make chaos` takes five minutes."""
 
 
 def blocked(cluster: Kube) -> set[str]:
