@@ -96,14 +96,14 @@ def test_an_unreadable_pod_hides_no_other() -> None:
     assert len(shares.refused[0].message) < 200
 
 
-def test_the_resource_name_is_configurable() -> None:
+def test_devices_of_another_vendor_are_those_of_the_resource_where_it_is_configured() -> None:
     pod = Pod.read(
         {
             "metadata": {"name": "pod"},
             "spec": {"containers": [{"name": "main", "resources": {"limits": {"amd.com/gpu": "4"}}}]},
         }
     )
-    assert read_request(pod).share is None
+    assert read_request(pod).share == GPUShare(milli=1000, devices=4, resource="amd.com/gpu")
     assert read_request(pod, "amd.com/gpu").share == GPUShare(milli=1000, devices=4)
 
 

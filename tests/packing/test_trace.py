@@ -5,18 +5,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from typer.testing import CliRunner, Result
 
+from bench.command import app_of
 from bench.openb import main
 
 HEADER = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec\n"
 
 
 def run(*arguments: str) -> Result:
-    app = typer.Typer()
-    app.command()(main)
-    return CliRunner().invoke(app, arguments)
+    return CliRunner().invoke(app_of(main), arguments)
 
 
 def report(path: Path, *options: str) -> dict[str, Any]:

@@ -54,7 +54,7 @@ def test_pods_of_other_schedulers_are_named() -> None:
     ("name", "delete", "code", "said"),
     [
         ("h05-kustomization.yaml", [], 0, "1 kustomization file"),
-        ("h03-volcano-queue.yaml", [], 0, "1 Queue (scheduling.volcano.sh/v1beta1)"),
+        ("h03-volcano-queue.yaml", [], 2, "1 Queue (scheduling.volcano.sh/v1beta1)"),
         ("deleted-with-pod.yaml", ["--delete", "p"], 2, "queue-deleted-with-podgroups"),
     ],
 )

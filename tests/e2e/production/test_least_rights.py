@@ -100,7 +100,11 @@ def granted() -> set[Right]:
 def requests_of(sandbox: Sandbox) -> Iterator[dict[str, Any]]:
     """Requests of the controller's account in the audit log, with their results."""
     with sandbox.folder.audit_log.open("rb") as lines:
-        for event in map(orjson.loads, lines):
+        for line in lines:
+            try:
+                event = orjson.loads(line)
+            except orjson.JSONDecodeError:
+                continue  # where an apiserver was ended in the middle of it
             ours = event["user"]["username"] == IDENTITIES["controller"].user
             if ours and "objectRef" in event and event["stage"] in ("ResponseComplete", "ResponseStarted"):
                 yield event

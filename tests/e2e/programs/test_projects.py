@@ -56,7 +56,7 @@ def test_the_foundation_of_a_new_project_passes_a_preview_with_its_policies(
     nap_sandbox: Sandbox, tmp_path: Path
 ) -> None:
     """One for all kinds: the files that its preview reads are the same."""
-    own = {"README.md", "requirements.txt", "stacks/Pulumi.environment.yaml"}
+    own = {"README.md", "requirements.txt", "stacks/Pulumi.environment.yaml", ".github/workflows/preview.yaml"}
     of_kinds = [project_files(kind, "gpu-capacity") for kind in ClusterKind]
     read = [{name: text for name, text in files.items() if name not in own} for files in of_kinds]
     assert "stacks/Pulumi.foundation.yaml" in read[0]
