@@ -68,6 +68,7 @@ def before(checkout: Path) -> Path:
         "docs/guide.md": "push registry.example/plimsoll:1.2.3, not plimsoll:1x2.3\n",
         "templates/requirements.txt": "plimsoll-gpu[all]==1.2.3\n",
         "examples/a": "",
+        "policies/pyproject.toml": 'dependencies = ["plimsoll-gpu>=1.2,<1.3"]\n',
         "components/schema.json": '{\n  "version": "1.2.3"\n}\n',
     }
     for path, text in files.items():
@@ -93,6 +94,7 @@ def test_a_release_is_a_commit_with_its_version_wherever_a_file_names_it(before:
     assert (before / "pyproject.toml").read_text() == 'version = "1.3.0"\n'
     assert (before / "docs/guide.md").read_text() == "push registry.example/plimsoll:1.3.0, not plimsoll:1x2.3\n"
     assert (before / "templates/requirements.txt").read_text() == "plimsoll-gpu[all]==1.3.0\n"
+    assert (before / "policies/pyproject.toml").read_text() == 'dependencies = ["plimsoll-gpu>=1.3,<1.4"]\n'
     assert json.loads((before / "components/schema.json").read_text()) == {"version": "1.3.0"}
     logged = subprocess.run(
         ["git", "-C", before, "log", "-1", "--format=%s"], capture_output=True, text=True, check=True
