@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from plimsoll.cluster.pools import PoolProfiles
 from plimsoll.model import Plan
 from plimsoll.plan import plan as round_of
 from plimsoll.plan import validate
@@ -481,6 +482,13 @@ VENDORS = {
     "gpu.intel.com": ("model", "Max 1100", "Max-1100"),
 }
 """The attribute by which a driver names its product, and the name as attribute and as product."""
+
+
+def test_a_profile_without_the_memory_of_its_gpus_is_told(tmp_path: Path) -> None:
+    profile = a_profile("theirs", "theirs", count=4, strings={"productName": "NVIDIA L4"})
+    found = PoolProfiles(snapshot_of(tmp_path, a_class(), a_node_pool("theirs", ("theirs",)), profile))
+    assert not found.every
+    assert any("capacity.memory in spec.claimDevices of NodeProfile theirs.theirs" in each for each in found.warnings)
 
 
 @pytest.mark.parametrize("driver", VENDORS)

@@ -274,7 +274,10 @@ class OfferedTypes:
         return frozenset(clouds)
 
     def how_to_know(self, name: str, pool: NodePool | None = None) -> str:
-        """What makes the GPUs of a type known that is in no source."""
+        """What makes the GPUs of a type known that is in no source, or in a NodeProfile in part."""
+        for known in self._profiles.get(name.casefold(), ()):
+            if known.spec.claim_devices is not None and (pool is None or known.spec.node_pool == pool.name):
+                return f"say count and capacity.memory in spec.claimDevices of NodeProfile {known.name}"
         attached = ", ".join(each.name.partition("+")[2] for each in Catalog.builtin().attached_to(name))
         why = f"they are attached to the machine type, such as {attached}; " if attached else ""
         where = f"NodePool {pool.name}" if pool is not None else "a NodePool that allows the type"
