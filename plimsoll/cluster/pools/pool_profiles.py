@@ -50,6 +50,7 @@ from plimsoll.model.dra import Claimable
 from plimsoll.model.karpenter import NodePool
 from plimsoll.model.meta import EPHEMERAL_STORAGE, NodeRequirement
 from plimsoll.packing import UNBOUNDED
+from plimsoll.quantity import amount_in
 from plimsoll.text import did_you_mean, nearest
 
 KUBELET_PODS: Final = 110
@@ -409,7 +410,4 @@ def _first(said: Iterable[Said], resource: str, default: int) -> int:
 
 def _amount(amounts: Mapping[str, Any], resource: str) -> int:
     """Thousandths of a CPU, MiB, or pods; 0 where there is no amount that can be read."""
-    try:
-        return HOST[resource](amounts.get(resource, 0))
-    except ValueError:
-        return 0
+    return amount_in(amounts, resource, HOST[resource])
