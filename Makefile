@@ -34,8 +34,11 @@ DISTURBANCES ?= 200
 N ?= 60
 ROOMS ?=
 
-# Of `make release`: cuts that release first. Empty: the version that pyproject.toml has.
-VERSION ?=
+# Of `make release`: cuts that release first. Empty: the version that pyproject.toml has. Many machines and jobs have a
+# VERSION in the environment: only one on the command line cuts a release.
+ifneq ($(origin VERSION),command line)
+override VERSION :=
+endif
 
 WORKFLOWS = .github $(wildcard plimsoll/project/template/.github/workflows/*.yaml)
 

@@ -1,6 +1,7 @@
 """`.ci/release` and `.ci/cut`: what they refuse before anything is built, and the commit of a release."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -122,3 +123,22 @@ def test_what_is_no_release_is_refused_and_nothing_is_written(
     assert done.returncode == 1
     assert why in done.stdout
     assert (before / "CHANGELOG.md").read_text() == changelog
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
+@pytest.mark.parametrize(
+    ("arguments", "version"), [(["VERSION=9.9.9"], "9.9.9"), (["--environment-overrides"], ""), ([], "")]
+)
+def test_only_a_version_on_the_command_line_cuts_a_release(arguments: list[str], version: str) -> None:
+    command = ["make", "--dry-run", "release", *arguments]
+    environment = {**os.environ, "VERSION": "8.8.8", "MAKEFLAGS": ""}
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=SCRIPTS.parent, env=environment)
+    assert [line.split()[-1].strip('"') for line in done.stdout.splitlines() if line.startswith(".ci/cut")] == (
+        [version] if version else []
+    )
+
+
+def test_to_cut_without_a_version_says_where_it_is_given(before: Path) -> None:
+    done = cut(before, "")
+    assert done.returncode == 1
+    assert "give it on the command line" in done.stdout
