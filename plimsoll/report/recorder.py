@@ -1,4 +1,5 @@
-"""Writes events in a background thread: late or lost events never delay a round.
+"""Writes events in a background thread: late events never delay a round. Those that the apiserver is not reached for
+wait for the next round.
 
 Namespaces take turns, and each has room for a number of events that wait: one with many does not delay, or push out,
 those of others.
@@ -10,7 +11,7 @@ import threading
 from collections import OrderedDict, deque
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Final
 
 import structlog
@@ -39,16 +40,16 @@ class Recorder:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="events")
 
     def record(self, events: Iterable[Event], now: datetime) -> None:
-        """Queues events; returns at once."""
-        taken = [(event, now) for event in events]
-        if not taken:
-            return
-        for namespace, dropped in self._waiting.put(taken).items():
+        """Queues events, and has those written that wait; returns at once."""
+        for namespace, dropped in self._waiting.put((event, now) for event in events).items():
             log.warning("too many events of one namespace", namespace=namespace, dropped=dropped)
-        self._thread.submit(self._drain)
+        if self._waiting:
+            self._thread.submit(self._drain)
 
     def close(self) -> None:
-        """Returns when all queued events are written; nothing may be recorded afterwards."""
+        """Returns when all queued events are written, or the apiserver is not reached; nothing may be recorded
+        afterwards."""
+        self.record((), datetime.now(UTC))
         self._thread.shutdown(wait=True)
 
     def _drain(self) -> None:
@@ -61,7 +62,9 @@ class Recorder:
                 if error.code != 404:
                     log.warning("cannot write event", reason=event.reason, error=error.message)
             except ConnectionFailedError as error:
-                log.warning("cannot write events", dropped=self._waiting.clear() + 1, error=error.message)
+                self._waiting.put_back(waiting)
+                log.warning("cannot write events, they wait", error=error.message)
+                break
         if len(self._repeated) > BACKLOG:
             self._repeated.clear()
 
@@ -109,9 +112,11 @@ class _Turns:
                 self._queues[namespace] = queue
             return event
 
-    def clear(self) -> int:
-        """Removes all events; their number."""
+    def put_back(self, event: tuple[Event, datetime]) -> None:
+        """As the next of its namespace."""
         with self._lock:
-            number = sum(map(len, self._queues.values()))
-            self._queues.clear()
-            return number
+            self._queues.setdefault(event[0].namespace, deque()).appendleft(event)
+
+    def __bool__(self) -> bool:
+        with self._lock:
+            return bool(self._queues)

@@ -20,7 +20,7 @@ whole          .          .          .          .             .      no       no
 declared       .          .          .          .             .      no       no       no         no     no      no    declared
 provided       .          .          .          .             .      .        none     no         no     none    none  none
 undeclared     .          .          .          .             .      .        .        no         no     no      no    no
-vendor         .          .          .          .             .      .        .        .          none   none    none  vendor
+vendor         .          .          .          .             .      .        .        .          no     none    none  vendor
 unknown        .          .          .          .             .      .        .        .          .      none    none  none
 claim          .          .          .          .             .      .        .        .          .      .       none  none
 network        .          .          .          .             .      .        .        .          .      .       .     none

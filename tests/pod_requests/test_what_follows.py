@@ -70,7 +70,6 @@ def test_parts_in_forms_of_other_schedulers_are_refused_by_name(resource: str) -
 @pytest.mark.parametrize(
     "resources",
     [
-        {"amd.com/gpu": "1", "gpu.intel.com/xe": "1"},
         {"habana.ai/gaudi": "8"},
         {"google.com/tpu": "4", "amd.com/cpx_nps4": "1"},
     ],

@@ -1,8 +1,21 @@
 """Events on pending pods: one for each pod and state."""
 
+from typing import Any
+
+import pytest
+
 from plimsoll.report import Event, PodEvents
 from tests.builders import a_queue
-from tests.capacity_requests.cluster import Cluster, at, claim, demand_environment, pool, share_pod, sold_out
+from tests.capacity_requests.cluster import (
+    Cluster,
+    at,
+    claim,
+    demand_environment,
+    gated_pod,
+    pool,
+    share_pod,
+    sold_out,
+)
 
 
 def message(events: PodEvents, cluster: Cluster, seconds: float) -> dict[str, Event]:
@@ -66,3 +79,45 @@ def test_nothing_is_said_of_pods_whose_new_nodes_are_not_requested() -> None:
     assert len(cluster.requested()) == 1
     found = message(PodEvents(), cluster, 45)
     assert [event.reason for event in found.values()] == ["CapacityRequested"] * 8
+
+
+@pytest.mark.parametrize(
+    ("devices", "pod", "access", "why"),
+    [
+        (("nvidia.com/gpu", "amd.com/gpu"), {}, [], "no node is known that has both"),
+        (("amd.com/gpu", "gpu.intel.com/xe"), {}, [], "no node is known that has both"),
+        (("nvidia.com/gpu",), {"scheduler_name": "volcano"}, [{"namespaces": ["team"], "gpus": 9}], "is not listed"),
+        (("amd.com/gpu", "nvidia.com/nic"), {}, [{"namespaces": ["team"], "gpus": 9}], "are not planned for"),
+    ],
+    ids=["NVIDIA and AMD", "AMD and Intel", "scheduler", "others"],
+)
+def test_whom_the_gate_keeps_is_told(
+    devices: tuple[str, ...], pod: dict[str, Any], access: list[dict[str, Any]], why: str
+) -> None:
+    container = {"name": "c", "resources": {"limits": dict.fromkeys(devices, "1")}}
+    gated = gated_pod("gated").model_copy(update={"annotations": {}, "containers": (container,), **pod})
+    environment = demand_environment()
+    allowed = type(environment.spec).model_validate({**environment.spec.model_dump(by_alias=True), "access": access})
+    cluster = Cluster(gated, pool(), environment=environment.model_copy(update={"spec": allowed}))
+    plan = cluster.run_round(at(0))
+    (event,) = PodEvents().of(plan.demands)
+    assert (event.regarding.name, event.type, event.reason) == ("gated", "Warning", "CapacityNotRequested")
+    assert why in event.note
+    assert not plan.gate_removals
+
+
+def test_the_gate_is_no_ones_who_asks_for_no_gpus_or_is_planned_by_nobody() -> None:
+    container = {"name": "c", "resources": {"limits": {"amd.com/gpu": "1", "nvidia.com/nic": "1"}}}
+    gated = gated_pod("gated").model_copy(update={"annotations": {}, "containers": (container,)})
+    plan = Cluster(gated, pool()).run_round(at(0))
+    assert [each.key.name for each in plan.gate_removals] == ["gated"]
+    assert not list(PodEvents().of(plan.demands))
+
+
+def test_a_new_process_says_again_what_an_earlier_one_may_not_have_written() -> None:
+    """Under the same name, so that what was written is counted and not doubled."""
+    cluster = Cluster(share_pod("served"), pool())
+    before = message(PodEvents(), cluster, 0)
+    again = message(PodEvents(), cluster, 5)
+    assert {name: event.name for name, event in again.items()} == {name: each.name for name, each in before.items()}
+    assert before

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from plimsoll.cluster.pods.unreadable import RequestRefusal, shown
+from plimsoll.model.cluster import VENDOR_RESOURCES
 
 
 class Form(StrEnum):
@@ -91,10 +92,10 @@ def may_be_together(one: Form, other: Form) -> bool:
 
 
 def why_not_together(asked: Iterable[Asked]) -> RequestRefusal | None:
-    """The first pair of what a pod asks for that no pod may ask for; None if there is none."""
+    """The first pair that no pod may ask for, such as whole GPUs of two vendors; None if there is none."""
     order = list(Form)
     for one, other in combinations(sorted(asked, key=lambda each: (order.index(each.form), each.field)), 2):
-        if not may_be_together(one.form, other.form):
+        if not may_be_together(one.form, other.form) or VENDOR_RESOURCES.keys() >= {one.field, other.field}:
             owner = f" ({other.owner})" if other.owner else ""
             return RequestRefusal(
                 f"{one.field} {shown(one.value)} is set besides {other.field} {shown(other.value)}{owner}, "

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Self
 
 from plimsoll.cluster.claims import selection, whole_by_default
 from plimsoll.cluster.pods.gpu_models import NO_OVERRIDES, is_model, tflops_milli
@@ -34,7 +35,7 @@ class ShareRefusal:
     """As of RequestRefusal."""
 
     @classmethod
-    def of(cls, pod: Pod, refusal: RequestRefusal) -> "ShareRefusal":
+    def of(cls, pod: Pod, refusal: RequestRefusal) -> Self:
         name = f"{pod.namespace}/{pod.name}" if pod.namespace else pod.name
         return cls(pod, f"Pod {name}: {refusal.problem}", refusal.hint, refusal.of_claims)
 

@@ -14,6 +14,8 @@ from plimsoll.cluster.pods import (
     RequestRefusal,
     ShareRefusal,
     device_resources_of,
+    gated,
+    is_ours,
     read_request,
     value_changes,
     waits,
@@ -24,7 +26,7 @@ from plimsoll.cluster.volumes import NoVolume, Storage
 from plimsoll.labels import INSTANCE_TYPE, NODEPOOL
 from plimsoll.model import Snapshot
 from plimsoll.model.api import EnvironmentSpec
-from plimsoll.model.cluster import Pod
+from plimsoll.model.cluster import VENDOR_RESOURCES, Pod
 from plimsoll.model.kai import NODE_POOL, POD_GROUP_NAME, PodGroup, group_key
 from plimsoll.model.meta import NodeRequirement, Placement
 from plimsoll.plan.classes.demand_class import DemandClass
@@ -268,18 +270,51 @@ def _waiting(
     for which autoscalers provide nodes by themselves. For those that request resources that NodeOverlays list
     (`known.provided`), Karpenter does, too. `known.declared` are those of other vendors, for which capacity is planned.
     `claims_why` is why claims get no capacity; empty if they do."""
-    settings, gpu_resource = environment.demand, environment.gpu_resource
+    settings = environment.demand
     for pod in pods:
-        if pod.node_name or not waits(pod, settings) or (settings.claims == "off" and pod.claimed is not None):
+        if pod.node_name:
             continue
-        declared = known.declared.union(device_resources_of(pod, settings, gpu_resource))
-        request = read_request(pod, gpu_resource, known._replace(declared=declared))
-        if request.refusal is not None:
-            yield ShareRefusal.of(pod, request.refusal)
-        elif request.share is not None and request.share.claims and claims_why:
-            yield ShareRefusal.of(pod, RequestRefusal(f"claims {request.share}, {claims_why}", CLAIMS_HINT, True))
-        elif request.share is not None:
-            yield PodShare(pod, request.share)
+        planned = waits(pod, settings) and not (settings.claims == "off" and pod.claimed is not None)
+        member = _read(pod, environment, known, claims_why) if planned else None
+        if member is None and gated(pod) and not pod.deleting and not pod.finished:
+            member = _uncounted(pod, environment)
+        if member is not None:
+            yield member
+
+
+def _read(pod: Pod, environment: EnvironmentSpec, known: KnownParts, claims_why: str) -> PodShare | ShareRefusal | None:
+    gpu_resource = environment.gpu_resource
+    declared = known.declared.union(device_resources_of(pod, environment.demand, gpu_resource))
+    request = read_request(pod, gpu_resource, known._replace(declared=declared))
+    if request.refusal is not None:
+        return ShareRefusal.of(pod, request.refusal)
+    if request.share is None:
+        return None
+    if request.share.claims and claims_why:
+        return ShareRefusal.of(pod, RequestRefusal(f"claims {request.share}, {claims_why}", CLAIMS_HINT, True))
+    return PodShare(pod, request.share)
+
+
+class UncountedPod(ShareRefusal):
+    """A pod whose gate stays, as nothing counts its whole GPUs, of which its namespace may have a number only."""
+
+
+def _uncounted(pod: Pod, environment: EnvironmentSpec) -> UncountedPod | None:
+    if is_ours(pod, environment.demand) or not any(map(pod.devices, (environment.gpu_resource, *VENDOR_RESOURCES))):
+        return None
+    try:
+        access = environment.access_of(pod.namespace)
+    except KeyError:  # it may have nothing
+        bounded = True
+    else:
+        bounded = access is not None and access.gpus is not None
+    if not bounded:
+        return None
+    listed = pod.scheduler_name in environment.demand.schedulers
+    what = "its devices are not planned for" if listed else f"scheduler {pod.scheduler_name!r} is not listed"
+    problem = f"the capacity gate stays: access limits the GPUs of its namespace, and nothing counts them, as {what}"
+    hint = "use one of demand.schedulers of the Environment" if not listed else "request the devices without these GPUs"
+    return UncountedPod.of(pod, RequestRefusal(problem, hint))
 
 
 def why_claims_are_left(snapshot: Snapshot) -> str:
@@ -303,6 +338,7 @@ def _members_of(members: Collection[PodShare | ShareRefusal], groups: PodGroups)
             # A pod without a UID is one of a file: whoever reads the plan has its name.
             names = ((member.message.partition(": ")[0], f"Pod with UID {uid}"),) if member.pod.uid else ()
             reason = RefusalReason.CLAIM if member.of_claims else RefusalReason.UNREADABLE
+            reason = RefusalReason.NOT_ALLOWED if isinstance(member, UncountedPod) else reason
             refusal = Refusal(reason, member.message, member.hint, names)
             unreadable[uid] = member.pod, refusal
         elif member.share.whole:

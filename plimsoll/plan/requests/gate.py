@@ -5,10 +5,9 @@ from collections.abc import Container, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
-from plimsoll.cluster.pods import PodShare, gated, is_ours, marked_pods, node_of, recently_ungated
+from plimsoll.cluster.pods import PodShare, gated, marked_pods, node_of, recently_ungated, selected_node
 from plimsoll.model import GateRemoval, ObjectKey, Snapshot
-from plimsoll.model.api import EnvironmentSpec
-from plimsoll.model.cluster import VENDOR_RESOURCES, Pod
+from plimsoll.model.cluster import Pod
 from plimsoll.model.kai import POD_GROUP_NAME, PodGroup
 from plimsoll.plan.classes import gangs, uid_of
 from plimsoll.plan.demand import Demand
@@ -23,10 +22,9 @@ def gate_removals(
 
     A pod's GPUs are available if its demand places it on a usable node that is not in `reserved_nodes`. The pods of a
     gang are released together. Pods that their queue does not admit have no place. A pod with whole GPUs needs none: an
-    autoscaler provides its node. A pod whose demand Plimsoll does not plan is released at once, as one whose claims ask
-    for no GPUs, but for one with whole GPUs of which its namespace may have a number only: nothing counts it.
+    autoscaler provides its node. A pod of no demand is released at once, as one whose claims ask for no GPUs.
     """
-    waiting = [pod for pod in marked_pods(snapshot.pods) if pod.scheduling_gates]
+    waiting = [pod for pod in marked_pods(snapshot.pods) if pod.scheduling_gates and not selected_node(pod)]
     gated_pods = {uid_of(pod): pod for pod in waiting if gated(pod) and not pod.deleting and not pod.finished}
     if not gated_pods:
         return ()
@@ -39,16 +37,13 @@ def gate_removals(
         if not any(recently_ungated(share.pod) for uid, share in demand.pods.items() if uid not in here):
             places |= {uid: f"its GPUs are free on {node}" for uid, node in here.items()}
         places |= dict.fromkeys(demand.whole_gpu_pods.keys() - demand.kept_out.keys(), "its queue admits it")
-    settings = snapshot.environment.spec.demand
     groups = MappingProxyType({(each.namespace, each.name): each for each in snapshot.pod_groups})
     known = {uid for demand in demands for uid in (*demand.pods, *demand.refused, *demand.whole_gpu_pods)}
     split = _split_gangs(snapshot, gated_pods, places, groups)
     removals = []
     for uid, pod in gated_pods.items():
-        served = pod.scheduler_name in settings.schedulers and not is_ours(pod, settings)
-        served = served and (uid in known or not pod.resource_claims)
-        why = (places.get(uid, "") if uid not in split else "") if served else NOT_SERVED
-        if why and (served or not _is_uncounted(pod, snapshot.environment.spec)):
+        why = (places.get(uid, "") if uid not in split else "") if uid in known else NOT_SERVED
+        if why:
             key = ObjectKey(api_version="v1", kind="Pod", namespace=pod.namespace, name=pod.name)
             removals.append(GateRemoval(key=key, uid=pod.uid, message=why))
     return tuple(sorted(removals, key=lambda removal: (removal.key.namespace, removal.key.name)))
@@ -71,20 +66,6 @@ def _needs(share: PodShare) -> tuple[object, ...]:
     """Equal for pods of a class that can be on the same nodes, if these have rules about no other pods."""
     pod = share.pod
     return share.share, pod.host, pod.annotations.get(POD_GROUP_NAME), pod.rules and uid_of(pod)
-
-
-def _is_uncounted(pod: Pod, environment: EnvironmentSpec) -> bool:
-    """Whether it has whole GPUs, of which `access` lets its namespace have a number, and a scheduler that is not
-    listed: an autoscaler would provide them beside that number."""
-    if pod.scheduler_name in environment.demand.schedulers or is_ours(pod, environment.demand):
-        return False
-    try:
-        entry = environment.access_of(pod.namespace)
-    except KeyError:  # it may have nothing
-        bounded = True
-    else:
-        bounded = entry is not None and entry.gpus is not None
-    return bounded and any(map(pod.devices, (environment.gpu_resource, *VENDOR_RESOURCES)))
 
 
 def _split_gangs(
