@@ -1,6 +1,6 @@
 """Reports the results of the controller: statuses, conditions, finalizers, events, metrics."""
 
-from plimsoll.report.claim_owners import ClaimOwnerWriter, unlabelled_claims
+from plimsoll.report.claim_owners import ClaimOwnerWriter, request_owners, unlabelled_claims
 from plimsoll.report.conditions import ConditionReason, differs, refused_status, status_of
 from plimsoll.report.deltas import DeltaHistory, delta_record
 from plimsoll.report.demands import KIND, DemandWriter
@@ -63,6 +63,7 @@ __all__ = [
     "provisioning_event",
     "refused_status",
     "report_on",
+    "request_owners",
     "status_of",
     "unlabelled_claims",
     "verdict_event",

@@ -1,6 +1,6 @@
-"""NodeClaims are labelled with whom they were requested for, once, and nodes say it."""
+"""NodeClaims are labelled with whom they were requested for, and nodes say it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -10,12 +10,14 @@ from plimsoll.cluster.ledger import gpu_ledger
 from plimsoll.cluster.nodes import SEVERAL, NodeOwner, node_owners
 from plimsoll.cost import Prices, cost_by_owner
 from plimsoll.kube import Connection, ConnectionFailedError, RequestError
-from plimsoll.labels import DEMAND, OWNER_NAMESPACE, OWNER_QUEUE
+from plimsoll.labels import DEMAND, OWNER_NAMESPACE, OWNER_QUEUE, QUEUE
 from plimsoll.model import Snapshot
 from plimsoll.model.api import ClaimStage, DemandClaim, DemandPod, DemandReport, GPUDemandStatus
+from plimsoll.model.cluster import Pod
 from plimsoll.model.karpenter import NodeClaim
-from plimsoll.report import ClaimOwnerWriter, unlabelled_claims
+from plimsoll.report import ClaimOwnerWriter, request_owners, unlabelled_claims
 from tests.builders import a_claim, a_gpu_node, a_snapshot, a_waiting_pod, a_workspace
+from tests.capacity_requests.cluster import Cluster, answered, at, claim, demand_environment, pool, share_pod
 
 
 def of_demand(name: str = "c", labels: dict[str, str] | None = None, **more: Any) -> NodeClaim:
@@ -31,7 +33,7 @@ def report(name: str, *uids: str, claim: str = "c") -> DemandReport:
     return DemandReport(name=name, status=status)
 
 
-def labels_of(snapshot: Snapshot, *reports: DemandReport) -> dict[str, dict[str, str]]:
+def labels_of(snapshot: Snapshot, *reports: DemandReport) -> dict[str, Mapping[str, str | None]]:
     return {each.name: each.labels for each in unlabelled_claims(snapshot, reports)}
 
 
@@ -142,3 +144,77 @@ def test_costs_are_added_by_owner_and_those_of_nobody_are_said() -> None:
     snapshot = a_snapshot(*nodes, a_gpu_node("unpriced", instance_type="other"))
     found = cost_by_owner(gpu_ledger(snapshot).accounts(), node_owners(snapshot), Prices({"t": 2.0}))
     assert found == {("", ""): 2.0, ("a", ""): 4.0}
+
+
+def requested(provisioner: str) -> tuple[Cluster, Snapshot, dict[str, Any]]:
+    """A cluster whose demand was requested and then went, its snapshot before that, and the object that requested."""
+    pods = [share_pod(f"share-{number}", "0.9").model_copy(update={"labels": {QUEUE: "a"}}) for number in range(9)]
+    others = share_pod("other", "0.9").model_copy(update={"namespace": "team-b", "labels": {QUEUE: "b"}})
+    cluster = Cluster(*pods, others, pool(), environment=demand_environment(provisioner))
+    cluster.run_round(at(0))
+    before = cluster.snapshot()
+    (first, *_) = cluster.requested("Pod" if provisioner == "trigger-pod" else "CapacityBuffer")
+    cluster.remove(Pod)
+    cluster.run_round(at(1))
+    assert not cluster.requests
+    return cluster, before, first
+
+
+def said_of(obj: dict[str, Any], claim: str = "gpu-late") -> list[Any]:
+    """Karpenter's word on the object, or on the first virtual pod of a CapacityBuffer."""
+    uid = obj["metadata"]["uid"] + ("-0" if obj["kind"] == "CapacityBuffer" else "")
+    return answered(obj, "Nominated", f"Pod should schedule on: nodeclaim/{claim}", at(2), uid=uid)
+
+
+@pytest.mark.parametrize("provisioner", ["trigger-pod", "capacity-buffer"])
+def test_a_claim_that_comes_after_its_demand_went_says_whom_it_was_for(provisioner: str) -> None:
+    cluster, before, request = requested(provisioner)
+    seen = dict(request_owners(before, ()))
+    late = claim("gpu-late", at(2))
+    cluster.objects += [late, *said_of(request)]
+    reports = cluster.run_round(at(3)).demands
+    labels = request["metadata"]["labels"]
+    (owned,) = unlabelled_claims(cluster.snapshot(), reports, seen)
+    assert owned.labels[OWNER_NAMESPACE] == labels[OWNER_NAMESPACE] in ("team", "team-b", SEVERAL)
+    assert owned.labels[OWNER_QUEUE] == labels[OWNER_QUEUE]
+    assert owned.labels[DEMAND] in (*(each.name for each in reports), SEVERAL)
+
+
+def test_nothing_is_guessed_of_a_claim_that_karpenter_says_nothing_of() -> None:
+    cluster, before, request = requested("trigger-pod")
+    cluster.objects += [claim("gpu-late", at(2)), *said_of(request, "gpu-another")]
+    reports = cluster.run_round(at(3)).demands
+    assert not list(unlabelled_claims(cluster.snapshot(), reports, dict(request_owners(before, ()))))
+
+
+def test_what_karpenter_says_is_more_than_the_age_of_requests() -> None:
+    """Also where labels were written before it said so. Of two that it says it of at first, both are the owners; later
+    it says it of pods for which the NodeClaim has room."""
+
+    def trigger(uid: str) -> dict[str, Any]:
+        return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": uid, "namespace": "smart", "uid": uid}}
+
+    seen = {name: {OWNER_NAMESPACE: name, DEMAND: f"of-{name}"} for name in ("one", "two", "later")}
+    labelled = of_demand(labels={OWNER_NAMESPACE: "team", OWNER_QUEUE: "a", DEMAND: "demand"})
+    said = [*said_of(trigger("one"), "c"), *answered(trigger("later"), "Nominated", "nodeclaim/c", at(9))]
+    for events, owner in ((said, "one"), ([*said, *said_of(trigger("two"), "c")], SEVERAL)):
+        snapshot = a_snapshot(labelled, POD).model_copy(update={"request_events": tuple(events)})
+        (owned,) = unlabelled_claims(snapshot, [report("demand", POD.uid)], seen)
+        named = SEVERAL if owner == SEVERAL else f"of-{owner}"
+        assert owned.labels == {OWNER_NAMESPACE: owner, OWNER_QUEUE: None, DEMAND: named}
+
+
+def test_labels_that_are_gone_are_written_again_from_what_is_known(writer: ClaimOwnerWriter, apiserver: Claims) -> None:
+    """Also once the demand is gone: of an earlier process, the node knows them."""
+    snapshot = a_snapshot(of_demand(), POD)
+    writer.write(snapshot, [report("demand", POD.uid)])
+    writer.flush()
+    cut = of_demand().model_copy(update={"resource_version": "2"})
+    writer.write(a_snapshot(cut), [])
+    writer.flush()
+    assert [body["metadata"]["labels"] for body in apiserver.bodies] == [
+        {OWNER_NAMESPACE: POD.namespace, OWNER_QUEUE: "a", DEMAND: "demand"}
+    ] * 2
+    labels = {OWNER_NAMESPACE: "team", DEMAND: "d"}
+    node = a_gpu_node("n", more_labels=labels)
+    assert labels_of(a_snapshot(of_demand(node="n"), node)) == {"c": labels}

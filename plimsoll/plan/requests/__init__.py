@@ -1,5 +1,6 @@
 """Objects that request nodes from an autoscaler: trigger pods, CapacityBuffers, ProvisioningRequests."""
 
+from plimsoll.plan.requests.answers import nominations
 from plimsoll.plan.requests.capacity_request import CapacityRequests, any_registered, by_kind, read_request
 from plimsoll.plan.requests.claims import named_after_pool, served_by
 from plimsoll.plan.requests.gate import gate_removals
@@ -14,6 +15,7 @@ __all__ = [
     "by_kind",
     "gate_removals",
     "named_after_pool",
+    "nominations",
     "read_request",
     "served_by",
 ]

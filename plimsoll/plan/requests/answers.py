@@ -5,7 +5,7 @@ necessarily the right to withdraw a request.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
@@ -75,16 +75,10 @@ class Answers:
     def __init__(self, snapshot: Snapshot) -> None:
         self._events: dict[str, list[RequestEvent]] = {}
         """By the UID of the object that they are about."""
-        self._nominated: dict[str, set[str]] = {}
-        """UIDs of the pods that Karpenter nominated, by the NodeClaim."""
+        self._nominated = nominations(snapshot.request_events)
         for event in snapshot.request_events:
-            self._events.setdefault(event.about_uid, []).append(event)
-            buffer, _, number = event.about_uid.rpartition("-")
-            if number.isdecimal():
-                # Karpenter's virtual pods: the UID of the CapacityBuffer and their number (BuildVirtualPods).
-                self._events.setdefault(buffer, []).append(event)
-            for claim in _NOMINATED.findall(event.message) if event.phase is DemandPhase.SCHEDULED else ():
-                self._nominated.setdefault(claim, set()).add(event.about_uid)
+            for uid in _about(event):
+                self._events.setdefault(uid, []).append(event)
 
     def to(self, request: CapacityRequest) -> Answer | None:
         """The newest answer to the request; None if there is none since the request was created."""
@@ -103,6 +97,24 @@ class Answers:
             if event.phase is not None and since_then:
                 message = event.message[:MESSAGE_LENGTH]
                 yield Answer(event.reporter, event.reason, message, event.first, time, event.phase)
+
+
+def nominations(events: Iterable[RequestEvent]) -> dict[str, dict[str, str]]:
+    """For which request objects Karpenter said that it created a NodeClaim, by the NodeClaim's name: their UIDs, with
+    when it said so first (RFC 3339). It says so of few in a burst."""
+    found: dict[str, dict[str, str]] = {}
+    for event in events:
+        for claim in _NOMINATED.findall(event.message) if event.phase is DemandPhase.SCHEDULED else ():
+            times = found.setdefault(claim, {})
+            times |= {uid: min(event.first, times.get(uid, event.first)) for uid in _about(event)}
+    return found
+
+
+def _about(event: RequestEvent) -> tuple[str, ...]:
+    """The UID that the event names; that of a virtual pod of Karpenter is the UID of its CapacityBuffer and a number
+    (BuildVirtualPods)."""
+    buffer, _, number = event.about_uid.rpartition("-")
+    return (event.about_uid, buffer) if number.isdecimal() else (event.about_uid,)
 
 
 def _conditions(obj: Pod | CapacityBuffer | ProvisioningRequest) -> Iterator[Answer]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from plimsoll.labels import ENVIRONMENT, HEADROOM, as_label_value
+from plimsoll.labels import ENVIRONMENT, HEADROOM, OWNER_NAMESPACE, OWNER_QUEUE, as_label_value
 from plimsoll.model import DemandRef, ObjectKey
 from plimsoll.model.api import DemandProvisioner as Setting
 from plimsoll.model.api import Environment, Headroom
@@ -27,6 +27,7 @@ from plimsoll.plan.requests.node_request import (
     attempt_annotations,
     demand_labels,
     demand_names,
+    owners_of,
     pod_placement,
 )
 from plimsoll.text import counted
@@ -34,9 +35,8 @@ from plimsoll.text import counted
 Manifest = dict[str, Any]
 
 
-def batches(nodes: Iterable[PlannedNode]) -> list[tuple[NodeRequest, tuple[str, ...], int]]:
-    """Groups planned nodes into requests, one for each node shape. Each item is (request, names of its demands, number
-    of nodes).
+def batches(nodes: Iterable[PlannedNode]) -> list[tuple[NodeRequest, Sequence[PlannedNode]]]:
+    """Groups planned nodes into requests, one for each node shape.
 
     Nodes that differ only in what their pods request of the host form one group, which requests the maximum of each.
     The maximum fits too, because each of the amounts fits the instance type. A node that is requested without its GPUs
@@ -49,8 +49,7 @@ def batches(nodes: Iterable[PlannedNode]) -> list[tuple[NodeRequest, tuple[str, 
     return [
         (
             node_request.model_copy(update={name: max(getattr(node, name) for node in alike) for name in HOST}),
-            tuple(sorted({name for node in alike for name in node.demands})),
-            len(alike),
+            alike,
         )
         for (node_request, _), alike in sorted(alike_nodes.items(), key=lambda each: (each[0][0].text, each[0][1]))
     ]
@@ -62,9 +61,16 @@ def batch_name(prefix: str, demand: str, node_request: NodeRequest, ordinal: int
     return f"{prefix}-{node_request.slug}-{digest}"
 
 
-def of_demands(environment: Environment, attempts: Mapping[str, int], node_request: NodeRequest, name: str) -> Manifest:
-    """Metadata of an object that requests nodes for demands; `attempts` by their names, the owner first."""
-    labels = demand_labels(DemandRef(name=next(iter(attempts))), environment.name)
+def of_demands(
+    environment: Environment,
+    attempts: Mapping[str, int],
+    node_request: NodeRequest,
+    name: str,
+    owners: Mapping[str, str],
+) -> Manifest:
+    """Metadata of an object that requests nodes for demands; `attempts` by their names, the owner first. `owners` are
+    the labels that say for whom."""
+    labels = demand_labels(DemandRef(name=next(iter(attempts))), environment.name, owners)
     annotations = {NODE: node_request.text, **attempt_annotations(attempts)}
     return _metadata(environment, name, labels, annotations)
 
@@ -150,18 +156,19 @@ class BatchProvisioner:
     def request_nodes(
         self, nodes: Sequence[PlannedNode], attempts: Mapping[str, int], builder: PlanBuilder
     ) -> list[tuple[ObjectKey, tuple[str, ...]]]:
-        placements = {demand.name: demand.demand_class.placement for demand in self._demands}
+        by_name = {demand.name: demand for demand in self._demands}
         made = []
-        for node_request, demands, count in batches(nodes):
+        for node_request, alike in batches(nodes):
+            demands = tuple(sorted({name for node in alike for name in node.demands}))
             owner = DemandRef(name=demands[0])
             prefix = "gpu-buffer" if self._buffers else "gpu-request"
             name = self._names.new(owner.name, node_request, partial(batch_name, prefix))
-            metadata = of_demands(self._environment, {each: attempts[each] for each in demands}, node_request, name)
-            reason = f"pods of {demand_names(demands)} need {counted(count, 'more node')}"
-            builder.create(
-                pod_template(self._environment, metadata, node_request, placements[owner.name]), owner, reason
-            )
-            manifest = self._manifest(metadata, count)
+            tried = {each: attempts[each] for each in demands}
+            metadata = of_demands(self._environment, tried, node_request, name, owners_of(alike, by_name))
+            reason = f"pods of {demand_names(demands)} need {counted(len(alike), 'more node')}"
+            placement = by_name[owner.name].demand_class.placement
+            builder.create(pod_template(self._environment, metadata, node_request, placement), owner, reason)
+            manifest = self._manifest(metadata, len(alike))
             builder.create(manifest, owner, reason)
             made.append((ObjectKey.of(manifest), demands))
         return made
@@ -195,7 +202,8 @@ class BatchProvisioner:
 
     def _metadata(self, request: CapacityRequest) -> Manifest:
         """Metadata with annotations on nodes that registered, failed, or are no longer expected."""
-        metadata = of_demands(self._environment, request.attempts, request.node_request, request.name)
+        owners = {key: request.obj.labels[key] for key in (OWNER_NAMESPACE, OWNER_QUEUE) if key in request.obj.labels}
+        metadata = of_demands(self._environment, request.attempts, request.node_request, request.name, owners)
         names = {REGISTERED: request.registered, LOST: request.lost}
         noted = {key: orjson.dumps(list(each)).decode() for key, each in names.items() if each}
         noted |= {GIVEN_UP: str(request.given_up)} if request.given_up else {}

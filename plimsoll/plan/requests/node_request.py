@@ -1,7 +1,7 @@
 """NodeRequest: the node that an object requests, and its annotation on that object."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Annotated, Any, Final
 
@@ -9,10 +9,11 @@ import orjson
 from pydantic import ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
+from plimsoll.cluster.nodes import owner_labels
 from plimsoll.labels import DEMAND, ENVIRONMENT, GROUP, INSTANCE_TYPE, NODEPOOL, REQUEST, as_label_value
 from plimsoll.model import DemandRef
 from plimsoll.model.meta import EPHEMERAL_STORAGE, NodeRequirement, Observed, Placement, Terms, Toleration, expression
-from plimsoll.plan.demand import PlannedNode, RequestedNode
+from plimsoll.plan.demand import Demand, PlannedNode, RequestedNode
 from plimsoll.text import shortlist
 
 NODE: Final = f"{GROUP}/node"
@@ -194,9 +195,21 @@ def attempt_annotations(attempts: Mapping[str, int]) -> dict[str, str]:
     return {ATTEMPT: str(max(attempts.values())), DEMANDS: orjson.dumps(kept).decode()}
 
 
-def demand_labels(owner: DemandRef, environment: str) -> dict[str, str]:
-    """Labels that identify the object's demand and environment."""
-    return {DEMAND: as_label_value(owner.name), ENVIRONMENT: as_label_value(environment)}
+def demand_labels(owner: DemandRef, environment: str, owners: Mapping[str, str]) -> dict[str, str]:
+    """Labels that identify the object's demand and environment, and say for whom it requests nodes (`owners_of`)."""
+    return {DEMAND: as_label_value(owner.name), ENVIRONMENT: as_label_value(environment), **owners}
+
+
+def owners_of(nodes: Iterable[PlannedNode], demands: Mapping[str, Demand]) -> dict[str, str]:
+    """The labels with namespace and queue of the pods that are planned on these nodes; `demands` by name."""
+    served = [
+        (demand.pods[uid].pod.namespace, demand.demand_class.queue)
+        for node in nodes
+        for demand in map(demands.__getitem__, node.demands)
+        for uid in node.pods
+        if uid in demand.pods
+    ]
+    return owner_labels((namespace for namespace, _ in served), (queue for _, queue in served))
 
 
 def _tolerations(node_request: NodeRequest, placement: Placement) -> list[dict[str, Any]]:

@@ -22,6 +22,7 @@ from plimsoll.plan.requests.node_request import (
     attempt_annotations,
     demand_labels,
     demand_names,
+    owners_of,
     pod_placement,
 )
 from plimsoll.text import counted
@@ -72,7 +73,7 @@ def trigger_pod(
                 f"{prefix}/gpu-model": as_label_value(re.sub(r"[^-A-Za-z0-9_.]+", "-", node_request.kind)),
                 f"{prefix}/pool": as_label_value(node_request.node_pool),
                 f"{prefix}/trigger-type": TYPE,
-                **demand_labels(DemandRef(name=first.name), environment.name),
+                **demand_labels(DemandRef(name=first.name), environment.name, owners_of([node], demands)),
             },
             "annotations": {
                 f"{prefix}/created-by": "plimsoll",
