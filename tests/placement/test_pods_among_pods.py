@@ -60,6 +60,26 @@ def test_pods_that_must_be_in_different_zones_get_a_node_in_each(rules: dict[str
     assert not planned(POOL, *pods(3, rules), requested=requests_of(plan.nodes)).nodes
 
 
+@pytest.mark.parametrize("rules", [apart("a", ZONE), spread("a", ZONE)], ids=["apart", "spread"])
+def test_a_pod_that_selects_a_zone_keeps_no_other_there(rules: dict[str, Any]) -> None:
+    pinned = a_waiting_pod("pinned", gpu_fraction="0.4", selector={ZONE: "a"})
+    plan = planned(POOL, *pods(3, rules), pinned)
+    assert not refused(plan)
+    assert new_zones(plan) == ["a", "b", "c"]
+    (with_pinned,) = [node for node in plan.nodes if "uid-pinned" in node.pods]
+    assert zone_of(with_pinned) == "a"
+    assert len(with_pinned.pods) == 2
+
+
+def test_a_pod_without_rules_goes_where_others_keep_it_not_away() -> None:
+    host, guard = a_host("n0", "a"), running("guard", "n0", "guard", apart("a", ZONE))
+    pinned = a_waiting_pod("pinned", gpu_fraction="0.4", selector={ZONE: "a"})
+    plan = planned(POOL, host, guard, *pods(1, {}), pinned)
+    assert not refused(plan)
+    assert on_nodes(plan) == {"uid-pinned": "n0"}
+    assert zone_of(plan.nodes[0]) in "bc"
+
+
 def test_what_is_in_no_further_zone_is_refused_with_the_rule() -> None:
     plan = planned(POOL, *pods(4, apart("a", ZONE)))
     assert new_zones(plan) == ["a", "b", "c"]

@@ -1,6 +1,6 @@
 """NodeProfile: what a node offers, there or not: its labels, taints, devices and resources."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
@@ -23,6 +23,8 @@ CHOSEN_BY_PROVIDER: Final = (
     "topology.k8s.aws/",
 )
 """Prefixes of labels that the provider chooses, so that a requirement on them can be met."""
+_MOST_WIDE: Final = 16
+"""Number of conditions that are each offered as wide as they are."""
 _BY_DEFAULT: Final = {"kubernetes.io/os": (NodeRequirement("kubernetes.io/os", "In", ("linux",)),)}
 """What holds for labels that a NodePool does not restrict."""
 
@@ -159,14 +161,21 @@ class NodeProfile:
             return False
         return all(self._implies(known, terms) for known in required or ((),))
 
-    def together(self, sets: Iterable[Terms], seen: Seen) -> Iterator[tuple[frozenset[Terms], Terms]]:
-        """Largest subsets of `sets` that one node can meet, as `largest_sets`. Those on a label with values that may
-        not exist are not with others: nobody else waits for a node that cannot come."""
+    def together(
+        self, sets: Iterable[Terms], seen: Seen, wide: Collection[Terms] = ()
+    ) -> Iterator[tuple[frozenset[Terms], Terms]]:
+        """Largest subsets of `sets` that one node can meet, as `largest_sets`, and those of each of `wide` with what
+        narrows it no further. Those on a label with values that may not exist are not with others: nobody else waits
+        for a node that cannot come."""
         by_doubt: dict[frozenset[str], list[Terms]] = {}
         for each in sorted(sets):
             by_doubt.setdefault(self._doubted(each, seen), []).append(each)
         for _, alike in sorted(by_doubt.items(), key=lambda each: sorted(each[0])):
-            yield from largest_sets(alike, self.given).items()
+            found = largest_sets(alike, self.given)
+            for terms in [each for each in alike if each in wide][:_MOST_WIDE]:
+                members = frozenset(other for other in alike if all_met((terms, other), self.given) == terms)
+                found.setdefault(members, terms)
+            yield from found.items()
 
     def _doubted(self, terms: Terms, seen: Seen) -> frozenset[str]:
         """The labels of which these conditions allow values that neither the NodePool nor a node has."""

@@ -95,13 +95,17 @@ class Hosts:
         self._free: dict[str, tuple[Supplied, int, tuple[Kind, FreeNode] | None]] = {}
         """The nodes that were evaluated already, by name; with whole thousandths of the device with the most free."""
         self._seen: dict[str, frozenset[str]] = {}
+        self._wide: frozenset[Placement] = frozenset()
 
-    def see(self, nodes: NodeIndex, requested: Iterable[RequestedNode]) -> None:
-        """Reads which values the nodes' labels have, of those that pods or requested nodes have conditions on."""
+    def see(
+        self, nodes: NodeIndex, requested: Iterable[RequestedNode], wide: frozenset[Placement] = frozenset()
+    ) -> None:
+        """Reads which values the nodes' labels have, of those that pods or requested nodes have conditions on. Pods of
+        the `wide` placements may need any node that their own conditions allow, whatever those of others are."""
         keys = {*self._current_keys, *(each.key for node in requested for term in node.requires for each in term)}
         seen = {key: frozenset(nodes.by_label(key)) for key in keys}
-        if seen != self._seen:
-            self._seen, self._offers = seen, {}
+        if (seen, wide) != (self._seen, self._wide):
+            self._seen, self._wide, self._offers = seen, wide, {}
 
     def free_of(self, host: Supplied, least: int) -> tuple[Kind, FreeNode] | None:
         """The kind of the node and its free resources for packing; None if no pod can run on it, or each device has
@@ -143,7 +147,8 @@ class Hosts:
 
     def offers(self, shapes: Iterable[NodeProfile]) -> Iterator[ShapeOffer]:
         """Each shape, once for each largest set of pods that one node can serve: pods that require different zones, or
-        share GPUs by different schedulers, cannot share a node."""
+        share GPUs by different schedulers, cannot share a node. Also once for each wide placement, without the pods
+        that would narrow it."""
         for shape in shapes:
             found = self._offers.get(shape.name)
             if found is None or found[0] != shape:
@@ -160,7 +165,8 @@ class Hosts:
                 for placement, left_open in every.items()
                 if not scheduler or (placement, scheduler) in self.pods
             }
-            for members, together in shape.together(set(terms.values()), self._seen):
+            wide = {left_open for placement, left_open in terms.items() if placement in self._wide}
+            for members, together in shape.together(set(terms.values()), self._seen, wide):
                 served = {placement: left_open for placement, left_open in terms.items() if left_open in members}
                 ranks = tuple(sorted((_digest(each), preference(each, shape)) for each in served if each.preferred))
                 kind = self._kind(gpus, frozenset(served), scheduler, "new", shape.weight, ranks)

@@ -13,7 +13,7 @@ from plimsoll.cluster.profiles import CHOSEN_BY_PROVIDER, NodeProfile
 from plimsoll.labels import HOSTNAME, NODEPOOL
 from plimsoll.model.cluster import Neighbour, Pod
 from plimsoll.model.kai import POD_GROUP_NAME, SUB_GROUP_NAME, TopologyConstraint
-from plimsoll.model.meta import PodRule, PodSelector, Terms
+from plimsoll.model.meta import Placement, PodRule, PodSelector, Terms
 from plimsoll.packing import Relation
 from plimsoll.packing.nodes import UNKNOWN, Place, Rule, Rules
 from plimsoll.plan.classes import gang_levels
@@ -92,6 +92,24 @@ def rules_of(inputs: DemandInputs, usable: Usable) -> Rules | None:
         return None
     found = _Neighbours(inputs, usable, waiting, ruled, repelling).rules
     return found if found.of or found.groups else None
+
+
+def choosing_domains(inputs: DemandInputs) -> frozenset[Placement]:
+    """The placements of pods that rules may keep from some domains of new nodes, such as zones."""
+    snapshot = inputs.cluster.snapshot
+    ruled = {each.placement: members.ruled.values() for each, members in inputs.classes.items() if members.ruled}
+    there = chain[Pod | Neighbour](
+        ruled_pods(snapshot.pods), *(each.repelling for each in snapshot.host_loads.values())
+    )
+    rules = (rule for pod in chain(there, *ruled.values()) for rule in pod.rules if rule.key != HOSTNAME)
+    if any(rule.relation is Relation.APART for rule in rules):
+        return frozenset(each.placement for each in inputs.classes)  # whom others keep away is not looked at
+    return frozenset(placement for placement, pods in ruled.items() if any(map(_chooses, pods)))
+
+
+def _chooses(pod: Pod) -> bool:
+    """Whether rules of the pod, or of its gang, are about other domains than nodes."""
+    return not pod.rules or any(rule.key != HOSTNAME for rule in pod.rules)
 
 
 def _repelling(inputs: DemandInputs, free: Collection[str]) -> Iterator[tuple[_Group, str, str]]:

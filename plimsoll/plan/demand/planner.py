@@ -22,6 +22,7 @@ from plimsoll.plan.demand.demand import Demand, DemandPlan, RequestedNode
 from plimsoll.plan.demand.hosts import Hosts
 from plimsoll.plan.demand.inputs import DemandInputs
 from plimsoll.plan.demand.joint import JointPacking
+from plimsoll.plan.demand.neighbours import choosing_domains
 from plimsoll.plan.demand.report import report
 from plimsoll.plan.demand.restrict import restrict
 from plimsoll.plan.demand.rungs import Packers, read
@@ -109,7 +110,6 @@ class DemandPlanner:
             or self._hosts.strategies != strategies
         ):
             self._hosts = Hosts(classes, strategies)
-        self._hosts.see(index_of(snapshot.nodes), requested)
         inputs = DemandInputs(
             cluster=cluster,
             classes=classes,
@@ -125,6 +125,7 @@ class DemandPlanner:
             now=now,
             warnings=shapes.warnings,
         )
+        self._hosts.see(index_of(snapshot.nodes), requested, choosing_domains(inputs))
         found = _plan_demand(inputs, self._hosts, self._packers)
         return (
             replace(found, demands=tuple(sorted((*found.demands, *rest), key=lambda each: each.name)))
