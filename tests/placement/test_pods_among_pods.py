@@ -304,3 +304,53 @@ def test_a_pod_that_must_be_near_others_comes_after_them_whatever_its_order() ->
     plan = planned(limited, follower, *pods(5, {}, app="b", share="0.6"))
     assert "uid-a" not in refused(plan)
     assert len(refused(plan)) == 1
+
+
+def _of_pool(name: str, zone: str, pool: str) -> Node:
+    return a_host(name, zone, more={"pool": pool})
+
+
+def test_a_spread_counts_no_pods_where_its_pods_may_not_be() -> None:
+    """Neither by their node selector nor, with `nodeTaintsPolicy: Honor`, for a taint."""
+    nodes = [_of_pool("mine-a", "a", "mine"), _of_pool("theirs-a", "a", "theirs"), _of_pool("mine-b", "b", "mine")]
+    full = running("full", "mine-b", "other", share="0.9")
+    mine: dict[str, Any] = {"selector": {"pool": "mine"}}
+    there = running("there", "theirs-a", "a")
+    plan = planned(POOL, *nodes, full, there, *pods(1, spread("a", ZONE), **mine))
+    assert on_nodes(plan) == {"uid-a0": "mine-a"}
+    ignoring = spread("a", ZONE, nodeAffinityPolicy="Ignore")
+    assert not on_nodes(planned(*nodes, full, there, *pods(1, ignoring, **mine)))
+    tainted = a_gpu_node("theirs-a", L4, gpus=1, more_labels={HOST: "theirs-a", ZONE: "a"}, taints=["kept"])
+    honoring = spread("a", ZONE, nodeTaintsPolicy="Honor")
+    assert on_nodes(planned(nodes[0], tainted, nodes[2], full, there, *pods(1, honoring))) == {"uid-a0": "mine-a"}
+    assert not on_nodes(planned(nodes[0], tainted, nodes[2], full, there, *pods(1, spread("a", ZONE))))
+
+
+def test_a_node_is_asked_for_where_a_spread_counts_too_few_pods() -> None:
+    """Those on nodes of others would make up for them."""
+    nodes = [_of_pool("mine-a", "a", "mine"), _of_pool("mine-b", "b", "mine"), _of_pool("theirs-b", "b", "theirs")]
+    there = [
+        running("r0", "mine-a", "a"),
+        running("full", "mine-b", "other", share="0.9"),
+        running("r1", "theirs-b", "a"),
+    ]
+    pool = a_node_pool("gpu", ["g6.xlarge"], requirements=[zones("a", "b")], more_labels={"pool": "mine"})
+    plan = planned(pool, *nodes, *there, *pods(1, spread("a", ZONE), selector={"pool": "mine"}))
+    assert new_zones(plan) == ["b"]
+
+
+def test_pods_of_others_on_new_nodes_are_not_counted_either() -> None:
+    """Two NodePools of one zone each: the spread is over the one that its pods select."""
+    mine = a_node_pool("mine", ["g6.xlarge"], requirements=[zones("a")], more_labels={"pool": "mine"})
+    theirs = a_node_pool("theirs", ["g6.xlarge"], requirements=[zones("b")], more_labels={"pool": "theirs"})
+    of_theirs = [a_waiting_pod("t", gpu_fraction="0.9", more_labels={"app": "a"}, selector={"pool": "theirs"})]
+    plan = planned(mine, theirs, *of_theirs, *pods(3, spread("a", ZONE), share="0.3", selector={"pool": "mine"}))
+    assert not refused(plan)
+    assert sorted(node.node_pool for node in plan.nodes) == ["mine", "theirs"]
+
+
+def test_affinity_to_its_own_kind_starts_anew_where_none_is_in_a_domain() -> None:
+    """A pod of the kind is on a node without the label."""
+    bare = a_gpu_node("bare", L4, gpus=1, more_labels={HOST: "bare"})
+    plan = planned(bare, a_host("n", "a"), running("r", "bare", "a"), *pods(1, near("a", ZONE)))
+    assert on_nodes(plan) == {"uid-a0": "n"}

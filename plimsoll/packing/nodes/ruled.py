@@ -211,7 +211,8 @@ class RuledPlacing:
                 placing.opened[host.shape.name] += 1
                 placing.cost = without, gpus + host.shape.gpus, round(price + (host.shape.price or 0.0), 9), nodes + 1
             placing.hosts[host.free.name] = host.with_pod(need)
-            placing.domains.put(need.name, host.domains, new=host.shape is not None)
+            node = host.free.name if host.shape is None else host.shape.name
+            placing.domains.put(need.name, host.domains, node, new=host.shape is not None)
         return placing
 
     def _options(self, placing: _Placing, need: PodNeed) -> Iterator[_Host]:

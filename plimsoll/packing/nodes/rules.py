@@ -49,6 +49,8 @@ class Rules:
     """Groups of which a pod has a node."""
     kept_from: frozenset[Place] = frozenset()
     """Where pods that have a node keep those of a group away."""
+    uncounted: Mapping[Hashable, frozenset[str]] = field(default_factory=dict)
+    """By group, the names of free nodes and shapes that a spread over its pods leaves out."""
 
     def concern(self, name: str) -> bool:
         """Whether the pod has rules, or others have rules about it."""
@@ -74,8 +76,8 @@ class Domains:
             self._counts[group, key][domain] = count
         self._present = set(rules.present)
         self._kept = set(rules.kept_from)
-        self._opened: defaultdict[str, set[str]] = defaultdict(set)
-        """Domains of new nodes, by key."""
+        self._opened: defaultdict[str, set[tuple[str, str]]] = defaultdict(set)
+        """(domain, name of the shape) of new nodes, by key."""
         keys: defaultdict[Hashable, set[str]] = defaultdict(set)
         for own in rules.of.values():
             for rule in own:
@@ -134,23 +136,27 @@ class Domains:
                 return counts.get(domain, 0) + is_member - self._fewest(rule, counts) <= rule.skew
 
     def _fewest(self, rule: Rule, counts: Mapping[str, int]) -> int:
-        domains = (rule.domains or self._possible(rule.key)) | self._opened[rule.key]
-        if len(domains) < rule.least_domains or not (rule.domains or self._possible(rule.key)):
+        left_out = self._rules.uncounted.get(rule.group, frozenset())
+        known = rule.domains or self._possible(rule.key, left_out)
+        domains = known | {domain for domain, shape in self._opened[rule.key] if shape not in left_out}
+        if len(domains) < rule.least_domains or not known:
             return 0
         return min(counts.get(each, 0) for each in domains)
 
-    def _possible(self, key: str) -> frozenset[str]:
+    def _possible(self, key: str, left_out: frozenset[str]) -> frozenset[str]:
         """The domains that new nodes can have; none if each is one of its own."""
-        return frozenset(domain for domains in self._rules.shapes.values() for domain in domains.get(key, ()))
+        shapes = (domains for shape, domains in self._rules.shapes.items() if shape not in left_out)
+        return frozenset(domain for domains in shapes for domain in domains.get(key, ()))
 
-    def put(self, name: str, domains: Mapping[str, str], *, new: bool) -> None:
-        """Notes that the pod is on a node of these domains; `new`: a new node."""
+    def put(self, name: str, domains: Mapping[str, str], node: str, *, new: bool) -> None:
+        """Notes that the pod is on a node of these domains. `new`: a new one, and `node` is the name of its shape."""
         groups = self._rules.groups.get(name, frozenset())
-        self._present |= groups
+        self._present |= {group for group in groups if not self._keys[group].isdisjoint(domains)}
+        counting = [group for group in groups if node not in self._rules.uncounted.get(group, ())]
         for key, domain in domains.items():
             if new:
-                self._opened[key].add(domain)
-            for group in groups:
+                self._opened[key].add((domain, node))
+            for group in counting:
                 if key in self._keys[group]:
                     counts = self._counts[group, key]
                     counts[domain] = counts.get(domain, 0) + 1

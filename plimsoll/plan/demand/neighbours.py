@@ -3,7 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import chain
 from typing import Final
 
@@ -19,9 +19,8 @@ from plimsoll.packing.nodes import UNKNOWN, Place, Rule, Rules
 from plimsoll.plan.classes import gang_levels
 from plimsoll.plan.demand.hosts import ShapeOffer
 from plimsoll.plan.demand.inputs import DemandInputs
+from plimsoll.plan.demand.spread_nodes import SpreadNodes
 from plimsoll.plan.demand.usable import Usable
-
-_NO_GROUPS: Final = frozenset[Hashable]()
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +33,8 @@ class _Group:
     """Or: namespace, PodGroup and subgroups of its pods; without subgroups: all."""
     deleting: bool = True
     """Whether pods that are being deleted count."""
+    on: SpreadNodes | None = None
+    """The nodes on which its pods count; None: all."""
 
     def holds(self, pod: Pod | Neighbour) -> bool:
         if pod.deleting and not self.deleting:
@@ -43,6 +44,9 @@ class _Group:
             named = pod.namespace == namespace and pod.annotations.get(POD_GROUP_NAME) == group
             return named and (not parts or pod.labels.get(SUB_GROUP_NAME, "") in parts)
         return all(each.matches(pod.namespace, pod.labels) for each in self.selectors)
+
+
+_NO_GROUPS: Final = frozenset[_Group]()
 
 
 @dataclass(frozen=True)
@@ -59,7 +63,7 @@ class _Groups:
                 found[mark].append(group)
         return found
 
-    def of(self, pod: Pod | Neighbour) -> frozenset[Hashable]:
+    def of(self, pod: Pod | Neighbour) -> frozenset[_Group]:
         """Those that hold the pod."""
         marks = (None, pod.namespace, (POD_GROUP_NAME, pod.annotations.get(POD_GROUP_NAME)), *pod.labels.items())
         if self._by_mark.keys().isdisjoint(marks):
@@ -86,7 +90,7 @@ def rules_of(inputs: DemandInputs, usable: Usable) -> Rules | None:
         return None
     waiting = {uid: each.pod for members in inputs.classes.values() for uid, each in members.shares.items()}
     repelled = _Groups(frozenset(group for group, *_ in repelling))
-    concerned = frozenset[Hashable]().union(*map(repelled.of, waiting.values())) if repelling else _NO_GROUPS
+    concerned = frozenset[_Group]().union(*map(repelled.of, waiting.values())) if repelling else _NO_GROUPS
     repelling = frozenset(place for place in repelling if place[0] in concerned)
     if not ruled and not repelling:
         return None
@@ -173,10 +177,11 @@ class _Neighbours:
             of={uid: self._of(pod) for uid, pod in self.ruled.items()},
             groups={uid: found for uid, pod in self.waiting.items() if (found := groups.of(pod))},
             nodes=self._nodes,
-            shapes={name: self._shape(offer) for name, offer in self.usable.offers.items()},
+            shapes=self._shapes,
             placed=placed,
             present=present,
             kept_from=self.repelling,
+            uncounted=self._uncounted,
         )
 
     def _of(self, pod: Pod) -> tuple[Rule, ...]:
@@ -186,7 +191,7 @@ class _Neighbours:
                 rule.key,
                 group,
                 rule.skew,
-                self._domains(pod, rule) if rule.relation is Relation.SPREAD else frozenset(),
+                frozenset() if group.on is None else self._domains[group.on, rule.key],
                 rule.least_domains,
             )
             for rule, group in _with_groups(pod)
@@ -232,20 +237,42 @@ class _Neighbours:
         if not self._ruling:
             return counts, frozenset()
         by_name = index_of(self.inputs.cluster.snapshot.nodes).by_name
+
+        @cache
+        def counts_on(counted: SpreadNodes, name: str) -> bool:
+            return counted.has(by_name[name])
+
         for name, groups in self._groups_on_nodes(_Groups(self._ruling)):
-            present |= groups
             if groups and (node := by_name.get(name)) is not None:
-                keys = self._keys & node.labels.keys()
-                counts.update((group, key, node.labels[key]) for group in groups for key in keys)
+                for group in groups:
+                    keys = self._keys_of[group] & node.labels.keys()
+                    present |= {group} if keys else set()
+                    if group.on is None or counts_on(group.on, name):
+                        counts.update((group, key, node.labels[key]) for key in keys)
         return counts, frozenset(present)
 
-    def _groups_on_nodes(self, groups: _Groups) -> Iterator[tuple[str, frozenset[Hashable]]]:
+    @cached_property
+    def _uncounted(self) -> Mapping[Hashable, frozenset[str]]:
+        """As `Rules.uncounted`. What is not a node yet counts."""
+        by_name = index_of(self.inputs.cluster.snapshot.nodes).by_name
+        free = [by_name[each.name] for each in self.usable.free if each.name in by_name]
+
+        @cache
+        def left_out(counted: SpreadNodes) -> frozenset[str]:
+            shapes = (
+                name for name, at in self._shapes.items() if not counted.may_have(self.usable.offers[name].shape, at)
+            )
+            return frozenset((*shapes, *(node.name for node in free if not counted.has(node))))
+
+        return {group: left_out(group.on) for group in self._ruling if group.on is not None}
+
+    def _groups_on_nodes(self, groups: _Groups) -> Iterator[tuple[str, frozenset[_Group]]]:
         """The groups of each pod that has a node, with the node's name."""
         snapshot = self.inputs.cluster.snapshot
         for pod in snapshot.pods:
             if (name := node_of(pod)) and not pod.finished:
                 yield name, groups.of(pod)
-        of_neighbour = dict[int, frozenset[Hashable]]()
+        of_neighbour = dict[int, frozenset[_Group]]()
         for name, load in snapshot.host_loads.items():
             for neighbour in load.neighbours:  # equal ones are mostly one object
                 found = of_neighbour.get(id(neighbour))
@@ -285,6 +312,10 @@ class _Neighbours:
         }
         return _only(alike, name)
 
+    @cached_property
+    def _shapes(self) -> Mapping[str, Mapping[str, tuple[str, ...]]]:
+        return {name: self._shape(offer) for name, offer in self.usable.offers.items()}
+
     def _shape(self, offer: ShapeOffer) -> Mapping[str, tuple[str, ...]]:
         found = ((key, self._values(offer.shape, key, offer.together)) for key in sorted(self._keys))
         return {key: values for key, values in found if values is not None}
@@ -309,20 +340,16 @@ class _Neighbours:
         }
         return tuple(sorted(allowed)) or (UNKNOWN,)
 
-    def _domains(self, pod: Pod, rule: PodRule) -> frozenset[str]:
-        """The domains over which the pod is spread: those of the nodes that exist and of those that were requested."""
-        keys = {each.key for each in pod.rules if each.relation is Relation.SPREAD}
-        nodes = (
-            node.labels[rule.key]
-            for node in self.inputs.cluster.snapshot.nodes
-            if keys <= node.labels.keys()
-            and (not rule.by_placement or pod.placement.allows(node.labels, node.name))
-            and not (rule.by_taints and pod.placement.untolerated_taints(node.taints))
-        )
+    @cached_property
+    def _domains(self) -> Mapping[tuple[SpreadNodes, str], frozenset[str]]:
+        """The domains over which pods are spread: those of the nodes that exist and of those that were requested."""
+        of_spread = {(group.on, key) for group, keys in self._ruling.items() if group.on for key in keys}
+        return {(counted, key): self._domains_of(counted, key) for counted, key in of_spread}
+
+    def _domains_of(self, counted: SpreadNodes, key: str) -> frozenset[str]:
+        nodes = (node.labels[key] for node in self.inputs.cluster.snapshot.nodes if counted.has(node))
         coming = (
-            domains[rule.key]
-            for name, domains in self._nodes.items()
-            if name in self.usable.requested and domains.get(rule.key)
+            domains[key] for name, domains in self._nodes.items() if name in self.usable.requested and domains.get(key)
         )
         return frozenset((*nodes, *coming))
 
@@ -336,7 +363,10 @@ def _with_groups(pod: Pod | Neighbour) -> Iterator[tuple[PodRule, _Group]]:
     for rule, selector in with_selectors:
         together = rule.relation is Relation.TOGETHER
         selected = tuple(sorted(near, key=repr)) if together else (selector,)
-        yield rule, _Group(selected, deleting=rule.relation is not Relation.SPREAD)
+        if rule.relation is Relation.SPREAD and isinstance(pod, Pod):
+            yield rule, _Group(selected, deleting=False, on=SpreadNodes.of(pod, rule))
+        else:
+            yield rule, _Group(selected)
 
 
 def _only(options: Mapping[str, tuple[str, ...] | None], name: str) -> dict[str, str]:
