@@ -17,10 +17,13 @@ WRITERS: Final = 4
 SHOWN_SECONDS: Final = 5.0
 """How long a watch may take to show what was written."""
 
+_GONE: Final = (404, 409)
+"""Codes of a deletion that finds no object of that name, or another one than was seen."""
+
 log = structlog.get_logger(__name__)
 
 
-class DemandWriter(LatestWriter[tuple[DemandReport, bool], bool]):
+class DemandWriter(LatestWriter[tuple[DemandReport, bool, str], bool]):
     """Writes the latest report of each GPUDemand; failures are logged, and the report is written again in the next
     round."""
 
@@ -30,13 +33,18 @@ class DemandWriter(LatestWriter[tuple[DemandReport, bool], bool]):
         self._written: dict[str, tuple[GPUDemandStatus | None, float]] = {}
         """By name: what was written last, and when."""
 
-    def write(self, reports: Iterable[DemandReport], known: Mapping[str, GPUDemandStatus]) -> None:
-        """Queues reports that differ from `known`, the statuses in the cluster by name. Returns at once."""
+    def write(
+        self, reports: Iterable[DemandReport], known: Mapping[str, GPUDemandStatus], uids: Mapping[str, str]
+    ) -> None:
+        """Queues reports that differ from `known`, the statuses in the cluster by name. `uids` are those of the objects
+        that the snapshot shows, by name: an object is deleted by its UID. Returns at once."""
         now = time.monotonic()
         with self._lock:
             self._written = {name: each for name, each in self._written.items() if now - each[1] < SHOWN_SECONDS}
             taken = [report for report in reports if self._differs(report, known)]
-            self._queue({report.name: (report, report.name not in known) for report in taken})
+            self._queue(
+                {report.name: (report, report.name not in known, uids.get(report.name, "")) for report in taken}
+            )
 
     def newest(self, known: Mapping[str, GPUDemandStatus]) -> Mapping[str, GPUDemandStatus]:
         """`known`, with written statuses that no watch has delivered yet."""
@@ -50,12 +58,12 @@ class DemandWriter(LatestWriter[tuple[DemandReport, bool], bool]):
             return self._written[report.name][0] != report.status
         return known.get(report.name) != report.status
 
-    def _write(self, item: tuple[DemandReport, bool]) -> bool:
+    def _write(self, item: tuple[DemandReport, bool, str]) -> bool:
         """Returns whether the object was written."""
-        report, new = item
+        report, new, uid = item
         try:
             if report.status is None:
-                self._delete(report.name)
+                self._delete(report.name, uid)
             else:
                 self._put(report.name, report.status, new)
         except (RequestError, ConnectionFailedError) as error:
@@ -63,15 +71,16 @@ class DemandWriter(LatestWriter[tuple[DemandReport, bool], bool]):
             return False
         return True
 
-    def _wrote(self, key: str, item: tuple[DemandReport, bool], result: bool) -> None:
+    def _wrote(self, key: str, item: tuple[DemandReport, bool, str], result: bool) -> None:
         if result:
             self._written[key] = (item[0].status, time.monotonic())
 
-    def _delete(self, name: str) -> None:
+    def _delete(self, name: str, uid: str) -> None:
+        options = {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"uid": uid}}
         try:
-            self._connection.request("DELETE", path_of(KIND, "", name), timeout=TIMEOUT)
+            self._connection.request("DELETE", path_of(KIND, "", name), options, timeout=TIMEOUT)
         except RequestError as error:
-            if error.code != 404:
+            if error.code not in _GONE:
                 raise
 
     def _put(self, name: str, status: GPUDemandStatus, new: bool) -> None:

@@ -92,7 +92,7 @@ class Reporter:
         known = self._known(snapshot)
         demands = self._demands.newest({demand.name: demand.status for demand in snapshot.gpu_demands})
         if DEMAND not in snapshot.missing_kinds:
-            self._demands.write(plan.demands, demands)
+            self._demands.write(plan.demands, demands, {each.name: each.uid for each in snapshot.gpu_demands})
         if NODE_PROFILE not in snapshot.missing_kinds:
             self._profiles.write(snapshot, now)
         self._claims.write(snapshot, plan.demands)

@@ -77,15 +77,29 @@ def test_a_failed_signal_is_left_to_the_next_plan(code: int) -> None:
 def test_a_gpu_demand_is_created_once_and_written_when_it_changes() -> None:
     apiserver = Apiserver()
     writer = DemandWriter(apiserver.connection)
-    writer.write([DemandReport(name="d", status=SCHEDULED)], {})
+    writer.write([DemandReport(name="d", status=SCHEDULED)], {}, {})
     assert written(writer, apiserver) == [("PATCH", "gpudemands/d"), ("PATCH", "gpudemands/d/status")]
-    writer.write([DemandReport(name="d", status=SCHEDULED)], {})
+    writer.write([DemandReport(name="d", status=SCHEDULED)], {}, {})
     assert written(writer, apiserver) == [], "no watch has shown it yet"
     ready = SCHEDULED.model_copy(update={"phase": DemandPhase.NODE_READY})
-    writer.write([DemandReport(name="d", status=ready)], {"d": SCHEDULED})
+    writer.write([DemandReport(name="d", status=ready)], {"d": SCHEDULED}, {"d": "uid-d"})
     assert written(writer, apiserver) == [("PATCH", "gpudemands/d/status")]
-    writer.write([DemandReport(name="d", status=None)], {"d": ready})
+    writer.write([DemandReport(name="d", status=None)], {"d": ready}, {"d": "uid-d"})
     assert written(writer, apiserver) == [("DELETE", "gpudemands/d")]
+    writer.close()
+
+
+@pytest.mark.parametrize("code", [404, 409])
+def test_a_gpu_demand_that_took_the_name_of_a_completed_one_is_not_deleted(code: int) -> None:
+    """The apiserver compares the UID: the snapshot may be older than the object of that name."""
+    apiserver = Apiserver()
+    apiserver.refusals["/apis/plimsoll.dev/v1alpha1/gpudemands/d"] = code
+    writer = DemandWriter(apiserver.connection)
+    writer.write([DemandReport(name="d", status=None)], {"d": SCHEDULED}, {"d": "uid-of-the-one-before"})
+    writer.flush()
+    ((method, _, options),) = apiserver.requests
+    assert (method, options["preconditions"]) == ("DELETE", {"uid": "uid-of-the-one-before"})
+    assert "d" not in writer.newest({}), "it counts as gone"
     writer.close()
 
 
@@ -93,11 +107,11 @@ def test_a_demand_that_could_not_be_written_is_written_the_next_time() -> None:
     apiserver = Apiserver()
     apiserver.refusals["/apis/plimsoll.dev/v1alpha1/gpudemands/d/status"] = 500
     writer = DemandWriter(apiserver.connection)
-    writer.write([DemandReport(name="d", status=SCHEDULED)], {})
+    writer.write([DemandReport(name="d", status=SCHEDULED)], {}, {})
     writer.flush()
     apiserver.refusals.clear()
     apiserver.requests.clear()
-    writer.write([DemandReport(name="d", status=SCHEDULED)], {})
+    writer.write([DemandReport(name="d", status=SCHEDULED)], {}, {})
     assert ("PATCH", "gpudemands/d/status") in written(writer, apiserver)
     writer.close()
 

@@ -35,6 +35,9 @@ class DeclaredResource(NamedTuple):
     inputs: Mapping[str, Any]
 
 
+Deleting = Callable[[Collection[str]], Iterable[DeclaredResource]]
+
+
 class Registrations(NamedTuple):
     """The resources that a program registers. The engine deletes all others that are in the state."""
 
@@ -42,7 +45,7 @@ class Registrations(NamedTuple):
     """New and changed resources: they are registered, and awaited, first."""
     kept: tuple[DeclaredResource, ...]
     """Unchanged resources, as in the state."""
-    delete: Callable[[Collection[str]], Iterable[DeclaredResource]] = lambda _: ()
+    delete: Deleting = lambda _: ()
     """Deletes the objects of the others, on a thread, when the engine and its policy packs have accepted `first`: it
     gets the names of those whose operation failed. Returns those whose objects stay: they are registered with
     `kept`."""

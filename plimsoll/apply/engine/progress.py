@@ -1,7 +1,7 @@
 """Progress: the state of the operations of an update, from the engine's event log."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Any, Final
 
@@ -37,6 +37,8 @@ class Progress:
         """Outputs by URN: each expected operation that succeeded."""
         self.failed: set[str] = set()
         """URNs of the resources whose operation failed, or that a mandatory policy refused."""
+        self.undeleted: set[str] = set()
+        """URNs of the expected deletions whose object stays."""
         self.first_operation_at: float | None = None
         self.last_operation_at: float | None = None
         self.error: ApplyError | None = None
@@ -48,8 +50,18 @@ class Progress:
 
     @property
     def confirmed(self) -> bool:
-        """Whether every expected operation has succeeded."""
-        return self.expected.keys() <= self.done.keys()
+        """Whether every expected operation has succeeded, or is a deletion whose object stays."""
+        return self.expected.keys() <= self.done.keys() | self.undeleted
+
+    def process_deletions(self, began: float, undeleted: Iterable[str]) -> None:
+        """The cluster has accepted the expected deletions from `began` on, except these URNs. The engine only records
+        them, after it has compared every other resource of the stack."""
+        deletions = {urn for urn, operation in self.expected.items() if operation is Operation.DELETE}
+        if deletions:
+            self.undeleted = deletions.intersection(undeleted)
+            self.done |= {urn: {} for urn in deletions - self.undeleted}
+            self.first_operation_at = self.first_operation_at or began
+            self.last_operation_at = time.monotonic()
 
     def process_event(self, event: EngineEvent) -> str | None:
         """Processes an event. Returns the operation that it starts, in words, if that is not an expected one."""

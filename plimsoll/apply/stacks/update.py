@@ -1,7 +1,9 @@
 """Updates: runs the updates of one stack, with their threads and engines."""
 
 import threading
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -10,11 +12,14 @@ import structlog
 from plimsoll.apply.engine import (
     CapacityStack,
     ClusterProvider,
+    DeclaredResource,
+    Deleting,
     EngineEvent,
     Operation,
     Program,
     Progress,
     Registrations,
+    urn_of,
 )
 from plimsoll.apply.errors import (
     ApplyError,
@@ -97,9 +102,9 @@ class Updates:
         """Releases the program, and returns when each expected operation, by URN, has succeeded or failed.
 
         `created` is called with the URN of each confirmed creation. The engine may still be registering unchanged
-        resources; `ended` waits for its end. Raises the ApplyError that ended it before all operations were done.
-        Failed operations are in the progress instead, unless the update was stopped or interrupted, because a
-        provider may then abort operations.
+        resources, and record the deletions after them; `ended` waits for its end. Raises the ApplyError that ended it
+        before all operations were done. Failed operations are in the progress instead, unless the update was stopped
+        or interrupted, because a provider may then abort operations.
         """
         with self._condition:
             update = self._update
@@ -108,7 +113,7 @@ class Updates:
                 raise error or UpdateFailedError(f"stack {self._stack.name}: the update was cancelled")
             progress = update.progress
             progress.expected, update.created, update.released = dict(expected), created, True
-            update.program.release(registrations)
+            update.program.release(registrations._replace(delete=partial(self._delete, progress, registrations.delete)))
         self._wait(lambda: progress.confirmed or self.phase is Phase.IDLE, None)
         with self._condition:
             only_failures = progress.failed and not isinstance(progress.error, _STOPPED)
@@ -231,11 +236,24 @@ class Updates:
             created = progress.created(event)
             if foreign is not None:
                 self._refuse(update, foreign)
-            if progress.expected and progress.confirmed:
-                self._condition.notify_all()
-                self._on(Event.CONFIRMED)
+            self._on_progress(progress)
         if created is not None:
             update.created(created)  # the callee may take long
+
+    def _delete(self, progress: Progress, delete: Deleting, failed: Collection[str]) -> Iterable[DeclaredResource]:
+        """Called on a thread of the program."""
+        began = time.monotonic()
+        staying = tuple(delete(failed))
+        with self._condition:
+            progress.process_deletions(began, (urn_of(self._stack.name, each) for each in staying))
+            self._on_progress(progress)
+        return staying
+
+    def _on_progress(self, progress: Progress) -> None:
+        """Ends the wait for the operations when there are no more. The caller holds the condition."""
+        if progress.expected and progress.confirmed:
+            self._condition.notify_all()
+            self._on(Event.CONFIRMED)
 
     def _refuse(self, update: Update, operation: str) -> None:
         log.error("the engine started an unplanned operation", stack=self._stack.name, operation=operation)
